@@ -1,0 +1,52 @@
+#include "common/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *log_name = "rmd";
+static int log_max_level = LOG_INFO;
+
+void log_setup(const char *name, int max_level) {
+        if (name)
+                log_name = name;
+        log_max_level = max_level;
+}
+
+static const char *level_word(int level) {
+        switch (level) {
+        case LOG_ERR:
+                return "error";
+        case LOG_WARNING:
+                return "warning";
+        case LOG_DEBUG:
+                return "debug";
+        default:
+                return "info";
+        }
+}
+
+void log_write(int level, const char *fmt, ...) {
+        char line[2048];
+        struct timespec now;
+        struct tm tm;
+        size_t used;
+        va_list ap;
+
+        if (level > log_max_level)
+                return;
+        (void) clock_gettime(CLOCK_REALTIME, &now);
+        (void) localtime_r(&now.tv_sec, &tm);
+        used = strftime(line, sizeof(line), "%Y-%m-%dT%H:%M:%S", &tm);
+        used += (size_t) snprintf(line + used, sizeof(line) - used, ".%03ld %s[%d] %s: ", now.tv_nsec / 1000000,
+                                  log_name, (int) getpid(), level_word(level));
+        va_start(ap, fmt);
+        (void) vsnprintf(line + used, sizeof(line) - used - 1, fmt, ap);
+        va_end(ap);
+        used = strlen(line);
+        line[used++] = '\n';
+        /* One write, so that lines of several processes do not mix. */
+        (void) !write(STDERR_FILENO, line, used);
+}

@@ -1,0 +1,16 @@
+/* Log lines of the daemons: to stderr, with the sd-daemon level prefix when it is not a terminal. */
+#ifndef RM_COMMON_LOG_H
+#define RM_COMMON_LOG_H
+
+#include <syslog.h>
+
+/* The one piece of process-wide state we allow ourselves: how much is logged, and under which name. `name` is not copied. */
+void log_setup(const char *name, int max_level);
+void log_write(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#define log_error(...) log_write(LOG_ERR, __VA_ARGS__)
+#define log_warn(...) log_write(LOG_WARNING, __VA_ARGS__)
+#define log_info(...) log_write(LOG_INFO, __VA_ARGS__)
+#define log_debug(...) log_write(LOG_DEBUG, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,271 @@
+#include "common/util.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+void cleanup_close_fd(int *fd) {
+        if (*fd >= 0)
+                (void) close(*fd);
+}
+
+void cleanup_fclose(FILE **f) {
+        if (*f)
+                (void) fclose(*f);
+}
+
+static uint64_t clock_usec(clockid_t clock) {
+        struct timespec ts;
+
+        (void) clock_gettime(clock, &ts);
+        return (uint64_t) ts.tv_sec * 1000000U + (uint64_t) ts.tv_nsec / 1000U;
+}
+
+uint64_t now_usec(void) {
+        return clock_usec(CLOCK_MONOTONIC);
+}
+
+uint64_t now_real_usec(void) {
+        return clock_usec(CLOCK_REALTIME);
+}
+
+int write_all(int fd, const void *data, size_t size_bytes) {
+        const char *p = data;
+
+        while (size_bytes > 0) {
+                ssize_t n = write(fd, p, size_bytes);
+
+                if (n < 0) {
+                        if (errno == EINTR)
+                                continue;
+                        return -errno;
+                }
+                p += n;
+                size_bytes -= (size_t) n;
+        }
+        return 0;
+}
+
+int read_all(int fd, void *data, size_t size_bytes) {
+        char *p = data;
+        size_t left = size_bytes;
+
+        while (left > 0) {
+                ssize_t n = read(fd, p, left);
+
+                if (n < 0) {
+                        if (errno == EINTR)
+                                continue;
+                        return -errno;
+                }
+                if (n == 0)
+                        return left == size_bytes ? -ENODATA : -EPIPE;
+                p += n;
+                left -= (size_t) n;
+        }
+        return 0;
+}
+
+int read_file(const char *path, size_t max_bytes, char **ret_data, size_t *ret_size_bytes) {
+        cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+        cleanup_free char *data = NULL;
+        size_t used = 0;
+        size_t room = 0;
+
+        if (fd < 0)
+                return -errno;
+        for (;;) {
+                ssize_t n;
+
+                if (used + 1 >= room) {
+                        room = room ? room * 2 : 4096;
+                        data = xrealloc(data, room);
+                }
+                n = read(fd, data + used, room - used - 1);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                if (n == 0)
+                        break;
+                used += (size_t) n;
+                if (used > max_bytes)
+                        return -EFBIG;
+        }
+        data[used] = 0;
+        *ret_data = take_ptr(data);
+        if (ret_size_bytes)
+                *ret_size_bytes = used;
+        return 0;
+}
+
+int write_file_atomic(const char *path, const void *data, size_t size_bytes, mode_t mode, bool durable) {
+        cleanup_free char *tmp = xasprintf("%s.tmp.%d", path, (int) getpid());
+        cleanup_close int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+        int r;
+
+        if (fd < 0)
+                return -errno;
+        r = write_all(fd, data, size_bytes);
+        if (r == 0 && fchmod(fd, mode) < 0)
+                r = -errno;
+        if (r == 0 && durable && fsync(fd) < 0)
+                r = -errno;
+        if (r == 0 && rename(tmp, path) < 0)
+                r = -errno;
+        if (r < 0)
+                (void) unlink(tmp);
+        return r;
+}
+
+int write_text(const char *path, const char *text) {
+        cleanup_close int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+        if (fd < 0)
+                return -errno;
+        return write_all(fd, text, strlen(text));
+}
+
+int mkdir_p(const char *path, mode_t mode) {
+        cleanup_free char *copy = xstrdup(path);
+
+        for (char *p = copy + 1; *p; p++) {
+                if (*p != '/')
+                        continue;
+                *p = 0;
+                if (mkdir(copy, 0755) < 0 && errno != EEXIST)
+                        return -errno;
+                *p = '/';
+        }
+        if (mkdir(copy, mode) < 0 && errno != EEXIST)
+                return -errno;
+        return 0;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw) {
+        (void) st;
+        (void) flag;
+        (void) ftw;
+        return remove(path) < 0 && errno != ENOENT ? -1 : 0;
+}
+
+int remove_tree(const char *path) {
+        if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 && errno != ENOENT)
+                return -errno;
+        return 0;
+}
+
+int set_nonblock(int fd, bool on) {
+        int flags = fcntl(fd, F_GETFL);
+
+        if (flags < 0)
+                return -errno;
+        flags = on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
+        return fcntl(fd, F_SETFL, flags) < 0 ? -errno : 0;
+}
+
+int set_cloexec(int fd, bool on) {
+        return fcntl(fd, F_SETFD, on ? FD_CLOEXEC : 0) < 0 ? -errno : 0;
+}
+
+char *xasprintf(const char *fmt, ...) {
+        va_list ap;
+        char *s = NULL;
+        int n;
+
+        va_start(ap, fmt);
+        n = vasprintf(&s, fmt, ap);
+        va_end(ap);
+        if (n < 0)
+                abort();
+        return s;
+}
+
+void *xcalloc(size_t n, size_t size_bytes) {
+        void *p = calloc(n ? n : 1, size_bytes ? size_bytes : 1);
+
+        if (!p)
+                abort();
+        return p;
+}
+
+void *xrealloc(void *p, size_t size_bytes) {
+        void *q = realloc(p, size_bytes ? size_bytes : 1);
+
+        if (!q)
+                abort();
+        return q;
+}
+
+char *xstrdup(const char *s) {
+        char *copy;
+
+        if (!s)
+                return NULL;
+        copy = strdup(s);
+        if (!copy)
+                abort();
+        return copy;
+}
+
+int parse_i64(const char *text, int64_t min, int64_t max, int64_t *ret_value) {
+        char *end = NULL;
+        long long v;
+
+        if (!text || (!isdigit((unsigned char) text[0]) && text[0] != '-'))
+                return -EINVAL;
+        errno = 0;
+        v = strtoll(text, &end, 10);
+        if (*end || end == text)
+                return -EINVAL;
+        if (errno == ERANGE || v < min || v > max)
+                return -ERANGE;
+        *ret_value = v;
+        return 0;
+}
+
+int parse_duration_usec(const char *text, uint64_t *ret_usec) {
+        static const struct {
+                const char *unit;
+                uint64_t usec;
+        } units[] = {
+                { "", 1000000U },        { "s", 1000000U },         { "ms", 1000U },
+                { "m", 60U * 1000000U }, { "h", 3600U * 1000000U }, { "d", UINT64_C(86400) * 1000000U },
+        };
+        char *end = NULL;
+        unsigned long long v;
+
+        if (!text || !isdigit((unsigned char) text[0]))
+                return -EINVAL;
+        errno = 0;
+        v = strtoull(text, &end, 10);
+        if (errno == ERANGE)
+                return -ERANGE;
+        for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+                if (strcmp(end, units[i].unit) != 0)
+                        continue;
+                if (v > UINT64_MAX / 2 / units[i].usec)
+                        return -ERANGE;
+                *ret_usec = v * units[i].usec;
+                return 0;
+        }
+        return -EINVAL;
+}
+
+bool name_valid(const char *name) {
+        size_t n = name ? strlen(name) : 0;
+
+        if (n < 1 || n > 63 || !isalnum((unsigned char) name[0]))
+                return false;
+        for (size_t i = 0; i < n; i++)
+                if (!isalnum((unsigned char) name[i]) && !strchr("._-", name[i]))
+                        return false;
+        return true;
+}

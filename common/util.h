@@ -1,0 +1,73 @@
+/* Scope-bound cleanup, time, and small helpers for descriptors and strings. */
+#ifndef RM_COMMON_UTIL_H
+#define RM_COMMON_UTIL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/types.h>
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+static inline void cleanup_free_ptr(void *p) {
+        free(*(void **) p);
+}
+void cleanup_close_fd(int *fd);
+void cleanup_fclose(FILE **f);
+
+#define cleanup_free __attribute__((cleanup(cleanup_free_ptr)))
+#define cleanup_close __attribute__((cleanup(cleanup_close_fd)))
+#define cleanup_file __attribute__((cleanup(cleanup_fclose)))
+
+/* Ownership moves out of a scope-bound variable. */
+#define take_ptr(p)                     \
+        ({                              \
+                typeof(p) _taken = (p); \
+                (p) = NULL;             \
+                _taken;                 \
+        })
+static inline int take_fd(int *fd) {
+        int taken = *fd;
+
+        *fd = -1;
+        return taken;
+}
+
+/* Monotonic and wall clock, microseconds. */
+uint64_t now_usec(void);
+uint64_t now_real_usec(void);
+
+/* Write all of it, through EINTR and short writes. Blocking descriptors. 0 or negative errno. */
+int write_all(int fd, const void *data, size_t size_bytes);
+/* Read exactly `size_bytes`; -ENODATA when the stream ends before the first byte, -EPIPE when it ends inside. */
+int read_all(int fd, void *data, size_t size_bytes);
+/* Whole file into a malloc'ed, NUL-terminated buffer owned by the caller. -EFBIG over `max_bytes`. */
+int read_file(const char *path, size_t max_bytes, char **ret_data, size_t *ret_size_bytes);
+/* Replace `path` at once: temporary file, fsync when `durable`, rename. */
+int write_file_atomic(const char *path, const void *data, size_t size_bytes, mode_t mode, bool durable);
+/* Write into an existing file (for /proc and /sys). */
+int write_text(const char *path, const char *text);
+int mkdir_p(const char *path, mode_t mode);
+/* Remove a tree; stays on one file system. A path that is not there is fine. */
+int remove_tree(const char *path);
+
+int set_nonblock(int fd, bool on);
+int set_cloexec(int fd, bool on);
+
+/* malloc'ed printf; aborts the process when memory is out, as every x-function here does: the kernel overcommits, and a
+ * daemon that cannot get a few bytes cannot do anything useful. */
+char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void *xcalloc(size_t n, size_t size_bytes);
+void *xrealloc(void *p, size_t size_bytes);
+char *xstrdup(const char *s); /* NULL gives NULL */
+
+/* A whole decimal number with nothing around it, in [min, max]; -EINVAL or -ERANGE. */
+int parse_i64(const char *text, int64_t min, int64_t max, int64_t *ret_value);
+/* "90", "90s", "5m", "2h", "1d", "250ms" to microseconds. */
+int parse_duration_usec(const char *text, uint64_t *ret_usec);
+/* Names of nodes, jobs, policies: 1..63 of [A-Za-z0-9._-], beginning with a letter or digit. */
+bool name_valid(const char *name);
+
+#endif
