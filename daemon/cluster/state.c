@@ -1,0 +1,122 @@
+#include "daemon/cluster/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/cluster/state_internal.h"
+
+void message_set_string(char **field, const char *value) {
+        if (*field && *field != protobuf_c_empty_string)
+                free(*field);
+        *field = value && *value ? xstrdup(value) : (char *) protobuf_c_empty_string;
+}
+
+ProtobufCMessage *message_copy(const ProtobufCMessage *message) {
+        size_t size_bytes = protobuf_c_message_get_packed_size(message);
+        cleanup_free uint8_t *data = xcalloc(1, size_bytes);
+        ProtobufCMessage *copy;
+
+        (void) protobuf_c_message_pack(message, data);
+        copy = protobuf_c_message_unpack(message->descriptor, NULL, size_bytes, data);
+        if (!copy)
+                abort();
+        return copy;
+}
+
+Rm__State *state_create(const char *cluster) {
+        Rm__State *state = xcalloc(1, sizeof(*state));
+
+        rm__state__init(state);
+        message_set_string(&state->cluster, cluster);
+        state->next_job = 1;
+        state->next_move = 1;
+        state->next_address = 1;
+        state->availability = xcalloc(1, sizeof(*state->availability));
+        rm__availability_status__init(state->availability);
+        return state;
+}
+
+void apply_event(struct apply *a, const char *kind, const char *node, uint64_t job, uint64_t move, int32_t capsule,
+                 const char *fmt, ...) {
+        Rm__Event *event = xcalloc(1, sizeof(*event));
+        char text[512];
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void) vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        rm__event__init(event);
+        event->index = a->state->index;
+        event->time_usec = a->time_usec;
+        message_set_string(&event->kind, kind);
+        message_set_string(&event->node, node);
+        message_set_string(&event->text, text);
+        event->job = job;
+        event->move = move;
+        event->capsule = capsule;
+        REPEATED_PUSH(a->result->events, a->result->n_events, event);
+}
+
+int apply_refuse(struct apply *a, int code, const char *fmt, ...) {
+        va_list ap;
+
+        a->result->error.code = code;
+        va_start(ap, fmt);
+        (void) vsnprintf(a->result->error.text, sizeof(a->result->error.text), fmt, ap);
+        va_end(ap);
+        return code;
+}
+
+static int apply_note(struct apply *a) {
+        apply_event(a, "note", NULL, 0, 0, 0, "%s", a->command->note->text);
+        return 0;
+}
+
+static const struct {
+        Rm__Command__BodyCase body;
+        int (*apply)(struct apply *a);
+} handlers[] = {
+        { RM__COMMAND__BODY_NODE_JOIN, apply_node_join },
+        { RM__COMMAND__BODY_NODE_HEALTH, apply_node_health },
+        { RM__COMMAND__BODY_NODE_DRAIN, apply_node_drain },
+        { RM__COMMAND__BODY_NODE_RESUME, apply_node_resume },
+        { RM__COMMAND__BODY_AVAILABILITY, apply_availability },
+        { RM__COMMAND__BODY_JOB_SUBMIT, apply_job_submit },
+        { RM__COMMAND__BODY_JOB_AVAILABILITY, apply_job_availability },
+        { RM__COMMAND__BODY_JOB_WAIT, apply_job_wait },
+        { RM__COMMAND__BODY_JOB_PLACE, apply_job_place },
+        { RM__COMMAND__BODY_CAPSULE_READY, apply_capsule_ready },
+        { RM__COMMAND__BODY_CAPSULE_GONE, apply_capsule_gone },
+        { RM__COMMAND__BODY_JOB_RUNNING, apply_job_running },
+        { RM__COMMAND__BODY_JOB_CANCEL, apply_job_cancel },
+        { RM__COMMAND__BODY_JOB_EXIT, apply_job_exit },
+        { RM__COMMAND__BODY_JOB_FORGET, apply_job_forget },
+        { RM__COMMAND__BODY_JOB_OUTPUT_DONE, apply_job_output_done },
+        { RM__COMMAND__BODY_MOVE_START, apply_move_start },
+        { RM__COMMAND__BODY_MOVE_COMMIT, apply_move_commit },
+        { RM__COMMAND__BODY_MOVE_ABORT, apply_move_abort },
+        { RM__COMMAND__BODY_MOVE_DONE, apply_move_done },
+        { RM__COMMAND__BODY_NOTE, apply_note },
+};
+
+void state_apply(Rm__State *state, uint64_t index, const Rm__Command *command, struct state_result *ret_result) {
+        struct apply a = { .state = state, .command = command, .time_usec = command->time_usec, .result = ret_result };
+
+        memset(ret_result, 0, sizeof(*ret_result));
+        state->index = index;
+        for (size_t i = 0; i < ARRAY_SIZE(handlers); i++)
+                if (handlers[i].body == command->body_case) {
+                        (void) handlers[i].apply(&a);
+                        return;
+                }
+        (void) apply_refuse(&a, -ENOTSUP, "command %d is not known to this version", (int) command->body_case);
+}
+
+void state_result_finish(struct state_result *result) {
+        for (size_t i = 0; i < result->n_events; i++)
+                rm__event__free_unpacked(result->events[i], NULL);
+        free(result->events);
+        result->events = NULL;
+        result->n_events = 0;
+}

@@ -1,0 +1,62 @@
+/* The cluster's state and the one function that changes it. Pure: no I/O, no clock; the same commands give the same state
+ * and the same events on every node. The state is the protobuf message itself (proto/state.proto), so that it can be
+ * packed as it is for snapshots and followers. */
+#ifndef RM_CLUSTER_STATE_H
+#define RM_CLUSTER_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "proto/state.pb-c.h"
+
+#define STATE_MOVES_KEPT 1000U   /* ended moves that are remembered */
+#define STATE_JOBS_MAX 10000U    /* jobs known at once; a submission over it is refused */
+#define STATE_HEAD (-1)          /* index of a job's head capsule */
+
+/* What applying one command did. `error.code` 0: applied. Otherwise the command was refused and the state is unchanged
+ * but for its index. Owns the events; free with state_result_finish(). */
+struct state_result {
+        struct rm_error error;
+        uint64_t created; /* id of the job or move that was made, 0 = none */
+        Rm__Event **events;
+        size_t n_events;
+};
+
+/* An empty state, owned by the caller; free with rm__state__free_unpacked(state, NULL). */
+Rm__State *state_create(const char *cluster);
+
+/* Apply one command as entry `index` of the log. `state` is changed in place. */
+void state_apply(Rm__State *state, uint64_t index, const Rm__Command *command, struct state_result *ret_result);
+void state_result_finish(struct state_result *result);
+
+/* Deep copy of any message of ours; the caller frees it with protobuf_c_message_free_unpacked(). */
+ProtobufCMessage *message_copy(const ProtobufCMessage *message);
+/* Replace a string field of a message that lives in allocated memory. `value` NULL is empty. */
+void message_set_string(char **field, const char *value);
+
+/* ---- reading; all return NULL when there is no such thing; what they return belongs to the state ---- */
+Rm__Node *state_node(const Rm__State *state, const char *name);
+Rm__Job *state_job(const Rm__State *state, uint64_t id);
+Rm__Move *state_move(const Rm__State *state, uint64_t id);
+Rm__Capsule *job_capsule(const Rm__Job *job, int32_t index);
+/* The move of this capsule that is under way (RUNNING, or COMMITTED and not yet DONE). */
+Rm__Move *state_capsule_move(const Rm__State *state, uint64_t job, int32_t capsule);
+
+/* ---- what follows from the state ---- */
+/* Cores of the node that work may use now: 0 unless it is UP and not drained; the availability file's number at most. */
+uint32_t node_usable_cores(const Rm__Node *node);
+/* Ranks and capsules that are on the node, and those on the way to it. */
+uint32_t state_node_ranks(const Rm__State *state, const char *node, uint32_t *ret_capsules);
+/* IDLE MIXED ALLOCATED DRAINING DRAINED DOWN UNKNOWN */
+const char *state_node_word(const Rm__State *state, const Rm__Node *node);
+/* PENDING ... as in DESIGN.md, MIGRATING and FOLDED included. */
+const char *state_job_word(const Rm__State *state, const Rm__Job *job);
+bool job_ended(const Rm__Job *job);   /* in a final state */
+bool job_running(const Rm__Job *job); /* its capsules are placed and it has not come to its end */
+/* "n1 n2 n4" of all nodes, for messages; malloc'ed. */
+char *state_known_nodes(const Rm__State *state);
+/* Name of a capsule in messages: "head" or "group 3". `buf` of at least 24 bytes; returns buf. */
+const char *capsule_word(int32_t index, char *buf);
+
+#endif

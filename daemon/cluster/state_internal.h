@@ -1,0 +1,57 @@
+/* Shared between the files that make up state_apply(); nobody else includes this. */
+#ifndef RM_CLUSTER_STATE_INTERNAL_H
+#define RM_CLUSTER_STATE_INTERNAL_H
+
+#include "daemon/cluster/state.h"
+
+/* One command being applied. */
+struct apply {
+        Rm__State *state;
+        const Rm__Command *command;
+        uint64_t time_usec;
+        struct state_result *result;
+};
+
+/* Append an event; text is for people. `node` NULL ok. */
+void apply_event(struct apply *a, const char *kind, const char *node, uint64_t job, uint64_t move, int32_t capsule,
+                 const char *fmt, ...) __attribute__((format(printf, 7, 8)));
+int apply_refuse(struct apply *a, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* Grow a repeated field by one. */
+#define REPEATED_PUSH(array, count, item)                                              \
+        do {                                                                           \
+                (array) = xrealloc((array), ((count) + 1) * sizeof((array)[0]));       \
+                (array)[(count)++] = (item);                                           \
+        } while (0)
+
+int apply_node_join(struct apply *a);
+int apply_node_health(struct apply *a);
+int apply_node_drain(struct apply *a);
+int apply_node_resume(struct apply *a);
+int apply_availability(struct apply *a);
+
+int apply_job_submit(struct apply *a);
+int apply_job_availability(struct apply *a);
+int apply_job_wait(struct apply *a);
+int apply_job_place(struct apply *a);
+int apply_capsule_ready(struct apply *a);
+int apply_capsule_gone(struct apply *a);
+int apply_job_running(struct apply *a);
+int apply_job_cancel(struct apply *a);
+int apply_job_exit(struct apply *a);
+int apply_job_forget(struct apply *a);
+int apply_job_output_done(struct apply *a);
+
+int apply_move_start(struct apply *a);
+int apply_move_commit(struct apply *a);
+int apply_move_abort(struct apply *a);
+int apply_move_done(struct apply *a);
+
+/* Jobs in COMPLETING whose capsules are all gone reach their final state. */
+void jobs_settle(struct apply *a);
+/* All moves of a job that are not committed end. */
+void job_moves_end(struct apply *a, uint64_t job, const char *why);
+/* Tell of a drained node that has just become empty. */
+void node_emptied(struct apply *a, const char *node);
+
+#endif

@@ -1,0 +1,296 @@
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/cluster/state_internal.h"
+
+static Rm__Job *find_job(struct apply *a, const char *what, uint64_t id) {
+        Rm__Job *job = state_job(a->state, id);
+
+        if (!job)
+                (void) apply_refuse(a, -ENOENT, "%s: no job %" PRIu64, what, id);
+        return job;
+}
+
+int apply_job_submit(struct apply *a) {
+        const Rm__JobSpec *spec = a->command->job_submit->spec;
+        Rm__Job *job;
+
+        if (!spec || spec->ranks == 0 || spec->n_argv == 0)
+                return apply_refuse(a, -EINVAL, "submit: a job needs a command line and at least one rank");
+        if (a->state->n_jobs >= STATE_JOBS_MAX)
+                return apply_refuse(a, -EAGAIN, "submit: %u jobs are known already; try again when some have ended",
+                                    STATE_JOBS_MAX);
+        job = xcalloc(1, sizeof(*job));
+        rm__job__init(job);
+        job->id = a->state->next_job++;
+        job->spec = (Rm__JobSpec *) message_copy(&spec->base);
+        job->state = RM__JOB_STATE__JOB_PENDING;
+        job->submit_usec = a->time_usec;
+        message_set_string(&job->reason, "waits to be placed");
+        REPEATED_PUSH(a->state->jobs, a->state->n_jobs, job);
+        a->result->created = job->id;
+        apply_event(a, "job-submitted", spec->submit_node, job->id, 0, 0, "job %" PRIu64 " of %s: %s, %u ranks", job->id,
+                    spec->user, spec->name, spec->ranks);
+        return 0;
+}
+
+int apply_job_availability(struct apply *a) {
+        const Rm__CmdJobAvailability *in = a->command->job_availability;
+        Rm__Job *job = find_job(a, "job-availability", in->job);
+
+        if (!job)
+                return -ENOENT;
+        if (in->error[0]) {
+                apply_event(a, "availability-error", NULL, job->id, 0, 0, "job %" PRIu64 ": %s; the last good content stays",
+                            job->id, in->error);
+                return 0;
+        }
+        for (size_t i = 0; i < job->n_available; i++)
+                rm__node_cores__free_unpacked(job->available[i], NULL);
+        free(job->available);
+        job->available = NULL;
+        job->n_available = 0;
+        for (size_t i = 0; i < in->n_nodes; i++)
+                REPEATED_PUSH(job->available, job->n_available, (Rm__NodeCores *) message_copy(&in->nodes[i]->base));
+        job->available_set = in->set;
+        apply_event(a, "availability", NULL, job->id, 0, 0, "job %" PRIu64 ": availability of its own, %zu nodes", job->id,
+                    job->n_available);
+        return 0;
+}
+
+int apply_job_wait(struct apply *a) {
+        const Rm__CmdJobWait *in = a->command->job_wait;
+        Rm__Job *job = find_job(a, "job-wait", in->job);
+
+        if (!job)
+                return -ENOENT;
+        if (job_ended(job))
+                return apply_refuse(a, -ESRCH, "job-wait: job %" PRIu64 " has ended", job->id);
+        if (in->lost_round)
+                job->age++;
+        if (strcmp(job->reason, in->reason) == 0)
+                return 0;
+        message_set_string(&job->reason, in->reason);
+        if (in->reason[0])
+                apply_event(a, "job-waits", NULL, job->id, 0, 0, "job %" PRIu64 " %s", job->id, in->reason);
+        return 0;
+}
+
+/* Addresses of capsules that exist are not given out again. */
+static uint32_t new_address(struct apply *a) {
+        for (;;) {
+                uint32_t address = a->state->next_address;
+                bool used = false;
+
+                a->state->next_address = address >= 65000 ? 1 : address + 1;
+                for (size_t i = 0; i < a->state->n_jobs && !used; i++) {
+                        const Rm__Job *job = a->state->jobs[i];
+
+                        for (size_t k = 0; k < job->n_capsules && !job_ended(job); k++)
+                                used |= job->capsules[k]->address == address;
+                }
+                if (!used)
+                        return address;
+        }
+}
+
+static void add_capsule(struct apply *a, Rm__Job *job, int32_t index, uint32_t ranks, const char *node) {
+        Rm__Capsule *capsule = xcalloc(1, sizeof(*capsule));
+
+        rm__capsule__init(capsule);
+        capsule->index = index;
+        capsule->ranks = ranks;
+        capsule->address = new_address(a);
+        capsule->state = RM__CAPSULE_STATE__CAPSULE_PLACED;
+        message_set_string(&capsule->node, node);
+        REPEATED_PUSH(job->capsules, job->n_capsules, capsule);
+}
+
+static int check_place(struct apply *a, const Rm__CmdJobPlace *in, const Rm__Job *job) {
+        uint32_t ranks = 0;
+
+        if (job->state != RM__JOB_STATE__JOB_PENDING)
+                return apply_refuse(a, -EBUSY, "place: job %" PRIu64 " does not wait to be placed", job->id);
+        if (in->n_group_nodes == 0 || in->n_group_nodes != in->n_group_ranks)
+                return apply_refuse(a, -EINVAL, "place: groups and nodes of job %" PRIu64 " do not match", job->id);
+        if (!state_node(a->state, in->head_node))
+                return apply_refuse(a, -ENOENT, "place: no node '%s'", in->head_node);
+        for (size_t i = 0; i < in->n_group_nodes; i++) {
+                if (!state_node(a->state, in->group_nodes[i]))
+                        return apply_refuse(a, -ENOENT, "place: no node '%s'", in->group_nodes[i]);
+                ranks += in->group_ranks[i];
+        }
+        if (ranks != job->spec->ranks)
+                return apply_refuse(a, -EINVAL, "place: %u ranks for the %u of job %" PRIu64, ranks, job->spec->ranks,
+                                    job->id);
+        return 0;
+}
+
+int apply_job_place(struct apply *a) {
+        const Rm__CmdJobPlace *in = a->command->job_place;
+        Rm__Job *job = find_job(a, "place", in->job);
+        int r = job ? check_place(a, in, job) : -ENOENT;
+
+        if (r < 0)
+                return r;
+        add_capsule(a, job, STATE_HEAD, 0, in->head_node);
+        for (size_t i = 0; i < in->n_group_nodes; i++)
+                add_capsule(a, job, (int32_t) i, in->group_ranks[i], in->group_nodes[i]);
+        job->group_size = in->group_size;
+        job->state = RM__JOB_STATE__JOB_STARTING;
+        job->attempt++;
+        job->age = 0;
+        message_set_string(&job->reason, NULL);
+        message_set_string(&job->policy, in->policy);
+        apply_event(a, "job-placed", in->head_node, job->id, 0, 0, "job %" PRIu64 " placed: %zu groups, head on %s", job->id,
+                    in->n_group_nodes, in->head_node);
+        return 0;
+}
+
+int apply_capsule_ready(struct apply *a) {
+        const Rm__CmdCapsuleReady *in = a->command->capsule_ready;
+        Rm__Job *job = find_job(a, "capsule-ready", in->job);
+        Rm__Capsule *capsule = job ? job_capsule(job, in->capsule) : NULL;
+
+        if (!capsule || strcmp(capsule->node, in->node) != 0)
+                return apply_refuse(a, -ESRCH, "capsule-ready: not the place of that capsule");
+        if (capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED)
+                capsule->state = RM__CAPSULE_STATE__CAPSULE_READY;
+        return 0;
+}
+
+int apply_job_running(struct apply *a) {
+        Rm__Job *job = find_job(a, "job-running", a->command->job_running->job);
+
+        if (!job)
+                return -ENOENT;
+        if (job->state != RM__JOB_STATE__JOB_STARTING)
+                return apply_refuse(a, -EBUSY, "job-running: job %" PRIu64 " is not starting", job->id);
+        job->state = RM__JOB_STATE__JOB_RUNNING;
+        job->start_usec = a->time_usec;
+        apply_event(a, "job-started", job->capsules[0]->node, job->id, 0, 0, "job %" PRIu64 " runs", job->id);
+        return 0;
+}
+
+static void job_end(struct apply *a, Rm__Job *job, Rm__JobState final_state) {
+        static const char *const words[] = { "completed", "failed", "cancelled", "ran out of time", "lost a node" };
+
+        job->state = final_state;
+        job->end_usec = a->time_usec;
+        for (size_t i = 0; i < job->n_capsules; i++)
+                job->capsules[i]->state = RM__CAPSULE_STATE__CAPSULE_GONE;
+        apply_event(a, "job-ended", NULL, job->id, 0, 0, "job %" PRIu64 " %s, exit code %d%s%s", job->id,
+                    words[final_state - RM__JOB_STATE__JOB_COMPLETED], job->exit_code, job->reason[0] ? ": " : "",
+                    job->reason);
+}
+
+int apply_job_cancel(struct apply *a) {
+        const Rm__CmdJobCancel *in = a->command->job_cancel;
+        Rm__Job *job = find_job(a, "cancel-job", in->job);
+        char *reason;
+
+        if (!job)
+                return -ENOENT;
+        if (job_ended(job) || job->state == RM__JOB_STATE__JOB_COMPLETING)
+                return apply_refuse(a, -EALREADY, "cancel-job: job %" PRIu64 " has ended already", job->id);
+        reason = in->timeout ? xstrdup("its time limit is over") : xasprintf("cancelled by %s", in->by);
+        message_set_string(&job->reason, reason);
+        free(reason);
+        job->final_state = in->timeout ? RM__JOB_STATE__JOB_TIMEOUT : RM__JOB_STATE__JOB_CANCELLED;
+        job->cancel = true;
+        job->cancel_signal = in->signal ? in->signal : SIGTERM;
+        apply_event(a, "job-cancel", NULL, job->id, 0, 0, "job %" PRIu64 ": %s", job->id, job->reason);
+        if (job->state == RM__JOB_STATE__JOB_PENDING) {
+                job->exit_code = 128 + (int32_t) job->cancel_signal;
+                job_end(a, job, job->final_state);
+        }
+        return 0;
+}
+
+int apply_job_exit(struct apply *a) {
+        const Rm__CmdJobExit *in = a->command->job_exit;
+        Rm__Job *job = find_job(a, "job-exit", in->job);
+
+        if (!job)
+                return -ENOENT;
+        if (!job_running(job))
+                return apply_refuse(a, -EALREADY, "job-exit: job %" PRIu64 " does not run", job->id);
+        job->exit_code = in->exit_code;
+        if (in->final_state != RM__JOB_STATE__JOB_PENDING)
+                job->final_state = in->final_state;
+        else if (!job->cancel)
+                job->final_state =
+                        in->exit_code == 0 ? RM__JOB_STATE__JOB_COMPLETED : RM__JOB_STATE__JOB_FAILED;
+        if (in->reason[0])
+                message_set_string(&job->reason, in->reason);
+        else if (!job->cancel)
+                message_set_string(&job->reason, NULL);
+        job->state = RM__JOB_STATE__JOB_COMPLETING;
+        job_moves_end(a, job->id, "the job has ended");
+        jobs_settle(a);
+        return 0;
+}
+
+int apply_capsule_gone(struct apply *a) {
+        const Rm__CmdCapsuleGone *in = a->command->capsule_gone;
+        Rm__Job *job = find_job(a, "capsule-gone", in->job);
+        Rm__Capsule *capsule = job ? job_capsule(job, in->capsule) : NULL;
+
+        if (!capsule || strcmp(capsule->node, in->node) != 0)
+                return apply_refuse(a, -ESRCH, "capsule-gone: not the place of that capsule");
+        if (job->state != RM__JOB_STATE__JOB_COMPLETING)
+                return apply_refuse(a, -EBUSY, "capsule-gone: job %" PRIu64 " is not completing", job->id);
+        capsule->state = RM__CAPSULE_STATE__CAPSULE_GONE;
+        jobs_settle(a);
+        node_emptied(a, in->node);
+        return 0;
+}
+
+static bool capsule_is_gone(const Rm__State *state, const Rm__Capsule *capsule) {
+        const Rm__Node *node = state_node(state, capsule->node);
+
+        return capsule->state == RM__CAPSULE_STATE__CAPSULE_GONE || !node ||
+               node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN;
+}
+
+void jobs_settle(struct apply *a) {
+        for (size_t i = 0; i < a->state->n_jobs; i++) {
+                Rm__Job *job = a->state->jobs[i];
+                bool gone = true;
+
+                if (job->state != RM__JOB_STATE__JOB_COMPLETING)
+                        continue;
+                for (size_t k = 0; k < job->n_capsules; k++)
+                        gone = gone && capsule_is_gone(a->state, job->capsules[k]);
+                if (gone)
+                        job_end(a, job, job->final_state);
+        }
+}
+
+int apply_job_forget(struct apply *a) {
+        for (size_t i = 0; i < a->state->n_jobs; i++) {
+                Rm__Job *job = a->state->jobs[i];
+
+                if (job->id != a->command->job_forget->job)
+                        continue;
+                if (!job_ended(job))
+                        return apply_refuse(a, -EBUSY, "forget: job %" PRIu64 " has not ended", job->id);
+                rm__job__free_unpacked(job, NULL);
+                a->state->n_jobs--;
+                memmove(a->state->jobs + i, a->state->jobs + i + 1, (a->state->n_jobs - i) * sizeof(Rm__Job *));
+                return 0;
+        }
+        return apply_refuse(a, -ENOENT, "forget: no job %" PRIu64, a->command->job_forget->job);
+}
+
+int apply_job_output_done(struct apply *a) {
+        Rm__Job *job = find_job(a, "output-done", a->command->job_output_done->job);
+
+        if (!job)
+                return -ENOENT;
+        job->output_done = true;
+        return 0;
+}

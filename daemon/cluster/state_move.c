@@ -1,0 +1,161 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/cluster/state_internal.h"
+
+/* The oldest moves that have ended are forgotten. */
+static void prune_moves(Rm__State *state) {
+        while (state->n_moves > STATE_MOVES_KEPT) {
+                Rm__Move *move = state->moves[0];
+
+                if (move->state == RM__MOVE_STATE__MOVE_RUNNING || move->state == RM__MOVE_STATE__MOVE_COMMITTED)
+                        return;
+                rm__move__free_unpacked(move, NULL);
+                state->n_moves--;
+                memmove(state->moves, state->moves + 1, state->n_moves * sizeof(Rm__Move *));
+        }
+}
+
+static int check_start(struct apply *a, const Rm__CmdMoveStart *in, Rm__Capsule **ret_capsule) {
+        const Rm__Job *job = state_job(a->state, in->job);
+        const Rm__Node *to = state_node(a->state, in->to);
+        Rm__Capsule *capsule;
+        char word[24];
+
+        if (!job)
+                return apply_refuse(a, -ENOENT, "migrate: no job %" PRIu64, in->job);
+        if (job->state != RM__JOB_STATE__JOB_RUNNING)
+                return apply_refuse(a, -EBUSY, "migrate: job %" PRIu64 " does not run", in->job);
+        capsule = job_capsule(job, in->capsule);
+        if (!capsule)
+                return apply_refuse(a, -ENOENT, "migrate: job %" PRIu64 " has groups 0 to %zu (and its head, -1), not %" PRId32,
+                                    in->job, job->n_capsules - 2, in->capsule);
+        if (!to) {
+                cleanup_free char *known = state_known_nodes(a->state);
+
+                return apply_refuse(a, -ENOENT, "migrate: no node '%s' (known: %s)", in->to, known);
+        }
+        if (to->health != RM__NODE_HEALTH__NODE_HEALTH_UP)
+                return apply_refuse(a, -EHOSTDOWN, "migrate: node '%s' is not up", in->to);
+        if (strcmp(capsule->node, in->to) == 0)
+                return apply_refuse(a, -EALREADY, "migrate: %s of job %" PRIu64 " is on %s already",
+                                    capsule_word(in->capsule, word), in->job, in->to);
+        if (state_capsule_move(a->state, in->job, in->capsule))
+                return apply_refuse(a, -EBUSY, "migrate: %s of job %" PRIu64 " is moving already; try again when it has arrived",
+                                    capsule_word(in->capsule, word), in->job);
+        *ret_capsule = capsule;
+        return 0;
+}
+
+int apply_move_start(struct apply *a) {
+        const Rm__CmdMoveStart *in = a->command->move_start;
+        Rm__Capsule *capsule = NULL;
+        Rm__Move *move;
+        char word[24];
+        int r = check_start(a, in, &capsule);
+
+        if (r < 0)
+                return r;
+        move = xcalloc(1, sizeof(*move));
+        rm__move__init(move);
+        move->id = a->state->next_move++;
+        move->job = in->job;
+        move->capsule = in->capsule;
+        message_set_string(&move->from, capsule->node);
+        message_set_string(&move->to, in->to);
+        message_set_string(&move->reason, in->reason);
+        move->start_usec = a->time_usec;
+        REPEATED_PUSH(a->state->moves, a->state->n_moves, move);
+        prune_moves(a->state);
+        a->result->created = move->id;
+        apply_event(a, "move-started", move->from, move->job, move->id, move->capsule,
+                    "job %" PRIu64 ": %s moves from %s to %s (%s)", move->job, capsule_word(move->capsule, word), move->from,
+                    move->to, move->reason);
+        return 0;
+}
+
+static Rm__Move *find_move(struct apply *a, const char *what, uint64_t id) {
+        Rm__Move *move = state_move(a->state, id);
+
+        if (!move)
+                (void) apply_refuse(a, -ENOENT, "%s: no move %" PRIu64, what, id);
+        return move;
+}
+
+int apply_move_commit(struct apply *a) {
+        Rm__Move *move = find_move(a, "move-commit", a->command->move_commit->move);
+        Rm__Job *job = move ? state_job(a->state, move->job) : NULL;
+        Rm__Capsule *capsule = job ? job_capsule(job, move->capsule) : NULL;
+
+        if (!move)
+                return -ENOENT;
+        if (move->state != RM__MOVE_STATE__MOVE_RUNNING || !capsule)
+                return apply_refuse(a, -EALREADY, "move-commit: move %" PRIu64 " is over: %s", move->id, move->error);
+        move->state = RM__MOVE_STATE__MOVE_COMMITTED;
+        message_set_string(&capsule->node, move->to);
+        capsule->moves++;
+        job->moves++;
+        return 0;
+}
+
+static void move_end_aborted(struct apply *a, Rm__Move *move, const char *error) {
+        char word[24];
+
+        move->state = RM__MOVE_STATE__MOVE_ABORTED;
+        move->end_usec = a->time_usec;
+        message_set_string(&move->error, error);
+        apply_event(a, "move-failed", move->from, move->job, move->id, move->capsule,
+                    "job %" PRIu64 ": %s stays on %s: %s", move->job, capsule_word(move->capsule, word), move->from, error);
+}
+
+int apply_move_abort(struct apply *a) {
+        Rm__Move *move = find_move(a, "move-abort", a->command->move_abort->move);
+
+        if (!move)
+                return -ENOENT;
+        if (move->state != RM__MOVE_STATE__MOVE_RUNNING)
+                return apply_refuse(a, -EALREADY, "move-abort: move %" PRIu64 " is not running", move->id);
+        move_end_aborted(a, move, a->command->move_abort->error);
+        node_emptied(a, move->to);
+        return 0;
+}
+
+void job_moves_end(struct apply *a, uint64_t job, const char *why) {
+        for (size_t i = 0; i < a->state->n_moves; i++)
+                if (a->state->moves[i]->job == job && a->state->moves[i]->state == RM__MOVE_STATE__MOVE_RUNNING)
+                        move_end_aborted(a, a->state->moves[i], why);
+}
+
+int apply_move_done(struct apply *a) {
+        const Rm__Move *in = a->command->move_done->figures;
+        Rm__Move *move = in ? find_move(a, "move-done", in->id) : NULL;
+        Rm__Job *job = move ? state_job(a->state, move->job) : NULL;
+        Rm__Capsule *capsule = job ? job_capsule(job, move->capsule) : NULL;
+        char word[24];
+
+        if (!move)
+                return -ENOENT;
+        if (move->state != RM__MOVE_STATE__MOVE_COMMITTED)
+                return apply_refuse(a, -EALREADY, "move-done: move %" PRIu64 " is not committed", move->id);
+        move->state = RM__MOVE_STATE__MOVE_DONE;
+        move->end_usec = a->time_usec;
+        move->freeze_usec = in->freeze_usec;
+        move->image_bytes = in->image_bytes;
+        move->memory_bytes = in->memory_bytes;
+        move->dump_usec = in->dump_usec;
+        move->transfer_usec = in->transfer_usec;
+        move->restore_usec = in->restore_usec;
+        move->commit_usec = in->commit_usec;
+        if (capsule) {
+                capsule->image_bytes = in->memory_bytes;
+                capsule->freeze_usec = in->freeze_usec;
+        }
+        apply_event(a, "move-done", move->to, move->job, move->id, move->capsule,
+                    "job %" PRIu64 ": %s moved from %s to %s, frozen for %.3f s, %.1f MB", move->job,
+                    capsule_word(move->capsule, word), move->from, move->to, (double) move->freeze_usec / 1e6,
+                    (double) move->memory_bytes / 1e6);
+        node_emptied(a, move->from);
+        return 0;
+}
