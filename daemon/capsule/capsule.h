@@ -1,0 +1,222 @@
+/* Capsules seen from rmd: create, adopt, drive, move and destroy them. Nothing here blocks. */
+#ifndef RM_DAEMON_CAPSULE_CAPSULE_H
+#define RM_DAEMON_CAPSULE_CAPSULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+struct event_base;
+struct rm_error;
+
+/*
+ * A capsule is a set of namespaces (mount, pid, net, ipc, uts) around one process tree, the payload. Its PID 1 is the
+ * program rm-capsule. It holds all state, so rmd may be killed and restarted at any moment: capsule_adopt_all() finds
+ * the capsules again, with everything that happened meanwhile.
+ *
+ * Life of a capsule:      create -> run -> (exited) -> destroy
+ * Moving, at the source:  freeze -> cut -> dump -> {destroy | open}      open undoes: link up, thawed, output pumped
+ * At the destination:     create(cut) -> restore_prepare -> restore -> {open | destroy}
+ *
+ * After restore the processes exist but stay frozen and behind a drop-all filter until open: an attempt that is
+ * given up has had no effect on anything outside.
+ */
+struct capsule_ctx;
+struct capsule;
+
+enum {
+        CAPSULE_STDIN = 0,
+        CAPSULE_STDOUT = 1,
+        CAPSULE_STDERR = 2,
+
+        CAPSULE_ID_MAX = 64,
+        CAPSULE_GROUPS_MAX = 1024,
+        CAPSULE_HOSTS_MAX = 1024 * 1024,
+        CAPSULE_ARGS_MAX = 2 * 1024 * 1024, /* argv and environment together */
+        CAPSULE_AGENT_COMMAND_MAX = 128 * 1024,
+};
+
+/* The file systems of a capsule that are its own; the contents move with it. Seen from the host they are below
+ * capsule_root(). NULL-terminated. */
+extern const char *const capsule_tmpfs_mounts[]; /* "/tmp", "/dev/shm", "/run" */
+
+/* True for files in those that belong to PID 1 and must not be carried (path as seen inside, e.g. "/run/criu.kdat").
+ * FIFOs, symlinks, directories and device-less special files other than these must be carried; sockets must not (CRIU
+ * makes them). */
+bool capsule_path_is_private(const char *path);
+
+struct capsule_config {
+        struct event_base *base;
+        const char *runtime_dir;   /* /run/rmd/capsules; made with mode 0700 */
+        const char *cgroup_parent; /* directory in a cgroup v2 (or v1 freezer) tree; NULL: found by itself */
+        const char *init_path;     /* /usr/libexec/rmd/rm-capsule */
+        const char *criu_path;     /* /usr/sbin/criu */
+        const char *kdat_path;     /* /run/criu.kdat */
+};
+
+/* Copies what it needs of `config`. */
+int capsule_ctx_create(const struct capsule_config *config, struct capsule_ctx **ret, struct rm_error *error);
+/* Lets go of all capsules and leaves them running. NULL ok. */
+void capsule_ctx_destroy(struct capsule_ctx *ctx);
+
+struct capsule_spec {
+        const char *id;         /* [A-Za-z0-9._-]{1,64}, not starting with a dot: names the runtime directory and cgroup */
+        const char *hostname;
+        const char *hosts;      /* text of /etc/hosts in the capsule; NULL: the node's */
+        const char *uplink;     /* interface of the node the link is made on; NULL: no link but lo */
+        uint32_t address;       /* IPv4, network byte order */
+        uint8_t prefix;         /* length, 1..32 */
+        uint8_t mac[6];
+        uint32_t gateway;       /* 0: none */
+        bool cut;               /* made with the link down (destination of a move) */
+        uid_t uid;              /* owner of the payload */
+        gid_t gid;
+        const gid_t *groups;    /* supplementary */
+        size_t n_groups;
+        const char *spool_dir;  /* on the node's disk, made with mode 0700 when missing; output is kept here */
+};
+
+/* All optional. Called from the event loop only, never from inside a call of this library. A callback may destroy the
+ * capsule. */
+struct capsule_callbacks {
+        /* Created or adopted, and answering; or not (error < 0, text says why; then only capsule_destroy makes sense). */
+        void (*ready)(struct capsule *capsule, int error, const char *text, void *userdata);
+        /* The spool of `stream` now reaches to `end` (bytes since the start of the payload, over all moves). */
+        void (*output)(struct capsule *capsule, int stream, uint64_t end, void *userdata);
+        /* rm-agent in the capsule asks for `command` (a line for /bin/sh) to be run in the capsule named `host`. Repeated
+         * after adoption and after a move for those not yet answered; `id` stays the same and is unique in the capsule. */
+        void (*agent_request)(struct capsule *capsule, const char *id, const char *host, const char *command,
+                              void *userdata);
+        /* That rm-agent is gone (killed): end what it had asked for. No reply is wanted. */
+        void (*agent_gone)(struct capsule *capsule, const char *id, void *userdata);
+        /* The payload's root ended with `wait_status` (as of waitpid(2)) and all output is in the spool. Repeated after
+         * adoption. */
+        void (*exited)(struct capsule *capsule, int wait_status, void *userdata);
+        /* PID 1 died, and with it everything in the capsule. Only capsule_destroy makes sense now. */
+        void (*lost)(struct capsule *capsule, const char *text, void *userdata);
+};
+
+/* Makes the capsule; `ready` reports the outcome. What `spec` points at is copied. Errors: -EINVAL with text for a bad
+ * spec, -EEXIST, -errno. */
+int capsule_create(struct capsule_ctx *ctx, const struct capsule_spec *spec, const struct capsule_callbacks *callbacks,
+                   void *userdata, struct capsule **ret, struct rm_error *error);
+
+/* Takes over every capsule found in the runtime directory: `choose` is called for each and returns the userdata for its
+ * callbacks; `ready` follows for each. Dead leftovers also appear and report an error in `ready`. Returns how many, or
+ * -errno. */
+typedef void *(*capsule_adopt_fn)(struct capsule *capsule, const char *id, void *arg);
+int capsule_adopt_all(struct capsule_ctx *ctx, const struct capsule_callbacks *callbacks, capsule_adopt_fn choose,
+                      void *arg, struct rm_error *error);
+
+const char *capsule_id(const struct capsule *capsule);
+void *capsule_userdata(const struct capsule *capsule);
+void capsule_set_userdata(struct capsule *capsule, void *userdata);
+/* NULL when there is none of that name. */
+struct capsule *capsule_find(struct capsule_ctx *ctx, const char *id);
+/* PID of its PID 1 as the node sees it; 0 when not ready. */
+pid_t capsule_init_pid(const struct capsule *capsule);
+/* "/proc/PID/root" of PID 1: the capsule's mounts seen from the node (follow with a path of capsule_tmpfs_mounts).
+ * Valid until the capsule is destroyed; NULL when not ready. */
+const char *capsule_root(const struct capsule *capsule);
+
+enum capsule_phase {
+        CAPSULE_CREATING, /* until `ready` */
+        CAPSULE_EMPTY,    /* no payload yet */
+        CAPSULE_RUNNING,
+        CAPSULE_FROZEN,
+        CAPSULE_DUMPING,
+        CAPSULE_RESTORING,
+        CAPSULE_RESTORED, /* frozen and filtered, waits for open */
+        CAPSULE_EXITED,
+        CAPSULE_LOST,
+};
+enum capsule_phase capsule_phase(const struct capsule *capsule);
+const char *capsule_phase_name(enum capsule_phase phase);
+
+struct capsule_status {
+        enum capsule_phase phase;
+        bool link_up;
+        bool filtered;
+        bool stdin_closed;
+        uint64_t stdin_offset;    /* bytes the payload's stdin FIFO has taken */
+        uint64_t output_end[3];   /* [CAPSULE_STDOUT], [CAPSULE_STDERR] */
+        uint64_t output_begin[3]; /* what the spool still holds begins here */
+        pid_t payload_pid;        /* inside the capsule; 0: none */
+        int wait_status;          /* when EXITED */
+        int op_error;             /* outcome of the last dump or restore: 0 or -errno */
+        char op_text[512];        /* and its text */
+};
+/* Last known status; kept up to date by PID 1. Fresh when `ready` is called. */
+void capsule_get_status(const struct capsule *capsule, struct capsule_status *ret);
+
+/* Completion of one operation; called exactly once for each operation that was started (returned 0), with -ECANCELED
+ * when the capsule is destroyed first and -ENOTCONN when PID 1 dies. `text` is never NULL and says what went wrong.
+ * Requests are carried out in the order they were made; the next need not wait for the completion of the last. */
+typedef void (*capsule_done_fn)(struct capsule *capsule, int error, const char *text, void *arg);
+
+struct capsule_command {
+        const char *const *argv; /* argv[0] is looked up in the payload's PATH */
+        const char *const *env;  /* complete environment; NULL: empty */
+        const char *cwd;
+        mode_t umask;
+        const struct rlimit *rlimits; /* by RLIMIT_*; RLIM_NLIMITS entries, or NULL: PID 1's own */
+        bool stdin_null;              /* true: /dev/null, capsule_input is refused */
+};
+/* Done when the program runs; "program not found" and the like are errors here. */
+int capsule_run(struct capsule *capsule, const struct capsule_command *command, capsule_done_fn done, void *arg);
+
+/* To the payload's root, or with `all` to every process of the payload. */
+int capsule_signal(struct capsule *capsule, int signo, bool all, capsule_done_fn done, void *arg);
+
+/* Stops all processes (cgroup freezer). Done when they stand still; -ETIMEDOUT (and thawed again) after 5 s. */
+int capsule_freeze(struct capsule *capsule, capsule_done_fn done, void *arg);
+int capsule_thaw(struct capsule *capsule, capsule_done_fn done, void *arg);
+/* Link down. */
+int capsule_cut(struct capsule *capsule, capsule_done_fn done, void *arg);
+/* Link up, filter gone, thawed, stdio pumped, the capsule's address announced: the way out of every state of a move. */
+int capsule_open(struct capsule *capsule, capsule_done_fn done, void *arg);
+
+/* Starts CRIU so that it only waits for its order: takes its start-up out of the freeze. Optional, any time before. */
+int capsule_criu_preload(struct capsule *capsule, capsule_done_fn done, void *arg);
+
+/* Dumps the frozen payload into `images_dir` (path on the node, which only root may enter). With `stream` CRIU writes
+ * to the socket streamer-capture.sock in it, which must exist and be listened on. The payload stays frozen, whatever
+ * the outcome. */
+int capsule_dump(struct capsule *capsule, const char *images_dir, bool stream, capsule_done_fn done, void *arg);
+
+/* What must go from source to destination beside images and tmpfs contents: counters of stdio, open agent requests.
+ * Opaque bytes; taken at the source when frozen, handed to restore_prepare at the destination. */
+enum { CAPSULE_CARRY_MAX = 64 * 1024 };
+typedef void (*capsule_carry_fn)(struct capsule *capsule, int error, const char *text, const void *carry, size_t size,
+                                 void *arg);
+int capsule_get_carry(struct capsule *capsule, capsule_carry_fn done, void *arg);
+
+/* Destination: filter in place, link up behind it, counters set. `carry` NULL: from zero. */
+int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t size, capsule_done_fn done, void *arg);
+/* The tmpfs contents must be in place. Leaves the payload frozen and filtered. */
+int capsule_restore(struct capsule *capsule, const char *images_dir, capsule_done_fn done, void *arg);
+
+/* Stdin: `data` is what comes at `offset`; what was taken already is skipped, so repeating is safe. -ERANGE for a gap.
+ * Done (the ack) when the FIFO took all of it; until then do not send more than a few hundred kB. size 0: end of file at
+ * `offset`. */
+int capsule_input(struct capsule *capsule, uint64_t offset, const void *data, size_t size, capsule_done_fn done,
+                  void *arg);
+
+/* Reads spooled output, synchronously, from the node's disk. Returns bytes read, 0 at the end, -ERANGE before the
+ * begin, -errno. Also works when PID 1 is dead. */
+ssize_t capsule_output_read(struct capsule *capsule, int stream, uint64_t offset, void *buffer, size_t size);
+/* Everything before `offset` is safe elsewhere: the spool may drop it. PID 1 stops reading from the payload (which
+ * then blocks) while more than 256 MiB are waiting for this. */
+int capsule_output_ack(struct capsule *capsule, int stream, uint64_t offset);
+
+/* Ends the rm-agent `id` with exit status `status` (0..255). */
+int capsule_agent_reply(struct capsule *capsule, const char *id, int status, capsule_done_fn done, void *arg);
+
+/* Kills everything in the capsule, removes cgroup, runtime directory and (with `spool`) the spool. Works in any state.
+ * The handle is gone when this returns: open operations complete with -ECANCELED from inside this call. `done` (NULL
+ * ok, capsule argument NULL) comes when nothing is left. */
+void capsule_destroy(struct capsule *capsule, bool spool, capsule_done_fn done, void *arg);
+
+#endif
