@@ -1,0 +1,86 @@
+/* The cluster as one daemon sees it: the state that all share, the way to change it, and messages between nodes. */
+#ifndef RM_CLUSTER_CLUSTER_H
+#define RM_CLUSTER_CLUSTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <event2/event.h>
+
+#include "common/error.h"
+#include "daemon/cluster/state.h"
+#include "daemon/wire/tls.h"
+#include "proto/peer.pb-c.h"
+#include "proto/state.pb-c.h"
+
+struct cluster;
+
+/* All is copied by cluster_create(), but `tls`, which must outlive the cluster. */
+struct cluster_config {
+        const char *name;           /* of the cluster; nodes of another name are refused */
+        const Rm__Node *self;       /* name, address, port (0 = any free one), cores, topology, boot_id, memory_bytes */
+        const char *listen_address; /* IPv4; NULL = 0.0.0.0 */
+        const char *const *peers;   /* "host:port" of nodes to join through */
+        size_t n_peers;
+        bool bootstrap;             /* this node keeps the log; makes it when there is none. Exactly one node has it */
+        const char *state_dir;      /* log and cached state; made when not there */
+        struct tls *tls;
+        uint64_t node_timeout_usec;    /* 0 = 5 s: silence that makes a node DOWN */
+        uint64_t heartbeat_usec;       /* 0 = 0.5 s */
+        uint64_t propose_timeout_usec; /* 0 = 10 s */
+        uint32_t snapshot_entries;     /* 0 = 2048: log entries between snapshots */
+};
+
+/* NULL members are skipped. Callbacks come from the loop, except that cluster_destroy() answers open proposals. None may call
+ * cluster_destroy(). */
+struct cluster_ops {
+        /* One command was applied (refused ones too: result->error.code < 0). Same commands, same order, on every node.
+         * Not called for what was applied before this daemon started, nor for what came by on_installed. */
+        void (*on_applied)(void *userdata, const Rm__Command *command, const struct state_result *result);
+        /* The state was replaced as a whole (own log replayed, or the leader's snapshot): look at all of it anew.
+         * Pointers into the old state are gone. */
+        void (*on_installed)(void *userdata);
+        /* A message that is not the cluster's own. `message` is valid during the call. */
+        void (*on_message)(void *userdata, const char *node, const Rm__PeerMessage *message);
+        /* A connection to the node stands / is lost. Messages in between arrive in order or not at all. */
+        void (*on_peer)(void *userdata, const char *node, bool connected);
+        /* Who leads now; NULL = nobody that we know. */
+        void (*on_leader)(void *userdata, const char *leader);
+};
+
+/* Called exactly once, from the loop (or from cluster_destroy() with -ECANCELED), after the local state holds the command.
+ * `code` 0 = applied; negative: `text` is the reason. From state_apply(): refused. -EHOSTUNREACH: no leader, or it was lost
+ * before it answered (the command may still be applied). -ETIMEDOUT: likewise. `created`: id of the job or move made. */
+typedef void (*cluster_propose_fn)(void *userdata, int code, const char *text, uint64_t index, uint64_t created);
+
+/* Opens log and listener, starts to connect. On return a follower has its cached state, a voter its last snapshot; later
+ * entries follow by on_installed. */
+int cluster_create(struct event_base *base, const struct cluster_config *config, const struct cluster_ops *ops,
+                   void *userdata, struct cluster **ret, struct rm_error *err);
+/* Runs the loop for the moment that closing the log takes. NULL ok. */
+void cluster_destroy(struct cluster *cluster);
+
+/* Never NULL; valid until the next callback. */
+const Rm__State *cluster_state(const struct cluster *cluster);
+/* The state is known to be current: own log replayed, or the leader has told all. False after the leader is lost. */
+bool cluster_synced(const struct cluster *cluster);
+bool cluster_is_leader(const struct cluster *cluster);
+/* NULL when not known. */
+const char *cluster_leader(const struct cluster *cluster);
+const char *cluster_self(const struct cluster *cluster);
+uint32_t cluster_port(const struct cluster *cluster);
+/* When the leader was last heard of (monotonic); now, on the leader itself. 0 = never. For leases. */
+uint64_t cluster_leader_heard_usec(const struct cluster *cluster);
+
+/* Have one command put into the log; it is copied, the leader stamps time_usec. `callback` NULL ok. */
+void cluster_propose(struct cluster *cluster, const Rm__Command *command, cluster_propose_fn callback, void *userdata);
+
+/* To one node; to oneself comes back by on_message from the loop. -ENOTCONN: no connection now (it is being retried all the
+ * time); other codes as conn_send(). */
+int cluster_send(struct cluster *cluster, const char *node, const Rm__PeerMessage *message);
+bool cluster_connected(const struct cluster *cluster, const char *node);
+/* This node's own description changed (cores, topology): tell the leader. */
+void cluster_set_self(struct cluster *cluster, const Rm__Node *self);
+
+#endif

@@ -1,0 +1,81 @@
+/* A framed protobuf connection on the event loop: plain (Unix, TCP) or TLS. Bytes that are not ours end the connection with
+ * one log line naming the other end, never the daemon. */
+#ifndef RM_WIRE_CONN_H
+#define RM_WIRE_CONN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include <event2/event.h>
+#include <openssl/ssl.h>
+#include <protobuf-c/protobuf-c.h>
+
+struct conn;
+
+/* Every callback may call anything on its conn, conn_close() and conn_destroy() included. NULL members are skipped. */
+struct conn_ops {
+        /* The connection stands: TCP connected, TLS done. Comes before any other callback, and from the loop, never from
+         * inside conn_create() or conn_dial(). */
+        void (*on_ready)(struct conn *conn, void *userdata);
+        /* `message` is of the configured type and freed when the callback returns. A part of it may be taken over: set its
+         * pointer in the message to NULL. */
+        void (*on_message)(struct conn *conn, ProtobufCMessage *message, void *userdata);
+        /* What was sent has left, down to `drained_bytes`: more may be sent. */
+        void (*on_drained)(struct conn *conn, void *userdata);
+        /* Last callback: the other end closed (code 0), or the connection failed (negative errno; -EPROTO wrong magic,
+         * -EMSGSIZE, -EBADMSG, -ETIMEDOUT, -EACCES TLS refused: wrong key). Not called after conn_close() or
+         * conn_destroy(). The conn is freed when this returns. */
+        void (*on_close)(struct conn *conn, int code, const char *reason, void *userdata);
+};
+
+/* Connections that have not shown yet who they are, counted together. Plain storage of the caller, outlives the conns. */
+struct conn_gate {
+        unsigned waiting;
+        unsigned waiting_max; /* 0 = no limit */
+};
+
+struct conn_config {
+        uint32_t magic;
+        uint32_t max_bytes; /* largest payload accepted */
+        const ProtobufCMessageDescriptor *type;
+        SSL *ssl;         /* NULL = plain. Taken over by conn_create(), also when that fails. From tls_session(). */
+        const char *name; /* the other end, in log lines ("peer n2 (10.0.0.2:4711)"); copied; NULL = from the socket */
+        uint64_t trust_usec;    /* closed with -ETIMEDOUT unless conn_trust() is called within; 0 = 30 s; UINT64_MAX = never */
+        struct conn_gate *gate; /* NULL = not counted */
+        size_t drained_bytes;   /* 0 = 64 KiB */
+        int close_log_level;    /* LOG_*: of the line for bytes that are not ours; 0 = LOG_WARNING */
+};
+
+/* Take over a connected stream socket. -EUSERS: the gate is full (one log line). On failure `fd` and `config->ssl` are
+ * closed too. The conn belongs to the caller until conn_close(), conn_destroy() or on_close. */
+int conn_create(struct event_base *base, int fd, const struct conn_config *config, const struct conn_ops *ops,
+                void *userdata, struct conn **ret);
+/* Connect to an address without blocking; failure comes by on_close. */
+int conn_dial(struct event_base *base, const struct sockaddr *address, socklen_t address_bytes,
+              const struct conn_config *config, const struct conn_ops *ops, void *userdata, struct conn **ret);
+
+/* Queue one message; it is packed at once and remains the caller's. -ENOTCONN after the connection has failed,
+ * -EMSGSIZE over max_bytes, -ENOBUFS when more than 4 * max_bytes wait (the other end does not read). */
+int conn_send(struct conn *conn, const ProtobufCMessage *message);
+/* Bytes queued and not yet handed to the kernel. */
+size_t conn_pending_bytes(const struct conn *conn);
+/* Stop and go on reading. */
+void conn_pause(struct conn *conn, bool paused);
+/* The other end is who it says: it leaves the gate, the trust timeout is off. */
+void conn_trust(struct conn *conn);
+
+/* Send what is queued (10 s at most), then close. No callback any more; the pointer is gone. NULL ok. */
+void conn_close(struct conn *conn);
+/* Close at once, without callbacks. NULL ok. */
+void conn_destroy(struct conn *conn);
+
+/* Who is at the other end of a Unix socket. */
+int conn_peer_creds(const struct conn *conn, struct ucred *ret);
+const char *conn_name(const struct conn *conn);
+void conn_set_name(struct conn *conn, const char *name);
+int conn_fd(const struct conn *conn);
+
+#endif

@@ -1,0 +1,30 @@
+/* Listening sockets: a Unix one for local clients, a TCP one for peers. */
+#ifndef RM_WIRE_LISTENER_H
+#define RM_WIRE_LISTENER_H
+
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include <event2/event.h>
+
+#include "common/error.h"
+
+struct listener;
+
+/* `fd` is a connected, non-blocking, close-on-exec socket, owned by the callee; `name` describes the other end. */
+typedef void (*listener_accept_fn)(void *userdata, int fd, const char *name);
+
+/* Listen at `path` with `mode` (0666: who they are is checked by SO_PEERCRED). Holds a lock file `path`.lock, so that a second
+ * daemon fails with -EADDRINUSE instead of taking the path over; a socket left behind by a killed one is replaced. */
+int listener_create_unix(struct event_base *base, const char *path, mode_t mode, listener_accept_fn on_accept,
+                         void *userdata, struct listener **ret, struct rm_error *err);
+/* `address` IPv4, port 0 = any free one. */
+int listener_create_tcp(struct event_base *base, const char *address, uint16_t port, listener_accept_fn on_accept,
+                        void *userdata, struct listener **ret, struct rm_error *err);
+/* The TCP port. */
+uint16_t listener_port(const struct listener *listener);
+/* Also removes the path and the lock of a Unix one. NULL ok. */
+void listener_destroy(struct listener *listener);
+
+#endif

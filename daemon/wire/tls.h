@@ -1,0 +1,37 @@
+/* TLS 1.3 with the cluster's pre-shared key: no certificates; whoever has the key belongs to the cluster. */
+#ifndef RM_WIRE_TLS_H
+#define RM_WIRE_TLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <openssl/ssl.h>
+
+#include "common/error.h"
+
+#define TLS_KEY_BYTES 32U
+
+struct tls;
+
+/* Read a key file: 32 raw bytes, or one line of 64 hex digits or of base64. It must be a regular file owned by root (or by who
+ * we run as), mode 0600 or 0400. */
+int tls_key_read(const char *path, uint8_t ret_key[static TLS_KEY_BYTES], struct rm_error *err);
+
+/* `cluster` is the identity that both sides name. The key is copied, and wiped when destroyed. */
+int tls_create(const char *cluster, const uint8_t key[static TLS_KEY_BYTES], struct tls **ret, struct rm_error *err);
+void tls_destroy(struct tls *tls); /* NULL ok; sessions must be gone */
+
+/* A new session, owned by the caller (SSL_free), set to connect or accept. NULL when memory is out. */
+SSL *tls_session(struct tls *tls, bool server);
+
+/* Handshake on a blocking, connected socket, which stays the caller's. Use SO_RCVTIMEO/SO_SNDTIMEO for time limits. Free with
+ * SSL_free() after SSL_shutdown(). -EACCES: the other end has another key, or is none of ours. */
+int tls_connect_blocking(struct tls *tls, int fd, SSL **ret, struct rm_error *err);
+int tls_accept_blocking(struct tls *tls, int fd, SSL **ret, struct rm_error *err);
+
+/* Send or receive exactly `size_bytes` on a blocking session. -ENODATA: ended before the first byte, -EPIPE: later. */
+int tls_write_all(SSL *ssl, const void *data, size_t size_bytes);
+int tls_read_all(SSL *ssl, void *data, size_t size_bytes);
+
+#endif
