@@ -1,0 +1,83 @@
+/* The image stream: what a capsule is while it travels. Format, limits, and the stages it passes.
+ *
+ *   source -> zero elision -> delta -> codec -> chunk -> sink   ====>   source -> chunk -> codec -> delta -> target
+ *   (writer.h: image_writer)                                             (reader.h: image_reader)
+ *
+ * A stream is a row of chunks: begin, then opens, data and closes of objects in any mixture, then end. One chunk is
+ *
+ *   magic, 4 bytes big endian   FRAME_MAGIC_IMAGE
+ *   length, 4 bytes big endian  of the header
+ *   header                      an ImageChunk message (proto/image.proto)
+ *   payload                     header.payload_bytes raw bytes; of data chunks only
+ *   checksum, 8 bytes big endian XXH3, seeded with the chunk's number in the stream, over all of the above
+ *
+ * so that a flipped bit, and a chunk lost, repeated or out of place, is seen before anything in it is used. It is no
+ * signature: who may write is settled by what carries the stream (TLS; a keyed checksum in storage).
+ *
+ * An object has a slot from its open to its close; data chunks name the slot and the offset, so several may be open at once.
+ * Data is cut into blocks of IMAGE_BLOCK_BYTES at offsets that are multiples of it. Whole blocks (and a short last one) that
+ * are zero, or that the receiver has already, are not in the payload. A run of zeros may be of any length: a hole. */
+#ifndef RM_IMAGE_FORMAT_H
+#define RM_IMAGE_FORMAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "common/frame.h"
+#include "proto/image.pb-c.h"
+
+#define IMAGE_VERSION 1U
+#define IMAGE_BLOCK_BYTES 4096U
+#define IMAGE_PAYLOAD_MAX_BYTES (1U << 20)
+#define IMAGE_HEADER_MAX_BYTES (16U << 10)
+#define IMAGE_CHECKSUM_BYTES 8U
+#define IMAGE_CHUNK_MAX_BYTES (FRAME_HEADER_BYTES + IMAGE_HEADER_MAX_BYTES + IMAGE_PAYLOAD_MAX_BYTES + IMAGE_CHECKSUM_BYTES)
+
+/* What a user can make, bounded. */
+#define IMAGE_SLOTS_MAX 1024U
+#define IMAGE_OBJECTS_MAX (4U << 20)
+#define IMAGE_NAME_MAX_BYTES 255U   /* of a CRIU image, and of one component of a path */
+#define IMAGE_ROLE_MAX_BYTES 63U
+#define IMAGE_PATH_MAX_BYTES 4095U
+#define IMAGE_OBJECT_MAX_BYTES (UINT64_C(1) << 48)
+
+enum image_run_kind {
+        IMAGE_RUN_DATA = 0,
+        IMAGE_RUN_ZERO = 1,
+        IMAGE_RUN_HAVE = 2,
+};
+#define IMAGE_RUN_KIND_BITS 2U
+
+/* An object as the application sees it. Strings are borrowed for the call. */
+struct image_object {
+        Rm__ImageKind kind;
+        const char *role;   /* "" for CRIU images */
+        const char *path;   /* "" for spool files */
+        const char *target; /* "" but for symlinks and hard links */
+        uint32_t mode;      /* permission bits, 07777 */
+        uint32_t uid;
+        uint32_t gid;
+        int64_t mtime_sec;
+        uint32_t mtime_nsec;
+};
+
+/* Counted on both sides. */
+struct image_figures {
+        uint64_t chunks;
+        uint64_t objects;
+        uint64_t raw_bytes;  /* contents, holes included */
+        uint64_t zero_bytes; /* of raw_bytes: zero blocks and holes */
+        uint64_t have_bytes; /* of raw_bytes: blocks the receiver had */
+        uint64_t wire_bytes; /* whole chunks */
+};
+
+/* Does the kind have contents, and so a slot and a close? */
+bool image_kind_has_data(Rm__ImageKind kind);
+
+/* May the receiver use this object's names? CRIU images: one component of printable ASCII, no '/', not "." or "..". Paths:
+ * relative, no empty, "." or ".." component, except that a directory may be ".". Role: as name_valid(). Every rule of ImageOpen in
+ * one place, applied by writer and reader alike. 0 or -EBADMSG with a text that says which rule. */
+int image_object_check(const struct image_object *object, struct rm_error *err);
+
+#endif

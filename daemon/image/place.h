@@ -1,0 +1,28 @@
+/* The receiving end in the file system: puts the objects of a stream into given directories and nowhere else. */
+#ifndef RM_IMAGE_PLACE_H
+#define RM_IMAGE_PLACE_H
+
+#include "daemon/image/reader.h"
+
+struct image_place;
+
+struct image_place *image_place_create(void);
+void image_place_destroy(struct image_place *p); /* NULL ok */
+
+/* Where CRIU's images go, where the tree or the spool file of a role goes. The path is opened when the first object for it arrives. A role
+ * without a place is refused, -ENOENT. */
+void image_place_images(struct image_place *p, const char *directory);
+void image_place_tree(struct image_place *p, const char *role, const char *directory);
+void image_place_file(struct image_place *p, const char *role, const char *path);
+
+/* The target for a reader. Paths are resolved below the tree's directory, never through a symlink and never out of its mount. What is
+ * there already: directories and FIFOs are kept and get the new mode and owner (somebody may hold them open), anything else is
+ * replaced. Holes stay holes. */
+const struct image_target *image_place_target(struct image_place *p);
+
+/* Bytes written so far. */
+uint64_t image_place_written_bytes(const struct image_place *p);
+/* When the last CRIU image was closed, now_usec() time; 0 = none yet. */
+uint64_t image_place_images_done_usec(const struct image_place *p);
+
+#endif

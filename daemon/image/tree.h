@@ -1,0 +1,30 @@
+/* A directory of a capsule's tmpfs into an image stream: files with their holes, directories, symlinks, FIFOs, hard links. */
+#ifndef RM_IMAGE_TREE_H
+#define RM_IMAGE_TREE_H
+
+#include "daemon/image/writer.h"
+
+#define IMAGE_TREE_DEPTH_MAX 512U
+
+struct image_tree_options {
+        const char *const *exclude; /* relative paths left out with all below; NULL-terminated, NULL ok */
+        /* Called now and then; nonzero stops the walk with this value. NULL ok. */
+        int (*poll)(void *ctx, const char *path, struct rm_error *err);
+        void *ctx;
+};
+
+struct image_tree_figures {
+        uint64_t read_bytes;
+        uint64_t sockets_skipped; /* bound Unix sockets: CRIU unlinks and binds them anew */
+};
+
+/* What is below the open directory `fd` on the same file system. Nothing may change there meanwhile. Objects of other kinds
+ * (devices) are an error, -EOPNOTSUPP: the move would lose them. `figures` is added to. */
+int image_tree_write(struct image_writer *w, const char *role, int fd, const struct image_tree_options *options,
+                     struct image_tree_figures *figures, struct rm_error *err);
+
+/* One regular file, from `offset` on, as a spool object. The receiver keeps what it has below `offset`. */
+int image_spool_write(struct image_writer *w, const char *role, int fd, uint64_t offset, const struct image_tree_options *options,
+                      struct image_tree_figures *figures, struct rm_error *err);
+
+#endif
