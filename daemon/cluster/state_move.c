@@ -95,6 +95,7 @@ int apply_move_commit(struct apply *a) {
                 return apply_refuse(a, -EALREADY, "move-commit: move %" PRIu64 " is over: %s", move->id, move->error);
         move->state = RM__MOVE_STATE__MOVE_COMMITTED;
         message_set_string(&capsule->node, move->to);
+        capsule->made_by = move->id;
         capsule->moves++;
         job->moves++;
         return 0;

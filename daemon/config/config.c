@@ -1,0 +1,286 @@
+#include "daemon/config/config.h"
+
+#include <arpa/inet.h>
+#include <ini.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "common/util.h"
+
+enum kind { KIND_STRING, KIND_NAME, KIND_BOOL, KIND_U16, KIND_U32, KIND_DURATION, KIND_NETWORK, KIND_PORTS, KIND_LEVEL, KIND_AUTO_U32 };
+
+struct key {
+        const char *section;
+        const char *name;
+        enum kind kind;
+        size_t offset;
+        const char *fallback; /* as it would stand in the file */
+};
+
+#define KEY(section, name, kind, field, fallback) { section, name, kind, offsetof(struct config, field), fallback }
+
+static const struct key keys[] = {
+        KEY("cluster", "name", KIND_NAME, cluster_name, "rmd"),
+        KEY("cluster", "key_file", KIND_STRING, key_file, "/etc/rmd/cluster.key"),
+        KEY("cluster", "peers", KIND_STRING, peers, ""),
+        KEY("cluster", "bootstrap", KIND_BOOL, bootstrap, "no"),
+        KEY("cluster", "port", KIND_U16, port, "7700"),
+        KEY("cluster", "node_timeout", KIND_DURATION, node_timeout_usec, "5s"),
+        KEY("cluster", "heartbeat", KIND_DURATION, heartbeat_usec, "500ms"),
+        KEY("cluster", "state_dir", KIND_STRING, state_dir, "/var/lib/rmd"),
+        KEY("node", "name", KIND_STRING, node_name, ""),
+        KEY("node", "address", KIND_STRING, address, ""),
+        KEY("node", "uplink", KIND_STRING, uplink, "eth0"),
+        KEY("node", "cores", KIND_AUTO_U32, cores, "auto"),
+        KEY("node", "socket", KIND_STRING, socket_path, "/run/rmd/rmd.sock"),
+        KEY("node", "runtime_dir", KIND_STRING, runtime_dir, "/run/rmd"),
+        KEY("node", "move_ports", KIND_PORTS, move_port_first, "any"),
+        KEY("capsule", "network", KIND_NETWORK, network, "10.201.0.0/16"),
+        KEY("capsule", "group_size", KIND_AUTO_U32, group_size, "auto"),
+        KEY("capsule", "cgroup", KIND_STRING, cgroup_parent, ""),
+        KEY("availability", "file", KIND_STRING, availability_file, "/etc/rmd/availability"),
+        KEY("availability", "poll", KIND_DURATION, availability_poll_usec, "1s"),
+        KEY("sched", "policy", KIND_NAME, policy, "distrib"),
+        KEY("sched", "policy_dir", KIND_STRING, policy_dir, RM_POLICY_DIR),
+        KEY("sched", "budget", KIND_DURATION, budget_usec, "1s"),
+        KEY("sched", "settle", KIND_DURATION, settle_usec, "20ms"),
+        KEY("sched", "move_timeout", KIND_DURATION, move_timeout_usec, "60s"),
+        KEY("sched", "moves_at_once", KIND_U32, moves_at_once, "8"),
+        KEY("job", "keep", KIND_DURATION, keep_jobs_usec, "1d"),
+        KEY("job", "kill_wait", KIND_DURATION, kill_wait_usec, "10s"),
+        KEY("job", "admin_group", KIND_STRING, admin_group, "rmadmin"),
+        KEY("log", "level", KIND_LEVEL, log_level, "info"),
+};
+
+struct reader {
+        struct config *config;
+        struct rm_error *err;
+};
+
+static void *field(struct config *config, const struct key *key) {
+        return (char *) config + key->offset;
+}
+
+static int set_bool(bool *out, const char *value) {
+        static const char *const yes[] = { "yes", "true", "on", "1" };
+        static const char *const no[] = { "no", "false", "off", "0" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(yes); i++) {
+                if (strcasecmp(value, yes[i]) == 0) {
+                        *out = true;
+                        return 0;
+                }
+                if (strcasecmp(value, no[i]) == 0) {
+                        *out = false;
+                        return 0;
+                }
+        }
+        return -EINVAL;
+}
+
+static int set_number(const char *value, int64_t min, int64_t max, uint32_t *out) {
+        int64_t v;
+        int r = parse_i64(value, min, max, &v);
+
+        if (r == 0)
+                *out = (uint32_t) v;
+        return r;
+}
+
+static int set_network(struct config *config, const char *value) {
+        cleanup_free char *copy = xstrdup(value);
+        char *slash = strchr(copy, '/');
+        struct in_addr address;
+        uint32_t prefix;
+
+        if (!slash)
+                return -EINVAL;
+        *slash = 0;
+        if (inet_pton(AF_INET, copy, &address) != 1 || set_number(slash + 1, 8, 24, &prefix) < 0)
+                return -EINVAL;
+        if (ntohl(address.s_addr) & (UINT32_MAX >> prefix))
+                return -EINVAL;
+        config->network = ntohl(address.s_addr);
+        config->network_prefix = (uint8_t) prefix;
+        return 0;
+}
+
+static int set_ports(struct config *config, const char *value) {
+        cleanup_free char *copy = xstrdup(value);
+        char *dash = strchr(copy, '-');
+        uint32_t first, last;
+
+        if (strcmp(value, "any") == 0) {
+                config->move_port_first = config->move_port_last = 0;
+                return 0;
+        }
+        if (!dash)
+                return -EINVAL;
+        *dash = 0;
+        if (set_number(copy, 1, 65535, &first) < 0 || set_number(dash + 1, 1, 65535, &last) < 0 || last < first)
+                return -EINVAL;
+        config->move_port_first = (uint16_t) first;
+        config->move_port_last = (uint16_t) last;
+        return 0;
+}
+
+static int set_level(int *out, const char *value) {
+        static const struct {
+                const char *word;
+                int level;
+        } levels[] = { { "error", LOG_ERR }, { "warning", LOG_WARNING }, { "info", LOG_INFO }, { "debug", LOG_DEBUG } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
+                if (strcmp(value, levels[i].word) == 0) {
+                        *out = levels[i].level;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+static int set_key(struct config *config, const struct key *key, const char *value) {
+        void *out = field(config, key);
+        uint32_t number = 0;
+        int r;
+
+        switch (key->kind) {
+        case KIND_NAME:
+                if (!name_valid(value))
+                        return -EINVAL;
+                /* fallthrough */
+        case KIND_STRING:
+                free(*(char **) out);
+                *(char **) out = xstrdup(value);
+                return 0;
+        case KIND_BOOL:
+                return set_bool(out, value);
+        case KIND_U16:
+                r = set_number(value, 1, 65535, &number);
+                if (r == 0)
+                        *(uint16_t *) out = (uint16_t) number;
+                return r;
+        case KIND_AUTO_U32:
+                if (strcmp(value, "auto") == 0) {
+                        *(uint32_t *) out = 0;
+                        return 0;
+                }
+                /* fallthrough */
+        case KIND_U32:
+                return set_number(value, 1, 1000000, out);
+        case KIND_DURATION:
+                return parse_duration_usec(value, out);
+        case KIND_NETWORK:
+                return set_network(config, value);
+        case KIND_PORTS:
+                return set_ports(config, value);
+        case KIND_LEVEL:
+                return set_level(out, value);
+        }
+        return -EINVAL;
+}
+
+static const char *expects(const struct key *key) {
+        switch (key->kind) {
+        case KIND_NAME:
+                return "a name of letters, digits, '.', '_' and '-'";
+        case KIND_BOOL:
+                return "yes or no";
+        case KIND_U16:
+                return "a number from 1 to 65535";
+        case KIND_U32:
+                return "a number from 1 to 1000000";
+        case KIND_AUTO_U32:
+                return "a number from 1 to 1000000, or auto";
+        case KIND_DURATION:
+                return "a time such as 500ms, 5s, 2m, 1h or 1d";
+        case KIND_NETWORK:
+                return "a network such as 10.201.0.0/16 (prefix 8 to 24, host bits 0)";
+        case KIND_PORTS:
+                return "any, or a range such as 7800-7899";
+        case KIND_LEVEL:
+                return "error, warning, info or debug";
+        default:
+                return "text";
+        }
+}
+
+static int read_key(void *user, const char *section, const char *name, const char *value) {
+        struct reader *reader = user;
+
+        if (reader->err->code)
+                return 0; /* the first one is told, with the line ini_parse() returns */
+        if (strcmp(section, "mpirun") == 0)
+                return 1; /* rm-mpirun's own */
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+                if (strcmp(keys[i].section, section) != 0 || strcmp(keys[i].name, name) != 0)
+                        continue;
+                if (set_key(reader->config, &keys[i], value) == 0)
+                        return 1;
+                (void) error_set(reader->err, -EINVAL, "[%s] %s = '%s': expected %s", section, name, value,
+                                 expects(&keys[i]));
+                return 0;
+        }
+        (void) error_set(reader->err, -EINVAL, "there is no key '%s' in section [%s]; see rmd.conf(5)", name, section);
+        return 0;
+}
+
+static int check(struct config *config, const char *path, struct rm_error *err) {
+        char host[256] = "";
+        struct in_addr address;
+
+        if (!config->node_name[0]) {
+                (void) gethostname(host, sizeof(host) - 1);
+                host[strcspn(host, ".")] = 0;
+                free(config->node_name);
+                config->node_name = xstrdup(host);
+        }
+        if (!name_valid(config->node_name))
+                return error_set(err, -EINVAL, "%s: [node] name '%s' is not a valid name", path, config->node_name);
+        if (config->address[0] && inet_pton(AF_INET, config->address, &address) != 1)
+                return error_set(err, -EINVAL, "%s: [node] address '%s' is not an IPv4 address", path, config->address);
+        if (config->heartbeat_usec < 10000 || config->node_timeout_usec < 2 * config->heartbeat_usec)
+                return error_set(err, -EINVAL, "%s: [cluster] node_timeout must be at least twice heartbeat, and heartbeat at least 10ms", path);
+        if (!config->bootstrap && !config->peers[0])
+                return error_set(err, -EINVAL, "%s: [cluster] peers is empty: name a node to join through, or set bootstrap = yes on the first node", path);
+        return 0;
+}
+
+int config_load(const char *path, struct config *ret_config, struct rm_error *err) {
+        struct config config = { 0 };
+        struct rm_error local = { 0 };
+        struct reader reader = { .config = &config, .err = err ? err : &local };
+        int r = 0;
+
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+                if (set_key(&config, &keys[i], keys[i].fallback) < 0)
+                        abort();
+        if (path) {
+                r = ini_parse(path, read_key, &reader);
+                if (r == -1)
+                        r = error_sys(reader.err, -errno ? -errno : -ENOENT, "cannot read %s", path);
+                else if (r > 0 && reader.err->code == 0)
+                        r = error_set(reader.err, -EINVAL, "%s:%d: not a section, a key = value or a comment", path, r);
+                else if (r > 0)
+                        r = error_prefix(reader.err, "%s:%d", path, r);
+        }
+        if (r == 0)
+                r = check(&config, path ? path : "configuration", reader.err);
+        if (r < 0) {
+                config_finish(&config);
+                return r;
+        }
+        *ret_config = config;
+        return 0;
+}
+
+void config_finish(struct config *config) {
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+                if (keys[i].kind == KIND_STRING || keys[i].kind == KIND_NAME) {
+                        free(*(char **) field(config, &keys[i]));
+                        *(char **) field(config, &keys[i]) = NULL;
+                }
+}

@@ -1,0 +1,58 @@
+/* rmd.conf: read once at start, checked by `rmd --check-config`. The annotated reference is config/rmd.conf. */
+#ifndef RM_CONFIG_CONFIG_H
+#define RM_CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+/* All strings are owned by the structure. */
+struct config {
+        /* [cluster] */
+        char *cluster_name;
+        char *key_file;
+        char *peers; /* "host[:port] host[:port] ..." to join through */
+        bool bootstrap;
+        uint16_t port;
+        uint64_t node_timeout_usec;
+        uint64_t heartbeat_usec;
+        char *state_dir;
+        /* [node] */
+        char *node_name;
+        char *address; /* IPv4 */
+        char *uplink;
+        uint32_t cores; /* 0 = what hwloc finds */
+        char *socket_path;
+        char *runtime_dir;
+        uint16_t move_port_first; /* 0 = any */
+        uint16_t move_port_last;
+        /* [capsule] */
+        uint32_t network; /* IPv4, host byte order */
+        uint8_t network_prefix;
+        uint32_t group_size; /* 0 = auto */
+        char *cgroup_parent; /* NULL = found by itself */
+        /* [availability] */
+        char *availability_file;
+        uint64_t availability_poll_usec;
+        /* [sched] */
+        char *policy;
+        char *policy_dir;
+        uint64_t budget_usec;
+        uint64_t settle_usec;
+        uint64_t move_timeout_usec;
+        uint32_t moves_at_once;
+        /* [job] */
+        uint64_t keep_jobs_usec;
+        uint64_t kill_wait_usec;
+        char *admin_group;
+        /* [log] */
+        int log_level;
+};
+
+/* Defaults, then `path`. NULL path: only defaults. Unknown sections, unknown keys and bad values are errors that name
+ * file, line and key. Free with config_finish(). */
+int config_load(const char *path, struct config *ret_config, struct rm_error *err);
+void config_finish(struct config *config);
+
+#endif
