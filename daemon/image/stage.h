@@ -19,8 +19,7 @@ struct image_codec {
         uint32_t id;
         const char *name;
         void *ctx;
-        /* 0 and *ret_size_bytes <= room_bytes; -ENOSPC when the output would not fit: the chunk is an error then, so a codec
-         * has to have a way to store what does not shrink. Room is given as size_bytes + size_bytes / 64 + 64. */
+        /* 0, or -ENOSPC when the output would be longer than `room_bytes`: the chunk is then stored as it is. */
         int (*encode)(void *ctx, const void *in, size_t size_bytes, void *out, size_t room_bytes, size_t *ret_size_bytes);
         /* Exactly `out_bytes` into `out`, or negative errno. `in` comes from outside. */
         int (*decode)(void *ctx, const void *in, size_t size_bytes, void *out, size_t out_bytes);

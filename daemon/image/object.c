@@ -1,0 +1,78 @@
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/image/format.h"
+
+bool image_kind_has_data(Rm__ImageKind kind) {
+        return kind == RM__IMAGE_KIND__IMAGE_KIND_CRIU || kind == RM__IMAGE_KIND__IMAGE_KIND_REGULAR ||
+               kind == RM__IMAGE_KIND__IMAGE_KIND_SPOOL;
+}
+
+/* One name in a directory, as the kernel would take it. */
+static bool component_valid(const char *name, size_t size_bytes) {
+        if (size_bytes == 0 || size_bytes > IMAGE_NAME_MAX_BYTES)
+                return false;
+        if (name[0] == '.' && (size_bytes == 1 || (size_bytes == 2 && name[1] == '.')))
+                return false;
+        return !memchr(name, '/', size_bytes);
+}
+
+static bool image_name_valid(const char *name) {
+        for (const char *p = name; *p; p++)
+                if (*p <= ' ' || *p > '~')
+                        return false;
+        return component_valid(name, strlen(name));
+}
+
+static bool path_valid(const char *path) {
+        if (strlen(path) > IMAGE_PATH_MAX_BYTES)
+                return false;
+        for (;;) {
+                const char *end = strchrnul(path, '/');
+
+                if (!component_valid(path, (size_t) (end - path)))
+                        return false;
+                if (!*end)
+                        return true;
+                path = end + 1;
+        }
+}
+
+static bool path_fits(const struct image_object *o) {
+        switch (o->kind) {
+        case RM__IMAGE_KIND__IMAGE_KIND_CRIU:
+                return image_name_valid(o->path);
+        case RM__IMAGE_KIND__IMAGE_KIND_SPOOL:
+                return o->path[0] == 0;
+        case RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY:
+        case RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY_END:
+                return strcmp(o->path, ".") == 0 || path_valid(o->path);
+        default:
+                return path_valid(o->path);
+        }
+}
+
+static bool target_fits(const struct image_object *o) {
+        switch (o->kind) {
+        case RM__IMAGE_KIND__IMAGE_KIND_SYMLINK:
+                return o->target[0] != 0 && strlen(o->target) <= IMAGE_PATH_MAX_BYTES;
+        case RM__IMAGE_KIND__IMAGE_KIND_HARDLINK:
+                return path_valid(o->target);
+        default:
+                return o->target[0] == 0;
+        }
+}
+
+int image_object_check(const struct image_object *o, struct rm_error *err) {
+        if (o->kind < RM__IMAGE_KIND__IMAGE_KIND_CRIU || o->kind > RM__IMAGE_KIND__IMAGE_KIND_SPOOL)
+                return error_set(err, -EBADMSG, "an object of unknown kind %d", (int) o->kind);
+        if (o->kind == RM__IMAGE_KIND__IMAGE_KIND_CRIU ? o->role[0] != 0 : !name_valid(o->role))
+                return error_set(err, -EBADMSG, "an object with a role that cannot be: '%.80s'", o->role);
+        if (!path_fits(o))
+                return error_set(err, -EBADMSG, "an object with an unsafe name: '%.300s'", o->path);
+        if (!target_fits(o))
+                return error_set(err, -EBADMSG, "object '%.300s' with a target that cannot be: '%.300s'", o->path, o->target);
+        if (o->mode > 07777 || o->mtime_nsec >= 1000000000U)
+                return error_set(err, -EBADMSG, "object '%.300s' with a mode or time that cannot be", o->path);
+        return 0;
+}
