@@ -1,5 +1,5 @@
 # Sourced by every tool: messages, refusals, the cache, locks. Needs nothing that a minimal Debian lacks.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034 # what it sets is for those who source it
 
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
@@ -56,7 +56,6 @@ kernel_lacks() {
         unshare "--$kind" --fork true 2>/dev/null || echo "$kind namespaces"
     done
     unshare --net perl "$tools_dir/lib/probe-netlink" 2>&1
-    # shellcheck disable=SC2016 # for the inner shell
     unshare --mount --propagation private sh -c 'mount -t tmpfs none /mnt && cd /mnt && mkdir a b c d &&
         mount -t overlay -o lowerdir=a,upperdir=b,workdir=c none d' 2>/dev/null || echo overlayfs
     if cgroup=$(cgroup_mount); then
