@@ -1,0 +1,135 @@
+#include "daemon/sched/host/load.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/util.h"
+
+/* What the first version of the descriptor held: later ones only add. */
+#define POLICY_MIN_BYTES (offsetof(struct rm_policy_plugin, place) + sizeof(((struct rm_policy_plugin *) 0)->place))
+
+int policy_check_descriptor(const struct rm_policy_plugin *plugin, const char *name, struct rm_error *err) {
+        const struct rm_plugin *head = &plugin->plugin;
+
+        if (head->abi != RM_PLUGIN_ABI)
+                return error_set(err, -ELIBBAD, "was built for plugin ABI %u, this rmd has %u", head->abi, RM_PLUGIN_ABI);
+        if (head->size < sizeof(*head) || !head->kind || strcmp(head->kind, RM_POLICY_KIND) != 0)
+                return error_set(err, -ELIBBAD, "is no policy");
+        if (head->kind_abi != RM_POLICY_ABI)
+                return error_set(err, -ELIBBAD, "was built for policy ABI %u, this rmd has %u", head->kind_abi, RM_POLICY_ABI);
+        if (head->size < POLICY_MIN_BYTES)
+                return error_set(err, -ELIBBAD, "its descriptor has %u bytes, at least %zu are needed", head->size, POLICY_MIN_BYTES);
+        if (!head->name || strcmp(head->name, name) != 0)
+                return error_set(err, -ELIBBAD, "calls itself '%.64s': name and file name must agree", head->name ? head->name : "");
+        if (!plugin->place)
+                return error_set(err, -ELIBBAD, "has no place()");
+        return 0;
+}
+
+int policy_load(const char *directory, const char *name, const struct rm_plugin_host *host, struct loaded_policy *ret_policy,
+                struct rm_error *err) {
+        struct loaded_policy policy = {0};
+        cleanup_free char *path = NULL;
+        int r;
+
+        if (!name_valid(name))
+                return error_set(err, -EINVAL, "policy '%.64s': not a valid name", name);
+        path = xasprintf("%s/%s.so", directory, name);
+        if (access(path, F_OK) < 0)
+                return error_sys(err, -errno, "policy '%s': %s", name, path);
+        policy.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (!policy.library)
+                return error_set(err, -ELIBBAD, "policy '%s': %s", name, dlerror());
+        policy.plugin = dlsym(policy.library, RM_PLUGIN_SYMBOL);
+        if (!policy.plugin)
+                r = error_set(err, -ELIBBAD, "policy '%s': %s has no symbol '%s'", name, path, RM_PLUGIN_SYMBOL);
+        else if ((r = policy_check_descriptor(policy.plugin, name, err)) < 0)
+                error_prefix(err, "policy '%s'", name);
+        else if (policy.plugin->plugin.create && (r = policy.plugin->plugin.create(host, &policy.self)) < 0)
+                error_sys(err, r, "policy '%s': cannot start", name);
+        if (r < 0)
+                dlclose(policy.library);
+        else
+                *ret_policy = policy;
+        return r;
+}
+
+void policy_unload(struct loaded_policy *policy) {
+        if (!policy->library)
+                return;
+        if (policy->plugin->plugin.destroy)
+                policy->plugin->plugin.destroy(policy->self);
+        dlclose(policy->library);
+        *policy = (struct loaded_policy){0};
+}
+
+static int try_one(const char *directory, const char *name, const struct rm_plugin_host *host, int fd) {
+        struct loaded_policy policy;
+        struct rm_error err = {0};
+        json_t *entry;
+        char *text;
+        int r = policy_load(directory, name, host, &policy, &err);
+
+        if (r < 0)
+                entry = json_pack("{s:s, s:s}", "name", name, "error", error_text(&err));
+        else
+                entry = json_pack("{s:s, s:s}", "name", name, "description",
+                                  policy.plugin->plugin.description ? policy.plugin->plugin.description : "");
+        text = entry ? json_dumps(entry, JSON_COMPACT) : NULL;
+        return text ? write_all(fd, text, strlen(text)) : -EINVAL;
+}
+
+/* What a child says about one policy: loading it runs its code, which may do anything. */
+static json_t *ask_one(const char *directory, const char *name, const struct rm_plugin_host *host) {
+        char text[8192];
+        size_t used = 0;
+        ssize_t n;
+        json_t *entry;
+        int status = 0, fds[2];
+        pid_t child;
+
+        if (pipe(fds) < 0)
+                return NULL;
+        child = fork();
+        if (child == 0) {
+                (void) close(fds[0]);
+                (void) alarm(2);
+                _exit(try_one(directory, name, host, fds[1]) < 0);
+        }
+        (void) close(fds[1]);
+        while (child > 0 && used < sizeof(text) && ((n = read(fds[0], text + used, sizeof(text) - used)) > 0 || (n < 0 && errno == EINTR)))
+                used += n > 0 ? (size_t) n : 0;
+        (void) close(fds[0]);
+        if (child > 0)
+                (void) waitpid(child, &status, 0);
+        entry = status == 0 ? json_loadb(text, used, 0, NULL) : NULL;
+        return entry ? entry : json_pack("{s:s, s:s}", "name", name, "error", "loading it ends the process");
+}
+
+static int is_policy(const struct dirent *entry) {
+        size_t length = strlen(entry->d_name);
+
+        return length > 3 && strcmp(entry->d_name + length - 3, ".so") == 0;
+}
+
+int policy_list(const char *directory, const struct rm_plugin_host *host, json_t **ret_list, struct rm_error *err) {
+        struct dirent **entries;
+        json_t *list;
+        int n = scandir(directory, &entries, is_policy, alphasort);
+
+        if (n < 0)
+                return error_sys(err, -errno, "policy directory %s", directory);
+        list = json_array();
+        for (int i = 0; i < n; i++) {
+                entries[i]->d_name[strlen(entries[i]->d_name) - 3] = '\0';
+                json_array_append_new(list, ask_one(directory, entries[i]->d_name, host));
+                free(entries[i]);
+        }
+        free(entries);
+        *ret_list = list;
+        return 0;
+}

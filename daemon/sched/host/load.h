@@ -1,0 +1,29 @@
+/* Loading policies from a directory, and refusing, with the reason, what does not fit. */
+#ifndef RM_SCHED_HOST_LOAD_H
+#define RM_SCHED_HOST_LOAD_H
+
+#include <jansson.h>
+
+#include "common/error.h"
+#include "rm/policy.h"
+
+/* A loaded and created policy. */
+struct loaded_policy {
+        void *library;
+        const struct rm_policy_plugin *plugin;
+        void *self;
+};
+
+/* `host` must stay valid until policy_unload(). -ENOENT: no such file; -ELIBBAD: cannot be loaded, or is no policy of this ABI;
+ * else what its create said. Code of the plugin runs. */
+int policy_load(const char *directory, const char *name, const struct rm_plugin_host *host, struct loaded_policy *ret_policy,
+                struct rm_error *err);
+void policy_unload(struct loaded_policy *policy);
+
+/* Is `plugin` what we know how to call? Looks at nothing behind a field that already fails. */
+int policy_check_descriptor(const struct rm_policy_plugin *plugin, const char *name, struct rm_error *err);
+
+/* [{"name","description"} or {"name","error"}] sorted by name; every policy is tried in a process of its own. The caller owns it. */
+int policy_list(const char *directory, const struct rm_plugin_host *host, json_t **ret_list, struct rm_error *err);
+
+#endif

@@ -1,0 +1,386 @@
+/* Making snapshots and checking them; the JSON form is in snapshot_json.c. */
+#include "daemon/sched/snapshot.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/sched/fields.h"
+
+struct block {
+        struct block *next;
+        uint64_t data[]; /* aligned for anything here */
+};
+
+struct snapshot {
+        struct rm_snapshot view;
+        struct rm_node *nodes;
+        struct rm_switch *switches;
+        struct rm_job *jobs;
+        struct block *blocks; /* strings and the arrays of jobs: freed with the snapshot */
+        uint32_t nodes_allocated, switches_allocated, jobs_allocated;
+};
+
+void *snapshot_alloc(struct snapshot *snapshot, size_t size_bytes) {
+        struct block *block = xcalloc(1, sizeof(*block) + size_bytes);
+
+        block->next = snapshot->blocks;
+        snapshot->blocks = block;
+        return block->data;
+}
+
+struct snapshot *snapshot_create(void) {
+        struct snapshot *snapshot = xcalloc(1, sizeof(*snapshot));
+
+        snapshot->view.size = sizeof(snapshot->view);
+        snapshot->view.params = (struct rm_params){ .distribution_weight = 10, .age_weight = 1 };
+        return snapshot;
+}
+
+void snapshot_destroy(struct snapshot *snapshot) {
+        if (!snapshot)
+                return;
+        while (snapshot->blocks) {
+                struct block *next = snapshot->blocks->next;
+
+                free(snapshot->blocks);
+                snapshot->blocks = next;
+        }
+        free(snapshot->nodes);
+        free(snapshot->switches);
+        free(snapshot->jobs);
+        free(snapshot);
+}
+
+const struct rm_snapshot *snapshot_view(const struct snapshot *snapshot) {
+        return &snapshot->view;
+}
+
+struct rm_params *snapshot_params(struct snapshot *snapshot) {
+        return &snapshot->view.params;
+}
+
+const char *snapshot_string(struct snapshot *snapshot, const char *text) {
+        size_t size;
+
+        if (!text)
+                return NULL;
+        size = strlen(text) + 1;
+        return memcpy(snapshot_alloc(snapshot, size), text, size);
+}
+
+/* Room for one more element. */
+static void *grow(void *array, uint32_t used, uint32_t *allocated, size_t element_bytes) {
+        if (used < *allocated)
+                return array;
+        *allocated = *allocated ? *allocated * 2 : 16;
+        return xrealloc(array, *allocated * element_bytes);
+}
+
+struct rm_node *snapshot_add_node(struct snapshot *snapshot, const char *name, uint32_t cores) {
+        uint32_t i = snapshot->view.n_nodes++;
+
+        snapshot->nodes = grow(snapshot->nodes, i, &snapshot->nodes_allocated, sizeof(*snapshot->nodes));
+        snapshot->view.nodes = snapshot->nodes;
+        snapshot->nodes[i] =
+                (struct rm_node){ .name = snapshot_string(snapshot, name), .cores = cores, .switch_index = RM_NO_NODE };
+        return &snapshot->nodes[i];
+}
+
+int32_t snapshot_add_switch(struct snapshot *snapshot, const char *name) {
+        uint32_t i = snapshot->view.n_switches;
+
+        for (uint32_t s = 0; s < i; s++)
+                if (strcmp(snapshot->switches[s].name, name) == 0)
+                        return (int32_t) s;
+        snapshot->switches = grow(snapshot->switches, i, &snapshot->switches_allocated, sizeof(*snapshot->switches));
+        snapshot->view.switches = snapshot->switches;
+        snapshot->view.n_switches++;
+        snapshot->switches[i] = (struct rm_switch){ .name = snapshot_string(snapshot, name), .parent = RM_NO_NODE };
+        return (int32_t) i;
+}
+
+void snapshot_set_parent(struct snapshot *snapshot, int32_t child, int32_t parent) {
+        snapshot->switches[child].parent = parent;
+}
+
+static struct rm_job *add_job(struct snapshot *snapshot) {
+        uint32_t i = snapshot->view.n_jobs++;
+
+        snapshot->jobs = grow(snapshot->jobs, i, &snapshot->jobs_allocated, sizeof(*snapshot->jobs));
+        snapshot->view.jobs = snapshot->jobs;
+        return &snapshot->jobs[i];
+}
+
+struct rm_job *snapshot_add_job(struct snapshot *snapshot, const char *name, uint32_t ranks, uint32_t group_size) {
+        struct rm_job *job = add_job(snapshot);
+        struct rm_group *groups;
+
+        ranks = ranks ? ranks : 1;
+        group_size = group_size ? group_size : 1;
+        group_size = group_size < ranks ? group_size : ranks;
+        *job = (struct rm_job){
+                .name = snapshot_string(snapshot, name),
+                .ranks = ranks,
+                .group_size = group_size,
+                .n_groups = (ranks - 1) / group_size + 1,
+        };
+        job->groups = groups = snapshot_alloc(snapshot, sizeof(*groups) * job->n_groups);
+        for (uint32_t g = 0; g < job->n_groups; g++) {
+                uint32_t first = g * group_size;
+
+                groups[g] = (struct rm_group){ .first_rank = first, .node = RM_NO_NODE };
+                groups[g].ranks = ranks - first < group_size ? ranks - first : group_size;
+        }
+        return job;
+}
+
+struct rm_node *snapshot_node(struct snapshot *snapshot, uint32_t node) {
+        return &snapshot->nodes[node];
+}
+
+struct rm_job *snapshot_job(struct snapshot *snapshot, uint32_t job) {
+        return &snapshot->jobs[job];
+}
+
+struct rm_group *snapshot_group(struct snapshot *snapshot, uint32_t job, uint32_t group) {
+        return (struct rm_group *) &snapshot->jobs[job].groups[group]; /* made here, const for readers only */
+}
+
+void snapshot_set_limit(struct snapshot *snapshot, uint32_t job, uint32_t node, uint32_t cores) {
+        uint32_t *limits = (uint32_t *) snapshot->jobs[job].node_limit;
+
+        if (!limits) {
+                limits = snapshot_alloc(snapshot, sizeof(*limits) * snapshot->view.n_nodes);
+                for (uint32_t s = 0; s < snapshot->view.n_nodes; s++)
+                        limits[s] = RM_NO_LIMIT;
+                snapshot->jobs[job].node_limit = limits;
+        }
+        limits[node] = cores;
+}
+
+static void *take_copy(struct snapshot *snapshot, const void *data, size_t size_bytes) {
+        return data ? memcpy(snapshot_alloc(snapshot, size_bytes), data, size_bytes) : NULL;
+}
+
+struct snapshot *snapshot_copy(const struct rm_snapshot *source, const bool *wanted) {
+        struct snapshot *copy = snapshot_create();
+
+        copy->view.params = source->params;
+        for (uint32_t s = 0; s < source->n_switches; s++) {
+                (void) snapshot_add_switch(copy, source->switches[s].name);
+                copy->switches[s].parent = source->switches[s].parent;
+        }
+        for (uint32_t s = 0; s < source->n_nodes; s++) {
+                struct rm_node *node = snapshot_add_node(copy, source->nodes[s].name, 0);
+                const char *name = node->name;
+
+                *node = source->nodes[s];
+                node->name = name;
+                node->topology = snapshot_string(copy, node->topology);
+        }
+        for (uint32_t j = 0; j < source->n_jobs; j++) {
+                struct rm_job *job;
+
+                if (wanted && !wanted[j])
+                        continue;
+                job = add_job(copy);
+                *job = source->jobs[j];
+                job->name = snapshot_string(copy, job->name);
+                job->policy = snapshot_string(copy, job->policy);
+                job->groups = take_copy(copy, job->groups, sizeof(*job->groups) * job->n_groups);
+                job->node_limit = take_copy(copy, job->node_limit, sizeof(*job->node_limit) * source->n_nodes);
+        }
+        return copy;
+}
+
+/* ---- names ---- */
+
+static const char *node_name_at(const void *context, uint32_t i) {
+        return ((const struct rm_snapshot *) context)->nodes[i].name;
+}
+
+static const char *job_name_at(const void *context, uint32_t i) {
+        return ((const struct rm_snapshot *) context)->jobs[i].name;
+}
+
+struct name_index *snapshot_index_nodes(const struct rm_snapshot *snapshot) {
+        return name_index_create(snapshot->n_nodes, node_name_at, snapshot);
+}
+
+struct name_index *snapshot_index_jobs(const struct rm_snapshot *snapshot) {
+        return name_index_create(snapshot->n_jobs, job_name_at, snapshot);
+}
+
+int32_t snapshot_find_node(const struct rm_snapshot *snapshot, const char *name) {
+        for (uint32_t s = 0; s < snapshot->n_nodes; s++)
+                if (strcmp(snapshot->nodes[s].name, name) == 0)
+                        return (int32_t) s;
+        return RM_NO_NODE;
+}
+
+int32_t snapshot_find_job(const struct rm_snapshot *snapshot, const char *name) {
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
+                if (strcmp(snapshot->jobs[j].name, name) == 0)
+                        return (int32_t) j;
+        return -1;
+}
+
+static const char *const state_words[] = {
+        [RM_NODE_IDLE] = "IDLE",         [RM_NODE_MIXED] = "MIXED",     [RM_NODE_ALLOCATED] = "ALLOCATED",
+        [RM_NODE_DRAINING] = "DRAINING", [RM_NODE_DRAINED] = "DRAINED", [RM_NODE_DOWN] = "DOWN",
+};
+
+const char *node_state_word(uint32_t state) {
+        return state < ARRAY_SIZE(state_words) ? state_words[state] : "UNKNOWN";
+}
+
+int node_state_parse(const char *word, uint32_t *ret_state) {
+        for (uint32_t i = 0; i < ARRAY_SIZE(state_words); i++)
+                if (strcmp(state_words[i], word) == 0) {
+                        *ret_state = i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+/* ---- rules ---- */
+
+static int check_range(const char *what, const char *name, const char *field, int64_t value, int64_t min, int64_t max,
+                       struct rm_error *err) {
+        if (value >= min && value <= max)
+                return 0;
+        return error_set(err, -EINVAL, "%s '%s': %s must be from %" PRId64 " to %" PRId64 ", is %" PRId64, what, name, field, min, max,
+                         value);
+}
+
+static int check_unique(const char *what, struct name_index *index, const char *(*name_at)(const void *, uint32_t),
+                        const struct rm_snapshot *snapshot, struct rm_error *err) {
+        int32_t twice = name_index_duplicate(index);
+
+        name_index_destroy(index);
+        if (twice < 0)
+                return 0;
+        return error_set(err, -EINVAL, "%s '%s' is there twice", what, name_at(snapshot, (uint32_t) twice));
+}
+
+static int check_switches(const struct rm_snapshot *snapshot, struct rm_error *err) {
+        for (uint32_t s = 0; s < snapshot->n_switches; s++) {
+                int32_t at = snapshot->switches[s].parent;
+
+                for (uint32_t steps = 0; at >= 0; steps++) {
+                        if (at >= (int32_t) snapshot->n_switches)
+                                return error_set(err, -EINVAL, "switch '%s' hangs on a switch that is not there",
+                                                 snapshot->switches[s].name);
+                        if (steps >= snapshot->n_switches)
+                                return error_set(err, -EINVAL, "switch '%s' hangs on itself (the switches form a cycle)",
+                                                 snapshot->switches[s].name);
+                        at = snapshot->switches[at].parent;
+                }
+        }
+        return 0;
+}
+
+static int check_node(const struct rm_snapshot *snapshot, const struct rm_node *node, struct rm_error *err) {
+        int r;
+
+        if (!node->name || !name_valid(node->name))
+                return error_set(err, -EINVAL, "node name '%.64s' is not valid", node->name ? node->name : "");
+        if ((r = check_range("node", node->name, "cores", node->cores, 0, SNAPSHOT_MAX_RANKS, err)) < 0 ||
+            (r = check_range("node", node->name, "penalty", node->penalty, 0, FIELD_MAX, err)) < 0 ||
+            (r = check_range("node", node->name, "state", node->state, 0, RM_NODE_DOWN, err)) < 0)
+                return r;
+        return check_range("node", node->name, "switch", node->switch_index, RM_NO_NODE, (int64_t) snapshot->n_switches - 1, err);
+}
+
+static int check_groups(const struct rm_snapshot *snapshot, const struct rm_job *job, struct rm_error *err) {
+        uint32_t rank = 0;
+        int r;
+
+        if (job->n_groups != (job->ranks - 1) / job->group_size + 1 || !job->groups)
+                return error_set(err, -EINVAL, "job '%s': %u groups do not make %u ranks by %u", job->name, job->n_groups, job->ranks,
+                                 job->group_size);
+        for (uint32_t g = 0; g < job->n_groups; g++) {
+                const struct rm_group *group = &job->groups[g];
+                uint32_t ranks = job->ranks - rank < job->group_size ? job->ranks - rank : job->group_size;
+
+                if (group->first_rank != rank || group->ranks != ranks)
+                        return error_set(err, -EINVAL, "job '%s': group %u must hold ranks %u to %u", job->name, g, rank, rank + ranks - 1);
+                if ((r = check_range("job", job->name, "node of a group", group->node, RM_NO_NODE, (int64_t) snapshot->n_nodes - 1,
+                                     err)) < 0 ||
+                    (r = check_range("job", job->name, "move_cost", group->move_cost, 0, FIELD_MAX, err)) < 0)
+                        return r;
+                if ((group->flags & RM_GROUP_PINNED) && group->node < 0)
+                        return error_set(err, -EINVAL, "job '%s': group %u is pinned to no node", job->name, g);
+                rank += ranks;
+        }
+        return 0;
+}
+
+static int check_job(const struct rm_snapshot *snapshot, const struct rm_job *job, struct rm_error *err) {
+        int r;
+
+        if (!job->name || !name_valid(job->name))
+                return error_set(err, -EINVAL, "job name '%.64s' is not valid", job->name ? job->name : "");
+        if (job->policy && !name_valid(job->policy))
+                return error_set(err, -EINVAL, "job '%s': policy name '%.64s' is not valid", job->name, job->policy);
+        if ((r = check_range("job", job->name, "ranks", job->ranks, 1, SNAPSHOT_MAX_RANKS, err)) < 0 ||
+            (r = check_range("job", job->name, "group_size", job->group_size, 1, job->ranks, err)) < 0 ||
+            (r = check_range("job", job->name, "priority", job->priority, 0, FIELD_MAX, err)) < 0)
+                return r;
+        return check_groups(snapshot, job, err);
+}
+
+/* The dearest plan there could be must stay below 2^53, so that no policy has to think of overflow. */
+static int check_costs(const struct rm_snapshot *snapshot, struct rm_error *err) {
+        long double worst = 0, penalty = 0;
+
+        for (uint32_t s = 0; s < snapshot->n_nodes; s++)
+                if (snapshot->nodes[s].penalty > penalty)
+                        penalty = (long double) snapshot->nodes[s].penalty;
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
+                const struct rm_job *job = &snapshot->jobs[j];
+                uint32_t most = job->n_groups < snapshot->n_nodes ? job->n_groups : snapshot->n_nodes;
+
+                worst += (long double) job->priority *
+                         (penalty * job->ranks + (long double) snapshot->params.distribution_weight * most);
+                for (uint32_t g = 0; g < job->n_groups; g++)
+                        worst += (long double) job->groups[g].move_cost;
+                if (worst > (long double) FIELD_MAX)
+                        return error_set(err, -EINVAL,
+                                         "job '%s': the costs of all jobs together could exceed 2^53; use smaller priorities, penalties, "
+                                         "weights or move costs",
+                                         job->name);
+        }
+        return 0;
+}
+
+int snapshot_check(const struct rm_snapshot *snapshot, struct rm_error *err) {
+        uint64_t ranks = 0, cores = 0;
+        int r;
+
+        if ((r = check_range("snapshot", "", "number of nodes", snapshot->n_nodes, 0, SNAPSHOT_MAX_NODES, err)) < 0 ||
+            (r = check_range("snapshot", "", "number of jobs", snapshot->n_jobs, 0, SNAPSHOT_MAX_JOBS, err)) < 0 ||
+            (r = check_range("params", "", "distribution_weight", snapshot->params.distribution_weight, 0, FIELD_MAX, err)) < 0 ||
+            (r = check_range("params", "", "age_weight", snapshot->params.age_weight, 0, 1 << 20, err)) < 0 ||
+            (r = check_switches(snapshot, err)) < 0)
+                return r;
+        for (uint32_t s = 0; s < snapshot->n_nodes; s++) {
+                if ((r = check_node(snapshot, &snapshot->nodes[s], err)) < 0)
+                        return r;
+                cores += snapshot->nodes[s].cores;
+                if (cores > SNAPSHOT_MAX_TOTAL_RANKS)
+                        return error_set(err, -EINVAL, "more than %u cores in all nodes together", SNAPSHOT_MAX_TOTAL_RANKS);
+        }
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
+                if ((r = check_job(snapshot, &snapshot->jobs[j], err)) < 0)
+                        return r;
+                ranks += snapshot->jobs[j].ranks;
+                if (ranks > SNAPSHOT_MAX_TOTAL_RANKS)
+                        return error_set(err, -EINVAL, "more than %u ranks in all jobs together", SNAPSHOT_MAX_TOTAL_RANKS);
+        }
+        if ((r = check_unique("node", snapshot_index_nodes(snapshot), node_name_at, snapshot, err)) < 0 ||
+            (r = check_unique("job", snapshot_index_jobs(snapshot), job_name_at, snapshot, err)) < 0)
+                return r;
+        return check_costs(snapshot, err);
+}

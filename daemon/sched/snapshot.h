@@ -1,0 +1,99 @@
+/*
+ * Snapshots: making them, checking them, and their JSON form (version 1):
+ *
+ *      { "version": 1,
+ *        "params": { "distribution_weight": 10, "age_weight": 1, "backfill": false },                    all optional
+ *        "nodes": [ { "name": "n1", "cores": 16, "penalty": 3,
+ *                     "state": "IDLE", "topology": "package:2 core:8", "switch": ["leaf", "spine"] } ],  second line optional
+ *        "jobs": [ { "name": "j1", "ranks": 8, "priority": 5,
+ *                    "group_size": 1, "age": 0, "policy": "distrib", "time_limit_usec": 0, "move_cost": 0,     optional from here
+ *                    "availability": { "n1": 4 },
+ *                    "placed": [ { "node": "n1", "ranks": 8, "pinned": false } ],
+ *                    "traffic": [ [0, 1, 1048576] ] } ] }
+ *
+ * "switch" is the way up from the node. "placed" names the groups in order, as runs: groups 0.. with together "ranks" ranks on the
+ * node, then the next ones; "node": null for groups that have none; what is not named has none. "move_cost" is for each group: one number,
+ * or an array with one for each group. "traffic": rank, rank, bytes from the one to the other; each ordered pair at most once.
+ * Unknown fields are refused, but those that begin with "x_".
+ *
+ * Pure: no files, no clock.
+ */
+#ifndef RM_SCHED_SNAPSHOT_H
+#define RM_SCHED_SNAPSHOT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "daemon/sched/name_index.h"
+#include "rm/policy.h"
+
+#define SNAPSHOT_MAX_BYTES (512u * 1024 * 1024)
+#define SNAPSHOT_MAX_NODES 100000u
+#define SNAPSHOT_MAX_JOBS 100000u
+#define SNAPSHOT_MAX_RANKS (1u << 20)       /* of a job, and cores of a node */
+#define SNAPSHOT_MAX_TOTAL_RANKS (1u << 24) /* of all jobs, and cores of all nodes */
+
+/* A snapshot that owns all it points to. */
+struct snapshot;
+
+struct snapshot *snapshot_create(void); /* empty, parameters at their defaults */
+void snapshot_destroy(struct snapshot *snapshot);
+static inline void snapshot_destroyp(struct snapshot **snapshot) {
+        snapshot_destroy(*snapshot);
+}
+#define cleanup_snapshot __attribute__((cleanup(snapshot_destroyp)))
+
+/* The view for everybody who reads. Valid until the next change. */
+const struct rm_snapshot *snapshot_view(const struct snapshot *snapshot);
+struct rm_params *snapshot_params(struct snapshot *snapshot);
+
+/* Building. All nodes before the first job. The element returned is to be filled in (name is copied already) and is valid until
+ * the next element of its kind is added. Strings set into it must outlive the snapshot, or be snapshot_string()s of it. */
+struct rm_node *snapshot_add_node(struct snapshot *snapshot, const char *name, uint32_t cores);
+/* Groups are made, none has a node, none costs anything to move. group_size is cut to ranks; both at least 1. */
+struct rm_job *snapshot_add_job(struct snapshot *snapshot, const char *name, uint32_t ranks, uint32_t group_size);
+const char *snapshot_string(struct snapshot *snapshot, const char *text); /* a copy; NULL gives NULL */
+
+void *snapshot_alloc(struct snapshot *snapshot, size_t size_bytes);           /* zeroed; lives as long as the snapshot */
+
+/* Find or add; the index. Its parent is to be set by the caller. */
+int32_t snapshot_add_switch(struct snapshot *snapshot, const char *name);
+void snapshot_set_parent(struct snapshot *snapshot, int32_t child, int32_t parent);
+
+/* Writable access to an element (of a job of this snapshot only). */
+struct rm_node *snapshot_node(struct snapshot *snapshot, uint32_t node);
+struct rm_job *snapshot_job(struct snapshot *snapshot, uint32_t job);
+struct rm_group *snapshot_group(struct snapshot *snapshot, uint32_t job, uint32_t group);
+/* Limit what `job` may have on `node`; the other nodes stay without a limit, or as they were set. */
+void snapshot_set_limit(struct snapshot *snapshot, uint32_t job, uint32_t node, uint32_t cores);
+
+/* A copy of `source` with the jobs that `wanted` marks (NULL: all), in the same order. Traffic is shared with the source, which must outlive it. */
+struct snapshot *snapshot_copy(const struct rm_snapshot *source, const bool *wanted);
+
+/* Every rule on the content: names unique, numbers in range, sum of costs below 2^53, groups in order, switches without a cycle. */
+int snapshot_check(const struct rm_snapshot *snapshot, struct rm_error *err);
+
+/* Strict; any bytes at all give a checked snapshot or one clear error (-EINVAL). */
+int snapshot_parse(const void *data, size_t size_bytes, struct snapshot **ret_snapshot, struct rm_error *err);
+
+/* Set the traffic of a job from an array of [rank, rank, bytes]; `where` names the job in errors. */
+int snapshot_read_traffic(struct snapshot *snapshot, uint32_t job, const json_t *triples, const char *where, struct rm_error *err);
+
+/* What snapshot_parse() reads. The caller owns it. */
+json_t *snapshot_to_json(const struct rm_snapshot *snapshot);
+
+/* Index of a name, or RM_NO_NODE / -1. Linear; for many look-ups use struct name_index. */
+int32_t snapshot_find_node(const struct rm_snapshot *snapshot, const char *name);
+int32_t snapshot_find_job(const struct rm_snapshot *snapshot, const char *name);
+
+/* "IDLE", ... and back (-EINVAL). */
+const char *node_state_word(uint32_t state);
+int node_state_parse(const char *word, uint32_t *ret_state);
+
+struct name_index *snapshot_index_nodes(const struct rm_snapshot *snapshot);
+struct name_index *snapshot_index_jobs(const struct rm_snapshot *snapshot);
+
+#endif

@@ -1,0 +1,78 @@
+/* Who talks to whom: triples from JSON or counters to compressed sparse rows. */
+#include <inttypes.h>
+
+#include "common/util.h"
+#include "daemon/sched/fields.h"
+#include "daemon/sched/snapshot.h"
+
+struct edge {
+        uint32_t from, to;
+        uint64_t bytes;
+};
+
+static int compare_edges(const void *a, const void *b) {
+        const struct edge *x = a, *y = b;
+
+        if (x->from != y->from)
+                return x->from < y->from ? -1 : 1;
+        return x->to < y->to ? -1 : x->to > y->to;
+}
+
+/* Sorted edges in both directions to rows; neighbours that are the same pair are added up. */
+static void fill_rows(struct snapshot *snapshot, uint32_t job_index, const struct edge *edges, size_t n) {
+        struct rm_job *job = snapshot_job(snapshot, job_index);
+        uint64_t *offset = snapshot_alloc(snapshot, sizeof(*offset) * (job->ranks + 1u));
+        uint32_t *peer = snapshot_alloc(snapshot, sizeof(*peer) * (n + 1));
+        uint64_t *bytes = snapshot_alloc(snapshot, sizeof(*bytes) * (n + 1));
+        uint64_t used = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                if (i > 0 && compare_edges(&edges[i - 1], &edges[i]) == 0) {
+                        bytes[used - 1] += edges[i].bytes;
+                        continue;
+                }
+                peer[used] = edges[i].to;
+                bytes[used] = edges[i].bytes;
+                used++;
+                offset[edges[i].from + 1] = used;
+        }
+        for (uint32_t rank = 1; rank <= job->ranks; rank++)
+                if (offset[rank] < offset[rank - 1])
+                        offset[rank] = offset[rank - 1];
+        job->traffic = (struct rm_traffic){ .offset = offset, .peer = peer, .bytes = bytes };
+}
+
+int snapshot_read_traffic(struct snapshot *snapshot, uint32_t job_index, const json_t *triples, const char *where,
+                          struct rm_error *err) {
+        uint32_t ranks = snapshot_job(snapshot, job_index)->ranks;
+        cleanup_free struct edge *edges = xcalloc(2 * json_array_size(triples) + 1, sizeof(*edges));
+        size_t i, n = json_array_size(triples);
+        json_t *triple;
+
+        json_array_foreach(triples, i, triple) {
+                int64_t from, to, bytes;
+                char at[96];
+                int r;
+
+                (void) snprintf(at, sizeof(at), "%s: traffic[%zu]", where, i);
+                if (json_array_size(triple) != 3)
+                        return error_set(err, -EINVAL, "%s must be [rank, rank, bytes]", at);
+                if ((r = value_int(json_array_get(triple, 0), at, 0, (int64_t) ranks - 1, &from, err)) < 0 ||
+                    (r = value_int(json_array_get(triple, 1), at, 0, (int64_t) ranks - 1, &to, err)) < 0 ||
+                    (r = value_int(json_array_get(triple, 2), at, 0, FIELD_MAX / 2, &bytes, err)) < 0)
+                        return r;
+                if (from == to)
+                        return error_set(err, -EINVAL, "%s: rank %" PRId64 " does not need a network to talk to itself", at, from);
+                edges[i] = (struct edge){ .from = (uint32_t) from, .to = (uint32_t) to, .bytes = (uint64_t) bytes };
+        }
+        qsort(edges, n, sizeof(*edges), compare_edges);
+        for (i = 1; i < n; i++)
+                if (compare_edges(&edges[i - 1], &edges[i]) == 0)
+                        return error_set(err, -EINVAL, "%s: traffic from rank %u to rank %u is there twice", where, edges[i].from,
+                                         edges[i].to);
+        for (i = 0; i < n; i++)
+                edges[n + i] = (struct edge){ .from = edges[i].to, .to = edges[i].from, .bytes = edges[i].bytes };
+        qsort(edges, 2 * n, sizeof(*edges), compare_edges);
+        fill_rows(snapshot, job_index, edges, 2 * n);
+        return 0;
+}

@@ -1,0 +1,101 @@
+/* Plans come from plugins: nothing in them is believed. */
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/sched/plan.h"
+#include "policies/place/cost.h"
+#include "policies/place/pack.h"
+
+struct validation {
+        const struct rm_snapshot *snapshot;
+        uint64_t *load;    /* ranks on each node, of all jobs */
+        uint32_t *job_load; /* of the job in hand; all 0 between jobs */
+        size_t *core_first; /* each node: where its cores begin in `core_taken` */
+        bool *core_taken;
+};
+
+static int validate_group(struct validation *v, const struct rm_job *job, uint32_t g, int32_t node, struct rm_error *err) {
+        const struct rm_group *group = &job->groups[g];
+
+        if (node < 0 || node >= (int32_t) v->snapshot->n_nodes)
+                return error_set(err, -EINVAL, "job '%s': group %u is placed on node number %d, and there are %u nodes", job->name, g,
+                                 node, v->snapshot->n_nodes);
+        if ((group->flags & RM_GROUP_PINNED) && node != group->node)
+                return error_set(err, -EINVAL, "job '%s': group %u must stay on '%s', and is placed on '%s'", job->name, g,
+                                 v->snapshot->nodes[group->node].name, v->snapshot->nodes[node].name);
+        v->load[node] += group->ranks;
+        v->job_load[node] += group->ranks;
+        return 0;
+}
+
+static int validate_limits(struct validation *v, const struct rm_job *job, const struct rm_plan_job *planned, struct rm_error *err) {
+        for (uint32_t g = 0; g < job->n_groups; g++) {
+                int32_t node = planned->group_node[g];
+
+                if (v->job_load[node] > job_node_limit(job, (uint32_t) node))
+                        return error_set(err, -EINVAL, "job '%s': %u ranks on '%s', and its availability allows %u", job->name,
+                                         v->job_load[node], v->snapshot->nodes[node].name, job_node_limit(job, (uint32_t) node));
+        }
+        return 0;
+}
+
+static int validate_cores(struct validation *v, const struct rm_job *job, const struct rm_plan_job *planned, struct rm_error *err) {
+        for (uint32_t rank = 0; planned->rank_core && rank < job->ranks; rank++) {
+                int32_t core = planned->rank_core[rank], node = planned->group_node[rank / job->group_size];
+
+                if (core == RM_NO_CORE)
+                        continue;
+                if (core < 0 || core >= (int32_t) v->snapshot->nodes[node].cores)
+                        return error_set(err, -EINVAL, "job '%s': rank %u is given core %d of '%s', which has %u", job->name, rank, core,
+                                         v->snapshot->nodes[node].name, v->snapshot->nodes[node].cores);
+                if (v->core_taken[v->core_first[node] + (uint32_t) core])
+                        return error_set(err, -EINVAL, "job '%s': core %d of '%s' is given twice", job->name, core,
+                                         v->snapshot->nodes[node].name);
+                v->core_taken[v->core_first[node] + (uint32_t) core] = true;
+        }
+        return 0;
+}
+
+static int validate_job(struct validation *v, const struct rm_job *job, const struct rm_plan_job *planned, struct rm_error *err) {
+        int r;
+
+        if (planned->decision == RM_WAIT)
+                return job_runs(job) ? error_set(err, -EINVAL, "job '%s' runs, and is told to wait", job->name) : 0;
+        if (planned->decision != RM_PLACE)
+                return error_set(err, -EINVAL, "job '%s': decision %u means nothing", job->name, planned->decision);
+        for (uint32_t g = 0; g < job->n_groups; g++)
+                if ((r = validate_group(v, job, g, planned->group_node[g], err)) < 0)
+                        return r;
+        if ((r = validate_limits(v, job, planned, err)) < 0)
+                return r;
+        for (uint32_t g = 0; g < job->n_groups; g++)
+                v->job_load[planned->group_node[g]] = 0;
+        return validate_cores(v, job, planned, err);
+}
+
+int plan_validate(const struct rm_snapshot *snapshot, const struct rm_plan *plan, struct rm_error *err) {
+        size_t n = snapshot->n_nodes + 1u;
+        cleanup_free uint64_t *load = xcalloc(n, sizeof(*load));
+        cleanup_free uint32_t *job_load = xcalloc(n, sizeof(*job_load));
+        cleanup_free size_t *core_first = xcalloc(n, sizeof(*core_first));
+        cleanup_free bool *core_taken = NULL;
+        struct validation v = { .snapshot = snapshot, .load = load, .job_load = job_load, .core_first = core_first };
+        size_t cores = 0;
+        int r;
+
+        if (plan->n_jobs != snapshot->n_jobs)
+                return error_set(err, -EINVAL, "the plan is for %u jobs, and there are %u", plan->n_jobs, snapshot->n_jobs);
+        for (uint32_t s = 0; s < snapshot->n_nodes; s++) {
+                core_first[s] = cores;
+                cores += snapshot->nodes[s].cores;
+        }
+        v.core_taken = core_taken = xcalloc(cores + 1u, sizeof(*core_taken));
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
+                if ((r = validate_job(&v, &snapshot->jobs[j], &plan->jobs[j], err)) < 0)
+                        return r;
+        for (uint32_t s = 0; s < snapshot->n_nodes; s++)
+                if (load[s] > snapshot->nodes[s].cores)
+                        return error_set(err, -EINVAL, "node '%s' gets %llu ranks, and has %u cores", snapshot->nodes[s].name,
+                                         (unsigned long long) load[s], snapshot->nodes[s].cores);
+        return 0;
+}

@@ -1,0 +1,177 @@
+/*
+ * rm/policy.h: what a placement policy sees, and what it answers.
+ *
+ * A policy is a pure function: a snapshot of the cluster in, a plan out. It does no input or output, reads no clock (the host
+ * tells it how much time is left) and keeps no state that changes its answers. So a policy can be tested, replayed
+ * (`rmctl snapshot`, `rm-policy-run`) and simulated.
+ *
+ * It runs in a process of its own with limits on time and memory. One that crashes, hangs or answers nonsense costs a
+ * warning, and `greedy` answers in its place. Every plan is validated before anything is done.
+ *
+ * Units: cores and ranks are counts; times are microseconds; costs, penalties and weights are whole numbers without a unit,
+ * compared only with each other. A snapshot whose costs could exceed 2^53 in sum is refused before a policy sees it, so
+ * sums of costs neither overflow an int64_t nor lose a digit in a double.
+ *
+ * The objective that `distrib` minimises (Reghenzani 2016, section 5.3) and that a plan's `cost` is expressed in:
+ *
+ *      sum over jobs a, nodes s that hold ranks of a:   priority(a) * (penalty(s) * ranks(a, s) + distribution_weight)
+ *      + sum over groups that have a node and are planned elsewhere:   move_cost(group)
+ *
+ * over the jobs that are placed. Jobs that wait cost nothing: who waits is decided first, by priority and age.
+ */
+#ifndef RM_POLICY_H
+#define RM_POLICY_H
+
+#include <stdint.h>
+
+#include "rm/plugin.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RM_POLICY_KIND "policy"
+#define RM_POLICY_ABI 1u
+
+#define RM_NO_NODE (-1)              /* an index that points nowhere */
+#define RM_NO_LIMIT UINT32_MAX       /* in rm_job.node_limit */
+#define RM_NO_BOUND INT64_MIN        /* in rm_plan.bound */
+#define RM_NO_CORE (-1)              /* in rm_plan_job.rank_core */
+#define RM_METHOD_BYTES 64
+#define RM_REASON_BYTES 160
+
+/* As `rmctl list-nodes` shows them. Only `cores` says how much may be used. */
+enum rm_node_state {
+        RM_NODE_IDLE = 0,
+        RM_NODE_MIXED,
+        RM_NODE_ALLOCATED,
+        RM_NODE_DRAINING,
+        RM_NODE_DRAINED,
+        RM_NODE_DOWN,
+};
+
+/* A node. Source of each value in brackets. */
+struct rm_node {
+        const char *name;
+        uint32_t cores;       /* that may be used now [the least of hardware, availability file; 0 when draining or down].
+                               * While jobs are folded it may be more than the hardware has. */
+        uint32_t state;       /* enum rm_node_state */
+        int64_t penalty;      /* >= 0: the price of running one rank here, for each unit of priority [health, configuration] */
+        const char *topology; /* hwloc synthetic description, "package:2 core:8"; NULL when not known */
+        int32_t switch_index; /* the switch it is plugged into, in rm_snapshot.switches; RM_NO_NODE when not known */
+        uint32_t reserved;
+};
+
+/* A switch. Parents never form a cycle. */
+struct rm_switch {
+        const char *name;
+        int32_t parent; /* RM_NO_NODE at the top */
+        uint32_t reserved;
+};
+
+#define RM_GROUP_PINNED 1u /* must stay on its node (it is moving there, or its node cannot be reached) */
+
+/* The ranks of one capsule. Groups of a job are numbered from 0 and hold consecutive ranks; all have the job's group_size
+ * but the last, which may be smaller. A group is never split. */
+struct rm_group {
+        uint32_t first_rank;
+        uint32_t ranks;     /* >= 1 */
+        int32_t node;       /* where it runs now, RM_NO_NODE when it has not been started */
+        uint32_t flags;     /* RM_GROUP_* */
+        int64_t move_cost;  /* >= 0: of moving it away from `node` [measured freeze times, scaled by configuration] */
+};
+
+/* Bytes exchanged between pairs of ranks since the last snapshot, or as declared. Symmetric, compressed sparse rows: the
+ * partners of rank r are peer[offset[r]] .. peer[offset[r + 1] - 1], ascending, r itself not among them; every pair
+ * stands in both rows with the sum of both directions. All three are NULL when nothing is known. */
+struct rm_traffic {
+        const uint64_t *offset; /* ranks + 1 entries */
+        const uint32_t *peer;   /* offset[ranks] entries */
+        const uint64_t *bytes;  /* offset[ranks] entries, each <= 2^53 */
+};
+
+struct rm_job {
+        const char *name;        /* unique in the snapshot */
+        uint32_t ranks;          /* >= 1 */
+        uint32_t group_size;     /* 1 .. ranks */
+        uint32_t n_groups;       /* ceil(ranks / group_size) */
+        uint32_t age;            /* rounds it has lost since it was submitted or last placed */
+        int64_t priority;        /* >= 0, higher is served first and weighs more */
+        const struct rm_group *groups;
+        /* The job's own availability: ranks it may have on each node, n_nodes entries, RM_NO_LIMIT where it says nothing.
+         * NULL when it has none. */
+        const uint32_t *node_limit;
+        const char *policy;      /* the policy it asked for, NULL for the cluster's. A policy may ignore it: it is given only
+                                  * jobs that are its to place, and others with all groups pinned. */
+        uint64_t time_limit_usec; /* 0 = none */
+        struct rm_traffic traffic;
+};
+
+struct rm_params {
+        int64_t distribution_weight; /* K of the objective: the price of each node a job uses. Default 10 */
+        int64_t age_weight;          /* priority gained for each round lost, when it is decided who waits. Default 1 */
+        uint32_t backfill;           /* 0: no job overtakes one that waits, but where that one could not run even on the empty
+                                      * cluster; 1: a job that fits may. Default 0 */
+        uint32_t reserved;
+};
+
+/* Owned by the host, read only, valid during one call. */
+struct rm_snapshot {
+        uint32_t size; /* sizeof(struct rm_snapshot) of the host; elements of arrays change only with the abi */
+        uint32_t n_nodes;
+        uint32_t n_switches;
+        uint32_t n_jobs;
+        const struct rm_node *nodes;
+        const struct rm_switch *switches;
+        const struct rm_job *jobs; /* running ones and waiting ones, in the order of submission */
+        struct rm_params params;
+};
+
+enum rm_decision {
+        RM_WAIT = 0, /* only for jobs none of whose groups has a node */
+        RM_PLACE = 1,
+};
+
+struct rm_plan_job {
+        uint32_t decision;   /* enum rm_decision; RM_WAIT when the policy is called */
+        uint32_t reserved;
+        int32_t *group_node; /* n_groups entries, the node of each group; valid with RM_PLACE */
+        int32_t *rank_core;  /* `ranks` entries: the core on its node (0 .. cores-1 in the order of the topology), or all
+                              * RM_NO_CORE when the policy has no opinion, as at the call */
+        char reason[RM_REASON_BYTES]; /* for people: why it waits. Empty at the call; the scheduler adds the figures */
+};
+
+/* The answer. The host has made all arrays; the policy fills them in and owns nothing. */
+struct rm_plan {
+        uint32_t size;   /* sizeof(struct rm_plan) of the host */
+        uint32_t n_jobs; /* that of the snapshot */
+        struct rm_plan_job *jobs;
+        int64_t bound;   /* no plan that places the same jobs costs less; RM_NO_BOUND when not known, as at the call */
+        uint32_t proven; /* 1: nothing is cheaper, given who waits */
+        char method[RM_METHOD_BYTES]; /* how it was found, for people; empty at the call */
+};
+
+/* What goes with one call. */
+struct rm_policy_run {
+        uint32_t size;
+        uint32_t reserved;
+        void *context;
+        /* Time left to answer in, 0 when it is over. A policy that answers later is killed and its work is lost. */
+        uint64_t (*left_usec)(void *context);
+};
+
+/* The descriptor of a policy. */
+struct rm_policy_plugin {
+        struct rm_plugin plugin; /* kind = RM_POLICY_KIND, kind_abi = RM_POLICY_ABI */
+
+        /* Fill `plan` for `snapshot`. For every job with a group that has a node: RM_PLACE. Ranks on a node never exceed its
+         * cores, ranks of a job on a node never its node_limit, pinned groups stay. 0, or a negative errno with the plan
+         * ignored (-ENOSPC: running jobs do not fit; anything else: say why through the host's log). */
+        int (*place)(void *self, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan);
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,38 @@
+/*
+ * greedy: an answer in milliseconds, whatever the size. What runs stays; what must move or is new goes where it is cheapest
+ * at that moment. The scheduler falls back to it when another policy fails, so it does nothing clever.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "policies/place/pack.h"
+#include "rm/policy.h"
+
+static int greedy_place(void *self, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan) {
+        struct pack pack;
+        int r = pack_init(&pack, snapshot, plan);
+
+        (void) self;
+        (void) run;
+        if (r == 0)
+                r = pack_running(&pack, NULL, NULL);
+        if (r == 0)
+                r = pack_waiting(&pack, false);
+        pack_finish(&pack);
+        if (r == 0)
+                (void) snprintf(plan->method, sizeof(plan->method), "greedy");
+        return r;
+}
+
+RM_PLUGIN_EXPORT extern const struct rm_policy_plugin rm_plugin;
+const struct rm_policy_plugin rm_plugin = {
+        .plugin = {
+                .abi = RM_PLUGIN_ABI,
+                .size = sizeof(struct rm_policy_plugin),
+                .name = "greedy",
+                .kind = RM_POLICY_KIND,
+                .kind_abi = RM_POLICY_ABI,
+                .description = "leaves running groups alone, puts new ones where they are cheapest; milliseconds at any size",
+        },
+        .place = greedy_place,
+};
