@@ -24,7 +24,7 @@ int listener_create_tcp(struct event_base *base, const char *address, uint16_t p
                         void *userdata, struct listener **ret, struct rm_error *err);
 /* The TCP port. */
 uint16_t listener_port(const struct listener *listener);
-/* Also removes the path and the lock of a Unix one. NULL ok. */
+/* Also removes the path of a Unix one (its empty lock file stays). Not from within on_accept. NULL ok. */
 void listener_destroy(struct listener *listener);
 
 #endif

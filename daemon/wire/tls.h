@@ -25,6 +25,9 @@ void tls_destroy(struct tls *tls); /* NULL ok; sessions must be gone */
 /* A new session, owned by the caller (SSL_free), set to connect or accept. NULL when memory is out. */
 SSL *tls_session(struct tls *tls, bool server);
 
+/* The finished handshake was made with the key: without this nothing has been shown. conn checks it by itself. */
+bool tls_proven(const SSL *ssl);
+
 /* Handshake on a blocking, connected socket, which stays the caller's. Use SO_RCVTIMEO/SO_SNDTIMEO for time limits. Free with
  * SSL_free() after SSL_shutdown(). -EACCES: the other end has another key, or is none of ours. */
 int tls_connect_blocking(struct tls *tls, int fd, SSL **ret, struct rm_error *err);

@@ -1,0 +1,312 @@
+#include "daemon/wire/tls.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+
+#include "common/util.h"
+
+/* One cipher suite only: its hash (SHA-256) has to match on both sides for the binder of an external key to verify. */
+#define TLS_SUITE "TLS_AES_128_GCM_SHA256"
+static const unsigned char tls_suite_bytes[] = { 0x13, 0x01 };
+
+struct tls {
+        SSL_CTX *ctx;
+        char *identity;
+        uint8_t key[TLS_KEY_BYTES];
+};
+
+/* ---- key file ---- */
+
+static int hex_value(char c) {
+        if (c >= '0' && c <= '9')
+                return c - '0';
+        if (c >= 'a' && c <= 'f')
+                return c - 'a' + 10;
+        if (c >= 'A' && c <= 'F')
+                return c - 'A' + 10;
+        return -1;
+}
+
+static bool key_from_hex(const char *text, uint8_t *key) {
+        for (size_t i = 0; i < TLS_KEY_BYTES; i++) {
+                int high = hex_value(text[2 * i]);
+                int low = hex_value(text[2 * i + 1]);
+
+                if (high < 0 || low < 0)
+                        return false;
+                key[i] = (uint8_t) (high << 4 | low);
+        }
+        return true;
+}
+
+static bool key_from_base64(const char *text, uint8_t *key) {
+        unsigned char block[36]; /* 44 characters are 33 bytes, the last one being padding */
+        bool ok;
+
+        if (text[43] != '=' || strchr(text, '=') != text + 43)
+                return false;
+        ok = EVP_DecodeBlock(block, (const unsigned char *) text, 44) == TLS_KEY_BYTES + 1;
+        if (ok)
+                memcpy(key, block, TLS_KEY_BYTES);
+        OPENSSL_cleanse(block, sizeof(block));
+        return ok;
+}
+
+static int key_parse(char *data, size_t size_bytes, uint8_t *key) {
+        if (size_bytes == TLS_KEY_BYTES) {
+                memcpy(key, data, TLS_KEY_BYTES);
+                return 0;
+        }
+        while (size_bytes > 0 && isspace((unsigned char) data[size_bytes - 1]))
+                data[--size_bytes] = 0;
+        if (size_bytes == 2 * (size_t) TLS_KEY_BYTES && key_from_hex(data, key))
+                return 0;
+        if (size_bytes == 44 && key_from_base64(data, key))
+                return 0;
+        return -EINVAL;
+}
+
+static int key_file_check(const char *path, const struct stat *st, struct rm_error *err) {
+        if (!S_ISREG(st->st_mode))
+                return error_set(err, -EINVAL, "%s: not a regular file", path);
+        if (st->st_uid != 0 && st->st_uid != geteuid())
+                return error_set(err, -EPERM, "%s: owned by uid %u; the cluster key must belong to root (chown root '%s')",
+                                 path, (unsigned) st->st_uid, path);
+        if ((st->st_mode & 07177) != 0)
+                return error_set(err, -EPERM, "%s: mode %04o lets others use the cluster key (chmod 0600 '%s')", path,
+                                 (unsigned) (st->st_mode & 07777), path);
+        return 0;
+}
+
+int tls_key_read(const char *path, uint8_t ret_key[static TLS_KEY_BYTES], struct rm_error *err) {
+        cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        char data[256];
+        struct stat st;
+        ssize_t n;
+        int r;
+
+        if (fd < 0)
+                return error_sys(err, -errno, "%s: cannot open the cluster key", path);
+        if (fstat(fd, &st) < 0)
+                return error_sys(err, -errno, "%s", path);
+        r = key_file_check(path, &st, err);
+        if (r < 0)
+                return r;
+        n = read(fd, data, sizeof(data) - 1);
+        if (n < 0)
+                return error_sys(err, -errno, "%s: cannot read the cluster key", path);
+        data[n] = 0;
+        r = key_parse(data, (size_t) n, ret_key);
+        OPENSSL_cleanse(data, sizeof(data));
+        if (r < 0)
+                return error_set(err, r,
+                                 "%s: a cluster key is 32 raw bytes, or one line of 64 hex digits or of base64 "
+                                 "(openssl rand -hex 32 > '%s')",
+                                 path, path);
+        return 0;
+}
+
+/* ---- sessions ---- */
+
+static SSL_SESSION *psk_session(const struct tls *tls, SSL *ssl) {
+        const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, tls_suite_bytes);
+        SSL_SESSION *session = SSL_SESSION_new();
+
+        if (session && cipher && SSL_SESSION_set1_master_key(session, tls->key, TLS_KEY_BYTES) &&
+            SSL_SESSION_set_cipher(session, cipher) && SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION))
+                return session;
+        SSL_SESSION_free(session);
+        return NULL;
+}
+
+static int on_psk_use(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *id_bytes, SSL_SESSION **session) {
+        const struct tls *tls = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
+
+        *session = psk_session(tls, ssl);
+        *id = (const unsigned char *) tls->identity;
+        *id_bytes = strlen(tls->identity);
+        return *session ? 1 : 0;
+}
+
+/* An identity that is not ours gives no session; without a certificate the handshake then ends. */
+static int on_psk_find(SSL *ssl, const unsigned char *id, size_t id_bytes, SSL_SESSION **session) {
+        const struct tls *tls = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
+
+        *session = NULL;
+        if (id_bytes != strlen(tls->identity) || memcmp(id, tls->identity, id_bytes) != 0)
+                return 1;
+        *session = psk_session(tls, ssl);
+        return *session ? 1 : 0;
+}
+
+static bool context_setup(SSL_CTX *ctx) {
+        SSL_CTX_set_psk_use_session_callback(ctx, on_psk_use);
+        SSL_CTX_set_psk_find_session_callback(ctx, on_psk_find);
+        (void) SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+        (void) SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_IGNORE_UNEXPECTED_EOF);
+        (void) SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
+                                             SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+        return SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) && SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) &&
+               SSL_CTX_set_ciphersuites(ctx, TLS_SUITE) && SSL_CTX_set1_groups_list(ctx, "X25519:P-256") &&
+               SSL_CTX_set_num_tickets(ctx, 0);
+}
+
+int tls_create(const char *cluster, const uint8_t key[static TLS_KEY_BYTES], struct tls **ret, struct rm_error *err) {
+        struct tls *tls = xcalloc(1, sizeof(*tls));
+
+        tls->identity = xstrdup(cluster);
+        memcpy(tls->key, key, TLS_KEY_BYTES);
+        tls->ctx = SSL_CTX_new(TLS_method());
+        if (!tls->ctx || !context_setup(tls->ctx)) {
+                char text[256];
+
+                ERR_error_string_n(ERR_get_error(), text, sizeof(text));
+                tls_destroy(tls);
+                return error_set(err, -EIO, "TLS: cannot set up OpenSSL: %s", text);
+        }
+        (void) SSL_CTX_set_app_data(tls->ctx, tls);
+        *ret = tls;
+        return 0;
+}
+
+void tls_destroy(struct tls *tls) {
+        if (!tls)
+                return;
+        SSL_CTX_free(tls->ctx);
+        OPENSSL_cleanse(tls->key, sizeof(tls->key));
+        free(tls->identity);
+        free(tls);
+}
+
+SSL *tls_session(struct tls *tls, bool server) {
+        SSL *ssl = SSL_new(tls->ctx);
+
+        if (!ssl)
+                return NULL;
+        if (server) {
+                /* Without a certificate a server can only finish a handshake by the key. */
+                SSL_set_accept_state(ssl);
+                SSL_set_verify(ssl, SSL_VERIFY_NONE, NULL);
+        } else {
+                /* No trust anchors: a server that passes over the key and shows a certificate is refused. */
+                SSL_set_connect_state(ssl);
+                SSL_set_verify(ssl, SSL_VERIFY_PEER, NULL);
+        }
+        return ssl;
+}
+
+bool tls_proven(const SSL *ssl) {
+        /* OpenSSL counts a session by external key as a resumed one; there is no other way to be resumed here. */
+        return SSL_session_reused(ssl) == 1;
+}
+
+/* ---- blocking use ---- */
+
+static int handshake_blocking(struct tls *tls, int fd, bool server, SSL **ret, struct rm_error *err) {
+        SSL *ssl = tls_session(tls, server);
+        char text[256] = "the other end has gone";
+        int saved;
+        int r;
+
+        if (!ssl || SSL_set_fd(ssl, fd) != 1) {
+                SSL_free(ssl);
+                return error_set(err, -ENOMEM, "TLS: out of memory");
+        }
+        ERR_clear_error();
+        errno = 0;
+        r = SSL_do_handshake(ssl);
+        if (r == 1 && tls_proven(ssl)) {
+                *ret = ssl;
+                return 0;
+        }
+        saved = errno;
+        r = SSL_get_error(ssl, r);
+        if (ERR_peek_error())
+                ERR_error_string_n(ERR_peek_error(), text, sizeof(text));
+        ERR_clear_error();
+        SSL_free(ssl);
+        if (r == SSL_ERROR_WANT_READ || r == SSL_ERROR_WANT_WRITE)
+                return error_set(err, -ETIMEDOUT, "TLS handshake: no answer in time");
+        if (r == SSL_ERROR_SYSCALL && saved != 0)
+                return error_sys(err, -saved, "TLS handshake");
+        return error_set(err, -EACCES, "TLS handshake: not of this cluster (another key or name?): %s", text);
+}
+
+int tls_connect_blocking(struct tls *tls, int fd, SSL **ret, struct rm_error *err) {
+        return handshake_blocking(tls, fd, false, ret, err);
+}
+
+int tls_accept_blocking(struct tls *tls, int fd, SSL **ret, struct rm_error *err) {
+        return handshake_blocking(tls, fd, true, ret, err);
+}
+
+/* The code of a failed SSL_read() or SSL_write(); 0 = the stream ended. */
+static int io_error(SSL *ssl, int r, int saved) {
+        int code = SSL_get_error(ssl, r);
+
+        ERR_clear_error();
+        if (code == SSL_ERROR_ZERO_RETURN)
+                return 0;
+        if (code == SSL_ERROR_WANT_READ || code == SSL_ERROR_WANT_WRITE)
+                return -ETIMEDOUT;
+        if (code == SSL_ERROR_SYSCALL)
+                return saved ? -saved : 0;
+        return -EPROTO;
+}
+
+int tls_write_all(SSL *ssl, const void *data, size_t size_bytes) {
+        const char *p = data;
+
+        while (size_bytes > 0) {
+                size_t n = 0;
+                int r;
+
+                errno = 0;
+                r = SSL_write_ex(ssl, p, size_bytes, &n);
+                if (r != 1) {
+                        int saved = errno;
+
+                        if (saved == EINTR)
+                                continue;
+                        r = io_error(ssl, r, saved);
+                        return r < 0 ? r : -EPIPE;
+                }
+                p += n;
+                size_bytes -= n;
+        }
+        return 0;
+}
+
+int tls_read_all(SSL *ssl, void *data, size_t size_bytes) {
+        char *p = data;
+        size_t left = size_bytes;
+
+        while (left > 0) {
+                size_t n = 0;
+                int r;
+
+                errno = 0;
+                r = SSL_read_ex(ssl, p, left, &n);
+                if (r != 1) {
+                        int saved = errno;
+
+                        if (saved == EINTR)
+                                continue;
+                        r = io_error(ssl, r, saved);
+                        if (r < 0)
+                                return r;
+                        return left == size_bytes ? -ENODATA : -EPIPE;
+                }
+                p += n;
+                left -= n;
+        }
+        return 0;
+}

@@ -1,0 +1,300 @@
+/* TLS with the cluster's key: the same key on both sides and nothing else. */
+#include "wire_test.h"
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+
+static const uint8_t key_one[TLS_KEY_BYTES] = { 1, 2, 3 };
+static const uint8_t key_two[TLS_KEY_BYTES] = { 3, 2, 1 };
+
+struct sides {
+        struct event_base *base;
+        struct tls *client_tls;
+        struct tls *server_tls;
+        struct end client;
+        struct end server;
+};
+
+static void setup_sides(struct sides *s, const char *client_name, const uint8_t *client_key) {
+        struct conn_config config;
+        int fds[2];
+
+        memset(s, 0, sizeof(*s));
+        s->base = event_base_new();
+        assert_int_equal(tls_create(client_name, client_key, &s->client_tls, NULL), 0);
+        assert_int_equal(tls_create("testers", key_one, &s->server_tls, NULL), 0);
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+        config = end_config(tls_session(s->client_tls, false));
+        assert_int_equal(conn_create(s->base, fds[0], &config, &end_ops, &s->client, &s->client.conn), 0);
+        config = end_config(tls_session(s->server_tls, true));
+        assert_int_equal(conn_create(s->base, fds[1], &config, &end_ops, &s->server, &s->server.conn), 0);
+        RUN_UNTIL(s->base, (s->client.ready && s->server.ready) || (s->client.closed && s->server.closed), 2000);
+}
+
+static void finish_sides(struct sides *s) {
+        conn_destroy(s->client.conn);
+        conn_destroy(s->server.conn);
+        tls_destroy(s->client_tls);
+        tls_destroy(s->server_tls);
+        event_base_free(s->base);
+}
+
+static void test_same_key(void **state) {
+        struct sides s;
+
+        setup_sides(&s, "testers", key_one);
+        assert_int_equal(s.client.ready, 1);
+        assert_int_equal(s.server.ready, 1);
+        s.server.echo = true;
+        for (uint64_t i = 1; i <= 2000; i++)
+                send_heartbeat(s.client.conn, i, 0);
+        RUN_UNTIL(s.base, s.client.messages == 2000, 5000);
+        assert_int_equal(s.client.last_sequence, 2000);
+        /* The last words before a close arrive. */
+        send_heartbeat(s.client.conn, 77, 0);
+        conn_close(take_ptr(s.client.conn));
+        RUN_UNTIL(s.base, s.server.closed, 2000);
+        assert_int_equal(s.server.last_sequence, 77);
+        assert_int_equal(s.server.code, 0);
+        finish_sides(&s);
+}
+
+static void test_wrong_key(void **state) {
+        struct sides s;
+
+        setup_sides(&s, "testers", key_two);
+        assert_int_equal(s.client.ready + s.server.ready, 0);
+        assert_int_equal(s.server.code, -EACCES);
+        finish_sides(&s);
+}
+
+static void test_wrong_cluster(void **state) {
+        struct sides s;
+
+        setup_sides(&s, "others", key_one);
+        assert_int_equal(s.client.ready + s.server.ready, 0);
+        assert_int_equal(s.server.code, -EACCES);
+        finish_sides(&s);
+}
+
+/* A server without the key that shows a certificate instead: nobody may believe it. */
+static SSL_CTX *certificate_context(void) {
+        SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+        EVP_PKEY *key = EVP_EC_gen("P-256");
+        X509 *cert = X509_new();
+
+        assert_non_null(ctx);
+        (void) ASN1_INTEGER_set(X509_get_serialNumber(cert), 1);
+        (void) X509_gmtime_adj(X509_getm_notBefore(cert), 0);
+        (void) X509_gmtime_adj(X509_getm_notAfter(cert), 3600);
+        (void) X509_set_pubkey(cert, key);
+        assert_true(X509_sign(cert, key, EVP_sha256()) > 0);
+        assert_int_equal(SSL_CTX_use_certificate(ctx, cert), 1);
+        assert_int_equal(SSL_CTX_use_PrivateKey(ctx, key), 1);
+        X509_free(cert);
+        EVP_PKEY_free(key);
+        return ctx;
+}
+
+static void test_certificate_instead_of_key(void **state) {
+        struct event_base *base = event_base_new();
+        SSL_CTX *rogue = certificate_context();
+        struct conn_config config;
+        struct end client = { 0 };
+        struct tls *tls;
+        SSL *ssl = SSL_new(rogue);
+        int fds[2];
+
+        assert_int_equal(tls_create("testers", key_one, &tls, NULL), 0);
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+        config = end_config(tls_session(tls, false));
+        assert_int_equal(conn_create(base, fds[0], &config, &end_ops, &client, &client.conn), 0);
+        (void) set_nonblock(fds[1], true);
+        (void) SSL_set_fd(ssl, fds[1]);
+        SSL_set_accept_state(ssl);
+        for (int i = 0; i < 50 && !client.closed && !client.ready; i++) {
+                (void) SSL_do_handshake(ssl);
+                RUN_UNTIL(base, client.closed, 10);
+        }
+        assert_int_equal(client.ready, 0);
+        assert_int_equal(client.code, -EACCES);
+        SSL_free(ssl);
+        SSL_CTX_free(rogue);
+        (void) close(fds[1]);
+        tls_destroy(tls);
+        event_base_free(base);
+}
+
+/* And a client that has no key at all. */
+static void test_client_without_key(void **state) {
+        struct event_base *base = event_base_new();
+        SSL_CTX *rogue = SSL_CTX_new(TLS_client_method());
+        struct conn_config config;
+        struct end server = { 0 };
+        struct tls *tls;
+        SSL *ssl = SSL_new(rogue);
+        int fds[2];
+
+        assert_int_equal(tls_create("testers", key_one, &tls, NULL), 0);
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+        config = end_config(tls_session(tls, true));
+        assert_int_equal(conn_create(base, fds[0], &config, &end_ops, &server, &server.conn), 0);
+        (void) set_nonblock(fds[1], true);
+        (void) SSL_set_fd(ssl, fds[1]);
+        SSL_set_connect_state(ssl);
+        for (int i = 0; i < 50 && !server.closed && !server.ready; i++) {
+                (void) SSL_do_handshake(ssl);
+                RUN_UNTIL(base, server.closed, 10);
+        }
+        assert_int_equal(server.ready, 0);
+        assert_int_equal(server.code, -EACCES);
+        SSL_free(ssl);
+        SSL_CTX_free(rogue);
+        (void) close(fds[1]);
+        tls_destroy(tls);
+        event_base_free(base);
+}
+
+static void test_plain_text_on_tls_port(void **state) {
+        struct event_base *base = event_base_new();
+        struct conn_config config;
+        struct end server = { 0 };
+        struct tls *tls;
+        int fds[2];
+
+        assert_int_equal(tls_create("testers", key_one, &tls, NULL), 0);
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+        config = end_config(tls_session(tls, true));
+        assert_int_equal(conn_create(base, fds[0], &config, &end_ops, &server, &server.conn), 0);
+        assert_int_equal(write_all(fds[1], "GET / HTTP/1.0\r\n\r\n", 18), 0);
+        RUN_UNTIL(base, server.closed, 1000);
+        assert_int_equal(server.closed, 1);
+        (void) close(fds[1]);
+        tls_destroy(tls);
+        event_base_free(base);
+}
+
+struct blocking {
+        struct tls *tls;
+        int fd;
+        int result;
+        uint8_t data[100000];
+};
+
+static void *blocking_server(void *userdata) {
+        struct blocking *b = userdata;
+        SSL *ssl = NULL;
+
+        b->result = tls_accept_blocking(b->tls, b->fd, &ssl, NULL);
+        if (b->result == 0)
+                b->result = tls_read_all(ssl, b->data, sizeof(b->data));
+        if (b->result == 0)
+                b->result = tls_write_all(ssl, b->data, sizeof(b->data));
+        if (ssl)
+                (void) SSL_shutdown(ssl);
+        SSL_free(ssl);
+        (void) close(b->fd);
+        return NULL;
+}
+
+static void run_blocking(const uint8_t *client_key, int expected_client, int expected_server) {
+        static struct blocking server;
+        static uint8_t data[sizeof(server.data)];
+        struct tls *tls;
+        pthread_t thread;
+        SSL *ssl = NULL;
+        int fds[2];
+        int r;
+
+        assert_int_equal(tls_create("testers", client_key, &tls, NULL), 0);
+        assert_int_equal(tls_create("testers", key_one, &server.tls, NULL), 0);
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+        server.fd = fds[1];
+        assert_int_equal(pthread_create(&thread, NULL, blocking_server, &server), 0);
+        r = tls_connect_blocking(tls, fds[0], &ssl, NULL);
+        if (r == 0) {
+                memset(data, 0x5a, sizeof(data));
+                r = tls_write_all(ssl, data, sizeof(data));
+                memset(data, 0, sizeof(data));
+                if (r == 0)
+                        r = tls_read_all(ssl, data, sizeof(data));
+                if (r == 0)
+                        assert_int_equal(data[sizeof(data) - 1], 0x5a);
+                if (r == 0)
+                        assert_int_equal(tls_read_all(ssl, data, 1), -ENODATA);
+        }
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        /* With TLS 1.3 a client knows of the server's refusal at its first read. */
+        assert_int_equal(r, expected_client);
+        assert_int_equal(server.result, expected_server);
+        SSL_free(ssl);
+        (void) close(fds[0]);
+        tls_destroy(tls);
+        tls_destroy(server.tls);
+}
+
+static void test_blocking(void **state) {
+        run_blocking(key_one, 0, 0);
+}
+
+static void test_blocking_wrong_key(void **state) {
+        run_blocking(key_two, -EACCES, -EACCES);
+}
+
+static int read_key_text(const char *text, size_t n, mode_t mode, uint8_t *key, struct rm_error *err) {
+        char path[] = "/tmp/test-key-XXXXXX";
+        int fd = mkstemp(path);
+        int r;
+
+        assert_true(fd >= 0);
+        assert_int_equal(write_all(fd, text, n), 0);
+        assert_int_equal(fchmod(fd, mode), 0);
+        (void) close(fd);
+        r = tls_key_read(path, key, err);
+        (void) unlink(path);
+        return r;
+}
+
+static void test_key_file(void **state) {
+        static const char hex[] = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1F\n";
+        static const char base64[] = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n";
+        struct rm_error err = { 0 };
+        uint8_t expected[TLS_KEY_BYTES];
+        uint8_t key[TLS_KEY_BYTES];
+
+        for (size_t i = 0; i < sizeof(expected); i++)
+                expected[i] = (uint8_t) i;
+        assert_int_equal(read_key_text(hex, sizeof(hex) - 1, 0600, key, NULL), 0);
+        assert_memory_equal(key, expected, sizeof(key));
+        memset(key, 0, sizeof(key));
+        assert_int_equal(read_key_text(base64, sizeof(base64) - 1, 0400, key, NULL), 0);
+        assert_memory_equal(key, expected, sizeof(key));
+        assert_int_equal(read_key_text((char *) expected, 32, 0600, key, NULL), 0);
+        assert_int_equal(read_key_text(hex, 20, 0600, key, &err), -EINVAL);
+        assert_int_equal(read_key_text("", 0, 0600, key, &err), -EINVAL);
+        assert_int_equal(read_key_text(hex, sizeof(hex) - 1, 0640, key, &err), -EPERM);
+        assert_non_null(strstr(err.text, "chmod 0600"));
+        assert_int_equal(tls_key_read("/nonexistent", key, &err), -ENOENT);
+        assert_int_equal(tls_key_read("/tmp", key, &err), -EINVAL);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_same_key),
+                cmocka_unit_test(test_wrong_key),
+                cmocka_unit_test(test_wrong_cluster),
+                cmocka_unit_test(test_certificate_instead_of_key),
+                cmocka_unit_test(test_client_without_key),
+                cmocka_unit_test(test_plain_text_on_tls_port),
+                cmocka_unit_test(test_blocking),
+                cmocka_unit_test(test_blocking_wrong_key),
+                cmocka_unit_test(test_key_file),
+        };
+
+        (void) signal(SIGPIPE, SIG_IGN);
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
