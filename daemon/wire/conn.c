@@ -229,6 +229,11 @@ static void fail_from_bufferevent(struct conn *conn) {
         int saved = EVUTIL_SOCKET_ERROR();
         char what[256];
 
+        /* OpenSSL wraps what system calls say. */
+        if (code != 0 && ERR_SYSTEM_ERROR(code)) {
+                saved = ERR_GET_REASON(code);
+                code = 0;
+        }
         if (conn->tls && code != 0) {
                 const char *text = ERR_reason_error_string(code);
 
