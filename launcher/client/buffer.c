@@ -1,0 +1,56 @@
+#include "launcher/client/buffer.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "common/util.h"
+
+/* A buffer that once held a burst gives the memory back when it runs empty. */
+#define BUFFER_KEEP_BYTES (64U << 10)
+
+void buffer_add(struct buffer *b, const void *data, size_t size_bytes) {
+        if (size_bytes == 0)
+                return;
+        if (b->start + b->used + size_bytes > b->room && b->start > 0) {
+                memmove(b->data, b->data + b->start, b->used);
+                b->start = 0;
+        }
+        if (b->used + size_bytes > b->room) {
+                size_t room = b->room ? b->room : 1024;
+
+                while (room < b->used + size_bytes)
+                        room *= 2;
+                b->data = xrealloc(b->data, room);
+                b->room = room;
+        }
+        memcpy(b->data + b->start + b->used, data, size_bytes);
+        b->used += size_bytes;
+}
+
+void buffer_drop(struct buffer *b, size_t size_bytes) {
+        b->start += size_bytes;
+        b->used -= size_bytes;
+        if (b->used > 0)
+                return;
+        b->start = 0;
+        if (b->room > BUFFER_KEEP_BYTES)
+                buffer_finish(b);
+}
+
+void buffer_printf(struct buffer *b, const char *fmt, ...) {
+        cleanup_free char *text = NULL;
+        va_list ap;
+        int n;
+
+        va_start(ap, fmt);
+        n = vasprintf(&text, fmt, ap);
+        va_end(ap);
+        if (n < 0)
+                abort();
+        buffer_add(b, text, (size_t) n);
+}
+
+void buffer_finish(struct buffer *b) {
+        free(b->data);
+        *b = (struct buffer) { 0 };
+}

@@ -1,0 +1,224 @@
+#include "launcher/client/client.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/frame.h"
+#include "common/util.h"
+#include "launcher/client/wire.h"
+
+/* rmd answers at once, except when a change has to find a leader first. */
+#define REPLY_TIMEOUT_USEC (60U * 1000000U)
+
+struct client {
+        int fd;
+        uint32_t last_id;
+        struct buffer in;
+        Rm__LocalReply *hello;
+};
+
+const char *client_socket_path(void) {
+        const char *path = getenv("RM_SOCKET");
+
+        return path && *path ? path : CLIENT_SOCKET_PATH;
+}
+
+static int connect_error(int code, const char *path, struct rm_error *err) {
+        switch (code) {
+        case -ENOENT:
+        case -ECONNREFUSED:
+        case -ENOTDIR:
+                return error_set(err, CLIENT_NO_DAEMON, "rmd is not running on this node (%s): start it with 'systemctl start rmd'",
+                                 path);
+        default:
+                return error_sys(err, code, "cannot talk to rmd (%s)", path);
+        }
+}
+
+void client_open_stdio(void) {
+        int fd;
+
+        do
+                fd = open("/dev/null", O_RDWR);
+        while (fd >= 0 && fd <= STDERR_FILENO);
+        cleanup_close_fd(&fd);
+}
+
+int client_connect(bool nonblock, int *ret_fd, struct rm_error *err) {
+        const char *path = client_socket_path();
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        cleanup_close int fd = -1;
+
+        if (strlen(path) >= sizeof(address.sun_path))
+                return error_sys(err, -ENAMETOOLONG, "cannot talk to rmd (%s)", path);
+        strcpy(address.sun_path, path);
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (nonblock ? SOCK_NONBLOCK : 0), 0);
+        if (fd < 0)
+                return error_sys(err, -errno, "cannot make a socket");
+        if (connect(fd, (struct sockaddr *) &address, sizeof(address)) < 0)
+                return connect_error(-errno, path, err);
+        *ret_fd = take_fd(&fd);
+        return 0;
+}
+
+static int gone(struct rm_error *err) {
+        return error_set(err, CLIENT_NO_DAEMON, "rmd on this node (%s) went away before it answered: see 'systemctl status rmd'",
+                         client_socket_path());
+}
+
+int client_send(struct client *client, Rm__LocalRequest *request, struct rm_error *err) {
+        struct buffer out = { 0 };
+        int r = 0;
+
+        request->id = ++client->last_id;
+        wire_put(&out, request);
+        while (out.used > 0 && r == 0) {
+                ssize_t n = send(client->fd, buffer_data(&out), out.used, MSG_NOSIGNAL);
+
+                if (n >= 0)
+                        buffer_drop(&out, (size_t) n);
+                else if (errno == EPIPE || errno == ECONNRESET)
+                        r = gone(err);
+                else if (errno != EINTR)
+                        r = error_sys(err, -errno, "cannot send to rmd");
+        }
+        buffer_finish(&out);
+        return r;
+}
+
+/* Wait until there is more to read, or `deadline_usec` (0: none). */
+static int wait_readable(struct client *client, uint64_t deadline_usec, struct rm_error *err) {
+        for (;;) {
+                struct pollfd p = { .fd = client->fd, .events = POLLIN };
+                int timeout_ms = -1;
+                int r;
+
+                if (deadline_usec > 0) {
+                        uint64_t now = now_usec();
+
+                        if (now >= deadline_usec)
+                                return error_set(err, -ETIMEDOUT, "rmd has not answered in time");
+                        timeout_ms = (int) ((deadline_usec - now + 999) / 1000);
+                }
+                r = poll(&p, 1, timeout_ms);
+                if (r > 0)
+                        return 0;
+                if (r < 0 && errno != EINTR)
+                        return error_sys(err, -errno, "cannot wait for rmd");
+        }
+}
+
+static int read_more(struct client *client, struct rm_error *err) {
+        uint8_t chunk[65536];
+        ssize_t n = recv(client->fd, chunk, sizeof(chunk), 0);
+
+        if (n > 0)
+                buffer_add(&client->in, chunk, (size_t) n);
+        else if (n == 0 || errno == ECONNRESET)
+                return gone(err);
+        else if (errno != EINTR)
+                return error_sys(err, -errno, "cannot receive from rmd");
+        return 0;
+}
+
+static int reply_error(const Rm__Error *error, struct rm_error *err) {
+        int code = error->code > 0 ? -error->code : -EIO;
+
+        return error_set(err, code, "%s", *error->text ? error->text : strerror(-code));
+}
+
+int client_receive(struct client *client, uint64_t timeout_usec, Rm__LocalReply **ret_reply, struct rm_error *err) {
+        uint64_t deadline_usec = timeout_usec ? now_usec() + timeout_usec : 0;
+
+        for (;;) {
+                Rm__LocalReply *reply = NULL;
+                int r = wire_next(&client->in, &reply);
+
+                if (r < 0)
+                        return error_sys(err, r, "rmd sent what is no reply");
+                if (r > 0 && reply->id == client->last_id) {
+                        if (reply->body_case != RM__LOCAL_REPLY__BODY_ERROR) {
+                                *ret_reply = reply;
+                                return 0;
+                        }
+                        r = reply_error(reply->error, err);
+                        rm__local_reply__free_unpacked(reply, NULL);
+                        return r;
+                }
+                if (r > 0) {
+                        rm__local_reply__free_unpacked(reply, NULL);
+                        continue;
+                }
+                r = wait_readable(client, deadline_usec, err);
+                if (r == 0)
+                        r = read_more(client, err);
+                if (r < 0)
+                        return r;
+        }
+}
+
+int client_request(struct client *client, Rm__LocalRequest *request, Rm__LocalReply__BodyCase body, Rm__LocalReply **ret_reply,
+                   struct rm_error *err) {
+        Rm__LocalReply *reply = NULL;
+        int r = client_send(client, request, err);
+
+        if (r == 0)
+                r = client_receive(client, REPLY_TIMEOUT_USEC, &reply, err);
+        if (r < 0)
+                return r;
+        if (reply->body_case != body) {
+                r = error_set(err, -EPROTO, "rmd answered with something else (reply %d, expected %d)", (int) reply->body_case,
+                              (int) body);
+                rm__local_reply__free_unpacked(reply, NULL);
+                return r;
+        }
+        *ret_reply = reply;
+        return 0;
+}
+
+int client_open(const char *name, struct client **ret_client, struct rm_error *err) {
+        Rm__Hello hello = RM__HELLO__INIT;
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+        struct client *client;
+        int fd = -1;
+        int r;
+
+        r = client_connect(false, &fd, err);
+        if (r < 0)
+                return r;
+        client = xcalloc(1, sizeof(*client));
+        client->fd = fd;
+        hello.version = CLIENT_PROTOCOL_VERSION;
+        hello.client = (char *) name;
+        request.body_case = RM__LOCAL_REQUEST__BODY_HELLO;
+        request.hello = &hello;
+        r = client_request(client, &request, RM__LOCAL_REPLY__BODY_HELLO, &client->hello, err);
+        if (r < 0) {
+                client_close(client);
+                return r;
+        }
+        *ret_client = client;
+        return 0;
+}
+
+void client_close(struct client *client) {
+        if (!client)
+                return;
+        if (client->hello)
+                rm__local_reply__free_unpacked(client->hello, NULL);
+        cleanup_close_fd(&client->fd);
+        buffer_finish(&client->in);
+        free(client);
+}
+
+const Rm__HelloReply *client_hello(const struct client *client) {
+        return client->hello->hello;
+}
+
+int client_exit_code(int error) {
+        return error == CLIENT_NO_DAEMON ? EXIT_NO_DAEMON : EXIT_REFUSED;
+}

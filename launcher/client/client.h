@@ -1,0 +1,57 @@
+/* A connection to the rmd of this node for programs that ask and wait for the answer. */
+#ifndef RM_LAUNCHER_CLIENT_CLIENT_H
+#define RM_LAUNCHER_CLIENT_CLIENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "proto/local.pb-c.h"
+
+#define CLIENT_SOCKET_PATH "/run/rmd/rmd.sock"
+#define CLIENT_PROTOCOL_VERSION 1U
+
+/* Exit codes of every command of ours. */
+enum {
+        EXIT_DONE = 0,
+        EXIT_REFUSED = 1,
+        EXIT_USAGE = 2,
+        EXIT_NO_DAEMON = 3,
+};
+
+/* What every call below answers when no rmd serves this node. */
+#define CLIENT_NO_DAEMON (-EHOSTDOWN)
+
+struct client;
+
+/* RM_SOCKET of the environment, else CLIENT_SOCKET_PATH. */
+const char *client_socket_path(void);
+
+/* Descriptors 0 to 2 that are closed become /dev/null, so that nothing else gets their numbers. For the start of main. */
+void client_open_stdio(void);
+
+/* A connected, close-on-exec socket, nothing said yet. CLIENT_NO_DAEMON or another negative errno; -EAGAIN for a
+ * `nonblock` one when rmd is too busy to accept it. */
+int client_connect(bool nonblock, int *ret_fd, struct rm_error *err);
+
+/* Connect and say hello as `name`, which is not copied. The connection closes in client_close(). */
+int client_open(const char *name, struct client **ret_client, struct rm_error *err);
+/* NULL ok. */
+void client_close(struct client *client);
+/* What rmd said of itself; lives as long as the client. */
+const Rm__HelloReply *client_hello(const struct client *client);
+
+/* Send `request` (its id is set here) without waiting. */
+int client_send(struct client *client, Rm__LocalRequest *request, struct rm_error *err);
+/* Wait for the next reply to the last request sent, at most `timeout_usec` (0: forever; -ETIMEDOUT). Replies to earlier
+ * requests are skipped. An Error of rmd is returned as its negative code with its text. The caller frees the reply with
+ * rm__local_reply__free_unpacked(). */
+int client_receive(struct client *client, uint64_t timeout_usec, Rm__LocalReply **ret_reply, struct rm_error *err);
+/* client_send() and client_receive() of one reply, which must be a `body`. */
+int client_request(struct client *client, Rm__LocalRequest *request, Rm__LocalReply__BodyCase body, Rm__LocalReply **ret_reply,
+                   struct rm_error *err);
+
+/* EXIT_NO_DAEMON or EXIT_REFUSED, for a negative errno of a call above. */
+int client_exit_code(int error);
+
+#endif

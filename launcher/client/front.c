@@ -1,0 +1,294 @@
+#include "launcher/client/front.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "launcher/client/client.h"
+#include "launcher/client/wire.h"
+
+/* A pipe that polls writable takes this much without blocking. Standard output is shared with others, so it is not
+ * ours to make non-blocking. */
+#define WRITE_CHUNK_BYTES 4096U
+/* No more is taken from rmd while so much waits for a slow reader. */
+#define OUTPUT_HIGH_BYTES (1U << 20)
+#define CONNECT_EVERY_USEC 100000U
+/* A terminal may come to the foreground without a signal. */
+#define FOREGROUND_EVERY_USEC 500000U
+
+struct front {
+        sigset_t forwarded;
+        sigset_t before;    /* the mask as we found it */
+        int signal_fd;      /* -1: signals are not ours */
+        int socket_fd;      /* -1: not connected */
+        uint64_t connect_at_usec;
+        struct buffer in;
+        struct session *session;
+        bool input_is_tty;
+        bool input_open;
+};
+
+/* What plain mpirun hands on or acts on. */
+static const int forwarded_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGALRM };
+
+int front_create(bool signals, struct front **ret_front, struct rm_error *err) {
+        struct front *f = xcalloc(1, sizeof(*f));
+
+        f->signal_fd = -1;
+        f->socket_fd = -1;
+        /* Writing to a reader that has gone is an error to look at, not our end. */
+        (void) signal(SIGPIPE, SIG_IGN);
+        (void) sigprocmask(SIG_SETMASK, NULL, &f->before);
+        (void) sigemptyset(&f->forwarded);
+        for (size_t i = 0; signals && i < ARRAY_SIZE(forwarded_signals); i++) {
+                struct sigaction action;
+
+                /* nohup and background jobs of a script have their reasons. */
+                if (sigaction(forwarded_signals[i], NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+                        continue;
+                (void) sigaddset(&f->forwarded, forwarded_signals[i]);
+        }
+        if (signals) {
+                (void) sigprocmask(SIG_BLOCK, &f->forwarded, NULL);
+                f->signal_fd = signalfd(-1, &f->forwarded, SFD_CLOEXEC | SFD_NONBLOCK);
+                if (f->signal_fd < 0) {
+                        int r = error_sys(err, -errno, "cannot watch for signals");
+
+                        front_destroy(f);
+                        return r;
+                }
+        }
+        *ret_front = f;
+        return 0;
+}
+
+void front_destroy(struct front *f) {
+        if (!f)
+                return;
+        cleanup_close_fd(&f->signal_fd);
+        cleanup_close_fd(&f->socket_fd);
+        buffer_finish(&f->in);
+        session_destroy(f->session);
+        (void) sigprocmask(SIG_SETMASK, &f->before, NULL);
+        free(f);
+}
+
+bool front_has_input(void) {
+        struct stat st;
+        int flags = fcntl(STDIN_FILENO, F_GETFL);
+
+        if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY || fstat(STDIN_FILENO, &st) < 0 || S_ISDIR(st.st_mode))
+                return false;
+        return !(S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3));
+}
+
+/* ---- connection ---- */
+
+static void connect_again(struct front *f) {
+        int fd = -1;
+
+        if (now_usec() < f->connect_at_usec)
+                return;
+        f->connect_at_usec = now_usec() + CONNECT_EVERY_USEC;
+        if (client_connect(true, &fd, NULL) < 0) {
+                session_lost(f->session, now_usec());
+                return;
+        }
+        f->socket_fd = fd;
+        session_connected(f->session, now_usec());
+}
+
+static void disconnect(struct front *f) {
+        cleanup_close_fd(&f->socket_fd);
+        f->socket_fd = -1;
+        buffer_finish(&f->in);
+        session_lost(f->session, now_usec());
+}
+
+static bool is_try_again(int code) {
+        return code == EAGAIN || code == EINTR;
+}
+
+static void send_requests(struct front *f) {
+        struct buffer *requests = session_requests(f->session);
+
+        while (f->socket_fd >= 0 && requests->used > 0) {
+                ssize_t n = send(f->socket_fd, buffer_data(requests), requests->used, MSG_NOSIGNAL);
+
+                if (n >= 0) {
+                        buffer_drop(requests, (size_t) n);
+                } else {
+                        if (!is_try_again(errno))
+                                disconnect(f);
+                        return;
+                }
+        }
+}
+
+static void receive_replies(struct front *f) {
+        uint8_t chunk[65536];
+        ssize_t n = recv(f->socket_fd, chunk, sizeof(chunk), 0);
+        Rm__LocalReply *reply = NULL;
+        int r;
+
+        if (n <= 0) {
+                if (n == 0 || !is_try_again(errno))
+                        disconnect(f);
+                return;
+        }
+        buffer_add(&f->in, chunk, (size_t) n);
+        while ((r = wire_next(&f->in, &reply)) > 0) {
+                session_reply(f->session, reply, now_usec());
+                rm__local_reply__free_unpacked(reply, NULL);
+        }
+        /* What cannot be read is as good as no connection: the next one starts from known offsets. */
+        if (r < 0)
+                disconnect(f);
+}
+
+/* ---- standard streams ---- */
+
+static void write_output(struct front *f, unsigned stream) {
+        struct buffer *b = session_output(f->session, stream);
+        size_t n = b->used < WRITE_CHUNK_BYTES ? b->used : WRITE_CHUNK_BYTES;
+        ssize_t written = write(stream == 1 ? STDOUT_FILENO : STDERR_FILENO, buffer_data(b), n);
+
+        if (written >= 0)
+                buffer_drop(b, (size_t) written);
+        else if (!is_try_again(errno))
+                session_output_closed(f->session, stream);
+}
+
+static void read_input(struct front *f) {
+        uint8_t chunk[65536];
+        size_t room = session_input_room(f->session);
+        ssize_t n = read(STDIN_FILENO, chunk, room < sizeof(chunk) ? room : sizeof(chunk));
+
+        if (n > 0) {
+                session_input(f->session, chunk, (size_t) n);
+        } else if (n == 0 || !is_try_again(errno)) {
+                session_input_eof(f->session);
+                f->input_open = false;
+        }
+}
+
+/* Reading a terminal from the background would stop us. */
+static bool input_is_ours(const struct front *f) {
+        pid_t foreground = f->input_is_tty ? tcgetpgrp(STDIN_FILENO) : -1;
+
+        return foreground < 0 || foreground == getpgrp();
+}
+
+/* ---- signals ---- */
+
+/* The job is told to stop; then we stop as the shell expects, and both go on with SIGCONT. */
+static void stop_here(struct front *f) {
+        send_requests(f);
+        (void) raise(SIGSTOP);
+}
+
+static void take_signals(struct front *f) {
+        struct signalfd_siginfo info;
+
+        while (read(f->signal_fd, &info, sizeof(info)) == (ssize_t) sizeof(info)) {
+                int code;
+
+                /* All that is left is a reader too slow to take the rest. */
+                if (session_done(f->session, &code) && (info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM)) {
+                        session_output_closed(f->session, 1);
+                        session_output_closed(f->session, 2);
+                }
+                session_signal(f->session, (int) info.ssi_signo, now_usec());
+                if (info.ssi_signo == SIGTSTP)
+                        stop_here(f);
+        }
+}
+
+/* ---- loop ---- */
+
+enum { WATCH_SOCKET, WATCH_SIGNAL, WATCH_IN, WATCH_OUT, WATCH_ERR, WATCH_COUNT };
+
+static int poll_timeout_ms(struct front *f, bool recheck_input) {
+        uint64_t due = session_due_usec(f->session);
+        uint64_t now = now_usec();
+
+        if (session_wants_connection(f->session) && f->connect_at_usec < due)
+                due = f->connect_at_usec;
+        if (recheck_input && now + FOREGROUND_EVERY_USEC < due)
+                due = now + FOREGROUND_EVERY_USEC;
+        if (due == SESSION_NEVER_USEC)
+                return -1;
+        if (due <= now)
+                return 0;
+        due = (due - now + 999) / 1000;
+        return due > 60000 ? 60000 : (int) due;
+}
+
+static void wait_for_events(struct front *f, struct pollfd p[static WATCH_COUNT], bool done) {
+        struct buffer *out = session_output(f->session, 1);
+        struct buffer *err = session_output(f->session, 2);
+        bool slow = out->used > OUTPUT_HIGH_BYTES || err->used > OUTPUT_HIGH_BYTES;
+        bool want_input = f->input_open && !done && session_input_room(f->session) > 0;
+        bool ours = want_input && input_is_ours(f);
+
+        for (size_t i = 0; i < WATCH_COUNT; i++)
+                p[i] = (struct pollfd) { .fd = -1 };
+        if (f->socket_fd >= 0 && !done) {
+                p[WATCH_SOCKET].events = (short) ((slow ? 0 : POLLIN) | (session_requests(f->session)->used > 0 ? POLLOUT : 0));
+                if (p[WATCH_SOCKET].events)
+                        p[WATCH_SOCKET].fd = f->socket_fd;
+        }
+        p[WATCH_SIGNAL] = (struct pollfd) { .fd = f->signal_fd, .events = POLLIN };
+        if (ours)
+                p[WATCH_IN] = (struct pollfd) { .fd = STDIN_FILENO, .events = POLLIN };
+        if (out->used > 0)
+                p[WATCH_OUT] = (struct pollfd) { .fd = STDOUT_FILENO, .events = POLLOUT };
+        if (err->used > 0)
+                p[WATCH_ERR] = (struct pollfd) { .fd = STDERR_FILENO, .events = POLLOUT };
+        if (poll(p, WATCH_COUNT, poll_timeout_ms(f, want_input && !ours)) < 0)
+                for (size_t i = 0; i < WATCH_COUNT; i++)
+                        p[i].revents = 0;
+}
+
+static void handle_events(struct front *f, const struct pollfd p[static WATCH_COUNT]) {
+        if (p[WATCH_SIGNAL].revents)
+                take_signals(f);
+        if (p[WATCH_OUT].revents)
+                write_output(f, 1);
+        if (p[WATCH_ERR].revents)
+                write_output(f, 2);
+        if (p[WATCH_IN].revents)
+                read_input(f);
+        if (p[WATCH_SOCKET].revents & (POLLIN | POLLHUP | POLLERR))
+                receive_replies(f);
+        if (session_requests(f->session)->used > 0)
+                send_requests(f);
+}
+
+int front_run(struct front *f, const struct session_config *config) {
+        int code = 0;
+
+        f->session = session_create(config, now_usec());
+        f->input_open = config->input;
+        f->input_is_tty = isatty(STDIN_FILENO) == 1;
+        f->connect_at_usec = 0;
+        for (;;) {
+                struct pollfd p[WATCH_COUNT];
+                bool done = session_done(f->session, &code);
+
+                if (done && session_output(f->session, 1)->used == 0 && session_output(f->session, 2)->used == 0)
+                        return code;
+                if (session_wants_connection(f->session) && f->socket_fd < 0)
+                        connect_again(f);
+                session_tick(f->session, now_usec());
+                wait_for_events(f, p, done);
+                handle_events(f, p);
+        }
+}
