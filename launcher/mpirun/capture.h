@@ -1,0 +1,19 @@
+/* What a job takes over from the shell it was typed in: directory, environment, umask, limits. */
+#ifndef RM_LAUNCHER_MPIRUN_CAPTURE_H
+#define RM_LAUNCHER_MPIRUN_CAPTURE_H
+
+#include "common/error.h"
+#include "launcher/mpirun/command.h"
+#include "launcher/mpirun/options.h"
+#include "proto/state.pb-c.h"
+
+/* Words of the command line and environment together; the local protocol's frames are the reason. */
+#define CAPTURE_MAX_BYTES (1U << 20)
+
+/* A job as it is to be submitted. The caller frees it with capture_free(); `command` and `options` must outlive it.
+ * `input`: the job gets a standard input. -E2BIG, or an errno of getcwd. */
+int capture_job(const struct command *command, const struct options *options, bool input, Rm__JobSpec **ret_spec,
+                struct rm_error *err);
+void capture_free(Rm__JobSpec *spec); /* NULL ok */
+
+#endif

@@ -1,0 +1,41 @@
+/* The command line "[RM OPTIONS] -n N [MPIRUN OPTIONS] PROGRAM [ARGS] [: ...]" taken apart. */
+#ifndef RM_LAUNCHER_MPIRUN_COMMAND_H
+#define RM_LAUNCHER_MPIRUN_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+#define COMMAND_MAX_RANKS 1000000U
+
+struct command {
+        char **argv;   /* for mpirun, argv[0] = "mpirun", NULL terminated; its strings belong to the caller of command_parse() */
+        size_t argc;
+        uint32_t ranks; /* of all contexts */
+        const char *program; /* of the first context */
+        bool help;
+        bool version;
+};
+
+/* Is called for every RM option found; `value` NULL for one without. A negative return ends the parse. */
+typedef int (*command_option_fn)(void *context, size_t option, const char *value, struct rm_error *err);
+
+/* One RM option as the parser needs to know it: "group-size". */
+struct command_option {
+        const char *name;
+        bool has_value;
+};
+
+/* Take `args` (without the program's own name) apart. RM options may stand anywhere before PROGRAM, as "--x V" or "--x=V";
+ * what follows PROGRAM is never looked at, but for ":". -EINVAL with a text for people. Nothing but `ret->help` or
+ * `ret->version` is set when one was asked for. */
+int command_parse(char *const *args, const struct command_option *options, size_t n_options, command_option_fn option,
+                  void *context, struct command *ret_command, struct rm_error *err);
+void command_finish(struct command *command);
+
+/* Number of single-character edits between two words, for "did you mean". */
+size_t command_distance(const char *a, const char *b);
+
+#endif

@@ -1,0 +1,149 @@
+/* rm-mpirun: mpirun, under the care of rmd. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "launcher/client/client.h"
+#include "launcher/client/front.h"
+#include "launcher/mpirun/capture.h"
+#include "launcher/mpirun/command.h"
+#include "launcher/mpirun/options.h"
+
+#define PROGRAM "rm-mpirun"
+/* A restart of rmd takes seconds, an update of a node minutes. */
+#define AWAY_USEC (UINT64_C(600) * 1000000U)
+
+static const char help_text[] =
+        "Usage: rm-mpirun [RM OPTIONS] -n N [MPIRUN OPTIONS] PROGRAM [ARGS]\n"
+        "Run an MPI program as mpirun does, on the nodes rmd chooses, and let rmd move its ranks when they change.\n"
+        "\n"
+        "RM options, anywhere before PROGRAM; all others go to mpirun as they are (see mpirun(1)):\n"
+        "  --policy P           placement policy (rmctl list-policies)\n"
+        "  --priority N         0 to 1000000, larger goes first\n"
+        "  --group-size K|auto  ranks that move together\n"
+        "  --availability FILE  'hostname:cores' a line: the job stays within it, also when it changes\n"
+        "  --on-node-loss X     restart, fold or abort when a node is lost with ranks of the job\n"
+        "  --time LIMIT         end the job after this time: 90, 90s, 5m, 2h, 1d\n"
+        "  --job-name S         name shown by rmctl list-jobs (default: PROGRAM's)\n"
+        "  --detach             print the job's number and return; 'rmctl attach-job' gets it back\n"
+        "  --wait SECONDS       give up when the job has not started by then\n"
+        "  --spares N, --checkpoint EVERY|auto   not available in this version\n"
+        "  --help, --version\n"
+        "\n"
+        "Each is also a variable (RM_GROUP_SIZE for --group-size) and a key of [mpirun] in /etc/rmd/rmd.conf;\n"
+        "the option goes before the variable, the variable before the file.\n"
+        "Exit code: the job's (128+N when signal N ended it), 1 refused, 2 usage, 3 no rmd on this node.\n";
+
+static int fail(const struct rm_error *err, int code) {
+        (void) fprintf(stderr, PROGRAM ": %s\n", error_text(err));
+        return code;
+}
+
+static const char *config_path(void) {
+        const char *path = getenv("RM_CONFIG");
+
+        return path && *path ? path : OPTIONS_CONFIG_PATH;
+}
+
+static int read_settings(char **args, struct command *ret_command, struct options *options, struct rm_error *err) {
+        int r = command_parse(args, options_known, OPTION_COUNT, options_take, options, ret_command, err);
+
+        if (r < 0 || ret_command->help || ret_command->version)
+                return r;
+        options_read_environment(options);
+        r = options_read_config(options, config_path(), err);
+        if (r == 0)
+                r = options_resolve(options, err);
+        return r;
+}
+
+static int submit(Rm__JobSpec *spec, uint64_t *ret_job, struct rm_error *err) {
+        Rm__SubmitJob submit_job = RM__SUBMIT_JOB__INIT;
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+        Rm__LocalReply *reply = NULL;
+        struct client *client = NULL;
+        int r = client_open(PROGRAM, &client, err);
+
+        if (r < 0)
+                return r;
+        submit_job.spec = spec;
+        request.body_case = RM__LOCAL_REQUEST__BODY_SUBMIT_JOB;
+        request.submit_job = &submit_job;
+        r = client_request(client, &request, RM__LOCAL_REPLY__BODY_OK, &reply, err);
+        if (r == 0) {
+                *ret_job = reply->ok->id;
+                rm__local_reply__free_unpacked(reply, NULL);
+        } else if (r == CLIENT_NO_DAEMON) {
+                /* It may or may not have taken the job; submitting again could run it twice. */
+                (void) error_set(err, r,
+                                 "rmd went away while the job was being submitted: 'rmctl list-jobs' shows whether it has it");
+        }
+        client_close(client);
+        return r;
+}
+
+static int serve(struct front *front, uint64_t job, const struct options *options, bool input) {
+        struct session_config config = {
+                .program = PROGRAM,
+                .job = job,
+                .input = input,
+                .input_fresh = true,
+                .release = true,
+                .wait_set = options->wait_set,
+                .wait_usec = options->wait_usec,
+                .away_usec = AWAY_USEC,
+        };
+
+        return front_run(front, &config);
+}
+
+static int run(const struct command *command, const struct options *options) {
+        bool input = !options->detach && front_has_input();
+        struct rm_error err = { 0 };
+        struct front *front = NULL;
+        Rm__JobSpec *spec = NULL;
+        uint64_t job = 0;
+        int code;
+        int r;
+
+        r = capture_job(command, options, input, &spec, &err);
+        if (r < 0)
+                return fail(&err, EXIT_USAGE);
+        r = front_create(!options->detach, &front, &err);
+        if (r == 0)
+                r = submit(spec, &job, &err);
+        capture_free(spec);
+        if (r < 0) {
+                front_destroy(front);
+                return fail(&err, client_exit_code(r));
+        }
+        if (options->detach)
+                code = printf("%" PRIu64 "\n", job) < 0 || fflush(stdout) != 0 ? EXIT_REFUSED : EXIT_DONE;
+        else
+                code = serve(front, job, options, input);
+        front_destroy(front);
+        return code;
+}
+
+int main(int argc, char **argv) {
+        struct options options = { 0 };
+        struct command command = { 0 };
+        struct rm_error err = { 0 };
+        int code = EXIT_DONE;
+
+        (void) argc;
+        client_open_stdio();
+        if (read_settings(argv + 1, &command, &options, &err) < 0)
+                code = fail(&err, EXIT_USAGE);
+        else if (command.help)
+                (void) fputs(help_text, stdout);
+        else if (command.version)
+                (void) puts(PROGRAM " (rmd) " RM_VERSION);
+        else
+                code = run(&command, &options);
+        command_finish(&command);
+        options_finish(&options);
+        return code;
+}

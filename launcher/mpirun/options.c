@@ -1,0 +1,264 @@
+#include "launcher/mpirun/options.h"
+
+#include <ctype.h>
+#include <ini.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/util.h"
+
+#define MAX_PRIORITY 1000000
+#define MAX_GROUP_SIZE 65536
+
+const struct command_option options_known[OPTION_COUNT] = {
+        [OPTION_POLICY] = { "policy", true },
+        [OPTION_PRIORITY] = { "priority", true },
+        [OPTION_GROUP_SIZE] = { "group-size", true },
+        [OPTION_AVAILABILITY] = { "availability", true },
+        [OPTION_SPARES] = { "spares", true },
+        [OPTION_CHECKPOINT] = { "checkpoint", true },
+        [OPTION_ON_NODE_LOSS] = { "on-node-loss", true },
+        [OPTION_TIME] = { "time", true },
+        [OPTION_DETACH] = { "detach", false },
+        [OPTION_JOB_NAME] = { "job-name", true },
+        [OPTION_WAIT] = { "wait", true },
+};
+
+/* ---- where values come from ---- */
+
+static void source_set(struct option_source *source, const char *value, char *origin) {
+        free(source->value);
+        free(source->origin);
+        source->value = xstrdup(value);
+        source->origin = origin;
+}
+
+int options_take(void *context, size_t option, const char *value, struct rm_error *err) {
+        struct options *options = context;
+
+        (void) err;
+        source_set(&options->sources[option], value ? value : "yes", xasprintf("--%s", options_known[option].name));
+        return 0;
+}
+
+/* "group-size" as RM_GROUP_SIZE, or as group_size of the file. */
+static char *other_name(const char *prefix, const char *name, bool upper) {
+        char *s = xasprintf("%s%s", prefix, name);
+
+        for (char *p = s; *p; p++) {
+                if (*p == '-')
+                        *p = '_';
+                if (upper)
+                        *p = (char) toupper((unsigned char) *p);
+        }
+        return s;
+}
+
+void options_read_environment(struct options *options) {
+        for (size_t i = 0; i < OPTION_COUNT; i++) {
+                cleanup_free char *name = other_name("RM_", options_known[i].name, true);
+                const char *value = getenv(name);
+
+                if (value && *value && !options->sources[i].value)
+                        source_set(&options->sources[i], value, xasprintf("%s in the environment", name));
+        }
+}
+
+struct config_reader {
+        struct options *options;
+        const char *path;
+        FILE *file;
+        int line;
+        bool from_file[OPTION_COUNT]; /* the last line of a key counts, as in rmd */
+};
+
+/* libinih's own reader, and count the lines: Debian's does not tell them to the handler. */
+static char *config_read_line(char *text, int size, void *stream) {
+        struct config_reader *reader = stream;
+
+        reader->line++;
+        return fgets(text, size, reader->file);
+}
+
+static int config_line(void *context, const char *section, const char *key, const char *value) {
+        struct config_reader *reader = context;
+
+        for (size_t i = 0; strcmp(section, "mpirun") == 0 && key && value && i < OPTION_COUNT; i++) {
+                cleanup_free char *name = other_name("", options_known[i].name, false);
+
+                if (strcmp(key, name) != 0 || (reader->options->sources[i].value && !reader->from_file[i]))
+                        continue;
+                source_set(&reader->options->sources[i], value, xasprintf("%s:%d: %s", reader->path, reader->line, name));
+                reader->from_file[i] = true;
+        }
+        return 1;
+}
+
+int options_read_config(struct options *options, const char *path, struct rm_error *err) {
+        struct config_reader reader = { .options = options, .path = path };
+        cleanup_file FILE *f = fopen(path, "re");
+        int r;
+
+        if (!f)
+                return errno == ENOENT || errno == ENOTDIR
+                               ? 0
+                               : error_set(err, -EINVAL, "%s cannot be read: %s", path, strerror(errno));
+        reader.file = f;
+        r = ini_parse_stream(config_read_line, &reader, config_line, &reader);
+        /* Lines of other sections are rmd's to judge; but a broken line may hide one of ours. */
+        if (r > 0)
+                return error_set(err, -EINVAL, "%s:%d: neither '[section]' nor 'key = value'", path, r);
+        return 0;
+}
+
+/* ---- what they mean ---- */
+
+static int bad(const struct option_source *source, const char *what, struct rm_error *err) {
+        return error_set(err, -EINVAL, "%s: '%s' is not %s", source->origin, source->value, what);
+}
+
+static int resolve_name(const struct option_source *source, const char **ret_name, struct rm_error *err) {
+        if (!source->value)
+                return 0;
+        if (!name_valid(source->value))
+                return bad(source, "a name (1 to 63 letters, digits, '.', '_', '-')", err);
+        *ret_name = source->value;
+        return 0;
+}
+
+static int resolve_number(const struct option_source *source, int64_t max, int64_t *ret_number, struct rm_error *err) {
+        cleanup_free char *what = xasprintf("a number from 0 to %lld", (long long) max);
+
+        if (!source->value)
+                return 0;
+        if (parse_i64(source->value, 0, max, ret_number) < 0)
+                return bad(source, what, err);
+        return 0;
+}
+
+static int resolve_group_size(struct options *o, struct rm_error *err) {
+        const struct option_source *source = &o->sources[OPTION_GROUP_SIZE];
+        int64_t number = 0;
+
+        if (!source->value || strcmp(source->value, "auto") == 0)
+                return 0;
+        if (parse_i64(source->value, 1, MAX_GROUP_SIZE, &number) < 0)
+                return bad(source, "a number of ranks (1 to 65536) or 'auto'", err);
+        o->group_size = (uint32_t) number;
+        return 0;
+}
+
+static int resolve_duration(const struct option_source *source, bool zero_ok, uint64_t *ret_usec, struct rm_error *err) {
+        uint64_t usec = 0;
+
+        if (!source->value)
+                return 0;
+        if (parse_duration_usec(source->value, &usec) < 0 || (usec == 0 && !zero_ok))
+                return bad(source, "a time (as 90, 90s, 5m, 2h, 1d)", err);
+        *ret_usec = usec;
+        return 0;
+}
+
+static int resolve_choice(const struct option_source *source, const char *const *choices, size_t n, const char *what,
+                          uint32_t *ret_choice, struct rm_error *err) {
+        if (!source->value)
+                return 0;
+        for (size_t i = 0; i < n; i++) {
+                if (strcmp(choices[i], source->value) != 0)
+                        continue;
+                *ret_choice = (uint32_t) i;
+                return 0;
+        }
+        return bad(source, what, err);
+}
+
+static int resolve_on_node_loss(struct options *o, struct rm_error *err) {
+        static const char *const choices[] = { "abort", "restart", "fold" };
+
+        return resolve_choice(&o->sources[OPTION_ON_NODE_LOSS], choices, ARRAY_SIZE(choices), "restart, fold or abort",
+                              &o->on_node_loss, err);
+}
+
+static int resolve_detach(struct options *o, struct rm_error *err) {
+        static const char *const choices[] = { "no", "yes", "0", "1", "false", "true", "off", "on" };
+        uint32_t choice = 0;
+        int r = resolve_choice(&o->sources[OPTION_DETACH], choices, ARRAY_SIZE(choices), "yes or no", &choice, err);
+
+        o->detach = choice % 2 == 1;
+        return r;
+}
+
+static int resolve_availability(struct options *o, struct rm_error *err) {
+        const struct option_source *source = &o->sources[OPTION_AVAILABILITY];
+        cleanup_free char *cwd = NULL;
+
+        if (!source->value)
+                return 0;
+        if (access(source->value, R_OK) < 0)
+                return error_set(err, -EINVAL, "%s: '%s' cannot be read: %s", source->origin, source->value, strerror(errno));
+        if (source->value[0] == '/') {
+                o->availability = xstrdup(source->value);
+                return 0;
+        }
+        cwd = getcwd(NULL, 0);
+        if (!cwd)
+                return error_set(err, -EINVAL, "the current directory has no path: %s", strerror(errno));
+        o->availability = xasprintf("%s/%s", cwd, source->value);
+        return 0;
+}
+
+/* Part of the contract that this version cannot keep yet: better said than ignored. */
+static int refuse_future(struct options *o, struct rm_error *err) {
+        const struct option_source *checkpoint = &o->sources[OPTION_CHECKPOINT];
+        const struct option_source *spares = &o->sources[OPTION_SPARES];
+        uint64_t every_usec = 0;
+        int64_t number = 0;
+        int r;
+
+        r = resolve_number(spares, MAX_GROUP_SIZE, &number, err);
+        if (r == 0 && number > 0)
+                r = error_set(err, -EINVAL, "%s: spare nodes are not available in rmd " RM_VERSION, spares->origin);
+        if (r < 0 || !checkpoint->value)
+                return r;
+        if (strcmp(checkpoint->value, "auto") != 0 && parse_duration_usec(checkpoint->value, &every_usec) < 0)
+                return bad(checkpoint, "a time (as 90s, 5m, 2h) or 'auto'", err);
+        return error_set(err, -EINVAL, "%s: checkpoints are not available in rmd " RM_VERSION, checkpoint->origin);
+}
+
+int options_resolve(struct options *o, struct rm_error *err) {
+        int64_t priority = 0;
+        int r;
+
+        r = resolve_name(&o->sources[OPTION_POLICY], &o->policy, err);
+        if (r == 0)
+                r = resolve_name(&o->sources[OPTION_JOB_NAME], &o->job_name, err);
+        if (r == 0)
+                r = resolve_number(&o->sources[OPTION_PRIORITY], MAX_PRIORITY, &priority, err);
+        if (r == 0)
+                r = resolve_group_size(o, err);
+        if (r == 0)
+                r = resolve_on_node_loss(o, err);
+        if (r == 0)
+                r = resolve_duration(&o->sources[OPTION_TIME], false, &o->time_usec, err);
+        if (r == 0)
+                r = resolve_duration(&o->sources[OPTION_WAIT], true, &o->wait_usec, err);
+        if (r == 0)
+                r = resolve_detach(o, err);
+        if (r == 0)
+                r = resolve_availability(o, err);
+        if (r == 0)
+                r = refuse_future(o, err);
+        o->priority = (int32_t) priority;
+        o->wait_set = o->sources[OPTION_WAIT].value != NULL;
+        return r;
+}
+
+void options_finish(struct options *o) {
+        for (size_t i = 0; i < OPTION_COUNT; i++) {
+                free(o->sources[i].value);
+                free(o->sources[i].origin);
+        }
+        free(o->availability);
+        *o = (struct options) { 0 };
+}

@@ -1,0 +1,61 @@
+/* The RM options: from the command line, else the environment (RM_*), else [mpirun] of rmd.conf. */
+#ifndef RM_LAUNCHER_MPIRUN_OPTIONS_H
+#define RM_LAUNCHER_MPIRUN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "launcher/mpirun/command.h"
+
+#define OPTIONS_CONFIG_PATH "/etc/rmd/rmd.conf"
+
+enum {
+        OPTION_POLICY,
+        OPTION_PRIORITY,
+        OPTION_GROUP_SIZE,
+        OPTION_AVAILABILITY,
+        OPTION_SPARES,
+        OPTION_CHECKPOINT,
+        OPTION_ON_NODE_LOSS,
+        OPTION_TIME,
+        OPTION_DETACH,
+        OPTION_JOB_NAME,
+        OPTION_WAIT,
+        OPTION_COUNT,
+};
+
+/* Where a value was found and what it is, before anybody has judged it. */
+struct option_source {
+        char *value;  /* NULL: not given */
+        char *origin; /* "--priority", "RM_PRIORITY in the environment", "/etc/rmd/rmd.conf:12: priority" */
+};
+
+/* Initialise with `= {0}`. Owns its strings. */
+struct options {
+        struct option_source sources[OPTION_COUNT];
+        /* Filled in by options_resolve(). Strings NULL: not given. */
+        const char *policy;
+        int32_t priority;
+        uint32_t group_size; /* 0: the cluster's default */
+        char *availability;  /* absolute path */
+        uint32_t on_node_loss; /* 0 abort, 1 restart, 2 fold, as in proto */
+        uint64_t time_usec;  /* 0: none */
+        bool detach;
+        const char *job_name;
+        bool wait_set;
+        uint64_t wait_usec;
+};
+
+/* For command_parse(), OPTION_COUNT of them; `options_take` is its callback with a `struct options *` as context. */
+extern const struct command_option options_known[OPTION_COUNT];
+int options_take(void *context, size_t option, const char *value, struct rm_error *err);
+
+/* Fill what the command line did not give. A file that is not there is fine. -EINVAL for one that cannot be read. */
+void options_read_environment(struct options *options);
+int options_read_config(struct options *options, const char *path, struct rm_error *err);
+/* Judge the values found. -EINVAL with a text that names the origin. */
+int options_resolve(struct options *options, struct rm_error *err);
+void options_finish(struct options *options);
+
+#endif
