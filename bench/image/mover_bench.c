@@ -1,0 +1,296 @@
+/* What a pair of movers carries: from a given memory (through vmsplice, as CRIU does it) or from a real `criu dump --stream`, over
+ * loopback. Prints rate and phases, the median of several. */
+#include <argp.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "tests/unit/image/mover_pair.h"
+
+#define RUNS_MAX 101
+
+struct options {
+        const char *key_file;
+        const char *out_dir;
+        const char *images_dir;
+        const char *command;
+        const char *trees[8]; /* role=from:to */
+        size_t n_trees;
+        size_t mib;
+        unsigned zero_percent;
+        unsigned runs;
+        bool plain;
+        bool keep;
+};
+
+struct result {
+        double mbps;
+        uint64_t total_usec;
+        uint64_t capture_usec;
+        uint64_t wait_usec;
+        uint64_t trees_usec;
+        uint64_t end_usec;
+        uint64_t connect_usec;
+        uint64_t raw_bytes;
+        uint64_t wire_bytes;
+};
+
+static error_t on_option(int key, char *arg, struct argp_state *state) {
+        struct options *o = state->input;
+
+        switch (key) {
+        case 'm': o->mib = (size_t) atoi(arg); return 0;
+        case 'z': o->zero_percent = (unsigned) atoi(arg); return 0;
+        case 'n': o->runs = (unsigned) atoi(arg); return 0;
+        case 'o': o->out_dir = arg; return 0;
+        case 'i': o->images_dir = arg; return 0;
+        case 'c': o->command = arg; return 0;
+        case 'p': o->plain = true; return 0;
+        case 'k': o->keep = true; return 0;
+        case 't':
+                if (o->n_trees < ARRAY_SIZE(o->trees))
+                        o->trees[o->n_trees++] = arg;
+                return 0;
+        default: return ARGP_ERR_UNKNOWN;
+        }
+}
+
+static void check(bool ok, const char *what) {
+        if (ok)
+                return;
+        (void) fprintf(stderr, "mover_bench: %s\n", what);
+        exit(1);
+}
+
+/* Random bytes where something is, so that nothing is zero by accident. */
+static char *memory_make(const struct options *o) {
+        size_t size_bytes = o->mib << 20;
+        uint64_t x = 88172645463325252U;
+        char *m = mmap(NULL, size_bytes ? size_bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+        check(m != MAP_FAILED, "no memory");
+        for (size_t at = 0; at < size_bytes; at += 4096) {
+                if ((at >> 12) % 100 < o->zero_percent)
+                        continue;
+                for (size_t i = 0; i < 4096; i += 8) {
+                        x ^= x << 13;
+                        x ^= x >> 7;
+                        x ^= x << 17;
+                        memcpy(m + at + i, &x, 8);
+                }
+        }
+        return m;
+}
+
+static void pages_write(int fd, char *m, size_t size_bytes) {
+        while (size_bytes > 0) {
+                struct iovec v = { .iov_base = m, .iov_len = size_bytes > (1U << 20) ? 1U << 20 : size_bytes };
+                ssize_t n = vmsplice(fd, &v, 1, 0);
+
+                check(n > 0, "vmsplice");
+                m += n;
+                size_bytes -= (size_t) n;
+        }
+}
+
+static void dump_fake(const struct options *o, char *memory) {
+        int sock = fake_criu_connect(o->images_dir);
+        int fd;
+
+        check(sock >= 0, "the capture socket is not there");
+        fd = fake_criu_open(sock, "pages-1.img");
+        check(fd >= 0, "the mover does not take a pipe");
+        pages_write(fd, memory, o->mib << 20);
+        (void) close(fd);
+        (void) close(sock);
+}
+
+static void say_receive(struct pair *p, const struct options *o, Rm__MoverTree **trees, const char *token) {
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverReceive m = RM__MOVER_RECEIVE__INIT;
+
+        m.address = (char *) "127.0.0.1";
+        m.token = (ProtobufCBinaryData){ .data = (uint8_t *) token, .len = strlen(token) };
+        m.key_file = (char *) (o->plain ? "" : o->key_file);
+        m.cluster = (char *) "bench";
+        m.images_dir = (char *) o->out_dir;
+        m.trees = trees;
+        m.n_trees = o->n_trees;
+        command.body_case = RM__MOVER_COMMAND__BODY_RECEIVE;
+        command.receive = &m;
+        pair_say(p, PAIR_RECEIVE, &command);
+}
+
+static void say_send(struct pair *p, const struct options *o, uint32_t port, const char *token) {
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverSend m = RM__MOVER_SEND__INIT;
+
+        m.host = (char *) "127.0.0.1";
+        m.port = port;
+        m.token = (ProtobufCBinaryData){ .data = (uint8_t *) token, .len = strlen(token) };
+        m.key_file = (char *) (o->plain ? "" : o->key_file);
+        m.cluster = (char *) "bench";
+        m.images_dir = (char *) o->images_dir;
+        command.body_case = RM__MOVER_COMMAND__BODY_SEND;
+        command.send = &m;
+        pair_say(p, PAIR_SEND, &command);
+}
+
+static void say_done(struct pair *p, Rm__MoverTree **trees, size_t n_trees) {
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverDumpDone m = RM__MOVER_DUMP_DONE__INIT;
+
+        m.trees = trees;
+        m.n_trees = n_trees;
+        command.body_case = RM__MOVER_COMMAND__BODY_DUMP_DONE;
+        command.dump_done = &m;
+        pair_say(p, PAIR_SEND, &command);
+}
+
+static void expect(struct pair *p, int side, Rm__MoverEvent__BodyCase kind, const char *what, Rm__MoverEvent **ret) {
+        Rm__MoverEvent *e = pair_expect(p, side, kind);
+
+        check(e != NULL, what);
+        if (ret)
+                *ret = e;
+        else
+                rm__mover_event__free_unpacked(e, NULL);
+}
+
+static void trees_parse(const struct options *o, Rm__MoverTree *from, Rm__MoverTree *to) {
+        for (size_t i = 0; i < o->n_trees; i++) {
+                char *role = xstrdup(o->trees[i]);
+                char *source = strchr(role, '=');
+                char *target = source ? strchr(source, ':') : NULL;
+
+                check(target != NULL, "a tree is ROLE=FROM:TO");
+                *source++ = 0;
+                *target++ = 0;
+                rm__mover_tree__init(&from[i]);
+                rm__mover_tree__init(&to[i]);
+                from[i].role = to[i].role = role;
+                from[i].path = source;
+                to[i].path = target;
+        }
+}
+
+static void run_once(const struct options *o, char *memory, struct result *ret) {
+        Rm__MoverTree from[8];
+        Rm__MoverTree to[8];
+        Rm__MoverTree *from_list[8];
+        Rm__MoverTree *to_list[8];
+        Rm__MoverEvent *e = NULL;
+        uint32_t port;
+        struct pair p;
+        int codes[2];
+
+        trees_parse(o, from, to);
+        for (size_t i = 0; i < 8; i++) {
+                from_list[i] = &from[i];
+                to_list[i] = &to[i];
+        }
+        pair_start(&p, NULL);
+        say_receive(&p, o, to_list, "0123456789abcdef");
+        expect(&p, PAIR_RECEIVE, RM__MOVER_EVENT__BODY_LISTENING, "the receiver does not listen", &e);
+        port = e->listening->port;
+        rm__mover_event__free_unpacked(e, NULL);
+        say_send(&p, o, port, "0123456789abcdef");
+        expect(&p, PAIR_SEND, RM__MOVER_EVENT__BODY_READY, "the sender does not get ready", NULL);
+        pair_say_start(&p);
+        if (o->command)
+                check(system(o->command) == 0, "the dump failed");
+        else
+                dump_fake(o, memory);
+        say_done(&p, from_list, o->n_trees);
+        expect(&p, PAIR_RECEIVE, RM__MOVER_EVENT__BODY_RECEIVED, "nothing was received", NULL);
+        expect(&p, PAIR_SEND, RM__MOVER_EVENT__BODY_ACKNOWLEDGED, "nothing was sent", &e);
+        *ret = (struct result){
+                .total_usec = e->acknowledged->figures->total_usec,
+                .capture_usec = e->acknowledged->figures->capture_usec,
+                .wait_usec = e->acknowledged->figures->dump_wait_usec,
+                .trees_usec = e->acknowledged->figures->trees_usec,
+                .end_usec = e->acknowledged->figures->end_usec,
+                .connect_usec = e->acknowledged->figures->connect_usec,
+                .raw_bytes = e->acknowledged->figures->raw_bytes,
+                .wire_bytes = e->acknowledged->figures->wire_bytes,
+        };
+        ret->mbps = (double) ret->raw_bytes / (double) ret->total_usec;
+        rm__mover_event__free_unpacked(e, NULL);
+        pair_finish(&p, codes);
+        check(codes[0] == 0 && codes[1] == 0, "a mover ended badly");
+}
+
+static int by_rate(const void *a, const void *b) {
+        double x = ((const struct result *) a)->mbps;
+        double y = ((const struct result *) b)->mbps;
+
+        return (x > y) - (x < y);
+}
+
+/* A place for keys and images of its own, unless told where. */
+static void places_make(struct options *o) {
+        char *base = xstrdup("/dev/shm/mover-bench.XXXXXX");
+        char *key_file;
+
+        check(mkdtemp(base) != NULL, "no place in /dev/shm");
+        key_file = xasprintf("%s/key", base);
+        check(write_file_atomic(key_file, "0123456789abcdef0123456789abcdef", 32, 0600, false) == 0, "no key");
+        o->key_file = key_file;
+        if (!o->images_dir)
+                o->images_dir = base;
+        if (!o->out_dir) {
+                o->out_dir = xasprintf("%s/out", base);
+                check(mkdir(o->out_dir, 0700) == 0, "no place for images");
+        }
+}
+
+int main(int argc, char **argv) {
+        static const struct argp_option list[] = {
+                { "mib", 'm', "N", 0, "MiB of memory to carry (256)", 0 },
+                { "zero", 'z', "PERCENT", 0, "of its pages are zero (0)", 0 },
+                { "runs", 'n', "N", 0, "times (5)", 0 },
+                { "out", 'o', "DIR", 0, "where images go", 0 },
+                { "images", 'i', "DIR", 0, "where the capture socket is made", 0 },
+                { "command", 'c', "COMMAND", 0, "a dump with --stream, instead of memory", 0 },
+                { "tree", 't', "ROLE=FROM:TO", 0, "a directory to carry", 0 },
+                { "plain", 'p', NULL, 0, "without TLS", 0 },
+                { "keep", 'k', NULL, 0, "leave the images there", 0 },
+                { 0 },
+        };
+        static const struct argp parser = { list, on_option, NULL, "Throughput of a pair of movers over loopback.", NULL, NULL, NULL };
+        struct options o = { .mib = 256, .runs = 5 };
+        struct result results[RUNS_MAX] = { 0 };
+        const struct result *m;
+        char *memory;
+
+        (void) argp_parse(&parser, argc, argv, 0, NULL, &o);
+        check(o.runs >= 1 && o.runs <= RUNS_MAX, "runs: 1 to 101");
+        (void) signal(SIGPIPE, SIG_IGN);
+        places_make(&o);
+        memory = memory_make(&o);
+        for (unsigned i = 0; i < o.runs; i++) {
+                run_once(&o, memory, &results[i]);
+                if (!o.keep) {
+                        (void) remove_tree(o.out_dir);
+                        (void) mkdir(o.out_dir, 0700);
+                }
+        }
+        qsort(results, o.runs, sizeof(results[0]), by_rate);
+        m = &results[o.runs / 2];
+        (void) printf("%s %.0f MB/s (%.0f..%.0f), raw %.1f MiB, wire %.1f MiB, total %.1f ms: capture %.1f (waiting %.1f) trees %.1f end %.1f; connect %.1f\n",
+                      o.plain ? "plain" : "tls", m->mbps, results[0].mbps, results[o.runs - 1].mbps,
+                      (double) m->raw_bytes / 1048576.0, (double) m->wire_bytes / 1048576.0, (double) m->total_usec / 1e3,
+                      (double) m->capture_usec / 1e3, (double) m->wait_usec / 1e3, (double) m->trees_usec / 1e3,
+                      (double) m->end_usec / 1e3, (double) m->connect_usec / 1e3);
+        if (!o.keep)
+                (void) remove_tree(o.out_dir);
+        return 0;
+}

@@ -1,0 +1,196 @@
+#include "daemon/mover/control.h"
+
+#include <string.h>
+
+#include "common/frame.h"
+#include "common/log.h"
+#include "common/util.h"
+
+#define PROGRESS_USEC 500000U
+
+void control_init(struct control *c, int fd) {
+        *c = (struct control){ .fd = fd };
+}
+
+static void command_free(Rm__MoverCommand *m) {
+        if (m)
+                rm__mover_command__free_unpacked(m, NULL);
+}
+
+void control_finish(struct control *c) {
+        command_free(c->setup);
+        command_free(c->dump_done);
+        c->setup = NULL;
+        c->dump_done = NULL;
+}
+
+/* Takes `m`. */
+static int command_apply(struct control *c, Rm__MoverCommand *m, struct rm_error *err) {
+        const char *reason;
+
+        switch (m->body_case) {
+        case RM__MOVER_COMMAND__BODY_SEND:
+        case RM__MOVER_COMMAND__BODY_RECEIVE:
+                if (c->setup)
+                        break;
+                c->setup = m;
+                return 0;
+        case RM__MOVER_COMMAND__BODY_START:
+                c->started = true;
+                command_free(m);
+                return 0;
+        case RM__MOVER_COMMAND__BODY_DUMP_DONE:
+                if (c->dump_done)
+                        break;
+                c->dump_done = m;
+                return 0;
+        case RM__MOVER_COMMAND__BODY_ABORT:
+                c->aborted = true;
+                reason = m->abort->reason;
+                (void) error_set(err, -ECANCELED, "aborted%s%s", *reason ? ": " : "", reason);
+                command_free(m);
+                return -ECANCELED;
+        default:
+                break;
+        }
+        command_free(m);
+        return error_set(err, -EPROTO, "rmd said something that does not belong here");
+}
+
+static int command_receive(struct control *c, struct rm_error *err) {
+        ProtobufCMessage *message = NULL;
+        int r;
+
+        r = frame_receive(c->fd, FRAME_MAGIC_MOVER, FRAME_MAX_MOVER_BYTES, &rm__mover_command__descriptor, &message);
+        if (r == -ENODATA || r == -EPIPE || r == -ECONNRESET) {
+                c->aborted = true;
+                return error_set(err, -ECANCELED, "rmd is gone");
+        }
+        if (r < 0)
+                return error_sys(err, r, "hear what rmd says");
+        return command_apply(c, (Rm__MoverCommand *) message, err);
+}
+
+int control_check(struct control *c, struct rm_error *err) {
+        struct pollfd p = { .fd = c->fd, .events = POLLIN };
+
+        if (c->aborted)
+                return error_set(err, -ECANCELED, "aborted");
+        while (poll(&p, 1, 0) > 0) {
+                int r = command_receive(c, err);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int control_poll(struct control *c, struct pollfd *fds, size_t n_fds, int timeout_msec, struct rm_error *err) {
+        int n;
+
+        fds[0] = (struct pollfd){ .fd = c->fd, .events = POLLIN };
+        n = poll(fds, n_fds, timeout_msec);
+        if (n < 0 && errno != EINTR)
+                return error_sys(err, -errno, "poll");
+        if (n <= 0) {
+                for (size_t i = 0; i < n_fds; i++)
+                        fds[i].revents = 0;
+                return 0;
+        }
+        if (fds[0].revents) {
+                int r = control_check(c, err);
+
+                if (r < 0)
+                        return r;
+                n--;
+        }
+        return n;
+}
+
+static void event_send(struct control *c, const Rm__MoverEvent *event) {
+        int r = frame_send(c->fd, FRAME_MAGIC_MOVER, &event->base);
+
+        if (r < 0)
+                log_debug("tell rmd: %s", strerror(-r));
+}
+
+void control_send_listening(struct control *c, uint16_t port) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+        Rm__MoverListening m = RM__MOVER_LISTENING__INIT;
+
+        m.port = port;
+        event.body_case = RM__MOVER_EVENT__BODY_LISTENING;
+        event.listening = &m;
+        event_send(c, &event);
+}
+
+void control_send_ready(struct control *c) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+        Rm__MoverReady m = RM__MOVER_READY__INIT;
+
+        event.body_case = RM__MOVER_EVENT__BODY_READY;
+        event.ready = &m;
+        event_send(c, &event);
+}
+
+void control_send_progress(struct control *c, uint64_t raw_bytes, uint64_t wire_bytes, uint64_t usec, const char *object) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+        Rm__MoverProgress m = RM__MOVER_PROGRESS__INIT;
+        uint64_t now = now_usec();
+
+        if (c->progress_usec == 0)
+                c->progress_usec = now;
+        if (now - c->progress_usec < PROGRESS_USEC)
+                return;
+        c->progress_usec = now;
+        m.raw_bytes = raw_bytes;
+        m.wire_bytes = wire_bytes;
+        m.usec = usec;
+        m.object = (char *) object;
+        event.body_case = RM__MOVER_EVENT__BODY_PROGRESS;
+        event.progress = &m;
+        event_send(c, &event);
+}
+
+void control_send_sent(struct control *c, Rm__MoverFigures *figures) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+        Rm__MoverSent m = RM__MOVER_SENT__INIT;
+
+        m.figures = figures;
+        event.body_case = RM__MOVER_EVENT__BODY_SENT;
+        event.sent = &m;
+        event_send(c, &event);
+}
+
+void control_send_acknowledged(struct control *c, Rm__MoverFigures *figures) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+        Rm__MoverAcknowledged m = RM__MOVER_ACKNOWLEDGED__INIT;
+
+        m.figures = figures;
+        event.body_case = RM__MOVER_EVENT__BODY_ACKNOWLEDGED;
+        event.acknowledged = &m;
+        event_send(c, &event);
+}
+
+void control_send_received(struct control *c, Rm__MoverFigures *figures) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+        Rm__MoverReceived m = RM__MOVER_RECEIVED__INIT;
+
+        m.figures = figures;
+        event.body_case = RM__MOVER_EVENT__BODY_RECEIVED;
+        event.received = &m;
+        event_send(c, &event);
+}
+
+void control_send_failed(struct control *c, const struct rm_error *err, bool end_mark_sent, bool by_peer) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+        Rm__MoverFailed m = RM__MOVER_FAILED__INIT;
+
+        m.code = err->code;
+        m.text = (char *) error_text(err);
+        m.end_mark_sent = end_mark_sent;
+        m.by_peer = by_peer;
+        event.body_case = RM__MOVER_EVENT__BODY_FAILED;
+        event.failed = &m;
+        event_send(c, &event);
+}

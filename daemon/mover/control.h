@@ -1,0 +1,41 @@
+/* The mover's end of its socketpair with rmd. What rmd says is looked at wherever the mover waits, and between chunks. */
+#ifndef RM_MOVER_CONTROL_H
+#define RM_MOVER_CONTROL_H
+
+#include <poll.h>
+#include <stdbool.h>
+
+#include "common/error.h"
+#include "proto/mover.pb-c.h"
+
+struct control {
+        int fd;
+        bool aborted;
+        bool started;
+        Rm__MoverCommand *setup;     /* send or receive; owned */
+        Rm__MoverCommand *dump_done; /* owned; NULL until said */
+        uint64_t progress_usec;      /* when rmd was told of progress last */
+};
+
+void control_init(struct control *c, int fd);
+void control_finish(struct control *c);
+
+/* Takes all that rmd has said by now. 0; -ECANCELED when rmd wants an end or is gone; -EPROTO for what does not belong here. */
+int control_check(struct control *c, struct rm_error *err);
+
+/* Waits until rmd says something, or one of `fds` is ready. `fds[0]` is filled in by this function and belongs to the control; the others
+ * are the caller's, negative descriptors are passed over. `timeout_msec` negative: for ever. The number of ready descriptors
+ * besides the control's, or as control_check(). */
+int control_poll(struct control *c, struct pollfd *fds, size_t n_fds, int timeout_msec, struct rm_error *err);
+
+/* Failures to send are not reported: rmd being gone is seen by the next check. */
+void control_send_listening(struct control *c, uint16_t port);
+void control_send_ready(struct control *c);
+/* At most one in half a second. */
+void control_send_progress(struct control *c, uint64_t raw_bytes, uint64_t wire_bytes, uint64_t usec, const char *object);
+void control_send_sent(struct control *c, Rm__MoverFigures *figures);
+void control_send_acknowledged(struct control *c, Rm__MoverFigures *figures);
+void control_send_received(struct control *c, Rm__MoverFigures *figures);
+void control_send_failed(struct control *c, const struct rm_error *err, bool end_mark_sent, bool by_peer);
+
+#endif

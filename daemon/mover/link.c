@@ -1,0 +1,714 @@
+#include "daemon/mover/link.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+
+#include "common/frame.h"
+#include "common/log.h"
+#include "common/util.h"
+
+#define LINK_VERSION 1U
+/* Reads from the socket are this large: some records of 16 KiB at once. */
+#define READ_AHEAD_BYTES (256U << 10)
+#define SOCKET_BUFFER_BYTES (4U << 20)
+#define HELLO_MAX_BYTES 256U
+#define CANDIDATES_MAX 16U
+#define HANDSHAKE_USEC 5000000U
+
+struct link {
+        struct control *control;
+        int fd;
+        struct tls *tls;
+        SSL *ssl; /* NULL: no TLS */
+};
+
+/* ---- sockets ---- */
+
+static void socket_setup(int fd, unsigned timeout_msec) {
+        const int on = 1;
+        const int buffer_bytes = SOCKET_BUFFER_BYTES;
+        const int probes = 4;
+        int interval_sec = (int) (timeout_msec / 1000U / ((unsigned) probes + 1U));
+
+        if (interval_sec < 1)
+                interval_sec = 1;
+        /* None of these can fail in a way that matters, and what one refuses costs speed only. */
+        (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+        (void) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer_bytes, sizeof(buffer_bytes));
+        (void) setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+        (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &interval_sec, sizeof(interval_sec));
+        (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_sec, sizeof(interval_sec));
+        (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+        (void) setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_msec, sizeof(timeout_msec));
+}
+
+static int connect_one(struct control *c, const struct addrinfo *a, unsigned timeout_msec, int *ret_fd, struct rm_error *err) {
+        cleanup_close int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        struct pollfd fds[2] = { { .fd = -1 }, { .fd = fd, .events = POLLOUT } };
+        uint64_t deadline_usec = now_usec() + timeout_msec * UINT64_C(1000);
+        socklen_t size = sizeof(int);
+        int code = 0;
+
+        if (fd < 0)
+                return -errno;
+        socket_setup(fd, timeout_msec);
+        if (connect(fd, a->ai_addr, a->ai_addrlen) < 0 && errno != EINPROGRESS)
+                return -errno;
+        for (;;) {
+                uint64_t now = now_usec();
+                int r;
+
+                if (now >= deadline_usec)
+                        return -ETIMEDOUT;
+                r = control_poll(c, fds, 2, (int) ((deadline_usec - now) / 1000U) + 1, err);
+                if (r < 0)
+                        return r;
+                if (fds[1].revents)
+                        break;
+        }
+        if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &size) < 0)
+                return -errno;
+        if (code != 0)
+                return -code;
+        *ret_fd = take_fd(&fd);
+        return 0;
+}
+
+static int connect_any(struct control *c, const char *host, uint16_t port, unsigned timeout_msec, int *ret_fd,
+                       struct rm_error *err) {
+        struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
+        struct addrinfo *list = NULL;
+        char service[8];
+        int r;
+
+        (void) snprintf(service, sizeof(service), "%u", port);
+        r = getaddrinfo(host, service, &hints, &list);
+        if (r != 0)
+                return error_set(err, -EHOSTUNREACH, "find %s: %s", host, gai_strerror(r));
+        r = -EHOSTUNREACH;
+        for (const struct addrinfo *a = list; a && r < 0 && !c->aborted; a = a->ai_next)
+                r = connect_one(c, a, timeout_msec, ret_fd, err);
+        freeaddrinfo(list);
+        if (r < 0 && !c->aborted)
+                (void) error_sys(err, r, "connect to %s port %u", host, port);
+        return r;
+}
+
+static int listen_one(const struct addrinfo *a, uint16_t port, int *ret_fd, uint16_t *ret_port) {
+        cleanup_close int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        const int on = 1;
+        union {
+                struct sockaddr any;
+                struct sockaddr_in in;
+                struct sockaddr_in6 in6;
+        } address;
+        socklen_t size = a->ai_addrlen;
+
+        if (fd < 0)
+                return -errno;
+        memcpy(&address, a->ai_addr, a->ai_addrlen);
+        if (address.any.sa_family == AF_INET6)
+                address.in6.sin6_port = htons(port);
+        else
+                address.in.sin_port = htons(port);
+        (void) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+        if (bind(fd, &address.any, a->ai_addrlen) < 0 || listen(fd, CANDIDATES_MAX) < 0 ||
+            getsockname(fd, &address.any, &size) < 0)
+                return -errno;
+        *ret_port = ntohs(address.any.sa_family == AF_INET6 ? address.in6.sin6_port : address.in.sin_port);
+        *ret_fd = take_fd(&fd);
+        return 0;
+}
+
+int link_listen(const char *address, uint16_t port_min, uint16_t port_max, int *ret_fd, uint16_t *ret_port, struct rm_error *err) {
+        struct addrinfo hints = {
+                .ai_family = *address ? AF_UNSPEC : AF_INET,
+                .ai_socktype = SOCK_STREAM,
+                .ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV,
+        };
+        struct addrinfo *list = NULL;
+        unsigned last = port_max < port_min ? port_min : port_max;
+        int r;
+
+        r = getaddrinfo(*address ? address : NULL, "0", &hints, &list);
+        if (r != 0)
+                return error_set(err, -EINVAL, "listen on '%s': %s", address, gai_strerror(r));
+        for (unsigned port = port_min; port <= last; port++) {
+                r = listen_one(list, (uint16_t) port, ret_fd, ret_port);
+                if (r != -EADDRINUSE)
+                        break;
+        }
+        freeaddrinfo(list);
+        if (r < 0)
+                return error_sys(err, r, "listen on '%s' port %u to %u", address, port_min, last);
+        return 0;
+}
+
+/* ---- bytes ---- */
+
+static int peer_gone(int code, struct rm_error *err) {
+        if (code == -ETIMEDOUT)
+                return error_set(err, code, "the other node does not answer any more");
+        return error_sys(err, code, "the connection to the other node broke");
+}
+
+/* `code` of SSL_get_error as what to wait for, 0 = the stream has ended, or negative errno. */
+static int tls_result(struct link *l, int r, struct rm_error *err) {
+        int saved = errno;
+        char text[200];
+
+        switch (SSL_get_error(l->ssl, r)) {
+        case SSL_ERROR_WANT_READ:
+                return POLLIN;
+        case SSL_ERROR_WANT_WRITE:
+                return POLLOUT;
+        case SSL_ERROR_ZERO_RETURN:
+                return 0;
+        case SSL_ERROR_SYSCALL:
+                ERR_clear_error();
+                return saved ? peer_gone(-saved, err) : 0;
+        default:
+                ERR_error_string_n(ERR_get_error(), text, sizeof(text));
+                ERR_clear_error();
+                return error_set(err, -EPROTO, "TLS: %s", text);
+        }
+}
+
+/* One write of the layer below: bytes taken (> 0), or 0 and what to wait for in *ret_wait, or negative errno. */
+static ssize_t write_some(struct link *l, const void *data, size_t size_bytes, int *ret_wait, struct rm_error *err) {
+        size_t done = 0;
+        ssize_t n;
+        int r;
+
+        errno = 0;
+        if (l->ssl) {
+                r = SSL_write_ex(l->ssl, data, size_bytes, &done);
+                if (r == 1)
+                        return (ssize_t) done;
+                r = tls_result(l, r, err);
+                *ret_wait = r;
+                return r == 0 ? peer_gone(-EPIPE, err) : r < 0 ? r : 0;
+        }
+        n = send(l->fd, data, size_bytes, MSG_NOSIGNAL);
+        if (n > 0)
+                return n;
+        *ret_wait = POLLOUT;
+        return errno == EAGAIN || errno == EINTR ? 0 : peer_gone(-errno, err);
+}
+
+/* As write_some; -ENODATA when the stream has ended. */
+static ssize_t read_some(struct link *l, void *data, size_t size_bytes, int *ret_wait, struct rm_error *err) {
+        size_t done = 0;
+        ssize_t n;
+        int r;
+
+        errno = 0;
+        if (l->ssl) {
+                r = SSL_read_ex(l->ssl, data, size_bytes, &done);
+                if (r == 1)
+                        return (ssize_t) done;
+                r = tls_result(l, r, err);
+                *ret_wait = r;
+                return r == 0 ? -ENODATA : r < 0 ? r : 0;
+        }
+        n = recv(l->fd, data, size_bytes, 0);
+        if (n > 0)
+                return n;
+        if (n == 0)
+                return -ENODATA;
+        *ret_wait = POLLIN;
+        return errno == EAGAIN || errno == EINTR ? 0 : peer_gone(-errno, err);
+}
+
+static int link_wait(struct link *l, int events, struct rm_error *err) {
+        struct pollfd fds[2] = { { .fd = -1 }, { .fd = l->fd, .events = (short) events } };
+        int r = control_poll(l->control, fds, 2, -1, err);
+
+        return r < 0 ? r : 0;
+}
+
+int link_write(struct link *l, const void *data, size_t size_bytes, struct rm_error *err) {
+        const uint8_t *p = data;
+
+        while (size_bytes > 0) {
+                int wait = 0;
+                ssize_t n = write_some(l, p, size_bytes, &wait, err);
+
+                if (n == 0)
+                        n = link_wait(l, wait, err);
+                else if (n > 0) {
+                        p += n;
+                        size_bytes -= (size_t) n;
+                }
+                if (n < 0)
+                        return (int) n;
+        }
+        return 0;
+}
+
+int link_read(struct link *l, void *ret_data, size_t size_bytes, struct rm_error *err) {
+        uint8_t *p = ret_data;
+        size_t left = size_bytes;
+
+        while (left > 0) {
+                int wait = 0;
+                ssize_t n = read_some(l, p, left, &wait, err);
+
+                if (n == 0)
+                        n = link_wait(l, wait, err);
+                else if (n > 0) {
+                        p += n;
+                        left -= (size_t) n;
+                }
+                if (n == -ENODATA)
+                        return error_set(err, left == size_bytes ? -ENODATA : -EPIPE, "the other node closed the connection");
+                if (n < 0)
+                        return (int) n;
+        }
+        return 0;
+}
+
+int link_send(struct link *l, const Rm__MoverPeerMessage *m, struct rm_error *err) {
+        size_t size_bytes = 0;
+        cleanup_free uint8_t *data = frame_pack(FRAME_MAGIC_MOVER, &m->base, &size_bytes);
+
+        return link_write(l, data, size_bytes, err);
+}
+
+int link_receive(struct link *l, Rm__MoverPeerMessage **ret_message, struct rm_error *err) {
+        uint8_t header[FRAME_HEADER_BYTES];
+        cleanup_free uint8_t *payload = NULL;
+        Rm__MoverPeerMessage *m;
+        uint32_t size_bytes = 0;
+        int r;
+
+        r = link_read(l, header, sizeof(header), err);
+        if (r < 0)
+                return r;
+        r = frame_header_read(header, FRAME_MAGIC_MOVER, FRAME_MAX_MOVER_BYTES, &size_bytes);
+        if (r < 0)
+                return error_sys(err, r, "hear what the other mover says");
+        payload = xcalloc(1, size_bytes);
+        r = link_read(l, payload, size_bytes, err);
+        if (r < 0)
+                return r;
+        m = rm__mover_peer_message__unpack(NULL, size_bytes, payload);
+        if (!m)
+                return error_set(err, -EBADMSG, "the other mover says what nobody understands");
+        *ret_message = m;
+        return 0;
+}
+
+int link_fd(const struct link *l) {
+        return l->fd;
+}
+
+bool link_peer_speaks(struct link *l) {
+        struct pollfd p = { .fd = l->fd, .events = POLLIN };
+
+        return (l->ssl && SSL_has_pending(l->ssl)) || poll(&p, 1, 0) > 0;
+}
+
+void link_drain(struct link *l, unsigned timeout_msec) {
+        uint64_t deadline_usec = now_usec() + timeout_msec * UINT64_C(1000);
+        struct pollfd p = { .fd = l->fd, .events = POLLIN };
+        cleanup_free char *junk = xcalloc(1, READ_AHEAD_BYTES);
+
+        (void) shutdown(l->fd, SHUT_WR);
+        for (;;) {
+                uint64_t now = now_usec();
+
+                if (now >= deadline_usec || poll(&p, 1, (int) ((deadline_usec - now) / 1000U) + 1) <= 0)
+                        return;
+                if (recv(l->fd, junk, READ_AHEAD_BYTES, MSG_DONTWAIT) <= 0)
+                        return;
+        }
+}
+
+/* ---- opening ---- */
+
+static int link_make(struct control *c, const struct link_config *config, struct link **ret_link, struct rm_error *err) {
+        uint8_t key[TLS_KEY_BYTES];
+        struct link *l;
+        int r;
+
+        l = xcalloc(1, sizeof(*l));
+        l->control = c;
+        l->fd = -1;
+        if (*config->key_file) {
+                r = tls_key_read(config->key_file, key, err);
+                if (r == 0)
+                        r = tls_create(config->cluster, key, &l->tls, err);
+                OPENSSL_cleanse(key, sizeof(key));
+                if (r < 0) {
+                        link_close(l);
+                        return r;
+                }
+        }
+        *ret_link = l;
+        return 0;
+}
+
+void link_close(struct link *l) {
+        if (!l)
+                return;
+        if (l->ssl) {
+                (void) SSL_shutdown(l->ssl);
+                SSL_free(l->ssl);
+        }
+        tls_destroy(l->tls);
+        if (l->fd >= 0)
+                (void) close(l->fd);
+        free(l);
+}
+
+static void session_tune(SSL *ssl) {
+        (void) SSL_clear_mode(ssl, SSL_MODE_RELEASE_BUFFERS);
+}
+
+/* Large reads from the socket have to be asked for before the session reads for the first time. */
+static SSL *session_create(struct tls *tls, bool server, int fd) {
+        SSL *ssl = tls_session(tls, server);
+
+        if (!ssl)
+                return NULL;
+        SSL_set_default_read_buffer_len(ssl, READ_AHEAD_BYTES);
+        SSL_set_read_ahead(ssl, 1);
+        session_tune(ssl);
+        if (SSL_set_fd(ssl, fd) != 1) {
+                SSL_free(ssl);
+                return NULL;
+        }
+        return ssl;
+}
+
+/* 1: done; 0 and *ret_wait; or negative errno. */
+static int handshake_some(struct link *l, int *ret_wait, struct rm_error *err) {
+        struct rm_error why = { 0 };
+        int r;
+
+        if (!l->ssl)
+                return 1;
+        errno = 0;
+        r = SSL_do_handshake(l->ssl);
+        if (r == 1)
+                return tls_proven(l->ssl) ? 1 : error_set(err, -EACCES, "TLS: without the key of the cluster");
+        r = tls_result(l, r, &why);
+        *ret_wait = r;
+        if (r > 0)
+                return 0;
+        return error_set(err, -EACCES, "TLS handshake: not of this cluster (another key or name?): %.300s",
+                         r < 0 ? error_text(&why) : "connection closed");
+}
+
+static int connect_handshake(struct link *l, unsigned timeout_msec, struct rm_error *err) {
+        uint64_t deadline_usec = now_usec() + timeout_msec * UINT64_C(1000);
+
+        for (;;) {
+                struct pollfd fds[2] = { { .fd = -1 }, { .fd = l->fd } };
+                uint64_t now = now_usec();
+                int wait = 0;
+                int r = handshake_some(l, &wait, err);
+
+                if (r != 0)
+                        return r < 0 ? r : 0;
+                if (now >= deadline_usec)
+                        return error_set(err, -ETIMEDOUT, "TLS handshake: no answer in time");
+                fds[1].events = (short) wait;
+                r = control_poll(l->control, fds, 2, (int) ((deadline_usec - now) / 1000U) + 1, err);
+                if (r < 0)
+                        return r;
+        }
+}
+
+static int greet(struct link *l, const struct link_config *config, struct rm_error *err) {
+        Rm__MoverPeerMessage message = RM__MOVER_PEER_MESSAGE__INIT;
+        Rm__MoverPeerMessage *answer = NULL;
+        Rm__MoverHello hello = RM__MOVER_HELLO__INIT;
+        int r;
+
+        hello.version = LINK_VERSION;
+        hello.token.data = (uint8_t *) config->token;
+        hello.token.len = config->token_bytes;
+        message.body_case = RM__MOVER_PEER_MESSAGE__BODY_HELLO;
+        message.hello = &hello;
+        r = link_send(l, &message, err);
+        if (r == 0)
+                r = link_receive(l, &answer, err);
+        if (r == -ENODATA)
+                return error_set(err, -EACCES, "the other mover does not know this move (another token?)");
+        if (r < 0)
+                return r;
+        if (answer->body_case != RM__MOVER_PEER_MESSAGE__BODY_WELCOME || answer->welcome->version != LINK_VERSION)
+                r = error_set(err, -EPROTONOSUPPORT, "the other mover speaks another version");
+        rm__mover_peer_message__free_unpacked(answer, NULL);
+        return r;
+}
+
+int link_connect(struct control *c, const struct link_config *config, const char *host, uint16_t port, struct link **ret_link,
+                 struct rm_error *err) {
+        struct link *l = NULL;
+        int r;
+
+        r = link_make(c, config, &l, err);
+        if (r < 0)
+                return r;
+        r = connect_any(c, host, port, config->timeout_msec, &l->fd, err);
+        if (r == 0 && l->tls) {
+                l->ssl = session_create(l->tls, false, l->fd);
+                if (!l->ssl)
+                        r = error_set(err, -ENOMEM, "TLS: out of memory");
+        }
+        if (r == 0)
+                r = connect_handshake(l, config->timeout_msec, err);
+        if (r == 0)
+                r = greet(l, config, err);
+        if (r < 0) {
+                if (!c->aborted)
+                        (void) error_prefix(err, "connect to the mover on %s port %u", host, port);
+                link_close(l);
+                return r;
+        }
+        *ret_link = l;
+        return 0;
+}
+
+/* ---- accepting: several strangers may knock, one gets in ---- */
+
+struct candidate {
+        struct link link; /* tls shared, not owned */
+        uint64_t deadline_usec;
+        bool shaken;
+        uint8_t hello[FRAME_HEADER_BYTES + HELLO_MAX_BYTES];
+        size_t hello_bytes;
+        int wait;
+        char name[INET6_ADDRSTRLEN + 8];
+};
+
+struct door {
+        struct control *control;
+        const struct link_config *config;
+        struct tls *tls;
+        int listen_fd;
+        struct candidate *candidates[CANDIDATES_MAX];
+};
+
+static void candidate_destroy(struct candidate *k) {
+        SSL_free(k->link.ssl);
+        if (k->link.fd >= 0)
+                (void) close(k->link.fd);
+        free(k);
+}
+
+static void candidate_refuse(struct door *d, size_t i, const char *why) {
+        struct candidate *k = d->candidates[i];
+
+        log_warn("refused a connection from %s: %s", k->name, why);
+        candidate_destroy(k);
+        d->candidates[i] = NULL;
+}
+
+static void name_address(const struct sockaddr_storage *a, char *out, size_t room_bytes) {
+        char text[INET6_ADDRSTRLEN] = "?";
+        const void *bytes = a->ss_family == AF_INET6 ? (const void *) &((const struct sockaddr_in6 *) (const void *) a)->sin6_addr
+                                                     : (const void *) &((const struct sockaddr_in *) (const void *) a)->sin_addr;
+        uint16_t port = a->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *) (const void *) a)->sin6_port
+                                                 : ((const struct sockaddr_in *) (const void *) a)->sin_port;
+
+        (void) inet_ntop(a->ss_family, bytes, text, sizeof(text));
+        (void) snprintf(out, room_bytes, "%s:%u", text, ntohs(port));
+}
+
+/* A full door refuses the one who has been there longest without getting in. */
+static size_t door_place(struct door *d) {
+        size_t oldest = 0;
+
+        for (size_t i = 0; i < CANDIDATES_MAX; i++) {
+                if (!d->candidates[i])
+                        return i;
+                if (d->candidates[i]->deadline_usec < d->candidates[oldest]->deadline_usec)
+                        oldest = i;
+        }
+        candidate_refuse(d, oldest, "too many at once");
+        return oldest;
+}
+
+static void candidate_add(struct door *d) {
+        struct sockaddr_storage address = { 0 };
+        socklen_t size = sizeof(address);
+        int fd = accept4(d->listen_fd, (struct sockaddr *) &address, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        struct candidate *k;
+
+        if (fd < 0)
+                return;
+        socket_setup(fd, d->config->timeout_msec);
+        k = xcalloc(1, sizeof(*k));
+        k->link.control = d->control;
+        k->link.fd = fd;
+        k->deadline_usec = now_usec() + HANDSHAKE_USEC;
+        k->wait = POLLIN;
+        name_address(&address, k->name, sizeof(k->name));
+        if (d->tls) {
+                k->link.ssl = session_create(d->tls, true, fd);
+                if (!k->link.ssl) {
+                        candidate_destroy(k);
+                        return;
+                }
+        }
+        d->candidates[door_place(d)] = k;
+}
+
+/* How many bytes of the hello are still to come; 0: it is whole. */
+static int hello_missing(const struct candidate *k, size_t *ret_bytes) {
+        uint32_t payload_bytes = 0;
+        int r;
+
+        if (k->hello_bytes < FRAME_HEADER_BYTES) {
+                *ret_bytes = FRAME_HEADER_BYTES - k->hello_bytes;
+                return 0;
+        }
+        r = frame_header_read(k->hello, FRAME_MAGIC_MOVER, HELLO_MAX_BYTES, &payload_bytes);
+        if (r < 0)
+                return r;
+        *ret_bytes = FRAME_HEADER_BYTES + payload_bytes - k->hello_bytes;
+        return 0;
+}
+
+static int hello_check(const struct candidate *k, const struct link_config *config, struct rm_error *err) {
+        Rm__MoverPeerMessage *m =
+                rm__mover_peer_message__unpack(NULL, k->hello_bytes - FRAME_HEADER_BYTES, k->hello + FRAME_HEADER_BYTES);
+        int r = 1;
+
+        if (!m || m->body_case != RM__MOVER_PEER_MESSAGE__BODY_HELLO)
+                r = error_set(err, -EBADMSG, "no hello");
+        else if (m->hello->version != LINK_VERSION)
+                r = error_set(err, -EPROTONOSUPPORT, "version %u, this side knows %u", m->hello->version, LINK_VERSION);
+        else if (m->hello->token.len != config->token_bytes ||
+                 CRYPTO_memcmp(m->hello->token.data, config->token, config->token_bytes) != 0)
+                r = error_set(err, -EACCES, "the wrong token");
+        if (m)
+                rm__mover_peer_message__free_unpacked(m, NULL);
+        return r;
+}
+
+/* 1: may come in; 0: more is to come; negative: refuse. */
+static int candidate_step(struct door *d, struct candidate *k, struct rm_error *err) {
+        size_t missing = 0;
+
+        if (!k->shaken) {
+                int r = handshake_some(&k->link, &k->wait, err);
+
+                if (r <= 0)
+                        return r;
+                k->shaken = true;
+        }
+        for (;;) {
+                ssize_t n = hello_missing(k, &missing);
+
+                if (n < 0)
+                        return error_set(err, (int) n, "not a mover");
+                if (missing == 0)
+                        return hello_check(k, d->config, err);
+                n = read_some(&k->link, k->hello + k->hello_bytes, missing, &k->wait, err);
+                if (n == -ENODATA)
+                        return error_set(err, -ENODATA, "it closed without a hello");
+                if (n <= 0)
+                        return (int) n;
+                k->hello_bytes += (size_t) n;
+        }
+}
+
+static int door_wait(struct door *d, uint64_t deadline_usec, struct pollfd *fds, struct rm_error *err) {
+        uint64_t now = now_usec();
+        int timeout_msec;
+
+        if (now >= deadline_usec)
+                return error_set(err, -ETIMEDOUT, "no mover came with the token of this move");
+        timeout_msec = (int) ((deadline_usec - now) / 1000U) + 1;
+        fds[1] = (struct pollfd){ .fd = d->listen_fd, .events = POLLIN };
+        for (size_t i = 0; i < CANDIDATES_MAX; i++) {
+                struct candidate *k = d->candidates[i];
+
+                fds[2 + i] = (struct pollfd){ .fd = k ? k->link.fd : -1, .events = (short) (k ? k->wait : 0) };
+        }
+        return control_poll(d->control, fds, CANDIDATES_MAX + 2, timeout_msec < 1000 ? timeout_msec : 1000, err);
+}
+
+/* 1 when *ret_index may come in. */
+static int door_look(struct door *d, const struct pollfd *fds, size_t *ret_index) {
+        for (size_t i = 0; i < CANDIDATES_MAX; i++) {
+                struct candidate *k = d->candidates[i];
+                struct rm_error why = { 0 };
+                int r = 0;
+
+                if (!k)
+                        continue;
+                if (fds[2 + i].revents)
+                        r = candidate_step(d, k, &why);
+                else if (now_usec() >= k->deadline_usec)
+                        r = error_set(&why, -ETIMEDOUT, "it said nothing");
+                if (r > 0) {
+                        *ret_index = i;
+                        return 1;
+                }
+                if (r < 0)
+                        candidate_refuse(d, i, error_text(&why));
+        }
+        return 0;
+}
+
+static int welcome(struct link *l, struct rm_error *err) {
+        Rm__MoverPeerMessage message = RM__MOVER_PEER_MESSAGE__INIT;
+        Rm__MoverWelcome m = RM__MOVER_WELCOME__INIT;
+
+        m.version = LINK_VERSION;
+        message.body_case = RM__MOVER_PEER_MESSAGE__BODY_WELCOME;
+        message.welcome = &m;
+        return link_send(l, &message, err);
+}
+
+int link_accept(struct control *c, const struct link_config *config, int listen_fd, unsigned accept_timeout_msec,
+                struct link **ret_link, struct rm_error *err) {
+        struct door d = { .control = c, .config = config, .listen_fd = listen_fd };
+        uint64_t deadline_usec = now_usec() + accept_timeout_msec * UINT64_C(1000);
+        struct pollfd fds[CANDIDATES_MAX + 2];
+        struct link *l = NULL;
+        size_t index = 0;
+        int r;
+
+        r = link_make(c, config, &l, err);
+        if (r < 0)
+                return r;
+        d.tls = l->tls;
+        for (;;) {
+                r = door_wait(&d, deadline_usec, fds, err);
+                if (r < 0)
+                        break;
+                r = door_look(&d, fds, &index);
+                if (r > 0) {
+                        l->fd = take_fd(&d.candidates[index]->link.fd);
+                        l->ssl = take_ptr(d.candidates[index]->link.ssl);
+                        r = welcome(l, err);
+                        break;
+                }
+                if (fds[1].revents)
+                        candidate_add(&d);
+        }
+        for (size_t i = 0; i < CANDIDATES_MAX; i++)
+                if (d.candidates[i])
+                        candidate_destroy(d.candidates[i]);
+        if (r < 0) {
+                link_close(l);
+                return r;
+        }
+        *ret_link = l;
+        return 0;
+}

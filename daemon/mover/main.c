@@ -1,0 +1,54 @@
+/* rm-mover: carries one capsule from one node to another, or takes it there. Started by rmd with its socket as descriptor 3. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/mover/mover.h"
+
+#define CONTROL_FD 3
+
+static int usage(void) {
+        (void) fputs("usage: rm-mover send|receive\n"
+                     "Part of rmd, which starts it with a socket as descriptor 3; not to be run by hand.\n",
+                     stderr);
+        return 2;
+}
+
+/* One descriptor for each directory on the way down, and for each image that CRIU writes at once. */
+static void limits_raise(void) {
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return;
+        limit.rlim_cur = limit.rlim_max < 4096 ? limit.rlim_max : 4096;
+        (void) setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int main(int argc, char **argv) {
+        struct control control;
+        struct stat st;
+        bool send = argc == 2 && strcmp(argv[1], "send") == 0;
+        int r;
+
+        if (!send && (argc != 2 || strcmp(argv[1], "receive") != 0))
+                return usage();
+        if (fstat(CONTROL_FD, &st) < 0 || !S_ISSOCK(st.st_mode))
+                return usage();
+        log_setup("rm-mover", LOG_INFO);
+        /* rmd may have gone before this line: then the socket is at its end, which the first look shows. */
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void) signal(SIGPIPE, SIG_IGN);
+        (void) set_cloexec(CONTROL_FD, true);
+        (void) umask(0077);
+        limits_raise();
+        control_init(&control, CONTROL_FD);
+        r = send ? mover_send(&control) : mover_receive(&control);
+        control_finish(&control);
+        return r < 0 ? 1 : 0;
+}

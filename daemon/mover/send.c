@@ -1,0 +1,294 @@
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/image/tree.h"
+#include "daemon/mover/capture.h"
+#include "daemon/mover/fault.h"
+#include "daemon/mover/mover.h"
+#include "daemon/mover/sink.h"
+
+struct sender {
+        struct control *control;
+        struct link *link;
+        struct capture *capture;
+        struct sink *sink;
+        struct image_writer *writer;
+        struct capture_figures captured;
+        struct image_tree_figures trees;
+        bool end_mark_sent;
+        bool by_peer;
+
+        uint64_t connect_usec;
+        uint64_t start_usec; /* the freeze */
+        uint64_t captured_at_usec;
+        uint64_t trees_at_usec;
+        uint64_t dump_done_at_usec;
+        uint64_t end_at_usec;
+        uint64_t images_raw_bytes;
+};
+
+static void figures_fill(const struct sender *s, Rm__MoverFigures *f) {
+        const struct image_figures *i = image_writer_figures(s->writer);
+
+        f->objects = i->objects;
+        f->raw_bytes = i->raw_bytes;
+        f->read_bytes = s->captured.read_bytes + s->trees.read_bytes;
+        f->zero_bytes = i->zero_bytes;
+        f->wire_bytes = i->wire_bytes;
+        f->images_raw_bytes = s->images_raw_bytes;
+        f->connect_usec = s->connect_usec;
+        f->capture_usec = s->captured_at_usec - s->start_usec;
+        f->dump_wait_usec = s->captured.wait_usec;
+        f->trees_usec = s->trees_at_usec - s->captured_at_usec;
+        f->sockets_skipped = s->trees.sockets_skipped;
+}
+
+static void progress(void *ctx, const char *name) {
+        struct sender *s = ctx;
+        const struct image_figures *i = image_writer_figures(s->writer);
+
+        control_send_progress(s->control, i->raw_bytes, i->wire_bytes, now_usec() - s->start_usec, name);
+}
+
+/* The other side has spoken while it should listen: it says why it cannot go on. */
+static int peer_refusal(void *ctx, struct rm_error *err) {
+        struct sender *s = ctx;
+        Rm__MoverPeerMessage *m = NULL;
+        int r;
+
+        r = link_receive(s->link, &m, err);
+        if (r < 0)
+                return r;
+        s->by_peer = true;
+        if (m->body_case == RM__MOVER_PEER_MESSAGE__BODY_ACK && m->ack->code < 0)
+                r = error_set(err, m->ack->code, "the destination: %s", m->ack->text);
+        else
+                r = error_set(err, -EPROTO, "the destination spoke when it should listen");
+        rm__mover_peer_message__free_unpacked(m, NULL);
+        return r;
+}
+
+static int idle(void *ctx, struct rm_error *err) {
+        struct sender *s = ctx;
+
+        return sink_flush(s->sink, err);
+}
+
+static int tree_poll(void *ctx, const char *path, struct rm_error *err) {
+        struct sender *s = ctx;
+        int r = control_check(s->control, err);
+
+        if (r < 0)
+                return r;
+        progress(s, path);
+        return link_peer_speaks(s->link) ? peer_refusal(s, err) : 0;
+}
+
+static int setup_check(const Rm__MoverSend *m, struct rm_error *err) {
+        if (m->token.len < MOVER_TOKEN_MIN_BYTES || m->token.len > MOVER_TOKEN_MAX_BYTES)
+                return error_set(err, -EINVAL, "a token of %zu bytes", m->token.len);
+        if (m->port == 0 || m->port > UINT16_MAX)
+                return error_set(err, -EINVAL, "port %u", m->port);
+        return 0;
+}
+
+static int prepare(struct sender *s, const Rm__MoverSend *m, struct rm_error *err) {
+        struct link_config config = {
+                .key_file = m->key_file,
+                .cluster = m->cluster,
+                .token = m->token.data,
+                .token_bytes = m->token.len,
+                .timeout_msec = m->timeout_msec ? m->timeout_msec : MOVER_TIMEOUT_MSEC,
+        };
+        uint64_t start_usec = now_usec();
+        int r;
+
+        r = setup_check(m, err);
+        if (r == 0)
+                r = fault_point("mover.send.connect", err);
+        if (r == 0)
+                r = link_connect(s->control, &config, m->host, (uint16_t) m->port, &s->link, err);
+        if (r == 0)
+                r = capture_listen(m->images_dir, &s->capture, err);
+        if (r < 0)
+                return r;
+        s->connect_usec = now_usec() - start_usec;
+        s->sink = sink_create(s->link);
+        r = image_writer_create(sink_image(s->sink), NULL, NULL, &s->writer, err);
+        if (r == 0)
+                control_send_ready(s->control);
+        return r;
+}
+
+/* Between READY and START the other side has nothing to say. */
+static int wait_start(struct sender *s, struct rm_error *err) {
+        while (!s->control->started) {
+                struct pollfd fds[2] = { { .fd = -1 }, { .fd = link_fd(s->link), .events = POLLIN } };
+                int r = control_poll(s->control, fds, 2, -1, err);
+
+                if (r < 0)
+                        return r;
+                if (r > 0)
+                        return peer_refusal(s, err);
+        }
+        s->start_usec = now_usec();
+        return fault_point("mover.send.start", err);
+}
+
+static int capture(struct sender *s, struct rm_error *err) {
+        struct capture_hooks hooks = {
+                .ctx = s,
+                .idle = idle,
+                .link_fd = link_fd(s->link),
+                .link_readable = peer_refusal,
+                .progress = progress,
+        };
+        int r;
+
+        r = capture_run(s->capture, s->control, s->writer, &hooks, &s->captured, err);
+        s->captured_at_usec = now_usec();
+        s->images_raw_bytes = image_writer_figures(s->writer)->raw_bytes;
+        return r < 0 ? error_prefix(err, "carry CRIU's images") : fault_point("mover.send.images", err);
+}
+
+static int tree_send(struct sender *s, const Rm__MoverTree *t, struct rm_error *err) {
+        const char **exclude = xcalloc(t->n_exclude + 1, sizeof(*exclude));
+        struct image_tree_options options = { .exclude = exclude, .poll = tree_poll, .ctx = s };
+        cleanup_close int fd = open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int r;
+
+        for (size_t i = 0; i < t->n_exclude; i++)
+                exclude[i] = t->exclude[i];
+        if (fd < 0)
+                r = error_sys(err, -errno, "open %s", t->path);
+        else
+                r = image_tree_write(s->writer, t->role, fd, &options, &s->trees, err);
+        free(exclude);
+        return r;
+}
+
+static int file_send(struct sender *s, const Rm__MoverFile *f, struct rm_error *err) {
+        struct image_tree_options options = { .poll = tree_poll, .ctx = s };
+        cleanup_close int fd = open(f->path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+
+        if (fd < 0)
+                return error_sys(err, -errno, "open %s", f->path);
+        return image_spool_write(s->writer, f->role, fd, f->offset, &options, &s->trees, err);
+}
+
+static int send_trees(struct sender *s, const Rm__MoverDumpDone *m, struct rm_error *err) {
+        int r = 0;
+
+        for (size_t i = 0; i < m->n_trees && r == 0; i++)
+                r = tree_send(s, m->trees[i], err);
+        for (size_t i = 0; i < m->n_files && r == 0; i++)
+                r = file_send(s, m->files[i], err);
+        s->trees_at_usec = now_usec();
+        return r < 0 ? r : fault_point("mover.send.trees", err);
+}
+
+/* From the first byte of the end mark on, the destination may have all there is. */
+static int send_end(struct sender *s, struct rm_error *err) {
+        Rm__MoverFigures figures = RM__MOVER_FIGURES__INIT;
+        int r;
+
+        r = sink_flush(s->sink, err);
+        if (r == 0)
+                r = control_check(s->control, err);
+        if (r == 0)
+                r = fault_point("mover.send.end", err);
+        if (r < 0)
+                return r;
+        s->end_mark_sent = true;
+        r = image_writer_end(s->writer, err);
+        if (r == 0)
+                r = sink_flush(s->sink, err);
+        if (r < 0)
+                return r;
+        s->end_at_usec = now_usec();
+        figures_fill(s, &figures);
+        control_send_sent(s->control, &figures);
+        return fault_point("mover.send.sent", err);
+}
+
+static int wait_ack(struct sender *s, struct rm_error *err) {
+        Rm__MoverFigures figures = RM__MOVER_FIGURES__INIT;
+        const struct image_figures *i = image_writer_figures(s->writer);
+        Rm__MoverPeerMessage *m = NULL;
+        int r;
+
+        r = link_receive(s->link, &m, err);
+        if (r < 0)
+                return error_prefix(err, "wait for the destination to have verified all");
+        if (m->body_case != RM__MOVER_PEER_MESSAGE__BODY_ACK)
+                r = error_set(err, -EPROTO, "the destination says something else than expected");
+        else if (m->ack->code != 0)
+                r = error_set(err, m->ack->code < 0 ? m->ack->code : -EPROTO, "the destination: %s", m->ack->text);
+        else if (m->ack->objects != i->objects || m->ack->raw_bytes != i->raw_bytes)
+                r = error_set(err, -EPROTO, "the destination has something else than what was sent");
+        s->by_peer = r < 0;
+        rm__mover_peer_message__free_unpacked(m, NULL);
+        if (r < 0)
+                return r;
+        figures_fill(s, &figures);
+        figures.end_usec = now_usec() - s->end_at_usec;
+        figures.total_usec = now_usec() - s->start_usec;
+        control_send_acknowledged(s->control, &figures);
+        return 0;
+}
+
+static int run(struct sender *s, struct rm_error *err) {
+        int r;
+
+        while (!s->control->setup) {
+                struct pollfd fds[1];
+
+                r = control_poll(s->control, fds, 1, -1, err);
+                if (r < 0)
+                        return r;
+        }
+        if (s->control->setup->body_case != RM__MOVER_COMMAND__BODY_SEND)
+                return error_set(err, -EPROTO, "rmd has to say 'send' first");
+        r = prepare(s, s->control->setup->send, err);
+        if (r == 0)
+                r = wait_start(s, err);
+        if (r == 0)
+                r = capture(s, err);
+        if (r == 0)
+                r = send_trees(s, s->control->dump_done->dump_done, err);
+        if (r == 0)
+                r = send_end(s, err);
+        return r < 0 ? r : wait_ack(s, err);
+}
+
+/* When the connection broke, the other side may have said why before it did. */
+static void last_words(struct sender *s, struct rm_error *err) {
+        struct rm_error said = { 0 };
+
+        if (!s->link || s->by_peer || s->control->aborted || !link_peer_speaks(s->link))
+                return;
+        (void) peer_refusal(s, &said);
+        if (s->by_peer)
+                *err = said;
+}
+
+int mover_send(struct control *control) {
+        struct sender s = { .control = control };
+        struct rm_error err = { 0 };
+        int r;
+
+        r = run(&s, &err);
+        if (r < 0) {
+                last_words(&s, &err);
+                log_error("send: %s", error_text(&err));
+                control_send_failed(control, &err, s.end_mark_sent, s.by_peer);
+        }
+        image_writer_destroy(s.writer);
+        sink_destroy(s.sink);
+        capture_destroy(s.capture);
+        link_close(s.link);
+        return r;
+}

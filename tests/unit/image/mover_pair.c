@@ -1,0 +1,167 @@
+#include "mover_pair.h"
+
+#include <endian.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/frame.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/mover/mover.h"
+
+#define HEAR_MSEC 60000
+
+static int child_main(int side, int fd, const char *environment) {
+        struct control control;
+        int r;
+
+        if (environment)
+                (void) putenv(xstrdup(environment));
+        (void) signal(SIGPIPE, SIG_IGN);
+        log_setup(side == PAIR_SEND ? "send" : "receive", getenv("RM_TEST_VERBOSE") ? LOG_DEBUG : LOG_CRIT);
+        control_init(&control, fd);
+        r = side == PAIR_SEND ? mover_send(&control) : mover_receive(&control);
+        control_finish(&control);
+        return r < 0 ? 1 : 0;
+}
+
+void pair_start(struct pair *p, const char *environment) {
+        int sockets[2][2];
+
+        for (int i = 0; i < 2; i++)
+                if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets[i]) < 0)
+                        abort();
+        for (int i = 0; i < 2; i++) {
+                p->pids[i] = fork();
+                if (p->pids[i] < 0)
+                        abort();
+                if (p->pids[i] == 0) {
+                        (void) close(sockets[0][0]);
+                        (void) close(sockets[1][0]);
+                        (void) close(sockets[1 - i][1]);
+                        _exit(child_main(i, sockets[i][1], environment));
+                }
+        }
+        for (int i = 0; i < 2; i++) {
+                (void) close(sockets[i][1]);
+                p->fds[i] = sockets[i][0];
+        }
+}
+
+void pair_finish(struct pair *p, int ret_codes[2]) {
+        for (int i = 0; i < 2; i++) {
+                int status = 0;
+
+                (void) close(p->fds[i]);
+                (void) waitpid(p->pids[i], &status, 0);
+                ret_codes[i] = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        }
+}
+
+void pair_say(struct pair *p, int side, const Rm__MoverCommand *command) {
+        (void) frame_send(p->fds[side], FRAME_MAGIC_MOVER, &command->base);
+}
+
+Rm__MoverEvent *pair_hear(struct pair *p, int side) {
+        for (;;) {
+                struct pollfd f = { .fd = p->fds[side], .events = POLLIN };
+                ProtobufCMessage *message = NULL;
+                Rm__MoverEvent *event;
+
+                if (poll(&f, 1, HEAR_MSEC) <= 0)
+                        return NULL;
+                if (frame_receive(p->fds[side], FRAME_MAGIC_MOVER, FRAME_MAX_MOVER_BYTES, &rm__mover_event__descriptor,
+                                  &message) < 0)
+                        return NULL;
+                event = (Rm__MoverEvent *) message;
+                if (event->body_case != RM__MOVER_EVENT__BODY_PROGRESS)
+                        return event;
+                rm__mover_event__free_unpacked(event, NULL);
+        }
+}
+
+Rm__MoverEvent *pair_expect(struct pair *p, int side, Rm__MoverEvent__BodyCase kind) {
+        for (;;) {
+                Rm__MoverEvent *event = pair_hear(p, side);
+
+                if (!event || event->body_case == kind)
+                        return event;
+                if (event->body_case == RM__MOVER_EVENT__BODY_FAILED) {
+                        (void) fprintf(stderr, "side %d failed: %s\n", side, event->failed->text);
+                        rm__mover_event__free_unpacked(event, NULL);
+                        return NULL;
+                }
+                rm__mover_event__free_unpacked(event, NULL);
+        }
+}
+
+void pair_say_start(struct pair *p) {
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverStart start = RM__MOVER_START__INIT;
+
+        command.body_case = RM__MOVER_COMMAND__BODY_START;
+        command.start = &start;
+        pair_say(p, PAIR_SEND, &command);
+}
+
+void pair_say_abort(struct pair *p, int side, const char *reason) {
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverAbort m = RM__MOVER_ABORT__INIT;
+
+        m.reason = (char *) reason;
+        command.body_case = RM__MOVER_COMMAND__BODY_ABORT;
+        command.abort = &m;
+        pair_say(p, side, &command);
+}
+
+int fake_criu_connect(const char *images_dir) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        (void) snprintf(address.sun_path, sizeof(address.sun_path), "%s/streamer-capture.sock", images_dir);
+        if (fd >= 0 && connect(fd, (struct sockaddr *) &address, sizeof(address)) < 0) {
+                (void) close(fd);
+                return -1;
+        }
+        return fd;
+}
+
+int fake_criu_open(int sock, const char *name) {
+        Rm__CriuStreamRequest request = RM__CRIU_STREAM_REQUEST__INIT;
+        uint8_t data[512];
+        uint32_t size;
+        char byte = 0;
+        struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+        union {
+                struct cmsghdr align;
+                char room[CMSG_SPACE(sizeof(int))];
+        } buffer = { 0 };
+        struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = buffer.room, .msg_controllen = sizeof(buffer.room) };
+        struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+        int fds[2];
+
+        request.filename = (char *) name;
+        if (rm__criu_stream_request__get_packed_size(&request) > sizeof(data) - 4 || pipe(fds) < 0)
+                return -1;
+        size = (uint32_t) rm__criu_stream_request__pack(&request, data + 4);
+        size = htole32(size);
+        memcpy(data, &size, 4);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(c), &fds[0], sizeof(int));
+        if (write_all(sock, data, le32toh(size) + 4) < 0 || sendmsg(sock, &message, MSG_NOSIGNAL) != 1) {
+                (void) close(fds[0]);
+                (void) close(fds[1]);
+                return -1;
+        }
+        (void) close(fds[0]);
+        return fds[1];
+}
