@@ -64,7 +64,7 @@ kernel_lacks() {
             [[ -e $probe/cgroup.freeze && -e $probe/cgroup.kill ]] || echo "the cgroup v2 freezer and cgroup.kill"
             rmdir "$probe"
         else
-            echo "a writable cgroup v2 tree ($cgroup is read-only)"
+            echo "a cgroup v2 tree to write in (at $cgroup)"
         fi
     else
         echo "a mounted cgroup v2 tree"
