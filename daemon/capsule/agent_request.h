@@ -1,0 +1,36 @@
+/* What rm-agent leaves in /run/rm/agent for the capsule's PID 1. The user can write there: nothing in it is trusted. */
+#ifndef RM_DAEMON_CAPSULE_AGENT_REQUEST_H
+#define RM_DAEMON_CAPSULE_AGENT_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/*
+ * rm-agent makes the FIFO "ID.status", then the file "ID.tmp", renames it to "ID.req" and reads the FIFO. PID 1 renames
+ * to "ID.done" when it answers, then writes the status and a newline into the FIFO. ID is "PID-NUMBER"; PID is
+ * rm-agent's own, watched so that its death is noticed however it comes.
+ * The file holds three strings, each ended by a zero byte: AGENT_REQUEST_MAGIC, host, command.
+ */
+#define AGENT_DIR "/run/rm/agent"
+#define AGENT_REQUEST_MAGIC "rm-agent 1"
+
+enum {
+        AGENT_ID_MAX = 32,
+        AGENT_HOST_MAX = 255,
+        AGENT_REQUEST_MAX = 128 * 1024 + 512, /* whole file */
+        AGENT_REQUESTS_MAX = 4096,            /* at a time, in one capsule */
+};
+
+/* Pointers go into the parsed text. */
+struct agent_request {
+        const char *host;
+        const char *command;
+};
+
+/* False unless it is "ID.req" with a well-formed ID, which is written to `ret_id`, its PID to `ret_pid`. */
+bool agent_file_parse(const char *file, char ret_id[static AGENT_ID_MAX], pid_t *ret_pid);
+/* `text` must stay as long as `ret` is used. -EBADMSG for anything malformed. */
+int agent_request_parse(const char *text, size_t size, struct agent_request *ret);
+
+#endif

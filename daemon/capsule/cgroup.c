@@ -1,0 +1,198 @@
+#include "daemon/capsule/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/util.h"
+
+static int write_at(int dir_fd, const char *name, const char *text) {
+        cleanup_close int fd = openat(dir_fd, name, O_WRONLY | O_CLOEXEC);
+
+        if (fd < 0)
+                return -errno;
+        return write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+static int read_at(int dir_fd, const char *name, char *buffer, size_t size) {
+        cleanup_close int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
+        ssize_t n;
+
+        if (fd < 0)
+                return -errno;
+        n = read(fd, buffer, size - 1);
+        if (n < 0)
+                return -errno;
+        buffer[n] = '\0';
+        return 0;
+}
+
+/* The mount point of the cgroup v2 tree, or of the v1 hierarchy with the freezer. */
+static char *find_mount(bool v1) {
+        cleanup_file FILE *f = fopen("/proc/self/mountinfo", "re");
+        cleanup_free char *line = NULL;
+        size_t size = 0;
+        char *found = NULL;
+
+        while (f && !found && getline(&line, &size, f) > 0) {
+                char *separator = strstr(line, " - ");
+                char point[4096];
+                bool match;
+
+                if (!separator || sscanf(line, "%*s %*s %*s %*s %4095s", point) != 1)
+                        continue;
+                separator += 3;
+                match = v1 ? strncmp(separator, "cgroup ", 7) == 0 && strstr(separator, "freezer")
+                           : strncmp(separator, "cgroup2 ", 8) == 0;
+                if (match)
+                        found = xstrdup(point);
+        }
+        return found;
+}
+
+/* Our own group in that tree; "" for its root or when it lies outside of what we see. */
+static char *find_own_group(bool v1) {
+        cleanup_file FILE *f = fopen("/proc/self/cgroup", "re");
+        cleanup_free char *line = NULL;
+        size_t size = 0;
+
+        while (f && getline(&line, &size, f) > 0) {
+                char *path = strchr(line, ':');
+                char *controllers = path ? path + 1 : NULL;
+
+                path = controllers ? strchr(controllers, ':') : NULL;
+                if (!path)
+                        continue;
+                *path++ = '\0';
+                path[strcspn(path, "\n")] = '\0';
+                if (v1 ? !strstr(controllers, "freezer") : *controllers != '\0')
+                        continue;
+                return xstrdup(strcmp(path, "/") == 0 || strncmp(path, "/..", 3) == 0 ? "" : path);
+        }
+        return xstrdup("");
+}
+
+int cgroup_find_parent(char **ret_path, struct rm_error *error) {
+        for (int v1 = 0; v1 <= 1; v1++) {
+                cleanup_free char *mount = find_mount(v1);
+                cleanup_free char *own = NULL;
+
+                if (!mount)
+                        continue;
+                own = find_own_group(v1);
+                *ret_path = xasprintf("%s%s/rmd-capsules", mount, own);
+                return 0;
+        }
+        return error_set(error, -ENOTSUP, "no cgroup v2 tree and no v1 freezer is mounted");
+}
+
+int cgroup_is_v1(const char *path) {
+        struct statfs fs;
+
+        if (statfs(path, &fs) < 0)
+                return -errno;
+        if (fs.f_type == CGROUP2_SUPER_MAGIC)
+                return 0;
+        return fs.f_type == CGROUP_SUPER_MAGIC ? 1 : -ENOTSUP;
+}
+
+static int make_leaf(const char *path, const char *name, struct rm_error *error) {
+        cleanup_free char *leaf = xasprintf("%s/%s", path, name);
+
+        if (mkdir(leaf, 0755) < 0 && errno != EEXIST)
+                return error_sys(error, -errno, "cannot make the control group %s", leaf);
+        return 0;
+}
+
+int cgroup_make(const char *path, struct rm_error *error) {
+        int r = mkdir_p(path, 0755);
+
+        if (r < 0)
+                return error_sys(error, r, "cannot make the control group %s", path);
+        r = make_leaf(path, "init", error);
+        return r < 0 ? r : make_leaf(path, "payload", error);
+}
+
+int cgroup_remove(const char *path) {
+        static const char *const leaves[] = { "/init", "/payload", "" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(leaves); i++) {
+                cleanup_free char *leaf = xasprintf("%s%s", path, leaves[i]);
+
+                if (rmdir(leaf) < 0 && errno != ENOENT)
+                        return -errno;
+        }
+        return 0;
+}
+
+int cgroup_enter(int dir_fd, pid_t pid) {
+        char text[16];
+
+        snprintf(text, sizeof(text), "%d", (int) pid);
+        return write_at(dir_fd, "cgroup.procs", text);
+}
+
+int cgroup_set_frozen(int dir_fd, bool v1, bool frozen) {
+        if (v1)
+                return write_at(dir_fd, "freezer.state", frozen ? "FROZEN" : "THAWED");
+        return write_at(dir_fd, "cgroup.freeze", frozen ? "1" : "0");
+}
+
+int cgroup_is_frozen(int dir_fd, bool v1) {
+        char text[512];
+        int r = read_at(dir_fd, v1 ? "freezer.state" : "cgroup.events", text, sizeof(text));
+
+        if (r < 0)
+                return r;
+        return strstr(text, v1 ? "FROZEN" : "frozen 1") ? 1 : 0;
+}
+
+int cgroup_open_events(int dir_fd) {
+        int fd = openat(dir_fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
+
+        return fd < 0 ? -ENOTSUP : fd;
+}
+
+int cgroup_is_populated(int dir_fd, bool v1) {
+        char text[512];
+        int r = read_at(dir_fd, v1 ? "cgroup.procs" : "cgroup.events", text, sizeof(text));
+
+        if (r < 0)
+                return r;
+        return v1 ? text[0] != '\0' : strstr(text, "populated 1") != NULL;
+}
+
+int cgroup_signal(int dir_fd, int signo) {
+        int fd = openat(dir_fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+        cleanup_file FILE *f = NULL;
+        int pid;
+
+        if (fd < 0)
+                return -errno;
+        f = fdopen(fd, "r");
+        /* A pid of 0 is a process outside of our pid namespace. */
+        while (f && fscanf(f, "%d", &pid) == 1)
+                if (pid > 0)
+                        (void) kill(pid, signo);
+        return 0;
+}
+
+int cgroup_kill(int dir_fd, bool v1) {
+        int r = v1 ? -ENOENT : write_at(dir_fd, "cgroup.kill", "1");
+
+        if (r != -ENOENT)
+                return r;
+        /* Kernels before 5.14, and v1: stop them first, so that none escapes by forking. */
+        (void) cgroup_set_frozen(dir_fd, v1, true);
+        r = cgroup_signal(dir_fd, SIGKILL);
+        (void) cgroup_set_frozen(dir_fd, v1, false);
+        return r;
+}

@@ -1,0 +1,227 @@
+#include <errno.h>
+#include <event2/buffer.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/frame.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/capsule/private.h"
+
+_Static_assert((int) CAPSULE_EXITED == (int) CAPSULE__PHASE__PHASE_EXITED, "phases differ");
+
+void capsule_report_ready(struct capsule *capsule, int error, const char *text) {
+        if (capsule->ready)
+                return;
+        capsule->ready = true;
+        if (error < 0)
+                capsule->status.phase = CAPSULE_LOST;
+        if (capsule->callbacks.ready)
+                capsule->callbacks.ready(capsule, error, text, capsule->userdata);
+}
+
+static void report_exited(struct capsule *capsule, int wait_status) {
+        capsule->status.wait_status = wait_status;
+        capsule->status.phase = CAPSULE_EXITED;
+        if (capsule->exit_reported)
+                return;
+        capsule->exit_reported = true;
+        if (capsule->callbacks.exited)
+                capsule->callbacks.exited(capsule, wait_status, capsule->userdata);
+}
+
+/* The file that PID 1 leaves when the payload has ended. */
+static bool read_exit_file(const struct capsule *capsule, int *ret_wait_status) {
+        cleanup_free char *path = xasprintf("%s/exit", capsule->dir);
+        cleanup_free char *text = NULL;
+        size_t size;
+
+        if (read_file(path, 64, &text, &size) < 0)
+                return false;
+        *ret_wait_status = atoi(text);
+        return true;
+}
+
+void capsule_report_dead(struct capsule *capsule) {
+        bool was_ready = capsule->ready;
+        int wait_status;
+
+        capsule_hold(capsule);
+        capsule_disconnect(capsule);
+        capsule_fail_pendings(capsule, -ENOTCONN, "the capsule's PID 1 is dead");
+        if (capsule->gone)
+                ;
+        else if (read_exit_file(capsule, &wait_status)) {
+                capsule_report_ready(capsule, 0, "");
+                if (!capsule->gone)
+                        report_exited(capsule, wait_status);
+        } else if (!was_ready)
+                capsule_report_ready(capsule, -ESRCH, "the capsule's PID 1 is dead");
+        else {
+                capsule->status.phase = CAPSULE_LOST;
+                if (capsule->callbacks.lost)
+                        capsule->callbacks.lost(capsule, "the capsule's PID 1 is dead", capsule->userdata);
+        }
+        (void) capsule_release(capsule);
+}
+
+static void take_status(struct capsule *capsule, const Capsule__Status *s) {
+        struct capsule_status *status = &capsule->status;
+
+        status->phase = (enum capsule_phase) s->phase;
+        status->link_up = s->link_up;
+        status->filtered = s->filtered;
+        status->stdin_closed = s->stdin_closed;
+        status->stdin_offset = s->stdin_offset;
+        for (size_t i = 0; i < 2 && s->n_output_begin == 2 && s->n_output_end == 2; i++) {
+                status->output_begin[i + 1] = s->output_begin[i];
+                status->output_end[i + 1] = s->output_end[i];
+        }
+        status->payload_pid = (pid_t) s->payload_pid;
+        status->wait_status = s->wait_status;
+        status->op_error = s->op_error;
+        snprintf(status->op_text, sizeof(status->op_text), "%s", s->op_text);
+        capsule_report_ready(capsule, 0, "");
+}
+
+static void take_reply(struct capsule *capsule, const Capsule__Reply *reply) {
+        struct pending *p;
+
+        STAILQ_FOREACH(p, &capsule->pendings, entry)
+                if (p->seq == reply->seq)
+                        break;
+        if (!p)
+                return;
+        STAILQ_REMOVE(&capsule->pendings, p, pending, entry);
+        if (p->done)
+                p->done(capsule, reply->error, reply->text, p->arg);
+        else if (p->carry && reply->carry) {
+                size_t size = capsule__carry__get_packed_size(reply->carry);
+                cleanup_free uint8_t *carry = xcalloc(1, size);
+
+                (void) capsule__carry__pack(reply->carry, carry);
+                p->carry(capsule, 0, "", carry, size, p->arg);
+        } else if (p->carry)
+                p->carry(capsule, reply->error < 0 ? reply->error : -EBADMSG, reply->text, NULL, 0, p->arg);
+        free(p);
+}
+
+static void take_output(struct capsule *capsule, const Capsule__Output *output) {
+        if (output->stream != CAPSULE_STDOUT && output->stream != CAPSULE_STDERR)
+                return;
+        capsule->status.output_end[output->stream] = output->end;
+        if (capsule->callbacks.output)
+                capsule->callbacks.output(capsule, (int) output->stream, output->end, capsule->userdata);
+}
+
+static void take_event(struct capsule *capsule, const Capsule__Event *event) {
+        const struct capsule_callbacks *callbacks = &capsule->callbacks;
+
+        switch (event->event_case) {
+        case CAPSULE__EVENT__EVENT_REPLY:
+                take_reply(capsule, event->reply);
+                break;
+        case CAPSULE__EVENT__EVENT_STATUS:
+                take_status(capsule, event->status);
+                break;
+        case CAPSULE__EVENT__EVENT_OUTPUT:
+                take_output(capsule, event->output);
+                break;
+        case CAPSULE__EVENT__EVENT_AGENT_REQUEST:
+                if (callbacks->agent_request)
+                        callbacks->agent_request(capsule, event->agent_request->id, event->agent_request->host,
+                                                 event->agent_request->command, capsule->userdata);
+                break;
+        case CAPSULE__EVENT__EVENT_AGENT_GONE:
+                if (callbacks->agent_gone)
+                        callbacks->agent_gone(capsule, event->agent_gone->id, capsule->userdata);
+                break;
+        case CAPSULE__EVENT__EVENT_EXITED:
+                report_exited(capsule, event->exited->wait_status);
+                break;
+        default:
+                log_warn("capsule %s: unknown event %d", capsule->id, event->event_case);
+        }
+}
+
+/* 1 an event was taken, 0 there is no whole one, negative: not ours. */
+static int take_frame(struct capsule *capsule, struct evbuffer *in) {
+        uint8_t header[FRAME_HEADER_BYTES];
+        Capsule__Event *event;
+        uint32_t size;
+        int r;
+
+        if (evbuffer_copyout(in, header, sizeof(header)) < (ssize_t) sizeof(header))
+                return 0;
+        r = frame_header_read(header, FRAME_MAGIC_CAPSULE, FRAME_MAX_CAPSULE_BYTES, &size);
+        if (r < 0)
+                return r;
+        if (evbuffer_get_length(in) < sizeof(header) + size)
+                return 0;
+        event = capsule__event__unpack(NULL, size, evbuffer_pullup(in, (ssize_t) (sizeof(header) + size)) + sizeof(header));
+        (void) evbuffer_drain(in, sizeof(header) + size);
+        if (!event)
+                return -EBADMSG;
+        take_event(capsule, event);
+        capsule__event__free_unpacked(event, NULL);
+        return 1;
+}
+
+static void on_read(struct bufferevent *connection, void *arg) {
+        struct capsule *capsule = arg;
+        int r = 1;
+
+        capsule_hold(capsule);
+        while (r == 1 && !capsule->gone && capsule->connection == connection)
+                r = take_frame(capsule, bufferevent_get_input(connection));
+        if (r < 0 && !capsule->gone) {
+                log_error("capsule %s: its PID 1 sends nonsense: %s", capsule->id, strerror(-r));
+                capsule_report_dead(capsule);
+        }
+        (void) capsule_release(capsule);
+}
+
+static void on_end(struct bufferevent *connection, short what, void *arg) {
+        struct capsule *capsule = arg;
+
+        if (!(what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)))
+                return;
+        capsule_hold(capsule);
+        on_read(connection, capsule);
+        if (!capsule->gone && capsule->connection == connection)
+                capsule_report_dead(capsule);
+        (void) capsule_release(capsule);
+}
+
+void capsule_disconnect(struct capsule *capsule) {
+        if (capsule->connection)
+                bufferevent_free(capsule->connection);
+        capsule->connection = NULL;
+}
+
+int capsule_connect(struct capsule *capsule) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        cleanup_free char *path = xasprintf("%s/ctl.sock", capsule->dir);
+        cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        struct ucred peer = { 0 };
+        socklen_t size = sizeof(peer);
+
+        if (strlen(path) >= sizeof(address.sun_path))
+                return -ENAMETOOLONG;
+        strcpy(address.sun_path, path);
+        if (fd < 0 || connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0 ||
+            getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+                return -errno;
+        capsule->connection = bufferevent_socket_new(capsule->ctx->base, fd, BEV_OPT_CLOSE_ON_FREE);
+        if (!capsule->connection)
+                return -ENOMEM;
+        (void) take_fd(&fd);
+        capsule->init_pid = peer.pid;
+        snprintf(capsule->root, sizeof(capsule->root), "/proc/%d/root", (int) peer.pid);
+        bufferevent_setcb(capsule->connection, on_read, NULL, on_end, capsule);
+        return bufferevent_enable(capsule->connection, EV_READ | EV_WRITE) < 0 ? -EIO : 0;
+}

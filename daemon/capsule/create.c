@@ -1,0 +1,216 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/util.h"
+#include "daemon/capsule/cgroup.h"
+#include "daemon/capsule/private.h"
+
+enum { CREATE_TIMEOUT_SEC = 20, ADOPT_RETRY_MSEC = 50, ADOPT_TRIES = 100, REPORT_FD = 3 };
+
+int capsule_ctx_create(const struct capsule_config *config, struct capsule_ctx **ret, struct rm_error *error) {
+        struct capsule_ctx *ctx = xcalloc(1, sizeof(*ctx));
+        int r = mkdir_p(config->runtime_dir, 0700);
+
+        LIST_INIT(&ctx->capsules);
+        LIST_INIT(&ctx->reapers);
+        ctx->base = config->base;
+        ctx->runtime_dir = xstrdup(config->runtime_dir);
+        ctx->init_path = xstrdup(config->init_path);
+        ctx->criu_path = xstrdup(config->criu_path);
+        ctx->kdat_path = xstrdup(config->kdat_path);
+        if (r < 0 || chmod(config->runtime_dir, 0700) < 0)
+                r = error_sys(error, r < 0 ? r : -errno, "cannot make %s", config->runtime_dir);
+        if (r == 0 && config->cgroup_parent)
+                ctx->cgroup_parent = xstrdup(config->cgroup_parent);
+        else if (r == 0)
+                r = cgroup_find_parent(&ctx->cgroup_parent, error);
+        if (r == 0) {
+                r = mkdir_p(ctx->cgroup_parent, 0755);
+                if (r == 0)
+                        r = cgroup_is_v1(ctx->cgroup_parent);
+                if (r < 0)
+                        error_sys(error, r, "%s cannot hold the capsules' control groups", ctx->cgroup_parent);
+        }
+        if (r < 0) {
+                capsule_ctx_destroy(ctx);
+                return r;
+        }
+        ctx->cgroup_v1 = r == 1;
+        *ret = ctx;
+        return 0;
+}
+
+/* ---- creation ---- */
+
+static void finish_creation(struct capsule *capsule) {
+        int r;
+
+        if (capsule->report_size == 2 && memcmp(capsule->report_text, "OK", 2) == 0) {
+                r = capsule_connect(capsule);
+                if (r < 0)
+                        capsule_report_ready(capsule, r, "cannot connect to the new capsule");
+                return;
+        }
+        capsule->report_text[capsule->report_size] = '\0';
+        capsule_report_ready(capsule, -EIO,
+                             capsule->report_size > 0 ? capsule->report_text : "rm-capsule ended without telling why");
+}
+
+static void on_report(evutil_socket_t fd, short what, void *arg) {
+        struct capsule *capsule = arg;
+        size_t room = sizeof(capsule->report_text) - 1 - capsule->report_size;
+        ssize_t n = what & EV_TIMEOUT ? 0 : read(fd, capsule->report_text + capsule->report_size, room);
+
+        if (n > 0 && (size_t) n < room) {
+                capsule->report_size += (size_t) n;
+                return;
+        }
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return;
+        event_free(capsule->report);
+        capsule->report = NULL;
+        close(capsule->report_fd);
+        capsule->report_fd = -1;
+        if (what & EV_TIMEOUT)
+                capsule_report_ready(capsule, -ETIMEDOUT, "rm-capsule takes too long");
+        else
+                finish_creation(capsule);
+}
+
+/* In the grandchild. */
+static _Noreturn void exec_init(const struct capsule *capsule, int report_fd) {
+        sigset_t none;
+
+        for (int signo = 1; signo < NSIG; signo++)
+                (void) signal(signo, SIG_DFL);
+        sigemptyset(&none);
+        (void) sigprocmask(SIG_SETMASK, &none, NULL);
+        if (report_fd == REPORT_FD)
+                (void) set_cloexec(report_fd, false);
+        else if (dup2(report_fd, REPORT_FD) < 0)
+                _exit(127);
+        (void) close_range(REPORT_FD + 1, ~0U, 0);
+        execl(capsule->ctx->init_path, capsule->ctx->init_path, capsule->dir, (char *) NULL);
+        dprintf(REPORT_FD, "cannot run %s: %s", capsule->ctx->init_path, strerror(errno));
+        _exit(127);
+}
+
+/* Twice forked, so that it is nobody's child to wait for, now and after a restart of ours. */
+static int spawn_init(struct capsule *capsule, struct rm_error *error) {
+        struct timeval timeout = { .tv_sec = CREATE_TIMEOUT_SEC };
+        int fds[2];
+        pid_t pid;
+
+        if (pipe2(fds, O_CLOEXEC) < 0)
+                return error_sys(error, -errno, "capsule %s: cannot make a pipe", capsule->id);
+        pid = fork();
+        if (pid == 0) {
+                if (fork() == 0)
+                        exec_init(capsule, fds[1]);
+                _exit(0);
+        }
+        close(fds[1]);
+        capsule->report_fd = fds[0];
+        (void) set_nonblock(fds[0], true);
+        if (pid < 0)
+                return error_sys(error, -errno, "capsule %s: cannot fork", capsule->id);
+        (void) waitpid(pid, NULL, 0);
+        capsule->report = event_new(capsule->ctx->base, fds[0], EV_READ | EV_PERSIST, on_report, capsule);
+        if (!capsule->report || event_add(capsule->report, &timeout) < 0)
+                return error_set(error, -ENOMEM, "capsule %s: no event", capsule->id);
+        return 0;
+}
+
+int capsule_create(struct capsule_ctx *ctx, const struct capsule_spec *spec, const struct capsule_callbacks *callbacks,
+                   void *userdata, struct capsule **ret, struct rm_error *error) {
+        struct capsule *capsule;
+        int r = capsule_spec_check(spec, error);
+
+        if (r < 0)
+                return r;
+        capsule = capsule_new(ctx, spec->id, callbacks, userdata);
+        capsule->cgroup_dir = xasprintf("%s/%s", ctx->cgroup_parent, spec->id);
+        capsule->spool_dir = xstrdup(spec->spool_dir);
+        if (mkdir(capsule->dir, 0700) < 0) {
+                r = error_sys(error, -errno, "capsule %s: cannot make %s", spec->id, capsule->dir);
+                capsule_unlink(capsule);
+                return r;
+        }
+        r = capsule_spec_write(ctx, spec, capsule->dir, capsule->cgroup_dir, error);
+        if (r == 0)
+                r = cgroup_make(capsule->cgroup_dir, error);
+        if (r == 0)
+                r = spawn_init(capsule, error);
+        if (r < 0) {
+                capsule_destroy(capsule, false, NULL, NULL);
+                return r;
+        }
+        *ret = capsule;
+        return 0;
+}
+
+/* ---- adoption ---- */
+
+static bool may_be_starting(const struct capsule *capsule) {
+        cleanup_free char *path = xasprintf("%s/init", capsule->cgroup_dir);
+        cleanup_close int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        return fd >= 0 && cgroup_is_populated(fd, capsule->ctx->cgroup_v1) == 1;
+}
+
+static void on_adopt(evutil_socket_t fd, short what, void *arg) {
+        struct capsule *capsule = arg;
+        struct timeval again = { .tv_usec = ADOPT_RETRY_MSEC * 1000 };
+        int r = capsule->spool_dir ? capsule_connect(capsule) : -ENOENT;
+
+        (void) fd;
+        (void) what;
+        /* rmd may have been killed right after it had started it. */
+        if (r < 0 && capsule->spool_dir && ++capsule->tries < ADOPT_TRIES && may_be_starting(capsule)) {
+                (void) event_add(capsule->report, &again);
+                return;
+        }
+        event_free(capsule->report);
+        capsule->report = NULL;
+        if (r < 0)
+                capsule_report_dead(capsule);
+}
+
+static void adopt(struct capsule_ctx *ctx, const char *id, const struct capsule_callbacks *callbacks,
+                  capsule_adopt_fn choose, void *arg) {
+        struct capsule *capsule = capsule_new(ctx, id, callbacks, NULL);
+        struct timeval now = { 0 };
+
+        if (capsule_spec_read(capsule->dir, &capsule->cgroup_dir, &capsule->spool_dir) < 0)
+                capsule->cgroup_dir = xasprintf("%s/%s", ctx->cgroup_parent, id);
+        capsule->userdata = choose(capsule, id, arg);
+        capsule->report = event_new(ctx->base, -1, 0, on_adopt, capsule);
+        if (capsule->report)
+                (void) event_add(capsule->report, &now);
+}
+
+int capsule_adopt_all(struct capsule_ctx *ctx, const struct capsule_callbacks *callbacks, capsule_adopt_fn choose,
+                      void *arg, struct rm_error *error) {
+        DIR *dir = opendir(ctx->runtime_dir);
+        struct dirent *entry;
+        int n = 0;
+
+        if (!dir)
+                return error_sys(error, -errno, "cannot read %s", ctx->runtime_dir);
+        while ((entry = readdir(dir))) {
+                if (entry->d_name[0] == '.' || capsule_find(ctx, entry->d_name))
+                        continue;
+                adopt(ctx, entry->d_name, callbacks, choose, arg);
+                n++;
+        }
+        closedir(dir);
+        return n;
+}

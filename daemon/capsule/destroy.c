@@ -1,0 +1,171 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/frame.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/capsule/cgroup.h"
+#include "daemon/capsule/private.h"
+
+enum {
+        LOOK_MSEC = 5,
+        KILL_AFTER_USEC = 200000, /* PID 1 gets this long to remove the link and end by itself */
+        GIVE_UP_USEC = 30000000,
+};
+
+/* What is left to do for a destroyed capsule. */
+struct reaper {
+        LIST_ENTRY(reaper) entry;
+        struct capsule_ctx *ctx;
+        struct event *timer;
+        char *id;
+        char *dir;
+        char *cgroup_dir;
+        char *spool_dir; /* NULL: keep it */
+        uint64_t started_usec;
+        bool asked; /* PID 1 was told to end */
+        bool killed;
+        capsule_done_fn done;
+        void *arg;
+};
+
+static void reaper_free(struct reaper *reaper) {
+        LIST_REMOVE(reaper, entry);
+        if (reaper->timer)
+                event_free(reaper->timer);
+        free(reaper->id);
+        free(reaper->dir);
+        free(reaper->cgroup_dir);
+        free(reaper->spool_dir);
+        free(reaper);
+}
+
+static void reaper_finish(struct reaper *reaper, int error, const char *text) {
+        capsule_done_fn done = reaper->done;
+        void *arg = reaper->arg;
+
+        reaper_free(reaper);
+        if (done)
+                done(NULL, error, text, arg);
+}
+
+static int open_leaf(const struct reaper *reaper, const char *leaf) {
+        cleanup_free char *path = xasprintf("%s/%s", reaper->cgroup_dir, leaf);
+
+        return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static bool populated(const struct reaper *reaper, const char *leaf) {
+        cleanup_close int fd = open_leaf(reaper, leaf);
+
+        return fd >= 0 && cgroup_is_populated(fd, reaper->ctx->cgroup_v1) == 1;
+}
+
+/* PID 1 first: the kernel then kills the rest of the pid namespace; but v1 does not let the frozen die. */
+static void kill_all(const struct reaper *reaper) {
+        static const char *const leaves[] = { "init", "payload" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(leaves); i++) {
+                cleanup_close int fd = open_leaf(reaper, leaves[i]);
+
+                if (fd >= 0)
+                        (void) cgroup_kill(fd, reaper->ctx->cgroup_v1);
+        }
+}
+
+static int remove_all(const struct reaper *reaper) {
+        int r = cgroup_remove(reaper->cgroup_dir);
+
+        if (r == 0)
+                r = remove_tree(reaper->dir);
+        if (r == 0 && reaper->spool_dir)
+                r = remove_tree(reaper->spool_dir);
+        return r;
+}
+
+static void on_look(evutil_socket_t fd, short what, void *arg) {
+        struct reaper *reaper = arg;
+        struct timeval again = { .tv_usec = LOOK_MSEC * 1000 };
+        uint64_t waited = now_usec() - reaper->started_usec;
+        int r = -EBUSY;
+
+        (void) fd;
+        (void) what;
+        if (!reaper->killed && (!reaper->asked || waited > KILL_AFTER_USEC)) {
+                kill_all(reaper);
+                reaper->killed = true;
+        }
+        if (!populated(reaper, "init") && !populated(reaper, "payload"))
+                r = remove_all(reaper);
+        if (r == -EBUSY && waited < GIVE_UP_USEC) {
+                (void) event_add(reaper->timer, &again);
+                return;
+        }
+        if (r < 0)
+                log_error("capsule %s: something is left of it: %s", reaper->id, strerror(-r));
+        reaper_finish(reaper, r, r < 0 ? strerror(-r) : "");
+}
+
+/* Past the connection's buffers: it is closed right after. */
+static bool ask_to_quit(struct capsule *capsule) {
+        Capsule__Request request = CAPSULE__REQUEST__INIT;
+        Capsule__Empty empty = CAPSULE__EMPTY__INIT;
+        cleanup_free uint8_t *frame = NULL;
+        size_t size;
+
+        if (!capsule->connection)
+                return false;
+        request.op_case = CAPSULE__REQUEST__OP_QUIT;
+        request.quit = &empty;
+        frame = frame_pack(FRAME_MAGIC_CAPSULE, &request.base, &size);
+        return send(bufferevent_getfd(capsule->connection), frame, size, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t) size;
+}
+
+void capsule_destroy(struct capsule *capsule, bool spool, capsule_done_fn done, void *arg) {
+        struct reaper *reaper = xcalloc(1, sizeof(*reaper));
+        struct timeval now = { 0 };
+
+        reaper->ctx = capsule->ctx;
+        reaper->id = xstrdup(capsule->id);
+        reaper->dir = xstrdup(capsule->dir);
+        reaper->cgroup_dir = xstrdup(capsule->cgroup_dir);
+        reaper->spool_dir = spool ? xstrdup(capsule->spool_dir) : NULL;
+        reaper->started_usec = now_usec();
+        reaper->asked = ask_to_quit(capsule);
+        reaper->done = done;
+        reaper->arg = arg;
+        LIST_INSERT_HEAD(&capsule->ctx->reapers, reaper, entry);
+        reaper->timer = event_new(capsule->ctx->base, -1, 0, on_look, reaper);
+        if (reaper->timer)
+                (void) event_add(reaper->timer, &now);
+        capsule_hold(capsule);
+        capsule_unlink(capsule);
+        capsule_fail_pendings(capsule, -ECANCELED, "the capsule is being destroyed");
+        (void) capsule_release(capsule);
+}
+
+void capsule_ctx_destroy(struct capsule_ctx *ctx) {
+        struct capsule *capsule;
+        struct reaper *reaper;
+
+        if (!ctx)
+                return;
+        while ((capsule = LIST_FIRST(&ctx->capsules))) {
+                capsule_hold(capsule);
+                capsule_unlink(capsule);
+                capsule_fail_pendings(capsule, -ECANCELED, "rmd ends");
+                (void) capsule_release(capsule);
+        }
+        while ((reaper = LIST_FIRST(&ctx->reapers)))
+                reaper_free(reaper);
+        free(ctx->runtime_dir);
+        free(ctx->cgroup_parent);
+        free(ctx->init_path);
+        free(ctx->criu_path);
+        free(ctx->kdat_path);
+        free(ctx);
+}

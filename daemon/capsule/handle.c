@@ -1,0 +1,145 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/capsule/private.h"
+#include "daemon/capsule/spool.h"
+
+const char *const capsule_tmpfs_mounts[] = { "/tmp", "/dev/shm", "/run", NULL };
+
+bool capsule_path_is_private(const char *path) {
+        static const char *const ours[] = { "/run/criu.kdat", "/run/rm/io", "/run/rm/hosts" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(ours); i++) {
+                size_t length = strlen(ours[i]);
+
+                if (strncmp(path, ours[i], length) == 0 && (path[length] == '\0' || path[length] == '/'))
+                        return true;
+        }
+        return false;
+}
+
+struct capsule *capsule_new(struct capsule_ctx *ctx, const char *id, const struct capsule_callbacks *callbacks,
+                            void *userdata) {
+        struct capsule *capsule = xcalloc(1, sizeof(*capsule));
+
+        capsule->ctx = ctx;
+        capsule->callbacks = *callbacks;
+        capsule->userdata = userdata;
+        capsule->id = xstrdup(id);
+        capsule->dir = xasprintf("%s/%s", ctx->runtime_dir, id);
+        capsule->report_fd = -1;
+        STAILQ_INIT(&capsule->pendings);
+        LIST_INSERT_HEAD(&ctx->capsules, capsule, entry);
+        return capsule;
+}
+
+static void capsule_free(struct capsule *capsule) {
+        free(capsule->id);
+        free(capsule->dir);
+        free(capsule->cgroup_dir);
+        free(capsule->spool_dir);
+        free(capsule);
+}
+
+void capsule_hold(struct capsule *capsule) {
+        capsule->held++;
+}
+
+bool capsule_release(struct capsule *capsule) {
+        bool gone = capsule->gone;
+
+        capsule->held--;
+        if (gone && capsule->held == 0)
+                capsule_free(capsule);
+        return !gone;
+}
+
+void capsule_fail_pendings(struct capsule *capsule, int error, const char *text) {
+        struct pending *p;
+
+        capsule_hold(capsule);
+        while ((p = STAILQ_FIRST(&capsule->pendings))) {
+                STAILQ_REMOVE_HEAD(&capsule->pendings, entry);
+                if (p->done)
+                        p->done(capsule, error, text, p->arg);
+                else if (p->carry)
+                        p->carry(capsule, error, text, NULL, 0, p->arg);
+                free(p);
+        }
+        (void) capsule_release(capsule);
+}
+
+void capsule_unlink(struct capsule *capsule) {
+        capsule_disconnect(capsule);
+        if (capsule->report)
+                event_free(capsule->report);
+        capsule->report = NULL;
+        if (capsule->report_fd >= 0)
+                close(capsule->report_fd);
+        capsule->report_fd = -1;
+        LIST_REMOVE(capsule, entry);
+        capsule->gone = true;
+        if (capsule->held == 0)
+                capsule_free(capsule);
+}
+
+const char *capsule_id(const struct capsule *capsule) {
+        return capsule->id;
+}
+
+void *capsule_userdata(const struct capsule *capsule) {
+        return capsule->userdata;
+}
+
+void capsule_set_userdata(struct capsule *capsule, void *userdata) {
+        capsule->userdata = userdata;
+}
+
+struct capsule *capsule_find(struct capsule_ctx *ctx, const char *id) {
+        struct capsule *capsule;
+
+        LIST_FOREACH(capsule, &ctx->capsules, entry)
+                if (strcmp(capsule->id, id) == 0)
+                        return capsule;
+        return NULL;
+}
+
+pid_t capsule_init_pid(const struct capsule *capsule) {
+        return capsule->init_pid;
+}
+
+const char *capsule_root(const struct capsule *capsule) {
+        return capsule->init_pid > 0 ? capsule->root : NULL;
+}
+
+enum capsule_phase capsule_phase(const struct capsule *capsule) {
+        return capsule->status.phase;
+}
+
+const char *capsule_phase_name(enum capsule_phase phase) {
+        static const char *const names[] = { "creating", "empty",     "running",  "frozen", "dumping",
+                                             "restoring", "restored", "exited", "lost" };
+
+        return (size_t) phase < ARRAY_SIZE(names) ? names[phase] : "?";
+}
+
+void capsule_get_status(const struct capsule *capsule, struct capsule_status *ret) {
+        *ret = capsule->status;
+}
+
+ssize_t capsule_output_read(struct capsule *capsule, int stream, uint64_t offset, void *buffer, size_t size) {
+        cleanup_close int fd = -1;
+
+        if (stream != CAPSULE_STDOUT && stream != CAPSULE_STDERR)
+                return -EINVAL;
+        if (!capsule->spool_dir)
+                return -ENOENT;
+        fd = open(capsule->spool_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        return spool_read(fd, stream == CAPSULE_STDOUT ? "stdout" : "stderr", offset, buffer, size);
+}

@@ -1,0 +1,17 @@
+/* The rm-agents in the capsule: their requests go to rmd, its answers to them. */
+#ifndef RM_DAEMON_CAPSULE_INIT_AGENTS_H
+#define RM_DAEMON_CAPSULE_INIT_AGENTS_H
+
+#include <stdbool.h>
+
+struct agents;
+struct init;
+struct rm_error;
+
+int agents_create(struct init *init, struct agents **ret, struct rm_error *error);
+/* Looks at the directory; reports new requests, or with `all` every one that is not answered. */
+void agents_scan(struct agents *agents, bool all);
+/* -ENOENT: no such request; -EPIPE: its rm-agent is gone. */
+int agents_reply(struct agents *agents, const char *id, int status);
+
+#endif

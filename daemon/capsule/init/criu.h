@@ -1,0 +1,36 @@
+/* Runs CRIU inside the capsule. */
+#ifndef RM_DAEMON_CAPSULE_INIT_CRIU_H
+#define RM_DAEMON_CAPSULE_INIT_CRIU_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct criu;
+struct init;
+struct rm_error;
+
+/* `error` 0 or -errno; `text` from CRIU's log. */
+typedef void (*criu_done_fn)(struct init *init, int error, const char *text);
+
+int criu_create(struct init *init, struct criu **ret);
+
+/*
+ * CRIU's own start (loading some twenty libraries) costs a good part of a short freeze. Both ways of running it can be
+ * started early: for a dump it stops where it opens its configuration file, a FIFO of ours; for a restore it is the
+ * service worker that waits for a request.
+ */
+int criu_preload_dump(struct criu *criu, struct rm_error *error);
+/* `free_pid`: CRIU and its helpers take pids from there on, away from those to be restored. */
+int criu_preload_restore(struct criu *criu, unsigned free_pid, struct rm_error *error);
+
+/* One at a time. `images_fd` stays the caller's and must stay open until `done`. */
+int criu_dump(struct criu *criu, int images_fd, bool stream, criu_done_fn done, struct rm_error *error);
+/* Leaves the payload frozen. */
+int criu_restore(struct criu *criu, int images_fd, criu_done_fn done, struct rm_error *error);
+
+/* PID 1 has reaped `pid`. True when it was ours. */
+bool criu_reaped(struct criu *criu, pid_t pid, int status);
+/* Ends what was preloaded and never used. */
+void criu_unload(struct criu *criu);
+
+#endif

@@ -1,0 +1,52 @@
+/* The one context of rm-capsule, PID 1 of a capsule. */
+#ifndef RM_DAEMON_CAPSULE_INIT_INIT_H
+#define RM_DAEMON_CAPSULE_INIT_INIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/capsule/init/link.h"
+#include "daemon/capsule/init/loop.h"
+#include "proto/capsule.pb-c.h"
+
+struct agents;
+struct criu;
+struct ctl;
+struct ops;
+struct stdio;
+
+/* What must be open before the node's mounts are left. Paths of the node are reached through `node_root` for ever. */
+struct node_fds {
+        int root;
+        int runtime;
+        int spool;
+        int cgroup_init;
+        int cgroup_payload;
+        int listen;
+};
+
+struct init {
+        Capsule__Spec *spec;
+        struct node_fds node;
+        struct link link;
+        int epoll_fd;
+        struct source signals;
+        struct source cgroup_events; /* fd -1: not available */
+        Capsule__Phase phase;
+        pid_t payload_pid; /* 0: none */
+        int wait_status;
+        int op_error; /* of the last dump or restore */
+        char op_text[512];
+        bool quit;
+        struct stdio *stdio;
+        struct agents *agents;
+        struct criu *criu;
+        struct ctl *ctl;
+        struct ops *ops;
+};
+
+/* Changes the phase and tells rmd. */
+void init_set_phase(struct init *init, Capsule__Phase phase);
+
+#endif

@@ -1,0 +1,311 @@
+#include "daemon/capsule/init/link.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if_ether.h>
+#include <linux/if_link.h>
+#include <linux/if_packet.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <libmnl/libmnl.h>
+
+#include "common/error.h"
+#include "common/util.h"
+
+#define FILTER_TABLE "rmd_cut"
+
+enum { BUFFER_BYTES = 8192, FILTER_PRIORITY = -400 };
+
+static struct mnl_socket *open_socket(int bus, struct rm_error *error) {
+        struct mnl_socket *nl = mnl_socket_open2(bus, SOCK_CLOEXEC);
+
+        if (!nl || mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) < 0) {
+                error_sys(error, -errno, "cannot open a netlink socket");
+                if (nl)
+                        mnl_socket_close(nl);
+                return NULL;
+        }
+        return nl;
+}
+
+/* Sends what is in `buffer` and waits for `acks` acknowledgements. */
+static int talk(struct mnl_socket *nl, const void *buffer, size_t size, unsigned acks) {
+        char answer[BUFFER_BYTES];
+
+        if (mnl_socket_sendto(nl, buffer, size) < 0)
+                return -errno;
+        while (acks > 0) {
+                ssize_t n = mnl_socket_recvfrom(nl, answer, sizeof(answer));
+                int left;
+
+                if (n < 0)
+                        return -errno;
+                left = (int) n;
+                for (struct nlmsghdr *h = (struct nlmsghdr *) (void *) answer; mnl_nlmsg_ok(h, left);
+                     h = mnl_nlmsg_next(h, &left)) {
+                        const struct nlmsgerr *e = mnl_nlmsg_get_payload(h);
+
+                        if (h->nlmsg_type != NLMSG_ERROR)
+                                continue;
+                        if (e->error != 0)
+                                return e->error;
+                        acks--;
+                }
+        }
+        return 0;
+}
+
+static struct nlmsghdr *request(char *buffer, uint16_t type, uint16_t flags) {
+        struct nlmsghdr *h = mnl_nlmsg_put_header(buffer);
+
+        h->nlmsg_type = type;
+        h->nlmsg_flags = (uint16_t) (NLM_F_REQUEST | NLM_F_ACK | flags);
+        h->nlmsg_seq = 1;
+        return h;
+}
+
+static int set_flags(struct mnl_socket *nl, int index, bool up) {
+        char buffer[BUFFER_BYTES];
+        struct nlmsghdr *h = request(buffer, RTM_NEWLINK, 0);
+        struct ifinfomsg *info = mnl_nlmsg_put_extra_header(h, sizeof(*info));
+
+        info->ifi_family = AF_UNSPEC;
+        info->ifi_index = index;
+        info->ifi_change = IFF_UP;
+        info->ifi_flags = up ? IFF_UP : 0;
+        return talk(nl, h, h->nlmsg_len, 1);
+}
+
+static int make_macvlan(struct link *link, int lower_index, int netns_fd) {
+        char buffer[BUFFER_BYTES];
+        struct nlmsghdr *h = request(buffer, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
+        struct ifinfomsg *info = mnl_nlmsg_put_extra_header(h, sizeof(*info));
+        struct nlattr *outer;
+        struct nlattr *inner;
+
+        info->ifi_family = AF_UNSPEC;
+        mnl_attr_put_strz(h, IFLA_IFNAME, LINK_NAME);
+        mnl_attr_put(h, IFLA_ADDRESS, sizeof(link->spec.mac), link->spec.mac);
+        mnl_attr_put_u32(h, IFLA_LINK, (uint32_t) lower_index);
+        mnl_attr_put_u32(h, IFLA_NET_NS_FD, (uint32_t) netns_fd);
+        outer = mnl_attr_nest_start(h, IFLA_LINKINFO);
+        mnl_attr_put_strz(h, IFLA_INFO_KIND, "macvlan");
+        inner = mnl_attr_nest_start(h, IFLA_INFO_DATA);
+        mnl_attr_put_u32(h, IFLA_MACVLAN_MODE, MACVLAN_MODE_BRIDGE);
+        mnl_attr_nest_end(h, inner);
+        mnl_attr_nest_end(h, outer);
+        return talk(link->node, h, h->nlmsg_len, 1);
+}
+
+static int add_address(struct link *link) {
+        char buffer[BUFFER_BYTES];
+        struct nlmsghdr *h = request(buffer, RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE);
+        struct ifaddrmsg *info = mnl_nlmsg_put_extra_header(h, sizeof(*info));
+        uint32_t mask = link->spec.prefix == 0 ? 0 : htonl(~0U << (32 - link->spec.prefix));
+
+        info->ifa_family = AF_INET;
+        info->ifa_prefixlen = link->spec.prefix;
+        info->ifa_index = (unsigned) link->index;
+        mnl_attr_put_u32(h, IFA_LOCAL, link->spec.address);
+        mnl_attr_put_u32(h, IFA_ADDRESS, link->spec.address);
+        if (link->spec.prefix < 31)
+                mnl_attr_put_u32(h, IFA_BROADCAST, link->spec.address | ~mask);
+        return talk(link->own, h, h->nlmsg_len, 1);
+}
+
+static int add_gateway(struct link *link) {
+        char buffer[BUFFER_BYTES];
+        struct nlmsghdr *h = request(buffer, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE);
+        struct rtmsg *info = mnl_nlmsg_put_extra_header(h, sizeof(*info));
+
+        info->rtm_family = AF_INET;
+        info->rtm_table = RT_TABLE_MAIN;
+        info->rtm_protocol = RTPROT_STATIC;
+        info->rtm_scope = RT_SCOPE_UNIVERSE;
+        info->rtm_type = RTN_UNICAST;
+        mnl_attr_put_u32(h, RTA_GATEWAY, link->spec.gateway);
+        mnl_attr_put_u32(h, RTA_OIF, (uint32_t) link->index);
+        return talk(link->own, h, h->nlmsg_len, 1);
+}
+
+/* Per network namespace. Short timers make the peers of a moved capsule resume soon; kernels without them just wait
+ * longer. */
+static void tune(void) {
+        static const char *const settings[][2] = {
+                { "/proc/sys/net/ipv6/conf/all/disable_ipv6", "1" },
+                { "/proc/sys/net/ipv6/conf/default/disable_ipv6", "1" },
+                { "/proc/sys/net/ipv4/tcp_rto_min_us", "20000" },
+                { "/proc/sys/net/ipv4/tcp_rto_max_ms", "1000" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(settings); i++)
+                (void) write_text(settings[i][0], settings[i][1]);
+}
+
+int link_open_node(struct link *link, const struct link_spec *spec, struct rm_error *error) {
+        *link = (struct link){ .spec = *spec, .announce_fd = -1 };
+        link->node = open_socket(NETLINK_ROUTE, error);
+        if (!link->node)
+                return -EIO;
+        if (!spec->uplink || !*spec->uplink)
+                return 0;
+        link->index = (int) if_nametoindex(spec->uplink);
+        if (link->index == 0)
+                return error_sys(error, -errno, "the node has no interface '%s' for the capsule's link", spec->uplink);
+        return 0;
+}
+
+int link_create(struct link *link, struct rm_error *error) {
+        int lower_index = link->index;
+        cleanup_close int netns_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+        int r;
+
+        link->index = 0;
+        tune();
+        link->own = open_socket(NETLINK_ROUTE, error);
+        link->filter = link->own ? open_socket(NETLINK_NETFILTER, error) : NULL;
+        if (!link->filter || netns_fd < 0)
+                return -EIO;
+        r = set_flags(link->own, 1, true);
+        if (r < 0)
+                return error_sys(error, r, "cannot set lo up");
+        if (lower_index == 0)
+                return 0;
+        r = make_macvlan(link, lower_index, netns_fd);
+        if (r < 0)
+                return error_sys(error, r, "cannot make a macvlan link on %s", link->spec.uplink);
+        link->index = (int) if_nametoindex(LINK_NAME);
+        r = link->index == 0 ? -errno : add_address(link);
+        if (r < 0)
+                return error_sys(error, r, "cannot give the capsule's link its address");
+        link->announce_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        return 0;
+}
+
+int link_set_up(struct link *link, bool up, struct rm_error *error) {
+        int r = 0;
+
+        if (link->index != 0 && link->up != up)
+                r = set_flags(link->own, link->index, up);
+        if (r == 0 && up && link->index != 0 && !link->up && link->spec.gateway != 0)
+                r = add_gateway(link); /* the kernel forgets routes when a link goes down */
+        if (r < 0)
+                return error_sys(error, r, "cannot set the capsule's link %s", up ? "up" : "down");
+        link->up = up;
+        return 0;
+}
+
+static void batch_mark(struct mnl_nlmsg_batch *batch, uint16_t type) {
+        struct nlmsghdr *h = mnl_nlmsg_put_header(mnl_nlmsg_batch_current(batch));
+        struct nfgenmsg *nfg = mnl_nlmsg_put_extra_header(h, sizeof(*nfg));
+
+        h->nlmsg_type = type;
+        h->nlmsg_flags = NLM_F_REQUEST;
+        nfg->nfgen_family = AF_UNSPEC;
+        nfg->version = NFNETLINK_V0;
+        nfg->res_id = htons(NFNL_SUBSYS_NFTABLES);
+        mnl_nlmsg_batch_next(batch);
+}
+
+static struct nlmsghdr *batch_message(struct mnl_nlmsg_batch *batch, uint16_t type, uint16_t flags) {
+        struct nlmsghdr *h = request(mnl_nlmsg_batch_current(batch), (NFNL_SUBSYS_NFTABLES << 8) | type, flags);
+        struct nfgenmsg *nfg = mnl_nlmsg_put_extra_header(h, sizeof(*nfg));
+
+        nfg->nfgen_family = NFPROTO_INET;
+        nfg->version = NFNETLINK_V0;
+        return h;
+}
+
+/* A base chain without rules whose policy is to drop. */
+static void batch_chain(struct mnl_nlmsg_batch *batch, const char *name, uint32_t hook) {
+        struct nlmsghdr *h = batch_message(batch, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
+        struct nlattr *nest;
+
+        mnl_attr_put_strz(h, NFTA_CHAIN_TABLE, FILTER_TABLE);
+        mnl_attr_put_strz(h, NFTA_CHAIN_NAME, name);
+        nest = mnl_attr_nest_start(h, NFTA_CHAIN_HOOK);
+        mnl_attr_put_u32(h, NFTA_HOOK_HOOKNUM, htonl(hook));
+        mnl_attr_put_u32(h, NFTA_HOOK_PRIORITY, htonl((uint32_t) FILTER_PRIORITY));
+        mnl_attr_nest_end(h, nest);
+        mnl_attr_put_u32(h, NFTA_CHAIN_POLICY, htonl(NF_DROP));
+        mnl_attr_put_strz(h, NFTA_CHAIN_TYPE, "filter");
+        mnl_nlmsg_batch_next(batch);
+}
+
+int link_set_filter(struct link *link, bool on, struct rm_error *error) {
+        char buffer[BUFFER_BYTES];
+        struct mnl_nlmsg_batch *batch;
+        int r;
+
+        if (link->filtered == on)
+                return 0;
+        batch = mnl_nlmsg_batch_start(buffer, sizeof(buffer) / 2);
+        if (!batch)
+                return -ENOMEM;
+        batch_mark(batch, NFNL_MSG_BATCH_BEGIN);
+        mnl_attr_put_strz(batch_message(batch, on ? NFT_MSG_NEWTABLE : NFT_MSG_DELTABLE, on ? NLM_F_CREATE : 0),
+                          NFTA_TABLE_NAME, FILTER_TABLE);
+        mnl_nlmsg_batch_next(batch);
+        if (on) {
+                batch_chain(batch, "in", NF_INET_LOCAL_IN);
+                batch_chain(batch, "out", NF_INET_LOCAL_OUT);
+        }
+        batch_mark(batch, NFNL_MSG_BATCH_END);
+        r = talk(link->filter, mnl_nlmsg_batch_head(batch), mnl_nlmsg_batch_size(batch), on ? 3 : 1);
+        mnl_nlmsg_batch_stop(batch);
+        if (r < 0)
+                return error_sys(error, r, "cannot %s the capsule's packet filter", on ? "set" : "remove");
+        link->filtered = on;
+        return 0;
+}
+
+struct announcement {
+        struct ethhdr eth;
+        struct arphdr arp;
+        uint8_t sender_mac[6];
+        uint32_t sender_address;
+        uint8_t target_mac[6];
+        uint32_t target_address;
+} __attribute__((packed));
+
+void link_announce(struct link *link) {
+        struct announcement a = {
+                .arp = { .ar_hrd = htons(ARPHRD_ETHER), .ar_pro = htons(ETH_P_IP), .ar_hln = 6, .ar_pln = 4,
+                         .ar_op = htons(ARPOP_REQUEST) },
+                .sender_address = link->spec.address,
+                .target_address = link->spec.address,
+        };
+        struct sockaddr_ll to = { .sll_family = AF_PACKET, .sll_ifindex = link->index, .sll_halen = 6 };
+
+        if (link->index == 0 || link->announce_fd < 0)
+                return;
+        memset(a.eth.h_dest, 0xff, 6);
+        memcpy(a.eth.h_source, link->spec.mac, 6);
+        a.eth.h_proto = htons(ETH_P_ARP);
+        memcpy(a.sender_mac, link->spec.mac, 6);
+        memset(to.sll_addr, 0xff, 6);
+        (void) sendto(link->announce_fd, &a, sizeof(a), 0, (const struct sockaddr *) &to, sizeof(to));
+}
+
+void link_delete(struct link *link) {
+        char buffer[BUFFER_BYTES];
+        struct nlmsghdr *h = request(buffer, RTM_DELLINK, 0);
+        struct ifinfomsg *info = mnl_nlmsg_put_extra_header(h, sizeof(*info));
+
+        if (link->index == 0)
+                return;
+        info->ifi_family = AF_UNSPEC;
+        info->ifi_index = link->index;
+        (void) talk(link->own, h, h->nlmsg_len, 1);
+        link->index = 0;
+}

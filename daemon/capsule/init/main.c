@@ -1,0 +1,192 @@
+/* rm-capsule: PID 1 of a capsule. Started by rmd with the runtime directory; descriptor 3 takes the outcome. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/keyctl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/capsule/cgroup.h"
+#include "daemon/capsule/init/agents.h"
+#include "daemon/capsule/init/criu.h"
+#include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/ops.h"
+#include "daemon/capsule/init/setup.h"
+#include "daemon/capsule/init/stdio.h"
+
+enum { REPORT_FD = 3 };
+
+static void reap(struct init *init) {
+        int status;
+        pid_t pid;
+
+        while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
+                if (criu_reaped(init->criu, pid, status))
+                        continue;
+                if (pid == init->payload_pid)
+                        ops_payload_exited(init->ops, status);
+        }
+}
+
+static void on_signal(struct source *source, uint32_t events) {
+        struct signalfd_siginfo info;
+
+        (void) events;
+        while (read(source->fd, &info, sizeof(info)) == (ssize_t) sizeof(info))
+                ;
+        reap(source->data);
+}
+
+static void on_cgroup_event(struct source *source, uint32_t events) {
+        struct init *init = source->data;
+        char text[256];
+
+        (void) events;
+        (void) pread(source->fd, text, sizeof(text), 0); /* else it is reported again and again */
+        ops_check_frozen(init->ops);
+}
+
+static int watch_signals(struct init *init) {
+        sigset_t set;
+
+        sigemptyset(&set);
+        sigaddset(&set, SIGCHLD);
+        (void) signal(SIGPIPE, SIG_IGN);
+        if (sigprocmask(SIG_SETMASK, &set, NULL) < 0)
+                return -errno;
+        init->signals = (struct source){ .fn = on_signal, .data = init };
+        init->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+        return init->signals.fd < 0 ? -errno : source_add(init->epoll_fd, &init->signals, EPOLLIN);
+}
+
+static int watch_cgroup(struct init *init) {
+        init->cgroup_events = (struct source){ .fn = on_cgroup_event, .data = init };
+        init->cgroup_events.fd = cgroup_open_events(init->node.cgroup_payload);
+        if (init->cgroup_events.fd < 0)
+                return 0;
+        return source_add(init->epoll_fd, &init->cgroup_events, EPOLLPRI);
+}
+
+static int start(struct init *init, struct rm_error *error) {
+        int r = setup_capsule_side(init, error);
+
+        if (r < 0)
+                return r;
+        init->phase = CAPSULE__PHASE__PHASE_EMPTY;
+        init->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+        r = init->epoll_fd < 0 ? -errno : watch_signals(init);
+        if (r == 0)
+                r = watch_cgroup(init);
+        if (r < 0)
+                return error_sys(error, r, "cannot watch signals and the control group");
+        r = stdio_create(init, &init->stdio, error);
+        if (r == 0)
+                r = agents_create(init, &init->agents, error);
+        if (r < 0)
+                return r;
+        (void) criu_create(init, &init->criu);
+        (void) ops_create(init, &init->ops);
+        r = ctl_create(init, &init->ctl);
+        return r < 0 ? error_sys(error, r, "cannot listen on the control socket") : 0;
+}
+
+static int timeout_msec(const struct init *init) {
+        uint64_t a = ops_deadline(init->ops);
+        uint64_t b = stdio_deadline(init->stdio);
+        uint64_t next = a < b ? a : b;
+        uint64_t now = now_usec();
+
+        if (next == UINT64_MAX)
+                return -1;
+        return next <= now ? 0 : (int) ((next - now + 999) / 1000);
+}
+
+static void run_loop(struct init *init) {
+        while (!init->quit) {
+                int r = loop_once(init->epoll_fd, timeout_msec(init));
+                uint64_t now = now_usec();
+
+                if (r < 0)
+                        break;
+                if (ops_deadline(init->ops) <= now || (init->cgroup_events.fd < 0 && ops_deadline(init->ops) != UINT64_MAX))
+                        ops_timeout(init->ops);
+                if (stdio_deadline(init->stdio) <= now)
+                        stdio_retry(init->stdio);
+        }
+}
+
+static _Noreturn void give_up(const struct rm_error *error) {
+        (void) write_all(REPORT_FD, error_text(error), strlen(error_text(error)));
+        log_error("%s", error_text(error));
+        _exit(1);
+}
+
+/* The end of PID 1 ends all processes of the capsule and, with them, its namespaces. */
+static _Noreturn void be_init(struct init *init) {
+        struct rm_error error = { 0 };
+        int r = start(init, &error);
+
+        if (r < 0) {
+                error_prefix(&error, "capsule %s", init->spec->id);
+                give_up(&error);
+        }
+        (void) write_all(REPORT_FD, "OK", 2);
+        close(REPORT_FD);
+        run_loop(init);
+        link_delete(&init->link);
+        _exit(0);
+}
+
+/* Nothing of rmd's session, terminal or keys may reach a user's program. */
+static void detach(void) {
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        int log = open("log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+        (void) setsid();
+        (void) umask(022);
+        (void) dup2(null, STDIN_FILENO);
+        (void) dup2(null, STDOUT_FILENO);
+        (void) dup2(log >= 0 ? log : null, STDERR_FILENO);
+        (void) syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
+        (void) set_cloexec(REPORT_FD, true);
+}
+
+int main(int argc, char **argv) {
+        struct init init = { .epoll_fd = -1 };
+        struct rm_error error = { 0 };
+        pid_t pid;
+        int r;
+
+        log_setup("rm-capsule", LOG_INFO);
+        if (argc != 2 || fcntl(REPORT_FD, F_GETFD) < 0) {
+                fprintf(stderr, "rm-capsule is started by rmd, not by hand\n");
+                return 2;
+        }
+        if (chdir(argv[1]) < 0)
+                return 2;
+        detach();
+        r = setup_read_spec(argv[1], &init.spec, &error);
+        if (r == 0)
+                r = setup_node_side(&init, argv[1], &error);
+        if (r == 0)
+                r = setup_unshare(&error);
+        if (r < 0) {
+                error_prefix(&error, "capsule %s", init.spec ? init.spec->id : argv[1]);
+                give_up(&error);
+        }
+        pid = fork();
+        if (pid == 0)
+                be_init(&init);
+        return pid < 0 ? 1 : 0;
+}

@@ -1,0 +1,513 @@
+#include "daemon/capsule/init/ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/capsule/cgroup.h"
+#include "daemon/capsule/init/agents.h"
+#include "daemon/capsule/init/criu.h"
+#include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/payload.h"
+#include "daemon/capsule/init/pids.h"
+#include "daemon/capsule/init/stdio.h"
+
+enum { FREEZE_TIMEOUT_USEC = 5000000 };
+
+#define EXIT_FILE "exit"
+
+/* A request that waits until the one before is done. */
+struct waiting {
+        struct waiting *next;
+        Capsule__Request *request;
+        struct ticket ticket;
+};
+
+struct ops {
+        struct init *init;
+        struct waiting *first;
+        struct waiting **last;
+        struct ticket current; /* of the freeze, dump or restore that is going on */
+        bool busy;
+        bool prepared;
+        unsigned free_pid;
+        uint64_t freeze_deadline; /* UINT64_MAX: not freezing */
+        int images_fd;
+};
+
+/* Returns 0, or negative with the text; or STARTED when the answer comes later. */
+enum { STARTED = 1 };
+typedef int (*op_fn)(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error);
+
+int ops_create(struct init *init, struct ops **ret) {
+        struct ops *ops = xcalloc(1, sizeof(*ops));
+
+        ops->init = init;
+        ops->last = &ops->first;
+        ops->freeze_deadline = UINT64_MAX;
+        ops->images_fd = -1;
+        *ret = ops; /* lives as long as the process */
+        return 0;
+}
+
+void ops_send_status(struct ops *ops) {
+        struct init *init = ops->init;
+        Capsule__Event event = CAPSULE__EVENT__INIT;
+        Capsule__Status status = CAPSULE__STATUS__INIT;
+        uint64_t begin[2];
+        uint64_t end[2];
+        bool closed;
+
+        stdio_get(init->stdio, begin, end, &status.stdin_offset, &closed);
+        status.stdin_closed = closed;
+        status.phase = init->phase;
+        status.link_up = init->link.up;
+        status.filtered = init->link.filtered;
+        status.n_output_begin = status.n_output_end = 2;
+        status.output_begin = begin;
+        status.output_end = end;
+        status.payload_pid = (uint32_t) init->payload_pid;
+        status.wait_status = init->wait_status;
+        status.op_error = init->op_error;
+        status.op_text = init->op_text;
+        event.event_case = CAPSULE__EVENT__EVENT_STATUS;
+        event.status = &status;
+        ctl_send(init->ctl, &event);
+}
+
+void init_set_phase(struct init *init, Capsule__Phase phase) {
+        init->phase = phase;
+        ops_send_status(init->ops);
+}
+
+static void send_exited(struct ops *ops) {
+        Capsule__Event event = CAPSULE__EVENT__INIT;
+        Capsule__Exited exited = CAPSULE__EXITED__INIT;
+
+        exited.wait_status = ops->init->wait_status;
+        event.event_case = CAPSULE__EVENT__EVENT_EXITED;
+        event.exited = &exited;
+        ctl_send(ops->init->ctl, &event);
+}
+
+void ops_greet(struct ops *ops) {
+        ops_send_status(ops);
+        if (ops->init->phase == CAPSULE__PHASE__PHASE_EMPTY)
+                return;
+        stdio_report(ops->init->stdio, true);
+        if (ops->init->phase == CAPSULE__PHASE__PHASE_RUNNING)
+                agents_scan(ops->init->agents, true);
+        if (ops->init->phase == CAPSULE__PHASE__PHASE_EXITED)
+                send_exited(ops);
+}
+
+static void run_again(struct ops *ops) {
+        struct init *init = ops->init;
+
+        init_set_phase(init, CAPSULE__PHASE__PHASE_RUNNING);
+        stdio_resume(init->stdio);
+        agents_scan(init->agents, true);
+}
+
+static int set_frozen(struct ops *ops, bool frozen, struct rm_error *error) {
+        const struct init *init = ops->init;
+        int r = cgroup_set_frozen(init->node.cgroup_payload, init->spec->cgroup_v1, frozen);
+
+        return r < 0 ? error_sys(error, r, "cannot %s the payload", frozen ? "freeze" : "thaw") : 0;
+}
+
+/* ---- operations that take their time ---- */
+
+static void handle_waiting(struct ops *ops);
+
+static void done(struct ops *ops, int error, const char *text) {
+        ops->busy = false;
+        ctl_reply(ops->init->ctl, ops->current, error, text);
+        handle_waiting(ops);
+}
+
+static int start(struct ops *ops, struct ticket ticket) {
+        ops->busy = true;
+        ops->current = ticket;
+        return STARTED;
+}
+
+void ops_check_frozen(struct ops *ops) {
+        struct init *init = ops->init;
+
+        if (ops->freeze_deadline == UINT64_MAX ||
+            cgroup_is_frozen(init->node.cgroup_payload, init->spec->cgroup_v1) != 1)
+                return;
+        ops->freeze_deadline = UINT64_MAX;
+        init_set_phase(init, CAPSULE__PHASE__PHASE_FROZEN);
+        done(ops, 0, NULL);
+}
+
+uint64_t ops_deadline(const struct ops *ops) {
+        uint64_t soon = now_usec() + 1000;
+
+        if (ops->freeze_deadline == UINT64_MAX)
+                return UINT64_MAX;
+        /* Without notification we have to look. */
+        return ops->init->cgroup_events.fd < 0 && soon < ops->freeze_deadline ? soon : ops->freeze_deadline;
+}
+
+void ops_timeout(struct ops *ops) {
+        ops_check_frozen(ops);
+        if (ops->freeze_deadline > now_usec())
+                return;
+        ops->freeze_deadline = UINT64_MAX;
+        (void) set_frozen(ops, false, NULL);
+        stdio_resume(ops->init->stdio);
+        done(ops, -ETIMEDOUT, "the processes do not stop; they run on");
+}
+
+static int op_freeze(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        int r;
+
+        (void) request;
+        if (ops->init->phase == CAPSULE__PHASE__PHASE_FROZEN)
+                return 0;
+        r = set_frozen(ops, true, error);
+        if (r < 0)
+                return r;
+        stdio_pause(ops->init->stdio);
+        ops->freeze_deadline = now_usec() + FREEZE_TIMEOUT_USEC;
+        (void) start(ops, ticket);
+        ops_check_frozen(ops);
+        return STARTED;
+}
+
+static int open_images(struct ops *ops, const char *path, struct rm_error *error) {
+        struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
+        int fd = (int) syscall(SYS_openat2, ops->init->node.root, path, &how, sizeof(how));
+
+        if (fd < 0)
+                return error_sys(error, -errno, "cannot open %s", path);
+        ops->images_fd = fd;
+        return 0;
+}
+
+static void close_images(struct ops *ops, int error, const char *text) {
+        if (ops->images_fd >= 0)
+                close(ops->images_fd);
+        ops->images_fd = -1;
+        ops->init->op_error = error;
+        snprintf(ops->init->op_text, sizeof(ops->init->op_text), "%s", text);
+}
+
+static void on_dumped(struct init *init, int error, const char *text) {
+        close_images(init->ops, error, text);
+        if (init->phase == CAPSULE__PHASE__PHASE_DUMPING) {
+                /* CRIU puts the freezer back as it found it; when it failed, better be sure. */
+                (void) set_frozen(init->ops, true, NULL);
+                init_set_phase(init, CAPSULE__PHASE__PHASE_FROZEN);
+        }
+        done(init->ops, error, text);
+}
+
+static int op_dump(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        int r = open_images(ops, request->dump->images_dir, error);
+
+        if (r == 0)
+                r = criu_dump(ops->init->criu, ops->images_fd, request->dump->stream, on_dumped, error);
+        if (r < 0) {
+                close_images(ops, r, error_text(error));
+                return r;
+        }
+        init_set_phase(ops->init, CAPSULE__PHASE__PHASE_DUMPING);
+        return start(ops, ticket);
+}
+
+static void on_restored(struct init *init, int error, const char *text) {
+        struct ops *ops = init->ops;
+
+        close_images(ops, error, text);
+        if (error < 0) {
+                (void) cgroup_kill(init->node.cgroup_payload, init->spec->cgroup_v1);
+                (void) set_frozen(ops, false, NULL);
+                init->payload_pid = 0;
+                init_set_phase(init, CAPSULE__PHASE__PHASE_EMPTY);
+        } else
+                init_set_phase(init, CAPSULE__PHASE__PHASE_RESTORED);
+        done(ops, error, text);
+}
+
+static int op_restore(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        int r;
+
+        if (!ops->prepared)
+                return error_set(error, -EPROTO, "restore comes after restore_prepare");
+        r = open_images(ops, request->restore->images_dir, error);
+        if (r == 0)
+                r = criu_restore(ops->init->criu, ops->images_fd, on_restored, error);
+        if (r < 0) {
+                close_images(ops, r, error_text(error));
+                return r;
+        }
+        init_set_phase(ops->init, CAPSULE__PHASE__PHASE_RESTORING);
+        return start(ops, ticket);
+}
+
+/* ---- operations that are done at once ---- */
+
+static int op_run(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        struct init *init = ops->init;
+        int r = payload_start(init, request->run, error);
+
+        (void) ticket;
+        if (r < 0)
+                return r;
+        if (request->run->stdin_null)
+                stdio_set_null(init->stdio);
+        stdio_connected(init->stdio);
+        run_again(ops);
+        return 0;
+}
+
+static int op_signal(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        const struct init *init = ops->init;
+        int signo = request->signal->signo;
+        int r;
+
+        (void) ticket;
+        if (signo < 1 || signo > SIGRTMAX)
+                return error_set(error, -EINVAL, "there is no signal %d", signo);
+        if (request->signal->all)
+                r = signo == SIGKILL ? cgroup_kill(init->node.cgroup_payload, init->spec->cgroup_v1)
+                                     : cgroup_signal(init->node.cgroup_payload, signo);
+        else
+                r = kill(init->payload_pid, signo) < 0 ? -errno : 0;
+        return r < 0 ? error_sys(error, r, "cannot signal") : 0;
+}
+
+static int op_thaw(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        int r = set_frozen(ops, false, error);
+
+        (void) request;
+        (void) ticket;
+        if (r == 0 && ops->init->phase == CAPSULE__PHASE__PHASE_FROZEN)
+                run_again(ops);
+        return r;
+}
+
+static int op_cut(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        (void) request;
+        (void) ticket;
+        return link_set_up(&ops->init->link, false, error);
+}
+
+static int op_open(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        struct init *init = ops->init;
+        Capsule__Phase phase = init->phase;
+        int r;
+
+        (void) request;
+        (void) ticket;
+        r = link_set_up(&init->link, true, error);
+        if (r == 0)
+                r = link_set_filter(&init->link, false, error);
+        if (r == 0)
+                r = set_frozen(ops, false, error);
+        if (r < 0)
+                return r;
+        link_announce(&init->link);
+        if (phase == CAPSULE__PHASE__PHASE_RESTORED)
+                stdio_connected(init->stdio);
+        if (phase == CAPSULE__PHASE__PHASE_FROZEN || phase == CAPSULE__PHASE__PHASE_RESTORED)
+                run_again(ops);
+        else
+                ops_send_status(ops);
+        return 0;
+}
+
+static int op_preload(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        (void) request;
+        (void) ticket;
+        if (ops->init->phase == CAPSULE__PHASE__PHASE_EMPTY)
+                return criu_preload_restore(ops->init->criu, ops->free_pid, error);
+        return criu_preload_dump(ops->init->criu, error);
+}
+
+static int op_get_carry(struct ops *ops, const Capsule__Request *request, struct ticket ticket,
+                        struct rm_error *error) {
+        Capsule__Carry carry = CAPSULE__CARRY__INIT;
+        uint64_t ends[2] = { 0 };
+
+        (void) request;
+        (void) error;
+        carry.n_output_end = ARRAY_SIZE(ends);
+        carry.output_end = ends;
+        stdio_get_carry(ops->init->stdio, &carry);
+        carry.payload_pid = (uint32_t) ops->init->payload_pid;
+        carry.free_pid = pids_find_gap();
+        ctl_reply_carry(ops->init->ctl, ticket, &carry);
+        return STARTED;
+}
+
+static int op_restore_prepare(struct ops *ops, const Capsule__Request *request, struct ticket ticket,
+                              struct rm_error *error) {
+        struct init *init = ops->init;
+        const Capsule__Carry *carry = request->restore_prepare->carry;
+        int r = link_set_filter(&init->link, true, error);
+
+        (void) ticket;
+        if (r == 0)
+                r = link_set_up(&init->link, true, error);
+        if (r < 0)
+                return r;
+        ops->free_pid = 20000;
+        if (carry) {
+                r = stdio_set_carry(init->stdio, carry);
+                if (r < 0)
+                        return error_set(error, r, "what came with the capsule is damaged");
+                ops->free_pid = carry->free_pid;
+        }
+        ops->prepared = true;
+        ops_send_status(ops);
+        return criu_preload_restore(init->criu, ops->free_pid, error);
+}
+
+static int op_input(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        const Capsule__Input *input = request->input;
+
+        (void) error;
+        stdio_input(ops->init->stdio, ticket, input->offset, input->data.data, input->data.len);
+        return STARTED;
+}
+
+static int op_output_ack(struct ops *ops, const Capsule__Request *request, struct ticket ticket,
+                         struct rm_error *error) {
+        (void) ticket;
+        (void) error;
+        stdio_ack(ops->init->stdio, request->output_ack->stream, request->output_ack->offset);
+        return STARTED;
+}
+
+static int op_agent_reply(struct ops *ops, const Capsule__Request *request, struct ticket ticket,
+                          struct rm_error *error) {
+        int r = agents_reply(ops->init->agents, request->agent_reply->id, request->agent_reply->status);
+
+        (void) ticket;
+        return r < 0 ? error_set(error, r, "no rm-agent waits for '%s'", request->agent_reply->id) : 0;
+}
+
+static int op_quit(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        (void) request;
+        (void) ticket;
+        (void) error;
+        ops->init->quit = true;
+        return STARTED;
+}
+
+#define IN(phase) (1U << CAPSULE__PHASE__PHASE_##phase)
+#define ALWAYS (~0U)
+
+/* `now`: also while a freeze, dump or restore goes on; others wait for its end. */
+static const struct {
+        op_fn fn;
+        unsigned phases;
+        bool now;
+} operations[] = {
+        [CAPSULE__REQUEST__OP_RUN] = { op_run, IN(EMPTY), false },
+        [CAPSULE__REQUEST__OP_SIGNAL] = { op_signal, IN(RUNNING), false },
+        [CAPSULE__REQUEST__OP_FREEZE] = { op_freeze, IN(RUNNING) | IN(FROZEN), false },
+        [CAPSULE__REQUEST__OP_THAW] = { op_thaw, IN(RUNNING) | IN(FROZEN), false },
+        [CAPSULE__REQUEST__OP_CUT] = { op_cut, ALWAYS, false },
+        [CAPSULE__REQUEST__OP_OPEN] = { op_open, IN(EMPTY) | IN(RUNNING) | IN(FROZEN) | IN(RESTORED) | IN(EXITED), false },
+        [CAPSULE__REQUEST__OP_PRELOAD] = { op_preload, IN(EMPTY) | IN(RUNNING) | IN(FROZEN), false },
+        [CAPSULE__REQUEST__OP_DUMP] = { op_dump, IN(FROZEN), false },
+        [CAPSULE__REQUEST__OP_GET_CARRY] = { op_get_carry, IN(FROZEN) | IN(DUMPING), true },
+        [CAPSULE__REQUEST__OP_RESTORE_PREPARE] = { op_restore_prepare, IN(EMPTY), false },
+        [CAPSULE__REQUEST__OP_RESTORE] = { op_restore, IN(EMPTY), false },
+        [CAPSULE__REQUEST__OP_INPUT] = { op_input, IN(RUNNING) | IN(FROZEN) | IN(DUMPING) | IN(RESTORED), true },
+        [CAPSULE__REQUEST__OP_OUTPUT_ACK] = { op_output_ack, ALWAYS, true },
+        [CAPSULE__REQUEST__OP_AGENT_REPLY] = { op_agent_reply, IN(RUNNING), true },
+        [CAPSULE__REQUEST__OP_QUIT] = { op_quit, ALWAYS, true },
+};
+
+static const char *const phase_names[] = { "being made", "empty",     "running",  "frozen",
+                                           "dumping",    "restoring", "restored", "ended" };
+
+static void carry_out(struct ops *ops, const Capsule__Request *request, struct ticket ticket) {
+        struct init *init = ops->init;
+        struct rm_error error = { 0 };
+        int r;
+
+        if (!(operations[request->op_case].phases & (1U << init->phase))) {
+                error_set(&error, init->phase == CAPSULE__PHASE__PHASE_EXITED ? -ESRCH : -EBUSY,
+                          "not possible: the capsule is %s", phase_names[init->phase]);
+                ctl_reply(init->ctl, ticket, error.code, error.text);
+                return;
+        }
+        r = operations[request->op_case].fn(ops, request, ticket, &error);
+        if (r <= 0)
+                ctl_reply(init->ctl, ticket, r, r < 0 ? error_text(&error) : NULL);
+}
+
+static void handle_waiting(struct ops *ops) {
+        while (!ops->busy && ops->first) {
+                struct waiting *w = ops->first;
+
+                ops->first = w->next;
+                if (!ops->first)
+                        ops->last = &ops->first;
+                carry_out(ops, w->request, w->ticket);
+                capsule__request__free_unpacked(w->request, NULL);
+                free(w);
+        }
+}
+
+void ops_handle(struct ops *ops, Capsule__Request *request, struct ticket ticket) {
+        struct waiting *w;
+
+        if (request->op_case >= ARRAY_SIZE(operations) || !operations[request->op_case].fn) {
+                ctl_reply(ops->init->ctl, ticket, -ENOSYS, "rm-capsule is older than rmd and does not know this request");
+        } else if (ops->busy && !operations[request->op_case].now) {
+                w = xcalloc(1, sizeof(*w));
+                w->request = request;
+                w->ticket = ticket;
+                *ops->last = w;
+                ops->last = &w->next;
+                return;
+        } else
+                carry_out(ops, request, ticket);
+        capsule__request__free_unpacked(request, NULL);
+}
+
+/* The others may still write: they end first, then what is left in the FIFOs is all there will be. */
+static void end_others(const struct init *init) {
+        uint64_t deadline = now_usec() + 500000;
+
+        (void) cgroup_kill(init->node.cgroup_payload, init->spec->cgroup_v1);
+        while (cgroup_is_populated(init->node.cgroup_payload, init->spec->cgroup_v1) == 1 && now_usec() < deadline)
+                usleep(500);
+}
+
+void ops_payload_exited(struct ops *ops, int wait_status) {
+        struct init *init = ops->init;
+        char text[16];
+
+        init->wait_status = wait_status;
+        init->payload_pid = 0;
+        end_others(init);
+        stdio_drain(init->stdio);
+        /* For the case that we die before rmd has asked. */
+        snprintf(text, sizeof(text), "%d\n", wait_status);
+        (void) write_file_atomic(EXIT_FILE, text, strlen(text), 0600, false);
+        init_set_phase(init, CAPSULE__PHASE__PHASE_EXITED);
+        send_exited(ops);
+        if (ops->freeze_deadline != UINT64_MAX) {
+                ops->freeze_deadline = UINT64_MAX;
+                done(ops, -ESRCH, "the program has ended");
+        }
+}

@@ -1,0 +1,82 @@
+#include "daemon/capsule/init/pids.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/util.h"
+
+enum { GAP_PIDS = 1000, FIRST_PID = 20000, LOW_PID = 300, PID_MAX_DEFAULT = 32768 };
+
+struct list {
+        unsigned *pids;
+        size_t n;
+        size_t capacity;
+};
+
+static void add(struct list *list, unsigned pid) {
+        if (list->n == list->capacity) {
+                list->capacity = list->capacity * 2 + 64;
+                list->pids = xrealloc(list->pids, list->capacity * sizeof(*list->pids));
+        }
+        list->pids[list->n++] = pid;
+}
+
+static void add_numbers(struct list *list, const char *path, bool threads) {
+        DIR *dir = opendir(path);
+        struct dirent *entry;
+
+        while (dir && (entry = readdir(dir))) {
+                cleanup_free char *below = NULL;
+
+                if (!isdigit((unsigned char) entry->d_name[0]))
+                        continue;
+                add(list, (unsigned) strtoul(entry->d_name, NULL, 10));
+                if (!threads)
+                        continue;
+                below = xasprintf("%s/%s/task", path, entry->d_name);
+                add_numbers(list, below, false);
+        }
+        if (dir)
+                closedir(dir);
+}
+
+static int compare(const void *a, const void *b) {
+        unsigned x = *(const unsigned *) a;
+        unsigned y = *(const unsigned *) b;
+
+        return x < y ? -1 : x > y;
+}
+
+/* The gap that begins at `from` or at the end of what reaches into it; 0 when there is none below `limit`. */
+static unsigned gap_from(const unsigned *taken, size_t n, unsigned from, unsigned limit) {
+        for (size_t i = 0; i < n; i++)
+                if (taken[i] >= from && taken[i] < from + GAP_PIDS)
+                        from = taken[i] + 1;
+        return from + GAP_PIDS <= limit ? from : 0;
+}
+
+unsigned pids_find_gap_in(unsigned *taken, size_t n, unsigned pid_max) {
+        unsigned gap;
+
+        qsort(taken, n, sizeof(*taken), compare);
+        gap = gap_from(taken, n, FIRST_PID, pid_max);
+        if (gap == 0)
+                gap = gap_from(taken, n, LOW_PID, pid_max);
+        return gap;
+}
+
+unsigned pids_find_gap(void) {
+        struct list list = { 0 };
+        unsigned pid_max = PID_MAX_DEFAULT;
+        cleanup_file FILE *f = fopen("/proc/sys/kernel/pid_max", "re");
+        unsigned gap;
+
+        if (f && fscanf(f, "%u", &pid_max) != 1)
+                pid_max = PID_MAX_DEFAULT;
+        add_numbers(&list, "/proc", true);
+        gap = pids_find_gap_in(list.pids, list.n, pid_max);
+        free(list.pids);
+        return gap;
+}

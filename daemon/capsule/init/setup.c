@@ -1,0 +1,188 @@
+#include "daemon/capsule/init/setup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/util.h"
+#include "daemon/capsule/agent_request.h"
+#include "daemon/capsule/cgroup.h"
+#include "daemon/capsule/init/stdio.h"
+
+enum { SPEC_MAX_BYTES = 4 * 1024 * 1024, KDAT_MAX_BYTES = 1024 * 1024 };
+
+#define HOSTS_FILE "/run/rm/hosts"
+
+int setup_read_spec(const char *runtime_dir, Capsule__Spec **ret, struct rm_error *error) {
+        cleanup_free char *path = xasprintf("%s/spec", runtime_dir);
+        cleanup_free char *data = NULL;
+        size_t size;
+        int r = read_file(path, SPEC_MAX_BYTES, &data, &size);
+
+        if (r < 0)
+                return error_sys(error, r, "cannot read %s", path);
+        *ret = capsule__spec__unpack(NULL, size, (const uint8_t *) data);
+        if (!*ret || (*ret)->mac.len != sizeof(((struct link_spec *) NULL)->mac))
+                return error_set(error, -EBADMSG, "%s is damaged", path);
+        return 0;
+}
+
+/* CRIU finds out what the kernel can do and keeps it in a file; in a capsule it could not, and would do so each time. */
+static void make_kdat(const Capsule__Spec *spec) {
+        pid_t pid;
+
+        if (access(spec->kdat_path, R_OK) == 0)
+                return;
+        pid = fork();
+        if (pid == 0) {
+                int null = open("/dev/null", O_RDWR);
+
+                (void) dup2(null, STDOUT_FILENO);
+                (void) dup2(null, STDERR_FILENO);
+                execl(spec->criu_path, spec->criu_path, "check", (char *) NULL);
+                _exit(127);
+        }
+        if (pid > 0)
+                (void) waitpid(pid, NULL, 0);
+}
+
+static int open_dir(const char *path, const char *sub, struct rm_error *error) {
+        cleanup_free char *full = xasprintf("%s%s", path, sub);
+        int fd = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        return fd >= 0 ? fd : error_sys(error, -errno, "cannot open %s", full);
+}
+
+static int bind_control(struct rm_error *error) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "ctl.sock" };
+        cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        (void) unlink(address.sun_path);
+        if (fd < 0 || bind(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
+                return error_sys(error, -errno, "cannot bind the control socket");
+        return take_fd(&fd);
+}
+
+int setup_node_side(struct init *init, const char *runtime_dir, struct rm_error *error) {
+        const Capsule__Spec *spec = init->spec;
+        struct node_fds *node = &init->node;
+        struct link_spec link = { .uplink = spec->uplink, .address = spec->address, .gateway = spec->gateway,
+                                  .prefix = (uint8_t) spec->prefix };
+        int r;
+
+        memcpy(link.mac, spec->mac.data, sizeof(link.mac));
+        make_kdat(spec);
+        if (mkdir_p(spec->spool_dir, 0700) < 0 || (node->spool = open_dir(spec->spool_dir, "", error)) < 0)
+                return error_prefix(error, "spool") < 0 ? -EIO : error_set(error, -EIO, "cannot make %s", spec->spool_dir);
+        node->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        node->runtime = open_dir(runtime_dir, "", error);
+        node->cgroup_init = open_dir(spec->cgroup_dir, "/init", error);
+        node->cgroup_payload = open_dir(spec->cgroup_dir, "/payload", error);
+        if (node->root < 0 || node->runtime < 0 || node->cgroup_init < 0 || node->cgroup_payload < 0)
+                return -EIO;
+        /* The working directory stays the runtime directory: our own small files need no path. */
+        if (fchdir(node->runtime) < 0)
+                return error_sys(error, -errno, "cannot enter %s", runtime_dir);
+        r = cgroup_enter(node->cgroup_init, 0);
+        if (r < 0)
+                return error_sys(error, r, "cannot enter %s/init", spec->cgroup_dir);
+        node->listen = bind_control(error);
+        if (node->listen < 0)
+                return node->listen;
+        return link_open_node(&init->link, &link, error);
+}
+
+int setup_unshare(struct rm_error *error) {
+        if (unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_NEWPID) < 0)
+                return error_sys(error, -errno, "cannot make namespaces");
+        /* What the node mounts later (a user's home by autofs) shall appear here, and nothing of ours there. */
+        if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+                return error_sys(error, -errno, "cannot separate the mounts");
+        return 0;
+}
+
+static int mount_private(struct rm_error *error) {
+        static const struct {
+                const char *type;
+                const char *path;
+                unsigned long flags;
+                const char *options;
+        } mounts[] = {
+                { "proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL },
+                { "tmpfs", "/tmp", MS_NOSUID | MS_NODEV, "mode=1777" },
+                { "tmpfs", "/dev/shm", MS_NOSUID | MS_NODEV, "mode=1777" },
+                { "tmpfs", "/run", MS_NOSUID | MS_NODEV, "mode=0755" },
+                { "devpts", "/dev/pts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,gid=5" },
+        };
+
+        (void) mkdir("/dev/shm", 01777);
+        (void) mkdir("/dev/pts", 0755);
+        for (size_t i = 0; i < ARRAY_SIZE(mounts); i++)
+                if (mount(mounts[i].type, mounts[i].path, mounts[i].type, mounts[i].flags, mounts[i].options) < 0)
+                        return error_sys(error, -errno, "cannot mount %s", mounts[i].path);
+        return 0;
+}
+
+/* Programs that open /dev/ptmx must get the capsule's devpts: a device node finds the one beside it by itself, a symlink
+ * leads there anyway. */
+static int make_dir(const char *path, mode_t mode, uid_t uid, gid_t gid, struct rm_error *error) {
+        if (mkdir(path, mode) < 0 || chmod(path, mode) < 0 || chown(path, uid, gid) < 0)
+                return error_sys(error, -errno, "cannot make %s", path);
+        return 0;
+}
+
+static int fill_run(const struct init *init, const char *kdat, size_t kdat_size, struct rm_error *error) {
+        const Capsule__Spec *spec = init->spec;
+        cleanup_free char *runtime = xasprintf("/run/user/%u", spec->uid);
+        int r = make_dir("/run/rm", 0755, 0, 0, error);
+
+        if (r == 0)
+                r = make_dir(AGENT_DIR, 0700, spec->uid, spec->gid, error);
+        if (r == 0)
+                r = make_dir("/run/lock", 01777, 0, 0, error);
+        if (r == 0)
+                r = make_dir("/run/user", 0755, 0, 0, error);
+        if (r == 0)
+                r = make_dir(runtime, 0700, spec->uid, spec->gid, error);
+        if (r == 0 && kdat)
+                r = write_file_atomic("/run/criu.kdat", kdat, kdat_size, 0600, false);
+        if (r < 0 || !*spec->hosts)
+                return r;
+        r = write_file_atomic(HOSTS_FILE, spec->hosts, strlen(spec->hosts), 0644, false);
+        if (r < 0)
+                return error_sys(error, r, "cannot write " HOSTS_FILE);
+        if (mount(HOSTS_FILE, "/etc/hosts", NULL, MS_BIND, NULL) < 0)
+                return error_sys(error, -errno, "cannot put a hosts file in place");
+        return 0;
+}
+
+int setup_capsule_side(struct init *init, struct rm_error *error) {
+        cleanup_free char *kdat = NULL;
+        size_t kdat_size = 0;
+        int r;
+
+        (void) read_file(init->spec->kdat_path, KDAT_MAX_BYTES, &kdat, &kdat_size);
+        r = mount_private(error);
+        if (r == 0)
+                r = fill_run(init, kdat, kdat_size, error);
+        if (r < 0)
+                return r;
+        if (sethostname(init->spec->hostname, strlen(init->spec->hostname)) < 0)
+                return error_sys(error, -errno, "cannot set the host name");
+        r = link_create(&init->link, error);
+        if (r == 0 && !init->spec->cut) {
+                r = link_set_up(&init->link, true, error);
+                link_announce(&init->link);
+        }
+        return r;
+}

@@ -1,0 +1,355 @@
+#include "daemon/capsule/init/stdio.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/capsule/init/init.h"
+#include "daemon/capsule/spool.h"
+
+enum {
+        PUMP_BYTES = 1024 * 1024,
+        UNACKED_MAX_BYTES = 256 * 1024 * 1024, /* then the payload blocks */
+        INPUT_MAX_BYTES = 8 * 1024 * 1024,
+        REPORT_BACKLOG_BYTES = 64 * 1024,
+        RETRY_USEC = 1000000,
+};
+
+/* stdout or stderr. We hold the FIFO for reading and writing: it never ends and never blocks. */
+struct output {
+        struct source source; /* fd -1: not open */
+        struct spool spool;
+        struct stdio *stdio;
+        uint64_t acked;
+        uint64_t reported;
+        bool watched;
+        bool stuck; /* disk full */
+};
+
+/* Input the FIFO had no room for. Kept in order of arrival, which is that of the offsets. */
+struct input {
+        struct input *next;
+        struct ticket ticket;
+        size_t size; /* 0: end of file */
+        size_t done;
+        uint8_t data[];
+};
+
+struct stdio {
+        struct init *init;
+        struct output outputs[2];
+        struct source in; /* fd -1: not open; the write end only, once the payload has it */
+        struct input *first;
+        struct input **last;
+        uint64_t queued_end; /* offset that the next input must have */
+        uint64_t offset;     /* that the FIFO has taken */
+        uint64_t deadline;
+        size_t queued_bytes;
+        bool in_watched;
+        bool null;
+        bool closed;
+        bool running;
+};
+
+static const char *const fifo_paths[] = { STDIO_DIR "/0", STDIO_DIR "/1", STDIO_DIR "/2" };
+
+static void watch(struct stdio *stdio, struct source *source, bool *watched, bool want, uint32_t events) {
+        if (source->fd < 0 || *watched == want)
+                return;
+        if (want)
+                (void) source_add(stdio->init->epoll_fd, source, events);
+        else
+                source_remove(stdio->init->epoll_fd, source);
+        *watched = want;
+}
+
+static void update_output(struct output *o) {
+        bool room = o->spool.end - o->acked < UNACKED_MAX_BYTES;
+
+        watch(o->stdio, &o->source, &o->watched, o->stdio->running && room && !o->stuck, EPOLLIN);
+}
+
+static void update_input(struct stdio *stdio) {
+        watch(stdio, &stdio->in, &stdio->in_watched, stdio->running && stdio->first, EPOLLOUT);
+}
+
+static void report(struct output *o, uint32_t stream) {
+        Capsule__Event event = CAPSULE__EVENT__INIT;
+        Capsule__Output output = CAPSULE__OUTPUT__INIT;
+
+        output.stream = stream;
+        output.end = o->spool.end;
+        event.event_case = CAPSULE__EVENT__EVENT_OUTPUT;
+        event.output = &output;
+        o->reported = o->spool.end;
+        ctl_send(o->stdio->init->ctl, &event);
+}
+
+void stdio_report(struct stdio *stdio, bool all) {
+        for (uint32_t i = 0; i < 2; i++) {
+                struct output *o = &stdio->outputs[i];
+
+                if (all || (o->reported != o->spool.end && ctl_backlog(stdio->init->ctl) < REPORT_BACKLOG_BYTES))
+                        report(o, i + 1);
+        }
+}
+
+static void on_output(struct source *source, uint32_t events) {
+        struct output *o = source->data;
+        ssize_t n = spool_splice(&o->spool, source->fd, PUMP_BYTES);
+
+        (void) events;
+        if (n < 0 && n != -EAGAIN) {
+                if (!o->stuck)
+                        log_warn("cannot keep output: %s; the payload waits", strerror((int) -n));
+                o->stuck = true;
+                o->stdio->deadline = now_usec() + RETRY_USEC;
+        }
+        update_output(o);
+        stdio_report(o->stdio, false);
+}
+
+uint64_t stdio_deadline(const struct stdio *stdio) {
+        return stdio->deadline;
+}
+
+void stdio_retry(struct stdio *stdio) {
+        stdio->deadline = UINT64_MAX;
+        for (size_t i = 0; i < 2; i++) {
+                stdio->outputs[i].stuck = false;
+                update_output(&stdio->outputs[i]);
+        }
+}
+
+void stdio_drain(struct stdio *stdio) {
+        stdio_pause(stdio);
+        for (size_t i = 0; i < 2; i++) {
+                struct output *o = &stdio->outputs[i];
+                ssize_t n = 1;
+
+                while (o->source.fd >= 0 && n > 0)
+                        n = spool_splice(&o->spool, o->source.fd, PUMP_BYTES);
+                if (n < 0 && n != -EAGAIN)
+                        log_error("the last output is lost: %s", strerror((int) -n));
+        }
+        stdio_report(stdio, true);
+}
+
+static void pop_input(struct stdio *stdio, int error, const char *text) {
+        struct input *input = stdio->first;
+
+        stdio->first = input->next;
+        if (!stdio->first)
+                stdio->last = &stdio->first;
+        stdio->queued_bytes -= input->size;
+        ctl_reply(stdio->init->ctl, input->ticket, error, text);
+        free(input);
+}
+
+static void close_input(struct stdio *stdio) {
+        watch(stdio, &stdio->in, &stdio->in_watched, false, 0);
+        if (stdio->in.fd >= 0)
+                close(stdio->in.fd);
+        stdio->in.fd = -1;
+        stdio->closed = true;
+}
+
+static void push_input(struct stdio *stdio) {
+        while (stdio->first && stdio->running) {
+                struct input *input = stdio->first;
+                ssize_t n;
+
+                if (input->size == 0 || stdio->in.fd < 0) {
+                        bool end = input->size == 0;
+
+                        close_input(stdio);
+                        pop_input(stdio, end ? 0 : -EPIPE, end ? NULL : "the program has closed its standard input");
+                        continue;
+                }
+                n = write(stdio->in.fd, input->data + input->done, input->size - input->done);
+                if (n < 0 && errno == EAGAIN)
+                        break;
+                if (n < 0) {
+                        close_input(stdio);
+                        continue;
+                }
+                input->done += (size_t) n;
+                stdio->offset += (uint64_t) n;
+                if (input->done == input->size)
+                        pop_input(stdio, 0, NULL);
+        }
+        update_input(stdio);
+}
+
+static void on_input(struct source *source, uint32_t events) {
+        (void) events;
+        push_input(source->data);
+}
+
+void stdio_input(struct stdio *stdio, struct ticket ticket, uint64_t offset, const void *data, size_t size) {
+        const char *refusal = NULL;
+        struct input *input;
+        size_t skip;
+        int error = -EPIPE;
+
+        if (stdio->null)
+                refusal = "standard input is /dev/null";
+        else if (offset > stdio->queued_end) {
+                refusal = "there is a gap in the input";
+                error = -ERANGE;
+        } else if (stdio->queued_bytes + size > INPUT_MAX_BYTES) {
+                refusal = "too much input at once";
+                error = -ENOBUFS;
+        }
+        if (refusal) {
+                ctl_reply(stdio->init->ctl, ticket, error, refusal);
+                return;
+        }
+        skip = stdio->queued_end - offset < size ? (size_t) (stdio->queued_end - offset) : size;
+        if (size > 0 && skip == size && !stdio->first) { /* all of it known and taken */
+                ctl_reply(stdio->init->ctl, ticket, 0, NULL);
+                return;
+        }
+        input = xcalloc(1, sizeof(*input) + size - skip);
+        input->ticket = ticket;
+        input->size = size - skip;
+        memcpy(input->data, (const uint8_t *) data + skip, input->size);
+        *stdio->last = input;
+        stdio->last = &input->next;
+        stdio->queued_end += input->size;
+        stdio->queued_bytes += input->size;
+        push_input(stdio);
+}
+
+void stdio_set_null(struct stdio *stdio) {
+        stdio->null = true;
+        stdio->closed = true;
+}
+
+void stdio_ack(struct stdio *stdio, uint32_t stream, uint64_t offset) {
+        struct output *o;
+
+        if (stream != 1 && stream != 2)
+                return;
+        o = &stdio->outputs[stream - 1];
+        if (offset <= o->acked || offset > o->spool.end)
+                return;
+        o->acked = offset;
+        spool_trim(&o->spool, offset);
+        update_output(o);
+}
+
+void stdio_pause(struct stdio *stdio) {
+        stdio->running = false;
+        for (size_t i = 0; i < 2; i++)
+                update_output(&stdio->outputs[i]);
+        update_input(stdio);
+}
+
+void stdio_resume(struct stdio *stdio) {
+        stdio->running = true;
+        for (size_t i = 0; i < 2; i++)
+                update_output(&stdio->outputs[i]);
+        push_input(stdio);
+}
+
+static int make_fifo(const struct init *init, const char *path, struct rm_error *error) {
+        if (mkfifo(path, 0600) < 0 || chmod(path, 0600) < 0 || chown(path, init->spec->uid, init->spec->gid) < 0)
+                return error_sys(error, -errno, "cannot make %s", path);
+        return 0;
+}
+
+int stdio_create(struct init *init, struct stdio **ret, struct rm_error *error) {
+        static const char *const names[] = { "stdout", "stderr" };
+        struct stdio *stdio = xcalloc(1, sizeof(*stdio));
+        int r = 0;
+
+        stdio->init = init;
+        stdio->last = &stdio->first;
+        stdio->deadline = UINT64_MAX;
+        *ret = stdio; /* lives as long as the process */
+        if (mkdir(STDIO_DIR, 0755) < 0)
+                return error_sys(error, -errno, "cannot make " STDIO_DIR);
+        for (size_t i = 0; i < ARRAY_SIZE(fifo_paths) && r == 0; i++)
+                r = make_fifo(init, fifo_paths[i], error);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < 2; i++) {
+                struct output *o = &stdio->outputs[i];
+                int fd = open(fifo_paths[i + 1], O_RDWR | O_NONBLOCK | O_CLOEXEC);
+
+                if (fd < 0)
+                        return error_sys(error, -errno, "cannot open %s", fifo_paths[i + 1]);
+                o->stdio = stdio;
+                o->source = (struct source){ .fd = fd, .fn = on_output, .data = o };
+                spool_init(&o->spool, init->node.spool, names[i], 0);
+        }
+        /* For both directions until the payload has its end, so that neither side's open waits. */
+        stdio->in = (struct source){ .fn = on_input, .data = stdio };
+        stdio->in.fd = open(fifo_paths[0], O_RDWR | O_NONBLOCK | O_CLOEXEC);
+        return stdio->in.fd < 0 ? error_sys(error, -errno, "cannot open %s", fifo_paths[0]) : 0;
+}
+
+int stdio_attach(bool stdin_null) {
+        for (int i = 0; i < 3; i++) {
+                const char *path = i == 0 && stdin_null ? "/dev/null" : fifo_paths[i];
+                int fd = open(path, i == 0 ? O_RDONLY : O_WRONLY);
+
+                if (fd < 0 || dup2(fd, i) < 0)
+                        return -errno;
+                if (fd > 2)
+                        close(fd);
+        }
+        return 0;
+}
+
+void stdio_connected(struct stdio *stdio) {
+        int fd = stdio->closed ? -1 : open(fifo_paths[0], O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+
+        if (stdio->in.fd >= 0)
+                close(stdio->in.fd);
+        stdio->in.fd = fd; /* -1 when the payload has closed its end already */
+}
+
+void stdio_get(const struct stdio *stdio, uint64_t ret_begin[2], uint64_t ret_end[2], uint64_t *ret_stdin_offset,
+               bool *ret_stdin_closed) {
+        for (size_t i = 0; i < 2; i++) {
+                ret_begin[i] = stdio->outputs[i].spool.begin;
+                ret_end[i] = stdio->outputs[i].spool.end;
+        }
+        *ret_stdin_offset = stdio->offset;
+        *ret_stdin_closed = stdio->closed;
+}
+
+void stdio_get_carry(const struct stdio *stdio, Capsule__Carry *carry) {
+        carry->stdin_offset = stdio->offset;
+        carry->stdin_closed = stdio->closed;
+        carry->stdin_null = stdio->null;
+        for (size_t i = 0; i < carry->n_output_end; i++)
+                carry->output_end[i] = stdio->outputs[i].spool.end;
+}
+
+int stdio_set_carry(struct stdio *stdio, const Capsule__Carry *carry) {
+        if (carry->n_output_end != 2)
+                return -EBADMSG;
+        for (size_t i = 0; i < 2; i++) {
+                struct output *o = &stdio->outputs[i];
+                char name[sizeof(o->spool.name)];
+
+                memcpy(name, o->spool.name, sizeof(name));
+                spool_finish(&o->spool);
+                spool_init(&o->spool, stdio->init->node.spool, name, carry->output_end[i]);
+                o->acked = o->reported = carry->output_end[i];
+        }
+        stdio->offset = stdio->queued_end = carry->stdin_offset;
+        stdio->closed = carry->stdin_closed;
+        stdio->null = carry->stdin_null;
+        return 0;
+}

@@ -1,0 +1,11 @@
+/* What a person wants to know of CRIU's log: the lines that tell errors. */
+#ifndef RM_DAEMON_CAPSULE_LOG_TAIL_H
+#define RM_DAEMON_CAPSULE_LOG_TAIL_H
+
+#include <stddef.h>
+
+/* The last lines with "Error", without their time stamps, joined by "; ", as many as fit from the end. "" when there is
+ * none or the file cannot be read. */
+void log_tail_errors(const char *path, char *text, size_t size);
+
+#endif

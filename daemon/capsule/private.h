@@ -1,0 +1,88 @@
+/* Inside of the library: the handle and what its files share. */
+#ifndef RM_DAEMON_CAPSULE_PRIVATE_H
+#define RM_DAEMON_CAPSULE_PRIVATE_H
+
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <sys/queue.h>
+
+#include "daemon/capsule/capsule.h"
+#include "proto/capsule.pb-c.h"
+
+struct reaper;
+
+struct capsule_ctx {
+        struct event_base *base;
+        char *runtime_dir;
+        char *cgroup_parent;
+        char *init_path;
+        char *criu_path;
+        char *kdat_path;
+        bool cgroup_v1;
+        LIST_HEAD(, capsule) capsules;
+        LIST_HEAD(, reaper) reapers; /* what is left of destroyed ones */
+};
+
+/* A request that PID 1 has not answered. One of the two functions is set, or none. */
+struct pending {
+        STAILQ_ENTRY(pending) entry;
+        uint64_t seq;
+        capsule_done_fn done;
+        capsule_carry_fn carry;
+        void *arg;
+};
+
+struct capsule {
+        LIST_ENTRY(capsule) entry;
+        struct capsule_ctx *ctx;
+        struct capsule_callbacks callbacks;
+        void *userdata;
+        char *id;
+        char *dir; /* runtime directory */
+        char *cgroup_dir;
+        char *spool_dir;
+        char root[32];
+        bool ready;         /* `ready` was called */
+        bool exit_reported; /* and `exited` */
+        bool gone;          /* destroyed while a callback runs */
+        unsigned held;      /* by event handlers on the stack */
+        pid_t init_pid;
+        struct capsule_status status;
+        struct bufferevent *connection;
+        struct event *report; /* while being created: outcome; while being adopted: next try */
+        int report_fd;
+        unsigned tries;
+        char report_text[1024];
+        size_t report_size;
+        uint64_t last_seq;
+        STAILQ_HEAD(, pending) pendings;
+};
+
+/* handle.c */
+struct capsule *capsule_new(struct capsule_ctx *ctx, const char *id, const struct capsule_callbacks *callbacks,
+                            void *userdata);
+void capsule_hold(struct capsule *capsule);
+/* True when the capsule still exists. */
+bool capsule_release(struct capsule *capsule);
+void capsule_fail_pendings(struct capsule *capsule, int error, const char *text);
+/* Detaches it from the context and from all events. */
+void capsule_unlink(struct capsule *capsule);
+
+/* connection.c */
+/* Connects to PID 1; `ready` follows with its first message. */
+int capsule_connect(struct capsule *capsule);
+void capsule_disconnect(struct capsule *capsule);
+/* Reports to `ready`, once. The capsule may be gone afterwards. */
+void capsule_report_ready(struct capsule *capsule, int error, const char *text);
+/* PID 1 is dead: what is known of its end is reported. The capsule may be gone afterwards. */
+void capsule_report_dead(struct capsule *capsule);
+
+/* spec.c */
+int capsule_spec_check(const struct capsule_spec *spec, struct rm_error *error);
+/* Writes the file "spec" in `dir`. */
+int capsule_spec_write(const struct capsule_ctx *ctx, const struct capsule_spec *spec, const char *dir,
+                       const char *cgroup_dir, struct rm_error *error);
+/* The two directories an adopted capsule is known by; -ENOENT, -EBADMSG. */
+int capsule_spec_read(const char *dir, char **ret_cgroup_dir, char **ret_spool_dir);
+
+#endif

@@ -1,0 +1,198 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/frame.h"
+#include "common/util.h"
+#include "daemon/capsule/private.h"
+
+static int send_request(struct capsule *capsule, Capsule__Request *request) {
+        cleanup_free uint8_t *frame = NULL;
+        size_t size;
+
+        if (!capsule->connection)
+                return -ENOTCONN;
+        if (protobuf_c_message_get_packed_size(&request->base) > FRAME_MAX_CAPSULE_BYTES)
+                return -E2BIG;
+        frame = frame_pack(FRAME_MAGIC_CAPSULE, &request->base, &size);
+        return bufferevent_write(capsule->connection, frame, size) < 0 ? -EIO : 0;
+}
+
+static int submit(struct capsule *capsule, Capsule__Request *request, capsule_done_fn done, capsule_carry_fn carry,
+                  void *arg) {
+        struct pending *p;
+        int r;
+
+        request->seq = capsule->last_seq + 1;
+        r = send_request(capsule, request);
+        if (r < 0)
+                return r;
+        p = xcalloc(1, sizeof(*p));
+        p->seq = ++capsule->last_seq;
+        p->done = done;
+        p->carry = carry;
+        p->arg = arg;
+        STAILQ_INSERT_TAIL(&capsule->pendings, p, entry);
+        return 0;
+}
+
+/* For requests without content. All members of the union are pointers to messages. */
+static int submit_plain(struct capsule *capsule, Capsule__Request__OpCase op, capsule_done_fn done, void *arg) {
+        Capsule__Request request = CAPSULE__REQUEST__INIT;
+        Capsule__Empty empty = CAPSULE__EMPTY__INIT;
+
+        request.op_case = op;
+        request.freeze = &empty;
+        return submit(capsule, &request, done, NULL, arg);
+}
+
+static size_t count(const char *const *strings) {
+        size_t n = 0;
+
+        while (strings && strings[n])
+                n++;
+        return n;
+}
+
+int capsule_run(struct capsule *capsule, const struct capsule_command *command, capsule_done_fn done, void *arg) {
+        Capsule__Request request = CAPSULE__REQUEST__INIT;
+        Capsule__Run run = CAPSULE__RUN__INIT;
+        Capsule__Limit limits[RLIM_NLIMITS];
+        Capsule__Limit *pointers[RLIM_NLIMITS];
+
+        for (unsigned i = 0; i < RLIM_NLIMITS && command->rlimits; i++) {
+                capsule__limit__init(&limits[i]);
+                limits[i].resource = i;
+                limits[i].soft = command->rlimits[i].rlim_cur;
+                limits[i].hard = command->rlimits[i].rlim_max;
+                pointers[i] = &limits[i];
+        }
+        run.argv = (char **) command->argv;
+        run.n_argv = count(command->argv);
+        run.env = (char **) command->env;
+        run.n_env = count(command->env);
+        run.cwd = (char *) command->cwd;
+        run.umask = command->umask;
+        run.stdin_null = command->stdin_null;
+        run.limits = pointers;
+        run.n_limits = command->rlimits ? RLIM_NLIMITS : 0;
+        request.op_case = CAPSULE__REQUEST__OP_RUN;
+        request.run = &run;
+        return submit(capsule, &request, done, NULL, arg);
+}
+
+int capsule_signal(struct capsule *capsule, int signo, bool all, capsule_done_fn done, void *arg) {
+        Capsule__Request request = CAPSULE__REQUEST__INIT;
+        Capsule__Signal signal = CAPSULE__SIGNAL__INIT;
+
+        signal.signo = signo;
+        signal.all = all;
+        request.op_case = CAPSULE__REQUEST__OP_SIGNAL;
+        request.signal = &signal;
+        return submit(capsule, &request, done, NULL, arg);
+}
+
+int capsule_freeze(struct capsule *capsule, capsule_done_fn done, void *arg) {
+        return submit_plain(capsule, CAPSULE__REQUEST__OP_FREEZE, done, arg);
+}
+
+int capsule_thaw(struct capsule *capsule, capsule_done_fn done, void *arg) {
+        return submit_plain(capsule, CAPSULE__REQUEST__OP_THAW, done, arg);
+}
+
+int capsule_cut(struct capsule *capsule, capsule_done_fn done, void *arg) {
+        return submit_plain(capsule, CAPSULE__REQUEST__OP_CUT, done, arg);
+}
+
+int capsule_open(struct capsule *capsule, capsule_done_fn done, void *arg) {
+        return submit_plain(capsule, CAPSULE__REQUEST__OP_OPEN, done, arg);
+}
+
+int capsule_criu_preload(struct capsule *capsule, capsule_done_fn done, void *arg) {
+        return submit_plain(capsule, CAPSULE__REQUEST__OP_PRELOAD, done, arg);
+}
+
+int capsule_dump(struct capsule *capsule, const char *images_dir, bool stream, capsule_done_fn done, void *arg) {
+        Capsule__Request request = CAPSULE__REQUEST__INIT;
+        Capsule__Dump dump = CAPSULE__DUMP__INIT;
+
+        dump.images_dir = (char *) images_dir;
+        dump.stream = stream;
+        request.op_case = CAPSULE__REQUEST__OP_DUMP;
+        request.dump = &dump;
+        return submit(capsule, &request, done, NULL, arg);
+}
+
+int capsule_get_carry(struct capsule *capsule, capsule_carry_fn done, void *arg) {
+        Capsule__Request request = CAPSULE__REQUEST__INIT;
+        Capsule__Empty empty = CAPSULE__EMPTY__INIT;
+
+        request.op_case = CAPSULE__REQUEST__OP_GET_CARRY;
+        request.get_carry = &empty;
+        return submit(capsule, &request, NULL, done, arg);
+}
+
+int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t size, capsule_done_fn done, void *arg) {
+        Capsule__Request request = CAPSULE__REQUEST__INIT;
+        Capsule__RestorePrepare prepare = CAPSULE__RESTORE_PREPARE__INIT;
+        Capsule__Carry *unpacked = NULL;
+        int r;
+
+        if (carry) {
+                unpacked = size <= CAPSULE_CARRY_MAX ? capsule__carry__unpack(NULL, size, carry) : NULL;
+                if (!unpacked)
+                        return -EBADMSG;
+        }
+        prepare.carry = unpacked;
+        request.op_case = CAPSULE__REQUEST__OP_RESTORE_PREPARE;
+        request.restore_prepare = &prepare;
+        r = submit(capsule, &request, done, NULL, arg);
+        if (unpacked)
+                capsule__carry__free_unpacked(unpacked, NULL);
+        return r;
+}
+
+int capsule_restore(struct capsule *capsule, const char *images_dir, capsule_done_fn done, void *arg) {
+        Capsule__Request request = CAPSULE__REQUEST__INIT;
+        Capsule__Restore restore = CAPSULE__RESTORE__INIT;
+
+        restore.images_dir = (char *) images_dir;
+        request.op_case = CAPSULE__REQUEST__OP_RESTORE;
+        request.restore = &restore;
+        return submit(capsule, &request, done, NULL, arg);
+}
+
+int capsule_input(struct capsule *capsule, uint64_t offset, const void *data, size_t size, capsule_done_fn done,
+                  void *arg) {
+        Capsule__Request request = CAPSULE__REQUEST__INIT;
+        Capsule__Input input = CAPSULE__INPUT__INIT;
+
+        input.offset = offset;
+        input.data.data = (uint8_t *) data;
+        input.data.len = size;
+        request.op_case = CAPSULE__REQUEST__OP_INPUT;
+        request.input = &input;
+        return submit(capsule, &request, done, NULL, arg);
+}
+
+int capsule_output_ack(struct capsule *capsule, int stream, uint64_t offset) {
+        Capsule__Request request = CAPSULE__REQUEST__INIT;
+        Capsule__OutputAck ack = CAPSULE__OUTPUT_ACK__INIT;
+
+        ack.stream = (uint32_t) stream;
+        ack.offset = offset;
+        request.op_case = CAPSULE__REQUEST__OP_OUTPUT_ACK;
+        request.output_ack = &ack;
+        return send_request(capsule, &request);
+}
+
+int capsule_agent_reply(struct capsule *capsule, const char *id, int status, capsule_done_fn done, void *arg) {
+        Capsule__Request request = CAPSULE__REQUEST__INIT;
+        Capsule__AgentReply reply = CAPSULE__AGENT_REPLY__INIT;
+
+        reply.id = (char *) id;
+        reply.status = status;
+        request.op_case = CAPSULE__REQUEST__OP_AGENT_REPLY;
+        request.agent_reply = &reply;
+        return submit(capsule, &request, done, NULL, arg);
+}
