@@ -17,10 +17,10 @@ struct rm_error;
  * the capsules again, with everything that happened meanwhile.
  *
  * Life of a capsule:      create -> run -> (exited) -> destroy
- * Moving, at the source:  freeze -> cut -> dump -> {destroy | open}      open undoes: link up, thawed, output pumped
+ * Moving, at the source:  freeze -> cut -> dump -> {destroy | open}      open undoes: not cut, thawed, output pumped
  * At the destination:     create(cut) -> restore_prepare -> restore -> {open | destroy}
  *
- * After restore the processes exist but stay frozen and behind a drop-all filter until open: an attempt that is
+ * After restore the processes exist but stay frozen and cut off until open: an attempt that is
  * given up has had no effect on anything outside.
  */
 struct capsule_ctx;
@@ -70,7 +70,7 @@ struct capsule_spec {
         uint8_t prefix;         /* length, 1..32 */
         uint8_t mac[6];
         uint32_t gateway;       /* 0: none */
-        bool cut;               /* made with the link down (destination of a move) */
+        bool cut;               /* made cut (destination of a move) */
         uid_t uid;              /* owner of the payload */
         gid_t gid;
         const gid_t *groups;    /* supplementary */
@@ -137,8 +137,7 @@ const char *capsule_phase_name(enum capsule_phase phase);
 
 struct capsule_status {
         enum capsule_phase phase;
-        bool link_up;
-        bool filtered;
+        bool cut; /* nothing gets in or out */
         bool stdin_closed;
         uint64_t stdin_offset;    /* bytes the payload's stdin FIFO has taken */
         uint64_t output_end[3];   /* [CAPSULE_STDOUT], [CAPSULE_STDERR] */
@@ -173,9 +172,9 @@ int capsule_signal(struct capsule *capsule, int signo, bool all, capsule_done_fn
 /* Stops all processes (cgroup freezer). Done when they stand still; -ETIMEDOUT (and thawed again) after 5 s. */
 int capsule_freeze(struct capsule *capsule, capsule_done_fn done, void *arg);
 int capsule_thaw(struct capsule *capsule, capsule_done_fn done, void *arg);
-/* Link down. */
+/* From now on nothing gets in or out, not even ARP. */
 int capsule_cut(struct capsule *capsule, capsule_done_fn done, void *arg);
-/* Link up, filter gone, thawed, stdio pumped, the capsule's address announced: the way out of every state of a move. */
+/* No longer cut, thawed, stdio pumped, the capsule's address announced: the way out of every state of a move. */
 int capsule_open(struct capsule *capsule, capsule_done_fn done, void *arg);
 
 /* Starts CRIU so that it only waits for its order: takes its start-up out of the freeze. Optional, any time before. */
@@ -193,7 +192,7 @@ typedef void (*capsule_carry_fn)(struct capsule *capsule, int error, const char 
                                  void *arg);
 int capsule_get_carry(struct capsule *capsule, capsule_carry_fn done, void *arg);
 
-/* Destination: filter in place, link up behind it, counters set. `carry` NULL: from zero. */
+/* Destination: counters set, CRIU preloaded. `carry` NULL: from zero. */
 int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t size, capsule_done_fn done, void *arg);
 /* The tmpfs contents must be in place. Leaves the payload frozen and filtered. */
 int capsule_restore(struct capsule *capsule, const char *images_dir, capsule_done_fn done, void *arg);

@@ -73,8 +73,7 @@ static void take_status(struct capsule *capsule, const Capsule__Status *s) {
         struct capsule_status *status = &capsule->status;
 
         status->phase = (enum capsule_phase) s->phase;
-        status->link_up = s->link_up;
-        status->filtered = s->filtered;
+        status->cut = s->cut;
         status->stdin_closed = s->stdin_closed;
         status->stdin_offset = s->stdin_offset;
         for (size_t i = 0; i < 2 && s->n_output_begin == 2 && s->n_output_end == 2; i++) {

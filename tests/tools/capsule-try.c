@@ -184,8 +184,8 @@ static void print_status(const struct capsule *capsule) {
         struct capsule_status s;
 
         capsule_get_status(capsule, &s);
-        printf("status %s phase %s link %d filter %d stdin %llu%s stdout %llu..%llu pid %d exit %d op %d %s\n",
-               capsule_id(capsule), capsule_phase_name(s.phase), s.link_up, s.filtered,
+        printf("status %s phase %s %s stdin %llu%s stdout %llu..%llu pid %d exit %d op %d %s\n",
+               capsule_id(capsule), capsule_phase_name(s.phase), s.cut ? "cut" : "open",
                (unsigned long long) s.stdin_offset, s.stdin_closed ? " closed" : "",
                (unsigned long long) s.output_begin[1], (unsigned long long) s.output_end[1], (int) s.payload_pid,
                s.wait_status, s.op_error, s.op_text);

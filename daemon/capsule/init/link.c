@@ -7,6 +7,7 @@
 #include <linux/if_link.h>
 #include <linux/if_packet.h>
 #include <linux/netfilter.h>
+#include <linux/netfilter_arp.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/rtnetlink.h>
@@ -192,17 +193,12 @@ int link_create(struct link *link, struct rm_error *error) {
         return 0;
 }
 
-int link_set_up(struct link *link, bool up, struct rm_error *error) {
-        int r = 0;
+int link_raise(struct link *link, struct rm_error *error) {
+        int r = link->index == 0 ? 0 : set_flags(link->own, link->index, true);
 
-        if (link->index != 0 && link->up != up)
-                r = set_flags(link->own, link->index, up);
-        if (r == 0 && up && link->index != 0 && !link->up && link->spec.gateway != 0)
-                r = add_gateway(link); /* the kernel forgets routes when a link goes down */
-        if (r < 0)
-                return error_sys(error, r, "cannot set the capsule's link %s", up ? "up" : "down");
-        link->up = up;
-        return 0;
+        if (r == 0 && link->index != 0 && link->spec.gateway != 0)
+                r = add_gateway(link);
+        return r < 0 ? error_sys(error, r, "cannot set the capsule's link up") : 0;
 }
 
 static void batch_mark(struct mnl_nlmsg_batch *batch, uint16_t type) {
@@ -217,18 +213,18 @@ static void batch_mark(struct mnl_nlmsg_batch *batch, uint16_t type) {
         mnl_nlmsg_batch_next(batch);
 }
 
-static struct nlmsghdr *batch_message(struct mnl_nlmsg_batch *batch, uint16_t type, uint16_t flags) {
+static struct nlmsghdr *batch_message(struct mnl_nlmsg_batch *batch, uint8_t family, uint16_t type, uint16_t flags) {
         struct nlmsghdr *h = request(mnl_nlmsg_batch_current(batch), (NFNL_SUBSYS_NFTABLES << 8) | type, flags);
         struct nfgenmsg *nfg = mnl_nlmsg_put_extra_header(h, sizeof(*nfg));
 
-        nfg->nfgen_family = NFPROTO_INET;
+        nfg->nfgen_family = family;
         nfg->version = NFNETLINK_V0;
         return h;
 }
 
 /* A base chain without rules whose policy is to drop. */
-static void batch_chain(struct mnl_nlmsg_batch *batch, const char *name, uint32_t hook) {
-        struct nlmsghdr *h = batch_message(batch, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
+static void batch_chain(struct mnl_nlmsg_batch *batch, uint8_t family, const char *name, uint32_t hook) {
+        struct nlmsghdr *h = batch_message(batch, family, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
         struct nlattr *nest;
 
         mnl_attr_put_strz(h, NFTA_CHAIN_TABLE, FILTER_TABLE);
@@ -242,7 +238,20 @@ static void batch_chain(struct mnl_nlmsg_batch *batch, const char *name, uint32_
         mnl_nlmsg_batch_next(batch);
 }
 
+static void batch_table(struct mnl_nlmsg_batch *batch, uint8_t family, bool on) {
+        struct nlmsghdr *h = batch_message(batch, family, on ? NFT_MSG_NEWTABLE : NFT_MSG_DELTABLE, on ? NLM_F_CREATE : 0);
+
+        mnl_attr_put_strz(h, NFTA_TABLE_NAME, FILTER_TABLE);
+        mnl_nlmsg_batch_next(batch);
+}
+
+/* One transaction: it is there as a whole or not at all. */
 int link_set_filter(struct link *link, bool on, struct rm_error *error) {
+        static const struct {
+                uint8_t family;
+                uint32_t in;
+                uint32_t out;
+        } families[] = { { NFPROTO_INET, NF_INET_LOCAL_IN, NF_INET_LOCAL_OUT }, { NFPROTO_ARP, NF_ARP_IN, NF_ARP_OUT } };
         char buffer[BUFFER_BYTES];
         struct mnl_nlmsg_batch *batch;
         int r;
@@ -251,20 +260,20 @@ int link_set_filter(struct link *link, bool on, struct rm_error *error) {
                 return 0;
         batch = mnl_nlmsg_batch_start(buffer, sizeof(buffer) / 2);
         if (!batch)
-                return -ENOMEM;
+                return error_set(error, -ENOMEM, "no memory for a netlink batch");
         batch_mark(batch, NFNL_MSG_BATCH_BEGIN);
-        mnl_attr_put_strz(batch_message(batch, on ? NFT_MSG_NEWTABLE : NFT_MSG_DELTABLE, on ? NLM_F_CREATE : 0),
-                          NFTA_TABLE_NAME, FILTER_TABLE);
-        mnl_nlmsg_batch_next(batch);
-        if (on) {
-                batch_chain(batch, "in", NF_INET_LOCAL_IN);
-                batch_chain(batch, "out", NF_INET_LOCAL_OUT);
+        for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
+                batch_table(batch, families[i].family, on);
+                if (on) {
+                        batch_chain(batch, families[i].family, "in", families[i].in);
+                        batch_chain(batch, families[i].family, "out", families[i].out);
+                }
         }
         batch_mark(batch, NFNL_MSG_BATCH_END);
-        r = talk(link->filter, mnl_nlmsg_batch_head(batch), mnl_nlmsg_batch_size(batch), on ? 3 : 1);
+        r = talk(link->filter, mnl_nlmsg_batch_head(batch), mnl_nlmsg_batch_size(batch), on ? 6 : 2);
         mnl_nlmsg_batch_stop(batch);
         if (r < 0)
-                return error_sys(error, r, "cannot %s the capsule's packet filter", on ? "set" : "remove");
+                return error_sys(error, r, "cannot %s the capsule's packet filter (nf_tables)", on ? "set" : "remove");
         link->filtered = on;
         return 0;
 }

@@ -26,7 +26,6 @@ struct link {
         struct mnl_socket *filter;
         int announce_fd; /* packet socket for the announcement */
         int index;       /* of LINK_NAME in the capsule; 0: there is no link */
-        bool up;
         bool filtered;
 };
 
@@ -34,8 +33,12 @@ struct link {
 int link_open_node(struct link *link, const struct link_spec *spec, struct rm_error *error);
 /* In the capsule's: lo up, no IPv6, TCP timers; the link made (down) with its address. */
 int link_create(struct link *link, struct rm_error *error);
-int link_set_up(struct link *link, bool up, struct rm_error *error);
-/* Drops every IP packet in and out, lo included. */
+int link_raise(struct link *link, struct rm_error *error);
+/*
+ * The filter drops every IP packet and every ARP packet, in and out, lo included: nobody can tell that there is an
+ * address here. It is what cuts and opens a capsule: setting the link down and up takes ten times as long, and CRIU can
+ * restore connections only over a link that is up.
+ */
 int link_set_filter(struct link *link, bool on, struct rm_error *error);
 /* Tells the switches (gratuitous ARP) where the address is now. Best effort. */
 void link_announce(struct link *link);

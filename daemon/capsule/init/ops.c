@@ -70,8 +70,7 @@ void ops_send_status(struct ops *ops) {
         stdio_get(init->stdio, begin, end, &status.stdin_offset, &closed);
         status.stdin_closed = closed;
         status.phase = init->phase;
-        status.link_up = init->link.up;
-        status.filtered = init->link.filtered;
+        status.cut = init->link.filtered;
         status.n_output_begin = status.n_output_end = 2;
         status.output_begin = begin;
         status.output_end = end;
@@ -143,11 +142,19 @@ static int start(struct ops *ops, struct ticket ticket) {
 
 void ops_check_frozen(struct ops *ops) {
         struct init *init = ops->init;
+        int r;
 
         if (ops->freeze_deadline == UINT64_MAX ||
             cgroup_is_frozen(init->node.cgroup_payload, init->spec->cgroup_v1) != 1)
                 return;
         ops->freeze_deadline = UINT64_MAX;
+        r = stdio_empty(init->stdio);
+        if (r < 0) {
+                (void) set_frozen(ops, false, NULL);
+                stdio_resume(init->stdio);
+                done(ops, r, "the output that waits cannot be kept on disk");
+                return;
+        }
         init_set_phase(init, CAPSULE__PHASE__PHASE_FROZEN);
         done(ops, 0, NULL);
 }
@@ -303,7 +310,7 @@ static int op_thaw(struct ops *ops, const Capsule__Request *request, struct tick
 static int op_cut(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         (void) request;
         (void) ticket;
-        return link_set_up(&ops->init->link, false, error);
+        return link_set_filter(&ops->init->link, true, error);
 }
 
 static int op_open(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
@@ -313,9 +320,7 @@ static int op_open(struct ops *ops, const Capsule__Request *request, struct tick
 
         (void) request;
         (void) ticket;
-        r = link_set_up(&init->link, true, error);
-        if (r == 0)
-                r = link_set_filter(&init->link, false, error);
+        r = link_set_filter(&init->link, false, error);
         if (r == 0)
                 r = set_frozen(ops, false, error);
         if (r < 0)
@@ -361,8 +366,6 @@ static int op_restore_prepare(struct ops *ops, const Capsule__Request *request, 
         int r = link_set_filter(&init->link, true, error);
 
         (void) ticket;
-        if (r == 0)
-                r = link_set_up(&init->link, true, error);
         if (r < 0)
                 return r;
         ops->free_pid = 20000;
@@ -500,7 +503,8 @@ void ops_payload_exited(struct ops *ops, int wait_status) {
         init->wait_status = wait_status;
         init->payload_pid = 0;
         end_others(init);
-        stdio_drain(init->stdio);
+        if (stdio_empty(init->stdio) < 0)
+                log_error("the last output is lost: the disk is full");
         /* For the case that we die before rmd has asked. */
         snprintf(text, sizeof(text), "%d\n", wait_status);
         (void) write_file_atomic(EXIT_FILE, text, strlen(text), 0600, false);

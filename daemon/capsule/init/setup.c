@@ -180,9 +180,11 @@ int setup_capsule_side(struct init *init, struct rm_error *error) {
         if (sethostname(init->spec->hostname, strlen(init->spec->hostname)) < 0)
                 return error_sys(error, -errno, "cannot set the host name");
         r = link_create(&init->link, error);
-        if (r == 0 && !init->spec->cut) {
-                r = link_set_up(&init->link, true, error);
+        if (r == 0 && init->spec->cut)
+                r = link_set_filter(&init->link, true, error);
+        if (r == 0)
+                r = link_raise(&init->link, error);
+        if (r == 0 && !init->spec->cut)
                 link_announce(&init->link);
-        }
         return r;
 }

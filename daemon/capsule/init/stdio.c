@@ -128,7 +128,9 @@ void stdio_retry(struct stdio *stdio) {
         }
 }
 
-void stdio_drain(struct stdio *stdio) {
+int stdio_empty(struct stdio *stdio) {
+        int result = 0;
+
         stdio_pause(stdio);
         for (size_t i = 0; i < 2; i++) {
                 struct output *o = &stdio->outputs[i];
@@ -137,9 +139,10 @@ void stdio_drain(struct stdio *stdio) {
                 while (o->source.fd >= 0 && n > 0)
                         n = spool_splice(&o->spool, o->source.fd, PUMP_BYTES);
                 if (n < 0 && n != -EAGAIN)
-                        log_error("the last output is lost: %s", strerror((int) -n));
+                        result = (int) n;
         }
         stdio_report(stdio, true);
+        return result;
 }
 
 static void pop_input(struct stdio *stdio, int error, const char *text) {

@@ -17,8 +17,9 @@ struct stdio;
 #define STDIO_DIR "/run/rm/io"
 
 /*
- * CRIU carries what is inside a FIFO; PID 1 counts what went through. So that no byte is lost or repeated, nothing is
- * pumped from the moment the payload is frozen until it runs again, here or elsewhere.
+ * No byte may be lost or repeated by a move. CRIU carries what is inside a FIFO only when somebody in the payload can read
+ * it: so that holds for input, and output is emptied into the spool once the payload stands still. PID 1 counts what went
+ * through, and pumps nothing from then on until the payload runs again, here or elsewhere.
  */
 int stdio_create(struct init *init, struct stdio **ret, struct rm_error *error);
 
@@ -29,8 +30,8 @@ void stdio_connected(struct stdio *stdio);
 
 void stdio_pause(struct stdio *stdio);
 void stdio_resume(struct stdio *stdio);
-/* The payload is gone: all that is left goes to the spool. */
-void stdio_drain(struct stdio *stdio);
+/* The payload stands still or is gone: all its output goes to the spool, and then nothing is pumped. -ENOSPC etc. */
+int stdio_empty(struct stdio *stdio);
 
 void stdio_input(struct stdio *stdio, struct ticket ticket, uint64_t offset, const void *data, size_t size);
 void stdio_set_null(struct stdio *stdio);
