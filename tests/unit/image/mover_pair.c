@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -18,6 +19,17 @@
 
 #define HEAR_MSEC 60000
 
+/* What each side cost, for the bench. */
+static void cpu_print(int side) {
+        struct rusage u;
+
+        if (!getenv("RM_TEST_CPU") || getrusage(RUSAGE_SELF, &u) < 0)
+                return;
+        (void) fprintf(stderr, "%s: user %ld ms, system %ld ms, peak %ld KiB, switches %ld + %ld\n",
+                       side == PAIR_SEND ? "send" : "receive", u.ru_utime.tv_sec * 1000 + u.ru_utime.tv_usec / 1000,
+                       u.ru_stime.tv_sec * 1000 + u.ru_stime.tv_usec / 1000, u.ru_maxrss, u.ru_nvcsw, u.ru_nivcsw);
+}
+
 static int child_main(int side, int fd, const char *environment) {
         struct control control;
         int r;
@@ -29,6 +41,7 @@ static int child_main(int side, int fd, const char *environment) {
         control_init(&control, fd);
         r = side == PAIR_SEND ? mover_send(&control) : mover_receive(&control);
         control_finish(&control);
+        cpu_print(side);
         return r < 0 ? 1 : 0;
 }
 
