@@ -88,12 +88,34 @@ static int add_column(struct program *p, double high, double cost, bool integer)
 
 /* ---- the program ---- */
 
+static uint32_t pinned_on(const struct rm_job *job, uint32_t node) {
+        uint32_t ranks = 0;
+
+        for (uint32_t g = 0; g < job->n_groups; g++)
+                if (job->groups[g].node == (int32_t) node && (job->groups[g].flags & RM_GROUP_PINNED))
+                        ranks += job->groups[g].ranks;
+        return ranks;
+}
+
 static uint32_t cell_room(const struct rm_snapshot *snapshot, const struct rm_job *job, uint32_t node) {
-        uint32_t room = snapshot->nodes[node].cores, limit = job_node_limit(job, node);
+        uint32_t room = snapshot->nodes[node].cores, limit = job_node_limit(job, node), pinned = 0;
 
         if (limit < room)
                 room = limit;
-        return room < job->ranks ? room : job->ranks;
+        if (room < job->ranks)
+                pinned = pinned_on(job, node);
+        else
+                room = job->ranks;
+        return room > pinned ? room : pinned;
+}
+
+/* Cores of a node, or what pinned groups hold of it when that is more. */
+static uint32_t node_room(const struct program *p, uint32_t node) {
+        uint32_t pinned = 0;
+
+        for (uint32_t j = 0; j < p->snapshot->n_jobs; j++)
+                pinned += pinned_on(&p->snapshot->jobs[j], node);
+        return pinned > p->snapshot->nodes[node].cores ? pinned : p->snapshot->nodes[node].cores;
 }
 
 static void add_cell(struct program *p, uint32_t j, uint32_t s) {
@@ -137,8 +159,6 @@ static void add_demand(struct program *p, uint32_t j) {
 }
 
 static void add_capacity(struct program *p, uint32_t s) {
-        uint32_t cores = p->snapshot->nodes[s].cores;
-
         for (uint32_t j = 0; j < p->snapshot->n_jobs; j++) {
                 const struct cell *cell = cell_of(p, j, s);
 
@@ -148,7 +168,7 @@ static void add_capacity(struct program *p, uint32_t s) {
                         add_entry(p, cell->y, job_rest_ranks(&p->snapshot->jobs[j]));
         }
         if (p->n_entries > 0)
-                add_row(p, GLP_UP, 0, cores);
+                add_row(p, GLP_UP, 0, node_room(p, s));
 }
 
 static int add_leave(struct program *p, uint32_t j, uint32_t g) {
@@ -183,9 +203,10 @@ static void add_stay(struct program *p, uint32_t j, uint32_t s) {
                         add_row(p, GLP_LO, pinned, 0);
                 }
         }
-        if (full == job->n_groups || job->groups[full].node != (int32_t) s || !cell->y)
+        if (full == job->n_groups || job->groups[full].node != (int32_t) s)
                 return;
-        add_entry(p, cell->y, 1);
+        if (cell->y)
+                add_entry(p, cell->y, 1);
         if (!(job->groups[full].flags & RM_GROUP_PINNED))
                 add_entry(p, add_leave(p, j, full), 1);
         add_row(p, GLP_LO, 1, 0);
@@ -245,7 +266,7 @@ static bool adopt(struct program *p, double (*value)(struct program *p, int colu
                         cost += cost_job(snapshot, job, found[j], p->scratch) + cost_job_moves(job, found[j]);
         }
         for (uint32_t s = 0; s < n && valid; s++)
-                valid = load[s] <= snapshot->nodes[s].cores;
+                valid = load[s] <= node_room(p, s);
         if (valid && cost < p->best_cost) {
                 p->best_cost = cost;
                 for (uint32_t j = 0; j < snapshot->n_jobs; j++)

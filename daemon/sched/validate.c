@@ -8,8 +8,8 @@
 
 struct validation {
         const struct rm_snapshot *snapshot;
-        uint64_t *load;    /* ranks on each node, of all jobs */
-        uint32_t *job_load; /* of the job in hand; all 0 between jobs */
+        uint64_t *load, *pinned;         /* ranks on each node, of all jobs */
+        uint32_t *job_load, *job_pinned; /* of the job in hand; all 0 between jobs */
         size_t *core_first; /* each node: where its cores begin in `core_taken` */
         bool *core_taken;
 };
@@ -25,6 +25,10 @@ static int validate_group(struct validation *v, const struct rm_job *job, uint32
                                  v->snapshot->nodes[group->node].name, v->snapshot->nodes[node].name);
         v->load[node] += group->ranks;
         v->job_load[node] += group->ranks;
+        if (group->flags & RM_GROUP_PINNED) {
+                v->pinned[node] += group->ranks;
+                v->job_pinned[node] += group->ranks;
+        }
         return 0;
 }
 
@@ -32,7 +36,7 @@ static int validate_limits(struct validation *v, const struct rm_job *job, const
         for (uint32_t g = 0; g < job->n_groups; g++) {
                 int32_t node = planned->group_node[g];
 
-                if (v->job_load[node] > job_node_limit(job, (uint32_t) node))
+                if (v->job_load[node] > job_node_limit(job, (uint32_t) node) && v->job_load[node] > v->job_pinned[node])
                         return error_set(err, -EINVAL, "job '%s': %u ranks on '%s', and its availability allows %u", job->name,
                                          v->job_load[node], v->snapshot->nodes[node].name, job_node_limit(job, (uint32_t) node));
         }
@@ -69,17 +73,18 @@ static int validate_job(struct validation *v, const struct rm_job *job, const st
         if ((r = validate_limits(v, job, planned, err)) < 0)
                 return r;
         for (uint32_t g = 0; g < job->n_groups; g++)
-                v->job_load[planned->group_node[g]] = 0;
+                v->job_load[planned->group_node[g]] = v->job_pinned[planned->group_node[g]] = 0;
         return validate_cores(v, job, planned, err);
 }
 
 int plan_validate(const struct rm_snapshot *snapshot, const struct rm_plan *plan, struct rm_error *err) {
         size_t n = snapshot->n_nodes + 1u;
-        cleanup_free uint64_t *load = xcalloc(n, sizeof(*load));
-        cleanup_free uint32_t *job_load = xcalloc(n, sizeof(*job_load));
+        cleanup_free uint64_t *load = xcalloc(n, sizeof(*load)), *pinned = xcalloc(n, sizeof(*pinned));
+        cleanup_free uint32_t *job_load = xcalloc(n, sizeof(*job_load)), *job_pinned = xcalloc(n, sizeof(*job_pinned));
         cleanup_free size_t *core_first = xcalloc(n, sizeof(*core_first));
         cleanup_free bool *core_taken = NULL;
-        struct validation v = { .snapshot = snapshot, .load = load, .job_load = job_load, .core_first = core_first };
+        struct validation v = { .snapshot = snapshot, .load = load, .pinned = pinned, .job_load = job_load, .job_pinned = job_pinned,
+                                .core_first = core_first };
         size_t cores = 0;
         int r;
 
@@ -94,7 +99,7 @@ int plan_validate(const struct rm_snapshot *snapshot, const struct rm_plan *plan
                 if ((r = validate_job(&v, &snapshot->jobs[j], &plan->jobs[j], err)) < 0)
                         return r;
         for (uint32_t s = 0; s < snapshot->n_nodes; s++)
-                if (load[s] > snapshot->nodes[s].cores)
+                if (load[s] > snapshot->nodes[s].cores && load[s] > pinned[s])
                         return error_set(err, -EINVAL, "node '%s' gets %llu ranks, and has %u cores", snapshot->nodes[s].name,
                                          (unsigned long long) load[s], snapshot->nodes[s].cores);
         return 0;

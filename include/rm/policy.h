@@ -165,7 +165,8 @@ struct rm_policy_plugin {
         struct rm_plugin plugin; /* kind = RM_POLICY_KIND, kind_abi = RM_POLICY_ABI */
 
         /* Fill `plan` for `snapshot`. For every job with a group that has a node: RM_PLACE. Ranks on a node never exceed its
-         * cores, ranks of a job on a node never its node_limit, pinned groups stay. 0, or a negative errno with the plan
+         * cores, ranks of a job on a node never its node_limit, pinned groups stay (where these alone exceed the one or the
+         * other, nothing else may be put). 0, or a negative errno with the plan
          * ignored (-ENOSPC: running jobs do not fit; anything else: say why through the host's log). */
         int (*place)(void *self, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan);
 };

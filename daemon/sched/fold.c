@@ -1,0 +1,337 @@
+#include "daemon/sched/fold.h"
+
+#include <string.h>
+
+#include "common/util.h"
+#include "policies/place/cost.h"
+#include "policies/place/pack.h"
+
+uint32_t fold_max_procs(uint32_t cores, uint64_t ranks, uint64_t total_cores) {
+        return (uint32_t) ((cores * ranks + total_cores - 1) / total_cores);
+}
+
+uint32_t fold_usable(const struct rm_job *job, uint32_t node, uint32_t real_cores) {
+        uint32_t limit = job_node_limit(job, node);
+
+        return limit < real_cores ? limit : real_cores;
+}
+
+static bool pinned_at(const struct rm_group *group) {
+        return group->node >= 0 && (group->flags & RM_GROUP_PINNED);
+}
+
+/* Ranks that need cores: of the running jobs, but those pinned where there are none. */
+static uint64_t count_ranks(const struct fold *fold) {
+        const struct rm_snapshot *view = snapshot_view(fold->snapshot);
+        uint64_t ranks = 0;
+
+        for (uint32_t j = 0; j < view->n_jobs; j++) {
+                const struct rm_job *job = &view->jobs[j];
+
+                if (!job_runs(job))
+                        continue;
+                for (uint32_t g = 0; g < job->n_groups; g++)
+                        if (!pinned_at(&job->groups[g]) || fold->real_cores[job->groups[g].node] > 0)
+                                ranks += job->groups[g].ranks;
+        }
+        return ranks;
+}
+
+/* ---- limits of one job ---- */
+
+/* Would the groups fit if only these limits counted? */
+static bool limits_hold(const struct rm_job *job, const uint32_t *limits, uint32_t n_nodes) {
+        uint32_t rest = job_rest_ranks(job);
+        uint64_t slots = 0, full = job_full_groups(job);
+        bool rest_fits = rest == 0;
+
+        for (uint32_t s = 0; s < n_nodes; s++) {
+                slots += limits[s] / job->group_size;
+                rest_fits |= limits[s] % job->group_size >= rest;
+        }
+        return slots > full || (slots == full && rest_fits);
+}
+
+/* Its availability allows no usable core at all. It stays where it is as far as that is usable, and where it is not, leaving the node goes
+ * before the wishes of the job. */
+static void limit_to_place(struct fold *fold, uint32_t j) {
+        const struct rm_snapshot *view = snapshot_view(fold->snapshot);
+        const struct rm_job *job = &view->jobs[j];
+        cleanup_free uint32_t *here = xcalloc(view->n_nodes + 1u, sizeof(*here));
+        bool must_leave = false;
+
+        for (uint32_t g = 0; g < job->n_groups; g++) {
+                int32_t node = job->groups[g].node;
+
+                if (node >= 0)
+                        here[node] += job->groups[g].ranks;
+                must_leave |= node < 0 || (fold->real_cores[node] == 0 && !pinned_at(&job->groups[g]));
+        }
+        for (uint32_t s = 0; s < view->n_nodes; s++)
+                snapshot_set_limit(fold->snapshot, j, s, must_leave ? RM_NO_LIMIT : here[s]);
+}
+
+static void fold_limits(struct fold *fold, uint32_t j) {
+        const struct rm_snapshot *view = snapshot_view(fold->snapshot);
+        const struct rm_job *job = &view->jobs[j];
+        cleanup_free uint32_t *usable = xcalloc(view->n_nodes + 1u, sizeof(*usable));
+        cleanup_free uint32_t *limits = xcalloc(view->n_nodes + 1u, sizeof(*limits));
+        uint64_t total = 0, ranks, step = 1 + job->ranks / 256;
+
+        for (uint32_t s = 0; s < view->n_nodes; s++)
+                total += usable[s] = fold_usable(job, s, fold->real_cores[s]);
+        if (total == 0) {
+                limit_to_place(fold, j);
+                return;
+        }
+        memcpy(limits, usable, sizeof(*limits) * view->n_nodes);
+        /* Enough cores may still be too few for whole groups: then it is as if there were more ranks, until they fit. */
+        for (ranks = job->ranks > total ? job->ranks : total; !limits_hold(job, limits, view->n_nodes); ranks += step)
+                for (uint32_t s = 0; s < view->n_nodes; s++)
+                        limits[s] = fold_max_procs(usable[s], ranks, total);
+        for (uint32_t s = 0; s < view->n_nodes; s++)
+                if (job_node_limit(job, s) != RM_NO_LIMIT)
+                        snapshot_set_limit(fold->snapshot, j, s, limits[s]);
+}
+
+/* ---- how bad a placement is ---- */
+
+struct excess {
+        uint64_t ranks; /* above the capacities and limits */
+        double worst;   /* ranks for each core, on the worst node that is above its capacity */
+};
+
+static struct excess measure(const struct fold *fold, int32_t (*node_of)(const struct fold *, uint32_t job, uint32_t group)) {
+        const struct rm_snapshot *view = snapshot_view(fold->snapshot);
+        cleanup_free uint64_t *load = xcalloc(view->n_nodes + 1u, sizeof(*load));
+        cleanup_free uint32_t *here = xcalloc(view->n_nodes + 1u, sizeof(*here));
+        struct excess excess = {0};
+
+        for (uint32_t j = 0; j < view->n_jobs; j++) {
+                const struct rm_job *job = &view->jobs[j];
+
+                if (!job_runs(job))
+                        continue;
+                for (uint32_t g = 0; g < job->n_groups; g++) {
+                        load[node_of(fold, j, g)] += job->groups[g].ranks;
+                        here[node_of(fold, j, g)] += job->groups[g].ranks;
+                }
+                for (uint32_t g = 0; g < job->n_groups; g++) {
+                        int32_t node = node_of(fold, j, g);
+
+                        if (here[node] > job_node_limit(job, (uint32_t) node))
+                                excess.ranks += here[node] - job_node_limit(job, (uint32_t) node);
+                        here[node] = 0;
+                }
+        }
+        for (uint32_t s = 0; s < view->n_nodes; s++) {
+                double ratio = fold->real_cores[s] ? (double) load[s] / fold->real_cores[s] : 0;
+
+                if (load[s] <= view->nodes[s].cores)
+                        continue;
+                excess.ranks += load[s] - view->nodes[s].cores;
+                if (ratio > excess.worst)
+                        excess.worst = ratio;
+        }
+        return excess;
+}
+
+static int32_t node_now(const struct fold *fold, uint32_t job, uint32_t group) {
+        return snapshot_view(fold->snapshot)->jobs[job].groups[group].node;
+}
+
+static int32_t node_of_witness(const struct fold *fold, uint32_t job, uint32_t group) {
+        return fold->witness->jobs[job].group_node[group];
+}
+
+/* Nothing has to leave the node it is on. */
+static bool may_stay(const struct fold *fold) {
+        const struct rm_snapshot *view = snapshot_view(fold->snapshot);
+
+        for (uint32_t j = 0; j < view->n_jobs; j++) {
+                const struct rm_job *job = &view->jobs[j];
+
+                for (uint32_t g = 0; job_runs(job) && g < job->n_groups; g++) {
+                        int32_t node = job->groups[g].node;
+
+                        if (node < 0)
+                                return false;
+                        if (pinned_at(&job->groups[g]))
+                                continue;
+                        if (fold->real_cores[node] == 0 || job_node_limit(job, (uint32_t) node) == 0)
+                                return false;
+                }
+        }
+        return true;
+}
+
+static void witness_stays(struct fold *fold) {
+        const struct rm_snapshot *view = snapshot_view(fold->snapshot);
+
+        for (uint32_t j = 0; j < view->n_jobs; j++) {
+                fold->witness->jobs[j].decision = job_runs(&view->jobs[j]) ? RM_PLACE : RM_WAIT;
+                for (uint32_t g = 0; g < view->jobs[j].n_groups; g++)
+                        fold->witness->jobs[j].group_node[g] = view->jobs[j].groups[g].node;
+        }
+}
+
+/* ---- finding room ---- */
+
+/* A group that fits nowhere: on the node where ranks for each core come out least, and within the job's limit if that can be. */
+static int32_t raise_node(void *context, const struct pack *pack, uint32_t j, uint32_t g) {
+        const struct fold *fold = context;
+        const struct rm_job *job = &pack->snapshot->jobs[j];
+        uint32_t ranks = job->groups[g].ranks;
+        int32_t best = RM_NO_NODE;
+        bool best_within = false;
+        double best_ratio = 0;
+
+        for (uint32_t s = 0; s < pack->snapshot->n_nodes; s++) {
+                uint64_t limit = job_node_limit(job, s);
+                bool within = (uint64_t) pack->used[s] + ranks <= limit;
+                double ratio;
+
+                if (fold->real_cores[s] == 0 || limit == 0)
+                        continue;
+                ratio = (double) ((int64_t) pack->snapshot->nodes[s].cores - pack->free_cores[s] + ranks) / fold->real_cores[s];
+                if (best >= 0 && (within < best_within || (within == best_within && ratio > best_ratio)))
+                        continue;
+                if (best >= 0 && within == best_within && ratio == best_ratio && (int32_t) s != job->groups[g].node)
+                        continue;
+                best = (int32_t) s;
+                best_within = within;
+                best_ratio = ratio;
+        }
+        return best;
+}
+
+static int find_witness(struct fold *fold, struct rm_error *err) {
+        struct excess found, now;
+        struct pack pack;
+        int r = pack_init(&pack, snapshot_view(fold->snapshot), fold->witness);
+
+        if (r == 0)
+                r = pack_running(&pack, raise_node, fold);
+        pack_finish(&pack);
+        if (r < 0)
+                return error_sys(err, r, "finding room for what runs");
+        if (!may_stay(fold))
+                return 0;
+        /* What is there already is as good as what was found: it stays. Else two equally good placements could take turns. */
+        found = measure(fold, node_of_witness);
+        now = measure(fold, node_now);
+        if (now.ranks < found.ranks || (now.ranks == found.ranks && now.worst <= found.worst))
+                witness_stays(fold);
+        return 0;
+}
+
+/* Raise capacities to what the witness needs. A raised node is for exactly the groups that need it: else the room above its real
+ * cores would look like free cores to a policy. */
+static void grant_witness(struct fold *fold) {
+        const struct rm_snapshot *view = snapshot_view(fold->snapshot);
+        uint32_t n = view->n_nodes;
+        cleanup_free uint32_t *load = xcalloc(n + 1u, sizeof(*load)), *here = xcalloc(n + 1u, sizeof(*here));
+        cleanup_free bool *raised = xcalloc(n + 1u, sizeof(*raised));
+
+        for (uint32_t j = 0; j < view->n_jobs; j++)
+                for (uint32_t g = 0; fold->witness->jobs[j].decision == RM_PLACE && g < view->jobs[j].n_groups; g++)
+                        load[node_of_witness(fold, j, g)] += view->jobs[j].groups[g].ranks;
+        for (uint32_t s = 0; s < n; s++)
+                if (load[s] > view->nodes[s].cores) {
+                        raised[s] = true;
+                        snapshot_node(fold->snapshot, s)->cores = load[s];
+                }
+        for (uint32_t j = 0; j < view->n_jobs; j++) {
+                const struct rm_job *job = &view->jobs[j];
+                bool runs = fold->witness->jobs[j].decision == RM_PLACE;
+
+                for (uint32_t g = 0; runs && g < job->n_groups; g++)
+                        here[node_of_witness(fold, j, g)] += job->groups[g].ranks;
+                for (uint32_t s = 0; s < n; s++) {
+                        if (!runs && view->nodes[s].cores > fold->real_cores[s])
+                                snapshot_set_limit(fold->snapshot, j, s, 0);
+                        else if (runs && (raised[s] || here[s] > job_node_limit(job, s)))
+                                snapshot_set_limit(fold->snapshot, j, s, here[s]);
+                        here[s] = 0;
+                }
+        }
+}
+
+static void stay_all(struct fold *fold) {
+        const struct rm_snapshot *view = snapshot_view(fold->snapshot);
+
+        for (uint32_t j = 0; j < view->n_jobs; j++)
+                for (uint32_t g = 0; g < view->jobs[j].n_groups; g++)
+                        if (view->jobs[j].groups[g].node >= 0)
+                                snapshot_group(fold->snapshot, j, g)->flags |= RM_GROUP_PINNED;
+}
+
+static bool any_unplaced_group(const struct rm_snapshot *view) {
+        for (uint32_t j = 0; j < view->n_jobs; j++)
+                for (uint32_t g = 0; job_runs(&view->jobs[j]) && g < view->jobs[j].n_groups; g++)
+                        if (view->jobs[j].groups[g].node < 0)
+                                return true;
+        return false;
+}
+
+static void set_capacities(struct fold *fold) {
+        const struct rm_snapshot *view = snapshot_view(fold->snapshot);
+        uint64_t ranks = count_ranks(fold);
+
+        for (uint32_t s = 0; s < view->n_nodes && ranks > fold->real_total; s++)
+                snapshot_node(fold->snapshot, s)->cores = fold_max_procs(fold->real_cores[s], ranks, fold->real_total);
+        for (uint32_t j = 0; j < view->n_jobs; j++)
+                if (view->jobs[j].node_limit && job_runs(&view->jobs[j]))
+                        fold_limits(fold, j);
+}
+
+static bool pinned_on_empty(const struct fold *fold) {
+        const struct rm_snapshot *view = snapshot_view(fold->snapshot);
+
+        for (uint32_t j = 0; j < view->n_jobs; j++)
+                for (uint32_t g = 0; g < view->jobs[j].n_groups; g++) {
+                        const struct rm_group *group = &view->jobs[j].groups[g];
+
+                        if (pinned_at(group) && fold->real_cores[group->node] == 0 && view->nodes[group->node].state != RM_NODE_DOWN)
+                                return true;
+                }
+        return false;
+}
+
+int fold_create(struct snapshot *snapshot, struct fold **ret_fold, struct rm_error *err) {
+        struct fold *fold = xcalloc(1, sizeof(*fold));
+        const struct rm_snapshot *view = snapshot_view(snapshot);
+        int r = 0;
+
+        fold->snapshot = snapshot;
+        fold->real_cores = xcalloc(view->n_nodes + 1u, sizeof(*fold->real_cores));
+        for (uint32_t s = 0; s < view->n_nodes; s++)
+                fold->real_total += fold->real_cores[s] = view->nodes[s].cores;
+        fold->unsettled = pinned_on_empty(fold);
+        fold->witness = plan_create(view);
+        if (fold->real_total == 0) {
+                if (any_unplaced_group(view))
+                        r = error_set(err, -ENOSPC, "a running job has groups without a node, and there are no cores");
+                stay_all(fold);
+                witness_stays(fold);
+        } else {
+                set_capacities(fold);
+                r = find_witness(fold, err);
+        }
+        if (r == 0)
+                grant_witness(fold);
+        if (r < 0)
+                fold_destroy(fold);
+        else
+                *ret_fold = fold;
+        return r;
+}
+
+void fold_destroy(struct fold *fold) {
+        if (!fold)
+                return;
+        snapshot_destroy(fold->snapshot);
+        plan_destroy(fold->witness);
+        free(fold->real_cores);
+        free(fold);
+}

@@ -1,0 +1,371 @@
+#include "daemon/sched/policy_host.h"
+
+#include <event2/buffer.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/sched/snapshot.h"
+
+enum {
+        GRACE_USEC = 250 * 1000,         /* after the budget: for starting, reading the snapshot, printing the plan */
+        LIST_USEC = 10 * 1000 * 1000,
+        MAX_STDERR_BYTES = 64 * 1024,
+        MAX_ANSWER_BYTES = 512 * 1024 * 1024,
+};
+
+/* One of the child's streams. */
+struct stream {
+        int fd;
+        struct event *event;
+        struct evbuffer *data;
+};
+
+struct policy_host {
+        struct event_base *base;
+        char *program, *directory;
+        uint64_t memory_bytes;
+
+        /* Of the run in hand; pid 0: none. */
+        pid_t pid;
+        int pidfd;
+        struct event *exit_event, *timer;
+        struct stream in, out, err; /* of the child */
+        bool overran;
+        uint64_t budget_usec;
+        char *what; /* "policy 'x'", for errors */
+        const struct rm_snapshot *snapshot; /* NULL: it lists */
+        policy_host_done done;
+        policy_host_listed listed;
+        void *context;
+};
+
+struct policy_host *policy_host_create(struct event_base *base, const struct policy_host_config *config) {
+        struct policy_host *host = xcalloc(1, sizeof(*host));
+
+        host->base = base;
+        host->program = xstrdup(config->program ? config->program : RM_LIBEXEC_DIR "/rm-policy-host");
+        host->directory = xstrdup(config->directory ? config->directory : RM_POLICY_DIR);
+        host->memory_bytes = config->memory_bytes;
+        host->pidfd = host->in.fd = host->out.fd = host->err.fd = -1;
+        return host;
+}
+
+/* ---- the end of a run ---- */
+
+static void close_stream(struct stream *stream) {
+        if (stream->event)
+                event_free(stream->event);
+        if (stream->data)
+                evbuffer_free(stream->data);
+        if (stream->fd >= 0)
+                (void) close(stream->fd);
+        *stream = (struct stream){ .fd = -1 };
+}
+
+static void end_run(struct policy_host *host) {
+        close_stream(&host->in);
+        close_stream(&host->out);
+        close_stream(&host->err);
+        if (host->exit_event)
+                event_free(host->exit_event);
+        if (host->timer)
+                event_free(host->timer);
+        host->exit_event = host->timer = NULL;
+        if (host->pidfd >= 0)
+                (void) close(host->pidfd);
+        host->pidfd = -1;
+        free(host->what);
+        host->what = NULL;
+        host->pid = 0;
+        host->overran = false;
+}
+
+void policy_host_cancel(struct policy_host *host) {
+        if (host->pid > 0 && host->pidfd >= 0) {
+                (void) pidfd_send_signal(host->pidfd, SIGKILL, NULL, 0);
+                (void) waitid(P_PIDFD, (id_t) host->pidfd, &(siginfo_t){0}, WEXITED);
+        }
+        end_run(host);
+}
+
+void policy_host_destroy(struct policy_host *host) {
+        if (!host)
+                return;
+        policy_host_cancel(host);
+        free(host->program);
+        free(host->directory);
+        free(host);
+}
+
+static void drain_stream(struct stream *stream, size_t max_bytes) {
+        while (evbuffer_get_length(stream->data) < max_bytes && evbuffer_read(stream->data, stream->fd, -1) > 0)
+                ;
+}
+
+/* The last line that the child printed: its own error comes last. */
+static const char *last_line(struct stream *stream) {
+        char *text, *line;
+
+        (void) evbuffer_add(stream->data, "", 1);
+        text = (char *) evbuffer_pullup(stream->data, -1);
+        for (size_t n = strlen(text); n > 0 && text[n - 1] == '\n'; n--)
+                text[n - 1] = '\0';
+        line = strrchr(text, '\n');
+        line = line ? line + 1 : text;
+        if (strncmp(line, "rm-policy-host: ", 16) == 0)
+                line += 16;
+        return line;
+}
+
+/* How it ended, in words. 0 when it ended well. */
+static int judge_exit(struct policy_host *host, struct rm_error *err) {
+        siginfo_t info = {0};
+        const char *said;
+
+        if (waitid(P_PIDFD, (id_t) host->pidfd, &info, WEXITED) < 0)
+                return error_sys(err, -errno, "%s: how it ended is not known", host->what);
+        said = last_line(&host->err);
+        if (host->overran)
+                return error_set(err, -ETIME, "%s: killed, it had no answer after %" PRIu64 " ms", host->what,
+                                 (host->budget_usec + GRACE_USEC) / 1000);
+        if (info.si_code == CLD_EXITED && info.si_status == 0)
+                return 0;
+        if (info.si_code == CLD_EXITED)
+                return error_set(err, -EPROTO, "%s", said[0] ? said : "the policy host failed and said nothing");
+        return error_set(err, -EPROTO, "%s: crashed (%s)%s%s", host->what, strsignal(info.si_status), said[0] ? ": " : "", said);
+}
+
+static void finish_place(struct policy_host *host, int r, struct rm_error *err) {
+        policy_host_done done = host->done;
+        void *context = host->context;
+        struct plan_answer answer = {0};
+        size_t size_bytes = evbuffer_get_length(host->out.data);
+
+        if (r == 0) {
+                r = plan_parse(evbuffer_pullup(host->out.data, -1), size_bytes, host->snapshot, &answer, err);
+                if (r == 0)
+                        r = plan_validate(host->snapshot, answer.plan, err);
+                if (r < 0)
+                        error_prefix(err, "%s answers nonsense", host->what);
+        }
+        end_run(host);
+        done(context, r == 0 ? &answer : NULL, r == 0 ? NULL : err);
+        plan_answer_finish(&answer);
+}
+
+static void finish_list(struct policy_host *host, int r, struct rm_error *err) {
+        policy_host_listed listed = host->listed;
+        void *context = host->context;
+        json_t *list = NULL;
+
+        if (r == 0) {
+                list = json_loadb((const char *) evbuffer_pullup(host->out.data, -1), evbuffer_get_length(host->out.data), 0, NULL);
+                if (!json_is_array(list))
+                        (void) error_set(err, -EPROTO, "%s: no list came back", host->what);
+        }
+        end_run(host);
+        listed(context, json_is_array(list) ? list : NULL, json_is_array(list) ? NULL : err);
+        json_decref(list);
+}
+
+static void on_exit_event(evutil_socket_t fd, short what, void *context) {
+        struct policy_host *host = context;
+        struct rm_error err = {0};
+        int r;
+
+        (void) fd;
+        (void) what;
+        drain_stream(&host->out, MAX_ANSWER_BYTES);
+        drain_stream(&host->err, MAX_STDERR_BYTES);
+        r = judge_exit(host, &err);
+        if (host->snapshot)
+                finish_place(host, r, &err);
+        else
+                finish_list(host, r, &err);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *context) {
+        struct policy_host *host = context;
+
+        (void) fd;
+        (void) what;
+        host->overran = true;
+        (void) pidfd_send_signal(host->pidfd, SIGKILL, NULL, 0);
+}
+
+/* ---- while it runs ---- */
+
+/* Something to read. Too much of it, or its end: not watched any more; the exit decides. */
+static void on_read(struct stream *stream, size_t max_bytes) {
+        int n = evbuffer_read(stream->data, stream->fd, -1);
+
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR) || evbuffer_get_length(stream->data) >= max_bytes)
+                (void) event_del(stream->event);
+}
+
+static void on_out(evutil_socket_t fd, short what, void *context) {
+        struct policy_host *host = context;
+
+        (void) fd;
+        (void) what;
+        on_read(&host->out, MAX_ANSWER_BYTES);
+}
+
+static void on_err(evutil_socket_t fd, short what, void *context) {
+        struct policy_host *host = context;
+
+        (void) fd;
+        (void) what;
+        on_read(&host->err, MAX_STDERR_BYTES);
+}
+
+static void on_in(evutil_socket_t fd, short what, void *context) {
+        struct policy_host *host = context;
+        int n = evbuffer_write(host->in.data, host->in.fd);
+
+        (void) fd;
+        (void) what;
+        if (evbuffer_get_length(host->in.data) > 0 && (n > 0 || errno == EAGAIN || errno == EINTR))
+                return;
+        close_stream(&host->in); /* it ends what the child reads; when the child is gone, its exit says so */
+}
+
+/* ---- the start of a run ---- */
+
+static int watch(struct policy_host *host, struct stream *stream, short what, event_callback_fn callback) {
+        if (!stream->data)
+                stream->data = evbuffer_new();
+        stream->event = event_new(host->base, stream->fd, (short) (what | EV_PERSIST), callback, host);
+        return stream->data && stream->event && event_add(stream->event, NULL) == 0 ? 0 : -ENOMEM;
+}
+
+/* Socket pairs, not pipes: writing to a child that is gone is then an error and no signal. */
+static int make_streams(struct policy_host *host, int child[3]) {
+        struct stream *streams[3] = { &host->in, &host->out, &host->err };
+
+        for (int i = 0; i < 3; i++) {
+                int pair[2];
+
+                if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+                        return -errno;
+                streams[i]->fd = pair[0];
+                child[i] = pair[1];
+                if (set_nonblock(pair[0], true) < 0)
+                        return -errno;
+        }
+        return 0;
+}
+
+static int spawn(struct policy_host *host, char *const argv[], const int child[3]) {
+        char *const environment[] = { (char *) "PATH=/usr/bin:/bin", (char *) "LC_ALL=C.UTF-8", NULL };
+        posix_spawn_file_actions_t files;
+        posix_spawnattr_t attributes;
+        sigset_t none, all;
+        int r;
+
+        (void) sigemptyset(&none);
+        (void) sigfillset(&all);
+        (void) posix_spawn_file_actions_init(&files);
+        (void) posix_spawnattr_init(&attributes);
+        for (int i = 0; i < 3; i++)
+                (void) posix_spawn_file_actions_adddup2(&files, child[i], i);
+        (void) posix_spawn_file_actions_addclosefrom_np(&files, 3);
+        (void) posix_spawnattr_setsigmask(&attributes, &none);
+        (void) posix_spawnattr_setsigdefault(&attributes, &all);
+        (void) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+        r = posix_spawn(&host->pid, host->program, &files, &attributes, argv, environment);
+        (void) posix_spawn_file_actions_destroy(&files);
+        (void) posix_spawnattr_destroy(&attributes);
+        if (r != 0)
+                host->pid = 0;
+        return -r;
+}
+
+static int begin(struct policy_host *host, char *const argv[], uint64_t kill_usec, struct rm_error *err) {
+        struct timeval time = { .tv_sec = (time_t) (kill_usec / 1000000), .tv_usec = (suseconds_t) (kill_usec % 1000000) };
+        int child[3] = { -1, -1, -1 };
+        int r = make_streams(host, child);
+
+        if (r == 0)
+                r = spawn(host, argv, child);
+        for (int i = 0; i < 3; i++)
+                if (child[i] >= 0)
+                        (void) close(child[i]);
+        if (r == 0) {
+                host->pidfd = pidfd_open(host->pid, 0);
+                if (host->pidfd < 0) {
+                        r = -errno;
+                        (void) kill(host->pid, SIGKILL);
+                        (void) waitpid(host->pid, NULL, 0);
+                }
+        }
+        if (r == 0)
+                r = watch(host, &host->in, EV_WRITE, on_in);
+        if (r == 0)
+                r = watch(host, &host->out, EV_READ, on_out);
+        if (r == 0)
+                r = watch(host, &host->err, EV_READ, on_err);
+        if (r == 0) {
+                host->exit_event = event_new(host->base, host->pidfd, EV_READ, on_exit_event, host);
+                host->timer = evtimer_new(host->base, on_timer, host);
+                if (!host->exit_event || !host->timer || event_add(host->exit_event, NULL) < 0 || event_add(host->timer, &time) < 0)
+                        r = -ENOMEM;
+        }
+        if (r < 0) {
+                (void) error_sys(err, r, "%s: starting %s", host->what, host->program);
+                policy_host_cancel(host);
+        }
+        return r;
+}
+
+int policy_host_run(struct policy_host *host, const char *policy, const struct rm_snapshot *snapshot, uint64_t budget_usec,
+                    policy_host_done done, void *context, struct rm_error *err) {
+        char time[32], memory[32];
+        char *const argv[] = { (char *) "rm-policy-host", (char *) "--policy",       (char *) policy, (char *) "--dir", host->directory,
+                               (char *) "--time-usec",    time, (char *) "--memory-bytes", memory, NULL };
+        json_t *root;
+        char *text;
+
+        if (host->pid > 0)
+                return error_set(err, -EBUSY, "policy '%s': the policy host is busy with %s", policy, host->what);
+        root = snapshot_to_json(snapshot);
+        text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+        json_decref(root);
+        if (!text)
+                return error_set(err, -ENOMEM, "policy '%s': writing the snapshot", policy);
+        (void) snprintf(time, sizeof(time), "%" PRIu64, budget_usec);
+        (void) snprintf(memory, sizeof(memory), "%" PRIu64, host->memory_bytes);
+        host->what = xasprintf("policy '%s'", policy);
+        host->budget_usec = budget_usec;
+        host->snapshot = snapshot;
+        host->done = done;
+        host->context = context;
+        host->in.data = evbuffer_new();
+        if (!host->in.data || evbuffer_add(host->in.data, text, strlen(text)) < 0) {
+                free(text);
+                end_run(host);
+                return error_set(err, -ENOMEM, "policy '%s': writing the snapshot", policy);
+        }
+        free(text);
+        return begin(host, argv, budget_usec + GRACE_USEC, err);
+}
+
+int policy_host_list(struct policy_host *host, policy_host_listed listed, void *context, struct rm_error *err) {
+        char *const argv[] = { (char *) "rm-policy-host", (char *) "--list", (char *) "--dir", host->directory, NULL };
+
+        if (host->pid > 0)
+                return error_set(err, -EBUSY, "listing policies: the policy host is busy with %s", host->what);
+        host->what = xstrdup("listing policies");
+        host->budget_usec = LIST_USEC;
+        host->snapshot = NULL;
+        host->listed = listed;
+        host->context = context;
+        return begin(host, argv, LIST_USEC, err);
+}

@@ -1,0 +1,242 @@
+#include "daemon/sched/round.h"
+
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/sched/diff.h"
+#include "daemon/sched/fold.h"
+#include "daemon/sched/settle.h"
+#include "policies/place/cost.h"
+
+struct round {
+        const struct rm_snapshot *given;
+        struct round_job *jobs;
+        struct fold *fold;
+        struct rm_plan *plan;    /* of all jobs, as far as decided */
+        const char **passes;     /* the policy of each; NULL: the cluster's */
+        uint32_t n_passes, n_decided; /* passes go in order */
+        uint32_t *pass_of;       /* each job */
+        struct snapshot *asked;  /* of the pass in hand */
+        uint32_t *asked_job;     /* its jobs: their index in the round */
+        char (*policies)[64];    /* each job: who placed it */
+        char (*reasons)[RM_REASON_BYTES]; /* each job: why no policy was heard */
+};
+
+/* ---- what is, in the words of a policy ---- */
+
+static bool left(const struct rm_node *node) {
+        return node->state == RM_NODE_DRAINING || node->state == RM_NODE_DRAINED || node->state == RM_NODE_DOWN;
+}
+
+/* Nodes to be left have no cores. Groups that move count where they go; those that cannot be reached stay. */
+static int describe(const struct rm_snapshot *given, const struct round_job *jobs, struct snapshot *ret, struct rm_error *err) {
+        for (uint32_t s = 0; s < given->n_nodes; s++)
+                if (left(&given->nodes[s]))
+                        snapshot_node(ret, s)->cores = 0;
+        for (uint32_t j = 0; j < given->n_jobs; j++) {
+                for (uint32_t g = 0; g < given->jobs[j].n_groups; g++) {
+                        struct rm_group *group = snapshot_group(ret, j, g);
+                        int32_t to = jobs && jobs[j].group_moving_to ? jobs[j].group_moving_to[g] : RM_NO_NODE;
+
+                        if (to >= (int32_t) given->n_nodes || (to >= 0 && group->node < 0))
+                                return error_set(err, -EINVAL, "job '%s': group %u moves from or to no node", given->jobs[j].name, g);
+                        if (to >= 0)
+                                group->node = to;
+                        if (group->node >= 0 &&
+                            (to >= 0 || (jobs && jobs[j].pinned) || given->nodes[group->node].state == RM_NODE_DOWN))
+                                group->flags |= RM_GROUP_PINNED;
+                }
+        }
+        return 0;
+}
+
+static bool same_policy(const char *a, const char *b) {
+        return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* The cluster's policy first, then the others in the order of the jobs that asked for them. */
+static void find_passes(struct round *round) {
+        const struct rm_snapshot *view = snapshot_view(round->fold->snapshot);
+
+        for (int own = 0; own < 2; own++)
+                for (uint32_t j = 0; j < view->n_jobs; j++) {
+                        uint32_t p;
+
+                        if ((view->jobs[j].policy != NULL) != own)
+                                continue;
+                        for (p = 0; p < round->n_passes && !same_policy(round->passes[p], view->jobs[j].policy); p++)
+                                ;
+                        if (p == round->n_passes)
+                                round->passes[round->n_passes++] = view->jobs[j].policy;
+                        round->pass_of[j] = p;
+                }
+}
+
+int round_create(const struct rm_snapshot *snapshot, const struct round_job *jobs, struct round **ret_round, struct rm_error *err) {
+        struct round *round;
+        struct snapshot *described;
+        int r = snapshot_check(snapshot, err);
+
+        if (r < 0)
+                return r;
+        described = snapshot_copy(snapshot, NULL);
+        round = xcalloc(1, sizeof(*round));
+        round->given = snapshot;
+        r = describe(snapshot, jobs, described, err);
+        if (r < 0)
+                snapshot_destroy(described);
+        else
+                r = fold_create(described, &round->fold, err);
+        if (r < 0) {
+                round_destroy(round);
+                return r;
+        }
+        round->jobs = xcalloc(snapshot->n_jobs + 1u, sizeof(*round->jobs));
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
+                round->jobs[j] = jobs ? jobs[j] : (struct round_job){ .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE };
+                round->jobs[j].group_moving_to = NULL; /* is in the fold's snapshot; the caller's array may go */
+        }
+        round->plan = plan_create(snapshot);
+        round->passes = xcalloc(snapshot->n_jobs + 1u, sizeof(*round->passes));
+        round->pass_of = xcalloc(snapshot->n_jobs + 1u, sizeof(*round->pass_of));
+        round->asked_job = xcalloc(snapshot->n_jobs + 1u, sizeof(*round->asked_job));
+        round->policies = xcalloc(snapshot->n_jobs + 1u, sizeof(*round->policies));
+        round->reasons = xcalloc(snapshot->n_jobs + 1u, sizeof(*round->reasons));
+        find_passes(round);
+        *ret_round = round;
+        return 0;
+}
+
+void round_destroy(struct round *round) {
+        if (!round)
+                return;
+        fold_destroy(round->fold);
+        plan_destroy(round->plan);
+        snapshot_destroy(round->asked);
+        free(round->jobs);
+        free(round->passes);
+        free(round->pass_of);
+        free(round->asked_job);
+        free(round->policies);
+        free(round->reasons);
+        free(round);
+}
+
+uint32_t round_passes(const struct round *round) {
+        return round->n_passes;
+}
+
+const char *round_policy(const struct round *round, uint32_t pass) {
+        return round->passes[pass];
+}
+
+/* ---- asking ---- */
+
+/* Where a job stands that is not this pass's to place: where an earlier pass put it, else where the fold has room for it. */
+static const struct rm_plan_job *settled_job(const struct round *round, uint32_t job, uint32_t pass) {
+        return round->pass_of[job] < pass ? &round->plan->jobs[job] : &round->fold->witness->jobs[job];
+}
+
+const struct rm_snapshot *round_prepare(struct round *round, uint32_t pass) {
+        const struct rm_snapshot *view = snapshot_view(round->fold->snapshot);
+        cleanup_free bool *wanted = xcalloc(view->n_jobs + 1u, sizeof(*wanted));
+        uint32_t n = 0;
+
+        for (uint32_t j = 0; j < view->n_jobs; j++) {
+                bool own = round->pass_of[j] == pass;
+
+                /* Cores that moving groups will have to have next are not for starting jobs on. */
+                wanted[j] = own ? job_runs(&view->jobs[j]) || !round->fold->unsettled
+                                : settled_job(round, j, pass)->decision == RM_PLACE;
+                if (wanted[j])
+                        round->asked_job[n++] = j;
+        }
+        snapshot_destroy(round->asked);
+        round->asked = snapshot_copy(view, wanted);
+        for (uint32_t i = 0; i < n; i++) {
+                uint32_t j = round->asked_job[i];
+
+                for (uint32_t g = 0; round->pass_of[j] != pass && g < view->jobs[j].n_groups; g++) {
+                        struct rm_group *group = snapshot_group(round->asked, i, g);
+
+                        group->node = settled_job(round, j, pass)->group_node[g];
+                        group->flags |= RM_GROUP_PINNED;
+                }
+        }
+        return snapshot_view(round->asked);
+}
+
+static void take_decision(struct round *round, uint32_t j, const struct rm_plan_job *planned) {
+        const struct rm_job *job = &round->given->jobs[j];
+        struct rm_plan_job *own = &round->plan->jobs[j];
+
+        own->decision = planned->decision;
+        memcpy(own->group_node, planned->group_node, sizeof(*own->group_node) * job->n_groups);
+        memcpy(own->rank_core, planned->rank_core, sizeof(*own->rank_core) * job->ranks);
+        memcpy(own->reason, planned->reason, sizeof(own->reason));
+}
+
+int round_accept(struct round *round, uint32_t pass, const char *policy, const struct rm_plan *plan, struct rm_error *err) {
+        const struct rm_snapshot *asked = snapshot_view(round->asked);
+        int r = plan_validate(asked, plan, err);
+
+        if (r < 0)
+                return r;
+        for (uint32_t i = 0; i < asked->n_jobs; i++) {
+                uint32_t j = round->asked_job[i];
+
+                if (round->pass_of[j] != pass)
+                        continue;
+                take_decision(round, j, &plan->jobs[i]);
+                if (plan->jobs[i].decision == RM_PLACE)
+                        (void) snprintf(round->policies[j], sizeof(round->policies[j]), "%s", policy);
+        }
+        round->n_decided = pass + 1;
+        return 0;
+}
+
+void round_skip(struct round *round, uint32_t pass, const char *why) {
+        for (uint32_t j = 0; j < round->given->n_jobs; j++) {
+                if (round->pass_of[j] != pass)
+                        continue;
+                take_decision(round, j, &round->fold->witness->jobs[j]);
+                (void) snprintf(round->reasons[j], sizeof(round->reasons[j]), "%s", why ? why : "");
+        }
+        round->n_decided = pass + 1;
+}
+
+/* ---- the answer ---- */
+
+void round_finish(struct round *round, struct round_result **ret_result) {
+        struct round_result *result = xcalloc(1, sizeof(*result));
+        struct diff diff = {
+                .given = round->given,
+                .fold = round->fold,
+                .plan = round->plan,
+                .jobs = round->jobs,
+                .why_skipped = (const char (*)[RM_REASON_BYTES]) round->reasons,
+        };
+
+        result->n_jobs = round->given->n_jobs;
+        result->jobs = xcalloc(result->n_jobs + 1u, sizeof(*result->jobs));
+        for (uint32_t j = 0; j < result->n_jobs; j++)
+                memcpy(result->jobs[j].policy, round->policies[j], sizeof(round->policies[j]));
+        while (round->n_decided < round->n_passes)
+                round_skip(round, round->n_decided, NULL);
+        settle_plan(snapshot_view(round->fold->snapshot), round->plan);
+        diff_actions(&diff, result);
+        diff_outcomes(&diff, result);
+        *ret_result = result;
+}
+
+void round_result_destroy(struct round_result *result) {
+        if (!result)
+                return;
+        for (size_t i = 0; i < result->n_actions; i++) {
+                free(result->actions[i].group_node);
+                free(result->actions[i].rank_core);
+        }
+        free(result->actions);
+        free(result->jobs);
+        free(result);
+}

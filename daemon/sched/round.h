@@ -1,0 +1,89 @@
+/*
+ * One round of scheduling, from what is to what is to be done. Pure: no I/O, no clock, the same answer to the same question.
+ *
+ *      round_create()          the real snapshot, and what is moving  -> capacities as running jobs see them (fold.h)
+ *      for each pass           one for each policy that jobs asked for, the cluster's own first:
+ *        round_prepare()         -> the snapshot for that policy; the caller has the policy answer it
+ *        round_accept()          the plan, validated; or round_skip() when no policy gave one: nothing of its jobs changes but what must
+ *      round_finish()          -> actions, and for each job whether it waits, is folded, and why
+ *
+ * Every answer may be thrown away and the round made again from the newest snapshot: the last edit wins. An action is given only
+ * when it can begin now. A capsule that moves is not touched: it counts where it goes, and the next round takes it from there.
+ */
+#ifndef RM_SCHED_ROUND_H
+#define RM_SCHED_ROUND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "daemon/sched/plan.h"
+#include "daemon/sched/snapshot.h"
+
+#define ROUND_HEAD (-1) /* the group number of the capsule that holds mpirun */
+
+struct round;
+
+/* What a job's part in the round is, beside what its snapshot says. In the order of the snapshot's jobs. */
+struct round_job {
+        int32_t head_node;              /* where its head capsule is, RM_NO_NODE: it has none yet */
+        int32_t head_moving_to;         /* RM_NO_NODE: it is not moving */
+        const int32_t *group_moving_to; /* n_groups entries, RM_NO_NODE: not moving; NULL: none is. In the snapshot such a group is
+                                         * where it comes from */
+        bool pinned;                    /* no capsule of it may move now (it starts, or ends) */
+};
+
+enum round_action_kind {
+        ROUND_START, /* make the capsules of a waiting job and start it */
+        ROUND_MOVE,  /* one capsule */
+};
+
+struct round_action {
+        enum round_action_kind kind;
+        uint32_t job;             /* index in the snapshot given */
+        int32_t group;            /* ROUND_MOVE: group number, or ROUND_HEAD */
+        int32_t from, to;         /* ROUND_MOVE: nodes */
+        int32_t head_node;        /* ROUND_START */
+        int32_t *group_node;      /* ROUND_START: n_groups nodes */
+        int32_t *rank_core;       /* ROUND_START: `ranks` entries, RM_NO_CORE: any */
+        bool must;                /* ROUND_MOVE: the node has to be left, or relieved: do these first */
+        char reason[RM_REASON_BYTES]; /* for people: "node 'n1' is to be left" */
+};
+
+struct round_job_result {
+        bool waits;                   /* it has no node, and is not started by an action of this round */
+        bool lost;                    /* it waits because others were served or it does not fit: its age rises */
+        bool folded;                  /* after the actions it has more ranks than usable cores on some node */
+        char policy[64];              /* that placed it; empty: none did */
+        char reason[RM_REASON_BYTES]; /* why it waits, or stays on a node that it should leave; empty: nothing to say */
+};
+
+struct round_result {
+        struct round_action *actions; /* moves that must be first, then other moves, then starts */
+        size_t n_actions;
+        struct round_job_result *jobs; /* one for each job of the snapshot */
+        uint32_t n_jobs;
+};
+void round_result_destroy(struct round_result *result); /* NULL ok */
+
+/* `snapshot`: real capacities (cores usable now; nodes that are DRAINING, DRAINED or DOWN count as 0). Borrowed until round_destroy().
+ * `jobs`: n_jobs entries, or NULL when nothing is special; used during the call only. -EINVAL: snapshot_check() or the moves are wrong;
+ * -ENOSPC: a running job has groups without a node and there are no cores. */
+int round_create(const struct rm_snapshot *snapshot, const struct round_job *jobs, struct round **ret_round, struct rm_error *err);
+void round_destroy(struct round *round); /* NULL ok */
+
+/* How many policies are to be asked; 0 when there are no jobs. The name of one, NULL: the cluster's. */
+uint32_t round_passes(const struct round *round);
+const char *round_policy(const struct round *round, uint32_t pass);
+
+/* Passes go in order, each prepare followed by accept or skip. The snapshot belongs to the round and is valid until the next prepare. */
+const struct rm_snapshot *round_prepare(struct round *round, uint32_t pass);
+/* `policy`: who answered, for the records. -EINVAL: the plan is not valid, and nothing has changed: ask another policy, or skip. */
+int round_accept(struct round *round, uint32_t pass, const char *policy, const struct rm_plan *plan, struct rm_error *err);
+/* Running jobs stay, or go where the fold found room; waiting ones wait, and `why` (NULL ok) is what they are told. */
+void round_skip(struct round *round, uint32_t pass, const char *why);
+
+/* After the last pass; passes that were not decided are skipped. */
+void round_finish(struct round *round, struct round_result **ret_result);
+
+#endif

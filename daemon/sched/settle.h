@@ -1,0 +1,15 @@
+/* Hysteresis: taking out of a plan the moves that do not pay. Pure. */
+#ifndef RM_SCHED_SETTLE_H
+#define RM_SCHED_SETTLE_H
+
+#include "rm/policy.h"
+
+/*
+ * Put groups of `plan` (valid for `snapshot`, see plan_validate()) back to where they run, as long as the plan stays valid and what that adds
+ * to the objective is not more than the moves it saves. A group whose node has no cores (for its job) moves, and so do those that
+ * would not fit: after a change of capacity that is unfolding. Whole jobs are tried first, then single groups, then all that
+ * take each other's places. Cores chosen for the ranks of a group that is put back are forgotten.
+ */
+void settle_plan(const struct rm_snapshot *snapshot, struct rm_plan *plan);
+
+#endif
