@@ -95,7 +95,7 @@ static int set_network(struct config *config, const char *value) {
         cleanup_free char *copy = xstrdup(value);
         char *slash = strchr(copy, '/');
         struct in_addr address;
-        uint32_t prefix;
+        uint32_t prefix = 0;
 
         if (!slash)
                 return -EINVAL;
@@ -112,7 +112,8 @@ static int set_network(struct config *config, const char *value) {
 static int set_ports(struct config *config, const char *value) {
         cleanup_free char *copy = xstrdup(value);
         char *dash = strchr(copy, '-');
-        uint32_t first, last;
+        uint32_t first = 0;
+        uint32_t last = 0;
 
         if (strcmp(value, "any") == 0) {
                 config->move_port_first = config->move_port_last = 0;

@@ -1,0 +1,36 @@
+/* What the parts of one rmd know of each other: opaque handles, made and wired by main.c, NULL where a part is not up yet. */
+#ifndef RM_DAEMON_CONTEXT_H
+#define RM_DAEMON_CONTEXT_H
+
+#include <stdint.h>
+
+struct event_base;
+struct config;
+struct cluster;
+struct capsule_ctx;
+struct runner;
+struct outputs;
+struct moves;
+struct leader;
+struct service;
+struct proxies;
+struct fault;
+struct event_ring;
+
+struct rmd {
+        struct event_base *base;
+        const struct config *config;
+        struct cluster *cluster;
+        struct capsule_ctx *capsules;
+        struct runner *runner;     /* job/: this node's capsules */
+        struct outputs *outputs;   /* job/: output of jobs whose head is here */
+        struct moves *moves;       /* move/ */
+        struct leader *leader;     /* leader/: scheduling, when this node leads */
+        struct service *service;   /* requests/: local clients */
+        struct proxies *proxies;   /* requests/: requests carried to other nodes */
+        struct event_ring *events; /* requests/: the last events */
+        struct fault *fault;       /* move/: named fault points */
+        uint64_t start_usec;
+};
+
+#endif

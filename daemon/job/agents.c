@@ -1,0 +1,216 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/job/launch.h"
+#include "daemon/job/runner_internal.h"
+
+static void request_free(struct agent_request *request) {
+        free(request->id);
+        free(request->command);
+        free(request);
+}
+
+void agents_finish(struct runner *runner) {
+        while (runner->requests) {
+                struct agent_request *request = runner->requests;
+
+                runner->requests = request->next;
+                request_free(request);
+        }
+}
+
+static struct agent_request *find_request(struct runner *runner, uint64_t job, const char *id) {
+        for (struct agent_request *r = runner->requests; r; r = r->next)
+                if (r->job == job && strcmp(r->id, id) == 0)
+                        return r;
+        return NULL;
+}
+
+static void forget_request(struct runner *runner, struct agent_request *request) {
+        for (struct agent_request **p = &runner->requests; *p; p = &(*p)->next)
+                if (*p == request) {
+                        *p = request->next;
+                        request_free(request);
+                        return;
+                }
+}
+
+static void send_request(struct runner *runner, struct agent_request *request) {
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), request->job);
+        const Rm__Capsule *target = job ? job_capsule(job, request->to) : NULL;
+        Rm__AgentRun run = RM__AGENT_RUN__INIT;
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+
+        if (!target)
+                return;
+        run.job = request->job;
+        run.from_capsule = STATE_HEAD;
+        run.to_capsule = request->to;
+        run.agent = request->id;
+        run.command = request->command;
+        message.body_case = RM__PEER_MESSAGE__BODY_AGENT_RUN;
+        message.agent_run = &run;
+        /* Not delivered, or not answered: the retry timer sends it again; the target takes it once. */
+        (void) cluster_send(runner->rmd->cluster, target->node, &message);
+        runner_retry(runner);
+}
+
+void agents_on_request(struct runner *runner, struct local *local, const char *id, const char *host, const char *command) {
+        struct agent_request *request = find_request(runner, local->job, id);
+        int32_t to = 0;
+
+        if (!launch_parse_hostname(host, local->job, &to)) {
+                log_warn("job %" PRIu64 ": mpirun asks for host '%s', which is none of the job's capsules", local->job, host);
+                (void) capsule_agent_reply(local->capsule, id, 255, NULL, NULL);
+                return;
+        }
+        if (!request) {
+                request = xcalloc(1, sizeof(*request));
+                request->job = local->job;
+                request->to = to;
+                request->id = xstrdup(id);
+                request->command = xstrdup(command);
+                request->next = runner->requests;
+                runner->requests = request;
+        }
+        request->confirmed = false;
+        send_request(runner, request);
+}
+
+void agents_on_gone(struct runner *runner, struct local *local, const char *id) {
+        struct agent_request *request = find_request(runner, local->job, id);
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), local->job);
+        const Rm__Capsule *target = job && request ? job_capsule(job, request->to) : NULL;
+        Rm__AgentKill kill = RM__AGENT_KILL__INIT;
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+
+        if (target) {
+                kill.job = local->job;
+                kill.to_capsule = request->to;
+                message.body_case = RM__PEER_MESSAGE__BODY_AGENT_KILL;
+                message.agent_kill = &kill;
+                (void) cluster_send(runner->rmd->cluster, target->node, &message);
+        }
+        if (request)
+                forget_request(runner, request);
+}
+
+void agents_unconfirm_job(struct runner *runner, uint64_t job) {
+        for (struct agent_request *r = runner->requests; r; r = r->next)
+                if (r->job == job)
+                        r->confirmed = false;
+}
+
+void agents_reconcile(struct runner *runner) {
+        struct agent_request *next;
+
+        for (struct agent_request *r = runner->requests; r; r = next) {
+                struct local *head = runner_current(runner, r->job, STATE_HEAD);
+
+                next = r->next;
+                if (!head || head->exited)
+                        forget_request(runner, r);
+                else if (!r->confirmed)
+                        send_request(runner, r);
+        }
+}
+
+/* ---- the target's side ---- */
+
+static void tell_head(struct runner *runner, const struct local *group, bool running, int status) {
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), group->job);
+        const Rm__Capsule *head = job ? job_capsule(job, STATE_HEAD) : NULL;
+        Rm__AgentDone done = RM__AGENT_DONE__INIT;
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+
+        if (!head || !group->agent)
+                return;
+        done.job = group->job;
+        done.from_capsule = STATE_HEAD;
+        done.agent = group->agent;
+        done.running = running;
+        done.status = status;
+        message.body_case = RM__PEER_MESSAGE__BODY_AGENT_DONE;
+        message.agent_done = &done;
+        if (cluster_send(runner->rmd->cluster, head->node, &message) < 0)
+                runner_retry(runner);
+}
+
+void agents_report_exit(struct runner *runner, struct local *group) {
+        tell_head(runner, group, false, launch_exit_code(group->wait_status));
+}
+
+struct launched {
+        struct runner *runner;
+        uint64_t job;
+        int32_t index;
+        uint64_t made_by;
+};
+
+static void on_launched(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct launched *launched = arg;
+        struct local *group = runner_copy(launched->runner, launched->job, launched->index, launched->made_by);
+
+        if (error < 0 && group && error != -ECANCELED) {
+                log_warn("job %" PRIu64 ": group %" PRId32 " cannot start its daemon: %s", launched->job, launched->index, text);
+                tell_head(launched->runner, group, false, 127);
+        }
+        free(launched);
+}
+
+void runner_agent_run(struct runner *runner, const Rm__AgentRun *run) {
+        struct local *group = runner_current(runner, run->job, run->to_capsule);
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), run->job);
+        struct launch_command command;
+        struct launched *launched;
+
+        if (!group || !group->ready || !job || run->to_capsule < 0)
+                return; /* not here, or not yet: it is sent again */
+        free(group->agent);
+        group->agent = xstrdup(run->agent);
+        if (group->exited) {
+                agents_report_exit(runner, group);
+                return;
+        }
+        if (!group->launching && capsule_phase(group->capsule) == CAPSULE_EMPTY) {
+                group->launching = true;
+                launched = xcalloc(1, sizeof(*launched));
+                *launched = (struct launched) { runner, run->job, run->to_capsule, group->made_by };
+                launch_group_command(&command, job, run->command);
+                if (capsule_run(group->capsule, &command.command, on_launched, launched) < 0)
+                        free(launched);
+                launch_command_finish(&command);
+        }
+        tell_head(runner, group, true, 0);
+}
+
+void runner_agent_kill(struct runner *runner, const Rm__AgentKill *kill) {
+        struct local *group = runner_current(runner, kill->job, kill->to_capsule);
+
+        if (group && group->ready && !group->exited)
+                (void) capsule_signal(group->capsule, 15, false, NULL, NULL);
+}
+
+void runner_agent_done(struct runner *runner, const Rm__AgentDone *done) {
+        struct agent_request *request = find_request(runner, done->job, done->agent);
+        struct local *head = runner_current(runner, done->job, STATE_HEAD);
+
+        if (!request)
+                return;
+        if (done->running) {
+                request->confirmed = true;
+                return;
+        }
+        if (head && head->ready)
+                (void) capsule_agent_reply(head->capsule, done->agent, done->status & 0xff, NULL, NULL);
+        forget_request(runner, request);
+}
+
+void runner_peer_connected(struct runner *runner, const char *node) {
+        for (struct agent_request *r = runner->requests; r; r = r->next)
+                r->confirmed = false;
+        runner_wake(runner);
+}

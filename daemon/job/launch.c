@@ -1,0 +1,246 @@
+#include "daemon/job/launch.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "common/util.h"
+
+void launch_capsule_id(char out[static 64], uint64_t job, int32_t index, uint64_t move) {
+        char move_part[32] = "";
+
+        if (move)
+                (void) snprintf(move_part, sizeof(move_part), ".m%" PRIu64, move);
+        if (index == STATE_HEAD)
+                (void) snprintf(out, 64, "j%" PRIu64 ".h%s", job, move_part);
+        else
+                (void) snprintf(out, 64, "j%" PRIu64 ".g%" PRId32 "%s", job, index, move_part);
+}
+
+bool launch_parse_id(const char *id, uint64_t *ret_job, int32_t *ret_index, uint64_t *ret_move) {
+        uint64_t job = 0;
+        uint64_t move = 0;
+        int32_t index = STATE_HEAD;
+        char again[64];
+        const char *move_part = strstr(id, ".m");
+
+        if (sscanf(id, "j%" SCNu64 ".g%" SCNd32, &job, &index) != 2 && sscanf(id, "j%" SCNu64 ".h", &job) != 1)
+                return false;
+        if (move_part && sscanf(move_part, ".m%" SCNu64, &move) != 1)
+                return false;
+        launch_capsule_id(again, job, index, move);
+        if (strcmp(again, id) != 0)
+                return false;
+        *ret_job = job;
+        *ret_index = index;
+        *ret_move = move;
+        return true;
+}
+
+void launch_hostname(char out[static 64], uint64_t job, int32_t index) {
+        if (index == STATE_HEAD)
+                (void) snprintf(out, 64, "rmj%" PRIu64 "h", job);
+        else
+                (void) snprintf(out, 64, "rmj%" PRIu64 "g%" PRId32, job, index);
+}
+
+bool launch_parse_hostname(const char *hostname, uint64_t job, int32_t *ret_index) {
+        uint64_t named = 0;
+        int32_t index = 0;
+        char again[64];
+
+        if (sscanf(hostname, "rmj%" SCNu64 "g%" SCNd32, &named, &index) != 2 || named != job)
+                return false;
+        launch_hostname(again, job, index);
+        if (strcmp(again, hostname) != 0)
+                return false;
+        *ret_index = index;
+        return true;
+}
+
+char *launch_spool_dir(const struct config *config, const char *capsule_id) {
+        return xasprintf("%s/spool/%s", config->state_dir, capsule_id);
+}
+
+static uint32_t capsule_address(const struct config *config, const Rm__Capsule *capsule) {
+        return config->network + capsule->address;
+}
+
+static char *hosts_text(const struct config *config, const Rm__Job *job) {
+        char *text = NULL;
+        size_t size = 0;
+        FILE *f = open_memstream(&text, &size);
+
+        if (!f)
+                abort();
+        (void) fprintf(f, "127.0.0.1 localhost\n");
+        for (size_t i = 0; i < job->n_capsules; i++) {
+                struct in_addr address = { .s_addr = htonl(capsule_address(config, job->capsules[i])) };
+                char hostname[64];
+                char number[INET_ADDRSTRLEN];
+
+                launch_hostname(hostname, job->id, job->capsules[i]->index);
+                (void) fprintf(f, "%s %s\n", inet_ntop(AF_INET, &address, number, sizeof(number)), hostname);
+        }
+        (void) fclose(f);
+        return text;
+}
+
+int launch_spec_init(struct launch_spec *ret, const struct config *config, const Rm__Job *job, int32_t index,
+                     uint64_t move, bool cut) {
+        const Rm__Capsule *capsule = job_capsule(job, index);
+        uint32_t address;
+
+        if (!capsule)
+                return -ENOENT;
+        memset(ret, 0, sizeof(*ret));
+        launch_capsule_id(ret->id, job->id, index, move);
+        launch_hostname(ret->hostname, job->id, index);
+        ret->hosts = hosts_text(config, job);
+        ret->spool_dir = launch_spool_dir(config, ret->id);
+        address = capsule_address(config, capsule);
+        ret->spec = (struct capsule_spec) {
+                .id = ret->id,
+                .hostname = ret->hostname,
+                .hosts = ret->hosts,
+                .uplink = config->uplink,
+                .address = htonl(address),
+                .prefix = config->network_prefix,
+                .mac = { 0x02, 0x72, (uint8_t) (address >> 24), (uint8_t) (address >> 16), (uint8_t) (address >> 8),
+                         (uint8_t) address },
+                .cut = cut,
+                .uid = job->spec->uid,
+                .gid = job->spec->gid,
+                .groups = job->spec->groups,
+                .n_groups = job->spec->n_groups,
+                .spool_dir = ret->spool_dir,
+        };
+        return 0;
+}
+
+void launch_spec_finish(struct launch_spec *spec) {
+        free(spec->hosts);
+        free(spec->spool_dir);
+}
+
+char *launch_hostfile(const Rm__Job *job) {
+        char *text = NULL;
+        size_t size = 0;
+        FILE *f = open_memstream(&text, &size);
+
+        if (!f)
+                abort();
+        for (size_t i = 0; i < job->n_capsules; i++) {
+                char hostname[64];
+
+                if (job->capsules[i]->index == STATE_HEAD)
+                        continue;
+                launch_hostname(hostname, job->id, job->capsules[i]->index);
+                (void) fprintf(f, "%s slots=%u\n", hostname, job->capsules[i]->ranks);
+        }
+        (void) fclose(f);
+        return text;
+}
+
+static bool env_has(const Rm__JobSpec *spec, const char *assignment) {
+        size_t n = strcspn(assignment, "=") + 1;
+
+        for (size_t i = 0; i < spec->n_env; i++)
+                if (strncmp(spec->env[i], assignment, n) == 0)
+                        return true;
+        return false;
+}
+
+/* The job's environment, and of ours what it does not set itself. */
+static char **build_env(const Rm__Job *job) {
+        /* Over TCP between capsules and shared memory inside them: what can be carried. Ranks are not bound: a capsule moves
+         * to other cores. What stands in a job's own environment wins. */
+        static const char *const ours[] = {
+                "OMPI_MCA_pml=ob1",
+                "OMPI_MCA_btl=self,sm,tcp",
+                "OMPI_MCA_btl_tcp_if_include=eth0",
+                "OMPI_MCA_osc=^ucx",
+                "OMPI_MCA_coll=^hcoll,ucc",
+                "PRTE_MCA_prte_if_include=eth0",
+                "PRTE_MCA_plm_ssh_agent=" RM_LIBEXEC_DIR "/rm-agent",
+                "PRTE_MCA_plm_ssh_no_tree_spawn=1",
+                "PRTE_MCA_prte_default_hostfile=" LAUNCH_HOSTFILE,
+                "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe",
+                "PRTE_MCA_hwloc_default_binding_policy=none",
+        };
+        const Rm__JobSpec *spec = job->spec;
+        char **env = xcalloc(spec->n_env + ARRAY_SIZE(ours) + 3, sizeof(char *));
+        size_t n = 0;
+
+        for (size_t i = 0; i < spec->n_env; i++)
+                if (strncmp(spec->env[i], "RM_JOB_ID=", 10) != 0 && strncmp(spec->env[i], "RM_ATTEMPT=", 11) != 0)
+                        env[n++] = xstrdup(spec->env[i]);
+        for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
+                if (!env_has(spec, ours[i]))
+                        env[n++] = xstrdup(ours[i]);
+        env[n++] = xasprintf("RM_JOB_ID=%" PRIu64, job->id);
+        env[n++] = xasprintf("RM_ATTEMPT=%u", job->attempt);
+        return env;
+}
+
+static void finish_command(struct launch_command *ret, const Rm__Job *job, bool stdin_null) {
+        const Rm__JobSpec *spec = job->spec;
+
+        ret->env = build_env(job);
+        ret->cwd = xstrdup(spec->cwd);
+        for (size_t i = 0; i < RLIM_NLIMITS; i++)
+                (void) getrlimit((int) i, &ret->rlimits[i]);
+        for (size_t i = 0; i < spec->n_rlimits; i++)
+                if (spec->rlimits[i]->resource < RLIM_NLIMITS)
+                        ret->rlimits[spec->rlimits[i]->resource] = (struct rlimit) {
+                                .rlim_cur = spec->rlimits[i]->soft,
+                                .rlim_max = spec->rlimits[i]->hard,
+                        };
+        ret->command = (struct capsule_command) {
+                .argv = (const char *const *) ret->argv,
+                .env = (const char *const *) ret->env,
+                .cwd = ret->cwd,
+                .umask = spec->umask,
+                .rlimits = ret->rlimits,
+                .stdin_null = stdin_null,
+        };
+}
+
+void launch_head_command(struct launch_command *ret, const Rm__Job *job) {
+        const Rm__JobSpec *spec = job->spec;
+
+        memset(ret, 0, sizeof(*ret));
+        ret->argv = xcalloc(spec->n_argv + 1, sizeof(char *));
+        for (size_t i = 0; i < spec->n_argv; i++)
+                ret->argv[i] = xstrdup(spec->argv[i]);
+        finish_command(ret, job, !spec->input);
+}
+
+void launch_group_command(struct launch_command *ret, const Rm__Job *job, const char *line) {
+        memset(ret, 0, sizeof(*ret));
+        ret->argv = xcalloc(4, sizeof(char *));
+        ret->argv[0] = xstrdup("/bin/sh");
+        ret->argv[1] = xstrdup("-c");
+        ret->argv[2] = xstrdup(line);
+        finish_command(ret, job, true);
+}
+
+static void free_list(char **list) {
+        for (size_t i = 0; list && list[i]; i++)
+                free(list[i]);
+        free(list);
+}
+
+void launch_command_finish(struct launch_command *command) {
+        free_list(command->argv);
+        free_list(command->env);
+        free(command->cwd);
+}
+
+int launch_exit_code(int wait_status) {
+        if (WIFEXITED(wait_status))
+                return WEXITSTATUS(wait_status);
+        return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : 255;
+}

@@ -1,0 +1,58 @@
+/* How a job's capsules are described and what is run in them. Pure: from the state's job to specs and command lines. */
+#ifndef RM_JOB_LAUNCH_H
+#define RM_JOB_LAUNCH_H
+
+#include <stdint.h>
+#include <sys/resource.h>
+
+#include "daemon/capsule/capsule.h"
+#include "daemon/cluster/state.h"
+#include "daemon/config/config.h"
+
+/* Owned description of a capsule; free with launch_spec_finish(). */
+struct launch_spec {
+        struct capsule_spec spec;
+        char id[64];
+        char hostname[64];
+        char *hosts;
+        char *spool_dir;
+};
+
+/* "j7.h" or "j7.g0", with ".m9" when move 9 brings it: two copies of one capsule never share a name on a node. */
+void launch_capsule_id(char out[static 64], uint64_t job, int32_t index, uint64_t move);
+/* The reverse; false when it is not such a name. */
+bool launch_parse_id(const char *id, uint64_t *ret_job, int32_t *ret_index, uint64_t *ret_move);
+/* "rmj7h" or "rmj7g0": how the capsules of a job call each other. */
+void launch_hostname(char out[static 64], uint64_t job, int32_t index);
+bool launch_parse_hostname(const char *hostname, uint64_t job, int32_t *ret_index);
+/* Directory of a job's output on the node of its head; malloc'ed. */
+char *launch_spool_dir(const struct config *config, const char *capsule_id);
+
+int launch_spec_init(struct launch_spec *ret, const struct config *config, const Rm__Job *job, int32_t index,
+                     uint64_t move, bool cut);
+void launch_spec_finish(struct launch_spec *spec);
+
+/* A command with all that it points to; free with launch_command_finish(). */
+struct launch_command {
+        struct capsule_command command;
+        char **argv;
+        char **env;
+        char *cwd;
+        struct rlimit rlimits[RLIM_NLIMITS];
+};
+
+/* mpirun, as the user wrote it, told to start its daemons through rm-agent in the job's capsules. */
+void launch_head_command(struct launch_command *ret, const Rm__Job *job);
+/* The shell line that PRRTE gives to its agent. */
+void launch_group_command(struct launch_command *ret, const Rm__Job *job, const char *line);
+void launch_command_finish(struct launch_command *command);
+
+/* Text of the host file for mpirun; malloc'ed. */
+char *launch_hostfile(const Rm__Job *job);
+/* Where it is, inside the head capsule. */
+#define LAUNCH_HOSTFILE "/run/rmd-hostfile"
+
+/* Exit code a shell would see, of a status as of waitpid(2). */
+int launch_exit_code(int wait_status);
+
+#endif

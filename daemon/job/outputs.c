@@ -1,0 +1,282 @@
+#include "daemon/job/outputs.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/capsule/spool.h"
+#include "daemon/cluster/cluster.h"
+#include "daemon/config/config.h"
+#include "daemon/job/launch.h"
+#include "daemon/job/runner.h"
+
+/* On the way to one front end at most; also the size of one piece. */
+#define WINDOW_BYTES (1U << 20)
+#define PIECE_BYTES (64U << 10)
+
+static const char *const stream_names[] = { "stdin", "stdout", "stderr" };
+
+/* One front end that reads one job's output. */
+struct reader {
+        struct client *client;
+        uint32_t request_id;
+        uint64_t job;
+        uint64_t sent[3];
+        uint64_t acked[3];
+        bool eof[3];
+        struct reader *next;
+};
+
+struct outputs {
+        struct rmd *rmd;
+        struct reader *readers;
+};
+
+struct outputs *outputs_create(struct rmd *rmd) {
+        struct outputs *outputs = xcalloc(1, sizeof(*outputs));
+
+        outputs->rmd = rmd;
+        return outputs;
+}
+
+void outputs_destroy(struct outputs *outputs) {
+        if (!outputs)
+                return;
+        while (outputs->readers) {
+                struct reader *reader = outputs->readers;
+
+                outputs->readers = reader->next;
+                free(reader);
+        }
+        free(outputs);
+}
+
+/* The head's spool directory on this node, or -1. */
+static int open_spool(struct outputs *outputs, const Rm__Job *job) {
+        const Rm__Capsule *head = job_capsule(job, STATE_HEAD);
+        cleanup_free char *dir = NULL;
+        char id[64];
+
+        if (!head || strcmp(head->node, cluster_self(outputs->rmd->cluster)) != 0)
+                return -1;
+        launch_capsule_id(id, job->id, STATE_HEAD, head->made_by);
+        dir = launch_spool_dir(outputs->rmd->config, id);
+        return open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* No more output will come: mpirun has ended and all it wrote is in the spool. */
+static bool output_complete(struct outputs *outputs, const Rm__Job *job) {
+        const struct local *head = runner_current(outputs->rmd->runner, job->id, STATE_HEAD);
+
+        if (job->state >= RM__JOB_STATE__JOB_COMPLETING)
+                return true;
+        return head && head->exited;
+}
+
+static void send_piece(struct reader *reader, int stream, const void *data, size_t size_bytes, bool eof) {
+        Rm__JobOutput output = RM__JOB_OUTPUT__INIT;
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+
+        output.job = reader->job;
+        output.stream = (uint32_t) stream;
+        output.offset = reader->sent[stream];
+        output.data.data = (uint8_t *) data;
+        output.data.len = size_bytes;
+        output.eof = eof;
+        reply.body_case = RM__LOCAL_REPLY__BODY_JOB_OUTPUT;
+        reply.job_output = &output;
+        client_reply(reader->client, reader->request_id, &reply);
+}
+
+static void pump_stream(struct outputs *outputs, struct reader *reader, const Rm__Job *job, int dir_fd, int stream) {
+        uint8_t buffer[PIECE_BYTES];
+
+        while (!reader->eof[stream] && reader->sent[stream] - reader->acked[stream] < WINDOW_BYTES) {
+                bool complete = output_complete(outputs, job);
+                ssize_t n = dir_fd < 0 ? 0 : spool_read(dir_fd, stream_names[stream], reader->sent[stream], buffer, sizeof(buffer));
+
+                if (n < 0 && n != -ENOENT) {
+                        log_warn("job %" PRIu64 ": reading %s at %" PRIu64 ": %s", job->id, stream_names[stream],
+                                 reader->sent[stream], strerror((int) -n));
+                        n = 0;
+                }
+                if (n <= 0) {
+                        if (!complete)
+                                return;
+                        reader->eof[stream] = true;
+                        send_piece(reader, stream, NULL, 0, true);
+                        return;
+                }
+                send_piece(reader, stream, buffer, (size_t) n, false);
+                reader->sent[stream] += (uint64_t) n;
+        }
+}
+
+static void pump_reader(struct outputs *outputs, struct reader *reader) {
+        const Rm__Job *job = state_job(cluster_state(outputs->rmd->cluster), reader->job);
+        cleanup_close int dir_fd = job ? open_spool(outputs, job) : -1;
+
+        if (!job)
+                return;
+        if (dir_fd < 0 && !output_complete(outputs, job))
+                return; /* not made yet, or on its way */
+        pump_stream(outputs, reader, job, dir_fd, CAPSULE_STDOUT);
+        pump_stream(outputs, reader, job, dir_fd, CAPSULE_STDERR);
+}
+
+void outputs_pump(struct outputs *outputs, uint64_t job) {
+        struct reader *next;
+
+        for (struct reader *reader = outputs->readers; reader; reader = next) {
+                next = reader->next;
+                if (reader->job == job)
+                        pump_reader(outputs, reader);
+        }
+}
+
+void outputs_attach(struct outputs *outputs, struct client *client, uint32_t request_id, const Rm__AttachJob *attach) {
+        struct reader *reader = xcalloc(1, sizeof(*reader));
+
+        outputs_detach(outputs, client);
+        reader->client = client;
+        reader->request_id = request_id;
+        reader->job = attach->job;
+        reader->sent[CAPSULE_STDOUT] = reader->acked[CAPSULE_STDOUT] = attach->stdout_offset;
+        reader->sent[CAPSULE_STDERR] = reader->acked[CAPSULE_STDERR] = attach->stderr_offset;
+        reader->next = outputs->readers;
+        outputs->readers = reader;
+        pump_reader(outputs, reader);
+}
+
+void outputs_detach(struct outputs *outputs, struct client *client) {
+        for (struct reader **p = &outputs->readers; *p;) {
+                struct reader *reader = *p;
+
+                if (reader->client != client) {
+                        p = &reader->next;
+                        continue;
+                }
+                *p = reader->next;
+                free(reader);
+        }
+}
+
+void outputs_ack(struct outputs *outputs, struct client *client, const Rm__OutputAck *ack) {
+        struct local *head = runner_current(outputs->rmd->runner, ack->job, STATE_HEAD);
+
+        for (struct reader *reader = outputs->readers; reader; reader = reader->next) {
+                if (reader->client != client || reader->job != ack->job)
+                        continue;
+                if (ack->stdout_offset > reader->acked[CAPSULE_STDOUT] && ack->stdout_offset <= reader->sent[CAPSULE_STDOUT])
+                        reader->acked[CAPSULE_STDOUT] = ack->stdout_offset;
+                if (ack->stderr_offset > reader->acked[CAPSULE_STDERR] && ack->stderr_offset <= reader->sent[CAPSULE_STDERR])
+                        reader->acked[CAPSULE_STDERR] = ack->stderr_offset;
+                /* What is within a window of the end may have been lost with a daemon on the way: it is kept. */
+                for (int stream = CAPSULE_STDOUT; head && head->ready && stream <= CAPSULE_STDERR; stream++)
+                        if (reader->acked[stream] > 4 * WINDOW_BYTES)
+                                (void) capsule_output_ack(head->capsule, stream, reader->acked[stream] - 4 * WINDOW_BYTES);
+                pump_reader(outputs, reader);
+                return;
+        }
+}
+
+/* ---- input ---- */
+
+struct input {
+        struct outputs *outputs;
+        struct client *client;
+        uint32_t request_id;
+        uint64_t job;
+        uint64_t end;
+};
+
+static bool client_reads(const struct outputs *outputs, const struct client *client) {
+        for (const struct reader *r = outputs->readers; r; r = r->next)
+                if (r->client == client)
+                        return true;
+        return false;
+}
+
+static void on_input_taken(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct input *input = arg;
+        Rm__JobInputAck ack = RM__JOB_INPUT_ACK__INIT;
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+
+        /* A client that is gone has no reader any more. Input that was not taken is sent again by the front end. */
+        if (error == 0 && client_reads(input->outputs, input->client)) {
+                ack.job = input->job;
+                ack.offset = input->end;
+                reply.body_case = RM__LOCAL_REPLY__BODY_JOB_INPUT_ACK;
+                reply.job_input_ack = &ack;
+                client_reply(input->client, input->request_id, &reply);
+        }
+        free(input);
+}
+
+void outputs_input(struct outputs *outputs, struct client *client, uint32_t request_id, const Rm__JobInput *in) {
+        struct local *head = runner_current(outputs->rmd->runner, in->job, STATE_HEAD);
+        struct input *input;
+        int r = 0;
+
+        if (!head || !head->ready)
+                return; /* moving or gone: it is sent again when attached anew */
+        input = xcalloc(1, sizeof(*input));
+        *input = (struct input) { outputs, client, request_id, in->job, in->offset + in->data.len };
+        if (in->data.len > 0)
+                r = capsule_input(head->capsule, in->offset, in->data.data, in->data.len, in->eof ? NULL : on_input_taken, input);
+        if (r == 0 && in->eof)
+                r = capsule_input(head->capsule, in->offset + in->data.len, NULL, 0, on_input_taken, input);
+        if (r < 0)
+                free(input);
+}
+
+/* ---- clean-up ---- */
+
+void outputs_head_left(struct outputs *outputs, uint64_t job) {
+        for (struct reader *reader = outputs->readers; reader;) {
+                struct reader *next = reader->next;
+
+                if (reader->job == job) {
+                        struct client *client = reader->client;
+
+                        client_error(client, reader->request_id, -ESTALE, "the head of job %" PRIu64 " is on another node", job);
+                        outputs_detach(outputs, client);
+                        next = outputs->readers; /* the list changed: from the start */
+                }
+                reader = next;
+        }
+}
+
+void outputs_clean(struct outputs *outputs) {
+        const Rm__State *state = cluster_state(outputs->rmd->cluster);
+        cleanup_free char *root = xasprintf("%s/spool", outputs->rmd->config->state_dir);
+        DIR *dir;
+
+        if (!cluster_synced(outputs->rmd->cluster))
+                return;
+        dir = opendir(root);
+        if (!dir)
+                return;
+        for (struct dirent *entry; (entry = readdir(dir));) {
+                uint64_t job_id, made_by;
+                int32_t index;
+                const Rm__Job *job;
+                cleanup_free char *path = NULL;
+
+                if (!launch_parse_id(entry->d_name, &job_id, &index, &made_by))
+                        continue;
+                job = state_job(state, job_id);
+                if (job && (!job_ended(job) || !job->output_done))
+                        continue;
+                if (capsule_find(outputs->rmd->capsules, entry->d_name))
+                        continue;
+                path = xasprintf("%s/%s", root, entry->d_name);
+                (void) remove_tree(path);
+        }
+        (void) closedir(dir);
+}

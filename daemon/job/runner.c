@@ -1,0 +1,526 @@
+#include "daemon/job/runner_internal.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/job/launch.h"
+#include "daemon/job/outputs.h"
+#include "daemon/move/moves.h"
+
+#define RETRY_USEC 300000
+
+static const Rm__State *state_of(const struct runner *runner) {
+        return cluster_state(runner->rmd->cluster);
+}
+
+static const char *self_of(const struct runner *runner) {
+        return cluster_self(runner->rmd->cluster);
+}
+
+/* ---- the table of local capsules ---- */
+
+struct local *runner_copy(struct runner *runner, uint64_t job, int32_t index, uint64_t made_by) {
+        for (struct local *l = runner->locals; l; l = l->next)
+                if (l->job == job && l->index == index && l->made_by == made_by)
+                        return l;
+        return NULL;
+}
+
+struct local *runner_current(struct runner *runner, uint64_t job, int32_t index) {
+        const Rm__Job *j = state_job(state_of(runner), job);
+        const Rm__Capsule *capsule = j ? job_capsule(j, index) : NULL;
+
+        if (!capsule || strcmp(capsule->node, self_of(runner)) != 0)
+                return NULL;
+        return runner_copy(runner, job, index, capsule->made_by);
+}
+
+static struct local *add_local(struct runner *runner, uint64_t job, int32_t index, uint64_t made_by) {
+        struct local *local = xcalloc(1, sizeof(*local));
+
+        local->job = job;
+        local->index = index;
+        local->made_by = made_by;
+        local->next = runner->locals;
+        runner->locals = local;
+        return local;
+}
+
+static void remove_local(struct runner *runner, struct local *local) {
+        for (struct local **p = &runner->locals; *p; p = &(*p)->next)
+                if (*p == local) {
+                        *p = local->next;
+                        break;
+                }
+        free(local->lost_text);
+        free(local->agent);
+        free(local);
+}
+
+static void on_destroyed(struct capsule *capsule, int error, const char *text, void *arg) {
+        if (error < 0)
+                log_warn("a capsule left something behind: %s", text);
+        runner_wake(arg);
+}
+
+void runner_drop(struct runner *runner, struct local *local, bool spool) {
+        if (local->capsule)
+                capsule_destroy(local->capsule, spool, on_destroyed, runner);
+        remove_local(runner, local);
+}
+
+/* ---- what capsules report ---- */
+
+static void on_ready(struct capsule *capsule, int error, const char *text, void *userdata) {
+        struct runner *runner = userdata;
+        struct local *local = NULL;
+
+        for (local = runner->locals; local && local->capsule != capsule; local = local->next)
+                ;
+        if (!local)
+                return;
+        if (error < 0) {
+                local->lost = true;
+                free(local->lost_text);
+                local->lost_text = xstrdup(text);
+                log_warn("capsule %s: %s", capsule_id(capsule), text);
+        } else {
+                struct capsule_status status;
+
+                capsule_get_status(capsule, &status);
+                local->ready = true;
+                local->launching = status.phase != CAPSULE_EMPTY;
+        }
+        moves_capsule_ready(runner->rmd->moves, local, error, text);
+        runner_wake(runner);
+}
+
+static struct local *find_by_capsule(struct runner *runner, const struct capsule *capsule) {
+        for (struct local *l = runner->locals; l; l = l->next)
+                if (l->capsule == capsule)
+                        return l;
+        return NULL;
+}
+
+static void on_output(struct capsule *capsule, int stream, uint64_t end, void *userdata) {
+        struct runner *runner = userdata;
+        struct local *local = find_by_capsule(runner, capsule);
+
+        if (local && local->index == STATE_HEAD)
+                outputs_pump(runner->rmd->outputs, local->job);
+}
+
+static void on_agent_request(struct capsule *capsule, const char *id, const char *host, const char *command, void *userdata) {
+        struct local *local = find_by_capsule(userdata, capsule);
+
+        if (local)
+                agents_on_request(userdata, local, id, host, command);
+}
+
+static void on_agent_gone(struct capsule *capsule, const char *id, void *userdata) {
+        struct local *local = find_by_capsule(userdata, capsule);
+
+        if (local)
+                agents_on_gone(userdata, local, id);
+}
+
+static void on_exited(struct capsule *capsule, int wait_status, void *userdata) {
+        struct runner *runner = userdata;
+        struct local *local = find_by_capsule(runner, capsule);
+
+        if (!local)
+                return;
+        local->exited = true;
+        local->wait_status = wait_status;
+        if (local->index == STATE_HEAD)
+                outputs_pump(runner->rmd->outputs, local->job);
+        else
+                agents_report_exit(runner, local);
+        runner_wake(runner);
+}
+
+static void on_lost(struct capsule *capsule, const char *text, void *userdata) {
+        struct runner *runner = userdata;
+        struct local *local = find_by_capsule(runner, capsule);
+
+        if (!local)
+                return;
+        log_warn("capsule %s is lost: %s", capsule_id(capsule), text);
+        local->lost = true;
+        local->ready = false;
+        free(local->lost_text);
+        local->lost_text = xstrdup(text);
+        moves_capsule_ready(runner->rmd->moves, local, -ECHILD, text);
+        runner_wake(runner);
+}
+
+static const struct capsule_callbacks callbacks = {
+        .ready = on_ready,
+        .output = on_output,
+        .agent_request = on_agent_request,
+        .agent_gone = on_agent_gone,
+        .exited = on_exited,
+        .lost = on_lost,
+};
+
+static int make_local(struct runner *runner, const Rm__Job *job, int32_t index, uint64_t made_by, bool cut,
+                      struct local **ret, struct rm_error *err) {
+        struct launch_spec spec;
+        struct capsule *capsule = NULL;
+        struct local *local;
+        int r = launch_spec_init(&spec, runner->rmd->config, job, index, made_by, cut);
+
+        if (r < 0)
+                return error_set(err, r, "no such capsule");
+        r = capsule_create(runner->rmd->capsules, &spec.spec, &callbacks, runner, &capsule, err);
+        if (r < 0)
+                (void) error_prefix(err, "capsule %s", spec.id);
+        launch_spec_finish(&spec);
+        if (r < 0)
+                return r;
+        local = add_local(runner, job->id, index, made_by);
+        local->capsule = capsule;
+        if (ret)
+                *ret = local;
+        return 0;
+}
+
+int runner_make_copy(struct runner *runner, const Rm__Job *job, const Rm__Move *move, struct local **ret,
+                     struct rm_error *err) {
+        return make_local(runner, job, move->capsule, move->id, true, ret, err);
+}
+
+/* ---- proposals about one capsule ---- */
+
+struct report {
+        struct runner *runner;
+        uint64_t job;
+        int32_t index;
+        uint64_t made_by;
+};
+
+static void on_reported(void *userdata, int code, const char *text, uint64_t index, uint64_t created) {
+        struct report *report = userdata;
+        struct local *local = runner_copy(report->runner, report->job, report->index, report->made_by);
+
+        if (local)
+                local->reporting = false;
+        if (code < 0 && code != -ECANCELED)
+                runner_retry(report->runner);
+        free(report);
+}
+
+/* At most one proposal about a capsule is under way; it is made again until the state shows it. */
+static void propose_for(struct runner *runner, struct local *local, const Rm__Command *command) {
+        struct report *report;
+
+        if (local->reporting)
+                return;
+        local->reporting = true;
+        report = xcalloc(1, sizeof(*report));
+        *report = (struct report) { runner, local->job, local->index, local->made_by };
+        cluster_propose(runner->rmd->cluster, command, on_reported, report);
+}
+
+static void report_ready(struct runner *runner, struct local *local) {
+        Rm__CmdCapsuleReady body = RM__CMD_CAPSULE_READY__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        body.job = local->job;
+        body.capsule = local->index;
+        body.node = (char *) self_of(runner);
+        command.body_case = RM__COMMAND__BODY_CAPSULE_READY;
+        command.capsule_ready = &body;
+        propose_for(runner, local, &command);
+}
+
+static void report_exit(struct runner *runner, struct local *local, int exit_code, const char *reason, Rm__JobState final_state) {
+        Rm__CmdJobExit body = RM__CMD_JOB_EXIT__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        body.job = local->job;
+        body.exit_code = exit_code;
+        body.reason = (char *) (reason ? reason : "");
+        body.final_state = final_state;
+        command.body_case = RM__COMMAND__BODY_JOB_EXIT;
+        command.job_exit = &body;
+        propose_for(runner, local, &command);
+}
+
+static void report_running(struct runner *runner, struct local *local) {
+        Rm__CmdJobRunning body = RM__CMD_JOB_RUNNING__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        body.job = local->job;
+        command.body_case = RM__COMMAND__BODY_JOB_RUNNING;
+        command.job_running = &body;
+        propose_for(runner, local, &command);
+}
+
+static void report_gone(struct runner *runner, uint64_t job, int32_t index) {
+        Rm__CmdCapsuleGone body = RM__CMD_CAPSULE_GONE__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        body.job = job;
+        body.capsule = index;
+        body.node = (char *) self_of(runner);
+        command.body_case = RM__COMMAND__BODY_CAPSULE_GONE;
+        command.capsule_gone = &body;
+        cluster_propose(runner->rmd->cluster, &command, NULL, NULL);
+        runner_retry(runner);
+}
+
+/* ---- the head ---- */
+
+static void on_head_launched(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct report *report = arg;
+        struct local *head = runner_copy(report->runner, report->job, report->index, report->made_by);
+
+        if (head && error < 0 && error != -ECANCELED) {
+                free(head->lost_text);
+                head->lost_text = xstrdup(text);
+                head->lost = true; /* told by the next look */
+                log_warn("job %" PRIu64 ": cannot start mpirun: %s", head->job, text);
+                runner_wake(report->runner);
+        } else if (head && error == 0) {
+                runner_wake(report->runner);
+        }
+        free(report);
+}
+
+static int write_hostfile(const struct local *head, const Rm__Job *job) {
+        cleanup_free char *text = launch_hostfile(job);
+        cleanup_free char *path = xasprintf("%s%s", capsule_root(head->capsule), LAUNCH_HOSTFILE);
+
+        return write_file_atomic(path, text, strlen(text), 0644, false);
+}
+
+static void launch_head(struct runner *runner, struct local *head, const Rm__Job *job) {
+        struct launch_command command;
+        struct report *report;
+        int r = write_hostfile(head, job);
+
+        if (r < 0)
+                log_warn("job %" PRIu64 ": cannot write the host file: %s", job->id, strerror(-r));
+        head->launching = true;
+        report = xcalloc(1, sizeof(*report));
+        *report = (struct report) { runner, job->id, STATE_HEAD, head->made_by };
+        launch_head_command(&command, job);
+        r = capsule_run(head->capsule, &command.command, on_head_launched, report);
+        launch_command_finish(&command);
+        if (r < 0) {
+                free(report);
+                head->launching = false;
+                runner_retry(runner);
+        }
+}
+
+static bool all_ready(const Rm__Job *job) {
+        for (size_t i = 0; i < job->n_capsules; i++)
+                if (job->capsules[i]->state != RM__CAPSULE_STATE__CAPSULE_READY)
+                        return false;
+        return true;
+}
+
+static void cancel_head(struct runner *runner, struct local *head, const Rm__Job *job) {
+        uint64_t now = now_usec();
+
+        if (!head->launching) {
+                report_exit(runner, head, 128 + (int) job->cancel_signal, NULL, job->final_state);
+                return;
+        }
+        if (head->signalled != job->cancel_signal) {
+                head->signalled = job->cancel_signal;
+                head->signal_usec = now;
+                (void) capsule_signal(head->capsule, (int) job->cancel_signal, false, NULL, NULL);
+        } else if (job->cancel_signal == SIGKILL || now - head->signal_usec > runner->rmd->config->kill_wait_usec) {
+                /* It does not listen: the capsules go, and everything in them. */
+                report_exit(runner, head, 128 + (int) job->cancel_signal, NULL, job->final_state);
+        }
+        runner_retry(runner);
+}
+
+static void reconcile_head(struct runner *runner, struct local *head, const Rm__Job *job) {
+        cleanup_free char *reason = NULL;
+
+        if (head->lost) {
+                reason = xasprintf("mpirun is lost: %s", head->lost_text ? head->lost_text : "its capsule died");
+                report_exit(runner, head, 255, reason, RM__JOB_STATE__JOB_FAILED);
+        } else if (head->exited) {
+                report_exit(runner, head, launch_exit_code(head->wait_status), NULL, RM__JOB_STATE__JOB_PENDING);
+        } else if (job->cancel) {
+                cancel_head(runner, head, job);
+        } else if (job->state == RM__JOB_STATE__JOB_STARTING && head->ready && all_ready(job)) {
+                if (!head->launching)
+                        launch_head(runner, head, job);
+                report_running(runner, head);
+        }
+}
+
+/* ---- matching state and capsules ---- */
+
+/* The state says this capsule is on this node. */
+static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm__Capsule *capsule) {
+        struct local *local = runner_copy(runner, job->id, capsule->index, capsule->made_by);
+        struct rm_error err = { 0 };
+
+        if (!local) {
+                if (capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED) {
+                        if (make_local(runner, job, capsule->index, 0, false, &local, &err) == 0)
+                                return;
+                        log_warn("job %" PRIu64 ": %s", job->id, error_text(&err));
+                        local = add_local(runner, job->id, capsule->index, capsule->made_by);
+                        local->lost_text = xstrdup(error_text(&err));
+                } else {
+                        local = add_local(runner, job->id, capsule->index, capsule->made_by);
+                        local->lost_text = xasprintf("%s has lost it (was it restarted?)", self_of(runner));
+                }
+                local->lost = true;
+        }
+        if (local->index == STATE_HEAD && local->capsule) {
+                if (local->ready && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED)
+                        report_ready(runner, local);
+                else
+                        reconcile_head(runner, local, job);
+        } else if (local->lost) {
+                cleanup_free char *reason = xasprintf("a capsule of %s is lost: %s", self_of(runner), local->lost_text);
+
+                report_exit(runner, local, 255, reason,
+                            job->cancel ? job->final_state : RM__JOB_STATE__JOB_NODE_FAIL);
+        } else if (local->ready && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED) {
+                report_ready(runner, local);
+        }
+}
+
+static void reconcile_job(struct runner *runner, const Rm__Job *job) {
+        for (size_t i = 0; i < job->n_capsules; i++) {
+                const Rm__Capsule *capsule = job->capsules[i];
+
+                if (strcmp(capsule->node, self_of(runner)) != 0 || capsule->state == RM__CAPSULE_STATE__CAPSULE_GONE)
+                        continue;
+                if (job_running(job)) {
+                        reconcile_placed(runner, job, capsule);
+                } else if (job->state == RM__JOB_STATE__JOB_COMPLETING) {
+                        struct local *local;
+
+                        while ((local = runner_copy(runner, job->id, capsule->index, capsule->made_by)))
+                                runner_drop(runner, local, capsule->index != STATE_HEAD);
+                        report_gone(runner, job->id, capsule->index);
+                }
+        }
+}
+
+/* Copies the state knows nothing of (any more) go. */
+static void drop_strays(struct runner *runner) {
+        const Rm__State *state = state_of(runner);
+        struct local *next;
+
+        for (struct local *l = runner->locals; l; l = next) {
+                const Rm__Job *job = state_job(state, l->job);
+                const Rm__Capsule *capsule = job ? job_capsule(job, l->index) : NULL;
+                bool current = capsule && job_running(job) && capsule->made_by == l->made_by &&
+                               strcmp(capsule->node, self_of(runner)) == 0;
+
+                next = l->next;
+                if (current || (job && job->state == RM__JOB_STATE__JOB_COMPLETING) || moves_own(runner->rmd->moves, l))
+                        continue;
+                log_info("capsule of job %" PRIu64 " (%" PRId32 ") is not wanted here: removed", l->job, l->index);
+                runner_drop(runner, l, l->index != STATE_HEAD || !job);
+        }
+}
+
+static void reconcile(struct runner *runner) {
+        const Rm__State *state = state_of(runner);
+
+        if (!cluster_synced(runner->rmd->cluster))
+                return; /* what we know may be old: start and end nothing by it */
+        for (size_t i = 0; i < state->n_jobs; i++)
+                if (!job_ended(state->jobs[i]))
+                        reconcile_job(runner, state->jobs[i]);
+        drop_strays(runner);
+        agents_reconcile(runner);
+}
+
+static void on_wake(evutil_socket_t fd, short what, void *arg) {
+        reconcile(arg);
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *arg) {
+        struct runner *runner = arg;
+
+        runner->retry_wanted = false;
+        reconcile(runner);
+}
+
+void runner_wake(struct runner *runner) {
+        event_active(runner->wake, EV_TIMEOUT, 0);
+}
+
+void runner_retry(struct runner *runner) {
+        static const struct timeval delay = { 0, RETRY_USEC };
+
+        if (runner->retry_wanted)
+                return;
+        runner->retry_wanted = true;
+        (void) evtimer_add(runner->retry, &delay);
+}
+
+int runner_signal_head(struct runner *runner, uint64_t job, int signo) {
+        struct local *head = runner_current(runner, job, STATE_HEAD);
+
+        if (!head || !head->ready || head->exited)
+                return -ESRCH;
+        return capsule_signal(head->capsule, signo, false, NULL, NULL);
+}
+
+/* ---- life ---- */
+
+static void *adopt_one(struct capsule *capsule, const char *id, void *arg) {
+        struct runner *runner = arg;
+        struct local *local;
+        uint64_t job, made_by;
+        int32_t index;
+
+        if (!launch_parse_id(id, &job, &index, &made_by)) {
+                log_warn("capsule '%s' is none of ours: left alone", id);
+                return runner;
+        }
+        local = add_local(runner, job, index, made_by);
+        local->capsule = capsule;
+        return runner;
+}
+
+int runner_create(struct rmd *rmd, struct runner **ret, struct rm_error *err) {
+        struct runner *runner = xcalloc(1, sizeof(*runner));
+        int n;
+
+        runner->rmd = rmd;
+        runner->wake = event_new(rmd->base, -1, 0, on_wake, runner);
+        runner->retry = evtimer_new(rmd->base, on_retry, runner);
+        n = capsule_adopt_all(rmd->capsules, &callbacks, adopt_one, runner, err);
+        if (n < 0) {
+                runner_destroy(runner);
+                return error_prefix(err, "adopting capsules");
+        }
+        if (n > 0)
+                log_info("adopting %d capsules", n);
+        *ret = runner;
+        return 0;
+}
+
+void runner_destroy(struct runner *runner) {
+        if (!runner)
+                return;
+        while (runner->locals)
+                remove_local(runner, runner->locals);
+        agents_finish(runner);
+        event_free(runner->wake);
+        event_free(runner->retry);
+        free(runner);
+}

@@ -1,0 +1,60 @@
+/* This node's capsules: makes, launches and removes them so that they match the cluster's state. Everything here is a
+ * reconciliation: it may be called at any time, after any loss, and does what is still to be done. */
+#ifndef RM_JOB_RUNNER_H
+#define RM_JOB_RUNNER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "daemon/capsule/capsule.h"
+#include "daemon/cluster/state.h"
+#include "daemon/context.h"
+#include "proto/peer.pb-c.h"
+
+/* One capsule on this node; one copy, when a move is under way. Belongs to the runner. */
+struct local {
+        uint64_t job;
+        int32_t index;
+        uint64_t made_by; /* the move that brings or brought it here, 0 = started here */
+        struct capsule *capsule;
+        bool ready;       /* answers */
+        bool lost;        /* not made, or its PID 1 died */
+        char *lost_text;
+        bool launching;   /* its command was sent */
+        bool exited;
+        int wait_status;
+        char *agent;      /* of a group: rm-agent in the head that asked for its daemon; NULL = not known (yet) */
+        uint32_t signalled; /* the last signal a cancel sent */
+        uint64_t signal_usec;
+        bool reporting;   /* a proposal about it is under way */
+        struct local *next;
+};
+
+int runner_create(struct rmd *rmd, struct runner **ret, struct rm_error *err);
+void runner_destroy(struct runner *runner); /* leaves the capsules running */
+
+/* Look at everything again, soon (from the loop). Cheap to call often. */
+void runner_wake(struct runner *runner);
+
+/* The copy that the state says is the capsule, or NULL when that is not here. */
+struct local *runner_current(struct runner *runner, uint64_t job, int32_t index);
+/* The copy made by this move, or NULL. */
+struct local *runner_copy(struct runner *runner, uint64_t job, int32_t index, uint64_t made_by);
+
+/* Make the destination's copy for a move; moves_capsule_ready() is told when it answers. */
+int runner_make_copy(struct runner *runner, const Rm__Job *job, const Rm__Move *move, struct local **ret,
+                     struct rm_error *err);
+/* Kill and forget one copy. `spool`: its output too. */
+void runner_drop(struct runner *runner, struct local *local, bool spool);
+
+/* rm-agent's traffic between nodes. */
+void runner_agent_run(struct runner *runner, const Rm__AgentRun *run);
+void runner_agent_done(struct runner *runner, const Rm__AgentDone *done);
+void runner_agent_kill(struct runner *runner, const Rm__AgentKill *kill);
+void runner_peer_connected(struct runner *runner, const char *node);
+
+/* A signal from the job's front end, to mpirun. -ESRCH when the head does not run here. */
+int runner_signal_head(struct runner *runner, uint64_t job, int signo);
+
+#endif

@@ -1,0 +1,42 @@
+/* Shared by the files of the runner. */
+#ifndef RM_JOB_RUNNER_INTERNAL_H
+#define RM_JOB_RUNNER_INTERNAL_H
+
+#include <event2/event.h>
+
+#include "daemon/cluster/cluster.h"
+#include "daemon/config/config.h"
+#include "daemon/job/runner.h"
+
+/* What an rm-agent in a head capsule on this node wants run elsewhere. */
+struct agent_request {
+        uint64_t job;
+        int32_t to;
+        char *id;
+        char *command;
+        bool confirmed; /* the target has it */
+        struct agent_request *next;
+};
+
+struct runner {
+        struct rmd *rmd;
+        struct local *locals;
+        struct agent_request *requests;
+        struct event *wake;
+        struct event *retry;
+        bool retry_wanted;
+};
+
+/* agents.c */
+void agents_on_request(struct runner *runner, struct local *local, const char *id, const char *host, const char *command);
+void agents_on_gone(struct runner *runner, struct local *local, const char *id);
+void agents_report_exit(struct runner *runner, struct local *group);
+/* Send what is not confirmed; forget what belongs to no head of ours. */
+void agents_reconcile(struct runner *runner);
+void agents_unconfirm_job(struct runner *runner, uint64_t job);
+void agents_finish(struct runner *runner);
+
+/* Something could not be done now: look again in a moment. */
+void runner_retry(struct runner *runner);
+
+#endif

@@ -1,0 +1,367 @@
+#include "daemon/leader/leader.h"
+
+#include <event2/event.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/cluster/cluster.h"
+#include "daemon/config/config.h"
+#include "daemon/leader/files.h"
+#include "daemon/leader/view.h"
+#include "daemon/sched/scheduler.h"
+
+#define TICK_USEC 1000000U
+#define JOBS_KEPT 500U
+/* A move that failed is tried again after this, doubled for each failure in a row. */
+#define BACKOFF_FIRST_USEC 500000U
+#define BACKOFF_MAX_USEC 30000000U
+
+struct leader {
+        struct rmd *rmd;
+        struct scheduler *scheduler;
+        struct leader_files *files; /* availability; only while leading */
+        struct event *settle;
+        struct event *tick;
+        bool settling;
+        bool skipped; /* a move has to wait after failures: the tick comes back to it */
+        bool again; /* something changed while a round was under way */
+        char *warned;
+};
+
+static const Rm__State *state_of(const struct leader *leader) {
+        return cluster_state(leader->rmd->cluster);
+}
+
+static void propose(struct leader *leader, const Rm__Command *command) {
+        cluster_propose(leader->rmd->cluster, command, NULL, NULL);
+}
+
+/* ---- carrying out a round ---- */
+
+static const Rm__Job *job_at(const struct leader *leader, const struct rm_snapshot *snapshot, uint32_t index) {
+        return state_job(state_of(leader), strtoull(snapshot->jobs[index].name, NULL, 10));
+}
+
+static void start_job(struct leader *leader, const struct rm_snapshot *snapshot, const struct round_action *action, const char *policy) {
+        const struct rm_job *job = &snapshot->jobs[action->job];
+        Rm__CmdJobPlace body = RM__CMD_JOB_PLACE__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        body.job = strtoull(job->name, NULL, 10);
+        body.group_size = job->group_size;
+        body.head_node = (char *) snapshot->nodes[action->head_node].name;
+        body.policy = (char *) policy;
+        body.n_group_nodes = body.n_group_ranks = job->n_groups;
+        body.group_nodes = xcalloc(job->n_groups, sizeof(char *));
+        body.group_ranks = xcalloc(job->n_groups, sizeof(uint32_t));
+        for (uint32_t i = 0; i < job->n_groups; i++) {
+                body.group_nodes[i] = (char *) snapshot->nodes[action->group_node[i]].name;
+                body.group_ranks[i] = job->groups[i].ranks;
+        }
+        command.body_case = RM__COMMAND__BODY_JOB_PLACE;
+        command.job_place = &body;
+        propose(leader, &command);
+        free(body.group_nodes);
+        free(body.group_ranks);
+}
+
+/* When this capsule may be moved again (real time), after moves that failed; 0 = now. */
+static uint64_t backoff_until(const Rm__State *state, uint64_t job, int32_t capsule) {
+        uint64_t wait = 0;
+        uint64_t last = 0;
+
+        for (size_t i = state->n_moves; i > 0; i--) {
+                const Rm__Move *move = state->moves[i - 1];
+
+                if (move->job != job || move->capsule != capsule)
+                        continue;
+                if (move->state != RM__MOVE_STATE__MOVE_ABORTED)
+                        break;
+                if (!last)
+                        last = move->end_usec;
+                wait = wait ? wait * 2 : BACKOFF_FIRST_USEC;
+                if (wait >= BACKOFF_MAX_USEC)
+                        break;
+        }
+        return last ? last + (wait > BACKOFF_MAX_USEC ? BACKOFF_MAX_USEC : wait) : 0;
+}
+
+static void start_move(struct leader *leader, const struct rm_snapshot *snapshot, const struct round_action *action) {
+        Rm__CmdMoveStart body = RM__CMD_MOVE_START__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        body.job = strtoull(snapshot->jobs[action->job].name, NULL, 10);
+        body.capsule = action->group == ROUND_HEAD ? STATE_HEAD : action->group;
+        body.to = (char *) snapshot->nodes[action->to].name;
+        body.reason = (char *) action->reason;
+        if (backoff_until(state_of(leader), body.job, body.capsule) > now_real_usec()) {
+                leader->skipped = true;
+                return;
+        }
+        command.body_case = RM__COMMAND__BODY_MOVE_START;
+        command.move_start = &body;
+        propose(leader, &command);
+}
+
+static uint32_t moves_running(const Rm__State *state) {
+        uint32_t n = 0;
+
+        for (size_t i = 0; i < state->n_moves; i++)
+                n += state->moves[i]->state == RM__MOVE_STATE__MOVE_RUNNING || state->moves[i]->state == RM__MOVE_STATE__MOVE_COMMITTED;
+        return n;
+}
+
+static void tell_waiting(struct leader *leader, const Rm__Job *job, const char *reason, bool lost_round) {
+        Rm__CmdJobWait body = RM__CMD_JOB_WAIT__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        if (!lost_round && strcmp(job->reason, reason) == 0)
+                return;
+        body.job = job->id;
+        body.reason = (char *) reason;
+        body.lost_round = lost_round;
+        command.body_case = RM__COMMAND__BODY_JOB_WAIT;
+        command.job_wait = &body;
+        propose(leader, &command);
+}
+
+static void settle_later(struct leader *leader, uint64_t usec) {
+        struct timeval delay = { .tv_sec = (time_t) (usec / 1000000), .tv_usec = (suseconds_t) (usec % 1000000) };
+
+        if (leader->settling)
+                return;
+        leader->settling = true;
+        (void) evtimer_add(leader->settle, &delay);
+}
+
+static void on_round(void *context, const struct rm_snapshot *snapshot, const struct round_result *result, const char *warnings) {
+        struct leader *leader = context;
+        uint32_t running = moves_running(state_of(leader));
+        bool started = false;
+
+        if (warnings && *warnings && (!leader->warned || strcmp(leader->warned, warnings) != 0))
+                log_warn("scheduling: %s", warnings);
+        free(leader->warned);
+        leader->warned = xstrdup(warnings);
+        for (size_t i = 0; i < result->n_actions; i++) {
+                const struct round_action *action = &result->actions[i];
+
+                if (action->kind == ROUND_START) {
+                        start_job(leader, snapshot, action, result->jobs[action->job].policy);
+                        started = true;
+                } else if (running < leader->rmd->config->moves_at_once) {
+                        start_move(leader, snapshot, action);
+                        running++;
+                }
+        }
+        for (uint32_t i = 0; i < result->n_jobs; i++) {
+                const Rm__Job *job = job_at(leader, snapshot, i);
+
+                if (job && job->state == RM__JOB_STATE__JOB_PENDING && result->jobs[i].waits)
+                        tell_waiting(leader, job, result->jobs[i].reason, result->jobs[i].lost && started);
+                else if (job && job->state == RM__JOB_STATE__JOB_RUNNING && !job->cancel)
+                        tell_waiting(leader, job, result->jobs[i].reason, false);
+        }
+        if (leader->again) {
+                leader->again = false;
+                settle_later(leader, leader->rmd->config->settle_usec);
+        }
+}
+
+static void run_round(struct leader *leader) {
+        struct view view;
+        struct rm_error err = { 0 };
+        int r;
+
+        if (!cluster_is_leader(leader->rmd->cluster) || !cluster_synced(leader->rmd->cluster))
+                return;
+        if (scheduler_busy(leader->scheduler)) {
+                leader->again = true;
+                return;
+        }
+        if (view_create(state_of(leader), leader->rmd->config->group_size, &view, &err) < 0) {
+                log_error("scheduling: %s", error_text(&err));
+                return;
+        }
+        r = scheduler_run(leader->scheduler, take_ptr(view.snapshot), view.jobs, on_round, leader, &err);
+        if (r < 0 && r != -ENOSPC)
+                log_warn("scheduling: %s", error_text(&err));
+        view_finish(&view);
+}
+
+static void on_settle(evutil_socket_t fd, short what, void *arg) {
+        struct leader *leader = arg;
+
+        leader->settling = false;
+        run_round(leader);
+}
+
+/* ---- by the clock ---- */
+
+static void check_limits(struct leader *leader, uint64_t now) {
+        const Rm__State *state = state_of(leader);
+        uint64_t over = 0;
+
+        for (size_t i = 0; i < state->n_jobs && !over; i++) {
+                const Rm__Job *job = state->jobs[i];
+
+                if (job->state == RM__JOB_STATE__JOB_RUNNING && !job->cancel && job->spec->time_limit_usec &&
+                    now > job->start_usec + job->spec->time_limit_usec)
+                        over = job->id;
+        }
+        if (over) {
+                Rm__CmdJobCancel body = RM__CMD_JOB_CANCEL__INIT;
+                Rm__Command command = RM__COMMAND__INIT;
+
+                body.job = over;
+                body.signal = SIGTERM;
+                body.timeout = true;
+                command.body_case = RM__COMMAND__BODY_JOB_CANCEL;
+                command.job_cancel = &body;
+                propose(leader, &command);
+        }
+}
+
+static void forget_old_jobs(struct leader *leader, uint64_t now) {
+        const Rm__State *state = state_of(leader);
+        size_t ended = 0;
+        uint64_t old = 0;
+
+        for (size_t i = 0; i < state->n_jobs; i++)
+                ended += job_ended(state->jobs[i]);
+        for (size_t i = 0; i < state->n_jobs && !old; i++) {
+                const Rm__Job *job = state->jobs[i];
+
+                if (job_ended(job) && (now > job->end_usec + leader->rmd->config->keep_jobs_usec ||
+                                       (ended > JOBS_KEPT && job->output_done)))
+                        old = job->id;
+        }
+        if (old) {
+                Rm__CmdJobForget body = RM__CMD_JOB_FORGET__INIT;
+                Rm__Command command = RM__COMMAND__INIT;
+
+                body.job = old;
+                command.body_case = RM__COMMAND__BODY_JOB_FORGET;
+                command.job_forget = &body;
+                propose(leader, &command);
+        }
+}
+
+/* A job with a capsule on a node that is down cannot go on: its mpirun would wait for ever. */
+static void fail_lost_jobs(struct leader *leader, uint64_t now) {
+        const Rm__State *state = state_of(leader);
+        uint64_t grace = 2 * leader->rmd->config->node_timeout_usec;
+
+        for (size_t i = 0; i < state->n_jobs; i++) {
+                const Rm__Job *job = state->jobs[i];
+
+                for (size_t k = 0; k < job->n_capsules && job_running(job); k++) {
+                        const Rm__Node *node = state_node(state, job->capsules[k]->node);
+                        Rm__CmdJobExit body = RM__CMD_JOB_EXIT__INIT;
+                        Rm__Command command = RM__COMMAND__INIT;
+                        cleanup_free char *reason = NULL;
+
+                        if (!node || node->health != RM__NODE_HEALTH__NODE_HEALTH_DOWN || now < node->health_since_usec + grace)
+                                continue;
+                        reason = xasprintf("node %s is down", node->name);
+                        body.job = job->id;
+                        body.exit_code = 255;
+                        body.reason = reason;
+                        body.final_state = RM__JOB_STATE__JOB_NODE_FAIL;
+                        command.body_case = RM__COMMAND__BODY_JOB_EXIT;
+                        command.job_exit = &body;
+                        propose(leader, &command);
+                        return; /* the state has changed; the rest at the next tick */
+                }
+        }
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg) {
+        struct leader *leader = arg;
+        uint64_t now = now_real_usec();
+
+        if (!cluster_is_leader(leader->rmd->cluster) || !cluster_synced(leader->rmd->cluster))
+                return;
+        check_limits(leader, now);
+        forget_old_jobs(leader, now);
+        fail_lost_jobs(leader, now);
+        if (leader->skipped) {
+                leader->skipped = false;
+                run_round(leader);
+        }
+}
+
+/* ---- from outside ---- */
+
+void leader_wake(struct leader *leader, const Rm__Command *command) {
+        if (!leader || !cluster_is_leader(leader->rmd->cluster))
+                return;
+        leader_files_check(leader->files);
+        /* These change nothing a policy sees. */
+        if (command && (command->body_case == RM__COMMAND__BODY_JOB_WAIT || command->body_case == RM__COMMAND__BODY_NOTE ||
+                        command->body_case == RM__COMMAND__BODY_JOB_OUTPUT_DONE ||
+                        command->body_case == RM__COMMAND__BODY_JOB_FORGET || command->body_case == RM__COMMAND__BODY_CAPSULE_READY))
+                return;
+        settle_later(leader, leader->rmd->config->settle_usec);
+}
+
+void leader_changed(struct leader *leader) {
+        bool leads = cluster_is_leader(leader->rmd->cluster);
+
+        if (leads && !leader->files) {
+                leader->files = leader_files_create(leader->rmd);
+                settle_later(leader, leader->rmd->config->settle_usec);
+        } else if (!leads && leader->files) {
+                leader_files_destroy(leader->files);
+                leader->files = NULL;
+                scheduler_cancel(leader->scheduler);
+        }
+}
+
+struct snapshot *leader_snapshot(struct rmd *rmd, struct rm_error *err) {
+        struct view view;
+        struct snapshot *snapshot;
+
+        if (view_create(cluster_state(rmd->cluster), rmd->config->group_size, &view, err) < 0)
+                return NULL;
+        snapshot = take_ptr(view.snapshot);
+        view_finish(&view);
+        return snapshot;
+}
+
+struct policy_host *leader_side_host(struct leader *leader) {
+        return scheduler_side_host(leader->scheduler);
+}
+
+int leader_create(struct rmd *rmd, struct leader **ret, struct rm_error *err) {
+        struct leader *leader = xcalloc(1, sizeof(*leader));
+        struct scheduler_config config = {
+                .host = { .directory = rmd->config->policy_dir },
+                .policy = rmd->config->policy,
+                .budget_usec = rmd->config->budget_usec,
+        };
+        struct timeval tick = { .tv_sec = TICK_USEC / 1000000U };
+
+        leader->rmd = rmd;
+        leader->scheduler = scheduler_create(rmd->base, &config);
+        leader->settle = evtimer_new(rmd->base, on_settle, leader);
+        leader->tick = event_new(rmd->base, -1, EV_PERSIST, on_tick, leader);
+        (void) evtimer_add(leader->tick, &tick);
+        *ret = leader;
+        return 0;
+}
+
+void leader_destroy(struct leader *leader) {
+        if (!leader)
+                return;
+        leader_files_destroy(leader->files);
+        scheduler_destroy(leader->scheduler);
+        event_free(leader->settle);
+        event_free(leader->tick);
+        free(leader->warned);
+        free(leader);
+}

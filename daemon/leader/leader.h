@@ -1,0 +1,25 @@
+/* What the leader does beside keeping the log: places and moves jobs, reads availability files, watches limits. Idle on all
+ * other nodes. */
+#ifndef RM_LEADER_LEADER_H
+#define RM_LEADER_LEADER_H
+
+#include "common/error.h"
+#include "daemon/context.h"
+#include "daemon/sched/policy_host.h"
+#include "daemon/sched/snapshot.h"
+#include "proto/state.pb-c.h"
+
+int leader_create(struct rmd *rmd, struct leader **ret, struct rm_error *err);
+void leader_destroy(struct leader *leader);
+
+/* The state changed by this command (NULL: as a whole). NULL `leader` ok. */
+void leader_wake(struct leader *leader, const Rm__Command *command);
+/* This node began or ceased to lead. */
+void leader_changed(struct leader *leader);
+
+/* The snapshot a policy would see now; the caller owns it. Any node can make it. */
+struct snapshot *leader_snapshot(struct rmd *rmd, struct rm_error *err);
+/* For lists of policies and plans that are only looked at. */
+struct policy_host *leader_side_host(struct leader *leader);
+
+#endif

@@ -1,0 +1,140 @@
+#include "daemon/leader/view.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+
+/* In units of the objective, where using one more node costs 10 (rm/policy.h): a move that was never measured, and what a
+ * tenth of a second of freezing adds. */
+#define MOVE_COST_BASE 3
+#define MOVE_COST_STEP_USEC 100000U
+
+uint32_t view_group_size(const Rm__State *state, const Rm__JobSpec *spec, uint32_t configured) {
+        uint32_t smallest = 0;
+        uint32_t size = spec->group_size ? spec->group_size : configured;
+
+        for (size_t i = 0; i < state->n_nodes && size == 0; i++) {
+                uint32_t cores = node_usable_cores(state->nodes[i]);
+
+                if (cores > 0 && (smallest == 0 || cores < smallest))
+                        smallest = cores;
+        }
+        /* Half of the smallest node: large enough to share memory, small enough to spread over what is left. */
+        if (size == 0)
+                size = smallest / 2;
+        if (size < 1)
+                size = 1;
+        return size > spec->ranks ? spec->ranks : size;
+}
+
+static uint32_t node_state(const Rm__State *state, const Rm__Node *node) {
+        uint32_t word = RM_NODE_DOWN;
+
+        (void) node_state_parse(state_node_word(state, node), &word); /* UNKNOWN counts as DOWN: not used */
+        return word;
+}
+
+static void add_nodes(const Rm__State *state, struct snapshot *snapshot) {
+        for (size_t i = 0; i < state->n_nodes; i++) {
+                const Rm__Node *node = state->nodes[i];
+                struct rm_node *n = snapshot_add_node(snapshot, node->name, node_usable_cores(node));
+
+                n->state = node_state(state, node);
+                n->topology = node->topology[0] ? snapshot_string(snapshot, node->topology) : NULL;
+        }
+}
+
+static int32_t node_index(const Rm__State *state, const char *name) {
+        for (size_t i = 0; i < state->n_nodes; i++)
+                if (strcmp(state->nodes[i]->name, name) == 0)
+                        return (int32_t) i;
+        return RM_NO_NODE;
+}
+
+/* Where a capsule is for the scheduler, and where it is going. */
+static int32_t capsule_place(const Rm__State *state, const Rm__Job *job, const Rm__Capsule *capsule, int32_t *ret_moving_to) {
+        const Rm__Move *move = state_capsule_move(state, job->id, capsule->index);
+
+        *ret_moving_to = move ? node_index(state, move->to) : RM_NO_NODE;
+        return node_index(state, move ? move->from : capsule->node);
+}
+
+static bool node_up(const Rm__State *state, int32_t index) {
+        return index >= 0 && state->nodes[index]->health == RM__NODE_HEALTH__NODE_HEALTH_UP;
+}
+
+static void fill_placed(const Rm__State *state, const Rm__Job *job, struct snapshot *snapshot, uint32_t index, struct round_job *round) {
+        const struct rm_job *view = &snapshot_view(snapshot)->jobs[index];
+        int32_t *moving = snapshot_alloc(snapshot, sizeof(int32_t) * view->n_groups);
+
+        round->group_moving_to = moving;
+        round->pinned = job->state != RM__JOB_STATE__JOB_RUNNING;
+        for (size_t i = 0; i < job->n_capsules; i++) {
+                const Rm__Capsule *capsule = job->capsules[i];
+                int32_t to;
+                int32_t at = capsule_place(state, job, capsule, &to);
+                struct rm_group *group;
+
+                if (capsule->index == STATE_HEAD) {
+                        round->head_node = at;
+                        round->head_moving_to = to;
+                        continue;
+                }
+                if ((uint32_t) capsule->index >= view->n_groups)
+                        continue;
+                moving[capsule->index] = to;
+                group = snapshot_group(snapshot, index, (uint32_t) capsule->index);
+                group->node = at;
+                group->move_cost = MOVE_COST_BASE + (int64_t) (capsule->freeze_usec / MOVE_COST_STEP_USEC);
+                if (!node_up(state, at))
+                        group->flags |= RM_GROUP_PINNED;
+        }
+}
+
+static void add_job(const Rm__State *state, const Rm__Job *job, uint32_t configured, struct view *view) {
+        struct round_job *round = &view->jobs[view->n_jobs];
+        uint32_t size = job->group_size ? job->group_size : view_group_size(state, job->spec, configured);
+        struct rm_job *j;
+        char name[24];
+
+        (void) snprintf(name, sizeof(name), "%" PRIu64, job->id);
+        j = snapshot_add_job(view->snapshot, name, job->spec->ranks, size);
+        j->priority = job->spec->priority < 0 ? 0 : 1 + (int64_t) job->spec->priority;
+        j->age = job->age;
+        j->policy = job->spec->policy[0] ? snapshot_string(view->snapshot, job->spec->policy) : NULL;
+        j->time_limit_usec = job->spec->time_limit_usec;
+        for (size_t i = 0; job->available_set && i < job->n_available; i++) {
+                int32_t node = node_index(state, job->available[i]->node);
+
+                if (node >= 0)
+                        snapshot_set_limit(view->snapshot, view->n_jobs, (uint32_t) node, job->available[i]->cores);
+        }
+        *round = (struct round_job) { .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE };
+        if (job->n_capsules > 0)
+                fill_placed(state, job, view->snapshot, view->n_jobs, round);
+        view->n_jobs++;
+}
+
+int view_create(const Rm__State *state, uint32_t group_size, struct view *ret, struct rm_error *err) {
+        struct view view = { .snapshot = snapshot_create() };
+
+        view.jobs = xcalloc(state->n_jobs, sizeof(view.jobs[0]));
+        add_nodes(state, view.snapshot);
+        for (size_t i = 0; i < state->n_jobs; i++) {
+                const Rm__Job *job = state->jobs[i];
+
+                if (job_ended(job) || (job->cancel && job->n_capsules == 0))
+                        continue;
+                add_job(state, job, group_size, &view);
+        }
+        *ret = view;
+        return 0;
+}
+
+void view_finish(struct view *view) {
+        snapshot_destroy(view->snapshot);
+        free(view->jobs);
+        *view = (struct view) { 0 };
+}

@@ -1,0 +1,23 @@
+/* From the cluster's state to what the scheduler sees. Pure. */
+#ifndef RM_LEADER_VIEW_H
+#define RM_LEADER_VIEW_H
+
+#include "common/error.h"
+#include "daemon/cluster/state.h"
+#include "daemon/sched/round.h"
+#include "daemon/sched/snapshot.h"
+
+struct view {
+        struct snapshot *snapshot; /* jobs are named by their numbers */
+        struct round_job *jobs;    /* in the order of the snapshot's */
+        uint32_t n_jobs;
+};
+
+/* group_size: of jobs that do not say theirs, 0 = chosen by the nodes' sizes. Free with view_finish(). */
+int view_create(const Rm__State *state, uint32_t group_size, struct view *ret, struct rm_error *err);
+void view_finish(struct view *view);
+
+/* The group size of a waiting job. */
+uint32_t view_group_size(const Rm__State *state, const Rm__JobSpec *spec, uint32_t configured);
+
+#endif

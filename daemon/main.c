@@ -1,0 +1,315 @@
+/* rmd: parses the command line, builds one context, runs the loop. */
+#include <event2/event.h>
+#include <argp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/client/proxies.h"
+#include "daemon/cluster/cluster.h"
+#include "daemon/config/config.h"
+#include "daemon/context.h"
+#include "daemon/job/outputs.h"
+#include "daemon/job/runner.h"
+#include "daemon/leader/leader.h"
+#include "daemon/move/fault.h"
+#include "daemon/move/moves.h"
+#include "daemon/node/topology.h"
+#include "daemon/requests/requests.h"
+#include "daemon/requests/service.h"
+
+#define CONFIG_PATH "/etc/rmd/rmd.conf"
+#define CLEAN_SEC 5
+
+const char *argp_program_version = "rmd " RM_VERSION;
+
+struct options {
+        const char *config_path;
+        bool check_config;
+};
+
+static error_t parse_option(int key, char *arg, struct argp_state *state) {
+        struct options *options = state->input;
+
+        switch (key) {
+        case 'c':
+                options->config_path = arg;
+                return 0;
+        case 'C':
+                options->check_config = true;
+                return 0;
+        case 'f':
+                return 0; /* it always is */
+        case ARGP_KEY_ARG:
+                argp_error(state, "no argument is expected, not '%s'", arg);
+                return EINVAL;
+        default:
+                return ARGP_ERR_UNKNOWN;
+        }
+}
+
+static const struct argp_option option_list[] = {
+        { "config", 'c', "FILE", 0, "Read FILE instead of " CONFIG_PATH, 0 },
+        { "check-config", 'C', NULL, 0, "Read the configuration, say what is wrong with it, and exit", 0 },
+        { "foreground", 'f', NULL, 0, "Stay in the foreground (it always does)", 0 },
+        { 0 },
+};
+static const struct argp argp_rmd = { option_list, parse_option, NULL, "The daemon of rmd: one on every node.", NULL, NULL, NULL };
+
+/* ---- what the cluster tells ---- */
+
+static void on_applied(void *userdata, const Rm__Command *command, const struct state_result *result) {
+        struct rmd *rmd = userdata;
+
+        events_add(rmd->events, result);
+        for (size_t i = 0; i < result->n_events; i++)
+                log_info("%s", result->events[i]->text);
+        if (result->error.code < 0 || !rmd->runner)
+                return;
+        if (command->body_case == RM__COMMAND__BODY_MOVE_START)
+                moves_started(rmd->moves, result->created);
+        moves_wake(rmd->moves);
+        runner_wake(rmd->runner);
+        leader_wake(rmd->leader, command);
+        service_wake(rmd->service);
+}
+
+static void on_installed(void *userdata) {
+        struct rmd *rmd = userdata;
+
+        if (!rmd->runner)
+                return;
+        moves_wake(rmd->moves);
+        runner_wake(rmd->runner);
+        leader_wake(rmd->leader, NULL);
+        service_wake(rmd->service);
+}
+
+static void on_message(void *userdata, const char *node, const Rm__PeerMessage *message) {
+        struct rmd *rmd = userdata;
+
+        if (!rmd->runner || proxies_on_message(rmd->proxies, node, message) || moves_on_message(rmd->moves, node, message))
+                return;
+        switch (message->body_case) {
+        case RM__PEER_MESSAGE__BODY_AGENT_RUN:
+                runner_agent_run(rmd->runner, message->agent_run);
+                break;
+        case RM__PEER_MESSAGE__BODY_AGENT_DONE:
+                runner_agent_done(rmd->runner, message->agent_done);
+                break;
+        case RM__PEER_MESSAGE__BODY_AGENT_KILL:
+                runner_agent_kill(rmd->runner, message->agent_kill);
+                break;
+        default:
+                log_warn("%s sent a message of kind %d, which is not known here", node, (int) message->body_case);
+        }
+}
+
+static void on_peer(void *userdata, const char *node, bool connected) {
+        struct rmd *rmd = userdata;
+
+        if (!rmd->runner)
+                return;
+        proxies_on_peer(rmd->proxies, node, connected);
+        moves_on_peer(rmd->moves, node, connected);
+        if (connected)
+                runner_peer_connected(rmd->runner, node);
+        service_wake(rmd->service);
+}
+
+static void on_leader(void *userdata, const char *leader) {
+        struct rmd *rmd = userdata;
+
+        log_info("leader: %s", leader ? leader : "none");
+        if (!rmd->leader)
+                return;
+        leader_changed(rmd->leader);
+        runner_wake(rmd->runner);
+        service_wake(rmd->service);
+}
+
+static const struct cluster_ops cluster_ops = { on_applied, on_installed, on_message, on_peer, on_leader };
+
+/* ---- building the context ---- */
+
+static int start_cluster(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
+        const struct config *config = rmd->config;
+        Rm__Node self = RM__NODE__INIT;
+        struct topology topology = { 0 };
+        cleanup_free char *list = xstrdup(config->peers);
+        const char *peers[64];
+        struct cluster_config cluster_config = {
+                .name = config->cluster_name,
+                .self = &self,
+                .listen_address = config->address[0] ? config->address : NULL,
+                .peers = peers,
+                .bootstrap = config->bootstrap,
+                .state_dir = config->state_dir,
+                .tls = tls,
+                .node_timeout_usec = config->node_timeout_usec,
+                .heartbeat_usec = config->heartbeat_usec,
+        };
+        char *saved = NULL;
+        int r = topology_read(&topology, err);
+
+        if (r < 0)
+                return r;
+        for (char *word = strtok_r(list, " ,\t", &saved); word && cluster_config.n_peers < ARRAY_SIZE(peers);
+             word = strtok_r(NULL, " ,\t", &saved))
+                peers[cluster_config.n_peers++] = word;
+        self.name = config->node_name;
+        self.address = config->address;
+        self.port = config->port;
+        self.cores = config->cores ? config->cores : topology.cores;
+        self.topology = topology.description;
+        self.boot_id = topology.boot_id;
+        self.memory_bytes = topology.memory_bytes;
+        r = cluster_create(rmd->base, &cluster_config, &cluster_ops, rmd, &rmd->cluster, err);
+        topology_finish(&topology);
+        return r;
+}
+
+static int start_capsules(struct rmd *rmd, struct rm_error *err) {
+        cleanup_free char *runtime_dir = xasprintf("%s/capsules", rmd->config->runtime_dir);
+        struct capsule_config config = {
+                .base = rmd->base,
+                .runtime_dir = runtime_dir,
+                .cgroup_parent = rmd->config->cgroup_parent[0] ? rmd->config->cgroup_parent : NULL,
+                .init_path = RM_LIBEXEC_DIR "/rm-capsule",
+                .criu_path = "/usr/sbin/criu",
+                .kdat_path = "/run/criu.kdat",
+        };
+
+        return capsule_ctx_create(&config, &rmd->capsules, err);
+}
+
+static int start(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
+        int r;
+
+        rmd->start_usec = now_usec();
+        rmd->fault = fault_create();
+        rmd->events = events_create();
+        r = mkdir_p(rmd->config->runtime_dir, 0755);
+        if (r < 0)
+                return error_sys(err, r, "making %s", rmd->config->runtime_dir);
+        r = start_capsules(rmd, err);
+        if (r == 0)
+                r = start_cluster(rmd, tls, err);
+        if (r < 0)
+                return r;
+        rmd->proxies = proxies_create(rmd, service_carried_request, service_carried_gone);
+        rmd->outputs = outputs_create(rmd);
+        r = moves_create(rmd, &rmd->moves, err);
+        if (r == 0)
+                r = leader_create(rmd, &rmd->leader, err);
+        if (r == 0)
+                r = runner_create(rmd, &rmd->runner, err);
+        if (r == 0)
+                r = service_create(rmd, &rmd->service, err);
+        if (r == 0) {
+                leader_changed(rmd->leader);
+                on_installed(rmd);
+        }
+        return r;
+}
+
+static void stop(struct rmd *rmd) {
+        service_destroy(rmd->service);
+        moves_destroy(rmd->moves);
+        rmd->moves = NULL;
+        leader_destroy(rmd->leader);
+        rmd->leader = NULL;
+        runner_destroy(rmd->runner);
+        rmd->runner = NULL; /* nothing of what the cluster still says is listened to */
+        cluster_destroy(rmd->cluster);
+        proxies_destroy(rmd->proxies);
+        outputs_destroy(rmd->outputs);
+        capsule_ctx_destroy(rmd->capsules);
+        events_destroy(rmd->events);
+        fault_destroy(rmd->fault);
+}
+
+static void on_signal(evutil_socket_t signo, short what, void *arg) {
+        (void) event_base_loopbreak(arg);
+}
+
+static void on_clean(evutil_socket_t fd, short what, void *arg) {
+        struct rmd *rmd = arg;
+
+        outputs_clean(rmd->outputs);
+}
+
+static int run(struct rmd *rmd, struct rm_error *err) {
+        const struct timeval clean = { CLEAN_SEC, 0 };
+        struct event *term = evsignal_new(rmd->base, SIGTERM, on_signal, rmd->base);
+        struct event *interrupt = evsignal_new(rmd->base, SIGINT, on_signal, rmd->base);
+        struct event *cleaner = event_new(rmd->base, -1, EV_PERSIST, on_clean, rmd);
+
+        (void) event_add(term, NULL);
+        (void) event_add(interrupt, NULL);
+        (void) event_add(cleaner, &clean);
+        log_info("rmd " RM_VERSION " on node %s of cluster %s", rmd->config->node_name, rmd->config->cluster_name);
+        (void) event_base_dispatch(rmd->base);
+        log_info("ending; capsules go on");
+        event_free(term);
+        event_free(interrupt);
+        event_free(cleaner);
+        return 0;
+}
+
+static int serve(const struct config *config, struct rm_error *err) {
+        struct rmd rmd = { .config = config };
+        uint8_t key[TLS_KEY_BYTES];
+        struct tls *tls = NULL;
+        int r;
+
+        if (geteuid() != 0)
+                return error_set(err, -EPERM, "rmd makes namespaces and runs CRIU: start it as root");
+        r = tls_key_read(config->key_file, key, err);
+        if (r == 0)
+                r = tls_create(config->cluster_name, key, &tls, err);
+        explicit_bzero(key, sizeof(key));
+        if (r < 0)
+                return r;
+        rmd.base = event_base_new();
+        r = rmd.base ? start(&rmd, tls, err) : error_set(err, -ENOMEM, "no event loop");
+        if (r == 0)
+                r = run(&rmd, err);
+        stop(&rmd);
+        tls_destroy(tls);
+        if (rmd.base)
+                event_base_free(rmd.base);
+        return r;
+}
+
+int main(int argc, char **argv) {
+        struct options options = { .config_path = CONFIG_PATH };
+        struct config config;
+        struct rm_error err = { 0 };
+        int r;
+
+        if (argp_parse(&argp_rmd, argc, argv, 0, NULL, &options) != 0)
+                return 2;
+        log_setup("rmd", LOG_INFO);
+        (void) signal(SIGPIPE, SIG_IGN);
+        r = config_load(options.config_path, &config, &err);
+        if (r < 0) {
+                (void) fprintf(stderr, "rmd: %s\n", error_text(&err));
+                return 2;
+        }
+        if (options.check_config) {
+                (void) printf("%s: good\n", options.config_path);
+                config_finish(&config);
+                return 0;
+        }
+        log_setup("rmd", config.log_level);
+        r = serve(&config, &err);
+        if (r < 0)
+                log_error("%s", error_text(&err));
+        config_finish(&config);
+        return r < 0 ? 1 : 0;
+}

@@ -1,0 +1,308 @@
+/* The end of a move that the capsule comes to. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/job/launch.h"
+#include "daemon/move/moves_internal.h"
+
+#define PREPARE_USEC (20U * 1000000U)
+#define IMAGE_USEC (120U * 1000000U)
+
+static void tell_prepared(struct move *move, uint32_t port, const char *error) {
+        Rm__MovePrepared prepared = RM__MOVE_PREPARED__INIT;
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+
+        prepared.move = move->id;
+        prepared.port = port;
+        prepared.error = (char *) error;
+        message.body_case = RM__PEER_MESSAGE__BODY_MOVE_PREPARED;
+        message.move_prepared = &prepared;
+        (void) move_send(move, &message);
+}
+
+static void tell_failed(struct move *move) {
+        Rm__MoveFailed failed = RM__MOVE_FAILED__INIT;
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+
+        failed.move = move->id;
+        failed.error = move->error;
+        message.body_case = RM__PEER_MESSAGE__BODY_MOVE_FAILED;
+        message.move_failed = &failed;
+        (void) move_send(move, &message);
+}
+
+/* ---- restore, when all three are there: image, counters, filter ---- */
+
+static void on_restored(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct move *move = move_op_done(arg);
+
+        if (!move || move->state != MOVE_RESTORE)
+                return;
+        if (error < 0) {
+                move_fail(move, "criu restore: %s", text);
+                return;
+        }
+        move->restored_usec = now_usec();
+        move_event(move, MOVE_EV_RESTORED);
+}
+
+static void on_filtered(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct move *move = move_op_done(arg);
+
+        if (!move)
+                return;
+        if (error < 0) {
+                move_fail(move, "preparing the link: %s", text);
+                return;
+        }
+        move->filtered = true;
+        if (move->image_complete && move->state == MOVE_TRANSFER)
+                move_event(move, MOVE_EV_SENT);
+}
+
+void destination_on_image_sent(struct move *move, const Rm__MoveImageSent *sent) {
+        struct local *local = move_local(move);
+
+        if (!local || !local->ready || move->carry)
+                return;
+        move->carry = xcalloc(1, sent->carry.len);
+        memcpy(move->carry, sent->carry.data, sent->carry.len);
+        move->carry_bytes = sent->carry.len;
+        /* While the image still comes. */
+        if (capsule_restore_prepare(local->capsule, move->carry, move->carry_bytes, on_filtered, move_op(move)) < 0)
+                move_fail(move, "the link cannot be prepared now");
+}
+
+/* ---- mover ---- */
+
+static void maybe_ready(struct move *move) {
+        if (!move->capsule_ready || !move->mover_ready || move->state != MOVE_PREPARE)
+                return;
+        tell_prepared(move, move->port, "");
+        move_event(move, MOVE_EV_READY);
+}
+
+static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
+        struct move *move = userdata;
+
+        switch (event->body_case) {
+        case RM__MOVER_EVENT__BODY_LISTENING:
+                move->mover_ready = true;
+                move->port = event->listening->port;
+                maybe_ready(move);
+                break;
+        case RM__MOVER_EVENT__BODY_RECEIVED:
+                move->image_complete = true;
+                move->received_usec = now_usec();
+                if (move->filtered)
+                        move_event(move, MOVE_EV_SENT);
+                break;
+        case RM__MOVER_EVENT__BODY_FAILED:
+                move_fail(move, "receiving from %s: %s", move->other, event->failed->text);
+                break;
+        default:
+                break;
+        }
+}
+
+static void on_mover_gone(void *userdata) {
+        struct move *move = userdata;
+
+        if (!move->image_complete)
+                move_fail(move, "rm-mover ended too early");
+}
+
+static const struct mover_ops mover_ops = { on_mover_event, on_mover_gone };
+
+static void set_tree(Rm__MoverTree *tree, const char *role, char *path) {
+        rm__mover_tree__init(tree);
+        tree->role = (char *) role;
+        tree->path = path;
+}
+
+static void start_mover(struct move *move, struct local *local) {
+        const struct config *config = move->moves->rmd->config;
+        const char *root = capsule_root(local->capsule);
+        cleanup_free char *tmp = xasprintf("%s/tmp", root);
+        cleanup_free char *shm = xasprintf("%s/dev/shm", root);
+        cleanup_free char *run = xasprintf("%s/run", root);
+        cleanup_free char *spool = launch_spool_dir(config, capsule_id(local->capsule));
+        Rm__MoverTree trees[4];
+        Rm__MoverTree *list[4] = { &trees[0], &trees[1], &trees[2], &trees[3] };
+        Rm__MoverReceive body = RM__MOVER_RECEIVE__INIT;
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        struct rm_error err = { 0 };
+
+        if (move_make_dir(move, &err) < 0 || mover_start(move->moves->rmd, false, &mover_ops, move, &move->mover, &err) < 0) {
+                move_fail(move, "%s", error_text(&err));
+                return;
+        }
+        set_tree(&trees[0], "tmp", tmp);
+        set_tree(&trees[1], "shm", shm);
+        set_tree(&trees[2], "run", run);
+        set_tree(&trees[3], "spool", spool);
+        body.address = config->address;
+        body.port_min = config->move_port_first;
+        body.port_max = config->move_port_last;
+        body.token.data = move->token;
+        body.token.len = sizeof(move->token);
+        body.key_file = config->key_file;
+        body.cluster = config->cluster_name;
+        body.images_dir = move->dir;
+        body.trees = list;
+        body.n_trees = move->index == STATE_HEAD ? 4 : 3;
+        command.body_case = RM__MOVER_COMMAND__BODY_RECEIVE;
+        command.receive = &body;
+        if (mover_command(move->mover, &command) < 0)
+                move_fail(move, "rm-mover does not listen");
+}
+
+/* ---- prepare ---- */
+
+static void refuse(struct moves *moves, const char *node, uint64_t move, const char *why) {
+        Rm__MovePrepared prepared = RM__MOVE_PREPARED__INIT;
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+
+        prepared.move = move;
+        prepared.error = (char *) why;
+        message.body_case = RM__PEER_MESSAGE__BODY_MOVE_PREPARED;
+        message.move_prepared = &prepared;
+        (void) cluster_send(moves->rmd->cluster, node, &message);
+}
+
+void destination_begin(struct moves *moves, const char *node, const Rm__MovePrepare *prepare) {
+        const Rm__State *state = cluster_state(moves->rmd->cluster);
+        const Rm__Move *record = state_move(state, prepare->move);
+        const Rm__Job *job = record ? state_job(state, record->job) : NULL;
+        struct rm_error err = { 0 };
+        struct local *local = NULL;
+        struct move *move;
+
+        if (!job || record->state != RM__MOVE_STATE__MOVE_RUNNING || strcmp(record->from, node) != 0 ||
+            strcmp(record->to, cluster_self(moves->rmd->cluster)) != 0 || prepare->token.len != MOVE_TOKEN_BYTES ||
+            move_find(moves, prepare->move, MOVE_DESTINATION)) {
+                refuse(moves, node, prepare->move, "the cluster's state here does not have that move");
+                return;
+        }
+        move = move_create(moves, record, MOVE_DESTINATION);
+        move->made_by = record->id;
+        memcpy(move->token, prepare->token.data, MOVE_TOKEN_BYTES);
+        move->state = MOVE_PREPARE;
+        move_deadline(move, PREPARE_USEC);
+        if (fault_point(moves->rmd->fault, "destination", "prepare", &err) < 0 ||
+            runner_make_copy(moves->rmd->runner, job, record, &local, &err) < 0)
+                move_fail(move, "%s", error_text(&err));
+}
+
+void destination_capsule_ready(struct move *move) {
+        struct local *local = move_local(move);
+
+        if (!local || move->state != MOVE_PREPARE)
+                return;
+        move->capsule_ready = true;
+        (void) capsule_criu_preload(local->capsule, NULL, NULL);
+        start_mover(move, local);
+}
+
+/* ---- commit and open ---- */
+
+static void propose_commit(struct move *move) {
+        Rm__CmdMoveCommit body = RM__CMD_MOVE_COMMIT__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        body.move = move->id;
+        command.body_case = RM__COMMAND__BODY_MOVE_COMMIT;
+        command.move_commit = &body;
+        move_propose(move, &command);
+}
+
+static void tell_opened(struct move *move) {
+        Rm__MoveOpened opened = RM__MOVE_OPENED__INIT;
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+
+        opened.move = move->id;
+        opened.restore_usec = move->restored_usec - move->received_usec;
+        opened.commit_usec = move->committed_usec - move->restored_usec;
+        message.body_case = RM__PEER_MESSAGE__BODY_MOVE_OPENED;
+        message.move_opened = &opened;
+        (void) move_send(move, &message);
+}
+
+static void on_opened(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct move *move = move_op_done(arg);
+
+        if (!move)
+                return;
+        move->opening = false;
+        if (error < 0) {
+                log_error("move %" PRIu64 ": the capsule cannot be opened here: %s; trying again", move->id, text);
+                moves_retry(move->moves);
+                return;
+        }
+        move->opened_usec = now_usec();
+        move->opened_told = true;
+        tell_opened(move);
+        move_event(move, MOVE_EV_OPENED);
+}
+
+static void open_copy(struct move *move) {
+        struct local *local = move_local(move);
+
+        if (move->opened_told || move->opening)
+                return;
+        if (!local || !local->ready || capsule_open(local->capsule, on_opened, move_op(move)) < 0)
+                moves_retry(move->moves);
+        else
+                move->opening = true;
+}
+
+void destination_retry(struct move *move) {
+        if (move->state == MOVE_COMMIT)
+                propose_commit(move);
+        else if (move->state == MOVE_OPEN)
+                open_copy(move);
+}
+
+static void undo(struct move *move) {
+        struct local *local = move_local(move);
+
+        mover_stop(move->mover);
+        move->mover = NULL;
+        if (local)
+                runner_drop(move->moves->rmd->runner, local, true);
+        tell_failed(move);
+        move_propose_abort(move);
+}
+
+void destination_enter(struct move *move) {
+        struct local *local = move_local(move);
+
+        move_deadline(move, 0);
+        switch (move->state) {
+        case MOVE_TRANSFER:
+                break; /* rm-mover watches over the stream */
+        case MOVE_RESTORE:
+                move_deadline(move, IMAGE_USEC);
+                if (!local || !local->ready || capsule_restore(local->capsule, move->dir, on_restored, move_op(move)) < 0)
+                        move_fail(move, "the restore cannot be started");
+                break;
+        case MOVE_COMMIT:
+                propose_commit(move);
+                break;
+        case MOVE_OPEN:
+                open_copy(move);
+                break;
+        case MOVE_UNDO:
+                undo(move);
+                break;
+        default: /* END: opened, or aborted */
+                mover_stop(move->mover);
+                move->mover = NULL;
+                if (!move->opened_told && local)
+                        runner_drop(move->moves->rmd->runner, local, true);
+                moves_retry(move->moves);
+        }
+}

@@ -1,0 +1,105 @@
+#include "daemon/move/mover.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/frame.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/wire/conn.h"
+
+#define MOVER_FD 3
+
+struct mover {
+        struct conn *conn;
+        pid_t pid;
+        const struct mover_ops *ops;
+        void *userdata;
+};
+
+static void reap(pid_t pid) {
+        (void) kill(pid, SIGKILL);
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+                ;
+}
+
+static void on_message(struct conn *conn, ProtobufCMessage *message, void *userdata) {
+        struct mover *mover = userdata;
+
+        mover->ops->on_event(mover->userdata, (const Rm__MoverEvent *) message);
+}
+
+static void on_close(struct conn *conn, int code, const char *reason, void *userdata) {
+        struct mover *mover = userdata;
+
+        mover->conn = NULL;
+        mover->ops->on_gone(mover->userdata);
+}
+
+static const struct conn_ops conn_ops = { .on_message = on_message, .on_close = on_close };
+
+static void run_mover(int fd, bool send) {
+        const char *path = RM_LIBEXEC_DIR "/rm-mover";
+
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (fd != MOVER_FD && dup2(fd, MOVER_FD) < 0)
+                _exit(126);
+        (void) set_cloexec(MOVER_FD, false);
+        (void) execl(path, "rm-mover", send ? "send" : "receive", (char *) NULL);
+        _exit(127);
+}
+
+int mover_start(struct rmd *rmd, bool send, const struct mover_ops *ops, void *userdata, struct mover **ret,
+                struct rm_error *err) {
+        struct conn_config config = {
+                .magic = FRAME_MAGIC_MOVER,
+                .max_bytes = FRAME_MAX_MOVER_BYTES,
+                .type = &rm__mover_event__descriptor,
+                .name = "rm-mover",
+                .trust_usec = UINT64_MAX,
+        };
+        struct mover *mover;
+        int fds[2];
+        pid_t pid;
+        int r;
+
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
+                return error_sys(err, -errno, "starting rm-mover");
+        pid = fork();
+        if (pid == 0)
+                run_mover(fds[1], send);
+        (void) close(fds[1]);
+        if (pid < 0) {
+                r = -errno;
+                (void) close(fds[0]);
+                return error_sys(err, r, "starting rm-mover");
+        }
+        (void) set_nonblock(fds[0], true);
+        mover = xcalloc(1, sizeof(*mover));
+        *mover = (struct mover) { .pid = pid, .ops = ops, .userdata = userdata };
+        r = conn_create(rmd->base, fds[0], &config, &conn_ops, mover, &mover->conn);
+        if (r < 0) {
+                reap(pid);
+                free(mover);
+                return error_sys(err, r, "starting rm-mover");
+        }
+        *ret = mover;
+        return 0;
+}
+
+int mover_command(struct mover *mover, const Rm__MoverCommand *command) {
+        return mover->conn ? conn_send(mover->conn, &command->base) : -ENOTCONN;
+}
+
+void mover_stop(struct mover *mover) {
+        if (!mover)
+                return;
+        conn_destroy(mover->conn);
+        reap(mover->pid);
+        free(mover);
+}

@@ -1,0 +1,26 @@
+/* One rm-mover process, seen from rmd: the pump of a move's data (see proto/mover.proto). */
+#ifndef RM_MOVE_MOVER_H
+#define RM_MOVE_MOVER_H
+
+#include <stdbool.h>
+
+#include "common/error.h"
+#include "daemon/context.h"
+#include "proto/mover.pb-c.h"
+
+struct mover;
+
+struct mover_ops {
+        void (*on_event)(void *userdata, const Rm__MoverEvent *event);
+        /* The process has gone; after `failed` or its last word this is the normal end. */
+        void (*on_gone)(void *userdata);
+};
+
+/* Starts the process. It dies with rmd. */
+int mover_start(struct rmd *rmd, bool send, const struct mover_ops *ops, void *userdata, struct mover **ret,
+                struct rm_error *err);
+int mover_command(struct mover *mover, const Rm__MoverCommand *command);
+/* Ends the process, without callbacks. NULL ok. */
+void mover_stop(struct mover *mover);
+
+#endif

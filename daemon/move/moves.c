@@ -1,0 +1,415 @@
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/move/moves_internal.h"
+
+#define RETRY_USEC 500000
+
+/* ---- the table ---- */
+
+struct move *move_find(struct moves *moves, uint64_t id, enum move_role role) {
+        for (struct move *m = moves->list; m; m = m->next)
+                if (m->id == id && m->role == role)
+                        return m;
+        return NULL;
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *arg) {
+        struct move *move = arg;
+
+        move_fail(move, "%s did not come to its end in time", machine_state_name(move->state));
+}
+
+struct move *move_create(struct moves *moves, const Rm__Move *record, enum move_role role) {
+        struct move *move = xcalloc(1, sizeof(*move));
+
+        move->moves = moves;
+        move->id = record->id;
+        move->role = role;
+        move->job = record->job;
+        move->index = record->capsule;
+        move->other = xstrdup(role == MOVE_SOURCE ? record->to : record->from);
+        move->dir = xasprintf("%s/moves/%" PRIu64 "-%s", moves->rmd->config->runtime_dir, record->id, machine_role_name(role));
+        move->deadline = evtimer_new(moves->rmd->base, on_deadline, move);
+        move->begin_usec = now_usec();
+        rm__move__init(&move->figures);
+        move->figures.id = record->id;
+        move->next = moves->list;
+        moves->list = move;
+        return move;
+}
+
+void move_free(struct move *move) {
+        for (struct move **p = &move->moves->list; *p; p = &(*p)->next)
+                if (*p == move) {
+                        *p = move->next;
+                        break;
+                }
+        mover_stop(move->mover);
+        (void) remove_tree(move->dir);
+        event_free(move->deadline);
+        free(move->other);
+        free(move->dir);
+        free(move->carry);
+        free(move);
+}
+
+int move_make_dir(struct move *move, struct rm_error *err) {
+        cleanup_free char *parent = xasprintf("%s/moves", move->moves->rmd->config->runtime_dir);
+        int r = mkdir_p(parent, 0700);
+
+        (void) remove_tree(move->dir);
+        if (r == 0)
+                r = mkdir_p(move->dir, 0700);
+        return r < 0 ? error_sys(err, r, "making %s", move->dir) : 0;
+}
+
+struct local *move_local(struct move *move) {
+        return runner_copy(move->moves->rmd->runner, move->job, move->index, move->made_by);
+}
+
+void move_deadline(struct move *move, uint64_t usec) {
+        struct timeval delay = { .tv_sec = (time_t) (usec / 1000000), .tv_usec = (suseconds_t) (usec % 1000000) };
+
+        (void) evtimer_del(move->deadline);
+        if (usec)
+                (void) evtimer_add(move->deadline, &delay);
+}
+
+int move_send(struct move *move, Rm__PeerMessage *message) {
+        return cluster_send(move->moves->rmd->cluster, move->other, message);
+}
+
+struct move_op *move_op(struct move *move) {
+        struct move_op *op = xcalloc(1, sizeof(*op));
+
+        *op = (struct move_op) { move->moves, move->id, move->role };
+        return op;
+}
+
+struct move *move_op_done(struct move_op *op) {
+        struct move *move = move_find(op->moves, op->id, op->role);
+
+        free(op);
+        return move;
+}
+
+/* ---- events ---- */
+
+void move_event(struct move *move, enum move_event event) {
+        enum move_state next;
+        struct rm_error err = { 0 };
+
+        if (!machine_next(move->role, move->state, event, &next)) {
+                log_debug("move %" PRIu64 " (%s): %s in state %s is ignored", move->id, machine_role_name(move->role),
+                          machine_event_name(event), machine_state_name(move->state));
+                return;
+        }
+        log_debug("move %" PRIu64 " (%s): %s -> %s", move->id, machine_role_name(move->role), machine_state_name(move->state),
+                  machine_state_name(next));
+        move->state = next;
+        if (next != MOVE_UNDO && next != MOVE_END &&
+            fault_point(move->moves->rmd->fault, machine_role_name(move->role), machine_state_name(next), &err) < 0 &&
+            next != MOVE_OPEN && next != MOVE_RELEASE) {
+                move_fail(move, "%s", error_text(&err));
+                return;
+        }
+        if (move->role == MOVE_SOURCE)
+                source_enter(move);
+        else
+                destination_enter(move);
+}
+
+void move_fail(struct move *move, const char *fmt, ...) {
+        va_list ap;
+
+        if (!move->error[0]) {
+                va_start(ap, fmt);
+                (void) vsnprintf(move->error, sizeof(move->error), fmt, ap);
+                va_end(ap);
+                log_warn("move %" PRIu64 " (%s, %s): %s", move->id, machine_role_name(move->role), machine_state_name(move->state),
+                         move->error);
+        }
+        if (move->state == MOVE_COMMIT || move->state == MOVE_OPEN || move->state == MOVE_RELEASE)
+                moves_retry(move->moves); /* what the log decides is carried out, sooner or later */
+        else
+                move_event(move, MOVE_EV_FAILED);
+}
+
+static void on_proposed(void *userdata, int code, const char *text, uint64_t index, uint64_t created) {
+        struct move *move = move_op_done(userdata);
+
+        if (!move)
+                return;
+        move->proposing = false;
+        /* Refused: the log had something else first, and the state says what. No answer: it may hold or not; asked again. */
+        if (code < 0 && code != -EALREADY && code != -ECANCELED)
+                moves_retry(move->moves);
+}
+
+void move_propose(struct move *move, const Rm__Command *command) {
+        if (move->proposing)
+                return;
+        move->proposing = true;
+        cluster_propose(move->moves->rmd->cluster, command, on_proposed, move_op(move));
+}
+
+void move_propose_abort(struct move *move) {
+        Rm__CmdMoveAbort body = RM__CMD_MOVE_ABORT__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        body.move = move->id;
+        body.error = move->error;
+        command.body_case = RM__COMMAND__BODY_MOVE_ABORT;
+        command.move_abort = &body;
+        move_propose(move, &command);
+}
+
+/* ---- what the state says ---- */
+
+void moves_started(struct moves *moves, uint64_t id) {
+        const Rm__State *state = cluster_state(moves->rmd->cluster);
+        const Rm__Move *record = state_move(state, id);
+        const Rm__Job *job = record ? state_job(state, record->job) : NULL;
+        const Rm__Capsule *capsule = job ? job_capsule(job, record->capsule) : NULL;
+        struct move *move;
+
+        if (!capsule || strcmp(record->from, cluster_self(moves->rmd->cluster)) != 0)
+                return;
+        move = move_create(moves, record, MOVE_SOURCE);
+        move->made_by = capsule->made_by;
+        move->state = MOVE_PREPARE;
+        source_enter(move);
+}
+
+static void propose_leftover(struct moves *moves, const Rm__Move *record, bool done) {
+        Rm__CmdMoveAbort abort_body = RM__CMD_MOVE_ABORT__INIT;
+        Rm__CmdMoveDone done_body = RM__CMD_MOVE_DONE__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        if (done) {
+                done_body.figures = (Rm__Move *) record;
+                command.body_case = RM__COMMAND__BODY_MOVE_DONE;
+                command.move_done = &done_body;
+        } else {
+                abort_body.move = record->id;
+                abort_body.error = (char *) "rmd was restarted at the source";
+                command.body_case = RM__COMMAND__BODY_MOVE_ABORT;
+                command.move_abort = &abort_body;
+        }
+        cluster_propose(moves->rmd->cluster, &command, NULL, NULL);
+        moves_retry(moves);
+}
+
+/* Moves in the state that nobody here carries out any more: this daemon was restarted meanwhile. */
+static void wake_leftover(struct moves *moves, const Rm__Move *record) {
+        const char *self = cluster_self(moves->rmd->cluster);
+        bool running = record->state == RM__MOVE_STATE__MOVE_RUNNING;
+
+        if (strcmp(record->from, self) == 0 && !move_find(moves, record->id, MOVE_SOURCE)) {
+                propose_leftover(moves, record, !running);
+        } else if (!running && strcmp(record->to, self) == 0 && !move_find(moves, record->id, MOVE_DESTINATION) &&
+                   !cluster_connected(moves->rmd->cluster, record->from)) {
+                /* The source cannot say so: its copy goes when it is back, the move is over now. */
+                propose_leftover(moves, record, true);
+        }
+}
+
+static void on_opened(struct capsule *capsule, int error, const char *text, void *arg) {
+        if (error < 0 && error != -ECANCELED)
+                log_warn("capsule %s: cannot be opened: %s", capsule_id(capsule), text);
+}
+
+/* Capsules that stand still although no move has them: left by an earlier life of this daemon. */
+static void open_leftovers(struct moves *moves, const Rm__State *state) {
+        for (size_t i = 0; i < state->n_jobs; i++) {
+                const Rm__Job *job = state->jobs[i];
+
+                for (size_t k = 0; k < job->n_capsules && job_running(job); k++) {
+                        const Rm__Capsule *capsule = job->capsules[k];
+                        struct local *local = runner_current(moves->rmd->runner, job->id, capsule->index);
+                        const Rm__Move *active = state_capsule_move(state, job->id, capsule->index);
+                        enum capsule_phase phase;
+
+                        if (!local || !local->ready || (active && active->state == RM__MOVE_STATE__MOVE_RUNNING))
+                                continue;
+                        if (active && move_find(moves, active->id, MOVE_DESTINATION))
+                                continue;
+                        phase = capsule_phase(local->capsule);
+                        if (phase == CAPSULE_FROZEN || phase == CAPSULE_RESTORED) {
+                                log_info("job %" PRIu64 ": capsule %" PRId32 " goes on here", job->id, capsule->index);
+                                (void) capsule_open(local->capsule, on_opened, NULL);
+                        }
+                }
+        }
+}
+
+static void apply_record(struct move *move, const Rm__Move *record) {
+        if (!record) {
+                move_free(move);
+                return;
+        }
+        switch (record->state) {
+        case RM__MOVE_STATE__MOVE_RUNNING:
+                if (move->state == MOVE_UNDO)
+                        move_propose_abort(move);
+                else if (move->state == MOVE_COMMIT)
+                        destination_retry(move);
+                break;
+        case RM__MOVE_STATE__MOVE_COMMITTED:
+                if (!move->committed_usec)
+                        move->committed_usec = now_usec();
+                if (move->state == MOVE_RELEASE)
+                        source_release(move);
+                else if (move->state == MOVE_OPEN)
+                        destination_retry(move);
+                else if (move->state != MOVE_END)
+                        move_event(move, MOVE_EV_COMMITTED);
+                break;
+        case RM__MOVE_STATE__MOVE_ABORTED:
+                move_event(move, MOVE_EV_ABORTED);
+                break;
+        default: /* DONE */
+                if (move->role == MOVE_SOURCE || move->state != MOVE_OPEN)
+                        move_free(move);
+        }
+}
+
+void moves_wake(struct moves *moves) {
+        const Rm__State *state = cluster_state(moves->rmd->cluster);
+        bool again = true;
+
+        /* A move may end, and with it others, while the list is walked: from the start until nothing ends. */
+        for (struct move *m = moves->list, *next; m; m = next) {
+                next = m->next;
+                apply_record(m, state_move(state, m->id));
+        }
+        while (again) {
+                again = false;
+                for (struct move *m = moves->list; m && !again; m = m->next)
+                        if (m->state == MOVE_END) { /* its last word was said */
+                                move_free(m);
+                                again = true;
+                        }
+        }
+        if (!cluster_synced(moves->rmd->cluster))
+                return;
+        for (size_t i = 0; i < state->n_moves; i++)
+                if (state->moves[i]->state == RM__MOVE_STATE__MOVE_RUNNING ||
+                    state->moves[i]->state == RM__MOVE_STATE__MOVE_COMMITTED)
+                        wake_leftover(moves, state->moves[i]);
+        open_leftovers(moves, state);
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *arg) {
+        struct moves *moves = arg;
+
+        moves->retry_wanted = false;
+        moves_wake(moves);
+}
+
+void moves_retry(struct moves *moves) {
+        static const struct timeval delay = { 0, RETRY_USEC };
+
+        if (moves->retry_wanted)
+                return;
+        moves->retry_wanted = true;
+        (void) evtimer_add(moves->retry, &delay);
+}
+
+/* ---- from outside ---- */
+
+void moves_capsule_ready(struct moves *moves, struct local *local, int error, const char *text) {
+        for (struct move *m = moves ? moves->list : NULL; m; m = m->next) {
+                if (m->job != local->job || m->index != local->index || m->made_by != local->made_by)
+                        continue;
+                if (error < 0)
+                        move_fail(m, "the capsule: %s", text);
+                else if (m->role == MOVE_DESTINATION)
+                        destination_capsule_ready(m);
+                return;
+        }
+        if (moves && error == 0)
+                moves_retry(moves); /* adopted: it may have to be opened */
+}
+
+bool moves_own(struct moves *moves, const struct local *local) {
+        const Rm__State *state = cluster_state(moves->rmd->cluster);
+        const Rm__Move *active = state_capsule_move(state, local->job, local->index);
+
+        for (const struct move *m = moves->list; m; m = m->next)
+                if (m->job == local->job && m->index == local->index && m->made_by == local->made_by && m->state != MOVE_END)
+                        return true;
+        return active && active->state == RM__MOVE_STATE__MOVE_RUNNING && active->id == local->made_by;
+}
+
+bool moves_on_message(struct moves *moves, const char *node, const Rm__PeerMessage *message) {
+        struct move *move;
+
+        switch (message->body_case) {
+        case RM__PEER_MESSAGE__BODY_MOVE_PREPARE:
+                destination_begin(moves, node, message->move_prepare);
+                return true;
+        case RM__PEER_MESSAGE__BODY_MOVE_PREPARED:
+                move = move_find(moves, message->move_prepared->move, MOVE_SOURCE);
+                if (move)
+                        source_on_prepared(move, message->move_prepared);
+                return true;
+        case RM__PEER_MESSAGE__BODY_MOVE_IMAGE_SENT:
+                move = move_find(moves, message->move_image_sent->move, MOVE_DESTINATION);
+                if (move)
+                        destination_on_image_sent(move, message->move_image_sent);
+                return true;
+        case RM__PEER_MESSAGE__BODY_MOVE_FAILED:
+                move = move_find(moves, message->move_failed->move, MOVE_SOURCE);
+                if (move)
+                        move_fail(move, "%s: %s", node, message->move_failed->error);
+                return true;
+        case RM__PEER_MESSAGE__BODY_MOVE_OPENED:
+                move = move_find(moves, message->move_opened->move, MOVE_SOURCE);
+                if (move)
+                        source_on_opened(move, message->move_opened);
+                return true;
+        default:
+                return false;
+        }
+}
+
+void moves_on_peer(struct moves *moves, const char *node, bool connected) {
+        struct move *next;
+
+        if (connected) {
+                moves_retry(moves);
+                return;
+        }
+        for (struct move *m = moves->list; m; m = next) {
+                next = m->next;
+                /* A destination that has all of the image goes on alone. */
+                if (strcmp(m->other, node) == 0 && (m->role == MOVE_SOURCE || !m->image_complete))
+                        move_fail(m, "%s was lost", node);
+        }
+}
+
+int moves_create(struct rmd *rmd, struct moves **ret, struct rm_error *err) {
+        struct moves *moves = xcalloc(1, sizeof(*moves));
+        cleanup_free char *dir = xasprintf("%s/moves", rmd->config->runtime_dir);
+
+        (void) remove_tree(dir); /* of an earlier life */
+        moves->rmd = rmd;
+        moves->retry = evtimer_new(rmd->base, on_retry, moves);
+        *ret = moves;
+        return 0;
+}
+
+void moves_destroy(struct moves *moves) {
+        if (!moves)
+                return;
+        while (moves->list)
+                move_free(moves->list);
+        event_free(moves->retry);
+        free(moves);
+}

@@ -1,0 +1,27 @@
+/* The moves this node takes part in, as source or destination. The truth is the state; here is what is being done about it. */
+#ifndef RM_MOVE_MOVES_H
+#define RM_MOVE_MOVES_H
+
+#include <stdbool.h>
+
+#include "common/error.h"
+#include "daemon/context.h"
+#include "daemon/job/runner.h"
+#include "proto/peer.pb-c.h"
+
+int moves_create(struct rmd *rmd, struct moves **ret, struct rm_error *err);
+void moves_destroy(struct moves *moves);
+
+/* A move was started in the log: the source begins. */
+void moves_started(struct moves *moves, uint64_t move);
+/* The state changed: finish or undo what it says, also what an earlier life of this daemon left behind. */
+void moves_wake(struct moves *moves);
+/* A local capsule answers (error 0), or does not or no more (error < 0). `moves` NULL ok. */
+void moves_capsule_ready(struct moves *moves, struct local *local, int error, const char *text);
+/* A move under way needs this copy, which the state does not name as the capsule. */
+bool moves_own(struct moves *moves, const struct local *local);
+/* Messages between the two ends. False when it is none of them. */
+bool moves_on_message(struct moves *moves, const char *node, const Rm__PeerMessage *message);
+void moves_on_peer(struct moves *moves, const char *node, bool connected);
+
+#endif

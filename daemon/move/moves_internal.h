@@ -1,0 +1,103 @@
+/* Shared by moves.c, source.c and destination.c. */
+#ifndef RM_MOVE_MOVES_INTERNAL_H
+#define RM_MOVE_MOVES_INTERNAL_H
+
+#include <event2/event.h>
+#include <stdint.h>
+
+#include "daemon/cluster/cluster.h"
+#include "daemon/config/config.h"
+#include "daemon/move/fault.h"
+#include "daemon/move/machine.h"
+#include "daemon/move/mover.h"
+#include "daemon/move/moves.h"
+
+#define MOVE_TOKEN_BYTES 32U
+
+/* One move, as seen from this end of it. */
+struct move {
+        struct moves *moves;
+        uint64_t id;
+        enum move_role role;
+        enum move_state state;
+        uint64_t job;
+        int32_t index;
+        uint64_t made_by; /* which copy of the capsule is this end's */
+        char *other;      /* node at the other end */
+        char *dir;        /* of images (destination) or the capture socket (source) */
+        struct mover *mover;
+        bool mover_ready;
+        uint32_t port;      /* destination: where its mover listens */
+        bool capsule_ready; /* destination: the copy answers; source: CRIU waits */
+        bool dumped;
+        bool end_mark_sent; /* source: from here on the destination may have a whole copy */
+        bool image_complete; /* destination */
+        bool filtered;      /* destination: restore_prepare is done */
+        uint8_t *carry;
+        size_t carry_bytes;
+        bool proposing;
+        bool opening;       /* destination */
+        bool opened_told;   /* source: the destination runs; destination: it does */
+        struct event *deadline;
+        uint8_t token[MOVE_TOKEN_BYTES];
+        char error[512];
+        /* monotonic times of this end, 0 = not reached */
+        uint64_t begin_usec, freeze_usec, dump_usec, dumped_usec, sent_usec, received_usec, restored_usec, committed_usec,
+                opened_usec;
+        Rm__Move figures;
+        struct move *next;
+};
+
+struct moves {
+        struct rmd *rmd;
+        struct move *list;
+        struct event *retry;
+        bool retry_wanted;
+};
+
+/* moves.c */
+struct move *move_create(struct moves *moves, const Rm__Move *record, enum move_role role);
+struct move *move_find(struct moves *moves, uint64_t id, enum move_role role);
+void move_free(struct move *move);
+/* An event happened: next state, its fault point, then source_enter() or destination_enter(). */
+void move_event(struct move *move, enum move_event event);
+/* Something went wrong at this end: keeps the text and takes the FAILED edge. */
+void move_fail(struct move *move, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+struct local *move_local(struct move *move);
+void move_deadline(struct move *move, uint64_t usec);
+/* One proposal at a time; made again by the retry while the state does not show it. */
+void move_propose(struct move *move, const Rm__Command *command);
+void move_propose_abort(struct move *move);
+int move_send(struct move *move, Rm__PeerMessage *message);
+void moves_retry(struct moves *moves);
+/* Directory for this move's images; made here. */
+int move_make_dir(struct move *move, struct rm_error *err);
+
+/* An operation of a capsule under way for a move; survives the move's end. */
+struct move_op {
+        struct moves *moves;
+        uint64_t id;
+        enum move_role role;
+};
+struct move_op *move_op(struct move *move);
+/* The move an operation was for, or NULL; frees the operation. */
+struct move *move_op_done(struct move_op *op);
+
+/* source.c */
+void source_enter(struct move *move);
+void source_undo(struct move *move);
+/* Committed: end our copy; also when the destination does not answer any more. */
+void source_release(struct move *move);
+void source_capsule_ready(struct move *move);
+void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared);
+void source_on_opened(struct move *move, const Rm__MoveOpened *opened);
+
+/* destination.c */
+void destination_begin(struct moves *moves, const char *node, const Rm__MovePrepare *prepare);
+void destination_enter(struct move *move);
+/* Ask again for the commit, open again. */
+void destination_retry(struct move *move);
+void destination_capsule_ready(struct move *move);
+void destination_on_image_sent(struct move *move, const Rm__MoveImageSent *sent);
+
+#endif

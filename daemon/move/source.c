@@ -1,0 +1,332 @@
+/* The end of a move that has the running capsule. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/job/launch.h"
+#include "daemon/move/moves_internal.h"
+
+#define PREPARE_USEC (15U * 1000000U)
+#define RESTORE_USEC (120U * 1000000U)
+#define OPENED_USEC (5U * 1000000U)
+
+/* ---- mover ---- */
+
+static void note_figures(struct move *move, const Rm__MoverFigures *figures) {
+        if (!figures)
+                return;
+        move->figures.image_bytes = figures->wire_bytes;
+        move->figures.memory_bytes = figures->raw_bytes;
+}
+
+static void maybe_ready(struct move *move) {
+        if (move->mover_ready && move->state == MOVE_PREPARE)
+                move_event(move, MOVE_EV_READY);
+}
+
+static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
+        struct move *move = userdata;
+
+        switch (event->body_case) {
+        case RM__MOVER_EVENT__BODY_READY:
+                move->mover_ready = true;
+                maybe_ready(move);
+                break;
+        case RM__MOVER_EVENT__BODY_SENT:
+                move->end_mark_sent = true;
+                note_figures(move, event->sent->figures);
+                break;
+        case RM__MOVER_EVENT__BODY_ACKNOWLEDGED:
+                move->end_mark_sent = true;
+                move->sent_usec = now_usec();
+                note_figures(move, event->acknowledged->figures);
+                move_event(move, MOVE_EV_SENT);
+                break;
+        case RM__MOVER_EVENT__BODY_FAILED:
+                move->end_mark_sent |= event->failed->end_mark_sent;
+                move_fail(move, "sending to %s: %s", move->other, event->failed->text);
+                break;
+        default:
+                break;
+        }
+}
+
+static void on_mover_gone(void *userdata) {
+        struct move *move = userdata;
+
+        if (move->state < MOVE_RESTORE)
+                move_fail(move, "rm-mover ended too early");
+}
+
+static const struct mover_ops mover_ops = { on_mover_event, on_mover_gone };
+
+void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared) {
+        const Rm__State *state = cluster_state(move->moves->rmd->cluster);
+        const Rm__Node *to = state_node(state, move->other);
+        Rm__MoverSend body = RM__MOVER_SEND__INIT;
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        struct rm_error err = { 0 };
+
+        if (move->state != MOVE_PREPARE || move->mover)
+                return;
+        if (prepared->error[0] || !to) {
+                move_fail(move, "%s: %s", move->other, prepared->error);
+                return;
+        }
+        if (move_make_dir(move, &err) < 0 || mover_start(move->moves->rmd, true, &mover_ops, move, &move->mover, &err) < 0) {
+                move_fail(move, "%s", error_text(&err));
+                return;
+        }
+        body.host = to->address;
+        body.port = prepared->port;
+        body.token.data = move->token;
+        body.token.len = sizeof(move->token);
+        body.key_file = move->moves->rmd->config->key_file;
+        body.cluster = move->moves->rmd->config->cluster_name;
+        body.images_dir = move->dir;
+        command.body_case = RM__MOVER_COMMAND__BODY_SEND;
+        command.send = &body;
+        if (mover_command(move->mover, &command) < 0)
+                move_fail(move, "rm-mover does not listen");
+}
+
+/* ---- the states ---- */
+
+static void enter_prepare(struct move *move) {
+        struct local *local = move_local(move);
+        Rm__MovePrepare prepare = RM__MOVE_PREPARE__INIT;
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        struct rm_error err = { 0 };
+
+        if (fault_point(move->moves->rmd->fault, "source", "prepare", &err) < 0) {
+                move_fail(move, "%s", error_text(&err));
+                return;
+        }
+        if (!local || !local->ready || local->exited) {
+                move_fail(move, "the capsule does not run here");
+                return;
+        }
+        if (getrandom(move->token, sizeof(move->token), 0) != (ssize_t) sizeof(move->token)) {
+                move_fail(move, "no random numbers");
+                return;
+        }
+        (void) capsule_criu_preload(local->capsule, NULL, NULL);
+        prepare.move = move->id;
+        prepare.token.data = move->token;
+        prepare.token.len = sizeof(move->token);
+        message.body_case = RM__PEER_MESSAGE__BODY_MOVE_PREPARE;
+        message.move_prepare = &prepare;
+        move_deadline(move, PREPARE_USEC);
+        if (move_send(move, &message) < 0)
+                move_fail(move, "%s cannot be reached", move->other);
+}
+
+static void on_frozen(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct move *move = move_op_done(arg);
+
+        if (!move)
+                return;
+        if (error < 0)
+                move_fail(move, "freezing: %s", text);
+        else
+                move_event(move, MOVE_EV_FROZEN);
+}
+
+static void on_cut(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct move *move = move_op_done(arg);
+
+        if (!move)
+                return;
+        if (error < 0)
+                move_fail(move, "cutting the link: %s", text);
+        else
+                move_event(move, MOVE_EV_CUT);
+}
+
+static void on_carry(struct capsule *capsule, int error, const char *text, const void *carry, size_t size, void *arg) {
+        struct move *move = move_op_done(arg);
+        Rm__MoveImageSent sent = RM__MOVE_IMAGE_SENT__INIT;
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+
+        if (!move)
+                return;
+        if (error < 0) {
+                move_fail(move, "reading the capsule's counters: %s", text);
+                return;
+        }
+        sent.move = move->id;
+        sent.carry.data = (uint8_t *) carry;
+        sent.carry.len = size;
+        message.body_case = RM__PEER_MESSAGE__BODY_MOVE_IMAGE_SENT;
+        message.move_image_sent = &sent;
+        if (move_send(move, &message) < 0)
+                move_fail(move, "%s cannot be reached", move->other);
+}
+
+static void set_tree(Rm__MoverTree *tree, const char *role, char *path) {
+        rm__mover_tree__init(tree);
+        tree->role = (char *) role;
+        tree->path = path;
+}
+
+/* CRIU is done: what it does not carry follows. */
+static void send_trees(struct move *move, struct local *local) {
+        static char *run_private[] = { (char *) "criu.kdat" };
+        const char *root = capsule_root(local->capsule);
+        cleanup_free char *tmp = xasprintf("%s/tmp", root);
+        cleanup_free char *shm = xasprintf("%s/dev/shm", root);
+        cleanup_free char *run = xasprintf("%s/run", root);
+        cleanup_free char *spool = launch_spool_dir(move->moves->rmd->config, capsule_id(local->capsule));
+        Rm__MoverTree trees[4];
+        Rm__MoverTree *list[4] = { &trees[0], &trees[1], &trees[2], &trees[3] };
+        Rm__MoverDumpDone done = RM__MOVER_DUMP_DONE__INIT;
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+
+        set_tree(&trees[0], "tmp", tmp);
+        set_tree(&trees[1], "shm", shm);
+        set_tree(&trees[2], "run", run);
+        trees[2].exclude = run_private;
+        trees[2].n_exclude = ARRAY_SIZE(run_private);
+        set_tree(&trees[3], "spool", spool);
+        done.trees = list;
+        done.n_trees = move->index == STATE_HEAD ? 4 : 3;
+        command.body_case = RM__MOVER_COMMAND__BODY_DUMP_DONE;
+        command.dump_done = &done;
+        if (mover_command(move->mover, &command) < 0)
+                move_fail(move, "rm-mover does not listen");
+}
+
+static void on_dumped(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct move *move = move_op_done(arg);
+        struct local *local = move ? move_local(move) : NULL;
+
+        if (!move || move->state != MOVE_TRANSFER)
+                return;
+        if (error < 0 || !local) {
+                move_fail(move, "criu dump: %s", text);
+                return;
+        }
+        move->dumped_usec = now_usec();
+        send_trees(move, local);
+}
+
+static void enter_transfer(struct move *move, struct local *local) {
+        Rm__MoverStart start = RM__MOVER_START__INIT;
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+
+        move_deadline(move, 0); /* rm-mover notices a side that stands still */
+        move->dump_usec = now_usec();
+        command.body_case = RM__MOVER_COMMAND__BODY_START;
+        command.start = &start;
+        if (mover_command(move->mover, &command) < 0 || capsule_get_carry(local->capsule, on_carry, move_op(move)) < 0 ||
+            capsule_dump(local->capsule, move->dir, true, on_dumped, move_op(move)) < 0)
+                move_fail(move, "the dump cannot be started");
+}
+
+static void on_open_done(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct moves *moves = arg;
+
+        if (error < 0 && error != -ECANCELED) {
+                log_error("capsule %s cannot go on after a move that was undone: %s", capsule_id(capsule), text);
+                moves_retry(moves);
+        }
+}
+
+/* As if nothing had been. */
+static void reopen(struct move *move) {
+        struct local *local = move_local(move);
+
+        if (local && local->capsule && local->ready && !local->exited && move->freeze_usec)
+                (void) capsule_open(local->capsule, on_open_done, move->moves);
+        move->freeze_usec = 0;
+}
+
+void source_undo(struct move *move) {
+        mover_stop(move->mover);
+        move->mover = NULL;
+        move_deadline(move, 0);
+        /* While the other side cannot have a whole image there is nobody to wait for. */
+        if (!move->end_mark_sent)
+                reopen(move);
+        move_propose_abort(move);
+}
+
+static void propose_done(struct move *move) {
+        Rm__CmdMoveDone body = RM__CMD_MOVE_DONE__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        if (move->dump_usec && move->dumped_usec)
+                move->figures.dump_usec = move->dumped_usec - move->dump_usec;
+        if (move->sent_usec && move->dump_usec)
+                move->figures.transfer_usec = move->sent_usec - move->dump_usec;
+        if (move->opened_usec)
+                move->figures.freeze_usec = move->opened_usec - move->freeze_usec;
+        body.figures = &move->figures;
+        command.body_case = RM__COMMAND__BODY_MOVE_DONE;
+        command.move_done = &body;
+        move_propose(move, &command);
+}
+
+void source_release(struct move *move) {
+        struct local *local = move_local(move);
+
+        if (local)
+                runner_drop(move->moves->rmd->runner, local, true);
+        /* With the figures when the destination tells them; it has until the deadline. */
+        if (move->opened_told || now_usec() - move->committed_usec > OPENED_USEC)
+                propose_done(move);
+        moves_retry(move->moves); /* until the state shows it */
+}
+
+void source_on_opened(struct move *move, const Rm__MoveOpened *opened) {
+        move->opened_usec = now_usec();
+        move->opened_told = true;
+        move->figures.restore_usec = opened->restore_usec;
+        move->figures.commit_usec = opened->commit_usec;
+        if (move->state == MOVE_RELEASE)
+                source_release(move);
+}
+
+void source_enter(struct move *move) {
+        struct local *local = move_local(move);
+
+        if (move->state > MOVE_PREPARE && move->state < MOVE_RESTORE && (!local || !local->ready || local->exited)) {
+                move_fail(move, "the capsule has ended");
+                return;
+        }
+        switch (move->state) {
+        case MOVE_PREPARE:
+                enter_prepare(move);
+                break;
+        case MOVE_FREEZE:
+                move->freeze_usec = now_usec();
+                if (capsule_freeze(local->capsule, on_frozen, move_op(move)) < 0)
+                        move_fail(move, "the capsule cannot be frozen now");
+                break;
+        case MOVE_CUT:
+                if (capsule_cut(local->capsule, on_cut, move_op(move)) < 0)
+                        move_fail(move, "the link cannot be cut now");
+                break;
+        case MOVE_TRANSFER:
+                enter_transfer(move, local);
+                break;
+        case MOVE_RESTORE:
+                move_deadline(move, RESTORE_USEC);
+                break;
+        case MOVE_RELEASE:
+                move_deadline(move, 0);
+                source_release(move);
+                break;
+        case MOVE_UNDO:
+                source_undo(move);
+                break;
+        default: /* END: undone */
+                mover_stop(move->mover);
+                move->mover = NULL;
+                reopen(move);
+                moves_retry(move->moves);
+        }
+}

@@ -1,0 +1,236 @@
+#include <grp.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/config/config.h"
+#include "daemon/job/runner.h"
+#include "daemon/requests/requests.h"
+#include "daemon/requests/views.h"
+
+#define ARGS_MAX 4096U
+#define ENV_MAX 8192U
+#define SPEC_MAX_BYTES (1U << 20)
+#define RANKS_MAX 65536U
+
+/* The nodes a job's groups are on, each once, as "n1 n2". */
+static char *job_nodes(const Rm__Job *job) {
+        char *list = xstrdup("");
+
+        for (size_t i = 0; i < job->n_capsules; i++) {
+                const char *node = job->capsules[i]->node;
+                bool seen = job->capsules[i]->index == STATE_HEAD && job->n_capsules > 1;
+
+                for (size_t k = 0; k < i && !seen; k++)
+                        seen = job->capsules[k]->index != STATE_HEAD && strcmp(job->capsules[k]->node, node) == 0;
+                if (!seen) {
+                        char *longer = xasprintf("%s%s%s", list, *list ? " " : "", node);
+
+                        free(list);
+                        list = longer;
+                }
+        }
+        return list;
+}
+
+static void hide(Rm__JobSpec *spec) {
+        for (size_t i = 0; i < spec->n_argv; i++)
+                free(spec->argv[i]);
+        for (size_t i = 0; i < spec->n_env; i++)
+                free(spec->env[i]);
+        spec->n_argv = spec->n_env = 0;
+        message_set_string(&spec->cwd, NULL);
+        message_set_string(&spec->availability_path, NULL);
+}
+
+Rm__JobView *job_view(const struct client *client, const Rm__State *state, const Rm__Job *job) {
+        Rm__JobView *view = xcalloc(1, sizeof(*view));
+        char *nodes = job_nodes(job);
+
+        rm__job_view__init(view);
+        view->job = (Rm__Job *) message_copy(&job->base);
+        message_set_string(&view->state, state_job_word(state, job));
+        message_set_string(&view->nodes, nodes);
+        free(nodes);
+        view->foreign = !client_may(client, job->spec->uid);
+        if (view->foreign)
+                hide(view->job->spec);
+        /* The environment is long and of no use to anybody here. */
+        for (size_t i = 0; i < view->job->spec->n_env; i++)
+                free(view->job->spec->env[i]);
+        view->job->spec->n_env = 0;
+        return view;
+}
+
+static bool job_wanted(const struct client *client, const Rm__ListJobs *list, const Rm__Job *job) {
+        if (!client_may(client, job->spec->uid))
+                return false;
+        for (size_t i = 0; i < list->n_jobs; i++)
+                if (list->jobs[i] == job->id)
+                        return true;
+        return list->n_jobs == 0 && (list->all || !job_ended(job));
+}
+
+void request_list_jobs(struct client *client, const Rm__LocalRequest *request) {
+        const Rm__State *state = cluster_state(client->rmd->cluster);
+        const Rm__ListJobs *list = request->list_jobs;
+        Rm__JobList jobs = RM__JOB_LIST__INIT;
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+
+        for (size_t i = 0; i < list->n_jobs; i++) {
+                const Rm__Job *job = state_job(state, list->jobs[i]);
+
+                /* Another user's job is as unknown as one that is not there. */
+                if (!job || !client_may(client, job->spec->uid)) {
+                        client_error(client, request->id, -ENOENT, "no job %" PRIu64 " of yours", list->jobs[i]);
+                        return;
+                }
+        }
+        jobs.jobs = xcalloc(state->n_jobs, sizeof(Rm__JobView *));
+        for (size_t i = 0; i < state->n_jobs; i++)
+                if (job_wanted(client, list, state->jobs[i]))
+                        jobs.jobs[jobs.n_jobs++] = job_view(client, state, state->jobs[i]);
+        reply.body_case = RM__LOCAL_REPLY__BODY_JOBS;
+        reply.jobs = &jobs;
+        client_reply(client, request->id, &reply);
+        for (size_t i = 0; i < jobs.n_jobs; i++)
+                rm__job_view__free_unpacked(jobs.jobs[i], NULL);
+        free(jobs.jobs);
+}
+
+static int check_spec(const Rm__JobSpec *spec, struct rm_error *err) {
+        if (spec->ranks == 0 || spec->ranks > RANKS_MAX)
+                return error_set(err, -EINVAL, "a job has 1 to %u ranks, not %u", RANKS_MAX, spec->ranks);
+        if (spec->group_size > spec->ranks)
+                return error_set(err, -EINVAL, "--group-size %u is more than the %u ranks", spec->group_size, spec->ranks);
+        if (spec->n_argv == 0 || spec->n_argv > ARGS_MAX || spec->n_env > ENV_MAX)
+                return error_set(err, -E2BIG, "the command line may have %u words and the environment %u", ARGS_MAX, ENV_MAX);
+        if (protobuf_c_message_get_packed_size(&spec->base) > SPEC_MAX_BYTES)
+                return error_set(err, -E2BIG, "command line and environment are over 1 MiB");
+        if (spec->cwd[0] != '/')
+                return error_set(err, -EINVAL, "the working directory '%s' is not absolute", spec->cwd);
+        if (spec->policy[0] && !name_valid(spec->policy))
+                return error_set(err, -EINVAL, "--policy '%s' is not a name", spec->policy);
+        return 0;
+}
+
+/* The groups of a login, whatever the client says. */
+static void set_groups(Rm__JobSpec *spec) {
+        gid_t groups[1024];
+        int n = ARRAY_SIZE(groups);
+
+        free(spec->groups);
+        spec->groups = NULL;
+        spec->n_groups = 0;
+        if (getgrouplist(spec->user, spec->gid, groups, &n) < 0)
+                n = 0; /* over the limit, or nobody the user data base knows: the primary group alone */
+        spec->groups = xcalloc((size_t) n, sizeof(spec->groups[0]));
+        for (int i = 0; i < n; i++)
+                spec->groups[spec->n_groups++] = groups[i];
+}
+
+void request_submit_job(struct client *client, const Rm__LocalRequest *request) {
+        Rm__CmdJobSubmit body = RM__CMD_JOB_SUBMIT__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+        struct rm_error err = { 0 };
+        Rm__JobSpec *spec = request->submit_job->spec;
+
+        if (!spec || check_spec(spec, &err) < 0) {
+                client_error(client, request->id, err.code ? err.code : -EINVAL, "submit: %s", spec ? err.text : "no job in it");
+                return;
+        }
+        /* Who asks is what the kernel said, at the node where it was said. */
+        spec = (Rm__JobSpec *) message_copy(&spec->base);
+        spec->uid = client->uid;
+        spec->gid = client->gid;
+        message_set_string(&spec->user, client->user);
+        set_groups(spec);
+        if (!spec->submit_node[0])
+                message_set_string(&spec->submit_node, client->node ? client->node : cluster_self(client->rmd->cluster));
+        body.spec = spec;
+        command.body_case = RM__COMMAND__BODY_JOB_SUBMIT;
+        command.job_submit = &body;
+        request_propose(client, request->id, &command);
+        rm__job_spec__free_unpacked(spec, NULL);
+}
+
+/* The job, when it is this client's; otherwise the client was told. */
+static const Rm__Job *own_job(struct client *client, uint32_t request_id, const char *verb, uint64_t id) {
+        const Rm__Job *job = state_job(cluster_state(client->rmd->cluster), id);
+
+        if (job && client_may(client, job->spec->uid))
+                return job;
+        client_error(client, request_id, -ENOENT, "%s: no job %" PRIu64 " of yours", verb, id);
+        return NULL;
+}
+
+void request_cancel_job(struct client *client, const Rm__LocalRequest *request) {
+        Rm__CmdJobCancel body = RM__CMD_JOB_CANCEL__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        if (!own_job(client, request->id, "cancel-job", request->cancel_job->job))
+                return;
+        body.job = request->cancel_job->job;
+        body.signal = request->cancel_job->signal ? request->cancel_job->signal : SIGTERM;
+        body.by = client->user;
+        command.body_case = RM__COMMAND__BODY_JOB_CANCEL;
+        command.job_cancel = &body;
+        request_propose(client, request->id, &command);
+}
+
+void request_signal_job(struct client *client, const Rm__LocalRequest *request) {
+        const Rm__SignalJob *in = request->signal_job;
+
+        if (!own_job(client, request->id, "signal-job", in->job))
+                return;
+        if (in->signal == 0 || in->signal >= 65 ||
+            runner_signal_head(client->rmd->runner, in->job, (int) in->signal) < 0)
+                client_error(client, request->id, -EAGAIN, "signal-job: job %" PRIu64 " cannot take a signal now", in->job);
+        else
+                client_ok(client, request->id, 0, NULL);
+}
+
+void request_migrate_job(struct client *client, const Rm__LocalRequest *request) {
+        const Rm__MigrateJob *in = request->migrate_job;
+        Rm__CmdMoveStart body = RM__CMD_MOVE_START__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+        cleanup_free char *reason = NULL;
+
+        if (!own_job(client, request->id, "migrate-job", in->job))
+                return;
+        if (in->mode[0] && strcmp(in->mode, "stop") != 0) {
+                client_error(client, request->id, -EOPNOTSUPP, "migrate-job: mode '%s' is not there yet; stop is", in->mode);
+                return;
+        }
+        reason = xasprintf("asked for by %s", client->user);
+        body.job = in->job;
+        body.capsule = in->group;
+        body.to = in->to;
+        body.reason = reason;
+        command.body_case = RM__COMMAND__BODY_MOVE_START;
+        command.move_start = &body;
+        request_propose(client, request->id, &command);
+}
+
+void request_list_moves(struct client *client, const Rm__LocalRequest *request) {
+        const Rm__State *state = cluster_state(client->rmd->cluster);
+        Rm__MoveList moves = RM__MOVE_LIST__INIT;
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+
+        moves.moves = xcalloc(state->n_moves, sizeof(Rm__Move *));
+        for (size_t i = 0; i < state->n_moves; i++) {
+                Rm__Move *move = state->moves[i];
+                const Rm__Job *job = state_job(state, move->job);
+
+                if ((request->list_moves->job && move->job != request->list_moves->job) || move->id <= request->list_moves->since)
+                        continue;
+                if (job ? client_may(client, job->spec->uid) : client->admin)
+                        moves.moves[moves.n_moves++] = move;
+        }
+        reply.body_case = RM__LOCAL_REPLY__BODY_MOVES;
+        reply.moves = &moves;
+        client_reply(client, request->id, &reply);
+        free(moves.moves);
+}

@@ -1,0 +1,143 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/requests/requests.h"
+
+#define REASON_MAX_BYTES 256
+
+static Rm__NodeView *node_view(const struct client *client, const Rm__State *state, Rm__Node *node) {
+        Rm__NodeView *view = xcalloc(1, sizeof(*view));
+        const char *leader = cluster_leader(client->rmd->cluster);
+
+        rm__node_view__init(view);
+        view->node = node;
+        view->state = (char *) state_node_word(state, node);
+        view->usable_cores = node_usable_cores(node);
+        view->ranks = state_node_ranks(state, node->name, &view->capsules);
+        view->leader = leader && strcmp(leader, node->name) == 0;
+        return view;
+}
+
+static bool wanted(const Rm__ListNodes *list, const char *name) {
+        for (size_t i = 0; i < list->n_names; i++)
+                if (strcmp(list->names[i], name) == 0)
+                        return true;
+        return list->n_names == 0;
+}
+
+static bool refuse_unknown(struct client *client, uint32_t request_id, const char *verb, const Rm__State *state, char **names, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (!state_node(state, names[i])) {
+                        cleanup_free char *known = state_known_nodes(state);
+
+                        client_error(client, request_id, -ENOENT, "%s: no node '%s' (known: %s)", verb, names[i], known);
+                        return true;
+                }
+        return false;
+}
+
+void request_list_nodes(struct client *client, const Rm__LocalRequest *request) {
+        const Rm__State *state = cluster_state(client->rmd->cluster);
+        const Rm__ListNodes *list = request->list_nodes;
+        Rm__NodeList nodes = RM__NODE_LIST__INIT;
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+
+        if (refuse_unknown(client, request->id, "list-nodes", state, list->names, list->n_names))
+                return;
+        nodes.nodes = xcalloc(state->n_nodes, sizeof(Rm__NodeView *));
+        for (size_t i = 0; i < state->n_nodes; i++)
+                if (wanted(list, state->nodes[i]->name))
+                        nodes.nodes[nodes.n_nodes++] = node_view(client, state, state->nodes[i]);
+        reply.body_case = RM__LOCAL_REPLY__BODY_NODES;
+        reply.nodes = &nodes;
+        client_reply(client, request->id, &reply);
+        for (size_t i = 0; i < nodes.n_nodes; i++)
+                free(nodes.nodes[i]);
+        free(nodes.nodes);
+}
+
+/* Several nodes in one request: proposed one after another, answered once, with the first refusal. */
+struct batch {
+        struct client *client;
+        uint32_t request_id;
+        size_t open;
+        int code;
+        char *text;
+};
+
+static void on_one(void *userdata, int code, const char *text, uint64_t index, uint64_t created) {
+        struct batch *batch = userdata;
+
+        if (code < 0 && batch->code == 0) {
+                batch->code = code;
+                batch->text = xstrdup(text && *text ? text : strerror(-code));
+        }
+        if (--batch->open > 0)
+                return;
+        if (batch->code < 0)
+                client_error(batch->client, batch->request_id, batch->code, "%s", batch->text);
+        else
+                client_ok(batch->client, batch->request_id, 0, NULL);
+        client_release(batch->client);
+        free(batch->text);
+        free(batch);
+}
+
+static struct batch *batch_create(struct client *client, uint32_t request_id, size_t n) {
+        struct batch *batch = xcalloc(1, sizeof(*batch));
+
+        batch->client = client_hold(client);
+        batch->request_id = request_id;
+        batch->open = n;
+        return batch;
+}
+
+void request_drain_node(struct client *client, const Rm__LocalRequest *request) {
+        const Rm__DrainNode *in = request->drain_node;
+        struct batch *batch;
+
+        if (in->n_names == 0 || strlen(in->reason) > REASON_MAX_BYTES) {
+                client_error(client, request->id, -EINVAL, "drain-node: name at least one node, and a reason of at most %d bytes",
+                             REASON_MAX_BYTES);
+                return;
+        }
+        if (refuse_unknown(client, request->id, "drain-node", cluster_state(client->rmd->cluster), in->names, in->n_names))
+                return;
+        batch = batch_create(client, request->id, in->n_names);
+        for (size_t i = 0; i < in->n_names; i++) {
+                Rm__CmdNodeDrain body = RM__CMD_NODE_DRAIN__INIT;
+                Rm__Command command = RM__COMMAND__INIT;
+
+                body.node = in->names[i];
+                body.reason = in->reason;
+                body.by = client->user;
+                body.update = in->update;
+                command.body_case = RM__COMMAND__BODY_NODE_DRAIN;
+                command.node_drain = &body;
+                cluster_propose(client->rmd->cluster, &command, on_one, batch);
+        }
+}
+
+void request_resume_node(struct client *client, const Rm__LocalRequest *request) {
+        const Rm__ResumeNode *in = request->resume_node;
+        struct batch *batch;
+
+        if (in->n_names == 0) {
+                client_error(client, request->id, -EINVAL, "resume-node: name at least one node");
+                return;
+        }
+        if (refuse_unknown(client, request->id, "resume-node", cluster_state(client->rmd->cluster), in->names, in->n_names))
+                return;
+        batch = batch_create(client, request->id, in->n_names);
+        for (size_t i = 0; i < in->n_names; i++) {
+                Rm__CmdNodeResume body = RM__CMD_NODE_RESUME__INIT;
+                Rm__Command command = RM__COMMAND__INIT;
+
+                body.node = in->names[i];
+                body.by = client->user;
+                command.body_case = RM__COMMAND__BODY_NODE_RESUME;
+                command.node_resume = &body;
+                cluster_propose(client->rmd->cluster, &command, on_one, batch);
+        }
+}

@@ -1,0 +1,67 @@
+/* The requests of local clients: one table, one function each. */
+#ifndef RM_REQUESTS_REQUESTS_H
+#define RM_REQUESTS_REQUESTS_H
+
+#include "daemon/client/client.h"
+#include "daemon/cluster/cluster.h"
+#include "proto/local.pb-c.h"
+
+/* Where a request is answered. */
+enum route {
+        ROUTE_HERE,   /* any node knows */
+        ROUTE_LEADER, /* only the leader can */
+        ROUTE_HEAD,   /* the node of the job's head */
+};
+
+enum role {
+        ROLE_ANY,   /* whoever can open the socket; the function looks at whose things they are */
+        ROLE_ADMIN,
+};
+
+struct request {
+        Rm__LocalRequest__BodyCase body;
+        const char *name; /* as in messages */
+        enum role role;
+        enum route route;
+        void (*handle)(struct client *client, const Rm__LocalRequest *request);
+};
+
+/* NULL when there is no such request. */
+const struct request *request_find(Rm__LocalRequest__BodyCase body);
+/* Check role and route and answer, here or through the node that can. For local and carried clients. */
+void request_dispatch(struct client *client, const Rm__LocalRequest *request);
+
+/* Propose, and answer with Ok (id = what was created) or the error. */
+void request_propose(struct client *client, uint32_t request_id, const Rm__Command *command);
+
+void request_list_nodes(struct client *client, const Rm__LocalRequest *request);
+void request_drain_node(struct client *client, const Rm__LocalRequest *request);
+void request_resume_node(struct client *client, const Rm__LocalRequest *request);
+void request_list_jobs(struct client *client, const Rm__LocalRequest *request);
+void request_submit_job(struct client *client, const Rm__LocalRequest *request);
+void request_cancel_job(struct client *client, const Rm__LocalRequest *request);
+void request_signal_job(struct client *client, const Rm__LocalRequest *request);
+void request_attach_job(struct client *client, const Rm__LocalRequest *request);
+void request_job_input(struct client *client, const Rm__LocalRequest *request);
+void request_output_ack(struct client *client, const Rm__LocalRequest *request);
+void request_migrate_job(struct client *client, const Rm__LocalRequest *request);
+void request_list_moves(struct client *client, const Rm__LocalRequest *request);
+void request_follow_events(struct client *client, const Rm__LocalRequest *request);
+void request_status(struct client *client, const Rm__LocalRequest *request);
+void request_list_policies(struct client *client, const Rm__LocalRequest *request);
+void request_snapshot(struct client *client, const Rm__LocalRequest *request);
+void request_plan(struct client *client, const Rm__LocalRequest *request);
+
+/* front.c */
+void front_state_changed(struct rmd *rmd, struct client *clients);
+void front_leave(struct client *client);
+void front_drained(struct client *client);
+
+/* events.c */
+struct event_ring *events_create(void);
+void events_destroy(struct event_ring *ring);
+void events_add(struct event_ring *ring, const struct state_result *result);
+/* Send what has come since to those who follow. */
+void events_publish(struct rmd *rmd, struct client *clients);
+
+#endif

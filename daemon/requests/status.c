@@ -1,0 +1,164 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/config/config.h"
+#include "daemon/leader/leader.h"
+#include "daemon/requests/requests.h"
+#include "daemon/sched/snapshot.h"
+
+static void count(const Rm__State *state, Rm__Status *status) {
+        for (size_t i = 0; i < state->n_nodes; i++)
+                status->nodes_up += state->nodes[i]->health == RM__NODE_HEALTH__NODE_HEALTH_UP;
+        status->nodes = (uint32_t) state->n_nodes;
+        for (size_t i = 0; i < state->n_jobs; i++) {
+                status->jobs_pending += state->jobs[i]->state == RM__JOB_STATE__JOB_PENDING;
+                status->jobs_running += job_running(state->jobs[i]);
+        }
+        for (size_t i = 0; i < state->n_moves; i++)
+                status->moves_running += state->moves[i]->state == RM__MOVE_STATE__MOVE_RUNNING;
+}
+
+void request_status(struct client *client, const Rm__LocalRequest *request) {
+        struct rmd *rmd = client->rmd;
+        const Rm__State *state = cluster_state(rmd->cluster);
+        const char *leader = cluster_leader(rmd->cluster);
+        Rm__Status status = RM__STATUS__INIT;
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        char *warnings[8];
+
+        status.cluster = rmd->config->cluster_name;
+        status.node = rmd->config->node_name;
+        status.leader = (char *) (leader ? leader : "");
+        status.log_index = state->index;
+        status.policy = rmd->config->policy;
+        status.rmd_version = (char *) RM_VERSION;
+        status.up_usec = now_usec() - rmd->start_usec;
+        status.availability = state->availability;
+        status.warnings = warnings;
+        count(state, &status);
+        if (!leader)
+                warnings[status.n_warnings++] = (char *) "no leader can be reached: running jobs go on, nothing can be changed";
+        else if (!cluster_synced(rmd->cluster))
+                warnings[status.n_warnings++] = (char *) "this node does not have the newest state yet";
+        if (state->availability->error[0])
+                warnings[status.n_warnings++] = state->availability->error;
+        reply.body_case = RM__LOCAL_REPLY__BODY_STATUS;
+        reply.status = &status;
+        client_reply(client, request->id, &reply);
+}
+
+static void reply_text(struct client *client, uint32_t request_id, json_t *json) {
+        cleanup_free char *text = json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+        Rm__Text body = RM__TEXT__INIT;
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+
+        body.text = text;
+        reply.body_case = RM__LOCAL_REPLY__BODY_TEXT;
+        reply.text = &body;
+        if (text)
+                client_reply(client, request_id, &reply);
+        else
+                client_error(client, request_id, -ENOMEM, "the answer cannot be written as JSON");
+}
+
+void request_snapshot(struct client *client, const Rm__LocalRequest *request) {
+        struct rm_error err = { 0 };
+        struct snapshot *snapshot = leader_snapshot(client->rmd, &err);
+        json_t *json;
+
+        if (!snapshot) {
+                client_error(client, request->id, err.code, "snapshot: %s", error_text(&err));
+                return;
+        }
+        json = snapshot_to_json(snapshot_view(snapshot));
+        reply_text(client, request->id, json);
+        json_decref(json);
+        snapshot_destroy(snapshot);
+}
+
+/* ---- answered by the policy host ---- */
+
+struct asked {
+        struct client *client;
+        uint32_t request_id;
+        struct snapshot *snapshot; /* plan only */
+};
+
+static void asked_free(struct asked *asked) {
+        client_release(asked->client);
+        snapshot_destroy(asked->snapshot);
+        free(asked);
+}
+
+static void on_listed(void *context, json_t *list, const struct rm_error *err) {
+        struct asked *asked = context;
+        size_t n = list ? json_array_size(list) : 0;
+        Rm__PolicyView *views = xcalloc(n, sizeof(*views));
+        Rm__PolicyList policies = RM__POLICY_LIST__INIT;
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+
+        policies.policies = xcalloc(n, sizeof(Rm__PolicyView *));
+        for (size_t i = 0; i < n; i++) {
+                json_t *entry = json_array_get(list, i);
+                const char *name = json_string_value(json_object_get(entry, "name"));
+                const char *description = json_string_value(json_object_get(entry, "description"));
+                const char *error = json_string_value(json_object_get(entry, "error"));
+
+                rm__policy_view__init(&views[i]);
+                views[i].name = (char *) (name ? name : "?");
+                views[i].description = (char *) (description ? description : "");
+                views[i].error = (char *) (error ? error : "");
+                views[i].is_default = name && strcmp(name, asked->client->rmd->config->policy) == 0;
+                policies.policies[policies.n_policies++] = &views[i];
+        }
+        reply.body_case = RM__LOCAL_REPLY__BODY_POLICIES;
+        reply.policies = &policies;
+        if (list)
+                client_reply(asked->client, asked->request_id, &reply);
+        else
+                client_error(asked->client, asked->request_id, err->code, "list-policies: %s", error_text(err));
+        free(policies.policies);
+        free(views);
+        asked_free(asked);
+}
+
+void request_list_policies(struct client *client, const Rm__LocalRequest *request) {
+        struct asked *asked = xcalloc(1, sizeof(*asked));
+        struct rm_error err = { 0 };
+
+        *asked = (struct asked) { .client = client_hold(client), .request_id = request->id };
+        if (policy_host_list(leader_side_host(client->rmd->leader), on_listed, asked, &err) < 0) {
+                client_error(client, request->id, err.code ? err.code : -EBUSY, "list-policies: %s", error_text(&err));
+                asked_free(asked);
+        }
+}
+
+static void on_planned(void *context, struct plan_answer *answer, const struct rm_error *err) {
+        struct asked *asked = context;
+
+        if (answer) {
+                json_t *json = plan_to_json(answer, snapshot_view(asked->snapshot));
+
+                reply_text(asked->client, asked->request_id, json);
+                json_decref(json);
+        } else {
+                client_error(asked->client, asked->request_id, err->code ? err->code : -EIO, "plan: %s", error_text(err));
+        }
+        asked_free(asked);
+}
+
+void request_plan(struct client *client, const Rm__LocalRequest *request) {
+        struct asked *asked = xcalloc(1, sizeof(*asked));
+        struct rmd *rmd = client->rmd;
+        const char *policy = request->get_plan->policy[0] ? request->get_plan->policy : rmd->config->policy;
+        struct rm_error err = { 0 };
+
+        *asked = (struct asked) { .client = client_hold(client), .request_id = request->id };
+        asked->snapshot = leader_snapshot(rmd, &err);
+        if (!asked->snapshot || policy_host_run(leader_side_host(rmd->leader), policy, snapshot_view(asked->snapshot),
+                                                rmd->config->budget_usec, on_planned, asked, &err) < 0) {
+                client_error(client, request->id, err.code ? err.code : -EBUSY, "plan: %s", error_text(&err));
+                asked_free(asked);
+        }
+}
