@@ -1,0 +1,274 @@
+# Sourced by every cluster test: an emulated cluster of its own, users' commands in it, jobs to disturb, and the end that
+# looks for leftovers. See CONTRIBUTING for how to add a test.
+# shellcheck shell=bash
+#
+# A test:   . "${BASH_SOURCE[0]%/*}/lib.sh"
+#           cluster 4 --cores 2
+#           ... `must`, `fail`, `see` ...
+# It ends with 0 if it came to its end, nothing failed, and no node has anything left of its jobs.
+#
+# environment: RM_TEST_KEEP=1  leave the cluster of a failed test standing, to look at
+
+set -uo pipefail
+
+tests_dir=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)
+repo_dir=${tests_dir%/*}
+testbed_tool=$repo_dir/tools/testbed
+programs=/home/rmd/t
+test_name=$(basename "$0" .sh)
+bed=test-$(printf '%s' "$test_name" | cut -c 1-20 | sed 's/[^a-z0-9]*$//')-$$
+work=$(mktemp -d "/tmp/rmd-$test_name.XXXXXX")
+node_count=0
+rc=0
+declare -A front_pid
+
+# --- saying ---
+
+see() {
+    printf '  %s\n' "$*"
+}
+
+fail() {
+    printf 'FAIL: %s\n' "$*"
+    exit 1
+}
+
+# must WHAT CMD...: the command succeeds, or the test has failed.
+must() {
+    local what=$1
+    shift
+    "$@" || fail "$what"
+}
+
+# same WHAT HAVE WANT
+same() {
+    [[ $2 == "$3" ]] || fail "$1: '$2', not '$3'"
+}
+
+# --- the cluster ---
+
+bed_do() {
+    "$testbed_tool" "$1" --name "$bed" "${@:2}"
+}
+
+# The programs are built once; a runner that starts many tests does it for all.
+build_programs() {
+    if [[ ! ${RM_TEST_PROGRAMS:-} ]]; then
+        "$repo_dir/tools/root" -- make -s -j2 -C /src/tests/programs OUT=/build/programs >&2 || fail "tests/programs do not build"
+        RM_TEST_PROGRAMS=${RMD_CACHE:-/var/cache/rmd}/build/programs
+    fi
+}
+
+# cluster N [OPTION of tools/testbed up]...
+cluster() {
+    node_count=$1
+    build_programs
+    trap 'exit 143' TERM HUP
+    trap 'exit 130' INT
+    trap at_end EXIT
+    bed_do up "$@" 2>"$work/up.err" || fail "no cluster: $(tail -n 3 "$work/up.err")"
+    bed_do exec n1 -- mkdir -p "$programs"
+    bed_do copy "$RM_TEST_PROGRAMS"/* "$tests_dir"/cluster/inside/* "n1:$programs"
+    inventory_all >"$work/before"
+}
+
+nodes() {
+    local k
+    for ((k = 1; k <= node_count; k++)); do echo "n$k"; done
+}
+
+# on NODE CMD...: as root. as USER NODE CMD...: as that user, in the home directory.
+on() {
+    bed_do exec "$1" -- "${@:2}" </dev/null
+}
+as() {
+    bed_do exec "$2" --user "$1" -- "${@:3}" </dev/null
+}
+
+# rmctl as root on n1; rmctl_on NODE ...
+rmctl() {
+    on n1 rmctl "$@"
+}
+
+# q ARG...: a question that inside/q answers, asked on $asker (a node that is up).
+asker=n1
+q() {
+    on "$asker" "$programs/q" "$@"
+}
+
+# until_true SECONDS CMD...
+until_true() {
+    local deadline=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
+    shift
+    until "$@"; do
+        ((${EPOCHREALTIME/[.,]/} < deadline)) || return 1
+        sleep 0.1
+    done
+}
+
+msec_since() {
+    echo $(((${EPOCHREALTIME/[.,]/} - ${1/[.,]/}) / 1000))
+}
+
+# --- jobs ---
+
+# start NAME NODE ARG...: rm-mpirun in the background as $user (alice), output in $work/NAME.out and .err.
+user=alice
+start() {
+    local name=$1 node=$2
+    shift 2
+    bed_do exec "$node" --user "$user" -- rm-mpirun --job-name "$name" "$@" \
+        </dev/null >"$work/$name.out" 2>"$work/$name.err" &
+    front_pid[$name]=$!
+}
+
+# The program's first line is out, so all its ranks have passed MPI_Init.
+running() {
+    local name=$1
+    until_true "${2:-20}" grep -qs ': running' "$work/$name.out" ||
+        fail "job $name does not run: $(tail -n 3 "$work/$name.err" "$work/$name.out" 2>&1 | tr '\n' '|')"
+}
+
+# job NAME: its number.
+job() {
+    q job "$1" id
+}
+
+stop_file() {
+    echo "/home/$user/$1.stop"
+}
+
+# release NAME: the program may end.
+release() {
+    on n1 touch "$(stop_file "$1")"
+}
+
+# finish NAME [SECONDS]: waits for the front end; its exit code in rc.
+finish() {
+    local name=$1 seconds=${2:-60} pid=${front_pid[$1]}
+    until_true "$seconds" gone "$pid" || fail "job $name has not ended within $seconds s"
+    rc=0
+    wait "$pid" || rc=$?
+    unset "front_pid[$name]"
+}
+
+gone() {
+    ! kill -0 "$1" 2>/dev/null
+}
+
+# run NAME NODE ARG...: in the foreground; rc, $work/NAME.out, $work/NAME.err.
+run() {
+    start "$@"
+    finish "$1" 120
+}
+
+# ended_well NAME PATTERN: exit code 0 and the program's own verdict.
+ended_well() {
+    ((rc == 0)) || fail "job $1 ended with $rc: $(tail -n 3 "$work/$1.err" | tr '\n' '|')"
+    grep -q "$2" "$work/$1.out" || fail "job $1 did not say '$2': $(tail -n 3 "$work/$1.out" "$work/$1.err" | tr '\n' '|')"
+}
+
+# move NAME GROUP NODE: and wait until it has arrived.
+move() {
+    local text
+    text=$(rmctl migrate-job "$(job "$1")" --group "$2" --to "$3" 2>&1) || fail "migrate-job $1 --group $2 --to $3: $text"
+    q arrived "$1" "$2" "$3" 60 >"$work/arrived" 2>&1 || fail "group $2 of $1 is not on $3: $(<"$work/arrived")"
+}
+
+# a_node_but NODE: another one, by chance.
+a_node_but() {
+    nodes | grep -vx "$1" | shuf -n 1 --random-source=<(yes "$RANDOM")
+}
+
+# whole FILE out|err RANKS [WIDTH]: what `flood` wrote has arrived, each record once, whole and in order.
+whole() {
+    local said status=0
+    # What rm-mpirun itself has to say goes to standard error too.
+    said=$(sed '/^rm-mpirun: /d' "$1" | bed_do exec n1 -- "$programs/flood" --check="$2" --ranks="$3" --width="${4:-40}") || status=1
+    see "std$2: $said"
+    return "$status"
+}
+
+# hash_of NAME: what `ordered` printed. iterations_of NAME.
+hash_of() {
+    sed -n 's/.*hash \([0-9a-f]*\).*/\1/p' "$work/$1.out"
+}
+iterations_of() {
+    sed -n 's/.*iterations \([0-9]*\) .*/\1/p' "$work/$1.out"
+}
+
+# same_as_undisturbed NAME RANKS ARG...: an `ordered` that was disturbed against one that is left alone.
+same_as_undisturbed() {
+    local name=$1 ranks=$2 n
+    shift 2
+    n=$(iterations_of "$name")
+    [[ $n ]] || fail "job $name has printed no result: $(tail -n 3 "$work/$name.err")"
+    run "$name-alone" n1 "$@" -n "$ranks" "$programs/ordered" --iterations="$n"
+    ended_well "$name-alone" hash
+    see "disturbed: $n iterations, hash $(hash_of "$name"); undisturbed: $(hash_of "$name-alone")"
+    same "the result of $n iterations" "$(hash_of "$name")" "$(hash_of "$name-alone")"
+}
+
+# --- rmd ---
+
+# With named fault points: a line such as `move.source.transfer:kill` in /run/rmd/fault is one fault, once.
+start_rmd_with_faults() {
+    on "$1" sh -c 'cd / && { RM_FAULT_FILE=/run/rmd/fault setsid /usr/bin/rmd --foreground </dev/null >>/var/log/rmd.log 2>&1 &
+        echo $! >/run/testbed-rmd.pid; }'
+}
+
+rmd_runs() {
+    on "$1" sh -c 'read -r pid </run/testbed-rmd.pid && kill -0 "$pid"' 2>/dev/null
+}
+
+all_joined() {
+    local count
+    count=$(q up) && ((count == node_count))
+}
+
+# --- the end ---
+
+inventory_all() {
+    local node
+    for node in $(nodes); do
+        on "$node" "$programs/inventory" | sed "s/^/$node: /"
+    done
+}
+
+nothing_left() {
+    inventory_all >"$work/after" && comm -13 "$work/before" "$work/after" >"$work/left" && [[ ! -s $work/left ]]
+}
+
+diagnose() {
+    local node file
+    for node in $(nodes); do
+        printf -- '--- rmd on %s\n' "$node"
+        bed_do logs "$node" 2>&1 | tail -n "${RM_TEST_LOG_LINES:-25}"
+    done
+    on n1 rmctl list-nodes 2>&1
+    on n1 rmctl list-jobs --all 2>&1 | tail -n 12
+    on n1 rmctl list-moves 2>&1 | tail -n 12
+    for file in "$work"/*.out "$work"/*.err; do
+        [[ ! -s $file ]] || { printf -- '--- %s\n' "${file##*/}" && tail -c 1500 "$file"; }
+    done
+}
+
+at_end() {
+    local status=$? pid
+    trap - EXIT
+    trap '' INT TERM HUP
+    if ((status == 0)) && ! until_true 15 nothing_left; then
+        printf 'FAIL: left behind:\n'
+        head -n 20 "$work/left"
+        status=1
+    fi
+    if ((status)); then diagnose 2>&1 | sed 's/^/    | /'; fi
+    for pid in "${front_pid[@]}"; do kill -KILL "$pid" 2>/dev/null; done
+    if ((status)) && [[ ${RM_TEST_KEEP:-} ]]; then
+        printf '  kept: tools/testbed ... --name %s, and %s\n' "$bed" "$work"
+    else
+        bed_do down 2>/dev/null
+        rm -rf "$work"
+    fi
+    exit "$status"
+}

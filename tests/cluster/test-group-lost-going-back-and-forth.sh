@@ -1,0 +1,19 @@
+#!/bin/bash
+# A group that is moved away and back ten times, and what it costs its node in the end: nothing.
+# limit: 150
+. "${BASH_SOURCE[0]%/*}/lib.sh"
+
+cluster 3 --cores 2
+start live n1 --group-size 2 -n 4 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=5000
+running live
+home=$(q where live 1)
+away=$(a_node_but "$home")
+for ((i = 0; i < 10; i++)); do
+    move live 1 "$away"
+    move live 1 "$home"
+done
+see "20 moves between $home and $away, freeze times: $(q moves live | awk '{ printf "%.0f ", $6 / 1e3 }')ms"
+release live
+finish live
+ended_well live hash
+same_as_undisturbed live 4 --group-size 2

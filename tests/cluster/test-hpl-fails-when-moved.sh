@@ -1,0 +1,46 @@
+#!/bin/bash
+# Debian's hpcc, unmodified: HPL's verdicts and residues are the same with no move and with 20 moves.
+# limit: 240
+. "${BASH_SOURCE[0]%/*}/lib.sh"
+RANDOM=${RM_TEST_SEED:-7}
+
+# The lines that HPL computes from its solution: a single other bit shows.
+residues() {
+    as alice n1 grep -E 'Ax-b|PASSED|FAILED|^(Success|HPL_(N|NB|RnormI|Anorm1|AnormI|Xnorm1|XnormI|BnormI))=' "$1/hpccoutf.txt" |
+        grep -vE '^(WALL|CPU)' | sort
+}
+
+prepare() {
+    as alice n1 mkdir -p "$1"
+    bed_do exec n1 --user alice -- sh -c "sed 's/^1500         Ns/1000         Ns/' >$1/hpccinf.txt" <"$tests_dir/data/hpcc/hpccinf.txt"
+}
+
+hpl() {
+    local name=$1
+    prepare "/home/alice/$name"
+    start "$name" n1 --group-size 2 -n 8 --wdir "/home/alice/$name" hpcc
+}
+
+cluster 4 --cores 2
+hpl still
+finish still 100
+same "hpcc's exit code" "$rc" 0
+see "undisturbed: $(as alice n1 grep -E '^(Success|HPL_time|MPIRandomAccess_time)=' still/hpccoutf.txt | tr '\n' ' ')"
+hpl moved
+must "hpcc does not run" q state moved RUNNING 20
+for ((i = 0; i < 20; i++)); do
+    [[ $(q job moved state) =~ RUNNING|MIGRATING|FOLDED ]] || break
+    group=$((RANDOM % 5 - 1))
+    move moved "$group" "$(a_node_but "$(q where moved "$group")")"
+done
+see "$i moves"
+((i >= 20)) || fail "hpcc was over after $i moves: make it longer"
+finish moved 150
+same "hpcc's exit code" "$rc" 0
+see "moved: $(as alice n1 grep -E '^(Success|HPL_time|MPIRandomAccess_time)=' moved/hpccoutf.txt | tr '\n' ' ')"
+residues still >"$work/a"
+residues moved >"$work/b"
+same "Success" "$(grep ^Success "$work/b")" Success=1
+grep -q FAILED "$work/b" && fail "HPL says FAILED: $(grep FAILED "$work/b")"
+must "residues differ: $(diff "$work/a" "$work/b" | head -n 4)" cmp -s "$work/a" "$work/b"
+see "$(grep -c . "$work/a") verdict lines are identical"

@@ -1,0 +1,27 @@
+#!/bin/bash
+# --availability FILE of one job moves that job and no other; the job of somebody else, and a bad file, are left alone.
+. "${BASH_SOURCE[0]%/*}/lib.sh"
+
+cluster 3 --cores 4
+as alice n1 sh -c 'printf "n1:2\nn2:2\nn3:0\n" >mine'
+start other n2 --group-size 2 -n 2 "$programs/spin" --stop-file="$(stop_file other)"
+running other
+start live n1 --availability mine --group-size 2 -n 4 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=5000
+running live
+see "n1:2 n2:2 n3:0: $(q place live | tr '\n' ' ')"
+q place live | grep -v '^-1' | grep -q n3 && fail "it is on n3"
+place_of_other=$(q place other)
+as alice n1 sh -c 'printf "n1:0\nn2:2\nn3:2\n" >mine'
+until_true 30 eval '! q place live | grep -v "^-1" | grep -q n1' || fail "it stays on n1"
+must "it does not settle" q settled 30 >/dev/null
+see "n1:0 n2:2 n3:2: $(q place live | tr '\n' ' ')"
+same "the other job's place" "$(q place other)" "$place_of_other"
+before=$(q place live)
+as alice n1 sh -c 'printf "n2:0\nnowhere:2\n" >mine'
+until_true 5 eval 'rmctl events | grep -q "mine:2"' || fail "the bad line is not told"
+same "its place after a bad line" "$(q place live)" "$before"
+release live
+finish live
+ended_well live hash
+release other
+finish other

@@ -1,0 +1,43 @@
+#!/bin/bash
+# rmd killed with -9 at any time, on one node after the other, on all at once, and while a group moves: the job goes on, its
+# output is whole and its result right.
+# limit: 150
+. "${BASH_SOURCE[0]%/*}/lib.sh"
+RANDOM=${RM_TEST_SEED:-3}
+
+cluster 3 --cores 4
+start live n1 --group-size 2 -n 6 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=5000
+start flood n2 --group-size 1 -n 2 "$programs/flood" --stop-file="$(stop_file flood)" --pause-usec=3000
+running live
+for n in $(nodes); do
+    bed_do restart-rmd "$n" --kill
+    must "$n does not join again" until_true 20 all_joined
+    see "rmd on $n killed and back; jobs: $(q job live state) $(q job flood state)"
+done
+for n in $(nodes); do bed_do stop-rmd "$n" --kill; done
+sleep 1
+for n in $(nodes); do bed_do start-rmd "$n"; done
+must "they do not join again" until_true 20 all_joined
+see "all killed, a second without any; jobs: $(q job live state) $(q job flood state)"
+for ((i = 0; i < 4; i++)); do
+    group=$((RANDOM % 3))
+    from=$(q where live "$group")
+    to=$(a_node_but "$from")
+    rmctl migrate-job "$(job live)" --group "$group" --to "$to" >/dev/null 2>&1
+    sleep "0.$((RANDOM % 8))"
+    side=$from
+    ((RANDOM % 2)) || side=$to
+    bed_do restart-rmd "$side" --kill
+    must "$side does not join again" until_true 20 all_joined
+    must "the move does not end" q settled 60 >/dev/null
+    see "killed during a move of group $group $from -> $to, on $side: $(q moves live | tail -n 1 | cut -d ' ' -f 5)"
+done
+release flood
+finish flood
+same "exit code" "$rc" 0
+must "standard output" whole "$work/flood.out" out 2
+must "standard error" whole "$work/flood.err" err 2
+release live
+finish live
+ended_well live hash
+same_as_undisturbed live 6 --group-size 2
