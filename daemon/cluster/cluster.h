@@ -38,8 +38,8 @@ struct cluster_ops {
         /* One command was applied (refused ones too: result->error.code < 0). Same commands, same order, on every node.
          * Not called for what was applied before this daemon started, nor for what came by on_installed. */
         void (*on_applied)(void *userdata, const Rm__Command *command, const struct state_result *result);
-        /* The state was replaced as a whole (own log replayed, or the leader's snapshot): look at all of it anew.
-         * Pointers into the old state are gone. */
+        /* Look at all of the state anew: it was replaced as a whole (own log replayed, or the leader's snapshot), or has become
+         * certain (cluster_synced() turned true). Pointers into an older state are gone. */
         void (*on_installed)(void *userdata);
         /* A message that is not the cluster's own. `message` is valid during the call. */
         void (*on_message)(void *userdata, const char *node, const Rm__PeerMessage *message);
@@ -49,9 +49,10 @@ struct cluster_ops {
         void (*on_leader)(void *userdata, const char *leader);
 };
 
-/* Called exactly once, from the loop (or from cluster_destroy() with -ECANCELED), after the local state holds the command.
- * `code` 0 = applied; negative: `text` is the reason. From state_apply(): refused. -EHOSTUNREACH: no leader, or it was lost
- * before it answered (the command may still be applied). -ETIMEDOUT: likewise. `created`: id of the job or move made. */
+/* Called exactly once, from the loop (or from cluster_destroy() with -ECANCELED: do not propose again then), after the local
+ * state holds the command. `code` 0 = applied; negative: `text` is the reason. From state_apply(): refused. -EHOSTUNREACH: no
+ * leader was found in time, or it was lost before it answered (the command may still be applied). -ETIMEDOUT: likewise.
+ * `created`: id of the job or move made. */
 typedef void (*cluster_propose_fn)(void *userdata, int code, const char *text, uint64_t index, uint64_t created);
 
 /* Opens log and listener, starts to connect. On return a follower has its cached state, a voter its last snapshot; later
@@ -73,13 +74,16 @@ uint32_t cluster_port(const struct cluster *cluster);
 /* When the leader was last heard of (monotonic); now, on the leader itself. 0 = never. For leases. */
 uint64_t cluster_leader_heard_usec(const struct cluster *cluster);
 
-/* Have one command put into the log; it is copied, the leader stamps time_usec. `callback` NULL ok. */
+/* Have one command put into the log; it is copied, the leader stamps time_usec. Without a leader it waits for one, up to
+ * propose_timeout_usec. Proposals of one node are applied in the order they were made. `callback` NULL ok. */
 void cluster_propose(struct cluster *cluster, const Rm__Command *command, cluster_propose_fn callback, void *userdata);
 
 /* To one node; to oneself comes back by on_message from the loop. -ENOTCONN: no connection now (it is being retried all the
  * time); other codes as conn_send(). */
 int cluster_send(struct cluster *cluster, const char *node, const Rm__PeerMessage *message);
 bool cluster_connected(const struct cluster *cluster, const char *node);
+/* Bytes queued to the node and not yet handed to the kernel: for those who send much. */
+size_t cluster_pending_bytes(const struct cluster *cluster, const char *node);
 /* This node's own description changed (cores, topology): tell the leader. */
 void cluster_set_self(struct cluster *cluster, const Rm__Node *self);
 

@@ -1,0 +1,575 @@
+#include "daemon/cluster/cluster.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/cluster/cluster_internal.h"
+
+#define NODE_TIMEOUT_USEC UINT64_C(5000000)
+#define HEARTBEAT_USEC UINT64_C(500000)
+#define PROPOSE_TIMEOUT_USEC UINT64_C(10000000)
+#define SNAPSHOT_ENTRIES 2048U
+#define FEED_ENTRIES 4096U
+#define FEED_BYTES ((size_t) 2 << 20)
+
+static bool is_self(const struct cluster *c, const char *node) {
+        return strcmp(node, peers_self(c->peers)->name) == 0;
+}
+
+/* ---- the state ---- */
+
+static void apply(struct cluster *c, uint64_t index, const Rm__Command *command, struct state_result *ret) {
+        state_apply(c->state, index, command, ret);
+        if (command->time_usec > c->last_time_usec)
+                c->last_time_usec = command->time_usec;
+        if (!c->replaying && command->body_case == RM__COMMAND__BODY_NODE_JOIN && command->node_join->node)
+                peers_learn(c->peers, command->node_join->node);
+}
+
+static void replace_state(struct cluster *c, Rm__State *state) {
+        rm__state__free_unpacked(c->state, NULL);
+        c->state = state;
+        for (size_t i = 0; c->peers && i < state->n_nodes; i++)
+                peers_learn(c->peers, state->nodes[i]);
+}
+
+static void tell_installed(struct cluster *c) {
+        if (c->ops.on_installed)
+                c->ops.on_installed(c->userdata);
+}
+
+static void tell_applied(struct cluster *c, const Rm__Command *command, const struct state_result *result) {
+        if (c->ops.on_applied)
+                c->ops.on_applied(c->userdata, command, result);
+}
+
+static void set_leader(struct cluster *c, const char *leader) {
+        if (leader ? c->leader && strcmp(leader, c->leader) == 0 : !c->leader)
+                return;
+        if (leader)
+                log_info("node %s leads", leader);
+        else {
+                log_warn("the leader, node %s, is out of reach", c->leader);
+                c->leader_heard_usec = peers_heard_usec(c->peers, c->leader);
+        }
+        free(c->leader);
+        c->leader = xstrdup(leader);
+        if (!leader || !c->log)
+                c->synced = false;
+        if (c->ops.on_leader)
+                c->ops.on_leader(c->userdata, c->leader);
+        proposals_leader_changed(c->proposals);
+}
+
+/* ---- at the leader: the log, and those who follow ---- */
+
+static struct follower *follower_find(const struct cluster *c, const char *node) {
+        struct follower *follower;
+
+        LIST_FOREACH(follower, &c->followers, entry)
+                if (strcmp(follower->name, node) == 0)
+                        return follower;
+        return NULL;
+}
+
+static void follower_free(struct follower *follower) {
+        if (!follower)
+                return;
+        LIST_REMOVE(follower, entry);
+        free(follower->name);
+        free(follower);
+}
+
+static int send_append(struct cluster *c, const char *node, uint64_t index, const Rm__Command *command) {
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        Rm__Append append = RM__APPEND__INIT;
+
+        append.index = index;
+        append.command = (Rm__Command *) command;
+        message.body_case = RM__PEER_MESSAGE__BODY_APPEND;
+        message.append = &append;
+        return peers_send(c->peers, node, &message);
+}
+
+/* A follower that misses one command must begin anew: it goes without until it asks again over its next connection. */
+static void follower_failed(struct cluster *c, struct follower *follower, int code) {
+        cleanup_free char *name = xstrdup(follower->name);
+
+        log_warn("node %s cannot follow: %s", name, strerror(-code));
+        follower_free(follower);
+        peers_reset(c->peers, name, "it does not take in what is sent");
+}
+
+static void send_to_followers(struct cluster *c, uint64_t index, const Rm__Command *command) {
+        struct follower *follower = LIST_FIRST(&c->followers);
+
+        while (follower) {
+                struct follower *next = LIST_NEXT(follower, entry);
+                int r = send_append(c, follower->name, index, command);
+
+                if (r < 0) {
+                        follower_failed(c, follower, r);
+                        next = LIST_FIRST(&c->followers);
+                        /* Those that have it already pass it over: see take_append(). */
+                }
+                follower = next;
+        }
+}
+
+static void on_log_apply(void *userdata, uint64_t index, const Rm__Command *command, struct raftlog_outcome *ret) {
+        struct cluster *c = userdata;
+        struct state_result result;
+
+        apply(c, index, command, &result);
+        ret->error = result.error;
+        ret->created = result.created;
+        feed_push(c->feed, index, command);
+        if (!c->replaying) {
+                send_to_followers(c, index, command);
+                tell_applied(c, command, &result);
+        }
+        state_result_finish(&result);
+}
+
+static void on_log_restore(void *userdata, Rm__State *state) {
+        struct cluster *c = userdata;
+
+        replace_state(c, state);
+        feed_reset(c->feed, state->index);
+}
+
+static const Rm__State *on_log_state(void *userdata) {
+        const struct cluster *c = userdata;
+
+        return c->state;
+}
+
+/* Leaders before us may have had a clock that was ahead: the log's times never go back. */
+int cluster_log(struct cluster *c, Rm__Command *command, raftlog_done_fn done, void *userdata) {
+        uint64_t now = now_real_usec();
+
+        if (!c->log)
+                return -EHOSTUNREACH;
+        if (now < c->last_time_usec)
+                now = c->last_time_usec;
+        c->last_time_usec = now;
+        command->time_usec = now;
+        return raftlog_propose(c->log, command, done, userdata);
+}
+
+struct replay {
+        struct cluster *cluster;
+        const char *node;
+};
+
+static int replay_one(void *userdata, uint64_t index, Rm__Command *command) {
+        struct replay *replay = userdata;
+
+        return send_append(replay->cluster, replay->node, index, command);
+}
+
+static int send_install(struct cluster *c, const char *node) {
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        Rm__Install install = RM__INSTALL__INIT;
+
+        install.state = c->state;
+        install.log = raftlog_id(c->log);
+        message.body_case = RM__PEER_MESSAGE__BODY_INSTALL;
+        message.install = &install;
+        return peers_send(c->peers, node, &message);
+}
+
+static int send_followed(struct cluster *c, const char *node) {
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        Rm__Followed followed = RM__FOLLOWED__INIT;
+
+        followed.index = c->state->index;
+        followed.log = raftlog_id(c->log);
+        message.body_case = RM__PEER_MESSAGE__BODY_FOLLOWED;
+        message.followed = &followed;
+        return peers_send(c->peers, node, &message);
+}
+
+static void serve_follow(struct cluster *c, const char *node, const Rm__Follow *follow) {
+        struct replay replay = { .cluster = c, .node = node };
+        struct follower *follower;
+        int r;
+
+        if (!c->log)
+                return;
+        if (follow->log == raftlog_id(c->log) && follow->index <= c->state->index && feed_covers(c->feed, follow->index))
+                r = feed_replay(c->feed, follow->index, replay_one, &replay);
+        else
+                r = send_install(c, node);
+        if (r == 0)
+                r = send_followed(c, node);
+        if (r < 0) {
+                peers_reset(c->peers, node, "it does not take in what is sent");
+                return;
+        }
+        if (follower_find(c, node))
+                return;
+        follower = xcalloc(1, sizeof(*follower));
+        follower->name = xstrdup(node);
+        LIST_INSERT_HEAD(&c->followers, follower, entry);
+}
+
+/* ---- at a follower ---- */
+
+static void ask_to_follow(struct cluster *c) {
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        Rm__Follow follow = RM__FOLLOW__INIT;
+
+        follow.index = c->state->index;
+        follow.log = c->cached_log;
+        message.body_case = RM__PEER_MESSAGE__BODY_FOLLOW;
+        message.follow = &follow;
+        (void) peers_send(c->peers, c->leader, &message);
+}
+
+static void take_install(struct cluster *c, Rm__Install *install) {
+        if (!install->state || strcmp(install->state->cluster, c->state->cluster) != 0) {
+                log_warn("node %s sends a state that is not this cluster's", c->leader);
+                return;
+        }
+        if (c->cached_log != 0 && install->log != c->cached_log)
+                log_warn("the leader has another log than the one this node knew: all that was known is replaced");
+        replace_state(c, take_ptr(install->state));
+        c->cached_log = install->log;
+        state_cache_touch(c->cache);
+        tell_installed(c);
+}
+
+static void take_append(struct cluster *c, const Rm__Append *append) {
+        struct state_result result;
+
+        if (!append->command || append->index <= c->state->index)
+                return;
+        apply(c, append->index, append->command, &result);
+        state_cache_touch(c->cache);
+        tell_applied(c, append->command, &result);
+        state_result_finish(&result);
+}
+
+static void take_followed(struct cluster *c, const Rm__Followed *followed) {
+        if (c->synced || followed->index != c->state->index || followed->log != c->cached_log)
+                return;
+        c->synced = true;
+        log_info("following node %s, at entry %" PRIu64, c->leader, c->state->index);
+        /* For those who wait to act until the state is certain. */
+        tell_installed(c);
+}
+
+static const Rm__State *get_cached(void *userdata, uint64_t *ret_log) {
+        struct cluster *c = userdata;
+
+        *ret_log = c->cached_log;
+        return c->state;
+}
+
+/* ---- the mesh tells ---- */
+
+static void on_leading(void *userdata, const char *node, bool leading) {
+        struct cluster *c = userdata;
+        bool is_leader = c->leader && strcmp(c->leader, node) == 0;
+
+        if (c->log || leading == is_leader)
+                return;
+        if (!leading) {
+                set_leader(c, NULL);
+                return;
+        }
+        set_leader(c, node);
+        ask_to_follow(c);
+}
+
+static void on_peer(void *userdata, const char *node, bool connected) {
+        struct cluster *c = userdata;
+
+        if (!connected)
+                follower_free(follower_find(c, node));
+        if (c->ops.on_peer)
+                c->ops.on_peer(c->userdata, node, connected);
+        if (!connected && !c->log && c->leader && strcmp(c->leader, node) == 0)
+                set_leader(c, NULL);
+        if (c->health && connected)
+                health_check(c->health, node);
+}
+
+static void on_changed(void *userdata, const char *node) {
+        struct cluster *c = userdata;
+
+        if (c->health)
+                health_check(c->health, node);
+}
+
+static void on_beat(void *userdata) {
+        struct cluster *c = userdata;
+
+        if (c->health)
+                health_check(c->health, NULL);
+        proposals_expire(c->proposals, now_usec());
+}
+
+static void on_message(void *userdata, const char *node, Rm__PeerMessage *message) {
+        struct cluster *c = userdata;
+        bool from_leader = !c->log && c->leader && strcmp(c->leader, node) == 0;
+
+        switch (message->body_case) {
+        case RM__PEER_MESSAGE__BODY_FOLLOW:
+                serve_follow(c, node, message->follow);
+                break;
+        case RM__PEER_MESSAGE__BODY_INSTALL:
+                if (from_leader)
+                        take_install(c, message->install);
+                break;
+        case RM__PEER_MESSAGE__BODY_APPEND:
+                if (from_leader)
+                        take_append(c, message->append);
+                break;
+        case RM__PEER_MESSAGE__BODY_FOLLOWED:
+                if (from_leader)
+                        take_followed(c, message->followed);
+                break;
+        case RM__PEER_MESSAGE__BODY_PROPOSE:
+                proposals_serve(c->proposals, node, message->propose);
+                break;
+        case RM__PEER_MESSAGE__BODY_PROPOSE_REPLY:
+                proposals_reply(c->proposals, node, message->propose_reply);
+                break;
+        default:
+                if (c->ops.on_message)
+                        c->ops.on_message(c->userdata, node, message);
+                break;
+        }
+}
+
+/* ---- messages ---- */
+
+static void on_self(evutil_socket_t fd, short what, void *userdata) {
+        struct cluster *c = userdata;
+        STAILQ_HEAD(, self_message) now = STAILQ_HEAD_INITIALIZER(now);
+        struct self_message *item;
+
+        /* What these bring forth waits for the next round. */
+        STAILQ_CONCAT(&now, &c->self_messages);
+        while ((item = STAILQ_FIRST(&now))) {
+                STAILQ_REMOVE_HEAD(&now, entry);
+                if (c->ops.on_message)
+                        c->ops.on_message(c->userdata, peers_self(c->peers)->name, item->message);
+                rm__peer_message__free_unpacked(item->message, NULL);
+                free(item);
+        }
+}
+
+int cluster_send(struct cluster *c, const char *node, const Rm__PeerMessage *message) {
+        struct self_message *item;
+
+        if (!is_self(c, node))
+                return peers_send(c->peers, node, message);
+        item = xcalloc(1, sizeof(*item));
+        item->message = (Rm__PeerMessage *) message_copy(&message->base);
+        STAILQ_INSERT_TAIL(&c->self_messages, item, entry);
+        event_active(c->self_event, EV_TIMEOUT, 0);
+        return 0;
+}
+
+bool cluster_connected(const struct cluster *c, const char *node) {
+        return is_self(c, node) || peers_connected(c->peers, node);
+}
+
+size_t cluster_pending_bytes(const struct cluster *c, const char *node) {
+        return peers_pending_bytes(c->peers, node);
+}
+
+/* ---- reading ---- */
+
+const Rm__State *cluster_state(const struct cluster *c) {
+        return c->state;
+}
+
+bool cluster_synced(const struct cluster *c) {
+        return c->synced;
+}
+
+bool cluster_is_leader(const struct cluster *c) {
+        return c->log && raftlog_leading(c->log);
+}
+
+const char *cluster_leader(const struct cluster *c) {
+        return c->leader;
+}
+
+const char *cluster_self(const struct cluster *c) {
+        return peers_self(c->peers)->name;
+}
+
+uint32_t cluster_port(const struct cluster *c) {
+        return peers_port(c->peers);
+}
+
+uint64_t cluster_leader_heard_usec(const struct cluster *c) {
+        if (cluster_is_leader(c))
+                return now_usec();
+        return c->leader ? peers_heard_usec(c->peers, c->leader) : c->leader_heard_usec;
+}
+
+void cluster_set_self(struct cluster *c, const Rm__Node *self) {
+        peers_set_self(c->peers, self);
+        if (c->health)
+                health_check(c->health, peers_self(c->peers)->name);
+}
+
+/* ---- life ---- */
+
+static int open_log(struct cluster *c, const struct cluster_config *config, struct rm_error *err) {
+        static const struct raftlog_ops ops = { .on_apply = on_log_apply, .on_restore = on_log_restore,
+                                                .get_state = on_log_state };
+        int r;
+
+        if (!config->bootstrap && !raftlog_exists(config->state_dir))
+                return 0;
+        c->feed = feed_create(FEED_ENTRIES, FEED_BYTES);
+        c->replaying = true;
+        r = raftlog_open(c->base, config->state_dir, config->self->name,
+                         config->snapshot_entries ? config->snapshot_entries : SNAPSHOT_ENTRIES, &ops, c, &c->log, err);
+        c->replaying = false;
+        if (r < 0)
+                return r;
+        if (!raftlog_leading(c->log))
+                return error_set(err, -EIO, "log in %s: has other voters, which this version cannot reach", config->state_dir);
+        log_info("keeping the log of cluster %s, at entry %" PRIu64, config->name, c->state->index);
+        c->leader = xstrdup(config->self->name);
+        c->health = health_create(c);
+        c->synced = true;
+        return 0;
+}
+
+static void open_cache(struct cluster *c, const struct cluster_config *config) {
+        cleanup_free char *path = xasprintf("%s/state", config->state_dir);
+        Rm__State *state = NULL;
+        uint64_t log = 0;
+        int r;
+
+        if (c->log)
+                return;
+        r = state_cache_load(path, &state, &log);
+        if (r == 0 && strcmp(state->cluster, config->name) == 0) {
+                replace_state(c, take_ptr(state));
+                c->cached_log = log;
+        } else if (r < 0 && r != -ENOENT) {
+                log_warn("%s: the copy of the state is of no use (%s); asking the leader for all", path, strerror(-r));
+        }
+        if (state)
+                rm__state__free_unpacked(state, NULL);
+        c->cache = state_cache_create(c->base, path, get_cached, c);
+}
+
+static int open_peers(struct cluster *c, const struct cluster_config *config, struct rm_error *err) {
+        static const struct peers_ops ops = { .on_peer = on_peer, .on_message = on_message, .on_leading = on_leading,
+                                              .on_changed = on_changed, .on_beat = on_beat };
+        struct peers_config peers = {
+                .cluster = config->name,
+                .self = config->self,
+                .listen_address = config->listen_address,
+                .seeds = config->peers,
+                .n_seeds = config->n_peers,
+                .tls = config->tls,
+                .timeout_usec = c->node_timeout_usec,
+                .heartbeat_usec = config->heartbeat_usec ? config->heartbeat_usec : HEARTBEAT_USEC,
+                .leading = c->log != NULL,
+        };
+        int r = peers_create(c->base, &peers, &ops, c, &c->peers, err);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < c->state->n_nodes; i++)
+                peers_learn(c->peers, c->state->nodes[i]);
+        return 0;
+}
+
+/* What create() must not tell from within. */
+static void on_started(evutil_socket_t fd, short what, void *userdata) {
+        struct cluster *c = userdata;
+
+        if (!c->log)
+                return;
+        if (c->ops.on_leader)
+                c->ops.on_leader(c->userdata, c->leader);
+        tell_installed(c);
+        health_check(c->health, NULL);
+}
+
+static int cluster_open(struct cluster *c, const struct cluster_config *config, struct rm_error *err) {
+        int r;
+
+        if (!name_valid(config->name) || !config->self || !name_valid(config->self->name))
+                return error_set(err, -EINVAL, "cluster and node need names of 1 to 63 letters, digits, '.', '_', '-'");
+        r = mkdir_p(config->state_dir, 0700);
+        if (r < 0)
+                return error_sys(err, r, "cannot make %s", config->state_dir);
+        r = open_log(c, config, err);
+        if (r < 0)
+                return r;
+        open_cache(c, config);
+        return open_peers(c, config, err);
+}
+
+int cluster_create(struct event_base *base, const struct cluster_config *config, const struct cluster_ops *ops,
+                   void *userdata, struct cluster **ret, struct rm_error *err) {
+        struct cluster *c = xcalloc(1, sizeof(*c));
+        int r;
+
+        c->base = base;
+        c->ops = *ops;
+        c->userdata = userdata;
+        c->node_timeout_usec = config->node_timeout_usec ? config->node_timeout_usec : NODE_TIMEOUT_USEC;
+        c->propose_timeout_usec = config->propose_timeout_usec ? config->propose_timeout_usec : PROPOSE_TIMEOUT_USEC;
+        LIST_INIT(&c->followers);
+        STAILQ_INIT(&c->self_messages);
+        c->state = state_create(config->name);
+        c->proposals = proposals_create(c);
+        c->self_event = evtimer_new(base, on_self, c);
+        c->start_event = evtimer_new(base, on_started, c);
+        if (!c->self_event || !c->start_event)
+                abort();
+        r = cluster_open(c, config, err);
+        if (r < 0) {
+                (void) error_prefix(err, "cluster");
+                cluster_destroy(c);
+                return r;
+        }
+        event_active(c->start_event, EV_TIMEOUT, 0);
+        *ret = c;
+        return 0;
+}
+
+void cluster_destroy(struct cluster *c) {
+        struct self_message *item;
+
+        if (!c)
+                return;
+        c->closing = true;
+        raftlog_close(take_ptr(c->log));
+        proposals_destroy(c->proposals);
+        state_cache_destroy(c->cache);
+        peers_destroy(c->peers);
+        health_destroy(c->health);
+        feed_destroy(c->feed);
+        while (!LIST_EMPTY(&c->followers))
+                follower_free(LIST_FIRST(&c->followers));
+        while ((item = STAILQ_FIRST(&c->self_messages))) {
+                STAILQ_REMOVE_HEAD(&c->self_messages, entry);
+                rm__peer_message__free_unpacked(item->message, NULL);
+                free(item);
+        }
+        event_free(c->self_event);
+        event_free(c->start_event);
+        rm__state__free_unpacked(c->state, NULL);
+        free(c->leader);
+        free(c);
+}

@@ -1,0 +1,73 @@
+/* Between cluster.c (state, leader, following), propose.c (proposals on their way) and health.c (what the leader proposes about
+ * nodes). */
+#ifndef RM_CLUSTER_CLUSTER_INTERNAL_H
+#define RM_CLUSTER_CLUSTER_INTERNAL_H
+
+#include <sys/queue.h>
+
+#include "daemon/cluster/cluster.h"
+#include "daemon/cluster/follow.h"
+#include "daemon/cluster/peers.h"
+#include "daemon/cluster/raftlog.h"
+
+struct proposals;
+struct health;
+
+/* A message to oneself, until the loop delivers it. */
+struct self_message {
+        Rm__PeerMessage *message;
+        STAILQ_ENTRY(self_message) entry;
+};
+
+/* At the leader: a node that gets every command applied. */
+struct follower {
+        char *name;
+        LIST_ENTRY(follower) entry;
+};
+
+struct cluster {
+        struct event_base *base;
+        struct cluster_ops ops;
+        void *userdata;
+        Rm__State *state;
+        struct raftlog *log; /* NULL unless this node keeps the log */
+        struct feed *feed;   /* likewise */
+        struct state_cache *cache;
+        uint64_t cached_log; /* follower: the log that the state is of; 0 = of none */
+        struct peers *peers;
+        struct proposals *proposals;
+        struct health *health; /* likewise */
+        LIST_HEAD(, follower) followers;
+        STAILQ_HEAD(, self_message) self_messages;
+        struct event *self_event;
+        struct event *start_event;
+        char *leader;
+        bool synced;
+        bool replaying; /* raftlog_open() is running */
+        bool closing;
+        uint64_t last_time_usec; /* of a command, real */
+        uint64_t leader_heard_usec; /* of the last leader, when there is none */
+        uint64_t node_timeout_usec;
+        uint64_t propose_timeout_usec;
+};
+
+/* Stamp and put into the log; as raftlog_propose(). */
+int cluster_log(struct cluster *c, Rm__Command *command, raftlog_done_fn done, void *userdata);
+
+/* ---- propose.c ---- */
+struct proposals *proposals_create(struct cluster *c);
+void proposals_destroy(struct proposals *p); /* answers all with -ECANCELED; NULL ok */
+/* There is a leader now, or none any more. */
+void proposals_leader_changed(struct proposals *p);
+void proposals_reply(struct proposals *p, const char *node, const Rm__ProposeReply *reply);
+/* At the leader: somebody else's. */
+void proposals_serve(struct proposals *p, const char *node, const Rm__Propose *propose);
+void proposals_expire(struct proposals *p, uint64_t now);
+
+/* ---- health.c ---- */
+struct health *health_create(struct cluster *c);
+void health_destroy(struct health *h); /* NULL ok */
+/* Propose what the state does not say yet, about one node or (NULL) all. Safe to repeat. */
+void health_check(struct health *h, const char *node);
+
+#endif

@@ -1,0 +1,195 @@
+#include "daemon/cluster/follow.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/frame.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "proto/peer.pb-c.h"
+
+#define CACHE_MAGIC 0x524d4631U
+#define CACHE_MAX_BYTES (64U << 20)
+#define CACHE_DELAY_SEC 2
+
+struct feed_entry {
+        uint64_t index;
+        uint8_t *data;
+        size_t size_bytes;
+};
+
+/* A ring, oldest at `first`. `base`: the index of the last entry that is not held any more. */
+struct feed {
+        struct feed_entry *entries;
+        size_t max_entries;
+        size_t max_bytes;
+        size_t first;
+        size_t n;
+        size_t bytes;
+        uint64_t base;
+};
+
+struct feed *feed_create(size_t max_entries, size_t max_bytes) {
+        struct feed *feed = xcalloc(1, sizeof(*feed));
+
+        feed->entries = xcalloc(max_entries, sizeof(*feed->entries));
+        feed->max_entries = max_entries;
+        feed->max_bytes = max_bytes;
+        return feed;
+}
+
+static void feed_drop_oldest(struct feed *feed) {
+        struct feed_entry *entry = &feed->entries[feed->first];
+
+        feed->base = entry->index;
+        feed->bytes -= entry->size_bytes;
+        free(entry->data);
+        entry->data = NULL;
+        feed->first = (feed->first + 1) % feed->max_entries;
+        feed->n--;
+}
+
+void feed_reset(struct feed *feed, uint64_t index) {
+        while (feed->n > 0)
+                feed_drop_oldest(feed);
+        feed->base = index;
+}
+
+void feed_destroy(struct feed *feed) {
+        if (!feed)
+                return;
+        feed_reset(feed, 0);
+        free(feed->entries);
+        free(feed);
+}
+
+void feed_push(struct feed *feed, uint64_t index, const Rm__Command *command) {
+        struct feed_entry *entry;
+
+        if (feed->n == feed->max_entries)
+                feed_drop_oldest(feed);
+        entry = &feed->entries[(feed->first + feed->n) % feed->max_entries];
+        entry->index = index;
+        entry->size_bytes = rm__command__get_packed_size(command);
+        entry->data = xcalloc(1, entry->size_bytes);
+        (void) rm__command__pack(command, entry->data);
+        feed->n++;
+        feed->bytes += entry->size_bytes;
+        while (feed->n > 0 && feed->bytes > feed->max_bytes)
+                feed_drop_oldest(feed);
+}
+
+bool feed_covers(const struct feed *feed, uint64_t index) {
+        return index >= feed->base;
+}
+
+int feed_replay(const struct feed *feed, uint64_t index, int (*tell)(void *userdata, uint64_t index, Rm__Command *command),
+                void *userdata) {
+        for (size_t i = 0; i < feed->n; i++) {
+                const struct feed_entry *entry = &feed->entries[(feed->first + i) % feed->max_entries];
+                Rm__Command *command;
+                int r;
+
+                if (entry->index <= index)
+                        continue;
+                command = rm__command__unpack(NULL, entry->size_bytes, entry->data);
+                if (!command)
+                        abort();
+                r = tell(userdata, entry->index, command);
+                rm__command__free_unpacked(command, NULL);
+                if (r != 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* ---- the copy on disk ---- */
+
+struct state_cache {
+        struct event *timer;
+        char *path;
+        const Rm__State *(*get)(void *userdata, uint64_t *ret_log);
+        void *userdata;
+        bool dirty;
+        bool failed; /* and said so */
+};
+
+static void cache_write(struct state_cache *cache) {
+        Rm__Install install = RM__INSTALL__INIT;
+        cleanup_free uint8_t *data = NULL;
+        size_t size_bytes = 0;
+        int r;
+
+        cache->dirty = false;
+        install.state = (Rm__State *) cache->get(cache->userdata, &install.log);
+        if (install.log == 0)
+                return;
+        data = frame_pack(CACHE_MAGIC, &install.base, &size_bytes);
+        /* Not forced to the disk: after a power failure an old copy, or none, does as well. */
+        r = write_file_atomic(cache->path, data, size_bytes, 0600, false);
+        if (r < 0 && !cache->failed)
+                log_warn("%s: cannot keep a copy of the state: %s", cache->path, strerror(-r));
+        cache->failed = r < 0;
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *userdata) {
+        cache_write(userdata);
+}
+
+struct state_cache *state_cache_create(struct event_base *base, const char *path,
+                                       const Rm__State *(*get)(void *userdata, uint64_t *ret_log), void *userdata) {
+        struct state_cache *cache = xcalloc(1, sizeof(*cache));
+
+        cache->path = xstrdup(path);
+        cache->get = get;
+        cache->userdata = userdata;
+        cache->timer = evtimer_new(base, on_timer, cache);
+        if (!cache->timer)
+                abort();
+        return cache;
+}
+
+void state_cache_destroy(struct state_cache *cache) {
+        if (!cache)
+                return;
+        if (cache->dirty)
+                cache_write(cache);
+        event_free(cache->timer);
+        free(cache->path);
+        free(cache);
+}
+
+void state_cache_touch(struct state_cache *cache) {
+        struct timeval wait = { .tv_sec = CACHE_DELAY_SEC };
+
+        if (cache->dirty)
+                return;
+        cache->dirty = true;
+        (void) evtimer_add(cache->timer, &wait);
+}
+
+int state_cache_load(const char *path, Rm__State **ret, uint64_t *ret_log) {
+        cleanup_free char *data = NULL;
+        size_t size_bytes = 0;
+        uint32_t payload_bytes = 0;
+        Rm__Install *install;
+        int r = read_file(path, CACHE_MAX_BYTES, &data, &size_bytes);
+
+        if (r < 0)
+                return r;
+        if (size_bytes < FRAME_HEADER_BYTES ||
+            frame_header_read((const uint8_t *) data, CACHE_MAGIC, CACHE_MAX_BYTES, &payload_bytes) < 0 ||
+            payload_bytes != size_bytes - FRAME_HEADER_BYTES)
+                return -EBADMSG;
+        install = rm__install__unpack(NULL, payload_bytes, (const uint8_t *) data + FRAME_HEADER_BYTES);
+        if (!install || !install->state || install->log == 0) {
+                if (install)
+                        rm__install__free_unpacked(install, NULL);
+                return -EBADMSG;
+        }
+        *ret = take_ptr(install->state);
+        *ret_log = install->log;
+        rm__install__free_unpacked(install, NULL);
+        return 0;
+}

@@ -1,0 +1,167 @@
+/* What the leader proposes about nodes: that they joined, are up, are down. A node that was not heard of since the leader started is
+ * left as it was for a while, then unknown, and down only after long: a leader that comes back must not bury the living. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/cluster/cluster_internal.h"
+
+#define UNHEARD_TIMEOUTS 6U /* node timeouts until a node that this leader never heard of is down */
+
+/* A proposal about a node is under way: no second one meanwhile. */
+struct pending {
+        struct health *health;
+        char *node;
+        LIST_ENTRY(pending) entry;
+};
+
+struct health {
+        struct cluster *cluster;
+        uint64_t since_usec;
+        LIST_HEAD(, pending) pending;
+};
+
+struct health *health_create(struct cluster *c) {
+        struct health *h = xcalloc(1, sizeof(*h));
+
+        h->cluster = c;
+        h->since_usec = now_usec();
+        LIST_INIT(&h->pending);
+        return h;
+}
+
+static void pending_free(struct pending *pending) {
+        LIST_REMOVE(pending, entry);
+        free(pending->node);
+        free(pending);
+}
+
+void health_destroy(struct health *h) {
+        if (!h)
+                return;
+        while (!LIST_EMPTY(&h->pending))
+                pending_free(LIST_FIRST(&h->pending));
+        free(h);
+}
+
+static bool is_pending(const struct health *h, const char *node) {
+        const struct pending *pending;
+
+        LIST_FOREACH(pending, &h->pending, entry)
+                if (strcmp(pending->node, node) == 0)
+                        return true;
+        return false;
+}
+
+static void on_done(void *userdata, const struct raftlog_outcome *outcome) {
+        struct pending *pending = userdata;
+        struct health *h = pending->health;
+        cleanup_free char *node = xstrdup(pending->node);
+
+        if (outcome->error.code < 0 && outcome->error.code != -ECANCELED && outcome->error.code != -EHOSTUNREACH)
+                log_warn("node %s: %s", node, error_text(&outcome->error));
+        pending_free(pending);
+        /* Things may have changed again meanwhile; a refusal is tried again with the next beat only. */
+        if (outcome->error.code == 0 && !h->cluster->closing)
+                health_check(h, node);
+}
+
+static void propose(struct health *h, const char *node, Rm__Command *command) {
+        struct pending *pending = xcalloc(1, sizeof(*pending));
+
+        pending->health = h;
+        pending->node = xstrdup(node);
+        LIST_INSERT_HEAD(&h->pending, pending, entry);
+        if (cluster_log(h->cluster, command, on_done, pending) < 0)
+                pending_free(pending);
+}
+
+static void propose_health(struct health *h, const char *node, Rm__NodeHealth health, const char *why) {
+        Rm__Command command = RM__COMMAND__INIT;
+        Rm__CmdNodeHealth body = RM__CMD_NODE_HEALTH__INIT;
+
+        body.node = (char *) node;
+        body.health = health;
+        body.why = (char *) why;
+        command.body_case = RM__COMMAND__BODY_NODE_HEALTH;
+        command.node_health = &body;
+        propose(h, node, &command);
+}
+
+static void propose_join(struct health *h, const Rm__Node *node) {
+        Rm__Command command = RM__COMMAND__INIT;
+        Rm__CmdNodeJoin body = RM__CMD_NODE_JOIN__INIT;
+
+        body.node = (Rm__Node *) node;
+        command.body_case = RM__COMMAND__BODY_NODE_JOIN;
+        command.node_join = &body;
+        propose(h, node->name, &command);
+}
+
+static bool same_description(const Rm__Node *a, const Rm__Node *b) {
+        return a->port == b->port && a->cores == b->cores && a->memory_bytes == b->memory_bytes &&
+               strcmp(a->address, b->address) == 0 && strcmp(a->topology, b->topology) == 0 &&
+               strcmp(a->boot_id, b->boot_id) == 0;
+}
+
+static void check_present(struct health *h, const Rm__Node *now) {
+        const Rm__Node *known = state_node(h->cluster->state, now->name);
+
+        if (!known || !same_description(known, now))
+                propose_join(h, now);
+        else if (known->health != RM__NODE_HEALTH__NODE_HEALTH_UP)
+                propose_health(h, now->name, RM__NODE_HEALTH__NODE_HEALTH_UP, "");
+}
+
+static void check_absent(struct health *h, const Rm__Node *known) {
+        const struct cluster *c = h->cluster;
+        uint64_t heard = peers_heard_usec(c->peers, known->name);
+        uint64_t silent = now_usec() - (heard > h->since_usec ? heard : h->since_usec);
+        char why[96];
+
+        if (known->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN || silent <= c->node_timeout_usec)
+                return;
+        if (heard == 0 && silent <= UNHEARD_TIMEOUTS * c->node_timeout_usec) {
+                if (known->health == RM__NODE_HEALTH__NODE_HEALTH_UP)
+                        propose_health(h, known->name, RM__NODE_HEALTH__NODE_HEALTH_UNKNOWN,
+                                       "not heard of since the leader started");
+                return;
+        }
+        (void) snprintf(why, sizeof(why), "not heard of for %.1f s", (double) silent / 1e6);
+        propose_health(h, known->name, RM__NODE_HEALTH__NODE_HEALTH_DOWN, why);
+}
+
+static void check_one(struct health *h, const char *name) {
+        const struct cluster *c = h->cluster;
+        const Rm__Node *known = state_node(c->state, name);
+
+        if (is_pending(h, name))
+                return;
+        if (strcmp(name, peers_self(c->peers)->name) == 0)
+                check_present(h, peers_self(c->peers));
+        else if (peers_connected(c->peers, name) && peers_node(c->peers, name))
+                check_present(h, peers_node(c->peers, name));
+        else if (known)
+                check_absent(h, known);
+}
+
+static void visit_peer(void *userdata, const char *name) {
+        check_one(userdata, name);
+}
+
+void health_check(struct health *h, const char *node) {
+        struct cluster *c = h->cluster;
+
+        if (!raftlog_leading(c->log))
+                return;
+        if (node) {
+                check_one(h, node);
+                return;
+        }
+        check_one(h, peers_self(c->peers)->name);
+        peers_foreach(c->peers, visit_peer, h);
+        for (size_t i = 0; i < c->state->n_nodes; i++)
+                check_one(h, c->state->nodes[i]->name);
+}

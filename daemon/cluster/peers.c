@@ -1,0 +1,421 @@
+#include "daemon/cluster/peers.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "common/frame.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/cluster/peers_internal.h"
+#include "daemon/cluster/state.h"
+
+/* Two nodes neither of which leads need each other less often. */
+#define QUIET_BEATS 3U
+
+struct peer *peer_find(const struct peers *peers, const char *name) {
+        struct peer *peer;
+
+        LIST_FOREACH(peer, &peers->peer_list, entry)
+                if (strcmp(peer->name, name) == 0)
+                        return peer;
+        return NULL;
+}
+
+struct peer *peer_get(struct peers *peers, const char *name) {
+        struct peer *peer = peer_find(peers, name);
+
+        if (peer)
+                return peer;
+        peer = xcalloc(1, sizeof(*peer));
+        peer->name = xstrdup(name);
+        LIST_INSERT_HEAD(&peers->peer_list, peer, entry);
+        return peer;
+}
+
+bool peer_set_address(struct peer *peer, const Rm__Node *node) {
+        struct in_addr address;
+
+        if (node->port == 0 || node->port > UINT16_MAX || inet_pton(AF_INET, node->address, &address) != 1)
+                return false;
+        if (peer->port == node->port && peer->address.s_addr == address.s_addr)
+                return false;
+        peer->port = (uint16_t) node->port;
+        peer->address = address;
+        return true;
+}
+
+/* ---- links ---- */
+
+struct link *link_new(struct peers *peers, bool dialled) {
+        struct link *link = xcalloc(1, sizeof(*link));
+
+        link->peers = peers;
+        link->dialled = dialled;
+        LIST_INSERT_HEAD(&peers->links, link, entry);
+        return link;
+}
+
+void link_free(struct link *link, bool flush) {
+        if (link->peer && link->peer->link == link)
+                link->peer->link = NULL;
+        if (link->peer && link->peer->dialling == link)
+                link->peer->dialling = NULL;
+        if (link->seed && link->seed->dialling == link)
+                link->seed->dialling = NULL;
+        if (flush)
+                conn_close(link->conn);
+        else
+                conn_destroy(link->conn);
+        if (link->node)
+                rm__node__free_unpacked(link->node, NULL);
+        LIST_REMOVE(link, entry);
+        free(link);
+}
+
+void link_over(struct link *link, int code, const char *reason) {
+        struct peers *peers = link->peers;
+        struct peer *peer = link->peer;
+
+        if (link->stage == LINK_UP) {
+                log_info("node %s: connection lost: %s", peer->name, reason);
+                link_free(link, false);
+                dial_soon(peers, peer);
+                if (peers->ops.on_peer)
+                        peers->ops.on_peer(peers->userdata, peer->name, false);
+                return;
+        }
+        if (link->dialled) {
+                log_debug("%s: %s", link->conn ? conn_name(link->conn) : "peer", reason);
+                dial_failed(link, code, reason);
+        }
+        link_free(link, false);
+}
+
+int link_send(struct link *link, const Rm__PeerMessage *message) {
+        return conn_send(link->conn, &message->base);
+}
+
+void link_send_heartbeat(struct link *link) {
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        Rm__Heartbeat heartbeat = RM__HEARTBEAT__INIT;
+
+        heartbeat.sequence = link->peers->beats;
+        heartbeat.leader = link->peers->leading;
+        message.body_case = RM__PEER_MESSAGE__BODY_HEARTBEAT;
+        message.heartbeat = &heartbeat;
+        (void) link_send(link, &message);
+}
+
+/* ---- what arrives ---- */
+
+static void up_members(struct peers *peers, const Rm__PeerMembers *members) {
+        for (size_t i = 0; i < members->n_nodes; i++)
+                peers_learn(peers, members->nodes[i]);
+}
+
+/* The other end describes itself anew. It may not become somebody else by that. */
+static void up_hello(struct link *link, const Rm__PeerHello *hello) {
+        struct peers *peers = link->peers;
+        struct peer *peer = link->peer;
+
+        if (!hello->self || strcmp(hello->node, peer->name) != 0 || strcmp(hello->self->name, peer->name) != 0) {
+                link_over(link, -EPROTO, "it calls itself by another name now");
+                return;
+        }
+        rm__node__free_unpacked(peer->node, NULL);
+        peer->node = (Rm__Node *) message_copy(&hello->self->base);
+        if (peers->ops.on_changed)
+                peers->ops.on_changed(peers->userdata, peer->name);
+}
+
+static void up_message(struct link *link, Rm__PeerMessage *message) {
+        struct peers *peers = link->peers;
+        struct peer *peer = link->peer;
+
+        peer->heard_usec = link->heard_usec;
+        switch (message->body_case) {
+        case RM__PEER_MESSAGE__BODY_HEARTBEAT:
+                link->leading = message->heartbeat->leader;
+                if (peers->ops.on_leading)
+                        peers->ops.on_leading(peers->userdata, peer->name, link->leading);
+                break;
+        case RM__PEER_MESSAGE__BODY_MEMBERS:
+                up_members(peers, message->members);
+                break;
+        case RM__PEER_MESSAGE__BODY_HELLO:
+                up_hello(link, message->hello);
+                break;
+        case RM__PEER_MESSAGE__BODY_REFUSE:
+                link_over(link, -ECONNRESET, message->refuse->text);
+                break;
+        case RM__PEER_MESSAGE__BODY__NOT_SET:
+                log_debug("node %s sends a message that this version does not know", peer->name);
+                break;
+        default:
+                if (peers->ops.on_message)
+                        peers->ops.on_message(peers->userdata, peer->name, message);
+                break;
+        }
+}
+
+static void on_ready(struct conn *conn, void *userdata) {
+        (void) conn;
+        hello_begin(userdata);
+}
+
+static void on_message(struct conn *conn, ProtobufCMessage *message, void *userdata) {
+        struct link *link = userdata;
+
+        (void) conn;
+        link->heard_usec = now_usec();
+        if (link->stage == LINK_UP)
+                up_message(link, (Rm__PeerMessage *) message);
+        else
+                hello_message(link, (Rm__PeerMessage *) message);
+}
+
+static void on_close(struct conn *conn, int code, const char *reason, void *userdata) {
+        struct link *link = userdata;
+
+        (void) conn;
+        link_over(link, code, reason);
+}
+
+const struct conn_ops *link_conn_ops(void) {
+        static const struct conn_ops ops = { .on_ready = on_ready, .on_message = on_message, .on_close = on_close };
+
+        return &ops;
+}
+
+static void on_accept(void *userdata, int fd, const char *name) {
+        struct peers *peers = userdata;
+        cleanup_free char *label = xasprintf("peer at %s", name);
+        struct conn_config config = {
+                .magic = FRAME_MAGIC_PEER,
+                .max_bytes = FRAME_MAX_PEER_BYTES,
+                .type = &rm__peer_message__descriptor,
+                .ssl = tls_session(peers->tls, true),
+                .name = label,
+                .trust_usec = PEERS_ACCEPT_USEC,
+                .gate = &peers->gate,
+        };
+        struct link *link = link_new(peers, false);
+
+        if (!config.ssl)
+                abort();
+        if (conn_create(peers->base, fd, &config, link_conn_ops(), link, &link->conn) < 0)
+                link_free(link, false);
+}
+
+/* ---- time ---- */
+
+static void give_up_silent(struct peers *peers, uint64_t now) {
+        struct peer *peer;
+        char reason[64];
+
+        LIST_FOREACH(peer, &peers->peer_list, entry) {
+                if (!peer->link || now - peer->link->heard_usec <= peers->timeout_usec)
+                        continue;
+                (void) snprintf(reason, sizeof(reason), "silent for %.1f s",
+                                (double) (now - peer->link->heard_usec) / 1e6);
+                link_over(peer->link, -ETIMEDOUT, reason);
+        }
+}
+
+static void beat(struct peers *peers, uint64_t now) {
+        /* We were held up ourselves: what others have sent meanwhile is not read yet. */
+        bool late = now > peers->next_beat_usec + peers->heartbeat_usec;
+        struct peer *peer;
+
+        peers->beats++;
+        LIST_FOREACH(peer, &peers->peer_list, entry)
+                if (peer->link && (peers->leading || peer->link->leading || peers->beats % QUIET_BEATS == 0))
+                        link_send_heartbeat(peer->link);
+        if (late)
+                return;
+        give_up_silent(peers, now);
+        if (peers->ops.on_beat)
+                peers->ops.on_beat(peers->userdata);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *userdata) {
+        struct peers *peers = userdata;
+        struct timeval wait = { 0 };
+        uint64_t now = now_usec();
+        uint64_t next;
+
+        if (now >= peers->next_beat_usec) {
+                beat(peers, now);
+                peers->next_beat_usec = now + peers->heartbeat_usec;
+        }
+        dial_due(peers, now);
+        next = dial_next(peers);
+        if (next > peers->next_beat_usec)
+                next = peers->next_beat_usec;
+        now = now_usec();
+        if (next > now)
+                wait = (struct timeval) { .tv_sec = (time_t) ((next - now) / 1000000U),
+                                          .tv_usec = (suseconds_t) ((next - now) % 1000000U) };
+        (void) evtimer_add(peers->timer, &wait);
+}
+
+void peers_wake(struct peers *peers) {
+        if (!peers->destroying)
+                event_active(peers->timer, EV_TIMEOUT, 0);
+}
+
+/* ---- the mesh ---- */
+
+static int peers_listen(struct peers *peers, const char *address, struct rm_error *err) {
+        int r;
+
+        if (peers->self->port > UINT16_MAX)
+                return error_set(err, -EINVAL, "port %u is none", peers->self->port);
+        r = listener_create_tcp(peers->base, address ? address : "0.0.0.0", (uint16_t) peers->self->port, on_accept, peers,
+                                &peers->listener, err);
+        if (r < 0)
+                return error_prefix(err, "peers");
+        peers->self->port = listener_port(peers->listener);
+        return 0;
+}
+
+int peers_create(struct event_base *base, const struct peers_config *config, const struct peers_ops *ops, void *userdata,
+                 struct peers **ret, struct rm_error *err) {
+        struct peers *peers = xcalloc(1, sizeof(*peers));
+        int r;
+
+        LIST_INIT(&peers->links);
+        LIST_INIT(&peers->peer_list);
+        LIST_INIT(&peers->seeds);
+        peers->base = base;
+        peers->ops = *ops;
+        peers->userdata = userdata;
+        peers->tls = config->tls;
+        peers->cluster = xstrdup(config->cluster);
+        peers->self = (Rm__Node *) message_copy(&config->self->base);
+        peers->heartbeat_usec = config->heartbeat_usec;
+        peers->timeout_usec = config->timeout_usec;
+        peers->leading = config->leading;
+        peers->gate.waiting_max = PEERS_WAITING_MAX;
+        if (getrandom(&peers->instance, sizeof(peers->instance), 0) != (ssize_t) sizeof(peers->instance))
+                peers->instance = now_real_usec();
+        peers->next_beat_usec = now_usec() + peers->heartbeat_usec;
+        peers->timer = evtimer_new(base, on_timer, peers);
+        if (!peers->timer)
+                abort();
+        r = peers_listen(peers, config->listen_address, err);
+        for (size_t i = 0; r == 0 && i < config->n_seeds; i++)
+                r = dial_add_seed(peers, config->seeds[i], err);
+        if (r < 0) {
+                peers_destroy(peers);
+                return r;
+        }
+        peers_wake(peers);
+        *ret = peers;
+        return 0;
+}
+
+void peers_destroy(struct peers *peers) {
+        struct peer *peer;
+
+        if (!peers)
+                return;
+        peers->destroying = true;
+        listener_destroy(peers->listener);
+        while (!LIST_EMPTY(&peers->links))
+                link_free(LIST_FIRST(&peers->links), false);
+        while (!LIST_EMPTY(&peers->seeds))
+                dial_free_seed(LIST_FIRST(&peers->seeds));
+        while ((peer = LIST_FIRST(&peers->peer_list))) {
+                LIST_REMOVE(peer, entry);
+                if (peer->node)
+                        rm__node__free_unpacked(peer->node, NULL);
+                free(peer->name);
+                free(peer);
+        }
+        if (peers->dns)
+                evdns_base_free(peers->dns, 0);
+        event_free(peers->timer);
+        rm__node__free_unpacked(peers->self, NULL);
+        free(peers->cluster);
+        free(peers);
+}
+
+uint32_t peers_port(const struct peers *peers) {
+        return listener_port(peers->listener);
+}
+
+void peers_learn(struct peers *peers, const Rm__Node *node) {
+        struct peer *peer;
+
+        if (!name_valid(node->name) || strcmp(node->name, peers->self->name) == 0)
+                return;
+        peer = peer_get(peers, node->name);
+        if (!peer->link && peer_set_address(peer, node))
+                dial_soon(peers, peer);
+}
+
+int peers_send(struct peers *peers, const char *name, const Rm__PeerMessage *message) {
+        struct peer *peer = peer_find(peers, name);
+
+        return peer && peer->link ? link_send(peer->link, message) : -ENOTCONN;
+}
+
+size_t peers_pending_bytes(const struct peers *peers, const char *name) {
+        const struct peer *peer = peer_find(peers, name);
+
+        return peer && peer->link ? conn_pending_bytes(peer->link->conn) : 0;
+}
+
+bool peers_connected(const struct peers *peers, const char *name) {
+        const struct peer *peer = peer_find(peers, name);
+
+        return peer && peer->link;
+}
+
+void peers_reset(struct peers *peers, const char *name, const char *why) {
+        struct peer *peer = peer_find(peers, name);
+
+        if (peer && peer->link)
+                link_over(peer->link, -ECONNRESET, why);
+}
+
+const Rm__Node *peers_node(const struct peers *peers, const char *name) {
+        const struct peer *peer = peer_find(peers, name);
+
+        return peer ? peer->node : NULL;
+}
+
+uint64_t peers_heard_usec(const struct peers *peers, const char *name) {
+        const struct peer *peer = peer_find(peers, name);
+
+        return peer ? peer->heard_usec : 0;
+}
+
+void peers_foreach(struct peers *peers, void (*visit)(void *userdata, const char *name), void *userdata) {
+        struct peer *peer;
+
+        /* Peers are never freed, new ones come in front. */
+        LIST_FOREACH(peer, &peers->peer_list, entry)
+                if (peer->link)
+                        visit(userdata, peer->name);
+}
+
+const Rm__Node *peers_self(const struct peers *peers) {
+        return peers->self;
+}
+
+void peers_set_self(struct peers *peers, const Rm__Node *self) {
+        Rm__Node *copy = (Rm__Node *) message_copy(&self->base);
+        struct peer *peer;
+
+        copy->port = peers->self->port;
+        rm__node__free_unpacked(peers->self, NULL);
+        peers->self = copy;
+        LIST_FOREACH(peer, &peers->peer_list, entry)
+                if (peer->link)
+                        hello_say(peer->link, true);
+}

@@ -1,0 +1,65 @@
+/* The mesh: one TLS connection between every two nodes, made again whenever it is lost. Knows who is who; knows nothing of jobs,
+ * logs or states. */
+#ifndef RM_CLUSTER_PEERS_H
+#define RM_CLUSTER_PEERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <event2/event.h>
+
+#include "common/error.h"
+#include "daemon/wire/tls.h"
+#include "proto/peer.pb-c.h"
+
+struct peers;
+
+struct peers_config {
+        const char *cluster;
+        const Rm__Node *self; /* port 0 = any free one */
+        const char *listen_address;
+        const char *const *seeds; /* "host:port" */
+        size_t n_seeds;
+        struct tls *tls;
+        uint64_t heartbeat_usec;
+        uint64_t timeout_usec; /* silence after which a connection is given up */
+        bool leading;
+};
+
+/* All from the loop; none may call peers_destroy(). */
+struct peers_ops {
+        void (*on_peer)(void *userdata, const char *name, bool connected);
+        /* Messages that are not the mesh's own. Parts may be taken over as with conn. */
+        void (*on_message)(void *userdata, const char *name, Rm__PeerMessage *message);
+        /* After every heartbeat, and when a connection begins: does this peer say that it leads? */
+        void (*on_leading)(void *userdata, const char *name, bool leading);
+        /* A connected peer has told new things of itself. */
+        void (*on_changed)(void *userdata, const char *name);
+        /* Once every heartbeat_usec. */
+        void (*on_beat)(void *userdata);
+};
+
+int peers_create(struct event_base *base, const struct peers_config *config, const struct peers_ops *ops, void *userdata,
+                 struct peers **ret, struct rm_error *err);
+void peers_destroy(struct peers *peers); /* NULL ok */
+uint32_t peers_port(const struct peers *peers);
+
+/* There is, or was, such a node: try to connect to it. Only name, address and port matter. Connected ones know better. */
+void peers_learn(struct peers *peers, const Rm__Node *node);
+/* -ENOTCONN, or as conn_send(). */
+int peers_send(struct peers *peers, const char *name, const Rm__PeerMessage *message);
+size_t peers_pending_bytes(const struct peers *peers, const char *name);
+bool peers_connected(const struct peers *peers, const char *name);
+/* Give the connection up; it is made again. */
+void peers_reset(struct peers *peers, const char *name, const char *why);
+/* As it described itself when it connected last; NULL when it never did. */
+const Rm__Node *peers_node(const struct peers *peers, const char *name);
+/* When it was last heard (monotonic); 0 = never. */
+uint64_t peers_heard_usec(const struct peers *peers, const char *name);
+/* Every peer that is connected. Peers may come and go inside of the callback. */
+void peers_foreach(struct peers *peers, void (*visit)(void *userdata, const char *name), void *userdata);
+const Rm__Node *peers_self(const struct peers *peers);
+void peers_set_self(struct peers *peers, const Rm__Node *self);
+
+#endif

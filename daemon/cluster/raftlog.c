@@ -1,0 +1,354 @@
+#include "daemon/cluster/raftlog.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <raft.h>
+#include <raft/uv.h>
+
+#include "common/frame.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/cluster/state.h"
+#include "daemon/cluster/transport.h"
+#include "daemon/cluster/uvloop.h"
+
+/* raft_uv stores entries in multiples of 8 bytes; the frame header keeps the real size. */
+#define ENTRY_MAGIC 0x524d4531U
+#define ENTRY_MAX_BYTES (32U << 20)
+#define SNAPSHOT_MAGIC 0x524d5331U
+/* Two segments are made ahead at every start, so that small ones make for a quick start; a full log's snapshot comes first. */
+#define SEGMENT_BYTES (256U << 10)
+/* With less than this left of what is made ahead, on a full disk, proposals are refused (-ENOSPC) instead of hanging. */
+#define DISK_RESERVE_KIB 64U
+/* One voter needs neither heartbeats nor elections; this is how often raft wakes up for nothing. */
+#define TICK_MSEC 2000U
+/* Entries kept behind a snapshot, in memory too; followers catch up from elsewhere (follow.h). */
+#define TRAILING_ENTRIES 64U
+
+struct request {
+        struct raft_apply raft;
+        struct raftlog *log;
+        struct raftlog_outcome outcome;
+        raftlog_done_fn done;
+        void *userdata;
+        TAILQ_ENTRY(request) entry;
+};
+
+struct raftlog {
+        struct uvloop *loop;
+        struct raft_uv_transport transport;
+        struct raft_io io;
+        struct raft_fsm fsm;
+        struct raft raft;
+        struct raftlog_ops ops;
+        void *userdata;
+        TAILQ_HEAD(, request) pending; /* in the order of the log, until applied */
+        uint64_t voter_id;
+        uint64_t log_id;
+        bool raft_up;
+        bool closed;
+        char *log_dir;
+        char *identity_path;
+};
+
+/* ---- the state machine as raft sees it ---- */
+
+static Rm__Command *entry_unpack(const struct raft_buffer *buf) {
+        uint32_t size_bytes = 0;
+
+        if (buf->len < FRAME_HEADER_BYTES ||
+            frame_header_read(buf->base, ENTRY_MAGIC, ENTRY_MAX_BYTES, &size_bytes) < 0 ||
+            buf->len - FRAME_HEADER_BYTES < size_bytes)
+                return NULL;
+        return rm__command__unpack(NULL, size_bytes, (const uint8_t *) buf->base + FRAME_HEADER_BYTES);
+}
+
+static int fsm_apply(struct raft_fsm *fsm, const struct raft_buffer *buf, void **result) {
+        struct raftlog *log = fsm->data;
+        uint64_t index = raft_last_applied(&log->raft) + 1;
+        struct request *request;
+        struct raftlog_outcome outcome = { .index = index };
+        Rm__Command *command = entry_unpack(buf);
+
+        *result = NULL;
+        if (command) {
+                log->ops.on_apply(log->userdata, index, command, &outcome);
+                rm__command__free_unpacked(command, NULL);
+        } else {
+                log_error("log entry %" PRIu64 " cannot be read and is passed over", index);
+                (void) error_set(&outcome.error, -EBADMSG, "the log's entry cannot be read");
+        }
+        outcome.index = index;
+        /* Those that were applied in the same go are still there: raft tells of them afterwards. */
+        TAILQ_FOREACH(request, &log->pending, entry)
+                if (request->raft.index == index) {
+                        request->outcome = outcome;
+                        break;
+                }
+        return 0;
+}
+
+static int fsm_snapshot(struct raft_fsm *fsm, struct raft_buffer *bufs[], unsigned *n_bufs) {
+        struct raftlog *log = fsm->data;
+        const Rm__State *state = log->ops.get_state(log->userdata);
+        size_t size_bytes = rm__state__get_packed_size(state);
+        size_t padded_bytes = (FRAME_HEADER_BYTES + size_bytes + 7) / 8 * 8;
+        uint8_t *data = raft_calloc(1, padded_bytes);
+
+        *bufs = raft_malloc(sizeof(**bufs));
+        if (!*bufs || !data)
+                abort();
+        frame_header_write(data, SNAPSHOT_MAGIC, (uint32_t) size_bytes);
+        (void) rm__state__pack(state, data + FRAME_HEADER_BYTES);
+        (*bufs)[0] = (struct raft_buffer) { .base = data, .len = padded_bytes };
+        *n_bufs = 1;
+        return 0;
+}
+
+static int fsm_restore(struct raft_fsm *fsm, struct raft_buffer *buf) {
+        struct raftlog *log = fsm->data;
+        uint32_t size_bytes = 0;
+        Rm__State *state = NULL;
+
+        if (buf->len >= FRAME_HEADER_BYTES &&
+            frame_header_read(buf->base, SNAPSHOT_MAGIC, UINT32_MAX, &size_bytes) == 0 &&
+            buf->len - FRAME_HEADER_BYTES >= size_bytes)
+                state = rm__state__unpack(NULL, size_bytes, (const uint8_t *) buf->base + FRAME_HEADER_BYTES);
+        if (!state)
+                return RAFT_CORRUPT;
+        raft_free(buf->base);
+        log->ops.on_restore(log->userdata, state);
+        return 0;
+}
+
+/* ---- who this voter is ---- */
+
+static uint64_t draw_id(void) {
+        uint64_t id = 0;
+
+        while (id == 0)
+                if (getrandom(&id, sizeof(id), 0) != (ssize_t) sizeof(id))
+                        id = now_real_usec();
+        return id;
+}
+
+static char *identity_path(const char *dir) {
+        return xasprintf("%s/voter", dir);
+}
+
+bool raftlog_exists(const char *dir) {
+        cleanup_free char *path = identity_path(dir);
+
+        return access(path, F_OK) == 0;
+}
+
+static int identity_read(struct raftlog *log, struct rm_error *err) {
+        cleanup_free char *text = NULL;
+        int r = read_file(log->identity_path, 256, &text, NULL);
+
+        if (r < 0)
+                return error_sys(err, r, "cannot read %s", log->identity_path);
+        if (sscanf(text, "%" SCNx64 " %" SCNx64, &log->voter_id, &log->log_id) != 2 || !log->voter_id || !log->log_id)
+                return error_set(err, -EBADMSG, "%s: not what was written there", log->identity_path);
+        return 0;
+}
+
+static int identity_write(const struct raftlog *log, struct rm_error *err) {
+        cleanup_free char *text = xasprintf("%016" PRIx64 " %016" PRIx64 "\n", log->voter_id, log->log_id);
+        int r = write_file_atomic(log->identity_path, text, strlen(text), 0600, true);
+
+        if (r < 0)
+                return error_sys(err, r, "cannot write %s", log->identity_path);
+        return 0;
+}
+
+/* A directory of logs without the file that says whose they are is what an interrupted beginning leaves, or somebody's mistake;
+ * nothing was ever promised on it, but it is not ours to remove. */
+static int set_aside(const struct raftlog *log, struct rm_error *err) {
+        cleanup_free char *aside = xasprintf("%s.unused.%" PRIu64, log->log_dir, now_real_usec() / 1000000U);
+
+        if (rmdir(log->log_dir) == 0 || errno == ENOENT)
+                return 0;
+        if (rename(log->log_dir, aside) < 0)
+                return error_sys(err, -errno, "cannot rename %s", log->log_dir);
+        log_warn("%s belonged to no log that was finished; it is now %s", log->log_dir, aside);
+        return 0;
+}
+
+static int raft_error(struct raftlog *log, struct rm_error *err, int code, const char *what) {
+        const char *detail = raft_errmsg(&log->raft);
+
+        return error_set(err, code == RAFT_NOSPACE ? -ENOSPC : -EIO, "%s: %s (%s)", what, raft_strerror(code),
+                         detail[0] ? detail : log->io.errmsg);
+}
+
+static int raft_make(struct raftlog *log, const char *name, struct rm_error *err) {
+        struct raft_configuration configuration;
+        int r;
+
+        raft_configuration_init(&configuration);
+        r = raft_configuration_add(&configuration, log->voter_id, name, RAFT_VOTER);
+        if (r == 0)
+                r = raft_bootstrap(&log->raft, &configuration);
+        raft_configuration_close(&configuration);
+        if (r != 0)
+                return raft_error(log, err, r, "cannot make a log");
+        return identity_write(log, err);
+}
+
+static int raft_open(struct raftlog *log, const char *name, bool make, uint32_t snapshot_entries, struct rm_error *err) {
+        int r;
+
+        if (mkdir(log->log_dir, 0700) < 0 && errno != EEXIST)
+                return error_sys(err, -errno, "cannot make %s", log->log_dir);
+        transport_init(&log->transport);
+        r = raft_uv_init(&log->io, uvloop_get(log->loop), log->log_dir, &log->transport);
+        if (r != 0)
+                return error_set(err, -EIO, "%s: %s", raft_strerror(r), log->io.errmsg);
+        raft_uv_set_segment_size(&log->io, SEGMENT_BYTES);
+        log->fsm = (struct raft_fsm) { .version = 1, .data = log, .apply = fsm_apply, .snapshot = fsm_snapshot,
+                                       .restore = fsm_restore };
+        r = raft_init(&log->raft, &log->io, &log->fsm, log->voter_id, name);
+        if (r != 0) {
+                (void) raft_error(log, err, r, "cannot use it");
+                raft_uv_close(&log->io);
+                return -EIO;
+        }
+        log->raft.data = log;
+        log->raft_up = true;
+        raft_set_heartbeat_timeout(&log->raft, TICK_MSEC);
+        raft_set_election_timeout(&log->raft, 10 * TICK_MSEC);
+        raft_set_capacity_threshold(&log->raft, DISK_RESERVE_KIB);
+        raft_set_snapshot_threshold(&log->raft, snapshot_entries);
+        raft_set_snapshot_trailing(&log->raft, TRAILING_ENTRIES);
+        if (make) {
+                r = raft_make(log, name, err);
+                if (r < 0)
+                        return r;
+        }
+        r = raft_start(&log->raft);
+        if (r != 0)
+                return raft_error(log, err, r, "cannot start from it");
+        return 0;
+}
+
+int raftlog_open(struct event_base *base, const char *dir, const char *name, uint32_t snapshot_entries,
+                 const struct raftlog_ops *ops, void *userdata, struct raftlog **ret, struct rm_error *err) {
+        struct raftlog *log = xcalloc(1, sizeof(*log));
+        bool make = !raftlog_exists(dir);
+        int r;
+
+        log->ops = *ops;
+        log->userdata = userdata;
+        log->log_dir = xasprintf("%s/log", dir);
+        log->identity_path = identity_path(dir);
+        TAILQ_INIT(&log->pending);
+        r = uvloop_create(base, &log->loop);
+        if (r < 0)
+                r = error_sys(err, r, "cannot make a loop for the log");
+        else if (make) {
+                log->voter_id = draw_id();
+                log->log_id = draw_id();
+                r = set_aside(log, err);
+        } else
+                r = identity_read(log, err);
+        if (r == 0)
+                r = raft_open(log, name, make, snapshot_entries, err);
+        if (r < 0) {
+                (void) error_prefix(err, "log in %s", log->log_dir);
+                raftlog_close(log);
+                return r;
+        }
+        uvloop_kick(log->loop);
+        *ret = log;
+        return 0;
+}
+
+static void on_closed(struct raft *raft) {
+        struct raftlog *log = raft->data;
+
+        log->closed = true;
+}
+
+void raftlog_close(struct raftlog *log) {
+        if (!log)
+                return;
+        if (log->raft_up) {
+                raft_close(&log->raft, on_closed);
+                while (!log->closed)
+                        (void) uv_run(uvloop_get(log->loop), UV_RUN_ONCE);
+                raft_uv_close(&log->io);
+        }
+        uvloop_destroy(log->loop);
+        free(log->log_dir);
+        free(log->identity_path);
+        free(log);
+}
+
+bool raftlog_leading(const struct raftlog *log) {
+        return raft_state((struct raft *) &log->raft) == RAFT_LEADER;
+}
+
+uint64_t raftlog_id(const struct raftlog *log) {
+        return log->log_id;
+}
+
+/* ---- proposing ---- */
+
+static void on_raft_applied(struct raft_apply *raft, int status, void *result) {
+        struct request *request = raft->data;
+
+        (void) result;
+        TAILQ_REMOVE(&request->log->pending, request, entry);
+        if (status == RAFT_LEADERSHIPLOST || status == RAFT_NOTLEADER)
+                (void) error_set(&request->outcome.error, -EHOSTUNREACH, "the leader has changed; it may be done or not");
+        else if (status == RAFT_CANCELED || status == RAFT_SHUTDOWN)
+                (void) error_set(&request->outcome.error, -ECANCELED, "shutting down");
+        else if (status != 0)
+                (void) error_set(&request->outcome.error, -EIO, "the log: %s", raft_strerror(status));
+        request->done(request->userdata, &request->outcome);
+        free(request);
+}
+
+int raftlog_propose(struct raftlog *log, const Rm__Command *command, raftlog_done_fn done, void *userdata) {
+        size_t size_bytes = rm__command__get_packed_size(command);
+        size_t padded_bytes = (FRAME_HEADER_BYTES + size_bytes + 7) / 8 * 8;
+        struct raft_buffer buf = { .len = padded_bytes };
+        struct request *request;
+        int r;
+
+        if (size_bytes > ENTRY_MAX_BYTES)
+                return -EMSGSIZE;
+        if (!raftlog_leading(log))
+                return -EHOSTUNREACH;
+        buf.base = raft_calloc(1, padded_bytes);
+        if (!buf.base)
+                abort();
+        frame_header_write(buf.base, ENTRY_MAGIC, (uint32_t) size_bytes);
+        (void) rm__command__pack(command, (uint8_t *) buf.base + FRAME_HEADER_BYTES);
+        request = xcalloc(1, sizeof(*request));
+        request->log = log;
+        request->done = done;
+        request->userdata = userdata;
+        request->raft.data = request;
+        uv_update_time(uvloop_get(log->loop));
+        /* On failure the buffer may have gone into the log's memory already: rather lose it than free it twice. */
+        r = raft_apply(&log->raft, &request->raft, &buf, 1, on_raft_applied);
+        uvloop_kick(log->loop);
+        if (r != 0) {
+                log_error("the log refuses an entry: %s (%s)", raft_strerror(r), raft_errmsg(&log->raft));
+                free(request);
+                return r == RAFT_NOTLEADER ? -EHOSTUNREACH : r == RAFT_NOSPACE ? -ENOSPC : -EIO;
+        }
+        TAILQ_INSERT_TAIL(&log->pending, request, entry);
+        return 0;
+}

@@ -1,0 +1,270 @@
+/* A few nodes that share a state: joining, proposing from anywhere, catching up, losing the leader. */
+#include "cluster_test.h"
+
+static void start(struct world *w, int n) {
+        world_init(w);
+        for (int i = 0; i < n; i++)
+                (void) tnode_start(w, i, 0);
+        EXPECT(w, joined(w, n), 5000);
+}
+
+static void test_four_nodes_join(void **state) {
+        uint64_t begin = now_usec();
+        struct world w;
+
+        start(&w, 4);
+        print_message("4 nodes joined in %.0f ms\n", (double) (now_usec() - begin) / 1000);
+        assert_true(now_usec() - begin < 3000000);
+        for (int i = 0; i < 4; i++) {
+                assert_string_equal(cluster_leader(w.nodes[i].cluster), "n1");
+                assert_int_equal(w.nodes[i].peer_down, 0);
+        }
+        world_finish(&w);
+}
+
+static void test_join_through_any(void **state) {
+        struct world w;
+
+        /* Each through the one before it, the first last of all: nobody knows all addresses. */
+        world_init(&w);
+        (void) tnode_start(&w, 1, 1);
+        (void) tnode_start(&w, 2, 1);
+        (void) tnode_start(&w, 3, 2);
+        RUN_UNTIL(&w, false, 300);
+        assert_false(cluster_synced(w.nodes[3].cluster));
+        assert_null(cluster_leader(w.nodes[3].cluster));
+        (void) tnode_start(&w, 0, 3);
+        EXPECT(&w, joined(&w, 4), 5000);
+        world_finish(&w);
+}
+
+static void test_propose_from_follower(void **state) {
+        struct answer answer = { 0 };
+        struct answer refused = { 0 };
+        struct answer many[100] = { 0 };
+        struct world w;
+
+        start(&w, 3);
+        propose_drain(&w.nodes[2], "n2", "fan", false, &answer);
+        EXPECT(&w, answer.calls == 1, 2000);
+        assert_int_equal(answer.code, 0);
+        /* The one who asked has it already. */
+        assert_true(state_node(cluster_state(w.nodes[2].cluster), "n2")->drain);
+        propose_drain(&w.nodes[2], "n9", "fan", false, &refused);
+        EXPECT(&w, refused.calls == 1, 2000);
+        assert_int_equal(refused.code, -ENOENT);
+        assert_non_null(strstr(refused.text, "known: n1 n2 n3"));
+        for (int i = 0; i < 100; i++)
+                propose_note(&w.nodes[1 + i % 2], "x", &many[i]);
+        EXPECT(&w, many[98].calls && many[99].calls, 5000);
+        for (int i = 0; i < 100; i++) {
+                assert_int_equal(many[i].calls, 1);
+                assert_int_equal(many[i].code, 0);
+                if (i >= 2)
+                        assert_true(many[i].index > many[i - 2].index); /* in the order they were made */
+        }
+        EXPECT(&w, joined(&w, 3), 2000);
+        world_finish(&w);
+}
+
+static void test_follower_catches_up_by_append(void **state) {
+        struct answer answer = { 0 };
+        struct world w;
+
+        start(&w, 3);
+        tnode_stop(&w.nodes[2]);
+        w.nodes[2].applied = 0;
+        w.nodes[2].installed = 0;
+        for (int i = 0; i < 10; i++)
+                propose_note(&w.nodes[0], "missed", &answer);
+        EXPECT(&w, answer.calls == 10, 2000);
+        (void) tnode_start(&w, 2, 0);
+        assert_true(cluster_state(w.nodes[2].cluster)->n_nodes == 3); /* from its own copy, before the leader answers */
+        assert_false(cluster_synced(w.nodes[2].cluster));
+        EXPECT(&w, joined(&w, 3), 3000);
+        assert_true(w.nodes[2].applied >= 10);
+        assert_int_equal(w.nodes[2].installed, 1); /* told that it is certain now */
+        world_finish(&w);
+}
+
+static void test_follower_catches_up_by_install(void **state) {
+        struct answer answer = { 0 };
+        struct world w;
+
+        start(&w, 3);
+        tnode_stop(&w.nodes[2]);
+        w.nodes[2].applied = 0;
+        for (int i = 0; i < 10; i++)
+                propose_note(&w.nodes[0], "missed", &answer);
+        EXPECT(&w, answer.calls == 10, 2000);
+        (void) remove_tree(w.nodes[2].dir);
+        (void) tnode_start(&w, 2, 1);
+        assert_true(cluster_state(w.nodes[2].cluster)->n_nodes == 0);
+        EXPECT(&w, joined(&w, 3), 3000);
+        assert_true(w.nodes[2].applied < 10);
+        world_finish(&w);
+}
+
+static void test_leader_restarts(void **state) {
+        struct answer answer = { 0 };
+        struct world w;
+
+        start(&w, 4);
+        for (int round = 0; round < 3; round++) {
+                tnode_stop(&w.nodes[0]);
+                EXPECT(&w, !cluster_leader(w.nodes[3].cluster), 1000);
+                assert_false(cluster_synced(w.nodes[3].cluster));
+                memset(&answer, 0, sizeof(answer));
+                propose_note(&w.nodes[3], "while nobody leads", &answer);
+                RUN_UNTIL(&w, false, 200);
+                assert_int_equal(answer.calls, 0); /* waits */
+                (void) tnode_start(&w, 0, 0);
+                EXPECT(&w, answer.calls == 1, 4000);
+                assert_int_equal(answer.code, 0);
+                EXPECT(&w, joined(&w, 4), 4000);
+        }
+        /* Longer than the node timeout, so that a false alarm would have come. */
+        RUN_UNTIL(&w, false, 2500);
+        assert_true(joined(&w, 4));
+        for (int i = 0; i < 4; i++)
+                assert_string_equal(w.nodes[i].downs, "");
+        world_finish(&w);
+}
+
+static void test_leader_lost_with_proposal(void **state) {
+        struct answer answer = { 0 };
+        struct world w;
+
+        start(&w, 2);
+        propose_note(&w.nodes[1], "x", &answer);
+        (void) event_base_loop(w.base, EVLOOP_NONBLOCK); /* sent, not answered */
+        tnode_stop(&w.nodes[0]);
+        EXPECT(&w, answer.calls == 1, 6000);
+        assert_true(answer.code == -EHOSTUNREACH || answer.code == 0);
+        memset(&answer, 0, sizeof(answer));
+        propose_note(&w.nodes[1], "x", &answer);
+        EXPECT(&w, answer.calls == 1, 7000);
+        assert_int_equal(answer.code, -EHOSTUNREACH);
+        assert_true(w.nodes[1].leader_lost == 1);
+        world_finish(&w);
+}
+
+static Rm__NodeHealth health_of(const struct tnode *node, const char *name) {
+        return state_node(cluster_state(node->cluster), name)->health;
+}
+
+static void test_node_down_and_up(void **state) {
+        uint64_t begin;
+        struct world w;
+
+        start(&w, 3);
+        begin = now_usec();
+        tnode_stop(&w.nodes[2]);
+        EXPECT(&w, health_of(&w.nodes[1], "n3") == RM__NODE_HEALTH__NODE_HEALTH_DOWN, 5000);
+        assert_true(now_usec() - begin >= w.node_timeout_usec);
+        (void) tnode_start(&w, 2, 0);
+        EXPECT(&w, joined(&w, 3), 3000);
+        /* A short absence is none. */
+        w.nodes[0].downs[0] = 0;
+        tnode_stop(&w.nodes[2]);
+        RUN_UNTIL(&w, false, 500);
+        (void) tnode_start(&w, 2, 0);
+        EXPECT(&w, joined(&w, 3), 3000);
+        assert_string_equal(w.nodes[0].downs, "");
+        world_finish(&w);
+}
+
+static void test_unheard_node_is_unknown_first(void **state) {
+        struct world w;
+
+        start(&w, 2);
+        tnode_stop(&w.nodes[1]);
+        tnode_stop(&w.nodes[0]);
+        w.node_timeout_usec = 500000;
+        (void) tnode_start(&w, 0, 0);
+        assert_int_equal(health_of(&w.nodes[0], "n2"), RM__NODE_HEALTH__NODE_HEALTH_UP);
+        EXPECT(&w, health_of(&w.nodes[0], "n2") == RM__NODE_HEALTH__NODE_HEALTH_UNKNOWN, 2000);
+        EXPECT(&w, health_of(&w.nodes[0], "n2") == RM__NODE_HEALTH__NODE_HEALTH_DOWN, 5000);
+        world_finish(&w);
+}
+
+static void test_description_changes(void **state) {
+        Rm__Node self = RM__NODE__INIT;
+        struct world w;
+
+        start(&w, 2);
+        self.name = (char *) "n2";
+        self.address = (char *) "127.0.0.1";
+        self.cores = 64;
+        self.boot_id = (char *) "boot2";
+        cluster_set_self(w.nodes[1].cluster, &self);
+        EXPECT(&w, state_node(cluster_state(w.nodes[1].cluster), "n2")->cores == 64, 2000);
+        assert_int_equal(w.nodes[1].peer_down, 0);
+        world_finish(&w);
+}
+
+static void send_opened(struct tnode *from, const char *to, uint64_t sequence, int expected) {
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        Rm__MoveOpened opened = RM__MOVE_OPENED__INIT;
+
+        opened.move = sequence;
+        message.body_case = RM__PEER_MESSAGE__BODY_MOVE_OPENED;
+        message.move_opened = &opened;
+        assert_int_equal(cluster_send(from->cluster, to, &message), expected);
+}
+
+static void test_messages(void **state) {
+        struct world w;
+
+        start(&w, 3);
+        for (uint64_t i = 1; i <= 500; i++) {
+                send_opened(&w.nodes[1], "n3", i, 0);
+                send_opened(&w.nodes[1], "n2", i, 0); /* to oneself */
+        }
+        assert_int_equal(w.nodes[1].messages, 0);
+        EXPECT(&w, w.nodes[2].messages == 500 && w.nodes[1].messages == 500, 3000);
+        assert_int_equal(w.nodes[2].last_sequence, 500);
+        assert_int_equal(w.nodes[1].last_sequence, 500);
+        send_opened(&w.nodes[1], "n77", 1, -ENOTCONN);
+        tnode_stop(&w.nodes[2]);
+        EXPECT(&w, !cluster_connected(w.nodes[1].cluster, "n3"), 1000);
+        send_opened(&w.nodes[1], "n3", 1, -ENOTCONN);
+        world_finish(&w);
+}
+
+/* The state that a lost log leaves at followers is not mixed with the new one. */
+static void test_new_log(void **state) {
+        struct answer answer = { 0 };
+        struct world w;
+
+        start(&w, 2);
+        for (int i = 0; i < 20; i++)
+                propose_drain(&w.nodes[1], "n2", "old", i > 0, &answer);
+        EXPECT(&w, answer.calls == 20, 2000);
+        tnode_stop(&w.nodes[0]);
+        (void) remove_tree(w.nodes[0].dir);
+        (void) tnode_start(&w, 0, 0);
+        EXPECT(&w, joined(&w, 2), 4000);
+        assert_false(state_node(cluster_state(w.nodes[1].cluster), "n2")->drain);
+        world_finish(&w);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_four_nodes_join),
+                cmocka_unit_test(test_join_through_any),
+                cmocka_unit_test(test_propose_from_follower),
+                cmocka_unit_test(test_follower_catches_up_by_append),
+                cmocka_unit_test(test_follower_catches_up_by_install),
+                cmocka_unit_test(test_leader_restarts),
+                cmocka_unit_test(test_leader_lost_with_proposal),
+                cmocka_unit_test(test_node_down_and_up),
+                cmocka_unit_test(test_unheard_node_is_unknown_first),
+                cmocka_unit_test(test_description_changes),
+                cmocka_unit_test(test_messages),
+                cmocka_unit_test(test_new_log),
+        };
+
+        (void) signal(SIGPIPE, SIG_IGN);
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,116 @@
+/* The feed of last commands and the copy of the state on disk. */
+#include "cluster_test.h"
+
+#include "daemon/cluster/follow.h"
+
+static Rm__Command *note(const char *text) {
+        Rm__Command command = RM__COMMAND__INIT;
+        Rm__CmdNote body = RM__CMD_NOTE__INIT;
+
+        body.text = (char *) text;
+        command.body_case = RM__COMMAND__BODY_NOTE;
+        command.note = &body;
+        return (Rm__Command *) message_copy(&command.base);
+}
+
+struct told {
+        uint64_t indices[64];
+        size_t n;
+        size_t stop_after;
+};
+
+static int tell(void *userdata, uint64_t index, Rm__Command *command) {
+        struct told *told = userdata;
+
+        assert_non_null(command->note);
+        told->indices[told->n++] = index;
+        return told->stop_after && told->n == told->stop_after ? -7 : 0;
+}
+
+static void test_feed(void **state) {
+        struct feed *feed = feed_create(8, 1000);
+        Rm__Command *command = note("x");
+        struct told told = { 0 };
+
+        feed_reset(feed, 10);
+        assert_true(feed_covers(feed, 10));
+        assert_false(feed_covers(feed, 9));
+        for (uint64_t i = 1; i <= 5; i++)
+                feed_push(feed, 10 + 2 * i, command); /* the log has entries of its own in between */
+        assert_true(feed_covers(feed, 10));
+        assert_int_equal(feed_replay(feed, 13, tell, &told), 0);
+        assert_int_equal(told.n, 4);
+        assert_int_equal(told.indices[0], 14);
+        assert_int_equal(told.indices[3], 20);
+        for (uint64_t i = 6; i <= 20; i++)
+                feed_push(feed, 10 + 2 * i, command);
+        assert_false(feed_covers(feed, 20));
+        assert_true(feed_covers(feed, 34));
+        memset(&told, 0, sizeof(told));
+        assert_int_equal(feed_replay(feed, 34, tell, &told), 0);
+        assert_int_equal(told.n, 8);
+        memset(&told, 0, sizeof(told));
+        told.stop_after = 2;
+        assert_int_equal(feed_replay(feed, 34, tell, &told), -7);
+        assert_int_equal(told.n, 2);
+        rm__command__free_unpacked(command, NULL);
+        feed_destroy(feed);
+}
+
+static void test_feed_large_commands(void **state) {
+        struct feed *feed = feed_create(8, 1000);
+        cleanup_free char *text = xcalloc(1, 2001);
+        Rm__Command *command;
+
+        memset(text, 'x', 2000);
+        command = note(text);
+        feed_push(feed, 5, command); /* larger than all that may be kept */
+        assert_false(feed_covers(feed, 4));
+        assert_true(feed_covers(feed, 5));
+        rm__command__free_unpacked(command, NULL);
+        feed_destroy(feed);
+}
+
+static const Rm__State *get_state(void *userdata, uint64_t *ret_log) {
+        *ret_log = 99;
+        return userdata;
+}
+
+static void test_cache(void **unused) {
+        char dir[] = "/tmp/test-cache-XXXXXX";
+        struct event_base *base = event_base_new();
+        Rm__State *state = state_create("testers");
+        Rm__State *loaded = NULL;
+        struct state_cache *cache;
+        uint64_t log = 0;
+
+        assert_non_null(mkdtemp(dir));
+        cleanup_free char *path = xasprintf("%s/state", dir);
+
+        assert_int_equal(state_cache_load(path, &loaded, &log), -ENOENT);
+        state->index = 42;
+        cache = state_cache_create(base, path, get_state, state);
+        state_cache_touch(cache);
+        state_cache_destroy(cache); /* writes at the end */
+        assert_int_equal(state_cache_load(path, &loaded, &log), 0);
+        assert_int_equal(loaded->index, 42);
+        assert_int_equal(log, 99);
+        rm__state__free_unpacked(loaded, NULL);
+        assert_int_equal(truncate(path, 20), 0);
+        assert_int_equal(state_cache_load(path, &loaded, &log), -EBADMSG);
+        assert_int_equal(truncate(path, 3), 0);
+        assert_int_equal(state_cache_load(path, &loaded, &log), -EBADMSG);
+        rm__state__free_unpacked(state, NULL);
+        event_base_free(base);
+        (void) remove_tree(dir);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_feed),
+                cmocka_unit_test(test_feed_large_commands),
+                cmocka_unit_test(test_cache),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

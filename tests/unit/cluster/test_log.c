@@ -1,0 +1,234 @@
+/* The log of one voter: what was answered is there after any end, and how long an answer takes. */
+#include "cluster_test.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static void test_answers_and_reopen(void **state) {
+        struct answer first = { 0 };
+        struct answer second = { 0 };
+        struct world w;
+        struct tnode *n1;
+        uint64_t index;
+
+        world_init(&w);
+        n1 = tnode_start(&w, 0, 0);
+        assert_true(cluster_is_leader(n1->cluster));
+        assert_string_equal(cluster_leader(n1->cluster), "n1");
+        EXPECT(&w, joined(&w, 1), 1000); /* it joins itself */
+        propose_drain(n1, "n1", "dust", false, &first);
+        assert_int_equal(first.calls, 0); /* never from inside */
+        EXPECT(&w, first.calls == 1, 1000);
+        assert_int_equal(first.code, 0);
+        assert_true(first.index > 0);
+        propose_drain(n1, "n1", "dust", false, &second);
+        EXPECT(&w, second.calls == 1, 1000);
+        assert_int_equal(second.code, -EALREADY); /* state_apply()'s word */
+        assert_non_null(strstr(second.text, "already drained"));
+        index = cluster_state(n1->cluster)->index;
+        assert_int_equal(index, second.index);
+        tnode_stop(n1);
+
+        n1->installed = 0;
+        n1 = tnode_start(&w, 0, 0);
+        assert_int_equal(cluster_state(n1->cluster)->index, index); /* at once */
+        assert_true(cluster_state(n1->cluster)->nodes[0]->drain);
+        assert_string_equal(cluster_state(n1->cluster)->nodes[0]->drain_reason, "dust");
+        EXPECT(&w, n1->installed == 1, 1000);
+        RUN_UNTIL(&w, false, 300);
+        assert_int_equal(cluster_state(n1->cluster)->index, index); /* nothing to say anew: it is as it was */
+        world_finish(&w);
+}
+
+static void test_destroy_answers(void **state) {
+        struct answer answers[20] = { 0 };
+        struct world w;
+        struct tnode *n1;
+
+        world_init(&w);
+        n1 = tnode_start(&w, 0, 0);
+        for (int i = 0; i < 10; i++)
+                propose_note(n1, "x", &answers[i]);
+        (void) event_base_loop(w.base, EVLOOP_NONBLOCK);
+        for (int i = 10; i < 20; i++)
+                propose_note(n1, "x", &answers[i]);
+        tnode_stop(n1);
+        for (int i = 0; i < 20; i++) {
+                assert_int_equal(answers[i].calls, 1);
+                assert_true(answers[i].code == 0 || answers[i].code == -ECANCELED);
+        }
+        assert_int_equal(answers[19].code, -ECANCELED);
+        world_finish(&w);
+}
+
+static void test_snapshots(void **state) {
+        cleanup_free char *large = xcalloc(1, 300001); /* more than a segment holds */
+        struct answer answer = { 0 };
+        struct world w;
+        struct tnode *n1;
+        uint64_t index;
+
+        world_init(&w);
+        w.snapshot_entries = 50;
+        memset(large, 'y', 300000);
+        n1 = tnode_start(&w, 0, 0);
+        EXPECT(&w, joined(&w, 1), 1000);
+        for (unsigned i = 1; i <= 400; i++) {
+                propose_note(n1, i % 100 == 0 ? large : "small", &answer);
+                if (i % 40 == 0)
+                        EXPECT(&w, answer.calls == i, 5000);
+        }
+        propose_drain(n1, "n1", "dust", false, &answer);
+        EXPECT(&w, answer.calls == 401, 5000);
+        assert_int_equal(answer.code, 0);
+        index = cluster_state(n1->cluster)->index;
+        for (int k = 0; k < 3; k++) {
+                tnode_stop(n1);
+                n1 = tnode_start(&w, 0, 0);
+                assert_int_equal(cluster_state(n1->cluster)->index, index);
+                assert_true(cluster_state(n1->cluster)->nodes[0]->drain);
+        }
+        world_finish(&w);
+}
+
+/* In a process of its own: propose without end, write every answered index down the pipe. */
+static void propose_until_killed(struct world *w, int fd) {
+        struct tnode *n1 = tnode_start(w, 0, 0);
+        uint64_t told = 0;
+
+        for (;;) {
+                struct answer answer = { 0 };
+
+                propose_note(n1, "another one", &answer);
+                RUN_UNTIL(w, answer.calls, 5000);
+                if (answer.calls != 1 || answer.code != 0)
+                        _exit(1);
+                told = answer.index;
+                if (write_all(fd, &told, sizeof(told)) < 0)
+                        _exit(1);
+        }
+}
+
+static void test_killed(void **state) {
+        struct world w;
+        uint64_t before = 0;
+
+        world_init(&w);
+        w.snapshot_entries = 30;
+        event_base_free(w.base);
+        for (int round = 0; round < 8; round++) {
+                uint64_t index = 0;
+                uint64_t last = 0;
+                int fds[2];
+                pid_t pid;
+
+                assert_int_equal(pipe(fds), 0);
+                w.nodes[0].port = 0;
+                pid = fork();
+                assert_true(pid >= 0);
+                if (pid == 0) {
+                        (void) close(fds[0]);
+                        w.base = event_base_new();
+                        propose_until_killed(&w, fds[1]);
+                        _exit(1);
+                }
+                (void) close(fds[1]);
+                for (int i = 0; i < 20 + 7 * round; i++)
+                        assert_int_equal(read_all(fds[0], &index, sizeof(index)), 0);
+                assert_int_equal(kill(pid, SIGKILL), 0);
+                while (read_all(fds[0], &index, sizeof(index)) == 0)
+                        last = index;
+                (void) waitpid(pid, NULL, 0);
+                (void) close(fds[0]);
+                last = last ? last : index;
+                assert_true(last > before);
+                w.base = event_base_new();
+                (void) tnode_start(&w, 0, 0);
+                assert_true(cluster_state(w.nodes[0].cluster)->index >= last);
+                before = cluster_state(w.nodes[0].cluster)->index;
+                tnode_stop(&w.nodes[0]);
+                event_base_free(w.base);
+        }
+        w.base = event_base_new();
+        world_finish(&w);
+}
+
+static void test_begun_and_not_finished(void **state) {
+        struct rm_error err = { 0 };
+        struct world w;
+        struct tnode *n1;
+
+        world_init(&w);
+        n1 = tnode_start(&w, 0, 0);
+        EXPECT(&w, joined(&w, 1), 1000);
+        tnode_stop(n1);
+        /* As if killed between making the log and saying that it is made. */
+        cleanup_free char *voter = xasprintf("%s/voter", n1->dir);
+        assert_int_equal(unlink(voter), 0);
+        n1 = tnode_start(&w, 0, 0);
+        EXPECT(&w, joined(&w, 1), 1000);
+        tnode_stop(n1);
+        /* And what nobody can have written is refused aloud. */
+        assert_int_equal(write_file_atomic(voter, "nonsense\n", 9, 0600, false), 0);
+        assert_int_equal(tnode_try(&w, n1, true, NULL, 0, "testers", &err), -EBADMSG);
+        assert_non_null(strstr(err.text, voter));
+        world_finish(&w);
+}
+
+static int compare_u64(const void *a, const void *b) {
+        const uint64_t *x = a;
+        const uint64_t *y = b;
+
+        return (*x > *y) - (*x < *y);
+}
+
+static void test_latency(void **state) {
+        uint64_t usec[200];
+        uint64_t fsync_usec[50];
+        struct world w;
+        struct tnode *n1;
+        uint64_t begin;
+        int fd;
+
+        world_init(&w);
+        n1 = tnode_start(&w, 0, 0);
+        EXPECT(&w, joined(&w, 1), 1000);
+        for (size_t i = 0; i < ARRAY_SIZE(usec); i++) {
+                struct answer answer = { 0 };
+
+                begin = now_usec();
+                propose_note(n1, "how long", &answer);
+                EXPECT(&w, answer.calls, 5000);
+                usec[i] = answer.usec - begin;
+        }
+        qsort(usec, ARRAY_SIZE(usec), sizeof(usec[0]), compare_u64);
+        cleanup_free char *path = xasprintf("%s/fsync", w.dir);
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        for (size_t i = 0; i < ARRAY_SIZE(fsync_usec); i++) {
+                begin = now_usec();
+                assert_int_equal(pwrite(fd, path, 10, 0), 10);
+                assert_int_equal(fdatasync(fd), 0);
+                fsync_usec[i] = now_usec() - begin;
+        }
+        (void) close(fd);
+        qsort(fsync_usec, ARRAY_SIZE(fsync_usec), sizeof(fsync_usec[0]), compare_u64);
+        print_message("propose to applied: median %lu us, 95%% %lu us, max %lu us; a write and fdatasync here: median %lu us\n",
+                      (unsigned long) usec[100], (unsigned long) usec[190], (unsigned long) usec[199],
+                      (unsigned long) fsync_usec[25]);
+        world_finish(&w);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_answers_and_reopen),
+                cmocka_unit_test(test_destroy_answers),
+                cmocka_unit_test(test_snapshots),
+                cmocka_unit_test(test_killed),
+                cmocka_unit_test(test_begun_and_not_finished),
+                cmocka_unit_test(test_latency),
+        };
+
+        (void) signal(SIGPIPE, SIG_IGN);
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
