@@ -25,7 +25,7 @@
 
 #define FILTER_TABLE "rmd_cut"
 
-enum { BUFFER_BYTES = 8192, FILTER_PRIORITY = -400 };
+enum { LO_INDEX = 1, BUFFER_BYTES = 8192, FILTER_PRIORITY = -400 };
 
 static struct mnl_socket *open_socket(int bus, struct rm_error *error) {
         struct mnl_socket *nl = mnl_socket_open2(bus, SOCK_CLOEXEC);
@@ -124,6 +124,19 @@ static int add_address(struct link *link) {
         return talk(link->own, h, h->nlmsg_len, 1);
 }
 
+int link_lend_address(struct mnl_socket *nl, uint32_t address, bool on) {
+        char buffer[BUFFER_BYTES];
+        struct nlmsghdr *h = request(buffer, on ? RTM_NEWADDR : RTM_DELADDR, on ? NLM_F_CREATE : 0);
+        struct ifaddrmsg *info = mnl_nlmsg_put_extra_header(h, sizeof(*info));
+
+        info->ifa_family = AF_INET;
+        info->ifa_prefixlen = 32;
+        info->ifa_index = LO_INDEX;
+        mnl_attr_put_u32(h, IFA_LOCAL, address);
+        mnl_attr_put_u32(h, IFA_ADDRESS, address);
+        return talk(nl, h, h->nlmsg_len, 1);
+}
+
 static int add_gateway(struct link *link) {
         char buffer[BUFFER_BYTES];
         struct nlmsghdr *h = request(buffer, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE);
@@ -177,7 +190,7 @@ int link_create(struct link *link, struct rm_error *error) {
         link->filter = link->own ? open_socket(NETLINK_NETFILTER, error) : NULL;
         if (!link->filter || netns_fd < 0)
                 return -EIO;
-        r = set_flags(link->own, 1, true);
+        r = set_flags(link->own, LO_INDEX, true);
         if (r < 0)
                 return error_sys(error, r, "cannot set lo up");
         if (lower_index == 0)
@@ -193,12 +206,18 @@ int link_create(struct link *link, struct rm_error *error) {
         return 0;
 }
 
-int link_raise(struct link *link, struct rm_error *error) {
-        int r = link->index == 0 ? 0 : set_flags(link->own, link->index, true);
+int link_set_up(struct link *link, bool up, struct rm_error *error) {
+        int r = 0;
 
-        if (r == 0 && link->index != 0 && link->spec.gateway != 0)
-                r = add_gateway(link);
-        return r < 0 ? error_sys(error, r, "cannot set the capsule's link up") : 0;
+        if (link->index == 0 || link->up == up)
+                return 0;
+        r = set_flags(link->own, link->index, up);
+        if (r == 0 && up && link->spec.gateway != 0)
+                r = add_gateway(link); /* the kernel forgets routes when a link goes down */
+        if (r < 0)
+                return error_sys(error, r, "cannot set the capsule's link %s", up ? "up" : "down");
+        link->up = up;
+        return 0;
 }
 
 static void batch_mark(struct mnl_nlmsg_batch *batch, uint16_t type) {

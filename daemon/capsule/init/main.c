@@ -119,7 +119,7 @@ static void run_loop(struct init *init) {
 
                 if (r < 0)
                         break;
-                if (ops_deadline(init->ops) <= now || (init->cgroup_events.fd < 0 && ops_deadline(init->ops) != UINT64_MAX))
+                if (ops_deadline(init->ops) <= now || init->cgroup_events.fd < 0)
                         ops_timeout(init->ops);
                 if (stdio_deadline(init->stdio) <= now)
                         stdio_retry(init->stdio);

@@ -21,7 +21,10 @@
 #include "daemon/capsule/init/pids.h"
 #include "daemon/capsule/init/stdio.h"
 
-enum { FREEZE_TIMEOUT_USEC = 5000000 };
+enum {
+        FREEZE_TIMEOUT_USEC = 5000000,
+        LINK_DOWN_USEC = 20000, /* after the cut, unless the dump comes first */
+};
 
 #define EXIT_FILE "exit"
 
@@ -41,6 +44,7 @@ struct ops {
         bool prepared;
         unsigned free_pid;
         uint64_t freeze_deadline; /* UINT64_MAX: not freezing */
+        uint64_t link_deadline;   /* when the link of a cut capsule goes down; UINT64_MAX: not */
         int images_fd;
 };
 
@@ -54,6 +58,7 @@ int ops_create(struct init *init, struct ops **ret) {
         ops->init = init;
         ops->last = &ops->first;
         ops->freeze_deadline = UINT64_MAX;
+        ops->link_deadline = UINT64_MAX;
         ops->images_fd = -1;
         *ret = ops; /* lives as long as the process */
         return 0;
@@ -160,15 +165,27 @@ void ops_check_frozen(struct ops *ops) {
 }
 
 uint64_t ops_deadline(const struct ops *ops) {
-        uint64_t soon = now_usec() + 1000;
+        uint64_t freeze = ops->freeze_deadline;
 
-        if (ops->freeze_deadline == UINT64_MAX)
-                return UINT64_MAX;
         /* Without notification we have to look. */
-        return ops->init->cgroup_events.fd < 0 && soon < ops->freeze_deadline ? soon : ops->freeze_deadline;
+        if (freeze != UINT64_MAX && ops->init->cgroup_events.fd < 0)
+                freeze = now_usec() + 1000;
+        return freeze < ops->link_deadline ? freeze : ops->link_deadline;
+}
+
+static void take_link_down(struct ops *ops) {
+        struct rm_error error = { 0 };
+
+        if (ops->link_deadline == UINT64_MAX)
+                return;
+        ops->link_deadline = UINT64_MAX;
+        if (link_set_up(&ops->init->link, false, &error) < 0)
+                log_error("%s", error_text(&error));
 }
 
 void ops_timeout(struct ops *ops) {
+        if (ops->link_deadline <= now_usec())
+                take_link_down(ops);
         ops_check_frozen(ops);
         if (ops->freeze_deadline > now_usec())
                 return;
@@ -232,6 +249,7 @@ static int op_dump(struct ops *ops, const Capsule__Request *request, struct tick
                 return r;
         }
         init_set_phase(ops->init, CAPSULE__PHASE__PHASE_DUMPING);
+        take_link_down(ops); /* while CRIU works */
         return start(ops, ticket);
 }
 
@@ -310,6 +328,8 @@ static int op_thaw(struct ops *ops, const Capsule__Request *request, struct tick
 static int op_cut(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         (void) request;
         (void) ticket;
+        if (ops->init->link.up)
+                ops->link_deadline = now_usec() + LINK_DOWN_USEC;
         return link_set_filter(&ops->init->link, true, error);
 }
 
@@ -320,7 +340,10 @@ static int op_open(struct ops *ops, const Capsule__Request *request, struct tick
 
         (void) request;
         (void) ticket;
-        r = link_set_filter(&init->link, false, error);
+        ops->link_deadline = UINT64_MAX;
+        r = link_set_up(&init->link, true, error);
+        if (r == 0)
+                r = link_set_filter(&init->link, false, error);
         if (r == 0)
                 r = set_frozen(ops, false, error);
         if (r < 0)
@@ -366,6 +389,8 @@ static int op_restore_prepare(struct ops *ops, const Capsule__Request *request, 
         int r = link_set_filter(&init->link, true, error);
 
         (void) ticket;
+        if (r == 0)
+                r = link_set_up(&init->link, true, error);
         if (r < 0)
                 return r;
         ops->free_pid = 20000;

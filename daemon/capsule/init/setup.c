@@ -17,6 +17,7 @@
 #include "common/util.h"
 #include "daemon/capsule/agent_request.h"
 #include "daemon/capsule/cgroup.h"
+#include "daemon/capsule/init/seed.h"
 #include "daemon/capsule/init/stdio.h"
 
 enum { SPEC_MAX_BYTES = 4 * 1024 * 1024, KDAT_MAX_BYTES = 1024 * 1024 };
@@ -180,10 +181,12 @@ int setup_capsule_side(struct init *init, struct rm_error *error) {
         if (sethostname(init->spec->hostname, strlen(init->spec->hostname)) < 0)
                 return error_sys(error, -errno, "cannot set the host name");
         r = link_create(&init->link, error);
+        if (r == 0 && init->spec->cut && init->link.index != 0)
+                seed_round_trips(init->link.own, init->spec->address, init->spec->hosts);
         if (r == 0 && init->spec->cut)
                 r = link_set_filter(&init->link, true, error);
-        if (r == 0)
-                r = link_raise(&init->link, error);
+        if (r == 0 && !init->spec->cut)
+                r = link_set_up(&init->link, true, error);
         if (r == 0 && !init->spec->cut)
                 link_announce(&init->link);
         return r;
