@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "launcher/client/words.h"
 #include "launcher/mpirun/native.h"
 
 #define NAME_MAX_BYTES 64
@@ -40,28 +41,6 @@ static bool split_option(const char *word, char name[static NAME_MAX_BYTES], con
         return true;
 }
 
-size_t command_distance(const char *a, const char *b) {
-        size_t row[NAME_MAX_BYTES + 1];
-        size_t n = strnlen(b, NAME_MAX_BYTES);
-
-        for (size_t j = 0; j <= n; j++)
-                row[j] = j;
-        for (size_t i = 1; a[i - 1] && i <= NAME_MAX_BYTES; i++) {
-                size_t diagonal = row[0];
-
-                row[0] = i;
-                for (size_t j = 1; j <= n; j++) {
-                        size_t change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-
-                        diagonal = row[j];
-                        row[j] = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
-                        if (change < row[j])
-                                row[j] = change;
-                }
-        }
-        return row[n];
-}
-
 static int take_rm_option(struct parser *p, size_t i, const char *value) {
         const struct command_option *o = &p->options[i];
 
@@ -92,7 +71,7 @@ static int take_ranks(struct parser *p, const char *word, const char *value) {
 /* An option nobody knows is mpirun's to judge, unless it looks like a slip in one of ours. */
 static int take_unknown(struct parser *p, const char *name) {
         for (size_t i = 0; i < p->n_options; i++)
-                if (strlen(name) > 3 && command_distance(name, p->options[i].name) <= 2)
+                if (strlen(name) > 3 && words_distance(name, p->options[i].name) <= 2)
                         return error_set(p->err, -EINVAL, "unknown option '--%s': did you mean '--%s'?", name, p->options[i].name);
         return 0;
 }

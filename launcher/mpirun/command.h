@@ -35,7 +35,4 @@ int command_parse(char *const *args, const struct command_option *options, size_
                   void *context, struct command *ret_command, struct rm_error *err);
 void command_finish(struct command *command);
 
-/* Number of single-character edits between two words, for "did you mean". */
-size_t command_distance(const char *a, const char *b);
-
 #endif
