@@ -1,0 +1,208 @@
+/* rmctl list-jobs, show-job */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "launcher/client/buffer.h"
+#include "launcher/rmctl/human.h"
+#include "launcher/rmctl/verb.h"
+
+static int fetch(struct call *call, bool all, Rm__LocalReply **ret_reply) {
+        Rm__ListJobs list = RM__LIST_JOBS__INIT;
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+        cleanup_free uint64_t *jobs = NULL;
+        int r = call_jobs(call, &jobs);
+
+        if (r < 0)
+                return r;
+        list.jobs = jobs;
+        list.n_jobs = call->n_args;
+        list.all = all;
+        request.body_case = RM__LOCAL_REQUEST__BODY_LIST_JOBS;
+        request.list_jobs = &list;
+        return call_request(call, &request, RM__LOCAL_REPLY__BODY_JOBS, ret_reply);
+}
+
+/* How long it has run; "-" before it starts. */
+static char *run_time(const Rm__Job *job) {
+        uint64_t end = job->end_usec ? job->end_usec : now_real_usec();
+
+        if (job->start_usec == 0 || end < job->start_usec)
+                return NULL;
+        return human_elapsed(end - job->start_usec);
+}
+
+static void table_jobs(struct call *call, const Rm__JobList *jobs) {
+        static const struct column columns[] = {
+                { "JOB", true, false, 0 },        { "NAME", false, true, 0 },  { "USER", false, true, 2 },
+                { "STATE", false, false, 0 },     { "RANKS", true, false, 0 }, { "MOVES", true, false, 4 },
+                { "SUBMITTED", false, false, 3 }, { "RUN", true, false, 0 },   { "NODES", false, true, 0 },
+                { "REASON", false, true, 0 },
+        };
+        struct table *t = table_create(columns, ARRAY_SIZE(columns));
+        uint64_t now = now_real_usec();
+
+        for (size_t i = 0; i < jobs->n_jobs; i++) {
+                const Rm__JobView *v = jobs->jobs[i];
+                const Rm__Job *j = v->job;
+
+                if (!j || !j->spec)
+                        continue;
+                table_printf(t, "%" PRIu64, j->id);
+                table_cell(t, j->spec->name);
+                table_cell(t, j->spec->user);
+                table_colour(t, v->state, colour_of_state(v->state));
+                table_printf(t, "%u", j->spec->ranks);
+                table_printf(t, "%u", j->moves);
+                table_take(t, human_ago(j->submit_usec, now));
+                table_take(t, run_time(j));
+                table_cell(t, v->nodes);
+                table_cell(t, j->reason);
+        }
+        call_print_table(call, t);
+}
+
+static int run_list(struct call *call) {
+        Rm__LocalReply *reply = NULL;
+        int r = fetch(call, call_flag(call, "all") != NULL, &reply);
+
+        if (r < 0)
+                return r;
+        if (call->json)
+                call_print_list("jobs", (ProtobufCMessage *const *) reply->jobs->jobs, reply->jobs->n_jobs);
+        else
+                table_jobs(call, reply->jobs);
+        rm__local_reply__free_unpacked(reply, NULL);
+        return 0;
+}
+
+/* The command line, words with spaces in quotes. */
+static char *command_line(const Rm__JobSpec *spec) {
+        struct buffer b = { 0 };
+        char *text;
+
+        for (size_t i = 0; i < spec->n_argv; i++) {
+                bool plain = *spec->argv[i] && !strpbrk(spec->argv[i], " \t\n'\"$\\;&|<>*?()");
+
+                buffer_printf(&b, plain ? "%s%s" : "%s'%s'", i ? " " : "", spec->argv[i]);
+        }
+        buffer_add(&b, "", 1);
+        text = xstrdup((const char *) buffer_data(&b));
+        buffer_finish(&b);
+        return text;
+}
+
+static const char *loss_text(uint32_t on_node_loss) {
+        static const char *const texts[] = { "abort", "restart", "fold" };
+
+        return on_node_loss < ARRAY_SIZE(texts) ? texts[on_node_loss] : "?";
+}
+
+static char *when(uint64_t usec) {
+        cleanup_free char *ago = human_ago(usec, now_real_usec());
+        cleanup_free char *iso = human_iso(usec);
+
+        return usec ? xasprintf("%s (%.19sZ)", ago, iso) : NULL;
+}
+
+static void show_capsules(struct call *call, const Rm__Job *job) {
+        static const struct column columns[] = {
+                { "GROUP", true, false, 0 },    { "RANKS", true, false, 0 }, { "NODE", false, true, 0 },
+                { "ADDRESS", false, false, 0 }, { "MOVES", true, false, 4 }, { "IMAGE", true, false, 1 },
+                { "FREEZE", true, false, 0 },
+        };
+        struct table *t;
+
+        if (job->n_capsules == 0)
+                return;
+        (void) putchar('\n');
+        t = table_create(columns, ARRAY_SIZE(columns));
+        for (size_t i = 0; i < job->n_capsules; i++) {
+                const Rm__Capsule *c = job->capsules[i];
+                uint32_t a = c->address;
+
+                if (c->index < 0)
+                        table_cell(t, "head");
+                else
+                        table_printf(t, "%d", c->index);
+                table_printf(t, "%u", c->ranks);
+                table_cell(t, c->node);
+                table_printf(t, "%u.%u.%u.%u", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255);
+                table_printf(t, "%u", c->moves);
+                table_take(t, c->moves ? human_bytes(c->image_bytes) : NULL);
+                table_take(t, c->moves ? human_duration(c->freeze_usec) : NULL);
+        }
+        call_print_table(call, t);
+}
+
+static void show_job(struct call *call, const Rm__JobView *v) {
+        const Rm__Job *j = v->job;
+        const Rm__JobSpec *s = j->spec;
+        uint32_t group_size = j->group_size ? j->group_size : s->group_size;
+
+        call_take_key("Job", xasprintf("%" PRIu64, j->id));
+        call_print_key("Name", s->name);
+        call_print_key("User", s->user);
+        call_state_key(call, "State", v->state);
+        call_print_key("Reason", j->reason);
+        call_take_key("Submitted", when(j->submit_usec));
+        call_take_key("Started", when(j->start_usec));
+        call_take_key("Ended", when(j->end_usec));
+        call_take_key("Run time", run_time(j));
+        if (j->end_usec)
+                call_take_key("Exit code", xasprintf("%d", j->exit_code));
+        if (group_size > 0)
+                call_take_key("Ranks", xasprintf("%u in groups of %u", s->ranks, group_size));
+        else
+                call_take_key("Ranks", xasprintf("%u", s->ranks));
+        call_print_key("Nodes", v->nodes);
+        call_take_key("Policy",
+                      xasprintf("%s, priority %d", *j->policy ? j->policy : (*s->policy ? s->policy : "default"), s->priority));
+        call_print_key("On node loss", loss_text(s->on_node_loss));
+        call_take_key("Time limit", s->time_limit_usec ? human_duration(s->time_limit_usec) : NULL);
+        call_print_key("Availability", s->availability_path);
+        call_take_key("Moves", xasprintf("%u", j->moves));
+        call_take_key("Attempt", xasprintf("%u", j->attempt));
+        if (!v->foreign) {
+                call_print_key("Directory", s->cwd);
+                call_take_key("Command", command_line(s));
+        }
+        show_capsules(call, j);
+}
+
+static int run_show(struct call *call) {
+        Rm__LocalReply *reply = NULL;
+        int r = fetch(call, true, &reply);
+
+        if (r < 0)
+                return r;
+        if (call->json)
+                call_print_list("jobs", (ProtobufCMessage *const *) reply->jobs->jobs, reply->jobs->n_jobs);
+        for (size_t i = 0; !call->json && i < reply->jobs->n_jobs; i++) {
+                if (i > 0)
+                        (void) putchar('\n');
+                if (reply->jobs->jobs[i]->job && reply->jobs->jobs[i]->job->spec)
+                        show_job(call, reply->jobs->jobs[i]);
+        }
+        rm__local_reply__free_unpacked(reply, NULL);
+        return 0;
+}
+
+const struct verb verb_list_jobs = {
+        .name = "list-jobs",
+        .args = "[JOBS]",
+        .max_args = SIZE_MAX,
+        .help = "list jobs that wait or run, and why they wait",
+        .flags = { { "all", NULL, "those that have ended too" } },
+        .run = run_list,
+};
+
+const struct verb verb_show_job = {
+        .name = "show-job",
+        .args = "JOBS",
+        .min_args = 1,
+        .max_args = SIZE_MAX,
+        .help = "show a job and where its groups are",
+        .run = run_show,
+};

@@ -1,0 +1,138 @@
+/* rmctl list-moves */
+#include "launcher/rmctl/move.h"
+
+#include <inttypes.h>
+
+#include "common/util.h"
+#include "launcher/rmctl/human.h"
+
+#define AWAY_USEC (60U * 1000000U)
+
+static int fetch(struct call *call, uint64_t job, uint64_t since, Rm__LocalReply **ret_reply) {
+        Rm__ListMoves list = RM__LIST_MOVES__INIT;
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+
+        list.job = job;
+        list.since = since;
+        request.body_case = RM__LOCAL_REQUEST__BODY_LIST_MOVES;
+        request.list_moves = &list;
+        return call_request(call, &request, RM__LOCAL_REPLY__BODY_MOVES, ret_reply);
+}
+
+static const char *state_text(Rm__MoveState state) {
+        static const char *const texts[] = { "RUNNING", "COMMITTED", "ABORTED", "DONE" };
+
+        return (size_t) state < ARRAY_SIZE(texts) ? texts[state] : "?";
+}
+
+static char *figure(uint64_t usec) {
+        return usec ? human_duration(usec) : NULL;
+}
+
+static void table_moves(struct call *call, const Rm__MoveList *moves) {
+        static const struct column columns[] = {
+                { "MOVE", true, false, 0 },     { "JOB", true, false, 0 },     { "GROUP", true, false, 0 },
+                { "FROM", false, true, 0 },     { "TO", false, true, 0 },      { "STATE", false, false, 0 },
+                { "STARTED", false, false, 3 }, { "FREEZE", true, false, 0 },  { "DUMP", true, false, 5 },
+                { "SEND", true, false, 5 },     { "RESTORE", true, false, 5 }, { "COMMIT", true, false, 6 },
+                { "MEMORY", true, false, 4 },   { "SENT", true, false, 0 },    { "REASON", false, true, 0 },
+        };
+        struct table *t = table_create(columns, ARRAY_SIZE(columns));
+        uint64_t now = now_real_usec();
+
+        for (size_t i = 0; i < moves->n_moves; i++) {
+                const Rm__Move *m = moves->moves[i];
+                const char *state = state_text(m->state);
+
+                table_printf(t, "%" PRIu64, m->id);
+                table_printf(t, "%" PRIu64, m->job);
+                if (m->capsule < 0)
+                        table_cell(t, "head");
+                else
+                        table_printf(t, "%d", m->capsule);
+                table_cell(t, m->from);
+                table_cell(t, m->to);
+                table_colour(t, state, colour_of_state(state));
+                table_take(t, human_ago(m->start_usec, now));
+                table_take(t, figure(m->freeze_usec));
+                table_take(t, figure(m->dump_usec));
+                table_take(t, figure(m->transfer_usec));
+                table_take(t, figure(m->restore_usec));
+                table_take(t, figure(m->commit_usec));
+                table_take(t, m->memory_bytes ? human_bytes(m->memory_bytes) : NULL);
+                table_take(t, m->image_bytes ? human_bytes(m->image_bytes) : NULL);
+                table_cell(t, *m->error ? m->error : m->reason);
+        }
+        call_print_table(call, t);
+}
+
+static int run_list(struct call *call) {
+        const char *job_text = call_flag(call, "job");
+        const char *since_text = call_flag(call, "since");
+        Rm__LocalReply *reply = NULL;
+        int64_t job = 0;
+        int64_t since = 0;
+        int r;
+
+        if (job_text && parse_i64(job_text, 1, INT64_MAX, &job) < 0)
+                return call_usage(call, "--job: '%s' is not a job's number", job_text);
+        if (since_text && parse_i64(since_text, 0, INT64_MAX, &since) < 0)
+                return call_usage(call, "--since: '%s' is not a move's number", since_text);
+        r = fetch(call, (uint64_t) job, (uint64_t) since, &reply);
+        if (r < 0)
+                return r;
+        if (call->json)
+                call_print_list("moves", (ProtobufCMessage *const *) reply->moves->moves, reply->moves->n_moves);
+        else
+                table_moves(call, reply->moves);
+        rm__local_reply__free_unpacked(reply, NULL);
+        return 0;
+}
+
+/* Look once: 1 when it is committed, 0 when it is under way. */
+static int look(struct call *call, uint64_t job, uint64_t move) {
+        Rm__LocalReply *reply = NULL;
+        int r = fetch(call, job, 0, &reply);
+
+        for (size_t i = 0; r == 0 && i < reply->moves->n_moves; i++) {
+                const Rm__Move *m = reply->moves->moves[i];
+
+                if (m->id != move)
+                        continue;
+                if (m->state == RM__MOVE_STATE__MOVE_COMMITTED || m->state == RM__MOVE_STATE__MOVE_DONE)
+                        r = 1;
+                else if (m->state == RM__MOVE_STATE__MOVE_ABORTED)
+                        r = error_set(&call->err, -ECANCELED, "the move from %s to %s was given up: %s", m->from, m->to, m->error);
+        }
+        if (reply)
+                rm__local_reply__free_unpacked(reply, NULL);
+        return r;
+}
+
+int move_wait(struct call *call, uint64_t job, uint64_t move, uint64_t timeout_usec) {
+        uint64_t deadline_usec = timeout_usec ? now_usec() + timeout_usec : 0;
+        uint64_t seen_usec = now_usec();
+
+        for (;;) {
+                int r = look(call, job, move);
+
+                if (r > 0)
+                        return 0;
+                if (r == 0)
+                        seen_usec = now_usec();
+                else if (r != CLIENT_NO_DAEMON || now_usec() > seen_usec + AWAY_USEC)
+                        return r;
+                if (!call_pause(deadline_usec))
+                        return error_set(&call->err, -ETIMEDOUT, "not moved after %" PRIu64 " s; the move goes on",
+                                         timeout_usec / 1000000U);
+        }
+}
+
+const struct verb verb_list_moves = {
+        .name = "list-moves",
+        .args = "",
+        .help = "list moves and how long each group stood still\n"
+                "FREEZE is the time from the freeze at the source until the group runs at its new node.",
+        .flags = { { "job", "JOB", "only of this job" }, { "since", "MOVE", "only those after this one" } },
+        .run = run_list,
+};

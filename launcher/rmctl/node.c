@@ -1,0 +1,136 @@
+/* rmctl list-nodes, show-node */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "common/util.h"
+#include "launcher/rmctl/human.h"
+#include "launcher/rmctl/node.h"
+
+int node_fetch(struct call *call, const struct hostlist *hosts, Rm__LocalReply **ret_reply) {
+        Rm__ListNodes list = RM__LIST_NODES__INIT;
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+
+        list.names = hosts->names;
+        list.n_names = hosts->n_names;
+        request.body_case = RM__LOCAL_REQUEST__BODY_LIST_NODES;
+        request.list_nodes = &list;
+        return call_request(call, &request, RM__LOCAL_REPLY__BODY_NODES, ret_reply);
+}
+
+static void table_nodes(struct call *call, const Rm__NodeList *nodes) {
+        static const struct column columns[] = {
+                { "NODE", false, true, 0 },   { "STATE", false, false, 0 }, { "CORES", true, false, 0 },
+                { "USABLE", true, false, 0 }, { "RANKS", true, false, 0 },  { "CAPSULES", true, false, 2 },
+                { "MEMORY", true, false, 3 }, { "SINCE", false, false, 1 }, { "NOTE", false, true, 0 },
+        };
+        struct table *t = table_create(columns, ARRAY_SIZE(columns));
+        uint64_t now = now_real_usec();
+
+        for (size_t i = 0; i < nodes->n_nodes; i++) {
+                const Rm__NodeView *v = nodes->nodes[i];
+                const Rm__Node *n = v->node;
+
+                if (!n)
+                        continue;
+                table_cell(t, n->name);
+                table_colour(t, v->state, colour_of_state(v->state));
+                table_printf(t, "%u", n->cores);
+                table_printf(t, "%u", v->usable_cores);
+                table_printf(t, "%u", v->ranks);
+                table_printf(t, "%u", v->capsules);
+                table_take(t, n->memory_bytes ? human_bytes(n->memory_bytes) : NULL);
+                table_take(t, human_ago(n->drain ? n->drain_since_usec : n->health_since_usec, now));
+                if (n->drain)
+                        table_printf(t, "%s (%s)", *n->drain_reason ? n->drain_reason : "drained", n->drain_by);
+                else
+                        table_cell(t, v->leader ? "leader" : "");
+        }
+        call_print_table(call, t);
+}
+
+static int run_list(struct call *call) {
+        struct hostlist hosts = { 0 };
+        Rm__LocalReply *reply = NULL;
+        int r = call_hosts(call, &hosts);
+
+        if (r == 0)
+                r = node_fetch(call, &hosts, &reply);
+        hostlist_finish(&hosts);
+        if (r < 0)
+                return r;
+        if (call->json)
+                call_print_list("nodes", (ProtobufCMessage *const *) reply->nodes->nodes, reply->nodes->n_nodes);
+        else
+                table_nodes(call, reply->nodes);
+        rm__local_reply__free_unpacked(reply, NULL);
+        return 0;
+}
+
+static char *ago_and_time(uint64_t when_usec) {
+        cleanup_free char *ago = human_ago(when_usec, now_real_usec());
+        cleanup_free char *iso = human_iso(when_usec);
+
+        return when_usec ? xasprintf("%s (%.19sZ)", ago, iso) : xstrdup("-");
+}
+
+static void show_node(const struct call *call, const Rm__NodeView *v) {
+        const Rm__Node *n = v->node;
+
+        call_print_key("Node", n->name);
+        call_state_key(call, "State", v->state);
+        call_take_key("Since", ago_and_time(n->health_since_usec));
+        call_take_key("Address", xasprintf("%s:%u", n->address, n->port));
+        call_take_key("Cores",
+                      xasprintf("%u, %u usable%s", n->cores, v->usable_cores, n->available_set ? " (availability file)" : ""));
+        call_take_key("Memory", n->memory_bytes ? human_bytes(n->memory_bytes) : NULL);
+        call_print_key("Topology", n->topology);
+        call_take_key("Ranks", xasprintf("%u in %u capsules", v->ranks, v->capsules));
+        call_print_key("Leader", v->leader ? "yes" : "no");
+        call_print_key("Boot", n->boot_id);
+        if (!n->drain)
+                return;
+        call_print_key("Drain reason", n->drain_reason);
+        call_print_key("Drained by", n->drain_by);
+        call_take_key("Drained", ago_and_time(n->drain_since_usec));
+}
+
+static int run_show(struct call *call) {
+        struct hostlist hosts = { 0 };
+        Rm__LocalReply *reply = NULL;
+        int r;
+
+        if (call->json)
+                return run_list(call);
+        r = call_hosts(call, &hosts);
+        if (r == 0)
+                r = node_fetch(call, &hosts, &reply);
+        hostlist_finish(&hosts);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < reply->nodes->n_nodes; i++) {
+                if (i > 0)
+                        (void) putchar('\n');
+                if (reply->nodes->nodes[i]->node)
+                        show_node(call, reply->nodes->nodes[i]);
+        }
+        rm__local_reply__free_unpacked(reply, NULL);
+        return 0;
+}
+
+const struct verb verb_list_nodes = {
+        .name = "list-nodes",
+        .args = "[NODES]",
+        .max_args = SIZE_MAX,
+        .help = "list nodes, their states and what runs on them\n"
+                "USABLE is how many cores may be used now: the availability file's number, 0 when drained or not up.",
+        .run = run_list,
+};
+
+const struct verb verb_show_node = {
+        .name = "show-node",
+        .args = "NODES",
+        .min_args = 1,
+        .max_args = SIZE_MAX,
+        .help = "show all that is known of a node",
+        .run = run_show,
+};

@@ -1,0 +1,10 @@
+/* What rmctl's verbs about nodes share. */
+#ifndef RM_LAUNCHER_RMCTL_NODE_H
+#define RM_LAUNCHER_RMCTL_NODE_H
+
+#include "launcher/rmctl/verb.h"
+
+/* The nodes of `hosts` (all when empty), a NodeList. */
+int node_fetch(struct call *call, const struct hostlist *hosts, Rm__LocalReply **ret_reply);
+
+#endif

@@ -1,0 +1,242 @@
+/* rmctl status, snapshot, plan, list-policies */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "launcher/rmctl/human.h"
+#include "launcher/rmctl/json.h"
+#include "launcher/rmctl/verb.h"
+
+/* ---- status ---- */
+
+static void print_warning(const struct call *call, const char *text) {
+        cleanup_free char *clean = human_clean(text);
+        enum colour colour = call->colours ? COLOUR_YELLOW : COLOUR_NONE;
+
+        (void) printf("%sWarning:         %s%s\n", colour_begin(colour), clean, colour_end(colour));
+}
+
+static void show_status(const Rm__Status *s) {
+        cleanup_free char *up = human_elapsed(s->up_usec);
+
+        call_print_key("Cluster", s->cluster);
+        call_print_key("Leader", s->leader);
+        call_print_key("This node", s->node);
+        call_take_key("Nodes", xasprintf("%u of %u up", s->nodes_up, s->nodes));
+        call_take_key("Jobs", xasprintf("%u running, %u waiting", s->jobs_running, s->jobs_pending));
+        call_take_key("Moves", xasprintf("%u under way", s->moves_running));
+        call_print_key("Policy", s->policy);
+        if (s->availability) {
+                cleanup_free char *ago = human_ago(s->availability->changed_usec, now_real_usec());
+
+                call_take_key("Availability", xasprintf("%s, changed %s", s->availability->path, ago));
+        }
+        call_take_key("Log", xasprintf("entry %" PRIu64, s->log_index));
+        call_take_key("rmd", xasprintf("%s, up %s", s->rmd_version, up));
+}
+
+static int run_status(struct call *call) {
+        Rm__GetStatus get = RM__GET_STATUS__INIT;
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+        Rm__LocalReply *reply = NULL;
+        int r;
+
+        request.body_case = RM__LOCAL_REQUEST__BODY_GET_STATUS;
+        request.get_status = &get;
+        r = call_request(call, &request, RM__LOCAL_REPLY__BODY_STATUS, &reply);
+        if (r < 0)
+                return r;
+        if (call->json) {
+                call_print_json(NULL, json_from_message(&reply->status->base));
+        } else {
+                show_status(reply->status);
+                if (reply->status->availability && *reply->status->availability->error) {
+                        cleanup_free char *text =
+                                xasprintf("%s (what stood there before stays in force)", reply->status->availability->error);
+
+                        print_warning(call, text);
+                }
+                for (size_t i = 0; i < reply->status->n_warnings; i++)
+                        print_warning(call, reply->status->warnings[i]);
+        }
+        rm__local_reply__free_unpacked(reply, NULL);
+        return 0;
+}
+
+/* ---- snapshot and plan ---- */
+
+static int fetch_text(struct call *call, Rm__LocalRequest *request, char **ret_text) {
+        Rm__LocalReply *reply = NULL;
+        int r = call_request(call, request, RM__LOCAL_REPLY__BODY_TEXT, &reply);
+
+        if (r < 0)
+                return r;
+        *ret_text = xstrdup(reply->text->text);
+        rm__local_reply__free_unpacked(reply, NULL);
+        return 0;
+}
+
+/* rmd's document as it is, only laid out: it carries its own version. */
+static void print_document(const char *text) {
+        json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+
+        if (root)
+                (void) json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
+        else
+                (void) fputs(text, stdout);
+        (void) putchar('\n');
+        json_decref(root);
+}
+
+static int run_snapshot(struct call *call) {
+        Rm__GetSnapshot get = RM__GET_SNAPSHOT__INIT;
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+        cleanup_free char *text = NULL;
+        int r;
+
+        request.body_case = RM__LOCAL_REQUEST__BODY_GET_SNAPSHOT;
+        request.get_snapshot = &get;
+        r = fetch_text(call, &request, &text);
+        if (r == 0)
+                print_document(text);
+        return r;
+}
+
+static const char *text_of(const json_t *object, const char *key, const char *otherwise) {
+        const char *text = json_string_value(json_object_get(object, key));
+
+        return text ? text : otherwise;
+}
+
+static void show_placement(struct call *call, const json_t *placement) {
+        static const struct column columns[] = { { "JOB", false, true, 0 },
+                                                 { "NODE", false, true, 0 },
+                                                 { "RANKS", true, false, 0 } };
+        struct table *t = table_create(columns, ARRAY_SIZE(columns));
+        size_t i;
+        json_t *entry;
+
+        json_array_foreach(placement, i, entry) {
+                table_cell(t, text_of(entry, "job", "?"));
+                table_cell(t, text_of(entry, "node", "?"));
+                table_printf(t, "%lld", (long long) json_integer_value(json_object_get(entry, "ranks")));
+        }
+        (void) putchar('\n');
+        call_print_table(call, t);
+}
+
+static void show_plan(struct call *call, const json_t *plan) {
+        const json_t *placement = json_object_get(plan, "placement");
+        const json_t *waiting = json_object_get(plan, "waiting");
+        const json_t *bound = json_object_get(plan, "bound");
+        size_t i;
+        json_t *entry;
+
+        call_take_key("Policy", xasprintf("%s (%s)", text_of(plan, "policy", "?"), text_of(plan, "method", "-")));
+        call_take_key("Cost", xasprintf("%g", json_number_value(json_object_get(plan, "cost"))));
+        if (json_is_true(json_object_get(plan, "proven")))
+                call_print_key("Proof", "no plan is cheaper");
+        else if (json_is_number(bound))
+                call_take_key("Proof", xasprintf("no plan is cheaper than %g", json_number_value(bound)));
+        call_take_key("Time", human_duration((uint64_t) json_integer_value(json_object_get(plan, "time_usec"))));
+        json_array_foreach(waiting, i, entry) {
+                const char *job = json_string_value(entry) ? json_string_value(entry) : text_of(entry, "job", "?");
+
+                call_take_key("Waits", xasprintf("%s%s%s", job, json_is_object(entry) ? ": " : "", text_of(entry, "reason", "")));
+        }
+        if (json_array_size(placement) > 0)
+                show_placement(call, placement);
+}
+
+static int run_plan(struct call *call) {
+        Rm__GetPlan get = RM__GET_PLAN__INIT;
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+        cleanup_free char *text = NULL;
+        json_t *plan = NULL;
+        int r;
+
+        if (call_flag(call, "policy"))
+                get.policy = (char *) call_flag(call, "policy");
+        request.body_case = RM__LOCAL_REQUEST__BODY_GET_PLAN;
+        request.get_plan = &get;
+        r = fetch_text(call, &request, &text);
+        if (r < 0)
+                return r;
+        plan = call->json ? NULL : json_loads(text, 0, NULL);
+        if (json_is_object(plan))
+                show_plan(call, plan);
+        else
+                print_document(text);
+        json_decref(plan);
+        return 0;
+}
+
+/* ---- policies ---- */
+
+static void table_policies(struct call *call, const Rm__PolicyList *policies) {
+        static const struct column columns[] = { { "POLICY", false, true, 0 },
+                                                 { "DEFAULT", false, false, 0 },
+                                                 { "DESCRIPTION", false, true, 0 } };
+        struct table *t = table_create(columns, ARRAY_SIZE(columns));
+
+        for (size_t i = 0; i < policies->n_policies; i++) {
+                const Rm__PolicyView *p = policies->policies[i];
+
+                table_cell(t, p->name);
+                table_cell(t, p->is_default ? "yes" : "");
+                if (*p->error)
+                        table_colour(t, p->error, COLOUR_RED);
+                else
+                        table_cell(t, p->description);
+        }
+        call_print_table(call, t);
+}
+
+static int run_policies(struct call *call) {
+        Rm__ListPolicies list = RM__LIST_POLICIES__INIT;
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+        Rm__LocalReply *reply = NULL;
+        int r;
+
+        request.body_case = RM__LOCAL_REQUEST__BODY_LIST_POLICIES;
+        request.list_policies = &list;
+        r = call_request(call, &request, RM__LOCAL_REPLY__BODY_POLICIES, &reply);
+        if (r < 0)
+                return r;
+        if (call->json)
+                call_print_list("policies", (ProtobufCMessage *const *) reply->policies->policies, reply->policies->n_policies);
+        else
+                table_policies(call, reply->policies);
+        rm__local_reply__free_unpacked(reply, NULL);
+        return 0;
+}
+
+const struct verb verb_status = {
+        .name = "status",
+        .args = "",
+        .help = "show how the cluster is, and what is wrong with it",
+        .run = run_status,
+};
+
+const struct verb verb_snapshot = {
+        .name = "snapshot",
+        .args = "",
+        .help = "print what a policy sees now, as JSON (for rm-policy-run)",
+        .run = run_snapshot,
+};
+
+const struct verb verb_plan = {
+        .name = "plan",
+        .args = "",
+        .help = "show what a policy would do now, and do nothing",
+        .flags = { { "policy", "P", "ask this one, not the cluster's own" } },
+        .run = run_plan,
+};
+
+const struct verb verb_list_policies = {
+        .name = "list-policies",
+        .args = "",
+        .help = "list placement policies",
+        .run = run_policies,
+};

@@ -1,0 +1,210 @@
+#include "launcher/rmctl/verb.h"
+
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/util.h"
+#include "launcher/client/words.h"
+#include "launcher/rmctl/human.h"
+#include "launcher/rmctl/json.h"
+
+#define KEY_COLUMNS 16
+#define PAUSE_USEC 100000U
+
+const struct verb *const verbs[] = {
+        &verb_status,   &verb_list_nodes, &verb_show_node,     &verb_drain_node,  &verb_resume_node, &verb_list_jobs,
+        &verb_show_job, &verb_cancel_job, &verb_attach_job,    &verb_migrate_job, &verb_list_moves,  &verb_events,
+        &verb_snapshot, &verb_plan,       &verb_list_policies, &verb_help,
+};
+const size_t n_verbs = ARRAY_SIZE(verbs);
+
+const struct verb *verb_find(const char *name) {
+        for (size_t i = 0; i < n_verbs; i++)
+                if (strcmp(verbs[i]->name, name) == 0)
+                        return verbs[i];
+        return NULL;
+}
+
+const char *verb_guess(const char *name) {
+        const char *best = NULL;
+        size_t best_distance = strlen(name) / 3 + 2;
+
+        for (size_t i = 0; i < n_verbs; i++) {
+                size_t distance = words_distance(name, verbs[i]->name);
+                size_t n = strlen(name);
+
+                /* "nodes" and "list" are nearer to list-nodes than any count of letters says. */
+                if (n >= 4 && strstr(verbs[i]->name, name))
+                        distance = 1;
+                if (distance >= best_distance)
+                        continue;
+                best = verbs[i]->name;
+                best_distance = distance;
+        }
+        return best;
+}
+
+/* ---- arguments ---- */
+
+const char *call_flag(const struct call *call, const char *name) {
+        for (size_t i = 0; i < CALL_MAX_FLAGS && call->verb->flags[i].name; i++)
+                if (strcmp(call->verb->flags[i].name, name) == 0)
+                        return call->values[i];
+        abort(); /* the verb asks for a flag it has not declared */
+}
+
+int call_usage(struct call *call, const char *fmt, ...) {
+        cleanup_free char *text = NULL;
+        va_list ap;
+        int n;
+
+        va_start(ap, fmt);
+        n = vasprintf(&text, fmt, ap);
+        va_end(ap);
+        if (n < 0)
+                abort();
+        call->usage = true;
+        return error_set(&call->err, -EINVAL, "%s", text);
+}
+
+int call_duration(struct call *call, const char *name, uint64_t *ret_usec) {
+        const char *value = call_flag(call, name);
+
+        if (!value)
+                return 0;
+        if (parse_duration_usec(value, ret_usec) < 0)
+                return call_usage(call, "--%s: '%s' is not a time (as 90, 90s, 5m, 2h)", name, value);
+        return 0;
+}
+
+int call_hosts(struct call *call, struct hostlist *ret_hosts) {
+        struct hostlist hosts = { 0 };
+
+        for (size_t i = 0; i < call->n_args; i++) {
+                int r = hostlist_expand(&hosts, call->args[i], &call->err);
+
+                if (r < 0) {
+                        hostlist_finish(&hosts);
+                        call->usage = true;
+                        return r;
+                }
+        }
+        *ret_hosts = hosts;
+        return 0;
+}
+
+int call_jobs(struct call *call, uint64_t **ret_jobs) {
+        cleanup_free uint64_t *jobs = xcalloc(call->n_args, sizeof(*jobs));
+
+        for (size_t i = 0; i < call->n_args; i++) {
+                int64_t number = 0;
+
+                if (parse_i64(call->args[i], 1, INT64_MAX, &number) < 0)
+                        return call_usage(call, "'%s' is not a job's number (see 'rmctl list-jobs')", call->args[i]);
+                jobs[i] = (uint64_t) number;
+        }
+        *ret_jobs = take_ptr(jobs);
+        return 0;
+}
+
+int call_job(struct call *call, uint64_t *ret_job) {
+        cleanup_free uint64_t *jobs = NULL;
+        int r = call_jobs(call, &jobs);
+
+        if (r == 0)
+                *ret_job = jobs[0];
+        return r;
+}
+
+/* ---- asking ---- */
+
+int call_connect(struct call *call) {
+        return call->client ? 0 : client_open("rmctl", &call->client, &call->err);
+}
+
+void call_disconnect(struct call *call) {
+        client_close(call->client);
+        call->client = NULL;
+}
+
+int call_request(struct call *call, Rm__LocalRequest *request, Rm__LocalReply__BodyCase body, Rm__LocalReply **ret_reply) {
+        int r = call_connect(call);
+
+        if (r == 0)
+                r = client_request(call->client, request, body, ret_reply, &call->err);
+        if (r == CLIENT_NO_DAEMON)
+                call_disconnect(call);
+        return r;
+}
+
+int call_request_ok(struct call *call, Rm__LocalRequest *request, uint64_t *ret_id) {
+        Rm__LocalReply *reply = NULL;
+        int r = call_request(call, request, RM__LOCAL_REPLY__BODY_OK, &reply);
+
+        if (r < 0)
+                return r;
+        if (*reply->ok->text && !call->json)
+                (void) puts(reply->ok->text);
+        if (ret_id)
+                *ret_id = reply->ok->id;
+        rm__local_reply__free_unpacked(reply, NULL);
+        return 0;
+}
+
+bool call_pause(uint64_t deadline_usec) {
+        struct timespec pause = { .tv_nsec = PAUSE_USEC * 1000L };
+
+        if (deadline_usec > 0 && now_usec() >= deadline_usec)
+                return false;
+        (void) nanosleep(&pause, NULL);
+        return true;
+}
+
+/* ---- answering ---- */
+
+void call_print_json(const char *name, json_t *value) {
+        json_t *root = json_object();
+
+        (void) json_object_set_new(root, "version", json_integer(1));
+        if (name) {
+                (void) json_object_set_new(root, name, value);
+        } else {
+                (void) json_object_update(root, value);
+                json_decref(value);
+        }
+        (void) json_dumpf(root, stdout, JSON_INDENT(2));
+        (void) putchar('\n');
+        json_decref(root);
+}
+
+void call_print_list(const char *name, ProtobufCMessage *const *messages, size_t n) {
+        json_t *array = json_array();
+
+        for (size_t i = 0; i < n; i++)
+                (void) json_array_append_new(array, json_from_message(messages[i]));
+        call_print_json(name, array);
+}
+
+void call_print_table(struct call *call, struct table *table) {
+        table_print(table, stdout, call->width, call->header, call->colours);
+        table_destroy(table);
+}
+
+void call_print_key(const char *key, const char *text) {
+        cleanup_free char *clean = human_clean(text && *text ? text : "-");
+
+        (void) printf("%s:%*s%s\n", key, (int) (KEY_COLUMNS > strlen(key) ? KEY_COLUMNS - strlen(key) : 1), "", clean);
+}
+
+void call_take_key(const char *key, char *text) {
+        call_print_key(key, text);
+        free(text);
+}
+
+void call_state_key(const struct call *call, const char *key, const char *state) {
+        enum colour colour = call->colours ? colour_of_state(state) : COLOUR_NONE;
+
+        (void) printf("%s:%*s%s%s%s\n", key, (int) (KEY_COLUMNS - strlen(key)), "", colour_begin(colour), state,
+                      colour_end(colour));
+}
