@@ -1,0 +1,958 @@
+/* A stand-in for rmd: speaks proto/local.proto with made-up nodes, and runs the program of a submitted job right here.
+ *   fake-rmd SOCKET [--pending MS] [--cut BYTES] [--away MS] [--refuse TEXT] [--no-spool]
+ * --pending: jobs wait that long, with a reason that changes half-way; --cut: connections break after so many bytes sent,
+ * inside a frame as it comes; SIGUSR1: break all connections and be away for --away. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/frame.h"
+#include "common/util.h"
+#include "launcher/client/buffer.h"
+#include "proto/local.pb-c.h"
+
+#define MAX_CLIENTS 32
+#define MAX_JOBS 64
+#define CHUNK 30000U
+
+struct fake_job {
+        uint64_t id;
+        char *name;
+        char **argv;
+        uint32_t ranks;
+        Rm__JobState state;
+        const char *reason;
+        uint64_t submit_usec; /* monotonic */
+        uint64_t start_real_usec;
+        pid_t pid;
+        int in, out[2];
+        struct buffer spool[2];
+        struct buffer input; /* to be written to the child */
+        uint64_t input_taken;
+        bool input_eof;
+        int exit_code;
+        int status;
+        bool reaped, cancelled;
+};
+
+struct fake_client {
+        int fd;
+        struct buffer in, out;
+        size_t sent_bytes;
+        struct fake_job *job;
+        uint32_t attach_id;
+        uint64_t offset[2];
+        bool final_sent;
+        int told_state;
+        const char *told_reason;
+        uint32_t follow_id;
+        uint64_t next_event;
+        uint64_t next_event_usec;
+};
+
+struct fake_node {
+        const char *name;
+        const char *state;
+        uint32_t cores, usable, ranks;
+        const char *reason;
+        uint64_t drained_usec;
+};
+
+struct fake {
+        const char *path;
+        int listen_fd, signal_fd;
+        uint64_t away_until_usec;
+        uint64_t pending_usec, away_usec;
+        size_t cut_bytes;
+        const char *refuse;
+        struct fake_client clients[MAX_CLIENTS];
+        struct fake_job jobs[MAX_JOBS];
+        size_t n_jobs;
+        struct fake_node nodes[6];
+        uint64_t start_real_usec;
+};
+
+static void reply_send(struct fake_client *c, uint32_t id, Rm__LocalReply *reply) {
+        size_t size;
+        uint8_t *frame;
+
+        reply->id = id;
+        frame = frame_pack(FRAME_MAGIC_LOCAL, &reply->base, &size);
+        buffer_add(&c->out, frame, size);
+        free(frame);
+}
+
+static void reply_error(struct fake_client *c, uint32_t id, int code, const char *fmt, ...) {
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__Error error = RM__ERROR__INIT;
+        char text[512];
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void) vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        error.code = code;
+        error.text = text;
+        reply.body_case = RM__LOCAL_REPLY__BODY_ERROR;
+        reply.error = &error;
+        reply_send(c, id, &reply);
+}
+
+static void reply_ok(struct fake_client *c, uint32_t id, uint64_t number, const char *text) {
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__Ok ok = RM__OK__INIT;
+
+        ok.id = number;
+        ok.text = (char *) text;
+        reply.body_case = RM__LOCAL_REPLY__BODY_OK;
+        reply.ok = &ok;
+        reply_send(c, id, &reply);
+}
+
+/* ---- jobs ---- */
+
+static const char *state_name(Rm__JobState state) {
+        const ProtobufCEnumValue *v = protobuf_c_enum_descriptor_get_value(&rm__job_state__descriptor, (int) state);
+
+        return v->name + strlen("JOB_");
+}
+
+static struct fake_job *job_find(struct fake *f, uint64_t id) {
+        for (size_t i = 0; i < f->n_jobs; i++)
+                if (f->jobs[i].id == id)
+                        return &f->jobs[i];
+        return NULL;
+}
+
+/* The words of "mpirun -n N PROGRAM ARGS" from PROGRAM on; tests give no other option. */
+static char **program_of(const Rm__JobSpec *spec) {
+        char **argv = xcalloc(spec->n_argv + 1, sizeof(char *));
+        size_t n = 0;
+
+        for (size_t i = 3; i < spec->n_argv; i++)
+                argv[n++] = xstrdup(spec->argv[i]);
+        return argv;
+}
+
+static void job_start(struct fake_job *j) {
+        int in[2], out[2], err[2];
+
+        if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0 || pipe2(err, O_CLOEXEC) < 0)
+                abort();
+        j->pid = fork();
+        if (j->pid == 0) {
+                sigset_t none;
+
+                (void) sigemptyset(&none);
+                (void) sigprocmask(SIG_SETMASK, &none, NULL);
+                (void) signal(SIGPIPE, SIG_DFL);
+                (void) signal(SIGINT, SIG_DFL);
+                (void) signal(SIGQUIT, SIG_DFL);
+                (void) setsid();
+                (void) dup2(in[0], 0);
+                (void) dup2(out[1], 1);
+                (void) dup2(err[1], 2);
+                (void) execvp(j->argv[0], j->argv);
+                (void) dprintf(2, "fake mpirun: cannot run %s\n", j->argv[0]);
+                _exit(127);
+        }
+        (void) close(in[0]);
+        (void) close(out[1]);
+        (void) close(err[1]);
+        j->in = in[1];
+        j->out[0] = out[0];
+        j->out[1] = err[0];
+        (void) set_nonblock(j->in, true);
+        (void) set_nonblock(j->out[0], true);
+        (void) set_nonblock(j->out[1], true);
+        j->state = RM__JOB_STATE__JOB_RUNNING;
+        j->reason = "";
+        j->start_real_usec = now_real_usec();
+}
+
+static void job_tick(struct fake *f, struct fake_job *j) {
+        uint64_t age = now_usec() - j->submit_usec;
+
+        if (j->state == RM__JOB_STATE__JOB_PENDING) {
+                if (j->cancelled) {
+                        j->state = RM__JOB_STATE__JOB_CANCELLED;
+                        j->reason = "by its user";
+                } else if (age >= f->pending_usec) {
+                        job_start(j);
+                } else {
+                        j->reason = age * 2 < f->pending_usec ? "needs 8 cores, 4 are free" : "needs 8 cores, 6 are free";
+                }
+        }
+        if (j->pid > 0 && j->reaped && j->out[0] < 0 && j->out[1] < 0 && j->state == RM__JOB_STATE__JOB_RUNNING) {
+                j->exit_code = WIFEXITED(j->status) ? WEXITSTATUS(j->status) : 128 + WTERMSIG(j->status);
+                j->state = j->cancelled ? RM__JOB_STATE__JOB_CANCELLED
+                                        : (j->exit_code ? RM__JOB_STATE__JOB_FAILED : RM__JOB_STATE__JOB_COMPLETED);
+                j->reason = j->cancelled ? "by its user" : "";
+        }
+}
+
+static void job_pump(struct fake_job *j, int i) {
+        uint8_t chunk[65536];
+        ssize_t n = read(j->out[i], chunk, sizeof(chunk));
+
+        if (n > 0)
+                buffer_add(&j->spool[i], chunk, (size_t) n);
+        else if (n == 0 || errno != EAGAIN) {
+                (void) close(j->out[i]);
+                j->out[i] = -1;
+        }
+}
+
+static void job_feed(struct fake_job *j) {
+        ssize_t n;
+
+        if (j->in < 0)
+                return;
+        if (j->input.used > 0) {
+                n = write(j->in, buffer_data(&j->input), j->input.used);
+                if (n > 0)
+                        buffer_drop(&j->input, (size_t) n);
+                else if (n < 0 && errno != EAGAIN)
+                        buffer_drop(&j->input, j->input.used);
+        }
+        if (j->input.used == 0 && j->input_eof) {
+                (void) close(j->in);
+                j->in = -1;
+        }
+}
+
+static void fill_job(const struct fake_job *j, Rm__JobView *view, Rm__Job *job, Rm__JobSpec *spec) {
+        rm__job_view__init(view);
+        rm__job__init(job);
+        rm__job_spec__init(spec);
+        view->job = job;
+        view->state = (char *) state_name(j->state);
+        view->nodes = (char *) (j->state == RM__JOB_STATE__JOB_PENDING ? "" : "n[1-4]");
+        job->spec = spec;
+        job->id = j->id;
+        job->state = j->state;
+        job->reason = (char *) (j->reason ? j->reason : "");
+        job->submit_usec = now_real_usec() - (now_usec() - j->submit_usec);
+        job->start_usec = j->start_real_usec;
+        job->exit_code = j->exit_code;
+        job->moves = 3;
+        job->policy = (char *) "distrib";
+        spec->name = j->name;
+        spec->user = (char *) "alice";
+        spec->cwd = (char *) "/home/alice";
+        spec->ranks = j->ranks;
+        spec->argv = j->argv;
+        while (j->argv[spec->n_argv])
+                spec->n_argv++;
+}
+
+static void send_update(struct fake_client *c, bool final) {
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__JobUpdate update = RM__JOB_UPDATE__INIT;
+        Rm__JobView view;
+        Rm__Job job;
+        Rm__JobSpec spec;
+
+        fill_job(c->job, &view, &job, &spec);
+        update.job = &view;
+        update.final = final;
+        reply.body_case = RM__LOCAL_REPLY__BODY_JOB_UPDATE;
+        reply.job_update = &update;
+        reply_send(c, c->attach_id, &reply);
+        c->told_state = (int) c->job->state;
+        c->told_reason = c->job->reason;
+}
+
+static void send_output(struct fake_client *c, unsigned i) {
+        struct buffer *spool = &c->job->spool[i];
+
+        while (c->offset[i] < spool->used && c->out.used < 256000) {
+                Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+                Rm__JobOutput output = RM__JOB_OUTPUT__INIT;
+                size_t n = spool->used - c->offset[i];
+
+                if (n > CHUNK)
+                        n = CHUNK;
+                output.job = c->job->id;
+                output.stream = i + 1;
+                output.offset = c->offset[i];
+                output.data.data = spool->data + spool->start + c->offset[i];
+                output.data.len = n;
+                reply.body_case = RM__LOCAL_REPLY__BODY_JOB_OUTPUT;
+                reply.job_output = &output;
+                reply_send(c, c->attach_id, &reply);
+                c->offset[i] += n;
+        }
+}
+
+static void client_serve_job(struct fake_client *c) {
+        struct fake_job *j = c->job;
+        bool all;
+
+        if (!j || c->final_sent)
+                return;
+        if (c->told_state != (int) j->state || c->told_reason != j->reason)
+                send_update(c, false);
+        send_output(c, 0);
+        send_output(c, 1);
+        all = c->offset[0] == j->spool[0].used && c->offset[1] == j->spool[1].used;
+        if (j->state >= RM__JOB_STATE__JOB_COMPLETED && all) {
+                send_update(c, true);
+                c->final_sent = true;
+        }
+}
+
+/* ---- requests ---- */
+
+static void do_submit(struct fake *f, struct fake_client *c, uint32_t id, const Rm__JobSpec *spec) {
+        struct fake_job *j = &f->jobs[f->n_jobs];
+
+        if (f->refuse) {
+                reply_error(c, id, EINVAL, "%s", f->refuse);
+                return;
+        }
+        f->n_jobs++;
+        *j = (struct fake_job) { .id = 7 + f->n_jobs - 1, .in = -1, .out = { -1, -1 } };
+        j->name = xstrdup(spec->name);
+        j->ranks = spec->ranks;
+        j->argv = program_of(spec);
+        j->submit_usec = now_usec();
+        j->state = RM__JOB_STATE__JOB_PENDING;
+        j->reason = "";
+        j->input_eof = !spec->input;
+        (void) fprintf(stderr, "submit: name=%s ranks=%u policy=%s priority=%d group_size=%u env=%zu cwd=%s input=%d\n", spec->name,
+                       spec->ranks, spec->policy, spec->priority, spec->group_size, spec->n_env, spec->cwd, spec->input);
+        reply_ok(c, id, j->id, "");
+}
+
+static void do_attach(struct fake *f, struct fake_client *c, uint32_t id, const Rm__AttachJob *attach) {
+        c->job = job_find(f, attach->job);
+        if (!c->job) {
+                reply_error(c, id, ENOENT, "no job %llu", (unsigned long long) attach->job);
+                return;
+        }
+        c->attach_id = id;
+        c->offset[0] = attach->stdout_offset;
+        c->offset[1] = attach->stderr_offset;
+        c->told_state = -1;
+        c->final_sent = false;
+        if (attach->input) {
+                Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+                Rm__JobInputAck ack = RM__JOB_INPUT_ACK__INIT;
+
+                ack.job = attach->job;
+                ack.offset = c->job->input_taken;
+                reply.body_case = RM__LOCAL_REPLY__BODY_JOB_INPUT_ACK;
+                reply.job_input_ack = &ack;
+                reply_send(c, id, &reply);
+        }
+}
+
+static void do_input(struct fake *f, struct fake_client *c, uint32_t id, const Rm__JobInput *input) {
+        struct fake_job *j = job_find(f, input->job);
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__JobInputAck ack = RM__JOB_INPUT_ACK__INIT;
+
+        if (!j || j->state != RM__JOB_STATE__JOB_RUNNING) {
+                reply_error(c, id, j ? EAGAIN : ENOENT, "no such job runs");
+                return;
+        }
+        if (input->offset > j->input_taken) {
+                (void) fprintf(stderr, "HOLE in input\n");
+                abort();
+        }
+        if (input->offset + input->data.len > j->input_taken) {
+                size_t skip = (size_t) (j->input_taken - input->offset);
+
+                buffer_add(&j->input, input->data.data + skip, input->data.len - skip);
+                j->input_taken += input->data.len - skip;
+        }
+        j->input_eof = j->input_eof || input->eof;
+        ack.job = input->job;
+        ack.offset = j->input_taken;
+        reply.body_case = RM__LOCAL_REPLY__BODY_JOB_INPUT_ACK;
+        reply.job_input_ack = &ack;
+        reply_send(c, id, &reply);
+}
+
+static void do_signal(struct fake *f, struct fake_client *c, uint32_t id, uint64_t job, uint32_t signo, bool cancel) {
+        struct fake_job *j = job_find(f, job);
+
+        if (!j || j->state >= RM__JOB_STATE__JOB_COMPLETED) {
+                reply_error(c, id, ESRCH, j ? "job %llu has ended" : "no job %llu", (unsigned long long) job);
+                return;
+        }
+        j->cancelled = j->cancelled || cancel;
+        if (j->pid > 0 && !j->reaped)
+                (void) kill(-j->pid, signo ? (int) signo : SIGTERM);
+        reply_ok(c, id, job, "");
+}
+
+static void do_list_nodes(struct fake *f, struct fake_client *c, uint32_t id, const Rm__ListNodes *list) {
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__NodeList nodes = RM__NODE_LIST__INIT;
+        Rm__NodeView views[ARRAY_SIZE(f->nodes)];
+        Rm__Node inner[ARRAY_SIZE(f->nodes)];
+        Rm__NodeView *pointers[ARRAY_SIZE(f->nodes)];
+        char addresses[ARRAY_SIZE(f->nodes)][32];
+
+        for (size_t k = 0; k < list->n_names; k++) {
+                bool known = false;
+
+                for (size_t i = 0; i < ARRAY_SIZE(f->nodes); i++)
+                        known = known || strcmp(f->nodes[i].name, list->names[k]) == 0;
+                if (!known) {
+                        reply_error(c, id, ENOENT, "no node '%s' (known: n[1-6])", list->names[k]);
+                        return;
+                }
+        }
+        nodes.nodes = pointers;
+        for (size_t i = 0; i < ARRAY_SIZE(f->nodes); i++) {
+                struct fake_node *n = &f->nodes[i];
+                bool wanted = list->n_names == 0;
+
+                for (size_t k = 0; k < list->n_names; k++)
+                        wanted = wanted || strcmp(n->name, list->names[k]) == 0;
+                if (!wanted)
+                        continue;
+                if (n->drained_usec && now_usec() > n->drained_usec) {
+                        n->state = "DRAINED";
+                        n->ranks = 0;
+                }
+                rm__node_view__init(&views[i]);
+                rm__node__init(&inner[i]);
+                views[i].node = &inner[i];
+                views[i].state = (char *) n->state;
+                views[i].usable_cores = n->usable;
+                views[i].ranks = n->ranks;
+                views[i].capsules = n->ranks / 2;
+                views[i].leader = i == 0;
+                (void) snprintf(addresses[i], sizeof(addresses[i]), "10.77.0.%zu", i + 1);
+                inner[i].name = (char *) n->name;
+                inner[i].address = addresses[i];
+                inner[i].port = 7700;
+                inner[i].cores = n->cores;
+                inner[i].memory_bytes = UINT64_C(67318919168);
+                inner[i].topology = (char *) "Package:2 L3Cache:1 Core:8 PU:1";
+                inner[i].boot_id = (char *) "3f0c";
+                inner[i].health =
+                        strcmp(n->state, "DOWN") == 0 ? RM__NODE_HEALTH__NODE_HEALTH_DOWN : RM__NODE_HEALTH__NODE_HEALTH_UP;
+                inner[i].health_since_usec = f->start_real_usec - UINT64_C(3723) * 1000000;
+                inner[i].drain = n->reason != NULL;
+                inner[i].drain_reason = (char *) (n->reason ? n->reason : "");
+                inner[i].drain_by = (char *) (n->reason ? "root" : "");
+                inner[i].drain_since_usec = n->reason ? f->start_real_usec : 0;
+                inner[i].available_set = i == 2;
+                inner[i].available_cores = i == 2 ? 4 : 0;
+                pointers[nodes.n_nodes++] = &views[i];
+        }
+        reply.body_case = RM__LOCAL_REPLY__BODY_NODES;
+        reply.nodes = &nodes;
+        reply_send(c, id, &reply);
+}
+
+static void do_drain(struct fake *f, struct fake_client *c, uint32_t id, char **names, size_t n_names, const char *reason,
+                     bool update) {
+        for (size_t k = 0; k < n_names; k++) {
+                struct fake_node *n = NULL;
+
+                for (size_t i = 0; i < ARRAY_SIZE(f->nodes); i++)
+                        if (strcmp(f->nodes[i].name, names[k]) == 0)
+                                n = &f->nodes[i];
+                if (!n) {
+                        reply_error(c, id, ENOENT, "no node '%s' (known: n[1-6])", names[k]);
+                        return;
+                }
+                if (reason && n->reason && !update) {
+                        reply_error(c, id, EALREADY, "node '%s' is drained already (by root: %s): change the reason with --update",
+                                    names[k], n->reason);
+                        return;
+                }
+                n->reason = reason ? xstrdup(reason) : NULL;
+                n->state = reason ? "DRAINING" : "IDLE";
+                n->drained_usec = reason ? now_usec() + 700000 : 0;
+        }
+        reply_ok(c, id, 0, "");
+}
+
+static void do_list_jobs(struct fake *f, struct fake_client *c, uint32_t id, const Rm__ListJobs *list) {
+        static char *argv[] = { (char *) "hpcc", NULL };
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__JobList jobs = RM__JOB_LIST__INIT;
+        Rm__JobView views[MAX_JOBS + 3], *pointers[MAX_JOBS + 3];
+        Rm__Job inner[MAX_JOBS + 3];
+        Rm__JobSpec specs[MAX_JOBS + 3];
+        struct fake_job extra[] = {
+                { .id = 3,
+                  .name = (char *) "hpcc",
+                  .argv = argv,
+                  .ranks = 8,
+                  .state = RM__JOB_STATE__JOB_RUNNING,
+                  .submit_usec = now_usec() - UINT64_C(400) * 1000000,
+                  .start_real_usec = now_real_usec() - UINT64_C(380) * 1000000 },
+                { .id = 4,
+                  .name = (char *) "a-rather-long-name-of-a-weather-forecast",
+                  .argv = argv,
+                  .ranks = 1024,
+                  .state = RM__JOB_STATE__JOB_PENDING,
+                  .reason = "needs 1024 cores, 48 are free, and \033[31mthe rest\033[0m is drained",
+                  .submit_usec = now_usec() - UINT64_C(7300) * 1000000 },
+                { .id = 5,
+                  .name = (char *) "fold",
+                  .argv = argv,
+                  .ranks = 16,
+                  .state = RM__JOB_STATE__JOB_FOLDED,
+                  .reason = "n3 has 4 of 16 cores",
+                  .submit_usec = now_usec() - 5000000,
+                  .start_real_usec = now_real_usec() - 3000000 },
+        };
+        Rm__Capsule capsules[3] = { RM__CAPSULE__INIT, RM__CAPSULE__INIT, RM__CAPSULE__INIT };
+        Rm__Capsule *cp[3] = { &capsules[0], &capsules[1], &capsules[2] };
+
+        for (int i = 0; i < 3; i++) {
+                capsules[i].index = i - 1;
+                capsules[i].ranks = i ? 4 : 0;
+                capsules[i].node = (char *) (i == 2 ? "n2" : "n1");
+                capsules[i].address = 0x0a4d8001U + (unsigned) i;
+                capsules[i].state = RM__CAPSULE_STATE__CAPSULE_READY;
+                capsules[i].image_bytes = 31457280;
+                capsules[i].freeze_usec = 281000;
+                capsules[i].moves = (unsigned) i;
+        }
+        jobs.jobs = pointers;
+        for (size_t i = 0; i < ARRAY_SIZE(extra) + f->n_jobs; i++) {
+                struct fake_job *j = i < ARRAY_SIZE(extra) ? &extra[i] : &f->jobs[i - ARRAY_SIZE(extra)];
+                bool wanted = list->n_jobs == 0 && (list->all || j->state < RM__JOB_STATE__JOB_COMPLETED);
+
+                for (size_t k = 0; k < list->n_jobs; k++)
+                        wanted = wanted || list->jobs[k] == j->id;
+                if (!wanted)
+                        continue;
+                fill_job(j, &views[i], &inner[i], &specs[i]);
+                if (j->id == 3) {
+                        inner[i].capsules = cp;
+                        inner[i].n_capsules = 3;
+                }
+                pointers[jobs.n_jobs++] = &views[i];
+        }
+        if (list->n_jobs > 0 && jobs.n_jobs == 0) {
+                reply_error(c, id, ENOENT, "no job %llu", (unsigned long long) list->jobs[0]);
+                return;
+        }
+        reply.body_case = RM__LOCAL_REPLY__BODY_JOBS;
+        reply.jobs = &jobs;
+        reply_send(c, id, &reply);
+}
+
+static void do_list_moves(struct fake *f, struct fake_client *c, uint32_t id) {
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__MoveList moves = RM__MOVE_LIST__INIT;
+        Rm__Move m[3] = { RM__MOVE__INIT, RM__MOVE__INIT, RM__MOVE__INIT };
+        Rm__Move *pointers[3] = { &m[0], &m[1], &m[2] };
+
+        for (int i = 0; i < 3; i++) {
+                m[i].id = (uint64_t) i + 1;
+                m[i].job = 3;
+                m[i].capsule = i - 1;
+                m[i].from = (char *) "n1";
+                m[i].to = (char *) "n3";
+                m[i].state =
+                        i == 2 ? RM__MOVE_STATE__MOVE_RUNNING : (i == 1 ? RM__MOVE_STATE__MOVE_ABORTED : RM__MOVE_STATE__MOVE_DONE);
+                m[i].reason = (char *) "n1 is drained";
+                m[i].error = (char *) (i == 1 ? "restore: criu ended with 1" : "");
+                m[i].start_usec = f->start_real_usec - 9000000;
+                m[i].end_usec = i == 2 ? 0 : f->start_real_usec - 8500000;
+                m[i].freeze_usec = i == 0 ? 281337 : 0;
+                m[i].image_bytes = i == 0 ? 31457280 : 0;
+                m[i].memory_bytes = i == 0 ? 121457280 : 0;
+                m[i].dump_usec = i == 0 ? 101337 : 0;
+                m[i].transfer_usec = i == 0 ? 81337 : 0;
+                m[i].restore_usec = i == 0 ? 91337 : 0;
+                m[i].commit_usec = i == 0 ? 7337 : 0;
+        }
+        moves.moves = pointers;
+        moves.n_moves = 3;
+        reply.body_case = RM__LOCAL_REPLY__BODY_MOVES;
+        reply.moves = &moves;
+        reply_send(c, id, &reply);
+}
+
+static void send_event(struct fake *f, struct fake_client *c, uint64_t index, bool end) {
+        static const char *const kinds[] = { "node-up", "job-started", "move-committed", "node-drained" };
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__EventList events = RM__EVENT_LIST__INIT;
+        Rm__Event event = RM__EVENT__INIT;
+        Rm__Event *pointer = &event;
+        char text[64];
+
+        (void) snprintf(text, sizeof(text), "something happened to n%llu", (unsigned long long) index % 4 + 1);
+        event.index = index;
+        event.time_usec = f->start_real_usec + index * 1000000;
+        event.kind = (char *) kinds[index % 4];
+        event.node = (char *) "n1";
+        event.job = index % 4 == 1 ? 3 : 0;
+        event.text = text;
+        events.events = &pointer;
+        events.n_events = 1;
+        events.end = end;
+        reply.body_case = RM__LOCAL_REPLY__BODY_EVENTS;
+        reply.events = &events;
+        reply_send(c, c->follow_id, &reply);
+}
+
+static void do_follow(struct fake *f, struct fake_client *c, uint32_t id, const Rm__FollowEvents *follow) {
+        c->follow_id = id;
+        c->next_event = follow->since + 1;
+        for (; c->next_event < 5; c->next_event++)
+                send_event(f, c, c->next_event, c->next_event == 4 && !follow->follow);
+        if (!follow->follow && follow->since >= 4) {
+                Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+                Rm__EventList events = RM__EVENT_LIST__INIT;
+
+                events.end = true;
+                reply.body_case = RM__LOCAL_REPLY__BODY_EVENTS;
+                reply.events = &events;
+                reply_send(c, id, &reply);
+        }
+        c->next_event_usec = follow->follow ? now_usec() + 200000 : 0;
+}
+
+static void do_status(struct fake *f, struct fake_client *c, uint32_t id) {
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__Status status = RM__STATUS__INIT;
+        Rm__AvailabilityStatus availability = RM__AVAILABILITY_STATUS__INIT;
+        char *warnings[] = { (char *) "n6: no heartbeat for 34 s" };
+
+        availability.path = (char *) "/etc/rmd/availability";
+        availability.error = (char *) "/etc/rmd/availability:3: 'n1:x' has no number of cores";
+        availability.changed_usec = f->start_real_usec;
+        status.cluster = (char *) "demo";
+        status.node = (char *) "n1";
+        status.leader = (char *) "n1";
+        status.log_index = 1234;
+        status.nodes_up = 5;
+        status.nodes = 6;
+        status.jobs_running = 2;
+        status.jobs_pending = 1;
+        status.moves_running = 1;
+        status.availability = &availability;
+        status.warnings = warnings;
+        status.n_warnings = 1;
+        status.policy = (char *) "distrib";
+        status.rmd_version = (char *) "0.1.0";
+        status.up_usec = UINT64_C(93784) * 1000000;
+        reply.body_case = RM__LOCAL_REPLY__BODY_STATUS;
+        reply.status = &status;
+        reply_send(c, id, &reply);
+}
+
+static void do_policies(struct fake_client *c, uint32_t id) {
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__PolicyList policies = RM__POLICY_LIST__INIT;
+        Rm__PolicyView p[2] = { RM__POLICY_VIEW__INIT, RM__POLICY_VIEW__INIT };
+        Rm__PolicyView *pointers[2] = { &p[0], &p[1] };
+
+        p[0].name = (char *) "distrib";
+        p[0].description = (char *) "optimal distribution (GLPK)";
+        p[0].is_default = true;
+        p[1].name = (char *) "greedy";
+        p[1].description = (char *) "first fit by priority";
+        policies.policies = pointers;
+        policies.n_policies = 2;
+        reply.body_case = RM__LOCAL_REPLY__BODY_POLICIES;
+        reply.policies = &policies;
+        reply_send(c, id, &reply);
+}
+
+static void do_text(struct fake_client *c, uint32_t id, const char *json) {
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__Text text = RM__TEXT__INIT;
+
+        text.text = (char *) json;
+        reply.body_case = RM__LOCAL_REPLY__BODY_TEXT;
+        reply.text = &text;
+        reply_send(c, id, &reply);
+}
+
+static void do_hello(struct fake_client *c, uint32_t id) {
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__HelloReply hello = RM__HELLO_REPLY__INIT;
+
+        hello.version = 1;
+        hello.node = (char *) "n1";
+        hello.cluster = (char *) "demo";
+        hello.rmd_version = (char *) "0.1.0";
+        hello.admin = true;
+        reply.body_case = RM__LOCAL_REPLY__BODY_HELLO;
+        reply.hello = &hello;
+        reply_send(c, id, &reply);
+}
+
+static void handle(struct fake *f, struct fake_client *c, const Rm__LocalRequest *r) {
+        static const char plan[] = "{\"version\":1,\"policy\":\"distrib\",\"method\":\"exact\",\"cost\":12.5,\"bound\":12.5,"
+                                   "\"proven\":true,\"time_usec\":5120,"
+                                   "\"placement\":[{\"job\":\"3\",\"node\":\"n1\",\"ranks\":4},{\"job\":\"3\",\"node\":\"n2\","
+                                   "\"ranks\":4}],\"waiting\":[\"4\"]}";
+
+        switch (r->body_case) {
+        case RM__LOCAL_REQUEST__BODY_HELLO:
+                do_hello(c, r->id);
+                break;
+        case RM__LOCAL_REQUEST__BODY_SUBMIT_JOB:
+                do_submit(f, c, r->id, r->submit_job->spec);
+                break;
+        case RM__LOCAL_REQUEST__BODY_ATTACH_JOB:
+                do_attach(f, c, r->id, r->attach_job);
+                break;
+        case RM__LOCAL_REQUEST__BODY_JOB_INPUT:
+                do_input(f, c, r->id, r->job_input);
+                break;
+        case RM__LOCAL_REQUEST__BODY_SIGNAL_JOB:
+                do_signal(f, c, r->id, r->signal_job->job, r->signal_job->signal, false);
+                break;
+        case RM__LOCAL_REQUEST__BODY_CANCEL_JOB:
+                do_signal(f, c, r->id, r->cancel_job->job, r->cancel_job->signal, true);
+                break;
+        case RM__LOCAL_REQUEST__BODY_LIST_NODES:
+                do_list_nodes(f, c, r->id, r->list_nodes);
+                break;
+        case RM__LOCAL_REQUEST__BODY_LIST_JOBS:
+                do_list_jobs(f, c, r->id, r->list_jobs);
+                break;
+        case RM__LOCAL_REQUEST__BODY_DRAIN_NODE:
+                do_drain(f, c, r->id, r->drain_node->names, r->drain_node->n_names, r->drain_node->reason, r->drain_node->update);
+                break;
+        case RM__LOCAL_REQUEST__BODY_RESUME_NODE:
+                do_drain(f, c, r->id, r->resume_node->names, r->resume_node->n_names, NULL, false);
+                break;
+        case RM__LOCAL_REQUEST__BODY_MIGRATE_JOB:
+                reply_ok(c, r->id, 4, "");
+                break;
+        case RM__LOCAL_REQUEST__BODY_GET_STATUS:
+                do_status(f, c, r->id);
+                break;
+        case RM__LOCAL_REQUEST__BODY_LIST_MOVES:
+                do_list_moves(f, c, r->id);
+                break;
+        case RM__LOCAL_REQUEST__BODY_FOLLOW_EVENTS:
+                do_follow(f, c, r->id, r->follow_events);
+                break;
+        case RM__LOCAL_REQUEST__BODY_LIST_POLICIES:
+                do_policies(c, r->id);
+                break;
+        case RM__LOCAL_REQUEST__BODY_GET_SNAPSHOT:
+                do_text(c, r->id, "{\"version\":1,\"nodes\":[{\"name\":\"n1\",\"cores\":16}],\"jobs\":[]}");
+                break;
+        case RM__LOCAL_REQUEST__BODY_GET_PLAN:
+                do_text(c, r->id, plan);
+                break;
+        default:
+                reply_error(c, r->id, EOPNOTSUPP, "unknown request");
+                break;
+        }
+}
+
+/* ---- loop ---- */
+
+static void client_drop(struct fake_client *c) {
+        (void) close(c->fd);
+        buffer_finish(&c->in);
+        buffer_finish(&c->out);
+        *c = (struct fake_client) { .fd = -1 };
+}
+
+static void client_read(struct fake *f, struct fake_client *c) {
+        uint8_t chunk[65536];
+        ssize_t n = recv(c->fd, chunk, sizeof(chunk), 0);
+        uint32_t size;
+
+        if (n <= 0) {
+                if (n == 0 || errno != EAGAIN)
+                        client_drop(c);
+                return;
+        }
+        buffer_add(&c->in, chunk, (size_t) n);
+        while (c->in.used >= FRAME_HEADER_BYTES) {
+                Rm__LocalRequest *request;
+
+                if (frame_header_read(buffer_data(&c->in), FRAME_MAGIC_LOCAL, FRAME_MAX_LOCAL_BYTES, &size) < 0)
+                        abort();
+                if (c->in.used < FRAME_HEADER_BYTES + size)
+                        break;
+                request = rm__local_request__unpack(NULL, size, buffer_data(&c->in) + FRAME_HEADER_BYTES);
+                if (!request)
+                        abort();
+                buffer_drop(&c->in, FRAME_HEADER_BYTES + size);
+                handle(f, c, request);
+                rm__local_request__free_unpacked(request, NULL);
+        }
+}
+
+static void client_write(struct fake *f, struct fake_client *c) {
+        size_t n = c->out.used;
+        ssize_t sent;
+
+        if (f->cut_bytes && c->job && c->sent_bytes + n > f->cut_bytes)
+                n = f->cut_bytes - c->sent_bytes;
+        sent = send(c->fd, buffer_data(&c->out), n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent > 0) {
+                buffer_drop(&c->out, (size_t) sent);
+                c->sent_bytes += (size_t) sent;
+        }
+        if ((sent < 0 && errno != EAGAIN) || (f->cut_bytes && c->job && c->sent_bytes >= f->cut_bytes))
+                client_drop(c);
+}
+
+static void start_listening(struct fake *f) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+        (void) snprintf(address.sun_path, sizeof(address.sun_path), "%s", f->path);
+        (void) unlink(f->path);
+        f->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (f->listen_fd < 0 || bind(f->listen_fd, (struct sockaddr *) &address, sizeof(address)) < 0 ||
+            listen(f->listen_fd, 64) < 0) {
+                perror(f->path);
+                exit(1);
+        }
+}
+
+static void go_away(struct fake *f) {
+        for (size_t i = 0; i < MAX_CLIENTS; i++)
+                if (f->clients[i].fd >= 0)
+                        client_drop(&f->clients[i]);
+        (void) close(f->listen_fd);
+        (void) unlink(f->path);
+        f->listen_fd = -1;
+        f->away_until_usec = now_usec() + f->away_usec;
+}
+
+static void take_signals(struct fake *f) {
+        struct signalfd_siginfo info;
+        int status;
+        pid_t pid;
+
+        while (read(f->signal_fd, &info, sizeof(info)) == (ssize_t) sizeof(info)) {
+                if (info.ssi_signo == SIGUSR1)
+                        go_away(f);
+                if (info.ssi_signo == SIGTERM) {
+                        (void) unlink(f->path);
+                        exit(0);
+                }
+        }
+        while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+                for (size_t i = 0; i < f->n_jobs; i++)
+                        if (f->jobs[i].pid == pid) {
+                                f->jobs[i].reaped = true;
+                                f->jobs[i].status = status;
+                        }
+}
+
+static void accept_clients(struct fake *f) {
+        for (;;) {
+                int fd = accept4(f->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+                size_t i = 0;
+
+                if (fd < 0)
+                        return;
+                while (i < MAX_CLIENTS && f->clients[i].fd >= 0)
+                        i++;
+                if (i == MAX_CLIENTS)
+                        (void) close(fd);
+                else
+                        f->clients[i] = (struct fake_client) { .fd = fd };
+        }
+}
+
+static void turn(struct fake *f) {
+        struct pollfd p[2 + MAX_CLIENTS + 3 * MAX_JOBS];
+        size_t n = 2;
+
+        if (f->listen_fd < 0 && now_usec() >= f->away_until_usec)
+                start_listening(f);
+        p[0] = (struct pollfd) { .fd = f->listen_fd, .events = POLLIN };
+        p[1] = (struct pollfd) { .fd = f->signal_fd, .events = POLLIN };
+        for (size_t i = 0; i < MAX_CLIENTS; i++)
+                p[n++] = (struct pollfd) { .fd = f->clients[i].fd,
+                                           .events = (short) (POLLIN | (f->clients[i].out.used ? POLLOUT : 0)) };
+        for (size_t i = 0; i < f->n_jobs; i++) {
+                p[n++] = (struct pollfd) { .fd = f->jobs[i].out[0], .events = POLLIN };
+                p[n++] = (struct pollfd) { .fd = f->jobs[i].out[1], .events = POLLIN };
+                p[n++] = (struct pollfd) { .fd = f->jobs[i].input.used ? f->jobs[i].in : -1, .events = POLLOUT };
+        }
+        if (poll(p, n, 20) < 0)
+                return;
+        if (p[1].revents)
+                take_signals(f);
+        if (p[0].revents && f->listen_fd >= 0)
+                accept_clients(f);
+        for (size_t i = 0; i < f->n_jobs; i++) {
+                for (int k = 0; k < 2; k++)
+                        if (f->jobs[i].out[k] >= 0)
+                                job_pump(&f->jobs[i], k);
+                job_feed(&f->jobs[i]);
+                job_tick(f, &f->jobs[i]);
+        }
+        for (size_t i = 0; i < MAX_CLIENTS; i++) {
+                struct fake_client *c = &f->clients[i];
+
+                if (c->fd >= 0)
+                        client_read(f, c);
+                if (c->fd >= 0)
+                        client_serve_job(c);
+                if (c->fd >= 0 && c->next_event_usec && now_usec() >= c->next_event_usec) {
+                        send_event(f, c, c->next_event++, false);
+                        c->next_event_usec += 300000;
+                }
+                if (c->fd >= 0 && c->out.used > 0)
+                        client_write(f, c);
+        }
+}
+
+int main(int argc, char **argv) {
+        static struct fake f;
+        sigset_t set;
+
+        f.path = argv[1];
+        f.away_usec = 1000000;
+        for (int i = 2; i + 1 < argc; i += 2) {
+                if (strcmp(argv[i], "--pending") == 0)
+                        f.pending_usec = strtoull(argv[i + 1], NULL, 10) * 1000;
+                else if (strcmp(argv[i], "--away") == 0)
+                        f.away_usec = strtoull(argv[i + 1], NULL, 10) * 1000;
+                else if (strcmp(argv[i], "--cut") == 0)
+                        f.cut_bytes = strtoull(argv[i + 1], NULL, 10);
+                else if (strcmp(argv[i], "--refuse") == 0)
+                        f.refuse = argv[i + 1];
+        }
+        if (argc < 2)
+                return 2;
+        (void) signal(SIGPIPE, SIG_IGN);
+        f.start_real_usec = now_real_usec();
+        f.nodes[0] = (struct fake_node) { "n1", "ALLOCATED", 16, 16, 16, NULL, 0 };
+        f.nodes[1] = (struct fake_node) { "n2", "MIXED", 16, 16, 6, NULL, 0 };
+        f.nodes[2] = (struct fake_node) { "n3", "MIXED", 16, 4, 16, NULL, 0 };
+        f.nodes[3] = (struct fake_node) { "n4", "IDLE", 128, 128, 0, NULL, 0 };
+        f.nodes[4] = (struct fake_node) { "n5", "DRAINED", 16, 0, 0, "new memory, ticket 4711", 0 };
+        f.nodes[5] = (struct fake_node) { "n6", "DOWN", 16, 0, 0, NULL, 0 };
+        for (size_t i = 0; i < MAX_CLIENTS; i++)
+                f.clients[i].fd = -1;
+        (void) sigemptyset(&set);
+        (void) sigaddset(&set, SIGCHLD);
+        (void) sigaddset(&set, SIGUSR1);
+        (void) sigaddset(&set, SIGTERM);
+        (void) sigprocmask(SIG_BLOCK, &set, NULL);
+        f.signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+        start_listening(&f);
+        for (;;)
+                turn(&f);
+}

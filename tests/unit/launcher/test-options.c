@@ -1,0 +1,216 @@
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/util.h"
+#include "launcher/mpirun/capture.h"
+#include "launcher/mpirun/options.h"
+
+/* A configuration file of one test; removed by its end. */
+struct config_file {
+        char path[64];
+};
+
+static void config_write(struct config_file *file, const char *text) {
+        int fd;
+
+        strcpy(file->path, "/tmp/rm-options-XXXXXX");
+        fd = mkstemp(file->path);
+        assert_true(fd >= 0);
+        assert_int_equal(write_all(fd, text, strlen(text)), 0);
+        (void) close(fd);
+}
+
+static void clear_environment(void) {
+        static const char *const names[] = { "RM_POLICY", "RM_PRIORITY", "RM_GROUP_SIZE", "RM_WAIT", "RM_DETACH", "RM_TIME" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                (void) unsetenv(names[i]);
+}
+
+static void flag_goes_before_environment_before_file(void **state) {
+        struct config_file file;
+        struct options o = { 0 };
+        struct rm_error err = { 0 };
+
+        (void) state;
+        clear_environment();
+        config_write(&file,
+                     "[sched]\npolicy = other\n[mpirun]\npolicy = filed\npriority = 1\ngroup_size = 3 ; a comment\npriority = 2\n");
+        (void) setenv("RM_POLICY", "environ", 1);
+        (void) setenv("RM_PRIORITY", "7", 1);
+        (void) setenv("RM_WAIT", "", 1); /* as good as not set */
+        assert_int_equal(options_take(&o, OPTION_POLICY, "flagged", &err), 0);
+        options_read_environment(&o);
+        assert_int_equal(options_read_config(&o, file.path, &err), 0);
+        assert_int_equal(options_resolve(&o, &err), 0);
+        assert_string_equal(o.policy, "flagged");
+        assert_int_equal(o.priority, 7);
+        assert_int_equal(o.group_size, 3);
+        assert_false(o.wait_set);
+        assert_false(o.detach);
+        options_finish(&o);
+
+        clear_environment();
+        assert_int_equal(options_read_config(&o, file.path, &err), 0);
+        assert_int_equal(options_resolve(&o, &err), 0);
+        assert_int_equal(o.priority, 2);
+        options_finish(&o);
+        (void) unlink(file.path);
+}
+
+static void a_missing_file_is_fine_and_a_broken_one_is_not(void **state) {
+        struct config_file file;
+        struct options o = { 0 };
+        struct rm_error err = { 0 };
+
+        (void) state;
+        assert_int_equal(options_read_config(&o, "/nonexistent/rmd.conf", &err), 0);
+        config_write(&file, "[mpirun]\npolicy = x\nnonsense\n");
+        assert_int_equal(options_read_config(&o, file.path, &err), -EINVAL);
+        assert_non_null(strstr(err.text, ":3:"));
+        (void) unlink(file.path);
+        options_finish(&o);
+}
+
+static void errors_name_where_the_value_stands(void **state) {
+        struct config_file file;
+        struct options o = { 0 };
+        struct rm_error err = { 0 };
+
+        (void) state;
+        clear_environment();
+        config_write(&file, "# reference\n\n[mpirun]\ntime = soon\n");
+        assert_int_equal(options_read_config(&o, file.path, &err), 0);
+        assert_int_equal(options_resolve(&o, &err), -EINVAL);
+        assert_non_null(strstr(err.text, ":4: time: 'soon'"));
+        options_finish(&o);
+        (void) unlink(file.path);
+
+        (void) setenv("RM_PRIORITY", "high", 1);
+        options_read_environment(&o);
+        assert_int_equal(options_resolve(&o, &err), -EINVAL);
+        assert_non_null(strstr(err.text, "RM_PRIORITY in the environment: 'high'"));
+        options_finish(&o);
+        clear_environment();
+}
+
+static void values_are_judged(void **state) {
+        static const struct {
+                size_t option;
+                const char *value;
+                bool good;
+        } examples[] = {
+                { OPTION_POLICY, "distrib", true },
+                { OPTION_POLICY, "../x", false },
+                { OPTION_POLICY, "", false },
+                { OPTION_PRIORITY, "0", true },
+                { OPTION_PRIORITY, "-1", false },
+                { OPTION_PRIORITY, "1000001", false },
+                { OPTION_GROUP_SIZE, "1", true },
+                { OPTION_GROUP_SIZE, "auto", true },
+                { OPTION_GROUP_SIZE, "0", false },
+                { OPTION_SPARES, "0", true },
+                { OPTION_SPARES, "1", false },
+                { OPTION_CHECKPOINT, "auto", false },
+                { OPTION_ON_NODE_LOSS, "fold", true },
+                { OPTION_ON_NODE_LOSS, "die", false },
+                { OPTION_TIME, "90", true },
+                { OPTION_TIME, "2h", true },
+                { OPTION_TIME, "0", false },
+                { OPTION_TIME, "1w", false },
+                { OPTION_DETACH, "yes", true },
+                { OPTION_DETACH, "maybe", false },
+                { OPTION_JOB_NAME, "a-b.c_d", true },
+                { OPTION_JOB_NAME, "a b", false },
+                { OPTION_WAIT, "0", true },
+                { OPTION_WAIT, "x", false },
+                { OPTION_AVAILABILITY, "/dev/null", true },
+                { OPTION_AVAILABILITY, "/nonexistent", false },
+        };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(examples); i++) {
+                struct options o = { 0 };
+                struct rm_error err = { 0 };
+
+                (void) options_take(&o, examples[i].option, examples[i].value, &err);
+                if ((options_resolve(&o, &err) == 0) != examples[i].good)
+                        fail_msg("--%s %s: %s", options_known[examples[i].option].name, examples[i].value, err.text);
+                options_finish(&o);
+        }
+}
+
+static void relative_availability_becomes_absolute(void **state) {
+        struct options o = { 0 };
+        struct rm_error err = { 0 };
+
+        (void) state;
+        assert_int_equal(chdir("/dev"), 0);
+        (void) options_take(&o, OPTION_AVAILABILITY, "null", &err);
+        assert_int_equal(options_resolve(&o, &err), 0);
+        assert_string_equal(o.availability, "/dev/null");
+        options_finish(&o);
+}
+
+static void a_job_is_captured_whole(void **state) {
+        static char *argv[] = { (char *) "mpirun", (char *) "-n", (char *) "2", (char *) "./my prog", NULL };
+        struct command command = { .argv = argv, .argc = 4, .ranks = 2, .program = "./my prog" };
+        struct options o = { .priority = 3, .time_usec = 5, .on_node_loss = 2 };
+        struct rm_error err = { 0 };
+        Rm__JobSpec *spec = NULL;
+        size_t env = 0;
+
+        (void) state;
+        assert_int_equal(chdir("/dev"), 0);
+        while (environ[env])
+                env++;
+        assert_int_equal(capture_job(&command, &o, true, &spec, &err), 0);
+        assert_string_equal(spec->name, "my_prog");
+        assert_string_equal(spec->cwd, "/dev");
+        assert_int_equal(spec->n_argv, 4);
+        assert_int_equal(spec->n_env, env);
+        assert_int_equal(spec->ranks, 2);
+        assert_int_equal(spec->on_node_loss, 2);
+        assert_true(spec->n_rlimits >= 15);
+        assert_true(spec->input);
+        assert_int_not_equal(rm__job_spec__get_packed_size(spec), 0);
+        capture_free(spec);
+}
+
+static void too_much_environment_is_refused(void **state) {
+        static char *argv[] = { (char *) "mpirun", (char *) "a", NULL };
+        struct command command = { .argv = argv, .argc = 2, .ranks = 1, .program = "a" };
+        struct options o = { 0 };
+        struct rm_error err = { 0 };
+        Rm__JobSpec *spec = NULL;
+        cleanup_free char *big = xcalloc(1, CAPTURE_MAX_BYTES);
+
+        (void) state;
+        memset(big, 'x', CAPTURE_MAX_BYTES - 1);
+        (void) setenv("RM_TEST_BIG", big, 1);
+        assert_int_equal(capture_job(&command, &o, true, &spec, &err), -E2BIG);
+        assert_non_null(strstr(err.text, "1048576"));
+        (void) unsetenv("RM_TEST_BIG");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(flag_goes_before_environment_before_file),
+                cmocka_unit_test(a_missing_file_is_fine_and_a_broken_one_is_not),
+                cmocka_unit_test(errors_name_where_the_value_stands),
+                cmocka_unit_test(values_are_judged),
+                cmocka_unit_test(relative_availability_becomes_absolute),
+                cmocka_unit_test(a_job_is_captured_whole),
+                cmocka_unit_test(too_much_environment_is_refused),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

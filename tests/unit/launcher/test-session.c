@@ -1,0 +1,532 @@
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/frame.h"
+#include "common/util.h"
+#include "launcher/client/session.h"
+
+#define SECOND UINT64_C(1000000)
+
+static struct session *begin(bool input, bool wait_set, uint64_t wait_usec) {
+        struct session_config config = { .program = "rm-mpirun",
+                                         .job = 7,
+                                         .input = input,
+                                         .input_fresh = true,
+                                         .release = true,
+                                         .wait_set = wait_set,
+                                         .wait_usec = wait_usec,
+                                         .away_usec = 60 * SECOND };
+
+        return session_create(&config, 0);
+}
+
+/* The next request the session wants to send; freed by the caller. NULL: none. */
+static Rm__LocalRequest *next_request(struct session *s) {
+        struct buffer *b = session_requests(s);
+        uint32_t size = 0;
+        Rm__LocalRequest *request;
+
+        if (b->used == 0)
+                return NULL;
+        assert_int_equal(frame_header_read(buffer_data(b), FRAME_MAGIC_LOCAL, FRAME_MAX_LOCAL_BYTES, &size), 0);
+        request = rm__local_request__unpack(NULL, size, buffer_data(b) + FRAME_HEADER_BYTES);
+        assert_non_null(request);
+        buffer_drop(b, FRAME_HEADER_BYTES + size);
+        return request;
+}
+
+/* The next request must be this one; returns its id. */
+static uint32_t expect(struct session *s, Rm__LocalRequest__BodyCase body) {
+        Rm__LocalRequest *request = next_request(s);
+        uint32_t id;
+
+        assert_non_null(request);
+        assert_int_equal(request->body_case, body);
+        id = request->id;
+        rm__local_request__free_unpacked(request, NULL);
+        return id;
+}
+
+static void expect_none(struct session *s) {
+        assert_int_equal(session_requests(s)->used, 0);
+}
+
+static uint32_t expect_attach(struct session *s, uint64_t out, uint64_t err) {
+        Rm__LocalRequest *request;
+        uint32_t id;
+
+        (void) expect(s, RM__LOCAL_REQUEST__BODY_HELLO);
+        request = next_request(s);
+        assert_int_equal(request->body_case, RM__LOCAL_REQUEST__BODY_ATTACH_JOB);
+        assert_int_equal(request->attach_job->job, 7);
+        assert_int_equal(request->attach_job->stdout_offset, out);
+        assert_int_equal(request->attach_job->stderr_offset, err);
+        id = request->id;
+        rm__local_request__free_unpacked(request, NULL);
+        return id;
+}
+
+static uint32_t expect_input(struct session *s, uint64_t offset, const char *data, bool eof) {
+        Rm__LocalRequest *request = next_request(s);
+        uint32_t id;
+
+        assert_non_null(request);
+        assert_int_equal(request->body_case, RM__LOCAL_REQUEST__BODY_JOB_INPUT);
+        assert_int_equal(request->job_input->offset, offset);
+        assert_int_equal(request->job_input->data.len, strlen(data));
+        assert_memory_equal(request->job_input->data.data, data, strlen(data));
+        assert_int_equal(request->job_input->eof, eof);
+        id = request->id;
+        rm__local_request__free_unpacked(request, NULL);
+        return id;
+}
+
+static void expect_control(struct session *s, bool cancel, uint32_t signo) {
+        Rm__LocalRequest *request = next_request(s);
+
+        assert_non_null(request);
+        if (cancel) {
+                assert_int_equal(request->body_case, RM__LOCAL_REQUEST__BODY_CANCEL_JOB);
+                assert_int_equal(request->cancel_job->signal, signo);
+        } else {
+                assert_int_equal(request->body_case, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB);
+                assert_int_equal(request->signal_job->signal, signo);
+        }
+        rm__local_request__free_unpacked(request, NULL);
+}
+
+static void tell_output(struct session *s, uint32_t stream, uint64_t offset, const char *text) {
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__JobOutput output = RM__JOB_OUTPUT__INIT;
+
+        output.stream = stream;
+        output.offset = offset;
+        output.data.data = (uint8_t *) text;
+        output.data.len = strlen(text);
+        reply.body_case = RM__LOCAL_REPLY__BODY_JOB_OUTPUT;
+        reply.job_output = &output;
+        session_reply(s, &reply, 0);
+}
+
+static void tell_ack(struct session *s, uint64_t offset) {
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__JobInputAck ack = RM__JOB_INPUT_ACK__INIT;
+
+        ack.offset = offset;
+        reply.body_case = RM__LOCAL_REPLY__BODY_JOB_INPUT_ACK;
+        reply.job_input_ack = &ack;
+        session_reply(s, &reply, 0);
+}
+
+static void tell_error(struct session *s, uint32_t id, int code, const char *text, uint64_t now) {
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__Error error = RM__ERROR__INIT;
+
+        error.code = code;
+        error.text = (char *) text;
+        reply.id = id;
+        reply.body_case = RM__LOCAL_REPLY__BODY_ERROR;
+        reply.error = &error;
+        session_reply(s, &reply, now);
+}
+
+static void tell_state(struct session *s, Rm__JobState state, const char *reason, int exit_code, bool final, uint64_t now) {
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__JobUpdate update = RM__JOB_UPDATE__INIT;
+        Rm__JobView view = RM__JOB_VIEW__INIT;
+        Rm__Job job = RM__JOB__INIT;
+
+        job.id = 7;
+        job.state = state;
+        job.reason = (char *) reason;
+        job.exit_code = exit_code;
+        job.start_usec = state == RM__JOB_STATE__JOB_PENDING ? 0 : 1;
+        view.job = &job;
+        update.job = &view;
+        update.final = final;
+        reply.body_case = RM__LOCAL_REPLY__BODY_JOB_UPDATE;
+        reply.job_update = &update;
+        session_reply(s, &reply, now);
+}
+
+static void expect_text(struct session *s, unsigned stream, const char *text) {
+        struct buffer *b = session_output(s, stream);
+        cleanup_free char *got = strndup(b->used ? (const char *) buffer_data(b) : "", b->used);
+
+        assert_string_equal(got, text);
+        buffer_drop(b, b->used);
+}
+
+static void expect_done(struct session *s, int code) {
+        int got = -1;
+
+        assert_true(session_done(s, &got));
+        assert_int_equal(got, code);
+}
+
+static struct session *begin_running(bool input) {
+        struct session *s = begin(input, false, 0);
+
+        session_connected(s, 0);
+        (void) expect_attach(s, 0, 0);
+        tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 0);
+        return s;
+}
+
+/* ---- tests ---- */
+
+static void output_is_neither_lost_nor_repeated(void **state) {
+        struct session *s = begin_running(false);
+
+        (void) state;
+        tell_output(s, 1, 0, "hello ");
+        tell_output(s, 2, 0, "oops");
+        tell_output(s, 1, 6, "world");
+        session_lost(s, 1);
+        assert_true(session_wants_connection(s));
+        session_connected(s, 2);
+        (void) expect_attach(s, 11, 4);
+        /* More than asked for: the part we have is cut off. */
+        tell_output(s, 1, 6, "world again");
+        tell_output(s, 1, 0, "hello");
+        tell_output(s, 1, 17, "!");
+        expect_text(s, 1, "hello world again!");
+        expect_text(s, 2, "oops");
+        tell_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 0, true, 3);
+        expect_done(s, 0);
+        session_destroy(s);
+}
+
+static void a_hole_in_the_output_is_told(void **state) {
+        struct session *s = begin_running(false);
+
+        (void) state;
+        tell_output(s, 1, 100, "tail");
+        expect_text(s, 1, "tail");
+        assert_true(session_output(s, 2)->used > 0);
+        session_destroy(s);
+}
+
+static void output_that_nobody_reads_is_dropped(void **state) {
+        struct session *s = begin_running(false);
+        int code;
+
+        (void) state;
+        session_output_closed(s, 1);
+        tell_output(s, 1, 0, "hello");
+        assert_int_equal(session_output(s, 1)->used, 0);
+        assert_false(session_done(s, &code));
+        session_lost(s, 1);
+        session_connected(s, 2);
+        (void) expect_attach(s, 5, 0);
+        session_destroy(s);
+}
+
+static void input_is_sent_again_from_the_last_acknowledged_byte(void **state) {
+        struct session *s = begin_running(true);
+
+        (void) state;
+        session_input(s, "abcdef", 6);
+        (void) expect_input(s, 0, "abcdef", false);
+        tell_ack(s, 2);
+        session_input(s, "ghi", 3);
+        (void) expect_input(s, 6, "ghi", false);
+        session_lost(s, 1);
+        session_input(s, "jk", 2);
+        session_input_eof(s);
+        session_connected(s, 2);
+        (void) expect_attach(s, 0, 0);
+        (void) expect_input(s, 2, "cdefghijk", true);
+        expect_none(s);
+        /* The end of input is told again on each connection, for its acknowledgement cannot be seen. */
+        tell_ack(s, 11);
+        session_lost(s, 3);
+        session_connected(s, 4);
+        (void) expect_attach(s, 0, 0);
+        (void) expect_input(s, 11, "", true);
+        session_destroy(s);
+}
+
+static void input_waits_until_the_job_runs(void **state) {
+        struct session *s = begin(true, false, 0);
+        uint32_t id;
+
+        (void) state;
+        session_connected(s, 0);
+        (void) expect_attach(s, 0, 0);
+        session_input(s, "abc", 3);
+        expect_none(s);
+        tell_state(s, RM__JOB_STATE__JOB_PENDING, "full", 0, false, 0);
+        expect_none(s);
+        tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 0);
+        id = expect_input(s, 0, "abc", false);
+        /* rmd cannot take it now: the same again a little later. */
+        tell_error(s, id, EAGAIN, "moving", 10 * SECOND);
+        expect_none(s);
+        session_tick(s, session_due_usec(s));
+        (void) expect_input(s, 0, "abc", false);
+        session_destroy(s);
+}
+
+static void input_is_bounded_and_ends_when_refused(void **state) {
+        struct session *s = begin_running(true);
+        static uint8_t chunk[65536];
+        size_t total = 0;
+        uint32_t id = 0;
+
+        (void) state;
+        while (session_input_room(s) >= sizeof(chunk)) {
+                session_input(s, chunk, sizeof(chunk));
+                total += sizeof(chunk);
+        }
+        assert_true(total >= sizeof(chunk) && total <= 4U << 20);
+        while (session_requests(s)->used > 0)
+                id = expect(s, RM__LOCAL_REQUEST__BODY_JOB_INPUT);
+        tell_ack(s, total);
+        assert_true(session_input_room(s) > 0);
+        session_input(s, "x", 1);
+        id = expect(s, RM__LOCAL_REQUEST__BODY_JOB_INPUT);
+        tell_error(s, id, EPIPE, "closed", 0);
+        assert_int_equal(session_input_room(s), 0);
+        session_destroy(s);
+}
+
+static void an_attached_front_end_learns_where_input_stands(void **state) {
+        struct session_config config = { .program = "rmctl", .job = 7, .input = true, .away_usec = SECOND };
+        struct session *s = session_create(&config, 0);
+
+        (void) state;
+        session_connected(s, 0);
+        (void) expect_attach(s, 0, 0);
+        tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 0);
+        assert_int_equal(session_input_room(s), 0);
+        tell_ack(s, 1000);
+        assert_true(session_input_room(s) > 0);
+        session_input(s, "abc", 3);
+        (void) expect_input(s, 1000, "abc", false);
+        session_destroy(s);
+}
+
+static void interrupts_grow_stronger(void **state) {
+        struct session *s = begin_running(false);
+
+        (void) state;
+        session_signal(s, SIGINT, 0);
+        expect_control(s, false, SIGINT);
+        session_signal(s, SIGINT, 0);
+        expect_control(s, true, SIGKILL);
+        session_signal(s, SIGINT, 0);
+        expect_done(s, 130);
+        session_destroy(s);
+}
+
+static void a_waiting_job_is_cancelled_by_an_interrupt(void **state) {
+        struct session *s = begin(false, false, 0);
+
+        (void) state;
+        session_connected(s, 0);
+        (void) expect_attach(s, 0, 0);
+        tell_state(s, RM__JOB_STATE__JOB_PENDING, "full", 0, false, 0);
+        session_signal(s, SIGUSR1, 0);
+        expect_none(s);
+        session_signal(s, SIGINT, 0);
+        expect_control(s, true, SIGINT);
+        tell_state(s, RM__JOB_STATE__JOB_CANCELLED, "by alice", 0, true, 0);
+        expect_done(s, 130);
+        expect_text(s, 2, "");
+        session_destroy(s);
+}
+
+static void unconfirmed_signals_are_sent_again(void **state) {
+        struct session *s = begin_running(false);
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__Ok ok = RM__OK__INIT;
+
+        (void) state;
+        session_signal(s, SIGUSR1, 0);
+        reply.id = expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB);
+        reply.body_case = RM__LOCAL_REPLY__BODY_OK;
+        reply.ok = &ok;
+        session_reply(s, &reply, 0);
+        session_signal(s, SIGUSR2, 0);
+        (void) expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB);
+        session_lost(s, 1);
+        session_signal(s, SIGTERM, 1);
+        session_connected(s, 2);
+        (void) expect_attach(s, 0, 0);
+        expect_control(s, false, SIGUSR2);
+        expect_control(s, false, SIGTERM);
+        expect_none(s);
+        session_destroy(s);
+}
+
+static void waiting_is_told_after_a_second_and_when_it_changes(void **state) {
+        struct session *s = begin(false, false, 0);
+
+        (void) state;
+        session_connected(s, 0);
+        (void) expect_attach(s, 0, 0);
+        tell_state(s, RM__JOB_STATE__JOB_PENDING, "no cores", 0, false, 0);
+        expect_text(s, 2, "");
+        assert_int_equal(session_due_usec(s), SECOND);
+        session_tick(s, SECOND);
+        expect_text(s, 2, "rm-mpirun: job 7 waits: no cores\n");
+        tell_state(s, RM__JOB_STATE__JOB_PENDING, "no cores", 0, false, 2 * SECOND);
+        expect_text(s, 2, "");
+        tell_state(s, RM__JOB_STATE__JOB_PENDING, "no nodes", 0, false, 3 * SECOND);
+        expect_text(s, 2, "rm-mpirun: job 7 waits: no nodes\n");
+        tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 4 * SECOND);
+        expect_text(s, 2, "rm-mpirun: job 7 starts\n");
+        assert_int_equal(session_due_usec(s), SESSION_NEVER_USEC);
+        session_destroy(s);
+}
+
+static void a_quick_start_is_silent(void **state) {
+        struct session *s = begin(false, true, 5 * SECOND);
+
+        (void) state;
+        session_connected(s, 0);
+        (void) expect_attach(s, 0, 0);
+        tell_state(s, RM__JOB_STATE__JOB_PENDING, "no cores", 0, false, 0);
+        tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, SECOND / 2);
+        session_tick(s, 100 * SECOND);
+        expect_none(s);
+        expect_text(s, 2, "");
+        session_destroy(s);
+}
+
+static void waiting_is_given_up(void **state) {
+        struct session *s = begin(false, true, 5 * SECOND);
+
+        (void) state;
+        session_connected(s, 0);
+        (void) expect_attach(s, 0, 0);
+        tell_state(s, RM__JOB_STATE__JOB_PENDING, "no cores", 0, false, 0);
+        session_tick(s, SECOND);
+        assert_int_equal(session_due_usec(s), 5 * SECOND);
+        session_tick(s, 5 * SECOND);
+        expect_control(s, true, SIGTERM);
+        tell_state(s, RM__JOB_STATE__JOB_CANCELLED, "", 0, true, 5 * SECOND);
+        expect_done(s, 1);
+        session_destroy(s);
+}
+
+static void not_waiting_at_all(void **state) {
+        struct session *s = begin(false, true, 0);
+
+        (void) state;
+        session_connected(s, 0);
+        (void) expect_attach(s, 0, 0);
+        tell_state(s, RM__JOB_STATE__JOB_PENDING, "", 0, false, 10);
+        expect_none(s);
+        tell_state(s, RM__JOB_STATE__JOB_PENDING, "no cores", 0, false, 20);
+        expect_control(s, true, SIGTERM);
+        session_destroy(s);
+}
+
+static void the_way_it_ended_is_told(void **state) {
+        static const struct {
+                Rm__JobState state;
+                int exit_code;
+                int code;
+                const char *text;
+        } examples[] = {
+                { RM__JOB_STATE__JOB_COMPLETED, 0, 0, "" },
+                { RM__JOB_STATE__JOB_FAILED, 3, 3, "" },
+                { RM__JOB_STATE__JOB_FAILED, 139, 139, "" },
+                { RM__JOB_STATE__JOB_CANCELLED, 143, 143, "rm-mpirun: job 7 was cancelled: why\n" },
+                { RM__JOB_STATE__JOB_CANCELLED, 0, 1, "rm-mpirun: job 7 was cancelled: why\n" },
+                { RM__JOB_STATE__JOB_TIMEOUT, 143, 143, "rm-mpirun: job 7 reached its time limit: why\n" },
+                { RM__JOB_STATE__JOB_NODE_FAIL, 0, 1, "rm-mpirun: job 7 lost a node: why\n" },
+        };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(examples); i++) {
+                struct session *s = begin_running(false);
+
+                tell_state(s, examples[i].state, "why", examples[i].exit_code, true, 0);
+                expect_done(s, examples[i].code);
+                expect_text(s, 2, examples[i].text);
+                session_destroy(s);
+        }
+}
+
+static void a_passing_refusal_is_tried_again(void **state) {
+        struct session *s = begin(false, false, 0);
+        uint32_t id;
+
+        (void) state;
+        session_connected(s, 0);
+        id = expect_attach(s, 0, 0);
+        tell_error(s, id, EAGAIN, "moving", SECOND);
+        expect_none(s);
+        session_tick(s, session_due_usec(s));
+        id = expect(s, RM__LOCAL_REQUEST__BODY_ATTACH_JOB);
+        tell_error(s, id, ENOENT, "no job 7", 2 * SECOND);
+        expect_done(s, 1);
+        expect_text(s, 2, "rm-mpirun: job 7: no job 7\n");
+        session_destroy(s);
+}
+
+static void an_end_that_rmd_has_forgotten_is_remembered(void **state) {
+        struct session *s = begin_running(false);
+        uint32_t id;
+
+        (void) state;
+        tell_state(s, RM__JOB_STATE__JOB_FAILED, "", 3, false, 0);
+        session_lost(s, 1);
+        session_connected(s, 2);
+        id = expect_attach(s, 0, 0);
+        tell_error(s, id, ENOENT, "no job 7", 2);
+        expect_done(s, 3);
+        session_destroy(s);
+}
+
+static void rmd_may_be_away_for_some_time(void **state) {
+        struct session *s = begin_running(false);
+        int code;
+
+        (void) state;
+        session_lost(s, 10 * SECOND);
+        session_tick(s, 14 * SECOND);
+        expect_text(s, 2, "");
+        session_tick(s, 16 * SECOND);
+        assert_true(session_output(s, 2)->used > 0);
+        assert_false(session_done(s, &code));
+        session_lost(s, 69 * SECOND); /* one more try that failed does not count anew */
+        session_tick(s, 70 * SECOND);
+        expect_done(s, 3);
+        session_destroy(s);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(output_is_neither_lost_nor_repeated),
+                cmocka_unit_test(a_hole_in_the_output_is_told),
+                cmocka_unit_test(output_that_nobody_reads_is_dropped),
+                cmocka_unit_test(input_is_sent_again_from_the_last_acknowledged_byte),
+                cmocka_unit_test(input_waits_until_the_job_runs),
+                cmocka_unit_test(input_is_bounded_and_ends_when_refused),
+                cmocka_unit_test(an_attached_front_end_learns_where_input_stands),
+                cmocka_unit_test(interrupts_grow_stronger),
+                cmocka_unit_test(a_waiting_job_is_cancelled_by_an_interrupt),
+                cmocka_unit_test(unconfirmed_signals_are_sent_again),
+                cmocka_unit_test(waiting_is_told_after_a_second_and_when_it_changes),
+                cmocka_unit_test(a_quick_start_is_silent),
+                cmocka_unit_test(waiting_is_given_up),
+                cmocka_unit_test(not_waiting_at_all),
+                cmocka_unit_test(the_way_it_ended_is_told),
+                cmocka_unit_test(a_passing_refusal_is_tried_again),
+                cmocka_unit_test(an_end_that_rmd_has_forgotten_is_remembered),
+                cmocka_unit_test(rmd_may_be_away_for_some_time),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
