@@ -47,19 +47,36 @@ static error_t on_option(int key, char *arg, struct argp_state *state) {
         struct options *o = state->input;
 
         switch (key) {
-        case 'm': o->mib = (size_t) atoi(arg); return 0;
-        case 'z': o->zero_percent = (unsigned) atoi(arg); return 0;
-        case 'n': o->runs = (unsigned) atoi(arg); return 0;
-        case 'o': o->out_dir = arg; return 0;
-        case 'i': o->images_dir = arg; return 0;
-        case 'c': o->command = arg; return 0;
-        case 'p': o->plain = true; return 0;
-        case 'k': o->keep = true; return 0;
+        case 'm':
+                o->mib = (size_t) atoi(arg);
+                return 0;
+        case 'z':
+                o->zero_percent = (unsigned) atoi(arg);
+                return 0;
+        case 'n':
+                o->runs = (unsigned) atoi(arg);
+                return 0;
+        case 'o':
+                o->out_dir = arg;
+                return 0;
+        case 'i':
+                o->images_dir = arg;
+                return 0;
+        case 'c':
+                o->command = arg;
+                return 0;
+        case 'p':
+                o->plain = true;
+                return 0;
+        case 'k':
+                o->keep = true;
+                return 0;
         case 't':
                 if (o->n_trees < ARRAY_SIZE(o->trees))
                         o->trees[o->n_trees++] = arg;
                 return 0;
-        default: return ARGP_ERR_UNKNOWN;
+        default:
+                return ARGP_ERR_UNKNOWN;
         }
 }
 
@@ -74,7 +91,8 @@ static void check(bool ok, const char *what) {
 static char *memory_make(const struct options *o) {
         size_t size_bytes = o->mib << 20;
         uint64_t x = 88172645463325252U;
-        char *m = mmap(NULL, size_bytes ? size_bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+        char *m =
+                mmap(NULL, size_bytes ? size_bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
         check(m != MAP_FAILED, "no memory");
         for (size_t at = 0; at < size_bytes; at += 4096) {
@@ -118,7 +136,7 @@ static void say_receive(struct pair *p, const struct options *o, Rm__MoverTree *
         Rm__MoverReceive m = RM__MOVER_RECEIVE__INIT;
 
         m.address = (char *) "127.0.0.1";
-        m.token = (ProtobufCBinaryData){ .data = (uint8_t *) token, .len = strlen(token) };
+        m.token = (ProtobufCBinaryData) { .data = (uint8_t *) token, .len = strlen(token) };
         m.key_file = (char *) (o->plain ? "" : o->key_file);
         m.cluster = (char *) "bench";
         m.images_dir = (char *) o->out_dir;
@@ -135,7 +153,7 @@ static void say_send(struct pair *p, const struct options *o, uint32_t port, con
 
         m.host = (char *) "127.0.0.1";
         m.port = port;
-        m.token = (ProtobufCBinaryData){ .data = (uint8_t *) token, .len = strlen(token) };
+        m.token = (ProtobufCBinaryData) { .data = (uint8_t *) token, .len = strlen(token) };
         m.key_file = (char *) (o->plain ? "" : o->key_file);
         m.cluster = (char *) "bench";
         m.images_dir = (char *) o->images_dir;
@@ -212,7 +230,7 @@ static void run_once(const struct options *o, char *memory, struct result *ret) 
         say_done(&p, from_list, o->n_trees);
         expect(&p, PAIR_RECEIVE, RM__MOVER_EVENT__BODY_RECEIVED, "nothing was received", NULL);
         expect(&p, PAIR_SEND, RM__MOVER_EVENT__BODY_ACKNOWLEDGED, "nothing was sent", &e);
-        *ret = (struct result){
+        *ret = (struct result) {
                 .total_usec = e->acknowledged->figures->total_usec,
                 .capture_usec = e->acknowledged->figures->capture_usec,
                 .wait_usec = e->acknowledged->figures->dump_wait_usec,
@@ -265,7 +283,9 @@ int main(int argc, char **argv) {
                 { "keep", 'k', NULL, 0, "leave the images there", 0 },
                 { 0 },
         };
-        static const struct argp parser = { list, on_option, NULL, "Throughput of a pair of movers over loopback.", NULL, NULL, NULL };
+        static const struct argp parser = {
+                list, on_option, NULL, "Throughput of a pair of movers over loopback.", NULL, NULL, NULL
+        };
         struct options o = { .mib = 256, .runs = 5 };
         struct result results[RUNS_MAX] = { 0 };
         const struct result *m;
@@ -285,7 +305,8 @@ int main(int argc, char **argv) {
         }
         qsort(results, o.runs, sizeof(results[0]), by_rate);
         m = &results[o.runs / 2];
-        (void) printf("%s %.0f MB/s (%.0f..%.0f), raw %.1f MiB, wire %.1f MiB, total %.1f ms: capture %.1f (waiting %.1f) trees %.1f end %.1f; connect %.1f\n",
+        (void) printf("%s %.0f MB/s (%.0f..%.0f), raw %.1f MiB, wire %.1f MiB, total %.1f ms: capture %.1f (waiting %.1f) trees "
+                      "%.1f end %.1f; connect %.1f\n",
                       o.plain ? "plain" : "tls", m->mbps, results[0].mbps, results[o.runs - 1].mbps,
                       (double) m->raw_bytes / 1048576.0, (double) m->wire_bytes / 1048576.0, (double) m->total_usec / 1e3,
                       (double) m->capture_usec / 1e3, (double) m->wait_usec / 1e3, (double) m->trees_usec / 1e3,

@@ -47,8 +47,8 @@ static int fail(struct rm_error *err, const char *what, const struct image_objec
 }
 
 static const struct timespec *times_of(const struct image_object *o, struct timespec out[static 2]) {
-        out[0] = (struct timespec){ .tv_nsec = UTIME_OMIT };
-        out[1] = (struct timespec){ .tv_sec = o->mtime_sec, .tv_nsec = o->mtime_nsec };
+        out[0] = (struct timespec) { .tv_nsec = UTIME_OMIT };
+        out[1] = (struct timespec) { .tv_sec = o->mtime_sec, .tv_nsec = o->mtime_nsec };
         return out;
 }
 
@@ -127,7 +127,7 @@ static int spot_find(struct image_place *p, const char *role, const char *path, 
                 k = parent_open(p, r, path, (size_t) (slash - path), err);
         if (k < 0)
                 return k;
-        *ret_spot = (struct spot){ .dir_fd = k, .name = slash ? slash + 1 : path };
+        *ret_spot = (struct spot) { .dir_fd = k, .name = slash ? slash + 1 : path };
         return 0;
 }
 
@@ -292,7 +292,7 @@ static int file_create(struct image_place *p, const struct image_object *o, void
         f->mode = o->mode;
         f->uid = o->uid;
         f->gid = o->gid;
-        f->mtime = (struct timespec){ .tv_sec = o->mtime_sec, .tv_nsec = o->mtime_nsec };
+        f->mtime = (struct timespec) { .tv_sec = o->mtime_sec, .tv_nsec = o->mtime_nsec };
         *ret_handle = f;
         return 0;
 }
@@ -379,7 +379,7 @@ struct image_place *image_place_create(void) {
 
         p->images_fd = -1;
         p->parent_fd = -1;
-        p->target = (struct image_target){
+        p->target = (struct image_target) {
                 .ctx = p,
                 .open = place_open,
                 .data = place_data,

@@ -51,7 +51,7 @@ static void slot_release(struct image_reader *r, struct slot *s) {
         free((char *) s->object.role);
         free((char *) s->object.path);
         free((char *) s->object.target);
-        *s = (struct slot){ 0 };
+        *s = (struct slot) { 0 };
         r->slots_open--;
 }
 

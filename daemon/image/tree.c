@@ -6,6 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <xxhash.h>
+
+/* Its own has fall-throughs that clang warns of. */
+#define HASH_FUNCTION(key, size_bytes, hash) ((hash) = (unsigned) XXH3_64bits(key, size_bytes))
 #include <uthash.h>
 
 #include "common/util.h"
@@ -34,7 +38,7 @@ static int walk_poll(const struct image_tree_options *options, const char *path,
 }
 
 static struct image_object object_of(const char *role, Rm__ImageKind kind, const char *path, const struct stat *st) {
-        return (struct image_object){
+        return (struct image_object) {
                 .kind = kind,
                 .role = role,
                 .path = path,
@@ -258,7 +262,7 @@ static void links_free(struct walk *k) {
         struct link *l;
         struct link *next;
 
-        HASH_ITER(hh, k->links, l, next) {
+        HASH_ITER (hh, k->links, l, next) {
                 HASH_DEL(k->links, l);
                 free(l->path);
                 free(l);

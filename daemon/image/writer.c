@@ -109,7 +109,7 @@ static void slot_release(struct slot *s) {
         free((char *) s->object.role);
         free((char *) s->object.path);
         free((char *) s->object.target);
-        *s = (struct slot){ 0 };
+        *s = (struct slot) { 0 };
 }
 
 void image_writer_destroy(struct image_writer *w) {

@@ -100,10 +100,9 @@ static void criu_accept(struct capture *c) {
 
         if (fd < 0)
                 return;
-        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || (peer.uid != 0 && peer.uid != geteuid()) ||
-            c->criu_came) {
-                log_warn("refused a connection to the capture socket, from pid %d of uid %u%s", (int) peer.pid,
-                         (unsigned) peer.uid, c->criu_came ? ": there was one before" : "");
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || (peer.uid != 0 && peer.uid != geteuid()) || c->criu_came) {
+                log_warn("refused a connection to the capture socket, from pid %d of uid %u%s", (int) peer.pid, (unsigned) peer.uid,
+                         c->criu_came ? ": there was one before" : "");
                 (void) close(fd);
                 return;
         }
@@ -200,7 +199,7 @@ static int criu_serve(struct capture *c, struct image_writer *w, struct rm_error
                 return error_sys(err, r, "image %s", name);
         if (strncmp(name, "pages-", 6) == 0)
                 pipe_enlarge(fd);
-        c->pipes[c->n_pipes++] = (struct pipe){ .fd = take_fd(&fd), .slot = slot, .name = take_ptr(name) };
+        c->pipes[c->n_pipes++] = (struct pipe) { .fd = take_fd(&fd), .slot = slot, .name = take_ptr(name) };
         return 0;
 }
 
@@ -238,11 +237,11 @@ static int pipe_pump(struct capture *c, size_t i, struct image_writer *w, struct
 }
 
 static size_t poll_fill(struct capture *c, const struct control *control, const struct capture_hooks *hooks) {
-        c->fds[POLL_LINK] = (struct pollfd){ .fd = hooks->link_fd, .events = POLLIN };
-        c->fds[POLL_LISTEN] = (struct pollfd){ .fd = control->started ? c->listen_fd : -1, .events = POLLIN };
-        c->fds[POLL_CRIU] = (struct pollfd){ .fd = c->criu_fd, .events = POLLIN };
+        c->fds[POLL_LINK] = (struct pollfd) { .fd = hooks->link_fd, .events = POLLIN };
+        c->fds[POLL_LISTEN] = (struct pollfd) { .fd = control->started ? c->listen_fd : -1, .events = POLLIN };
+        c->fds[POLL_CRIU] = (struct pollfd) { .fd = c->criu_fd, .events = POLLIN };
         for (size_t i = 0; i < c->n_pipes; i++)
-                c->fds[POLL_PIPES + i] = (struct pollfd){ .fd = c->pipes[i].fd, .events = POLLIN };
+                c->fds[POLL_PIPES + i] = (struct pollfd) { .fd = c->pipes[i].fd, .events = POLLIN };
         return POLL_PIPES + c->n_pipes;
 }
 

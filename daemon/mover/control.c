@@ -9,7 +9,7 @@
 #define PROGRESS_USEC 500000U
 
 void control_init(struct control *c, int fd) {
-        *c = (struct control){ .fd = fd };
+        *c = (struct control) { .fd = fd };
 }
 
 static void command_free(Rm__MoverCommand *m) {
@@ -88,7 +88,7 @@ int control_check(struct control *c, struct rm_error *err) {
 int control_poll(struct control *c, struct pollfd *fds, size_t n_fds, int timeout_msec, struct rm_error *err) {
         int n;
 
-        fds[0] = (struct pollfd){ .fd = c->fd, .events = POLLIN };
+        fds[0] = (struct pollfd) { .fd = c->fd, .events = POLLIN };
         n = poll(fds, n_fds, timeout_msec);
         if (n < 0 && errno != EINTR)
                 return error_sys(err, -errno, "poll");

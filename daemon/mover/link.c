@@ -120,8 +120,7 @@ static int listen_one(const struct addrinfo *a, uint16_t port, int *ret_fd, uint
         else
                 address.in.sin_port = htons(port);
         (void) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-        if (bind(fd, &address.any, a->ai_addrlen) < 0 || listen(fd, CANDIDATES_MAX) < 0 ||
-            getsockname(fd, &address.any, &size) < 0)
+        if (bind(fd, &address.any, a->ai_addrlen) < 0 || listen(fd, SOMAXCONN) < 0 || getsockname(fd, &address.any, &size) < 0)
                 return -errno;
         *ret_port = ntohs(address.any.sa_family == AF_INET6 ? address.in6.sin6_port : address.in.sin_port);
         *ret_fd = take_fd(&fd);
@@ -633,11 +632,11 @@ static int door_wait(struct door *d, uint64_t deadline_usec, struct pollfd *fds,
         if (now >= deadline_usec)
                 return error_set(err, -ETIMEDOUT, "no mover came with the token of this move");
         timeout_msec = (int) ((deadline_usec - now) / 1000U) + 1;
-        fds[1] = (struct pollfd){ .fd = d->listen_fd, .events = POLLIN };
+        fds[1] = (struct pollfd) { .fd = d->listen_fd, .events = POLLIN };
         for (size_t i = 0; i < CANDIDATES_MAX; i++) {
                 struct candidate *k = d->candidates[i];
 
-                fds[2 + i] = (struct pollfd){ .fd = k ? k->link.fd : -1, .events = (short) (k ? k->wait : 0) };
+                fds[2 + i] = (struct pollfd) { .fd = k ? k->link.fd : -1, .events = (short) (k ? k->wait : 0) };
         }
         return control_poll(d->control, fds, CANDIDATES_MAX + 2, timeout_msec < 1000 ? timeout_msec : 1000, err);
 }

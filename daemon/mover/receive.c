@@ -73,7 +73,7 @@ static int prepare(struct receiver *v, const Rm__MoverReceive *m, struct rm_erro
         if (r < 0)
                 return r;
         place_setup(v, m);
-        v->source = (struct image_source){ .ctx = v, .read = source_read };
+        v->source = (struct image_source) { .ctx = v, .read = source_read };
         r = image_reader_create(&v->source, image_place_target(v->place), NULL, NULL, &v->reader, err);
         if (r == 0)
                 control_send_ready(v->control);

@@ -38,7 +38,7 @@ static int sink_commit(void *ctx, size_t size_bytes, struct rm_error *err) {
 struct sink *sink_create(struct link *link) {
         struct sink *s = xcalloc(1, sizeof(*s));
 
-        s->image = (struct image_sink){ .ctx = s, .reserve = sink_reserve, .commit = sink_commit };
+        s->image = (struct image_sink) { .ctx = s, .reserve = sink_reserve, .commit = sink_commit };
         s->link = link;
         s->room_bytes = IMAGE_CHUNK_MAX_BYTES + FLUSH_BYTES;
         s->buffer = xcalloc(1, s->room_bytes);

@@ -37,7 +37,7 @@ static int memory_read(void *ctx, void *ret_data, size_t size_bytes, struct rm_e
 }
 
 void memory_init(struct memory *m) {
-        *m = (struct memory){
+        *m = (struct memory) {
                 .sink = { .ctx = m, .reserve = memory_reserve, .commit = memory_commit },
                 .source = { .ctx = m, .read = memory_read },
         };

@@ -90,8 +90,8 @@ Rm__MoverEvent *pair_hear(struct pair *p, int side) {
 
                 if (poll(&f, 1, HEAR_MSEC) <= 0)
                         return NULL;
-                if (frame_receive(p->fds[side], FRAME_MAGIC_MOVER, FRAME_MAX_MOVER_BYTES, &rm__mover_event__descriptor,
-                                  &message) < 0)
+                if (frame_receive(p->fds[side], FRAME_MAGIC_MOVER, FRAME_MAX_MOVER_BYTES, &rm__mover_event__descriptor, &message) <
+                    0)
                         return NULL;
                 event = (Rm__MoverEvent *) message;
                 if (event->body_case != RM__MOVER_EVENT__BODY_PROGRESS)
@@ -107,7 +107,8 @@ Rm__MoverEvent *pair_expect(struct pair *p, int side, Rm__MoverEvent__BodyCase k
                 if (!event || event->body_case == kind)
                         return event;
                 if (event->body_case == RM__MOVER_EVENT__BODY_FAILED) {
-                        (void) fprintf(stderr, "side %d failed: %s\n", side, event->failed->text);
+                        if (!getenv("RM_TEST_QUIET"))
+                                (void) fprintf(stderr, "side %d failed: %s\n", side, event->failed->text);
                         rm__mover_event__free_unpacked(event, NULL);
                         return NULL;
                 }
@@ -156,7 +157,9 @@ int fake_criu_open(int sock, const char *name) {
                 struct cmsghdr align;
                 char room[CMSG_SPACE(sizeof(int))];
         } buffer = { 0 };
-        struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = buffer.room, .msg_controllen = sizeof(buffer.room) };
+        struct msghdr message = {
+                .msg_iov = &iov, .msg_iovlen = 1, .msg_control = buffer.room, .msg_controllen = sizeof(buffer.room)
+        };
         struct cmsghdr *c = CMSG_FIRSTHDR(&message);
         int fds[2];
 

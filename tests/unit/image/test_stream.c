@@ -62,9 +62,8 @@ static void keep_drop(void *ctx, void *handle) {
 static struct keeper *keeper_create(void) {
         struct keeper *k = xcalloc(1, sizeof(*k));
 
-        k->target = (struct image_target){
-                .ctx = k, .open = keep_open, .data = keep_data, .close = keep_close, .drop = keep_drop
-        };
+        k->target =
+                (struct image_target) { .ctx = k, .open = keep_open, .data = keep_data, .close = keep_close, .drop = keep_drop };
         return k;
 }
 
@@ -80,10 +79,14 @@ static void random_fill(uint8_t *p, size_t size_bytes, uint64_t *x) {
                 p[i] = (uint8_t) (random_next(x) >> 32);
 }
 
-static const struct image_object pages = { .kind = RM__IMAGE_KIND__IMAGE_KIND_CRIU, .role = "", .path = "pages-1.img", .target = "" };
+static const struct image_object pages = { .kind = RM__IMAGE_KIND__IMAGE_KIND_CRIU,
+                                           .role = "",
+                                           .path = "pages-1.img",
+                                           .target = "" };
 
 /* Writes `data` in pieces of varying size, as reads from a pipe give them. */
-static void object_write(struct image_writer *w, const struct image_object *o, const uint8_t *data, size_t size_bytes, uint64_t *x) {
+static void object_write(struct image_writer *w, const struct image_object *o, const uint8_t *data, size_t size_bytes,
+                         uint64_t *x) {
         uint32_t slot = 0;
 
         assert_int_equal(image_writer_open(w, o, &slot, NULL), 0);
@@ -139,9 +142,13 @@ static uint8_t *pattern_make(size_t size_bytes, uint64_t *x) {
                 size_t n = size_bytes - at < IMAGE_BLOCK_BYTES ? size_bytes - at : IMAGE_BLOCK_BYTES;
 
                 switch (random_next(x) % 4) {
-                case 0: data[at + n - 1] = 1; break;
-                case 1: break;
-                default: random_fill(data + at, n, x);
+                case 0:
+                        data[at + n - 1] = 1;
+                        break;
+                case 1:
+                        break;
+                default:
+                        random_fill(data + at, n, x);
                 }
         }
         return data;
@@ -407,7 +414,8 @@ static void test_hostile_names(void **state) {
 }
 
 /* What the reader says to one data chunk for an open object. */
-static int data_judge(uint32_t slot, uint64_t offset, uint64_t raw_bytes, const uint64_t *runs, size_t n_runs, size_t payload_bytes) {
+static int data_judge(uint32_t slot, uint64_t offset, uint64_t raw_bytes, const uint64_t *runs, size_t n_runs,
+                      size_t payload_bytes) {
         Rm__ImageOpen open = RM__IMAGE_OPEN__INIT;
         Rm__ImageData data = RM__IMAGE_DATA__INIT;
         Rm__ImageChunk chunk = RM__IMAGE_CHUNK__INIT;

@@ -71,12 +71,16 @@ static void sparse_file_make(int dir, const char *name, uint64_t *x) {
 }
 
 static void meta_set(int dir, const char *name, uint64_t *x) {
-        struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = (time_t) (random_next(x) % 2000000000), .tv_nsec = (long) (random_next(x) % 1000000000) } };
+        struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
+                                     { .tv_sec = (time_t) (random_next(x) % 2000000000),
+                                       .tv_nsec = (long) (random_next(x) % 1000000000) } };
         struct stat st;
 
         assert_int_equal(fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW), 0);
         if (geteuid() == 0)
-                assert_int_equal(fchownat(dir, name, (uid_t) (random_next(x) % 3), (gid_t) (random_next(x) % 3), AT_SYMLINK_NOFOLLOW), 0);
+                assert_int_equal(fchownat(dir, name, (uid_t) (random_next(x) % 3), (gid_t) (random_next(x) % 3),
+                                          AT_SYMLINK_NOFOLLOW),
+                                 0);
         if (!S_ISLNK(st.st_mode))
                 assert_int_equal(fchmodat(dir, name, (mode_t) (random_next(x) % 010000) | (geteuid() ? 0700 : 0), 0), 0);
         assert_int_equal(utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW), 0);
@@ -343,7 +347,9 @@ static void test_no_way_through_symlinks(void **state) {
         const struct places *p = *state;
         struct image_writer *w = NULL;
         struct rm_error err = { 0 };
-        struct image_object o = { .kind = RM__IMAGE_KIND__IMAGE_KIND_REGULAR, .role = "tmp", .path = "way/file", .target = "", .mode = 0600 };
+        struct image_object o = {
+                .kind = RM__IMAGE_KIND__IMAGE_KIND_REGULAR, .role = "tmp", .path = "way/file", .target = "", .mode = 0600
+        };
         cleanup_free char *way = in(p->to, "way");
         cleanup_free char *escaped = in(p->base, "file");
         uint32_t slot = 0;

@@ -1,0 +1,99 @@
+/* Writes the seeds of fuzz_image into a directory: whole streams with every kind of object, with holes, a delta and a codec.
+ * usage: make_image_seeds DIRECTORY */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "tests/unit/image/memory.h"
+
+/* What the fuzz target knows: blocks of one byte, at even places. */
+static bool even_has(void *ctx, const struct image_object *object, uint64_t offset, const void *block) {
+        const uint8_t *p = block;
+
+        (void) ctx;
+        (void) object;
+        return offset / IMAGE_BLOCK_BYTES % 2 == 0 && p[0] == 0x5a && memcmp(p, p + 1, IMAGE_BLOCK_BYTES - 1) == 0;
+}
+
+static int last_encode(void *ctx, const void *in, size_t size_bytes, void *out, size_t room_bytes, size_t *ret_size_bytes) {
+        (void) ctx;
+        if (room_bytes == 0)
+                return -ENOSPC;
+        *(uint8_t *) out = ((const uint8_t *) in)[size_bytes - 1];
+        *ret_size_bytes = 1;
+        return 0;
+}
+
+static int objects_put(struct image_writer *w) {
+        static const struct image_object objects[] = {
+                { RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY, "tmp", ".", "", 01777, 0, 0, 5, 6 },
+                { RM__IMAGE_KIND__IMAGE_KIND_FIFO, "tmp", "fifo", "", 0644, 1000, 1000, 1700000000, 9 },
+                { RM__IMAGE_KIND__IMAGE_KIND_SYMLINK, "tmp", "a/link", "../x", 0777, 0, 0, 0, 0 },
+                { RM__IMAGE_KIND__IMAGE_KIND_HARDLINK, "tmp", "hard", "fifo", 0644, 0, 0, 0, 0 },
+                { RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY_END, "tmp", ".", "", 01777, 0, 0, 5, 6 },
+        };
+        int r = 0;
+
+        for (size_t i = 0; i < ARRAY_SIZE(objects) && r == 0; i++)
+                r = image_writer_open(w, &objects[i], NULL, NULL);
+        return r;
+}
+
+static int contents_put(struct image_writer *w, Rm__ImageKind kind, const char *role, const char *path) {
+        const struct image_object o = { kind, role, path, "", 0600, 0, 0, 1, 2 };
+        uint32_t slot = 0;
+        char *buffer;
+
+        if (image_writer_open(w, &o, &slot, NULL) < 0 || image_writer_zero(w, slot, 0, 1 << 20, NULL) < 0)
+                return -EIO;
+        buffer = image_writer_buffer(w, 3 * IMAGE_BLOCK_BYTES, NULL);
+        if (!buffer)
+                return -EIO;
+        memset(buffer, 0, 3 * IMAGE_BLOCK_BYTES);
+        memset(buffer, 'x', 20);
+        memset(buffer + 2 * IMAGE_BLOCK_BYTES, 0x5a, IMAGE_BLOCK_BYTES);
+        if (image_writer_data(w, slot, 1 << 20, 3 * IMAGE_BLOCK_BYTES, NULL) < 0)
+                return -EIO;
+        return image_writer_close(w, slot, 2 << 20, NULL);
+}
+
+static int seed_write(const char *directory, const char *name, const struct image_delta *delta, const struct image_codec *codec) {
+        cleanup_free char *path = xasprintf("%s/%s", directory, name);
+        struct image_writer *w = NULL;
+        struct memory m;
+        int r;
+
+        memory_init(&m);
+        r = image_writer_create(&m.sink, delta, codec, &w, NULL);
+        if (r == 0)
+                r = objects_put(w);
+        if (r == 0)
+                r = contents_put(w, RM__IMAGE_KIND__IMAGE_KIND_CRIU, "", "pages-1.img");
+        if (r == 0)
+                r = contents_put(w, RM__IMAGE_KIND__IMAGE_KIND_REGULAR, "shm", "a/b");
+        if (r == 0)
+                r = contents_put(w, RM__IMAGE_KIND__IMAGE_KIND_SPOOL, "stdout", "");
+        if (r == 0)
+                r = image_writer_end(w, NULL);
+        if (r == 0)
+                r = write_file_atomic(path, m.data, m.size_bytes, 0644, false);
+        image_writer_destroy(w);
+        memory_finish(&m);
+        return r;
+}
+
+int main(int argc, char **argv) {
+        const struct image_delta delta = { .peer_has = even_has };
+        const struct image_codec codec = { .id = 1, .name = "last", .encode = last_encode };
+
+        if (argc != 2) {
+                (void) fputs("usage: make_image_seeds DIRECTORY\n", stderr);
+                return 2;
+        }
+        if (seed_write(argv[1], "plain", NULL, NULL) < 0 || seed_write(argv[1], "delta", &delta, NULL) < 0 ||
+            seed_write(argv[1], "codec", NULL, &codec) < 0 || seed_write(argv[1], "both", &delta, &codec) < 0) {
+                (void) fprintf(stderr, "make_image_seeds: cannot write to %s\n", argv[1]);
+                return 1;
+        }
+        return 0;
+}

@@ -1,0 +1,475 @@
+/* A pair of movers, with rmd and CRIU played by the test: what goes right, and what is said when something goes wrong. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/frame.h"
+#include "common/util.h"
+#include "mover_pair.h"
+
+#define TOKEN "a token of a move"
+#define PAGES_BYTES (3U << 20)
+
+struct bed {
+        char base[64];
+        char *key_file;
+        char *images;
+        char *out;
+        char *tree_from;
+        char *tree_to;
+        struct pair pair;
+        int codes[2];
+};
+
+static char *place(const struct bed *b, const char *name) {
+        char *path = xasprintf("%s/%s", b->base, name);
+
+        assert_int_equal(mkdir(path, 0700), 0);
+        return path;
+}
+
+static int setup(void **state) {
+        struct bed *b = xcalloc(1, sizeof(*b));
+
+        (void) signal(SIGPIPE, SIG_IGN);
+        strcpy(b->base, "/tmp/rmd-test-mover.XXXXXX");
+        assert_non_null(mkdtemp(b->base));
+        b->key_file = xasprintf("%s/key", b->base);
+        assert_int_equal(write_file_atomic(b->key_file, "0123456789abcdef0123456789abcdef", 32, 0600, false), 0);
+        b->images = place(b, "images");
+        b->out = place(b, "out");
+        b->tree_from = place(b, "from");
+        b->tree_to = place(b, "to");
+        *state = b;
+        return 0;
+}
+
+static int teardown(void **state) {
+        struct bed *b = *state;
+
+        (void) umount2(b->out, MNT_DETACH);
+        (void) remove_tree(b->base);
+        free(b->key_file);
+        free(b->images);
+        free(b->out);
+        free(b->tree_from);
+        free(b->tree_to);
+        free(b);
+        return 0;
+}
+
+static ProtobufCBinaryData bytes(const char *text) {
+        return (ProtobufCBinaryData) { .data = (uint8_t *) text, .len = strlen(text) };
+}
+
+/* The port it listens on. */
+static uint32_t say_receive(struct bed *b, const char *key_file, const char *token) {
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverReceive m = RM__MOVER_RECEIVE__INIT;
+        Rm__MoverTree tree = RM__MOVER_TREE__INIT;
+        Rm__MoverTree *trees[] = { &tree };
+        Rm__MoverEvent *e;
+        uint32_t port;
+
+        tree.role = (char *) "tmp";
+        tree.path = b->tree_to;
+        m.address = (char *) "127.0.0.1";
+        m.token = bytes(token);
+        m.key_file = (char *) key_file;
+        m.cluster = (char *) "test";
+        m.images_dir = b->out;
+        m.trees = trees;
+        m.n_trees = 1;
+        m.timeout_msec = 3000;
+        m.accept_timeout_msec = 2000;
+        command.body_case = RM__MOVER_COMMAND__BODY_RECEIVE;
+        command.receive = &m;
+        pair_say(&b->pair, PAIR_RECEIVE, &command);
+        e = pair_hear(&b->pair, PAIR_RECEIVE);
+        if (!e || e->body_case != RM__MOVER_EVENT__BODY_LISTENING) {
+                if (e)
+                        rm__mover_event__free_unpacked(e, NULL);
+                return 0;
+        }
+        port = e->listening->port;
+        rm__mover_event__free_unpacked(e, NULL);
+        return port;
+}
+
+static void say_send(struct bed *b, const char *key_file, const char *token, uint32_t port) {
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverSend m = RM__MOVER_SEND__INIT;
+
+        m.host = (char *) "127.0.0.1";
+        m.port = port;
+        m.token = bytes(token);
+        m.key_file = (char *) key_file;
+        m.cluster = (char *) "test";
+        m.images_dir = b->images;
+        m.timeout_msec = 3000;
+        command.body_case = RM__MOVER_COMMAND__BODY_SEND;
+        command.send = &m;
+        pair_say(&b->pair, PAIR_SEND, &command);
+}
+
+static void say_done(struct bed *b) {
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverDumpDone m = RM__MOVER_DUMP_DONE__INIT;
+        Rm__MoverTree tree = RM__MOVER_TREE__INIT;
+        Rm__MoverTree *trees[] = { &tree };
+
+        tree.role = (char *) "tmp";
+        tree.path = b->tree_from;
+        m.trees = trees;
+        m.n_trees = 1;
+        command.body_case = RM__MOVER_COMMAND__BODY_DUMP_DONE;
+        command.dump_done = &m;
+        pair_say(&b->pair, PAIR_SEND, &command);
+}
+
+static void expect(struct bed *b, int side, Rm__MoverEvent__BodyCase kind) {
+        Rm__MoverEvent *e = pair_expect(&b->pair, side, kind);
+
+        assert_non_null(e);
+        rm__mover_event__free_unpacked(e, NULL);
+}
+
+/* The side must fail with this in its text. */
+static void expect_failure(struct bed *b, int side, const char *text, int *ret_code, bool *ret_end_mark_sent) {
+        Rm__MoverEvent *e = pair_hear(&b->pair, side);
+
+        while (e && e->body_case != RM__MOVER_EVENT__BODY_FAILED) {
+                rm__mover_event__free_unpacked(e, NULL);
+                e = pair_hear(&b->pair, side);
+        }
+        assert_non_null(e);
+        if (!strstr(e->failed->text, text))
+                fail_msg("'%s' should say '%s'", e->failed->text, text);
+        if (ret_code)
+                *ret_code = e->failed->code;
+        if (ret_end_mark_sent)
+                *ret_end_mark_sent = e->failed->end_mark_sent;
+        rm__mover_event__free_unpacked(e, NULL);
+}
+
+static void connect_pair(struct bed *b, const char *environment) {
+        uint32_t port;
+
+        pair_start(&b->pair, environment);
+        port = say_receive(b, b->key_file, TOKEN);
+        assert_int_not_equal(port, 0);
+        say_send(b, b->key_file, TOKEN, port);
+        expect(b, PAIR_SEND, RM__MOVER_EVENT__BODY_READY);
+        pair_say_start(&b->pair);
+}
+
+static void image_check(const struct bed *b, const char *name, const void *data, size_t size_bytes) {
+        cleanup_free char *path = xasprintf("%s/%s", b->out, name);
+        cleanup_free char *found = NULL;
+        size_t found_bytes = 0;
+
+        assert_int_equal(read_file(path, 64 << 20, &found, &found_bytes), 0);
+        assert_int_equal(found_bytes, size_bytes);
+        assert_memory_equal(found, data, size_bytes);
+}
+
+static char *pages_make(void) {
+        char *pages = xcalloc(1, PAGES_BYTES);
+
+        for (size_t i = 0; i < PAGES_BYTES; i++)
+                pages[i] = (char) ((i / 4096) % 3 == 0 ? 0 : i * 7 + i / 4096);
+        return pages;
+}
+
+/* Several images at once, one of them large, one empty, as CRIU does it. */
+static void dump(struct bed *b, const char *pages) {
+        int sock = fake_criu_connect(b->images);
+        int inventory;
+        int empty;
+        int big;
+
+        assert_true(sock >= 0);
+        inventory = fake_criu_open(sock, "inventory.img");
+        empty = fake_criu_open(sock, "empty.img");
+        big = fake_criu_open(sock, "pages-1.img");
+        assert_true(inventory >= 0 && empty >= 0 && big >= 0);
+        assert_int_equal(write_all(inventory, "inv", 3), 0);
+        (void) write_all(big, pages, PAGES_BYTES); /* the other side may be gone */
+        (void) close(empty);
+        (void) write_all(inventory, "entory", 6);
+        (void) close(inventory);
+        (void) close(big);
+        (void) close(sock);
+}
+
+static void test_a_move(void **state) {
+        struct bed *b = *state;
+        cleanup_free char *pages = pages_make();
+        cleanup_free char *file = xasprintf("%s/file", b->tree_from);
+        cleanup_free char *arrived = xasprintf("%s/file", b->tree_to);
+        Rm__MoverEvent *e;
+        struct stat st;
+
+        assert_int_equal(write_file_atomic(file, "contents", 8, 0640, false), 0);
+        connect_pair(b, NULL);
+        dump(b, pages);
+        say_done(b);
+        expect(b, PAIR_SEND, RM__MOVER_EVENT__BODY_SENT);
+        e = pair_expect(&b->pair, PAIR_SEND, RM__MOVER_EVENT__BODY_ACKNOWLEDGED);
+        assert_non_null(e);
+        assert_int_equal(e->acknowledged->figures->images_raw_bytes, PAGES_BYTES + 9);
+        assert_true(e->acknowledged->figures->zero_bytes >= PAGES_BYTES / 4);
+        assert_true(e->acknowledged->figures->wire_bytes < PAGES_BYTES * 3 / 4);
+        rm__mover_event__free_unpacked(e, NULL);
+        expect(b, PAIR_RECEIVE, RM__MOVER_EVENT__BODY_RECEIVED);
+        pair_finish(&b->pair, b->codes);
+        assert_int_equal(b->codes[PAIR_SEND], 0);
+        assert_int_equal(b->codes[PAIR_RECEIVE], 0);
+        image_check(b, "pages-1.img", pages, PAGES_BYTES);
+        image_check(b, "inventory.img", "inventory", 9);
+        image_check(b, "empty.img", "", 0);
+        assert_int_equal(stat(arrived, &st), 0);
+        assert_int_equal(st.st_mode & 07777, 0640);
+}
+
+static void finish_failed(struct bed *b) {
+        pair_finish(&b->pair, b->codes);
+        assert_int_equal(b->codes[PAIR_SEND], 1);
+        assert_int_equal(b->codes[PAIR_RECEIVE], 1);
+}
+
+static void test_wrong_token(void **state) {
+        struct bed *b = *state;
+        uint32_t port;
+
+        pair_start(&b->pair, NULL);
+        port = say_receive(b, b->key_file, TOKEN);
+        say_send(b, b->key_file, "a token of another move", port);
+        expect_failure(b, PAIR_SEND, "token", NULL, NULL);
+        /* The receiver goes on waiting for the right one. */
+        expect_failure(b, PAIR_RECEIVE, "no mover came", NULL, NULL);
+        finish_failed(b);
+}
+
+static void test_wrong_key(void **state) {
+        struct bed *b = *state;
+        cleanup_free char *other = xasprintf("%s/other", b->base);
+        uint32_t port;
+
+        assert_int_equal(write_file_atomic(other, "xxxxxxxxxxxxxxxx0123456789abcdef", 32, 0600, false), 0);
+        pair_start(&b->pair, NULL);
+        port = say_receive(b, b->key_file, TOKEN);
+        say_send(b, other, TOKEN, port);
+        expect_failure(b, PAIR_SEND, "not of this cluster", NULL, NULL);
+        pair_say_abort(&b->pair, PAIR_RECEIVE, "enough");
+        expect_failure(b, PAIR_RECEIVE, "enough", NULL, NULL);
+        finish_failed(b);
+}
+
+static int stranger(uint32_t port, const char *text) {
+        struct sockaddr_in a = { .sin_family = AF_INET,
+                                 .sin_port = htons((uint16_t) port),
+                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        assert_int_equal(connect(fd, (struct sockaddr *) &a, sizeof(a)), 0);
+        (void) write_all(fd, text, strlen(text));
+        return fd;
+}
+
+/* Whoever knocks, and says nothing, garbage or much of it, the right one still gets in, at once. */
+static void test_strangers_do_not_hold_up(void **state) {
+        struct bed *b = *state;
+        cleanup_free char *pages = pages_make();
+        int fds[40];
+        uint64_t start_usec;
+        uint32_t port;
+
+        pair_start(&b->pair, NULL);
+        port = say_receive(b, b->key_file, TOKEN);
+        for (unsigned i = 0; i < 40; i++)
+                fds[i] = stranger(port, i % 2 ? "GET / HTTP/1.0\r\n\r\n" : "");
+        start_usec = now_usec();
+        say_send(b, b->key_file, TOKEN, port);
+        expect(b, PAIR_SEND, RM__MOVER_EVENT__BODY_READY);
+        assert_true(now_usec() - start_usec < 2000000);
+        pair_say_start(&b->pair);
+        dump(b, pages);
+        say_done(b);
+        expect(b, PAIR_SEND, RM__MOVER_EVENT__BODY_ACKNOWLEDGED);
+        pair_finish(&b->pair, b->codes);
+        assert_int_equal(b->codes[PAIR_SEND], 0);
+        assert_int_equal(b->codes[PAIR_RECEIVE], 0);
+        for (unsigned i = 0; i < 40; i++)
+                (void) close(fds[i]);
+}
+
+static void test_abort_at_the_source(void **state) {
+        struct bed *b = *state;
+        bool end_mark_sent = true;
+        int code = 0;
+
+        connect_pair(b, NULL);
+        pair_say_abort(&b->pair, PAIR_SEND, "the user changed his mind");
+        expect_failure(b, PAIR_SEND, "changed his mind", &code, &end_mark_sent);
+        assert_int_equal(code, -ECANCELED);
+        assert_false(end_mark_sent);
+        expect_failure(b, PAIR_RECEIVE, "end mark", NULL, NULL);
+        finish_failed(b);
+}
+
+static void test_abort_at_the_destination(void **state) {
+        struct bed *b = *state;
+
+        connect_pair(b, NULL);
+        pair_say_abort(&b->pair, PAIR_RECEIVE, "no more room");
+        expect_failure(b, PAIR_RECEIVE, "no more room", NULL, NULL);
+        expect_failure(b, PAIR_SEND, "the destination: aborted: no more room", NULL, NULL);
+        finish_failed(b);
+}
+
+static void test_dump_without_criu(void **state) {
+        struct bed *b = *state;
+
+        connect_pair(b, NULL);
+        say_done(b);
+        expect_failure(b, PAIR_SEND, "CRIU never came", NULL, NULL);
+        expect_failure(b, PAIR_RECEIVE, "end mark", NULL, NULL);
+        finish_failed(b);
+}
+
+/* The reason arrives at both ends, and CRIU is not left hanging. */
+static void test_destination_full(void **state) {
+        struct bed *b = *state;
+        cleanup_free char *pages = pages_make();
+
+        if (mount("none", b->out, "tmpfs", 0, "size=1m") < 0)
+                skip();
+        connect_pair(b, NULL);
+        dump(b, pages);
+        say_done(b);
+        expect_failure(b, PAIR_RECEIVE, "No space left on device", NULL, NULL);
+        expect_failure(b, PAIR_SEND, "the destination: write pages-1.img", NULL, NULL);
+        finish_failed(b);
+}
+
+static void test_peer_killed(void **state) {
+        struct bed *b = *state;
+        bool end_mark_sent = true;
+
+        connect_pair(b, NULL);
+        assert_int_equal(kill(b->pair.pids[PAIR_RECEIVE], SIGKILL), 0);
+        expect_failure(b, PAIR_SEND, "other node", NULL, &end_mark_sent);
+        assert_false(end_mark_sent);
+        pair_finish(&b->pair, b->codes);
+        assert_int_equal(b->codes[PAIR_SEND], 1);
+        assert_int_equal(b->codes[PAIR_RECEIVE], 128 + SIGKILL);
+}
+
+static void test_rmd_gone(void **state) {
+        struct bed *b = *state;
+
+        connect_pair(b, NULL);
+        pair_finish(&b->pair, b->codes); /* closes the sockets */
+        assert_int_equal(b->codes[PAIR_SEND], 1);
+        assert_int_equal(b->codes[PAIR_RECEIVE], 1);
+}
+
+static void test_nonsense_from_rmd(void **state) {
+        struct bed *b = *state;
+
+        pair_start(&b->pair, NULL);
+        (void) write_all(b->pair.fds[PAIR_SEND], "this is no frame", 16);
+        expect_failure(b, PAIR_SEND, "rmd", NULL, NULL);
+        pair_say_start(&b->pair);
+        say_send(b, b->key_file, "short", 1);
+        (void) say_receive(b, b->key_file, "short");
+        pair_finish(&b->pair, b->codes);
+        assert_int_equal(b->codes[PAIR_SEND], 1);
+        assert_int_equal(b->codes[PAIR_RECEIVE], 1);
+}
+
+/* Every fault point, as failure and as death: both ends come to an end, and never both with success. */
+static void fault_try(struct bed *b, const char *point, const char *action) {
+        cleanup_free char *environment = xasprintf("RM_FAULT=%s:%s", point, action);
+        cleanup_free char *pages = pages_make();
+        Rm__MoverEvent *e = NULL;
+        bool sending = strstr(point, "send") != NULL;
+        int side = sending ? PAIR_SEND : PAIR_RECEIVE;
+        uint32_t port;
+        int sock;
+
+        pair_start(&b->pair, environment);
+        port = say_receive(b, b->key_file, TOKEN);
+        if (port != 0)
+                say_send(b, b->key_file, TOKEN, port);
+        if (port != 0)
+                e = pair_expect(&b->pair, PAIR_SEND, RM__MOVER_EVENT__BODY_READY);
+        if (e) {
+                rm__mover_event__free_unpacked(e, NULL);
+                pair_say_start(&b->pair);
+                sock = fake_criu_connect(b->images);
+                if (sock >= 0) {
+                        int fd = fake_criu_open(sock, "pages-1.img");
+
+                        (void) write_all(fd, pages, PAGES_BYTES);
+                        (void) close(fd);
+                        (void) close(sock);
+                }
+                say_done(b);
+        }
+        for (int i = 0; i < 2 && port != 0; i++)
+                while ((e = pair_hear(&b->pair, i)))
+                        rm__mover_event__free_unpacked(e, NULL);
+        pair_finish(&b->pair, b->codes);
+        assert_int_equal(b->codes[side], strcmp(action, "kill") == 0 ? 128 + SIGKILL : 1);
+        if (strcmp(point, "mover.send.sent") != 0)
+                assert_int_not_equal(b->codes[1 - side], 0);
+}
+
+static void test_fault_points(void **state) {
+        static const char *const points[] = {
+                "mover.send.connect", "mover.send.start",     "mover.send.images",    "mover.send.trees",   "mover.send.end",
+                "mover.send.sent",    "mover.receive.listen", "mover.receive.accept", "mover.receive.data", "mover.receive.end",
+        };
+        struct bed *b = *state;
+
+        (void) setenv("RM_TEST_QUIET", "1", 1);
+        for (size_t i = 0; i < ARRAY_SIZE(points); i++) {
+                fault_try(b, points[i], "fail");
+                fault_try(b, points[i], "kill");
+        }
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_a_move, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_wrong_token, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_wrong_key, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_strangers_do_not_hold_up, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_abort_at_the_source, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_abort_at_the_destination, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_dump_without_criu, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_destination_full, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_peer_killed, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_rmd_gone, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_nonsense_from_rmd, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_fault_points, setup, teardown),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
