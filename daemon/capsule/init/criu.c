@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -74,6 +76,15 @@ static void adopt_real_ids(const Capsule__Spec *spec) {
         (void) setresuid(spec->uid, 0, 0);
 }
 
+/* The ranks beside us poll without pause, and every time slice they get while CRIU waits is part of the freeze. What is
+ * restored starts with the same priority, so that is done fast as well; CRIU puts back what each task had. */
+static void hurry(void) {
+        const struct sched_param param = { .sched_priority = 1 };
+
+        if (sched_setscheduler(0, SCHED_RR, &param) < 0)
+                (void) setpriority(PRIO_PROCESS, 0, -20);
+}
+
 /* In the child. CRIU must not die of a reader that goes away: it would leave the payload half cured. */
 static _Noreturn void execute(const struct init *init, char *const *argv, int keep_fd) {
         sigset_t none;
@@ -85,6 +96,7 @@ static _Noreturn void execute(const struct init *init, char *const *argv, int ke
         if (keep_fd >= 0)
                 (void) set_cloexec(keep_fd, false);
         (void) chdir("/");
+        hurry();
         adopt_real_ids(init->spec);
         execv(argv[0], argv);
         log_error("cannot run %s: %s", argv[0], strerror(errno));
