@@ -141,12 +141,13 @@ static int start_cluster(struct rmd *rmd, struct tls *tls, struct rm_error *err)
         Rm__Node self = RM__NODE__INIT;
         struct topology topology = { 0 };
         cleanup_free char *list = xstrdup(config->peers);
-        const char *peers[64];
+        char *peers[64];
+        size_t n_peers = 0;
         struct cluster_config cluster_config = {
                 .name = config->cluster_name,
                 .self = &self,
                 .listen_address = config->address[0] ? config->address : NULL,
-                .peers = peers,
+                .peers = (const char *const *) peers,
                 .bootstrap = config->bootstrap,
                 .state_dir = config->state_dir,
                 .tls = tls,
@@ -158,9 +159,10 @@ static int start_cluster(struct rmd *rmd, struct tls *tls, struct rm_error *err)
 
         if (r < 0)
                 return r;
-        for (char *word = strtok_r(list, " ,\t", &saved); word && cluster_config.n_peers < ARRAY_SIZE(peers);
+        for (char *word = strtok_r(list, " ,\t", &saved); word && n_peers < ARRAY_SIZE(peers);
              word = strtok_r(NULL, " ,\t", &saved))
-                peers[cluster_config.n_peers++] = word;
+                peers[n_peers++] = strchr(word, ':') ? xstrdup(word) : xasprintf("%s:%u", word, config->port);
+        cluster_config.n_peers = n_peers;
         self.name = config->node_name;
         self.address = config->address;
         self.port = config->port;
@@ -169,7 +171,8 @@ static int start_cluster(struct rmd *rmd, struct tls *tls, struct rm_error *err)
         self.boot_id = topology.boot_id;
         self.memory_bytes = topology.memory_bytes;
         r = cluster_create(rmd->base, &cluster_config, &cluster_ops, rmd, &rmd->cluster, err);
-        topology_finish(&topology);
+        while (n_peers > 0)
+                free(peers[--n_peers]);
         return r;
 }
 

@@ -167,7 +167,7 @@ static char **build_env(const Rm__Job *job) {
                 "PRTE_MCA_plm_ssh_agent=" RM_LIBEXEC_DIR "/rm-agent",
                 "PRTE_MCA_plm_ssh_no_tree_spawn=1",
                 "PRTE_MCA_prte_default_hostfile=" LAUNCH_HOSTFILE,
-                "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe",
+                "PRTE_MCA_rmaps_default_mapping_policy=slot:oversubscribe",
                 "PRTE_MCA_hwloc_default_binding_policy=none",
         };
         const Rm__JobSpec *spec = job->spec;

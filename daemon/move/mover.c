@@ -11,6 +11,7 @@
 #include "common/frame.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/cluster/state.h"
 #include "daemon/wire/conn.h"
 
 #define MOVER_FD 3
@@ -18,6 +19,8 @@
 struct mover {
         struct conn *conn;
         pid_t pid;
+        bool ready;
+        Rm__MoverCommand *first; /* said before the connection stood */
         const struct mover_ops *ops;
         void *userdata;
 };
@@ -26,6 +29,14 @@ static void reap(pid_t pid) {
         (void) kill(pid, SIGKILL);
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
                 ;
+}
+
+static void on_ready(struct conn *conn, void *userdata) {
+        struct mover *mover = userdata;
+
+        mover->ready = true;
+        if (mover->first)
+                (void) conn_send(conn, &mover->first->base);
 }
 
 static void on_message(struct conn *conn, ProtobufCMessage *message, void *userdata) {
@@ -41,7 +52,7 @@ static void on_close(struct conn *conn, int code, const char *reason, void *user
         mover->ops->on_gone(mover->userdata);
 }
 
-static const struct conn_ops conn_ops = { .on_message = on_message, .on_close = on_close };
+static const struct conn_ops conn_ops = { .on_ready = on_ready, .on_message = on_message, .on_close = on_close };
 
 static void run_mover(int fd, bool send) {
         const char *path = RM_LIBEXEC_DIR "/rm-mover";
@@ -93,7 +104,14 @@ int mover_start(struct rmd *rmd, bool send, const struct mover_ops *ops, void *u
 }
 
 int mover_command(struct mover *mover, const Rm__MoverCommand *command) {
-        return mover->conn ? conn_send(mover->conn, &command->base) : -ENOTCONN;
+        if (!mover->conn)
+                return -ENOTCONN;
+        if (mover->ready)
+                return conn_send(mover->conn, &command->base);
+        if (mover->first)
+                return -EBUSY;
+        mover->first = (Rm__MoverCommand *) message_copy(&command->base);
+        return 0;
 }
 
 void mover_stop(struct mover *mover) {
@@ -101,5 +119,7 @@ void mover_stop(struct mover *mover) {
                 return;
         conn_destroy(mover->conn);
         reap(mover->pid);
+        if (mover->first)
+                rm__mover_command__free_unpacked(mover->first, NULL);
         free(mover);
 }
