@@ -377,7 +377,7 @@ static int program_create(struct program *p, const struct rm_snapshot *snapshot,
         size_t cells = (size_t) snapshot->n_jobs * snapshot->n_nodes;
         size_t columns = 3 * cells, row = 2, groups = 0;
 
-        *p = (struct program){ .snapshot = snapshot, .plan = plan, .best_bound = -DBL_MAX };
+        *p = (struct program) { .snapshot = snapshot, .plan = plan, .best_bound = -DBL_MAX };
         p->first_leave = calloc(snapshot->n_jobs + 1u, sizeof(*p->first_leave));
         if (!p->first_leave)
                 return -ENOMEM;

@@ -32,7 +32,8 @@ static bool must_leave(const struct diff *diff, uint32_t j, int32_t node) {
 
 static struct round_action *add_action(struct round_result *result) {
         result->actions = xrealloc(result->actions, sizeof(*result->actions) * (result->n_actions + 1));
-        result->actions[result->n_actions] = (struct round_action){ .from = RM_NO_NODE, .to = RM_NO_NODE, .head_node = RM_NO_NODE };
+        result->actions[result->n_actions] =
+                (struct round_action) { .from = RM_NO_NODE, .to = RM_NO_NODE, .head_node = RM_NO_NODE };
         return &result->actions[result->n_actions++];
 }
 
@@ -73,8 +74,12 @@ static void add_moves(const struct diff *diff, const uint64_t *load, bool must, 
                 const struct rm_job *job = &folded(diff)->jobs[j];
 
                 for (uint32_t g = 0; !waits(diff, j) && g < job->n_groups; g++) {
-                        struct round_action move = { .kind = ROUND_MOVE, .job = j, .group = (int32_t) g, .from = job->groups[g].node,
-                                                     .to = diff->plan->jobs[j].group_node[g], .head_node = RM_NO_NODE };
+                        struct round_action move = { .kind = ROUND_MOVE,
+                                                     .job = j,
+                                                     .group = (int32_t) g,
+                                                     .from = job->groups[g].node,
+                                                     .to = diff->plan->jobs[j].group_node[g],
+                                                     .head_node = RM_NO_NODE };
 
                         if (move.from < 0 || move.from == move.to)
                                 continue;
@@ -114,8 +119,12 @@ static int32_t head_place(const struct diff *diff, uint32_t j, const uint64_t *l
 static void add_head_moves(const struct diff *diff, const uint64_t *load, struct round_result *result) {
         for (uint32_t j = 0; j < folded(diff)->n_jobs; j++) {
                 const struct round_job *state = &diff->jobs[j];
-                struct round_action move = { .kind = ROUND_MOVE, .job = j, .group = ROUND_HEAD, .from = state->head_node,
-                                             .head_node = RM_NO_NODE, .must = true };
+                struct round_action move = { .kind = ROUND_MOVE,
+                                             .job = j,
+                                             .group = ROUND_HEAD,
+                                             .from = state->head_node,
+                                             .head_node = RM_NO_NODE,
+                                             .must = true };
 
                 if (state->head_node < 0 || state->head_moving_to >= 0 || state->pinned || !must_leave(diff, j, state->head_node))
                         continue;
@@ -223,7 +232,8 @@ static uint64_t free_for(const struct diff *diff, const struct rm_job *job, cons
         return sum;
 }
 
-static void explain_wait(const struct diff *diff, uint32_t j, const uint64_t *load, int32_t ahead, struct round_job_result *job_result) {
+static void explain_wait(const struct diff *diff, uint32_t j, const uint64_t *load, int32_t ahead,
+                         struct round_job_result *job_result) {
         const struct rm_job *job = &diff->given->jobs[j]; /* with its own limits, not those of the fold */
         uint64_t usable = usable_by(diff, job), free_cores = free_for(diff, job, load);
         const char *plural = job->ranks - free_cores == 1 ? "" : "s";
@@ -236,14 +246,16 @@ static void explain_wait(const struct diff *diff, uint32_t j, const uint64_t *lo
         else if (diff->fold->unsettled)
                 (void) snprintf(text, RM_REASON_BYTES, "waits for moves to end");
         else if (free_cores < job->ranks)
-                (void) snprintf(text, RM_REASON_BYTES, "waits for %" PRIu64 " more core%s; %" PRIu64 " of %" PRIu64 " usable are free",
+                (void) snprintf(text, RM_REASON_BYTES,
+                                "waits for %" PRIu64 " more core%s; %" PRIu64 " of %" PRIu64 " usable are free",
                                 job->ranks - free_cores, plural, free_cores, usable);
         else if (ahead >= 0)
                 (void) snprintf(text, RM_REASON_BYTES, "waits behind job '%s'; %" PRIu64 " of %" PRIu64 " usable cores are free",
                                 diff->given->jobs[ahead].name, free_cores, usable);
         else
                 (void) snprintf(text, RM_REASON_BYTES,
-                                "waits for %u cores together on one node for each group; %" PRIu64 " of %" PRIu64 " usable are free",
+                                "waits for %u cores together on one node for each group; %" PRIu64 " of %" PRIu64
+                                " usable are free",
                                 job->group_size, free_cores, usable);
 }
 
@@ -272,7 +284,8 @@ static void explain_stay(const struct diff *diff, uint32_t j, struct round_job_r
                 int32_t node = diff->plan->jobs[j].group_node[g];
 
                 if (is_down(diff, node)) {
-                        (void) snprintf(job_result->reason, RM_REASON_BYTES, "group %u is on '%s', which is down", g, node_name(diff, node));
+                        (void) snprintf(job_result->reason, RM_REASON_BYTES, "group %u is on '%s', which is down", g,
+                                        node_name(diff, node));
                         return;
                 }
                 if (diff->fold->real_cores[node] > 0)

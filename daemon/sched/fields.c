@@ -33,7 +33,8 @@ int fields_known(const json_t *object, const char *where, const char *const *kno
                 for (k = known; *k && strcmp(*k, key) != 0; k++)
                         ;
                 if (!*k)
-                        return error_set(err, -EINVAL, "%s: unknown field \"%.64s\" (fields of your own begin with x_)", where, key);
+                        return error_set(err, -EINVAL, "%s: unknown field \"%.64s\" (fields of your own begin with x_)", where,
+                                         key);
         }
         return 0;
 }
@@ -77,14 +78,15 @@ int value_int(const json_t *value, const char *where, int64_t min, int64_t max, 
         if (!json_is_integer(value))
                 return error_set(err, -EINVAL, "%s must be a whole number", where);
         if (json_integer_value(value) < min || json_integer_value(value) > max)
-                return error_set(err, -EINVAL, "%s must be a whole number from %" PRId64 " to %" PRId64 ", is %" JSON_INTEGER_FORMAT,
-                                 where, min, max, json_integer_value(value));
+                return error_set(err, -EINVAL,
+                                 "%s must be a whole number from %" PRId64 " to %" PRId64 ", is %" JSON_INTEGER_FORMAT, where, min,
+                                 max, json_integer_value(value));
         *ret_value = json_integer_value(value);
         return 0;
 }
 
-int field_int(const json_t *object, const char *where, const char *key, bool required, int64_t min, int64_t max,
-              int64_t *ret_value, struct rm_error *err) {
+int field_int(const json_t *object, const char *where, const char *key, bool required, int64_t min, int64_t max, int64_t *ret_value,
+              struct rm_error *err) {
         const json_t *value = NULL;
         char at[160];
         int r = find(object, where, key, required, "a whole number", is_number, &value, err);
@@ -124,15 +126,17 @@ int field_string(const json_t *object, const char *where, const char *key, bool 
         return r;
 }
 
-int field_name(const json_t *object, const char *where, const char *key, bool required, const char **ret_value, struct rm_error *err) {
+int field_name(const json_t *object, const char *where, const char *key, bool required, const char **ret_value,
+               struct rm_error *err) {
         const char *name = NULL;
         int r = field_string(object, where, key, required, &name, err);
 
         if (r < 0 || !name)
                 return r;
         if (!name_valid(name))
-                return error_set(err, -EINVAL, "%s: field \"%s\" must be 1 to 63 of A-Z a-z 0-9 . _ - and begin with a letter or digit",
-                                 where, key);
+                return error_set(err, -EINVAL,
+                                 "%s: field \"%s\" must be 1 to 63 of A-Z a-z 0-9 . _ - and begin with a letter or digit", where,
+                                 key);
         *ret_value = name;
         return 0;
 }

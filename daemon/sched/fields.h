@@ -20,8 +20,8 @@ int fields_parse(const void *data, size_t size_bytes, size_t max_bytes, json_t *
 int fields_known(const json_t *object, const char *where, const char *const *known, struct rm_error *err);
 
 /* A missing optional field leaves *ret_value alone; null is an error. A real number with nothing after the point is a whole one. */
-int field_int(const json_t *object, const char *where, const char *key, bool required, int64_t min, int64_t max,
-              int64_t *ret_value, struct rm_error *err);
+int field_int(const json_t *object, const char *where, const char *key, bool required, int64_t min, int64_t max, int64_t *ret_value,
+              struct rm_error *err);
 int field_u32(const json_t *object, const char *where, const char *key, bool required, uint32_t min, uint32_t max,
               uint32_t *ret_value, struct rm_error *err);
 int field_bool(const json_t *object, const char *where, const char *key, bool *ret_value, struct rm_error *err);
@@ -29,7 +29,8 @@ int field_bool(const json_t *object, const char *where, const char *key, bool *r
 int field_string(const json_t *object, const char *where, const char *key, bool required, const char **ret_value,
                  struct rm_error *err);
 /* As field_string, and name_valid(). */
-int field_name(const json_t *object, const char *where, const char *key, bool required, const char **ret_value, struct rm_error *err);
+int field_name(const json_t *object, const char *where, const char *key, bool required, const char **ret_value,
+               struct rm_error *err);
 int field_array(const json_t *object, const char *where, const char *key, bool required, const json_t **ret_value,
                 struct rm_error *err);
 

@@ -98,14 +98,14 @@ static void fold_limits(struct fold *fold, uint32_t j) {
 
 struct excess {
         uint64_t ranks; /* above the capacities and limits */
-        double worst;   /* ranks for each core, on the worst node that is above its capacity */
+        double worst; /* ranks for each core, on the worst node that is above its capacity */
 };
 
 static struct excess measure(const struct fold *fold, int32_t (*node_of)(const struct fold *, uint32_t job, uint32_t group)) {
         const struct rm_snapshot *view = snapshot_view(fold->snapshot);
         cleanup_free uint64_t *load = xcalloc(view->n_nodes + 1u, sizeof(*load));
         cleanup_free uint32_t *here = xcalloc(view->n_nodes + 1u, sizeof(*here));
-        struct excess excess = {0};
+        struct excess excess = { 0 };
 
         for (uint32_t j = 0; j < view->n_jobs; j++) {
                 const struct rm_job *job = &view->jobs[j];
@@ -292,7 +292,8 @@ static bool pinned_on_empty(const struct fold *fold) {
                 for (uint32_t g = 0; g < view->jobs[j].n_groups; g++) {
                         const struct rm_group *group = &view->jobs[j].groups[g];
 
-                        if (pinned_at(group) && fold->real_cores[group->node] == 0 && view->nodes[group->node].state != RM_NODE_DOWN)
+                        if (pinned_at(group) && fold->real_cores[group->node] == 0 &&
+                            view->nodes[group->node].state != RM_NODE_DOWN)
                                 return true;
                 }
         return false;

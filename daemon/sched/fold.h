@@ -24,9 +24,9 @@ struct fold {
          * that are really free: they are kept off nodes whose capacity stands above `real_cores`. */
         struct snapshot *snapshot;
         struct rm_plan *witness; /* a placement of every running job that fits; waiting ones wait */
-        uint32_t *real_cores;    /* each node: usable now */
-        uint64_t real_total;     /* their sum; 0: nothing moves */
-        bool unsettled;          /* pinned groups are on nodes they must leave: cores that are free now are theirs next */
+        uint32_t *real_cores; /* each node: usable now */
+        uint64_t real_total; /* their sum; 0: nothing moves */
+        bool unsettled; /* pinned groups are on nodes they must leave: cores that are free now are theirs next */
 };
 
 /* `snapshot` is taken over (also on failure): its cores are the real ones, 0 for nodes to be left. Groups that move or cannot move are

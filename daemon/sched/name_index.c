@@ -24,7 +24,7 @@ struct name_index *name_index_create(uint32_t n, const char *(*name_at)(const vo
 
         index->n = n;
         for (uint32_t i = 0; i < n; i++)
-                index->entries[i] = (struct entry){ .name = name_at(context, i), .i = i };
+                index->entries[i] = (struct entry) { .name = name_at(context, i), .i = i };
         qsort(index->entries, n, sizeof(*index->entries), compare_entries);
         return index;
 }
@@ -43,6 +43,7 @@ int32_t name_index_find(const struct name_index *index, const char *name) {
 int32_t name_index_duplicate(const struct name_index *index) {
         for (uint32_t i = 1; i < index->n; i++)
                 if (strcmp(index->entries[i - 1].name, index->entries[i].name) == 0)
-                        return (int32_t) (index->entries[i - 1].i > index->entries[i].i ? index->entries[i - 1].i : index->entries[i].i);
+                        return (int32_t) (index->entries[i - 1].i > index->entries[i].i ? index->entries[i - 1].i
+                                                                                        : index->entries[i].i);
         return -1;
 }

@@ -13,7 +13,7 @@
 struct rm_plan *plan_create(const struct rm_snapshot *snapshot) {
         struct rm_plan *plan = xcalloc(1, sizeof(*plan));
 
-        *plan = (struct rm_plan){ .size = sizeof(*plan), .n_jobs = snapshot->n_jobs, .bound = RM_NO_BOUND };
+        *plan = (struct rm_plan) { .size = sizeof(*plan), .n_jobs = snapshot->n_jobs, .bound = RM_NO_BOUND };
         plan->jobs = xcalloc(snapshot->n_jobs + 1u, sizeof(*plan->jobs));
         for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
                 const struct rm_job *job = &snapshot->jobs[j];
@@ -43,7 +43,7 @@ void plan_answer_finish(struct plan_answer *answer) {
         if (!answer)
                 return;
         plan_destroy(answer->plan);
-        *answer = (struct plan_answer){0};
+        *answer = (struct plan_answer) { 0 };
 }
 
 /* ---- reading ---- */
@@ -104,7 +104,8 @@ static int read_run(struct reader *reader, const json_t *run, const char *where,
                 uint32_t g = reader->next_group[j];
 
                 if (g >= job->n_groups || job->groups[g].ranks > ranks)
-                        return error_set(err, -EINVAL, "%s: the ranks of job '%s' do not make whole groups of its own", where, job->name);
+                        return error_set(err, -EINVAL, "%s: the ranks of job '%s' do not make whole groups of its own", where,
+                                         job->name);
                 ranks -= job->groups[g].ranks;
                 reader->plan->jobs[j].group_node[g] = node;
                 reader->next_group[j]++;
@@ -147,12 +148,14 @@ static int read_mapping(struct reader *reader, const json_t *mapping, struct rm_
                         int64_t rank, core;
 
                         if (json_array_size(triple) != 3 || !node)
-                                return error_set(err, -EINVAL, "plan: mapping: an entry of job '%s' is not [rank, node, core]", job->name);
+                                return error_set(err, -EINVAL, "plan: mapping: an entry of job '%s' is not [rank, node, core]",
+                                                 job->name);
                         if ((r = value_int(json_array_get(triple, 0), where, 0, (int64_t) job->ranks - 1, &rank, err)) < 0 ||
                             (r = value_int(json_array_get(triple, 2), where, 0, SNAPSHOT_MAX_RANKS, &core, err)) < 0)
                                 return r;
                         if (name_index_find(reader->nodes, node) != reader->plan->jobs[j].group_node[rank / job->group_size])
-                                return error_set(err, -EINVAL, "plan: mapping: rank %" PRId64 " of job '%s' is on another node than its group",
+                                return error_set(err, -EINVAL,
+                                                 "plan: mapping: rank %" PRId64 " of job '%s' is on another node than its group",
                                                  rank, job->name);
                         reader->plan->jobs[j].rank_core[rank] = (int32_t) core;
                 }
@@ -209,9 +212,9 @@ static int read_plan(struct reader *reader, const json_t *root, struct rm_error 
 
 int plan_parse(const void *data, size_t size_bytes, const struct rm_snapshot *snapshot, struct plan_answer *ret_answer,
                struct rm_error *err) {
-        static const char *const known[] = { "policy", "method",    "cost",    "bound",   "proven",
-                                             "time_usec", "placement", "waiting", "reasons", "mapping", NULL };
-        struct plan_answer answer = {0};
+        static const char *const known[] = { "policy",    "method",  "cost",    "bound",   "proven", "time_usec",
+                                             "placement", "waiting", "reasons", "mapping", NULL };
+        struct plan_answer answer = { 0 };
         struct reader reader = { .snapshot = snapshot };
         json_t *root;
         int r = fields_parse(data, size_bytes, PLAN_MAX_BYTES, &root, err);
@@ -260,10 +263,9 @@ static void write_mapping(json_t *mapping, const struct rm_snapshot *snapshot, c
 
         for (uint32_t rank = 0; rank < job->ranks; rank++)
                 if (planned->rank_core[rank] != RM_NO_CORE)
-                        json_array_append_new(
-                                triples, json_pack("[I, s, I]", (json_int_t) rank,
-                                                   snapshot->nodes[planned->group_node[rank / job->group_size]].name,
-                                                   (json_int_t) planned->rank_core[rank]));
+                        json_array_append_new(triples, json_pack("[I, s, I]", (json_int_t) rank,
+                                                                 snapshot->nodes[planned->group_node[rank / job->group_size]].name,
+                                                                 (json_int_t) planned->rank_core[rank]));
         if (json_array_size(triples) > 0)
                 json_object_set(mapping, job->name, triples);
         json_decref(triples);
@@ -272,10 +274,10 @@ static void write_mapping(json_t *mapping, const struct rm_snapshot *snapshot, c
 json_t *plan_to_json(const struct plan_answer *answer, const struct rm_snapshot *snapshot) {
         const struct rm_plan *plan = answer->plan;
         json_t *placement = json_array(), *waiting = json_array(), *reasons = json_object(), *mapping = json_object();
-        json_t *root = json_pack("{s:s, s:s, s:I, s:o, s:b, s:I}", "policy", answer->policy, "method", plan->method, "cost",
-                                 (json_int_t) answer->cost, "bound",
-                                 plan->bound == RM_NO_BOUND ? json_null() : json_integer(plan->bound), "proven", (int) plan->proven,
-                                 "time_usec", (json_int_t) answer->time_usec);
+        json_t *root =
+                json_pack("{s:s, s:s, s:I, s:o, s:b, s:I}", "policy", answer->policy, "method", plan->method, "cost",
+                          (json_int_t) answer->cost, "bound", plan->bound == RM_NO_BOUND ? json_null() : json_integer(plan->bound),
+                          "proven", (int) plan->proven, "time_usec", (json_int_t) answer->time_usec);
 
         for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
                 const struct rm_job *job = &snapshot->jobs[j];

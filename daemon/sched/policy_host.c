@@ -20,6 +20,8 @@ enum {
         MAX_ANSWER_BYTES = 512 * 1024 * 1024,
 };
 
+#define OWN_ERROR "rm-policy-host: " /* begins the line that says why the host itself gave up */
+
 /* One of the child's streams. */
 struct stream {
         int fd;
@@ -66,7 +68,7 @@ static void close_stream(struct stream *stream) {
                 evbuffer_free(stream->data);
         if (stream->fd >= 0)
                 (void) close(stream->fd);
-        *stream = (struct stream){ .fd = -1 };
+        *stream = (struct stream) { .fd = -1 };
 }
 
 static void end_run(struct policy_host *host) {
@@ -90,7 +92,7 @@ static void end_run(struct policy_host *host) {
 void policy_host_cancel(struct policy_host *host) {
         if (host->pid > 0 && host->pidfd >= 0) {
                 (void) pidfd_send_signal(host->pidfd, SIGKILL, NULL, 0);
-                (void) waitid(P_PIDFD, (id_t) host->pidfd, &(siginfo_t){0}, WEXITED);
+                (void) waitid(P_PIDFD, (id_t) host->pidfd, &(siginfo_t) { 0 }, WEXITED);
         }
         end_run(host);
 }
@@ -118,15 +120,12 @@ static const char *last_line(struct stream *stream) {
         for (size_t n = strlen(text); n > 0 && text[n - 1] == '\n'; n--)
                 text[n - 1] = '\0';
         line = strrchr(text, '\n');
-        line = line ? line + 1 : text;
-        if (strncmp(line, "rm-policy-host: ", 16) == 0)
-                line += 16;
-        return line;
+        return line ? line + 1 : text;
 }
 
 /* How it ended, in words. 0 when it ended well. */
 static int judge_exit(struct policy_host *host, struct rm_error *err) {
-        siginfo_t info = {0};
+        siginfo_t info = { 0 };
         const char *said;
 
         if (waitid(P_PIDFD, (id_t) host->pidfd, &info, WEXITED) < 0)
@@ -137,15 +136,17 @@ static int judge_exit(struct policy_host *host, struct rm_error *err) {
                                  (host->budget_usec + GRACE_USEC) / 1000);
         if (info.si_code == CLD_EXITED && info.si_status == 0)
                 return 0;
+        if (info.si_code == CLD_EXITED && strncmp(said, OWN_ERROR, strlen(OWN_ERROR)) == 0)
+                return error_set(err, -EPROTO, "%s", said + strlen(OWN_ERROR));
         if (info.si_code == CLD_EXITED)
-                return error_set(err, -EPROTO, "%s", said[0] ? said : "the policy host failed and said nothing");
+                return error_set(err, -EPROTO, "%s: ended with status %d%s%s", host->what, info.si_status, said[0] ? ": " : "", said);
         return error_set(err, -EPROTO, "%s: crashed (%s)%s%s", host->what, strsignal(info.si_status), said[0] ? ": " : "", said);
 }
 
 static void finish_place(struct policy_host *host, int r, struct rm_error *err) {
         policy_host_done done = host->done;
         void *context = host->context;
-        struct plan_answer answer = {0};
+        struct plan_answer answer = { 0 };
         size_t size_bytes = evbuffer_get_length(host->out.data);
 
         if (r == 0) {
@@ -177,13 +178,13 @@ static void finish_list(struct policy_host *host, int r, struct rm_error *err) {
 
 static void on_exit_event(evutil_socket_t fd, short what, void *context) {
         struct policy_host *host = context;
-        struct rm_error err = {0};
+        struct rm_error err = { 0 };
         int r;
 
         (void) fd;
         (void) what;
         drain_stream(&host->out, MAX_ANSWER_BYTES);
-        drain_stream(&host->err, MAX_STDERR_BYTES);
+        drain_stream(&host->err, 2 * MAX_STDERR_BYTES);
         r = judge_exit(host, &err);
         if (host->snapshot)
                 finish_place(host, r, &err);
@@ -218,12 +219,21 @@ static void on_out(evutil_socket_t fd, short what, void *context) {
         on_read(&host->out, MAX_ANSWER_BYTES);
 }
 
+/* A policy may chatter as it likes: the end of it is what counts. */
+static void forget_old(struct stream *stream) {
+        size_t size_bytes = evbuffer_get_length(stream->data);
+
+        if (size_bytes > MAX_STDERR_BYTES)
+                (void) evbuffer_drain(stream->data, size_bytes - MAX_STDERR_BYTES);
+}
+
 static void on_err(evutil_socket_t fd, short what, void *context) {
         struct policy_host *host = context;
 
         (void) fd;
         (void) what;
-        on_read(&host->err, MAX_STDERR_BYTES);
+        on_read(&host->err, SIZE_MAX);
+        forget_old(&host->err);
 }
 
 static void on_in(evutil_socket_t fd, short what, void *context) {
@@ -328,8 +338,16 @@ static int begin(struct policy_host *host, char *const argv[], uint64_t kill_use
 int policy_host_run(struct policy_host *host, const char *policy, const struct rm_snapshot *snapshot, uint64_t budget_usec,
                     policy_host_done done, void *context, struct rm_error *err) {
         char time[32], memory[32];
-        char *const argv[] = { (char *) "rm-policy-host", (char *) "--policy",       (char *) policy, (char *) "--dir", host->directory,
-                               (char *) "--time-usec",    time, (char *) "--memory-bytes", memory, NULL };
+        char *const argv[] = { (char *) "rm-policy-host",
+                               (char *) "--policy",
+                               (char *) policy,
+                               (char *) "--dir",
+                               host->directory,
+                               (char *) "--time-usec",
+                               time,
+                               (char *) "--memory-bytes",
+                               memory,
+                               NULL };
         json_t *root;
         char *text;
 

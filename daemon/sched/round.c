@@ -39,7 +39,8 @@ static int describe(const struct rm_snapshot *given, const struct round_job *job
                         int32_t to = jobs && jobs[j].group_moving_to ? jobs[j].group_moving_to[g] : RM_NO_NODE;
 
                         if (to >= (int32_t) given->n_nodes || (to >= 0 && group->node < 0))
-                                return error_set(err, -EINVAL, "job '%s': group %u moves from or to no node", given->jobs[j].name, g);
+                                return error_set(err, -EINVAL, "job '%s': group %u moves from or to no node", given->jobs[j].name,
+                                                 g);
                         if (to >= 0)
                                 group->node = to;
                         if (group->node >= 0 &&
@@ -93,7 +94,7 @@ int round_create(const struct rm_snapshot *snapshot, const struct round_job *job
         }
         round->jobs = xcalloc(snapshot->n_jobs + 1u, sizeof(*round->jobs));
         for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
-                round->jobs[j] = jobs ? jobs[j] : (struct round_job){ .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE };
+                round->jobs[j] = jobs ? jobs[j] : (struct round_job) { .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE };
                 round->jobs[j].group_moving_to = NULL; /* is in the fold's snapshot; the caller's array may go */
         }
         round->plan = plan_create(snapshot);
@@ -214,7 +215,7 @@ void round_finish(struct round *round, struct round_result **ret_result) {
                 .fold = round->fold,
                 .plan = round->plan,
                 .jobs = round->jobs,
-                .why_skipped = (const char (*)[RM_REASON_BYTES]) round->reasons,
+                .why_skipped = (const char(*)[RM_REASON_BYTES]) round->reasons,
         };
 
         result->n_jobs = round->given->n_jobs;

@@ -30,31 +30,31 @@ struct round_job {
         int32_t head_moving_to;         /* RM_NO_NODE: it is not moving */
         const int32_t *group_moving_to; /* n_groups entries, RM_NO_NODE: not moving; NULL: none is. In the snapshot such a group is
                                          * where it comes from */
-        bool pinned;                    /* no capsule of it may move now (it starts, or ends) */
+        bool pinned; /* no capsule of it may move now (it starts, or ends) */
 };
 
 enum round_action_kind {
         ROUND_START, /* make the capsules of a waiting job and start it */
-        ROUND_MOVE,  /* one capsule */
+        ROUND_MOVE, /* one capsule */
 };
 
 struct round_action {
         enum round_action_kind kind;
-        uint32_t job;             /* index in the snapshot given */
-        int32_t group;            /* ROUND_MOVE: group number, or ROUND_HEAD */
-        int32_t from, to;         /* ROUND_MOVE: nodes */
-        int32_t head_node;        /* ROUND_START */
-        int32_t *group_node;      /* ROUND_START: n_groups nodes */
-        int32_t *rank_core;       /* ROUND_START: `ranks` entries, RM_NO_CORE: any */
-        bool must;                /* ROUND_MOVE: the node has to be left, or relieved: do these first */
+        uint32_t job; /* index in the snapshot given */
+        int32_t group; /* ROUND_MOVE: group number, or ROUND_HEAD */
+        int32_t from, to; /* ROUND_MOVE: nodes */
+        int32_t head_node; /* ROUND_START */
+        int32_t *group_node; /* ROUND_START: n_groups nodes */
+        int32_t *rank_core; /* ROUND_START: `ranks` entries, RM_NO_CORE: any */
+        bool must; /* ROUND_MOVE: the node has to be left, or relieved: do these first */
         char reason[RM_REASON_BYTES]; /* for people: "node 'n1' is to be left" */
 };
 
 struct round_job_result {
-        bool waits;                   /* it has no node, and is not started by an action of this round */
-        bool lost;                    /* it waits because others were served or it does not fit: its age rises */
-        bool folded;                  /* after the actions it has more ranks than usable cores on some node */
-        char policy[64];              /* that placed it; empty: none did */
+        bool waits; /* it has no node, and is not started by an action of this round */
+        bool lost; /* it waits because others were served or it does not fit: its age rises */
+        bool folded; /* after the actions it has more ranks than usable cores on some node */
+        char policy[64]; /* that placed it; empty: none did */
         char reason[RM_REASON_BYTES]; /* why it waits, or stays on a node that it should leave; empty: nothing to say */
 };
 

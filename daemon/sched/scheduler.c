@@ -92,7 +92,7 @@ static void policy_failed(struct scheduler *scheduler, const char *text) {
 
 static void on_answer(void *context, struct plan_answer *answer, const struct rm_error *failure) {
         struct scheduler *scheduler = context;
-        struct rm_error err = {0};
+        struct rm_error err = { 0 };
 
         if (!answer)
                 policy_failed(scheduler, error_text(failure));
@@ -118,7 +118,7 @@ static void finish(struct scheduler *scheduler) {
 }
 
 static void ask(struct scheduler *scheduler) {
-        struct rm_error err = {0};
+        struct rm_error err = { 0 };
 
         while (scheduler->pass < round_passes(scheduler->round)) {
                 const struct rm_snapshot *asked = round_prepare(scheduler->round, scheduler->pass);

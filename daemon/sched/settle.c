@@ -231,7 +231,9 @@ void settle_plan(const struct rm_snapshot *snapshot, struct rm_plan *plan) {
         cleanup_free uint8_t *scratch = xcalloc(n, 1);
         cleanup_free int32_t *try_node = NULL, *chosen = NULL;
         size_t total_groups = 0, at = 0;
-        struct settling s = { .snapshot = snapshot, .plan = plan, .load = load, .here = here, .scratch = scratch, .island = island };
+        struct settling s = {
+                .snapshot = snapshot, .plan = plan, .load = load, .here = here, .scratch = scratch, .island = island
+        };
         bool again = true;
 
         for (uint32_t j = 0; j < snapshot->n_jobs; j++) {

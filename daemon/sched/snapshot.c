@@ -33,7 +33,7 @@ struct snapshot *snapshot_create(void) {
         struct snapshot *snapshot = xcalloc(1, sizeof(*snapshot));
 
         snapshot->view.size = sizeof(snapshot->view);
-        snapshot->view.params = (struct rm_params){ .distribution_weight = 10, .age_weight = 1 };
+        snapshot->view.params = (struct rm_params) { .distribution_weight = 10, .age_weight = 1 };
         return snapshot;
 }
 
@@ -83,7 +83,7 @@ struct rm_node *snapshot_add_node(struct snapshot *snapshot, const char *name, u
         snapshot->nodes = grow(snapshot->nodes, i, &snapshot->nodes_allocated, sizeof(*snapshot->nodes));
         snapshot->view.nodes = snapshot->nodes;
         snapshot->nodes[i] =
-                (struct rm_node){ .name = snapshot_string(snapshot, name), .cores = cores, .switch_index = RM_NO_NODE };
+                (struct rm_node) { .name = snapshot_string(snapshot, name), .cores = cores, .switch_index = RM_NO_NODE };
         return &snapshot->nodes[i];
 }
 
@@ -96,7 +96,7 @@ int32_t snapshot_add_switch(struct snapshot *snapshot, const char *name) {
         snapshot->switches = grow(snapshot->switches, i, &snapshot->switches_allocated, sizeof(*snapshot->switches));
         snapshot->view.switches = snapshot->switches;
         snapshot->view.n_switches++;
-        snapshot->switches[i] = (struct rm_switch){ .name = snapshot_string(snapshot, name), .parent = RM_NO_NODE };
+        snapshot->switches[i] = (struct rm_switch) { .name = snapshot_string(snapshot, name), .parent = RM_NO_NODE };
         return (int32_t) i;
 }
 
@@ -119,7 +119,7 @@ struct rm_job *snapshot_add_job(struct snapshot *snapshot, const char *name, uin
         ranks = ranks ? ranks : 1;
         group_size = group_size ? group_size : 1;
         group_size = group_size < ranks ? group_size : ranks;
-        *job = (struct rm_job){
+        *job = (struct rm_job) {
                 .name = snapshot_string(snapshot, name),
                 .ranks = ranks,
                 .group_size = group_size,
@@ -129,7 +129,7 @@ struct rm_job *snapshot_add_job(struct snapshot *snapshot, const char *name, uin
         for (uint32_t g = 0; g < job->n_groups; g++) {
                 uint32_t first = g * group_size;
 
-                groups[g] = (struct rm_group){ .first_rank = first, .node = RM_NO_NODE };
+                groups[g] = (struct rm_group) { .first_rank = first, .node = RM_NO_NODE };
                 groups[g].ranks = ranks - first < group_size ? ranks - first : group_size;
         }
         return job;
@@ -250,8 +250,8 @@ static int check_range(const char *what, const char *name, const char *field, in
                        struct rm_error *err) {
         if (value >= min && value <= max)
                 return 0;
-        return error_set(err, -EINVAL, "%s '%s': %s must be from %" PRId64 " to %" PRId64 ", is %" PRId64, what, name, field, min, max,
-                         value);
+        return error_set(err, -EINVAL, "%s '%s': %s must be from %" PRId64 " to %" PRId64 ", is %" PRId64, what, name, field, min,
+                         max, value);
 }
 
 static int check_unique(const char *what, struct name_index *index, const char *(*name_at)(const void *, uint32_t),
@@ -298,14 +298,15 @@ static int check_groups(const struct rm_snapshot *snapshot, const struct rm_job 
         int r;
 
         if (job->n_groups != (job->ranks - 1) / job->group_size + 1 || !job->groups)
-                return error_set(err, -EINVAL, "job '%s': %u groups do not make %u ranks by %u", job->name, job->n_groups, job->ranks,
-                                 job->group_size);
+                return error_set(err, -EINVAL, "job '%s': %u groups do not make %u ranks by %u", job->name, job->n_groups,
+                                 job->ranks, job->group_size);
         for (uint32_t g = 0; g < job->n_groups; g++) {
                 const struct rm_group *group = &job->groups[g];
                 uint32_t ranks = job->ranks - rank < job->group_size ? job->ranks - rank : job->group_size;
 
                 if (group->first_rank != rank || group->ranks != ranks)
-                        return error_set(err, -EINVAL, "job '%s': group %u must hold ranks %u to %u", job->name, g, rank, rank + ranks - 1);
+                        return error_set(err, -EINVAL, "job '%s': group %u must hold ranks %u to %u", job->name, g, rank,
+                                         rank + ranks - 1);
                 if ((r = check_range("job", job->name, "node of a group", group->node, RM_NO_NODE, (int64_t) snapshot->n_nodes - 1,
                                      err)) < 0 ||
                     (r = check_range("job", job->name, "move_cost", group->move_cost, 0, FIELD_MAX, err)) < 0)
@@ -347,10 +348,11 @@ static int check_costs(const struct rm_snapshot *snapshot, struct rm_error *err)
                 for (uint32_t g = 0; g < job->n_groups; g++)
                         worst += (long double) job->groups[g].move_cost;
                 if (worst > (long double) FIELD_MAX)
-                        return error_set(err, -EINVAL,
-                                         "job '%s': the costs of all jobs together could exceed 2^53; use smaller priorities, penalties, "
-                                         "weights or move costs",
-                                         job->name);
+                        return error_set(
+                                err, -EINVAL,
+                                "job '%s': the costs of all jobs together could exceed 2^53; use smaller priorities, penalties, "
+                                "weights or move costs",
+                                job->name);
         }
         return 0;
 }

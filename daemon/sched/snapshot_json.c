@@ -25,7 +25,8 @@ static int read_params(const json_t *root, struct rm_params *params, struct rm_e
         return 0;
 }
 
-static int read_switches(const json_t *path, const char *where, struct snapshot *snapshot, struct rm_node *node, struct rm_error *err) {
+static int read_switches(const json_t *path, const char *where, struct snapshot *snapshot, struct rm_node *node,
+                         struct rm_error *err) {
         int32_t below = RM_NO_NODE;
         json_t *value;
         size_t i;
@@ -41,7 +42,8 @@ static int read_switches(const json_t *path, const char *where, struct snapshot 
                 at = snapshot_add_switch(snapshot, name);
                 if (below < 0)
                         node->switch_index = at;
-                else if (snapshot_view(snapshot)->switches[below].parent >= 0 && snapshot_view(snapshot)->switches[below].parent != at)
+                else if (snapshot_view(snapshot)->switches[below].parent >= 0 &&
+                         snapshot_view(snapshot)->switches[below].parent != at)
                         return error_set(err, -EINVAL, "%s: switch '%s' hangs on '%s' here and on '%s' elsewhere", where,
                                          snapshot_view(snapshot)->switches[below].name, name,
                                          snapshot_view(snapshot)->switches[snapshot_view(snapshot)->switches[below].parent].name);
@@ -171,8 +173,9 @@ static int read_availability(const struct job_reader *reader, const json_t *obje
 }
 
 static int read_job(struct job_reader *reader, const json_t *object, struct rm_error *err) {
-        static const char *const known[] = { "name",   "ranks", "priority",        "group_size", "age",       "policy",
-                                             "time_limit_usec", "move_cost", "availability", "placed", "traffic", NULL };
+        static const char *const known[] = { "name",         "ranks",  "priority",        "group_size",
+                                             "age",          "policy", "time_limit_usec", "move_cost",
+                                             "availability", "placed", "traffic",         NULL };
         const char *where = reader->where, *name = NULL, *policy = NULL;
         const json_t *placed = NULL, *traffic = NULL;
         uint32_t ranks = 0, group_size = 1;
@@ -313,8 +316,9 @@ static json_t *write_traffic(const struct rm_job *job) {
         for (uint32_t rank = 0; rank < job->ranks; rank++)
                 for (uint64_t e = job->traffic.offset[rank]; e < job->traffic.offset[rank + 1]; e++)
                         if (job->traffic.peer[e] > rank)
-                                json_array_append_new(edges, json_pack("[I, I, I]", (json_int_t) rank, (json_int_t) job->traffic.peer[e],
-                                                                       (json_int_t) job->traffic.bytes[e]));
+                                json_array_append_new(edges,
+                                                      json_pack("[I, I, I]", (json_int_t) rank, (json_int_t) job->traffic.peer[e],
+                                                                (json_int_t) job->traffic.bytes[e]));
         return edges;
 }
 

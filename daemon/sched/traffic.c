@@ -39,7 +39,7 @@ static void fill_rows(struct snapshot *snapshot, uint32_t job_index, const struc
         for (uint32_t rank = 1; rank <= job->ranks; rank++)
                 if (offset[rank] < offset[rank - 1])
                         offset[rank] = offset[rank - 1];
-        job->traffic = (struct rm_traffic){ .offset = offset, .peer = peer, .bytes = bytes };
+        job->traffic = (struct rm_traffic) { .offset = offset, .peer = peer, .bytes = bytes };
 }
 
 int snapshot_read_traffic(struct snapshot *snapshot, uint32_t job_index, const json_t *triples, const char *where,
@@ -63,7 +63,7 @@ int snapshot_read_traffic(struct snapshot *snapshot, uint32_t job_index, const j
                         return r;
                 if (from == to)
                         return error_set(err, -EINVAL, "%s: rank %" PRId64 " does not need a network to talk to itself", at, from);
-                edges[i] = (struct edge){ .from = (uint32_t) from, .to = (uint32_t) to, .bytes = (uint64_t) bytes };
+                edges[i] = (struct edge) { .from = (uint32_t) from, .to = (uint32_t) to, .bytes = (uint64_t) bytes };
         }
         qsort(edges, n, sizeof(*edges), compare_edges);
         for (i = 1; i < n; i++)
@@ -71,7 +71,7 @@ int snapshot_read_traffic(struct snapshot *snapshot, uint32_t job_index, const j
                         return error_set(err, -EINVAL, "%s: traffic from rank %u to rank %u is there twice", where, edges[i].from,
                                          edges[i].to);
         for (i = 0; i < n; i++)
-                edges[n + i] = (struct edge){ .from = edges[i].to, .to = edges[i].from, .bytes = edges[i].bytes };
+                edges[n + i] = (struct edge) { .from = edges[i].to, .to = edges[i].from, .bytes = edges[i].bytes };
         qsort(edges, 2 * n, sizeof(*edges), compare_edges);
         fill_rows(snapshot, job_index, edges, 2 * n);
         return 0;

@@ -18,8 +18,8 @@ static int validate_group(struct validation *v, const struct rm_job *job, uint32
         const struct rm_group *group = &job->groups[g];
 
         if (node < 0 || node >= (int32_t) v->snapshot->n_nodes)
-                return error_set(err, -EINVAL, "job '%s': group %u is placed on node number %d, and there are %u nodes", job->name, g,
-                                 node, v->snapshot->n_nodes);
+                return error_set(err, -EINVAL, "job '%s': group %u is placed on node number %d, and there are %u nodes", job->name,
+                                 g, node, v->snapshot->n_nodes);
         if ((group->flags & RM_GROUP_PINNED) && node != group->node)
                 return error_set(err, -EINVAL, "job '%s': group %u must stay on '%s', and is placed on '%s'", job->name, g,
                                  v->snapshot->nodes[group->node].name, v->snapshot->nodes[node].name);
@@ -32,7 +32,8 @@ static int validate_group(struct validation *v, const struct rm_job *job, uint32
         return 0;
 }
 
-static int validate_limits(struct validation *v, const struct rm_job *job, const struct rm_plan_job *planned, struct rm_error *err) {
+static int validate_limits(struct validation *v, const struct rm_job *job, const struct rm_plan_job *planned,
+                           struct rm_error *err) {
         for (uint32_t g = 0; g < job->n_groups; g++) {
                 int32_t node = planned->group_node[g];
 
@@ -50,8 +51,8 @@ static int validate_cores(struct validation *v, const struct rm_job *job, const 
                 if (core == RM_NO_CORE)
                         continue;
                 if (core < 0 || core >= (int32_t) v->snapshot->nodes[node].cores)
-                        return error_set(err, -EINVAL, "job '%s': rank %u is given core %d of '%s', which has %u", job->name, rank, core,
-                                         v->snapshot->nodes[node].name, v->snapshot->nodes[node].cores);
+                        return error_set(err, -EINVAL, "job '%s': rank %u is given core %d of '%s', which has %u", job->name, rank,
+                                         core, v->snapshot->nodes[node].name, v->snapshot->nodes[node].cores);
                 if (v->core_taken[v->core_first[node] + (uint32_t) core])
                         return error_set(err, -EINVAL, "job '%s': core %d of '%s' is given twice", job->name, core,
                                          v->snapshot->nodes[node].name);
@@ -83,7 +84,11 @@ int plan_validate(const struct rm_snapshot *snapshot, const struct rm_plan *plan
         cleanup_free uint32_t *job_load = xcalloc(n, sizeof(*job_load)), *job_pinned = xcalloc(n, sizeof(*job_pinned));
         cleanup_free size_t *core_first = xcalloc(n, sizeof(*core_first));
         cleanup_free bool *core_taken = NULL;
-        struct validation v = { .snapshot = snapshot, .load = load, .pinned = pinned, .job_load = job_load, .job_pinned = job_pinned,
+        struct validation v = { .snapshot = snapshot,
+                                .load = load,
+                                .pinned = pinned,
+                                .job_load = job_load,
+                                .job_pinned = job_pinned,
                                 .core_first = core_first };
         size_t cores = 0;
         int r;

@@ -74,7 +74,7 @@ uint32_t pack_order(const struct rm_snapshot *snapshot, uint32_t *ret_order) {
 int pack_init(struct pack *pack, const struct rm_snapshot *snapshot, struct rm_plan *plan) {
         size_t n = snapshot->n_nodes + 1u;
 
-        *pack = (struct pack){
+        *pack = (struct pack) {
                 .snapshot = snapshot,
                 .plan = plan,
                 .free_cores = calloc(n, sizeof(*pack->free_cores)),
@@ -95,7 +95,7 @@ int pack_init(struct pack *pack, const struct rm_snapshot *snapshot, struct rm_p
 void pack_finish(struct pack *pack) {
         free(pack->free_cores);
         free(pack->used);
-        *pack = (struct pack){0};
+        *pack = (struct pack) { 0 };
 }
 
 static void put(struct pack *pack, uint32_t j, uint32_t g, int32_t node) {

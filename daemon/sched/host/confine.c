@@ -33,10 +33,10 @@ static int drop_root(struct rm_error *err) {
 /* A list of what is refused, not of what is allowed: which calls a solver's libraries make is not ours to know. */
 static void refuse_calls(void) {
         static const int refused[] = {
-                SCMP_SYS(socket), SCMP_SYS(connect),      SCMP_SYS(execve),   SCMP_SYS(execveat), SCMP_SYS(ptrace),
-                SCMP_SYS(kill),   SCMP_SYS(tkill),        SCMP_SYS(unlink),   SCMP_SYS(unlinkat), SCMP_SYS(rename),
-                SCMP_SYS(mount),  SCMP_SYS(renameat2),    SCMP_SYS(mkdirat),  SCMP_SYS(linkat),   SCMP_SYS(symlinkat),
-                SCMP_SYS(chmod),  SCMP_SYS(fchmodat),     SCMP_SYS(truncate), SCMP_SYS(creat),    SCMP_SYS(pidfd_send_signal),
+                SCMP_SYS(socket), SCMP_SYS(connect),   SCMP_SYS(execve),   SCMP_SYS(execveat), SCMP_SYS(ptrace),
+                SCMP_SYS(kill),   SCMP_SYS(tkill),     SCMP_SYS(unlink),   SCMP_SYS(unlinkat), SCMP_SYS(rename),
+                SCMP_SYS(mount),  SCMP_SYS(renameat2), SCMP_SYS(mkdirat),  SCMP_SYS(linkat),   SCMP_SYS(symlinkat),
+                SCMP_SYS(chmod),  SCMP_SYS(fchmodat),  SCMP_SYS(truncate), SCMP_SYS(creat),    SCMP_SYS(pidfd_send_signal),
         };
         scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
 
@@ -44,7 +44,8 @@ static void refuse_calls(void) {
                 return;
         for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
                 (void) seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), refused[i], 0);
-        (void) seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(openat), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE, O_WRONLY));
+        (void) seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(openat), 1,
+                                SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE, O_WRONLY));
         (void) seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(openat), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE, O_RDWR));
         (void) seccomp_load(filter);
         seccomp_release(filter);

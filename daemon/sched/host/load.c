@@ -22,9 +22,11 @@ int policy_check_descriptor(const struct rm_policy_plugin *plugin, const char *n
         if (head->kind_abi != RM_POLICY_ABI)
                 return error_set(err, -ELIBBAD, "was built for policy ABI %u, this rmd has %u", head->kind_abi, RM_POLICY_ABI);
         if (head->size < POLICY_MIN_BYTES)
-                return error_set(err, -ELIBBAD, "its descriptor has %u bytes, at least %zu are needed", head->size, POLICY_MIN_BYTES);
+                return error_set(err, -ELIBBAD, "its descriptor has %u bytes, at least %zu are needed", head->size,
+                                 POLICY_MIN_BYTES);
         if (!head->name || strcmp(head->name, name) != 0)
-                return error_set(err, -ELIBBAD, "calls itself '%.64s': name and file name must agree", head->name ? head->name : "");
+                return error_set(err, -ELIBBAD, "calls itself '%.64s': name and file name must agree",
+                                 head->name ? head->name : "");
         if (!plugin->place)
                 return error_set(err, -ELIBBAD, "has no place()");
         return 0;
@@ -32,7 +34,7 @@ int policy_check_descriptor(const struct rm_policy_plugin *plugin, const char *n
 
 int policy_load(const char *directory, const char *name, const struct rm_plugin_host *host, struct loaded_policy *ret_policy,
                 struct rm_error *err) {
-        struct loaded_policy policy = {0};
+        struct loaded_policy policy = { 0 };
         cleanup_free char *path = NULL;
         int r;
 
@@ -64,12 +66,12 @@ void policy_unload(struct loaded_policy *policy) {
         if (policy->plugin->plugin.destroy)
                 policy->plugin->plugin.destroy(policy->self);
         dlclose(policy->library);
-        *policy = (struct loaded_policy){0};
+        *policy = (struct loaded_policy) { 0 };
 }
 
 static int try_one(const char *directory, const char *name, const struct rm_plugin_host *host, int fd) {
         struct loaded_policy policy;
-        struct rm_error err = {0};
+        struct rm_error err = { 0 };
         json_t *entry;
         char *text;
         int r = policy_load(directory, name, host, &policy, &err);
@@ -101,7 +103,8 @@ static json_t *ask_one(const char *directory, const char *name, const struct rm_
                 _exit(try_one(directory, name, host, fds[1]) < 0);
         }
         (void) close(fds[1]);
-        while (child > 0 && used < sizeof(text) && ((n = read(fds[0], text + used, sizeof(text) - used)) > 0 || (n < 0 && errno == EINTR)))
+        while (child > 0 && used < sizeof(text) &&
+               ((n = read(fds[0], text + used, sizeof(text) - used)) > 0 || (n < 0 && errno == EINTR)))
                 used += n > 0 ? (size_t) n : 0;
         (void) close(fds[0]);
         if (child > 0)

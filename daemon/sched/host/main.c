@@ -77,6 +77,14 @@ static const struct argp_option options[] = {
         { 0 },
 };
 
+#ifdef __SANITIZE_ADDRESS__
+/* Looking for leaks needs what confine() takes away. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) {
+        return "detect_leaks=0";
+}
+#endif
+
 /* ---- what the policy may call ---- */
 
 static void on_log(void *context, enum rm_plugin_level level, const char *text) {
@@ -133,7 +141,8 @@ static int place(struct context *context, const struct loaded_policy *policy, co
         r = policy->plugin->place(policy->self, snapshot, &run, answer->plan);
         answer->time_usec = now_usec() - begin;
         if (r < 0)
-                return error_set(err, r, "policy '%s': %s", context->policy, r == -ENOSPC ? "running jobs do not fit" : strerror(-r));
+                return error_set(err, r, "policy '%s': %s", context->policy,
+                                 r == -ENOSPC ? "running jobs do not fit" : strerror(-r));
         clean_text(answer->plan->method, sizeof(answer->plan->method));
         for (uint32_t j = 0; j < snapshot->n_jobs; j++)
                 clean_text(answer->plan->jobs[j].reason, sizeof(answer->plan->jobs[j].reason));
@@ -156,7 +165,7 @@ static int print(struct context *context, json_t *root, struct rm_error *err) {
 static int run_policy(struct context *context, const struct rm_plugin_host *host, struct rm_error *err) {
         cleanup_free char *data = NULL;
         cleanup_snapshot struct snapshot *snapshot = NULL;
-        struct plan_answer answer = {0};
+        struct plan_answer answer = { 0 };
         struct loaded_policy policy;
         size_t size_bytes = 0;
         int r;
@@ -185,11 +194,12 @@ static int run_list(struct context *context, const struct rm_plugin_host *host, 
 }
 
 int main(int argc, char **argv) {
-        static const struct argp argp = { .options = options, .parser = parse_option,
+        static const struct argp argp = { .options = options,
+                                          .parser = parse_option,
                                           .doc = "Run one placement policy on a snapshot (stdin) and print its plan (stdout)." };
         struct context context = { .directory = RM_POLICY_DIR, .time_usec = 5 * 1000 * 1000 };
         struct rm_plugin_host host = { .size = sizeof(host), .context = &context, .log = on_log };
-        struct rm_error err = {0};
+        struct rm_error err = { 0 };
         int r;
 
         argp_err_exit_status = 2;

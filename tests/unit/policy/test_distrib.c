@@ -130,7 +130,7 @@ static void compare_all(uint64_t seed, int rounds, const struct kind *kind) {
         for (int i = 0; i < rounds; i++) {
                 cleanup_snapshot struct snapshot *snapshot = random_instance(&dice, kind);
                 cleanup_plan struct rm_plan *plan = NULL, *greedy_plan = NULL;
-                struct rm_error err = {0};
+                struct rm_error err = { 0 };
                 int64_t cost, least, greedy_cost;
                 int r = test_policy_place(&distrib, snapshot_view(snapshot), &plan);
 
@@ -144,8 +144,8 @@ static void compare_all(uint64_t seed, int rounds, const struct kind *kind) {
                 assert_int_equal(cost_plan(snapshot_view(snapshot), plan, &cost), 0);
                 least = least_cost(snapshot_view(snapshot), plan);
                 if (!plan->proven || cost != least || plan->bound != least)
-                        fail_msg("instance %d of seed %" PRIu64 ": cost %" PRId64 ", bound %" PRId64 ", the least is %" PRId64, i, seed, cost,
-                                 plan->bound, least);
+                        fail_msg("instance %d of seed %" PRIu64 ": cost %" PRId64 ", bound %" PRId64 ", the least is %" PRId64, i,
+                                 seed, cost, plan->bound, least);
                 placed++;
                 if (test_policy_place(&greedy, snapshot_view(snapshot), &greedy_plan) == 0) {
                         assert_int_equal(plan_validate(snapshot_view(snapshot), greedy_plan, &err), 0);
@@ -153,7 +153,8 @@ static void compare_all(uint64_t seed, int rounds, const struct kind *kind) {
                         better += greedy_cost > cost;
                 }
         }
-        print_message("%d proven and equal to the exhaustive least, %d without room, greedy was dearer in %d\n", placed, refused, better);
+        print_message("%d proven and equal to the exhaustive least, %d without room, greedy was dearer in %d\n", placed, refused,
+                      better);
         assert_true(placed > rounds / 4 && refused < rounds / 2);
         test_policy_unload(&distrib);
         test_policy_unload(&greedy);
@@ -161,24 +162,24 @@ static void compare_all(uint64_t seed, int rounds, const struct kind *kind) {
 
 static void single_ranks(void **state) {
         (void) state;
-        compare_all(1, 600, &(struct kind){0});
+        compare_all(1, 600, &(struct kind) { 0 });
 }
 
 static void whole_groups(void **state) {
         (void) state;
-        compare_all(2, 600, &(struct kind){ .groups = true });
+        compare_all(2, 600, &(struct kind) { .groups = true });
 }
 
 static void running_jobs(void **state) {
         (void) state;
-        compare_all(3, 600, &(struct kind){ .running = true });
-        compare_all(4, 600, &(struct kind){ .running = true, .groups = true });
+        compare_all(3, 600, &(struct kind) { .running = true });
+        compare_all(4, 600, &(struct kind) { .running = true, .groups = true });
 }
 
 static void limits_and_pins(void **state) {
         (void) state;
-        compare_all(5, 600, &(struct kind){ .limits = true });
-        compare_all(6, 600, &(struct kind){ .running = true, .groups = true, .limits = true, .pins = true });
+        compare_all(5, 600, &(struct kind) { .limits = true });
+        compare_all(6, 600, &(struct kind) { .running = true, .groups = true, .limits = true, .pins = true });
 }
 
 /* ---- who waits ---- */
@@ -217,11 +218,11 @@ static void lowest_priority_waits(void **state) {
 }
 
 static void makes_room_for_large_groups(void **state) {
-        cleanup_snapshot struct snapshot *snapshot =
-                test_snapshot("{'version':1,'nodes':[{'name':'n1','cores':4,'penalty':1},{'name':'n2','cores':4,'penalty':1}],'jobs':["
-                              "{'name':'small','ranks':4,'group_size':2,'priority':1,'placed':[{'node':'n1','ranks':2},"
-                              "{'node':'n2','ranks':2}],'move_cost':5},"
-                              "{'name':'large','ranks':4,'group_size':4,'priority':1}]}");
+        cleanup_snapshot struct snapshot *snapshot = test_snapshot(
+                "{'version':1,'nodes':[{'name':'n1','cores':4,'penalty':1},{'name':'n2','cores':4,'penalty':1}],'jobs':["
+                "{'name':'small','ranks':4,'group_size':2,'priority':1,'placed':[{'node':'n1','ranks':2},"
+                "{'node':'n2','ranks':2}],'move_cost':5},"
+                "{'name':'large','ranks':4,'group_size':4,'priority':1}]}");
         cleanup_plan struct rm_plan *plan = NULL;
         struct test_policy policy;
         int64_t cost;

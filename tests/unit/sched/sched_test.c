@@ -17,7 +17,7 @@ static char *with_quotes(const char *text) {
 struct snapshot *test_snapshot(const char *text) {
         cleanup_free char *json = with_quotes(text);
         struct snapshot *snapshot = NULL;
-        struct rm_error err = {0};
+        struct rm_error err = { 0 };
 
         if (snapshot_parse(json, strlen(json), &snapshot, &err) < 0)
                 fail_msg("%s", error_text(&err));
@@ -46,7 +46,7 @@ void test_policy_load(struct test_policy *policy, const char *name) {
         const char *directory = getenv("TEST_POLICY_DIR");
         cleanup_free char *path = xasprintf("%s/%s.so", directory ? directory : ".", name);
 
-        policy->library = dlopen(path, RTLD_NOW);
+        policy->library = dlopen(path, RTLD_NOW | RTLD_NODELETE); /* so that leak reports have names */
         if (!policy->library)
                 fail_msg("%s", dlerror());
         policy->plugin = dlsym(policy->library, RM_PLUGIN_SYMBOL);

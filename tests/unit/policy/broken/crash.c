@@ -1,0 +1,10 @@
+#include <signal.h>
+
+#include "tests/unit/policy/broken/broken.h"
+
+static int place(void *self, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan) {
+        (void) raise(SIGSEGV);
+        return place_nothing(self, snapshot, run, plan);
+}
+
+BROKEN_POLICY("crash", place);

@@ -1,0 +1,3 @@
+#include "tests/unit/policy/broken/broken.h"
+
+BROKEN_POLICY("no-call", NULL);

@@ -1,0 +1,339 @@
+/* One round at a time: what is done, what is left alone, and what people are told. */
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/sched/fold.h"
+#include "daemon/sched/round.h"
+#include "tests/unit/sched/sched_test.h"
+
+#define NODES(a, b) "'nodes':[{'name':'n1','cores':" a ",'penalty':1},{'name':'n2','cores':" b ",'penalty':1}]"
+#define SNAPSHOT(nodes, jobs) "{'version':1," nodes ",'jobs':[" jobs "]}"
+
+struct fixture {
+        struct snapshot *snapshot;
+        struct round_result *result;
+};
+
+static void finish(struct fixture *f) {
+        round_result_destroy(f->result);
+        snapshot_destroy(f->snapshot);
+}
+
+/* A round with greedy for every pass. */
+static void run(struct fixture *f, const char *text, const struct round_job *jobs) {
+        struct test_policy greedy;
+        struct rm_error err = { 0 };
+        struct round *round;
+
+        test_policy_load(&greedy, "greedy");
+        f->snapshot = test_snapshot(text);
+        if (round_create(snapshot_view(f->snapshot), jobs, &round, &err) < 0)
+                fail_msg("%s", error_text(&err));
+        for (uint32_t pass = 0; pass < round_passes(round); pass++) {
+                const struct rm_snapshot *asked = round_prepare(round, pass);
+                cleanup_plan struct rm_plan *plan = NULL;
+
+                assert_int_equal(test_policy_place(&greedy, asked, &plan), 0);
+                if (round_accept(round, pass, "greedy", plan, &err) < 0)
+                        fail_msg("%s", error_text(&err));
+        }
+        round_finish(round, &f->result);
+        round_destroy(round);
+        test_policy_unload(&greedy);
+}
+
+static void says(const char *text, const char *expected) {
+        if (strcmp(text, expected) != 0)
+                fail_msg("\"%s\" instead of \"%s\"", text, expected);
+}
+
+static void starts_and_waits(void **state) {
+        struct fixture f;
+
+        (void) state;
+        run(&f,
+            SNAPSHOT(NODES("2", "4"), "{'name':'a','ranks':4,'priority':1},{'name':'b','ranks':6,'priority':1},"
+                                      "{'name':'c','ranks':1,'priority':0},{'name':'d','ranks':9,'priority':9}"),
+            NULL);
+        assert_int_equal(f.result->n_actions, 1);
+        assert_int_equal(f.result->actions[0].kind, ROUND_START);
+        assert_int_equal(f.result->actions[0].job, 0);
+        assert_int_equal(f.result->actions[0].group_node[3], 1);
+        assert_int_equal(f.result->actions[0].head_node, 1);
+        says(f.result->jobs[0].policy, "greedy");
+        assert_false(f.result->jobs[0].waits);
+        says(f.result->jobs[1].reason, "waits for 4 more cores; 2 of 6 usable are free");
+        says(f.result->jobs[2].reason, "waits behind job 'b'; 2 of 6 usable cores are free");
+        says(f.result->jobs[3].reason, "needs 9 cores, and only 6 are usable");
+        assert_true(f.result->jobs[1].waits && f.result->jobs[1].lost);
+        finish(&f);
+}
+
+static void leaves_a_node_with_its_head(void **state) {
+        struct round_job job = { .head_node = 0, .head_moving_to = RM_NO_NODE };
+        struct fixture f;
+
+        (void) state;
+        run(&f,
+            SNAPSHOT(NODES("0", "4"), "{'name':'a','ranks':4,'group_size':2,'priority':1,'placed':[{'node':'n2','ranks':2},"
+                                      "{'node':'n1','ranks':2}]}"),
+            &job);
+        assert_int_equal(f.result->n_actions, 2);
+        assert_int_equal(f.result->actions[0].kind, ROUND_MOVE);
+        assert_int_equal(f.result->actions[0].group, 1);
+        assert_int_equal(f.result->actions[0].from, 0);
+        assert_int_equal(f.result->actions[0].to, 1);
+        assert_true(f.result->actions[0].must);
+        says(f.result->actions[0].reason, "node 'n1' is to be left");
+        assert_int_equal(f.result->actions[1].group, ROUND_HEAD);
+        assert_int_equal(f.result->actions[1].to, 1);
+        assert_false(f.result->jobs[0].folded);
+        finish(&f);
+}
+
+static void folds_and_unfolds(void **state) {
+        struct fixture f;
+        uint32_t to_second = 0;
+
+        (void) state;
+        /* 8 ranks on 2 + 1 cores: ceil(2 * 8 / 3) = 6 and ceil(1 * 8 / 3) = 3 */
+        run(&f,
+            SNAPSHOT(NODES("2", "1"), "{'name':'a','ranks':8,'priority':1,'placed':[{'node':'n1','ranks':8}]},"
+                                      "{'name':'b','ranks':1,'priority':1}"),
+            NULL);
+        assert_int_equal(f.result->n_actions, 2);
+        says(f.result->actions[0].reason, "node 'n1' has 8 ranks on 2 cores");
+        assert_true(f.result->jobs[0].folded);
+        assert_true(f.result->jobs[1].waits);
+        says(f.result->jobs[1].reason, "waits for 1 more core; 0 of 3 usable are free");
+        finish(&f);
+        run(&f,
+            SNAPSHOT(NODES("4", "4"),
+                     "{'name':'a','ranks':8,'priority':1,'placed':[{'node':'n1','ranks':6},{'node':'n2','ranks':2}]}"),
+            NULL);
+        for (size_t i = 0; i < f.result->n_actions; i++)
+                to_second += f.result->actions[i].to == 1;
+        assert_int_equal(f.result->n_actions, 2);
+        assert_int_equal(to_second, 2);
+        assert_false(f.result->jobs[0].folded);
+        finish(&f);
+}
+
+static void folds_whole_groups(void **state) {
+        struct fixture f;
+
+        (void) state;
+        /* 3 + 3 cores and 3 groups of 2: the third fits nowhere whole */
+        run(&f,
+            SNAPSHOT(NODES("3", "3"), "{'name':'a','ranks':6,'group_size':2,'priority':1,'placed':[{'node':'n1','ranks':4},"
+                                      "{'node':'n2','ranks':2}]},{'name':'b','ranks':1,'priority':1}"),
+            NULL);
+        assert_int_equal(f.result->n_actions, 1); /* nothing better is to be had by moving; b starts on the core that is free */
+        assert_int_equal(f.result->actions[0].kind, ROUND_START);
+        assert_int_equal(f.result->actions[0].group_node[0], 1);
+        assert_true(f.result->jobs[0].folded);
+        finish(&f);
+}
+
+static void nothing_left(void **state) {
+        struct round_job job = { .head_node = 0, .head_moving_to = RM_NO_NODE };
+        struct fixture f;
+
+        (void) state;
+        run(&f, SNAPSHOT(NODES("0", "0"), "{'name':'a','ranks':2,'priority':1,'placed':[{'node':'n1','ranks':2}]}"), &job);
+        assert_int_equal(f.result->n_actions, 0);
+        says(f.result->jobs[0].reason, "stays on 'n1': no node has usable cores");
+        finish(&f);
+}
+
+static void own_availability(void **state) {
+        struct round_job job = { .head_node = 0, .head_moving_to = RM_NO_NODE };
+        struct fixture f;
+
+        (void) state;
+        run(&f,
+            SNAPSHOT(NODES("4", "4"),
+                     "{'name':'a','ranks':4,'priority':1,'availability':{'n1':0,'n2':2},'placed':[{'node':'n1','ranks':4}]}"),
+            &job);
+        assert_int_equal(f.result->n_actions, 5); /* four ranks on its two cores of n2, and the head */
+        assert_true(f.result->jobs[0].folded);
+        says(f.result->actions[0].reason, "the job's availability takes 'n1' away");
+        assert_int_equal(f.result->actions[4].group, ROUND_HEAD);
+        finish(&f);
+        /* its own file leaves it nothing: it stays */
+        run(&f,
+            SNAPSHOT(NODES("4", "4"),
+                     "{'name':'a','ranks':4,'priority':1,'availability':{'n1':0,'n2':0},'placed':[{'node':'n1','ranks':4}]}"),
+            &job);
+        assert_int_equal(f.result->n_actions, 0);
+        finish(&f);
+        /* but not on a node that is to be left */
+        run(&f,
+            SNAPSHOT(NODES("0", "4"),
+                     "{'name':'a','ranks':4,'priority':1,'availability':{'n1':0,'n2':0},'placed':[{'node':'n1','ranks':4}]}"),
+            &job);
+        assert_int_equal(f.result->n_actions, 5);
+        finish(&f);
+}
+
+static void waits_for_moves(void **state) {
+        static const int32_t moving_to[] = { 0 };
+        struct round_job jobs[] = { { .head_node = 1, .head_moving_to = RM_NO_NODE, .group_moving_to = moving_to },
+                                    { .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE } };
+        struct fixture f;
+
+        (void) state;
+        /* a moves from n2 to n1; n2 is free for b, but not yet */
+        run(&f,
+            SNAPSHOT(NODES("2", "2"), "{'name':'a','ranks':2,'group_size':2,'priority':1,'placed':[{'node':'n2','ranks':2}]},"
+                                      "{'name':'b','ranks':2,'priority':1}"),
+            jobs);
+        assert_int_equal(f.result->n_actions, 0);
+        says(f.result->jobs[1].reason, "waits for moves that make room for it");
+        assert_false(f.result->jobs[1].lost);
+        finish(&f);
+        /* where a goes has just been taken away: it is sent on when it has arrived, and nobody gets its cores */
+        run(&f,
+            SNAPSHOT(NODES("0", "2"), "{'name':'a','ranks':2,'group_size':2,'priority':1,'placed':[{'node':'n2','ranks':2}]},"
+                                      "{'name':'b','ranks':1,'priority':1}"),
+            jobs);
+        assert_int_equal(f.result->n_actions, 0);
+        says(f.result->jobs[0].reason, "leaves 'n1' when it can move");
+        says(f.result->jobs[1].reason, "waits for moves to end");
+        finish(&f);
+}
+
+static void node_down(void **state) {
+        struct round_job job = { .head_node = 0, .head_moving_to = RM_NO_NODE };
+        struct fixture f;
+
+        (void) state;
+        run(&f,
+            SNAPSHOT(
+                    "'nodes':[{'name':'n1','cores':4,'penalty':1,'state':'DOWN'},{'name':'n2','cores':4,'penalty':1}]",
+                    "{'name':'a','ranks':4,'group_size':2,'priority':1,'placed':[{'node':'n1','ranks':2},{'node':'n2','ranks':2}]},"
+                    "{'name':'b','ranks':2,'priority':1}"),
+            (struct round_job[]) { job, { .head_node = -1, .head_moving_to = -1 } });
+        assert_int_equal(f.result->n_actions, 1); /* nobody can move what cannot be reached, head or group; the rest goes on */
+        assert_int_equal(f.result->actions[0].kind, ROUND_START);
+        says(f.result->jobs[0].reason, "group 0 is on 'n1', which is down");
+        finish(&f);
+}
+
+static void policies_of_jobs(void **state) {
+        cleanup_snapshot struct snapshot *snapshot = test_snapshot(
+                SNAPSHOT(NODES("4", "4"), "{'name':'a','ranks':2,'priority':1,'policy':'x'},{'name':'b','ranks':3,'priority':1},"
+                                          "{'name':'c','ranks':4,'priority':1,'policy':'x','placed':[{'node':'n1','ranks':4}]}"));
+        struct round_result *result;
+        const struct rm_snapshot *asked;
+        cleanup_plan struct rm_plan *plan = NULL;
+        struct rm_error err = { 0 };
+        struct round *round;
+
+        (void) state;
+        assert_int_equal(round_create(snapshot_view(snapshot), NULL, &round, &err), 0);
+        assert_int_equal(round_passes(round), 2);
+        assert_null(round_policy(round, 0));
+        says(round_policy(round, 1), "x");
+        asked = round_prepare(round, 0);
+        assert_int_equal(asked->n_jobs, 2); /* b, and c that runs and is not its business */
+        assert_int_equal(asked->jobs[1].groups[0].flags, RM_GROUP_PINNED);
+        plan = plan_create(asked);
+        assert_int_equal(round_accept(round, 0, "own", plan, &err), -EINVAL); /* c is told to wait */
+        plan->jobs[0].decision = plan->jobs[1].decision = RM_PLACE;
+        for (uint32_t g = 0; g < 4; g++) {
+                plan->jobs[1].group_node[g] = 0;
+                plan->jobs[0].group_node[g < 3 ? g : 0] = 1;
+        }
+        assert_int_equal(round_accept(round, 0, "own", plan, &err), 0);
+        asked = round_prepare(round, 1);
+        assert_int_equal(asked->n_jobs, 3);
+        assert_int_equal(asked->jobs[1].groups[0].node, 1); /* b is decided */
+        assert_int_equal(asked->jobs[1].groups[0].flags, RM_GROUP_PINNED);
+        assert_int_equal(asked->jobs[2].groups[0].flags, 0);
+        round_skip(round, 1, "policy 'x': crashed");
+        round_finish(round, &result);
+        assert_int_equal(result->n_actions, 1);
+        assert_int_equal(result->actions[0].job, 1);
+        says(result->jobs[1].policy, "own");
+        says(result->jobs[0].reason, "no policy could place it: policy 'x': crashed");
+        round_result_destroy(result);
+        round_destroy(round);
+}
+
+static void moves_must_pay(void **state) {
+        static const struct {
+                int move_cost;
+                size_t moves;
+        } cases[] = { { 5, 2 }, { 10, 0 }, { 11, 0 } }; /* two moves save one node: weight 10 times priority 2 */
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                cleanup_free char *text =
+                        xasprintf(SNAPSHOT(NODES("4", "4"),
+                                           "{'name':'a','ranks':4,'priority':2,'move_cost':%d,'placed':[{'node':'n1','ranks':2},"
+                                           "{'node':'n2','ranks':2}]}"),
+                                  cases[i].move_cost);
+                cleanup_snapshot struct snapshot *snapshot = test_snapshot(text);
+                cleanup_plan struct rm_plan *plan = NULL;
+                struct round_result *result;
+                struct rm_error err = { 0 };
+                struct round *round;
+
+                assert_int_equal(round_create(snapshot_view(snapshot), NULL, &round, &err), 0);
+                plan = plan_create(round_prepare(round, 0));
+                plan->jobs[0].decision = RM_PLACE;
+                for (uint32_t g = 0; g < 4; g++)
+                        plan->jobs[0].group_node[g] = 1;
+                assert_int_equal(round_accept(round, 0, "test", plan, &err), 0);
+                round_finish(round, &result);
+                assert_int_equal(result->n_actions, cases[i].moves);
+                round_result_destroy(result);
+                round_destroy(round);
+        }
+}
+
+/* Two jobs that change places for nothing: no single one of them could go back, but both together can. */
+static void swaps_are_taken_back(void **state) {
+        cleanup_snapshot struct snapshot *snapshot =
+                test_snapshot(SNAPSHOT(NODES("2", "2"), "{'name':'a','ranks':2,'priority':1,'placed':[{'node':'n1','ranks':2}]},"
+                                                        "{'name':'b','ranks':2,'priority':1,'placed':[{'node':'n2','ranks':2}]}"));
+        cleanup_plan struct rm_plan *plan = NULL;
+        struct round_result *result;
+        struct rm_error err = { 0 };
+        struct round *round;
+
+        (void) state;
+        assert_int_equal(round_create(snapshot_view(snapshot), NULL, &round, &err), 0);
+        plan = plan_create(round_prepare(round, 0));
+        for (uint32_t j = 0; j < 2; j++) {
+                plan->jobs[j].decision = RM_PLACE;
+                plan->jobs[j].group_node[0] = plan->jobs[j].group_node[1] = 1 - (int32_t) j;
+        }
+        assert_int_equal(round_accept(round, 0, "test", plan, &err), 0);
+        round_finish(round, &result);
+        assert_int_equal(result->n_actions, 0);
+        round_result_destroy(result);
+        round_destroy(round);
+}
+
+static void max_procs(void **state) {
+        (void) state;
+        assert_int_equal(fold_max_procs(4, 16, 8), 8);
+        assert_int_equal(fold_max_procs(1, 16, 5), 4);
+        assert_int_equal(fold_max_procs(0, 16, 5), 0);
+        assert_int_equal(fold_max_procs(1000000, 16000000, 16000000), 1000000);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(starts_and_waits),     cmocka_unit_test(leaves_a_node_with_its_head),
+                cmocka_unit_test(folds_and_unfolds),    cmocka_unit_test(folds_whole_groups),
+                cmocka_unit_test(nothing_left),         cmocka_unit_test(own_availability),
+                cmocka_unit_test(waits_for_moves),      cmocka_unit_test(node_down),
+                cmocka_unit_test(policies_of_jobs),     cmocka_unit_test(moves_must_pay),
+                cmocka_unit_test(swaps_are_taken_back), cmocka_unit_test(max_procs),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
