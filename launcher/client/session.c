@@ -10,20 +10,23 @@
 #include "launcher/client/wire.h"
 
 /* Input that rmd has not acknowledged is kept, to be sent again; so this bounds our memory too. */
-#define INPUT_WINDOW_BYTES (1U << 20)
+#define INPUT_WINDOW_BYTES (512U << 10)
 #define INPUT_CHUNK_BYTES (64U << 10)
 #define CONTROLS_MAX 16
 /* A job that starts within this time is not said to wait. */
 #define WAIT_QUIET_USEC 1000000U
 /* A break is not worth a word before. */
 #define AWAY_QUIET_USEC (5U * 1000000U)
-#define RETRY_USEC 200000U
+#define RETRY_USEC 100000U
+/* A node may hear of a job, or remember it after a restart, this much later than we do. */
+#define UNHEARD_USEC (10U * 1000000U)
 /* How long a job that was given up may take to end. */
 #define GIVE_UP_USEC (5U * 1000000U)
 
 /* A signal or cancel that rmd has not confirmed yet. */
 struct control {
         uint32_t id;
+        uint64_t at_usec; /* send again then, SESSION_NEVER_USEC: it is on its way */
         bool cancel;
         int signo;
 };
@@ -36,6 +39,8 @@ struct session {
         uint32_t attach_id;
         struct buffer requests;
         bool connected;
+        bool attached;           /* rmd has agreed to serve us */
+        uint64_t connected_usec; /* valid while connected */
         uint64_t lost_usec;      /* valid while not connected */
         bool away_said;
         uint64_t attach_at_usec; /* attach again then, SESSION_NEVER_USEC: no need */
@@ -80,7 +85,7 @@ struct session *session_create(const struct session_config *config, uint64_t now
         s->lost_usec = now;
         s->attach_at_usec = SESSION_NEVER_USEC;
         s->input_at_usec = SESSION_NEVER_USEC;
-        s->input_known = config->input_fresh;
+        s->input_known = config->submitted;
         s->input_over = !config->input;
         return s;
 }
@@ -154,10 +159,11 @@ static void put_control(struct session *s, struct control *control) {
                 request.signal_job = &signal_job;
         }
         control->id = put(s, &request);
+        control->at_usec = SESSION_NEVER_USEC;
 }
 
 static bool takes_input(const struct session *s) {
-        return s->connected && s->input_known && !s->input_over && s->seen && s->state != RM__JOB_STATE__JOB_PENDING &&
+        return s->attached && s->input_known && !s->input_over && s->seen && s->state != RM__JOB_STATE__JOB_PENDING &&
                s->state != RM__JOB_STATE__JOB_STARTING && s->input_at_usec == SESSION_NEVER_USEC;
 }
 
@@ -202,14 +208,15 @@ static void put_attach(struct session *s) {
         request.body_case = RM__LOCAL_REQUEST__BODY_ATTACH_JOB;
         request.attach_job = &attach;
         s->attach_id = put(s, &request);
+        s->attached = false;
         s->attach_at_usec = SESSION_NEVER_USEC;
         s->input_at_usec = SESSION_NEVER_USEC;
         rewind_input(s);
-        put_input(s);
 }
 
 void session_connected(struct session *s, uint64_t now) {
         s->connected = true;
+        s->connected_usec = now;
         put_hello(s);
         put_attach(s);
         for (size_t i = 0; i < s->n_controls; i++)
@@ -220,6 +227,7 @@ void session_lost(struct session *s, uint64_t now) {
         if (s->connected)
                 s->lost_usec = now;
         s->connected = false;
+        s->attached = false;
         buffer_finish(&s->requests);
         session_tick(s, now);
 }
@@ -236,7 +244,7 @@ static void add_control(struct session *s, bool cancel, int signo) {
         if (s->n_controls == CONTROLS_MAX)
                 return;
         control = &s->controls[s->n_controls++];
-        *control = (struct control) { .cancel = cancel, .signo = signo };
+        *control = (struct control) { .at_usec = SESSION_NEVER_USEC, .cancel = cancel, .signo = signo };
         if (s->connected)
                 put_control(s, control);
 }
@@ -418,7 +426,9 @@ static bool is_passing(int code) {
 }
 
 static void attach_refused(struct session *s, const Rm__Error *error, uint64_t now) {
-        if (is_passing(error->code)) {
+        bool exists = s->config.submitted || s->seen;
+
+        if (is_passing(error->code) || (error->code == ENOENT && exists && !s->ended && now < s->connected_usec + UNHEARD_USEC)) {
                 s->attach_at_usec = now + RETRY_USEC;
         } else if (s->ended) {
                 /* It ended while nobody listened, and rmd has forgotten it. */
@@ -442,10 +452,14 @@ static void take_error(struct session *s, uint32_t id, const Rm__Error *error, u
         for (size_t i = 0; i < s->n_controls; i++) {
                 if (s->controls[i].id != id)
                         continue;
-                /* A job that has just ended cannot be signalled; that is no news. */
-                if (error->code == EPERM || error->code == EACCES)
-                        say(s, "%s", error->text);
-                drop_control(s, i);
+                if (error->code == EPERM || error->code == EACCES || error->code == EINVAL || error->code == ESRCH) {
+                        if (error->code != ESRCH)
+                                say(s, "%s", error->text);
+                        drop_control(s, i);
+                } else {
+                        /* It is moving, or no leader can be reached: its end is the last thing that makes us give up. */
+                        s->controls[i].at_usec = now + RETRY_USEC;
+                }
                 return;
         }
         if (!s->config.input)
@@ -484,6 +498,7 @@ void session_reply(struct session *s, const Rm__LocalReply *reply, uint64_t now)
                 input_ack(s, reply->job_input_ack->offset);
                 break;
         case RM__LOCAL_REPLY__BODY_JOB_UPDATE:
+                s->attached = true;
                 take_update(s, reply->job_update);
                 break;
         default:
@@ -499,7 +514,7 @@ static bool is_pending(const struct session *s) {
 }
 
 static const char *waits_for(const struct session *s) {
-        return s->reason && *s->reason ? s->reason : "to be placed";
+        return s->reason && *s->reason ? s->reason : "waits to be placed";
 }
 
 /* It waits, and the reason is news. */
@@ -510,7 +525,10 @@ static bool wait_to_tell(const struct session *s) {
 static void tell_wait(struct session *s, uint64_t now) {
         if (!wait_to_tell(s) || now < s->start_usec + WAIT_QUIET_USEC)
                 return;
-        say(s, "job %" PRIu64 " waits: %s", s->config.job, waits_for(s));
+        if (strncmp(waits_for(s), "waits ", strlen("waits ")) == 0)
+                say(s, "job %" PRIu64 " %s", s->config.job, waits_for(s));
+        else
+                say(s, "job %" PRIu64 " waits: %s", s->config.job, waits_for(s));
         free(s->said);
         s->said = xstrdup(waits_for(s));
 }
@@ -563,6 +581,9 @@ void session_tick(struct session *s, uint64_t now) {
                 return;
         if (s->connected && now >= s->attach_at_usec)
                 put_attach(s);
+        for (size_t i = 0; s->connected && i < s->n_controls; i++)
+                if (now >= s->controls[i].at_usec)
+                        put_control(s, &s->controls[i]);
         if (s->connected && now >= s->input_at_usec) {
                 s->input_at_usec = SESSION_NEVER_USEC;
                 put_input(s);
@@ -586,6 +607,8 @@ uint64_t session_due_usec(const struct session *s) {
         if (s->connected) {
                 DUE(s->attach_at_usec);
                 DUE(s->input_at_usec);
+                for (size_t i = 0; i < s->n_controls; i++)
+                        DUE(s->controls[i].at_usec);
         } else {
                 DUE(s->lost_usec + s->config.away_usec);
                 if (!s->away_said)

@@ -15,7 +15,7 @@ struct session_config {
         const char *program; /* how to call ourselves in messages */
         uint64_t job;
         bool input;          /* standard input is sent to the job */
-        bool input_fresh;    /* we are the first to send input: it begins at offset 0 */
+        bool submitted;      /* just now, by us: the job exists, and its input begins at offset 0 */
         bool release;        /* rmd may forget the output once we have it all */
         bool wait_set;       /* give up when the job has not started after wait_usec */
         uint64_t wait_usec;

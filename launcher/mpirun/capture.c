@@ -27,26 +27,21 @@ static char *default_name(const char *program) {
         return name;
 }
 
-static size_t words_bytes(char *const *words, size_t *ret_count) {
-        size_t bytes = 0;
+static size_t count_words(char *const *words) {
         size_t n = 0;
 
-        for (; words[n]; n++)
-                bytes += strlen(words[n]) + 1;
-        *ret_count = n;
-        return bytes;
+        while (words[n])
+                n++;
+        return n;
 }
 
-static int take_words(Rm__JobSpec *spec, const struct command *command, struct rm_error *err) {
-        size_t argv_bytes = words_bytes(command->argv, &spec->n_argv);
-        size_t env_bytes = words_bytes(environ, &spec->n_env);
+static int check_size(const Rm__JobSpec *spec, struct rm_error *err) {
+        size_t size = rm__job_spec__get_packed_size(spec);
 
-        spec->argv = command->argv;
-        spec->env = environ;
-        if (argv_bytes + env_bytes > CAPTURE_MAX_BYTES)
-                return error_set(err, -E2BIG, "command line (%zu bytes) and environment (%zu bytes) are over %u bytes together",
-                                 argv_bytes, env_bytes, CAPTURE_MAX_BYTES);
-        return 0;
+        if (size <= CAPTURE_MAX_BYTES)
+                return 0;
+        return error_set(err, -E2BIG, "command line and environment are too large: %zu KiB, and %u are taken", size / 1024,
+                         CAPTURE_MAX_BYTES / 1024);
 }
 
 static void take_limits(Rm__JobSpec *spec) {
@@ -83,12 +78,14 @@ int capture_job(const struct command *command, const struct options *options, bo
         spec->name = options->job_name ? xstrdup(options->job_name) : default_name(command->program);
         spec->cwd = getcwd(NULL, 0);
         r = spec->cwd ? 0 : error_sys(err, -errno, "the current directory has no path");
-        if (r == 0)
-                r = take_words(spec, command, err);
         if (r < 0) {
                 capture_free(spec);
                 return r;
         }
+        spec->argv = command->argv;
+        spec->n_argv = command->argc;
+        spec->env = environ;
+        spec->n_env = count_words(environ);
         take_limits(spec);
         spec->umask = current_umask();
         spec->ranks = command->ranks;
@@ -100,8 +97,12 @@ int capture_job(const struct command *command, const struct options *options, bo
         spec->on_node_loss = options->on_node_loss;
         spec->detach = options->detach;
         spec->input = input;
-        *ret_spec = spec;
-        return 0;
+        r = check_size(spec, err);
+        if (r < 0)
+                capture_free(spec);
+        else
+                *ret_spec = spec;
+        return r;
 }
 
 void capture_free(Rm__JobSpec *spec) {

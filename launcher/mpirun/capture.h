@@ -7,8 +7,8 @@
 #include "launcher/mpirun/options.h"
 #include "proto/state.pb-c.h"
 
-/* Words of the command line and environment together; the local protocol's frames are the reason. */
-#define CAPTURE_MAX_BYTES (1U << 20)
+/* All of a job's description as it is sent, command line and environment above all; rmd takes 1 MiB and adds a little. */
+#define CAPTURE_MAX_BYTES ((1U << 20) - (16U << 10))
 
 /* A job as it is to be submitted. The caller frees it with capture_free(); `command` and `options` must outlive it.
  * `input`: the job gets a standard input. -E2BIG, or an errno of getcwd. */

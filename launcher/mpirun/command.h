@@ -8,7 +8,7 @@
 
 #include "common/error.h"
 
-#define COMMAND_MAX_RANKS 1000000U
+#define COMMAND_MAX_RANKS 65536U
 
 struct command {
         char **argv;   /* for mpirun, argv[0] = "mpirun", NULL terminated; its strings belong to the caller of command_parse() */

@@ -56,6 +56,9 @@ static int read_settings(char **args, struct command *ret_command, struct option
         r = options_read_config(options, config_path(), err);
         if (r == 0)
                 r = options_resolve(options, err);
+        if (r == 0 && options->group_size > ret_command->ranks)
+                r = error_set(err, -EINVAL, "%s: groups of %u are larger than the %u ranks",
+                              options->sources[OPTION_GROUP_SIZE].origin, options->group_size, ret_command->ranks);
         return r;
 }
 
@@ -89,7 +92,7 @@ static int serve(struct front *front, uint64_t job, const struct options *option
                 .program = PROGRAM,
                 .job = job,
                 .input = input,
-                .input_fresh = true,
+                .submitted = true,
                 .release = true,
                 .wait_set = options->wait_set,
                 .wait_usec = options->wait_usec,

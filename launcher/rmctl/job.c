@@ -33,6 +33,19 @@ static char *run_time(const Rm__Job *job) {
         return human_elapsed(end - job->start_usec);
 }
 
+/* rmd names the nodes one by one. */
+static char *short_nodes(const char *nodes) {
+        cleanup_free char *copy = xstrdup(nodes);
+        struct hostlist hosts = { 0 };
+        char *text;
+
+        for (char *save = NULL, *name = strtok_r(copy, " ", &save); name; name = strtok_r(NULL, " ", &save))
+                hostlist_add(&hosts, name);
+        text = hostlist_compress(hosts.names, hosts.n_names);
+        hostlist_finish(&hosts);
+        return text;
+}
+
 static void table_jobs(struct call *call, const Rm__JobList *jobs) {
         static const struct column columns[] = {
                 { "JOB", true, false, 0 },        { "NAME", false, true, 0 },  { "USER", false, true, 2 },
@@ -57,7 +70,7 @@ static void table_jobs(struct call *call, const Rm__JobList *jobs) {
                 table_printf(t, "%u", j->moves);
                 table_take(t, human_ago(j->submit_usec, now));
                 table_take(t, run_time(j));
-                table_cell(t, v->nodes);
+                table_take(t, short_nodes(v->nodes));
                 table_cell(t, j->reason);
         }
         call_print_table(call, t);
@@ -156,7 +169,7 @@ static void show_job(struct call *call, const Rm__JobView *v) {
                 call_take_key("Ranks", xasprintf("%u in groups of %u", s->ranks, group_size));
         else
                 call_take_key("Ranks", xasprintf("%u", s->ranks));
-        call_print_key("Nodes", v->nodes);
+        call_take_key("Nodes", short_nodes(v->nodes));
         call_take_key("Policy",
                       xasprintf("%s, priority %d", *j->policy ? j->policy : (*s->policy ? s->policy : "default"), s->priority));
         call_print_key("On node loss", loss_text(s->on_node_loss));

@@ -10,11 +10,13 @@
 
 /* ---- status ---- */
 
-static void print_warning(const struct call *call, const char *text) {
+static void print_warning(const struct call *call, const Rm__Status *status, const char *text) {
+        bool availability = status->availability && strcmp(status->availability->error, text) == 0;
         cleanup_free char *clean = human_clean(text);
         enum colour colour = call->colours ? COLOUR_YELLOW : COLOUR_NONE;
 
-        (void) printf("%sWarning:         %s%s\n", colour_begin(colour), clean, colour_end(colour));
+        (void) printf("%sWarning:        %s%s%s\n", colour_begin(colour), clean,
+                      availability ? " (what stood there before stays in force)" : "", colour_end(colour));
 }
 
 static void show_status(const Rm__Status *s) {
@@ -51,14 +53,8 @@ static int run_status(struct call *call) {
                 call_print_json(NULL, json_from_message(&reply->status->base));
         } else {
                 show_status(reply->status);
-                if (reply->status->availability && *reply->status->availability->error) {
-                        cleanup_free char *text =
-                                xasprintf("%s (what stood there before stays in force)", reply->status->availability->error);
-
-                        print_warning(call, text);
-                }
                 for (size_t i = 0; i < reply->status->n_warnings; i++)
-                        print_warning(call, reply->status->warnings[i]);
+                        print_warning(call, reply->status, reply->status->warnings[i]);
         }
         rm__local_reply__free_unpacked(reply, NULL);
         return 0;
@@ -222,6 +218,7 @@ const struct verb verb_status = {
 const struct verb verb_snapshot = {
         .name = "snapshot",
         .args = "",
+        .role = ROLE_ADMIN,
         .help = "print what a policy sees now, as JSON (for rm-policy-run)",
         .run = run_snapshot,
 };
@@ -229,6 +226,7 @@ const struct verb verb_snapshot = {
 const struct verb verb_plan = {
         .name = "plan",
         .args = "",
+        .role = ROLE_ADMIN,
         .help = "show what a policy would do now, and do nothing",
         .flags = { { "policy", "P", "ask this one, not the cluster's own" } },
         .run = run_plan,

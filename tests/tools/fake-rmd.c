@@ -631,7 +631,7 @@ static void do_status(struct fake *f, struct fake_client *c, uint32_t id) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__Status status = RM__STATUS__INIT;
         Rm__AvailabilityStatus availability = RM__AVAILABILITY_STATUS__INIT;
-        char *warnings[] = { (char *) "n6: no heartbeat for 34 s" };
+        char *warnings[] = { (char *) "n6: no heartbeat for 34 s", NULL };
 
         availability.path = (char *) "/etc/rmd/availability";
         availability.error = (char *) "/etc/rmd/availability:3: 'n1:x' has no number of cores";
@@ -647,7 +647,8 @@ static void do_status(struct fake *f, struct fake_client *c, uint32_t id) {
         status.moves_running = 1;
         status.availability = &availability;
         status.warnings = warnings;
-        status.n_warnings = 1;
+        warnings[1] = availability.error;
+        status.n_warnings = 2;
         status.policy = (char *) "distrib";
         status.rmd_version = (char *) "0.1.0";
         status.up_usec = UINT64_C(93784) * 1000000;

@@ -128,7 +128,7 @@ static void bad_lines_are_refused_clearly(void **state) {
                 { .words = "-n 0 a", .error = "'0'" },
                 { .words = "-n -3 a", .error = "'-3'" },
                 { .words = "-n 99999999999 a", .error = "99999999999" },
-                { .words = "-n 1000000 a : -n 1 b", .error = "too many" },
+                { .words = "-n 65536 a : -n 1 b", .error = "too many" },
                 { .words = "-n 1 -np 2 a", .error = "twice" },
                 { .words = "--policy", .error = "--policy needs a value" },
                 { .words = "--detach=1 -n 1 a", .error = "takes no value" },

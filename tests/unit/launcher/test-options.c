@@ -197,7 +197,7 @@ static void too_much_environment_is_refused(void **state) {
         memset(big, 'x', CAPTURE_MAX_BYTES - 1);
         (void) setenv("RM_TEST_BIG", big, 1);
         assert_int_equal(capture_job(&command, &o, true, &spec, &err), -E2BIG);
-        assert_non_null(strstr(err.text, "1048576"));
+        assert_non_null(strstr(err.text, "too large"));
         (void) unsetenv("RM_TEST_BIG");
 }
 

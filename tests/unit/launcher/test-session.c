@@ -18,7 +18,7 @@ static struct session *begin(bool input, bool wait_set, uint64_t wait_usec) {
         struct session_config config = { .program = "rm-mpirun",
                                          .job = 7,
                                          .input = input,
-                                         .input_fresh = true,
+                                         .submitted = true,
                                          .release = true,
                                          .wait_set = wait_set,
                                          .wait_usec = wait_usec,
@@ -243,6 +243,8 @@ static void input_is_sent_again_from_the_last_acknowledged_byte(void **state) {
         session_input_eof(s);
         session_connected(s, 2);
         (void) expect_attach(s, 0, 0);
+        expect_none(s);
+        tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 2);
         (void) expect_input(s, 2, "cdefghijk", true);
         expect_none(s);
         /* The end of input is told again on each connection, for its acknowledgement cannot be seen. */
@@ -250,6 +252,7 @@ static void input_is_sent_again_from_the_last_acknowledged_byte(void **state) {
         session_lost(s, 3);
         session_connected(s, 4);
         (void) expect_attach(s, 0, 0);
+        tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 4);
         (void) expect_input(s, 11, "", true);
         session_destroy(s);
 }
@@ -367,6 +370,24 @@ static void unconfirmed_signals_are_sent_again(void **state) {
         session_destroy(s);
 }
 
+static void a_signal_that_cannot_be_taken_now_is_sent_again(void **state) {
+        struct session *s = begin_running(false);
+        uint32_t id;
+
+        (void) state;
+        session_signal(s, SIGINT, 0);
+        id = expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB);
+        tell_error(s, id, EAGAIN, "moving", SECOND);
+        expect_none(s);
+        assert_true(session_due_usec(s) < 2 * SECOND);
+        session_tick(s, session_due_usec(s));
+        id = expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB);
+        tell_error(s, id, EPERM, "not yours", 2 * SECOND);
+        expect_text(s, 2, "rm-mpirun: not yours\n");
+        assert_int_equal(session_due_usec(s), SESSION_NEVER_USEC);
+        session_destroy(s);
+}
+
 static void waiting_is_told_after_a_second_and_when_it_changes(void **state) {
         struct session *s = begin(false, false, 0);
 
@@ -469,7 +490,11 @@ static void a_passing_refusal_is_tried_again(void **state) {
         expect_none(s);
         session_tick(s, session_due_usec(s));
         id = expect(s, RM__LOCAL_REQUEST__BODY_ATTACH_JOB);
+        /* We have just submitted it, so it is only unheard of yet; but not for ever. */
         tell_error(s, id, ENOENT, "no job 7", 2 * SECOND);
+        session_tick(s, session_due_usec(s));
+        id = expect(s, RM__LOCAL_REQUEST__BODY_ATTACH_JOB);
+        tell_error(s, id, ENOENT, "no job 7", 20 * SECOND);
         expect_done(s, 1);
         expect_text(s, 2, "rm-mpirun: job 7: no job 7\n");
         session_destroy(s);
@@ -518,6 +543,7 @@ int main(void) {
                 cmocka_unit_test(interrupts_grow_stronger),
                 cmocka_unit_test(a_waiting_job_is_cancelled_by_an_interrupt),
                 cmocka_unit_test(unconfirmed_signals_are_sent_again),
+                cmocka_unit_test(a_signal_that_cannot_be_taken_now_is_sent_again),
                 cmocka_unit_test(waiting_is_told_after_a_second_and_when_it_changes),
                 cmocka_unit_test(a_quick_start_is_silent),
                 cmocka_unit_test(waiting_is_given_up),
