@@ -1,8 +1,8 @@
 /* Holds memory, part of it zero, verifies it again and again, and measures how long the world stood still: each rank
  * plays ping-pong with the one half a world away and reports the gaps between two answers.
  *
- * usage: memory [--mb=N] [--zero-percent=P] [--seconds=S | --stop-file=F] [--gap-msec=G] [--alone] [--dirty]
- *   --mb            of each rank (default 64)
+ * usage: memory [--mb=N] [--zero-percent=P] [--seconds=S | --stop-file=F] [--gap-msec=G] [--alone] [--dirty] [--only-rank=R]
+ *   --mb            of each rank (default 64), or with --only-rank=R of that one, the others holding 4
  *   --zero-percent  of it that was never written to but is there (default 25)
  *   --gap-msec      gaps from this length on are printed at once (default 50): "gap RANK USEC"
  *   --alone         no MPI, one process: what is measured beside rmd
@@ -158,12 +158,15 @@ int main(int argc, char **argv) {
         const char *stop_file = option_text(argc, argv, "stop-file", NULL);
         int64_t length = option_number(argc, argv, "seconds", 5) * 1000000;
         bool alone = option_set(argc, argv, "alone");
+        long only_rank = option_number(argc, argv, "only-rank", -1);
 
         if (!alone) {
                 MPI_Init(&argc, &argv);
                 MPI_Comm_rank(MPI_COMM_WORLD, &m.rank);
                 MPI_Comm_size(MPI_COMM_WORLD, &m.size);
         }
+        if (only_rank >= 0 && m.rank != only_rank)
+                m.pages = 4 * (1048576 / PAGE);
         m.base = mmap(NULL, m.pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (m.base == MAP_FAILED || m.pages == 0) {
                 perror("memory: mmap");

@@ -1,0 +1,65 @@
+# Sourced by every benchmark: an emulated cluster and jobs as in the tests, statistics and tables.
+# shellcheck shell=bash
+#
+# A benchmark prints a table with medians and spread; with --csv FILE every single measurement goes there too. It says on
+# what machine it ran, since figures mean nothing without.
+
+bench_dir=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
+. "$bench_dir/../tests/cluster/lib.sh"
+
+csv=''
+quick=''
+
+# The options that all benchmarks have; what is left over comes into `arguments`.
+# shellcheck disable=SC2034 # each benchmark decides what it leaves out
+bench_options() {
+    arguments=()
+    while (($#)); do
+        case $1 in
+        --csv) csv=${2:?--csv needs a file} && shift ;;
+        --quick) quick=yes ;;
+        -h | --help)
+            awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"
+            exit 0
+            ;;
+        *) arguments+=("$1") ;;
+        esac
+        shift
+    done
+    ((EUID == 0)) || { echo "bench: must be run as root" >&2 && exit 1; }
+}
+
+machine() {
+    printf '%s, %d cores, %d GB, Linux %s\n' "$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)" "$(nproc)" \
+        "$(awk '/^MemTotal/ { print int($2 / 1e6 + 0.5) }' /proc/meminfo)" "$(uname -r)"
+}
+
+# record FIELD...: a line of the CSV.
+record() {
+    [[ ! $csv ]] || (IFS=, && printf '%s\n' "$*" >>"$csv")
+}
+record_head() {
+    [[ ! $csv ]] || (IFS=, && printf '%s\n' "$*" >"$csv")
+}
+
+# Of the numbers on standard input, one a line: median, and "smallest..largest".
+median() {
+    sort -g | awk '{ v[NR] = $1 } END { if (NR) print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2; else print "nan" }'
+}
+spread() {
+    sort -g | awk 'NR == 1 { a = $1 } { b = $1 } END { printf "%.3f..%.3f\n", a, b }'
+}
+
+# verdict TEXT CONDITION: an awk expression that should hold.
+verdict() {
+    if awk "BEGIN { exit !($2) }"; then echo "reached: $1"; else echo "NOT reached: $1"; fi
+}
+
+# calc EXPRESSION
+calc() {
+    awk "BEGIN { printf \"%.6g\n\", $1 }"
+}
+
+seconds_since() {
+    calc "$(msec_since "$1") / 1000"
+}
