@@ -1,0 +1,465 @@
+#include "daemon/node/availability_watch.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "common/util.h"
+
+#define POLL_DEFAULT_USEC 1000000U
+#define POLL_MIN_USEC 50000U
+/* Changes that follow each other without a pause are read all the same after this time. */
+#define BURST_MAX_USEC 300000U
+/* Two writes this close to each other may leave the same time stamp (on some file systems whole seconds). */
+#define STAMP_USEC 2000000U
+
+#define DIRECTORY_MASK (IN_ONLYDIR | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF)
+#define FILE_MASK (IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE)
+
+/* What tells one state of the file from another. */
+struct look {
+        int error; /* 0, or why it cannot be opened */
+        dev_t dev;
+        ino_t ino;
+        off_t size_bytes;
+        struct timespec written;
+        struct timespec changed;
+};
+
+enum told { TOLD_NOTHING, TOLD_CONTENT, TOLD_ERROR };
+
+struct availability_watch {
+        char *path;
+        char *directory;
+        const char *name; /* in path */
+        uint64_t poll_usec;
+        uid_t uid;
+        gid_t gid;
+        struct availability_watch_ops ops;
+        void *userdata;
+
+        int inotify_fd; /* -1: polling alone */
+        int directory_wd;
+        int file_wd;
+        struct event *inotify_event;
+        struct event *poll_event;
+        struct event *read_event;
+
+        uint64_t changes_usec; /* of the first change not read yet, 0 = none */
+        bool whole;            /* the last change left a file that its writer has done with */
+        bool moved_in;         /* the file came to its place by a rename */
+        struct look seen;      /* at the last reading */
+        bool stamp_fresh;      /* another write might hide behind the time stamp seen */
+        uint64_t doubt_usec;   /* since when what is doubtful has been unchanged, 0 = not known */
+
+        enum told told;
+        bool taken; /* content of the file is in force */
+        struct look taken_look;
+        struct availability content; /* last told; empty at first */
+        char *error;                 /* last told */
+};
+
+/* What one reading found. Owns `content`. */
+struct finding {
+        struct look look;
+        bool missing;
+        bool doubtful;
+        struct rm_error error;
+        struct availability content;
+};
+
+/* ---- looking at the file ---- */
+
+static struct look look_of(int error, const struct stat *st) {
+        struct look look = { .error = error };
+
+        if (error == 0) {
+                look.dev = st->st_dev;
+                look.ino = st->st_ino;
+                look.size_bytes = st->st_size;
+                look.written = st->st_mtim;
+                look.changed = st->st_ctim;
+        }
+        return look;
+}
+
+static bool times_equal(const struct timespec *a, const struct timespec *b) {
+        return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+static bool same_file(const struct look *a, const struct look *b) {
+        return a->error == b->error && a->dev == b->dev && a->ino == b->ino;
+}
+
+static bool looks_equal(const struct look *a, const struct look *b) {
+        return same_file(a, b) && a->size_bytes == b->size_bytes && times_equal(&a->written, &b->written) &&
+               times_equal(&a->changed, &b->changed);
+}
+
+static bool stamp_is_fresh(const struct look *look) {
+        int64_t age_usec = (int64_t) now_real_usec() - ((int64_t) look->written.tv_sec * 1000000 + look->written.tv_nsec / 1000);
+
+        return look->error == 0 && age_usec < (int64_t) STAMP_USEC && age_usec > -(int64_t) STAMP_USEC;
+}
+
+/* Opening, rather than stat(), makes network file systems ask the server. */
+static struct look look_now(const struct availability_watch *watch, int *ret_fd) {
+        struct stat st;
+        int fd = -1;
+        int r = user_file_open(watch->path, watch->uid, watch->gid, &fd, &st);
+
+        *ret_fd = fd;
+        return look_of(r, &st);
+}
+
+/* A watch descriptor of an inode that is watched already comes back as it is, so that this can be called at any time. */
+static bool refresh_wd(struct availability_watch *watch, const char *path, uint32_t mask, int *wd) {
+        int fresh = user_inotify_add(watch->inotify_fd, path, mask, watch->uid, watch->gid);
+        bool changed = fresh >= 0 && fresh != *wd;
+
+        if (*wd >= 0 && fresh != *wd)
+                (void) inotify_rm_watch(watch->inotify_fd, *wd);
+        *wd = fresh >= 0 ? fresh : -1;
+        return changed;
+}
+
+/* True: something new is watched, so what happened to it before was not seen. */
+static bool refresh_watches(struct availability_watch *watch, bool regular) {
+        bool changed;
+
+        if (watch->inotify_fd < 0)
+                return false;
+        changed = refresh_wd(watch, watch->directory, DIRECTORY_MASK, &watch->directory_wd);
+        /* The directory tells of a file's coming. Anything but a regular file is not worth being woken for. */
+        if (regular)
+                changed |= refresh_wd(watch, watch->path, FILE_MASK, &watch->file_wd);
+        return changed;
+}
+
+/* ---- reading and judging ---- */
+
+static int read_bytes(int fd, char **ret_data, size_t *ret_size_bytes) {
+        size_t room = 4096;
+        size_t used = 0;
+        cleanup_free char *data = xcalloc(1, room);
+
+        for (;;) {
+                ssize_t n = read(fd, data + used, room - used);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                used += (size_t) n;
+                /* One byte too many is enough for the parser to refuse it. */
+                if (n == 0 || used > AVAILABILITY_MAX_BYTES)
+                        break;
+                if (used == room) {
+                        room *= 2;
+                        data = xrealloc(data, room);
+                }
+        }
+        *ret_data = take_ptr(data);
+        *ret_size_bytes = used;
+        return 0;
+}
+
+/* An empty file that is none because somebody wanted it so. */
+static bool cut_to_nothing(const struct availability_watch *watch, const struct finding *finding) {
+        bool came_whole = watch->moved_in || watch->directory_wd < 0; /* not to be told by polling */
+
+        if (!finding->content.blank || !watch->taken)
+                return false;
+        return !came_whole || !watch->taken_look.ino || same_file(&watch->taken_look, &finding->look);
+}
+
+static void judge_bytes(struct availability_watch *watch, int fd, struct finding *finding) {
+        cleanup_free char *data = NULL;
+        size_t size_bytes = 0;
+        struct stat after;
+        struct look look_after;
+        int r = read_bytes(fd, &data, &size_bytes);
+
+        if (r < 0) {
+                (void) error_sys(&finding->error, r, "%s: cannot be read", watch->path);
+                return;
+        }
+        if (availability_parse(watch->path, data, size_bytes, watch->ops.find, watch->userdata, &finding->content,
+                               &finding->error) < 0)
+                return;
+        look_after = look_of(fstat(fd, &after) < 0 ? -errno : 0, &after);
+        finding->doubtful = finding->content.open_end || finding->content.blank || !looks_equal(&look_after, &finding->look);
+        if (cut_to_nothing(watch, finding))
+                (void) error_set(&finding->error, -EINVAL,
+                                 "%s:1: the file is empty, as if being written; a comment line alone lifts all restrictions",
+                                 watch->path);
+}
+
+static void judge_unopened(struct availability_watch *watch, struct finding *finding) {
+        int error = finding->look.error;
+
+        if (error == -ENOENT || error == -ENOTDIR) {
+                finding->missing = true;
+                if (watch->taken)
+                        (void) error_set(&finding->error, -ENOENT,
+                                         "%s: the file is missing; put it back (a comment line alone lifts all restrictions)",
+                                         watch->path);
+        } else if (error == -EISDIR || error == -ENOTSUP)
+                (void) error_set(&finding->error, error, "%s: not a regular file", watch->path);
+        else
+                (void) error_sys(&finding->error, error, "%s: cannot be opened", watch->path);
+}
+
+static void find_out(struct availability_watch *watch, struct finding *ret_finding) {
+        cleanup_close int fd = -1;
+
+        memset(ret_finding, 0, sizeof(*ret_finding));
+        ret_finding->look = look_now(watch, &fd);
+        (void) refresh_watches(watch, fd >= 0);
+        if (fd >= 0)
+                judge_bytes(watch, fd, ret_finding);
+        else
+                judge_unopened(watch, ret_finding);
+        if (ret_finding->missing || ret_finding->error.code)
+                ret_finding->doubtful = true;
+}
+
+/* ---- telling; each may end with the watch destroyed, so it is the last thing done ---- */
+
+static void tell_content(struct availability_watch *watch, struct finding *finding) {
+        bool news = watch->told != TOLD_CONTENT || !availability_equal(&watch->content, &finding->content);
+
+        watch->taken = !finding->missing;
+        watch->taken_look = finding->look;
+        availability_finish(&watch->content);
+        watch->content = finding->content;
+        watch->told = TOLD_CONTENT;
+        if (news)
+                watch->ops.on_content(watch->userdata, &watch->content);
+}
+
+static void tell_error(struct availability_watch *watch, struct finding *finding) {
+        bool news = watch->told != TOLD_ERROR || strcmp(watch->error, finding->error.text) != 0;
+
+        availability_finish(&finding->content);
+        watch->told = TOLD_ERROR;
+        if (finding->missing)
+                watch->taken_look = (struct look) { 0 }; /* its inode number may come back as another file's */
+        if (!news)
+                return;
+        free(watch->error);
+        watch->error = xstrdup(finding->error.text);
+        watch->ops.on_error(watch->userdata, watch->error);
+}
+
+static void tell(struct availability_watch *watch, struct finding *finding) {
+        if (finding->error.code)
+                tell_error(watch, finding);
+        else if (!finding->missing || watch->told == TOLD_ERROR)
+                /* A bad file that never came into force and went away leaves no restriction and no error. */
+                tell_content(watch, finding);
+}
+
+/* ---- events ---- */
+
+static struct timeval timeval_of(uint64_t usec) {
+        return (struct timeval) { (time_t) (usec / 1000000U), (suseconds_t) (usec % 1000000U) };
+}
+
+static void read_in(struct availability_watch *watch, uint64_t usec) {
+        struct timeval delay = timeval_of(usec);
+
+        (void) evtimer_add(watch->read_event, &delay);
+}
+
+static void change_seen(struct availability_watch *watch) {
+        uint64_t now = now_usec();
+
+        watch->doubt_usec = 0;
+        if (watch->changes_usec == 0)
+                watch->changes_usec = now;
+        else if (watch->whole && now - watch->changes_usec > BURST_MAX_USEC)
+                return; /* the timer stands */
+        read_in(watch, AVAILABILITY_QUICK_USEC);
+}
+
+/* Doubtful content needs two readings that saw the same, with nothing between them. */
+static bool settled(struct availability_watch *watch, const struct finding *finding) {
+        uint64_t now = now_usec();
+
+        if (watch->doubt_usec == 0 || !looks_equal(&finding->look, &watch->seen))
+                watch->doubt_usec = now;
+        return now - watch->doubt_usec >= AVAILABILITY_SETTLE_USEC;
+}
+
+static void on_read(evutil_socket_t fd, short what, void *userdata) {
+        struct availability_watch *watch = userdata;
+        struct finding finding;
+        bool ready;
+
+        watch->changes_usec = 0;
+        find_out(watch, &finding);
+        ready = (watch->whole && !finding.doubtful) || settled(watch, &finding);
+        watch->seen = finding.look;
+        watch->stamp_fresh = stamp_is_fresh(&finding.look);
+        if (!ready) {
+                uint64_t since_usec = now_usec() - watch->doubt_usec;
+
+                availability_finish(&finding.content);
+                read_in(watch, AVAILABILITY_SETTLE_USEC - (since_usec < AVAILABILITY_SETTLE_USEC ? since_usec : 0));
+                return;
+        }
+        watch->whole = true;
+        tell(watch, &finding);
+}
+
+static void on_poll(evutil_socket_t fd, short what, void *userdata) {
+        struct availability_watch *watch = userdata;
+        cleanup_close int file = -1;
+        struct look look = look_now(watch, &file);
+        bool changed = !looks_equal(&look, &watch->seen);
+
+        changed |= refresh_watches(watch, file >= 0);
+        if (evtimer_pending(watch->read_event, NULL))
+                return;
+        if (changed)
+                watch->whole = false;
+        if (changed || watch->stamp_fresh)
+                change_seen(watch);
+}
+
+static bool event_matters(struct availability_watch *watch, const struct inotify_event *event) {
+        if (event->mask & IN_Q_OVERFLOW) {
+                watch->whole = false;
+                return true;
+        }
+        if (event->wd == watch->file_wd && (event->mask & FILE_MASK)) {
+                if (event->mask & IN_CLOSE_WRITE)
+                        watch->whole = true;
+                else if (event->mask & IN_MODIFY)
+                        watch->whole = false;
+                return true;
+        }
+        if (event->wd != watch->directory_wd)
+                return false;
+        if (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF)) {
+                watch->whole = false;
+                return true;
+        }
+        if (event->len == 0 || strcmp(event->name, watch->name) != 0)
+                return false;
+        watch->whole = watch->moved_in = (event->mask & IN_MOVED_TO) != 0;
+        return true;
+}
+
+static void on_inotify(evutil_socket_t fd, short what, void *userdata) {
+        struct availability_watch *watch = userdata;
+        char buf[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+        bool matters = false;
+
+        for (;;) {
+                ssize_t n = read(fd, buf, sizeof(buf));
+
+                if (n <= 0)
+                        break;
+                for (ssize_t at = 0; at < n;) {
+                        const struct inotify_event *event = (const struct inotify_event *) (const void *) (buf + at);
+
+                        matters |= event_matters(watch, event);
+                        at += (ssize_t) (sizeof(*event) + event->len);
+                }
+        }
+        if (matters)
+                change_seen(watch);
+}
+
+/* ---- life ---- */
+
+static int check_config(const struct availability_watch_config *config, struct rm_error *err) {
+        size_t bytes = strlen(config->path);
+
+        if (config->path[0] != '/' || config->path[bytes - 1] == '/' || bytes >= PATH_MAX)
+                return error_set(err, -EINVAL, "availability: '%.200s' is not the absolute path of a file", config->path);
+        return 0;
+}
+
+static void set_paths(struct availability_watch *watch, const char *path) {
+        size_t directory_bytes;
+
+        watch->path = xstrdup(path);
+        watch->name = strrchr(watch->path, '/') + 1;
+        directory_bytes = (size_t) (watch->name - watch->path);
+        watch->directory = xstrdup(path);
+        /* Of "/name" the directory is "/". */
+        watch->directory[directory_bytes > 1 ? directory_bytes - 1 : 1] = 0;
+}
+
+static int make_events(struct availability_watch *watch, struct event_base *base) {
+        struct timeval poll = timeval_of(watch->poll_usec);
+
+        watch->read_event = evtimer_new(base, on_read, watch);
+        watch->poll_event = event_new(base, -1, EV_PERSIST, on_poll, watch);
+        if (!watch->read_event || !watch->poll_event || event_add(watch->poll_event, &poll) < 0)
+                return -ENOMEM;
+        watch->inotify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+        if (watch->inotify_fd < 0)
+                return 0;
+        watch->inotify_event = event_new(base, watch->inotify_fd, EV_READ | EV_PERSIST, on_inotify, watch);
+        return watch->inotify_event && event_add(watch->inotify_event, NULL) == 0 ? 0 : -ENOMEM;
+}
+
+int availability_watch_create(struct event_base *base, const struct availability_watch_config *config,
+                              const struct availability_watch_ops *ops, void *userdata, struct availability_watch **ret_watch,
+                              struct rm_error *err) {
+        struct availability_watch *watch;
+        int r = check_config(config, err);
+
+        if (r < 0)
+                return r;
+        watch = xcalloc(1, sizeof(*watch));
+        set_paths(watch, config->path);
+        watch->poll_usec = config->poll_usec ? config->poll_usec : POLL_DEFAULT_USEC;
+        if (watch->poll_usec < POLL_MIN_USEC)
+                watch->poll_usec = POLL_MIN_USEC;
+        watch->uid = config->uid;
+        watch->gid = config->gid;
+        watch->ops = *ops;
+        watch->userdata = userdata;
+        watch->inotify_fd = watch->directory_wd = watch->file_wd = -1;
+        watch->whole = true;
+        watch->taken = config->was_taken;
+        r = make_events(watch, base);
+        if (r < 0) {
+                availability_watch_destroy(watch);
+                return error_sys(err, r, "availability: cannot watch %s", config->path);
+        }
+        read_in(watch, 0);
+        *ret_watch = watch;
+        return 0;
+}
+
+void availability_watch_recheck(struct availability_watch *watch) {
+        /* A reading that is to come anyway knows the new answers. */
+        if (!evtimer_pending(watch->read_event, NULL))
+                read_in(watch, AVAILABILITY_QUICK_USEC);
+}
+
+void availability_watch_destroy(struct availability_watch *watch) {
+        if (!watch)
+                return;
+        if (watch->inotify_event)
+                event_free(watch->inotify_event);
+        if (watch->poll_event)
+                event_free(watch->poll_event);
+        if (watch->read_event)
+                event_free(watch->read_event);
+        if (watch->inotify_fd >= 0)
+                (void) close(watch->inotify_fd);
+        availability_finish(&watch->content);
+        free(watch->error);
+        free(watch->directory);
+        free(watch->path);
+        free(watch);
+}

@@ -1,0 +1,129 @@
+#include "daemon/node/user_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/fsuid.h>
+#include <sys/inotify.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/util.h"
+
+/* Who we were; `active` false: nothing was changed. */
+struct identity {
+        bool active;
+        bool groups_dropped;
+        uid_t uid;
+        gid_t gid;
+        gid_t *groups;
+        int n_groups;
+};
+
+/* The system call itself: glibc's function would change all threads of the process. */
+static int set_groups(int n, const gid_t *groups) {
+        return syscall(SYS_setgroups, (long) n, groups) < 0 ? -errno : 0;
+}
+
+/* Both calls return the old value and no error, so that only asking again tells whether they worked. */
+static uid_t current_fsuid(void) {
+        return (uid_t) setfsuid((uid_t) -1);
+}
+
+static gid_t current_fsgid(void) {
+        return (gid_t) setfsgid((gid_t) -1);
+}
+
+static void identity_restore(struct identity *identity) {
+        if (!identity->active)
+                return;
+        (void) setfsuid(identity->uid);
+        (void) setfsgid(identity->gid);
+        if (identity->groups_dropped && set_groups(identity->n_groups, identity->groups) < 0)
+                abort();
+        /* Going on as somebody else would be worse than ending. */
+        if (current_fsuid() != identity->uid || current_fsgid() != identity->gid)
+                abort();
+        free(identity->groups);
+}
+
+static int identity_take(uid_t uid, gid_t gid, struct identity *ret_identity) {
+        struct identity identity = { 0 };
+
+        *ret_identity = identity;
+        if (uid == USER_NONE)
+                return 0;
+        identity.active = true;
+        identity.uid = current_fsuid();
+        identity.gid = current_fsgid();
+        identity.n_groups = getgroups(0, NULL);
+        if (identity.n_groups < 0)
+                return -errno;
+        identity.groups = xcalloc((size_t) identity.n_groups, sizeof(gid_t));
+        identity.n_groups = getgroups(identity.n_groups, identity.groups);
+        identity.groups_dropped = identity.n_groups >= 0 && set_groups(0, NULL) == 0;
+        (void) setfsgid(gid);
+        (void) setfsuid(uid);
+        /* An ordinary process may only be who it is; it keeps its groups then. */
+        if (current_fsuid() != uid || current_fsgid() != gid || (!identity.groups_dropped && uid != geteuid())) {
+                identity_restore(&identity);
+                return -EPERM;
+        }
+        *ret_identity = identity;
+        return 0;
+}
+
+static int open_regular(const char *path, int *ret_fd, struct stat *ret_stat) {
+        cleanup_close int place = open(path, O_PATH | O_CLOEXEC);
+        char again[64];
+        int fd;
+
+        if (place < 0 || fstat(place, ret_stat) < 0)
+                return -errno;
+        if (S_ISDIR(ret_stat->st_mode))
+                return -EISDIR;
+        if (!S_ISREG(ret_stat->st_mode))
+                return -ENOTSUP;
+        (void) snprintf(again, sizeof(again), "/proc/self/fd/%d", place);
+        fd = open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (fd < 0)
+                return -errno;
+        if (fstat(fd, ret_stat) < 0) {
+                int r = -errno;
+
+                (void) close(fd);
+                return r;
+        }
+        *ret_fd = fd;
+        return 0;
+}
+
+int user_file_open(const char *path, uid_t uid, gid_t gid, int *ret_fd, struct stat *ret_stat) {
+        struct identity identity;
+        struct stat st;
+        int fd = -1;
+        int r = identity_take(uid, gid, &identity);
+
+        if (r < 0)
+                return r;
+        r = open_regular(path, &fd, &st);
+        identity_restore(&identity);
+        if (r < 0)
+                return r;
+        *ret_fd = fd;
+        *ret_stat = st;
+        return 0;
+}
+
+int user_inotify_add(int inotify_fd, const char *path, uint32_t mask, uid_t uid, gid_t gid) {
+        struct identity identity;
+        int wd;
+        int r = identity_take(uid, gid, &identity);
+
+        if (r < 0)
+                return r;
+        wd = inotify_add_watch(inotify_fd, path, mask);
+        r = wd < 0 ? -errno : wd;
+        identity_restore(&identity);
+        return r;
+}
