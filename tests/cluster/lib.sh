@@ -168,11 +168,16 @@ ended_well() {
     grep -q "$2" "$work/$1.out" || fail "job $1 did not say '$2': $(tail -n 3 "$work/$1.out" "$work/$1.err" | tr '\n' '|')"
 }
 
+# migrate NAME GROUP NODE [ARG...]: asks for a move; the head is group -1 here.
+migrate() {
+    on "$asker" rmctl migrate-job "$(job "$1")" --group "${2/#-1/head}" --to "$3" "${@:4}"
+}
+
 # move NAME GROUP NODE: and wait until it has arrived.
 move() {
     local text
-    text=$(rmctl migrate-job "$(job "$1")" --group "$2" --to "$3" 2>&1) || fail "migrate-job $1 --group $2 --to $3: $text"
-    q arrived "$1" "$2" "$3" 60 >"$work/arrived" 2>&1 || fail "group $2 of $1 is not on $3: $(<"$work/arrived")"
+    text=$(migrate "$1" "$2" "$3" --wait --timeout 60 2>&1) || fail "migrate-job $1 --group $2 --to $3 --wait: $text"
+    q arrived "$1" "$2" "$3" 10 >"$work/arrived" 2>&1 || fail "group $2 of $1 is not on $3: $(<"$work/arrived")"
 }
 
 # a_node_but NODE: another one, by chance.

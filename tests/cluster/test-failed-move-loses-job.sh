@@ -45,7 +45,7 @@ for point in $points; do
         on "$side" sh -c "echo move.$point:$what >/run/rmd/fault"
         begun=$EPOCHREALTIME
         asker=$(nodes | grep -vx "$side" | head -n 1)
-        on "$asker" rmctl migrate-job "$(job "$name")" --group 1 --to "$to" >"$work/migrate" 2>&1
+        migrate "$name" 1 "$to" >"$work/migrate" 2>&1
         sleep 1
         if [[ $what == kill ]]; then
             until_true 10 eval "! rmd_runs $side" || { see "$point:$what: rmd was not killed" && bad=1; }

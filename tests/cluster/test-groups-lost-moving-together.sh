@@ -6,7 +6,6 @@
 cluster 4 --cores 4
 start live n1 --group-size 2 -n 8 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=5000
 running live
-number=$(job live)
 
 # together GROUP...: each to the next node.
 together() {
@@ -18,7 +17,7 @@ together() {
         target[$group]=$to
     done
     for group in "$@"; do
-        rmctl migrate-job "$number" --group "$group" --to "${target[$group]}" >/dev/null 2>"$work/migrate.err" &
+        migrate live "$group" "${target[$group]}" >/dev/null 2>"$work/migrate.err" &
         movers+=($!)
     done
     wait "${movers[@]}"

@@ -23,7 +23,7 @@ for ((i = 0; i < 4; i++)); do
     group=$((RANDOM % 3))
     from=$(q where live "$group")
     to=$(a_node_but "$from")
-    rmctl migrate-job "$(job live)" --group "$group" --to "$to" >/dev/null 2>&1
+    migrate live "$group" "$to" >/dev/null 2>&1
     sleep "0.$((RANDOM % 8))"
     side=$from
     ((RANDOM % 2)) || side=$to

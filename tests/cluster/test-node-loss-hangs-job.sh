@@ -12,7 +12,7 @@ spare=$(comm -23 <(nodes | grep -vx n1) <(q place live | cut -d ' ' -f 2 | sort 
 group=1
 from=$(q where live "$group")
 # The link of the destination breaks while the move is on its way.
-rmctl migrate-job "$(job live)" --group "$group" --to "$spare" >"$work/migrate" 2>&1 &
+migrate live "$group" "$spare" >"$work/migrate" 2>&1 &
 mover=$!
 sleep 0.05
 bed_do cut "$spare"
@@ -26,7 +26,7 @@ must "it does not settle" q settled 60 >/dev/null
 from=$(q where live "$group")
 to=$spare
 [[ $from != "$spare" ]] || to=$(nodes | grep -vx n1 | grep -vx "$spare" | tail -n 1)
-rmctl migrate-job "$(job live)" --group "$group" --to "$to" >"$work/migrate" 2>&1 &
+migrate live "$group" "$to" >"$work/migrate" 2>&1 &
 mover=$!
 sleep 0.05
 bed_do power-off "$to"

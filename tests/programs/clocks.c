@@ -18,7 +18,7 @@ static int64_t wtime_usec(void) {
 }
 
 static void watch_start(struct watch *w, const char *name, int64_t value) {
-        *w = (struct watch){ .name = name, .last_usec = value, .start_usec = value };
+        *w = (struct watch) { .name = name, .last_usec = value, .start_usec = value };
 }
 
 static void watch_step(struct watch *w, int rank, int64_t value) {
@@ -65,8 +65,8 @@ int main(int argc, char **argv) {
         for (int i = 0; i < 3; i++) {
                 bad += clocks[i].backwards > 0 || clocks[i].largest_usec > max_jump;
                 printf("clocks: rank %d %s: %lld ms passed, largest step %lld ms, %ld steps back\n", rank, clocks[i].name,
-                       (long long) (clocks[i].last_usec - clocks[i].start_usec) / 1000,
-                       (long long) clocks[i].largest_usec / 1000, clocks[i].backwards);
+                       (long long) (clocks[i].last_usec - clocks[i].start_usec) / 1000, (long long) clocks[i].largest_usec / 1000,
+                       clocks[i].backwards);
         }
         MPI_Allreduce(&bad, &all_bad, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
         if (rank == 0)

@@ -40,8 +40,7 @@ int main(int argc, char **argv) {
         MPI_Comm_rank(MPI_COMM_WORLD, &rank);
         MPI_Comm_size(MPI_COMM_WORLD, &size);
         MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-        printf("slow: rank %d of %d enters MPI_Finalize, sum %s\n", rank, size,
-               sum == size * (size - 1) / 2 ? "right" : "WRONG");
+        printf("slow: rank %d of %d enters MPI_Finalize, sum %s\n", rank, size, sum == size * (size - 1) / 2 ? "right" : "WRONG");
         (void) fflush(stdout);
         if (phase[0] == 'f' && rank == 0)
                 come_late(stop_file, seconds);
