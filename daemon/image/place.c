@@ -258,6 +258,18 @@ static int spool_create(struct image_place *p, const struct image_object *o, int
         return *ret_fd < 0 ? error_sys(err, -errno, "create %s", r->path) : 0;
 }
 
+/* A file that is there already is emptied rather than replaced: somebody may have mounted it elsewhere, as init does with the
+ * capsule's /etc/hosts. Not when it has other names, which are to keep what they have. */
+static int regular_reuse(const struct spot *s) {
+        cleanup_close int fd = openat(s->dir_fd, s->name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        struct stat st;
+
+        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1 || fchmod(fd, 0600) < 0 ||
+            ftruncate(fd, 0) < 0)
+                return -1;
+        return take_fd(&fd);
+}
+
 static int regular_create(struct image_place *p, const struct image_object *o, int *ret_fd, struct rm_error *err) {
         const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
         struct spot s;
@@ -267,8 +279,11 @@ static int regular_create(struct image_place *p, const struct image_object *o, i
         if (k < 0)
                 return k;
         *ret_fd = openat(s.dir_fd, s.name, flags, 0600);
-        if (*ret_fd < 0 && errno == EEXIST && spot_clear(&s) == 0)
-                *ret_fd = openat(s.dir_fd, s.name, flags, 0600);
+        if (*ret_fd < 0 && errno == EEXIST) {
+                *ret_fd = regular_reuse(&s);
+                if (*ret_fd < 0 && spot_clear(&s) == 0)
+                        *ret_fd = openat(s.dir_fd, s.name, flags, 0600);
+        }
         return *ret_fd < 0 ? fail(err, "create file", o) : 0;
 }
 

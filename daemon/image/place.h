@@ -16,8 +16,8 @@ void image_place_tree(struct image_place *p, const char *role, const char *direc
 void image_place_file(struct image_place *p, const char *role, const char *path);
 
 /* The target for a reader. Paths are resolved below the tree's directory, never through a symlink and never out of its mount. What is
- * there already: directories and FIFOs are kept and get the new mode and owner (somebody may hold them open), anything else is
- * replaced. Holes stay holes. */
+ * there already: directories, FIFOs and regular files with one name are kept and get the new contents, mode and owner (somebody may
+ * hold them open, or have mounted them elsewhere), anything else is replaced. Holes stay holes. */
 const struct image_target *image_place_target(struct image_place *p);
 
 /* Bytes written so far. */

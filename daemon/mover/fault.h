@@ -4,8 +4,9 @@
 
 #include "common/error.h"
 
-/* -EIO with a text when RM_FAULT says "POINT:fail"; does not return when it says "POINT:kill"; never returns when it says "POINT:hang";
- * else 0. A point is hit by its own name and by any prefix up to a dot ("mover.send:fail" is hit by the first point of the sender). */
+/* -EIO with a text for "POINT:fail"; does not return for "POINT:kill" and "POINT:hang"; else 0. RM_FAULT names a point or the part of
+ * its name before a dot ("mover.send:fail" is met by the sender's first point), and holds for good; lines of the file that
+ * RM_FAULT_FILE names hold once each. */
 int fault_point(const char *point, struct rm_error *err);
 
 #endif

@@ -32,6 +32,12 @@ struct link {
 
 /* ---- sockets ---- */
 
+union address {
+        struct sockaddr any;
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+};
+
 static void socket_setup(int fd, unsigned timeout_msec) {
         const int on = 1;
         const int buffer_bytes = SOCKET_BUFFER_BYTES;
@@ -105,11 +111,7 @@ static int connect_any(struct control *c, const char *host, uint16_t port, unsig
 static int listen_one(const struct addrinfo *a, uint16_t port, int *ret_fd, uint16_t *ret_port) {
         cleanup_close int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         const int on = 1;
-        union {
-                struct sockaddr any;
-                struct sockaddr_in in;
-                struct sockaddr_in6 in6;
-        } address;
+        union address address;
         socklen_t size = a->ai_addrlen;
 
         if (fd < 0)
@@ -515,15 +517,13 @@ static void candidate_refuse(struct door *d, size_t i, const char *why) {
         d->candidates[i] = NULL;
 }
 
-static void name_address(const struct sockaddr_storage *a, char *out, size_t room_bytes) {
+static void name_address(const union address *a, char *out, size_t room_bytes) {
+        bool six = a->any.sa_family == AF_INET6;
         char text[INET6_ADDRSTRLEN] = "?";
-        const void *bytes = a->ss_family == AF_INET6 ? (const void *) &((const struct sockaddr_in6 *) (const void *) a)->sin6_addr
-                                                     : (const void *) &((const struct sockaddr_in *) (const void *) a)->sin_addr;
-        uint16_t port = a->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *) (const void *) a)->sin6_port
-                                                 : ((const struct sockaddr_in *) (const void *) a)->sin_port;
 
-        (void) inet_ntop(a->ss_family, bytes, text, sizeof(text));
-        (void) snprintf(out, room_bytes, "%s:%u", text, ntohs(port));
+        (void) inet_ntop(a->any.sa_family, six ? (const void *) &a->in6.sin6_addr : (const void *) &a->in.sin_addr, text,
+                         sizeof(text));
+        (void) snprintf(out, room_bytes, "%s:%u", text, ntohs(six ? a->in6.sin6_port : a->in.sin_port));
 }
 
 /* A full door refuses the one who has been there longest without getting in. */
@@ -541,9 +541,9 @@ static size_t door_place(struct door *d) {
 }
 
 static void candidate_add(struct door *d) {
-        struct sockaddr_storage address = { 0 };
+        union address address = { 0 };
         socklen_t size = sizeof(address);
-        int fd = accept4(d->listen_fd, (struct sockaddr *) &address, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd = accept4(d->listen_fd, &address.any, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
         struct candidate *k;
 
         if (fd < 0)

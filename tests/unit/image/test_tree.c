@@ -324,6 +324,8 @@ static void test_what_is_there_already(void **state) {
         cleanup_free char *from_dir = in(p->from, "dir");
         cleanup_free char *to_dir = in(p->to, "dir");
         cleanup_free char *to_link = in(p->to, "file");
+        cleanup_free char *to_kept = in(p->to, "kept");
+        struct stat kept_before;
         struct stat before;
         struct stat after;
 
@@ -335,10 +337,16 @@ static void test_what_is_there_already(void **state) {
         assert_int_equal(mkdir(to_dir, 0700), 0);
         file_put(to_dir, "a", "older and longer", 0644);
         assert_int_equal(symlink("/etc/passwd", to_link), 0);
+        file_put(p->to, "kept", "older and longer", 0644);
+        file_put(p->from, "kept", "new", 0600);
+        assert_int_equal(stat(to_kept, &kept_before), 0);
         assert_int_equal(stat(to_fifo, &before), 0);
         carry(p, NULL, &figures);
         assert_int_equal(stat(to_fifo, &after), 0);
         assert_int_equal(before.st_ino, after.st_ino);
+        assert_int_equal(stat(to_kept, &after), 0);
+        assert_int_equal(kept_before.st_ino, after.st_ino);
+        assert_int_equal(access("/etc/passwd", R_OK), 0);
         (void) compare(p);
 }
 
