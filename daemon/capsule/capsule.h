@@ -87,8 +87,7 @@ struct capsule_callbacks {
         void (*output)(struct capsule *capsule, int stream, uint64_t end, void *userdata);
         /* rm-agent in the capsule asks for `command` (a line for /bin/sh) to be run in the capsule named `host`. Repeated
          * after adoption and after a move for those not yet answered; `id` stays the same and is unique in the capsule. */
-        void (*agent_request)(struct capsule *capsule, const char *id, const char *host, const char *command,
-                              void *userdata);
+        void (*agent_request)(struct capsule *capsule, const char *id, const char *host, const char *command, void *userdata);
         /* That rm-agent is gone (killed): end what it had asked for. No reply is wanted. */
         void (*agent_gone)(struct capsule *capsule, const char *id, void *userdata);
         /* The payload's root ended with `wait_status` (as of waitpid(2)) and all output is in the spool. Repeated after
@@ -107,8 +106,8 @@ int capsule_create(struct capsule_ctx *ctx, const struct capsule_spec *spec, con
  * callbacks; `ready` follows for each. Dead leftovers also appear and report an error in `ready`. Returns how many, or
  * -errno. */
 typedef void *(*capsule_adopt_fn)(struct capsule *capsule, const char *id, void *arg);
-int capsule_adopt_all(struct capsule_ctx *ctx, const struct capsule_callbacks *callbacks, capsule_adopt_fn choose,
-                      void *arg, struct rm_error *error);
+int capsule_adopt_all(struct capsule_ctx *ctx, const struct capsule_callbacks *callbacks, capsule_adopt_fn choose, void *arg,
+                      struct rm_error *error);
 
 const char *capsule_id(const struct capsule *capsule);
 void *capsule_userdata(const struct capsule *capsule);
@@ -188,8 +187,7 @@ int capsule_dump(struct capsule *capsule, const char *images_dir, bool stream, c
 /* What must go from source to destination beside images and tmpfs contents: counters of stdio, open agent requests.
  * Opaque bytes; taken at the source when frozen, handed to restore_prepare at the destination. */
 enum { CAPSULE_CARRY_MAX = 64 * 1024 };
-typedef void (*capsule_carry_fn)(struct capsule *capsule, int error, const char *text, const void *carry, size_t size,
-                                 void *arg);
+typedef void (*capsule_carry_fn)(struct capsule *capsule, int error, const char *text, const void *carry, size_t size, void *arg);
 int capsule_get_carry(struct capsule *capsule, capsule_carry_fn done, void *arg);
 
 /* Destination: counters set, CRIU preloaded. `carry` NULL: from zero. */
@@ -200,8 +198,7 @@ int capsule_restore(struct capsule *capsule, const char *images_dir, capsule_don
 /* Stdin: `data` is what comes at `offset`; what was taken already is skipped, so repeating is safe. -ERANGE for a gap.
  * Done (the ack) when the FIFO took all of it; until then do not send more than a few hundred kB. size 0: end of file at
  * `offset`. */
-int capsule_input(struct capsule *capsule, uint64_t offset, const void *data, size_t size, capsule_done_fn done,
-                  void *arg);
+int capsule_input(struct capsule *capsule, uint64_t offset, const void *data, size_t size, capsule_done_fn done, void *arg);
 
 /* Reads spooled output, synchronously, from the node's disk. Returns bytes read, 0 at the end, -ERANGE before the
  * begin, -errno. Also works when PID 1 is dead. */

@@ -90,7 +90,7 @@ static void take_status(struct capsule *capsule, const Capsule__Status *s) {
 static void take_reply(struct capsule *capsule, const Capsule__Reply *reply) {
         struct pending *p;
 
-        STAILQ_FOREACH(p, &capsule->pendings, entry)
+        STAILQ_FOREACH (p, &capsule->pendings, entry)
                 if (p->seq == reply->seq)
                         break;
         if (!p)

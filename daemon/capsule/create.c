@@ -184,8 +184,8 @@ static void on_adopt(evutil_socket_t fd, short what, void *arg) {
                 capsule_report_dead(capsule);
 }
 
-static void adopt(struct capsule_ctx *ctx, const char *id, const struct capsule_callbacks *callbacks,
-                  capsule_adopt_fn choose, void *arg) {
+static void adopt(struct capsule_ctx *ctx, const char *id, const struct capsule_callbacks *callbacks, capsule_adopt_fn choose,
+                  void *arg) {
         struct capsule *capsule = capsule_new(ctx, id, callbacks, NULL);
         struct timeval now = { 0 };
 
@@ -197,8 +197,8 @@ static void adopt(struct capsule_ctx *ctx, const char *id, const struct capsule_
                 (void) event_add(capsule->report, &now);
 }
 
-int capsule_adopt_all(struct capsule_ctx *ctx, const struct capsule_callbacks *callbacks, capsule_adopt_fn choose,
-                      void *arg, struct rm_error *error) {
+int capsule_adopt_all(struct capsule_ctx *ctx, const struct capsule_callbacks *callbacks, capsule_adopt_fn choose, void *arg,
+                      struct rm_error *error) {
         DIR *dir = opendir(ctx->runtime_dir);
         struct dirent *entry;
         int n = 0;

@@ -22,8 +22,7 @@ bool capsule_path_is_private(const char *path) {
         return false;
 }
 
-struct capsule *capsule_new(struct capsule_ctx *ctx, const char *id, const struct capsule_callbacks *callbacks,
-                            void *userdata) {
+struct capsule *capsule_new(struct capsule_ctx *ctx, const char *id, const struct capsule_callbacks *callbacks, void *userdata) {
         struct capsule *capsule = xcalloc(1, sizeof(*capsule));
 
         capsule->ctx = ctx;
@@ -102,7 +101,7 @@ void capsule_set_userdata(struct capsule *capsule, void *userdata) {
 struct capsule *capsule_find(struct capsule_ctx *ctx, const char *id) {
         struct capsule *capsule;
 
-        LIST_FOREACH(capsule, &ctx->capsules, entry)
+        LIST_FOREACH (capsule, &ctx->capsules, entry)
                 if (strcmp(capsule->id, id) == 0)
                         return capsule;
         return NULL;
@@ -121,8 +120,8 @@ enum capsule_phase capsule_phase(const struct capsule *capsule) {
 }
 
 const char *capsule_phase_name(enum capsule_phase phase) {
-        static const char *const names[] = { "creating", "empty",     "running",  "frozen", "dumping",
-                                             "restoring", "restored", "exited", "lost" };
+        static const char *const names[] = { "creating",  "empty",    "running", "frozen", "dumping",
+                                             "restoring", "restored", "exited",  "lost" };
 
         return (size_t) phase < ARRAY_SIZE(names) ? names[phase] : "?";
 }

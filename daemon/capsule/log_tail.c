@@ -10,19 +10,15 @@
 
 enum { TAIL_BYTES = 16 * 1024 };
 
-/* "(00.123456)   1234: Error (criu/files.c:12): text" without what stands before "Error". */
-static char *find_error(char *line) {
-        char *error = strstr(line, "Error (");
-
-        return error ? error : NULL;
-}
-
 static void prepend(char *text, size_t size, const char *line) {
         size_t had = strlen(text);
         size_t length = strlen(line);
         size_t separator = had > 0 ? 2 : 0;
 
         if (had + separator + length >= size)
+                return;
+        /* One broken stream gives the same line for each file. */
+        if (strncmp(text, line, length) == 0 && (text[length] == ';' || text[length] == '\0'))
                 return;
         memmove(text + length + separator, text, had + 1);
         memcpy(text, line, length);
@@ -45,7 +41,8 @@ void log_tail_errors(const char *path, char *text, size_t size) {
         tail[n] = '\0';
         for (;;) {
                 char *newline = strrchr(tail, '\n');
-                char *error = find_error(newline ? newline + 1 : tail);
+                /* Without the time stamp and the pid before it. */
+                char *error = strstr(newline ? newline + 1 : tail, "Error (");
 
                 if (error)
                         prepend(text, size, error);

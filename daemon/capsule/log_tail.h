@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-/* The last lines with "Error", without their time stamps, joined by "; ", as many as fit from the end. "" when there is
+/* The last lines with "Error", without their time stamps, joined by "; ", as many as fit from the end,
+ * repetitions left out. "" when there is
  * none or the file cannot be read. */
 void log_tail_errors(const char *path, char *text, size_t size);
 

@@ -59,8 +59,7 @@ struct capsule {
 };
 
 /* handle.c */
-struct capsule *capsule_new(struct capsule_ctx *ctx, const char *id, const struct capsule_callbacks *callbacks,
-                            void *userdata);
+struct capsule *capsule_new(struct capsule_ctx *ctx, const char *id, const struct capsule_callbacks *callbacks, void *userdata);
 void capsule_hold(struct capsule *capsule);
 /* True when the capsule still exists. */
 bool capsule_release(struct capsule *capsule);
@@ -80,8 +79,8 @@ void capsule_report_dead(struct capsule *capsule);
 /* spec.c */
 int capsule_spec_check(const struct capsule_spec *spec, struct rm_error *error);
 /* Writes the file "spec" in `dir`. */
-int capsule_spec_write(const struct capsule_ctx *ctx, const struct capsule_spec *spec, const char *dir,
-                       const char *cgroup_dir, struct rm_error *error);
+int capsule_spec_write(const struct capsule_ctx *ctx, const struct capsule_spec *spec, const char *dir, const char *cgroup_dir,
+                       struct rm_error *error);
 /* The two directories an adopted capsule is known by; -ENOENT, -EBADMSG. */
 int capsule_spec_read(const char *dir, char **ret_cgroup_dir, char **ret_spool_dir);
 

@@ -18,8 +18,7 @@ static int send_request(struct capsule *capsule, Capsule__Request *request) {
         return bufferevent_write(capsule->connection, frame, size) < 0 ? -EIO : 0;
 }
 
-static int submit(struct capsule *capsule, Capsule__Request *request, capsule_done_fn done, capsule_carry_fn carry,
-                  void *arg) {
+static int submit(struct capsule *capsule, Capsule__Request *request, capsule_done_fn done, capsule_carry_fn carry, void *arg) {
         struct pending *p;
         int r;
 
@@ -162,8 +161,7 @@ int capsule_restore(struct capsule *capsule, const char *images_dir, capsule_don
         return submit(capsule, &request, done, NULL, arg);
 }
 
-int capsule_input(struct capsule *capsule, uint64_t offset, const void *data, size_t size, capsule_done_fn done,
-                  void *arg) {
+int capsule_input(struct capsule *capsule, uint64_t offset, const void *data, size_t size, capsule_done_fn done, void *arg) {
         Capsule__Request request = CAPSULE__REQUEST__INIT;
         Capsule__Input input = CAPSULE__INPUT__INIT;
 

@@ -41,8 +41,8 @@ int capsule_spec_check(const struct capsule_spec *spec, struct rm_error *error) 
         return check_link(spec, error);
 }
 
-int capsule_spec_write(const struct capsule_ctx *ctx, const struct capsule_spec *spec, const char *dir,
-                       const char *cgroup_dir, struct rm_error *error) {
+int capsule_spec_write(const struct capsule_ctx *ctx, const struct capsule_spec *spec, const char *dir, const char *cgroup_dir,
+                       struct rm_error *error) {
         Capsule__Spec message = CAPSULE__SPEC__INIT;
         cleanup_free char *path = xasprintf("%s/spec", dir);
         cleanup_free uint32_t *groups = xcalloc(spec->n_groups, sizeof(*groups));

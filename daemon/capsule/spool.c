@@ -32,7 +32,7 @@ bool spool_segment_parse(const char *file, const char *name, uint64_t *ret_offse
 }
 
 void spool_init(struct spool *spool, int dir_fd, const char *name, uint64_t offset) {
-        *spool = (struct spool){ .dir_fd = dir_fd, .fd = -1, .begin = offset, .segment = offset, .end = offset };
+        *spool = (struct spool) { .dir_fd = dir_fd, .fd = -1, .begin = offset, .segment = offset, .end = offset };
         snprintf(spool->name, sizeof(spool->name), "%s", name);
 }
 

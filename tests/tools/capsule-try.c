@@ -157,8 +157,9 @@ static int do_create(struct try *try, char **w, struct rm_error *error) {
 static int do_run(struct capsule *capsule, char **w, struct asked *a) {
         const char *argv[] = { "/bin/sh", "-c", w[3], NULL };
         struct rlimit limits[RLIM_NLIMITS];
-        struct capsule_command command = { .argv = argv, .cwd = w[2], .umask = 022, .rlimits = limits,
-                                           .env = (const char *const *) environ };
+        struct capsule_command command = {
+                .argv = argv, .cwd = w[2], .umask = 022, .rlimits = limits, .env = (const char *const *) environ
+        };
 
         for (unsigned i = 0; i < RLIM_NLIMITS; i++)
                 (void) getrlimit(i, &limits[i]);
@@ -184,11 +185,10 @@ static void print_status(const struct capsule *capsule) {
         struct capsule_status s;
 
         capsule_get_status(capsule, &s);
-        printf("status %s phase %s %s stdin %llu%s stdout %llu..%llu pid %d exit %d op %d %s\n",
-               capsule_id(capsule), capsule_phase_name(s.phase), s.cut ? "cut" : "open",
-               (unsigned long long) s.stdin_offset, s.stdin_closed ? " closed" : "",
-               (unsigned long long) s.output_begin[1], (unsigned long long) s.output_end[1], (int) s.payload_pid,
-               s.wait_status, s.op_error, s.op_text);
+        printf("status %s phase %s %s stdin %llu%s stdout %llu..%llu pid %d exit %d op %d %s\n", capsule_id(capsule),
+               capsule_phase_name(s.phase), s.cut ? "cut" : "open", (unsigned long long) s.stdin_offset,
+               s.stdin_closed ? " closed" : "", (unsigned long long) s.output_begin[1], (unsigned long long) s.output_end[1],
+               (int) s.payload_pid, s.wait_status, s.op_error, s.op_text);
 }
 
 /* Positive: nothing will be answered later. */

@@ -123,7 +123,7 @@ static int read_request(struct agents *agents, const char *file, char **ret_text
 static struct agent *find(struct agents *agents, const char *id) {
         struct agent *agent;
 
-        LIST_FOREACH(agent, &agents->list, entry)
+        LIST_FOREACH (agent, &agents->list, entry)
                 if (strcmp(agent->id, id) == 0)
                         return agent;
         return NULL;
@@ -152,7 +152,7 @@ static void learn(struct agents *agents, const char *file, const char *id, pid_t
         agent->text = text;
         agent->request = request;
         snprintf(agent->id, sizeof(agent->id), "%s", id);
-        agent->alive = (struct source){ .fd = pidfd, .fn = on_death, .data = agent };
+        agent->alive = (struct source) { .fd = pidfd, .fn = on_death, .data = agent };
         LIST_INSERT_HEAD(&agents->list, agent, entry);
         agents->count++;
         (void) source_add(agents->init->epoll_fd, &agent->alive, EPOLLIN);
@@ -168,7 +168,7 @@ void agents_scan(struct agents *agents, bool all) {
         pid_t pid;
 
         if (all)
-                LIST_FOREACH(agent, &agents->list, entry)
+                LIST_FOREACH (agent, &agents->list, entry)
                         if (!agent->answered)
                                 report(agent);
         while (dir && (entry = readdir(dir)))
@@ -219,7 +219,7 @@ int agents_create(struct init *init, struct agents **ret, struct rm_error *error
         *ret = agents; /* lives as long as the process */
         agents->init = init;
         LIST_INIT(&agents->list);
-        agents->changes = (struct source){ .fd = fd, .fn = on_change, .data = agents };
+        agents->changes = (struct source) { .fd = fd, .fn = on_change, .data = agents };
         agents->dir_fd = open(AGENT_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (agents->dir_fd < 0)
                 return error_sys(error, -errno, "cannot open " AGENT_DIR);

@@ -106,8 +106,7 @@ static _Noreturn void execute(const struct init *init, char *const *argv, int ke
 int criu_preload_dump(struct criu *criu, struct rm_error *error) {
         struct init *init = criu->init;
         cleanup_free char *gate = xasprintf("/proc/1/fd/%d/" GATE, init->node.runtime);
-        char *argv[] = { init->spec->criu_path, (char *) "dump", (char *) "--no-default-config", (char *) "--config",
-                         gate, NULL };
+        char *argv[] = { init->spec->criu_path, (char *) "dump", (char *) "--no-default-config", (char *) "--config", gate, NULL };
 
         if (criu->dump_pid != 0)
                 return 0;
@@ -295,7 +294,7 @@ int criu_preload_restore(struct criu *criu, unsigned free_pid, struct rm_error *
                 execute(init, argv, sockets[1]);
         }
         close(sockets[1]);
-        criu->rpc = (struct source){ .fd = sockets[0], .fn = on_rpc, .data = criu };
+        criu->rpc = (struct source) { .fd = sockets[0], .fn = on_rpc, .data = criu };
         if (criu->restore_pid < 0 || source_add(init->epoll_fd, &criu->rpc, EPOLLIN) < 0) {
                 close(sockets[0]);
                 criu->rpc.fd = -1;

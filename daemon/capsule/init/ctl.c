@@ -48,7 +48,7 @@ static void buffer_consume(struct buffer *b, size_t size) {
         b->size -= size;
         if (b->size == 0 && b->capacity > 1024 * 1024) {
                 free(b->data);
-                *b = (struct buffer){ 0 };
+                *b = (struct buffer) { 0 };
         }
 }
 
@@ -150,7 +150,7 @@ static bool handle_request(struct ctl *ctl) {
                 return false;
         }
         buffer_consume(&ctl->in, FRAME_HEADER_BYTES + size);
-        ops_handle(ctl->init->ops, request, (struct ticket){ .connection = number, .seq = request->seq });
+        ops_handle(ctl->init->ops, request, (struct ticket) { .connection = number, .seq = request->seq });
         return ctl->number == number;
 }
 
@@ -208,8 +208,8 @@ int ctl_create(struct init *init, struct ctl **ret) {
 
         ctl->init = init;
         ctl->number = 1;
-        ctl->listener = (struct source){ .fd = init->node.listen, .fn = on_listener, .data = ctl };
-        ctl->connection = (struct source){ .fd = -1, .fn = on_connection, .data = ctl };
+        ctl->listener = (struct source) { .fd = init->node.listen, .fn = on_listener, .data = ctl };
+        ctl->connection = (struct source) { .fd = -1, .fn = on_connection, .data = ctl };
         /* Only now: whoever connects sees the credentials, and so the pid, of the process that listens. */
         r = listen(init->node.listen, 4) < 0 ? -errno : source_add(init->epoll_fd, &ctl->listener, EPOLLIN);
         if (r < 0) {

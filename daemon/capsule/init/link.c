@@ -7,9 +7,9 @@
 #include <linux/if_link.h>
 #include <linux/if_packet.h>
 #include <linux/netfilter.h>
-#include <linux/netfilter_arp.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter_arp.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <net/if_arp.h>
@@ -167,7 +167,7 @@ static void tune(void) {
 }
 
 int link_open_node(struct link *link, const struct link_spec *spec, struct rm_error *error) {
-        *link = (struct link){ .spec = *spec, .announce_fd = -1 };
+        *link = (struct link) { .spec = *spec, .announce_fd = -1 };
         link->node = open_socket(NETLINK_ROUTE, error);
         if (!link->node)
                 return -EIO;
@@ -308,7 +308,10 @@ struct announcement {
 
 void link_announce(struct link *link) {
         struct announcement a = {
-                .arp = { .ar_hrd = htons(ARPHRD_ETHER), .ar_pro = htons(ETH_P_IP), .ar_hln = 6, .ar_pln = 4,
+                .arp = { .ar_hrd = htons(ARPHRD_ETHER),
+                         .ar_pro = htons(ETH_P_IP),
+                         .ar_hln = 6,
+                         .ar_pln = 4,
                          .ar_op = htons(ARPOP_REQUEST) },
                 .sender_address = link->spec.address,
                 .target_address = link->spec.address,

@@ -65,13 +65,13 @@ static int watch_signals(struct init *init) {
         (void) signal(SIGPIPE, SIG_IGN);
         if (sigprocmask(SIG_SETMASK, &set, NULL) < 0)
                 return -errno;
-        init->signals = (struct source){ .fn = on_signal, .data = init };
+        init->signals = (struct source) { .fn = on_signal, .data = init };
         init->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
         return init->signals.fd < 0 ? -errno : source_add(init->epoll_fd, &init->signals, EPOLLIN);
 }
 
 static int watch_cgroup(struct init *init) {
-        init->cgroup_events = (struct source){ .fn = on_cgroup_event, .data = init };
+        init->cgroup_events = (struct source) { .fn = on_cgroup_event, .data = init };
         init->cgroup_events.fd = cgroup_open_events(init->node.cgroup_payload);
         if (init->cgroup_events.fd < 0)
                 return 0;

@@ -149,8 +149,7 @@ void ops_check_frozen(struct ops *ops) {
         struct init *init = ops->init;
         int r;
 
-        if (ops->freeze_deadline == UINT64_MAX ||
-            cgroup_is_frozen(init->node.cgroup_payload, init->spec->cgroup_v1) != 1)
+        if (ops->freeze_deadline == UINT64_MAX || cgroup_is_frozen(init->node.cgroup_payload, init->spec->cgroup_v1) != 1)
                 return;
         ops->freeze_deadline = UINT64_MAX;
         r = stdio_empty(init->stdio);
@@ -366,8 +365,7 @@ static int op_preload(struct ops *ops, const Capsule__Request *request, struct t
         return criu_preload_dump(ops->init->criu, error);
 }
 
-static int op_get_carry(struct ops *ops, const Capsule__Request *request, struct ticket ticket,
-                        struct rm_error *error) {
+static int op_get_carry(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         Capsule__Carry carry = CAPSULE__CARRY__INIT;
         uint64_t ends[2] = { 0 };
 
@@ -382,8 +380,7 @@ static int op_get_carry(struct ops *ops, const Capsule__Request *request, struct
         return STARTED;
 }
 
-static int op_restore_prepare(struct ops *ops, const Capsule__Request *request, struct ticket ticket,
-                              struct rm_error *error) {
+static int op_restore_prepare(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         struct init *init = ops->init;
         const Capsule__Carry *carry = request->restore_prepare->carry;
         int r = link_set_filter(&init->link, true, error);
@@ -413,16 +410,14 @@ static int op_input(struct ops *ops, const Capsule__Request *request, struct tic
         return STARTED;
 }
 
-static int op_output_ack(struct ops *ops, const Capsule__Request *request, struct ticket ticket,
-                         struct rm_error *error) {
+static int op_output_ack(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         (void) ticket;
         (void) error;
         stdio_ack(ops->init->stdio, request->output_ack->stream, request->output_ack->offset);
         return STARTED;
 }
 
-static int op_agent_reply(struct ops *ops, const Capsule__Request *request, struct ticket ticket,
-                          struct rm_error *error) {
+static int op_agent_reply(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         int r = agents_reply(ops->init->agents, request->agent_reply->id, request->agent_reply->status);
 
         (void) ticket;
@@ -463,8 +458,9 @@ static const struct {
         [CAPSULE__REQUEST__OP_QUIT] = { op_quit, ALWAYS, true },
 };
 
-static const char *const phase_names[] = { "being made", "empty",     "running",  "frozen",
-                                           "dumping",    "restoring", "restored", "ended" };
+static const char *const phase_names[] = {
+        "being made", "empty", "running", "frozen", "dumping", "restoring", "restored", "ended"
+};
 
 static void carry_out(struct ops *ops, const Capsule__Request *request, struct ticket ticket) {
         struct init *init = ops->init;
@@ -472,8 +468,8 @@ static void carry_out(struct ops *ops, const Capsule__Request *request, struct t
         int r;
 
         if (!(operations[request->op_case].phases & (1U << init->phase))) {
-                error_set(&error, init->phase == CAPSULE__PHASE__PHASE_EXITED ? -ESRCH : -EBUSY,
-                          "not possible: the capsule is %s", phase_names[init->phase]);
+                error_set(&error, init->phase == CAPSULE__PHASE__PHASE_EXITED ? -ESRCH : -EBUSY, "not possible: the capsule is %s",
+                          phase_names[init->phase]);
                 ctl_reply(init->ctl, ticket, error.code, error.text);
                 return;
         }

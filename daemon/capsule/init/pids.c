@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/util.h"
 
@@ -23,6 +24,24 @@ static void add(struct list *list, unsigned pid) {
         list->pids[list->n++] = pid;
 }
 
+/* Groups and sessions whose leader is gone still keep its number. */
+static void add_group_and_session(struct list *list, const char *pid) {
+        cleanup_free char *path = xasprintf("/proc/%s/stat", pid);
+        cleanup_free char *text = NULL;
+        size_t size;
+        const char *end;
+        unsigned group;
+        unsigned session;
+
+        if (read_file(path, 4096, &text, &size) < 0)
+                return;
+        end = strrchr(text, ')'); /* the name before it may hold anything */
+        if (end && sscanf(end + 1, " %*c %*u %u %u", &group, &session) == 2) {
+                add(list, group);
+                add(list, session);
+        }
+}
+
 static void add_numbers(struct list *list, const char *path, bool threads) {
         DIR *dir = opendir(path);
         struct dirent *entry;
@@ -35,6 +54,7 @@ static void add_numbers(struct list *list, const char *path, bool threads) {
                 add(list, (unsigned) strtoul(entry->d_name, NULL, 10));
                 if (!threads)
                         continue;
+                add_group_and_session(list, entry->d_name);
                 below = xasprintf("%s/%s/task", path, entry->d_name);
                 add_numbers(list, below, false);
         }

@@ -77,8 +77,9 @@ static int bind_control(struct rm_error *error) {
 int setup_node_side(struct init *init, const char *runtime_dir, struct rm_error *error) {
         const Capsule__Spec *spec = init->spec;
         struct node_fds *node = &init->node;
-        struct link_spec link = { .uplink = spec->uplink, .address = spec->address, .gateway = spec->gateway,
-                                  .prefix = (uint8_t) spec->prefix };
+        struct link_spec link = {
+                .uplink = spec->uplink, .address = spec->address, .gateway = spec->gateway, .prefix = (uint8_t) spec->prefix
+        };
         int r;
 
         memcpy(link.mac, spec->mac.data, sizeof(link.mac));

@@ -291,11 +291,11 @@ int stdio_create(struct init *init, struct stdio **ret, struct rm_error *error) 
                 if (fd < 0)
                         return error_sys(error, -errno, "cannot open %s", fifo_paths[i + 1]);
                 o->stdio = stdio;
-                o->source = (struct source){ .fd = fd, .fn = on_output, .data = o };
+                o->source = (struct source) { .fd = fd, .fn = on_output, .data = o };
                 spool_init(&o->spool, init->node.spool, names[i], 0);
         }
         /* For both directions until the payload has its end, so that neither side's open waits. */
-        stdio->in = (struct source){ .fn = on_input, .data = stdio };
+        stdio->in = (struct source) { .fn = on_input, .data = stdio };
         stdio->in.fd = open(fifo_paths[0], O_RDWR | O_NONBLOCK | O_CLOEXEC);
         return stdio->in.fd < 0 ? error_sys(error, -errno, "cannot open %s", fifo_paths[0]) : 0;
 }

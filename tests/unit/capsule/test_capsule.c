@@ -1,0 +1,301 @@
+/* What of a capsule can be tried without being root. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/util.h"
+#include "daemon/capsule/agent_request.h"
+#include "daemon/capsule/init/pids.h"
+#include "daemon/capsule/init/seed.h"
+#include "daemon/capsule/log_tail.h"
+#include "daemon/capsule/private.h"
+#include "daemon/capsule/spool.h"
+
+static char *make_folder(void) {
+        char *path = xstrdup("/tmp/rmd-capsule-XXXXXX");
+
+        assert_non_null(mkdtemp(path));
+        return path;
+}
+
+static struct capsule_spec good_spec(void) {
+        return (struct capsule_spec) { .id = "1.g0",
+                                       .hostname = "rmj1g0",
+                                       .uplink = "eth0",
+                                       .address = 1,
+                                       .prefix = 24,
+                                       .mac = { 2, 0, 0, 0, 0, 1 },
+                                       .spool_dir = "/var/lib/rmd/spool/1.g0" };
+}
+
+static void refused(const struct capsule_spec *spec, const char *what) {
+        struct rm_error error = { 0 };
+
+        if (capsule_spec_check(spec, &error) != -EINVAL || !*error.text)
+                fail_msg("%s is taken", what);
+}
+
+static void test_spec(void **state) {
+        struct capsule_spec spec = good_spec();
+        char long_id[CAPSULE_ID_MAX + 2];
+
+        (void) state;
+        assert_int_equal(capsule_spec_check(&spec, NULL), 0);
+        memset(long_id, 'a', sizeof(long_id) - 1);
+        long_id[sizeof(long_id) - 1] = '\0';
+        spec.id = long_id;
+        refused(&spec, "a long id");
+        long_id[CAPSULE_ID_MAX] = '\0';
+        assert_int_equal(capsule_spec_check(&spec, NULL), 0);
+        spec.id = "../x";
+        refused(&spec, "an id with a slash");
+        spec.id = ".hidden";
+        refused(&spec, "an id with a dot first");
+        spec.id = "";
+        refused(&spec, "no id");
+        spec = good_spec();
+        spec.hostname = "a b";
+        refused(&spec, "a blank in a host name");
+        spec = good_spec();
+        spec.spool_dir = "spool";
+        refused(&spec, "a relative spool");
+        spec = good_spec();
+        spec.prefix = 33;
+        refused(&spec, "a prefix of 33");
+        spec = good_spec();
+        spec.mac[0] = 1;
+        refused(&spec, "a multicast MAC address");
+        spec = good_spec();
+        spec.uplink = "an-interface-name-that-is-long";
+        refused(&spec, "a long interface name");
+        spec = good_spec();
+        spec.n_groups = CAPSULE_GROUPS_MAX + 1;
+        refused(&spec, "too many groups");
+}
+
+static void test_private_paths(void **state) {
+        (void) state;
+        assert_true(capsule_path_is_private("/run/criu.kdat"));
+        assert_true(capsule_path_is_private("/run/rm/io"));
+        assert_true(capsule_path_is_private("/run/rm/io/1"));
+        assert_false(capsule_path_is_private("/run/rm/iota"));
+        assert_false(capsule_path_is_private("/run/rm/agent/5-1.req"));
+        assert_false(capsule_path_is_private("/tmp/x"));
+}
+
+static void test_agent_file(void **state) {
+        static const char *const bad[] = {
+                "5-1.tmp",    "5.req",   "-1.req",   "5-.req",           "5-1.req.x",
+                "1-1.req",    "0-1.req", "a5-1.req", "1234567890-1.req", "5-1111111111111111111111111111111.req",
+                "../5-1.req", ".req",    ""
+        };
+        char id[AGENT_ID_MAX];
+        pid_t pid;
+
+        (void) state;
+        assert_true(agent_file_parse("57-123456789.req", id, &pid));
+        assert_string_equal(id, "57-123456789");
+        assert_int_equal(pid, 57);
+        for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+                if (agent_file_parse(bad[i], id, &pid))
+                        fail_msg("'%s' is taken", bad[i]);
+}
+
+static int parse(const char *text, size_t size, struct agent_request *ret) {
+        /* A copy of just that size, so that a sanitizer sees any step beyond. */
+        cleanup_free char *copy = xcalloc(1, size);
+        int r;
+
+        memcpy(copy, text, size);
+        r = agent_request_parse(copy, size, ret);
+        if (r == 0) {
+                assert_string_equal(ret->host, "rmj1g0");
+                assert_string_equal(ret->command, "a b");
+        }
+        return r;
+}
+
+static void test_agent_request(void **state) {
+        static const char good[] = AGENT_REQUEST_MAGIC "\0rmj1g0\0a b";
+        static const char other_magic[] = "rm-agent 2\0rmj1g0\0a b";
+        static const char bad_host[] = AGENT_REQUEST_MAGIC "\0rmj1;g0\0a b";
+        static const char no_host[] = AGENT_REQUEST_MAGIC "\0\0a b";
+        static const char no_command[] = AGENT_REQUEST_MAGIC "\0rmj1g0\0";
+        static const char two_strings[] = AGENT_REQUEST_MAGIC "\0rmj1g0";
+        static const char four_strings[] = AGENT_REQUEST_MAGIC "\0rmj1g0\0a b\0c";
+        cleanup_free char *huge = xcalloc(1, AGENT_REQUEST_MAX + 1);
+        struct agent_request request;
+
+        (void) state;
+        assert_int_equal(parse(good, sizeof(good), &request), 0);
+        assert_int_equal(parse(good, sizeof(good) - 1, &request), -EBADMSG);
+        assert_int_equal(parse(good, 0, &request), -EBADMSG);
+        assert_int_equal(parse(other_magic, sizeof(other_magic), &request), -EBADMSG);
+        assert_int_equal(parse(bad_host, sizeof(bad_host), &request), -EBADMSG);
+        assert_int_equal(parse(no_host, sizeof(no_host), &request), -EBADMSG);
+        assert_int_equal(parse(no_command, sizeof(no_command), &request), -EBADMSG);
+        assert_int_equal(parse(two_strings, sizeof(two_strings), &request), -EBADMSG);
+        assert_int_equal(parse(four_strings, sizeof(four_strings), &request), -EBADMSG);
+        memset(huge, 'x', AGENT_REQUEST_MAX);
+        assert_int_equal(parse(huge, AGENT_REQUEST_MAX + 1, &request), -EBADMSG);
+}
+
+static void fill(struct spool *spool, const char *data, size_t size) {
+        int fds[2];
+
+        assert_int_equal(pipe(fds), 0);
+        assert_int_equal(write(fds[1], data, size), size);
+        close(fds[1]);
+        while (size > 0) {
+                ssize_t n = spool_splice(spool, fds[0], size);
+
+                assert_true(n > 0);
+                size -= (size_t) n;
+        }
+        assert_int_equal(spool_splice(spool, fds[0], 1), 0);
+        close(fds[0]);
+}
+
+static void test_spool(void **state) {
+        enum { PIECE = 60000, PIECES = 600 };
+        cleanup_free char *path = make_folder();
+        cleanup_free char *piece = xcalloc(1, PIECE);
+        cleanup_close int dir = open(path, O_RDONLY | O_DIRECTORY);
+        struct spool spool;
+        uint64_t at = 1000;
+        char buffer[PIECE];
+        ssize_t n;
+
+        (void) state;
+        /* It begins where another node's ended. */
+        spool_init(&spool, dir, "stdout", at);
+        assert_int_equal(spool_read(dir, "stdout", at, buffer, sizeof(buffer)), 0);
+        for (int i = 0; i < PIECES; i++) {
+                memset(piece, 'a' + i % 26, PIECE);
+                fill(&spool, piece, PIECE);
+        }
+        assert_int_equal(spool.end, 1000 + (uint64_t) PIECE * PIECES);
+        while ((n = spool_read(dir, "stdout", at, buffer, sizeof(buffer))) > 0) {
+                for (ssize_t i = 0; i < n; i++)
+                        assert_int_equal(buffer[i], 'a' + (int) ((at - 1000 + (uint64_t) i) / PIECE) % 26);
+                at += (uint64_t) n;
+        }
+        assert_int_equal(n, 0);
+        assert_int_equal(at, spool.end);
+        assert_int_equal(spool_read(dir, "stdout", 999, buffer, 1), -ERANGE);
+        assert_int_equal(spool_read(dir, "stderr", 0, buffer, 1), 0);
+        /* What is in a segment with later bytes stays, what is in earlier ones goes. */
+        spool_trim(&spool, SPOOL_SEGMENT_BYTES + 100000);
+        assert_true(spool.begin > 1000);
+        assert_int_equal(spool_read(dir, "stdout", 1000, buffer, 1), -ERANGE);
+        assert_int_equal(spool_read(dir, "stdout", SPOOL_SEGMENT_BYTES + 100000, buffer, 1), 1);
+        spool_trim(&spool, spool.end + 1); /* nonsense changes nothing */
+        assert_int_equal(spool_read(dir, "stdout", spool.begin, buffer, 1), 1);
+        spool_finish(&spool);
+        assert_int_equal(remove_tree(path), 0);
+}
+
+static void test_spool_empty_pipe(void **state) {
+        cleanup_free char *path = make_folder();
+        cleanup_close int dir = open(path, O_RDONLY | O_DIRECTORY);
+        struct spool spool;
+        int fds[2];
+
+        (void) state;
+        assert_int_equal(pipe(fds), 0);
+        spool_init(&spool, dir, "stdout", 0);
+        assert_int_equal(spool_splice(&spool, fds[0], 100), -EAGAIN);
+        close(fds[0]);
+        close(fds[1]);
+        spool_finish(&spool);
+        assert_int_equal(remove_tree(path), 0);
+}
+
+static void test_segment_names(void **state) {
+        uint64_t offset;
+
+        (void) state;
+        assert_true(spool_segment_parse("stdout.00000000000a0000", "stdout", &offset));
+        assert_int_equal(offset, 0xa0000);
+        assert_false(spool_segment_parse("stdout.00000000000a000", "stdout", &offset));
+        assert_false(spool_segment_parse("stdout.00000000000A0000", "stdout", &offset));
+        assert_false(spool_segment_parse("stderr.00000000000a0000", "stdout", &offset));
+        assert_false(spool_segment_parse("stdout", "stdout", &offset));
+}
+
+static void test_pid_gap(void **state) {
+        unsigned none[1] = { 5 };
+        unsigned crowded[3] = { 21500, 20000, 20999 };
+        unsigned *all = xcalloc(32768, sizeof(*all));
+
+        (void) state;
+        assert_int_equal(pids_find_gap_in(none, 1, 32768), 20000);
+        assert_int_equal(pids_find_gap_in(crowded, 3, 32768), 21501);
+        /* Nothing free above: further below. */
+        for (unsigned i = 0; i < 32768 - 20000; i++)
+                all[i] = 20000 + i;
+        assert_int_equal(pids_find_gap_in(all, 32768 - 20000, 32768), 300);
+        for (unsigned i = 0; i < 32768; i++)
+                all[i] = i;
+        assert_int_equal(pids_find_gap_in(all, 32768, 32768), 0);
+        free(all);
+}
+
+static void test_hosts(void **state) {
+        static const char text[] = "127.0.0.1 localhost\n::1 localhost\n# 10.0.0.9 no\n10.77.0.100 rmj1h\r\n\n"
+                                   "10.77.0.101\trmj1g0\n10.77.0.101 again\n10.77.0.102#x\n999.1.1.1 bad\n10.77.0.103";
+        uint32_t addresses[8];
+
+        (void) state;
+        assert_int_equal(seed_parse_hosts(text, inet_addr("10.77.0.100"), addresses, 8), 3);
+        assert_int_equal(addresses[0], inet_addr("10.77.0.101"));
+        assert_int_equal(addresses[1], inet_addr("10.77.0.102"));
+        assert_int_equal(addresses[2], inet_addr("10.77.0.103"));
+        assert_int_equal(seed_parse_hosts(text, 0, addresses, 2), 2);
+        assert_int_equal(seed_parse_hosts("", 0, addresses, 2), 0);
+}
+
+static void test_log_tail(void **state) {
+        static const char log[] = "(00.000001) Warn  (criu/a.c:1): fine\n"
+                                  "(00.100000)    57: Error (criu/b.c:2): first\n"
+                                  "(00.200000) Error (criu/c.c:3): again\n"
+                                  "(00.200001) Error (criu/c.c:3): again\n"
+                                  "(00.300000) Error (criu/d.c:4): last\n";
+        cleanup_free char *folder = make_folder();
+        cleanup_free char *path = xasprintf("%s/dump.log", folder);
+        char text[200];
+        char small[40];
+
+        (void) state;
+        assert_int_equal(write_file_atomic(path, log, strlen(log), 0600, false), 0);
+        log_tail_errors(path, text, sizeof(text));
+        assert_string_equal(text, "Error (criu/b.c:2): first; Error (criu/c.c:3): again; Error (criu/d.c:4): last");
+        log_tail_errors(path, small, sizeof(small));
+        assert_string_equal(small, "Error (criu/d.c:4): last");
+        assert_int_equal(remove_tree(folder), 0);
+        log_tail_errors(path, text, sizeof(text));
+        assert_string_equal(text, "");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_spec),          cmocka_unit_test(test_private_paths), cmocka_unit_test(test_agent_file),
+                cmocka_unit_test(test_agent_request), cmocka_unit_test(test_spool),         cmocka_unit_test(test_spool_empty_pipe),
+                cmocka_unit_test(test_segment_names), cmocka_unit_test(test_pid_gap),       cmocka_unit_test(test_hosts),
+                cmocka_unit_test(test_log_tail),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
