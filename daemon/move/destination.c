@@ -203,7 +203,6 @@ void destination_capsule_ready(struct move *move) {
         if (!local || move->state != MOVE_PREPARE)
                 return;
         move->capsule_ready = true;
-        (void) capsule_criu_preload(local->capsule, NULL, NULL);
         start_mover(move, local);
 }
 

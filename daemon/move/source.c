@@ -174,7 +174,8 @@ static void set_tree(Rm__MoverTree *tree, const char *role, char *path) {
 
 /* CRIU is done: what it does not carry follows. */
 static void send_trees(struct move *move, struct local *local) {
-        static char *run_private[] = { (char *) "criu.kdat" };
+        /* What the capsule's own PID 1 makes anew: see capsule_path_is_private(). */
+        static char *run_private[] = { (char *) "criu.kdat", (char *) "rm/io", (char *) "rm/hosts" };
         const char *root = capsule_root(local->capsule);
         cleanup_free char *tmp = xasprintf("%s/tmp", root);
         cleanup_free char *shm = xasprintf("%s/dev/shm", root);
