@@ -18,7 +18,6 @@
 #define LINK_VERSION 1U
 /* Reads from the socket are this large: some records of 16 KiB at once. */
 #define READ_AHEAD_BYTES (256U << 10)
-#define SOCKET_BUFFER_BYTES (4U << 20)
 #define HELLO_MAX_BYTES 256U
 #define CANDIDATES_MAX 16U
 #define HANDSHAKE_USEC 5000000U
@@ -40,15 +39,13 @@ union address {
 
 static void socket_setup(int fd, unsigned timeout_msec) {
         const int on = 1;
-        const int buffer_bytes = SOCKET_BUFFER_BYTES;
         const int probes = 4;
         int interval_sec = (int) (timeout_msec / 1000U / ((unsigned) probes + 1U));
 
         if (interval_sec < 1)
                 interval_sec = 1;
-        /* None of these can fail in a way that matters, and what one refuses costs speed only. */
+        /* None of these can fail in a way that matters. The buffers' sizes are left to the kernel, which fits them to the link. */
         (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-        (void) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer_bytes, sizeof(buffer_bytes));
         (void) setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
         (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &interval_sec, sizeof(interval_sec));
         (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_sec, sizeof(interval_sec));
