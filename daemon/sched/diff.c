@@ -252,6 +252,9 @@ static void explain_wait(const struct diff *diff, uint32_t j, const uint64_t *lo
         else if (ahead >= 0)
                 (void) snprintf(text, RM_REASON_BYTES, "waits behind job '%s'; %" PRIu64 " of %" PRIu64 " usable cores are free",
                                 diff->given->jobs[ahead].name, free_cores, usable);
+        else if (job->group_size == 1)
+                (void) snprintf(text, RM_REASON_BYTES, "its policy lets it wait; %" PRIu64 " of %" PRIu64 " usable cores are free",
+                                free_cores, usable);
         else
                 (void) snprintf(text, RM_REASON_BYTES,
                                 "waits for %u cores together on one node for each group; %" PRIu64 " of %" PRIu64

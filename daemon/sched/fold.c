@@ -225,35 +225,35 @@ static int find_witness(struct fold *fold, struct rm_error *err) {
         return 0;
 }
 
-/* Raise capacities to what the witness needs. A raised node is for exactly the groups that need it: else the room above its real
- * cores would look like free cores to a policy. */
+/* Raise capacities and limits to what the witness needs, and keep waiting jobs off what is raised: it would look like free cores. */
 static void grant_witness(struct fold *fold) {
         const struct rm_snapshot *view = snapshot_view(fold->snapshot);
         uint32_t n = view->n_nodes;
         cleanup_free uint32_t *load = xcalloc(n + 1u, sizeof(*load)), *here = xcalloc(n + 1u, sizeof(*here));
-        cleanup_free bool *raised = xcalloc(n + 1u, sizeof(*raised));
 
-        for (uint32_t j = 0; j < view->n_jobs; j++)
-                for (uint32_t g = 0; fold->witness->jobs[j].decision == RM_PLACE && g < view->jobs[j].n_groups; g++)
-                        load[node_of_witness(fold, j, g)] += view->jobs[j].groups[g].ranks;
-        for (uint32_t s = 0; s < n; s++)
-                if (load[s] > view->nodes[s].cores) {
-                        raised[s] = true;
-                        snapshot_node(fold->snapshot, s)->cores = load[s];
-                }
         for (uint32_t j = 0; j < view->n_jobs; j++) {
                 const struct rm_job *job = &view->jobs[j];
-                bool runs = fold->witness->jobs[j].decision == RM_PLACE;
 
-                for (uint32_t g = 0; runs && g < job->n_groups; g++)
+                if (fold->witness->jobs[j].decision != RM_PLACE)
+                        continue;
+                for (uint32_t g = 0; g < job->n_groups; g++) {
+                        load[node_of_witness(fold, j, g)] += job->groups[g].ranks;
                         here[node_of_witness(fold, j, g)] += job->groups[g].ranks;
-                for (uint32_t s = 0; s < n; s++) {
-                        if (!runs && view->nodes[s].cores > fold->real_cores[s])
-                                snapshot_set_limit(fold->snapshot, j, s, 0);
-                        else if (runs && (raised[s] || here[s] > job_node_limit(job, s)))
-                                snapshot_set_limit(fold->snapshot, j, s, here[s]);
-                        here[s] = 0;
                 }
+                for (uint32_t g = 0; g < job->n_groups; g++) {
+                        uint32_t node = (uint32_t) node_of_witness(fold, j, g);
+
+                        if (here[node] > job_node_limit(job, node))
+                                snapshot_set_limit(fold->snapshot, j, node, here[node]);
+                        here[node] = 0;
+                }
+        }
+        for (uint32_t s = 0; s < n; s++) {
+                if (load[s] > view->nodes[s].cores)
+                        snapshot_node(fold->snapshot, s)->cores = load[s];
+                for (uint32_t j = 0; view->nodes[s].cores > fold->real_cores[s] && j < view->n_jobs; j++)
+                        if (fold->witness->jobs[j].decision != RM_PLACE)
+                                snapshot_set_limit(fold->snapshot, j, s, 0);
         }
 }
 
