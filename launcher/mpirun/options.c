@@ -176,8 +176,13 @@ static int resolve_choice(const struct option_source *source, const char *const 
 static int resolve_on_node_loss(struct options *o, struct rm_error *err) {
         static const char *const choices[] = { "abort", "restart", "fold" };
 
-        return resolve_choice(&o->sources[OPTION_ON_NODE_LOSS], choices, ARRAY_SIZE(choices), "restart, fold or abort",
-                              &o->on_node_loss, err);
+        const struct option_source *source = &o->sources[OPTION_ON_NODE_LOSS];
+        int r = resolve_choice(source, choices, ARRAY_SIZE(choices), "restart, fold or abort", &o->on_node_loss, err);
+
+        if (r == 0 && o->on_node_loss != 0)
+                r = error_set(err, -EINVAL, "%s: '%s' is not available in rmd " RM_VERSION "; 'abort' is", source->origin,
+                              source->value);
+        return r;
 }
 
 static int resolve_detach(struct options *o, struct rm_error *err) {
