@@ -42,35 +42,6 @@ void spool_finish(struct spool *spool) {
         spool->fd = -1;
 }
 
-static int open_segment(struct spool *spool) {
-        char file[SEGMENT_NAME_MAX];
-
-        if (spool->fd >= 0 && spool->end - spool->segment < SPOOL_SEGMENT_BYTES)
-                return 0;
-        segment_name(file, spool->name, spool->end);
-        spool_finish(spool);
-        spool->fd = openat(spool->dir_fd, file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (spool->fd < 0)
-                return -errno;
-        spool->segment = spool->end;
-        return 0;
-}
-
-ssize_t spool_splice(struct spool *spool, int pipe_fd, size_t size) {
-        int r = open_segment(spool);
-        ssize_t n;
-
-        if (r < 0)
-                return r;
-        do
-                n = splice(pipe_fd, NULL, spool->fd, NULL, size, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
-        while (n < 0 && errno == EINTR);
-        if (n < 0)
-                return -errno;
-        spool->end += (uint64_t) n;
-        return n;
-}
-
 /* Calls `visit` for each segment of `name`. */
 static int for_each_segment(int dir_fd, const char *name, void (*visit)(uint64_t offset, void *arg), void *arg) {
         int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -111,31 +82,67 @@ static void search_visit(uint64_t offset, void *arg) {
         }
 }
 
-struct trim {
-        struct spool *spool;
-        uint64_t keep; /* begin of the segment that holds the wanted offset */
+struct removal {
+        const struct spool *spool;
+        uint64_t from;
+        uint64_t to;
 };
 
-static void trim_visit(uint64_t offset, void *arg) {
-        struct trim *t = arg;
+static void removal_visit(uint64_t offset, void *arg) {
+        const struct removal *r = arg;
         char file[SEGMENT_NAME_MAX];
 
-        if (offset >= t->keep)
+        if (offset < r->from || offset >= r->to)
                 return;
-        segment_name(file, t->spool->name, offset);
-        (void) unlinkat(t->spool->dir_fd, file, 0);
+        segment_name(file, r->spool->name, offset);
+        (void) unlinkat(r->spool->dir_fd, file, 0);
+}
+
+static void remove_segments(const struct spool *spool, uint64_t from, uint64_t to) {
+        struct removal r = { .spool = spool, .from = from, .to = to };
+
+        (void) for_each_segment(spool->dir_fd, spool->name, removal_visit, &r);
+}
+
+/* The first one takes the place of what an earlier capsule of the same name may have left beyond it. */
+static int open_segment(struct spool *spool) {
+        char file[SEGMENT_NAME_MAX];
+
+        if (spool->fd >= 0 && spool->end - spool->segment < SPOOL_SEGMENT_BYTES)
+                return 0;
+        if (spool->fd < 0)
+                remove_segments(spool, spool->end, UINT64_MAX);
+        segment_name(file, spool->name, spool->end);
+        spool_finish(spool);
+        spool->fd = openat(spool->dir_fd, file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (spool->fd < 0)
+                return -errno;
+        spool->segment = spool->end;
+        return 0;
+}
+
+ssize_t spool_splice(struct spool *spool, int pipe_fd, size_t size) {
+        int r = open_segment(spool);
+        ssize_t n;
+
+        if (r < 0)
+                return r;
+        do
+                n = splice(pipe_fd, NULL, spool->fd, NULL, size, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        while (n < 0 && errno == EINTR);
+        if (n < 0)
+                return -errno;
+        spool->end += (uint64_t) n;
+        return n;
 }
 
 void spool_trim(struct spool *spool, uint64_t offset) {
         struct search s = { .wanted = offset, .next = UINT64_MAX };
-        struct trim t = { .spool = spool };
 
-        if (offset > spool->end)
+        if (offset > spool->end || for_each_segment(spool->dir_fd, spool->name, search_visit, &s) < 0 || !s.found)
                 return;
-        if (for_each_segment(spool->dir_fd, spool->name, search_visit, &s) < 0 || !s.found || s.best <= spool->begin)
-                return;
-        t.keep = s.best;
-        if (for_each_segment(spool->dir_fd, spool->name, trim_visit, &t) == 0)
+        remove_segments(spool, 0, s.best);
+        if (s.best > spool->begin)
                 spool->begin = s.best;
 }
 

@@ -317,6 +317,7 @@ int main(int argc, char **argv) {
         (void) signal(SIGPIPE, SIG_IGN);
         config.runtime_dir = argv[1];
         config.init_path = argv[3];
+        config.cgroup_parent = getenv("CAPSULE_TRY_CGROUP");
         try.spool = argv[2];
         if (capsule_ctx_create(&config, &try.ctx, &error) < 0) {
                 fprintf(stderr, "capsule-try: %s\n", error_text(&error));

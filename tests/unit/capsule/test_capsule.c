@@ -223,6 +223,33 @@ static void test_spool_empty_pipe(void **state) {
         assert_int_equal(remove_tree(path), 0);
 }
 
+/* A job's second attempt may use the same names on a node where the first one was. */
+static void test_spool_leftovers(void **state) {
+        cleanup_free char *path = make_folder();
+        cleanup_close int dir = open(path, O_RDONLY | O_DIRECTORY);
+        struct spool spool;
+        char buffer[16];
+
+        (void) state;
+        spool_init(&spool, dir, "stdout", 500);
+        fill(&spool, "old", 3);
+        spool_finish(&spool);
+        /* Earlier than where a capsule that has come back begins: that may still be wanted. */
+        spool_init(&spool, dir, "stdout", 700);
+        fill(&spool, "back", 4);
+        assert_int_equal(spool_read(dir, "stdout", 500, buffer, sizeof(buffer)), 3);
+        assert_int_equal(spool_read(dir, "stdout", 700, buffer, sizeof(buffer)), 4);
+        spool_trim(&spool, 702);
+        assert_int_equal(spool_read(dir, "stdout", 500, buffer, sizeof(buffer)), -ERANGE);
+        spool_finish(&spool);
+        spool_init(&spool, dir, "stdout", 0);
+        fill(&spool, "new", 3);
+        assert_int_equal(spool_read(dir, "stdout", 0, buffer, sizeof(buffer)), 3);
+        assert_int_equal(spool_read(dir, "stdout", 700, buffer, sizeof(buffer)), 0);
+        spool_finish(&spool);
+        assert_int_equal(remove_tree(path), 0);
+}
+
 static void test_segment_names(void **state) {
         uint64_t offset;
 
@@ -291,9 +318,16 @@ static void test_log_tail(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_spec),          cmocka_unit_test(test_private_paths), cmocka_unit_test(test_agent_file),
-                cmocka_unit_test(test_agent_request), cmocka_unit_test(test_spool),         cmocka_unit_test(test_spool_empty_pipe),
-                cmocka_unit_test(test_segment_names), cmocka_unit_test(test_pid_gap),       cmocka_unit_test(test_hosts),
+                cmocka_unit_test(test_spec),
+                cmocka_unit_test(test_private_paths),
+                cmocka_unit_test(test_agent_file),
+                cmocka_unit_test(test_agent_request),
+                cmocka_unit_test(test_spool),
+                cmocka_unit_test(test_spool_empty_pipe),
+                cmocka_unit_test(test_spool_leftovers),
+                cmocka_unit_test(test_segment_names),
+                cmocka_unit_test(test_pid_gap),
+                cmocka_unit_test(test_hosts),
                 cmocka_unit_test(test_log_tail),
         };
 
