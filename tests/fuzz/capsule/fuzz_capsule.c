@@ -1,0 +1,34 @@
+/* What comes to the capsule's PID 1 and to rmd's side of it from outside: rm-agent's files, written by users, and messages. */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/capsule/agent_request.h"
+#include "daemon/capsule/spool.h"
+#include "proto/capsule.pb-c.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        cleanup_free char *text = xcalloc(1, size + 1);
+        struct agent_request request;
+        Capsule__Request *message;
+        Capsule__Event *event;
+        char id[AGENT_ID_MAX];
+        uint64_t offset;
+        pid_t pid;
+
+        memcpy(text, data, size);
+        (void) agent_file_parse(text, id, &pid);
+        (void) spool_segment_parse(text, "stdout", &offset);
+        if (agent_request_parse((const char *) data, size, &request) == 0 && (!*request.host || !*request.command))
+                __builtin_trap();
+        message = capsule__request__unpack(NULL, size, data);
+        if (message)
+                capsule__request__free_unpacked(message, NULL);
+        event = capsule__event__unpack(NULL, size, data);
+        if (event)
+                capsule__event__free_unpacked(event, NULL);
+        return 0;
+}
