@@ -1,5 +1,6 @@
-/* What the leader proposes about nodes: that they joined, are up, are down. A node that was not heard of since the leader started is
- * left as it was for a while, then unknown, and down only after long: a leader that comes back must not bury the living. */
+/* What the leader proposes about nodes: that they joined, are up, are down. A leader that has only just come back, or that hears
+ * fewer than half of the nodes and so is rather cut off itself, must not bury the living: to such a leader a silent node is
+ * unknown at first, and down only after long. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "common/util.h"
 #include "daemon/cluster/cluster_internal.h"
 
-#define UNHEARD_TIMEOUTS 6U /* node timeouts until a node that this leader never heard of is down */
+#define UNKNOWN_TIMEOUTS 6U /* node timeouts until a node that may be alive without us is down all the same */
 
 /* A proposal about a node is under way: no second one meanwhile. */
 struct pending {
@@ -115,6 +116,19 @@ static void check_present(struct health *h, const Rm__Node *now) {
                 propose_health(h, now->name, RM__NODE_HEALTH__NODE_HEALTH_UP, "");
 }
 
+static bool cut_off(const struct cluster *c) {
+        unsigned present = 0;
+        unsigned all = 0;
+
+        for (size_t i = 0; i < c->state->n_nodes; i++) {
+                if (c->state->nodes[i]->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN)
+                        continue;
+                all++;
+                present += cluster_connected(c, c->state->nodes[i]->name);
+        }
+        return 2 * present < all;
+}
+
 static void check_absent(struct health *h, const Rm__Node *known) {
         const struct cluster *c = h->cluster;
         uint64_t heard = peers_heard_usec(c->peers, known->name);
@@ -123,14 +137,11 @@ static void check_absent(struct health *h, const Rm__Node *known) {
 
         if (known->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN || silent <= c->node_timeout_usec)
                 return;
-        if (heard == 0 && silent <= UNHEARD_TIMEOUTS * c->node_timeout_usec) {
-                if (known->health == RM__NODE_HEALTH__NODE_HEALTH_UP)
-                        propose_health(h, known->name, RM__NODE_HEALTH__NODE_HEALTH_UNKNOWN,
-                                       "not heard of since the leader started");
-                return;
-        }
         (void) snprintf(why, sizeof(why), "not heard of for %.1f s", (double) silent / 1e6);
-        propose_health(h, known->name, RM__NODE_HEALTH__NODE_HEALTH_DOWN, why);
+        if (silent > UNKNOWN_TIMEOUTS * c->node_timeout_usec || (heard > 0 && !cut_off(c)))
+                propose_health(h, known->name, RM__NODE_HEALTH__NODE_HEALTH_DOWN, why);
+        else if (known->health == RM__NODE_HEALTH__NODE_HEALTH_UP)
+                propose_health(h, known->name, RM__NODE_HEALTH__NODE_HEALTH_UNKNOWN, why);
 }
 
 static void check_one(struct health *h, const char *name) {

@@ -259,7 +259,7 @@ static void dialled_hello(struct link *link, const Rm__PeerHello *hello) {
                 return;
         }
         take_hello(link, hello);
-        link_send_heartbeat(link);
+        link_send_heartbeat(link, false);
         establish(link);
 }
 

@@ -12,7 +12,8 @@
 #include "daemon/cluster/peers_internal.h"
 #include "daemon/cluster/state.h"
 
-/* Two nodes neither of which leads need each other less often. */
+/* Heartbeats go from the leader to all every heartbeat_usec, and are answered at once: so all that a quiet follower wakes up for
+ * comes together. Two nodes neither of which leads need each other less often. */
 #define QUIET_BEATS 3U
 
 struct peer *peer_find(const struct peers *peers, const char *name) {
@@ -98,12 +99,13 @@ int link_send(struct link *link, const Rm__PeerMessage *message) {
         return conn_send(link->conn, &message->base);
 }
 
-void link_send_heartbeat(struct link *link) {
+void link_send_heartbeat(struct link *link, bool reply) {
         Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__Heartbeat heartbeat = RM__HEARTBEAT__INIT;
 
         heartbeat.sequence = link->peers->beats;
         heartbeat.leader = link->peers->leading;
+        heartbeat.reply = reply;
         message.body_case = RM__PEER_MESSAGE__BODY_HEARTBEAT;
         message.heartbeat = &heartbeat;
         (void) link_send(link, &message);
@@ -139,6 +141,8 @@ static void up_message(struct link *link, Rm__PeerMessage *message) {
         switch (message->body_case) {
         case RM__PEER_MESSAGE__BODY_HEARTBEAT:
                 link->leading = message->heartbeat->leader;
+                if (link->leading && !message->heartbeat->reply)
+                        link_send_heartbeat(link, true);
                 if (peers->ops.on_leading)
                         peers->ops.on_leading(peers->userdata, peer->name, link->leading);
                 break;
@@ -225,15 +229,19 @@ static void give_up_silent(struct peers *peers, uint64_t now) {
         }
 }
 
+static uint64_t beat_usec(const struct peers *peers) {
+        return peers->leading ? peers->heartbeat_usec : QUIET_BEATS * peers->heartbeat_usec;
+}
+
 static void beat(struct peers *peers, uint64_t now) {
         /* We were held up ourselves: what others have sent meanwhile is not read yet. */
-        bool late = now > peers->next_beat_usec + peers->heartbeat_usec;
+        bool late = now > peers->next_beat_usec + beat_usec(peers);
         struct peer *peer;
 
         peers->beats++;
         LIST_FOREACH(peer, &peers->peer_list, entry)
-                if (peer->link && (peers->leading || peer->link->leading || peers->beats % QUIET_BEATS == 0))
-                        link_send_heartbeat(peer->link);
+                if (peer->link && !peer->link->leading)
+                        link_send_heartbeat(peer->link, false);
         if (late)
                 return;
         give_up_silent(peers, now);
@@ -249,7 +257,7 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata) {
 
         if (now >= peers->next_beat_usec) {
                 beat(peers, now);
-                peers->next_beat_usec = now + peers->heartbeat_usec;
+                peers->next_beat_usec = now + beat_usec(peers);
         }
         dial_due(peers, now);
         next = dial_next(peers);
@@ -302,7 +310,7 @@ int peers_create(struct event_base *base, const struct peers_config *config, con
         peers->gate.waiting_max = PEERS_WAITING_MAX;
         if (getrandom(&peers->instance, sizeof(peers->instance), 0) != (ssize_t) sizeof(peers->instance))
                 peers->instance = now_real_usec();
-        peers->next_beat_usec = now_usec() + peers->heartbeat_usec;
+        peers->next_beat_usec = now_usec() + beat_usec(peers);
         peers->timer = evtimer_new(base, on_timer, peers);
         if (!peers->timer)
                 abort();

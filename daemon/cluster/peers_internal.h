@@ -100,7 +100,7 @@ void link_free(struct link *link, bool flush);
 /* The connection is over: free the link, note the failure or tell of the loss, see that it is made again. */
 void link_over(struct link *link, int code, const char *reason);
 int link_send(struct link *link, const Rm__PeerMessage *message);
-void link_send_heartbeat(struct link *link);
+void link_send_heartbeat(struct link *link, bool reply);
 const struct conn_ops *link_conn_ops(void);
 
 /* hello.c: both may free the link. */

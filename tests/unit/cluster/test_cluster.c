@@ -188,6 +188,28 @@ static void test_unheard_node_is_unknown_first(void **state) {
         world_finish(&w);
 }
 
+/* Hearing nobody, a leader takes itself for the one that is cut off. */
+static void test_cut_off_leader_buries_nobody(void **state) {
+        struct world w;
+
+        world_init(&w);
+        w.node_timeout_usec = 500000;
+        for (int i = 0; i < 4; i++)
+                (void) tnode_start(&w, i, 0);
+        EXPECT(&w, joined(&w, 4), 5000);
+        for (int i = 1; i < 4; i++)
+                tnode_stop(&w.nodes[i]);
+        for (int i = 1; i < 4; i++)
+                EXPECT(&w, health_of(&w.nodes[0], w.nodes[i].name) == RM__NODE_HEALTH__NODE_HEALTH_UNKNOWN, 2000);
+        assert_string_equal(w.nodes[0].downs, "");
+        (void) tnode_start(&w, 1, 0);
+        (void) tnode_start(&w, 2, 0);
+        (void) tnode_start(&w, 3, 0);
+        EXPECT(&w, joined(&w, 4), 5000);
+        assert_string_equal(w.nodes[0].downs, "");
+        world_finish(&w);
+}
+
 static void test_description_changes(void **state) {
         Rm__Node self = RM__NODE__INIT;
         struct world w;
@@ -260,6 +282,7 @@ int main(void) {
                 cmocka_unit_test(test_leader_lost_with_proposal),
                 cmocka_unit_test(test_node_down_and_up),
                 cmocka_unit_test(test_unheard_node_is_unknown_first),
+                cmocka_unit_test(test_cut_off_leader_buries_nobody),
                 cmocka_unit_test(test_description_changes),
                 cmocka_unit_test(test_messages),
                 cmocka_unit_test(test_new_log),
