@@ -258,7 +258,7 @@ static void test_wrong_token(void **state) {
 
         pair_start(&b->pair, NULL);
         port = say_receive(b, b->key_file, TOKEN);
-        say_send(b, b->key_file, "a token of another move", port);
+        say_send(b, b->key_file, "b token of a move", port);
         expect_failure(b, PAIR_SEND, "token", NULL, NULL);
         /* The receiver goes on waiting for the right one. */
         expect_failure(b, PAIR_RECEIVE, "no mover came", NULL, NULL);
@@ -403,6 +403,28 @@ static void test_nonsense_from_rmd(void **state) {
         assert_int_equal(b->codes[PAIR_RECEIVE], 1);
 }
 
+/* Whoever drives the move must know whether the destination may have all of it. */
+static void test_end_mark_is_told(void **state) {
+        struct bed *b = *state;
+        cleanup_free char *pages = pages_make();
+        bool end_mark_sent = false;
+
+        connect_pair(b, "RM_FAULT=mover.receive.end:fail");
+        dump(b, pages);
+        say_done(b);
+        expect_failure(b, PAIR_SEND, "the destination: fault point", NULL, &end_mark_sent);
+        assert_true(end_mark_sent);
+        expect_failure(b, PAIR_RECEIVE, "fault point", NULL, NULL);
+        finish_failed(b);
+        connect_pair(b, "RM_FAULT=mover.send.end:fail");
+        dump(b, pages);
+        say_done(b);
+        expect_failure(b, PAIR_SEND, "fault point", NULL, &end_mark_sent);
+        assert_false(end_mark_sent);
+        expect_failure(b, PAIR_RECEIVE, "end mark", NULL, NULL);
+        finish_failed(b);
+}
+
 /* Every fault point, as failure and as death: both ends come to an end, and never both with success. */
 static void fault_try(struct bed *b, const char *point, const char *action) {
         cleanup_free char *environment = xasprintf("RM_FAULT=%s:%s", point, action);
@@ -468,6 +490,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_peer_killed, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_rmd_gone, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_nonsense_from_rmd, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_end_mark_is_told, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_fault_points, setup, teardown),
         };
 

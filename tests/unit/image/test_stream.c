@@ -327,6 +327,30 @@ static void test_lost_and_repeated_chunks_are_seen(void **state) {
         memory_finish(&m);
 }
 
+static void test_swapped_chunks_are_seen(void **state) {
+        struct memory m;
+        size_t previous = 0;
+        size_t at;
+
+        (void) state;
+        small_stream_make(&m);
+        for (at = chunk_bytes(&m, 0); at < m.size_bytes; at += chunk_bytes(&m, at)) {
+                size_t n = chunk_bytes(&m, at);
+                struct memory other;
+
+                memory_init(&other);
+                other.data = xcalloc(1, m.size_bytes);
+                memcpy(other.data, m.data, m.size_bytes);
+                memcpy(other.data + previous, m.data + at, n);
+                memcpy(other.data + previous + n, m.data + previous, at - previous);
+                other.size_bytes = m.size_bytes;
+                assert_true(memory_read_nowhere(&other, NULL) < 0);
+                memory_finish(&other);
+                previous = at;
+        }
+        memory_finish(&m);
+}
+
 /* ---- what a hostile writer could say: chunks made by hand, with right checksums ---- */
 
 static void chunk_put(struct memory *m, const Rm__ImageChunk *chunk, const void *payload, uint64_t number) {
@@ -607,6 +631,7 @@ int main(void) {
                 cmocka_unit_test(test_every_flipped_bit_is_seen),
                 cmocka_unit_test(test_every_cut_is_seen),
                 cmocka_unit_test(test_lost_and_repeated_chunks_are_seen),
+                cmocka_unit_test(test_swapped_chunks_are_seen),
                 cmocka_unit_test(test_hostile_names),
                 cmocka_unit_test(test_hostile_runs),
                 cmocka_unit_test(test_delta),
