@@ -18,6 +18,7 @@
 #define RUNS_MAX 101
 
 struct options {
+        char *base; /* of our own */
         const char *key_file;
         const char *out_dir;
         const char *images_dir;
@@ -255,17 +256,17 @@ static int by_rate(const void *a, const void *b) {
 
 /* A place for keys and images of its own, unless told where. */
 static void places_make(struct options *o) {
-        char *base = xstrdup("/dev/shm/mover-bench.XXXXXX");
         char *key_file;
 
-        check(mkdtemp(base) != NULL, "no place in /dev/shm");
-        key_file = xasprintf("%s/key", base);
+        o->base = xstrdup("/dev/shm/mover-bench.XXXXXX");
+        check(mkdtemp(o->base) != NULL, "no place in /dev/shm");
+        key_file = xasprintf("%s/key", o->base);
         check(write_file_atomic(key_file, "0123456789abcdef0123456789abcdef", 32, 0600, false) == 0, "no key");
         o->key_file = key_file;
         if (!o->images_dir)
-                o->images_dir = base;
+                o->images_dir = o->base;
         if (!o->out_dir) {
-                o->out_dir = xasprintf("%s/out", base);
+                o->out_dir = xasprintf("%s/out", o->base);
                 check(mkdir(o->out_dir, 0700) == 0, "no place for images");
         }
 }
@@ -312,6 +313,6 @@ int main(int argc, char **argv) {
                       (double) m->capture_usec / 1e3, (double) m->wait_usec / 1e3, (double) m->trees_usec / 1e3,
                       (double) m->end_usec / 1e3, (double) m->connect_usec / 1e3);
         if (!o.keep)
-                (void) remove_tree(o.out_dir);
+                (void) remove_tree(o.base);
         return 0;
 }
