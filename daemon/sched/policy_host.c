@@ -139,7 +139,8 @@ static int judge_exit(struct policy_host *host, struct rm_error *err) {
         if (info.si_code == CLD_EXITED && strncmp(said, OWN_ERROR, strlen(OWN_ERROR)) == 0)
                 return error_set(err, -EPROTO, "%s", said + strlen(OWN_ERROR));
         if (info.si_code == CLD_EXITED)
-                return error_set(err, -EPROTO, "%s: ended with status %d%s%s", host->what, info.si_status, said[0] ? ": " : "", said);
+                return error_set(err, -EPROTO, "%s: ended with status %d%s%s", host->what, info.si_status, said[0] ? ": " : "",
+                                 said);
         return error_set(err, -EPROTO, "%s: crashed (%s)%s%s", host->what, strsignal(info.si_status), said[0] ? ": " : "", said);
 }
 

@@ -267,7 +267,7 @@ static size_t actions_of_plan(const char *text, const int32_t *group_node) {
         cleanup_plan struct rm_plan *plan = NULL;
         const struct rm_snapshot *asked;
         struct round_result *result;
-        struct rm_error err = {0};
+        struct rm_error err = { 0 };
         struct round *round;
         size_t n;
 
@@ -296,37 +296,48 @@ static void moves_must_pay(void **state) {
 
         (void) state;
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                cleanup_free char *text = xasprintf(
-                        SNAPSHOT(NODES("4", "4"), "{'name':'a','ranks':4,'priority':2,'move_cost':%d,'placed':[{'node':'n1','ranks':2},"
-                                                  "{'node':'n2','ranks':2}]}"), cases[i].move_cost);
+                cleanup_free char *text =
+                        xasprintf(SNAPSHOT(NODES("4", "4"),
+                                           "{'name':'a','ranks':4,'priority':2,'move_cost':%d,'placed':[{'node':'n1','ranks':2},"
+                                           "{'node':'n2','ranks':2}]}"),
+                                  cases[i].move_cost);
 
-                assert_int_equal(actions_of_plan(text, (int32_t[]){ 1, 1, 1, 1 }), cases[i].moves);
+                assert_int_equal(actions_of_plan(text, (int32_t[]) { 1, 1, 1, 1 }), cases[i].moves);
         }
 }
 
 /* One of two groups gains by its move, the other does not: that one stays. */
 static void single_groups_stay(void **state) {
         (void) state;
-        assert_int_equal(actions_of_plan("{'version':1,'params':{'distribution_weight':0},'nodes':[{'name':'n1','cores':4,'penalty':9},"
-                                         "{'name':'n2','cores':4,'penalty':0},{'name':'n3','cores':4,'penalty':0}],'jobs':["
-                                         "{'name':'a','ranks':2,'priority':1,'move_cost':1,'placed':[{'node':'n1','ranks':1},"
-                                         "{'node':'n2','ranks':1}]}]}", (int32_t[]){ 2, 2 }), 1);
+        assert_int_equal(
+                actions_of_plan("{'version':1,'params':{'distribution_weight':0},'nodes':[{'name':'n1','cores':4,'penalty':9},"
+                                "{'name':'n2','cores':4,'penalty':0},{'name':'n3','cores':4,'penalty':0}],'jobs':["
+                                "{'name':'a','ranks':2,'priority':1,'move_cost':1,'placed':[{'node':'n1','ranks':1},"
+                                "{'node':'n2','ranks':1}]}]}",
+                                (int32_t[]) { 2, 2 }),
+                1);
 }
 
 /* No group of job a would go back alone, for then it would use two nodes; the whole job does. Job b's move pays. */
 static void whole_jobs_stay(void **state) {
         (void) state;
-        assert_int_equal(actions_of_plan(SNAPSHOT(NODES("4", "4"), "{'name':'a','ranks':2,'priority':1,'placed':[{'node':'n1','ranks':2}]},"
-                                                  "{'name':'b','ranks':2,'priority':1,'placed':[{'node':'n1','ranks':1},{'node':'n2','ranks':1}]}"),
-                                         (int32_t[]){ 1, 1, 0, 0 }), 1);
+        assert_int_equal(
+                actions_of_plan(
+                        SNAPSHOT(NODES("4", "4"),
+                                 "{'name':'a','ranks':2,'priority':1,'placed':[{'node':'n1','ranks':2}]},"
+                                 "{'name':'b','ranks':2,'priority':1,'placed':[{'node':'n1','ranks':1},{'node':'n2','ranks':1}]}"),
+                        (int32_t[]) { 1, 1, 0, 0 }),
+                1);
 }
 
 /* Two jobs that change places for nothing: no single one of them could go back, but both together can. */
 static void swaps_are_taken_back(void **state) {
         (void) state;
-        assert_int_equal(actions_of_plan(SNAPSHOT(NODES("2", "2"), "{'name':'a','ranks':2,'priority':1,'placed':[{'node':'n1','ranks':2}]},"
+        assert_int_equal(actions_of_plan(SNAPSHOT(NODES("2", "2"),
+                                                  "{'name':'a','ranks':2,'priority':1,'placed':[{'node':'n1','ranks':2}]},"
                                                   "{'name':'b','ranks':2,'priority':1,'placed':[{'node':'n2','ranks':2}]}"),
-                                         (int32_t[]){ 1, 1, 0, 0 }), 0);
+                                         (int32_t[]) { 1, 1, 0, 0 }),
+                         0);
 }
 
 static void max_procs(void **state) {
@@ -344,7 +355,8 @@ int main(void) {
                 cmocka_unit_test(nothing_left),         cmocka_unit_test(own_availability),
                 cmocka_unit_test(waits_for_moves),      cmocka_unit_test(node_down),
                 cmocka_unit_test(policies_of_jobs),     cmocka_unit_test(moves_must_pay),
-                cmocka_unit_test(swaps_are_taken_back), cmocka_unit_test(single_groups_stay), cmocka_unit_test(whole_jobs_stay), cmocka_unit_test(max_procs),
+                cmocka_unit_test(swaps_are_taken_back), cmocka_unit_test(single_groups_stay),
+                cmocka_unit_test(whole_jobs_stay),      cmocka_unit_test(max_procs),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
