@@ -123,6 +123,17 @@ void round_destroy(struct round *round) {
         free(round);
 }
 
+int round_view(const struct rm_snapshot *snapshot, const struct round_job *jobs, struct snapshot **ret_view, struct rm_error *err) {
+        struct round *round;
+        int r = round_create(snapshot, jobs, &round, err);
+
+        if (r < 0)
+                return r;
+        *ret_view = snapshot_copy(snapshot_view(round->fold->snapshot), NULL);
+        round_destroy(round);
+        return 0;
+}
+
 uint32_t round_passes(const struct round *round) {
         return round->n_passes;
 }

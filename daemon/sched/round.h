@@ -72,6 +72,11 @@ void round_result_destroy(struct round_result *result); /* NULL ok */
 int round_create(const struct rm_snapshot *snapshot, const struct round_job *jobs, struct round **ret_round, struct rm_error *err);
 void round_destroy(struct round *round); /* NULL ok */
 
+/* What the policies of a round see, all jobs in one: nodes to be left without cores, capacities as folded, what moves where it goes. For
+ * saving (`rmctl snapshot`) and for plans that are only looked at; on the real one a policy could only say that running jobs do not
+ * fit. As round_create(); the caller owns it, and `snapshot` must outlive it. */
+int round_view(const struct rm_snapshot *snapshot, const struct round_job *jobs, struct snapshot **ret_view, struct rm_error *err);
+
 /* How many policies are to be asked; 0 when there are no jobs. The name of one, NULL: the cluster's. */
 uint32_t round_passes(const struct round *round);
 const char *round_policy(const struct round *round, uint32_t pass);

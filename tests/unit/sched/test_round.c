@@ -119,6 +119,27 @@ static void folds_and_unfolds(void **state) {
         finish(&f);
 }
 
+/* What is saved can be planned for, also while it is folded. */
+static void view_can_be_planned(void **state) {
+        cleanup_snapshot struct snapshot *snapshot = test_snapshot(
+                SNAPSHOT("'nodes':[{'name':'n1','cores':8,'penalty':1,'state':'DRAINING'},{'name':'n2','cores':2,'penalty':1}]",
+                         "{'name':'a','ranks':5,'priority':1,'policy':'x','placed':[{'node':'n1','ranks':5}]}"));
+        cleanup_snapshot struct snapshot *view = NULL;
+        cleanup_plan struct rm_plan *plan = NULL, *raw = NULL;
+        struct test_policy greedy;
+
+        (void) state;
+        test_policy_load(&greedy, "greedy");
+        assert_int_equal(round_view(snapshot_view(snapshot), NULL, &view, NULL), 0);
+        assert_int_equal(snapshot_view(view)->nodes[0].cores, 0);
+        assert_int_equal(snapshot_view(view)->nodes[1].cores, 5);
+        assert_int_equal(test_policy_place(&greedy, snapshot_view(view), &plan), 0);
+        assert_int_equal(plan->jobs[0].group_node[4], 1);
+        snapshot_node(snapshot, 0)->cores = 0;
+        assert_int_equal(test_policy_place(&greedy, snapshot_view(snapshot), &raw), -ENOSPC);
+        test_policy_unload(&greedy);
+}
+
 static void folds_whole_groups(void **state) {
         struct fixture f;
 
@@ -357,6 +378,7 @@ int main(void) {
                 cmocka_unit_test(policies_of_jobs),     cmocka_unit_test(moves_must_pay),
                 cmocka_unit_test(swaps_are_taken_back), cmocka_unit_test(single_groups_stay),
                 cmocka_unit_test(whole_jobs_stay),      cmocka_unit_test(max_procs),
+                cmocka_unit_test(view_can_be_planned),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
