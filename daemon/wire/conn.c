@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/wire/tls.h"
+#include "daemon/wire/unknown.h"
 
 #define TRUST_DEFAULT_USEC (30U * UINT64_C(1000000))
 #define LINGER_USEC (10U * UINT64_C(1000000))
@@ -160,6 +161,7 @@ static int receive_frame(struct conn *conn, struct evbuffer *input) {
                 return 0;
         }
         (void) evbuffer_drain(input, payload_bytes);
+        unknown_drop(message);
         if (conn->ops.on_message)
                 conn->ops.on_message(conn, message, conn->userdata);
         protobuf_c_message_free_unpacked(message, NULL);

@@ -20,8 +20,8 @@ struct conn_ops {
         /* The connection stands: TCP connected, TLS done. Comes before any other callback, and from the loop, never from
          * inside conn_create() or conn_dial(). */
         void (*on_ready)(struct conn *conn, void *userdata);
-        /* `message` is of the configured type and freed when the callback returns. A part of it may be taken over: set its
-         * pointer in the message to NULL. */
+        /* `message` is of the configured type, without fields that this version does not know, and freed when the callback
+         * returns. A part of it may be taken over: set its pointer in the message to NULL. */
         void (*on_message)(struct conn *conn, ProtobufCMessage *message, void *userdata);
         /* What was sent has left, down to `drained_bytes`: more may be sent. */
         void (*on_drained)(struct conn *conn, void *userdata);

@@ -145,6 +145,28 @@ static void test_not_a_message(void **state) {
         refuse_bytes(frame, sizeof(frame), false, -EBADMSG);
 }
 
+/* A field that nobody knows, in a nested message, with a number that cannot be written again. */
+static void test_unknown_fields_are_dropped(void **state) {
+        static const uint8_t payload[] = { 0x1a, 0x05, 0x08, 0x09, 0x80, 0x00, 0x52 };
+        uint8_t frame[FRAME_HEADER_BYTES + sizeof(payload)];
+        Rm__PeerMessage *echo = NULL;
+        struct pair p;
+
+        setup_pair(&p, true);
+        p.a.echo = true;
+        frame_header_write(frame, FRAME_MAGIC_PEER, sizeof(payload));
+        memcpy(frame + FRAME_HEADER_BYTES, payload, sizeof(payload));
+        assert_int_equal(write_all(p.raw, frame, sizeof(frame)), 0);
+        RUN_UNTIL(p.base, p.a.messages || p.a.closed, 1000);
+        RUN_UNTIL(p.base, false, 20);
+        assert_int_equal(p.a.last_sequence, 9);
+        assert_int_equal(frame_receive(p.raw, FRAME_MAGIC_PEER, 1000, &rm__peer_message__descriptor, (ProtobufCMessage **) &echo), 0);
+        assert_int_equal(echo->heartbeat->sequence, 9);
+        assert_int_equal(echo->heartbeat->base.n_unknown_fields, 0);
+        rm__peer_message__free_unpacked(echo, NULL);
+        finish_pair(&p);
+}
+
 static void test_truncated(void **state) {
         uint8_t frame[FRAME_HEADER_BYTES + 4] = { 0 };
 
@@ -219,6 +241,7 @@ int main(void) {
                 cmocka_unit_test(test_backpressure),       cmocka_unit_test(test_paused_end_loses_nothing),
                 cmocka_unit_test(test_wrong_magic),        cmocka_unit_test(test_oversized),
                 cmocka_unit_test(test_not_a_message),      cmocka_unit_test(test_truncated),
+                cmocka_unit_test(test_unknown_fields_are_dropped),
                 cmocka_unit_test(test_closed_in_callback), cmocka_unit_test(test_trust_timeout_and_gate),
                 cmocka_unit_test(test_creds),
         };

@@ -1,0 +1,11 @@
+/* Fields that this version does not know. */
+#ifndef RM_WIRE_UNKNOWN_H
+#define RM_WIRE_UNKNOWN_H
+
+#include <protobuf-c/protobuf-c.h>
+
+/* Remove them from an unpacked message and all that it holds. protobuf-c keeps them as the bytes they came in and packs them again
+ * unseen, some of them so that nobody can unpack the result: what a user sent must not reach another node or the log that way. */
+void unknown_drop(ProtobufCMessage *message);
+
+#endif
