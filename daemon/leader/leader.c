@@ -19,6 +19,8 @@
 /* A move that failed is tried again after this, doubled for each failure in a row. */
 #define BACKOFF_FIRST_USEC 500000U
 #define BACKOFF_MAX_USEC 30000000U
+/* How long an asked-for move keeps the scheduler from moving that job without need. */
+#define STEERED_USEC 60000000U
 
 struct leader {
         struct rmd *rmd;
@@ -90,6 +92,17 @@ static uint64_t backoff_until(const Rm__State *state, uint64_t job, int32_t caps
         return last ? last + (wait > BACKOFF_MAX_USEC ? BACKOFF_MAX_USEC : wait) : 0;
 }
 
+/* Somebody has just put a capsule of this job where he wants it: nothing is moved only to look better. */
+static bool steered(const Rm__State *state, uint64_t job, uint64_t now) {
+        for (size_t i = state->n_moves; i > 0; i--) {
+                const Rm__Move *move = state->moves[i - 1];
+
+                if (move->job == job && strncmp(move->reason, "asked for", 9) == 0 && now < move->start_usec + STEERED_USEC)
+                        return true;
+        }
+        return false;
+}
+
 static void start_move(struct leader *leader, const struct rm_snapshot *snapshot, const struct round_action *action) {
         Rm__CmdMoveStart body = RM__CMD_MOVE_START__INIT;
         Rm__Command command = RM__COMMAND__INIT;
@@ -98,6 +111,8 @@ static void start_move(struct leader *leader, const struct rm_snapshot *snapshot
         body.capsule = action->group == ROUND_HEAD ? STATE_HEAD : action->group;
         body.to = (char *) snapshot->nodes[action->to].name;
         body.reason = (char *) action->reason;
+        if (!action->must && steered(state_of(leader), body.job, now_real_usec()))
+                return;
         if (backoff_until(state_of(leader), body.job, body.capsule) > now_real_usec()) {
                 leader->skipped = true;
                 return;

@@ -173,6 +173,33 @@ static void refuse(struct moves *moves, const char *node, uint64_t move, const c
         (void) cluster_send(moves->rmd->cluster, node, &message);
 }
 
+static void keep_early(struct moves *moves, const char *node, const Rm__MovePrepare *prepare) {
+        struct early *early = xcalloc(1, sizeof(*early));
+
+        early->move = prepare->move;
+        early->node = xstrdup(node);
+        memcpy(early->token, prepare->token.data, MOVE_TOKEN_BYTES);
+        early->next = moves->early;
+        moves->early = early;
+}
+
+void destination_begin_early(struct moves *moves) {
+        struct early *list = take_ptr(moves->early);
+
+        while (list) {
+                struct early *early = list;
+                Rm__MovePrepare prepare = RM__MOVE_PREPARE__INIT;
+
+                list = early->next;
+                prepare.move = early->move;
+                prepare.token.data = early->token;
+                prepare.token.len = sizeof(early->token);
+                destination_begin(moves, early->node, &prepare);
+                free(early->node);
+                free(early);
+        }
+}
+
 void destination_begin(struct moves *moves, const char *node, const Rm__MovePrepare *prepare) {
         const Rm__State *state = cluster_state(moves->rmd->cluster);
         const Rm__Move *record = state_move(state, prepare->move);
@@ -181,6 +208,10 @@ void destination_begin(struct moves *moves, const char *node, const Rm__MovePrep
         struct local *local = NULL;
         struct move *move;
 
+        if (prepare->token.len == MOVE_TOKEN_BYTES && prepare->move >= state->next_move) {
+                keep_early(moves, node, prepare);
+                return;
+        }
         if (!job || record->state != RM__MOVE_STATE__MOVE_RUNNING || strcmp(record->from, node) != 0 ||
             strcmp(record->to, cluster_self(moves->rmd->cluster)) != 0 || prepare->token.len != MOVE_TOKEN_BYTES ||
             move_find(moves, prepare->move, MOVE_DESTINATION)) {

@@ -29,7 +29,7 @@ struct move {
         bool mover_ready;
         uint32_t port;      /* destination: where its mover listens */
         bool capsule_ready; /* destination: the copy answers; source: CRIU waits */
-        bool dumped;
+        bool dump_done; /* source: rm-mover was told so; if it vanishes now, the other side may have all */
         bool end_mark_sent; /* source: from here on the destination may have a whole copy */
         bool image_complete; /* destination */
         bool filtered;      /* destination: restore_prepare is done */
@@ -48,9 +48,19 @@ struct move {
         struct move *next;
 };
 
+/* A prepare that came before the log's entry did. */
+struct early {
+        uint64_t move;
+        char *node;
+        uint8_t token[MOVE_TOKEN_BYTES];
+        struct early *next;
+};
+
 struct moves {
         struct rmd *rmd;
         struct move *list;
+        struct early *early;
+        char *dir; /* a tmpfs: images and capture sockets */
         struct event *retry;
         bool retry_wanted;
 };
@@ -94,6 +104,8 @@ void source_on_opened(struct move *move, const Rm__MoveOpened *opened);
 
 /* destination.c */
 void destination_begin(struct moves *moves, const char *node, const Rm__MovePrepare *prepare);
+/* The log may have caught up with prepares that came early. */
+void destination_begin_early(struct moves *moves);
 void destination_enter(struct move *move);
 /* Ask again for the commit, open again. */
 void destination_retry(struct move *move);

@@ -57,6 +57,7 @@ static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
 static void on_mover_gone(void *userdata) {
         struct move *move = userdata;
 
+        move->end_mark_sent |= move->dump_done;
         if (move->state < MOVE_RESTORE)
                 move_fail(move, "rm-mover ended too early");
 }
@@ -196,6 +197,7 @@ static void send_trees(struct move *move, struct local *local) {
         done.n_trees = move->index == STATE_HEAD ? 4 : 3;
         command.body_case = RM__MOVER_COMMAND__BODY_DUMP_DONE;
         command.dump_done = &done;
+        move->dump_done = true;
         if (mover_command(move->mover, &command) < 0)
                 move_fail(move, "rm-mover does not listen");
 }

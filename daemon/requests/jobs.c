@@ -51,6 +51,8 @@ Rm__JobView *job_view(const struct client *client, const Rm__State *state, const
 
         rm__job_view__init(view);
         view->job = (Rm__Job *) message_copy(&job->base);
+        for (size_t i = 0; i < view->job->n_capsules; i++)
+                view->job->capsules[i]->address += client->rmd->config->network; /* for people: the whole address */
         message_set_string(&view->state, state_job_word(state, job));
         message_set_string(&view->nodes, nodes);
         free(nodes);
