@@ -122,7 +122,7 @@ static char *when(uint64_t usec) {
 static void show_capsules(struct call *call, const Rm__Job *job) {
         static const struct column columns[] = {
                 { "GROUP", true, false, 0 },    { "RANKS", true, false, 0 }, { "NODE", false, true, 0 },
-                { "ADDRESS", false, false, 0 }, { "MOVES", true, false, 4 }, { "IMAGE", true, false, 1 },
+                { "ADDRESS", false, false, 2 }, { "MOVES", true, false, 4 }, { "IMAGE", true, false, 1 },
                 { "FREEZE", true, false, 0 },
         };
         struct table *t;
@@ -141,7 +141,11 @@ static void show_capsules(struct call *call, const Rm__Job *job) {
                         table_printf(t, "%d", c->index);
                 table_printf(t, "%u", c->ranks);
                 table_cell(t, c->node);
-                table_printf(t, "%u.%u.%u.%u", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255);
+                /* The state itself holds the place in the capsules' network; a view may know the network. */
+                if (a >> 24)
+                        table_printf(t, "%u.%u.%u.%u", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255);
+                else
+                        table_cell(t, "");
                 table_printf(t, "%u", c->moves);
                 table_take(t, c->moves ? human_bytes(c->image_bytes) : NULL);
                 table_take(t, c->moves ? human_duration(c->freeze_usec) : NULL);

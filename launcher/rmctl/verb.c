@@ -73,7 +73,7 @@ int call_duration(struct call *call, const char *name, uint64_t *ret_usec) {
 
         if (!value)
                 return 0;
-        if (parse_duration_usec(value, ret_usec) < 0)
+        if (parse_duration_usec(value, ret_usec) < 0 || *ret_usec == 0)
                 return call_usage(call, "--%s: '%s' is not a time (as 90, 90s, 5m, 2h)", name, value);
         return 0;
 }
