@@ -92,28 +92,40 @@ static void add_moves(const struct diff *diff, const uint64_t *load, bool must, 
 
 /* ---- the capsule of mpirun: it needs no core, but goes where its job is ---- */
 
-/* Where the job has most ranks and cores; else, any node with cores, the one with most of them free. */
+struct head_choice {
+        bool allowed; /* the job may use the node */
+        uint32_t ranks;
+        int64_t free_cores;
+};
+
+static bool better_choice(struct head_choice a, struct head_choice b) {
+        if (a.allowed != b.allowed)
+                return a.allowed;
+        return a.ranks != b.ranks ? a.ranks > b.ranks : a.free_cores > b.free_cores;
+}
+
+/* A node with cores: where the job has most ranks, else the one with most free. One that the job may not use only if there is no other. */
 static int32_t head_place(const struct diff *diff, uint32_t j, const uint64_t *load) {
         const struct rm_job *job = &folded(diff)->jobs[j];
         uint32_t n = folded(diff)->n_nodes;
         cleanup_free uint32_t *here = xcalloc(n + 1u, sizeof(*here));
-        int32_t best = RM_NO_NODE;
-        int64_t best_free = 0;
+        struct head_choice best = { 0 };
+        int32_t place = RM_NO_NODE;
 
         for (uint32_t g = 0; g < job->n_groups; g++)
                 if (diff->plan->jobs[j].group_node[g] >= 0)
                         here[diff->plan->jobs[j].group_node[g]] += job->groups[g].ranks;
         for (uint32_t s = 0; s < n; s++) {
-                int64_t free_cores = (int64_t) diff->fold->real_cores[s] - (int64_t) load[s];
+                struct head_choice choice = { .allowed = !must_leave(diff, j, (int32_t) s),
+                                              .ranks = here[s],
+                                              .free_cores = (int64_t) diff->fold->real_cores[s] - (int64_t) load[s] };
 
-                if (must_leave(diff, j, (int32_t) s) || is_down(diff, (int32_t) s))
+                if (diff->fold->real_cores[s] == 0 || (place >= 0 && !better_choice(choice, best)))
                         continue;
-                if (best >= 0 && (here[s] < here[best] || (here[s] == here[best] && free_cores <= best_free)))
-                        continue;
-                best = (int32_t) s;
-                best_free = free_cores;
+                place = (int32_t) s;
+                best = choice;
         }
-        return best;
+        return place;
 }
 
 static void add_head_moves(const struct diff *diff, const uint64_t *load, struct round_result *result) {
@@ -129,7 +141,8 @@ static void add_head_moves(const struct diff *diff, const uint64_t *load, struct
                 if (state->head_node < 0 || state->head_moving_to >= 0 || state->pinned || !must_leave(diff, j, state->head_node))
                         continue;
                 move.to = head_place(diff, j, load);
-                if (move.to < 0)
+                /* Leaving a node goes before what the job may use, the other way round it gains nothing. */
+                if (move.to < 0 || (diff->fold->real_cores[move.from] > 0 && must_leave(diff, j, move.to)))
                         continue;
                 explain_move(diff, load, &move);
                 *add_action(result) = move;

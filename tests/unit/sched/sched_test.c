@@ -64,7 +64,7 @@ static uint64_t left_usec(void *context) {
 }
 
 int test_policy_place(const struct test_policy *policy, const struct rm_snapshot *snapshot, struct rm_plan **ret_plan) {
-        uint64_t deadline = now_usec() + 10 * 1000 * 1000;
+        uint64_t deadline = now_usec() + 100 * 1000 * 1000;
         struct rm_policy_run run = { .size = sizeof(run), .context = &deadline, .left_usec = left_usec };
 
         *ret_plan = plan_create(snapshot);

@@ -31,7 +31,7 @@ struct test_policy {
 };
 void test_policy_load(struct test_policy *policy, const char *name);
 void test_policy_unload(struct test_policy *policy);
-/* With 10 s to answer; the plan is the caller's. */
+/* With 100 s to answer: the machine may be busy; the plan is the caller's. */
 int test_policy_place(const struct test_policy *policy, const struct rm_snapshot *snapshot, struct rm_plan **ret_plan);
 
 #endif

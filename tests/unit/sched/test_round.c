@@ -224,6 +224,23 @@ static void waits_for_moves(void **state) {
         finish(&f);
 }
 
+/* Its groups are out of reach, and its own availability has nothing else: the head leaves a node to be left nevertheless. */
+static void head_leaves_alone(void **state) {
+        struct round_job job = { .head_node = 1, .head_moving_to = RM_NO_NODE };
+        struct fixture f;
+
+        (void) state;
+        run(&f,
+            SNAPSHOT("'nodes':[{'name':'n1','cores':4,'penalty':1,'state':'DOWN'},{'name':'n2','cores':0,'penalty':1},"
+                     "{'name':'n3','cores':1,'penalty':1}]",
+                     "{'name':'a','ranks':4,'priority':1,'availability':{'n1':4,'n3':0},'placed':[{'node':'n1','ranks':4}]}"),
+            &job);
+        assert_int_equal(f.result->n_actions, 1);
+        assert_int_equal(f.result->actions[0].group, ROUND_HEAD);
+        assert_int_equal(f.result->actions[0].to, 2);
+        finish(&f);
+}
+
 static void node_down(void **state) {
         struct round_job job = { .head_node = 0, .head_moving_to = RM_NO_NODE };
         struct fixture f;
@@ -371,14 +388,14 @@ static void max_procs(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(starts_and_waits),     cmocka_unit_test(leaves_a_node_with_its_head),
-                cmocka_unit_test(folds_and_unfolds),    cmocka_unit_test(folds_whole_groups),
-                cmocka_unit_test(nothing_left),         cmocka_unit_test(own_availability),
-                cmocka_unit_test(waits_for_moves),      cmocka_unit_test(node_down),
-                cmocka_unit_test(policies_of_jobs),     cmocka_unit_test(moves_must_pay),
-                cmocka_unit_test(swaps_are_taken_back), cmocka_unit_test(single_groups_stay),
-                cmocka_unit_test(whole_jobs_stay),      cmocka_unit_test(max_procs),
-                cmocka_unit_test(view_can_be_planned),
+                cmocka_unit_test(starts_and_waits),   cmocka_unit_test(leaves_a_node_with_its_head),
+                cmocka_unit_test(folds_and_unfolds),  cmocka_unit_test(folds_whole_groups),
+                cmocka_unit_test(nothing_left),       cmocka_unit_test(own_availability),
+                cmocka_unit_test(waits_for_moves),    cmocka_unit_test(node_down),
+                cmocka_unit_test(head_leaves_alone),  cmocka_unit_test(policies_of_jobs),
+                cmocka_unit_test(moves_must_pay),     cmocka_unit_test(swaps_are_taken_back),
+                cmocka_unit_test(single_groups_stay), cmocka_unit_test(whole_jobs_stay),
+                cmocka_unit_test(max_procs),          cmocka_unit_test(view_can_be_planned),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
