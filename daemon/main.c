@@ -1,6 +1,9 @@
 /* rmd: parses the command line, builds one context, runs the loop. */
 #include <event2/event.h>
 #include <argp.h>
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +139,28 @@ static const struct cluster_ops cluster_ops = { on_applied, on_installed, on_mes
 
 /* ---- building the context ---- */
 
+/* Peers and moves come to this address. */
+static int find_address(struct config *config, struct rm_error *err) {
+        struct ifaddrs *list = NULL;
+        char number[INET_ADDRSTRLEN] = "";
+
+        if (config->address[0])
+                return 0;
+        if (getifaddrs(&list) < 0)
+                return error_sys(err, -errno, "reading the interfaces");
+        for (struct ifaddrs *i = list; i && !number[0]; i = i->ifa_next)
+                if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET && strcmp(i->ifa_name, config->uplink) == 0)
+                        (void) inet_ntop(AF_INET, &((struct sockaddr_in *) (void *) i->ifa_addr)->sin_addr, number, sizeof(number));
+        freeifaddrs(list);
+        if (!number[0])
+                return error_set(err, -EADDRNOTAVAIL,
+                                 "interface %s has no IPv4 address: set [node] uplink or address in the configuration",
+                                 config->uplink);
+        free(config->address);
+        config->address = xstrdup(number);
+        return 0;
+}
+
 static int start_cluster(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
         const struct config *config = rmd->config;
         Rm__Node self = RM__NODE__INIT;
@@ -264,7 +289,7 @@ static int run(struct rmd *rmd, struct rm_error *err) {
         return 0;
 }
 
-static int serve(const struct config *config, struct rm_error *err) {
+static int serve(struct config *config, struct rm_error *err) {
         struct rmd rmd = { .config = config };
         uint8_t key[TLS_KEY_BYTES];
         struct tls *tls = NULL;
@@ -272,7 +297,9 @@ static int serve(const struct config *config, struct rm_error *err) {
 
         if (geteuid() != 0)
                 return error_set(err, -EPERM, "rmd makes namespaces and runs CRIU: start it as root");
-        r = tls_key_read(config->key_file, key, err);
+        r = find_address(config, err);
+        if (r == 0)
+                r = tls_key_read(config->key_file, key, err);
         if (r == 0)
                 r = tls_create(config->cluster_name, key, &tls, err);
         explicit_bzero(key, sizeof(key));

@@ -139,6 +139,23 @@ void outputs_pump(struct outputs *outputs, uint64_t job) {
         }
 }
 
+/* Where a front end that attaches later goes on with the input. */
+static void tell_input_offset(struct outputs *outputs, struct reader *reader) {
+        struct local *head = runner_current(outputs->rmd->runner, reader->job, STATE_HEAD);
+        Rm__JobInputAck ack = RM__JOB_INPUT_ACK__INIT;
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        struct capsule_status status;
+
+        if (!head || !head->ready)
+                return;
+        capsule_get_status(head->capsule, &status);
+        ack.job = reader->job;
+        ack.offset = status.stdin_offset;
+        reply.body_case = RM__LOCAL_REPLY__BODY_JOB_INPUT_ACK;
+        reply.job_input_ack = &ack;
+        client_reply(reader->client, reader->request_id, &reply);
+}
+
 void outputs_attach(struct outputs *outputs, struct client *client, uint32_t request_id, const Rm__AttachJob *attach) {
         struct reader *reader = xcalloc(1, sizeof(*reader));
 
@@ -150,6 +167,8 @@ void outputs_attach(struct outputs *outputs, struct client *client, uint32_t req
         reader->sent[CAPSULE_STDERR] = reader->acked[CAPSULE_STDERR] = attach->stderr_offset;
         reader->next = outputs->readers;
         outputs->readers = reader;
+        if (attach->input)
+                tell_input_offset(outputs, reader);
         pump_reader(outputs, reader);
 }
 

@@ -337,15 +337,26 @@ void leader_changed(struct leader *leader) {
         }
 }
 
-struct snapshot *leader_snapshot(struct rmd *rmd, struct rm_error *err) {
+int leader_snapshot(struct rmd *rmd, struct leader_view *ret, struct rm_error *err) {
+        struct leader_view result = { 0 };
         struct view view;
-        struct snapshot *snapshot;
+        int r = view_create(cluster_state(rmd->cluster), rmd->config->group_size, &view, err);
 
-        if (view_create(cluster_state(rmd->cluster), rmd->config->group_size, &view, err) < 0)
-                return NULL;
-        snapshot = take_ptr(view.snapshot);
+        if (r < 0)
+                return r;
+        r = round_view(snapshot_view(view.snapshot), view.jobs, &result.policy, err);
+        if (r == 0) {
+                result.real = take_ptr(view.snapshot);
+                *ret = result;
+        }
         view_finish(&view);
-        return snapshot;
+        return r;
+}
+
+void leader_view_finish(struct leader_view *view) {
+        snapshot_destroy(view->policy);
+        snapshot_destroy(view->real);
+        *view = (struct leader_view) { 0 };
 }
 
 struct policy_host *leader_side_host(struct leader *leader) {

@@ -17,8 +17,13 @@ void leader_wake(struct leader *leader, const Rm__Command *command);
 /* This node began or ceased to lead. */
 void leader_changed(struct leader *leader);
 
-/* The snapshot a policy would see now; the caller owns it. Any node can make it. */
-struct snapshot *leader_snapshot(struct rmd *rmd, struct rm_error *err);
+/* What a policy would see now. Any node can make it. */
+struct leader_view {
+        struct snapshot *policy; /* with capacities as folded */
+        struct snapshot *real;   /* what it is made from, and points into */
+};
+int leader_snapshot(struct rmd *rmd, struct leader_view *ret, struct rm_error *err);
+void leader_view_finish(struct leader_view *view);
 /* For lists of policies and plans that are only looked at. */
 struct policy_host *leader_side_host(struct leader *leader);
 

@@ -88,7 +88,7 @@ static void fill_placed(const Rm__State *state, const Rm__Job *job, struct snaps
                 group = snapshot_group(snapshot, index, (uint32_t) capsule->index);
                 group->node = at;
                 group->move_cost = MOVE_COST_BASE + (int64_t) (capsule->freeze_usec / MOVE_COST_STEP_USEC);
-                if (!node_up(state, at))
+                if (at >= 0 && !node_up(state, at))
                         group->flags |= RM_GROUP_PINNED;
         }
 }

@@ -28,6 +28,7 @@ struct front {
         uint32_t request_id;
         uint64_t job;
         bool input;
+        bool release; /* this front end takes the output for good */
         uint32_t channel; /* to the head's node, 0 = none now */
         char *node;       /* where that is */
         uint64_t made_by; /* which copy of the head */
@@ -131,7 +132,8 @@ void front_drained(struct client *client) {
 }
 
 static void forget_input(struct front *front, uint64_t offset) {
-        while (front->pieces && front->pieces->offset + front->pieces->size_bytes <= offset) {
+        /* The end of input has no byte whose taking could be told: it is kept, and said again to every new place of the head. */
+        while (front->pieces && !front->pieces->eof && front->pieces->offset + front->pieces->size_bytes <= offset) {
                 struct piece *piece = front->pieces;
 
                 front->pieces = piece->next;
@@ -196,6 +198,7 @@ static void connect_head(struct front *front, const Rm__Capsule *head) {
         attach.job = front->job;
         attach.stdout_offset = front->taken[1];
         attach.stderr_offset = front->taken[2];
+        attach.input = front->input;
         request.id = front->request_id;
         request.body_case = RM__LOCAL_REQUEST__BODY_ATTACH_JOB;
         request.attach_job = &attach;
@@ -238,7 +241,7 @@ static void finish(struct front *front, const Rm__Job *job) {
         disconnect(front);
         (void) evtimer_del(front->retry);
         tell(front, job, true);
-        if (job->output_done)
+        if (job->output_done || !front->release)
                 return;
         body.job = job->id;
         command.body_case = RM__COMMAND__BODY_JOB_OUTPUT_DONE;
@@ -308,6 +311,7 @@ void request_attach_job(struct client *client, const Rm__LocalRequest *request) 
         front->request_id = request->id;
         front->job = in->job;
         front->input = in->input;
+        front->release = in->release;
         front->taken[1] = in->stdout_offset;
         front->taken[2] = in->stderr_offset;
         front->retry = evtimer_new(client->rmd->base, on_retry, front);

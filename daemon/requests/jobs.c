@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/util.h"
 #include "daemon/config/config.h"
@@ -102,7 +103,21 @@ void request_list_jobs(struct client *client, const Rm__LocalRequest *request) {
         free(jobs.jobs);
 }
 
-static int check_spec(const Rm__JobSpec *spec, struct rm_error *err) {
+/* Checked where the job is submitted, so that a slip is told at once and not to nobody in a round of scheduling. */
+static int check_policy(const struct config *config, const char *policy, struct rm_error *err) {
+        cleanup_free char *path = NULL;
+
+        if (!policy[0])
+                return 0;
+        if (!name_valid(policy))
+                return error_set(err, -EINVAL, "--policy '%s' is not a name", policy);
+        path = xasprintf("%s/%s.so", config->policy_dir, policy);
+        if (access(path, R_OK) < 0)
+                return error_set(err, -ENOENT, "no policy '%s' (rmctl list-policies shows which there are)", policy);
+        return 0;
+}
+
+static int check_spec(const struct config *config, const Rm__JobSpec *spec, struct rm_error *err) {
         if (spec->ranks == 0 || spec->ranks > RANKS_MAX)
                 return error_set(err, -EINVAL, "a job has 1 to %u ranks, not %u", RANKS_MAX, spec->ranks);
         if (spec->group_size > spec->ranks)
@@ -113,9 +128,7 @@ static int check_spec(const Rm__JobSpec *spec, struct rm_error *err) {
                 return error_set(err, -E2BIG, "command line and environment are over 1 MiB");
         if (spec->cwd[0] != '/')
                 return error_set(err, -EINVAL, "the working directory '%s' is not absolute", spec->cwd);
-        if (spec->policy[0] && !name_valid(spec->policy))
-                return error_set(err, -EINVAL, "--policy '%s' is not a name", spec->policy);
-        return 0;
+        return check_policy(config, spec->policy, err);
 }
 
 /* The groups of a login, whatever the client says. */
@@ -139,7 +152,7 @@ void request_submit_job(struct client *client, const Rm__LocalRequest *request) 
         struct rm_error err = { 0 };
         Rm__JobSpec *spec = request->submit_job->spec;
 
-        if (!spec || check_spec(spec, &err) < 0) {
+        if (!spec || check_spec(client->rmd->config, spec, &err) < 0) {
                 client_error(client, request->id, err.code ? err.code : -EINVAL, "submit: %s", spec ? err.text : "no job in it");
                 return;
         }

@@ -64,17 +64,17 @@ static void reply_text(struct client *client, uint32_t request_id, json_t *json)
 
 void request_snapshot(struct client *client, const Rm__LocalRequest *request) {
         struct rm_error err = { 0 };
-        struct snapshot *snapshot = leader_snapshot(client->rmd, &err);
+        struct leader_view view;
         json_t *json;
 
-        if (!snapshot) {
+        if (leader_snapshot(client->rmd, &view, &err) < 0) {
                 client_error(client, request->id, err.code, "snapshot: %s", error_text(&err));
                 return;
         }
-        json = snapshot_to_json(snapshot_view(snapshot));
+        json = snapshot_to_json(snapshot_view(view.policy));
         reply_text(client, request->id, json);
         json_decref(json);
-        snapshot_destroy(snapshot);
+        leader_view_finish(&view);
 }
 
 /* ---- answered by the policy host ---- */
@@ -82,12 +82,12 @@ void request_snapshot(struct client *client, const Rm__LocalRequest *request) {
 struct asked {
         struct client *client;
         uint32_t request_id;
-        struct snapshot *snapshot; /* plan only */
+        struct leader_view view; /* plan only */
 };
 
 static void asked_free(struct asked *asked) {
         client_release(asked->client);
-        snapshot_destroy(asked->snapshot);
+        leader_view_finish(&asked->view);
         free(asked);
 }
 
@@ -138,7 +138,7 @@ static void on_planned(void *context, struct plan_answer *answer, const struct r
         struct asked *asked = context;
 
         if (answer) {
-                json_t *json = plan_to_json(answer, snapshot_view(asked->snapshot));
+                json_t *json = plan_to_json(answer, snapshot_view(asked->view.policy));
 
                 reply_text(asked->client, asked->request_id, json);
                 json_decref(json);
@@ -155,8 +155,8 @@ void request_plan(struct client *client, const Rm__LocalRequest *request) {
         struct rm_error err = { 0 };
 
         *asked = (struct asked) { .client = client_hold(client), .request_id = request->id };
-        asked->snapshot = leader_snapshot(rmd, &err);
-        if (!asked->snapshot || policy_host_run(leader_side_host(rmd->leader), policy, snapshot_view(asked->snapshot),
+        if (leader_snapshot(rmd, &asked->view, &err) < 0 ||
+            policy_host_run(leader_side_host(rmd->leader), policy, snapshot_view(asked->view.policy),
                                                 rmd->config->budget_usec, on_planned, asked, &err) < 0) {
                 client_error(client, request->id, err.code ? err.code : -EBUSY, "plan: %s", error_text(&err));
                 asked_free(asked);

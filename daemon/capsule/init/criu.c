@@ -76,13 +76,10 @@ static void adopt_real_ids(const Capsule__Spec *spec) {
         (void) setresuid(spec->uid, 0, 0);
 }
 
-/* The ranks beside us poll without pause, and every time slice they get while CRIU waits is part of the freeze. What is
- * restored starts with the same priority, so that is done fast as well; CRIU puts back what each task had. */
+/* The ranks beside us poll without pause, and every time slice they get while CRIU waits is part of the freeze. Never a real-time
+ * class: what is restored inherits it until CRIU puts back what each task had, and ranks that poll with it stop the machine. */
 static void hurry(void) {
-        const struct sched_param param = { .sched_priority = 1 };
-
-        if (sched_setscheduler(0, SCHED_RR, &param) < 0)
-                (void) setpriority(PRIO_PROCESS, 0, -20);
+        (void) setpriority(PRIO_PROCESS, 0, -20);
 }
 
 /* In the child. CRIU must not die of a reader that goes away: it would leave the payload half cured. */

@@ -14,6 +14,9 @@
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/spool.h"
 
+/* Open MPI 5.0.7 drops what mpirun reads at once beyond this, when rank 0 is under another daemon. */
+#define INPUT_PIPE_BYTES 4096
+
 enum {
         PUMP_BYTES = 1024 * 1024,
         UNACKED_MAX_BYTES = 256 * 1024 * 1024, /* then the payload blocks */
@@ -297,7 +300,10 @@ int stdio_create(struct init *init, struct stdio **ret, struct rm_error *error) 
         /* For both directions until the payload has its end, so that neither side's open waits. */
         stdio->in = (struct source) { .fn = on_input, .data = stdio };
         stdio->in.fd = open(fifo_paths[0], O_RDWR | O_NONBLOCK | O_CLOEXEC);
-        return stdio->in.fd < 0 ? error_sys(error, -errno, "cannot open %s", fifo_paths[0]) : 0;
+        if (stdio->in.fd < 0)
+                return error_sys(error, -errno, "cannot open %s", fifo_paths[0]);
+        (void) fcntl(stdio->in.fd, F_SETPIPE_SZ, INPUT_PIPE_BYTES);
+        return 0;
 }
 
 int stdio_attach(bool stdin_null) {
@@ -316,6 +322,8 @@ int stdio_attach(bool stdin_null) {
 void stdio_connected(struct stdio *stdio) {
         int fd = stdio->closed ? -1 : open(fifo_paths[0], O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 
+        if (fd >= 0)
+                (void) fcntl(fd, F_SETPIPE_SZ, INPUT_PIPE_BYTES);
         if (stdio->in.fd >= 0)
                 close(stdio->in.fd);
         stdio->in.fd = fd; /* -1 when the payload has closed its end already */
