@@ -70,7 +70,7 @@ static void set_leader(struct cluster *c, const char *leader) {
 static struct follower *follower_find(const struct cluster *c, const char *node) {
         struct follower *follower;
 
-        LIST_FOREACH(follower, &c->followers, entry)
+        LIST_FOREACH (follower, &c->followers, entry)
                 if (strcmp(follower->name, node) == 0)
                         return follower;
         return NULL;
@@ -367,6 +367,7 @@ static void on_self(evutil_socket_t fd, short what, void *userdata) {
 }
 
 int cluster_send(struct cluster *c, const char *node, const Rm__PeerMessage *message) {
+        const struct timeval now = { 0 };
         struct self_message *item;
 
         if (!is_self(c, node))
@@ -374,7 +375,8 @@ int cluster_send(struct cluster *c, const char *node, const Rm__PeerMessage *mes
         item = xcalloc(1, sizeof(*item));
         item->message = (Rm__PeerMessage *) message_copy(&message->base);
         STAILQ_INSERT_TAIL(&c->self_messages, item, entry);
-        event_active(c->self_event, EV_TIMEOUT, 0);
+        /* A timer and not event_active(): who answers himself without end must not keep the loop from its descriptors. */
+        (void) evtimer_add(c->self_event, &now);
         return 0;
 }
 
@@ -427,8 +429,7 @@ void cluster_set_self(struct cluster *c, const Rm__Node *self) {
 /* ---- life ---- */
 
 static int open_log(struct cluster *c, const struct cluster_config *config, struct rm_error *err) {
-        static const struct raftlog_ops ops = { .on_apply = on_log_apply, .on_restore = on_log_restore,
-                                                .get_state = on_log_state };
+        static const struct raftlog_ops ops = { .on_apply = on_log_apply, .on_restore = on_log_restore, .get_state = on_log_state };
         int r;
 
         if (!config->bootstrap && !raftlog_exists(config->state_dir))
@@ -470,8 +471,9 @@ static void open_cache(struct cluster *c, const struct cluster_config *config) {
 }
 
 static int open_peers(struct cluster *c, const struct cluster_config *config, struct rm_error *err) {
-        static const struct peers_ops ops = { .on_peer = on_peer, .on_message = on_message, .on_leading = on_leading,
-                                              .on_changed = on_changed, .on_beat = on_beat };
+        static const struct peers_ops ops = {
+                .on_peer = on_peer, .on_message = on_message, .on_leading = on_leading, .on_changed = on_changed, .on_beat = on_beat
+        };
         struct peers_config peers = {
                 .cluster = config->name,
                 .self = config->self,
@@ -519,8 +521,8 @@ static int cluster_open(struct cluster *c, const struct cluster_config *config, 
         return open_peers(c, config, err);
 }
 
-int cluster_create(struct event_base *base, const struct cluster_config *config, const struct cluster_ops *ops,
-                   void *userdata, struct cluster **ret, struct rm_error *err) {
+int cluster_create(struct event_base *base, const struct cluster_config *config, const struct cluster_ops *ops, void *userdata,
+                   struct cluster **ret, struct rm_error *err) {
         struct cluster *c = xcalloc(1, sizeof(*c));
         int r;
 

@@ -57,8 +57,8 @@ typedef void (*cluster_propose_fn)(void *userdata, int code, const char *text, u
 
 /* Opens log and listener, starts to connect. On return a follower has its cached state, a voter its last snapshot; later
  * entries follow by on_installed. */
-int cluster_create(struct event_base *base, const struct cluster_config *config, const struct cluster_ops *ops,
-                   void *userdata, struct cluster **ret, struct rm_error *err);
+int cluster_create(struct event_base *base, const struct cluster_config *config, const struct cluster_ops *ops, void *userdata,
+                   struct cluster **ret, struct rm_error *err);
 /* Runs the loop for the moment that closing the log takes. NULL ok. */
 void cluster_destroy(struct cluster *cluster);
 

@@ -51,8 +51,11 @@ static int dial(struct link *link, struct in_addr address, uint16_t port, unsign
         if (!config.ssl)
                 return -ENOMEM;
         (void) inet_ntop(AF_INET, &address, text, sizeof(text));
-        name = xasprintf("peer %s (%s:%u)", link->peer ? link->peer->name : link->seed ? link->seed->host : "?", text,
-                         (unsigned) port);
+        name = xasprintf("peer %s (%s:%u)",
+                         link->peer   ? link->peer->name
+                         : link->seed ? link->seed->host
+                                      : "?",
+                         text, (unsigned) port);
         config.name = name;
         return conn_dial(peers->base, (struct sockaddr *) &in, sizeof(in), &config, link_conn_ops(), link, &link->conn);
 }
@@ -105,8 +108,7 @@ static void seed_failed(struct seed *seed, int code, const char *reason) {
 static bool is_self(const struct peers *peers, struct in_addr address, uint16_t port) {
         struct in_addr own;
 
-        return port == peers->self->port && inet_pton(AF_INET, peers->self->address, &own) == 1 &&
-               own.s_addr == address.s_addr;
+        return port == peers->self->port && inet_pton(AF_INET, peers->self->address, &own) == 1 && own.s_addr == address.s_addr;
 }
 
 static void dial_seed_address(struct seed *seed, struct in_addr address) {
@@ -175,10 +177,10 @@ void dial_due(struct peers *peers, uint64_t now) {
         struct peer *peer;
         struct seed *seed;
 
-        LIST_FOREACH(peer, &peers->peer_list, entry)
+        LIST_FOREACH (peer, &peers->peer_list, entry)
                 if (peer_wanted(peer) && peer->next_dial_usec <= now)
                         dial_peer(peers, peer);
-        LIST_FOREACH(seed, &peers->seeds, entry)
+        LIST_FOREACH (seed, &peers->seeds, entry)
                 if (seed_wanted(seed) && seed->next_dial_usec <= now)
                         dial_seed(seed);
 }
@@ -188,10 +190,10 @@ uint64_t dial_next(const struct peers *peers) {
         const struct seed *seed;
         uint64_t next = UINT64_MAX;
 
-        LIST_FOREACH(peer, &peers->peer_list, entry)
+        LIST_FOREACH (peer, &peers->peer_list, entry)
                 if (peer_wanted(peer) && peer->next_dial_usec < next)
                         next = peer->next_dial_usec;
-        LIST_FOREACH(seed, &peers->seeds, entry)
+        LIST_FOREACH (seed, &peers->seeds, entry)
                 if (seed_wanted(seed) && seed->next_dial_usec < next)
                         next = seed->next_dial_usec;
         return next;
@@ -205,8 +207,8 @@ void dial_failed(struct link *link, int code, const char *reason) {
         if (!peer || peer->link)
                 return;
         peer->failures++;
-        peer->next_dial_usec = now_usec() + backoff(peer->failures, code) +
-                               (self_is_lower(link->peers, peer) ? 0 : HIGHER_WAITS_USEC);
+        peer->next_dial_usec =
+                now_usec() + backoff(peer->failures, code) + (self_is_lower(link->peers, peer) ? 0 : HIGHER_WAITS_USEC);
         if (peer->failures == FAILURES_TOLD)
                 log_warn("node %s cannot be reached: %s; going on trying", peer->name, reason);
         peers_wake(link->peers);

@@ -50,7 +50,7 @@ void health_destroy(struct health *h) {
 static bool is_pending(const struct health *h, const char *node) {
         const struct pending *pending;
 
-        LIST_FOREACH(pending, &h->pending, entry)
+        LIST_FOREACH (pending, &h->pending, entry)
                 if (strcmp(pending->node, node) == 0)
                         return true;
         return false;
@@ -103,8 +103,7 @@ static void propose_join(struct health *h, const Rm__Node *node) {
 
 static bool same_description(const Rm__Node *a, const Rm__Node *b) {
         return a->port == b->port && a->cores == b->cores && a->memory_bytes == b->memory_bytes &&
-               strcmp(a->address, b->address) == 0 && strcmp(a->topology, b->topology) == 0 &&
-               strcmp(a->boot_id, b->boot_id) == 0;
+               strcmp(a->address, b->address) == 0 && strcmp(a->topology, b->topology) == 0 && strcmp(a->boot_id, b->boot_id) == 0;
 }
 
 static void check_present(struct health *h, const Rm__Node *now) {

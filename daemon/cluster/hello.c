@@ -120,7 +120,7 @@ static void tell_members(struct peers *peers, struct peer *newcomer) {
         struct peer *peer;
         size_t n = 0;
 
-        LIST_FOREACH(peer, &peers->peer_list, entry)
+        LIST_FOREACH (peer, &peers->peer_list, entry)
                 if (peer->node && peer != newcomer) {
                         nodes = xrealloc(nodes, (n + 1) * sizeof(*nodes));
                         nodes[n++] = peer->node;
@@ -128,7 +128,7 @@ static void tell_members(struct peers *peers, struct peer *newcomer) {
         if (n > 0)
                 send_members(newcomer->link, nodes, n);
         free(nodes);
-        LIST_FOREACH(peer, &peers->peer_list, entry)
+        LIST_FOREACH (peer, &peers->peer_list, entry)
                 if (peer->link && peer != newcomer)
                         send_members(peer->link, &newcomer->node, 1);
 }

@@ -15,11 +15,12 @@
 /* Heartbeats go from the leader to all every heartbeat_usec, and are answered at once: so all that a quiet follower wakes up for
  * comes together. Two nodes neither of which leads need each other less often. */
 #define QUIET_BEATS 3U
+#define CATCH_UP_USEC UINT64_C(20000)
 
 struct peer *peer_find(const struct peers *peers, const char *name) {
         struct peer *peer;
 
-        LIST_FOREACH(peer, &peers->peer_list, entry)
+        LIST_FOREACH (peer, &peers->peer_list, entry)
                 if (strcmp(peer->name, name) == 0)
                         return peer;
         return NULL;
@@ -220,11 +221,10 @@ static void give_up_silent(struct peers *peers, uint64_t now) {
         struct peer *peer;
         char reason[64];
 
-        LIST_FOREACH(peer, &peers->peer_list, entry) {
+        LIST_FOREACH (peer, &peers->peer_list, entry) {
                 if (!peer->link || now - peer->link->heard_usec <= peers->timeout_usec)
                         continue;
-                (void) snprintf(reason, sizeof(reason), "silent for %.1f s",
-                                (double) (now - peer->link->heard_usec) / 1e6);
+                (void) snprintf(reason, sizeof(reason), "silent for %.1f s", (double) (now - peer->link->heard_usec) / 1e6);
                 link_over(peer->link, -ETIMEDOUT, reason);
         }
 }
@@ -233,20 +233,32 @@ static uint64_t beat_usec(const struct peers *peers) {
         return peers->leading ? peers->heartbeat_usec : QUIET_BEATS * peers->heartbeat_usec;
 }
 
-static void beat(struct peers *peers, uint64_t now) {
-        /* We were held up ourselves: what others have sent meanwhile is not read yet. */
-        bool late = now > peers->next_beat_usec + beat_usec(peers);
+static void send_heartbeats(struct peers *peers) {
         struct peer *peer;
 
         peers->beats++;
-        LIST_FOREACH(peer, &peers->peer_list, entry)
+        LIST_FOREACH (peer, &peers->peer_list, entry)
                 if (peer->link && !peer->link->leading)
                         link_send_heartbeat(peer->link, false);
-        if (late)
-                return;
-        give_up_silent(peers, now);
+}
+
+/* When the next one is due. */
+static uint64_t beat(struct peers *peers, uint64_t now) {
+        bool late = now > peers->next_beat_usec + beat_usec(peers);
+
+        /* We were held up ourselves: what others have sent meanwhile is to be read before they are called silent. */
+        if (late && !peers->catching_up) {
+                peers->catching_up = true;
+                send_heartbeats(peers);
+                return now + CATCH_UP_USEC;
+        }
+        if (!peers->catching_up)
+                send_heartbeats(peers);
+        peers->catching_up = false;
+        give_up_silent(peers, now_usec());
         if (peers->ops.on_beat)
                 peers->ops.on_beat(peers->userdata);
+        return now + beat_usec(peers);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *userdata) {
@@ -255,10 +267,8 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata) {
         uint64_t now = now_usec();
         uint64_t next;
 
-        if (now >= peers->next_beat_usec) {
-                beat(peers, now);
-                peers->next_beat_usec = now + beat_usec(peers);
-        }
+        if (now >= peers->next_beat_usec)
+                peers->next_beat_usec = beat(peers, now);
         dial_due(peers, now);
         next = dial_next(peers);
         if (next > peers->next_beat_usec)
@@ -407,7 +417,7 @@ void peers_foreach(struct peers *peers, void (*visit)(void *userdata, const char
         struct peer *peer;
 
         /* Peers are never freed, new ones come in front. */
-        LIST_FOREACH(peer, &peers->peer_list, entry)
+        LIST_FOREACH (peer, &peers->peer_list, entry)
                 if (peer->link)
                         visit(userdata, peer->name);
 }
@@ -423,7 +433,7 @@ void peers_set_self(struct peers *peers, const Rm__Node *self) {
         copy->port = peers->self->port;
         rm__node__free_unpacked(peers->self, NULL);
         peers->self = copy;
-        LIST_FOREACH(peer, &peers->peer_list, entry)
+        LIST_FOREACH (peer, &peers->peer_list, entry)
                 if (peer->link)
                         hello_say(peer->link, true);
 }

@@ -84,6 +84,7 @@ struct peers {
         uint64_t next_beat_usec;
         uint64_t beats;
         bool leading;
+        bool catching_up; /* a beat came late: it is seen to the end once all has been read */
         bool destroying;
         LIST_HEAD(, link) links;
         LIST_HEAD(, peer) peer_list;

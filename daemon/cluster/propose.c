@@ -58,7 +58,7 @@ static void answer(struct proposal *proposal, int code, const char *text, uint64
 static struct proposal *find(struct proposals *p, uint32_t id, enum proposal_stage stage) {
         struct proposal *proposal;
 
-        TAILQ_FOREACH(proposal, &p->list, entry)
+        TAILQ_FOREACH (proposal, &p->list, entry)
                 if (proposal->id == id && proposal->stage == stage)
                         return proposal;
         return NULL;
@@ -83,8 +83,8 @@ static void on_logged(void *userdata, const struct raftlog_outcome *outcome) {
         if (closing && outcome->error.code == -EHOSTUNREACH)
                 answer(proposal, -ECANCELED, "shutting down", 0, 0);
         else
-                answer(proposal, outcome->error.code, outcome->error.code < 0 ? error_text(&outcome->error) : "",
-                       outcome->index, outcome->created);
+                answer(proposal, outcome->error.code, outcome->error.code < 0 ? error_text(&outcome->error) : "", outcome->index,
+                       outcome->created);
 }
 
 static void flush_to_log(struct proposal *proposal) {
@@ -129,7 +129,7 @@ static void flush_to_leader(struct proposal *proposal) {
 static struct proposal *next_queued(struct proposals *p, uint32_t end) {
         struct proposal *proposal;
 
-        TAILQ_FOREACH(proposal, &p->list, entry)
+        TAILQ_FOREACH (proposal, &p->list, entry)
                 if (proposal->stage == PROPOSAL_QUEUED && (int32_t) (proposal->id - end) < 0)
                         return proposal;
         return NULL;
@@ -158,7 +158,7 @@ void proposals_leader_changed(struct proposals *p) {
                 return;
         }
         for (;;) {
-                TAILQ_FOREACH(proposal, &p->list, entry)
+                TAILQ_FOREACH (proposal, &p->list, entry)
                         if (proposal->stage == PROPOSAL_SENT)
                                 break;
                 if (!proposal)

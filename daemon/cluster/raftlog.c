@@ -65,8 +65,7 @@ struct raftlog {
 static Rm__Command *entry_unpack(const struct raft_buffer *buf) {
         uint32_t size_bytes = 0;
 
-        if (buf->len < FRAME_HEADER_BYTES ||
-            frame_header_read(buf->base, ENTRY_MAGIC, ENTRY_MAX_BYTES, &size_bytes) < 0 ||
+        if (buf->len < FRAME_HEADER_BYTES || frame_header_read(buf->base, ENTRY_MAGIC, ENTRY_MAX_BYTES, &size_bytes) < 0 ||
             buf->len - FRAME_HEADER_BYTES < size_bytes)
                 return NULL;
         return rm__command__unpack(NULL, size_bytes, (const uint8_t *) buf->base + FRAME_HEADER_BYTES);
@@ -89,7 +88,7 @@ static int fsm_apply(struct raft_fsm *fsm, const struct raft_buffer *buf, void *
         }
         outcome.index = index;
         /* Those that were applied in the same go are still there: raft tells of them afterwards. */
-        TAILQ_FOREACH(request, &log->pending, entry)
+        TAILQ_FOREACH (request, &log->pending, entry)
                 if (request->raft.index == index) {
                         request->outcome = outcome;
                         break;
@@ -119,8 +118,7 @@ static int fsm_restore(struct raft_fsm *fsm, struct raft_buffer *buf) {
         uint32_t size_bytes = 0;
         Rm__State *state = NULL;
 
-        if (buf->len >= FRAME_HEADER_BYTES &&
-            frame_header_read(buf->base, SNAPSHOT_MAGIC, UINT32_MAX, &size_bytes) == 0 &&
+        if (buf->len >= FRAME_HEADER_BYTES && frame_header_read(buf->base, SNAPSHOT_MAGIC, UINT32_MAX, &size_bytes) == 0 &&
             buf->len - FRAME_HEADER_BYTES >= size_bytes)
                 state = rm__state__unpack(NULL, size_bytes, (const uint8_t *) buf->base + FRAME_HEADER_BYTES);
         if (!state)
@@ -215,8 +213,9 @@ static int raft_open(struct raftlog *log, const char *name, bool make, uint32_t 
         if (r != 0)
                 return error_set(err, -EIO, "%s: %s", raft_strerror(r), log->io.errmsg);
         raft_uv_set_segment_size(&log->io, SEGMENT_BYTES);
-        log->fsm = (struct raft_fsm) { .version = 1, .data = log, .apply = fsm_apply, .snapshot = fsm_snapshot,
-                                       .restore = fsm_restore };
+        log->fsm = (struct raft_fsm) {
+                .version = 1, .data = log, .apply = fsm_apply, .snapshot = fsm_snapshot, .restore = fsm_restore
+        };
         r = raft_init(&log->raft, &log->io, &log->fsm, log->voter_id, name);
         if (r != 0) {
                 (void) raft_error(log, err, r, "cannot use it");

@@ -18,8 +18,8 @@ static int stub_listen(struct raft_uv_transport *transport, raft_uv_accept_cb ac
         return 0;
 }
 
-static int stub_connect(struct raft_uv_transport *transport, struct raft_uv_connect *request, raft_id id,
-                        const char *address, raft_uv_connect_cb done) {
+static int stub_connect(struct raft_uv_transport *transport, struct raft_uv_connect *request, raft_id id, const char *address,
+                        raft_uv_connect_cb done) {
         (void) request;
         (void) id;
         (void) done;

@@ -144,8 +144,8 @@ static int receive_frame(struct conn *conn, struct evbuffer *input) {
         if (r == -EMSGSIZE)
                 (void) snprintf(what, sizeof(what), "a frame of more than %u bytes", conn->max_bytes);
         else if (r < 0)
-                (void) snprintf(what, sizeof(what), "does not speak our protocol (starts with %02x %02x %02x %02x)",
-                                header[0], header[1], header[2], header[3]);
+                (void) snprintf(what, sizeof(what), "does not speak our protocol (starts with %02x %02x %02x %02x)", header[0],
+                                header[1], header[2], header[3]);
         if (r < 0) {
                 conn_refuse(conn, r, what);
                 return 0;
@@ -170,8 +170,7 @@ static int receive_frame(struct conn *conn, struct evbuffer *input) {
 
 static void receive_frames(struct conn *conn) {
         for (int i = 0; i < MESSAGE_BURST; i++)
-                if (conn->stage != CONN_READY || conn->paused ||
-                    receive_frame(conn, bufferevent_get_input(conn->bev)) == 0)
+                if (conn->stage != CONN_READY || conn->paused || receive_frame(conn, bufferevent_get_input(conn->bev)) == 0)
                         return;
         if (conn->stage == CONN_READY)
                 event_active(conn->kick, EV_TIMEOUT, 0);
@@ -179,8 +178,7 @@ static void receive_frames(struct conn *conn) {
 
 /* After the other end's last byte: what came before it is still delivered, as slowly as the owner likes. */
 static void receive_rest(struct conn *conn) {
-        while (conn->stage == CONN_READY && !conn->paused &&
-               receive_frame(conn, bufferevent_get_input(conn->bev)) == 1)
+        while (conn->stage == CONN_READY && !conn->paused && receive_frame(conn, bufferevent_get_input(conn->bev)) == 1)
                 ;
         if (conn->stage != CONN_READY || conn->paused)
                 return;
@@ -388,8 +386,8 @@ static struct conn *conn_new(struct event_base *base, int fd, const struct conn_
         return conn;
 }
 
-int conn_create(struct event_base *base, int fd, const struct conn_config *config, const struct conn_ops *ops,
-                void *userdata, struct conn **ret) {
+int conn_create(struct event_base *base, int fd, const struct conn_config *config, const struct conn_ops *ops, void *userdata,
+                struct conn **ret) {
         struct conn *conn;
         int r = set_nonblock(fd, true);
 
@@ -412,8 +410,8 @@ int conn_create(struct event_base *base, int fd, const struct conn_config *confi
         return 0;
 }
 
-int conn_dial(struct event_base *base, const struct sockaddr *address, socklen_t address_bytes,
-              const struct conn_config *config, const struct conn_ops *ops, void *userdata, struct conn **ret) {
+int conn_dial(struct event_base *base, const struct sockaddr *address, socklen_t address_bytes, const struct conn_config *config,
+              const struct conn_ops *ops, void *userdata, struct conn **ret) {
         int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         struct conn *conn;
 

@@ -51,11 +51,11 @@ struct conn_config {
 
 /* Take over a connected stream socket. -EUSERS: the gate is full (one log line). On failure `fd` and `config->ssl` are
  * closed too. The conn belongs to the caller until conn_close(), conn_destroy() or on_close. */
-int conn_create(struct event_base *base, int fd, const struct conn_config *config, const struct conn_ops *ops,
-                void *userdata, struct conn **ret);
+int conn_create(struct event_base *base, int fd, const struct conn_config *config, const struct conn_ops *ops, void *userdata,
+                struct conn **ret);
 /* Connect to an address without blocking; failure comes by on_close. */
-int conn_dial(struct event_base *base, const struct sockaddr *address, socklen_t address_bytes,
-              const struct conn_config *config, const struct conn_ops *ops, void *userdata, struct conn **ret);
+int conn_dial(struct event_base *base, const struct sockaddr *address, socklen_t address_bytes, const struct conn_config *config,
+              const struct conn_ops *ops, void *userdata, struct conn **ret);
 
 /* Queue one message; it is packed at once and remains the caller's. -ENOTCONN after the connection has failed,
  * -EMSGSIZE over max_bytes, -ENOBUFS when more than 4 * max_bytes wait (the other end does not read). */

@@ -145,8 +145,8 @@ static int bind_unix(struct listener *listener, mode_t mode, struct rm_error *er
         return r;
 }
 
-int listener_create_unix(struct event_base *base, const char *path, mode_t mode, listener_accept_fn on_accept,
-                         void *userdata, struct listener **ret, struct rm_error *err) {
+int listener_create_unix(struct event_base *base, const char *path, mode_t mode, listener_accept_fn on_accept, void *userdata,
+                         struct listener **ret, struct rm_error *err) {
         struct listener *listener = listener_new(on_accept, userdata);
         int r;
 
@@ -188,8 +188,8 @@ static int bind_tcp(struct listener *listener, const char *address, uint16_t por
         return 0;
 }
 
-int listener_create_tcp(struct event_base *base, const char *address, uint16_t port, listener_accept_fn on_accept,
-                        void *userdata, struct listener **ret, struct rm_error *err) {
+int listener_create_tcp(struct event_base *base, const char *address, uint16_t port, listener_accept_fn on_accept, void *userdata,
+                        struct listener **ret, struct rm_error *err) {
         struct listener *listener = listener_new(on_accept, userdata);
         int r;
 

@@ -17,11 +17,11 @@ typedef void (*listener_accept_fn)(void *userdata, int fd, const char *name);
 
 /* Listen at `path` with `mode` (0666: who they are is checked by SO_PEERCRED). Holds a lock file `path`.lock, so that a second
  * daemon fails with -EADDRINUSE instead of taking the path over; a socket left behind by a killed one is replaced. */
-int listener_create_unix(struct event_base *base, const char *path, mode_t mode, listener_accept_fn on_accept,
-                         void *userdata, struct listener **ret, struct rm_error *err);
+int listener_create_unix(struct event_base *base, const char *path, mode_t mode, listener_accept_fn on_accept, void *userdata,
+                         struct listener **ret, struct rm_error *err);
 /* `address` IPv4, port 0 = any free one. */
-int listener_create_tcp(struct event_base *base, const char *address, uint16_t port, listener_accept_fn on_accept,
-                        void *userdata, struct listener **ret, struct rm_error *err);
+int listener_create_tcp(struct event_base *base, const char *address, uint16_t port, listener_accept_fn on_accept, void *userdata,
+                        struct listener **ret, struct rm_error *err);
 /* The TCP port. */
 uint16_t listener_port(const struct listener *listener);
 /* Also removes the path of a Unix one (its empty lock file stays). Not from within on_accept. NULL ok. */

@@ -78,8 +78,8 @@ static int key_file_check(const char *path, const struct stat *st, struct rm_err
         if (!S_ISREG(st->st_mode))
                 return error_set(err, -EINVAL, "%s: not a regular file", path);
         if (st->st_uid != 0 && st->st_uid != geteuid())
-                return error_set(err, -EPERM, "%s: owned by uid %u; the cluster key must belong to root (chown root '%s')",
-                                 path, (unsigned) st->st_uid, path);
+                return error_set(err, -EPERM, "%s: owned by uid %u; the cluster key must belong to root (chown root '%s')", path,
+                                 (unsigned) st->st_uid, path);
         if ((st->st_mode & 07177) != 0)
                 return error_set(err, -EPERM, "%s: mode %04o lets others use the cluster key (chmod 0600 '%s')", path,
                                  (unsigned) (st->st_mode & 07777), path);
@@ -152,8 +152,8 @@ static bool context_setup(SSL_CTX *ctx) {
         SSL_CTX_set_psk_find_session_callback(ctx, on_psk_find);
         (void) SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
         (void) SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_IGNORE_UNEXPECTED_EOF);
-        (void) SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
-                                             SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+        (void) SSL_CTX_set_mode(ctx,
+                                SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
         return SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) && SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) &&
                SSL_CTX_set_ciphersuites(ctx, TLS_SUITE) && SSL_CTX_set1_groups_list(ctx, "X25519:P-256") &&
                SSL_CTX_set_num_tickets(ctx, 0);

@@ -18,9 +18,13 @@ struct protocol {
 static const struct protocol protocols[] = {
         { "local", FRAME_MAGIC_LOCAL, FRAME_MAX_LOCAL_BYTES, { &rm__local_request__descriptor, &rm__local_reply__descriptor } },
         { "peer", FRAME_MAGIC_PEER, FRAME_MAX_PEER_BYTES, { &rm__peer_message__descriptor } },
-        { "capsule", FRAME_MAGIC_CAPSULE, FRAME_MAX_CAPSULE_BYTES,
+        { "capsule",
+          FRAME_MAGIC_CAPSULE,
+          FRAME_MAX_CAPSULE_BYTES,
           { &capsule__request__descriptor, &capsule__event__descriptor, &capsule__reply__descriptor } },
-        { "mover", FRAME_MAGIC_MOVER, FRAME_MAX_MOVER_BYTES,
+        { "mover",
+          FRAME_MAGIC_MOVER,
+          FRAME_MAX_MOVER_BYTES,
           { &rm__mover_command__descriptor, &rm__mover_event__descriptor, &rm__mover_peer_message__descriptor } },
 };
 

@@ -23,7 +23,7 @@ static void setup_pair(struct pair *p, bool raw) {
         else
                 assert_int_equal(conn_create(p->base, fds[1], &config, &end_ops, &p->b, &p->b.conn), 0);
         assert_int_equal(p->a.ready, 0); /* never from inside conn_create() */
-        RUN_UNTIL(p->base, p->a.ready && (raw || p->b.ready), 1000);
+        RUN_UNTIL(p->base, p->a.ready && (raw || p->b.ready), 30000);
         assert_int_equal(p->a.ready, 1);
 }
 
@@ -41,7 +41,7 @@ static void test_messages_in_order(void **state) {
         setup_pair(&p, false);
         for (uint64_t i = 1; i <= 1000; i++)
                 send_heartbeat(p.a.conn, i, 0);
-        RUN_UNTIL(p.base, p.b.messages == 1000, 2000);
+        RUN_UNTIL(p.base, p.b.messages == 1000, 30000);
         assert_int_equal(p.b.messages, 1000);
         assert_int_equal(p.b.last_sequence, 1000);
         finish_pair(&p);
@@ -83,7 +83,7 @@ static void test_backpressure(void **state) {
         assert_int_equal(p.b.messages, 0);
         assert_int_equal(p.a.drained, 0);
         conn_pause(p.b.conn, false);
-        RUN_UNTIL(p.base, p.b.messages == sent && p.a.drained > 0, 3000);
+        RUN_UNTIL(p.base, p.b.messages == sent && p.a.drained > 0, 30000);
         assert_int_equal(p.b.messages, sent);
         assert_true(p.a.drained > 0);
         free(run.command);
@@ -99,12 +99,12 @@ static void test_paused_end_loses_nothing(void **state) {
                 send_heartbeat(p.a.conn, i, 0);
         conn_close(take_ptr(p.a.conn));
         for (unsigned i = 1; i <= 5; i++) {
-                RUN_UNTIL(p.base, p.b.messages == i, 500);
+                RUN_UNTIL(p.base, p.b.messages == i, 30000);
                 assert_int_equal(p.b.messages, i);
                 assert_int_equal(p.b.closed, 0);
                 conn_pause(p.b.conn, false);
         }
-        RUN_UNTIL(p.base, p.b.closed, 500);
+        RUN_UNTIL(p.base, p.b.closed, 30000);
         assert_int_equal(p.b.closed, 1);
         assert_int_equal(p.b.code, 0);
         finish_pair(&p);
@@ -117,7 +117,7 @@ static void refuse_bytes(const void *bytes, size_t n, bool end, int code) {
         assert_int_equal(write_all(p.raw, bytes, n), 0);
         if (end)
                 (void) close(take_fd(&p.raw));
-        RUN_UNTIL(p.base, p.a.closed, 1000);
+        RUN_UNTIL(p.base, p.a.closed, 30000);
         assert_int_equal(p.a.closed, 1);
         assert_int_equal(p.a.code, code);
         assert_int_equal(p.a.messages, 0);
@@ -157,10 +157,11 @@ static void test_unknown_fields_are_dropped(void **state) {
         frame_header_write(frame, FRAME_MAGIC_PEER, sizeof(payload));
         memcpy(frame + FRAME_HEADER_BYTES, payload, sizeof(payload));
         assert_int_equal(write_all(p.raw, frame, sizeof(frame)), 0);
-        RUN_UNTIL(p.base, p.a.messages || p.a.closed, 1000);
+        RUN_UNTIL(p.base, p.a.messages || p.a.closed, 30000);
         RUN_UNTIL(p.base, false, 20);
         assert_int_equal(p.a.last_sequence, 9);
-        assert_int_equal(frame_receive(p.raw, FRAME_MAGIC_PEER, 1000, &rm__peer_message__descriptor, (ProtobufCMessage **) &echo), 0);
+        assert_int_equal(frame_receive(p.raw, FRAME_MAGIC_PEER, 1000, &rm__peer_message__descriptor, (ProtobufCMessage **) &echo),
+                         0);
         assert_int_equal(echo->heartbeat->sequence, 9);
         assert_int_equal(echo->heartbeat->base.n_unknown_fields, 0);
         rm__peer_message__free_unpacked(echo, NULL);
@@ -185,7 +186,7 @@ static void test_closed_in_callback(void **state) {
                 p.b.echo = true;
                 for (uint64_t i = 1; i <= 3; i++)
                         send_heartbeat(p.a.conn, i, 0);
-                RUN_UNTIL(p.base, p.a.closed, 1000);
+                RUN_UNTIL(p.base, p.a.closed, 30000);
                 assert_int_equal(p.b.messages, 1);
                 assert_int_equal(p.b.closed, 0);
                 assert_int_equal(p.a.closed, 1);
@@ -214,7 +215,7 @@ static void test_trust_timeout_and_gate(void **state) {
         assert_int_equal(gate.waiting, 2);
         conn_trust(ends[0].conn);
         assert_int_equal(gate.waiting, 1);
-        RUN_UNTIL(base, ends[1].closed, 1000);
+        RUN_UNTIL(base, ends[1].closed, 30000);
         assert_int_equal(ends[1].code, -ETIMEDOUT);
         assert_int_equal(ends[0].closed, 0);
         assert_int_equal(gate.waiting, 0);
@@ -237,12 +238,17 @@ static void test_creds(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_messages_in_order),  cmocka_unit_test(test_too_large_to_send),
-                cmocka_unit_test(test_backpressure),       cmocka_unit_test(test_paused_end_loses_nothing),
-                cmocka_unit_test(test_wrong_magic),        cmocka_unit_test(test_oversized),
-                cmocka_unit_test(test_not_a_message),      cmocka_unit_test(test_truncated),
+                cmocka_unit_test(test_messages_in_order),
+                cmocka_unit_test(test_too_large_to_send),
+                cmocka_unit_test(test_backpressure),
+                cmocka_unit_test(test_paused_end_loses_nothing),
+                cmocka_unit_test(test_wrong_magic),
+                cmocka_unit_test(test_oversized),
+                cmocka_unit_test(test_not_a_message),
+                cmocka_unit_test(test_truncated),
                 cmocka_unit_test(test_unknown_fields_are_dropped),
-                cmocka_unit_test(test_closed_in_callback), cmocka_unit_test(test_trust_timeout_and_gate),
+                cmocka_unit_test(test_closed_in_callback),
+                cmocka_unit_test(test_trust_timeout_and_gate),
                 cmocka_unit_test(test_creds),
         };
 

@@ -32,7 +32,7 @@ static void setup_sides(struct sides *s, const char *client_name, const uint8_t 
         assert_int_equal(conn_create(s->base, fds[0], &config, &end_ops, &s->client, &s->client.conn), 0);
         config = end_config(tls_session(s->server_tls, true));
         assert_int_equal(conn_create(s->base, fds[1], &config, &end_ops, &s->server, &s->server.conn), 0);
-        RUN_UNTIL(s->base, (s->client.ready && s->server.ready) || (s->client.closed && s->server.closed), 2000);
+        RUN_UNTIL(s->base, (s->client.ready && s->server.ready) || (s->client.closed && s->server.closed), 30000);
 }
 
 static void finish_sides(struct sides *s) {
@@ -52,13 +52,13 @@ static void test_same_key(void **state) {
         s.server.echo = true;
         for (uint64_t i = 1; i <= 2000; i++)
                 send_heartbeat(s.client.conn, i, 0);
-        RUN_UNTIL(s.base, s.client.messages == 2000, 5000);
+        RUN_UNTIL(s.base, s.client.messages == 2000, 30000);
         assert_int_equal(s.client.last_sequence, 2000);
         /* The last words before a close arrive. */
         s.server.echo = false;
         send_heartbeat(s.client.conn, 77, 0);
         conn_close(take_ptr(s.client.conn));
-        RUN_UNTIL(s.base, s.server.closed, 2000);
+        RUN_UNTIL(s.base, s.server.closed, 30000);
         assert_int_equal(s.server.last_sequence, 77);
         assert_int_equal(s.server.code, 0);
         finish_sides(&s);
@@ -172,7 +172,7 @@ static void test_plain_text_on_tls_port(void **state) {
         config = end_config(tls_session(tls, true));
         assert_int_equal(conn_create(base, fds[0], &config, &end_ops, &server, &server.conn), 0);
         assert_int_equal(write_all(fds[1], "GET / HTTP/1.0\r\n\r\n", 18), 0);
-        RUN_UNTIL(base, server.closed, 1000);
+        RUN_UNTIL(base, server.closed, 30000);
         assert_int_equal(server.closed, 1);
         (void) close(fds[1]);
         tls_destroy(tls);
@@ -285,14 +285,10 @@ static void test_key_file(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_same_key),
-                cmocka_unit_test(test_wrong_key),
-                cmocka_unit_test(test_wrong_cluster),
-                cmocka_unit_test(test_certificate_instead_of_key),
-                cmocka_unit_test(test_client_without_key),
-                cmocka_unit_test(test_plain_text_on_tls_port),
-                cmocka_unit_test(test_blocking),
-                cmocka_unit_test(test_blocking_wrong_key),
+                cmocka_unit_test(test_same_key),           cmocka_unit_test(test_wrong_key),
+                cmocka_unit_test(test_wrong_cluster),      cmocka_unit_test(test_certificate_instead_of_key),
+                cmocka_unit_test(test_client_without_key), cmocka_unit_test(test_plain_text_on_tls_port),
+                cmocka_unit_test(test_blocking),           cmocka_unit_test(test_blocking_wrong_key),
                 cmocka_unit_test(test_key_file),
         };
 

@@ -97,14 +97,14 @@ static inline struct conn_config end_config(SSL *ssl) {
 }
 
 /* Run the loop until `condition` or for `msec`. */
-#define RUN_UNTIL(base, condition, msec)                                             \
-        do {                                                                         \
-                uint64_t _end = now_usec() + (uint64_t) (msec) * 1000U;              \
-                while (!(condition) && now_usec() < _end) {                          \
-                        struct timeval _tick = { .tv_usec = 10000 };                 \
-                        (void) event_base_loopexit((base), &_tick);                  \
-                        (void) event_base_loop((base), EVLOOP_ONCE);                 \
-                }                                                                    \
+#define RUN_UNTIL(base, condition, msec)                                                                                           \
+        do {                                                                                                                       \
+                uint64_t _end = now_usec() + (uint64_t) (msec) * 1000U;                                                            \
+                while (!(condition) && now_usec() < _end) {                                                                        \
+                        struct timeval _tick = { .tv_usec = 10000 };                                                               \
+                        (void) event_base_loopexit((base), &_tick);                                                                \
+                        (void) event_base_loop((base), EVLOOP_ONCE);                                                               \
+                }                                                                                                                  \
         } while (0)
 
 static inline void send_heartbeat(struct conn *conn, uint64_t sequence, int expected) {
