@@ -37,8 +37,8 @@ Rm__State *state_create(const char *cluster) {
         return state;
 }
 
-void apply_event(struct apply *a, const char *kind, const char *node, uint64_t job, uint64_t move, int32_t capsule,
-                 const char *fmt, ...) {
+void apply_event(struct apply *a, const char *kind, const char *node, uint64_t job, uint64_t move, int32_t capsule, const char *fmt,
+                 ...) {
         Rm__Event *event = xcalloc(1, sizeof(*event));
         char text[512];
         va_list ap;

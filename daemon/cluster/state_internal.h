@@ -13,15 +13,15 @@ struct apply {
 };
 
 /* Append an event; text is for people. `node` NULL ok. */
-void apply_event(struct apply *a, const char *kind, const char *node, uint64_t job, uint64_t move, int32_t capsule,
-                 const char *fmt, ...) __attribute__((format(printf, 7, 8)));
+void apply_event(struct apply *a, const char *kind, const char *node, uint64_t job, uint64_t move, int32_t capsule, const char *fmt,
+                 ...) __attribute__((format(printf, 7, 8)));
 int apply_refuse(struct apply *a, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Grow a repeated field by one. */
-#define REPEATED_PUSH(array, count, item)                                              \
-        do {                                                                           \
-                (array) = xrealloc((array), ((count) + 1) * sizeof((array)[0]));       \
-                (array)[(count)++] = (item);                                           \
+#define REPEATED_PUSH(array, count, item)                                                                                          \
+        do {                                                                                                                       \
+                (array) = xrealloc((array), ((count) + 1) * sizeof((array)[0]));                                                   \
+                (array)[(count)++] = (item);                                                                                       \
         } while (0)
 
 int apply_node_join(struct apply *a);
@@ -52,6 +52,6 @@ void jobs_settle(struct apply *a);
 /* All moves of a job that are not committed end. */
 void job_moves_end(struct apply *a, uint64_t job, const char *why);
 /* Tell of a drained node that has just become empty. */
-void node_emptied(struct apply *a, const char *node);
+void node_emptied(struct apply *a, const char *name);
 
 #endif

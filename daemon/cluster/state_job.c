@@ -67,7 +67,8 @@ int apply_job_wait(struct apply *a) {
 
         if (!job)
                 return -ENOENT;
-        if (job_ended(job))
+        /* Its reason tells from here on why it ended. */
+        if (job_ended(job) || job->state == RM__JOB_STATE__JOB_COMPLETING)
                 return apply_refuse(a, -ESRCH, "job-wait: job %" PRIu64 " has ended", job->id);
         if (in->lost_round)
                 job->age++;
@@ -79,13 +80,22 @@ int apply_job_wait(struct apply *a) {
         return 0;
 }
 
-/* Addresses of capsules that exist are not given out again. */
+static size_t addresses_used(const Rm__State *state) {
+        size_t used = 0;
+
+        for (size_t i = 0; i < state->n_jobs; i++)
+                if (!job_ended(state->jobs[i]))
+                        used += state->jobs[i]->n_capsules;
+        return used;
+}
+
+/* Addresses of capsules that exist are not given out again. check_place() has seen that there are some left. */
 static uint32_t new_address(struct apply *a) {
         for (;;) {
                 uint32_t address = a->state->next_address;
                 bool used = false;
 
-                a->state->next_address = address >= 65000 ? 1 : address + 1;
+                a->state->next_address = address >= STATE_CAPSULES_MAX ? 1 : address + 1;
                 for (size_t i = 0; i < a->state->n_jobs && !used; i++) {
                         const Rm__Job *job = a->state->jobs[i];
 
@@ -109,22 +119,41 @@ static void add_capsule(struct apply *a, Rm__Job *job, int32_t index, uint32_t r
         REPEATED_PUSH(job->capsules, job->n_capsules, capsule);
 }
 
+/* What was planned may have been overtaken by a drain; a node told to be drained stays empty. */
+static int check_node(struct apply *a, const char *name) {
+        const Rm__Node *node = state_node(a->state, name);
+
+        if (!node)
+                return apply_refuse(a, -ENOENT, "place: no node '%s'", name);
+        if (node->health != RM__NODE_HEALTH__NODE_HEALTH_UP)
+                return apply_refuse(a, -EHOSTDOWN, "place: node '%s' is not up", name);
+        if (node->drain)
+                return apply_refuse(a, -EBUSY, "place: node '%s' is drained", name);
+        return 0;
+}
+
 static int check_place(struct apply *a, const Rm__CmdJobPlace *in, const Rm__Job *job) {
-        uint32_t ranks = 0;
+        uint64_t ranks = 0;
+        int r;
 
         if (job->state != RM__JOB_STATE__JOB_PENDING)
                 return apply_refuse(a, -EBUSY, "place: job %" PRIu64 " does not wait to be placed", job->id);
         if (in->n_group_nodes == 0 || in->n_group_nodes != in->n_group_ranks)
                 return apply_refuse(a, -EINVAL, "place: groups and nodes of job %" PRIu64 " do not match", job->id);
-        if (!state_node(a->state, in->head_node))
-                return apply_refuse(a, -ENOENT, "place: no node '%s'", in->head_node);
-        for (size_t i = 0; i < in->n_group_nodes; i++) {
-                if (!state_node(a->state, in->group_nodes[i]))
-                        return apply_refuse(a, -ENOENT, "place: no node '%s'", in->group_nodes[i]);
+        if (in->n_group_nodes >= STATE_CAPSULES_MAX - addresses_used(a->state))
+                return apply_refuse(a, -EAGAIN, "place: no addresses left for the %zu groups of job %" PRIu64, in->n_group_nodes,
+                                    job->id);
+        r = check_node(a, in->head_node);
+        for (size_t i = 0; r == 0 && i < in->n_group_nodes; i++) {
+                r = check_node(a, in->group_nodes[i]);
+                if (r == 0 && in->group_ranks[i] == 0)
+                        r = apply_refuse(a, -EINVAL, "place: group %zu of job %" PRIu64 " has no ranks", i, job->id);
                 ranks += in->group_ranks[i];
         }
+        if (r < 0)
+                return r;
         if (ranks != job->spec->ranks)
-                return apply_refuse(a, -EINVAL, "place: %u ranks for the %u of job %" PRIu64, ranks, job->spec->ranks,
+                return apply_refuse(a, -EINVAL, "place: %" PRIu64 " ranks for the %u of job %" PRIu64, ranks, job->spec->ranks,
                                     job->id);
         return 0;
 }
@@ -175,6 +204,10 @@ int apply_job_running(struct apply *a) {
         return 0;
 }
 
+static bool state_is_final(Rm__JobState state) {
+        return state >= RM__JOB_STATE__JOB_COMPLETED && state <= RM__JOB_STATE__JOB_NODE_FAIL;
+}
+
 static void job_end(struct apply *a, Rm__Job *job, Rm__JobState final_state) {
         static const char *const words[] = { "completed", "failed", "cancelled", "ran out of time", "lost a node" };
 
@@ -183,8 +216,7 @@ static void job_end(struct apply *a, Rm__Job *job, Rm__JobState final_state) {
         for (size_t i = 0; i < job->n_capsules; i++)
                 job->capsules[i]->state = RM__CAPSULE_STATE__CAPSULE_GONE;
         apply_event(a, "job-ended", NULL, job->id, 0, 0, "job %" PRIu64 " %s, exit code %d%s%s", job->id,
-                    words[final_state - RM__JOB_STATE__JOB_COMPLETED], job->exit_code, job->reason[0] ? ": " : "",
-                    job->reason);
+                    words[final_state - RM__JOB_STATE__JOB_COMPLETED], job->exit_code, job->reason[0] ? ": " : "", job->reason);
 }
 
 int apply_job_cancel(struct apply *a) {
@@ -218,12 +250,13 @@ int apply_job_exit(struct apply *a) {
                 return -ENOENT;
         if (!job_running(job))
                 return apply_refuse(a, -EALREADY, "job-exit: job %" PRIu64 " does not run", job->id);
+        if (in->final_state != RM__JOB_STATE__JOB_PENDING && !state_is_final(in->final_state))
+                return apply_refuse(a, -EINVAL, "job-exit: %d is no final state", (int) in->final_state);
         job->exit_code = in->exit_code;
         if (in->final_state != RM__JOB_STATE__JOB_PENDING)
                 job->final_state = in->final_state;
         else if (!job->cancel)
-                job->final_state =
-                        in->exit_code == 0 ? RM__JOB_STATE__JOB_COMPLETED : RM__JOB_STATE__JOB_FAILED;
+                job->final_state = in->exit_code == 0 ? RM__JOB_STATE__JOB_COMPLETED : RM__JOB_STATE__JOB_FAILED;
         if (in->reason[0])
                 message_set_string(&job->reason, in->reason);
         else if (!job->cancel)
@@ -252,8 +285,7 @@ int apply_capsule_gone(struct apply *a) {
 static bool capsule_is_gone(const Rm__State *state, const Rm__Capsule *capsule) {
         const Rm__Node *node = state_node(state, capsule->node);
 
-        return capsule->state == RM__CAPSULE_STATE__CAPSULE_GONE || !node ||
-               node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN;
+        return capsule->state == RM__CAPSULE_STATE__CAPSULE_GONE || !node || node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN;
 }
 
 void jobs_settle(struct apply *a) {

@@ -5,16 +5,18 @@
 #include "common/util.h"
 #include "daemon/cluster/state_internal.h"
 
-/* The oldest moves that have ended are forgotten. */
+/* The oldest moves that have ended are forgotten; one that never ends, its source being lost, does not keep the others. */
 static void prune_moves(Rm__State *state) {
-        while (state->n_moves > STATE_MOVES_KEPT) {
-                Rm__Move *move = state->moves[0];
+        for (size_t i = 0; state->n_moves > STATE_MOVES_KEPT && i < state->n_moves;) {
+                Rm__Move *move = state->moves[i];
 
-                if (move->state == RM__MOVE_STATE__MOVE_RUNNING || move->state == RM__MOVE_STATE__MOVE_COMMITTED)
-                        return;
+                if (move->state == RM__MOVE_STATE__MOVE_RUNNING || move->state == RM__MOVE_STATE__MOVE_COMMITTED) {
+                        i++;
+                        continue;
+                }
                 rm__move__free_unpacked(move, NULL);
                 state->n_moves--;
-                memmove(state->moves, state->moves + 1, state->n_moves * sizeof(Rm__Move *));
+                memmove(state->moves + i, state->moves + i + 1, (state->n_moves - i) * sizeof(Rm__Move *));
         }
 }
 
@@ -39,6 +41,9 @@ static int check_start(struct apply *a, const Rm__CmdMoveStart *in, Rm__Capsule 
         }
         if (to->health != RM__NODE_HEALTH__NODE_HEALTH_UP)
                 return apply_refuse(a, -EHOSTDOWN, "migrate: node '%s' is not up", in->to);
+        if (to->drain)
+                return apply_refuse(a, -EBUSY, "migrate: node '%s' is drained by %s (reason: %s); resume-node brings it back",
+                                    in->to, to->drain_by, to->drain_reason[0] ? to->drain_reason : "none");
         if (strcmp(capsule->node, in->to) == 0)
                 return apply_refuse(a, -EALREADY, "migrate: %s of job %" PRIu64 " is on %s already",
                                     capsule_word(in->capsule, word), in->job, in->to);
@@ -92,7 +97,8 @@ int apply_move_commit(struct apply *a) {
         if (!move)
                 return -ENOENT;
         if (move->state != RM__MOVE_STATE__MOVE_RUNNING || !capsule)
-                return apply_refuse(a, -EALREADY, "move-commit: move %" PRIu64 " is over: %s", move->id, move->error);
+                return apply_refuse(a, -EALREADY, "move-commit: move %" PRIu64 " is over: %s", move->id,
+                                    move->error[0] ? move->error : "committed already");
         move->state = RM__MOVE_STATE__MOVE_COMMITTED;
         message_set_string(&capsule->node, move->to);
         capsule->made_by = move->id;
@@ -107,8 +113,8 @@ static void move_end_aborted(struct apply *a, Rm__Move *move, const char *error)
         move->state = RM__MOVE_STATE__MOVE_ABORTED;
         move->end_usec = a->time_usec;
         message_set_string(&move->error, error);
-        apply_event(a, "move-failed", move->from, move->job, move->id, move->capsule,
-                    "job %" PRIu64 ": %s stays on %s: %s", move->job, capsule_word(move->capsule, word), move->from, error);
+        apply_event(a, "move-failed", move->from, move->job, move->id, move->capsule, "job %" PRIu64 ": %s stays on %s: %s",
+                    move->job, capsule_word(move->capsule, word), move->from, error);
 }
 
 int apply_move_abort(struct apply *a) {
@@ -125,8 +131,10 @@ int apply_move_abort(struct apply *a) {
 
 void job_moves_end(struct apply *a, uint64_t job, const char *why) {
         for (size_t i = 0; i < a->state->n_moves; i++)
-                if (a->state->moves[i]->job == job && a->state->moves[i]->state == RM__MOVE_STATE__MOVE_RUNNING)
+                if (a->state->moves[i]->job == job && a->state->moves[i]->state == RM__MOVE_STATE__MOVE_RUNNING) {
                         move_end_aborted(a, a->state->moves[i], why);
+                        node_emptied(a, a->state->moves[i]->to);
+                }
 }
 
 int apply_move_done(struct apply *a) {

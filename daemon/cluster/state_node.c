@@ -36,8 +36,7 @@ int apply_node_join(struct apply *a) {
         node->memory_bytes = in->memory_bytes;
         node->health = RM__NODE_HEALTH__NODE_HEALTH_UP;
         node->health_since_usec = a->time_usec;
-        apply_event(a, "node-joined", node->name, 0, 0, 0, "node %s joined (%s, %u cores)", node->name, node->address,
-                    node->cores);
+        apply_event(a, "node-joined", node->name, 0, 0, 0, "node %s joined (%s, %u cores)", node->name, node->address, node->cores);
         return 0;
 }
 

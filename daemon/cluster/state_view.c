@@ -119,8 +119,7 @@ static bool job_folded(const Rm__State *state, const Rm__Job *job) {
         for (size_t i = 0; i < job->n_capsules; i++) {
                 const Rm__Node *node = state_node(state, job->capsules[i]->node);
 
-                if (job->capsules[i]->ranks > 0 && node &&
-                    state_node_ranks(state, node->name, NULL) > node_usable_cores(node))
+                if (job->capsules[i]->ranks > 0 && node && state_node_ranks(state, node->name, NULL) > node_usable_cores(node))
                         return true;
         }
         return false;
