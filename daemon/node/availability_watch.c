@@ -15,7 +15,8 @@
 /* Two writes this close to each other may leave the same time stamp (on some file systems whole seconds). */
 #define STAMP_USEC 2000000U
 
-#define DIRECTORY_MASK (IN_ONLYDIR | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF)
+#define DIRECTORY_MASK                                                                                                             \
+        (IN_ONLYDIR | IN_ATTRIB | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF)
 #define FILE_MASK (IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE)
 
 /* What tells one state of the file from another. */
@@ -330,7 +331,8 @@ static void on_poll(evutil_socket_t fd, short what, void *userdata) {
                 change_seen(watch);
 }
 
-static bool event_matters(struct availability_watch *watch, const struct inotify_event *event) {
+/* `name` is valid when the event has one. */
+static bool event_matters(struct availability_watch *watch, const struct inotify_event *event, const char *name) {
         if (event->mask & IN_Q_OVERFLOW) {
                 watch->whole = false;
                 return true;
@@ -348,15 +350,17 @@ static bool event_matters(struct availability_watch *watch, const struct inotify
                 watch->whole = false;
                 return true;
         }
-        if (event->len == 0 || strcmp(event->name, watch->name) != 0)
+        if (event->len == 0 || strcmp(name, watch->name) != 0)
                 return false;
-        watch->whole = watch->moved_in = (event->mask & IN_MOVED_TO) != 0;
+        /* IN_ATTRIB: a file that may not be read cannot be watched itself. */
+        if (!(event->mask & IN_ATTRIB))
+                watch->whole = watch->moved_in = (event->mask & IN_MOVED_TO) != 0;
         return true;
 }
 
 static void on_inotify(evutil_socket_t fd, short what, void *userdata) {
         struct availability_watch *watch = userdata;
-        char buf[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+        char buf[4096];
         bool matters = false;
 
         for (;;) {
@@ -365,10 +369,11 @@ static void on_inotify(evutil_socket_t fd, short what, void *userdata) {
                 if (n <= 0)
                         break;
                 for (ssize_t at = 0; at < n;) {
-                        const struct inotify_event *event = (const struct inotify_event *) (const void *) (buf + at);
+                        struct inotify_event event;
 
-                        matters |= event_matters(watch, event);
-                        at += (ssize_t) (sizeof(*event) + event->len);
+                        memcpy(&event, buf + at, sizeof(event));
+                        matters |= event_matters(watch, &event, buf + at + sizeof(event));
+                        at += (ssize_t) (sizeof(event) + event.len);
                 }
         }
         if (matters)
