@@ -1,0 +1,451 @@
+#include "state_test.h"
+
+struct packed pack_state(const Rm__State *state) {
+        struct packed packed = { .bytes = rm__state__get_packed_size(state) };
+
+        packed.data = xcalloc(1, packed.bytes);
+        assert_int_equal(rm__state__pack(state, packed.data), packed.bytes);
+        return packed;
+}
+
+void packed_finish(struct packed *packed) {
+        free(packed->data);
+        packed->data = NULL;
+}
+
+bool packed_equal(const struct packed *a, const struct packed *b) {
+        return a->bytes == b->bytes && memcmp(a->data, b->data, a->bytes) == 0;
+}
+
+void world_init(struct world *w) {
+        memset(w, 0, sizeof(*w));
+        w->state = state_create("test");
+        w->twin = state_create("test");
+        w->time_usec = UINT64_C(1700000000000000);
+        w->thorough = true;
+}
+
+void world_finish(struct world *w) {
+        rm__state__free_unpacked(w->state, NULL);
+        rm__state__free_unpacked(w->twin, NULL);
+}
+
+/* ---- what must always hold ---- */
+
+static bool under_way(const Rm__Move *move) {
+        return move->state == RM__MOVE_STATE__MOVE_RUNNING || move->state == RM__MOVE_STATE__MOVE_COMMITTED;
+}
+
+static void check_nodes(const Rm__State *state) {
+        for (size_t i = 0; i < state->n_nodes; i++) {
+                const Rm__Node *node = state->nodes[i];
+
+                assert_true(name_valid(node->name));
+                if (i > 0)
+                        assert_true(strcmp(state->nodes[i - 1]->name, node->name) < 0);
+                assert_int_equal(node->drain, node->drain_since_usec != 0);
+                if (!node->drain)
+                        assert_string_equal(node->drain_reason, "");
+                assert_true(node_usable_cores(node) <= node->cores);
+                assert_non_null(state_node_word(state, node));
+        }
+}
+
+/* Every rank in exactly one capsule, the head first, the groups in order, each on a node. */
+static void check_capsules(const Rm__State *state, const Rm__Job *job) {
+        uint64_t ranks = 0;
+
+        for (size_t k = 0; k < job->n_capsules; k++) {
+                const Rm__Capsule *capsule = job->capsules[k];
+
+                assert_int_equal(capsule->index, (int32_t) k - 1);
+                assert_int_equal(capsule->ranks == 0, k == 0);
+                assert_non_null(state_node(state, capsule->node));
+                assert_true(capsule->address >= 1 && capsule->address <= STATE_CAPSULES_MAX);
+                assert_true(capsule->state != RM__CAPSULE_STATE__CAPSULE_NONE);
+                if (job_ended(job))
+                        assert_int_equal(capsule->state, RM__CAPSULE_STATE__CAPSULE_GONE);
+                ranks += capsule->ranks;
+        }
+        if (job->n_capsules > 0)
+                assert_int_equal(ranks, job->spec->ranks);
+}
+
+static void check_jobs(const Rm__State *state) {
+        static uint8_t used[STATE_CAPSULES_MAX + 1];
+
+        memset(used, 0, sizeof(used));
+        for (size_t i = 0; i < state->n_jobs; i++) {
+                const Rm__Job *job = state->jobs[i];
+
+                assert_true(job->id >= 1 && job->id < state->next_job);
+                if (i > 0)
+                        assert_true(state->jobs[i - 1]->id < job->id);
+                check_capsules(state, job);
+                if (job->state == RM__JOB_STATE__JOB_PENDING)
+                        assert_int_equal(job->n_capsules, 0);
+                if (job_running(job) || job->state == RM__JOB_STATE__JOB_COMPLETING)
+                        assert_true(job->n_capsules >= 2);
+                if (job->state == RM__JOB_STATE__JOB_COMPLETING)
+                        assert_in_range(job->final_state, RM__JOB_STATE__JOB_COMPLETED, RM__JOB_STATE__JOB_NODE_FAIL);
+                assert_int_equal(job_ended(job), job->end_usec != 0);
+                assert_string_not_equal(state_job_word(state, job), "?");
+                for (size_t k = 0; k < job->n_capsules && !job_ended(job); k++)
+                        assert_int_equal(used[job->capsules[k]->address]++, 0);
+        }
+}
+
+static void check_move(const Rm__State *state, const Rm__Move *move) {
+        const Rm__Job *job = state_job(state, move->job);
+        const Rm__Capsule *capsule = job ? job_capsule(job, move->capsule) : NULL;
+
+        assert_string_not_equal(move->from, move->to);
+        assert_int_equal(move->state == RM__MOVE_STATE__MOVE_ABORTED || move->state == RM__MOVE_STATE__MOVE_DONE,
+                         move->end_usec != 0);
+        if (move->state == RM__MOVE_STATE__MOVE_RUNNING) {
+                assert_non_null(capsule);
+                assert_int_equal(job->state, RM__JOB_STATE__JOB_RUNNING);
+                assert_string_equal(capsule->node, move->from);
+        }
+        if (move->state == RM__MOVE_STATE__MOVE_COMMITTED && capsule) {
+                assert_string_equal(capsule->node, move->to);
+                assert_int_equal(capsule->made_by, move->id);
+        }
+        if (under_way(move))
+                assert_ptr_equal(state_capsule_move(state, move->job, move->capsule), move); /* no second one before it */
+}
+
+static void check_moves(const Rm__State *state) {
+        size_t ended = 0;
+
+        for (size_t i = 0; i < state->n_moves; i++) {
+                const Rm__Move *move = state->moves[i];
+
+                assert_true(move->id >= 1 && move->id < state->next_move);
+                if (i > 0)
+                        assert_true(state->moves[i - 1]->id < move->id);
+                check_move(state, move);
+                ended += !under_way(move);
+                for (size_t k = i + 1; k < state->n_moves && under_way(move); k++)
+                        assert_false(under_way(state->moves[k]) && state->moves[k]->job == move->job &&
+                                     state->moves[k]->capsule == move->capsule);
+        }
+        assert_true(ended <= STATE_MOVES_KEPT);
+}
+
+void state_check(const Rm__State *state) {
+        check_nodes(state);
+        check_jobs(state);
+        check_moves(state);
+}
+
+/* ---- commands ---- */
+
+static void check_twins(struct world *w, const struct packed *before, uint64_t index_before, int code) {
+        struct packed a = pack_state(w->state);
+        struct packed b = pack_state(w->twin);
+        Rm__State *again = rm__state__unpack(NULL, a.bytes, a.data);
+        struct packed c;
+
+        assert_true(packed_equal(&a, &b));
+        assert_non_null(again);
+        c = pack_state(again);
+        assert_true(packed_equal(&a, &c));
+        packed_finish(&c);
+        if (code < 0) {
+                assert_int_equal(again->index, w->index);
+                again->index = index_before;
+                c = pack_state(again);
+                assert_true(packed_equal(before, &c));
+                packed_finish(&c);
+        }
+        rm__state__free_unpacked(again, NULL);
+        packed_finish(&a);
+        packed_finish(&b);
+}
+
+static void keep_result(struct world *w, const struct state_result *result) {
+        size_t used = 0;
+
+        w->created = result->created;
+        w->events[0] = 0;
+        (void) snprintf(w->error, sizeof(w->error), "%s", result->error.text);
+        for (size_t i = 0; i < result->n_events; i++) {
+                assert_int_equal(result->events[i]->index, w->index);
+                assert_int_equal(result->events[i]->time_usec, w->time_usec);
+                assert_true(result->events[i]->text[0]);
+                if (used + 64 < sizeof(w->events))
+                        used += (size_t) snprintf(w->events + used, sizeof(w->events) - used, "%s ", result->events[i]->kind);
+        }
+}
+
+int apply_command(struct world *w, const Rm__Command *command) {
+        Rm__Command stamped = *command;
+        struct packed before = { 0 };
+        struct state_result result;
+        struct state_result twin;
+        uint64_t index_before = w->state->index;
+        int code;
+
+        if (w->thorough)
+                before = pack_state(w->state);
+        w->index++;
+        w->time_usec += 1000;
+        stamped.time_usec = w->time_usec;
+        state_apply(w->state, w->index, &stamped, &result);
+        state_apply(w->twin, w->index, &stamped, &twin);
+        code = result.error.code;
+        assert_true(code <= 0);
+        assert_int_equal(code, twin.error.code);
+        assert_string_equal(result.error.text, twin.error.text);
+        assert_int_equal(result.created, twin.created);
+        assert_int_equal(result.n_events, twin.n_events);
+        assert_int_equal(code < 0, result.error.text[0] != 0);
+        if (code < 0)
+                assert_int_equal(result.n_events, 0);
+        keep_result(w, &result);
+        state_result_finish(&result);
+        state_result_finish(&twin);
+        if (w->thorough) {
+                check_twins(w, &before, index_before, code);
+                state_check(w->state);
+        }
+        packed_finish(&before);
+        return code;
+}
+
+#define COMMAND(Type, field, BODY)                                                                                                 \
+        Rm__Cmd##Type body = RM__CMD_##BODY##__INIT;                                                                               \
+        Rm__Command command = RM__COMMAND__INIT;                                                                                   \
+        command.body_case = RM__COMMAND__BODY_##BODY;                                                                              \
+        command.field = &body
+
+int join(struct world *w, const char *name, uint32_t cores) {
+        Rm__Node node = RM__NODE__INIT;
+        COMMAND(NodeJoin, node_join, NODE_JOIN);
+
+        node.name = (char *) name;
+        node.address = (char *) "10.0.0.1";
+        node.cores = cores;
+        node.topology = (char *) "Core:4";
+        node.boot_id = (char *) "b";
+        /* What a node may not set by joining. */
+        node.drain = true;
+        node.available_set = true;
+        node.health = RM__NODE_HEALTH__NODE_HEALTH_DOWN;
+        body.node = &node;
+        return apply_command(w, &command);
+}
+
+int health(struct world *w, const char *node, int value) {
+        COMMAND(NodeHealth, node_health, NODE_HEALTH);
+
+        body.node = (char *) node;
+        body.health = (Rm__NodeHealth) value;
+        body.why = (char *) "why";
+        return apply_command(w, &command);
+}
+
+int drain(struct world *w, const char *node, const char *reason, bool update) {
+        COMMAND(NodeDrain, node_drain, NODE_DRAIN);
+
+        body.node = (char *) node;
+        body.reason = (char *) reason;
+        body.by = (char *) "root";
+        body.update = update;
+        return apply_command(w, &command);
+}
+
+int resume(struct world *w, const char *node) {
+        COMMAND(NodeResume, node_resume, NODE_RESUME);
+
+        body.node = (char *) node;
+        body.by = (char *) "root";
+        return apply_command(w, &command);
+}
+
+int available(struct world *w, const char *const *nodes, const uint32_t *cores, size_t n) {
+        Rm__AvailabilityStatus status = RM__AVAILABILITY_STATUS__INIT;
+        cleanup_free Rm__NodeCores *entries = xcalloc(n, sizeof(*entries));
+        cleanup_free Rm__NodeCores **pointers = xcalloc(n, sizeof(*pointers));
+        COMMAND(Availability, availability, AVAILABILITY);
+
+        for (size_t i = 0; i < n; i++) {
+                rm__node_cores__init(&entries[i]);
+                entries[i].node = (char *) nodes[i];
+                entries[i].cores = cores[i];
+                pointers[i] = &entries[i];
+        }
+        status.path = (char *) "/f";
+        body.status = &status;
+        body.nodes = pointers;
+        body.n_nodes = n;
+        body.content = true;
+        return apply_command(w, &command);
+}
+
+int available_error(struct world *w, const char *error) {
+        Rm__AvailabilityStatus status = RM__AVAILABILITY_STATUS__INIT;
+        COMMAND(Availability, availability, AVAILABILITY);
+
+        status.path = (char *) "/f";
+        status.error = (char *) error;
+        body.status = &status;
+        return apply_command(w, &command);
+}
+
+int submit(struct world *w, uint32_t ranks) {
+        char *argv[] = { (char *) "mpirun", (char *) "./a.out" };
+        Rm__JobSpec spec = RM__JOB_SPEC__INIT;
+        int code;
+        COMMAND(JobSubmit, job_submit, JOB_SUBMIT);
+
+        spec.name = (char *) "a.out";
+        spec.user = (char *) "alice";
+        spec.argv = argv;
+        spec.n_argv = ARRAY_SIZE(argv);
+        spec.ranks = ranks;
+        body.spec = &spec;
+        code = apply_command(w, &command);
+        return code < 0 ? code : (int) w->created;
+}
+
+int job_available(struct world *w, uint64_t job, const char *node, uint32_t cores, const char *error) {
+        Rm__NodeCores entry = RM__NODE_CORES__INIT;
+        Rm__NodeCores *entries[] = { &entry };
+        COMMAND(JobAvailability, job_availability, JOB_AVAILABILITY);
+
+        entry.node = (char *) node;
+        entry.cores = cores;
+        body.job = job;
+        body.nodes = entries;
+        body.n_nodes = node ? 1 : 0;
+        body.set = node != NULL;
+        body.error = (char *) error;
+        return apply_command(w, &command);
+}
+
+int job_wait(struct world *w, uint64_t job, const char *reason, bool lost_round) {
+        COMMAND(JobWait, job_wait, JOB_WAIT);
+
+        body.job = job;
+        body.reason = (char *) reason;
+        body.lost_round = lost_round;
+        return apply_command(w, &command);
+}
+
+int place(struct world *w, uint64_t job, const char *head, const char *const *nodes, const uint32_t *ranks, size_t n) {
+        COMMAND(JobPlace, job_place, JOB_PLACE);
+
+        body.job = job;
+        body.group_size = 2;
+        body.head_node = (char *) head;
+        body.group_nodes = (char **) nodes;
+        body.n_group_nodes = n;
+        body.group_ranks = (uint32_t *) ranks;
+        body.n_group_ranks = n;
+        body.policy = (char *) "greedy";
+        return apply_command(w, &command);
+}
+
+int ready(struct world *w, uint64_t job, int32_t capsule, const char *node) {
+        COMMAND(CapsuleReady, capsule_ready, CAPSULE_READY);
+
+        body.job = job;
+        body.capsule = capsule;
+        body.node = (char *) node;
+        return apply_command(w, &command);
+}
+
+int gone(struct world *w, uint64_t job, int32_t capsule, const char *node) {
+        COMMAND(CapsuleGone, capsule_gone, CAPSULE_GONE);
+
+        body.job = job;
+        body.capsule = capsule;
+        body.node = (char *) node;
+        return apply_command(w, &command);
+}
+
+int running(struct world *w, uint64_t job) {
+        COMMAND(JobRunning, job_running, JOB_RUNNING);
+
+        body.job = job;
+        return apply_command(w, &command);
+}
+
+int cancel(struct world *w, uint64_t job, uint32_t signal, bool timeout) {
+        COMMAND(JobCancel, job_cancel, JOB_CANCEL);
+
+        body.job = job;
+        body.signal = signal;
+        body.by = (char *) "alice";
+        body.timeout = timeout;
+        return apply_command(w, &command);
+}
+
+int ends(struct world *w, uint64_t job, int32_t exit_code, int final_state, const char *reason) {
+        COMMAND(JobExit, job_exit, JOB_EXIT);
+
+        body.job = job;
+        body.exit_code = exit_code;
+        body.final_state = (Rm__JobState) final_state;
+        body.reason = (char *) reason;
+        return apply_command(w, &command);
+}
+
+int forget(struct world *w, uint64_t job) {
+        COMMAND(JobForget, job_forget, JOB_FORGET);
+
+        body.job = job;
+        return apply_command(w, &command);
+}
+
+int output_done(struct world *w, uint64_t job) {
+        COMMAND(JobOutputDone, job_output_done, JOB_OUTPUT_DONE);
+
+        body.job = job;
+        return apply_command(w, &command);
+}
+
+int move_start(struct world *w, uint64_t job, int32_t capsule, const char *to) {
+        COMMAND(MoveStart, move_start, MOVE_START);
+
+        body.job = job;
+        body.capsule = capsule;
+        body.to = (char *) to;
+        body.reason = (char *) "asked for";
+        return apply_command(w, &command);
+}
+
+int move_commit(struct world *w, uint64_t move) {
+        COMMAND(MoveCommit, move_commit, MOVE_COMMIT);
+
+        body.move = move;
+        return apply_command(w, &command);
+}
+
+int move_abort(struct world *w, uint64_t move, const char *error) {
+        COMMAND(MoveAbort, move_abort, MOVE_ABORT);
+
+        body.move = move;
+        body.error = (char *) error;
+        return apply_command(w, &command);
+}
+
+int move_done(struct world *w, uint64_t move, uint64_t memory_bytes, uint64_t freeze_usec) {
+        Rm__Move figures = RM__MOVE__INIT;
+        COMMAND(MoveDone, move_done, MOVE_DONE);
+
+        figures.id = move;
+        figures.memory_bytes = memory_bytes;
+        figures.freeze_usec = freeze_usec;
+        body.figures = &figures;
+        return apply_command(w, &command);
+}
+
+int note(struct world *w, const char *text) {
+        COMMAND(Note, note, NOTE);
+
+        body.text = (char *) text;
+        return apply_command(w, &command);
+}

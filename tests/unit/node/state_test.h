@@ -1,0 +1,69 @@
+/* What the tests of the cluster's state share: two states that are given the same commands, and one function a command. */
+#ifndef RM_TESTS_STATE_TEST_H
+#define RM_TESTS_STATE_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/util.h"
+#include "daemon/cluster/state.h"
+
+struct world {
+        Rm__State *state;
+        Rm__State *twin;
+        uint64_t index;
+        uint64_t time_usec;
+        uint64_t created; /* by the last command */
+        char error[RM_ERROR_TEXT_BYTES];
+        char events[1024]; /* kinds of the last command's events, "job-ended node-drained " */
+        bool thorough;     /* after each command: both states packed and compared, refusals change nothing */
+};
+
+struct packed {
+        uint8_t *data;
+        size_t bytes;
+};
+
+void world_init(struct world *w);
+void world_finish(struct world *w);
+
+/* Also checks what must be so after every single command, see state_check(). Returns the code of the command. */
+int apply_command(struct world *w, const Rm__Command *command);
+
+struct packed pack_state(const Rm__State *state);
+void packed_finish(struct packed *packed);
+bool packed_equal(const struct packed *a, const struct packed *b);
+
+/* What holds in every state that commands can lead to; fails the test otherwise. */
+void state_check(const Rm__State *state);
+
+/* All return the code of the command; submit() the id or the (negative) code. Ids are in w->created. */
+int join(struct world *w, const char *name, uint32_t cores);
+int health(struct world *w, const char *node, int value);
+int drain(struct world *w, const char *node, const char *reason, bool update);
+int resume(struct world *w, const char *node);
+int available(struct world *w, const char *const *nodes, const uint32_t *cores, size_t n);
+int available_error(struct world *w, const char *error);
+int submit(struct world *w, uint32_t ranks);
+int job_available(struct world *w, uint64_t job, const char *node, uint32_t cores, const char *error);
+int job_wait(struct world *w, uint64_t job, const char *reason, bool lost_round);
+int place(struct world *w, uint64_t job, const char *head, const char *const *nodes, const uint32_t *ranks, size_t n);
+int ready(struct world *w, uint64_t job, int32_t capsule, const char *node);
+int gone(struct world *w, uint64_t job, int32_t capsule, const char *node);
+int running(struct world *w, uint64_t job);
+int cancel(struct world *w, uint64_t job, uint32_t signal, bool timeout);
+int ends(struct world *w, uint64_t job, int32_t exit_code, int final_state, const char *reason);
+int forget(struct world *w, uint64_t job);
+int output_done(struct world *w, uint64_t job);
+int move_start(struct world *w, uint64_t job, int32_t capsule, const char *to);
+int move_commit(struct world *w, uint64_t move);
+int move_abort(struct world *w, uint64_t move, const char *error);
+int move_done(struct world *w, uint64_t move, uint64_t memory_bytes, uint64_t freeze_usec);
+int note(struct world *w, const char *text);
+
+#endif

@@ -1,0 +1,250 @@
+/* The leaf code: numbers, names, durations, whole reads and writes, frames, errors. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/frame.h"
+#include "common/util.h"
+#include "proto/state.pb-c.h"
+
+static void test_numbers(void **state) {
+        static const struct {
+                const char *text;
+                int64_t min;
+                int64_t max;
+                int code;
+                int64_t value;
+        } cases[] = {
+                { "0", 0, 10, 0, 0 },
+                { "10", 0, 10, 0, 10 },
+                { "-3", -5, 5, 0, -3 },
+                { "9223372036854775807", INT64_MIN, INT64_MAX, 0, INT64_MAX },
+                { "11", 0, 10, -ERANGE, 0 },
+                { "-1", 0, 10, -ERANGE, 0 },
+                { "9223372036854775808", INT64_MIN, INT64_MAX, -ERANGE, 0 },
+                { "", 0, 10, -EINVAL, 0 },
+                { NULL, 0, 10, -EINVAL, 0 },
+                { " 1", 0, 10, -EINVAL, 0 },
+                { "1 ", 0, 10, -EINVAL, 0 },
+                { "+1", 0, 10, -EINVAL, 0 },
+                { "-", -10, 10, -EINVAL, 0 },
+                { "--1", -10, 10, -EINVAL, 0 },
+                { "0x1", 0, 10, -EINVAL, 0 },
+                { "1e3", 0, 10000, -EINVAL, 0 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                int64_t v = 77;
+
+                assert_int_equal(parse_i64(cases[i].text, cases[i].min, cases[i].max, &v), cases[i].code);
+                assert_true(v == (cases[i].code ? 77 : cases[i].value));
+        }
+}
+
+static void test_durations(void **state) {
+        static const struct {
+                const char *text;
+                int code;
+                uint64_t usec;
+        } cases[] = {
+                { "0", 0, 0 },
+                { "90", 0, 90000000 },
+                { "90s", 0, 90000000 },
+                { "250ms", 0, 250000 },
+                { "5m", 0, 300000000 },
+                { "2h", 0, UINT64_C(7200000000) },
+                { "1d", 0, UINT64_C(86400000000) },
+                { "", -EINVAL, 0 },
+                { NULL, -EINVAL, 0 },
+                { "s", -EINVAL, 0 },
+                { "-1s", -EINVAL, 0 },
+                { "1 s", -EINVAL, 0 },
+                { "1.5s", -EINVAL, 0 },
+                { "1S", -EINVAL, 0 },
+                { "1w", -EINVAL, 0 },
+                { "18446744073709551616", -ERANGE, 0 },
+                { "18446744073709551615", -ERANGE, 0 },
+                { "999999999999999d", -ERANGE, 0 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                uint64_t v = 77;
+
+                assert_int_equal(parse_duration_usec(cases[i].text, &v), cases[i].code);
+                assert_true(v == (cases[i].code ? 77 : cases[i].usec));
+        }
+}
+
+static void test_names(void **state) {
+        static const char *const good[] = { "a", "n1", "1", "n1.example.org", "a_b-c.d", "A" };
+        static const char *const bad[] = { "", ".", "-a", "_a", ".a", "a b", "a/b", "a\n", "\xc3\xa9", "a:1", "a%s" };
+        char text[65];
+
+        for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+                assert_true(name_valid(good[i]));
+        for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+                assert_false(name_valid(bad[i]));
+        assert_false(name_valid(NULL));
+        memset(text, 'a', sizeof(text));
+        text[63] = 0;
+        assert_true(name_valid(text));
+        text[63] = 'a';
+        text[64] = 0;
+        assert_false(name_valid(text));
+}
+
+static void test_errors(void **state) {
+        struct rm_error err = { 0 };
+        char word[600];
+
+        assert_int_equal(error_set(NULL, -EINVAL, "x"), -EINVAL);
+        assert_int_equal(error_sys(NULL, -EIO, "x"), -EIO);
+        assert_int_equal(error_prefix(NULL, "x"), 0);
+        error_clear(NULL);
+        assert_non_null(error_text(NULL));
+        err.code = -ENOENT;
+        assert_string_equal(error_text(&err), "No such file or directory");
+        assert_int_equal(error_sys(&err, -EACCES, "cannot open %s", "/x"), -EACCES);
+        assert_string_equal(error_text(&err), "cannot open /x: Permission denied");
+        assert_int_equal(error_prefix(&err, "move %d", 7), -EACCES);
+        assert_string_equal(error_text(&err), "move 7: cannot open /x: Permission denied");
+        /* Too long is cut, never written beyond. */
+        memset(word, 'x', sizeof(word) - 1);
+        word[sizeof(word) - 1] = 0;
+        for (unsigned i = 0; i < 5; i++)
+                (void) error_prefix(&err, "%s", word);
+        assert_int_equal(strlen(err.text), RM_ERROR_TEXT_BYTES - 1);
+        (void) error_sys(&err, -EIO, "%s%s", word, word);
+        assert_int_equal(strlen(err.text), RM_ERROR_TEXT_BYTES - 1);
+        error_clear(&err);
+        assert_int_equal(err.code, 0);
+        assert_string_equal(err.text, "");
+}
+
+static void test_files(void **state) {
+        char dir[] = "/tmp/test-common-XXXXXX";
+        struct stat st;
+        size_t bytes = 0;
+
+        assert_non_null(mkdtemp(dir));
+        cleanup_free char *path = xasprintf("%s/a/b/c", dir);
+        cleanup_free char *file = xasprintf("%s/f", path);
+        cleanup_free char *loop = xasprintf("%s/out", path);
+        cleanup_free char *data = NULL;
+        cleanup_free char *again = NULL;
+        cleanup_free char *large = xcalloc(1, 100000);
+
+        assert_int_equal(mkdir_p(path, 0700), 0);
+        assert_int_equal(mkdir_p(path, 0700), 0);
+        assert_int_equal(write_file_atomic(file, "one", 3, 0600, true), 0);
+        assert_int_equal(stat(file, &st), 0);
+        assert_int_equal(st.st_mode & 07777, 0600);
+        assert_int_equal(read_file(file, 3, &data, &bytes), 0);
+        assert_int_equal(bytes, 3);
+        assert_string_equal(data, "one");
+        assert_int_equal(write_file_atomic(file, large, 100000, 0644, false), 0);
+        assert_int_equal(read_file(file, 99999, &again, NULL), -EFBIG);
+        assert_int_equal(read_file(file, 100000, &again, &bytes), 0);
+        assert_int_equal(bytes, 100000);
+        assert_int_equal(write_text(file, "x"), 0);
+        assert_int_equal(mkdir_p(file, 0700), 0 /* it exists; what it is shows when it is used */);
+        free(take_ptr(again));
+        assert_int_equal(read_file("/nonexistent", 10, &again, NULL), -ENOENT);
+        assert_int_equal(read_file(dir, 10, &again, NULL), -EISDIR);
+        /* A tree is removed, what its links point to is not. */
+        assert_int_equal(symlink("/etc", loop), 0);
+        assert_int_equal(remove_tree(dir), 0);
+        assert_int_equal(stat(dir, &st), -1);
+        assert_int_equal(stat("/etc", &st), 0);
+        assert_int_equal(remove_tree(dir), 0);
+}
+
+static void *write_slowly(void *arg) {
+        int fd = *(int *) arg;
+
+        for (unsigned i = 0; i < 10; i++) {
+                (void) !write(fd, "x", 1);
+                (void) usleep(1000);
+        }
+        (void) close(fd);
+        return NULL;
+}
+
+static void test_read_all(void **state) {
+        int fds[2];
+        pthread_t thread;
+        char buf[10];
+
+        assert_int_equal(pipe(fds), 0);
+        assert_int_equal(pthread_create(&thread, NULL, write_slowly, &fds[1]), 0);
+        assert_int_equal(read_all(fds[0], buf, 7), 0);
+        assert_int_equal(read_all(fds[0], buf, 7), -EPIPE);
+        assert_int_equal(read_all(fds[0], buf, 7), -ENODATA);
+        assert_int_equal(read_all(fds[0], buf, 0), 0);
+        (void) pthread_join(thread, NULL);
+        (void) close(fds[0]);
+}
+
+#define MAGIC FRAME_MAGIC_LOCAL
+
+static int send_and_receive(const void *data, size_t bytes, uint32_t max_bytes, ProtobufCMessage **ret_message) {
+        int fds[2];
+        int r;
+
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+        assert_int_equal(write_all(fds[1], data, bytes), 0);
+        (void) close(fds[1]);
+        r = frame_receive(fds[0], MAGIC, max_bytes, &rm__cmd_note__descriptor, ret_message);
+        (void) close(fds[0]);
+        return r;
+}
+
+static void test_frames(void **state) {
+        Rm__CmdNote note = RM__CMD_NOTE__INIT;
+        ProtobufCMessage *message = NULL;
+        size_t bytes;
+        cleanup_free uint8_t *frame = NULL;
+        uint32_t payload;
+
+        note.text = (char *) "hello";
+        frame = frame_pack(MAGIC, &note.base, &bytes);
+        assert_int_equal(frame_header_read(frame, MAGIC, 100, &payload), 0);
+        assert_int_equal(payload, bytes - FRAME_HEADER_BYTES);
+        assert_int_equal(frame_header_read(frame, MAGIC, payload, &payload), 0);
+        assert_int_equal(frame_header_read(frame, MAGIC, payload - 1, &payload), -EMSGSIZE);
+        assert_int_equal(frame_header_read(frame, FRAME_MAGIC_PEER, 100, &payload), -EPROTO);
+        assert_int_equal(send_and_receive(frame, bytes, 100, &message), 0);
+        assert_string_equal(((Rm__CmdNote *) message)->text, "hello");
+        protobuf_c_message_free_unpacked(message, NULL);
+        /* Cut at every byte. */
+        assert_int_equal(send_and_receive(frame, 0, 100, &message), -ENODATA);
+        for (size_t n = 1; n < bytes; n++)
+                assert_int_equal(send_and_receive(frame, n, 100, &message), -EPIPE);
+        frame[FRAME_HEADER_BYTES] = 0xff; /* not a message */
+        assert_int_equal(send_and_receive(frame, bytes, 100, &message), -EBADMSG);
+        frame_header_write(frame, MAGIC, UINT32_MAX);
+        assert_int_equal(send_and_receive(frame, bytes, FRAME_MAX_LOCAL_BYTES, &message), -EMSGSIZE);
+        /* An empty message is a message. */
+        frame_header_write(frame, MAGIC, 0);
+        assert_int_equal(send_and_receive(frame, FRAME_HEADER_BYTES, 100, &message), 0);
+        protobuf_c_message_free_unpacked(message, NULL);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_numbers), cmocka_unit_test(test_durations), cmocka_unit_test(test_names),
+                cmocka_unit_test(test_errors),  cmocka_unit_test(test_files),     cmocka_unit_test(test_read_all),
+                cmocka_unit_test(test_frames),
+        };
+
+        return cmocka_run_group_tests_name("common", tests, NULL, NULL);
+}

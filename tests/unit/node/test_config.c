@@ -1,0 +1,319 @@
+/* rmd.conf: every key, good and bad, and that what is wrong is named with file, line and key. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <syslog.h>
+
+#include <cmocka.h>
+
+#include "common/util.h"
+#include "daemon/config/config.h"
+
+struct file {
+        char path[40];
+        struct config config;
+        struct rm_error err;
+};
+
+static int load_text(struct file *f, const char *text) {
+        int fd;
+
+        memset(f, 0, sizeof(*f));
+        strcpy(f->path, "/tmp/test-config-XXXXXX");
+        fd = mkstemp(f->path);
+        assert_true(fd >= 0);
+        assert_int_equal(write_all(fd, text, strlen(text)), 0);
+        cleanup_close_fd(&fd);
+        return config_load(f->path, &f->config, &f->err);
+}
+
+static void finish(struct file *f) {
+        config_finish(&f->config);
+        (void) remove(f->path);
+}
+
+#define AT(field) offsetof(struct config, field)
+
+enum type { STRING, BOOL, U8, U16, U32, U64, INT };
+
+/* A value of any field, as text. */
+static char *field_text(const struct config *config, enum type type, size_t offset) {
+        const void *p = (const char *) config + offset;
+
+        switch (type) {
+        case STRING:
+                return xstrdup(*(char *const *) p);
+        case BOOL:
+                return xstrdup(*(const bool *) p ? "yes" : "no");
+        case U8:
+                return xasprintf("%u", *(const uint8_t *) p);
+        case U16:
+                return xasprintf("%u", *(const uint16_t *) p);
+        case U32:
+                return xasprintf("%u", *(const uint32_t *) p);
+        case U64:
+                return xasprintf("%llu", (unsigned long long) *(const uint64_t *) p);
+        case INT:
+                return xasprintf("%d", *(const int *) p);
+        }
+        return NULL;
+}
+
+static const struct {
+        const char *section;
+        const char *key;
+        enum type type;
+        size_t offset;
+        const char *fallback;
+        const char *value;
+        const char *expected;
+        const char *bad[6];
+        const char *expects; /* in the message */
+} keys[] = {
+        { "cluster", "name", STRING, AT(cluster_name), "rmd", "lab-2", "lab-2", { "a b", "-x", "x/y" }, "a name of letters" },
+        { "cluster", "key_file", STRING, AT(key_file), "/etc/rmd/cluster.key", "/k", "/k", { NULL }, NULL },
+        { "cluster", "peers", STRING, AT(peers), "", "n1 n2:7701", "n1 n2:7701", { NULL }, NULL },
+        { "cluster", "port", U16, AT(port), "7700", "1", "1", { "0", "65536", "-1", "x", "80x" }, "a number from 1 to 65535" },
+        { "cluster",
+          "node_timeout",
+          U64,
+          AT(node_timeout_usec),
+          "5000000",
+          "2m",
+          "120000000",
+          { "x", "-1s", "5 s", "5y" },
+          "a time" },
+        { "cluster", "heartbeat", U64, AT(heartbeat_usec), "500000", "50ms", "50000", { "1.5s", "s" }, "a time" },
+        { "cluster", "state_dir", STRING, AT(state_dir), "/var/lib/rmd", "/s", "/s", { NULL }, NULL },
+        { "node", "name", STRING, AT(node_name), NULL, "n7", "n7", { NULL }, NULL },
+        { "node", "address", STRING, AT(address), "", "10.0.0.7", "10.0.0.7", { NULL }, NULL },
+        { "node", "uplink", STRING, AT(uplink), "eth0", "bond0", "bond0", { NULL }, NULL },
+        { "node",
+          "cores",
+          U32,
+          AT(cores),
+          "0",
+          "16",
+          "16",
+          { "0", "1000001", "-1", "many" },
+          "a number from 1 to 1000000, or auto" },
+        { "node", "socket", STRING, AT(socket_path), "/run/rmd/rmd.sock", "/x.sock", "/x.sock", { NULL }, NULL },
+        { "node", "runtime_dir", STRING, AT(runtime_dir), "/run/rmd", "/r", "/r", { NULL }, NULL },
+        { "node",
+          "move_ports",
+          U16,
+          AT(move_port_first),
+          "0",
+          "7800-7899",
+          "7800",
+          { "7800", "7899-7800", "0-5", "1-65536", "a-b", "-" },
+          "any, or a range" },
+        { "node", "move_ports", U16, AT(move_port_last), "0", "7800-7899", "7899", { NULL }, NULL },
+        { "capsule",
+          "network",
+          U32,
+          AT(network),
+          "180944896",
+          "10.1.0.0/16",
+          "167837696",
+          { "10.1.0.0", "10.1.0.1/16", "10.1.0.0/7", "10.1.0.0/25", "x/16", "10.1/16" },
+          "a network" },
+        { "capsule", "network", U8, AT(network_prefix), "16", "10.0.0.0/8", "8", { "10.0.0.0/", "10.0.0.0/8x" }, "a network" },
+        { "capsule",
+          "group_size",
+          U32,
+          AT(group_size),
+          "0",
+          "4",
+          "4",
+          { "0", "-4", "4,5" },
+          "a number from 1 to 1000000, or auto" },
+        { "capsule", "cgroup", STRING, AT(cgroup_parent), "", "/sys/fs/cgroup/x", "/sys/fs/cgroup/x", { NULL }, NULL },
+        { "availability", "file", STRING, AT(availability_file), "/etc/rmd/availability", "/a", "/a", { NULL }, NULL },
+        { "availability", "poll", U64, AT(availability_poll_usec), "1000000", "10", "10000000", { "often" }, "a time" },
+        { "sched", "policy", STRING, AT(policy), "distrib", "greedy", "greedy", { "../x", "" }, "a name of letters" },
+        { "sched", "policy_dir", STRING, AT(policy_dir), RM_POLICY_DIR, "/p", "/p", { NULL }, NULL },
+        { "sched", "budget", U64, AT(budget_usec), "1000000", "200ms", "200000", { "x" }, "a time" },
+        { "sched", "settle", U64, AT(settle_usec), "20000", "0", "0", { "-20ms" }, "a time" },
+        { "sched", "move_timeout", U64, AT(move_timeout_usec), "60000000", "1h", "3600000000", { "1h30m" }, "a time" },
+        { "sched",
+          "moves_at_once",
+          U32,
+          AT(moves_at_once),
+          "8",
+          "1",
+          "1",
+          { "0", "auto", "1000001" },
+          "a number from 1 to 1000000" },
+        { "job", "keep", U64, AT(keep_jobs_usec), "86400000000", "2d", "172800000000", { "99999999999999999999d" }, "a time" },
+        { "job", "kill_wait", U64, AT(kill_wait_usec), "10000000", "1s", "1000000", { "x" }, "a time" },
+        { "job", "admin_group", STRING, AT(admin_group), "rmadmin", "wheel", "wheel", { NULL }, NULL },
+        { "log", "level", INT, AT(log_level), NULL, "debug", NULL, { "loud", "7", "" }, "error, warning, info or debug" },
+};
+
+static void test_every_key(void **state) {
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+                cleanup_free char *text =
+                        xasprintf("[cluster]\nbootstrap = yes\n[%s]\n%s = %s\n", keys[i].section, keys[i].key, keys[i].value);
+                cleanup_free char *got = NULL;
+                struct file f;
+
+                if (load_text(&f, text) < 0)
+                        fail_msg("[%s] %s: %s", keys[i].section, keys[i].key, f.err.text);
+                got = field_text(&f.config, keys[i].type, keys[i].offset);
+                if (keys[i].expected)
+                        assert_string_equal(got, keys[i].expected);
+                finish(&f);
+        }
+}
+
+static void test_bad_values(void **state) {
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+                for (size_t k = 0; k < ARRAY_SIZE(keys[i].bad) && keys[i].bad[k]; k++) {
+                        cleanup_free char *text = xasprintf("[cluster]\nbootstrap = yes\n\n# x\n[%s]\n%s = %s\nend = 1\n",
+                                                            keys[i].section, keys[i].key, keys[i].bad[k]);
+                        cleanup_free char *expected = NULL;
+                        struct file f;
+
+                        assert_int_equal(load_text(&f, text), -EINVAL);
+                        expected = xasprintf("%s:6: [%s] %s = '%s': expected %s", f.path, keys[i].section, keys[i].key,
+                                             keys[i].bad[k], keys[i].expects);
+                        if (strncmp(f.err.text, expected, strlen(expected)) != 0)
+                                fail_msg("expected '%s...', have '%s'", expected, f.err.text);
+                        finish(&f);
+                }
+}
+
+static void test_defaults(void **state) {
+        struct file f;
+        struct config config;
+        struct rm_error err = { 0 };
+
+        assert_int_equal(load_text(&f, "[cluster]\npeers = n1\n"), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+                cleanup_free char *got = field_text(&f.config, keys[i].type, keys[i].offset);
+
+                if (keys[i].fallback && strcmp(keys[i].key, "peers") != 0)
+                        assert_string_equal(got, keys[i].fallback);
+        }
+        assert_false(f.config.bootstrap);
+        assert_int_equal(f.config.log_level, LOG_INFO);
+        assert_true(name_valid(f.config.node_name));
+        assert_null(strchr(f.config.node_name, '.'));
+        finish(&f);
+        /* Alone, the defaults name no cluster to join. */
+        assert_int_equal(config_load(NULL, &config, &err), -EINVAL);
+        assert_non_null(strstr(err.text, "bootstrap = yes"));
+}
+
+static void test_bool_and_level(void **state) {
+        static const struct {
+                const char *value;
+                int expected; /* -1: refused */
+        } bools[] = {
+                { "yes", 1 },   { "true", 1 }, { "on", 1 }, { "1", 1 },  { "YES", 1 }, { "no", 0 },
+                { "false", 0 }, { "off", 0 },  { "0", 0 },  { "y", -1 }, { "2", -1 },  { "", -1 },
+        };
+        static const struct {
+                const char *value;
+                int level;
+        } levels[] = { { "error", LOG_ERR }, { "warning", LOG_WARNING }, { "info", LOG_INFO }, { "debug", LOG_DEBUG } };
+        struct file f;
+
+        for (size_t i = 0; i < ARRAY_SIZE(bools); i++) {
+                cleanup_free char *text = xasprintf("[cluster]\npeers = n1\nbootstrap = %s\n", bools[i].value);
+
+                if (load_text(&f, text) < 0)
+                        assert_int_equal(bools[i].expected, -1);
+                else
+                        assert_int_equal(f.config.bootstrap, bools[i].expected);
+                finish(&f);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(levels); i++) {
+                cleanup_free char *text = xasprintf("[cluster]\npeers = n1\n[log]\nlevel = %s\n", levels[i].value);
+
+                assert_int_equal(load_text(&f, text), 0);
+                assert_int_equal(f.config.log_level, levels[i].level);
+                finish(&f);
+        }
+}
+
+static void test_bad_files(void **state) {
+        static const struct {
+                const char *text;
+                const char *message; /* after the path */
+        } cases[] = {
+                { "[cluster]\nbootstrap = yes\nprot = 7700\n", ":3: there is no key 'prot' in section [cluster]" },
+                { "[clutser]\nport = 7700\n", ":2: there is no key 'port' in section [clutser]" },
+                { "port = 7700\n", ":1: there is no key 'port' in section []" },
+                { "[cluster]\nPort = 7700\n", ":2: there is no key 'Port'" },
+                { "[cluster]\nbootstrap = yes\n[node\n", ":3: not a section, a key = value or a comment" },
+                { "[cluster]\nbootstrap = yes\nwhat is this\n", ":3: not a section, a key = value or a comment" },
+                { "\001\002\003\n", ":1: not a section, a key = value or a comment" },
+                { "[cluster]\nport = 0\nport = 0x\nfoo = bar\n", ":2: [cluster] port = '0'" },
+                { "[cluster]\nbootstrap = yes\n[node]\nname = a b\n", ": [node] name 'a b' is not a valid name" },
+                { "[cluster]\nbootstrap = yes\n[node]\naddress = n1\n", ": [node] address 'n1' is not an IPv4 address" },
+                { "[cluster]\nbootstrap = yes\n[node]\naddress = ::1\n", ": [node] address '::1' is not an IPv4 address" },
+                { "[cluster]\nbootstrap = yes\nheartbeat = 1s\nnode_timeout = 1s\n", ": [cluster] node_timeout must be" },
+                { "[cluster]\nbootstrap = yes\nheartbeat = 9ms\n", ": [cluster] node_timeout must be" },
+                { "", ": [cluster] peers is empty" },
+                { "# nothing\n", ": [cluster] peers is empty" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                cleanup_free char *expected = NULL;
+                struct file f;
+
+                assert_int_equal(load_text(&f, cases[i].text), -EINVAL);
+                expected = xasprintf("%s%s", f.path, cases[i].message);
+                if (strncmp(f.err.text, expected, strlen(expected)) != 0)
+                        fail_msg("expected '%s...', have '%s'", expected, f.err.text);
+                finish(&f);
+        }
+}
+
+static void test_forms(void **state) {
+        static const char *const good[] = {
+                "[cluster]\npeers=n1\n",
+                "  [cluster]\n  peers  =  n1   ; why\n",
+                "; x\n\n[cluster]\r\npeers = n1\r\n",
+                "[cluster]\npeers = n1",
+                "[mpirun]\nanything = goes\n[cluster]\npeers = n1\n", /* rm-mpirun's own */
+                "[cluster]\nport = 1\nport = 7700\npeers = n1\n",
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+                struct file f;
+
+                if (load_text(&f, good[i]) < 0)
+                        fail_msg("'%s': %s", good[i], f.err.text);
+                assert_string_equal(f.config.peers, "n1");
+                assert_int_equal(f.config.port, 7700);
+                finish(&f);
+        }
+}
+
+static void test_no_file(void **state) {
+        static const char *const paths[] = { "/nonexistent/rmd.conf", "/" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+                struct config config;
+                struct rm_error err = { 0 };
+
+                assert_true(config_load(paths[i], &config, &err) < 0);
+                assert_non_null(strstr(err.text, paths[i]));
+                assert_true(config_load(paths[i], &config, NULL) < 0);
+        }
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_every_key),      cmocka_unit_test(test_bad_values), cmocka_unit_test(test_defaults),
+                cmocka_unit_test(test_bool_and_level), cmocka_unit_test(test_bad_files),  cmocka_unit_test(test_forms),
+                cmocka_unit_test(test_no_file),
+        };
+
+        return cmocka_run_group_tests_name("config", tests, NULL, NULL);
+}

@@ -1,0 +1,706 @@
+/* Every command of the cluster's state, done and refused, and the races that two sides of a move can run. */
+#include <signal.h>
+
+#include "state_test.h"
+
+#define REFUSED(call, expected_code, text)                                                                                         \
+        do {                                                                                                                       \
+                assert_int_equal(call, expected_code);                                                                             \
+                if (!strstr(w->error, text))                                                                                       \
+                        fail_msg("expected '%s' in '%s'", text, w->error);                                                         \
+        } while (0)
+#define EVENTS(expected) assert_string_equal(w->events, expected)
+
+static int set_up(void **state) {
+        struct world *w = xcalloc(1, sizeof(*w));
+
+        world_init(w);
+        assert_int_equal(join(w, "n2", 4), 0);
+        assert_int_equal(join(w, "n1", 4), 0);
+        assert_int_equal(join(w, "n3", 4), 0);
+        *state = w;
+        return 0;
+}
+
+static int tear_down(void **state) {
+        world_finish(*state);
+        free(*state);
+        return 0;
+}
+
+static const Rm__Node *node_of(const struct world *w, const char *name) {
+        return state_node(w->state, name);
+}
+
+static const Rm__Job *job_of(const struct world *w, uint64_t id) {
+        return state_job(w->state, id);
+}
+
+static const char *node_word(const struct world *w, const char *name) {
+        return state_node_word(w->state, node_of(w, name));
+}
+
+static const char *job_word(const struct world *w, uint64_t id) {
+        return state_job_word(w->state, job_of(w, id));
+}
+
+/* Four ranks in two groups: head and group 0 on n1, group 1 on n2. */
+static uint64_t placed_job(struct world *w) {
+        static const char *const nodes[] = { "n1", "n2" };
+        static const uint32_t ranks[] = { 2, 2 };
+        int id = submit(w, 4);
+
+        assert_true(id > 0);
+        assert_int_equal(place(w, (uint64_t) id, "n1", nodes, ranks, 2), 0);
+        return (uint64_t) id;
+}
+
+static uint64_t running_job(struct world *w) {
+        uint64_t job = placed_job(w);
+
+        assert_int_equal(ready(w, job, -1, "n1"), 0);
+        assert_int_equal(ready(w, job, 0, "n1"), 0);
+        assert_int_equal(ready(w, job, 1, "n2"), 0);
+        assert_int_equal(running(w, job), 0);
+        return job;
+}
+
+/* ---- nodes ---- */
+
+static void test_join(void **state) {
+        struct world *w = *state;
+        char long_name[65];
+
+        EVENTS("node-joined ");
+        assert_int_equal(w->state->n_nodes, 3);
+        assert_string_equal(w->state->nodes[0]->name, "n1");
+        assert_string_equal(w->state->nodes[2]->name, "n3");
+        assert_string_equal(node_word(w, "n1"), "IDLE");
+        /* Nothing that is decided here can be brought along. */
+        assert_false(node_of(w, "n1")->drain);
+        assert_false(node_of(w, "n1")->available_set);
+        /* Once more, after a restart with other cores: what was decided stays. */
+        assert_int_equal(drain(w, "n1", "disk", false), 0);
+        assert_int_equal(health(w, "n1", 2), 0);
+        assert_int_equal(join(w, "n1", 8), 0);
+        assert_int_equal(w->state->n_nodes, 3);
+        assert_int_equal(node_of(w, "n1")->cores, 8);
+        assert_true(node_of(w, "n1")->drain);
+        assert_string_equal(node_word(w, "n1"), "DRAINED");
+        memset(long_name, 'n', sizeof(long_name));
+        long_name[64] = 0;
+        REFUSED(join(w, "", 4), -EINVAL, "valid name");
+        REFUSED(join(w, "a b", 4), -EINVAL, "valid name");
+        REFUSED(join(w, long_name, 4), -EINVAL, "valid name");
+}
+
+static void test_health(void **state) {
+        struct world *w = *state;
+
+        assert_int_equal(health(w, "n1", 2), 0);
+        EVENTS("node-down ");
+        assert_string_equal(node_word(w, "n1"), "DOWN");
+        assert_int_equal(node_usable_cores(node_of(w, "n1")), 0);
+        assert_int_equal(health(w, "n1", 2), 0);
+        EVENTS("");
+        assert_int_equal(health(w, "n1", 1), 0);
+        EVENTS("node-up ");
+        assert_int_equal(node_usable_cores(node_of(w, "n1")), 4);
+        assert_int_equal(health(w, "n1", 0), 0);
+        assert_string_equal(node_word(w, "n1"), "UNKNOWN");
+        assert_int_equal(node_usable_cores(node_of(w, "n1")), 0);
+        REFUSED(health(w, "n1", 3), -EINVAL, "3 is no health");
+        REFUSED(health(w, "n1", -1), -EINVAL, "-1 is no health");
+        REFUSED(health(w, "n9", 1), -ENOENT, "no node 'n9' (known: n1 n2 n3)");
+}
+
+static void test_drain(void **state) {
+        struct world *w = *state;
+
+        assert_int_equal(drain(w, "n1", "disk", false), 0);
+        EVENTS("node-drain node-drained ");
+        assert_string_equal(node_word(w, "n1"), "DRAINED");
+        assert_string_equal(node_of(w, "n1")->drain_reason, "disk");
+        assert_string_equal(node_of(w, "n1")->drain_by, "root");
+        assert_int_equal(node_of(w, "n1")->drain_since_usec, w->time_usec);
+        assert_int_equal(node_usable_cores(node_of(w, "n1")), 0);
+        REFUSED(drain(w, "n1", "fan", false), -EALREADY, "already drained by root (reason: disk); use --update");
+        assert_string_equal(node_of(w, "n1")->drain_reason, "disk");
+        assert_int_equal(drain(w, "n1", "fan", true), 0);
+        assert_string_equal(node_of(w, "n1")->drain_reason, "fan");
+        assert_int_equal(resume(w, "n1"), 0);
+        EVENTS("node-resumed ");
+        assert_string_equal(node_word(w, "n1"), "IDLE");
+        REFUSED(resume(w, "n1"), -EALREADY, "'n1' is not drained");
+        assert_int_equal(drain(w, "n2", "", true), 0);
+        REFUSED(drain(w, "n2", "", false), -EALREADY, "(reason: none)");
+        REFUSED(drain(w, "n9", "", false), -ENOENT, "no node 'n9' (known: n1 n2 n3)");
+        REFUSED(resume(w, "n9"), -ENOENT, "no node 'n9'");
+}
+
+static void test_drain_with_work(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+
+        assert_int_equal(drain(w, "n2", "", false), 0);
+        EVENTS("node-drain ");
+        assert_string_equal(node_word(w, "n2"), "DRAINING");
+        assert_int_equal(move_start(w, job, 1, "n3"), 0);
+        assert_int_equal(move_commit(w, w->created), 0);
+        /* Committed, but the source's copy is still there. */
+        assert_string_equal(node_word(w, "n2"), "DRAINING");
+        assert_int_equal(move_done(w, 1, 1, 1), 0);
+        EVENTS("move-done node-drained ");
+        assert_string_equal(node_word(w, "n2"), "DRAINED");
+        assert_string_equal(node_word(w, "n3"), "MIXED");
+}
+
+/* What was planned before the drain must not arrive after it. */
+static void test_nothing_comes_to_a_drained_node(void **state) {
+        struct world *w = *state;
+        static const char *const nodes[] = { "n1", "n3" };
+        static const uint32_t ranks[] = { 2, 2 };
+        uint64_t job = running_job(w);
+        uint64_t other = (uint64_t) submit(w, 4);
+
+        assert_int_equal(drain(w, "n3", "disk", false), 0);
+        REFUSED(place(w, other, "n1", nodes, ranks, 2), -EBUSY, "node 'n3' is drained");
+        REFUSED(place(w, other, "n3", nodes, ranks, 1), -EBUSY, "node 'n3' is drained");
+        REFUSED(move_start(w, job, 1, "n3"), -EBUSY, "node 'n3' is drained by root (reason: disk)");
+        assert_string_equal(node_word(w, "n3"), "DRAINED");
+        assert_int_equal(resume(w, "n3"), 0);
+        assert_int_equal(health(w, "n3", 0), 0);
+        REFUSED(place(w, other, "n1", nodes, ranks, 2), -EHOSTDOWN, "node 'n3' is not up");
+        REFUSED(move_start(w, job, 1, "n3"), -EHOSTDOWN, "node 'n3' is not up");
+        assert_int_equal(health(w, "n3", 1), 0);
+        assert_int_equal(place(w, other, "n1", nodes, ranks, 2), 0);
+        assert_int_equal(move_start(w, job, 1, "n3"), 0);
+}
+
+/* A move on its way to a node that is then drained is taken as work there, and its end is told. */
+static void test_drain_ends_with_an_arriving_move(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+
+        assert_int_equal(move_start(w, job, 1, "n3"), 0);
+        assert_int_equal(drain(w, "n3", "", false), 0);
+        EVENTS("node-drain ");
+        assert_string_equal(node_word(w, "n3"), "DRAINING");
+        assert_int_equal(move_abort(w, 1, "no room"), 0);
+        EVENTS("move-failed node-drained ");
+        assert_int_equal(resume(w, "n3"), 0);
+        assert_int_equal(move_start(w, job, 1, "n3"), 0);
+        assert_int_equal(drain(w, "n3", "", false), 0);
+        assert_int_equal(ends(w, job, 0, 0, ""), 0);
+        EVENTS("move-failed node-drained ");
+}
+
+static void test_availability(void **state) {
+        struct world *w = *state;
+        static const char *const names[] = { "n1", "n2", "n9" };
+        static const uint32_t cores[] = { 2, 0, 5 };
+        static const uint32_t more[] = { 2, 99 };
+
+        assert_int_equal(available(w, names, cores, 3), 0);
+        EVENTS("availability availability ");
+        assert_int_equal(node_usable_cores(node_of(w, "n1")), 2);
+        assert_int_equal(node_usable_cores(node_of(w, "n2")), 0);
+        assert_int_equal(node_usable_cores(node_of(w, "n3")), 4);
+        assert_int_equal(w->state->availability->changed_usec, w->time_usec);
+        assert_int_equal(available(w, names, cores, 3), 0);
+        EVENTS("");
+        /* An error changes nothing but what is shown, and is told once. */
+        assert_int_equal(available_error(w, "/f:1: what"), 0);
+        EVENTS("availability-error ");
+        assert_int_equal(available_error(w, "/f:1: what"), 0);
+        EVENTS("");
+        assert_string_equal(w->state->availability->error, "/f:1: what");
+        assert_int_equal(node_usable_cores(node_of(w, "n2")), 0);
+        assert_int_equal(available(w, names, more, 2), 0);
+        EVENTS("availability ");
+        assert_string_equal(w->state->availability->error, "");
+        assert_int_equal(node_usable_cores(node_of(w, "n2")), 4);
+        assert_int_equal(available(w, names, cores, 0), 0);
+        EVENTS("availability availability ");
+        assert_int_equal(node_usable_cores(node_of(w, "n1")), 4);
+        assert_false(node_of(w, "n1")->available_set);
+}
+
+/* ---- jobs ---- */
+
+static void test_submit(void **state) {
+        struct world *w = *state;
+        Rm__CmdJobSubmit body = RM__CMD_JOB_SUBMIT__INIT;
+        Rm__JobSpec spec = RM__JOB_SPEC__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        assert_int_equal(submit(w, 4), 1);
+        EVENTS("job-submitted ");
+        assert_int_equal(submit(w, 1), 2);
+        assert_string_equal(job_word(w, 1), "PENDING");
+        assert_string_equal(job_of(w, 1)->reason, "waits to be placed");
+        assert_string_equal(job_of(w, 1)->spec->argv[1], "./a.out");
+        assert_int_equal(submit(w, 0), -EINVAL);
+        command.body_case = RM__COMMAND__BODY_JOB_SUBMIT;
+        command.job_submit = &body;
+        assert_int_equal(apply_command(w, &command), -EINVAL);
+        body.spec = &spec;
+        spec.ranks = 1;
+        REFUSED(apply_command(w, &command), -EINVAL, "a command line and at least one rank");
+        assert_int_equal(w->state->next_job, 3);
+}
+
+static void test_too_many_jobs(void **state) {
+        struct world *w = *state;
+
+        w->thorough = false;
+        for (unsigned i = 0; i < STATE_JOBS_MAX; i++)
+                assert_true(submit(w, 1) > 0);
+        REFUSED(submit(w, 1), -EAGAIN, "10000 jobs are known already");
+        assert_int_equal(cancel(w, 7, 0, false), 0);
+        assert_int_equal(forget(w, 7), 0);
+        assert_int_equal(submit(w, 1), STATE_JOBS_MAX + 1);
+}
+
+static void test_place(void **state) {
+        struct world *w = *state;
+        static const char *const nodes[] = { "n1", "n2", "n9" };
+        static const uint32_t ranks[] = { 2, 2, 1 };
+        static const uint32_t wrong[] = { 2, 3 };
+        static const uint32_t none[] = { 4, 0 };
+        static const uint32_t wraps[] = { UINT32_MAX, 5 };
+        uint64_t job = (uint64_t) submit(w, 4);
+        const Rm__Job *j = job_of(w, job);
+
+        REFUSED(place(w, 99, "n1", nodes, ranks, 2), -ENOENT, "no job 99");
+        REFUSED(place(w, job, "n9", nodes, ranks, 2), -ENOENT, "no node 'n9'");
+        REFUSED(place(w, job, "n1", nodes, ranks, 3), -ENOENT, "no node 'n9'");
+        REFUSED(place(w, job, "n1", nodes, ranks, 0), -EINVAL, "do not match");
+        REFUSED(place(w, job, "n1", nodes, ranks, 1), -EINVAL, "2 ranks for the 4");
+        REFUSED(place(w, job, "n1", nodes, wrong, 2), -EINVAL, "5 ranks for the 4");
+        REFUSED(place(w, job, "n1", nodes, none, 2), -EINVAL, "group 1 of job 1 has no ranks");
+        REFUSED(place(w, job, "n1", nodes, wraps, 2), -EINVAL, "ranks for the 4");
+        assert_int_equal(job_wait(w, job, "waits for 4 cores", true), 0);
+        EVENTS("job-waits ");
+        assert_int_equal(j->age, 1);
+        assert_int_equal(job_wait(w, job, "waits for 4 cores", true), 0);
+        EVENTS("");
+        assert_int_equal(j->age, 2);
+        assert_int_equal(place(w, job, "n1", nodes, ranks, 2), 0);
+        EVENTS("job-placed ");
+        assert_int_equal(j->n_capsules, 3);
+        assert_int_equal(j->age, 0);
+        assert_int_equal(j->attempt, 1);
+        assert_string_equal(j->reason, "");
+        assert_string_equal(j->policy, "greedy");
+        assert_string_equal(job_word(w, job), "STARTING");
+        assert_ptr_equal(job_capsule(j, STATE_HEAD), j->capsules[0]);
+        assert_string_equal(job_capsule(j, 1)->node, "n2");
+        assert_null(job_capsule(j, 2));
+        assert_string_equal(node_word(w, "n1"), "MIXED");
+        REFUSED(place(w, job, "n1", nodes, ranks, 2), -EBUSY, "does not wait to be placed");
+}
+
+static void test_addresses(void **state) {
+        struct world *w = *state;
+        uint32_t n = STATE_CAPSULES_MAX / 2;
+        cleanup_free const char **nodes = xcalloc(n, sizeof(*nodes));
+        cleanup_free uint32_t *ranks = xcalloc(n, sizeof(*ranks));
+        uint64_t large;
+        uint64_t other;
+
+        w->thorough = false;
+        for (uint32_t i = 0; i < n; i++) {
+                nodes[i] = "n1";
+                ranks[i] = 1;
+        }
+        /* Given out again only when all others have been used, and never while in use. */
+        large = (uint64_t) submit(w, 100);
+        assert_int_equal(place(w, large, "n1", nodes, ranks, 100), 0);
+        assert_int_equal(job_of(w, large)->capsules[0]->address, 1);
+        assert_int_equal(w->state->next_address, 102);
+        w->state->next_address = w->twin->next_address = STATE_CAPSULES_MAX - 10;
+        other = (uint64_t) submit(w, 50);
+        assert_int_equal(place(w, other, "n1", nodes, ranks, 50), 0);
+        assert_int_equal(w->state->next_address, 102 + 51 - 11);
+        state_check(w->state);
+        /* None left is refused; it is not looked for for ever. */
+        other = (uint64_t) submit(w, n);
+        assert_int_equal(submit(w, STATE_CAPSULES_MAX), other + 1);
+        {
+                uint32_t rest = STATE_CAPSULES_MAX - 101 - 51;
+                cleanup_free const char **many_nodes = xcalloc(rest, sizeof(*many_nodes));
+                cleanup_free uint32_t *many_ranks = xcalloc(rest, sizeof(*many_ranks));
+
+                for (uint32_t i = 0; i < rest; i++) {
+                        many_nodes[i] = "n2";
+                        many_ranks[i] = 1;
+                }
+                REFUSED(place(w, other + 1, "n1", many_nodes, many_ranks, rest), -EAGAIN, "no addresses left");
+        }
+        assert_int_equal(cancel(w, other, 0, false), 0);
+}
+
+static void test_start(void **state) {
+        struct world *w = *state;
+        uint64_t job = placed_job(w);
+
+        assert_int_equal(ready(w, job, 1, "n2"), 0);
+        assert_int_equal(ready(w, job, 1, "n2"), 0);
+        assert_int_equal(job_capsule(job_of(w, job), 1)->state, RM__CAPSULE_STATE__CAPSULE_READY);
+        REFUSED(ready(w, job, 1, "n1"), -ESRCH, "not the place");
+        REFUSED(ready(w, job, 2, "n2"), -ESRCH, "not the place");
+        assert_int_equal(ready(w, 99, 0, "n2"), -ESRCH);
+        REFUSED(gone(w, job, 1, "n2"), -EBUSY, "is not completing");
+        REFUSED(running(w, 99), -ENOENT, "no job 99");
+        assert_int_equal(running(w, job), 0);
+        EVENTS("job-started ");
+        assert_int_equal(job_of(w, job)->start_usec, w->time_usec);
+        assert_string_equal(job_word(w, job), "RUNNING");
+        REFUSED(running(w, job), -EBUSY, "is not starting");
+}
+
+static void test_final_states(void **state) {
+        struct world *w = *state;
+        static const struct {
+                int32_t exit_code;
+                int final_state;
+                bool cancel;
+                bool timeout;
+                const char *reason;
+                const char *word;
+                const char *shown;
+        } cases[] = {
+                { 0, 0, false, false, "", "COMPLETED", "" },
+                { 3, 0, false, false, "", "FAILED", "" },
+                { 139, 0, false, false, "rank 2 was killed", "FAILED", "rank 2 was killed" },
+                { 143, 0, true, false, "", "CANCELLED", "cancelled by alice" },
+                { 0, 0, true, false, "", "CANCELLED", "cancelled by alice" },
+                { 143, 0, true, true, "", "TIMEOUT", "its time limit is over" },
+                { 255, RM__JOB_STATE__JOB_NODE_FAIL, false, false, "node n2 is down", "NODE_FAIL", "node n2 is down" },
+                { 255, RM__JOB_STATE__JOB_NODE_FAIL, true, false, "node n2 is down", "NODE_FAIL", "node n2 is down" },
+                { 1, RM__JOB_STATE__JOB_FAILED, false, false, "no such program", "FAILED", "no such program" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                uint64_t job = i % 2 ? running_job(w) : placed_job(w); /* it can end while it starts */
+
+                if (cases[i].cancel)
+                        assert_int_equal(cancel(w, job, 0, cases[i].timeout), 0);
+                assert_int_equal(ends(w, job, cases[i].exit_code, cases[i].final_state, cases[i].reason), 0);
+                assert_string_equal(job_word(w, job), "COMPLETING");
+                REFUSED(job_wait(w, job, "late", false), -ESRCH, "has ended");
+                REFUSED(ends(w, job, 0, 0, ""), -EALREADY, "does not run");
+                REFUSED(cancel(w, job, 0, false), -EALREADY, "has ended already");
+                REFUSED(forget(w, job), -EBUSY, "has not ended");
+                assert_int_equal(gone(w, job, -1, "n1"), 0);
+                assert_int_equal(gone(w, job, -1, "n1"), 0);
+                assert_int_equal(gone(w, job, 0, "n1"), 0);
+                assert_string_equal(job_word(w, job), "COMPLETING");
+                REFUSED(gone(w, job, 1, "n1"), -ESRCH, "not the place");
+                assert_int_equal(gone(w, job, 1, "n2"), 0);
+                EVENTS("job-ended ");
+                assert_string_equal(job_word(w, job), cases[i].word);
+                assert_string_equal(job_of(w, job)->reason, cases[i].shown);
+                assert_int_equal(job_of(w, job)->exit_code, cases[i].exit_code);
+                assert_int_equal(job_of(w, job)->end_usec, w->time_usec);
+                assert_string_equal(node_word(w, "n1"), "IDLE");
+                REFUSED(gone(w, job, 1, "n2"), -EBUSY, "is not completing");
+                REFUSED(job_wait(w, job, "late", false), -ESRCH, "has ended");
+                REFUSED(cancel(w, job, 0, false), -EALREADY, "has ended already");
+                assert_int_equal(output_done(w, job), 0);
+                assert_true(job_of(w, job)->output_done);
+                assert_int_equal(forget(w, job), 0);
+                REFUSED(forget(w, job), -ENOENT, "no job");
+        }
+        assert_int_equal(w->state->n_jobs, 0);
+}
+
+static void test_strange_final_states(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+
+        for (int final_state = -1000; final_state < 1000; final_state++) {
+                if (final_state == 0 ||
+                    (final_state >= RM__JOB_STATE__JOB_COMPLETED && final_state <= RM__JOB_STATE__JOB_NODE_FAIL))
+                        continue;
+                assert_int_equal(ends(w, job, 1, final_state, ""), -EINVAL);
+        }
+        REFUSED(ends(w, job, 1, 13, ""), -EINVAL, "13 is no final state");
+        assert_string_equal(job_word(w, job), "RUNNING");
+        assert_int_equal(ends(w, 99, 1, 0, ""), -ENOENT);
+}
+
+static void test_cancel(void **state) {
+        struct world *w = *state;
+        uint64_t job = (uint64_t) submit(w, 2);
+
+        REFUSED(cancel(w, 99, 0, false), -ENOENT, "no job 99");
+        assert_int_equal(cancel(w, job, SIGINT, false), 0);
+        EVENTS("job-cancel job-ended ");
+        assert_string_equal(job_word(w, job), "CANCELLED");
+        assert_int_equal(job_of(w, job)->exit_code, 130);
+        REFUSED(ends(w, job, 0, 0, ""), -EALREADY, "does not run");
+        REFUSED(place(w, job, "n1", NULL, NULL, 0), -EBUSY, "does not wait");
+        job = running_job(w);
+        assert_int_equal(cancel(w, job, 0, false), 0);
+        EVENTS("job-cancel ");
+        assert_true(job_of(w, job)->cancel);
+        assert_int_equal(job_of(w, job)->cancel_signal, SIGTERM);
+        assert_string_equal(job_word(w, job), "RUNNING");
+        assert_int_equal(cancel(w, job, SIGKILL, false), 0);
+        assert_int_equal(job_of(w, job)->cancel_signal, SIGKILL);
+}
+
+/* A node that is down has no capsules to wait for. */
+static void test_end_with_a_node_down(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+
+        assert_int_equal(ends(w, job, 255, RM__JOB_STATE__JOB_NODE_FAIL, "node n2 is down"), 0);
+        assert_int_equal(gone(w, job, -1, "n1"), 0);
+        assert_int_equal(gone(w, job, 0, "n1"), 0);
+        assert_int_equal(health(w, "n2", 2), 0);
+        EVENTS("node-down job-ended ");
+        assert_int_equal(health(w, "n2", 1), 0);
+        job = running_job(w);
+        assert_int_equal(health(w, "n1", 2), 0);
+        assert_int_equal(health(w, "n2", 2), 0);
+        assert_int_equal(ends(w, job, 255, RM__JOB_STATE__JOB_NODE_FAIL, ""), 0);
+        EVENTS("job-ended ");
+}
+
+static void test_job_availability(void **state) {
+        struct world *w = *state;
+        uint64_t job = (uint64_t) submit(w, 2);
+
+        assert_int_equal(job_available(w, job, "n1", 2, ""), 0);
+        EVENTS("availability ");
+        assert_int_equal(job_of(w, job)->n_available, 1);
+        assert_true(job_of(w, job)->available_set);
+        assert_int_equal(job_available(w, job, NULL, 0, "/j:1: what"), 0);
+        EVENTS("availability-error ");
+        assert_int_equal(job_of(w, job)->n_available, 1);
+        assert_int_equal(job_available(w, job, NULL, 0, ""), 0);
+        assert_int_equal(job_of(w, job)->n_available, 0);
+        assert_false(job_of(w, job)->available_set);
+        REFUSED(job_available(w, 99, "n1", 2, ""), -ENOENT, "no job 99");
+        REFUSED(output_done(w, 99), -ENOENT, "no job 99");
+        REFUSED(job_wait(w, 99, "x", false), -ENOENT, "no job 99");
+}
+
+/* ---- moves ---- */
+
+static void test_move(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+        const Rm__Capsule *group = job_capsule(job_of(w, job), 1);
+        uint32_t address = group->address;
+        uint32_t capsules;
+
+        assert_int_equal(move_start(w, job, 1, "n3"), 0);
+        EVENTS("move-started ");
+        assert_int_equal(w->created, 1);
+        assert_string_equal(job_word(w, job), "MIGRATING");
+        /* Room is held at both ends. */
+        assert_int_equal(state_node_ranks(w->state, "n2", &capsules), 2);
+        assert_int_equal(state_node_ranks(w->state, "n3", &capsules), 2);
+        assert_int_equal(capsules, 1);
+        assert_int_equal(move_commit(w, 1), 0);
+        assert_string_equal(group->node, "n3");
+        assert_int_equal(group->made_by, 1);
+        assert_int_equal(group->address, address);
+        assert_int_equal(state_node_ranks(w->state, "n2", &capsules), 0);
+        assert_int_equal(capsules, 1);
+        assert_string_equal(job_word(w, job), "MIGRATING");
+        REFUSED(move_start(w, job, 1, "n1"), -EBUSY, "is moving already");
+        assert_int_equal(move_done(w, 1, 4096, 250000), 0);
+        EVENTS("move-done ");
+        assert_int_equal(group->freeze_usec, 250000);
+        assert_int_equal(group->image_bytes, 4096);
+        assert_int_equal(group->moves, 1);
+        assert_int_equal(job_of(w, job)->moves, 1);
+        assert_string_equal(job_word(w, job), "RUNNING");
+        REFUSED(move_done(w, 1, 1, 1), -EALREADY, "is not committed");
+        /* The head, too, and back again. */
+        assert_int_equal(move_start(w, job, STATE_HEAD, "n2"), 0);
+        assert_int_equal(move_start(w, job, 1, "n2"), 0);
+        assert_int_equal(move_commit(w, 3), 0);
+        assert_int_equal(move_commit(w, 2), 0);
+}
+
+static void test_refused_moves(void **state) {
+        struct world *w = *state;
+        uint64_t job = (uint64_t) submit(w, 4);
+
+        REFUSED(move_start(w, 99, 0, "n2"), -ENOENT, "no job 99");
+        REFUSED(move_start(w, job, 0, "n2"), -EBUSY, "does not run");
+        job = placed_job(w);
+        REFUSED(move_start(w, job, 0, "n2"), -EBUSY, "does not run");
+        job = running_job(w);
+        REFUSED(move_start(w, job, 2, "n2"), -ENOENT, "groups 0 to 1 (and its head, -1), not 2");
+        REFUSED(move_start(w, job, -2, "n2"), -ENOENT, "not -2");
+        REFUSED(move_start(w, job, 0, "n9"), -ENOENT, "no node 'n9' (known: n1 n2 n3)");
+        REFUSED(move_start(w, job, 0, "n1"), -EALREADY, "group 0 of job 3 is on n1 already");
+        REFUSED(move_start(w, job, -1, "n1"), -EALREADY, "head of job 3 is on n1 already");
+        REFUSED(move_commit(w, 7), -ENOENT, "no move 7");
+        REFUSED(move_abort(w, 7, "x"), -ENOENT, "no move 7");
+        REFUSED(move_done(w, 7, 1, 1), -ENOENT, "no move 7");
+        assert_int_equal(w->state->next_move, 1);
+}
+
+/* Whatever comes first in the log wins, and the other is told so. */
+static void test_commit_and_abort_race(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+
+        assert_int_equal(move_start(w, job, 1, "n3"), 0);
+        assert_int_equal(move_abort(w, 1, "destination is full"), 0);
+        EVENTS("move-failed ");
+        REFUSED(move_commit(w, 1), -EALREADY, "move 1 is over: destination is full");
+        REFUSED(move_abort(w, 1, "again"), -EALREADY, "is not running");
+        REFUSED(move_done(w, 1, 1, 1), -EALREADY, "is not committed");
+        assert_string_equal(job_capsule(job_of(w, job), 1)->node, "n2");
+        assert_string_equal(state_move(w->state, 1)->error, "destination is full");
+        assert_int_equal(move_start(w, job, 1, "n3"), 0);
+        REFUSED(move_done(w, 2, 1, 1), -EALREADY, "is not committed");
+        assert_int_equal(move_commit(w, 2), 0);
+        REFUSED(move_abort(w, 2, "late"), -EALREADY, "is not running");
+        REFUSED(move_commit(w, 2), -EALREADY, "move 2 is over: committed already");
+        assert_string_equal(job_capsule(job_of(w, job), 1)->node, "n3");
+        assert_int_equal(job_capsule(job_of(w, job), 1)->moves, 1);
+        assert_int_equal(state_move(w->state, 2)->end_usec, 0);
+}
+
+static void test_job_ends_during_moves(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+
+        assert_int_equal(move_start(w, job, 0, "n3"), 0);
+        assert_int_equal(move_start(w, job, 1, "n3"), 0);
+        assert_int_equal(move_commit(w, 2), 0);
+        assert_int_equal(ends(w, job, 0, 0, ""), 0);
+        EVENTS("move-failed ");
+        REFUSED(move_commit(w, 1), -EALREADY, "the job has ended");
+        REFUSED(move_start(w, job, -1, "n3"), -EBUSY, "does not run");
+        /* The committed one is where it went. */
+        REFUSED(gone(w, job, 1, "n2"), -ESRCH, "not the place");
+        assert_int_equal(gone(w, job, -1, "n1"), 0);
+        assert_int_equal(gone(w, job, 0, "n1"), 0);
+        assert_int_equal(gone(w, job, 1, "n3"), 0);
+        assert_string_equal(job_word(w, job), "COMPLETED");
+        assert_int_equal(forget(w, job), 0);
+        assert_int_equal(move_done(w, 2, 1, 1), 0);
+        EVENTS("move-done ");
+}
+
+static void test_old_moves_are_forgotten(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+
+        w->thorough = false;
+        /* The very first never ends: its source has been lost. */
+        assert_int_equal(move_start(w, job, 0, "n3"), 0);
+        assert_int_equal(move_commit(w, 1), 0);
+        for (unsigned i = 0; i < STATE_MOVES_KEPT + 500; i++) {
+                assert_int_equal(move_start(w, job, 1, "n3"), 0);
+                assert_int_equal(move_abort(w, w->created, "x"), 0);
+        }
+        assert_int_equal(w->state->n_moves, STATE_MOVES_KEPT);
+        assert_non_null(state_move(w->state, 1));
+        assert_null(state_move(w->state, 2));
+        assert_non_null(state_move(w->state, STATE_MOVES_KEPT + 500));
+        state_check(w->state);
+}
+
+static void test_words(void **state) {
+        struct world *w = *state;
+        static const char *const on_n1[] = { "n1" };
+        static const char *const names[] = { "n1" };
+        static const uint32_t four[] = { 4 };
+        static const uint32_t two[] = { 2 };
+        uint64_t job = (uint64_t) submit(w, 4);
+        char buf[24];
+
+        assert_int_equal(place(w, job, "n1", on_n1, four, 1), 0);
+        assert_int_equal(running(w, job), 0);
+        assert_string_equal(node_word(w, "n1"), "ALLOCATED");
+        assert_int_equal(available(w, names, two, 1), 0);
+        assert_string_equal(job_word(w, job), "FOLDED");
+        assert_int_equal(available(w, names, four, 1), 0);
+        assert_string_equal(job_word(w, job), "RUNNING");
+        assert_int_equal(drain(w, "n1", "", false), 0);
+        assert_string_equal(job_word(w, job), "FOLDED");
+        assert_string_equal(capsule_word(STATE_HEAD, buf), "head");
+        assert_string_equal(capsule_word(INT32_MAX, buf), "group 2147483647");
+        assert_string_equal(capsule_word(INT32_MIN, buf), "group -2147483648");
+}
+
+static void test_note_and_unknown(void **state) {
+        struct world *w = *state;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        assert_int_equal(note(w, "what happened"), 0);
+        EVENTS("note ");
+        command.body_case = RM__COMMAND__BODY__NOT_SET;
+        REFUSED(apply_command(w, &command), -ENOTSUP, "not known to this version");
+        command.body_case = (Rm__Command__BodyCase) 999;
+        REFUSED(apply_command(w, &command), -ENOTSUP, "command 999");
+}
+
+/* A command as a later version, or a broken one, may send it: nothing in it. */
+static void test_hollow_commands(void **state) {
+        struct world *w = *state;
+
+        (void) running_job(w);
+        for (unsigned tag = 10; tag < 30; tag++) {
+                uint8_t wire[] = { (uint8_t) ((tag << 3 | 2) & 0x7f), 0, 0 };
+                size_t bytes = 2;
+                Rm__Command *command;
+
+                if (tag >= 16) {
+                        wire[0] |= 0x80;
+                        wire[1] = (uint8_t) ((tag << 3) >> 7);
+                        bytes = 3;
+                }
+                command = rm__command__unpack(NULL, bytes, wire);
+                assert_non_null(command);
+                assert_int_equal(command->body_case, tag);
+                (void) apply_command(w, command);
+                rm__command__free_unpacked(command, NULL);
+        }
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                T(test_join),
+                T(test_health),
+                T(test_drain),
+                T(test_drain_with_work),
+                T(test_nothing_comes_to_a_drained_node),
+                T(test_drain_ends_with_an_arriving_move),
+                T(test_availability),
+                T(test_submit),
+                T(test_too_many_jobs),
+                T(test_place),
+                T(test_addresses),
+                T(test_start),
+                T(test_final_states),
+                T(test_strange_final_states),
+                T(test_cancel),
+                T(test_end_with_a_node_down),
+                T(test_job_availability),
+                T(test_move),
+                T(test_refused_moves),
+                T(test_commit_and_abort_race),
+                T(test_job_ends_during_moves),
+                T(test_old_moves_are_forgotten),
+                T(test_words),
+                T(test_note_and_unknown),
+                T(test_hollow_commands),
+        };
+
+        return cmocka_run_group_tests_name("state", tests, NULL, NULL);
+}

@@ -1,0 +1,182 @@
+/* A hundred thousand commands in any order, good, stale and nonsense: what must always hold holds, and the two states that were
+ * given the same commands stay the same to the byte. */
+#include "state_test.h"
+
+#define STEPS 100000
+#define SEED UINT64_C(0x9e3779b97f4a7c15)
+#define MAX_GROUPS 5U
+
+static const char *const nodes[] = { "n1", "n2", "n3", "n4", "n5", "n9", "" };
+
+struct walk {
+        struct world world;
+        uint64_t random;
+        unsigned applied[32]; /* by body case - 10 */
+        unsigned refused[32];
+};
+
+static uint32_t pick(struct walk *walk, uint32_t n) {
+        /* xorshift64* */
+        walk->random ^= walk->random >> 12;
+        walk->random ^= walk->random << 25;
+        walk->random ^= walk->random >> 27;
+        return (uint32_t) ((walk->random * UINT64_C(2685821657736338717)) >> 33) % n;
+}
+
+static const char *some_node(struct walk *walk) {
+        return nodes[pick(walk, pick(walk, 8) == 0 ? ARRAY_SIZE(nodes) : 5)];
+}
+
+static const Rm__Job *some_job(struct walk *walk) {
+        const Rm__State *state = walk->world.state;
+
+        return state->n_jobs ? state->jobs[pick(walk, (uint32_t) state->n_jobs)] : NULL;
+}
+
+static uint64_t some_job_id(struct walk *walk) {
+        const Rm__Job *job = some_job(walk);
+
+        return job && pick(walk, 20) ? job->id : pick(walk, 3000);
+}
+
+static uint64_t some_move_id(struct walk *walk) {
+        const Rm__State *state = walk->world.state;
+        size_t recent = state->n_moves < 8 ? state->n_moves : 8;
+
+        if (recent == 0 || pick(walk, 20) == 0)
+                return pick(walk, 3000);
+        return state->moves[state->n_moves - 1 - pick(walk, (uint32_t) recent)]->id;
+}
+
+static int random_place(struct walk *walk) {
+        const Rm__Job *job = some_job(walk);
+        const char *where[MAX_GROUPS];
+        uint32_t ranks[MAX_GROUPS];
+        uint32_t left = job ? job->spec->ranks : 3;
+        size_t n = 0;
+
+        while (left > 0 && n < MAX_GROUPS) {
+                where[n] = some_node(walk);
+                ranks[n] = n == MAX_GROUPS - 1 ? left : 1 + pick(walk, left);
+                if (pick(walk, 40) == 0)
+                        ranks[n] = pick(walk, 2) ? 0 : UINT32_MAX;
+                left -= ranks[n] < left ? ranks[n] : left;
+                n++;
+        }
+        return place(&walk->world, job ? job->id : 1, some_node(walk), where, ranks, n);
+}
+
+static int random_available(struct walk *walk) {
+        const char *names[3];
+        uint32_t cores[3];
+        size_t n = pick(walk, 4);
+
+        for (size_t i = 0; i < n; i++) {
+                names[i] = some_node(walk);
+                cores[i] = pick(walk, 6);
+        }
+        return available(&walk->world, names, cores, n);
+}
+
+/* Mostly of a capsule that is there, and of its place. */
+static int random_capsule(struct walk *walk, int (*command)(struct world *, uint64_t, int32_t, const char *)) {
+        const Rm__Job *job = some_job(walk);
+        int32_t index = job && job->n_capsules ? (int32_t) pick(walk, (uint32_t) job->n_capsules) - 1 : 0;
+        const Rm__Capsule *capsule = job ? job_capsule(job, index) : NULL;
+        cleanup_free char *node = xstrdup(capsule && pick(walk, 8) ? capsule->node : some_node(walk));
+
+        if (pick(walk, 30) == 0)
+                index = (int32_t) pick(walk, 10) - 3;
+        return command(&walk->world, job ? job->id : 1, index, node);
+}
+
+static int step(struct walk *walk, uint32_t which) {
+        struct world *w = &walk->world;
+
+        switch (which) {
+        case 0:
+                return join(w, some_node(walk), 1 + pick(walk, 4));
+        case 1:
+                return health(w, some_node(walk), pick(walk, 5) ? 1 : (int) pick(walk, 5) - 1);
+        case 2:
+                return drain(w, some_node(walk), pick(walk, 2) ? "" : "disk", pick(walk, 2));
+        case 3:
+                return resume(w, some_node(walk));
+        case 4:
+                return pick(walk, 2) ? random_available(walk) : available_error(w, pick(walk, 2) ? "" : "/f:1: what");
+        case 5:
+                return w->state->n_jobs < 30 ? submit(w, pick(walk, 9)) : 0;
+        case 6:
+                return job_available(w, some_job_id(walk), pick(walk, 2) ? some_node(walk) : NULL, pick(walk, 4),
+                                     pick(walk, 3) ? "" : "/j:1: what");
+        case 7:
+                return job_wait(w, some_job_id(walk), pick(walk, 2) ? "waits for cores" : "", pick(walk, 2));
+        case 8:
+        case 9:
+                return random_place(walk);
+        case 10:
+                return random_capsule(walk, ready);
+        case 11:
+        case 12:
+        case 13:
+                return random_capsule(walk, gone);
+        case 14:
+                return running(w, some_job_id(walk));
+        case 15:
+                return pick(walk, 4) ? 0 : cancel(w, some_job_id(walk), pick(walk, 20), pick(walk, 3) == 0);
+        case 16:
+                return pick(walk, 4) ? 0
+                                     : ends(w, some_job_id(walk), (int32_t) pick(walk, 3),
+                                            pick(walk, 3) ? 0 : (int) pick(walk, 16) - 1, "");
+        case 17:
+                return forget(w, some_job_id(walk));
+        case 18:
+                return output_done(w, some_job_id(walk));
+        case 19:
+        case 20:
+        case 21:
+        case 22: {
+                const Rm__Job *job = some_job(walk);
+
+                return move_start(w, job ? job->id : 1, (int32_t) pick(walk, 7) - 2, some_node(walk));
+        }
+        case 23:
+                return move_commit(w, some_move_id(walk));
+        case 24:
+                return move_abort(w, some_move_id(walk), "why");
+        case 25:
+                return move_done(w, some_move_id(walk), pick(walk, 1000), pick(walk, 1000));
+        default:
+                return note(w, "x");
+        }
+}
+
+static void test_walk(void **state) {
+        struct walk walk = { .random = SEED };
+
+        world_init(&walk.world);
+        for (unsigned i = 0; i < STEPS; i++) {
+                uint32_t which = pick(&walk, 27);
+                int code;
+
+                walk.world.thorough = i % 16 == 0 || i < 2000;
+                code = step(&walk, which);
+                (code < 0 ? walk.refused : walk.applied)[which]++;
+        }
+        state_check(walk.world.state);
+        assert_int_equal(walk.world.state->index, walk.world.index);
+        /* A walk that never gets anywhere proves nothing. */
+        for (unsigned i = 0; i < 26; i++) {
+                if (walk.applied[i] < 20 || (walk.refused[i] < 20 && i != 4))
+                        fail_msg("command %u: applied %u, refused %u", i, walk.applied[i], walk.refused[i]);
+        }
+        assert_true(walk.world.state->next_job > 300);
+        assert_true(walk.world.state->next_move > 300);
+        world_finish(&walk.world);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = { cmocka_unit_test(test_walk) };
+
+        return cmocka_run_group_tests_name("state_walk", tests, NULL, NULL);
+}
