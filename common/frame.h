@@ -26,8 +26,7 @@
 void frame_header_write(uint8_t out[static FRAME_HEADER_BYTES], uint32_t magic, uint32_t payload_bytes);
 
 /* -EPROTO for a wrong magic, -EMSGSIZE for a payload over `max_bytes`. */
-int frame_header_read(const uint8_t in[static FRAME_HEADER_BYTES], uint32_t magic, uint32_t max_bytes,
-                      uint32_t *ret_payload_bytes);
+int frame_header_read(const uint8_t in[static FRAME_HEADER_BYTES], uint32_t magic, uint32_t max_bytes, uint32_t *ret_payload_bytes);
 
 /* Blocking send of one message as one frame. 0 or negative errno. */
 int frame_send(int fd, uint32_t magic, const ProtobufCMessage *message);

@@ -40,8 +40,8 @@ void log_write(int level, const char *fmt, ...) {
         (void) clock_gettime(CLOCK_REALTIME, &now);
         (void) localtime_r(&now.tv_sec, &tm);
         used = strftime(line, sizeof(line), "%Y-%m-%dT%H:%M:%S", &tm);
-        used += (size_t) snprintf(line + used, sizeof(line) - used, ".%03ld %s[%d] %s: ", now.tv_nsec / 1000000,
-                                  log_name, (int) getpid(), level_word(level));
+        used += (size_t) snprintf(line + used, sizeof(line) - used, ".%03ld %s[%d] %s: ", now.tv_nsec / 1000000, log_name,
+                                  (int) getpid(), level_word(level));
         va_start(ap, fmt);
         (void) vsnprintf(line + used, sizeof(line) - used - 1, fmt, ap);
         va_end(ap);

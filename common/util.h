@@ -22,11 +22,11 @@ void cleanup_fclose(FILE **f);
 #define cleanup_file __attribute__((cleanup(cleanup_fclose)))
 
 /* Ownership moves out of a scope-bound variable. */
-#define take_ptr(p)                     \
-        ({                              \
-                typeof(p) _taken = (p); \
-                (p) = NULL;             \
-                _taken;                 \
+#define take_ptr(p)                                                                                                                \
+        ({                                                                                                                         \
+                typeof(p) _taken = (p);                                                                                            \
+                (p) = NULL;                                                                                                        \
+                _taken;                                                                                                            \
         })
 static inline int take_fd(int *fd) {
         int taken = *fd;

@@ -1,9 +1,10 @@
 /* rmd: parses the command line, builds one context, runs the loop. */
-#include <event2/event.h>
 #include <argp.h>
 #include <arpa/inet.h>
+#include <event2/event.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -289,6 +290,15 @@ static int run(struct rmd *rmd, struct rm_error *err) {
         return 0;
 }
 
+/* Ranks that poll must not keep the daemon from its heartbeats: on some kernels ordinary processes wait for seconds beside them, and
+ * a silent daemon is taken for a dead node. What it starts does not inherit this. */
+static void keep_responsive(void) {
+        const struct sched_param param = { .sched_priority = 1 };
+
+        if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &param) < 0)
+                (void) setpriority(PRIO_PROCESS, 0, -10);
+}
+
 static int serve(struct config *config, struct rm_error *err) {
         struct rmd rmd = { .config = config };
         uint8_t key[TLS_KEY_BYTES];
@@ -305,6 +315,7 @@ static int serve(struct config *config, struct rm_error *err) {
         explicit_bzero(key, sizeof(key));
         if (r < 0)
                 return r;
+        keep_responsive();
         rmd.base = event_base_new();
         r = rmd.base ? start(&rmd, tls, err) : error_set(err, -ENOMEM, "no event loop");
         if (r == 0)

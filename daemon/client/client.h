@@ -43,8 +43,7 @@ void client_leave(struct client *client);
 
 /* Send one answer; sets its id. Lost without a word when the client has gone. */
 void client_reply(struct client *client, uint32_t request_id, Rm__LocalReply *reply);
-void client_error(struct client *client, uint32_t request_id, int code, const char *fmt, ...)
-        __attribute__((format(printf, 4, 5)));
+void client_error(struct client *client, uint32_t request_id, int code, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 void client_ok(struct client *client, uint32_t request_id, uint64_t id, const char *text);
 /* Bytes waiting to be read by a local client; 0 for a carried one. */
 size_t client_pending_bytes(const struct client *client);

@@ -21,8 +21,8 @@ void proxies_destroy(struct proxies *proxies);
 /* Open a channel to `node` on behalf of this user. Sends nothing yet. Never 0. */
 uint32_t proxies_open(struct proxies *proxies, const char *node, uid_t uid, gid_t gid, proxy_reply_fn on_reply, void *userdata);
 /* -ENOTCONN when the node cannot be reached now; the channel stays. */
-int proxies_send(struct proxies *proxies, uint32_t channel, const Rm__LocalRequest *request);
-void proxies_close(struct proxies *proxies, uint32_t channel);
+int proxies_send(struct proxies *proxies, uint32_t id, const Rm__LocalRequest *request);
+void proxies_close(struct proxies *proxies, uint32_t id);
 
 /* From the cluster. False when the message is none of ours. */
 bool proxies_on_message(struct proxies *proxies, const char *node, const Rm__PeerMessage *message);

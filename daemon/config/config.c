@@ -11,7 +11,18 @@
 
 #include "common/util.h"
 
-enum kind { KIND_STRING, KIND_NAME, KIND_BOOL, KIND_U16, KIND_U32, KIND_DURATION, KIND_NETWORK, KIND_PORTS, KIND_LEVEL, KIND_AUTO_U32 };
+enum kind {
+        KIND_STRING,
+        KIND_NAME,
+        KIND_BOOL,
+        KIND_U16,
+        KIND_U32,
+        KIND_DURATION,
+        KIND_NETWORK,
+        KIND_PORTS,
+        KIND_LEVEL,
+        KIND_AUTO_U32
+};
 
 struct key {
         const char *section;
@@ -152,7 +163,7 @@ static int set_key(struct config *config, const struct key *key, const char *val
         case KIND_NAME:
                 if (!name_valid(value))
                         return -EINVAL;
-                /* fallthrough */
+                __attribute__((fallthrough));
         case KIND_STRING:
                 free(*(char **) out);
                 *(char **) out = xstrdup(value);
@@ -169,7 +180,7 @@ static int set_key(struct config *config, const struct key *key, const char *val
                         *(uint32_t *) out = 0;
                         return 0;
                 }
-                /* fallthrough */
+                __attribute__((fallthrough));
         case KIND_U32:
                 return set_number(value, 1, 1000000, out);
         case KIND_DURATION:
@@ -221,8 +232,7 @@ static int read_key(void *user, const char *section, const char *name, const cha
                         continue;
                 if (set_key(reader->config, &keys[i], value) == 0)
                         return 1;
-                (void) error_set(reader->err, -EINVAL, "[%s] %s = '%s': expected %s", section, name, value,
-                                 expects(&keys[i]));
+                (void) error_set(reader->err, -EINVAL, "[%s] %s = '%s': expected %s", section, name, value, expects(&keys[i]));
                 return 0;
         }
         (void) error_set(reader->err, -EINVAL, "there is no key '%s' in section [%s]; see rmd.conf(5)", name, section);
@@ -244,9 +254,13 @@ static int check(struct config *config, const char *path, struct rm_error *err) 
         if (config->address[0] && inet_pton(AF_INET, config->address, &address) != 1)
                 return error_set(err, -EINVAL, "%s: [node] address '%s' is not an IPv4 address", path, config->address);
         if (config->heartbeat_usec < 10000 || config->node_timeout_usec < 2 * config->heartbeat_usec)
-                return error_set(err, -EINVAL, "%s: [cluster] node_timeout must be at least twice heartbeat, and heartbeat at least 10ms", path);
+                return error_set(err, -EINVAL,
+                                 "%s: [cluster] node_timeout must be at least twice heartbeat, and heartbeat at least 10ms", path);
         if (!config->bootstrap && !config->peers[0])
-                return error_set(err, -EINVAL, "%s: [cluster] peers is empty: name a node to join through, or set bootstrap = yes on the first node", path);
+                return error_set(
+                        err, -EINVAL,
+                        "%s: [cluster] peers is empty: name a node to join through, or set bootstrap = yes on the first node",
+                        path);
         return 0;
 }
 

@@ -88,8 +88,8 @@ static char *hosts_text(const struct config *config, const Rm__Job *job) {
         return text;
 }
 
-int launch_spec_init(struct launch_spec *ret, const struct config *config, const Rm__Job *job, int32_t index,
-                     uint64_t move, bool cut) {
+int launch_spec_init(struct launch_spec *ret, const struct config *config, const Rm__Job *job, int32_t index, uint64_t move,
+                     bool cut) {
         const Rm__Capsule *capsule = job_capsule(job, index);
         uint32_t address;
 
@@ -164,9 +164,9 @@ static char **build_env(const Rm__Job *job) {
                 "OMPI_MCA_osc=^ucx",
                 "OMPI_MCA_coll=^hcoll,ucc",
                 "PRTE_MCA_prte_if_include=eth0",
-                "PRTE_MCA_plm_ssh_agent=" RM_LIBEXEC_DIR "/rm-agent",
+                ("PRTE_MCA_plm_ssh_agent=" RM_LIBEXEC_DIR "/rm-agent"),
                 "PRTE_MCA_plm_ssh_no_tree_spawn=1",
-                "PRTE_MCA_prte_default_hostfile=" LAUNCH_HOSTFILE,
+                ("PRTE_MCA_prte_default_hostfile=" LAUNCH_HOSTFILE),
                 "PRTE_MCA_rmaps_default_mapping_policy=slot:oversubscribe",
                 "PRTE_MCA_hwloc_default_binding_policy=none",
         };

@@ -28,8 +28,8 @@ bool launch_parse_hostname(const char *hostname, uint64_t job, int32_t *ret_inde
 /* Directory of a job's output on the node of its head; malloc'ed. */
 char *launch_spool_dir(const struct config *config, const char *capsule_id);
 
-int launch_spec_init(struct launch_spec *ret, const struct config *config, const Rm__Job *job, int32_t index,
-                     uint64_t move, bool cut);
+int launch_spec_init(struct launch_spec *ret, const struct config *config, const Rm__Job *job, int32_t index, uint64_t move,
+                     bool cut);
 void launch_spec_finish(struct launch_spec *spec);
 
 /* A command with all that it points to; free with launch_command_finish(). */

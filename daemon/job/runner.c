@@ -169,8 +169,8 @@ static const struct capsule_callbacks callbacks = {
         .lost = on_lost,
 };
 
-static int make_local(struct runner *runner, const Rm__Job *job, int32_t index, uint64_t made_by, bool cut,
-                      struct local **ret, struct rm_error *err) {
+static int make_local(struct runner *runner, const Rm__Job *job, int32_t index, uint64_t made_by, bool cut, struct local **ret,
+                      struct rm_error *err) {
         struct launch_spec spec;
         struct capsule *capsule = NULL;
         struct local *local;
@@ -191,8 +191,7 @@ static int make_local(struct runner *runner, const Rm__Job *job, int32_t index, 
         return 0;
 }
 
-int runner_make_copy(struct runner *runner, const Rm__Job *job, const Rm__Move *move, struct local **ret,
-                     struct rm_error *err) {
+int runner_make_copy(struct runner *runner, const Rm__Job *job, const Rm__Move *move, struct local **ret, struct rm_error *err) {
         return make_local(runner, job, move->capsule, move->id, true, ret, err);
 }
 
@@ -391,8 +390,7 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
         } else if (local->lost) {
                 cleanup_free char *reason = xasprintf("a capsule of %s is lost: %s", self_of(runner), local->lost_text);
 
-                report_exit(runner, local, 255, reason,
-                            job->cancel ? job->final_state : RM__JOB_STATE__JOB_NODE_FAIL);
+                report_exit(runner, local, 255, reason, job->cancel ? job->final_state : RM__JOB_STATE__JOB_NODE_FAIL);
         } else if (local->ready && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED) {
                 report_ready(runner, local);
         }

@@ -43,8 +43,7 @@ struct local *runner_current(struct runner *runner, uint64_t job, int32_t index)
 struct local *runner_copy(struct runner *runner, uint64_t job, int32_t index, uint64_t made_by);
 
 /* Make the destination's copy for a move; moves_capsule_ready() is told when it answers. */
-int runner_make_copy(struct runner *runner, const Rm__Job *job, const Rm__Move *move, struct local **ret,
-                     struct rm_error *err);
+int runner_make_copy(struct runner *runner, const Rm__Job *job, const Rm__Move *move, struct local **ret, struct rm_error *err);
 /* Kill and forget one copy. `spool`: its output too. */
 void runner_drop(struct runner *runner, struct local *local, bool spool);
 

@@ -48,7 +48,8 @@ static const Rm__Job *job_at(const struct leader *leader, const struct rm_snapsh
         return state_job(state_of(leader), strtoull(snapshot->jobs[index].name, NULL, 10));
 }
 
-static void start_job(struct leader *leader, const struct rm_snapshot *snapshot, const struct round_action *action, const char *policy) {
+static void start_job(struct leader *leader, const struct rm_snapshot *snapshot, const struct round_action *action,
+                      const char *policy) {
         const struct rm_job *job = &snapshot->jobs[action->job];
         Rm__CmdJobPlace body = RM__CMD_JOB_PLACE__INIT;
         Rm__Command command = RM__COMMAND__INIT;
@@ -126,7 +127,8 @@ static uint32_t moves_running(const Rm__State *state) {
         uint32_t n = 0;
 
         for (size_t i = 0; i < state->n_moves; i++)
-                n += state->moves[i]->state == RM__MOVE_STATE__MOVE_RUNNING || state->moves[i]->state == RM__MOVE_STATE__MOVE_COMMITTED;
+                n += state->moves[i]->state == RM__MOVE_STATE__MOVE_RUNNING ||
+                     state->moves[i]->state == RM__MOVE_STATE__MOVE_COMMITTED;
         return n;
 }
 
@@ -251,8 +253,8 @@ static void forget_old_jobs(struct leader *leader, uint64_t now) {
         for (size_t i = 0; i < state->n_jobs && !old; i++) {
                 const Rm__Job *job = state->jobs[i];
 
-                if (job_ended(job) && (now > job->end_usec + leader->rmd->config->keep_jobs_usec ||
-                                       (ended > JOBS_KEPT && job->output_done)))
+                if (job_ended(job) &&
+                    (now > job->end_usec + leader->rmd->config->keep_jobs_usec || (ended > JOBS_KEPT && job->output_done)))
                         old = job->id;
         }
         if (old) {
@@ -317,9 +319,10 @@ void leader_wake(struct leader *leader, const Rm__Command *command) {
                 return;
         leader_files_check(leader->files);
         /* These change nothing a policy sees. */
-        if (command && (command->body_case == RM__COMMAND__BODY_JOB_WAIT || command->body_case == RM__COMMAND__BODY_NOTE ||
-                        command->body_case == RM__COMMAND__BODY_JOB_OUTPUT_DONE ||
-                        command->body_case == RM__COMMAND__BODY_JOB_FORGET || command->body_case == RM__COMMAND__BODY_CAPSULE_READY))
+        if (command &&
+            (command->body_case == RM__COMMAND__BODY_JOB_WAIT || command->body_case == RM__COMMAND__BODY_NOTE ||
+             command->body_case == RM__COMMAND__BODY_JOB_OUTPUT_DONE || command->body_case == RM__COMMAND__BODY_JOB_FORGET ||
+             command->body_case == RM__COMMAND__BODY_CAPSULE_READY))
                 return;
         settle_later(leader, leader->rmd->config->settle_usec);
 }

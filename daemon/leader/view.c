@@ -65,7 +65,8 @@ static bool node_up(const Rm__State *state, int32_t index) {
         return index >= 0 && state->nodes[index]->health == RM__NODE_HEALTH__NODE_HEALTH_UP;
 }
 
-static void fill_placed(const Rm__State *state, const Rm__Job *job, struct snapshot *snapshot, uint32_t index, struct round_job *round) {
+static void fill_placed(const Rm__State *state, const Rm__Job *job, struct snapshot *snapshot, uint32_t index,
+                        struct round_job *round) {
         const struct rm_job *view = &snapshot_view(snapshot)->jobs[index];
         int32_t *moving = snapshot_alloc(snapshot, sizeof(int32_t) * view->n_groups);
 

@@ -65,8 +65,7 @@ static void run_mover(int fd, bool send) {
         _exit(127);
 }
 
-int mover_start(struct rmd *rmd, bool send, const struct mover_ops *ops, void *userdata, struct mover **ret,
-                struct rm_error *err) {
+int mover_start(struct rmd *rmd, bool send, const struct mover_ops *ops, void *userdata, struct mover **ret, struct rm_error *err) {
         struct conn_config config = {
                 .magic = FRAME_MAGIC_MOVER,
                 .max_bytes = FRAME_MAX_MOVER_BYTES,

@@ -17,8 +17,7 @@ struct mover_ops {
 };
 
 /* Starts the process. It dies with rmd. */
-int mover_start(struct rmd *rmd, bool send, const struct mover_ops *ops, void *userdata, struct mover **ret,
-                struct rm_error *err);
+int mover_start(struct rmd *rmd, bool send, const struct mover_ops *ops, void *userdata, struct mover **ret, struct rm_error *err);
 int mover_command(struct mover *mover, const Rm__MoverCommand *command);
 /* Ends the process, without callbacks. NULL ok. */
 void mover_stop(struct mover *mover);

@@ -13,7 +13,7 @@ int moves_create(struct rmd *rmd, struct moves **ret, struct rm_error *err);
 void moves_destroy(struct moves *moves);
 
 /* A move was started in the log: the source begins. */
-void moves_started(struct moves *moves, uint64_t move);
+void moves_started(struct moves *moves, uint64_t id);
 /* The state changed: finish or undo what it says, also what an earlier life of this daemon left behind. */
 void moves_wake(struct moves *moves);
 /* A local capsule answers (error 0), or does not or no more (error < 0). `moves` NULL ok. */

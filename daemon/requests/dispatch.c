@@ -87,8 +87,8 @@ static const char *destination(struct client *client, const Rm__LocalRequest *re
                 node = cluster_leader(cluster);
                 if (!node)
                         client_error(client, request->id, -EHOSTUNREACH,
-                                     "%s: no leader can be reached from %s now; running jobs go on, changes have to wait", entry->name,
-                                     cluster_self(cluster));
+                                     "%s: no leader can be reached from %s now; running jobs go on, changes have to wait",
+                                     entry->name, cluster_self(cluster));
         } else {
                 const Rm__Job *job = state_job(cluster_state(cluster), job_of(request));
 

@@ -43,7 +43,8 @@ static bool visible(const struct client *client, const Rm__Event *event) {
         return job && client_may(client, job->spec->uid);
 }
 
-static void send_events(struct client *client, uint32_t request_id, struct event_ring *ring, uint64_t from, uint64_t since, bool end) {
+static void send_events(struct client *client, uint32_t request_id, struct event_ring *ring, uint64_t from, uint64_t since,
+                        bool end) {
         uint64_t position = ring->end > RING_SIZE && from < ring->end - RING_SIZE ? ring->end - RING_SIZE : from;
 
         do {

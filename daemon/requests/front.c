@@ -264,7 +264,8 @@ static void front_update(struct front *front) {
         if (!job) {
                 if (cluster_synced(front->client->rmd->cluster)) {
                         front->final = true;
-                        client_error(front->client, front->request_id, -ENOENT, "job %" PRIu64 " is not known any more", front->job);
+                        client_error(front->client, front->request_id, -ENOENT, "job %" PRIu64 " is not known any more",
+                                     front->job);
                 }
                 return;
         }
@@ -331,7 +332,8 @@ void request_job_input(struct client *client, const Rm__LocalRequest *request) {
                 return;
         }
         if (!front || front->job != in->job || front->pieces_bytes + in->data.len > INPUT_PENDING_MAX) {
-                client_error(client, request->id, -EINVAL, "job-input: not attached to job %" PRIu64 ", or too much at once", in->job);
+                client_error(client, request->id, -EINVAL, "job-input: not attached to job %" PRIu64 ", or too much at once",
+                             in->job);
                 return;
         }
         piece = xcalloc(1, sizeof(*piece));

@@ -200,8 +200,7 @@ void request_signal_job(struct client *client, const Rm__LocalRequest *request) 
 
         if (!own_job(client, request->id, "signal-job", in->job))
                 return;
-        if (in->signal == 0 || in->signal >= 65 ||
-            runner_signal_head(client->rmd->runner, in->job, (int) in->signal) < 0)
+        if (in->signal == 0 || in->signal >= 65 || runner_signal_head(client->rmd->runner, in->job, (int) in->signal) < 0)
                 client_error(client, request->id, -EAGAIN, "signal-job: job %" PRIu64 " cannot take a signal now", in->job);
         else
                 client_ok(client, request->id, 0, NULL);

@@ -26,7 +26,8 @@ static bool wanted(const Rm__ListNodes *list, const char *name) {
         return list->n_names == 0;
 }
 
-static bool refuse_unknown(struct client *client, uint32_t request_id, const char *verb, const Rm__State *state, char **names, size_t n) {
+static bool refuse_unknown(struct client *client, uint32_t request_id, const char *verb, const Rm__State *state, char **names,
+                           size_t n) {
         for (size_t i = 0; i < n; i++)
                 if (!state_node(state, names[i])) {
                         cleanup_free char *known = state_known_nodes(state);

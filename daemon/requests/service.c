@@ -40,8 +40,9 @@ static void hello(struct client *client, const Rm__LocalRequest *request) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
 
         if (request->hello->version != PROTOCOL_VERSION) {
-                client_error(client, request->id, -EPROTONOSUPPORT, "rmd speaks version %u of the protocol, not %u: install the same version of both",
-                             PROTOCOL_VERSION, request->hello->version);
+                client_error(client, request->id, -EPROTONOSUPPORT,
+                             "rmd speaks version %u of the protocol, not %u: install the same version of both", PROTOCOL_VERSION,
+                             request->hello->version);
                 return;
         }
         client->greeted = true;

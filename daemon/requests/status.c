@@ -156,8 +156,8 @@ void request_plan(struct client *client, const Rm__LocalRequest *request) {
 
         *asked = (struct asked) { .client = client_hold(client), .request_id = request->id };
         if (leader_snapshot(rmd, &asked->view, &err) < 0 ||
-            policy_host_run(leader_side_host(rmd->leader), policy, snapshot_view(asked->view.policy),
-                                                rmd->config->budget_usec, on_planned, asked, &err) < 0) {
+            policy_host_run(leader_side_host(rmd->leader), policy, snapshot_view(asked->view.policy), rmd->config->budget_usec,
+                            on_planned, asked, &err) < 0) {
                 client_error(client, request->id, err.code ? err.code : -EBUSY, "plan: %s", error_text(&err));
                 asked_free(asked);
         }

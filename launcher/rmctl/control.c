@@ -91,7 +91,7 @@ static int read_group(struct call *call, int32_t *ret_group) {
                 return call_usage(call, "--group is missing: a group's number, or 'head' (see 'rmctl show-job')");
         if (strcmp(text, "head") == 0)
                 number = -1;
-        else if (parse_i64(text, 0, INT32_MAX, &number) < 0)
+        else if (parse_i64(text, -1, INT32_MAX, &number) < 0)
                 return call_usage(call, "--group: '%s' is neither a group's number nor 'head'", text);
         *ret_group = (int32_t) number;
         return 0;
