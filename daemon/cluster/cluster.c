@@ -12,9 +12,9 @@
 #define NODE_TIMEOUT_USEC UINT64_C(5000000)
 #define HEARTBEAT_USEC UINT64_C(500000)
 #define PROPOSE_TIMEOUT_USEC UINT64_C(10000000)
-#define SNAPSHOT_ENTRIES 2048U
-#define FEED_ENTRIES 4096U
-#define FEED_BYTES ((size_t) 2 << 20)
+#define SNAPSHOT_ENTRIES 1024U
+#define FEED_ENTRIES 2048U
+#define FEED_BYTES ((size_t) 1 << 20)
 
 static bool is_self(const struct cluster *c, const char *node) {
         return strcmp(node, peers_self(c->peers)->name) == 0;

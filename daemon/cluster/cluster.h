@@ -29,7 +29,7 @@ struct cluster_config {
         uint64_t node_timeout_usec;    /* 0 = 5 s: silence that makes a node DOWN */
         uint64_t heartbeat_usec;       /* 0 = 0.5 s */
         uint64_t propose_timeout_usec; /* 0 = 10 s */
-        uint32_t snapshot_entries;     /* 0 = 2048: log entries between snapshots */
+        uint32_t snapshot_entries;     /* 0 = 1024: log entries between snapshots */
 };
 
 /* NULL members are skipped. Callbacks come from the loop, except that cluster_destroy() answers open proposals. None may call

@@ -64,6 +64,23 @@ static void test_propose_from_follower(void **state) {
         world_finish(&w);
 }
 
+static void test_latency_from_follower(void **state) {
+        uint64_t sum_usec = 0;
+        struct world w;
+
+        start(&w, 3);
+        for (int i = 0; i < 50; i++) {
+                struct answer answer = { 0 };
+                uint64_t begin = now_usec();
+
+                propose_note(&w.nodes[2], "how long", &answer);
+                EXPECT(&w, answer.calls, 5000);
+                sum_usec += answer.usec - begin;
+        }
+        print_message("propose at a follower to applied there: mean %lu us\n", (unsigned long) (sum_usec / 50));
+        world_finish(&w);
+}
+
 static void test_follower_catches_up_by_append(void **state) {
         struct answer answer = { 0 };
         struct world w;
@@ -277,6 +294,7 @@ int main(void) {
                 cmocka_unit_test(test_four_nodes_join),
                 cmocka_unit_test(test_join_through_any),
                 cmocka_unit_test(test_propose_from_follower),
+                cmocka_unit_test(test_latency_from_follower),
                 cmocka_unit_test(test_follower_catches_up_by_append),
                 cmocka_unit_test(test_follower_catches_up_by_install),
                 cmocka_unit_test(test_leader_restarts),
