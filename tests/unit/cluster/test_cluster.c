@@ -281,9 +281,16 @@ static void test_new_log(void **state) {
         for (int i = 0; i < 20; i++)
                 propose_drain(&w.nodes[1], "n2", "old", i > 0, &answer);
         EXPECT(&w, answer.calls == 20, 2000);
+        tnode_stop(&w.nodes[1]);
         tnode_stop(&w.nodes[0]);
         (void) remove_tree(w.nodes[0].dir);
         (void) tnode_start(&w, 0, 0);
+        /* So that an index alone would let the old copy pass for a part of the new log. */
+        for (int i = 0; i < 60; i++)
+                propose_note(&w.nodes[0], "new", &answer);
+        EXPECT(&w, answer.calls == 80, 2000);
+        (void) tnode_start(&w, 1, 0);
+        assert_true(state_node(cluster_state(w.nodes[1].cluster), "n2")->drain);
         EXPECT(&w, joined(&w, 2), 4000);
         assert_false(state_node(cluster_state(w.nodes[1].cluster), "n2")->drain);
         world_finish(&w);
