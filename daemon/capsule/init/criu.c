@@ -22,6 +22,7 @@
 #include "common/util.h"
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/mend.h"
 #include "daemon/capsule/log_tail.h"
 #include "proto/criu.pb-c.h"
 
@@ -308,6 +309,7 @@ int criu_restore(struct criu *criu, int images_fd, criu_done_fn done, struct rm_
 
         if (r < 0)
                 return r;
+        mend_images(images_fd);
         opts.images_dir_fd = images_fd;
         opts.has_work_dir_fd = true;
         opts.work_dir_fd = criu->init->node.runtime;

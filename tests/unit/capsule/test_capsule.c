@@ -17,6 +17,7 @@
 #include "common/error.h"
 #include "common/util.h"
 #include "daemon/capsule/agent_request.h"
+#include "daemon/capsule/init/mend.h"
 #include "daemon/capsule/init/pids.h"
 #include "daemon/capsule/init/seed.h"
 #include "daemon/capsule/log_tail.h"
@@ -294,6 +295,33 @@ static void test_hosts(void **state) {
         assert_int_equal(seed_parse_hosts("", 0, addresses, 2), 0);
 }
 
+static void test_mend_timerfds(void **state) {
+        /* Magic numbers; then by their length: a file that is none, and timers: expired with an interval, not yet expired
+         * with one, disarmed, and one cut short. */
+        static const uint8_t image[] = {
+                0x19, 0x43, 0x56, 0x54, 0x38, 0x31, 0x30, 0x56, /* */
+                4, 0, 0, 0, 8, 1, 16, 9,                        /* */
+                14, 0, 0, 0, 8, 17, 16, 1, 98, 8, 56, 0, 64, 0, 72, 0, 80, 5, /* */
+                14, 0, 0, 0, 8, 17, 16, 2, 98, 8, 56, 0, 64, 3, 72, 0, 80, 5, /* */
+                14, 0, 0, 0, 8, 17, 16, 3, 98, 8, 56, 0, 64, 0, 72, 0, 80, 0, /* */
+                14, 0, 0, 0, 8, 17, 16, 4, 98, 8, 56, 0, 64, 0, 72, 1, 80,
+        };
+        uint8_t mended[sizeof(image)];
+
+        (void) state;
+        memcpy(mended, image, sizeof(image));
+        assert_int_equal(mend_timerfds(mended, sizeof(mended)), 1);
+        assert_int_equal(mended[29], 1);
+        mended[29] = 0;
+        assert_memory_equal(mended, image, sizeof(image));
+        for (size_t n = 0; n < sizeof(image); n++) {
+                memcpy(mended, image, sizeof(image));
+                assert_int_equal(mend_timerfds(mended, n), n >= 34 ? 1 : 0);
+        }
+        mended[4] = 0; /* another kind of image */
+        assert_int_equal(mend_timerfds(mended, sizeof(mended)), 0);
+}
+
 static void test_log_tail(void **state) {
         static const char log[] = "(00.000001) Warn  (criu/a.c:1): fine\n"
                                   "(00.100000)    57: Error (criu/b.c:2): first\n"
@@ -328,6 +356,7 @@ int main(void) {
                 cmocka_unit_test(test_segment_names),
                 cmocka_unit_test(test_pid_gap),
                 cmocka_unit_test(test_hosts),
+                cmocka_unit_test(test_mend_timerfds),
                 cmocka_unit_test(test_log_tail),
         };
 
