@@ -14,7 +14,9 @@ for ((i = 0; i < 20; i++)); do
     move live "$group" "$to"
 done
 q moves live | awk '{ printf "  move %s: group %s %s -> %s, freeze %.3f s\n", $1, $2, $3, $4, $6 / 1e6 }'
-same "moves that arrived" "$(q moves live | grep -c DONE)" 20
+# Beside those asked for, some where a node had more ranks than cores after one.
+arrived=$(q moves live | grep -c DONE)
+((arrived >= 20)) || fail "$arrived moves arrived, not 20 or more"
 release live
 finish live
 ended_well live hash

@@ -23,6 +23,9 @@
 #define SHM_BYTES (1U << 20)
 #define TICK_USEC 10000
 #define THREADS 3
+/* Not less: threads that wake thousands of times a second beside one that spins make a Linux 6.18 scheduler starve every
+ * other session of the machine for seconds, rmd or no rmd. */
+#define THREAD_PAUSE_USEC 10000
 
 static int rank;
 static const char *shared_dir;
@@ -220,7 +223,7 @@ static void *thread_main(void *arg) {
                 threads.passed++;
                 (void) pthread_cond_broadcast(&threads.changed);
                 (void) pthread_mutex_unlock(&threads.lock);
-                pause_usec(500);
+                pause_usec(THREAD_PAUSE_USEC);
                 (void) pthread_mutex_lock(&threads.lock);
         }
         (void) pthread_mutex_unlock(&threads.lock);
@@ -245,7 +248,7 @@ static void threads_step(long round) {
                 (void) pthread_mutex_unlock(&threads.lock);
                 if (passed > last)
                         break;
-                pause_usec(500);
+                pause_usec(THREAD_PAUSE_USEC);
         } while (now_usec() < end);
         if (passed <= last)
                 wrong("threads", "they stand still in round %ld", round);
