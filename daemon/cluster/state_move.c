@@ -23,6 +23,7 @@ static void prune_moves(Rm__State *state) {
 static int check_start(struct apply *a, const Rm__CmdMoveStart *in, Rm__Capsule **ret_capsule) {
         const Rm__Job *job = state_job(a->state, in->job);
         const Rm__Node *to = state_node(a->state, in->to);
+        const Rm__Node *from;
         Rm__Capsule *capsule;
         char word[24];
 
@@ -44,6 +45,10 @@ static int check_start(struct apply *a, const Rm__CmdMoveStart *in, Rm__Capsule 
         if (to->drain)
                 return apply_refuse(a, -EBUSY, "migrate: node '%s' is drained by %s (reason: %s); resume-node brings it back",
                                     in->to, to->drain_by, to->drain_reason[0] ? to->drain_reason : "none");
+        from = state_node(a->state, capsule->node);
+        if (!from || from->health != RM__NODE_HEALTH__NODE_HEALTH_UP)
+                return apply_refuse(a, -EHOSTDOWN, "migrate: node '%s', where %s of job %" PRIu64 " is, is not up", capsule->node,
+                                    capsule_word(in->capsule, word), in->job);
         if (strcmp(capsule->node, in->to) == 0)
                 return apply_refuse(a, -EALREADY, "migrate: %s of job %" PRIu64 " is on %s already",
                                     capsule_word(in->capsule, word), in->job, in->to);

@@ -44,6 +44,7 @@ int apply_node_health(struct apply *a) {
         const Rm__CmdNodeHealth *in = a->command->node_health;
         Rm__Node *node = state_node(a->state, in->node);
         static const char *const words[] = { "unknown", "up", "down" };
+        static const char *const kinds[] = { "node-unknown", "node-up", "node-down" };
 
         if (!node)
                 return refuse_unknown_node(a, "node-health", in->node);
@@ -53,8 +54,8 @@ int apply_node_health(struct apply *a) {
                 return 0;
         node->health = in->health;
         node->health_since_usec = a->time_usec;
-        apply_event(a, in->health == RM__NODE_HEALTH__NODE_HEALTH_UP ? "node-up" : "node-down", node->name, 0, 0, 0,
-                    "node %s is %s%s%s", node->name, words[in->health], in->why[0] ? ": " : "", in->why);
+        apply_event(a, kinds[in->health], node->name, 0, 0, 0, "node %s is %s%s%s", node->name, words[in->health],
+                    in->why[0] ? ": " : "", in->why);
         jobs_settle(a);
         return 0;
 }

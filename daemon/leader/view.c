@@ -81,6 +81,8 @@ static void fill_placed(const Rm__State *state, const Rm__Job *job, struct snaps
                 if (capsule->index == STATE_HEAD) {
                         round->head_node = at;
                         round->head_moving_to = to;
+                        /* mpirun cannot leave a node that does not answer; nothing of the job is moved meanwhile. */
+                        round->pinned = round->pinned || !node_up(state, at);
                         continue;
                 }
                 if ((uint32_t) capsule->index >= view->n_groups)

@@ -9,6 +9,7 @@
 #include "common/util.h"
 #include "daemon/config/config.h"
 #include "daemon/job/outputs.h"
+#include "daemon/requests/limits.h"
 #include "daemon/requests/requests.h"
 #include "daemon/wire/listener.h"
 
@@ -58,6 +59,15 @@ static void hello(struct client *client, const Rm__LocalRequest *request) {
         client_reply(client, request->id, &reply);
 }
 
+static bool take_limits(struct client *client, const Rm__LocalRequest *request) {
+        struct ucred creds = { 0 };
+
+        if (conn_peer_creds(client->conn, &creds) == 0 && limits_take(request->submit_job->spec, creds.pid) == 0)
+                return true;
+        client_error(client, request->id, -ESRCH, "submit: the limits of process %d cannot be read", (int) creds.pid);
+        return false;
+}
+
 static void on_message(struct conn *conn, ProtobufCMessage *message, void *userdata) {
         struct client *client = userdata;
         const Rm__LocalRequest *request = (const Rm__LocalRequest *) message;
@@ -69,6 +79,9 @@ static void on_message(struct conn *conn, ProtobufCMessage *message, void *userd
                 client_gone(client->rmd->service, client);
                 conn_destroy(conn);
         } else {
+                if (request->body_case == RM__LOCAL_REQUEST__BODY_SUBMIT_JOB && request->submit_job->spec &&
+                    !take_limits(client, request))
+                        return;
                 request_dispatch(client, request);
         }
 }
