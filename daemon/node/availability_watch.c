@@ -50,7 +50,7 @@ struct availability_watch {
 
         uint64_t changes_usec; /* of the first change not read yet, 0 = none */
         bool whole;            /* the last change left a file that its writer has done with */
-        bool moved_in;         /* the file came to its place by a rename */
+        bool moved_in;         /* the file came to its place by a rename, and has not been judged yet */
         struct look seen;      /* at the last reading */
         bool stamp_fresh;      /* another write might hide behind the time stamp seen */
         uint64_t doubt_usec;   /* since when what is doubtful has been unchanged, 0 = not known */
@@ -167,13 +167,16 @@ static int read_bytes(int fd, char **ret_data, size_t *ret_size_bytes) {
         return 0;
 }
 
-/* An empty file that is none because somebody wanted it so. */
+/* Empty, and not because somebody wanted it so. */
 static bool cut_to_nothing(const struct availability_watch *watch, const struct finding *finding) {
-        bool came_whole = watch->moved_in || watch->directory_wd < 0; /* not to be told by polling */
-
         if (!finding->content.blank || !watch->taken)
                 return false;
-        return !came_whole || !watch->taken_look.ino || same_file(&watch->taken_look, &finding->look);
+        if (watch->told == TOLD_CONTENT && watch->content.n_entries == 0)
+                return false; /* nothing is lost */
+        if (watch->directory_wd >= 0)
+                return !watch->moved_in;
+        /* Polling does not see how it came to its place, only that it is another file. */
+        return !watch->taken_look.ino || same_file(&watch->taken_look, &finding->look);
 }
 
 static void judge_bytes(struct availability_watch *watch, int fd, struct finding *finding) {
@@ -256,6 +259,7 @@ static void tell_error(struct availability_watch *watch, struct finding *finding
 }
 
 static void tell(struct availability_watch *watch, struct finding *finding) {
+        watch->moved_in = false;
         if (finding->error.code)
                 tell_error(watch, finding);
         else if (!finding->missing || watch->told == TOLD_ERROR)
