@@ -1,0 +1,404 @@
+/* From a job in the state to its capsules, their names, and what runs in them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <arpa/inet.h>
+#include <cmocka.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "common/util.h"
+#include "daemon/job/launch.h"
+
+/* ---- names ---- */
+
+static const struct {
+        uint64_t job;
+        int32_t index;
+        uint64_t move;
+        const char *id;
+        const char *hostname;
+} names[] = {
+        { 7, STATE_HEAD, 0, "j7.h", "rmj7h" },
+        { 7, 0, 0, "j7.g0", "rmj7g0" },
+        { 7, 12, 0, "j7.g12", "rmj7g12" },
+        { 7, STATE_HEAD, 9, "j7.h.m9", "rmj7h" },
+        { 123, 4, 56, "j123.g4.m56", "rmj123g4" },
+        { UINT64_MAX, INT32_MAX, UINT64_MAX, "j18446744073709551615.g2147483647.m18446744073709551615",
+          "rmj18446744073709551615g2147483647" },
+};
+
+static void test_ids_round_trip(void **state) {
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                char id[64];
+                uint64_t job = 1, move = 1;
+                int32_t index = 1;
+
+                launch_capsule_id(id, names[i].job, names[i].index, names[i].move);
+                assert_string_equal(id, names[i].id);
+                assert_true(strlen(id) <= CAPSULE_ID_MAX);
+                assert_true(launch_parse_id(id, &job, &index, &move));
+                assert_true(job == names[i].job && index == names[i].index && move == names[i].move);
+        }
+}
+
+/* Directories are named so: what anybody else made there is no capsule of ours. */
+static void test_hostile_ids_are_refused(void **state) {
+        static const char *const cases[] = {
+                "",
+                "j",
+                "j7",
+                "j7.",
+                "j7.g",
+                "j7.x",
+                "j.g0",
+                "j7.gx",
+                "7.g0",
+                "J7.g0",
+                " j7.g0",
+                "j7.g0 ",
+                "j 7.g0",
+                "j7.g 0",
+                "j+7.g0",
+                "j-7.g0",
+                "j07.g0",
+                "j7.g00",
+                "j7.g-1", /* not how the head is called */
+                "j7.g0.m",
+                "j7.g0.m0",
+                "j7.g0.m09",
+                "j7.g0.m-1",
+                "j7.g0.m9x",
+                "j7.g0.m9.m9",
+                "j7.m9.g0",
+                "j7.h0",
+                "j7.h.g0",
+                "j7.hh",
+                "j7.g0/../../etc",
+                "../j7.g0",
+                "j7.g0\n",
+                "j18446744073709551616.g0",
+                "j7.g2147483648",
+                "j7.g4294967296",
+                "j7.g0.m18446744073709551616",
+                "j7.g0.m1111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111",
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                uint64_t job = 41, move = 42;
+                int32_t index = 43;
+
+                if (launch_parse_id(cases[i], &job, &index, &move))
+                        fail_msg("'%s' is taken for a capsule", cases[i]);
+                assert_true(job == 41 && index == 43 && move == 42);
+        }
+}
+
+static void test_hostnames(void **state) {
+        static const char *const refused[] = {
+                "",
+                "rmj7",
+                "rmj7h",
+                "rmj7g",
+                "rmj8g0",
+                "rmj77g0",
+                "rmj7g0x",
+                "rmj7g0.lan",
+                "rmj07g0",
+                "rmj7g00",
+                "rmj7g-1",
+                "rmj7g+1",
+                "Rmj7g0",
+                "rmj 7g0",
+                " rmj7g0",
+                "rmj7g2147483648",
+                "localhost",
+                "rmj-7g0",
+                "rmj18446744073709551623g0", /* 7, were numbers to run over */
+        };
+        int32_t index = 43;
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                char hostname[64];
+
+                launch_hostname(hostname, names[i].job, names[i].index);
+                assert_string_equal(hostname, names[i].hostname);
+                assert_true(strlen(hostname) < 64);
+                /* Nothing is ever launched in the head by its name. */
+                assert_int_equal(launch_parse_hostname(hostname, names[i].job, &index), names[i].index != STATE_HEAD);
+                if (names[i].index != STATE_HEAD)
+                        assert_int_equal(index, names[i].index);
+        }
+        index = 43;
+        for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+                if (launch_parse_hostname(refused[i], 7, &index))
+                        fail_msg("'%s' is taken for a capsule of job 7", refused[i]);
+                assert_int_equal(index, 43);
+        }
+}
+
+/* ---- a job ---- */
+
+struct job {
+        Rm__Job job;
+        Rm__JobSpec spec;
+        Rm__Capsule capsule[3];
+        Rm__Capsule *capsules[3];
+        char *argv[8];
+        char *env[8];
+};
+
+/* Job 7: five ranks in two groups; `env` NULL-terminated. */
+static void job_init(struct job *j, const char *const *env) {
+        static const char *const argv[] = { "mpirun", "-n", "5", "./a b", "" };
+        static const uint32_t ranks[] = { 0, 3, 2 };
+
+        memset(j, 0, sizeof(*j));
+        rm__job__init(&j->job);
+        rm__job_spec__init(&j->spec);
+        for (size_t i = 0; i < 3; i++) {
+                rm__capsule__init(&j->capsule[i]);
+                j->capsule[i].index = (int32_t) i - 1;
+                j->capsule[i].ranks = ranks[i];
+                j->capsule[i].address = 258 + (uint32_t) i;
+                j->capsules[i] = &j->capsule[i];
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(argv); i++)
+                j->argv[i] = (char *) argv[i];
+        for (size_t i = 0; env && env[i]; i++)
+                j->env[j->spec.n_env++] = (char *) env[i];
+        j->spec.argv = j->argv;
+        j->spec.n_argv = ARRAY_SIZE(argv);
+        j->spec.env = j->env;
+        j->spec.cwd = (char *) "/home/alice";
+        j->spec.umask = 027;
+        j->spec.uid = 1000;
+        j->spec.gid = 1001;
+        j->spec.ranks = 5;
+        j->spec.input = true;
+        j->job.id = 7;
+        j->job.attempt = 2;
+        j->job.spec = &j->spec;
+        j->job.capsules = j->capsules;
+        j->job.n_capsules = 3;
+}
+
+static size_t env_count(const struct launch_command *command) {
+        size_t n = 0;
+
+        while (command->command.env[n])
+                n++;
+        return n;
+}
+
+/* The one value of a variable, or NULL when it is not set; fails when it is set twice. */
+static const char *env_value(const struct launch_command *command, const char *name) {
+        const char *value = NULL;
+        size_t n = strlen(name);
+
+        for (size_t i = 0; i < env_count(command); i++)
+                if (strncmp(command->command.env[i], name, n) == 0 && command->command.env[i][n] == '=') {
+                        if (value)
+                                fail_msg("%s is set twice", name);
+                        value = command->command.env[i] + n + 1;
+                }
+        return value;
+}
+
+static void test_spec(void **state) {
+        struct config config = {
+                .state_dir = (char *) "/var/lib/rmd", .uplink = (char *) "eth1", .network = 0x0a320000, .network_prefix = 16
+        };
+        uint32_t groups[] = { 1001, 27 };
+        struct launch_spec spec;
+        struct in_addr address;
+        struct job j;
+
+        job_init(&j, NULL);
+        j.spec.groups = groups;
+        j.spec.n_groups = 2;
+        assert_int_equal(launch_spec_init(&spec, &config, &j.job, 2, 0, false), -ENOENT);
+        assert_int_equal(launch_spec_init(&spec, &config, &j.job, 1, 9, true), 0);
+        assert_string_equal(spec.spec.id, "j7.g1.m9");
+        assert_string_equal(spec.spec.hostname, "rmj7g1");
+        assert_string_equal(spec.spec.spool_dir, "/var/lib/rmd/spool/j7.g1.m9");
+        assert_string_equal(spec.spec.uplink, "eth1");
+        assert_string_equal(spec.spec.hosts, "127.0.0.1 localhost\n10.50.1.2 rmj7h\n10.50.1.3 rmj7g0\n10.50.1.4 rmj7g1\n");
+        address.s_addr = spec.spec.address;
+        assert_string_equal(inet_ntoa(address), "10.50.1.4");
+        assert_int_equal(spec.spec.prefix, 16);
+        assert_memory_equal(spec.spec.mac, ((uint8_t[]) { 0x02, 0x72, 10, 50, 1, 4 }), 6);
+        assert_true(spec.spec.cut);
+        assert_int_equal(spec.spec.uid, 1000);
+        assert_int_equal(spec.spec.gid, 1001);
+        assert_int_equal(spec.spec.n_groups, 2);
+        assert_int_equal(spec.spec.groups[1], 27);
+        launch_spec_finish(&spec);
+        /* The same address and MAC wherever it is, or its connections would not live on. */
+        assert_int_equal(launch_spec_init(&spec, &config, &j.job, 1, 0, false), 0);
+        assert_true(spec.spec.address == address.s_addr);
+        assert_memory_equal(spec.spec.mac, ((uint8_t[]) { 0x02, 0x72, 10, 50, 1, 4 }), 6);
+        assert_false(spec.spec.cut);
+        launch_spec_finish(&spec);
+}
+
+static void test_hostfile(void **state) {
+        struct job j;
+        char *text;
+
+        job_init(&j, NULL);
+        text = launch_hostfile(&j.job);
+        assert_string_equal(text, "rmj7g0 slots=3\nrmj7g1 slots=2\n");
+        free(text);
+}
+
+/* What the user wrote, word for word; nothing of it goes through a shell. */
+static void test_head_command(void **state) {
+        struct launch_command command;
+        struct job j;
+
+        job_init(&j, NULL);
+        launch_head_command(&command, &j.job);
+        for (size_t i = 0; i < j.spec.n_argv; i++)
+                assert_string_equal(command.command.argv[i], j.argv[i]);
+        assert_null(command.command.argv[j.spec.n_argv]);
+        assert_string_equal(command.command.cwd, "/home/alice");
+        assert_int_equal(command.command.umask, 027);
+        assert_false(command.command.stdin_null);
+        launch_command_finish(&command);
+        j.spec.input = false;
+        launch_head_command(&command, &j.job);
+        assert_true(command.command.stdin_null);
+        launch_command_finish(&command);
+}
+
+static void test_group_command(void **state) {
+        struct launch_command command;
+        struct job j;
+
+        job_init(&j, NULL);
+        launch_group_command(&command, &j.job, "exec prted --x 'y z'");
+        assert_string_equal(command.command.argv[0], "/bin/sh");
+        assert_string_equal(command.command.argv[1], "-c");
+        assert_string_equal(command.command.argv[2], "exec prted --x 'y z'");
+        assert_null(command.command.argv[3]);
+        assert_true(command.command.stdin_null); /* input is the head's */
+        assert_string_equal(env_value(&command, "RM_JOB_ID"), "7");
+        launch_command_finish(&command);
+}
+
+/* What rmd sets, where the job says nothing. */
+static void test_env_defaults(void **state) {
+        static const char *const env[] = { "PATH=/usr/bin", "HOME=/home/alice", NULL };
+        struct launch_command command;
+        struct job j;
+
+        job_init(&j, env);
+        launch_head_command(&command, &j.job);
+        assert_string_equal(env_value(&command, "PATH"), "/usr/bin");
+        assert_string_equal(env_value(&command, "HOME"), "/home/alice");
+        assert_string_equal(env_value(&command, "RM_JOB_ID"), "7");
+        assert_string_equal(env_value(&command, "RM_ATTEMPT"), "2");
+        assert_string_equal(env_value(&command, "OMPI_MCA_pml"), "ob1");
+        assert_string_equal(env_value(&command, "OMPI_MCA_btl"), "self,sm,tcp");
+        assert_string_equal(env_value(&command, "PRTE_MCA_prte_default_hostfile"), LAUNCH_HOSTFILE);
+        assert_string_equal(env_value(&command, "PRTE_MCA_plm_ssh_agent"), RM_LIBEXEC_DIR "/rm-agent");
+        assert_string_equal(env_value(&command, "PRTE_MCA_hwloc_default_binding_policy"), "none");
+        launch_command_finish(&command);
+}
+
+static void test_env_of_the_job_wins(void **state) {
+        /* An empty value is one, too; a name that ours begins with is another name. */
+        static const char *const env[] = { "OMPI_MCA_btl=tcp,self", "OMPI_MCA_pml=",
+                                           "OMPI_MCA_btl_tcp=mine", "PRTE_MCA_hwloc_default_binding_policy=core",
+                                           "OMPI_MCA_oscar=mine",   NULL };
+        struct launch_command with;
+        struct launch_command without;
+        struct job j;
+
+        job_init(&j, NULL);
+        launch_head_command(&without, &j.job);
+        job_init(&j, env);
+        launch_head_command(&with, &j.job);
+        assert_string_equal(env_value(&with, "OMPI_MCA_btl"), "tcp,self");
+        assert_string_equal(env_value(&with, "OMPI_MCA_pml"), "");
+        assert_string_equal(env_value(&with, "PRTE_MCA_hwloc_default_binding_policy"), "core");
+        assert_string_equal(env_value(&with, "OMPI_MCA_btl_tcp"), "mine");
+        assert_string_equal(env_value(&with, "OMPI_MCA_btl_tcp_if_include"), "eth0");
+        assert_string_equal(env_value(&with, "OMPI_MCA_osc"), "^ucx");
+        /* Three of ours replaced, two added. */
+        assert_int_equal(env_count(&with), env_count(&without) + 2);
+        launch_command_finish(&with);
+        launch_command_finish(&without);
+}
+
+static void test_env_cannot_be_spoofed(void **state) {
+        static const char *const env[] = { "RM_JOB_ID=1", "A=b", "RM_ATTEMPT=99", "RM_JOB_ID=2", "RM_JOB_IDENTITY=mine", NULL };
+        struct launch_command command;
+        struct job j;
+
+        job_init(&j, env);
+        launch_head_command(&command, &j.job);
+        assert_string_equal(env_value(&command, "RM_JOB_ID"), "7");
+        assert_string_equal(env_value(&command, "RM_ATTEMPT"), "2");
+        assert_string_equal(env_value(&command, "RM_JOB_IDENTITY"), "mine");
+        assert_string_equal(env_value(&command, "A"), "b");
+        launch_command_finish(&command);
+}
+
+static void test_rlimits(void **state) {
+        Rm__Rlimit limits[] = { RM__RLIMIT__INIT, RM__RLIMIT__INIT, RM__RLIMIT__INIT };
+        Rm__Rlimit *list[] = { &limits[0], &limits[1], &limits[2] };
+        struct launch_command command;
+        struct rlimit ours;
+        struct job j;
+
+        limits[0].resource = RLIMIT_NOFILE;
+        limits[0].soft = 100;
+        limits[0].hard = 200;
+        /* What no kernel has is passed over. */
+        limits[1].resource = RLIM_NLIMITS;
+        limits[2].resource = UINT32_MAX;
+        job_init(&j, NULL);
+        j.spec.rlimits = list;
+        j.spec.n_rlimits = ARRAY_SIZE(list);
+        launch_head_command(&command, &j.job);
+        assert_int_equal(command.command.rlimits[RLIMIT_NOFILE].rlim_cur, 100);
+        assert_int_equal(command.command.rlimits[RLIMIT_NOFILE].rlim_max, 200);
+        assert_int_equal(getrlimit(RLIMIT_STACK, &ours), 0);
+        assert_true(command.command.rlimits[RLIMIT_STACK].rlim_cur == ours.rlim_cur);
+        launch_command_finish(&command);
+}
+
+static void test_exit_codes(void **state) {
+        assert_int_equal(launch_exit_code(W_EXITCODE(0, 0)), 0);
+        assert_int_equal(launch_exit_code(W_EXITCODE(3, 0)), 3);
+        assert_int_equal(launch_exit_code(W_EXITCODE(255, 0)), 255);
+        assert_int_equal(launch_exit_code(W_EXITCODE(0, SIGTERM)), 143);
+        assert_int_equal(launch_exit_code(W_EXITCODE(0, SIGKILL)), 137);
+        assert_int_equal(launch_exit_code(W_EXITCODE(0, SIGABRT) | 0x80), 134); /* with a core dump */
+        assert_int_equal(launch_exit_code(W_STOPCODE(SIGSTOP)), 255);           /* no end at all */
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_ids_round_trip),
+                cmocka_unit_test(test_hostile_ids_are_refused),
+                cmocka_unit_test(test_hostnames),
+                cmocka_unit_test(test_spec),
+                cmocka_unit_test(test_hostfile),
+                cmocka_unit_test(test_head_command),
+                cmocka_unit_test(test_group_command),
+                cmocka_unit_test(test_env_defaults),
+                cmocka_unit_test(test_env_of_the_job_wins),
+                cmocka_unit_test(test_env_cannot_be_spoofed),
+                cmocka_unit_test(test_rlimits),
+                cmocka_unit_test(test_exit_codes),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,371 @@
+/* From the cluster's state to what the scheduler sees of it. */
+#include <errno.h>
+
+#include "daemon/leader/view.h"
+#include "daemon/sched/fold.h"
+#include "tests/unit/node/state_test.h"
+
+static int set_up(void **state) {
+        struct world *w = xcalloc(1, sizeof(*w));
+
+        world_init(w);
+        assert_int_equal(join(w, "n1", 4), 0);
+        assert_int_equal(join(w, "n2", 4), 0);
+        assert_int_equal(join(w, "n3", 8), 0);
+        /* What users asked for is written into the state by the tests, where no helper takes it as an argument. */
+        w->thorough = false;
+        *state = w;
+        return 0;
+}
+
+static int tear_down(void **state) {
+        world_finish(*state);
+        free(*state);
+        return 0;
+}
+
+/* Four ranks in two groups: head and group 0 on n1, group 1 on n2; RUNNING. */
+static uint64_t running_job(struct world *w) {
+        static const char *const nodes[] = { "n1", "n2" };
+        static const uint32_t ranks[] = { 2, 2 };
+        int id = submit(w, 4);
+        uint64_t job = (uint64_t) id;
+
+        assert_true(id > 0);
+        assert_int_equal(place(w, job, "n1", nodes, ranks, 2), 0);
+        assert_int_equal(ready(w, job, STATE_HEAD, "n1"), 0);
+        assert_int_equal(ready(w, job, 0, "n1"), 0);
+        assert_int_equal(ready(w, job, 1, "n2"), 0);
+        assert_int_equal(running(w, job), 0);
+        return job;
+}
+
+static struct view make_view(const struct world *w, uint32_t group_size) {
+        struct rm_error err = { 0 };
+        struct view view = { 0 };
+
+        assert_int_equal(view_create(w->state, group_size, &view, &err), 0);
+        assert_int_equal(snapshot_view(view.snapshot)->n_jobs, view.n_jobs);
+        if (snapshot_check(snapshot_view(view.snapshot), &err) < 0)
+                fail_msg("the view is no snapshot: %s", error_text(&err));
+        return view;
+}
+
+static const struct rm_node *node_in(const struct view *view, const char *name) {
+        const struct rm_snapshot *snapshot = snapshot_view(view->snapshot);
+        int32_t index = snapshot_find_node(snapshot, name);
+
+        assert_true(index >= 0);
+        return &snapshot->nodes[index];
+}
+
+static const struct rm_job *job_in(const struct view *view, uint32_t index) {
+        assert_true(index < view->n_jobs);
+        return &snapshot_view(view->snapshot)->jobs[index];
+}
+
+static int32_t index_of(const struct view *view, const char *node) {
+        return snapshot_find_node(snapshot_view(view->snapshot), node);
+}
+
+static void expect_node(const struct world *w, const char *name, uint32_t cores, uint32_t state) {
+        struct view view = make_view(w, 0);
+
+        assert_int_equal(node_in(&view, name)->cores, cores);
+        if (node_in(&view, name)->state != state)
+                fail_msg("%s is %s instead of %s", name, node_state_word(node_in(&view, name)->state), node_state_word(state));
+        view_finish(&view);
+}
+
+static void test_empty(void **state) {
+        struct world w;
+        struct view view;
+
+        world_init(&w);
+        view = make_view(&w, 0);
+        assert_int_equal(snapshot_view(view.snapshot)->n_nodes, 0);
+        assert_int_equal(view.n_jobs, 0);
+        view_finish(&view);
+        view_finish(&view);
+        world_finish(&w);
+}
+
+/* Only what is UP and not drained has cores. */
+static void test_nodes(void **state) {
+        static const char *const files[] = { "n1", "n3" };
+        struct world *w = *state;
+
+        expect_node(w, "n1", 4, RM_NODE_IDLE);
+        assert_int_equal(available(w, files, (const uint32_t[]) { 3, 99 }, 2), 0);
+        expect_node(w, "n1", 3, RM_NODE_IDLE);
+        expect_node(w, "n3", 8, RM_NODE_IDLE); /* never more than there are */
+        assert_int_equal(available(w, files, (const uint32_t[]) { 0, 99 }, 2), 0);
+        expect_node(w, "n1", 0, RM_NODE_IDLE);
+        assert_int_equal(available(w, files, NULL, 0), 0);
+        expect_node(w, "n1", 4, RM_NODE_IDLE);
+
+        (void) running_job(w);
+        expect_node(w, "n1", 4, RM_NODE_MIXED);
+        assert_int_equal(drain(w, "n1", "memory", false), 0);
+        assert_int_equal(drain(w, "n3", "memory", false), 0);
+        expect_node(w, "n1", 0, RM_NODE_DRAINING);
+        expect_node(w, "n3", 0, RM_NODE_DRAINED);
+        assert_int_equal(resume(w, "n3"), 0);
+        expect_node(w, "n3", 8, RM_NODE_IDLE);
+
+        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
+        expect_node(w, "n2", 0, RM_NODE_DOWN);
+        /* Unknown is never taken for fine, and not for drained either. */
+        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_UNKNOWN), 0);
+        expect_node(w, "n2", 0, RM_NODE_DOWN);
+        assert_int_equal(health(w, "n1", RM__NODE_HEALTH__NODE_HEALTH_UNKNOWN), 0);
+        expect_node(w, "n1", 0, RM_NODE_DOWN);
+}
+
+static void test_waiting_job(void **state) {
+        struct world *w = *state;
+        int id = submit(w, 5);
+        Rm__Job *job = state_job(w->state, (uint64_t) id);
+        struct view view;
+        const struct rm_job *j;
+
+        job->spec->priority = 3;
+        job->spec->group_size = 2;
+        job->spec->time_limit_usec = 5000000;
+        message_set_string(&job->spec->policy, "distrib");
+        assert_int_equal(job_wait(w, job->id, "waits", true), 0);
+        assert_int_equal(job_available(w, job->id, "n2", 1, ""), 0);
+        view = make_view(w, 0);
+        j = job_in(&view, 0);
+        assert_string_equal(j->name, "1");
+        assert_int_equal(j->ranks, 5);
+        assert_int_equal(j->group_size, 2);
+        assert_int_equal(j->n_groups, 3);
+        assert_int_equal(j->groups[2].ranks, 1);
+        assert_int_equal(j->age, 1);
+        assert_int_equal(j->priority, 4);
+        assert_int_equal(j->time_limit_usec, 5000000);
+        assert_string_equal(j->policy, "distrib");
+        assert_int_equal(j->node_limit[index_of(&view, "n2")], 1);
+        assert_true(j->node_limit[index_of(&view, "n1")] == RM_NO_LIMIT);
+        for (uint32_t g = 0; g < j->n_groups; g++)
+                assert_int_equal(j->groups[g].node, RM_NO_NODE);
+        assert_int_equal(view.jobs[0].head_node, RM_NO_NODE);
+        assert_int_equal(view.jobs[0].head_moving_to, RM_NO_NODE);
+        assert_false(view.jobs[0].pinned);
+        view_finish(&view);
+
+        /* Nothing of its own: no policy, no limits; the least priority is none. */
+        job->spec->priority = -5;
+        message_set_string(&job->spec->policy, "");
+        assert_int_equal(job_available(w, job->id, NULL, 0, ""), 0);
+        view = make_view(w, 0);
+        assert_null(job_in(&view, 0)->policy);
+        assert_null(job_in(&view, 0)->node_limit);
+        assert_int_equal(job_in(&view, 0)->priority, 0);
+        view_finish(&view);
+}
+
+/* A file may name nodes that do not exist (yet); they limit nothing else. */
+static void test_availability_of_unknown_nodes(void **state) {
+        struct world *w = *state;
+        int id = submit(w, 2);
+        struct view view;
+
+        assert_int_equal(job_available(w, (uint64_t) id, "n77", 0, ""), 0);
+        view = make_view(w, 0);
+        assert_null(job_in(&view, 0)->node_limit);
+        view_finish(&view);
+}
+
+static void test_running_job(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_job(w);
+        struct view view = make_view(w, 0);
+        const struct rm_job *j = job_in(&view, 0);
+
+        assert_int_equal(j->group_size, 2); /* as it was placed, whatever the nodes are now */
+        assert_int_equal(j->groups[0].node, index_of(&view, "n1"));
+        assert_int_equal(j->groups[1].node, index_of(&view, "n2"));
+        assert_int_equal(j->groups[0].flags | j->groups[1].flags, 0);
+        assert_true(j->groups[0].move_cost > 0);
+        assert_int_equal(view.jobs[0].head_node, index_of(&view, "n1"));
+        assert_int_equal(view.jobs[0].group_moving_to[0], RM_NO_NODE);
+        assert_int_equal(view.jobs[0].group_moving_to[1], RM_NO_NODE);
+        assert_false(view.jobs[0].pinned);
+        view_finish(&view);
+
+        /* One on a node that is not up cannot be moved from there; unknown is as good as down. */
+        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_UNKNOWN), 0);
+        view = make_view(w, 0);
+        assert_int_equal(job_in(&view, 0)->groups[0].flags, 0);
+        assert_int_equal(job_in(&view, 0)->groups[1].flags, RM_GROUP_PINNED);
+        view_finish(&view);
+
+        /* What ends does not move. */
+        assert_int_equal(ends(w, id, 0, 0, ""), 0);
+        view = make_view(w, 0);
+        assert_true(view.jobs[0].pinned);
+        view_finish(&view);
+}
+
+/* Starting, it does not move; cancelled while it waits, and ended, it is no longer there. */
+static void test_which_jobs(void **state) {
+        static const char *const nodes[] = { "n1" };
+        struct world *w = *state;
+        int starting = submit(w, 1);
+        int waiting = submit(w, 1);
+        int cancelled = submit(w, 1);
+        uint64_t runs;
+        struct view view;
+
+        assert_int_equal(place(w, (uint64_t) starting, "n2", nodes, (const uint32_t[]) { 1 }, 1), 0);
+        assert_int_equal(cancel(w, (uint64_t) cancelled, 0, false), 0);
+        runs = running_job(w);
+        assert_int_equal(cancel(w, runs, 0, false), 0); /* it holds its cores until it has ended */
+        view = make_view(w, 0);
+        assert_int_equal(view.n_jobs, 3);
+        assert_string_equal(job_in(&view, 0)->name, "1");
+        assert_true(view.jobs[0].pinned);
+        assert_string_equal(job_in(&view, 1)->name, "2");
+        assert_false(view.jobs[1].pinned);
+        assert_string_equal(job_in(&view, 2)->name, "4");
+        assert_int_equal(job_in(&view, 2)->groups[0].node, index_of(&view, "n1"));
+        view_finish(&view);
+        assert_int_equal(waiting, 2);
+}
+
+static void test_moving(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_job(w);
+        uint64_t group_move;
+        uint64_t head_move;
+        struct view view;
+
+        assert_int_equal(move_start(w, id, 1, "n3"), 0);
+        group_move = w->created;
+        assert_int_equal(move_start(w, id, STATE_HEAD, "n2"), 0);
+        head_move = w->created;
+        /* From the start until the source is clean: at its old place, on the way to the new one. */
+        for (int committed = 0; committed < 2; committed++) {
+                view = make_view(w, 0);
+                assert_int_equal(job_in(&view, 0)->groups[1].node, index_of(&view, "n2"));
+                assert_int_equal(view.jobs[0].group_moving_to[1], index_of(&view, "n3"));
+                assert_int_equal(view.jobs[0].group_moving_to[0], RM_NO_NODE);
+                assert_int_equal(view.jobs[0].head_node, index_of(&view, "n1"));
+                assert_int_equal(view.jobs[0].head_moving_to, index_of(&view, "n2"));
+                view_finish(&view);
+                if (!committed) {
+                        assert_int_equal(move_commit(w, group_move), 0);
+                        assert_int_equal(move_commit(w, head_move), 0);
+                }
+        }
+        /* Half a second of freezing makes the next move of that group dearer than that of one never measured. */
+        assert_int_equal(move_done(w, group_move, 1000, 500000), 0);
+        assert_int_equal(move_done(w, head_move, 1000, 100000), 0);
+        view = make_view(w, 0);
+        assert_int_equal(job_in(&view, 0)->groups[1].node, index_of(&view, "n3"));
+        assert_int_equal(view.jobs[0].group_moving_to[1], RM_NO_NODE);
+        assert_int_equal(view.jobs[0].head_node, index_of(&view, "n2"));
+        assert_int_equal(view.jobs[0].head_moving_to, RM_NO_NODE);
+        assert_int_equal(job_in(&view, 0)->groups[1].move_cost - job_in(&view, 0)->groups[0].move_cost, 5);
+        view_finish(&view);
+}
+
+static void test_aborted_move_leaves_no_trace(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_job(w);
+        struct view view;
+
+        assert_int_equal(move_start(w, id, 1, "n3"), 0);
+        assert_int_equal(move_abort(w, w->created, "no"), 0);
+        view = make_view(w, 0);
+        assert_int_equal(job_in(&view, 0)->groups[1].node, index_of(&view, "n2"));
+        assert_int_equal(view.jobs[0].group_moving_to[1], RM_NO_NODE);
+        view_finish(&view);
+}
+
+/* Fewer cores than ranks: the view says what is, and the round makes room for all of them in proportion. */
+static void test_folding(void **state) {
+        static const char *const files[] = { "n1", "n2", "n3" };
+        struct world *w = *state;
+        struct rm_error err = { 0 };
+        struct snapshot *folded = NULL;
+        struct view view;
+
+        (void) running_job(w);
+        assert_int_equal(available(w, files, (const uint32_t[]) { 1, 1, 0 }, 3), 0);
+        view = make_view(w, 0);
+        assert_int_equal(node_in(&view, "n1")->cores, 1);
+        assert_int_equal(node_in(&view, "n2")->cores, 1);
+        assert_int_equal(node_in(&view, "n3")->cores, 0);
+        assert_int_equal(round_view(snapshot_view(view.snapshot), view.jobs, &folded, &err), 0);
+        assert_int_equal(snapshot_view(folded)->nodes[index_of(&view, "n1")].cores, fold_max_procs(1, 4, 2));
+        assert_int_equal(snapshot_view(folded)->nodes[index_of(&view, "n2")].cores, 2);
+        assert_int_equal(snapshot_view(folded)->nodes[index_of(&view, "n3")].cores, 0);
+        snapshot_destroy(folded);
+        view_finish(&view);
+}
+
+static void test_group_size(void **state) {
+        static const char *const files[] = { "n1", "n2" };
+        struct world *w = *state;
+        Rm__JobSpec spec = RM__JOB_SPEC__INIT;
+
+        spec.ranks = 100;
+        /* Half of the smallest node that is of use. */
+        assert_int_equal(view_group_size(w->state, &spec, 0), 2);
+        assert_int_equal(drain(w, "n3", "", false), 0);
+        assert_int_equal(view_group_size(w->state, &spec, 0), 2);
+        assert_int_equal(resume(w, "n3"), 0);
+        assert_int_equal(drain(w, "n1", "", false), 0);
+        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
+        assert_int_equal(view_group_size(w->state, &spec, 0), 4);
+        assert_int_equal(drain(w, "n3", "", false), 0);
+        assert_int_equal(view_group_size(w->state, &spec, 0), 1); /* no node at all */
+        assert_int_equal(resume(w, "n1"), 0);
+        assert_int_equal(available(w, files, (const uint32_t[]) { 1, 0 }, 2), 0);
+        assert_int_equal(view_group_size(w->state, &spec, 0), 1);
+        /* What is asked for comes first, then what is configured; never more than the job has. */
+        assert_int_equal(view_group_size(w->state, &spec, 7), 7);
+        spec.group_size = 5;
+        assert_int_equal(view_group_size(w->state, &spec, 7), 5);
+        spec.group_size = 1000;
+        assert_int_equal(view_group_size(w->state, &spec, 7), 100);
+        spec.group_size = 0;
+        spec.ranks = 3;
+        assert_int_equal(view_group_size(w->state, &spec, 7), 3);
+}
+
+/* The same size in the snapshot of a job that waits. */
+static void test_group_size_in_view(void **state) {
+        struct world *w = *state;
+        struct view view;
+
+        assert_true(submit(w, 7) > 0);
+        view = make_view(w, 0);
+        assert_int_equal(job_in(&view, 0)->group_size, 2);
+        assert_int_equal(job_in(&view, 0)->n_groups, 4);
+        view_finish(&view);
+        view = make_view(w, 3);
+        assert_int_equal(job_in(&view, 0)->group_size, 3);
+        view_finish(&view);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_empty),
+                cmocka_unit_test_setup_teardown(test_nodes, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_waiting_job, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_availability_of_unknown_nodes, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_running_job, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_which_jobs, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_moving, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_aborted_move_leaves_no_trace, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_folding, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_group_size, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_group_size_in_view, set_up, tear_down),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
