@@ -42,8 +42,6 @@ static const char *const expected[2][MOVE_STATES] = {
         },
 };
 
-#define FOR_EACH(name, count) for (unsigned name = 0; name < (unsigned) (count); name++)
-
 /* The next state, or MOVE_STATES when the event is refused; nothing is written then. */
 static enum move_state next_of(unsigned role, unsigned state, unsigned event) {
         enum move_state next = (enum move_state) 77;
@@ -57,19 +55,19 @@ static enum move_state next_of(unsigned role, unsigned state, unsigned event) {
 }
 
 static void test_every_pair(void **state) {
-        FOR_EACH(r, 2)
-        FOR_EACH(s, MOVE_STATES) {
-                assert_int_equal(strlen(expected[r][s]), MOVE_EVENTS);
-                FOR_EACH(e, MOVE_EVENTS) {
-                        enum move_state next = next_of(r, s, e);
-                        char letter = next == MOVE_STATES ? '.' : letters[next];
+        for (unsigned r = 0; r < 2; r++)
+                for (unsigned s = 0; s < MOVE_STATES; s++) {
+                        assert_int_equal(strlen(expected[r][s]), MOVE_EVENTS);
+                        for (unsigned e = 0; e < MOVE_EVENTS; e++) {
+                                enum move_state next = next_of(r, s, e);
+                                char letter = next == MOVE_STATES ? '.' : letters[next];
 
-                        if (letter != expected[r][s][e])
-                                fail_msg("%s, %s in state %s: '%c' instead of '%c'", machine_role_name((enum move_role) r),
-                                         machine_event_name((enum move_event) e), machine_state_name((enum move_state) s), letter,
-                                         expected[r][s][e]);
+                                if (letter != expected[r][s][e])
+                                        fail_msg("%s, %s in state %s: '%c' instead of '%c'", machine_role_name((enum move_role) r),
+                                                 machine_event_name((enum move_event) e), machine_state_name((enum move_state) s),
+                                                 letter, expected[r][s][e]);
+                        }
                 }
-        }
 }
 
 /* The ways that the head of machine.h draws. */
@@ -115,7 +113,7 @@ static void test_before_the_commit_all_is_undone(void **state) {
 
 /* After the commit there is one way, and it leads on. */
 static void test_after_the_commit_there_is_no_way_back(void **state) {
-        FOR_EACH(e, MOVE_EVENTS) {
+        for (unsigned e = 0; e < MOVE_EVENTS; e++) {
                 assert_int_equal(next_of(MOVE_SOURCE, MOVE_RELEASE, e), e == MOVE_EV_RELEASED ? MOVE_END : MOVE_STATES);
                 assert_int_equal(next_of(MOVE_DESTINATION, MOVE_OPEN, e), e == MOVE_EV_OPENED ? MOVE_END : MOVE_STATES);
                 assert_int_equal(next_of(MOVE_SOURCE, MOVE_END, e), MOVE_STATES);
@@ -128,7 +126,7 @@ static unsigned reachable(unsigned role, unsigned from, unsigned on_the_way) {
         unsigned set = 1U << from;
 
         assert_int_equal(on_the_way & set, 0);
-        FOR_EACH(e, MOVE_EVENTS) {
+        for (unsigned e = 0; e < MOVE_EVENTS; e++) {
                 enum move_state next = next_of(role, from, e);
 
                 if (next != MOVE_STATES)
@@ -142,10 +140,10 @@ static unsigned bit(enum move_state state) {
 }
 
 static void test_every_move_comes_to_its_end(void **state) {
-        FOR_EACH(r, 2)
-        FOR_EACH(s, MOVE_STATES)
-        if (reachable(r, MOVE_PREPARE, 0) & bit((enum move_state) s))
-                assert_true(reachable(r, s, 0) & bit(MOVE_END));
+        for (unsigned r = 0; r < 2; r++)
+                for (unsigned s = 0; s < MOVE_STATES; s++)
+                        if (reachable(r, MOVE_PREPARE, 0) & bit((enum move_state) s))
+                                assert_true(reachable(r, s, 0) & bit(MOVE_END));
         /* And each end knows its own states only. */
         assert_int_equal(reachable(MOVE_SOURCE, MOVE_PREPARE, 0), bit(MOVE_PREPARE) | bit(MOVE_FREEZE) | bit(MOVE_CUT) |
                                                                           bit(MOVE_TRANSFER) | bit(MOVE_RESTORE) |
@@ -157,13 +155,13 @@ static void test_every_move_comes_to_its_end(void **state) {
 
 /* The copy at the destination may run, and the one at the source go, only when the log has said so. */
 static void test_only_the_log_commits(void **state) {
-        FOR_EACH(s, MOVE_STATES)
-        FOR_EACH(e, MOVE_EVENTS) {
-                if (next_of(MOVE_SOURCE, s, e) == MOVE_RELEASE)
-                        assert_int_equal(e, MOVE_EV_COMMITTED);
-                if (next_of(MOVE_DESTINATION, s, e) == MOVE_OPEN)
-                        assert_int_equal(e, MOVE_EV_COMMITTED);
-        }
+        for (unsigned s = 0; s < MOVE_STATES; s++)
+                for (unsigned e = 0; e < MOVE_EVENTS; e++) {
+                        if (next_of(MOVE_SOURCE, s, e) == MOVE_RELEASE)
+                                assert_int_equal(e, MOVE_EV_COMMITTED);
+                        if (next_of(MOVE_DESTINATION, s, e) == MOVE_OPEN)
+                                assert_int_equal(e, MOVE_EV_COMMITTED);
+                }
 }
 
 static void test_names(void **state) {
@@ -175,10 +173,10 @@ static void test_names(void **state) {
 
         assert_int_equal(ARRAY_SIZE(states), MOVE_STATES);
         assert_int_equal(ARRAY_SIZE(events), MOVE_EVENTS);
-        FOR_EACH(s, MOVE_STATES)
-        assert_string_equal(machine_state_name((enum move_state) s), states[s]);
-        FOR_EACH(e, MOVE_EVENTS)
-        assert_string_equal(machine_event_name((enum move_event) e), events[e]);
+        for (unsigned s = 0; s < MOVE_STATES; s++)
+                assert_string_equal(machine_state_name((enum move_state) s), states[s]);
+        for (unsigned e = 0; e < MOVE_EVENTS; e++)
+                assert_string_equal(machine_event_name((enum move_event) e), events[e]);
         assert_string_equal(machine_state_name(MOVE_STATES), "?");
         assert_string_equal(machine_event_name(MOVE_EVENTS), "?");
         assert_string_equal(machine_role_name(MOVE_SOURCE), "source");
