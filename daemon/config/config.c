@@ -4,6 +4,7 @@
 #include <ini.h>
 #include <limits.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
@@ -59,7 +60,7 @@ static const struct key keys[] = {
         KEY("sched", "policy_dir", KIND_STRING, policy_dir, RM_POLICY_DIR),
         KEY("sched", "budget", KIND_DURATION, budget_usec, "1s"),
         KEY("sched", "settle", KIND_DURATION, settle_usec, "20ms"),
-        KEY("sched", "move_timeout", KIND_DURATION, move_timeout_usec, "60s"),
+        KEY("sched", "move_timeout", KIND_DURATION, move_timeout_usec, "10m"),
         KEY("sched", "moves_at_once", KIND_U32, moves_at_once, "8"),
         KEY("job", "keep", KIND_DURATION, keep_jobs_usec, "1d"),
         KEY("job", "kill_wait", KIND_DURATION, kill_wait_usec, "10s"),
@@ -70,6 +71,9 @@ static const struct key keys[] = {
 struct reader {
         struct config *config;
         struct rm_error *err;
+        FILE *file;
+        int line;
+        int stopped_line; /* that read_line() could not take, 0 = none */
 };
 
 static void *field(struct config *config, const struct key *key) {
@@ -111,7 +115,7 @@ static int set_network(struct config *config, const char *value) {
         if (!slash)
                 return -EINVAL;
         *slash = 0;
-        if (inet_pton(AF_INET, copy, &address) != 1 || set_number(slash + 1, 8, 24, &prefix) < 0)
+        if (inet_pton(AF_INET, copy, &address) != 1 || set_number(slash + 1, 8, 16, &prefix) < 0)
                 return -EINVAL;
         if (ntohl(address.s_addr) & (UINT32_MAX >> prefix))
                 return -EINVAL;
@@ -210,7 +214,7 @@ static const char *expects(const struct key *key) {
         case KIND_DURATION:
                 return "a time such as 500ms, 5s, 2m, 1h or 1d";
         case KIND_NETWORK:
-                return "a network such as 10.201.0.0/16 (prefix 8 to 24, host bits 0)";
+                return "a network such as 10.201.0.0/16 (prefix 8 to 16, host bits 0)";
         case KIND_PORTS:
                 return "any, or a range such as 7800-7899";
         case KIND_LEVEL:
@@ -237,6 +241,47 @@ static int read_key(void *user, const char *section, const char *name, const cha
         }
         (void) error_set(reader->err, -EINVAL, "there is no key '%s' in section [%s]; see rmd.conf(5)", name, section);
         return 0;
+}
+
+/* One line for inih, which by itself would take an indented line for more of the one before, and cut off what is too long. */
+static char *read_line(char *buf, int room, void *user) {
+        struct reader *reader = user;
+        cleanup_free char *line = NULL;
+        size_t allocated = 0;
+        ssize_t n = getline(&line, &allocated, reader->file);
+        size_t blanks;
+
+        if (n < 0 || reader->err->code)
+                return NULL;
+        reader->line++;
+        blanks = strspn(line, " \t");
+        if (strlen(line) == (size_t) n && (size_t) n - blanks < (size_t) room)
+                return strcpy(buf, line + blanks);
+        reader->stopped_line = reader->line;
+        if (strlen(line) < (size_t) n)
+                (void) error_set(reader->err, -EINVAL, "not a text");
+        else
+                (void) error_set(reader->err, -EINVAL, "the line is longer than %d bytes", room - 1);
+        return NULL;
+}
+
+static int read_config(const char *path, struct reader *reader) {
+        int line;
+
+        reader->file = fopen(path, "re");
+        if (!reader->file)
+                return error_sys(reader->err, -errno, "cannot read %s", path);
+        line = ini_parse_stream(read_line, reader, read_key, reader);
+        if (line == 0 && ferror(reader->file))
+                (void) error_sys(reader->err, -EIO, "cannot read %s", path);
+        else if (line == 0 && reader->stopped_line)
+                (void) error_prefix(reader->err, "%s:%d", path, reader->stopped_line);
+        else if (line > 0 && reader->err->code && !reader->stopped_line)
+                (void) error_prefix(reader->err, "%s:%d", path, line);
+        else if (line > 0)
+                (void) error_set(reader->err, -EINVAL, "%s:%d: not a section, a key = value or a comment", path, line);
+        (void) fclose(reader->file);
+        return reader->err->code;
 }
 
 static int check(struct config *config, const char *path, struct rm_error *err) {
@@ -273,15 +318,8 @@ int config_load(const char *path, struct config *ret_config, struct rm_error *er
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
                 if (set_key(&config, &keys[i], keys[i].fallback) < 0)
                         abort();
-        if (path) {
-                r = ini_parse(path, read_key, &reader);
-                if (r == -1)
-                        r = error_sys(reader.err, -errno ? -errno : -ENOENT, "cannot read %s", path);
-                else if (r > 0 && reader.err->code == 0)
-                        r = error_set(reader.err, -EINVAL, "%s:%d: not a section, a key = value or a comment", path, r);
-                else if (r > 0)
-                        r = error_prefix(reader.err, "%s:%d", path, r);
-        }
+        if (path)
+                r = read_config(path, &reader);
         if (r == 0)
                 r = check(&config, path ? path : "configuration", reader.err);
         if (r < 0) {

@@ -59,10 +59,11 @@ static void send_request(struct runner *runner, struct agent_request *request) {
 }
 
 void agents_on_request(struct runner *runner, struct local *local, const char *id, const char *host, const char *command) {
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), local->job);
         struct agent_request *request = find_request(runner, local->job, id);
         int32_t to = 0;
 
-        if (!launch_parse_hostname(host, local->job, &to)) {
+        if (!launch_parse_hostname(host, local->job, &to) || !job || !job_capsule(job, to)) {
                 log_warn("job %" PRIu64 ": mpirun asks for host '%s', which is none of the job's capsules", local->job, host);
                 (void) capsule_agent_reply(local->capsule, id, 255, NULL, NULL);
                 return;

@@ -31,7 +31,7 @@ bool launch_parse_id(const char *id, uint64_t *ret_job, int32_t *ret_index, uint
         if (move_part && sscanf(move_part, ".m%" SCNu64, &move) != 1)
                 return false;
         launch_capsule_id(again, job, index, move);
-        if (strcmp(again, id) != 0)
+        if (index < STATE_HEAD || strcmp(again, id) != 0)
                 return false;
         *ret_job = job;
         *ret_index = index;
@@ -54,7 +54,7 @@ bool launch_parse_hostname(const char *hostname, uint64_t job, int32_t *ret_inde
         if (sscanf(hostname, "rmj%" SCNu64 "g%" SCNd32, &named, &index) != 2 || named != job)
                 return false;
         launch_hostname(again, job, index);
-        if (strcmp(again, hostname) != 0)
+        if (index < 0 || strcmp(again, hostname) != 0)
                 return false;
         *ret_index = index;
         return true;

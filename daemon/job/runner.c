@@ -409,6 +409,9 @@ static void reconcile_job(struct runner *runner, const Rm__Job *job) {
 
                         while ((local = runner_copy(runner, job->id, capsule->index, capsule->made_by)))
                                 runner_drop(runner, local, capsule->index != STATE_HEAD);
+                        /* mpirun may not have ended by itself: who reads its output is told that this was all. */
+                        if (capsule->index == STATE_HEAD)
+                                outputs_pump(runner->rmd->outputs, job->id);
                         report_gone(runner, job->id, capsule->index);
                 }
         }

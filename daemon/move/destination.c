@@ -9,7 +9,6 @@
 #include "daemon/move/moves_internal.h"
 
 #define PREPARE_USEC (20U * 1000000U)
-#define IMAGE_USEC (120U * 1000000U)
 
 static void tell_prepared(struct move *move, uint32_t port, const char *error) {
         Rm__MovePrepared prepared = RM__MOVE_PREPARED__INIT;
@@ -315,7 +314,7 @@ void destination_enter(struct move *move) {
         case MOVE_TRANSFER:
                 break; /* rm-mover watches over the stream */
         case MOVE_RESTORE:
-                move_deadline(move, IMAGE_USEC);
+                move_deadline(move, move->moves->rmd->config->move_timeout_usec);
                 if (!local || !local->ready || capsule_restore(local->capsule, move->dir, on_restored, move_op(move)) < 0)
                         move_fail(move, "the restore cannot be started");
                 break;

@@ -54,6 +54,8 @@ void move_free(struct move *move) {
         mover_stop(move->mover);
         (void) remove_tree(move->dir);
         event_free(move->deadline);
+        if (move->breath)
+                event_free(move->breath);
         free(move->other);
         free(move->dir);
         free(move->carry);

@@ -39,6 +39,8 @@ struct move {
         bool opening;       /* destination */
         bool opened_told;   /* source: the destination runs; destination: it does */
         struct event *deadline;
+        struct event *breath; /* source: open for a moment, so that connections are accepted */
+        unsigned breaths;
         uint8_t token[MOVE_TOKEN_BYTES];
         char error[512];
         /* monotonic times of this end, 0 = not reached */

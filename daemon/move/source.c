@@ -7,10 +7,12 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/job/launch.h"
+#include "daemon/move/inflight.h"
 #include "daemon/move/moves_internal.h"
 
 #define PREPARE_USEC (15U * 1000000U)
-#define RESTORE_USEC (120U * 1000000U)
+#define BREATH_USEC 20000
+#define BREATHS_MAX 50U /* then CRIU tries, and says what it thinks of it */
 #define OPENED_USEC (5U * 1000000U)
 
 /* ---- mover ---- */
@@ -125,6 +127,8 @@ static void enter_prepare(struct move *move) {
                 move_fail(move, "%s cannot be reached", move->other);
 }
 
+static void breathe(struct move *move, struct capsule *capsule);
+
 static void on_frozen(struct capsule *capsule, int error, const char *text, void *arg) {
         struct move *move = move_op_done(arg);
 
@@ -143,8 +147,35 @@ static void on_cut(struct capsule *capsule, int error, const char *text, void *a
                 return;
         if (error < 0)
                 move_fail(move, "cutting the link: %s", text);
+        else if (inflight_connections(capsule_init_pid(capsule)) && move->breaths < BREATHS_MAX)
+                breathe(move, capsule);
         else
                 move_event(move, MOVE_EV_CUT);
+}
+
+/* A program that is just being connected to needs a moment to accept it. */
+static void on_breath_over(evutil_socket_t fd, short what, void *arg) {
+        struct move *move = arg;
+        struct local *local = move_local(move);
+
+        if (move->state != MOVE_CUT)
+                return;
+        move->freeze_usec = now_usec();
+        if (!local || !local->ready || local->exited || capsule_freeze(local->capsule, NULL, NULL) < 0 ||
+            capsule_cut(local->capsule, on_cut, move_op(move)) < 0)
+                move_fail(move, "the capsule cannot be frozen again");
+}
+
+static void breathe(struct move *move, struct capsule *capsule) {
+        static const struct timeval delay = { 0, BREATH_USEC };
+
+        move->breaths++;
+        if (!move->breath)
+                move->breath = evtimer_new(move->moves->rmd->base, on_breath_over, move);
+        if (capsule_open(capsule, NULL, NULL) < 0)
+                move_fail(move, "the capsule cannot take its breath");
+        else
+                (void) evtimer_add(move->breath, &delay);
 }
 
 static void on_carry(struct capsule *capsule, int error, const char *text, const void *carry, size_t size, void *arg) {
@@ -220,7 +251,7 @@ static void enter_transfer(struct move *move, struct local *local) {
         Rm__MoverStart start = RM__MOVER_START__INIT;
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
 
-        move_deadline(move, 0); /* rm-mover notices a side that stands still */
+        move_deadline(move, move->moves->rmd->config->move_timeout_usec);
         move->dump_usec = now_usec();
         command.body_case = RM__MOVER_COMMAND__BODY_START;
         command.start = &start;
@@ -317,7 +348,7 @@ void source_enter(struct move *move) {
                 enter_transfer(move, local);
                 break;
         case MOVE_RESTORE:
-                move_deadline(move, RESTORE_USEC);
+                move_deadline(move, move->moves->rmd->config->move_timeout_usec);
                 break;
         case MOVE_RELEASE:
                 move_deadline(move, 0);

@@ -67,6 +67,7 @@ static void test_hostile_ids_are_refused(void **state) {
                 "j-7.g0",
                 "j07.g0",
                 "j7.g00",
+                "j7.g-2",
                 "j7.g-1", /* not how the head is called */
                 "j7.g0.m",
                 "j7.g0.m0",
@@ -111,6 +112,7 @@ static void test_hostnames(void **state) {
                 "rmj07g0",
                 "rmj7g00",
                 "rmj7g-1",
+                "rmj7g-2",
                 "rmj7g+1",
                 "Rmj7g0",
                 "rmj 7g0",

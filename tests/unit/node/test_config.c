@@ -240,6 +240,9 @@ static void test_bool_and_level(void **state) {
         }
 }
 
+#define TEN "0123456789"
+#define LONG TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
+
 static void test_bad_files(void **state) {
         static const struct {
                 const char *text;
@@ -258,6 +261,10 @@ static void test_bad_files(void **state) {
                 { "[cluster]\nbootstrap = yes\n[node]\naddress = ::1\n", ": [node] address '::1' is not an IPv4 address" },
                 { "[cluster]\nbootstrap = yes\nheartbeat = 1s\nnode_timeout = 1s\n", ": [cluster] node_timeout must be" },
                 { "[cluster]\nbootstrap = yes\nheartbeat = 9ms\n", ": [cluster] node_timeout must be" },
+                { "[cluster]\nbootstrap = yes\n  prot = 7700\n", ":3: there is no key 'prot' in section [cluster]" },
+                { "[cluster]\nbootstrap = yes\nkey_file = /" LONG "\n", ":3: the line is longer than 199 bytes" },
+                { "[cluster]\nprot = 1\nkey_file = /" LONG "\n", ":2: there is no key 'prot' in section [cluster]" },
+                { "[cluster]\nwhat\nkey_file = /" LONG "\n", ":2: not a section, a key = value or a comment" },
                 { "", ": [cluster] peers is empty" },
                 { "# nothing\n", ": [cluster] peers is empty" },
         };
@@ -281,6 +288,7 @@ static void test_forms(void **state) {
                 "; x\n\n[cluster]\r\npeers = n1\r\n",
                 "[cluster]\npeers = n1",
                 "[mpirun]\nanything = goes\n[cluster]\npeers = n1\n", /* rm-mpirun's own */
+                "[cluster]\n  port = 7700\n\tpeers = n1\n",
                 "[cluster]\nport = 1\nport = 7700\npeers = n1\n",
         };
 

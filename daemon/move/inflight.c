@@ -1,0 +1,31 @@
+#include "daemon/move/inflight.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/util.h"
+
+#define TEXT_MAX_BYTES (16U << 20)
+#define STATE_SYN_RECV 0x03U
+#define STATE_LISTEN 0x0aU
+
+bool inflight_in(const char *text) {
+        for (const char *line = strchr(text, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
+                unsigned state = 0;
+                unsigned sending = 0;
+                unsigned waiting = 0; /* of a listening socket: connections nobody has accepted */
+
+                if (sscanf(line + 1, " %*d: %*[0-9A-F]:%*x %*[0-9A-F]:%*x %x %x:%x", &state, &sending, &waiting) != 3)
+                        continue;
+                if (state == STATE_SYN_RECV || (state == STATE_LISTEN && waiting > 0))
+                        return true;
+        }
+        return false;
+}
+
+bool inflight_connections(pid_t pid) {
+        cleanup_free char *path = xasprintf("/proc/%d/net/tcp", (int) pid);
+        cleanup_free char *text = NULL;
+
+        return read_file(path, TEXT_MAX_BYTES, &text, NULL) == 0 && inflight_in(text);
+}
