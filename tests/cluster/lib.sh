@@ -28,8 +28,9 @@ see() {
     printf '  %s\n' "$*"
 }
 
+# Not on standard output: a test may have sent that of a command away.
 fail() {
-    printf 'FAIL: %s\n' "$*"
+    printf 'FAIL: %s\n' "$*" >&2
     exit 1
 }
 
@@ -117,7 +118,8 @@ user=alice
 start() {
     local name=$1 node=$2
     shift 2
-    bed_do exec "$node" --user "$user" -- rm-mpirun --job-name "$name" "$@" \
+    # Nodes have more cores than the machine under them, so ranks that wait leave theirs to others.
+    bed_do exec "$node" --user "$user" -- env OMPI_MCA_mpi_yield_when_idle=1 rm-mpirun --job-name "$name" "$@" \
         </dev/null >"$work/$name.out" 2>"$work/$name.err" &
     front_pid[$name]=$!
 }
@@ -173,11 +175,17 @@ migrate() {
     on "$asker" rmctl migrate-job "$(job "$1")" --group "${2/#-1/head}" --to "$3" "${@:4}"
 }
 
-# move NAME GROUP NODE: and wait until it has arrived.
+# moves_to NAME GROUP NODE: how many have arrived there.
+moves_to() {
+    q moves "$1" | awk -v group="$2" -v node="$3" '$2 == group && $4 == node && $5 == "DONE"' | grep -c .
+}
+
+# move NAME GROUP NODE: and wait until it has arrived. It may be moved on at once, if that made the node too full.
 move() {
-    local text
+    local text before
+    before=$(moves_to "$@")
     text=$(migrate "$1" "$2" "$3" --wait --timeout 60 2>&1) || fail "migrate-job $1 --group $2 --to $3 --wait: $text"
-    q arrived "$1" "$2" "$3" 10 >"$work/arrived" 2>&1 || fail "group $2 of $1 is not on $3: $(<"$work/arrived")"
+    (($(moves_to "$@") > before)) || fail "group $2 of $1 has not arrived on $3: $(q moves "$1" | tail -n 3 | tr '\n' '|')"
 }
 
 # a_node_but NODE: another one, by chance.
@@ -262,6 +270,7 @@ at_end() {
     local status=$? pid
     trap - EXIT
     trap '' INT TERM HUP
+    exec >&2
     if ((status == 0)) && ! until_true 15 nothing_left; then
         printf 'FAIL: left behind:\n'
         head -n 20 "$work/left"

@@ -5,7 +5,7 @@
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
 edit() {
-    on n1 sh -c "printf '%s\n' $* >/home/rmd/availability.new && mv /home/rmd/availability.new /home/rmd/availability"
+    on n1 sh -c 'printf "%s\n" "$@" >/home/rmd/availability.new && mv /home/rmd/availability.new /home/rmd/availability' sh "$@"
 }
 ranks_on() {
     q node "$1" ranks

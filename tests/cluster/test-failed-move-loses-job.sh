@@ -65,5 +65,6 @@ for point in $points; do
         asker=n1
     done
 done
+for n in $(nodes); do on "$n" rm -f /run/rmd/fault; done
 same "ranks left over" "$(ranks_running)" 0
 ((bad == 0)) || fail "see the table"

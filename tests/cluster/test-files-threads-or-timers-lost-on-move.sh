@@ -4,7 +4,7 @@
 # limit: 120
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
-cluster 3 --cores 2
+cluster 3 --cores 4
 start live n1 --group-size 2 -n 4 "$programs/touchall" all --stop-file="$(stop_file live)"
 running live
 for ((i = 0; i < 4; i++)); do

@@ -3,7 +3,7 @@
 # limit: 150
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
-cluster 3 --cores 2
+cluster 3 --cores 4
 start live n1 --group-size 2 -n 4 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=5000
 running live
 home=$(q where live 1)

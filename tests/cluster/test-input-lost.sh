@@ -27,7 +27,7 @@ see "a program that does not read its input ends all the same"
 {
     for ((i = 0; i < 50; i++)); do
         dd bs=100000 skip="$i" count=1 if="$work/data" status=none
-        until_true 10 test -e "$work/go" || true
+        until_true 10 test -e "$work/go" || exit 1
         sleep 0.1
     done
 } | feed slow --group-size 1 -n 2 "$programs/input" &

@@ -18,6 +18,8 @@ int main(int argc, char **argv) {
 
         MPI_Init(&argc, &argv);
         MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        /* So that all are connected: a rank that others wait to be connected to cannot be moved until it is in MPI again. */
+        MPI_Barrier(MPI_COMM_WORLD);
         while (!ignore && rank == 0 && (n = read(STDIN_FILENO, buffer, sizeof(buffer))) != 0) {
                 if (n < 0 && errno == EINTR)
                         continue;
