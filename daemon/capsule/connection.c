@@ -12,6 +12,8 @@
 #include "common/util.h"
 #include "daemon/capsule/private.h"
 
+#define SILENT_CONNECTIONS_MAX 20U
+
 _Static_assert((int) CAPSULE_EXITED == (int) CAPSULE__PHASE__PHASE_EXITED, "phases differ");
 
 void capsule_report_ready(struct capsule *capsule, int error, const char *text) {
@@ -120,6 +122,7 @@ static void take_output(struct capsule *capsule, const Capsule__Output *output) 
 static void take_event(struct capsule *capsule, const Capsule__Event *event) {
         const struct capsule_callbacks *callbacks = &capsule->callbacks;
 
+        capsule->silent_connections = 0;
         switch (event->event_case) {
         case CAPSULE__EVENT__EVENT_REPLY:
                 take_reply(capsule, event->reply);
@@ -184,6 +187,18 @@ static void on_read(struct bufferevent *connection, void *arg) {
         (void) capsule_release(capsule);
 }
 
+/* PID 1 has one connection, that of whoever came last: root may have knocked there with something else. It is dead when it
+ * does not take ours again; when it does, it tells all from the beginning. */
+static void connect_again(struct capsule *capsule) {
+        capsule_disconnect(capsule);
+        if (++capsule->silent_connections <= SILENT_CONNECTIONS_MAX && capsule_connect(capsule) == 0) {
+                log_warn("capsule %s: its PID 1 has closed our connection; connected again", capsule->id);
+                capsule_fail_pendings(capsule, -ECONNRESET, "the connection to the capsule's PID 1 was lost");
+        } else {
+                capsule_report_dead(capsule);
+        }
+}
+
 static void on_end(struct bufferevent *connection, short what, void *arg) {
         struct capsule *capsule = arg;
 
@@ -192,7 +207,7 @@ static void on_end(struct bufferevent *connection, short what, void *arg) {
         capsule_hold(capsule);
         on_read(connection, capsule);
         if (!capsule->gone && capsule->connection == connection)
-                capsule_report_dead(capsule);
+                connect_again(capsule);
         (void) capsule_release(capsule);
 }
 

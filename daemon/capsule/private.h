@@ -49,6 +49,7 @@ struct capsule {
         pid_t init_pid;
         struct capsule_status status;
         struct bufferevent *connection;
+        unsigned silent_connections; /* made one after another without a word from PID 1 */
         struct event *report; /* while being created: outcome; while being adopted: next try */
         int report_fd;
         unsigned tries;
