@@ -137,7 +137,7 @@ static const struct {
         { "sched", "policy_dir", STRING, AT(policy_dir), RM_POLICY_DIR, "/p", "/p", { NULL }, NULL },
         { "sched", "budget", U64, AT(budget_usec), "1000000", "200ms", "200000", { "x" }, "a time" },
         { "sched", "settle", U64, AT(settle_usec), "20000", "0", "0", { "-20ms" }, "a time" },
-        { "sched", "move_timeout", U64, AT(move_timeout_usec), "60000000", "1h", "3600000000", { "1h30m" }, "a time" },
+        { "sched", "move_timeout", U64, AT(move_timeout_usec), "600000000", "1h", "3600000000", { "1h30m" }, "a time" },
         { "sched",
           "moves_at_once",
           U32,
