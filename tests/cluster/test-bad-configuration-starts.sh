@@ -13,7 +13,7 @@ while IFS='|' read -r what text; do
     see "$what: $(head -n 1 "$work/said")"
 done <<'END'
 an unknown key|[node]\ncolour = red\n
-an unknown section|[nodes]\n
+an unknown section|[nodes]\ncores = 2\n
 no number|[cluster]\nport = many\n
 out of range|[cluster]\nport = 70000\n
 a bad network|[capsule]\nnetwork = 10.1.2.3/16\n

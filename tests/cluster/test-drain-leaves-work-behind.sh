@@ -35,7 +35,7 @@ for n in $(nodes); do bed_do restart-rmd "$n" --kill; done
 must "they do not join again" until_true 20 all_joined
 must "it is not DRAINED after a restart of rmd" q nodestate "$victim" DRAINED 10 >/dev/null
 same "the reason after a restart" "$(q node "$victim" drain_reason)" "no fans"
-start more n1 --group-size 1 -n 3 "$programs/spin" --stop-file="$(stop_file more)"
+start more n1 --group-size 1 -n 2 "$programs/spin" --stop-file="$(stop_file more)"
 running more
 q place more | grep -q " $victim\$" && fail "new work on a drained node: $(q place more)"
 release more
