@@ -29,6 +29,8 @@ see "a program that does not read its input ends all the same"
         dd bs=100000 skip="$i" count=1 if="$work/data" status=none
         until_true 10 test -e "$work/go" || exit 1
         sleep 0.1
+        # The last piece only when all moves are done.
+        ((i != 48)) || until_true 60 test -e "$work/moved" || exit 1
     done
 } | feed slow --group-size 1 -n 2 "$programs/input" &
 feeder=$!
@@ -37,6 +39,7 @@ must "job slow does not run" q state slow RUNNING 20 >/dev/null
 for group in 0 -1 0 -1; do
     move slow "$group" "$(a_node_but "$(q where slow "$group")")"
 done
+touch "$work/moved"
 wait "$feeder"
 see "with moves: $(<"$work/slow.out")"
 same "slowly, with moves" "$(<"$work/slow.out")" "input: 5000000 bytes hash $want"
