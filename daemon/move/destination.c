@@ -5,7 +5,6 @@
 
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/job/launch.h"
 #include "daemon/move/moves_internal.h"
 
 #define PREPARE_USEC (20U * 1000000U)
@@ -116,21 +115,9 @@ static void on_mover_gone(void *userdata) {
 
 static const struct mover_ops mover_ops = { on_mover_event, on_mover_gone };
 
-static void set_tree(Rm__MoverTree *tree, const char *role, char *path) {
-        rm__mover_tree__init(tree);
-        tree->role = (char *) role;
-        tree->path = path;
-}
-
 static void start_mover(struct move *move, struct local *local) {
         const struct config *config = move->moves->rmd->config;
-        const char *root = capsule_root(local->capsule);
-        cleanup_free char *tmp = xasprintf("%s/tmp", root);
-        cleanup_free char *shm = xasprintf("%s/dev/shm", root);
-        cleanup_free char *run = xasprintf("%s/run", root);
-        cleanup_free char *spool = launch_spool_dir(config, capsule_id(local->capsule));
-        Rm__MoverTree trees[4];
-        Rm__MoverTree *list[4] = { &trees[0], &trees[1], &trees[2], &trees[3] };
+        struct move_trees trees;
         Rm__MoverReceive body = RM__MOVER_RECEIVE__INIT;
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         struct rm_error err = { 0 };
@@ -139,10 +126,6 @@ static void start_mover(struct move *move, struct local *local) {
                 move_fail(move, "%s", error_text(&err));
                 return;
         }
-        set_tree(&trees[0], "tmp", tmp);
-        set_tree(&trees[1], "shm", shm);
-        set_tree(&trees[2], "run", run);
-        set_tree(&trees[3], "spool", spool);
         body.address = config->address;
         body.port_min = config->move_port_first;
         body.port_max = config->move_port_last;
@@ -151,12 +134,14 @@ static void start_mover(struct move *move, struct local *local) {
         body.key_file = config->key_file;
         body.cluster = config->cluster_name;
         body.images_dir = move->dir;
-        body.trees = list;
-        body.n_trees = move->index == STATE_HEAD ? 4 : 3;
+        move_trees_init(&trees, move, local);
+        body.trees = trees.list;
+        body.n_trees = trees.n;
         command.body_case = RM__MOVER_COMMAND__BODY_RECEIVE;
         command.receive = &body;
         if (mover_command(move->mover, &command) < 0)
                 move_fail(move, "rm-mover does not listen");
+        move_trees_finish(&trees);
 }
 
 /* ---- prepare ---- */

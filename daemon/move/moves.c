@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/job/launch.h"
 #include "daemon/move/moves_internal.h"
 
 #define RETRY_USEC 500000
@@ -68,6 +69,33 @@ int move_make_dir(struct move *move, struct rm_error *err) {
         (void) remove_tree(move->dir);
         r = mkdir_p(move->dir, 0700);
         return r < 0 ? error_sys(err, r, "making %s", move->dir) : 0;
+}
+
+void move_trees_init(struct move_trees *ret, const struct move *move, const struct local *local) {
+        /* What the capsule's own PID 1 makes anew: see capsule_path_is_private(). */
+        static char *run_private[] = { (char *) "criu.kdat", (char *) "rm/io", (char *) "rm/hosts" };
+        const char *root = capsule_root(local->capsule);
+
+        for (size_t i = 0; i < ARRAY_SIZE(ret->trees); i++) {
+                rm__mover_tree__init(&ret->trees[i]);
+                ret->list[i] = &ret->trees[i];
+        }
+        ret->trees[0].role = (char *) "tmp";
+        ret->trees[0].path = xasprintf("%s/tmp", root);
+        ret->trees[1].role = (char *) "shm";
+        ret->trees[1].path = xasprintf("%s/dev/shm", root);
+        ret->trees[2].role = (char *) "run";
+        ret->trees[2].path = xasprintf("%s/run", root);
+        ret->trees[2].exclude = run_private;
+        ret->trees[2].n_exclude = ARRAY_SIZE(run_private);
+        ret->trees[3].role = (char *) "spool";
+        ret->trees[3].path = launch_spool_dir(move->moves->rmd->config, capsule_id(local->capsule));
+        ret->n = move->index == STATE_HEAD ? 4 : 3;
+}
+
+void move_trees_finish(struct move_trees *trees) {
+        for (size_t i = 0; i < ARRAY_SIZE(trees->trees); i++)
+                free(trees->trees[i].path);
 }
 
 struct local *move_local(struct move *move) {

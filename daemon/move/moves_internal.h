@@ -85,6 +85,15 @@ void moves_retry(struct moves *moves);
 /* Directory for this move's images; made here. */
 int move_make_dir(struct move *move, struct rm_error *err);
 
+/* What travels beside CRIU's images, by roles that both ends know. Free with move_trees_finish(). */
+struct move_trees {
+        Rm__MoverTree trees[4];
+        Rm__MoverTree *list[4];
+        size_t n;
+};
+void move_trees_init(struct move_trees *ret, const struct move *move, const struct local *local);
+void move_trees_finish(struct move_trees *trees);
+
 /* An operation of a capsule under way for a move; survives the move's end. */
 struct move_op {
         struct moves *moves;

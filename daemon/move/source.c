@@ -6,7 +6,6 @@
 
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/job/launch.h"
 #include "daemon/move/inflight.h"
 #include "daemon/move/moves_internal.h"
 
@@ -198,39 +197,21 @@ static void on_carry(struct capsule *capsule, int error, const char *text, const
                 move_fail(move, "%s cannot be reached", move->other);
 }
 
-static void set_tree(Rm__MoverTree *tree, const char *role, char *path) {
-        rm__mover_tree__init(tree);
-        tree->role = (char *) role;
-        tree->path = path;
-}
-
 /* CRIU is done: what it does not carry follows. */
 static void send_trees(struct move *move, struct local *local) {
-        /* What the capsule's own PID 1 makes anew: see capsule_path_is_private(). */
-        static char *run_private[] = { (char *) "criu.kdat", (char *) "rm/io", (char *) "rm/hosts" };
-        const char *root = capsule_root(local->capsule);
-        cleanup_free char *tmp = xasprintf("%s/tmp", root);
-        cleanup_free char *shm = xasprintf("%s/dev/shm", root);
-        cleanup_free char *run = xasprintf("%s/run", root);
-        cleanup_free char *spool = launch_spool_dir(move->moves->rmd->config, capsule_id(local->capsule));
-        Rm__MoverTree trees[4];
-        Rm__MoverTree *list[4] = { &trees[0], &trees[1], &trees[2], &trees[3] };
+        struct move_trees trees;
         Rm__MoverDumpDone done = RM__MOVER_DUMP_DONE__INIT;
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
 
-        set_tree(&trees[0], "tmp", tmp);
-        set_tree(&trees[1], "shm", shm);
-        set_tree(&trees[2], "run", run);
-        trees[2].exclude = run_private;
-        trees[2].n_exclude = ARRAY_SIZE(run_private);
-        set_tree(&trees[3], "spool", spool);
-        done.trees = list;
-        done.n_trees = move->index == STATE_HEAD ? 4 : 3;
+        move_trees_init(&trees, move, local);
+        done.trees = trees.list;
+        done.n_trees = trees.n;
         command.body_case = RM__MOVER_COMMAND__BODY_DUMP_DONE;
         command.dump_done = &done;
         move->dump_done = true;
         if (mover_command(move->mover, &command) < 0)
                 move_fail(move, "rm-mover does not listen");
+        move_trees_finish(&trees);
 }
 
 static void on_dumped(struct capsule *capsule, int error, const char *text, void *arg) {

@@ -287,20 +287,11 @@ void front_state_changed(struct rmd *rmd, struct client *clients) {
 
 /* ---- requests ---- */
 
-static bool own_job(struct client *client, uint32_t request_id, const char *verb, uint64_t id) {
-        const Rm__Job *job = state_job(cluster_state(client->rmd->cluster), id);
-
-        if (job && client_may(client, job->spec->uid))
-                return true;
-        client_error(client, request_id, -ENOENT, "%s: no job %" PRIu64 " of yours", verb, id);
-        return false;
-}
-
 void request_attach_job(struct client *client, const Rm__LocalRequest *request) {
         const Rm__AttachJob *in = request->attach_job;
         struct front *front;
 
-        if (!own_job(client, request->id, "attach-job", in->job))
+        if (!request_own_job(client, request->id, "attach-job", in->job))
                 return;
         if (!client->conn) {
                 outputs_attach(client->rmd->outputs, client, request->id, in);
@@ -327,7 +318,7 @@ void request_job_input(struct client *client, const Rm__LocalRequest *request) {
         struct piece **end;
 
         if (!client->conn) {
-                if (own_job(client, request->id, "job-input", in->job))
+                if (request_own_job(client, request->id, "job-input", in->job))
                         outputs_input(client->rmd->outputs, client, request->id, in);
                 return;
         }
@@ -353,6 +344,6 @@ void request_job_input(struct client *client, const Rm__LocalRequest *request) {
 
 void request_output_ack(struct client *client, const Rm__LocalRequest *request) {
         /* A local client's acknowledgement is implied by its reading: see acknowledge(). */
-        if (!client->conn && own_job(client, request->id, "output-ack", request->output_ack->job))
+        if (!client->conn && request_own_job(client, request->id, "output-ack", request->output_ack->job))
                 outputs_ack(client->rmd->outputs, client, request->output_ack);
 }

@@ -171,8 +171,7 @@ void request_submit_job(struct client *client, const Rm__LocalRequest *request) 
         rm__job_spec__free_unpacked(spec, NULL);
 }
 
-/* The job, when it is this client's; otherwise the client was told. */
-static const Rm__Job *own_job(struct client *client, uint32_t request_id, const char *verb, uint64_t id) {
+const Rm__Job *request_own_job(struct client *client, uint32_t request_id, const char *verb, uint64_t id) {
         const Rm__Job *job = state_job(cluster_state(client->rmd->cluster), id);
 
         if (job && client_may(client, job->spec->uid))
@@ -185,7 +184,7 @@ void request_cancel_job(struct client *client, const Rm__LocalRequest *request) 
         Rm__CmdJobCancel body = RM__CMD_JOB_CANCEL__INIT;
         Rm__Command command = RM__COMMAND__INIT;
 
-        if (!own_job(client, request->id, "cancel-job", request->cancel_job->job))
+        if (!request_own_job(client, request->id, "cancel-job", request->cancel_job->job))
                 return;
         body.job = request->cancel_job->job;
         body.signal = request->cancel_job->signal ? request->cancel_job->signal : SIGTERM;
@@ -198,7 +197,7 @@ void request_cancel_job(struct client *client, const Rm__LocalRequest *request) 
 void request_signal_job(struct client *client, const Rm__LocalRequest *request) {
         const Rm__SignalJob *in = request->signal_job;
 
-        if (!own_job(client, request->id, "signal-job", in->job))
+        if (!request_own_job(client, request->id, "signal-job", in->job))
                 return;
         if (in->signal == 0 || in->signal >= 65 || runner_signal_head(client->rmd->runner, in->job, (int) in->signal) < 0)
                 client_error(client, request->id, -EAGAIN, "signal-job: job %" PRIu64 " cannot take a signal now", in->job);
@@ -212,7 +211,7 @@ void request_migrate_job(struct client *client, const Rm__LocalRequest *request)
         Rm__Command command = RM__COMMAND__INIT;
         cleanup_free char *reason = NULL;
 
-        if (!own_job(client, request->id, "migrate-job", in->job))
+        if (!request_own_job(client, request->id, "migrate-job", in->job))
                 return;
         if (in->mode[0] && strcmp(in->mode, "stop") != 0) {
                 client_error(client, request->id, -EOPNOTSUPP, "migrate-job: mode '%s' is not there yet; stop is", in->mode);

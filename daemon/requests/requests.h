@@ -34,6 +34,9 @@ void request_dispatch(struct client *client, const Rm__LocalRequest *request);
 /* Propose, and answer with Ok (id = what was created) or the error. */
 void request_propose(struct client *client, uint32_t request_id, const Rm__Command *command);
 
+/* The job, when this client may see and touch it; otherwise NULL, and the client was told so as to a request of that name. */
+const Rm__Job *request_own_job(struct client *client, uint32_t request_id, const char *verb, uint64_t id);
+
 void request_list_nodes(struct client *client, const Rm__LocalRequest *request);
 void request_drain_node(struct client *client, const Rm__LocalRequest *request);
 void request_resume_node(struct client *client, const Rm__LocalRequest *request);
