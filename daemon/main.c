@@ -25,9 +25,11 @@
 #include "daemon/node/topology.h"
 #include "daemon/requests/requests.h"
 #include "daemon/requests/service.h"
+#include "daemon/trim.h"
 
 #define CONFIG_PATH "/etc/rmd/rmd.conf"
 #define CLEAN_SEC 5
+#define TRIM_SEC 2 /* after the start: by then it has joined, or it waits */
 
 const char *argp_program_version = "rmd " RM_VERSION;
 
@@ -272,8 +274,12 @@ static void on_clean(evutil_socket_t fd, short what, void *arg) {
         outputs_clean(rmd->outputs);
 }
 
+static void on_started(evutil_socket_t fd, short what, void *arg) {
+        trim_memory();
+}
+
 static int run(struct rmd *rmd, struct rm_error *err) {
-        const struct timeval clean = { CLEAN_SEC, 0 };
+        const struct timeval clean = { CLEAN_SEC, 0 }, trim = { TRIM_SEC, 0 };
         struct event *term = evsignal_new(rmd->base, SIGTERM, on_signal, rmd->base);
         struct event *interrupt = evsignal_new(rmd->base, SIGINT, on_signal, rmd->base);
         struct event *cleaner = event_new(rmd->base, -1, EV_PERSIST, on_clean, rmd);
@@ -281,6 +287,7 @@ static int run(struct rmd *rmd, struct rm_error *err) {
         (void) event_add(term, NULL);
         (void) event_add(interrupt, NULL);
         (void) event_add(cleaner, &clean);
+        (void) event_base_once(rmd->base, -1, EV_TIMEOUT, on_started, NULL, &trim);
         log_info("rmd " RM_VERSION " on node %s of cluster %s", rmd->config->node_name, rmd->config->cluster_name);
         (void) event_base_dispatch(rmd->base);
         log_info("ending; capsules go on");
