@@ -169,6 +169,9 @@ static char **build_env(const Rm__Job *job) {
                 ("PRTE_MCA_prte_default_hostfile=" LAUNCH_HOSTFILE),
                 "PRTE_MCA_rmaps_default_mapping_policy=slot:oversubscribe",
                 "PRTE_MCA_hwloc_default_binding_policy=none",
+                /* PRRTE 3.0.8 starts ranks from 16 threads, which change flags of a rank beside the main thread without a lock: a
+                 * rank that ends at once may be forgotten, and mpirun then waits for ever. Without threads it is not. */
+                "PRTE_MCA_odls_base_max_threads=0",
         };
         const Rm__JobSpec *spec = job->spec;
         char **env = xcalloc(spec->n_env + ARRAY_SIZE(ours) + 3, sizeof(char *));

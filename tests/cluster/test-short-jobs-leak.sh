@@ -3,9 +3,9 @@
 # limit: 240
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
-# "RSS_KB DESCRIPTORS" of rmd on NODE
+# "KB DESCRIPTORS" of rmd on NODE; its own memory, for pages of libraries come and go
 weight() {
-    on "$1" sh -c 'pid=$(cat /run/testbed-rmd.pid); awk "/^VmRSS/ { printf \"%d \", \$2 }" /proc/$pid/status; ls /proc/$pid/fd | wc -l'
+    on "$1" sh -c 'pid=$(cat /run/testbed-rmd.pid); awk "/^RssAnon/ { printf \"%d \", \$2 }" /proc/$pid/status; ls /proc/$pid/fd | wc -l'
 }
 
 one_by_one() {
@@ -37,7 +37,7 @@ must "nothing is left" until_true 15 nothing_left
 for n in $(nodes); do
     before=${first[${n#n}]}
     after=$(weight "$n")
-    see "rmd on $n: $before -> $after (RSS in kB, descriptors)"
+    see "rmd on $n: $before -> $after (memory in kB, descriptors)"
     # What the table of ended jobs holds is allowed: some 10 kB a job.
     ((${after% *} <= ${before% *} + 1500)) || fail "rmd's memory on $n grows"
     ((${after#* } <= ${before#* } + 3)) || fail "rmd's descriptors on $n grow"
