@@ -42,7 +42,7 @@ static const struct key keys[] = {
         KEY("cluster", "bootstrap", KIND_BOOL, bootstrap, "no"),
         KEY("cluster", "port", KIND_U16, port, "7700"),
         KEY("cluster", "node_timeout", KIND_DURATION, node_timeout_usec, "5s"),
-        KEY("cluster", "heartbeat", KIND_DURATION, heartbeat_usec, "500ms"),
+        KEY("cluster", "heartbeat", KIND_DURATION, heartbeat_usec, "1s"),
         KEY("cluster", "state_dir", KIND_STRING, state_dir, "/var/lib/rmd"),
         KEY("node", "name", KIND_STRING, node_name, ""),
         KEY("node", "address", KIND_STRING, address, ""),

@@ -85,7 +85,7 @@ static const struct {
           "120000000",
           { "x", "-1s", "5 s", "5y" },
           "a time" },
-        { "cluster", "heartbeat", U64, AT(heartbeat_usec), "500000", "50ms", "50000", { "1.5s", "s" }, "a time" },
+        { "cluster", "heartbeat", U64, AT(heartbeat_usec), "1000000", "50ms", "50000", { "1.5s", "s" }, "a time" },
         { "cluster", "state_dir", STRING, AT(state_dir), "/var/lib/rmd", "/s", "/s", { NULL }, NULL },
         { "node", "name", STRING, AT(node_name), NULL, "n7", "n7", { NULL }, NULL },
         { "node", "address", STRING, AT(address), "", "10.0.0.7", "10.0.0.7", { NULL }, NULL },
