@@ -16,7 +16,10 @@
  *
  * An object has a slot from its open to its close; data chunks name the slot and the offset, so several may be open at once.
  * Data is cut into blocks of IMAGE_BLOCK_BYTES at offsets that are multiples of it. Whole blocks (and a short last one) that
- * are zero, or that the receiver has already, are not in the payload. A run of zeros may be of any length: a hole. */
+ * are zero, or that the receiver has already, are not in the payload. A run of zeros may be of any length: a hole.
+ *
+ * What the receiver has already was sent ahead in the same stream, as an object of kind BLOCKS while the capsule still ran. Its blocks
+ * are numbered from 0, and mean nothing until a later object's data names them. */
 #ifndef RM_IMAGE_FORMAT_H
 #define RM_IMAGE_FORMAT_H
 
@@ -27,7 +30,7 @@
 #include "common/frame.h"
 #include "proto/image.pb-c.h"
 
-#define IMAGE_VERSION 1U
+#define IMAGE_VERSION 2U
 #define IMAGE_BLOCK_BYTES 4096U
 #define IMAGE_PAYLOAD_MAX_BYTES (1U << 20)
 #define IMAGE_HEADER_MAX_BYTES (16U << 10)
@@ -41,6 +44,7 @@
 #define IMAGE_ROLE_MAX_BYTES 63U
 #define IMAGE_PATH_MAX_BYTES 4095U
 #define IMAGE_OBJECT_MAX_BYTES (UINT64_C(1) << 48)
+#define IMAGE_BLOCKS_MAX (UINT64_C(1) << 32) /* sent ahead */
 
 enum image_run_kind {
         IMAGE_RUN_DATA = 0,
@@ -52,8 +56,8 @@ enum image_run_kind {
 /* An object as the application sees it. Strings are borrowed for the call. */
 struct image_object {
         Rm__ImageKind kind;
-        const char *role;   /* "" for CRIU images */
-        const char *path;   /* "" for spool files */
+        const char *role;   /* "" for CRIU images and blocks */
+        const char *path;   /* "" for spool files and blocks */
         const char *target; /* "" but for symlinks and hard links */
         uint32_t mode;      /* permission bits, 07777 */
         uint32_t uid;

@@ -5,7 +5,7 @@
 
 bool image_kind_has_data(Rm__ImageKind kind) {
         return kind == RM__IMAGE_KIND__IMAGE_KIND_CRIU || kind == RM__IMAGE_KIND__IMAGE_KIND_REGULAR ||
-               kind == RM__IMAGE_KIND__IMAGE_KIND_SPOOL;
+               kind == RM__IMAGE_KIND__IMAGE_KIND_SPOOL || kind == RM__IMAGE_KIND__IMAGE_KIND_BLOCKS;
 }
 
 /* One name in a directory, as the kernel would take it. */
@@ -43,6 +43,7 @@ static bool path_fits(const struct image_object *o) {
         case RM__IMAGE_KIND__IMAGE_KIND_CRIU:
                 return image_name_valid(o->path);
         case RM__IMAGE_KIND__IMAGE_KIND_SPOOL:
+        case RM__IMAGE_KIND__IMAGE_KIND_BLOCKS:
                 return o->path[0] == 0;
         case RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY:
         case RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY_END:
@@ -63,10 +64,16 @@ static bool target_fits(const struct image_object *o) {
         }
 }
 
+static bool role_fits(const struct image_object *o) {
+        if (o->kind == RM__IMAGE_KIND__IMAGE_KIND_CRIU || o->kind == RM__IMAGE_KIND__IMAGE_KIND_BLOCKS)
+                return o->role[0] == 0;
+        return name_valid(o->role);
+}
+
 int image_object_check(const struct image_object *o, struct rm_error *err) {
-        if (o->kind < RM__IMAGE_KIND__IMAGE_KIND_CRIU || o->kind > RM__IMAGE_KIND__IMAGE_KIND_SPOOL)
+        if (o->kind < RM__IMAGE_KIND__IMAGE_KIND_CRIU || o->kind > RM__IMAGE_KIND__IMAGE_KIND_BLOCKS)
                 return error_set(err, -EBADMSG, "an object of unknown kind %d", (int) o->kind);
-        if (o->kind == RM__IMAGE_KIND__IMAGE_KIND_CRIU ? o->role[0] != 0 : !name_valid(o->role))
+        if (!role_fits(o))
                 return error_set(err, -EBADMSG, "an object with a role that cannot be: '%.80s'", o->role);
         if (!path_fits(o))
                 return error_set(err, -EBADMSG, "an object with an unsafe name: '%.300s'", o->path);

@@ -23,6 +23,8 @@ struct image_place {
         struct role *roles;
         char *images_path;
         int images_fd;
+        struct image_delta delta;
+        int blocks_fd; /* came ahead; -1: nothing did */
         uint64_t written_bytes;
         uint64_t images_done_usec;
 
@@ -248,6 +250,42 @@ static int image_create(struct image_place *p, const struct image_object *o, int
         return *ret_fd < 0 ? fail(err, "create image", o) : 0;
 }
 
+/* Without a name, so that CRIU never sees it and nothing has to be removed. */
+static int blocks_create(struct image_place *p, int *ret_fd, struct rm_error *err) {
+        if (p->blocks_fd >= 0)
+                return error_set(err, -EBADMSG, "blocks come ahead twice");
+        if (!p->images_path)
+                return error_set(err, -ENOENT, "no place for blocks on this side");
+        p->blocks_fd = open(p->images_path, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+        if (p->blocks_fd >= 0)
+                *ret_fd = fcntl(p->blocks_fd, F_DUPFD_CLOEXEC, 3);
+        if (p->blocks_fd < 0 || *ret_fd < 0)
+                return error_sys(err, -errno, "make a file in %s", p->images_path);
+        return 0;
+}
+
+static int blocks_fetch(void *ctx, uint64_t number, size_t n, void *ret_blocks) {
+        const struct image_place *p = ctx;
+        uint64_t offset = number * IMAGE_BLOCK_BYTES;
+        size_t left = n * IMAGE_BLOCK_BYTES;
+        uint8_t *out = ret_blocks;
+
+        if (p->blocks_fd < 0)
+                return -ENOENT;
+        while (left > 0) {
+                ssize_t k = pread(p->blocks_fd, out, left, (off_t) offset);
+
+                if (k < 0 && errno == EINTR)
+                        continue;
+                if (k <= 0)
+                        return k < 0 ? -errno : -ENODATA;
+                out += k;
+                offset += (uint64_t) k;
+                left -= (size_t) k;
+        }
+        return 0;
+}
+
 static int spool_create(struct image_place *p, const struct image_object *o, int *ret_fd, struct rm_error *err) {
         struct role *r = NULL;
         int k = role_find(p, o->role, true, &r, err);
@@ -294,6 +332,8 @@ static int file_create(struct image_place *p, const struct image_object *o, void
 
         if (o->kind == RM__IMAGE_KIND__IMAGE_KIND_CRIU)
                 k = image_create(p, o, &fd, err);
+        else if (o->kind == RM__IMAGE_KIND__IMAGE_KIND_BLOCKS)
+                k = blocks_create(p, &fd, err);
         else if (o->kind == RM__IMAGE_KIND__IMAGE_KIND_SPOOL)
                 k = spool_create(p, o, &fd, err);
         else
@@ -303,7 +343,9 @@ static int file_create(struct image_place *p, const struct image_object *o, void
         f = xcalloc(1, sizeof(*f));
         f->fd = fd;
         f->kind = o->kind;
-        f->label = xasprintf("%s%s%s", o->role, *o->role && *o->path ? ":" : "", o->path);
+        f->label = o->kind == RM__IMAGE_KIND__IMAGE_KIND_BLOCKS
+                           ? xstrdup("what is sent ahead")
+                           : xasprintf("%s%s%s", o->role, *o->role && *o->path ? ":" : "", o->path);
         f->mode = o->mode;
         f->uid = o->uid;
         f->gid = o->gid;
@@ -393,7 +435,9 @@ struct image_place *image_place_create(void) {
         struct image_place *p = xcalloc(1, sizeof(*p));
 
         p->images_fd = -1;
+        p->blocks_fd = -1;
         p->parent_fd = -1;
+        p->delta = (struct image_delta) { .ctx = p, .fetch = blocks_fetch };
         p->target = (struct image_target) {
                 .ctx = p,
                 .open = place_open,
@@ -424,6 +468,8 @@ void image_place_destroy(struct image_place *p) {
         }
         if (p->images_fd >= 0)
                 (void) close(p->images_fd);
+        if (p->blocks_fd >= 0)
+                (void) close(p->blocks_fd);
         if (p->parent_fd >= 0)
                 (void) close(p->parent_fd);
         free(p->images_path);
@@ -457,6 +503,10 @@ void image_place_file(struct image_place *p, const char *role, const char *path)
 
 const struct image_target *image_place_target(struct image_place *p) {
         return &p->target;
+}
+
+const struct image_delta *image_place_delta(struct image_place *p) {
+        return &p->delta;
 }
 
 uint64_t image_place_written_bytes(const struct image_place *p) {

@@ -10,7 +10,6 @@
 struct slot {
         bool open;
         void *handle;
-        struct image_object object; /* kept for the delta only; its strings are ours */
 };
 
 struct image_reader {
@@ -48,9 +47,6 @@ int image_reader_create(const struct image_source *source, const struct image_ta
 }
 
 static void slot_release(struct image_reader *r, struct slot *s) {
-        free((char *) s->object.role);
-        free((char *) s->object.path);
-        free((char *) s->object.target);
         *s = (struct slot) { 0 };
         r->slots_open--;
 }
@@ -136,13 +132,9 @@ static const char *string_or_empty(const char *s) {
         return s ? s : "";
 }
 
-static void slot_fill(struct image_reader *r, struct slot *s, const struct image_object *o, void *handle) {
+static void slot_fill(struct image_reader *r, struct slot *s, void *handle) {
         s->open = true;
         s->handle = handle;
-        s->object = *o;
-        s->object.role = xstrdup(o->role);
-        s->object.path = xstrdup(o->path);
-        s->object.target = xstrdup(o->target);
         r->slots_open++;
 }
 
@@ -174,7 +166,7 @@ static int open_apply(struct image_reader *r, const Rm__ImageOpen *m, struct rm_
                 return k;
         r->figures.objects++;
         if (has_data)
-                slot_fill(r, &r->slots[m->slot], &o, handle);
+                slot_fill(r, &r->slots[m->slot], handle);
         return 0;
 }
 
@@ -183,6 +175,7 @@ struct runs {
         uint64_t packed_bytes;
         uint64_t zero_bytes;
         uint64_t have_bytes;
+        size_t have_runs;
 };
 
 static enum image_run_kind run_kind(uint64_t run) {
@@ -211,6 +204,7 @@ static int runs_check(const Rm__ImageData *m, struct runs *ret_runs, struct rm_e
                         if (n % IMAGE_BLOCK_BYTES || at % IMAGE_BLOCK_BYTES)
                                 return bad(err, "a delta that is not of whole blocks");
                         sum.have_bytes += n;
+                        sum.have_runs++;
                         break;
                 default:
                         return bad(err, "a run of an unknown kind");
@@ -223,6 +217,8 @@ static int runs_check(const Rm__ImageData *m, struct runs *ret_runs, struct rm_e
                 return bad(err, "runs that do not fill their chunk");
         if (sum.packed_bytes > IMAGE_PAYLOAD_MAX_BYTES || sum.have_bytes > IMAGE_PAYLOAD_MAX_BYTES)
                 return bad(err, "a chunk with too much in it");
+        if (m->n_have_blocks != sum.have_runs)
+                return bad(err, "a delta without the numbers of its blocks");
         *ret_runs = sum;
         return 0;
 }
@@ -244,9 +240,8 @@ static int payload_decode(struct image_reader *r, const Rm__ImageChunk *chunk, c
 }
 
 /* All blocks of the chunk that are here already, verified before any of them is used. */
-static int have_fetch(struct image_reader *r, const struct slot *s, const Rm__ImageData *m, const struct runs *runs,
-                      struct rm_error *err) {
-        uint64_t at = m->offset;
+static int have_fetch(struct image_reader *r, const Rm__ImageData *m, const struct runs *runs, struct rm_error *err) {
+        const uint64_t *number = m->have_blocks;
         uint8_t *out = r->have;
 
         if (runs->have_bytes == 0)
@@ -254,16 +249,17 @@ static int have_fetch(struct image_reader *r, const struct slot *s, const Rm__Im
         if (!r->delta || !m->has_have_checksum)
                 return bad(err, "a delta where nothing is known");
         for (size_t i = 0; i < m->n_runs; i++) {
-                uint64_t end = at + (m->runs[i] >> IMAGE_RUN_KIND_BITS);
+                size_t size_bytes = (size_t) (m->runs[i] >> IMAGE_RUN_KIND_BITS);
+                int k;
 
-                if (run_kind(m->runs[i]) == IMAGE_RUN_HAVE)
-                        for (uint64_t o = at; o < end; o += IMAGE_BLOCK_BYTES, out += IMAGE_BLOCK_BYTES) {
-                                int k = r->delta->fetch(r->delta->ctx, &s->object, o, out);
-
-                                if (k < 0)
-                                        return error_sys(err, k, "a block of '%s' that should be here", s->object.path);
-                        }
-                at = end;
+                if (run_kind(m->runs[i]) != IMAGE_RUN_HAVE)
+                        continue;
+                if (*number >= IMAGE_BLOCKS_MAX)
+                        return bad(err, "a block that cannot be");
+                k = r->delta->fetch(r->delta->ctx, *number++, size_bytes / IMAGE_BLOCK_BYTES, out);
+                if (k < 0)
+                        return error_sys(err, k, "a block that was sent ahead");
+                out += size_bytes;
         }
         if (XXH3_64bits(r->have, (size_t) runs->have_bytes) != m->have_checksum)
                 return bad(err, "a block that should be here is another one");
@@ -300,7 +296,7 @@ static int data_apply(struct image_reader *r, const Rm__ImageChunk *chunk, const
         if (k == 0)
                 k = payload_decode(r, chunk, &runs, &payload, err);
         if (k == 0)
-                k = have_fetch(r, s, m, &runs, err);
+                k = have_fetch(r, m, &runs, err);
         for (size_t i = 0; k == 0 && i < n; i++) {
                 uint64_t size_bytes = list[i] >> IMAGE_RUN_KIND_BITS;
 

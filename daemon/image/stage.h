@@ -4,14 +4,14 @@
 
 #include "daemon/image/format.h"
 
-/* Knows what the other side already has (an earlier pass of a live move, an earlier checkpoint). NULL functions: knows
- * nothing. The stream checks a checksum over what `fetch` gave, so a delta that remembers wrongly is found out. */
+/* Knows what the other side already has: blocks that went ahead in this stream (known.h). NULL functions: knows nothing. The stream
+ * checks a checksum over what `fetch` gave, so a delta that remembers wrongly is found out. */
 struct image_delta {
         void *ctx;
-        /* Writer: does the receiver have exactly this block (whole, IMAGE_BLOCK_BYTES) at this offset of this object? */
-        bool (*peer_has)(void *ctx, const struct image_object *object, uint64_t offset, const void *block);
-        /* Reader: the block's contents into `ret_block`. Negative errno when it is not known. */
-        int (*fetch)(void *ctx, const struct image_object *object, uint64_t offset, void *ret_block);
+        /* Writer: does the receiver have exactly this block (whole, IMAGE_BLOCK_BYTES), and under which number? */
+        bool (*peer_has)(void *ctx, const void *block, uint64_t *ret_number);
+        /* Reader: the contents of `n` blocks from `number` on into `ret_blocks`. Negative errno when they are not known. */
+        int (*fetch)(void *ctx, uint64_t number, size_t n, void *ret_blocks);
 };
 
 /* Makes payloads smaller. `id` goes into the stream; 0 is no codec (NULL). */

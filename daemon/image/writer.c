@@ -11,8 +11,9 @@
 
 /* Runs of a chunk of data: at most one per block, and the unaligned ends. */
 #define RUNS_MAX (IMAGE_PAYLOAD_MAX_BYTES / IMAGE_BLOCK_BYTES + 2U)
-/* What runs add to the head of a data chunk: three bytes each, tag, length, checksum. Less than a block: see data_compact(). */
-#define RUNS_HEAD_BYTES (RUNS_MAX * 3U + 32U)
+/* What runs add to the head of a data chunk: three bytes each and five for the number of a block sent ahead, tags, lengths, checksum.
+ * Less than a block: see data_compact(). */
+#define RUNS_HEAD_BYTES (RUNS_MAX * 8U + 32U)
 _Static_assert(RUNS_HEAD_BYTES < IMAGE_BLOCK_BYTES, "the head of a chunk may grow into the first elided block only");
 
 struct slot {
@@ -30,7 +31,7 @@ struct image_writer {
         uint32_t slot_hint;
         bool ended;
 
-        uint8_t *area;   /* lent by the sink while a buffer is out */
+        uint8_t *area; /* lent by the sink while a buffer is out */
         uint8_t *buffer; /* where the caller reads to: in area, or raw */
         size_t buffer_bytes;
         uint8_t *raw; /* with a codec: what it reads from */
@@ -38,6 +39,9 @@ struct image_writer {
 
         uint64_t runs[RUNS_MAX];
         size_t n_runs;
+        uint64_t have_blocks[RUNS_MAX];
+        size_t n_have_blocks;
+        uint64_t have_next; /* the block that would go on the last run */
 };
 
 static int chunk_commit(struct image_writer *w, uint8_t *area, size_t size_bytes, struct rm_error *err) {
@@ -208,13 +212,28 @@ static void run_add(struct image_writer *w, enum image_run_kind kind, uint64_t s
                 w->runs[w->n_runs++] = size_bytes << IMAGE_RUN_KIND_BITS | kind;
 }
 
+/* Blocks that lie one after another at the receiver too make one run. */
+static void run_add_have(struct image_writer *w, uint64_t number) {
+        bool follows = w->n_runs > 0 && w->n_have_blocks > 0 && number == w->have_next &&
+                       (w->runs[w->n_runs - 1] & ((1U << IMAGE_RUN_KIND_BITS) - 1)) == IMAGE_RUN_HAVE;
+
+        if (follows) {
+                w->runs[w->n_runs - 1] += (uint64_t) IMAGE_BLOCK_BYTES << IMAGE_RUN_KIND_BITS;
+        } else {
+                w->runs[w->n_runs++] = (uint64_t) IMAGE_BLOCK_BYTES << IMAGE_RUN_KIND_BITS | IMAGE_RUN_HAVE;
+                w->have_blocks[w->n_have_blocks++] = number;
+        }
+        w->have_next = number + 1;
+}
+
 static enum image_run_kind block_kind(const struct image_writer *w, const struct slot *s, uint64_t offset, const uint8_t *block,
-                                      size_t size_bytes, bool last) {
+                                      size_t size_bytes, bool last, uint64_t *ret_number) {
         bool whole = size_bytes == IMAGE_BLOCK_BYTES && offset % IMAGE_BLOCK_BYTES == 0;
 
         if ((whole || last) && image_block_is_zero(block, size_bytes))
                 return IMAGE_RUN_ZERO;
-        if (whole && w->delta && w->delta->peer_has(w->delta->ctx, &s->object, offset, block))
+        if (whole && w->delta && s->object.kind != RM__IMAGE_KIND__IMAGE_KIND_BLOCKS &&
+            w->delta->peer_has(w->delta->ctx, block, ret_number))
                 return IMAGE_RUN_HAVE;
         return IMAGE_RUN_DATA;
 }
@@ -224,21 +243,23 @@ static bool data_scan(struct image_writer *w, const struct slot *s, uint64_t off
         XXH3_state_t have;
         bool any_have = false;
 
-        w->n_runs = 0;
+        w->n_runs = w->n_have_blocks = 0;
         for (size_t at = 0; at < size_bytes;) {
                 size_t n = IMAGE_BLOCK_BYTES - (offset + at) % IMAGE_BLOCK_BYTES;
                 enum image_run_kind kind;
+                uint64_t number = 0;
 
                 if (n > size_bytes - at)
                         n = size_bytes - at;
-                kind = block_kind(w, s, offset + at, w->buffer + at, n, at + n == size_bytes);
+                kind = block_kind(w, s, offset + at, w->buffer + at, n, at + n == size_bytes, &number);
                 if (kind == IMAGE_RUN_HAVE) {
                         if (!any_have)
                                 (void) XXH3_64bits_reset(&have);
                         any_have = true;
                         (void) XXH3_64bits_update(&have, w->buffer + at, n);
-                }
-                run_add(w, kind, n);
+                        run_add_have(w, number);
+                } else
+                        run_add(w, kind, n);
                 at += n;
         }
         if (any_have)
@@ -337,6 +358,8 @@ int image_writer_data(struct image_writer *w, uint32_t slot, uint64_t offset, si
                 if (w->n_runs > 1 || (w->runs[0] & ((1U << IMAGE_RUN_KIND_BITS) - 1)) != IMAGE_RUN_DATA) {
                         data.runs = w->runs;
                         data.n_runs = w->n_runs;
+                        data.have_blocks = w->have_blocks;
+                        data.n_have_blocks = w->n_have_blocks;
                 }
                 chunk.body_case = RM__IMAGE_CHUNK__BODY_DATA;
                 chunk.data = &data;

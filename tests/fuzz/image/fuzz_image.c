@@ -10,12 +10,11 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);
 
 /* Half of all blocks are here, so that both outcomes are tried. */
-static int some_fetch(void *ctx, const struct image_object *object, uint64_t offset, void *ret_block) {
+static int some_fetch(void *ctx, uint64_t number, size_t n, void *ret_blocks) {
         (void) ctx;
-        (void) object;
-        if (offset / IMAGE_BLOCK_BYTES % 2)
+        if (number % 2)
                 return -ENOENT;
-        memset(ret_block, 0x5a, IMAGE_BLOCK_BYTES);
+        memset(ret_blocks, 0x5a, n * IMAGE_BLOCK_BYTES);
         return 0;
 }
 

@@ -6,8 +6,11 @@
 
 #include <cmocka.h>
 
+#include <xxhash.h>
+
 #include "common/util.h"
 #include "daemon/image/chunk.h"
+#include "daemon/image/known.h"
 #include "daemon/image/zero.h"
 #include "memory.h"
 
@@ -438,10 +441,8 @@ static void test_hostile_names(void **state) {
 }
 
 /* What the reader says to one data chunk for an open object. */
-static int data_judge(uint32_t slot, uint64_t offset, uint64_t raw_bytes, const uint64_t *runs, size_t n_runs,
-                      size_t payload_bytes) {
+static int chunk_judge(Rm__ImageData *data, size_t payload_bytes, const struct image_delta *delta) {
         Rm__ImageOpen open = RM__IMAGE_OPEN__INIT;
-        Rm__ImageData data = RM__IMAGE_DATA__INIT;
         Rm__ImageChunk chunk = RM__IMAGE_CHUNK__INIT;
         uint8_t *payload = xcalloc(1, payload_bytes + 1);
         struct image_reader *reader = NULL;
@@ -455,16 +456,11 @@ static int data_judge(uint32_t slot, uint64_t offset, uint64_t raw_bytes, const 
         chunk.body_case = RM__IMAGE_CHUNK__BODY_OPEN;
         chunk.open = &open;
         chunk_put(&m, &chunk, NULL, 1);
-        data.slot = slot;
-        data.offset = offset;
-        data.raw_bytes = raw_bytes;
-        data.runs = (uint64_t *) runs;
-        data.n_runs = n_runs;
         chunk.body_case = RM__IMAGE_CHUNK__BODY_DATA;
-        chunk.data = &data;
+        chunk.data = data;
         chunk.payload_bytes = (uint32_t) payload_bytes;
         chunk_put(&m, &chunk, payload, 2);
-        assert_int_equal(image_reader_create(&m.source, memory_nowhere(), NULL, NULL, &reader, NULL), 0);
+        assert_int_equal(image_reader_create(&m.source, memory_nowhere(), delta, NULL, &reader, NULL), 0);
         assert_int_equal(image_reader_step(reader, NULL), 1);
         assert_int_equal(image_reader_step(reader, NULL), 1);
         r = image_reader_step(reader, NULL);
@@ -472,6 +468,18 @@ static int data_judge(uint32_t slot, uint64_t offset, uint64_t raw_bytes, const 
         memory_finish(&m);
         free(payload);
         return r;
+}
+
+static int data_judge(uint32_t slot, uint64_t offset, uint64_t raw_bytes, const uint64_t *runs, size_t n_runs,
+                      size_t payload_bytes) {
+        Rm__ImageData data = RM__IMAGE_DATA__INIT;
+
+        data.slot = slot;
+        data.offset = offset;
+        data.raw_bytes = raw_bytes;
+        data.runs = (uint64_t *) runs;
+        data.n_runs = n_runs;
+        return chunk_judge(&data, payload_bytes, NULL);
 }
 
 #define RUN(bytes, kind) ((uint64_t) (bytes) << IMAGE_RUN_KIND_BITS | (kind))
@@ -505,54 +513,134 @@ static void test_hostile_runs(void **state) {
 
 /* ---- delta and codec ---- */
 
-/* The receiver has an older copy; the sender knows it. */
+/* The receiver has an older copy, as blocks of which some are missing and two have changed places; the sender knows it. */
 struct old_copy {
-        uint8_t *data;
+        uint8_t *blocks;
+        struct image_known *known;
         bool lie;
 };
 
-static bool old_has(void *ctx, const struct image_object *object, uint64_t offset, const void *block) {
+static int old_fetch(void *ctx, uint64_t number, size_t n, void *ret_blocks) {
         const struct old_copy *o = ctx;
 
-        assert_string_equal(object->path, "pages-1.img");
-        return memcmp(o->data + offset, block, IMAGE_BLOCK_BYTES) == 0;
+        if (number + n > image_known_count(o->known))
+                return -ENODATA;
+        memcpy(ret_blocks, o->blocks + number * IMAGE_BLOCK_BYTES, n * IMAGE_BLOCK_BYTES);
+        if (o->lie)
+                ((uint8_t *) ret_blocks)[7] ^= 1;
+        return 0;
 }
 
-static int old_fetch(void *ctx, const struct image_object *object, uint64_t offset, void *ret_block) {
-        const struct old_copy *o = ctx;
+static void old_make(struct old_copy *o, const uint8_t *data, size_t size_bytes) {
+        *o = (struct old_copy) { .blocks = xcalloc(1, size_bytes), .known = image_known_create() };
+        for (size_t i = 0; i < size_bytes / IMAGE_BLOCK_BYTES; i++) {
+                const uint8_t *block = data + (i == 100 || i == 101 ? 201 - i : i) * IMAGE_BLOCK_BYTES;
 
-        assert_string_equal(object->path, "pages-1.img");
-        memcpy(ret_block, o->data + offset, IMAGE_BLOCK_BYTES);
-        if (o->lie)
-                ((uint8_t *) ret_block)[7] ^= 1;
-        return 0;
+                if (i % 40 != 7 && image_known_add(o->known, block))
+                        memcpy(o->blocks + (image_known_count(o->known) - 1) * IMAGE_BLOCK_BYTES, block, IMAGE_BLOCK_BYTES);
+        }
 }
 
 static void test_delta(void **state) {
         uint64_t x = 7;
         uint8_t *data = pattern_make(OBJECT_BYTES, &x);
-        struct old_copy old = { .data = xcalloc(1, OBJECT_BYTES) };
-        struct image_delta delta = { .ctx = &old, .peer_has = old_has, .fetch = old_fetch };
+        struct image_delta delta = { .fetch = old_fetch };
         struct keeper *k = keeper_create();
+        struct old_copy old;
         struct image_figures figures;
         struct memory m;
 
         (void) state;
-        memcpy(old.data, data, OBJECT_BYTES);
-        for (unsigned i = 0; i < 50; i++)
-                random_fill(old.data + random_next(&x) % (OBJECT_BYTES - 100), 100, &x);
+        old_make(&old, data, OBJECT_BYTES);
+        delta.ctx = &old;
         memory_init(&m);
-        figures = stream_make(&m, data, OBJECT_BYTES, &delta, NULL, &x);
-        assert_true(figures.have_bytes > OBJECT_BYTES / 2);
+        figures = stream_make(&m, data, OBJECT_BYTES, image_known_delta(old.known), NULL, &x);
+        assert_true(figures.have_bytes + figures.zero_bytes > OBJECT_BYTES / 10 * 9);
+        assert_true(figures.have_bytes < OBJECT_BYTES);
         assert_int_equal(stream_take(&m, k, &delta, NULL, NULL), 0);
         assert_memory_equal(k->data, data, OBJECT_BYTES);
         old.lie = true;
         assert_int_equal(stream_take(&m, k, &delta, NULL, NULL), -EBADMSG);
         assert_int_equal(stream_take(&m, k, NULL, NULL, NULL), -EBADMSG);
         memory_finish(&m);
-        free(old.data);
+        image_known_destroy(old.known);
+        free(old.blocks);
         free(data);
         free(k);
+}
+
+static int seven_fetch(void *ctx, uint64_t number, size_t n, void *ret_blocks) {
+        (void) ctx;
+        if (number + n > 8)
+                return -ENODATA;
+        memset(ret_blocks, 7, n * IMAGE_BLOCK_BYTES);
+        return 0;
+}
+
+/* Two runs of blocks that were sent ahead: three blocks in all. */
+static int blocks_judge(const uint64_t *numbers, size_t n_numbers, uint64_t checksum) {
+        static const struct image_delta delta = { .fetch = seven_fetch };
+        const uint64_t runs[] = { RUN(2 * IMAGE_BLOCK_BYTES, IMAGE_RUN_HAVE), RUN(IMAGE_BLOCK_BYTES, IMAGE_RUN_HAVE) };
+        Rm__ImageData data = RM__IMAGE_DATA__INIT;
+
+        data.raw_bytes = 3UL * IMAGE_BLOCK_BYTES;
+        data.runs = (uint64_t *) runs;
+        data.n_runs = ARRAY_SIZE(runs);
+        data.have_blocks = (uint64_t *) numbers;
+        data.n_have_blocks = n_numbers;
+        data.has_have_checksum = checksum != 0;
+        data.have_checksum = checksum;
+        return chunk_judge(&data, 0, &delta);
+}
+
+static void test_hostile_blocks(void **state) {
+        struct image_object o = { .kind = RM__IMAGE_KIND__IMAGE_KIND_BLOCKS, .role = "", .path = "", .target = "" };
+        uint8_t sevens[3 * IMAGE_BLOCK_BYTES];
+        uint64_t checksum;
+
+        (void) state;
+        memset(sevens, 7, sizeof(sevens));
+        checksum = XXH3_64bits(sevens, sizeof(sevens));
+        assert_int_equal(blocks_judge((const uint64_t[]) { 6, 0 }, 2, checksum), 1);
+        assert_int_equal(blocks_judge((const uint64_t[]) { 6, 0 }, 2, checksum + 1), -EBADMSG);
+        assert_int_equal(blocks_judge((const uint64_t[]) { 6, 0 }, 2, 0), -EBADMSG);
+        assert_int_equal(blocks_judge((const uint64_t[]) { 6 }, 1, checksum), -EBADMSG);
+        assert_int_equal(blocks_judge((const uint64_t[]) { 6, 0, 1 }, 3, checksum), -EBADMSG);
+        assert_int_equal(blocks_judge((const uint64_t[]) { 7, 0 }, 2, checksum), -ENODATA);
+        assert_int_equal(blocks_judge((const uint64_t[]) { 0, IMAGE_BLOCKS_MAX }, 2, checksum), -EBADMSG);
+        assert_int_equal(blocks_judge((const uint64_t[]) { 0, UINT64_MAX }, 2, checksum), -EBADMSG);
+        assert_int_equal(image_object_check(&o, NULL), 0);
+        o.path = "a";
+        assert_int_equal(image_object_check(&o, NULL), -EBADMSG);
+        o.path = "";
+        o.role = "tmp";
+        assert_int_equal(image_object_check(&o, NULL), -EBADMSG);
+}
+
+/* Every block is found again under the number it was added with, however many there are. */
+static void test_known(void **state) {
+        enum { BLOCKS = 5000 };
+        struct image_known *k = image_known_create();
+        const struct image_delta *delta = image_known_delta(k);
+        uint8_t block[IMAGE_BLOCK_BYTES] = { 0 };
+        uint64_t number = 7;
+
+        (void) state;
+        assert_false(delta->peer_has(delta->ctx, block, &number));
+        for (unsigned i = 0; i < BLOCKS; i++) {
+                memcpy(block + 100, &i, sizeof(i));
+                assert_true(image_known_add(k, block));
+                assert_false(image_known_add(k, block));
+        }
+        assert_int_equal(image_known_count(k), BLOCKS);
+        for (unsigned i = BLOCKS; i-- > 0;) {
+                memcpy(block + 100, &i, sizeof(i));
+                assert_true(delta->peer_has(delta->ctx, block, &number));
+                assert_int_equal(number, i);
+        }
+        block[0] = 1;
+        assert_false(delta->peer_has(delta->ctx, block, &number));
+        image_known_destroy(k);
 }
 
 /* Halves what consists of pairs of equal bytes. */
@@ -635,6 +723,8 @@ int main(void) {
                 cmocka_unit_test(test_hostile_names),
                 cmocka_unit_test(test_hostile_runs),
                 cmocka_unit_test(test_delta),
+                cmocka_unit_test(test_hostile_blocks),
+                cmocka_unit_test(test_known),
                 cmocka_unit_test(test_codec),
                 cmocka_unit_test(test_many_open_objects),
         };
