@@ -19,8 +19,10 @@ static void command_free(Rm__MoverCommand *m) {
 
 void control_finish(struct control *c) {
         command_free(c->setup);
+        command_free(c->precopy);
         command_free(c->dump_done);
         c->setup = NULL;
+        c->precopy = NULL;
         c->dump_done = NULL;
 }
 
@@ -34,6 +36,11 @@ static int command_apply(struct control *c, Rm__MoverCommand *m, struct rm_error
                 if (c->setup)
                         break;
                 c->setup = m;
+                return 0;
+        case RM__MOVER_COMMAND__BODY_PRECOPY:
+                if (c->precopy || c->started)
+                        break;
+                c->precopy = m;
                 return 0;
         case RM__MOVER_COMMAND__BODY_START:
                 c->started = true;
@@ -130,6 +137,16 @@ void control_send_ready(struct control *c) {
 
         event.body_case = RM__MOVER_EVENT__BODY_READY;
         event.ready = &m;
+        event_send(c, &event);
+}
+
+void control_send_precopied(struct control *c, Rm__MoverFigures *figures) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+        Rm__MoverPrecopied m = RM__MOVER_PRECOPIED__INIT;
+
+        m.figures = figures;
+        event.body_case = RM__MOVER_EVENT__BODY_PRECOPIED;
+        event.precopied = &m;
         event_send(c, &event);
 }
 

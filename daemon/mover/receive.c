@@ -74,7 +74,7 @@ static int prepare(struct receiver *v, const Rm__MoverReceive *m, struct rm_erro
                 return r;
         place_setup(v, m);
         v->source = (struct image_source) { .ctx = v, .read = source_read };
-        r = image_reader_create(&v->source, image_place_target(v->place), NULL, NULL, &v->reader, err);
+        r = image_reader_create(&v->source, image_place_target(v->place), image_place_delta(v->place), NULL, &v->reader, err);
         if (r == 0)
                 control_send_ready(v->control);
         return r;
@@ -131,6 +131,7 @@ static void report(struct receiver *v) {
         figures.raw_bytes = i->raw_bytes;
         figures.read_bytes = image_place_written_bytes(v->place);
         figures.zero_bytes = i->zero_bytes;
+        figures.have_bytes = i->have_bytes;
         figures.wire_bytes = i->wire_bytes;
         if (images_done_usec > v->first_usec) {
                 figures.capture_usec = images_done_usec - v->first_usec;

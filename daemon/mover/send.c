@@ -4,10 +4,12 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/image/known.h"
 #include "daemon/image/tree.h"
 #include "daemon/mover/capture.h"
 #include "daemon/mover/fault.h"
 #include "daemon/mover/mover.h"
+#include "daemon/mover/precopy.h"
 #include "daemon/mover/sink.h"
 
 struct sender {
@@ -16,6 +18,8 @@ struct sender {
         struct capture *capture;
         struct sink *sink;
         struct image_writer *writer;
+        struct image_known *known;
+        struct precopy_figures ahead;
         struct capture_figures captured;
         struct image_tree_figures trees;
         bool end_mark_sent;
@@ -34,11 +38,15 @@ static void figures_fill(const struct sender *s, Rm__MoverFigures *f) {
         const struct image_figures *i = image_writer_figures(s->writer);
 
         f->objects = i->objects;
-        f->raw_bytes = i->raw_bytes;
+        f->raw_bytes = i->raw_bytes - s->ahead.raw_bytes;
         f->read_bytes = s->captured.read_bytes + s->trees.read_bytes;
         f->zero_bytes = i->zero_bytes;
+        f->have_bytes = i->have_bytes;
         f->wire_bytes = i->wire_bytes;
         f->images_raw_bytes = s->images_raw_bytes;
+        f->ahead_bytes = s->ahead.wire_bytes;
+        f->ahead_usec = s->ahead.usec;
+        f->ahead_rounds = s->ahead.rounds;
         f->connect_usec = s->connect_usec;
         f->capture_usec = s->captured_at_usec - s->start_usec;
         f->dump_wait_usec = s->captured.wait_usec;
@@ -50,7 +58,7 @@ static void progress(void *ctx, const char *name) {
         struct sender *s = ctx;
         const struct image_figures *i = image_writer_figures(s->writer);
 
-        control_send_progress(s->control, i->raw_bytes, i->wire_bytes, now_usec() - s->start_usec, name);
+        control_send_progress(s->control, i->raw_bytes, i->wire_bytes, s->start_usec ? now_usec() - s->start_usec : 0, name);
 }
 
 /* The other side has spoken while it should listen: it says why it cannot go on. */
@@ -117,22 +125,45 @@ static int prepare(struct sender *s, const Rm__MoverSend *m, struct rm_error *er
                 return r;
         s->connect_usec = now_usec() - start_usec;
         s->sink = sink_create(s->link);
-        r = image_writer_create(sink_image(s->sink), NULL, NULL, &s->writer, err);
+        s->known = image_known_create();
+        r = image_writer_create(sink_image(s->sink), image_known_delta(s->known), NULL, &s->writer, err);
         if (r == 0)
                 control_send_ready(s->control);
         return r;
 }
 
+static int precopy(struct sender *s, struct rm_error *err) {
+        const struct precopy_hooks hooks = { .ctx = s, .poll = tree_poll, .idle = idle };
+        Rm__MoverFigures figures = RM__MOVER_FIGURES__INIT;
+        int r = fault_point("mover.send.precopy", err);
+
+        if (r == 0)
+                r = precopy_run(s->control->precopy->precopy->procs_file, s->writer, s->known, &hooks, &s->ahead, err);
+        if (r < 0)
+                return error_prefix(err, "send memory ahead");
+        figures.ahead_bytes = s->ahead.wire_bytes;
+        figures.ahead_usec = s->ahead.usec;
+        figures.ahead_rounds = s->ahead.rounds;
+        control_send_precopied(s->control, &figures);
+        return 0;
+}
+
 /* Between READY and START the other side has nothing to say. */
 static int wait_start(struct sender *s, struct rm_error *err) {
+        bool ahead = false;
+
         while (!s->control->started) {
                 struct pollfd fds[2] = { { .fd = -1 }, { .fd = link_fd(s->link), .events = POLLIN } };
                 int r = control_poll(s->control, fds, 2, -1, err);
 
+                if (r > 0)
+                        r = peer_refusal(s, err);
+                if (r == 0 && s->control->precopy && !ahead) {
+                        ahead = true;
+                        r = precopy(s, err);
+                }
                 if (r < 0)
                         return r;
-                if (r > 0)
-                        return peer_refusal(s, err);
         }
         s->start_usec = now_usec();
         return fault_point("mover.send.start", err);
@@ -287,6 +318,7 @@ int mover_send(struct control *control) {
                 control_send_failed(control, &err, s.end_mark_sent, s.by_peer);
         }
         image_writer_destroy(s.writer);
+        image_known_destroy(s.known);
         sink_destroy(s.sink);
         capture_destroy(s.capture);
         link_close(s.link);

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -141,6 +142,20 @@ static void say_done(struct bed *b) {
         pair_say(&b->pair, PAIR_SEND, &command);
 }
 
+/* The memory of this very process goes ahead. */
+static void say_precopy(struct bed *b) {
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverPrecopy m = RM__MOVER_PRECOPY__INIT;
+        cleanup_free char *procs = xasprintf("%d\n999999999\n", (int) getpid());
+        cleanup_free char *path = xasprintf("%s/procs", b->base);
+
+        assert_int_equal(write_file_atomic(path, procs, strlen(procs), 0600, false), 0);
+        m.procs_file = path;
+        command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;
+        command.precopy = &m;
+        pair_say(&b->pair, PAIR_SEND, &command);
+}
+
 static void expect(struct bed *b, int side, Rm__MoverEvent__BodyCase kind) {
         Rm__MoverEvent *e = pair_expect(&b->pair, side, kind);
 
@@ -166,7 +181,7 @@ static void expect_failure(struct bed *b, int side, const char *text, int *ret_c
         rm__mover_event__free_unpacked(e, NULL);
 }
 
-static void connect_pair(struct bed *b, const char *environment) {
+static void connect_unstarted(struct bed *b, const char *environment) {
         uint32_t port;
 
         pair_start(&b->pair, environment);
@@ -174,6 +189,10 @@ static void connect_pair(struct bed *b, const char *environment) {
         assert_int_not_equal(port, 0);
         say_send(b, b->key_file, TOKEN, port);
         expect(b, PAIR_SEND, RM__MOVER_EVENT__BODY_READY);
+}
+
+static void connect_pair(struct bed *b, const char *environment) {
+        connect_unstarted(b, environment);
         pair_say_start(&b->pair);
 }
 
@@ -403,6 +422,76 @@ static void test_nonsense_from_rmd(void **state) {
         assert_int_equal(b->codes[PAIR_RECEIVE], 1);
 }
 
+/* What went ahead is not sent again; what has changed since is. */
+static void test_memory_goes_ahead(void **state) {
+        struct bed *b = *state;
+        char *pages = mmap(NULL, PAGES_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        cleanup_free char *pattern = pages_make();
+        Rm__MoverFigures *f;
+        Rm__MoverEvent *e;
+
+        assert_ptr_not_equal(pages, MAP_FAILED);
+        memcpy(pages, pattern, PAGES_BYTES);
+        connect_unstarted(b, NULL);
+        say_precopy(b);
+        e = pair_expect(&b->pair, PAIR_SEND, RM__MOVER_EVENT__BODY_PRECOPIED);
+        assert_non_null(e);
+        assert_true(e->precopied->figures->ahead_bytes > 0 && e->precopied->figures->ahead_rounds > 0);
+        rm__mover_event__free_unpacked(e, NULL);
+        memset(pages + 5 * 4096, 'n', 4096);
+        memset(pages + 77 * 4096 + 8, 'w', 1);
+        pair_say_start(&b->pair);
+        dump(b, pages);
+        say_done(b);
+        e = pair_expect(&b->pair, PAIR_SEND, RM__MOVER_EVENT__BODY_ACKNOWLEDGED);
+        assert_non_null(e);
+        f = e->acknowledged->figures;
+        assert_int_equal(f->have_bytes + f->zero_bytes, PAGES_BYTES - 2 * 4096);
+        assert_true(f->wire_bytes - f->ahead_bytes < 64 << 10);
+        assert_true(f->raw_bytes >= PAGES_BYTES && f->raw_bytes < PAGES_BYTES + 100);
+        rm__mover_event__free_unpacked(e, NULL);
+        pair_finish(&b->pair, b->codes);
+        assert_int_equal(b->codes[PAIR_SEND], 0);
+        assert_int_equal(b->codes[PAIR_RECEIVE], 0);
+        image_check(b, "pages-1.img", pages, PAGES_BYTES);
+        (void) munmap(pages, PAGES_BYTES);
+}
+
+/* Processes that cannot be read cost nothing but time in the freeze. */
+static void test_nothing_goes_ahead(void **state) {
+        struct bed *b = *state;
+        cleanup_free char *pages = pages_make();
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverPrecopy m = RM__MOVER_PRECOPY__INIT;
+
+        m.procs_file = (char *) "/nonexistent/cgroup.procs";
+        command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;
+        command.precopy = &m;
+        connect_unstarted(b, NULL);
+        pair_say(&b->pair, PAIR_SEND, &command);
+        expect(b, PAIR_SEND, RM__MOVER_EVENT__BODY_PRECOPIED);
+        pair_say_start(&b->pair);
+        dump(b, pages);
+        say_done(b);
+        expect(b, PAIR_SEND, RM__MOVER_EVENT__BODY_ACKNOWLEDGED);
+        pair_finish(&b->pair, b->codes);
+        assert_int_equal(b->codes[PAIR_RECEIVE], 0);
+        image_check(b, "pages-1.img", pages, PAGES_BYTES);
+}
+
+/* While the processes still run. */
+static void test_destination_full_ahead(void **state) {
+        struct bed *b = *state;
+
+        if (mount("none", b->out, "tmpfs", 0, "size=64k") < 0)
+                skip();
+        connect_unstarted(b, NULL);
+        say_precopy(b);
+        expect_failure(b, PAIR_RECEIVE, "No space left on device", NULL, NULL);
+        expect_failure(b, PAIR_SEND, "the destination: write what is sent ahead", NULL, NULL);
+        finish_failed(b);
+}
+
 /* Whoever drives the move must know whether the destination may have all of it. */
 static void test_end_mark_is_told(void **state) {
         struct bed *b = *state;
@@ -443,6 +532,11 @@ static void fault_try(struct bed *b, const char *point, const char *action) {
                 e = pair_expect(&b->pair, PAIR_SEND, RM__MOVER_EVENT__BODY_READY);
         if (e) {
                 rm__mover_event__free_unpacked(e, NULL);
+                say_precopy(b);
+                e = pair_expect(&b->pair, PAIR_SEND, RM__MOVER_EVENT__BODY_PRECOPIED);
+        }
+        if (e) {
+                rm__mover_event__free_unpacked(e, NULL);
                 pair_say_start(&b->pair);
                 sock = fake_criu_connect(b->images);
                 if (sock >= 0) {
@@ -465,8 +559,9 @@ static void fault_try(struct bed *b, const char *point, const char *action) {
 
 static void test_fault_points(void **state) {
         static const char *const points[] = {
-                "mover.send.connect", "mover.send.start",     "mover.send.images",    "mover.send.trees",   "mover.send.end",
-                "mover.send.sent",    "mover.receive.listen", "mover.receive.accept", "mover.receive.data", "mover.receive.end",
+                "mover.send.connect",   "mover.send.start",   "mover.send.images", "mover.send.trees",
+                "mover.send.end",       "mover.send.precopy", "mover.send.sent",   "mover.receive.listen",
+                "mover.receive.accept", "mover.receive.data", "mover.receive.end",
         };
         struct bed *b = *state;
 
@@ -490,6 +585,9 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_peer_killed, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_rmd_gone, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_nonsense_from_rmd, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_memory_goes_ahead, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_nothing_goes_ahead, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_destination_full_ahead, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_end_mark_is_told, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_fault_points, setup, teardown),
         };

@@ -1,0 +1,230 @@
+#include "daemon/mover/precopy.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/image/zero.h"
+
+#define ROUNDS_MAX 4U
+/* A round that sends less than this part of the first is the last. */
+#define ENOUGH 16U
+#define STEP_BYTES (1U << 20)
+#define REGIONS_MAX 512U
+
+struct precopy {
+        struct image_writer *writer;
+        struct image_known *known;
+        const struct precopy_hooks *hooks;
+        uint32_t slot;
+        uint8_t *out; /* the writer's buffer, filled up to out_bytes; NULL: none is out */
+        size_t out_bytes;
+        uint64_t sent_bytes; /* blocks, in this round */
+        struct page_region regions[REGIONS_MAX];
+        uint8_t step[STEP_BYTES];
+};
+
+struct process {
+        pid_t pid;
+        int pagemap_fd;
+};
+
+/* ---- blocks into the stream ---- */
+
+static int out_flush(struct precopy *p, struct rm_error *err) {
+        uint64_t end = image_known_count(p->known) * IMAGE_BLOCK_BYTES;
+        int r = 0;
+
+        if (p->out)
+                r = image_writer_data(p->writer, p->slot, end - p->out_bytes, p->out_bytes, err);
+        p->out = NULL;
+        p->out_bytes = 0;
+        return r;
+}
+
+static int block_send(struct precopy *p, const uint8_t *block, struct rm_error *err) {
+        if (!p->out) {
+                p->out = image_writer_buffer(p->writer, STEP_BYTES, err);
+                if (!p->out)
+                        return err ? err->code : -EIO;
+        }
+        memcpy(p->out + p->out_bytes, block, IMAGE_BLOCK_BYTES);
+        p->out_bytes += IMAGE_BLOCK_BYTES;
+        p->sent_bytes += IMAGE_BLOCK_BYTES;
+        return p->out_bytes == STEP_BYTES ? out_flush(p, err) : 0;
+}
+
+/* ---- memory of one process ---- */
+
+/* `size_bytes` of its memory at `address`, at most STEP_BYTES; as much as can be read. */
+static int range_send(struct precopy *p, const struct process *process, uint64_t address, size_t size_bytes, struct rm_error *err) {
+        struct iovec here = { .iov_base = p->step, .iov_len = size_bytes };
+        /* An address in another process: no pointer of ours. */
+        union {
+                uint64_t address;
+                void *pointer;
+        } remote = { .address = address };
+        struct iovec there = { .iov_base = remote.pointer, .iov_len = size_bytes };
+        ssize_t n = process_vm_readv(process->pid, &here, 1, &there, 1, 0);
+        int r = 0;
+
+        for (size_t at = 0; n > 0 && at + IMAGE_BLOCK_BYTES <= (size_t) n && r == 0; at += IMAGE_BLOCK_BYTES)
+                if (!image_block_is_zero(p->step + at, IMAGE_BLOCK_BYTES) && image_known_add(p->known, p->step + at))
+                        r = block_send(p, p->step + at, err);
+        return r;
+}
+
+static int region_send(struct precopy *p, const struct process *process, uint64_t start, uint64_t end, struct rm_error *err) {
+        int r = 0;
+
+        for (uint64_t at = start; at < end && r == 0; at += STEP_BYTES) {
+                r = range_send(p, process, at, end - at < STEP_BYTES ? (size_t) (end - at) : STEP_BYTES, err);
+                if (r == 0)
+                        r = p->hooks->poll(p->hooks->ctx, "memory", err);
+        }
+        return r;
+}
+
+/* The pages of a mapping that are there and its own: neither of a file or shared memory, nor the one zero page. A mapping may be
+ * far larger than what is there of it, so the kernel looks for them; one that cannot (before 6.7) makes images larger. */
+static int area_send(struct precopy *p, const struct process *process, uint64_t start, uint64_t end, struct rm_error *err) {
+        struct pm_scan_arg scan = {
+                .size = sizeof(scan),
+                .start = start,
+                .end = end,
+                .vec = (uint64_t) (uintptr_t) p->regions,
+                .vec_len = REGIONS_MAX,
+                .category_mask = PAGE_IS_PRESENT | PAGE_IS_FILE | PAGE_IS_PFNZERO,
+                .category_inverted = PAGE_IS_FILE | PAGE_IS_PFNZERO,
+                .return_mask = PAGE_IS_PRESENT,
+        };
+
+        while (scan.start < end) {
+                int n = ioctl(process->pagemap_fd, PAGEMAP_SCAN, &scan);
+
+                for (int i = 0; i < n; i++) {
+                        int r = region_send(p, process, p->regions[i].start, p->regions[i].end, err);
+
+                        if (r < 0)
+                                return r;
+                }
+                if (n < 0 || scan.walk_end <= scan.start)
+                        return 0;
+                scan.start = scan.walk_end;
+        }
+        return 0;
+}
+
+/* What a private mapping has of its own; not the kernel's special ones ("[vvar]"), nor what is not readable. */
+static bool area_parse(const char *line, uint64_t *ret_start, uint64_t *ret_end) {
+        char access[5];
+
+        return sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", ret_start, ret_end, access) == 3 && access[0] == 'r' &&
+               access[3] == 'p' && !strstr(line, "[v");
+}
+
+static FILE *process_open(pid_t pid, const char *name) {
+        cleanup_free char *path = xasprintf("/proc/%d/%s", (int) pid, name);
+
+        return fopen(path, "re");
+}
+
+static int process_send(struct precopy *p, pid_t pid, struct rm_error *err) {
+        cleanup_free char *path = xasprintf("/proc/%d/pagemap", (int) pid);
+        struct process process = { .pid = pid, .pagemap_fd = open(path, O_RDONLY | O_CLOEXEC) };
+        FILE *maps = process_open(pid, "maps");
+        char *line = NULL;
+        size_t room = 0;
+        uint64_t start;
+        uint64_t end;
+        int r = 0;
+
+        while (r == 0 && maps && process.pagemap_fd >= 0 && getline(&line, &room, maps) > 0)
+                if (area_parse(line, &start, &end))
+                        r = area_send(p, &process, start, end, err);
+        free(line);
+        if (maps)
+                (void) fclose(maps);
+        if (process.pagemap_fd >= 0)
+                (void) close(process.pagemap_fd);
+        return r;
+}
+
+/* ---- rounds ---- */
+
+static int round_send(struct precopy *p, const char *procs_file, struct rm_error *err) {
+        cleanup_free char *text = NULL;
+        char *at;
+        int r;
+
+        p->sent_bytes = 0;
+        r = read_file(procs_file, 1U << 20, &text, NULL);
+        if (r < 0) {
+                log_warn("cannot read %s (%s): nothing is sent ahead", procs_file, strerror(-r));
+                return 0;
+        }
+        at = text;
+        r = 0;
+        while (r == 0 && *at) {
+                long pid = strtol(at, &at, 10);
+
+                if (pid > 0)
+                        r = process_send(p, (pid_t) pid, err);
+                at = strchrnul(at, '\n');
+                at += *at == '\n';
+        }
+        if (r == 0)
+                r = out_flush(p, err);
+        return r < 0 ? r : p->hooks->idle(p->hooks->ctx, err);
+}
+
+static int rounds_send(struct precopy *p, const char *procs_file, struct precopy_figures *figures, struct rm_error *err) {
+        uint64_t first_bytes = 0;
+        uint64_t before_bytes = UINT64_MAX;
+
+        while (figures->rounds < ROUNDS_MAX) {
+                int r = round_send(p, procs_file, err);
+
+                if (r < 0)
+                        return r;
+                figures->rounds++;
+                if (figures->rounds == 1)
+                        first_bytes = p->sent_bytes;
+                if (p->sent_bytes <= first_bytes / ENOUGH || p->sent_bytes > before_bytes / 4 * 3)
+                        break;
+                before_bytes = p->sent_bytes;
+        }
+        return 0;
+}
+
+int precopy_run(const char *procs_file, struct image_writer *w, struct image_known *known, const struct precopy_hooks *hooks,
+                struct precopy_figures *figures, struct rm_error *err) {
+        const struct image_object object = { .kind = RM__IMAGE_KIND__IMAGE_KIND_BLOCKS, .role = "", .path = "", .target = "" };
+        struct image_figures begin = *image_writer_figures(w);
+        struct precopy *p = xcalloc(1, sizeof(*p));
+        uint64_t begin_usec = now_usec();
+        int r;
+
+        p->writer = w;
+        p->known = known;
+        p->hooks = hooks;
+        r = image_writer_open(w, &object, &p->slot, err);
+        if (r == 0)
+                r = rounds_send(p, procs_file, figures, err);
+        if (r == 0)
+                r = image_writer_close(w, p->slot, image_known_count(known) * IMAGE_BLOCK_BYTES, err);
+        if (r == 0)
+                r = hooks->idle(hooks->ctx, err);
+        figures->raw_bytes = image_writer_figures(w)->raw_bytes - begin.raw_bytes;
+        figures->wire_bytes = image_writer_figures(w)->wire_bytes - begin.wire_bytes;
+        figures->usec = now_usec() - begin_usec;
+        free(p);
+        return r;
+}
