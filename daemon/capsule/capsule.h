@@ -120,6 +120,9 @@ pid_t capsule_init_pid(const struct capsule *capsule);
  * Valid until the capsule is destroyed; NULL when not ready. */
 const char *capsule_root(const struct capsule *capsule);
 
+/* The control group that its payload is in, a directory; malloc'ed. */
+char *capsule_payload_cgroup(const struct capsule *capsule);
+
 enum capsule_phase {
         CAPSULE_CREATING, /* until `ready` */
         CAPSULE_EMPTY,    /* no payload yet */

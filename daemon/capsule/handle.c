@@ -111,6 +111,10 @@ pid_t capsule_init_pid(const struct capsule *capsule) {
         return capsule->init_pid;
 }
 
+char *capsule_payload_cgroup(const struct capsule *capsule) {
+        return xasprintf("%s/payload", capsule->cgroup_dir);
+}
+
 const char *capsule_root(const struct capsule *capsule) {
         return capsule->init_pid > 0 ? capsule->root : NULL;
 }
