@@ -77,6 +77,7 @@ int apply_move_start(struct apply *a) {
         message_set_string(&move->to, in->to);
         message_set_string(&move->reason, in->reason);
         move->start_usec = a->time_usec;
+        move->stop = in->stop;
         REPEATED_PUSH(a->state->moves, a->state->n_moves, move);
         prune_moves(a->state);
         a->result->created = move->id;
@@ -157,6 +158,7 @@ int apply_move_done(struct apply *a) {
         move->end_usec = a->time_usec;
         move->freeze_usec = in->freeze_usec;
         move->image_bytes = in->image_bytes;
+        move->ahead_bytes = in->ahead_bytes;
         move->memory_bytes = in->memory_bytes;
         move->dump_usec = in->dump_usec;
         move->transfer_usec = in->transfer_usec;

@@ -11,9 +11,12 @@ struct edge {
 };
 
 static const struct edge source[] = {
-        { MOVE_PREPARE, MOVE_EV_READY, MOVE_FREEZE },
+        { MOVE_PREPARE, MOVE_EV_READY, MOVE_PRECOPY },
         { MOVE_PREPARE, MOVE_EV_FAILED, MOVE_UNDO },
         { MOVE_PREPARE, MOVE_EV_ABORTED, MOVE_END },
+        { MOVE_PRECOPY, MOVE_EV_COPIED, MOVE_FREEZE },
+        { MOVE_PRECOPY, MOVE_EV_FAILED, MOVE_UNDO },
+        { MOVE_PRECOPY, MOVE_EV_ABORTED, MOVE_END },
         { MOVE_FREEZE, MOVE_EV_FROZEN, MOVE_CUT },
         { MOVE_FREEZE, MOVE_EV_FAILED, MOVE_UNDO },
         { MOVE_FREEZE, MOVE_EV_ABORTED, MOVE_END },
@@ -60,14 +63,14 @@ const char *machine_role_name(enum move_role role) {
 }
 
 const char *machine_state_name(enum move_state state) {
-        static const char *const names[] = { "prepare", "freeze", "cut",     "transfer", "restore",
-                                             "commit",  "open",   "release", "undo",     "end" };
+        static const char *const names[] = { "prepare", "precopy", "freeze",  "cut",  "transfer", "restore",
+                                             "commit",  "open",    "release", "undo", "end" };
 
         return (size_t) state < ARRAY_SIZE(names) ? names[state] : "?";
 }
 
 const char *machine_event_name(enum move_event event) {
-        static const char *const names[] = { "ready",     "frozen", "cut",      "sent",   "restored",
+        static const char *const names[] = { "ready",     "copied", "frozen",   "cut",    "sent",   "restored",
                                              "committed", "opened", "released", "failed", "aborted" };
 
         return (size_t) event < ARRAY_SIZE(names) ? names[event] : "?";

@@ -10,6 +10,7 @@
 #include "daemon/move/moves_internal.h"
 
 #define PREPARE_USEC (15U * 1000000U)
+#define PRECOPY_USEC (15U * 1000000U) /* from one sign of life to the next */
 #define BREATH_USEC 20000
 #define BREATHS_MAX 50U /* then CRIU tries, and says what it thinks of it */
 #define OPENED_USEC (5U * 1000000U)
@@ -21,6 +22,7 @@ static void note_figures(struct move *move, const Rm__MoverFigures *figures) {
                 return;
         move->figures.image_bytes = figures->wire_bytes;
         move->figures.memory_bytes = figures->raw_bytes;
+        move->figures.ahead_bytes = figures->ahead_bytes;
 }
 
 static void maybe_ready(struct move *move) {
@@ -35,6 +37,13 @@ static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
         case RM__MOVER_EVENT__BODY_READY:
                 move->mover_ready = true;
                 maybe_ready(move);
+                break;
+        case RM__MOVER_EVENT__BODY_PROGRESS:
+                if (move->state == MOVE_PRECOPY)
+                        move_deadline(move, PRECOPY_USEC);
+                break;
+        case RM__MOVER_EVENT__BODY_PRECOPIED:
+                move_event(move, MOVE_EV_COPIED);
                 break;
         case RM__MOVER_EVENT__BODY_SENT:
                 move->end_mark_sent = true;
@@ -124,6 +133,26 @@ static void enter_prepare(struct move *move) {
         move_deadline(move, PREPARE_USEC);
         if (move_send(move, &message) < 0)
                 move_fail(move, "%s cannot be reached", move->other);
+}
+
+static void enter_precopy(struct move *move, struct local *local) {
+        const Rm__Move *record = state_move(cluster_state(move->moves->rmd->cluster), move->id);
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverPrecopy body = RM__MOVER_PRECOPY__INIT;
+        cleanup_free char *cgroup = NULL;
+
+        if (!record || record->stop) {
+                move_event(move, MOVE_EV_COPIED);
+                return;
+        }
+        cgroup = capsule_payload_cgroup(local->capsule);
+        body.procs_file = xasprintf("%s/cgroup.procs", cgroup);
+        command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;
+        command.precopy = &body;
+        move_deadline(move, PRECOPY_USEC);
+        if (mover_command(move->mover, &command) < 0)
+                move_fail(move, "rm-mover does not listen");
+        free(body.procs_file);
 }
 
 static void breathe(struct move *move, struct capsule *capsule);
@@ -316,7 +345,11 @@ void source_enter(struct move *move) {
         case MOVE_PREPARE:
                 enter_prepare(move);
                 break;
+        case MOVE_PRECOPY:
+                enter_precopy(move, local);
+                break;
         case MOVE_FREEZE:
+                move_deadline(move, PREPARE_USEC);
                 move->freeze_usec = now_usec();
                 if (capsule_freeze(local->capsule, on_frozen, move_op(move)) < 0)
                         move_fail(move, "the capsule cannot be frozen now");

@@ -213,8 +213,8 @@ void request_migrate_job(struct client *client, const Rm__LocalRequest *request)
 
         if (!request_own_job(client, request->id, "migrate-job", in->job))
                 return;
-        if (in->mode[0] && strcmp(in->mode, "stop") != 0) {
-                client_error(client, request->id, -EOPNOTSUPP, "migrate-job: mode '%s' is not there yet; stop is", in->mode);
+        if (in->mode[0] && strcmp(in->mode, "stop") != 0 && strcmp(in->mode, "live") != 0) {
+                client_error(client, request->id, -EINVAL, "migrate-job: mode '%s' is neither live nor stop", in->mode);
                 return;
         }
         reason = xasprintf("asked for by %s", client->user);
@@ -222,6 +222,7 @@ void request_migrate_job(struct client *client, const Rm__LocalRequest *request)
         body.capsule = in->group;
         body.to = in->to;
         body.reason = reason;
+        body.stop = strcmp(in->mode, "stop") == 0;
         command.body_case = RM__COMMAND__BODY_MOVE_START;
         command.move_start = &body;
         request_propose(client, request->id, &command);

@@ -10,35 +10,37 @@
 #include "common/util.h"
 #include "daemon/move/machine.h"
 
-/* In the order of enum move_state: one letter each, '.' = refused. */
-static const char letters[MOVE_STATES + 1] = "PFCTRMOLUE";
+/* In the order of enum move_state: one letter each, '.' = refused; Y is PRECOPY. */
+static const char letters[MOVE_STATES + 1] = "PYFCTRMOLUE";
 
 /* A row for each state, a column for each event:
- *     ready frozen cut sent restored committed opened released failed aborted */
+ *     ready copied frozen cut sent restored committed opened released failed aborted */
 static const char *const expected[2][MOVE_STATES] = {
         [MOVE_SOURCE] = {
-                [MOVE_PREPARE]  = "F.......UE",
-                [MOVE_FREEZE]   = ".C......UE",
-                [MOVE_CUT]      = "..T.....UE",
-                [MOVE_TRANSFER] = "...R.L..UE", /* the destination may be done before we hear that it has all */
-                [MOVE_RESTORE]  = ".....L..UE",
-                [MOVE_COMMIT]   = "..........",
-                [MOVE_OPEN]     = "..........",
-                [MOVE_RELEASE]  = ".......E..",
-                [MOVE_UNDO]     = ".....L...E", /* what the log says first holds */
-                [MOVE_END]      = "..........",
+                [MOVE_PREPARE]  = "Y........UE",
+                [MOVE_PRECOPY]  = ".F.......UE",
+                [MOVE_FREEZE]   = "..C......UE",
+                [MOVE_CUT]      = "...T.....UE",
+                [MOVE_TRANSFER] = "....R.L..UE", /* the destination may be done before we hear that it has all */
+                [MOVE_RESTORE]  = "......L..UE",
+                [MOVE_COMMIT]   = "...........",
+                [MOVE_OPEN]     = "...........",
+                [MOVE_RELEASE]  = "........E..",
+                [MOVE_UNDO]     = "......L...E", /* what the log says first holds */
+                [MOVE_END]      = "...........",
         },
         [MOVE_DESTINATION] = {
-                [MOVE_PREPARE]  = "T.......UE",
-                [MOVE_FREEZE]   = "..........",
-                [MOVE_CUT]      = "..........",
-                [MOVE_TRANSFER] = "...R....UE",
-                [MOVE_RESTORE]  = "....M...UE",
-                [MOVE_COMMIT]   = ".....O...E", /* proposed: only the log can undo it */
-                [MOVE_OPEN]     = "......E...",
-                [MOVE_RELEASE]  = "..........",
-                [MOVE_UNDO]     = ".........E",
-                [MOVE_END]      = "..........",
+                [MOVE_PREPARE]  = "T........UE",
+                [MOVE_PRECOPY]  = "...........",
+                [MOVE_FREEZE]   = "...........",
+                [MOVE_CUT]      = "...........",
+                [MOVE_TRANSFER] = "....R....UE",
+                [MOVE_RESTORE]  = ".....M...UE",
+                [MOVE_COMMIT]   = "......O...E", /* proposed: only the log can undo it */
+                [MOVE_OPEN]     = ".......E...",
+                [MOVE_RELEASE]  = "...........",
+                [MOVE_UNDO]     = "..........E",
+                [MOVE_END]      = "...........",
         },
 };
 
@@ -74,12 +76,12 @@ static void test_every_pair(void **state) {
 static void test_straight_way(void **state) {
         static const struct {
                 enum move_role role;
-                enum move_event events[6];
-                enum move_state states[7];
+                enum move_event events[7];
+                enum move_state states[8];
         } ways[] = {
                 { MOVE_SOURCE,
-                  { MOVE_EV_READY, MOVE_EV_FROZEN, MOVE_EV_CUT, MOVE_EV_SENT, MOVE_EV_COMMITTED, MOVE_EV_RELEASED },
-                  { MOVE_PREPARE, MOVE_FREEZE, MOVE_CUT, MOVE_TRANSFER, MOVE_RESTORE, MOVE_RELEASE, MOVE_END } },
+                  { MOVE_EV_READY, MOVE_EV_COPIED, MOVE_EV_FROZEN, MOVE_EV_CUT, MOVE_EV_SENT, MOVE_EV_COMMITTED, MOVE_EV_RELEASED },
+                  { MOVE_PREPARE, MOVE_PRECOPY, MOVE_FREEZE, MOVE_CUT, MOVE_TRANSFER, MOVE_RESTORE, MOVE_RELEASE, MOVE_END } },
                 { MOVE_DESTINATION,
                   { MOVE_EV_READY, MOVE_EV_SENT, MOVE_EV_RESTORED, MOVE_EV_COMMITTED, MOVE_EV_OPENED, MOVE_EVENTS },
                   { MOVE_PREPARE, MOVE_TRANSFER, MOVE_RESTORE, MOVE_COMMIT, MOVE_OPEN, MOVE_END, MOVE_STATES } },
@@ -91,7 +93,7 @@ static void test_straight_way(void **state) {
 }
 
 static void test_before_the_commit_all_is_undone(void **state) {
-        static const enum move_state source[] = { MOVE_PREPARE, MOVE_FREEZE, MOVE_CUT, MOVE_TRANSFER, MOVE_RESTORE };
+        static const enum move_state source[] = { MOVE_PREPARE, MOVE_PRECOPY, MOVE_FREEZE, MOVE_CUT, MOVE_TRANSFER, MOVE_RESTORE };
         static const enum move_state destination[] = { MOVE_PREPARE, MOVE_TRANSFER, MOVE_RESTORE };
 
         for (size_t i = 0; i < ARRAY_SIZE(source); i++) {
@@ -145,8 +147,8 @@ static void test_every_move_comes_to_its_end(void **state) {
                         if (reachable(r, MOVE_PREPARE, 0) & bit((enum move_state) s))
                                 assert_true(reachable(r, s, 0) & bit(MOVE_END));
         /* And each end knows its own states only. */
-        assert_int_equal(reachable(MOVE_SOURCE, MOVE_PREPARE, 0), bit(MOVE_PREPARE) | bit(MOVE_FREEZE) | bit(MOVE_CUT) |
-                                                                          bit(MOVE_TRANSFER) | bit(MOVE_RESTORE) |
+        assert_int_equal(reachable(MOVE_SOURCE, MOVE_PREPARE, 0), bit(MOVE_PREPARE) | bit(MOVE_PRECOPY) | bit(MOVE_FREEZE) |
+                                                                          bit(MOVE_CUT) | bit(MOVE_TRANSFER) | bit(MOVE_RESTORE) |
                                                                           bit(MOVE_RELEASE) | bit(MOVE_UNDO) | bit(MOVE_END));
         assert_int_equal(reachable(MOVE_DESTINATION, MOVE_PREPARE, 0), bit(MOVE_PREPARE) | bit(MOVE_TRANSFER) | bit(MOVE_RESTORE) |
                                                                                bit(MOVE_COMMIT) | bit(MOVE_OPEN) | bit(MOVE_UNDO) |
@@ -166,9 +168,9 @@ static void test_only_the_log_commits(void **state) {
 
 static void test_names(void **state) {
         /* Fault points and tests call them so. */
-        static const char *const states[] = { "prepare", "freeze", "cut",     "transfer", "restore",
-                                              "commit",  "open",   "release", "undo",     "end" };
-        static const char *const events[] = { "ready",     "frozen", "cut",      "sent",   "restored",
+        static const char *const states[] = { "prepare", "precopy", "freeze",  "cut",  "transfer", "restore",
+                                              "commit",  "open",    "release", "undo", "end" };
+        static const char *const events[] = { "ready",     "copied", "frozen",   "cut",    "sent",   "restored",
                                               "committed", "opened", "released", "failed", "aborted" };
 
         assert_int_equal(ARRAY_SIZE(states), MOVE_STATES);
