@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/move/moves_internal.h"
+#include "daemon/move/room.h"
 
 #define PREPARE_USEC (20U * 1000000U)
 
@@ -163,6 +164,8 @@ static void keep_early(struct moves *moves, const char *node, const Rm__MovePrep
         early->move = prepare->move;
         early->node = xstrdup(node);
         memcpy(early->token, prepare->token.data, MOVE_TOKEN_BYTES);
+        early->memory_bytes = prepare->memory_bytes;
+        early->files_bytes = prepare->files_bytes;
         early->next = moves->early;
         moves->early = early;
 }
@@ -178,10 +181,24 @@ void destination_begin_early(struct moves *moves) {
                 prepare.move = early->move;
                 prepare.token.data = early->token;
                 prepare.token.len = sizeof(early->token);
+                prepare.memory_bytes = early->memory_bytes;
+                prepare.files_bytes = early->files_bytes;
                 destination_begin(moves, early->node, &prepare);
                 free(early->node);
                 free(early);
         }
+}
+
+static int check_room(const struct moves *moves, const Rm__MovePrepare *prepare, bool ahead, struct rm_error *err) {
+        const struct room_need need = {
+                .memory_bytes = prepare->memory_bytes,
+                .files_bytes = prepare->files_bytes,
+                .ahead = ahead,
+        };
+        struct room_free free;
+
+        room_here(moves->dir, &free);
+        return room_check(&need, &free, err);
 }
 
 void destination_begin(struct moves *moves, const char *node, const Rm__MovePrepare *prepare) {
@@ -200,6 +217,10 @@ void destination_begin(struct moves *moves, const char *node, const Rm__MovePrep
             strcmp(record->to, cluster_self(moves->rmd->cluster)) != 0 || prepare->token.len != MOVE_TOKEN_BYTES ||
             move_find(moves, prepare->move, MOVE_DESTINATION)) {
                 refuse(moves, node, prepare->move, "the cluster's state here does not have that move");
+                return;
+        }
+        if (check_room(moves, prepare, !record->stop, &err) < 0) {
+                refuse(moves, node, prepare->move, error_text(&err));
                 return;
         }
         move = move_create(moves, record, MOVE_DESTINATION);

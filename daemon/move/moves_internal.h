@@ -55,6 +55,8 @@ struct early {
         uint64_t move;
         char *node;
         uint8_t token[MOVE_TOKEN_BYTES];
+        uint64_t memory_bytes;
+        uint64_t files_bytes;
         struct early *next;
 };
 

@@ -8,6 +8,7 @@
 #include "common/util.h"
 #include "daemon/move/inflight.h"
 #include "daemon/move/moves_internal.h"
+#include "daemon/move/room.h"
 
 #define PREPARE_USEC (15U * 1000000U)
 #define PRECOPY_USEC (15U * 1000000U) /* from one sign of life to the next */
@@ -106,6 +107,23 @@ void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared) {
 
 /* ---- the states ---- */
 
+static char *procs_file_of(const struct local *local) {
+        cleanup_free char *cgroup = capsule_payload_cgroup(local->capsule);
+
+        return xasprintf("%s/cgroup.procs", cgroup);
+}
+
+static void measure_need(const struct local *local, Rm__MovePrepare *prepare) {
+        cleanup_free char *procs_file = procs_file_of(local);
+
+        prepare->memory_bytes = room_processes(procs_file);
+        for (const char *const *mount = capsule_tmpfs_mounts; *mount; mount++) {
+                cleanup_free char *path = xasprintf("%s%s", capsule_root(local->capsule), *mount);
+
+                prepare->files_bytes += room_used(path);
+        }
+}
+
 static void enter_prepare(struct move *move) {
         struct local *local = move_local(move);
         Rm__MovePrepare prepare = RM__MOVE_PREPARE__INIT;
@@ -128,6 +146,7 @@ static void enter_prepare(struct move *move) {
         prepare.move = move->id;
         prepare.token.data = move->token;
         prepare.token.len = sizeof(move->token);
+        measure_need(local, &prepare);
         message.body_case = RM__PEER_MESSAGE__BODY_MOVE_PREPARE;
         message.move_prepare = &prepare;
         move_deadline(move, PREPARE_USEC);
@@ -139,20 +158,18 @@ static void enter_precopy(struct move *move, struct local *local) {
         const Rm__Move *record = state_move(cluster_state(move->moves->rmd->cluster), move->id);
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverPrecopy body = RM__MOVER_PRECOPY__INIT;
-        cleanup_free char *cgroup = NULL;
+        cleanup_free char *procs_file = NULL;
 
         if (!record || record->stop) {
                 move_event(move, MOVE_EV_COPIED);
                 return;
         }
-        cgroup = capsule_payload_cgroup(local->capsule);
-        body.procs_file = xasprintf("%s/cgroup.procs", cgroup);
+        procs_file = body.procs_file = procs_file_of(local);
         command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;
         command.precopy = &body;
         move_deadline(move, PRECOPY_USEC);
         if (mover_command(move->mover, &command) < 0)
                 move_fail(move, "rm-mover does not listen");
-        free(body.procs_file);
 }
 
 static void breathe(struct move *move, struct capsule *capsule);

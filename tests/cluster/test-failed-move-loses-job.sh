@@ -3,7 +3,7 @@
 # limit: 300
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 iterations=250
-points="source.prepare source.freeze source.cut source.transfer source.restore source.release
+points="source.prepare source.precopy source.freeze source.cut source.transfer source.restore source.release
     destination.prepare destination.transfer destination.restore destination.commit destination.open"
 points=${RM_TEST_POINTS:-$points}
 

@@ -1,0 +1,57 @@
+#!/bin/bash
+# A destination without room for the images: the move is given up, before or in the freeze, says why, and leaves nothing behind
+# there; the job goes on at the source, comes to the right end, and can move when there is room again.
+# limit: 180
+. "${BASH_SOURCE[0]%/*}/lib.sh"
+
+images=/run/rmd/moves
+
+resize() {
+    on n3 mount -o "remount,size=$1" $images || fail "cannot make $images $1 large"
+}
+
+# given_up WHAT REASON: the last move was aborted for it, and the group stays where it was.
+given_up() {
+    q settled 60 >/dev/null || fail "$1: not settled"
+    [[ $(q moves live | tail -n 1) == *ABORTED* ]] || fail "$1: $(q moves live | tail -n 1)"
+    same "$1: the group's node" "$(q where live 1)" n2
+    on n1 rmctl list-moves >"$work/moves" && tail -n 1 "$work/moves" | grep -q "$2" || fail "$1: no reason: $(tail -n 1 "$work/moves")"
+    on n1 rmctl events | tail -n 20 | grep -q "$2" || fail "$1: no event tells of it"
+    see "$1: $(tail -n 1 "$work/moves" | sed 's/.*  //')"
+    same "$1: left in $images" "$(on n3 ls $images)" ''
+    same "$1: ranks on n3" "$(on n3 "$programs/count" memory)" 0
+}
+
+# fill_up ARG...: starts a move to n3, and takes away the room once some of the group's 300 MB have come.
+fill_up() {
+    migrate live 1 n3 "$@" >"$work/migrate" 2>&1 || fail "migrate: $(<"$work/migrate")"
+    # What comes meanwhile may make the size too small at once; then the next.
+    until_true 30 on n3 sh -c "used=\$(df --output=used $images | tail -n 1)
+        [ \$used -gt 30000 ] && mount -o remount,size=\$((used + 16384))k $images" || fail "the room cannot be taken away"
+}
+
+# A slow link, so that there is time to take the room away.
+cluster 3 --cores 2 --link 1gbit
+start live n1 --group-size 1 -n 2 "$programs/memory" --mb=300 --only-rank=1 --zero-percent=0 --stop-file="$(stop_file live)"
+running live 60
+[[ $(q where live 1) == n2 ]] || move live 1 n2
+
+resize 64m
+migrate live 1 n3 --wait >"$work/migrate" 2>&1 && fail "a full destination: the move is said to be done"
+grep -q 'no room for an image' "$work/migrate" || fail "a full destination: $(<"$work/migrate")"
+given_up "full before" 'no room for an image'
+
+resize 90%
+fill_up
+given_up "full while memory goes ahead" 'No space left on device'
+
+resize 90%
+fill_up --mode stop
+given_up "full in the freeze" 'No space left on device'
+
+resize 90%
+move live 1 n3
+see "room again: moved"
+release live
+finish live
+ended_well live good
