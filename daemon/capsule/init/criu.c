@@ -23,6 +23,7 @@
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/mend.h"
+#include "daemon/capsule/init/remap.h"
 #include "daemon/capsule/log_tail.h"
 #include "proto/criu.pb-c.h"
 
@@ -46,6 +47,7 @@ struct criu {
         pid_t restore_pid; /* service worker */
         struct source rpc; /* to it; fd -1: none */
         criu_done_fn done; /* NULL: nothing is being done */
+        bool remapped;     /* the dump may have left helper links */
         bool answered;
 };
 
@@ -143,6 +145,7 @@ int criu_dump(struct criu *criu, int images_fd, bool stream, criu_done_fn done, 
 
         if (r < 0)
                 return r;
+        criu->remapped = remap_wanted("/proc");
         options = xasprintf("tree %d\n"
                             "images-dir /proc/1/fd/%d\n"
                             "work-dir /proc/1/fd/%d\n"
@@ -157,9 +160,9 @@ int criu_dump(struct criu *criu, int images_fd, bool stream, criu_done_fn done, 
                             "file-locks\n"
                             "link-remap\n"
                             "ghost-limit 1G\n"
-                            "%s",
+                            "%s%s",
                             init->payload_pid, images_fd, init->node.runtime, LOG_LEVEL, init->spec->cgroup_dir,
-                            stream ? "stream\n" : "");
+                            criu->remapped ? REMAP_OPTION : "", stream ? "stream\n" : "");
         (void) unlinkat(init->node.runtime, DUMP_LOG, 0);
         gate = open_gate(criu);
         if (gate < 0) {
@@ -348,9 +351,19 @@ bool criu_reaped(struct criu *criu, pid_t pid, int status) {
                 on_rpc(&criu->rpc, EPOLLIN);
         if (criu->done && (dump || criu->rpc.fd < 0 || status != 0)) {
                 close_rpc(criu);
+                if (dump && criu->remapped && status == 0)
+                        remap_show("/proc");
+                else if (dump)
+                        criu_forget_dump(criu);
                 finish(criu, status == 0 && dump ? 0 : -EIO, dump ? DUMP_LOG : RESTORE_LOG);
         }
         return true;
+}
+
+void criu_forget_dump(struct criu *criu) {
+        if (criu->remapped)
+                remap_remove("/proc");
+        criu->remapped = false;
 }
 
 void criu_unload(struct criu *criu) {

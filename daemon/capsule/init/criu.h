@@ -28,6 +28,9 @@ int criu_dump(struct criu *criu, int images_fd, bool stream, criu_done_fn done, 
 /* Leaves the payload frozen. */
 int criu_restore(struct criu *criu, int images_fd, criu_done_fn done, struct rm_error *error);
 
+/* The payload goes on here, or ends: what a dump has left in its directories goes. */
+void criu_forget_dump(struct criu *criu);
+
 /* PID 1 has reaped `pid`. True when it was ours. */
 bool criu_reaped(struct criu *criu, pid_t pid, int status);
 /* Ends what was preloaded and never used. */

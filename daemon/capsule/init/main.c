@@ -22,6 +22,7 @@
 #include "daemon/capsule/init/criu.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/ops.h"
+#include "daemon/capsule/init/remap.h"
 #include "daemon/capsule/init/setup.h"
 #include "daemon/capsule/init/stdio.h"
 
@@ -164,11 +165,14 @@ static void detach(void) {
 
 int main(int argc, char **argv) {
         struct init init = { .epoll_fd = -1 };
+        const char *action = getenv("CRTOOLS_SCRIPT_ACTION");
         struct rm_error error = { 0 };
         pid_t pid;
         int r;
 
         log_setup("rm-capsule", LOG_INFO);
+        if (argc == 1 && action)
+                return remap_script(action);
         if (argc != 2 || fcntl(REPORT_FD, F_GETFD) < 0) {
                 fprintf(stderr, "rm-capsule is started by rmd, not by hand\n");
                 return 2;

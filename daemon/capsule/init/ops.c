@@ -340,6 +340,7 @@ static int op_open(struct ops *ops, const Capsule__Request *request, struct tick
         (void) request;
         (void) ticket;
         ops->link_deadline = UINT64_MAX;
+        criu_forget_dump(init->criu);
         r = link_set_up(&init->link, true, error);
         if (r == 0)
                 r = link_set_filter(&init->link, false, error);
@@ -428,6 +429,7 @@ static int op_quit(struct ops *ops, const Capsule__Request *request, struct tick
         (void) request;
         (void) ticket;
         (void) error;
+        criu_forget_dump(ops->init->criu);
         ops->init->quit = true;
         return STARTED;
 }

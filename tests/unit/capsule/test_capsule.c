@@ -19,6 +19,7 @@
 #include "daemon/capsule/agent_request.h"
 #include "daemon/capsule/init/mend.h"
 #include "daemon/capsule/init/pids.h"
+#include "daemon/capsule/init/remap.h"
 #include "daemon/capsule/init/seed.h"
 #include "daemon/capsule/log_tail.h"
 #include "daemon/capsule/private.h"
@@ -344,6 +345,66 @@ static void test_log_tail(void **state) {
         assert_string_equal(text, "");
 }
 
+static bool there(const char *folder, const char *name) {
+        cleanup_free char *path = xasprintf("%s/%s", folder, name);
+
+        return access(path, F_OK) == 0;
+}
+
+static int make_file(const char *folder, const char *name) {
+        cleanup_free char *path = xasprintf("%s/%s", folder, name);
+        int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+        assert_true(fd >= 0);
+        return fd;
+}
+
+static void rename_in(const char *folder, const char *from, const char *to, bool keep) {
+        cleanup_free char *old = xasprintf("%s/%s", folder, from);
+        cleanup_free char *new = xasprintf("%s/%s", folder, to);
+
+        assert_int_equal(link(old, new), 0);
+        if (!keep)
+                assert_int_equal(unlink(old), 0);
+}
+
+/* Of the links in a folder only those to a file that is open under a name that is gone are touched. */
+static void test_remap(void **state) {
+        cleanup_free char *folder = make_folder();
+        cleanup_free char *proc = make_folder();
+        cleanup_free char *self = xasprintf("%s/%d", proc, (int) getpid());
+        cleanup_free char *target = xasprintf("/proc/%d", (int) getpid());
+        cleanup_close int named = make_file(folder, "named");
+        cleanup_close int gone = -1;
+
+        (void) state;
+        assert_int_equal(symlink(target, self), 0);
+        assert_false(remap_wanted(proc));
+        gone = make_file(folder, "gone");
+        rename_in(folder, "gone", "other", true);
+        assert_false(remap_wanted(proc));
+        rename_in(folder, "gone", "link_remap.170", false);
+        assert_true(remap_wanted(proc));
+        /* Not of that file; not of such a name. */
+        rename_in(folder, "named", "link_remap.3", true);
+        rename_in(folder, "other", "link_remap.4x", true);
+        remap_hide(proc);
+        assert_true(there(folder, "link_remap.170.kept") && !there(folder, "link_remap.170"));
+        remap_hide(proc);
+        remap_show(proc);
+        assert_true(!there(folder, "link_remap.170.kept") && there(folder, "link_remap.170"));
+        remap_remove(proc);
+        assert_false(there(folder, "link_remap.170"));
+        rename_in(folder, "other", "link_remap.171.kept", true);
+        remap_remove(proc);
+        assert_false(there(folder, "link_remap.171.kept"));
+        assert_true(there(folder, "link_remap.3") && there(folder, "link_remap.4x") && there(folder, "named") &&
+                    there(folder, "other"));
+        (void) unlink(self);
+        (void) remove_tree(proc);
+        (void) remove_tree(folder);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_spec),
@@ -355,6 +416,7 @@ int main(void) {
                 cmocka_unit_test(test_spool_leftovers),
                 cmocka_unit_test(test_segment_names),
                 cmocka_unit_test(test_pid_gap),
+                cmocka_unit_test(test_remap),
                 cmocka_unit_test(test_hosts),
                 cmocka_unit_test(test_mend_timerfds),
                 cmocka_unit_test(test_log_tail),

@@ -1,0 +1,159 @@
+#include "daemon/capsule/init/remap.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/util.h"
+
+#define LINK_PREFIX "link_remap."
+#define KEPT_SUFFIX ".kept"
+#define DELETED " (deleted)"
+
+/* Does something with a link; `kept`: it is hidden. */
+typedef void (*link_fn)(int dir_fd, const char *name, bool kept);
+
+struct walk {
+        link_fn fn; /* NULL: only count files */
+        unsigned files;
+};
+
+static bool is_link(const char *name, bool *ret_kept) {
+        const char *p = name + strlen(LINK_PREFIX);
+
+        if (strncmp(name, LINK_PREFIX, strlen(LINK_PREFIX)) != 0 || !isdigit((unsigned char) *p))
+                return false;
+        while (isdigit((unsigned char) *p))
+                p++;
+        *ret_kept = strcmp(p, KEPT_SUFFIX) == 0;
+        return *p == 0 || *ret_kept;
+}
+
+static void directory_walk(const struct walk *walk, int fd, const struct stat *file) {
+        DIR *dir = fdopendir(fd);
+        struct dirent *entry;
+
+        while (dir && (entry = readdir(dir))) {
+                struct stat st;
+                bool kept;
+
+                if (is_link(entry->d_name, &kept) && fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                    st.st_dev == file->st_dev && st.st_ino == file->st_ino)
+                        walk->fn(dirfd(dir), entry->d_name, kept);
+        }
+        if (dir)
+                (void) closedir(dir);
+        else
+                (void) close(fd);
+}
+
+/* `path` is where the file was; its directory may be gone as well, then CRIU takes the next one up. */
+static void links_walk(const struct walk *walk, char *path, const struct stat *file) {
+        char *slash;
+        int fd = -1;
+
+        while (fd < 0 && (slash = strrchr(path, '/')) && slash > path) {
+                *slash = 0;
+                fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                if (fd < 0 && errno != ENOENT)
+                        return;
+        }
+        if (fd >= 0)
+                directory_walk(walk, fd, file);
+}
+
+/* A file whose last name has gone too is no case for links, but NFS keeps such a one under a name of its own (.nfsXXX). */
+static void file_look(struct walk *walk, int fds, const char *number) {
+        char path[PATH_MAX];
+        ssize_t n = readlinkat(fds, number, path, sizeof(path) - 1);
+        const char *base;
+        struct stat st;
+        bool deleted;
+
+        if (n <= 0 || path[0] != '/')
+                return;
+        path[n] = 0;
+        deleted = (size_t) n > strlen(DELETED) && strcmp(path + n - strlen(DELETED), DELETED) == 0;
+        base = strrchr(path, '/') + 1;
+        if ((!deleted && strncmp(base, ".nfs", 4) != 0) || fstatat(fds, number, &st, 0) < 0 || !S_ISREG(st.st_mode) ||
+            st.st_nlink == 0)
+                return;
+        walk->files++;
+        if (walk->fn)
+                links_walk(walk, path, &st);
+}
+
+static void process_look(struct walk *walk, const char *proc, const char *pid) {
+        cleanup_free char *path = xasprintf("%s/%s/fd", proc, pid);
+        DIR *dir = opendir(path);
+        struct dirent *entry;
+
+        while (dir && (entry = readdir(dir)))
+                if (entry->d_name[0] != '.')
+                        file_look(walk, dirfd(dir), entry->d_name);
+        if (dir)
+                (void) closedir(dir);
+}
+
+static unsigned look(const char *proc, link_fn fn) {
+        struct walk walk = { .fn = fn };
+        DIR *dir = opendir(proc);
+        struct dirent *entry;
+
+        while (dir && (entry = readdir(dir)))
+                if (isdigit((unsigned char) entry->d_name[0]))
+                        process_look(&walk, proc, entry->d_name);
+        if (dir)
+                (void) closedir(dir);
+        return walk.files;
+}
+
+bool remap_wanted(const char *proc) {
+        return look(proc, NULL) > 0;
+}
+
+static void link_hide(int dir_fd, const char *name, bool kept) {
+        cleanup_free char *hidden = xasprintf("%s" KEPT_SUFFIX, name);
+
+        if (!kept && renameat(dir_fd, name, dir_fd, hidden) < 0)
+                log_warn("cannot keep %s: %s", name, strerror(errno));
+}
+
+static void link_show(int dir_fd, const char *name, bool kept) {
+        cleanup_free char *shown = xasprintf("%.*s", (int) (strlen(name) - strlen(KEPT_SUFFIX)), name);
+
+        if (kept && renameat(dir_fd, name, dir_fd, shown) < 0)
+                log_warn("cannot bring %s back: %s", shown, strerror(errno));
+}
+
+static void link_remove(int dir_fd, const char *name, bool kept) {
+        (void) kept;
+        if (unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
+                log_warn("cannot remove %s: %s", name, strerror(errno));
+}
+
+void remap_hide(const char *proc) {
+        (void) look(proc, link_hide);
+}
+
+void remap_show(const char *proc) {
+        (void) look(proc, link_show);
+}
+
+void remap_remove(const char *proc) {
+        (void) look(proc, link_remove);
+}
+
+/* After the images are written, and before CRIU tidies up. */
+int remap_script(const char *action) {
+        if (strcmp(action, "post-dump") == 0)
+                remap_hide("/proc");
+        return 0;
+}
