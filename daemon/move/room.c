@@ -58,7 +58,7 @@ void room_here(const char *images_dir, struct room_free *ret) {
 }
 
 int room_check(const struct room_need *need, const struct room_free *free, struct rm_error *err) {
-        uint64_t images_bytes = need->ahead ? need->memory_bytes * 2 : need->memory_bytes;
+        uint64_t images_bytes = need->ahead ? need->memory_bytes * 2 + need->files_bytes : need->memory_bytes;
         uint64_t memory_bytes = need->memory_bytes * 2 + need->files_bytes;
 
         if (images_bytes > free->images_bytes)

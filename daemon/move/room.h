@@ -11,7 +11,7 @@
 struct room_need {
         uint64_t memory_bytes; /* of its processes' own */
         uint64_t files_bytes;  /* in the capsule's /tmp, /dev/shm and /run */
-        bool ahead;            /* memory goes ahead, and is kept until the image is whole */
+        bool ahead;            /* memory, and such files as are mapped, go ahead and are kept until the image is whole */
 };
 
 /* What a node has. */

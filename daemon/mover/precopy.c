@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/statfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -34,6 +36,13 @@ struct precopy {
 struct process {
         pid_t pid;
         int pagemap_fd;
+};
+
+/* A mapping. */
+struct area {
+        uint64_t start;
+        uint64_t end;
+        bool shared;
 };
 
 /* ---- blocks into the stream ---- */
@@ -92,21 +101,21 @@ static int region_send(struct precopy *p, const struct process *process, uint64_
         return r;
 }
 
-/* The pages of a mapping that are there and its own: neither of a file or shared memory, nor the one zero page. A mapping may be
+/* The pages of a mapping that are there; of a private one only its own, not those of the file under it. A mapping may be
  * far larger than what is there of it, so the kernel looks for them; one that cannot (before 6.7) makes images larger. */
-static int area_send(struct precopy *p, const struct process *process, uint64_t start, uint64_t end, struct rm_error *err) {
+static int area_send(struct precopy *p, const struct process *process, const struct area *area, struct rm_error *err) {
         struct pm_scan_arg scan = {
                 .size = sizeof(scan),
-                .start = start,
-                .end = end,
+                .start = area->start,
+                .end = area->end,
                 .vec = (uint64_t) (uintptr_t) p->regions,
                 .vec_len = REGIONS_MAX,
-                .category_mask = PAGE_IS_PRESENT | PAGE_IS_FILE | PAGE_IS_PFNZERO,
-                .category_inverted = PAGE_IS_FILE | PAGE_IS_PFNZERO,
+                .category_mask = PAGE_IS_PRESENT | PAGE_IS_PFNZERO | (area->shared ? 0 : PAGE_IS_FILE),
+                .category_inverted = PAGE_IS_PFNZERO | (area->shared ? 0 : PAGE_IS_FILE),
                 .return_mask = PAGE_IS_PRESENT,
         };
 
-        while (scan.start < end) {
+        while (scan.start < area->end) {
                 int n = ioctl(process->pagemap_fd, PAGEMAP_SCAN, &scan);
 
                 for (int i = 0; i < n; i++) {
@@ -122,12 +131,23 @@ static int area_send(struct precopy *p, const struct process *process, uint64_t 
         return 0;
 }
 
-/* What a private mapping has of its own; not the kernel's special ones ("[vvar]"), nor what is not readable. */
-static bool area_parse(const char *line, uint64_t *ret_start, uint64_t *ret_end) {
+/* Shared memory is a file of some tmpfs, named or not. Whatever else is shared (files, devices) does not travel. */
+static bool is_shared_memory(pid_t pid, const struct area *area) {
+        cleanup_free char *path = xasprintf("/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int) pid, area->start, area->end);
+        struct statfs st;
+
+        return statfs(path, &st) == 0 && st.f_type == TMPFS_MAGIC;
+}
+
+/* Is there something in it that may travel? Not in the kernel's special ones ("[vvar]"), nor in what is not readable. */
+static bool area_parse(pid_t pid, const char *line, struct area *ret) {
         char access[5];
 
-        return sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", ret_start, ret_end, access) == 3 && access[0] == 'r' &&
-               access[3] == 'p' && !strstr(line, "[v");
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &ret->start, &ret->end, access) != 3 || access[0] != 'r' ||
+            strstr(line, "[v"))
+                return false;
+        ret->shared = access[3] == 's';
+        return !ret->shared || is_shared_memory(pid, ret);
 }
 
 static FILE *process_open(pid_t pid, const char *name) {
@@ -142,13 +162,12 @@ static int process_send(struct precopy *p, pid_t pid, struct rm_error *err) {
         FILE *maps = process_open(pid, "maps");
         char *line = NULL;
         size_t room = 0;
-        uint64_t start;
-        uint64_t end;
+        struct area area;
         int r = 0;
 
         while (r == 0 && maps && process.pagemap_fd >= 0 && getline(&line, &room, maps) > 0)
-                if (area_parse(line, &start, &end))
-                        r = area_send(p, &process, start, end, err);
+                if (area_parse(pid, line, &area))
+                        r = area_send(p, &process, &area, err);
         free(line);
         if (maps)
                 (void) fclose(maps);

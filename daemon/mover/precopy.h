@@ -20,7 +20,7 @@ struct precopy_figures {
         uint64_t usec;
 };
 
-/* The private memory of the processes that `procs_file` names (as cgroup.procs does), round after round while a round finds much less to
+/* The private and shared memory of the processes that `procs_file` names (as cgroup.procs does), round after round while a round finds much less to
  * send than the one before, as one object of kind BLOCKS; each block is added to `known`. Only pages that are there are read, nothing
  * is changed in the processes. One that ends meanwhile or may not be read is passed over. Errors are those of the writer and hooks. */
 int precopy_run(const char *procs_file, struct image_writer *w, struct image_known *known, const struct precopy_hooks *hooks,

@@ -422,10 +422,8 @@ static void test_nonsense_from_rmd(void **state) {
         assert_int_equal(b->codes[PAIR_RECEIVE], 1);
 }
 
-/* What went ahead is not sent again; what has changed since is. */
-static void test_memory_goes_ahead(void **state) {
-        struct bed *b = *state;
-        char *pages = mmap(NULL, PAGES_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+static void go_ahead(struct bed *b, int flags) {
+        char *pages = mmap(NULL, PAGES_BYTES, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
         cleanup_free char *pattern = pages_make();
         Rm__MoverFigures *f;
         Rm__MoverEvent *e;
@@ -455,6 +453,15 @@ static void test_memory_goes_ahead(void **state) {
         assert_int_equal(b->codes[PAIR_RECEIVE], 0);
         image_check(b, "pages-1.img", pages, PAGES_BYTES);
         (void) munmap(pages, PAGES_BYTES);
+}
+
+/* What went ahead is not sent again; what has changed since is. */
+static void test_memory_goes_ahead(void **state) {
+        go_ahead(*state, MAP_PRIVATE);
+}
+
+static void test_shared_memory_goes_ahead(void **state) {
+        go_ahead(*state, MAP_SHARED);
 }
 
 /* Processes that cannot be read cost nothing but time in the freeze. */
@@ -586,6 +593,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_rmd_gone, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_nonsense_from_rmd, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_memory_goes_ahead, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_shared_memory_goes_ahead, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_nothing_goes_ahead, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_destination_full_ahead, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_end_mark_is_told, setup, teardown),

@@ -27,9 +27,9 @@ static int check(uint64_t memory, uint64_t files, bool ahead, uint64_t free_memo
 
 static void test_check(void **state) {
         (void) state;
-        assert_int_equal(check(100, 10, true, 210, 200), 0);
-        assert_int_equal(check(100, 10, true, 209, 200), -ENOSPC);
-        assert_int_equal(check(100, 10, true, 210, 199), -ENOSPC);
+        assert_int_equal(check(100, 10, true, 210, 210), 0);
+        assert_int_equal(check(100, 10, true, 209, 210), -ENOSPC);
+        assert_int_equal(check(100, 10, true, 210, 209), -ENOSPC);
         /* Nothing ahead: the image alone waits. */
         assert_int_equal(check(100, 10, false, 210, 100), 0);
         assert_int_equal(check(100, 10, false, 210, 99), -ENOSPC);
