@@ -6,7 +6,7 @@
  *   --zero-percent  of it that was never written to but is there (default 25)
  *   --gap-msec      gaps from this length on are printed at once (default 50): "gap RANK USEC"
  *   --alone         no MPI, one process: what is measured beside rmd
- *   --dirty         goes on writing: every page is written once a second or so */
+ *   --dirty         goes on writing: every page gets new contents again and again */
 #include <mpi.h>
 #include <sys/mman.h>
 
@@ -19,6 +19,7 @@ struct memory {
         int rank;
         int size;
         unsigned char *base;
+        uint16_t *generation; /* of each page: how often it was written anew */
         size_t pages;
         unsigned zero_percent;
         bool dirty;
@@ -34,7 +35,7 @@ static bool page_is_zero(const struct memory *m, size_t page) {
 }
 
 static uint64_t page_seed(const struct memory *m, size_t page) {
-        return ((uint64_t) m->rank << 40) ^ page;
+        return ((uint64_t) m->generation[page] << 48) ^ ((uint64_t) m->rank << 40) ^ page;
 }
 
 static void page_fill(const struct memory *m, size_t page) {
@@ -73,8 +74,10 @@ static void step(struct memory *m) {
 
                 if (!page_good(m, page))
                         fail(m, page);
-                if (m->dirty)
+                if (m->dirty) {
+                        m->generation[page]++;
                         page_fill(m, page);
+                }
                 m->next = (m->next + 1) % m->pages;
                 m->rounds += m->next == 0;
         }
@@ -172,6 +175,9 @@ int main(int argc, char **argv) {
                 perror("memory: mmap");
                 return 1;
         }
+        m.generation = calloc(m.pages, sizeof(*m.generation));
+        if (!m.generation)
+                return 1;
         for (size_t page = 0; page < m.pages; page++)
                 page_fill(&m, page);
         if (!alone)
