@@ -138,6 +138,19 @@ static void on_leader(void *userdata, const char *leader) {
         service_wake(rmd->service);
 }
 
+static void on_capsule(void *userdata, struct local *local, int error, const char *text) {
+        struct rmd *rmd = userdata;
+
+        moves_capsule_ready(rmd->moves, local, error, text);
+}
+
+static bool keeps_copy(void *userdata, const struct local *local) {
+        struct rmd *rmd = userdata;
+
+        return moves_own(rmd->moves, local);
+}
+
+static const struct runner_ops runner_ops = { on_capsule, keeps_copy };
 static const struct cluster_ops cluster_ops = { on_applied, on_installed, on_message, on_peer, on_leader };
 
 /* ---- building the context ---- */
@@ -238,7 +251,7 @@ static int start(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
         if (r == 0)
                 r = leader_create(rmd, &rmd->leader, err);
         if (r == 0)
-                r = runner_create(rmd, &rmd->runner, err);
+                r = runner_create(rmd, &runner_ops, rmd, &rmd->runner, err);
         if (r == 0)
                 r = service_create(rmd, &rmd->service, err);
         if (r == 0) {

@@ -11,7 +11,6 @@
 #include "common/util.h"
 #include "daemon/job/launch.h"
 #include "daemon/job/outputs.h"
-#include "daemon/move/moves.h"
 
 #define RETRY_USEC 300000
 
@@ -97,7 +96,7 @@ static void on_ready(struct capsule *capsule, int error, const char *text, void 
                 local->ready = true;
                 local->launching = status.phase != CAPSULE_EMPTY;
         }
-        moves_capsule_ready(runner->rmd->moves, local, error, text);
+        runner->ops->on_capsule(runner->userdata, local, error, text);
         runner_wake(runner);
 }
 
@@ -156,7 +155,7 @@ static void on_lost(struct capsule *capsule, const char *text, void *userdata) {
         local->ready = false;
         free(local->lost_text);
         local->lost_text = xstrdup(text);
-        moves_capsule_ready(runner->rmd->moves, local, -ECHILD, text);
+        runner->ops->on_capsule(runner->userdata, local, -ECHILD, text);
         runner_wake(runner);
 }
 
@@ -429,7 +428,7 @@ static void drop_strays(struct runner *runner) {
                                strcmp(capsule->node, self_of(runner)) == 0;
 
                 next = l->next;
-                if (current || (job && job->state == RM__JOB_STATE__JOB_COMPLETING) || moves_own(runner->rmd->moves, l))
+                if (current || (job && job->state == RM__JOB_STATE__JOB_COMPLETING) || runner->ops->keeps_copy(runner->userdata, l))
                         continue;
                 log_info("capsule of job %" PRIu64 " (%" PRId32 ") is not wanted here: removed", l->job, l->index);
                 runner_drop(runner, l, l->index != STATE_HEAD || !job);
@@ -497,11 +496,13 @@ static void *adopt_one(struct capsule *capsule, const char *id, void *arg) {
         return runner;
 }
 
-int runner_create(struct rmd *rmd, struct runner **ret, struct rm_error *err) {
+int runner_create(struct rmd *rmd, const struct runner_ops *ops, void *userdata, struct runner **ret, struct rm_error *err) {
         struct runner *runner = xcalloc(1, sizeof(*runner));
         int n;
 
         runner->rmd = rmd;
+        runner->ops = ops;
+        runner->userdata = userdata;
         runner->wake = event_new(rmd->base, -1, 0, on_wake, runner);
         runner->retry = evtimer_new(rmd->base, on_retry, runner);
         n = capsule_adopt_all(rmd->capsules, &callbacks, adopt_one, runner, err);

@@ -31,7 +31,16 @@ struct local {
         struct local *next;
 };
 
-int runner_create(struct rmd *rmd, struct runner **ret, struct rm_error *err);
+/* What the runner tells, and asks, those who move capsules. */
+struct runner_ops {
+        /* A local capsule answers (error 0), or does not or no more (error < 0). */
+        void (*on_capsule)(void *userdata, struct local *local, int error, const char *text);
+        /* Is this copy, which the state does not name as the capsule, needed all the same? */
+        bool (*keeps_copy)(void *userdata, const struct local *local);
+};
+
+/* `ops` is borrowed. */
+int runner_create(struct rmd *rmd, const struct runner_ops *ops, void *userdata, struct runner **ret, struct rm_error *err);
 void runner_destroy(struct runner *runner); /* leaves the capsules running */
 
 /* Look at everything again, soon (from the loop). Cheap to call often. */
@@ -42,7 +51,7 @@ struct local *runner_current(struct runner *runner, uint64_t job, int32_t index)
 /* The copy made by this move, or NULL. */
 struct local *runner_copy(struct runner *runner, uint64_t job, int32_t index, uint64_t made_by);
 
-/* Make the destination's copy for a move; moves_capsule_ready() is told when it answers. */
+/* Make the destination's copy for a move; on_capsule() is told when it answers. */
 int runner_make_copy(struct runner *runner, const Rm__Job *job, const Rm__Move *move, struct local **ret, struct rm_error *err);
 /* Kill and forget one copy. `spool`: its output too. */
 void runner_drop(struct runner *runner, struct local *local, bool spool);

@@ -20,6 +20,8 @@ struct agent_request {
 
 struct runner {
         struct rmd *rmd;
+        const struct runner_ops *ops;
+        void *userdata;
         struct local *locals;
         struct agent_request *requests;
         struct event *wake;
