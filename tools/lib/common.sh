@@ -80,7 +80,11 @@ require_kernel() {
 
 # Prints where the cgroup v2 tree is mounted.
 cgroup_mount() {
-    awk '$0 ~ / - cgroup2 / { print $5; found = 1; exit } END { exit !found }' /proc/self/mountinfo
+    local fields
+    while read -ra fields; do
+        [[ "${fields[*]}" != *' - cgroup2 '* ]] || { echo "${fields[4]}" && return 0; }
+    done </proc/self/mountinfo
+    return 1
 }
 
 # --- locks ---
