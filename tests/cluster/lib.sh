@@ -7,7 +7,8 @@
 #           ... `must`, `fail`, `see` ...
 # It ends with 0 if it came to its end, nothing failed, and no node has anything left of its jobs.
 #
-# environment: RM_TEST_KEEP=1  leave the cluster of a failed test standing, to look at
+# environment: RM_TEST_KEEP=1      leave the cluster of a failed test standing, to look at
+#              RM_TEST_THOROUGH=1  as many repetitions as `thorough` names, and programs that poll as they like
 
 set -uo pipefail
 
@@ -46,6 +47,17 @@ same() {
     [[ $2 == "$3" ]] || fail "$1: '$2', not '$3'"
 }
 
+# thorough MANY FEW: how often something is repeated: MANY times in a thorough run, else FEW times. Without them: is it one?
+thorough() {
+    if (($# == 0)); then
+        [[ ${RM_TEST_THOROUGH:-} ]]
+    elif [[ ${RM_TEST_THOROUGH:-} ]]; then
+        echo "$1"
+    else
+        echo "$2"
+    fi
+}
+
 # --- the cluster ---
 
 bed_do() {
@@ -54,10 +66,7 @@ bed_do() {
 
 # The programs are built once; a runner that starts many tests does it for all.
 build_programs() {
-    if [[ ! ${RM_TEST_PROGRAMS:-} ]]; then
-        "$repo_dir/tools/root" -- make -s -j2 -C /src/tests/programs OUT=/build/programs >&2 || fail "tests/programs do not build"
-        RM_TEST_PROGRAMS=${RMD_CACHE:-/var/cache/rmd}/build/programs
-    fi
+    [[ ${RM_TEST_PROGRAMS:-} ]] || RM_TEST_PROGRAMS=$("$repo_dir/tools/build" --programs) || fail "tests/programs do not build"
 }
 
 # cluster N [OPTION of tools/testbed up]...
@@ -175,17 +184,10 @@ migrate() {
     on "$asker" rmctl migrate-job "$(job "$1")" --group "${2/#-1/head}" --to "$3" "${@:4}"
 }
 
-# moves_to NAME GROUP NODE: how many have arrived there.
-moves_to() {
-    q moves "$1" | awk -v group="$2" -v node="$3" '$2 == group && $4 == node && $5 == "DONE"' | grep -c .
-}
-
 # move NAME GROUP NODE: and wait until it has arrived. It may be moved on at once, if that made the node too full.
 move() {
-    local text before
-    before=$(moves_to "$@")
-    text=$(migrate "$1" "$2" "$3" --wait --timeout 60 2>&1) || fail "migrate-job $1 --group $2 --to $3 --wait: $text"
-    (($(moves_to "$@") > before)) || fail "group $2 of $1 has not arrived on $3: $(q moves "$1" | tail -n 3 | tr '\n' '|')"
+    local text
+    text=$(q move "$@" 2>&1) || fail "group $2 of $1 to $3: $text; moves: $(q moves "$1" | tail -n 3 | tr '\n' '|')"
 }
 
 # a_node_but NODE: another one, by chance.

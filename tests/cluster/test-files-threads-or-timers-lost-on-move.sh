@@ -7,7 +7,7 @@
 cluster 3 --cores 4
 start live n1 --group-size 2 -n 4 "$programs/touchall" all --stop-file="$(stop_file live)"
 running live
-for ((i = 0; i < 4; i++)); do
+for ((i = 0; i < $(thorough 4 2); i++)); do
     for group in 0 1; do
         move live "$group" "$(a_node_but "$(q where live "$group")")"
     done

@@ -6,7 +6,7 @@
 RANDOM=${RM_TEST_SEED:-3}
 
 cluster 3 --cores 4
-start live n1 --group-size 2 -n 6 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=5000
+start live n1 --group-size 2 -n 6 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=20000
 start flood n2 --group-size 1 -n 2 "$programs/flood" --stop-file="$(stop_file flood)" --pause-usec=3000
 running live
 for n in $(nodes); do
@@ -19,7 +19,7 @@ sleep 1
 for n in $(nodes); do bed_do start-rmd "$n"; done
 must "they do not join again" until_true 20 all_joined
 see "all killed, a second without any; jobs: $(q job live state) $(q job flood state)"
-for ((i = 0; i < 4; i++)); do
+for ((i = 0; i < $(thorough 4 2); i++)); do
     group=$((RANDOM % 3))
     from=$(q where live "$group")
     to=$(a_node_but "$from")

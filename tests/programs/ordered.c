@@ -1,12 +1,13 @@
 /* Order-sensitive floating point arithmetic over a ring, an allreduce and an alltoallv, with a checksum in every message.
  * One lost, repeated, exchanged or damaged byte changes the hash that it prints at the end.
  *
- * usage: ordered [--iterations=N] [--stop-file=F] [--pause-usec=U] [--doubles=D]
+ * usage: ordered [--iterations=N] [--stop-file=F] [--pause-usec=U] [--doubles=D] [--each]
  *   --iterations  how many (default 200)
  *   --stop-file   go on after them until F exists, and then say how many it were: a second run with --iterations set to
  *                 that number must print the same hash
  *   --pause-usec  sleep in every iteration, which changes nothing in the result
- *   --doubles     of state in each rank (default 65536) */
+ *   --doubles     of state in each rank (default 65536)
+ *   --each        print the hash after each iteration, as if that were the last */
 #include <math.h>
 #include <mpi.h>
 
@@ -179,6 +180,7 @@ int main(int argc, char **argv) {
         long iterations = option_number(argc, argv, "iterations", 200);
         const char *stop_file = option_text(argc, argv, "stop-file", NULL);
         long pause = option_number(argc, argv, "pause-usec", 0);
+        bool each = option_set(argc, argv, "each");
         int64_t start = now_usec();
 
         MPI_Init(&argc, &argv);
@@ -196,6 +198,8 @@ int main(int argc, char **argv) {
                 (void) fflush(stdout);
         }
         for (; more(&w, iterations, stop_file); w.iteration++) {
+                if (each && w.iteration > 0)
+                        report(&w, start);
                 iterate(&w);
                 pause_usec(pause);
         }
