@@ -230,7 +230,7 @@ static int read_key(void *user, const char *section, const char *name, const cha
         if (reader->err->code)
                 return 0; /* the first one is told, with the line ini_parse() returns */
         if (strcmp(section, "mpirun") == 0)
-                return 1; /* rm-mpirun's own */
+                return 1;
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
                 if (strcmp(keys[i].section, section) != 0 || strcmp(keys[i].name, name) != 0)
                         continue;
@@ -241,6 +241,25 @@ static int read_key(void *user, const char *section, const char *name, const cha
         }
         (void) error_set(reader->err, -EINVAL, "there is no key '%s' in section [%s]; see rmd.conf(5)", name, section);
         return 0;
+}
+
+/* rm-mpirun's own section is read by rm-mpirun. */
+static bool section_known(const char *section, size_t length) {
+        if (length == strlen("mpirun") && memcmp(section, "mpirun", length) == 0)
+                return true;
+        for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+                if (strlen(keys[i].section) == length && memcmp(keys[i].section, section, length) == 0)
+                        return true;
+        return false;
+}
+
+/* inih tells of a section only when it comes to a key in it. */
+static int check_section(const char *text, struct rm_error *err) {
+        const char *end = text[0] == '[' ? strchr(text, ']') : NULL;
+
+        if (!end || section_known(text + 1, (size_t) (end - text - 1)))
+                return 0;
+        return error_set(err, -EINVAL, "there is no section %.*s; see rmd.conf(5)", (int) (end - text + 1), text);
 }
 
 /* One line for inih, which by itself would take an indented line for more of the one before, and cut off what is too long. */
@@ -255,13 +274,13 @@ static char *read_line(char *buf, int room, void *user) {
                 return NULL;
         reader->line++;
         blanks = strspn(line, " \t");
-        if (strlen(line) == (size_t) n && (size_t) n - blanks < (size_t) room)
-                return strcpy(buf, line + blanks);
-        reader->stopped_line = reader->line;
         if (strlen(line) < (size_t) n)
                 (void) error_set(reader->err, -EINVAL, "not a text");
-        else
+        else if ((size_t) n - blanks >= (size_t) room)
                 (void) error_set(reader->err, -EINVAL, "the line is longer than %d bytes", room - 1);
+        else if (check_section(line + blanks, reader->err) == 0)
+                return strcpy(buf, line + blanks);
+        reader->stopped_line = reader->line;
         return NULL;
 }
 

@@ -14,6 +14,7 @@ while IFS='|' read -r what text; do
 done <<'END'
 an unknown key|[node]\ncolour = red\n
 an unknown section|[nodes]\ncores = 2\n
+an unknown section without keys|[nodes]\n
 no number|[cluster]\nport = many\n
 out of range|[cluster]\nport = 70000\n
 a bad network|[capsule]\nnetwork = 10.1.2.3/16\n

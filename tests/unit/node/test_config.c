@@ -249,7 +249,10 @@ static void test_bad_files(void **state) {
                 const char *message; /* after the path */
         } cases[] = {
                 { "[cluster]\nbootstrap = yes\nprot = 7700\n", ":3: there is no key 'prot' in section [cluster]" },
-                { "[clutser]\nport = 7700\n", ":2: there is no key 'port' in section [clutser]" },
+                { "[clutser]\nport = 7700\n", ":1: there is no section [clutser]" },
+                { "[cluster]\nbootstrap = yes\n[nodes]\n[node]\n", ":3: there is no section [nodes]" },
+                { "[cluster]\nbootstrap = yes\n  [] ; none\n", ":3: there is no section []" },
+                { "[cluster]\nbootstrap = yes\n[nod]\n", ":3: there is no section [nod]" },
                 { "port = 7700\n", ":1: there is no key 'port' in section []" },
                 { "[cluster]\nPort = 7700\n", ":2: there is no key 'Port'" },
                 { "[cluster]\nbootstrap = yes\n[node\n", ":3: not a section, a key = value or a comment" },
