@@ -60,6 +60,7 @@ Rm__JobView *job_view(const struct client *client, const Rm__State *state, const
         view->foreign = !client_may(client, job->spec->uid);
         if (view->foreign)
                 hide(view->job->spec);
+        message_set_string(&view->job->spec->token, "");
         /* The environment is long and of no use to anybody here. */
         for (size_t i = 0; i < view->job->spec->n_env; i++)
                 free(view->job->spec->env[i]);

@@ -10,6 +10,7 @@
 #include "launcher/mpirun/capture.h"
 #include "launcher/mpirun/command.h"
 #include "launcher/mpirun/options.h"
+#include "launcher/mpirun/submit.h"
 
 #define PROGRAM "rm-mpirun"
 /* A restart of rmd takes seconds, an update of a node minutes. */
@@ -62,31 +63,6 @@ static int read_settings(char **args, struct command *ret_command, struct option
         return r;
 }
 
-static int submit(Rm__JobSpec *spec, uint64_t *ret_job, struct rm_error *err) {
-        Rm__SubmitJob submit_job = RM__SUBMIT_JOB__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
-        Rm__LocalReply *reply = NULL;
-        struct client *client = NULL;
-        int r = client_open(PROGRAM, &client, err);
-
-        if (r < 0)
-                return r;
-        submit_job.spec = spec;
-        request.body_case = RM__LOCAL_REQUEST__BODY_SUBMIT_JOB;
-        request.submit_job = &submit_job;
-        r = client_request(client, &request, RM__LOCAL_REPLY__BODY_OK, &reply, err);
-        if (r == 0) {
-                *ret_job = reply->ok->id;
-                rm__local_reply__free_unpacked(reply, NULL);
-        } else if (r == CLIENT_NO_DAEMON) {
-                /* It may or may not have taken the job; submitting again could run it twice. */
-                (void) error_set(err, r,
-                                 "rmd went away while the job was being submitted: 'rmctl list-jobs' shows whether it has it");
-        }
-        client_close(client);
-        return r;
-}
-
 static int serve(struct front *front, uint64_t job, const struct options *options, bool input) {
         struct session_config config = {
                 .program = PROGRAM,
@@ -116,11 +92,13 @@ static int run(const struct command *command, const struct options *options) {
                 return fail(&err, EXIT_USAGE);
         r = front_create(!options->detach, &front, &err);
         if (r == 0)
-                r = submit(spec, &job, &err);
+                r = submit_job(PROGRAM, spec, &job, &err);
         capture_free(spec);
         if (r < 0) {
+                code = fail(&err, client_exit_code(r));
+                /* A signal that has waited ends us here. */
                 front_destroy(front);
-                return fail(&err, client_exit_code(r));
+                return code;
         }
         if (options->detach)
                 code = printf("%" PRIu64 "\n", job) < 0 || fflush(stdout) != 0 ? EXIT_REFUSED : EXIT_DONE;

@@ -1,5 +1,5 @@
 /* A stand-in for rmd: speaks proto/local.proto with made-up nodes, and runs the program of a submitted job right here.
- *   fake-rmd SOCKET [--pending MS] [--cut BYTES] [--away MS] [--refuse TEXT] [--no-spool]
+ *   fake-rmd SOCKET [--pending MS] [--cut BYTES] [--away MS] [--refuse TEXT] [--no-spool] [--lose N]
  * --pending: jobs wait that long, with a reason that changes half-way; --cut: connections break after so many bytes sent,
  * inside a frame as it comes; SIGUSR1: break all connections and be away for --away. */
 #include <errno.h>
@@ -28,6 +28,7 @@
 struct fake_job {
         uint64_t id;
         char *name;
+        char *token;
         char **argv;
         uint32_t ranks;
         Rm__JobState state;
@@ -75,6 +76,8 @@ struct fake {
         uint64_t pending_usec, away_usec;
         size_t cut_bytes;
         const char *refuse;
+        bool leaving;
+        unsigned lose; /* that many submissions are taken, and the daemon goes away before it answers */
         struct fake_client clients[MAX_CLIENTS];
         struct fake_job jobs[MAX_JOBS];
         size_t n_jobs;
@@ -314,6 +317,15 @@ static void client_serve_job(struct fake_client *c) {
 
 /* ---- requests ---- */
 
+static void answer_submit(struct fake *f, struct fake_client *c, uint32_t id, uint64_t job) {
+        if (f->lose > 0) {
+                f->lose--;
+                f->leaving = true;
+        } else {
+                reply_ok(c, id, job, "");
+        }
+}
+
 static void do_submit(struct fake *f, struct fake_client *c, uint32_t id, const Rm__JobSpec *spec) {
         struct fake_job *j = &f->jobs[f->n_jobs];
 
@@ -321,9 +333,16 @@ static void do_submit(struct fake *f, struct fake_client *c, uint32_t id, const 
                 reply_error(c, id, EINVAL, "%s", f->refuse);
                 return;
         }
+        for (size_t i = 0; i < f->n_jobs; i++)
+                if (f->jobs[i].token && strcmp(f->jobs[i].token, spec->token) == 0) {
+                        (void) fprintf(stderr, "submit: job %llu again\n", (unsigned long long) f->jobs[i].id);
+                        answer_submit(f, c, id, f->jobs[i].id);
+                        return;
+                }
         f->n_jobs++;
         *j = (struct fake_job) { .id = 7 + f->n_jobs - 1, .in = -1, .out = { -1, -1 } };
         j->name = xstrdup(spec->name);
+        j->token = xstrdup(spec->token);
         j->ranks = spec->ranks;
         j->argv = program_of(spec);
         j->submit_usec = now_usec();
@@ -332,7 +351,7 @@ static void do_submit(struct fake *f, struct fake_client *c, uint32_t id, const 
         j->input_eof = !spec->input;
         (void) fprintf(stderr, "submit: name=%s ranks=%u policy=%s priority=%d group_size=%u env=%zu cwd=%s input=%d\n", spec->name,
                        spec->ranks, spec->policy, spec->priority, spec->group_size, spec->n_env, spec->cwd, spec->input);
-        reply_ok(c, id, j->id, "");
+        answer_submit(f, c, id, j->id);
 }
 
 static void do_attach(struct fake *f, struct fake_client *c, uint32_t id, const Rm__AttachJob *attach) {
@@ -834,6 +853,7 @@ static void go_away(struct fake *f) {
         (void) close(f->listen_fd);
         (void) unlink(f->path);
         f->listen_fd = -1;
+        f->leaving = false;
         f->away_until_usec = now_usec() + f->away_usec;
 }
 
@@ -903,6 +923,8 @@ static void turn(struct fake *f) {
                 job_feed(&f->jobs[i]);
                 job_tick(f, &f->jobs[i]);
         }
+        if (f->leaving)
+                go_away(f);
         for (size_t i = 0; i < MAX_CLIENTS; i++) {
                 struct fake_client *c = &f->clients[i];
 
@@ -934,6 +956,8 @@ int main(int argc, char **argv) {
                         f.cut_bytes = strtoull(argv[i + 1], NULL, 10);
                 else if (strcmp(argv[i], "--refuse") == 0)
                         f.refuse = argv[i + 1];
+                else if (strcmp(argv[i], "--lose") == 0)
+                        f.lose = (unsigned) strtoul(argv[i + 1], NULL, 10);
         }
         if (argc < 2)
                 return 2;

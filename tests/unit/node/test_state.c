@@ -250,6 +250,43 @@ static void test_submit(void **state) {
         assert_int_equal(w->state->next_job, 3);
 }
 
+/* The same answer to a front end that did not get the first one, and nobody else's. */
+static void test_submit_again(void **state) {
+        struct world *w = *state;
+        char *argv[] = { (char *) "mpirun", (char *) "./a.out" };
+        Rm__JobSpec spec = RM__JOB_SPEC__INIT;
+        Rm__CmdJobSubmit body = RM__CMD_JOB_SUBMIT__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        command.body_case = RM__COMMAND__BODY_JOB_SUBMIT;
+        command.job_submit = &body;
+        spec.argv = argv;
+        spec.n_argv = ARRAY_SIZE(argv);
+        spec.ranks = 2;
+        spec.uid = 1000;
+        spec.token = (char *) "5eed";
+        body.spec = &spec;
+        assert_int_equal(apply_command(w, &command), 0);
+        assert_int_equal(w->created, 1);
+        EVENTS("job-submitted ");
+        assert_int_equal(submit(w, 1), 2);
+        EVENTS("job-submitted ");
+        assert_int_equal(apply_command(w, &command), 0);
+        assert_int_equal(w->created, 1);
+        EVENTS("");
+        assert_int_equal(w->state->n_jobs, 2);
+        spec.uid = 1001;
+        assert_int_equal(apply_command(w, &command), 0);
+        assert_int_equal(w->created, 3);
+        spec.token = (char *) "5eee";
+        assert_int_equal(apply_command(w, &command), 0);
+        assert_int_equal(w->created, 4);
+        spec.token = (char *) "";
+        assert_int_equal(apply_command(w, &command), 0);
+        assert_int_equal(apply_command(w, &command), 0);
+        assert_int_equal(w->created, 6);
+}
+
 static void test_too_many_jobs(void **state) {
         struct world *w = *state;
 
@@ -683,6 +720,7 @@ int main(void) {
                 T(test_drain_ends_with_an_arriving_move),
                 T(test_availability),
                 T(test_submit),
+                T(test_submit_again),
                 T(test_too_many_jobs),
                 T(test_place),
                 T(test_addresses),
