@@ -73,6 +73,17 @@ static int apply_note(struct apply *a) {
         return 0;
 }
 
+static int apply_scheduling(struct apply *a) {
+        const char *warning = a->command->scheduling->warning;
+
+        if (strcmp(a->state->scheduling_warning, warning) == 0)
+                return 0;
+        message_set_string(&a->state->scheduling_warning, warning);
+        if (warning[0])
+                apply_event(a, "policy-error", NULL, 0, 0, 0, "scheduling: %s", warning);
+        return 0;
+}
+
 static const struct {
         Rm__Command__BodyCase body;
         int (*apply)(struct apply *a);
@@ -98,6 +109,7 @@ static const struct {
         { RM__COMMAND__BODY_MOVE_ABORT, apply_move_abort },
         { RM__COMMAND__BODY_MOVE_DONE, apply_move_done },
         { RM__COMMAND__BODY_NOTE, apply_note },
+        { RM__COMMAND__BODY_SCHEDULING, apply_scheduling },
 };
 
 void state_apply(Rm__State *state, uint64_t index, const Rm__Command *command, struct state_result *ret_result) {

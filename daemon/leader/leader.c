@@ -31,7 +31,6 @@ struct leader {
         bool settling;
         bool skipped; /* a move has to wait after failures: the tick comes back to it */
         bool again; /* something changed while a round was under way */
-        char *warned;
 };
 
 static const Rm__State *state_of(const struct leader *leader) {
@@ -155,15 +154,25 @@ static void settle_later(struct leader *leader, uint64_t usec) {
         (void) evtimer_add(leader->settle, &delay);
 }
 
+/* Without jobs no policy was asked, so that nothing is known to be better. */
+static void tell_warnings(struct leader *leader, const struct rm_snapshot *snapshot, const char *warnings) {
+        Rm__CmdScheduling body = RM__CMD_SCHEDULING__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        if (strcmp(warnings, state_of(leader)->scheduling_warning) == 0 || (!*warnings && snapshot->n_jobs == 0))
+                return;
+        body.warning = (char *) warnings;
+        command.body_case = RM__COMMAND__BODY_SCHEDULING;
+        command.scheduling = &body;
+        propose(leader, &command);
+}
+
 static void on_round(void *context, const struct rm_snapshot *snapshot, const struct round_result *result, const char *warnings) {
         struct leader *leader = context;
         uint32_t running = moves_running(state_of(leader));
         bool started = false;
 
-        if (warnings && *warnings && (!leader->warned || strcmp(leader->warned, warnings) != 0))
-                log_warn("scheduling: %s", warnings);
-        free(leader->warned);
-        leader->warned = xstrdup(warnings);
+        tell_warnings(leader, snapshot, warnings ? warnings : "");
         for (size_t i = 0; i < result->n_actions; i++) {
                 const struct round_action *action = &result->actions[i];
 
@@ -321,8 +330,8 @@ void leader_wake(struct leader *leader, const Rm__Command *command) {
         /* These change nothing a policy sees. */
         if (command &&
             (command->body_case == RM__COMMAND__BODY_JOB_WAIT || command->body_case == RM__COMMAND__BODY_NOTE ||
-             command->body_case == RM__COMMAND__BODY_JOB_OUTPUT_DONE || command->body_case == RM__COMMAND__BODY_JOB_FORGET ||
-             command->body_case == RM__COMMAND__BODY_CAPSULE_READY))
+             command->body_case == RM__COMMAND__BODY_SCHEDULING || command->body_case == RM__COMMAND__BODY_JOB_OUTPUT_DONE ||
+             command->body_case == RM__COMMAND__BODY_JOB_FORGET || command->body_case == RM__COMMAND__BODY_CAPSULE_READY))
                 return;
         settle_later(leader, leader->rmd->config->settle_usec);
 }
@@ -391,6 +400,5 @@ void leader_destroy(struct leader *leader) {
         scheduler_destroy(leader->scheduler);
         event_free(leader->settle);
         event_free(leader->tick);
-        free(leader->warned);
         free(leader);
 }

@@ -43,6 +43,8 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
                 warnings[status.n_warnings++] = (char *) "this node does not have the newest state yet";
         if (state->availability->error[0])
                 warnings[status.n_warnings++] = state->availability->error;
+        if (state->scheduling_warning[0])
+                warnings[status.n_warnings++] = state->scheduling_warning;
         reply.body_case = RM__LOCAL_REPLY__BODY_STATUS;
         reply.status = &status;
         client_reply(client, request->id, &reply);

@@ -443,6 +443,13 @@ int move_done(struct world *w, uint64_t move, uint64_t memory_bytes, uint64_t fr
         return apply_command(w, &command);
 }
 
+int scheduling(struct world *w, const char *warning) {
+        COMMAND(Scheduling, scheduling, SCHEDULING);
+
+        body.warning = (char *) warning;
+        return apply_command(w, &command);
+}
+
 int note(struct world *w, const char *text) {
         COMMAND(Note, note, NOTE);
 

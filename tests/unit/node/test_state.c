@@ -673,6 +673,24 @@ static void test_words(void **state) {
         assert_string_equal(capsule_word(INT32_MIN, buf), "group -2147483648");
 }
 
+/* Told when it is new, and when it is another one. */
+static void test_scheduling_warning(void **state) {
+        struct world *w = *state;
+
+        assert_int_equal(scheduling(w, ""), 0);
+        EVENTS("");
+        assert_int_equal(scheduling(w, "policy 'x': crashed"), 0);
+        EVENTS("policy-error ");
+        assert_string_equal(w->state->scheduling_warning, "policy 'x': crashed");
+        assert_int_equal(scheduling(w, "policy 'x': crashed"), 0);
+        EVENTS("");
+        assert_int_equal(scheduling(w, "policy 'x': hangs"), 0);
+        EVENTS("policy-error ");
+        assert_int_equal(scheduling(w, ""), 0);
+        EVENTS("");
+        assert_string_equal(w->state->scheduling_warning, "");
+}
+
 static void test_note_and_unknown(void **state) {
         struct world *w = *state;
         Rm__Command command = RM__COMMAND__INIT;
@@ -736,6 +754,7 @@ int main(void) {
                 T(test_job_ends_during_moves),
                 T(test_old_moves_are_forgotten),
                 T(test_words),
+                T(test_scheduling_warning),
                 T(test_note_and_unknown),
                 T(test_hollow_commands),
         };
