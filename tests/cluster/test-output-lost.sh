@@ -12,8 +12,10 @@ run errors n1 -n 4 "$programs/flood" --only=err --lines=50000 --width=60
 same "exit code" "$rc" 0
 must "standard error" whole "$work/errors.err" err 4 60
 run both n1 -n 4 "$programs/flood" --lines=3000 --pause-usec=200
-# On a loaded machine mpirun gets chunks instead of lines and lets ends of lines slip into the other stream: then at least
-# nothing is lost, and nothing comes twice. In each rank's letters: 3000 records of 48 and an end of 16, on both streams.
+# On a loaded machine mpirun gets chunks instead of lines and lets ends of lines slip into the other stream, as it does without
+# rmd when its ranks are on other hosts (over bench/inside-rsh, on a machine with seven times too much to do: 5 of 24 runs, and
+# 10 of 24 under rmd, where no rank is on mpirun's own host). Then at least nothing is lost, and nothing comes twice. In
+# each rank's letters: 3000 records of 48 and an end of 16, on both streams.
 letters() {
     sed '/^rm-mpirun: /d; /plm:ssh: Warning: setpgid/d' "$work/both.out" "$work/both.err" | LC_ALL=C tr -cd "$1" | wc -c
 }
