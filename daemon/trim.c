@@ -15,6 +15,7 @@ static bool has_text_relocations(const struct dl_phdr_info *info) {
 
                 if (segment->p_type != PT_DYNAMIC)
                         continue;
+                /* NOLINTNEXTLINE(performance-no-int-to-ptr): the linker's map has addresses. */
                 for (const ElfW(Dyn) *entry = (const void *) (info->dlpi_addr + segment->p_vaddr); entry->d_tag != DT_NULL; entry++)
                         if (entry->d_tag == DT_TEXTREL || (entry->d_tag == DT_FLAGS && (entry->d_un.d_val & DF_TEXTREL)))
                                 return true;
