@@ -1,0 +1,109 @@
+#include "bench/placement/instance.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "common/util.h"
+
+struct dice {
+        uint64_t state;
+};
+
+/* splitmix64 */
+static uint64_t draw(struct dice *dice) {
+        uint64_t z = dice->state += 0x9e3779b97f4a7c15u;
+
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+        return z ^ (z >> 31);
+}
+
+static uint32_t between(struct dice *dice, uint32_t low, uint32_t high) {
+        return low + (uint32_t) (((draw(dice) >> 32) * (high - low + 1)) >> 32);
+}
+
+/* Scale `ranks` so that they add up to `wanted`, each at least 1. */
+static void scale_ranks(struct dice *dice, uint32_t *ranks, uint32_t n, uint64_t wanted) {
+        uint64_t sum = 0, now = 0;
+
+        for (uint32_t j = 0; j < n; j++)
+                sum += ranks[j];
+        for (uint32_t j = 0; j < n; j++) {
+                ranks[j] = (uint32_t) (ranks[j] * wanted / sum);
+                ranks[j] = ranks[j] > 0 ? ranks[j] : 1;
+                now += ranks[j];
+        }
+        while (now < wanted) {
+                ranks[between(dice, 0, n - 1)]++;
+                now++;
+        }
+        for (uint32_t tries = 0; now > wanted && tries < 100 * n; tries++) {
+                uint32_t j = between(dice, 0, n - 1);
+
+                if (ranks[j] > 1) {
+                        ranks[j]--;
+                        now--;
+                }
+        }
+}
+
+static void draw_ranks(const struct instance *instance, struct dice *dice, uint64_t cores, uint32_t *ret_ranks) {
+        uint64_t sum = 0;
+
+        for (uint32_t j = 0; j < instance->jobs; j++)
+                sum += ret_ranks[j] = between(dice, 1, 64);
+        if (instance->family == FAMILY_HARD)
+                scale_ranks(dice, ret_ranks, instance->jobs, cores * between(dice, 900, 1000) / 1000);
+        if (instance->family == FAMILY_LIGHT && sum > cores / 2)
+                scale_ranks(dice, ret_ranks, instance->jobs, cores / 2);
+}
+
+/* Put all groups where they fit, nodes in a random order, so that jobs are scattered as after a long day. */
+static void put_jobs(struct snapshot *snapshot, struct dice *dice) {
+        const struct rm_snapshot *view = snapshot_view(snapshot);
+        cleanup_free uint32_t *room = xcalloc(view->n_nodes + 1u, sizeof(*room));
+
+        for (uint32_t s = 0; s < view->n_nodes; s++)
+                room[s] = view->nodes[s].cores;
+        for (uint32_t j = 0; j < view->n_jobs; j++) {
+                uint32_t price = between(dice, 0, 30), s = between(dice, 0, view->n_nodes - 1);
+
+                for (uint32_t g = 0; g < view->jobs[j].n_groups; g++) {
+                        struct rm_group *group = snapshot_group(snapshot, j, g);
+
+                        if (between(dice, 0, 3) == 0)
+                                s = between(dice, 0, view->n_nodes - 1);
+                        for (uint32_t i = 0; i < view->n_nodes && room[s] < group->ranks; i++)
+                                s = (s + 1) % view->n_nodes;
+                        if (room[s] < group->ranks) /* a job of which only a part runs: the rest is new */
+                                continue;
+                        room[s] -= group->ranks;
+                        group->node = (int32_t) s;
+                        group->move_cost = price;
+                }
+        }
+}
+
+struct snapshot *instance_create(const struct instance *instance) {
+        struct dice dice = { instance->seed };
+        struct snapshot *snapshot = snapshot_create();
+        cleanup_free uint32_t *ranks = xcalloc(instance->jobs + 1u, sizeof(*ranks));
+        uint64_t cores = 0;
+        char name[32];
+
+        for (uint32_t s = 0; s < instance->nodes; s++) {
+                uint32_t n = between(&dice, 1, 64);
+
+                (void) snprintf(name, sizeof(name), "n%" PRIu32, s + 1);
+                snapshot_add_node(snapshot, name, n)->penalty = instance->penalties ? between(&dice, 1, 10) : 1;
+                cores += n;
+        }
+        draw_ranks(instance, &dice, cores, ranks);
+        for (uint32_t j = 0; j < instance->jobs; j++) {
+                (void) snprintf(name, sizeof(name), "j%" PRIu32, j + 1);
+                snapshot_add_job(snapshot, name, ranks[j], instance->group_size)->priority = between(&dice, 1, 10);
+        }
+        if (instance->moving)
+                put_jobs(snapshot, &dice);
+        return snapshot;
+}

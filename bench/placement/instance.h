@@ -1,0 +1,28 @@
+/* Instances to measure placement on, made from a seed. The same seed gives the same instance everywhere. */
+#ifndef RM_BENCH_INSTANCE_H
+#define RM_BENCH_INSTANCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/sched/snapshot.h"
+
+enum family {
+        FAMILY_DRAWN, /* jobs as drawn; the lowest priorities wait until the others fit */
+        FAMILY_HARD,  /* jobs scaled so that they want 90 to 100 % of all cores */
+        FAMILY_LIGHT, /* jobs as drawn, never more than half of all cores */
+};
+
+struct instance {
+        enum family family;
+        uint32_t nodes, jobs;
+        uint32_t group_size;
+        bool penalties; /* uniform 1..10, else all 1 */
+        bool moving;    /* every job runs somewhere already, and moving a group costs */
+        uint64_t seed;
+};
+
+/* Cores and ranks uniform 1..64 (when hard, ranks are scaled), priorities uniform 1..10, K = 10. */
+struct snapshot *instance_create(const struct instance *instance);
+
+#endif

@@ -1,0 +1,238 @@
+/*
+ * Runs a policy in this process on generated instances, one thread, and says how good and how fast its plans are.
+ *
+ *      placement_bench --policy-dir DIR [OPTION]...
+ *
+ * One line for each instance with --verbose, one for each set at the end. --write FILE writes the (only) instance as a snapshot.
+ */
+#include <argp.h>
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "bench/placement/instance.h"
+#include "common/util.h"
+#include "daemon/sched/plan.h"
+#include "policies/place/cost.h"
+
+struct options {
+        const char *directory, *policy, *write;
+        struct instance instance;
+        uint32_t from_nodes, to_nodes, from_jobs, to_jobs, seeds;
+        double seconds;
+        bool verbose;
+};
+
+struct measure {
+        double seconds, gap;
+        bool proven, large;
+};
+
+struct clock {
+        uint64_t deadline_usec;
+};
+
+static uint64_t left_usec(void *context) {
+        const struct clock *clock = context;
+        uint64_t now = now_usec();
+
+        return now < clock->deadline_usec ? clock->deadline_usec - now : 0;
+}
+
+/* ---- options ---- */
+
+static error_t parse_option(int key, char *arg, struct argp_state *state) {
+        struct options *options = state->input;
+
+        switch (key) {
+        case 'd':
+                options->directory = arg;
+                return 0;
+        case 'p':
+                options->policy = arg;
+                return 0;
+        case 'w':
+                options->write = arg;
+                return 0;
+        case 'f':
+                options->instance.family = strcmp(arg, "hard") == 0    ? FAMILY_HARD
+                                           : strcmp(arg, "light") == 0 ? FAMILY_LIGHT
+                                                                       : FAMILY_DRAWN;
+                return 0;
+        case 'r':
+                options->instance.penalties = true;
+                return 0;
+        case 'm':
+                options->instance.moving = true;
+                return 0;
+        case 'g':
+                options->instance.group_size = (uint32_t) atoi(arg);
+                return 0;
+        case 'n':
+                if (sscanf(arg, "%" SCNu32 "-%" SCNu32, &options->from_nodes, &options->to_nodes) == 1)
+                        options->to_nodes = options->from_nodes;
+                return 0;
+        case 'j':
+                if (sscanf(arg, "%" SCNu32 "-%" SCNu32, &options->from_jobs, &options->to_jobs) == 1)
+                        options->to_jobs = options->from_jobs;
+                return 0;
+        case 's':
+                options->instance.seed = strtoull(arg, NULL, 10);
+                return 0;
+        case 'c':
+                options->seeds = (uint32_t) atoi(arg);
+                return 0;
+        case 't':
+                options->seconds = atof(arg);
+                return 0;
+        case 'v':
+                options->verbose = true;
+                return 0;
+        default:
+                return ARGP_ERR_UNKNOWN;
+        }
+}
+
+static const struct argp_option options_known[] = {
+        { "policy-dir", 'd', "DIR", 0, "Where policies are", 0 },
+        { "policy", 'p', "NAME", 0, "Policy (default distrib)", 0 },
+        { "family", 'f', "drawn|hard|light", 0, "Kind of instances (default drawn)", 0 },
+        { "penalties", 'r', NULL, 0, "Penalties of nodes uniform 1..10 (default: all 1)", 0 },
+        { "moving", 'm', NULL, 0, "All jobs run already, moves cost", 0 },
+        { "group-size", 'g', "K", 0, "Ranks in a group (default 1)", 0 },
+        { "nodes", 'n', "FROM[-TO]", 0, "Nodes (default 1-20)", 0 },
+        { "jobs", 'j', "FROM[-TO]", 0, "Jobs (default 1-20)", 0 },
+        { "seed", 's', "N", 0, "First seed (default 1)", 0 },
+        { "count", 'c', "N", 0, "Seeds for each size (default 1)", 0 },
+        { "time", 't', "S", 0, "Seconds for each (default 20)", 0 },
+        { "write", 'w', "FILE", 0, "Write the instance, run nothing", 0 },
+        { "verbose", 'v', NULL, 0, "A line for each instance", 0 },
+        { 0 },
+};
+
+/* ---- measuring ---- */
+
+static int measure_one(const struct options *options, const struct rm_policy_plugin *plugin, const struct instance *instance,
+                       struct measure *ret_measure) {
+        cleanup_snapshot struct snapshot *snapshot = instance_create(instance);
+        const struct rm_snapshot *view = snapshot_view(snapshot);
+        cleanup_plan struct rm_plan *plan = plan_create(view);
+        struct clock clock = { .deadline_usec = now_usec() + (uint64_t) (options->seconds * 1e6) };
+        struct rm_policy_run run = { .size = sizeof(run), .context = &clock, .left_usec = left_usec };
+        struct rm_error err = { 0 };
+        uint64_t begin = now_usec();
+        int64_t cost;
+        int r = plugin->place(NULL, view, &run, plan);
+
+        *ret_measure = (struct measure) { .seconds = (double) (now_usec() - begin) / 1e6, .gap = INFINITY };
+        if (r < 0 || plan_validate(view, plan, &err) < 0 || cost_plan(view, plan, &cost) < 0) {
+                (void) fprintf(stderr, "seed %" PRIu64 ", %u x %u: %s\n", instance->seed, instance->nodes, instance->jobs,
+                               r < 0 ? strerror(-r) : error_text(&err));
+                return -1;
+        }
+        ret_measure->proven = plan->proven;
+        ret_measure->large = instance->nodes >= 10 && instance->jobs >= 10;
+        if (plan->bound != RM_NO_BOUND)
+                ret_measure->gap = cost > 0 ? (double) (cost - plan->bound) / (double) cost : 0;
+        if (options->verbose)
+                (void) printf("%u x %u seed %" PRIu64 " cost %" PRId64 " bound %" PRId64 " %s %.4f s gap %.4f %% (%s)\n", instance->nodes,
+                              instance->jobs, instance->seed, cost, plan->bound, plan->proven ? "proven" : "OPEN", ret_measure->seconds,
+                              100 * ret_measure->gap, plan->method);
+        return 0;
+}
+
+static int compare_seconds(const void *a, const void *b) {
+        const struct measure *x = a, *y = b;
+
+        return x->seconds < y->seconds ? -1 : x->seconds > y->seconds;
+}
+
+static void summarise(const struct options *options, struct measure *measures, uint32_t n) {
+        uint32_t proven = 0, quick = 0, n_large = 0;
+        double logs = 0, worst_gap = 0, sum_gap = 0;
+
+        qsort(measures, n, sizeof(*measures), compare_seconds);
+        for (uint32_t i = 0; i < n; i++) {
+                proven += measures[i].proven;
+                quick += measures[i].proven && measures[i].seconds <= 1;
+                worst_gap = fmax(worst_gap, measures[i].gap);
+                sum_gap += measures[i].gap;
+                if (measures[i].large) {
+                        logs += log(measures[i].seconds + 1e-6);
+                        n_large++;
+                }
+        }
+        (void) printf("%s%s%s: %u instances, seeds %" PRIu64 "..%" PRIu64 ": proven %u (%.2f %%), within 1 s %.2f %%, median %.1f ms, p95 %.1f ms, "
+                      "longest %.2f s",
+                      options->instance.family == FAMILY_HARD    ? "hard"
+                      : options->instance.family == FAMILY_LIGHT ? "light"
+                                                                 : "as drawn",
+                      options->instance.penalties ? ", penalties 1..10" : ", equal penalties", options->instance.moving ? ", moving" : "", n,
+                      options->instance.seed, options->instance.seed + n - 1, proven, 100.0 * proven / n, 100.0 * quick / n,
+                      measures[n / 2].seconds * 1e3, measures[n * 95 / 100].seconds * 1e3, measures[n - 1].seconds);
+        if (n_large > 0)
+                (void) printf(", geometric mean of 10 x 10 and larger %.1f ms", 1e3 * exp(logs / n_large));
+        (void) printf(", gap mean %.4f %%, worst %.4f %%\n", 100 * sum_gap / n, 100 * worst_gap);
+}
+
+static int run_set(const struct options *options, const struct rm_policy_plugin *plugin) {
+        uint32_t n = (options->to_nodes - options->from_nodes + 1) * (options->to_jobs - options->from_jobs + 1) * options->seeds, done = 0;
+        cleanup_free struct measure *measures = xcalloc(n + 1u, sizeof(*measures));
+        struct instance instance = options->instance;
+        int failed = 0;
+
+        for (instance.nodes = options->from_nodes; instance.nodes <= options->to_nodes; instance.nodes++)
+                for (instance.jobs = options->from_jobs; instance.jobs <= options->to_jobs; instance.jobs++)
+                        for (uint32_t i = 0; i < options->seeds; i++, instance.seed++)
+                                if (measure_one(options, plugin, &instance, &measures[done]) == 0)
+                                        done++;
+                                else
+                                        failed++;
+        if (done > 0)
+                summarise(options, measures, done);
+        return failed;
+}
+
+static int write_instance(const struct options *options) {
+        struct instance instance = options->instance;
+        cleanup_snapshot struct snapshot *snapshot = NULL;
+        json_t *root;
+        int r;
+
+        instance.nodes = options->from_nodes;
+        instance.jobs = options->from_jobs;
+        snapshot = instance_create(&instance);
+        root = snapshot_to_json(snapshot_view(snapshot));
+        r = json_dump_file(root, options->write, JSON_COMPACT);
+        json_decref(root);
+        return r;
+}
+
+int main(int argc, char **argv) {
+        static const struct argp argp = { .options = options_known, .parser = parse_option, .doc = "Measure a placement policy." };
+        struct options options = { .directory = RM_POLICY_DIR,
+                                   .policy = "distrib",
+                                   .instance = { .group_size = 1, .seed = 1 },
+                                   .from_nodes = 1,
+                                   .to_nodes = 20,
+                                   .from_jobs = 1,
+                                   .to_jobs = 20,
+                                   .seeds = 1,
+                                   .seconds = 20 };
+        const struct rm_policy_plugin *plugin;
+        cleanup_free char *path = NULL;
+        void *library;
+
+        (void) argp_parse(&argp, argc, argv, 0, NULL, &options);
+        if (options.write)
+                return write_instance(&options) != 0;
+        path = xasprintf("%s/%s.so", options.directory, options.policy);
+        library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        plugin = library ? dlsym(library, RM_PLUGIN_SYMBOL) : NULL;
+        if (!plugin) {
+                (void) fprintf(stderr, "%s\n", dlerror());
+                return 1;
+        }
+        return run_set(&options, plugin) != 0;
+}

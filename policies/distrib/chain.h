@@ -1,0 +1,47 @@
+/*
+ * A chain is what one node or one job is to the dual: cells in a row, of each one value is chosen, and the sizes of the chosen values
+ * add up, to at most the node's capacity or to exactly the job's groups. Two passes of dynamic programming give for each value the
+ * least cost of all choices that contain it: its marginal. Costs are whole numbers throughout.
+ *
+ * A state is (x, y), y 0 or 1: how much of the sum is used up. Nodes know y = 0 only.
+ */
+#ifndef RM_POLICIES_DISTRIB_CHAIN_H
+#define RM_POLICIES_DISTRIB_CHAIN_H
+
+#include <stdint.h>
+
+#define CHAIN_NEVER (1 << 30)
+/* Costs of one cell stay within CHAIN_REACH / (cells + 2), so that sums neither overflow nor look like CHAIN_NEVER. */
+#define CHAIN_REACH (1 << 29)
+
+struct chain_value {
+        uint32_t x, y;
+        int32_t cost;
+};
+
+struct chain_link {
+        const struct chain_value *values;
+        uint32_t n;
+        uint32_t low, high; /* reachable x before this link, both included: low > high when nothing is */
+};
+
+/* `state` before the link and `next` after it have 2 layers of `stride` entries. */
+struct chain_shape {
+        uint32_t stride; /* entries of a layer: largest x + 1 */
+        uint32_t layers; /* 1 or 2 */
+};
+
+/* next = the least over the values of `state`, moved on by the value; `low`, `high`: the window of `next`, set here outside which
+ * nothing is read or written. */
+void chain_forward(const struct chain_shape *shape, const struct chain_link *link, const int32_t *state, int32_t *next, uint32_t low,
+                   uint32_t high);
+
+/* state = what the rest of the chain costs from here on, given that after the link, `next`. */
+void chain_backward(const struct chain_shape *shape, const struct chain_link *link, const int32_t *next, int32_t *state, uint32_t low,
+                    uint32_t high);
+
+/* Each value's marginal, without its own cost added: ret_marginal, `link->n` entries. */
+void chain_marginals(const struct chain_shape *shape, const struct chain_link *link, const int32_t *state, const int32_t *next,
+                     uint32_t low, uint32_t high, int32_t *ret_marginal);
+
+#endif

@@ -1,0 +1,355 @@
+#include "policies/distrib/search.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policies/distrib/anneal.h"
+#include "policies/distrib/dual.h"
+#include "policies/distrib/relax.h"
+
+enum {
+        ROOT_SWEEPS = 60,
+        NODE_SWEEPS = 12,
+        TRIALS = 6,      /* cells on which both branches are tried */
+        TRIAL_SWEEPS = 1,
+        MAX_DEPTH = 4000,
+};
+
+/* Where the search has yet to go from a level. */
+struct level {
+        struct dual dual;
+        uint32_t job, node;   /* branched on */
+        uint32_t split;       /* values below it | from it on */
+        uint32_t branches;    /* done: 0, 1, 2 */
+        bool low_first;
+        int64_t bound;        /* of what is open here */
+};
+
+struct search {
+        const struct problem *problem;
+        const struct deadline *deadline;
+        struct dual_work *work;
+        struct anneal *anneal;
+        uint32_t *values, *trial_values;
+        struct search_result *result;
+        struct level *levels;
+        uint32_t n_levels, max_levels;
+        struct dual trial;
+        bool timed_out;
+};
+
+static int64_t target_of(const struct search *search) {
+        return search->result->cost - (search->problem->step > 0 ? search->problem->step : 1);
+}
+
+static bool out_of_time(struct search *search) {
+        if (deadline_left_usec(search->deadline) <= 0)
+                search->timed_out = true;
+        return search->timed_out;
+}
+
+static void adopt(struct search *search, const uint32_t *values, int64_t cost) {
+        if (cost >= search->result->cost)
+                return;
+        search->result->cost = cost;
+        if (values != search->values)
+                memcpy(search->values, values, sizeof(*values) * search->problem->n_jobs * search->problem->n_nodes);
+}
+
+/* ---- the bound of one node of the tree ---- */
+
+/* Sweep until it is over or nothing moves any more. */
+static void tighten(struct search *search, struct dual *dual, int sweeps) {
+        int64_t slack = dual->target - dual->base - dual->sum;
+
+        for (int i = 0; i < sweeps && !dual_is_over(dual); i++) {
+                int64_t left;
+
+                if (out_of_time(search) || !dual_sweep(dual, search->work))
+                        return;
+                left = dual->target - dual->base - dual->sum;
+                if (i > 2 && left > slack - slack / 50)
+                        return;
+                slack = left;
+        }
+}
+
+/* ---- where to branch ---- */
+
+struct choice {
+        uint32_t job, node, split;
+        int64_t score;
+};
+
+/* How much dearer the cell gets at least without values below (from) `split`, as far as the two chains know. */
+static void cell_gains(const struct dual *dual, const struct dual_cell *cell, uint32_t split, int64_t *ret_low, int64_t *ret_high) {
+        int64_t low = INT64_MAX, high = INT64_MAX;
+
+        for (uint32_t i = 0; i < cell->n; i++) {
+                const struct dual_value *v = &dual->values[cell->first + i];
+                int64_t cost = (int64_t) v->node_cost + v->job_cost;
+
+                if (v->v < split && cost < low)
+                        low = cost;
+                if (v->v >= split && cost < high)
+                        high = cost;
+        }
+        *ret_low = low;
+        *ret_high = high;
+}
+
+/* Is the cell open, and where would it be split: between nothing and something first. */
+static bool cell_split(const struct dual *dual, const struct dual_cell *cell, uint32_t *ret_split) {
+        const struct dual_value *v = dual->values + cell->first;
+
+        if (cell->n < 2)
+                return false;
+        *ret_split = v[0].v == 0 ? v[1].v : v[cell->n / 2].v;
+        return true;
+}
+
+static uint32_t list_choices(const struct dual *dual, struct choice *ret_choices, uint32_t max) {
+        const struct problem *problem = dual->problem;
+        uint32_t n = 0;
+
+        for (uint32_t j = 0; j < problem->n_jobs; j++)
+                for (uint32_t s = 0; s < problem->n_nodes; s++) {
+                        const struct dual_cell *cell = &dual->cells[(size_t) j * problem->n_nodes + s];
+                        struct choice choice = { .job = j, .node = s };
+                        int64_t low, high;
+                        uint32_t at;
+
+                        if (!cell_split(dual, cell, &choice.split))
+                                continue;
+                        cell_gains(dual, cell, choice.split, &low, &high);
+                        choice.score = -llabs(low - high);
+                        if (choice.split != dual->values[cell->first + 1].v || dual->values[cell->first].v != 0)
+                                choice.score -= INT64_MAX / 4;
+                        choice.score = choice.score * 16 + (int64_t) problem->jobs[j].priority;
+                        for (at = n; at > 0 && ret_choices[at - 1].score < choice.score; at--)
+                                if (at < max)
+                                        ret_choices[at] = ret_choices[at - 1];
+                        if (at < max) {
+                                ret_choices[at] = choice;
+                                n = n < max ? n + 1 : max;
+                        }
+                }
+        return n;
+}
+
+/* ---- leaves ---- */
+
+static void try_leaf(struct search *search, const struct dual *dual) {
+        size_t cells = (size_t) search->problem->n_jobs * search->problem->n_nodes;
+        int64_t cost;
+
+        for (size_t i = 0; i < cells; i++)
+                search->trial_values[i] = dual->values[dual->cells[i].first].v;
+        cost = problem_judge(search->problem, search->trial_values);
+        if (cost < PRICE_NEVER)
+                adopt(search, search->trial_values, cost);
+}
+
+/* ---- the tree ---- */
+
+static int push_level(struct search *search) {
+        if (search->n_levels == search->max_levels) {
+                uint32_t max = 2 * search->max_levels + 16;
+                struct level *levels = realloc(search->levels, sizeof(*levels) * max);
+
+                if (!levels)
+                        return -ENOMEM;
+                memset(levels + search->max_levels, 0, sizeof(*levels) * (max - search->max_levels));
+                search->levels = levels;
+                search->max_levels = max;
+        }
+        search->n_levels++;
+        return 0;
+}
+
+/* Try both branches of some cells; where one leads nowhere, take the other at once. 1: chosen; 0: nothing is left to choose. */
+static int choose(struct search *search, struct level *level) {
+        struct choice choices[TRIALS];
+        uint32_t n;
+        bool again = true;
+
+        while (again && !dual_is_over(&level->dual)) {
+                int64_t best = -1;
+
+                again = false;
+                n = list_choices(&level->dual, choices, TRIALS);
+                if (n == 0)
+                        return 0;
+                for (uint32_t i = 0; i < n && !again; i++) {
+                        int64_t gain[2], score, at = level->dual.base + level->dual.sum;
+
+                        for (int side = 0; side < 2; side++) {
+                                if (dual_copy(&search->trial, &level->dual) < 0)
+                                        return -ENOMEM;
+                                dual_restrict(&search->trial, choices[i].job, choices[i].node, side ? choices[i].split : 0,
+                                              side ? UINT32_MAX : choices[i].split - 1);
+                                for (int k = 0; k < TRIAL_SWEEPS; k++)
+                                        (void) dual_sweep(&search->trial, search->work);
+                                gain[side] = search->trial.base + search->trial.sum - at;
+                                if (dual_is_over(&search->trial)) {
+                                        dual_restrict(&level->dual, choices[i].job, choices[i].node, side ? 0 : choices[i].split,
+                                                      side ? choices[i].split - 1 : UINT32_MAX);
+                                        tighten(search, &level->dual, NODE_SWEEPS);
+                                        again = true;
+                                        break;
+                                }
+                        }
+                        if (again || out_of_time(search))
+                                break;
+                        score = (gain[0] < gain[1] ? gain[0] * 5 + gain[1] : gain[1] * 5 + gain[0]);
+                        if (score > best) {
+                                best = score;
+                                level->job = choices[i].job;
+                                level->node = choices[i].node;
+                                level->split = choices[i].split;
+                                level->low_first = gain[0] < gain[1];
+                        }
+                }
+                if (search->timed_out)
+                        return 1;
+        }
+        return 1;
+}
+
+/* What the search knows about everything that is still open. */
+static int64_t open_bound(const struct search *search) {
+        int64_t bound = search->result->cost;
+
+        for (uint32_t i = 0; i < search->n_levels; i++)
+                if (search->levels[i].bound < bound)
+                        bound = search->levels[i].bound;
+        return bound;
+}
+
+static int enter_level(struct search *search, struct level *level) {
+        int r;
+
+        search->result->nodes++;
+        dual_set_target(&level->dual, target_of(search));
+        tighten(search, &level->dual, search->n_levels == 1 ? ROOT_SWEEPS : NODE_SWEEPS);
+        r = dual_is_over(&level->dual) ? 1 : choose(search, level);
+        if (r < 0)
+                return r;
+        if (r == 0 && !dual_is_over(&level->dual))
+                try_leaf(search, &level->dual);
+        level->branches = r == 0 || dual_is_over(&level->dual) ? 2 : 0;
+        level->bound = dual_bound(&level->dual);
+        return 0;
+}
+
+static int walk(struct search *search) {
+        int r = enter_level(search, &search->levels[0]);
+
+        while (r == 0 && search->n_levels > 0 && !search->timed_out) {
+                struct level *level = &search->levels[search->n_levels - 1], *next;
+                bool low;
+
+                if (level->branches == 2 || level->bound > target_of(search)) {
+                        search->n_levels--;
+                        continue;
+                }
+                low = (level->branches++ == 0) == level->low_first;
+                if (push_level(search) < 0)
+                        return -ENOMEM;
+                level = &search->levels[search->n_levels - 2];
+                next = level + 1;
+                if ((r = dual_copy(&next->dual, &level->dual)) < 0)
+                        return r;
+                next->bound = level->bound;
+                dual_restrict(&next->dual, level->job, level->node, low ? 0 : level->split, low ? level->split - 1 : UINT32_MAX);
+                r = enter_level(search, next);
+        }
+        return r;
+}
+
+/* ---- the root ---- */
+
+static int pick_shift(const struct search *search, double relaxed) {
+        double slack = (double) search->result->cost - relaxed + 1;
+        double reach = (double) dual_reach(search->problem);
+        int shift = 0;
+
+        while (shift < 20 && slack * 2 * 4 < reach) {
+                slack *= 2;
+                shift++;
+        }
+        while (shift > -40 && slack * 4 > reach) {
+                slack /= 2;
+                shift--;
+        }
+        return shift;
+}
+
+static int make_root(struct search *search) {
+        const struct problem *problem = search->problem;
+        struct arena arena = { 0 };
+        struct dual_start start = { .job_price = arena_alloc(&arena, problem->n_jobs, sizeof(int64_t)),
+                                    .node_price = arena_alloc(&arena, problem->n_nodes, sizeof(int64_t)) };
+        double *job_price = arena_alloc(&arena, problem->n_jobs, sizeof(double));
+        double *node_price = arena_alloc(&arena, problem->n_nodes, sizeof(double));
+        double relaxed = 0;
+        int shift, r = arena.failed ? -ENOMEM : relax_prices(problem, deadline_left_usec(search->deadline), job_price, node_price);
+
+        if (r == 0) {
+                for (uint32_t j = 0; j < problem->n_jobs; j++)
+                        relaxed += job_price[j] * problem->jobs[j].units;
+                for (uint32_t s = 0; s < problem->n_nodes; s++)
+                        relaxed -= node_price[s] * problem->nodes[s].capacity;
+        }
+        if (r != -ENOMEM) {
+                shift = pick_shift(search, relaxed);
+                for (uint32_t j = 0; j < problem->n_jobs; j++)
+                        start.job_price[j] = llround(ldexp(job_price[j], shift));
+                for (uint32_t s = 0; s < problem->n_nodes; s++)
+                        start.node_price[s] = llround(ldexp(node_price[s], shift));
+                r = push_level(search);
+                if (r == 0)
+                        r = dual_init(&search->levels[0].dual, problem, &start, shift, target_of(search));
+        }
+        arena_finish(&arena);
+        return r;
+}
+
+static void search_finish(struct search *search) {
+        for (uint32_t i = 0; i < search->max_levels; i++)
+                dual_finish(&search->levels[i].dual);
+        free(search->levels);
+        dual_finish(&search->trial);
+        dual_work_destroy(search->work);
+        anneal_destroy(search->anneal);
+        free(search->trial_values);
+}
+
+int search_run(const struct problem *problem, const struct deadline *deadline, uint32_t *values, struct search_result *result) {
+        struct search search = { .problem = problem, .deadline = deadline, .values = values, .result = result };
+        int r = 0;
+
+        search.work = dual_work_create(problem);
+        search.anneal = anneal_create(problem, values);
+        search.trial_values = calloc((size_t) problem->n_jobs * problem->n_nodes + 1, sizeof(*search.trial_values));
+        if (!search.work || !search.anneal || !search.trial_values)
+                r = -ENOMEM;
+        if (r == 0) {
+                uint64_t moves = 500u * problem->n_jobs * problem->n_nodes;
+
+                adopt(&search, anneal_best(search.anneal), anneal_run(search.anneal, moves));
+                r = make_root(&search);
+        }
+        if (r == 0)
+                r = walk(&search);
+        if (r == 0) {
+                int64_t bound = search.timed_out ? open_bound(&search) : result->cost;
+
+                if (bound > result->bound)
+                        result->bound = bound;
+        }
+        search_finish(&search);
+        return r;
+}
