@@ -43,6 +43,7 @@ struct anneal {
         double draw[DRAWS]; /* -log of numbers evenly between 0 and 1 */
         double heat;        /* how much dearer moves are, typically */
         uint64_t random;
+        uint32_t runs;
         struct arena arena;
 };
 
@@ -308,14 +309,16 @@ static double find_heat(struct anneal *anneal) {
 
 int64_t anneal_run(struct anneal *anneal, uint64_t moves) {
         size_t cells = (size_t) anneal->problem->n_jobs * anneal->problem->n_nodes;
-        double heat, cooling = exp(log(0.02) / STEPS);
+        /* Now and then hotter or colder than usual: what one leaves alone, another may find. */
+        static const double heats[] = { 0.1, 0.2, 0.05, 0.1, 0.3 };
+        double heat, cooling = exp(log(0.1) / STEPS);
 
         load_best(anneal);
         if (anneal->n_stocks == 0)
                 return anneal->best_cost;
         if (anneal->heat <= 0)
                 anneal->heat = find_heat(anneal);
-        heat = 0.4 * anneal->heat;
+        heat = heats[anneal->runs++ % (sizeof(heats) / sizeof(heats[0]))] * anneal->heat;
         for (int step = 0; step < STEPS; step++) {
                 for (uint64_t i = 0; i < moves / STEPS + 1; i++) {
                         struct move move;

@@ -38,7 +38,8 @@ struct dual {
         size_t n_values, room; /* room: of `values` */
         int64_t *node_least, *job_least;
         int64_t *node_price; /* of a unit that stays free */
-        bool *node_changed, *job_changed;
+        bool *node_changed, *job_changed; /* since the chain has been swept */
+        bool backwards;                   /* the order of cells in chains, turned over by every sweep */
 };
 
 struct dual_work; /* room to compute in, for one dual at a time */
@@ -71,6 +72,9 @@ static inline bool dual_is_over(const struct dual *dual) {
 }
 
 void dual_set_target(struct dual *dual, int64_t target);
+
+/* Say that it is over. */
+void dual_fail(struct dual *dual);
 
 /* One pass over all chains that have changed. True: something has. */
 bool dual_sweep(struct dual *dual, struct dual_work *work);

@@ -6,15 +6,18 @@
 #include <string.h>
 
 #include "policies/distrib/anneal.h"
+#include "policies/distrib/ascent.h"
 #include "policies/distrib/dual.h"
 #include "policies/distrib/relax.h"
 
 enum {
-        ROOT_SWEEPS = 60,
+        ROOT_SWEEPS = 12,
+        ROOT_ROUNDS = 8,
+        ROOT_STEPS = 60,   /* of ascent in a round */
         NODE_SWEEPS = 12,
-        TRIALS = 6,      /* cells on which both branches are tried */
+        TRIALS = 6,        /* cells on which both branches are tried */
         TRIAL_SWEEPS = 1,
-        MAX_DEPTH = 4000,
+        ANNEAL_MOVES = 200, /* in a run, for each cell */
 };
 
 /* Where the search has yet to go from a level. */
@@ -32,6 +35,7 @@ struct search {
         const struct deadline *deadline;
         struct dual_work *work;
         struct anneal *anneal;
+        struct ascent *ascent;
         uint32_t *values, *trial_values;
         struct search_result *result;
         struct level *levels;
@@ -58,6 +62,13 @@ static void adopt(struct search *search, const uint32_t *values, int64_t cost) {
                 memcpy(search->values, values, sizeof(*values) * search->problem->n_jobs * search->problem->n_nodes);
 }
 
+static void anneal(struct search *search) {
+        uint64_t moves = (uint64_t) ANNEAL_MOVES * search->problem->n_jobs * search->problem->n_nodes;
+        int64_t cost = anneal_run(search->anneal, moves);
+
+        adopt(search, anneal_best(search->anneal), cost);
+}
+
 /* ---- the bound of one node of the tree ---- */
 
 /* Sweep until it is over or nothing moves any more. */
@@ -70,10 +81,29 @@ static void tighten(struct search *search, struct dual *dual, int sweeps) {
                 if (out_of_time(search) || !dual_sweep(dual, search->work))
                         return;
                 left = dual->target - dual->base - dual->sum;
-                if (i > 2 && left > slack - slack / 50)
+                if (i > 2 && left > slack - slack / 30)
                         return;
                 slack = left;
         }
+}
+
+/* At the root: the bound by ascent and the plan by annealing in turn, until neither gets better. */
+static int tighten_root(struct search *search, struct dual *dual) {
+        int idle = 0, r = 0;
+
+        tighten(search, dual, ROOT_SWEEPS);
+        for (int i = 0; i < ROOT_ROUNDS && idle < 2 && r == 0 && !dual_is_over(dual) && !out_of_time(search); i++) {
+                int64_t slack = dual->target - dual->base - dual->sum;
+
+                r = ascent_run(search->ascent, dual, search->work, search->deadline, ROOT_STEPS);
+                if (dual_is_over(dual) || r < 0)
+                        break;
+                anneal(search);
+                dual_set_target(dual, target_of(search));
+                tighten(search, dual, ROOT_SWEEPS);
+                idle = dual->target - dual->base - dual->sum > slack - slack / 20 ? idle + 1 : 0;
+        }
+        return r;
 }
 
 /* ---- where to branch ---- */
@@ -233,7 +263,10 @@ static int enter_level(struct search *search, struct level *level) {
 
         search->result->nodes++;
         dual_set_target(&level->dual, target_of(search));
-        tighten(search, &level->dual, search->n_levels == 1 ? ROOT_SWEEPS : NODE_SWEEPS);
+        if (search->n_levels > 1)
+                tighten(search, &level->dual, NODE_SWEEPS);
+        else if ((r = tighten_root(search, &level->dual)) < 0)
+                return r;
         r = dual_is_over(&level->dual) ? 1 : choose(search, level);
         if (r < 0)
                 return r;
@@ -324,6 +357,7 @@ static void search_finish(struct search *search) {
         dual_finish(&search->trial);
         dual_work_destroy(search->work);
         anneal_destroy(search->anneal);
+        ascent_destroy(search->ascent);
         free(search->trial_values);
 }
 
@@ -333,13 +367,12 @@ int search_run(const struct problem *problem, const struct deadline *deadline, u
 
         search.work = dual_work_create(problem);
         search.anneal = anneal_create(problem, values);
+        search.ascent = ascent_create(problem);
         search.trial_values = calloc((size_t) problem->n_jobs * problem->n_nodes + 1, sizeof(*search.trial_values));
-        if (!search.work || !search.anneal || !search.trial_values)
+        if (!search.work || !search.anneal || !search.ascent || !search.trial_values)
                 r = -ENOMEM;
         if (r == 0) {
-                uint64_t moves = 500u * problem->n_jobs * problem->n_nodes;
-
-                adopt(&search, anneal_best(search.anneal), anneal_run(search.anneal, moves));
+                anneal(&search);
                 r = make_root(&search);
         }
         if (r == 0)

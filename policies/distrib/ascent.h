@@ -1,0 +1,17 @@
+/* Raises the bound of a dual where sweeps are stuck: steps along subgradients. */
+#ifndef RM_POLICIES_DISTRIB_ASCENT_H
+#define RM_POLICIES_DISTRIB_ASCENT_H
+
+#include "policies/distrib/deadline.h"
+#include "policies/distrib/dual.h"
+
+struct ascent; /* what is remembered between runs on one problem */
+
+struct ascent *ascent_create(const struct problem *problem); /* NULL: no memory */
+void ascent_destroy(struct ascent *ascent);                  /* NULL ok */
+
+/* At most `steps`, ends early when it is over or nothing is gained any more. The dual has the best costs found, and never a
+ * lower bound than before. -ENOMEM. */
+int ascent_run(struct ascent *ascent, struct dual *dual, struct dual_work *work, const struct deadline *deadline, uint32_t steps);
+
+#endif

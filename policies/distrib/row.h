@@ -1,0 +1,45 @@
+/* One chain of a dual, laid out for the passes of dynamic programming over it. */
+#ifndef RM_POLICIES_DISTRIB_ROW_H
+#define RM_POLICIES_DISTRIB_ROW_H
+
+#include "policies/distrib/chain.h"
+#include "policies/distrib/dual.h"
+
+struct row {
+        struct chain_shape shape;
+        uint32_t total;   /* what the sizes add up to: exactly, or at most for a node */
+        int64_t price;    /* of a unit that stays free */
+        bool of_node;
+        uint32_t n;         /* links: cells that can hold something */
+        uint32_t low, high; /* the window after the last link; set by row_least() */
+        int64_t constant;   /* what the other cells cost */
+};
+
+struct dual_work {
+        struct chain_link *links;
+        struct chain_value *values;
+        struct dual_cell **cells; /* of each link */
+        int32_t *marginal;
+        uint32_t *picked; /* each link: the index of a value */
+        bool *changed;    /* each link: its cell has other costs or values now */
+        int32_t *suffix;  /* (links + 1) states */
+        int32_t *state[2];
+        struct arena arena;
+};
+
+/* Lay the chain out in `work`, links in the order that dual->backwards says. */
+void row_of_node(const struct dual *dual, struct dual_work *work, uint32_t node, struct row *ret_row);
+void row_of_job(const struct dual *dual, struct dual_work *work, uint32_t job, struct row *ret_row);
+
+/* What the chain costs at least, without the constant. Leaves in work->suffix what the rest costs from before each link on. False: its values
+ * cannot add up. */
+bool row_least(struct dual_work *work, struct row *row, int64_t *ret_least);
+
+/* A cheapest choice, into work->picked. After row_least(). */
+void row_trace(struct dual_work *work, const struct row *row);
+
+static inline size_t row_states(const struct row *row) {
+        return (size_t) row->shape.stride * row->shape.layers;
+}
+
+#endif
