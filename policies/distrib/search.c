@@ -17,7 +17,9 @@ enum {
         NODE_SWEEPS = 12,
         TRIALS = 6,        /* cells on which both branches are tried */
         TRIAL_SWEEPS = 1,
+        NODE_STEPS = 12,
         ANNEAL_MOVES = 200, /* in a run, for each cell */
+        ANNEAL_EVERY = 12,  /* nodes of the tree */
 };
 
 /* Where the search has yet to go from a level. */
@@ -92,7 +94,7 @@ static int tighten_root(struct search *search, struct dual *dual) {
         int idle = 0, r = 0;
 
         tighten(search, dual, ROOT_SWEEPS);
-        for (int i = 0; i < ROOT_ROUNDS && idle < 2 && r == 0 && !dual_is_over(dual) && !out_of_time(search); i++) {
+        for (int i = 0; i < ROOT_ROUNDS && (idle < 2 || i < ROOT_ROUNDS / 2) && r == 0 && !dual_is_over(dual) && !out_of_time(search); i++) {
                 int64_t slack = dual->target - dual->base - dual->sum;
 
                 r = ascent_run(search->ascent, dual, search->work, search->deadline, ROOT_STEPS);
@@ -103,6 +105,21 @@ static int tighten_root(struct search *search, struct dual *dual) {
                 tighten(search, dual, ROOT_SWEEPS);
                 idle = dual->target - dual->base - dual->sum > slack - slack / 20 ? idle + 1 : 0;
         }
+        return r;
+}
+
+static int tighten_node(struct search *search, struct dual *dual) {
+        int r = 0;
+
+        if (search->result->nodes % ANNEAL_EVERY == 0) {
+                anneal(search);
+                dual_set_target(dual, target_of(search));
+        }
+        tighten(search, dual, NODE_SWEEPS);
+        if (!dual_is_over(dual) && !search->timed_out)
+                r = ascent_run(search->ascent, dual, search->work, search->deadline, NODE_STEPS);
+        if (r == 0 && !dual_is_over(dual))
+                tighten(search, dual, 2);
         return r;
 }
 
@@ -233,7 +250,7 @@ static int choose(struct search *search, struct level *level) {
                         }
                         if (again || out_of_time(search))
                                 break;
-                        score = (gain[0] < gain[1] ? gain[0] * 5 + gain[1] : gain[1] * 5 + gain[0]);
+                        score = (gain[0] < gain[1] ? gain[0] * 8 + gain[1] : gain[1] * 8 + gain[0]);
                         if (score > best) {
                                 best = score;
                                 level->job = choices[i].job;
@@ -263,9 +280,8 @@ static int enter_level(struct search *search, struct level *level) {
 
         search->result->nodes++;
         dual_set_target(&level->dual, target_of(search));
-        if (search->n_levels > 1)
-                tighten(search, &level->dual, NODE_SWEEPS);
-        else if ((r = tighten_root(search, &level->dual)) < 0)
+        r = search->n_levels > 1 ? tighten_node(search, &level->dual) : tighten_root(search, &level->dual);
+        if (r < 0)
                 return r;
         r = dual_is_over(&level->dual) ? 1 : choose(search, level);
         if (r < 0)
