@@ -5,8 +5,25 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "policies/place/cost.h"
 #include "policies/place/pack.h"
+#include "policies/place/staircase.h"
 #include "rm/policy.h"
+
+static int set_bound(const struct rm_snapshot *snapshot, struct rm_plan *plan) {
+        struct staircase staircase;
+        int64_t cost;
+        int r = staircase_init(&staircase, snapshot, plan);
+
+        if (r == 0)
+                r = cost_plan(snapshot, plan, &cost);
+        if (r == 0) {
+                plan->bound = staircase_bound(&staircase, snapshot->params.distribution_weight);
+                plan->proven = plan->bound >= cost;
+        }
+        staircase_finish(&staircase);
+        return r;
+}
 
 static int greedy_place(void *self, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan) {
         struct pack pack;
@@ -19,6 +36,8 @@ static int greedy_place(void *self, const struct rm_snapshot *snapshot, const st
         if (r == 0)
                 r = pack_waiting(&pack, false);
         pack_finish(&pack);
+        if (r == 0)
+                r = set_bound(snapshot, plan);
         if (r == 0)
                 (void) snprintf(plan->method, sizeof(plan->method), "greedy");
         return r;

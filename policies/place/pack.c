@@ -6,6 +6,8 @@
 
 #include "policies/place/cost.h"
 
+enum { SHELF_NODES = 48 }; /* from here on, nodes are looked for by class */
+
 /* ---- orders ---- */
 
 static int compare_stay(const void *a, const void *b, void *context) {
@@ -95,6 +97,7 @@ int pack_init(struct pack *pack, const struct rm_snapshot *snapshot, struct rm_p
 void pack_finish(struct pack *pack) {
         free(pack->free_cores);
         free(pack->used);
+        shelf_finish(&pack->shelf);
         *pack = (struct pack) { 0 };
 }
 
@@ -104,6 +107,8 @@ static void put(struct pack *pack, uint32_t j, uint32_t g, int32_t node) {
         pack->plan->jobs[j].group_node[g] = node;
         pack->free_cores[node] -= ranks;
         pack->used[node] += ranks;
+        if (pack->shelved)
+                shelf_set(&pack->shelf, (uint32_t) node, pack->free_cores[node]);
 }
 
 /* Make `used` count job j. Every use is undone by leave_job(), so that it costs the job's groups, not all nodes. */
@@ -128,8 +133,11 @@ static void lift_job(struct pack *pack, uint32_t j) {
         int32_t *node = pack->plan->jobs[j].group_node;
 
         for (uint32_t g = 0; g < pack->snapshot->jobs[j].n_groups; g++) {
-                if (node[g] >= 0)
+                if (node[g] >= 0) {
                         pack->free_cores[node[g]] += pack->snapshot->jobs[j].groups[g].ranks;
+                        if (pack->shelved)
+                                shelf_set(&pack->shelf, (uint32_t) node[g], pack->free_cores[node[g]]);
+                }
                 node[g] = RM_NO_NODE;
         }
         pack->plan->jobs[j].decision = RM_WAIT;
@@ -142,6 +150,35 @@ static uint32_t room_on(const struct pack *pack, const struct rm_job *job, uint3
         if (limit != RM_NO_LIMIT && limit - pack->used[node] < room)
                 room = limit - pack->used[node];
         return room > 0 ? (uint32_t) room : 0;
+}
+
+/* best_node() among nodes that the job is not on yet. A node that takes more is never dearer than one of the same penalty that takes less. */
+static int32_t best_shelved(const struct pack *pack, uint32_t ranks, uint32_t count, double *ret_price, uint32_t *ret_hole,
+                            uint32_t *ret_count) {
+        const struct shelf *shelf = &pack->shelf;
+        int32_t best = RM_NO_NODE;
+
+        for (uint32_t p = 0; p < shelf->n_penalties; p++) {
+                uint32_t fit = shelf->top[p] / ranks, free_cores;
+                double price;
+
+                if (fit == 0)
+                        continue;
+                if (best >= 0 && (double) shelf->penalties[p] > *ret_price)
+                        break;
+                if (fit > count)
+                        fit = count;
+                price = (double) shelf->penalties[p] +
+                        (double) pack->snapshot->params.distribution_weight / ((double) fit * ranks);
+                free_cores = shelf_at_least(shelf, p, fit * ranks);
+                if (best >= 0 && (price > *ret_price || (price == *ret_price && free_cores - fit * ranks >= *ret_hole)))
+                        continue;
+                best = shelf->first[p * shelf->stride + free_cores];
+                *ret_price = price;
+                *ret_hole = free_cores - fit * ranks;
+                *ret_count = fit;
+        }
+        return best;
 }
 
 /* The node that takes groups of `ranks` ranks, up to `count` of them, at the least cost for each; *ret_count how many. */
@@ -174,20 +211,46 @@ static int32_t best_node(const struct pack *pack, const struct rm_job *job, uint
         return best;
 }
 
+/* best_node(), by the shelf where it can be. `fresh`: job j was nowhere before. */
+static int32_t find_node(const struct pack *pack, uint32_t j, bool fresh, uint32_t ranks, uint32_t count, uint32_t *ret_count) {
+        const struct rm_job *job = &pack->snapshot->jobs[j];
+        const int32_t *node = pack->plan->jobs[j].group_node;
+        uint32_t best_hole = 0;
+        double best_price = 0;
+        int32_t best;
+
+        if (!pack->shelved || !fresh || job->node_limit)
+                return best_node(pack, job, ranks, count, ret_count);
+        best = best_shelved(pack, ranks, count, &best_price, &best_hole, ret_count);
+        /* Groups of full size have filled the nodes that the job is on; a smaller one may fit there. */
+        for (uint32_t g = 0; ranks < job->group_size && g < job_full_groups(job); g++) {
+                double price = (double) pack->snapshot->nodes[node[g]].penalty;
+                int64_t hole = pack->free_cores[node[g]] - ranks;
+
+                if (hole < 0 || (best >= 0 && (price > best_price || (price == best_price && hole >= best_hole))))
+                        continue;
+                best = node[g];
+                best_price = price;
+                best_hole = (uint32_t) hole;
+                *ret_count = 1;
+        }
+        return best;
+}
+
 /* Find a node for every group of job j that has none. Full groups first: what they leave over is where the smaller last one
  * goes, and if one alone fits in no other way, this finds it. False: at least one has found none. */
 static bool place_missing(struct pack *pack, uint32_t j, pack_overflow overflow, void *context) {
         const struct rm_job *job = &pack->snapshot->jobs[j];
         int32_t *node = pack->plan->jobs[j].group_node;
         uint32_t full = job_full_groups(job), missing = 0, g = 0;
-        bool all = true;
+        bool all = true, fresh = !job_runs(job);
 
         enter_job(pack, j);
         for (uint32_t i = 0; i < full; i++)
                 missing += node[i] < 0;
         while (missing > 0 && all) {
                 uint32_t count = 0;
-                int32_t best = best_node(pack, job, job->group_size, missing, &count);
+                int32_t best = find_node(pack, j, fresh, job->group_size, missing, &count);
 
                 for (; g < full && node[g] >= 0; g++)
                         ;
@@ -206,7 +269,7 @@ static bool place_missing(struct pack *pack, uint32_t j, pack_overflow overflow,
         }
         if (all && full < job->n_groups && node[full] < 0) {
                 uint32_t count;
-                int32_t best = best_node(pack, job, job->groups[full].ranks, 1, &count);
+                int32_t best = find_node(pack, j, fresh, job->groups[full].ranks, 1, &count);
 
                 if (best < 0 && overflow)
                         best = overflow(context, pack, j, full);
@@ -383,6 +446,8 @@ bool pack_fits_alone(const struct rm_snapshot *snapshot, const struct rm_job *jo
                         room = limit;
                 slots += room / job->group_size;
                 rest_fits |= room % job->group_size >= rest;
+                if (slots > full)
+                        return true;
         }
         return slots > full || (slots == full && rest_fits);
 }
@@ -450,6 +515,15 @@ int pack_waiting(struct pack *pack, bool repack) {
         if (!order)
                 return -ENOMEM;
         n = pack_order(snapshot, order);
+        if (n > 0 && snapshot->n_nodes >= SHELF_NODES && !pack->shelved) {
+                r = shelf_init(&pack->shelf, snapshot, pack->free_cores);
+                pack->shelved = r == 0;
+                if (r == -ENOMEM) {
+                        free(order);
+                        return r;
+                }
+                r = 0;
+        }
         for (uint32_t i = 0; i < n; i++) {
                 uint32_t j = order[i];
 

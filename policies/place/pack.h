@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "policies/place/shelf.h"
 #include "rm/policy.h"
 
 /* A packing under way. Fields are the interface: `plan` is filled in as it goes. */
@@ -19,6 +20,8 @@ struct pack {
         struct rm_plan *plan;
         int64_t *free_cores;   /* each node; below 0 where pinned groups exceed the capacity */
         uint32_t *used;        /* each node: ranks of the job in hand, all 0 between jobs */
+        struct shelf shelf;    /* follows free_cores while shelved; where there are many nodes */
+        bool shelved;
 };
 
 /* `snapshot` and `plan` (arrays made, every job RM_WAIT) are borrowed until pack_finish(). -ENOMEM. */
