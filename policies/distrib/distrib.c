@@ -11,18 +11,25 @@
 #include "policies/distrib/deadline.h"
 #include "policies/distrib/problem.h"
 #include "policies/distrib/search.h"
-#include "policies/place/cost.h"
+#include "policies/distrib/wide.h"
 #include "policies/place/pack.h"
 #include "rm/policy.h"
 
 enum {
-        MAX_PRICES = 4 * 1000 * 1000,
+        MAX_PRICES = 1000 * 1000, /* beyond, one pass over all cells takes the time there is */
+        MANY_CELLS = 1000,        /* from here on, a plan made for large problems is a good start */
         RESERVE_USEC = 10 * 1000,
 };
 
-static int refine(const struct problem *problem, const struct deadline *deadline, struct rm_plan *plan) {
+static void set_answer(struct rm_plan *plan, int64_t cost, int64_t bound) {
+        plan->proven = bound >= cost;
+        plan->bound = plan->proven ? cost : bound;
+}
+
+/* Prove the plan, or find a better one, as far as time allows. `bound`: known already. */
+static int search(const struct problem *problem, const struct deadline *deadline, int64_t bound, struct rm_plan *plan) {
         uint32_t *values = calloc((size_t) problem->n_jobs * problem->n_nodes + 1, sizeof(*values));
-        struct search_result result = { .bound = INT64_MIN };
+        struct search_result result = { .bound = bound };
         int r;
 
         if (!values)
@@ -32,17 +39,44 @@ static int refine(const struct problem *problem, const struct deadline *deadline
         if (r == 0)
                 r = problem_write_plan(problem, values, plan);
         if (r == 0) {
-                plan->proven = result.bound >= result.cost;
-                plan->bound = plan->proven ? result.cost : result.bound;
-                (void) snprintf(plan->method, sizeof(plan->method), "message passing, %" PRIu64 " nodes", result.nodes);
+                set_answer(plan, result.cost, result.bound);
+                (void) snprintf(plan->method, sizeof(plan->method), "message passing, %" PRIu64 " branches", result.nodes);
         }
         free(values);
         return r;
 }
 
+static int wide(const struct rm_snapshot *snapshot, const struct deadline *deadline, int64_t until_usec, struct rm_plan *plan) {
+        struct wide_result result;
+        int r = wide_run(snapshot, deadline, until_usec, plan, &result);
+
+        if (r == 0) {
+                set_answer(plan, result.cost, result.bound);
+                (void) snprintf(plan->method, sizeof(plan->method), "refitting by class, bound by job hulls");
+        }
+        return r;
+}
+
+static int refine(const struct rm_snapshot *snapshot, const struct deadline *deadline, struct rm_plan *plan) {
+        struct problem problem;
+        int r = problem_init(&problem, snapshot, plan, MAX_PRICES);
+
+        if (r == -EFBIG)
+                r = wide(snapshot, deadline, 0, plan);
+        else if (r == 0) {
+                int64_t left = deadline_left_usec(deadline);
+
+                if (problem.n_jobs * problem.n_nodes >= MANY_CELLS)
+                        r = wide(snapshot, deadline, left - left / 8, plan);
+                if (r == 0 && !plan->proven)
+                        r = search(&problem, deadline, plan->bound, plan);
+        }
+        problem_finish(&problem);
+        return r;
+}
+
 static int distrib_place(void *self, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan) {
         struct deadline deadline = { .run = run, .reserve_usec = RESERVE_USEC };
-        struct problem problem;
         struct pack pack;
         int r = pack_init(&pack, snapshot, plan);
 
@@ -55,12 +89,10 @@ static int distrib_place(void *self, const struct rm_snapshot *snapshot, const s
         if (r < 0)
                 return r;
         (void) snprintf(plan->method, sizeof(plan->method), "packing");
-        r = problem_init(&problem, snapshot, plan, MAX_PRICES);
-        if (r == 0)
-                r = refine(&problem, &deadline, plan);
-        problem_finish(&problem);
+        if (deadline_left_usec(&deadline) > 0)
+                r = refine(snapshot, &deadline, plan);
         (void) glp_free_env();
-        return r == -EFBIG ? 0 : r;
+        return r;
 }
 
 RM_PLUGIN_EXPORT extern const struct rm_policy_plugin rm_plugin;

@@ -1,0 +1,220 @@
+#include "policies/distrib/hull.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policies/distrib/arena.h"
+
+enum {
+        MAX_CORES = 4096,
+        PATIENCE = 6, /* steps without a gain until the step gets shorter */
+};
+
+static const double momentum = 0.7, first_length = 0.5, longest = 1, shortest = 0.01;
+/* Of one evaluation: additions in its dynamic programmes. */
+static const double max_work = 2e8;
+
+struct hull {
+        struct staircase *stairs;
+        int64_t weight;
+        uint32_t most_cores, most_ranks;
+        int64_t *price, *best_price; /* each stair */
+        int64_t best;                /* scaled */
+        uint64_t *wanted;            /* each stair: cores that jobs take at the prices */
+        double *direction;           /* each stair */
+        int64_t *rank_cost;          /* each number of ranks together on one node: the least cost of each */
+        uint32_t *rank_stair;        /* and where */
+        int64_t *node_cost;          /* of so many ranks on one node */
+        int64_t *least;              /* of so many ranks of a job */
+        struct arena arena;
+};
+
+static double evaluation_work(const struct hull *hull) {
+        double work = 0;
+
+        for (uint32_t t = 0; t < hull->stairs->n_treads; t++)
+                if (t == 0 || hull->stairs->treads[t].priority != hull->stairs->treads[t - 1].priority)
+                        work += (double) hull->most_ranks * hull->most_cores;
+        return work;
+}
+
+struct hull *hull_create(struct staircase *staircase, int64_t distribution_weight) {
+        struct hull *hull = calloc(1, sizeof(*hull));
+        size_t n = staircase->n_stairs;
+
+        if (!hull)
+                return NULL;
+        hull->stairs = staircase;
+        hull->weight = distribution_weight;
+        for (uint32_t i = 0; i < n; i++)
+                if (staircase->stairs[i].cores > hull->most_cores)
+                        hull->most_cores = staircase->stairs[i].cores;
+        for (uint32_t t = 0; t < staircase->n_treads; t++)
+                if (staircase->treads[t].ranks > hull->most_ranks)
+                        hull->most_ranks = staircase->treads[t].ranks;
+        hull->price = arena_alloc(&hull->arena, n, sizeof(*hull->price));
+        hull->best_price = arena_alloc(&hull->arena, n, sizeof(*hull->best_price));
+        hull->wanted = arena_alloc(&hull->arena, n, sizeof(*hull->wanted));
+        hull->direction = arena_alloc(&hull->arena, n, sizeof(*hull->direction));
+        hull->rank_cost = arena_alloc(&hull->arena, hull->most_cores + 2u, sizeof(*hull->rank_cost));
+        hull->rank_stair = arena_alloc(&hull->arena, hull->most_cores + 2u, sizeof(*hull->rank_stair));
+        hull->node_cost = arena_alloc(&hull->arena, hull->most_cores + 2u, sizeof(*hull->node_cost));
+        hull->least = arena_alloc(&hull->arena, hull->most_ranks + 1u, sizeof(*hull->least));
+        if (hull->arena.failed || n == 0 || hull->most_cores > MAX_CORES || evaluation_work(hull) > max_work) {
+                hull_destroy(hull);
+                return NULL;
+        }
+        for (uint32_t i = 0; i < n; i++)
+                hull->price[i] = hull->best_price[i] = staircase->stairs[i].price;
+        hull->best = INT64_MIN;
+        return hull;
+}
+
+void hull_destroy(struct hull *hull) {
+        if (!hull)
+                return;
+        arena_finish(&hull->arena);
+        free(hull);
+}
+
+/* ---- what jobs pay ---- */
+
+/* node_cost[x]: x ranks of a job of this priority on the best node that has so many cores. */
+static void price_nodes(struct hull *hull, int64_t priority) {
+        int64_t scale = (int64_t) 1 << hull->stairs->shift;
+
+        for (uint32_t x = 0; x <= hull->most_cores + 1; x++)
+                hull->rank_cost[x] = INT64_MAX;
+        for (uint32_t i = 0; i < hull->stairs->n_stairs; i++) {
+                const struct stair *stair = &hull->stairs->stairs[i];
+                int64_t cost = priority * stair->penalty * scale + hull->price[i];
+
+                if (cost < hull->rank_cost[stair->cores]) {
+                        hull->rank_cost[stair->cores] = cost;
+                        hull->rank_stair[stair->cores] = i;
+                }
+        }
+        for (uint32_t x = hull->most_cores; x > 0; x--) {
+                if (hull->rank_cost[x + 1] < hull->rank_cost[x]) {
+                        hull->rank_cost[x] = hull->rank_cost[x + 1];
+                        hull->rank_stair[x] = hull->rank_stair[x + 1];
+                }
+                hull->node_cost[x] = priority * hull->weight * scale + x * hull->rank_cost[x];
+        }
+}
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+__attribute__((target_clones("avx2", "default")))
+#endif
+static void
+cut(int64_t *least, uint32_t ranks, const int64_t *node_cost, uint32_t cores) {
+        least[0] = 0;
+        for (uint32_t m = 1; m <= ranks; m++)
+                least[m] = INT64_MAX;
+        for (uint32_t m = 0; m < ranks; m++) {
+                uint32_t most = ranks - m < cores ? ranks - m : cores;
+                int64_t base = least[m];
+                int64_t *restrict to = least + m;
+
+                for (uint32_t x = 1; x <= most; x++) {
+                        int64_t cost = base + node_cost[x];
+
+                        to[x] = cost < to[x] ? cost : to[x];
+                }
+        }
+}
+
+static void count_wanted(struct hull *hull, uint32_t ranks) {
+        while (ranks > 0) {
+                uint32_t most = ranks < hull->most_cores ? ranks : hull->most_cores, x = most;
+
+                while (x > 1 && hull->least[ranks - x] + hull->node_cost[x] != hull->least[ranks])
+                        x--;
+                hull->wanted[hull->rank_stair[x]] += x;
+                ranks -= x;
+        }
+}
+
+/* The bound at the prices, scaled. */
+static int64_t evaluate(struct hull *hull) {
+        const struct staircase *stairs = hull->stairs;
+        int64_t sum = 0;
+
+        memset(hull->wanted, 0, sizeof(*hull->wanted) * stairs->n_stairs);
+        for (uint32_t i = 0; i < stairs->n_stairs; i++)
+                sum -= hull->price[i] * stairs->stairs[i].cores * stairs->stairs[i].nodes;
+        for (uint32_t first = 0, end; first < stairs->n_treads; first = end) {
+                uint32_t most = 0;
+
+                for (end = first; end < stairs->n_treads && stairs->treads[end].priority == stairs->treads[first].priority; end++)
+                        if (stairs->treads[end].ranks > most)
+                                most = stairs->treads[end].ranks;
+                price_nodes(hull, stairs->treads[first].priority);
+                cut(hull->least, most, hull->node_cost, hull->most_cores);
+                for (uint32_t t = first; t < end; t++) {
+                        sum += hull->least[stairs->treads[t].ranks];
+                        count_wanted(hull, stairs->treads[t].ranks);
+                }
+        }
+        return sum;
+}
+
+/* ---- raising ---- */
+
+static void step(struct hull *hull, int64_t slack, double length) {
+        double square = 0;
+
+        for (uint32_t i = 0; i < hull->stairs->n_stairs; i++) {
+                double cores = (double) hull->stairs->stairs[i].cores * hull->stairs->stairs[i].nodes;
+                double over = (double) hull->wanted[i] - cores;
+
+                if (over < 0 && hull->price[i] == 0)
+                        over = 0;
+                hull->direction[i] = momentum * hull->direction[i] + over;
+                square += hull->direction[i] * hull->direction[i];
+        }
+        if (square <= 0)
+                return;
+        for (uint32_t i = 0; i < hull->stairs->n_stairs; i++) {
+                hull->price[i] += llround(hull->direction[i] * length * (double) slack / square);
+                if (hull->price[i] < 0)
+                        hull->price[i] = 0;
+        }
+}
+
+static void keep(struct hull *hull, int64_t bound) {
+        hull->best = bound;
+        memcpy(hull->best_price, hull->price, sizeof(*hull->price) * hull->stairs->n_stairs);
+}
+
+int64_t hull_raise(struct hull *hull, int64_t cost, const struct deadline *deadline, int64_t until_usec, uint32_t steps) {
+        int64_t goal = cost * ((int64_t) 1 << hull->stairs->shift);
+        size_t n = hull->stairs->n_stairs;
+        double length = first_length;
+        int idle = 0;
+
+        memcpy(hull->price, hull->best_price, sizeof(*hull->price) * n);
+        memset(hull->direction, 0, sizeof(*hull->direction) * n);
+        for (uint32_t i = 0; i < steps && length > shortest && (i == 0 || deadline_left_usec(deadline) > until_usec); i++) {
+                int64_t bound = evaluate(hull);
+
+                if (bound > hull->best) {
+                        keep(hull, bound);
+                        idle = 0;
+                        length = length * 1.1 < longest ? length * 1.1 : longest;
+                } else if (++idle > PATIENCE) {
+                        idle = 0;
+                        length *= 0.5;
+                        memcpy(hull->price, hull->best_price, sizeof(*hull->price) * n);
+                        memset(hull->direction, 0, sizeof(*hull->direction) * n);
+                        bound = evaluate(hull);
+                }
+                if (bound >= goal)
+                        break;
+                step(hull, goal - bound, length);
+        }
+        for (uint32_t i = 0; i < n; i++)
+                hull->stairs->stairs[i].price = hull->best_price[i];
+        return -(-hull->best >> hull->stairs->shift);
+}

@@ -1,0 +1,30 @@
+/* Good plans for large problems: jobs are taken out, some at a time, and put back by dynamic programming over classes of nodes, at prices that say
+ * what the cores are worth to the others. */
+#ifndef RM_POLICIES_DISTRIB_REFIT_H
+#define RM_POLICIES_DISTRIB_REFIT_H
+
+#include "policies/distrib/deadline.h"
+#include "policies/place/staircase.h"
+
+struct refit;
+
+/* Begins at `plan`, which must be valid. Jobs that run already, have limits or groups of several ranks stay as they are. The snapshot is
+ * borrowed. NULL: no memory, or nothing to do. */
+struct refit *refit_create(const struct rm_snapshot *snapshot, const struct rm_plan *plan);
+void refit_destroy(struct refit *refit); /* NULL ok */
+
+/* What cores are worth from now on. */
+void refit_set_prices(struct refit *refit, const struct staircase *staircase);
+
+/* Put all jobs anew, highest priority first, if that is better. -ENOMEM. */
+int refit_all(struct refit *refit);
+
+/* Take out and put back until `until_usec` are left, or `enough` has been gained in all, or `rounds` are over. -ENOMEM. */
+int refit_some(struct refit *refit, const struct deadline *deadline, int64_t until_usec, int64_t enough, uint64_t rounds);
+
+/* How much less the plan costs now than in the beginning. */
+int64_t refit_gain(const struct refit *refit);
+
+void refit_write(const struct refit *refit, struct rm_plan *plan);
+
+#endif
