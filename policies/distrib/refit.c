@@ -473,7 +473,7 @@ int refit_some(struct refit *refit, const struct deadline *deadline, int64_t unt
 
         for (uint64_t i = 0; i < rounds && r == 0 && refit->gain < enough && deadline_left_usec(deadline) > until_usec; i++) {
                 struct refit_job *jobs[MOST_OUT];
-                uint32_t n = 1 + roll(refit, MOST_OUT);
+                uint32_t n = 2 + roll(refit, MOST_OUT - 1);
 
                 n = n < refit->n_jobs ? n : refit->n_jobs;
                 for (uint32_t k = 0; k < n; k++)
