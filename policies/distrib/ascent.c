@@ -22,6 +22,7 @@ struct ascent {
         const struct problem *problem;
         uint32_t *node_pick, *job_pick; /* each cell: the value that the cheapest choice of the chain has there */
         struct direction *direction;    /* each cell */
+        uint32_t *node_degree, *job_degree; /* each job: the nodes that it is on, if nodes or it itself could choose */
         struct dual best;
         struct arena arena;
 };
@@ -35,6 +36,8 @@ struct ascent *ascent_create(const struct problem *problem) {
         ascent->problem = problem;
         ascent->node_pick = arena_alloc(&ascent->arena, cells, sizeof(*ascent->node_pick));
         ascent->job_pick = arena_alloc(&ascent->arena, cells, sizeof(*ascent->job_pick));
+        ascent->node_degree = arena_alloc(&ascent->arena, problem->n_jobs, sizeof(*ascent->node_degree));
+        ascent->job_degree = arena_alloc(&ascent->arena, problem->n_jobs, sizeof(*ascent->job_degree));
         ascent->direction = arena_alloc(&ascent->arena, cells, sizeof(*ascent->direction));
         if (ascent->arena.failed) {
                 ascent_destroy(ascent);
@@ -53,7 +56,7 @@ void ascent_destroy(struct ascent *ascent) {
 
 /* ---- where it stands ---- */
 
-static bool evaluate_row(struct dual *dual, struct dual_work *work, struct row *row, int64_t *stored, uint32_t *pick) {
+static bool evaluate_row(struct dual *dual, struct dual_work *work, struct row *row, int64_t *stored, uint32_t *pick, uint32_t *degree) {
         int64_t least;
 
         if (!row_least(work, row, &least))
@@ -61,8 +64,12 @@ static bool evaluate_row(struct dual *dual, struct dual_work *work, struct row *
         dual->sum += least + row->constant - *stored;
         *stored = least + row->constant;
         row_trace(work, row);
-        for (uint32_t i = 0; i < row->n; i++)
-                pick[work->cells[i] - dual->cells] = work->picked[i];
+        for (uint32_t i = 0; i < row->n; i++) {
+                size_t cell = (size_t) (work->cells[i] - dual->cells);
+
+                pick[cell] = work->picked[i];
+                degree[cell / dual->problem->n_nodes] += work->links[i].values[work->picked[i]].x > 0;
+        }
         return true;
 }
 
@@ -76,13 +83,15 @@ static void evaluate(struct ascent *ascent, struct dual *dual, struct dual_work 
         /* Cells that hold nothing for certain are in no row. */
         memset(ascent->node_pick, 0, sizeof(*ascent->node_pick) * cells);
         memset(ascent->job_pick, 0, sizeof(*ascent->job_pick) * cells);
+        memset(ascent->node_degree, 0, sizeof(*ascent->node_degree) * problem->n_jobs);
+        memset(ascent->job_degree, 0, sizeof(*ascent->job_degree) * problem->n_jobs);
         for (uint32_t s = 0; s < problem->n_nodes && possible; s++) {
                 row_of_node(dual, work, s, &row);
-                possible = evaluate_row(dual, work, &row, &dual->node_least[s], ascent->node_pick);
+                possible = evaluate_row(dual, work, &row, &dual->node_least[s], ascent->node_pick, ascent->node_degree);
         }
         for (uint32_t j = 0; j < problem->n_jobs && possible; j++) {
                 row_of_job(dual, work, j, &row);
-                possible = evaluate_row(dual, work, &row, &dual->job_least[j], ascent->job_pick);
+                possible = evaluate_row(dual, work, &row, &dual->job_least[j], ascent->job_pick, ascent->job_degree);
         }
         if (!possible)
                 dual_fail(dual);
@@ -167,4 +176,9 @@ int ascent_run(struct ascent *ascent, struct dual *dual, struct dual_work *work,
         if (r == 0 && best > INT64_MIN && !dual_is_over(dual))
                 r = dual_copy(dual, &ascent->best);
         return r;
+}
+
+void ascent_degrees(const struct ascent *ascent, uint32_t job, uint32_t *ret_by_nodes, uint32_t *ret_by_job) {
+        *ret_by_nodes = ascent->node_degree[job];
+        *ret_by_job = ascent->job_degree[job];
 }

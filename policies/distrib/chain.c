@@ -53,8 +53,8 @@ WIDE void chain_forward(const struct chain_shape *shape, const struct chain_link
                 const struct chain_value *v = &link->values[i];
                 uint32_t from = 0, n = window(link, v->x, low, high, &from);
 
-                for (uint32_t y = 0; y + v->y < shape->layers; y++)
-                        lower(next + (y + v->y) * shape->stride + from + v->x, state + y * shape->stride + from, n, v->cost);
+                for (uint32_t y = 0, to; y < shape->layers && (to = chain_layer(shape, y, v->y)) < shape->layers; y++)
+                        lower(next + to * shape->stride + from + v->x, state + y * shape->stride + from, n, v->cost);
         }
 }
 
@@ -65,8 +65,8 @@ WIDE void chain_backward(const struct chain_shape *shape, const struct chain_lin
                 const struct chain_value *v = &link->values[i];
                 uint32_t from = 0, n = window(link, v->x, low, high, &from);
 
-                for (uint32_t y = 0; y + v->y < shape->layers; y++)
-                        lower(state + y * shape->stride + from, next + (y + v->y) * shape->stride + from + v->x, n, v->cost);
+                for (uint32_t y = 0, to; y < shape->layers && (to = chain_layer(shape, y, v->y)) < shape->layers; y++)
+                        lower(state + y * shape->stride + from, next + to * shape->stride + from + v->x, n, v->cost);
         }
 }
 
@@ -77,8 +77,8 @@ WIDE void chain_marginals(const struct chain_shape *shape, const struct chain_li
                 uint32_t from = 0, n = window(link, v->x, low, high, &from);
                 int32_t least = CHAIN_NEVER;
 
-                for (uint32_t y = 0; y + v->y < shape->layers; y++) {
-                        int32_t here = meet(state + y * shape->stride + from, next + (y + v->y) * shape->stride + from + v->x, n);
+                for (uint32_t y = 0, to; y < shape->layers && (to = chain_layer(shape, y, v->y)) < shape->layers; y++) {
+                        int32_t here = meet(state + y * shape->stride + from, next + to * shape->stride + from + v->x, n);
 
                         least = here < least ? here : least;
                 }

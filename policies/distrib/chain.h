@@ -3,11 +3,13 @@
  * add up, to at most the node's capacity or to exactly the job's groups. Two passes of dynamic programming give for each value the
  * least cost of all choices that contain it: its marginal. Costs are whole numbers throughout.
  *
- * A state is (x, y), y 0 or 1: how much of the sum is used up. Nodes know y = 0 only.
+ * A state is (x, y): how much of the sum is used up. y counts what else there is to count: the smaller last group of a job, or the nodes that it
+ * is on; nodes know y = 0 only.
  */
 #ifndef RM_POLICIES_DISTRIB_CHAIN_H
 #define RM_POLICIES_DISTRIB_CHAIN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define CHAIN_NEVER (1 << 30)
@@ -19,16 +21,22 @@ struct chain_value {
         int32_t cost;
 };
 
+/* `state` before the link and `next` after it have `layers` layers of `stride` entries. */
+struct chain_shape {
+        uint32_t stride; /* entries of a layer: largest x + 1 */
+        uint32_t layers; /* largest y + 1 */
+        bool at_least;   /* the last layer stands for its y and all above; else there is nothing above */
+};
+
+/* The layer that a value of `y` leads to from `layer`; layers or more: none. */
+static inline uint32_t chain_layer(const struct chain_shape *shape, uint32_t layer, uint32_t y) {
+        return shape->at_least && layer + y >= shape->layers ? shape->layers - 1 : layer + y;
+}
+
 struct chain_link {
         const struct chain_value *values;
         uint32_t n;
         uint32_t low, high; /* reachable x before this link, both included: low > high when nothing is */
-};
-
-/* `state` before the link and `next` after it have 2 layers of `stride` entries. */
-struct chain_shape {
-        uint32_t stride; /* entries of a layer: largest x + 1 */
-        uint32_t layers; /* 1 or 2 */
 };
 
 /* next = the least over the values of `state`, moved on by the value; `low`, `high`: the window of `next`, set here outside which

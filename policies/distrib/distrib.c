@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "policies/distrib/deadline.h"
+#include "policies/distrib/dual.h"
 #include "policies/distrib/problem.h"
 #include "policies/distrib/search.h"
 #include "policies/distrib/wide.h"
@@ -61,7 +62,7 @@ static int refine(const struct rm_snapshot *snapshot, const struct deadline *dea
         struct problem problem;
         int r = problem_init(&problem, snapshot, plan, MAX_PRICES);
 
-        if (r == -EFBIG)
+        if (r == -EFBIG || (r == 0 && dual_most_layers(&problem) == 0))
                 r = wide(snapshot, deadline, 0, plan);
         else if (r == 0) {
                 int64_t left = deadline_left_usec(deadline);

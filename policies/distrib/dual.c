@@ -66,8 +66,10 @@ static bool dual_alloc(struct dual *dual, size_t room) {
         dual->node_price = calloc(nodes + 1u, sizeof(*dual->node_price));
         dual->node_changed = calloc(nodes + 1u, sizeof(*dual->node_changed));
         dual->job_changed = calloc(jobs + 1u, sizeof(*dual->job_changed));
+        dual->least_degree = calloc(jobs + 1u, sizeof(*dual->least_degree));
+        dual->most_degree = calloc(jobs + 1u, sizeof(*dual->most_degree));
         return dual->cells && dual->values && dual->node_least && dual->job_least && dual->node_price && dual->node_changed &&
-               dual->job_changed;
+               dual->job_changed && dual->least_degree && dual->most_degree;
 }
 
 int dual_init(struct dual *dual, const struct problem *problem, const struct dual_start *start, int shift, int64_t target) {
@@ -79,6 +81,7 @@ int dual_init(struct dual *dual, const struct problem *problem, const struct dua
         for (uint32_t j = 0; j < problem->n_jobs; j++) {
                 dual->base += start->job_price[j] * problem->jobs[j].units;
                 dual->job_changed[j] = true;
+                dual->most_degree[j] = UINT32_MAX;
                 for (uint32_t s = 0; s < problem->n_nodes; s++)
                         possible &= make_cell(dual, start, j, s);
         }
@@ -100,6 +103,8 @@ void dual_finish(struct dual *dual) {
         free(dual->node_price);
         free(dual->node_changed);
         free(dual->job_changed);
+        free(dual->least_degree);
+        free(dual->most_degree);
         *dual = (struct dual) { 0 };
 }
 
@@ -126,6 +131,8 @@ int dual_copy(struct dual *to, const struct dual *from) {
         to->node_price = old.node_price;
         to->node_changed = old.node_changed;
         to->job_changed = old.job_changed;
+        to->least_degree = old.least_degree;
+        to->most_degree = old.most_degree;
         to->n_values = 0;
         for (size_t i = 0; i < n_cells; i++) {
                 to->cells[i] = from->cells[i];
@@ -138,6 +145,8 @@ int dual_copy(struct dual *to, const struct dual *from) {
         memcpy(to->node_price, from->node_price, sizeof(*to->node_price) * problem->n_nodes);
         memcpy(to->node_changed, from->node_changed, sizeof(*to->node_changed) * problem->n_nodes);
         memcpy(to->job_changed, from->job_changed, sizeof(*to->job_changed) * problem->n_jobs);
+        memcpy(to->least_degree, from->least_degree, sizeof(*to->least_degree) * problem->n_jobs);
+        memcpy(to->most_degree, from->most_degree, sizeof(*to->most_degree) * problem->n_jobs);
         return 0;
 }
 
@@ -198,8 +207,8 @@ static bool push_all(struct dual *dual, struct dual_work *work, const struct row
         int32_t *state = work->state[0], *next = work->state[1];
 
         state[0] = 0;
-        if (row->shape.layers > 1)
-                state[row->shape.stride] = CHAIN_NEVER;
+        for (uint32_t y = 1; y < row->shape.layers; y++)
+                state[y * row->shape.stride] = CHAIN_NEVER;
         for (uint32_t i = 0; i < row->n; i++) {
                 uint32_t low = i + 1 < row->n ? work->links[i + 1].low : row->low;
                 uint32_t high = i + 1 < row->n ? work->links[i + 1].high : row->high;
@@ -292,5 +301,15 @@ void dual_restrict(struct dual *dual, uint32_t job, uint32_t node, uint32_t low,
         cell->n = kept;
         dual->node_changed[node] = dual->job_changed[job] = true;
         if (kept == 0)
+                dual_fail(dual);
+}
+
+void dual_restrict_degree(struct dual *dual, uint32_t job, uint32_t least, uint32_t most) {
+        if (least > dual->least_degree[job])
+                dual->least_degree[job] = least;
+        if (most < dual->most_degree[job])
+                dual->most_degree[job] = most;
+        dual->job_changed[job] = true;
+        if (dual->least_degree[job] > dual->most_degree[job])
                 dual_fail(dual);
 }

@@ -39,8 +39,12 @@ struct dual {
         int64_t *node_least, *job_least;
         int64_t *node_price; /* of a unit that stays free */
         bool *node_changed, *job_changed; /* since the chain has been swept */
+        uint32_t *least_degree, *most_degree; /* each job: how many nodes it is on; 0 and UINT32_MAX: any number */
         bool backwards;                   /* the order of cells in chains, turned over by every sweep */
 };
+
+/* Up to how many nodes of a job can be counted, and one more; 0: the problem has chains too long for a dual at all. */
+uint32_t dual_most_layers(const struct problem *problem);
 
 struct dual_work; /* room to compute in, for one dual at a time */
 
@@ -81,5 +85,9 @@ bool dual_sweep(struct dual *dual, struct dual_work *work);
 
 /* Keep values v of the cell with low <= x + y * n_x <= high only. */
 void dual_restrict(struct dual *dual, uint32_t job, uint32_t node, uint32_t low, uint32_t high);
+
+/* Of a job whose groups have one size: keep plans only where it is on `least` .. `most` nodes. most: UINT32_MAX, or less than
+ * dual_most_layers(), as `least` is. */
+void dual_restrict_degree(struct dual *dual, uint32_t job, uint32_t least, uint32_t most);
 
 #endif

@@ -2,8 +2,26 @@
 
 #include <stdlib.h>
 
+enum { MAX_STATES = 8 * 1000 * 1000 }; /* of all links of a chain */
+
 static uint32_t largest(uint32_t a, uint32_t b) {
         return a > b ? a : b;
+}
+
+uint32_t dual_most_layers(const struct problem *problem) {
+        uint64_t largest_job = 0, largest_node = 0;
+
+        for (uint32_t j = 0; j < problem->n_jobs; j++)
+                if (problem->jobs[j].full + 1u > largest_job)
+                        largest_job = problem->jobs[j].full + 1u;
+        for (uint32_t s = 0; s < problem->n_nodes; s++)
+                if (problem->nodes[s].capacity + 1u > largest_node)
+                        largest_node = problem->nodes[s].capacity + 1u;
+        largest_job *= problem->n_nodes + 1u;
+        largest_node *= problem->n_jobs + 1u;
+        if (largest_node > MAX_STATES)
+                return 0;
+        return 8 * largest_job <= MAX_STATES ? 8 : 2 * largest_job <= MAX_STATES ? 2 : 0;
 }
 
 static uint32_t smallest(uint32_t a, uint32_t b) {
@@ -17,7 +35,9 @@ struct dual_work *dual_work_create(const struct problem *problem) {
         if (!work)
                 return NULL;
         for (uint32_t j = 0; j < problem->n_jobs; j++)
-                job_states = largest((uint32_t) job_states, 2 * (problem->jobs[j].full + 1));
+                job_states = problem->jobs[j].full + 1 > job_states ? problem->jobs[j].full + 1 : job_states;
+        work->most_layers = dual_most_layers(problem);
+        job_states *= work->most_layers;
         for (uint32_t s = 0; s < problem->n_nodes; s++)
                 node_states = largest((uint32_t) node_states, problem->nodes[s].capacity + 1);
         states = job_states > node_states ? job_states : node_states;
@@ -62,7 +82,8 @@ static void add_link(const struct dual *dual, struct dual_work *work, struct row
                 if (row->of_node)
                         work->values[(*used)++] = (struct chain_value) { .x = v->units, .cost = v->node_cost };
                 else
-                        work->values[(*used)++] = (struct chain_value) { .x = v->x, .y = v->y, .cost = v->job_cost };
+                        work->values[(*used)++] =
+                                (struct chain_value) { .x = v->x, .y = row->degrees ? v->x > 0 : v->y, .cost = v->job_cost };
         }
 }
 
@@ -134,12 +155,21 @@ void row_of_node(const struct dual *dual, struct dual_work *work, uint32_t node,
 
 void row_of_job(const struct dual *dual, struct dual_work *work, uint32_t job, struct row *ret_row) {
         const struct problem *problem = dual->problem;
+        uint32_t low = dual->least_degree[job], high = dual->most_degree[job];
+        bool rest = problem->jobs[job].rest > 0;
         size_t used = 0;
 
         *ret_row = (struct row) {
-                .shape = { .stride = problem->jobs[job].full + 1, .layers = problem->jobs[job].rest > 0 ? 2 : 1 },
+                .shape = { .stride = problem->jobs[job].full + 1, .layers = rest ? 2 : 1 },
+                .first_layer = rest,
                 .total = problem->jobs[job].full,
+                .degrees = low > 0 || high < UINT32_MAX,
         };
+        if (ret_row->degrees) {
+                ret_row->first_layer = low;
+                ret_row->shape.at_least = high == UINT32_MAX;
+                ret_row->shape.layers = (ret_row->shape.at_least ? low : high) + 1;
+        }
         for (uint32_t i = 0; i < problem->n_nodes; i++) {
                 uint32_t s = dual->backwards ? problem->n_nodes - 1 - i : i;
 
@@ -154,7 +184,7 @@ static void set_end(const struct dual_work *work, const struct row *row) {
                 for (uint32_t x = row->low; x <= row->high; x++) {
                         int64_t cost = row->price * (row->total - x);
 
-                        if (y + 1 < row->shape.layers)
+                        if (y < row->first_layer)
                                 cost = CHAIN_NEVER;
                         else if (cost > CHAIN_REACH / 4)
                                 cost = CHAIN_REACH / 4;
@@ -193,16 +223,17 @@ void row_trace(struct dual_work *work, const struct row *row) {
                 for (uint32_t k = 0; k < link->n; k++) {
                         const struct chain_value *v = &link->values[k];
                         int64_t cost;
+                        uint32_t layer = chain_layer(&row->shape, y, v->y);
 
-                        if (x + v->x < low || x + v->x > high || y + v->y >= row->shape.layers)
+                        if (x + v->x < low || x + v->x > high || layer >= row->shape.layers)
                                 continue;
-                        cost = (int64_t) v->cost + next[(y + v->y) * row->shape.stride + x + v->x];
+                        cost = (int64_t) v->cost + next[layer * row->shape.stride + x + v->x];
                         if (cost < least) {
                                 least = cost;
                                 work->picked[i] = k;
                         }
                 }
                 x += link->values[work->picked[i]].x;
-                y += link->values[work->picked[i]].y;
+                y = chain_layer(&row->shape, y, link->values[work->picked[i]].y);
         }
 }

@@ -9,7 +9,8 @@ struct row {
         struct chain_shape shape;
         uint32_t total;   /* what the sizes add up to: exactly, or at most for a node */
         int64_t price;    /* of a unit that stays free */
-        bool of_node;
+        bool of_node, degrees; /* degrees: layers count nodes that the job is on */
+        uint32_t first_layer;  /* the lowest one that the chain may end in */
         uint32_t n;         /* links: cells that can hold something */
         uint32_t low, high; /* the window after the last link; set by row_least() */
         int64_t constant;   /* what the other cells cost */
@@ -24,6 +25,7 @@ struct dual_work {
         bool *changed;    /* each link: its cell has other costs or values now */
         int32_t *suffix;  /* (links + 1) states */
         int32_t *state[2];
+        uint32_t most_layers;
         struct arena arena;
 };
 

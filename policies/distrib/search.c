@@ -16,17 +16,25 @@ enum {
         ROOT_STEPS = 60,   /* of ascent in a round */
         NODE_SWEEPS = 12,
         TRIALS = 6,        /* cells on which both branches are tried */
+        DEGREE_TRIALS = 4,  /* and degrees of jobs */
         TRIAL_SWEEPS = 1,
         NODE_STEPS = 12,
         ANNEAL_MOVES = 200, /* in a run, for each cell */
         ANNEAL_EVERY = 12,  /* nodes of the tree */
 };
 
+/* What to branch on: the values of a cell below `split` or from it on; or, node RM_NO_NODE, on how many nodes a job is. */
+struct choice {
+        uint32_t job;
+        int32_t node;
+        uint32_t split;
+        int64_t score;
+};
+
 /* Where the search has yet to go from a level. */
 struct level {
         struct dual dual;
-        uint32_t job, node;   /* branched on */
-        uint32_t split;       /* values below it | from it on */
+        struct choice choice; /* branched on */
         uint32_t branches;    /* done: 0, 1, 2 */
         bool low_first;
         int64_t bound;        /* of what is open here */
@@ -125,11 +133,6 @@ static int tighten_node(struct search *search, struct dual *dual) {
 
 /* ---- where to branch ---- */
 
-struct choice {
-        uint32_t job, node, split;
-        int64_t score;
-};
-
 /* How much dearer the cell gets at least without values below (from) `split`, as far as the two chains know. */
 static void cell_gains(const struct dual *dual, const struct dual_cell *cell, uint32_t split, int64_t *ret_low, int64_t *ret_high) {
         int64_t low = INT64_MAX, high = INT64_MAX;
@@ -164,7 +167,7 @@ static uint32_t list_choices(const struct dual *dual, struct choice *ret_choices
         for (uint32_t j = 0; j < problem->n_jobs; j++)
                 for (uint32_t s = 0; s < problem->n_nodes; s++) {
                         const struct dual_cell *cell = &dual->cells[(size_t) j * problem->n_nodes + s];
-                        struct choice choice = { .job = j, .node = s };
+                        struct choice choice = { .job = j, .node = (int32_t) s };
                         int64_t low, high;
                         uint32_t at;
 
@@ -184,6 +187,34 @@ static uint32_t list_choices(const struct dual *dual, struct choice *ret_choices
                         }
                 }
         return n;
+}
+
+/* Degrees that nodes and jobs see differently, of the jobs whose nodes cost most. */
+static uint32_t list_degrees(const struct search *search, const struct dual *dual, struct choice *ret_choices, uint32_t max) {
+        uint32_t layers = dual_most_layers(search->problem), n = 0;
+
+        for (uint32_t j = 0; j < search->problem->n_jobs && n < max; j++) {
+                struct choice choice = { .job = j, .node = RM_NO_NODE };
+                uint32_t by_nodes, by_job;
+
+                ascent_degrees(search->ascent, j, &by_nodes, &by_job);
+                choice.split = (by_nodes < by_job ? by_nodes : by_job) + 1;
+                if (search->problem->jobs[j].rest > 0 || by_nodes == by_job || choice.split >= layers ||
+                    choice.split <= dual->least_degree[j] || choice.split > dual->most_degree[j])
+                        continue;
+                ret_choices[n++] = choice;
+        }
+        return n;
+}
+
+/* The side of the branch where values, or degrees, are low; or the other. */
+static void take_branch(struct dual *dual, const struct choice *choice, bool low) {
+        uint32_t from = low ? 0 : choice->split, to = low ? choice->split - 1 : UINT32_MAX;
+
+        if (choice->node < 0)
+                dual_restrict_degree(dual, choice->job, from, to);
+        else
+                dual_restrict(dual, choice->job, (uint32_t) choice->node, from, to);
 }
 
 /* ---- leaves ---- */
@@ -218,7 +249,7 @@ static int push_level(struct search *search) {
 
 /* Try both branches of some cells; where one leads nowhere, take the other at once. 1: chosen; 0: nothing is left to choose. */
 static int choose(struct search *search, struct level *level) {
-        struct choice choices[TRIALS];
+        struct choice choices[TRIALS + DEGREE_TRIALS];
         uint32_t n;
         bool again = true;
 
@@ -229,20 +260,19 @@ static int choose(struct search *search, struct level *level) {
                 n = list_choices(&level->dual, choices, TRIALS);
                 if (n == 0)
                         return 0;
+                n += list_degrees(search, &level->dual, choices + n, DEGREE_TRIALS);
                 for (uint32_t i = 0; i < n && !again; i++) {
                         int64_t gain[2], score, at = level->dual.base + level->dual.sum;
 
                         for (int side = 0; side < 2; side++) {
                                 if (dual_copy(&search->trial, &level->dual) < 0)
                                         return -ENOMEM;
-                                dual_restrict(&search->trial, choices[i].job, choices[i].node, side ? choices[i].split : 0,
-                                              side ? UINT32_MAX : choices[i].split - 1);
+                                take_branch(&search->trial, &choices[i], side == 0);
                                 for (int k = 0; k < TRIAL_SWEEPS; k++)
                                         (void) dual_sweep(&search->trial, search->work);
                                 gain[side] = search->trial.base + search->trial.sum - at;
                                 if (dual_is_over(&search->trial)) {
-                                        dual_restrict(&level->dual, choices[i].job, choices[i].node, side ? 0 : choices[i].split,
-                                                      side ? choices[i].split - 1 : UINT32_MAX);
+                                        take_branch(&level->dual, &choices[i], side != 0);
                                         tighten(search, &level->dual, NODE_SWEEPS);
                                         again = true;
                                         break;
@@ -253,9 +283,7 @@ static int choose(struct search *search, struct level *level) {
                         score = (gain[0] < gain[1] ? gain[0] * 8 + gain[1] : gain[1] * 8 + gain[0]);
                         if (score > best) {
                                 best = score;
-                                level->job = choices[i].job;
-                                level->node = choices[i].node;
-                                level->split = choices[i].split;
+                                level->choice = choices[i];
                                 level->low_first = gain[0] < gain[1];
                         }
                 }
@@ -312,7 +340,7 @@ static int walk(struct search *search) {
                 if ((r = dual_copy(&next->dual, &level->dual)) < 0)
                         return r;
                 next->bound = level->bound;
-                dual_restrict(&next->dual, level->job, level->node, low ? 0 : level->split, low ? level->split - 1 : UINT32_MAX);
+                take_branch(&next->dual, &level->choice, low);
                 r = enter_level(search, next);
         }
         return r;
