@@ -17,7 +17,7 @@ enum {
         NODE_SWEEPS = 12,
         TRIALS = 6,        /* cells on which both branches are tried */
         DEGREE_TRIALS = 4,  /* and degrees of jobs */
-        TRIAL_SWEEPS = 1,
+        TRIAL_SWEEPS = 2,
         NODE_STEPS = 12,
         ANNEAL_MOVES = 200, /* in a run, for each cell */
         ANNEAL_EVERY = 12,  /* nodes of the tree */
