@@ -3,10 +3,12 @@
  *
  *      placement_bench --policy-dir DIR [OPTION]...
  *
- * One line for each instance with --verbose, one for each set at the end. --write FILE writes the (only) instance as a snapshot.
+ * One line for each instance with --verbose, one for each set at the end. --write FILE writes the (first) instance as a snapshot, --write-lp FILE
+ * the program that it is, for another solver.
  */
 #include <argp.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -18,7 +20,7 @@
 #include "policies/place/cost.h"
 
 struct options {
-        const char *directory, *policy, *write;
+        const char *directory, *policy, *write, *write_lp;
         struct instance instance;
         uint32_t from_nodes, to_nodes, from_jobs, to_jobs, seeds;
         double seconds;
@@ -66,6 +68,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
                 return 0;
         case 'w':
                 options->write = arg;
+                return 0;
+        case 'l':
+                options->write_lp = arg;
                 return 0;
         case 'f':
                 options->instance.family = strcmp(arg, "hard") == 0    ? FAMILY_HARD
@@ -122,6 +127,7 @@ static const struct argp_option options_known[] = {
         { "count", 'c', "N", 0, "Seeds for each size (default 1)", 0 },
         { "time", 't', "S", 0, "Seconds for each (default 20)", 0 },
         { "write", 'w', "FILE", 0, "Write the instance, run nothing", 0 },
+        { "write-lp", 'l', "FILE", 0, "Write the tight integer program of the jobs that are placed, after a run", 0 },
         { "wall", 'W', NULL, 0, "Measure time on the wall (default: of the processor, for this thread)", 0 },
         { "verbose", 'v', NULL, 0, "A line for each instance", 0 },
         { 0 },
@@ -129,12 +135,55 @@ static const struct argp_option options_known[] = {
 
 /* ---- measuring ---- */
 
+/* In CPLEX's format, as all solvers read it. */
+static int write_program(const struct rm_snapshot *snapshot, const struct rm_plan *plan, const char *path) {
+        FILE *file = fopen(path, "w");
+        int64_t weight = snapshot->params.distribution_weight;
+
+        if (!file)
+                return -errno;
+        (void) fprintf(file, "minimize\n obj:");
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
+                for (uint32_t s = 0; plan->jobs[j].decision == RM_PLACE && s < snapshot->n_nodes; s++)
+                        (void) fprintf(file, "\n + %" PRId64 " x%u_%u + %" PRId64 " u%u_%u",
+                                       snapshot->jobs[j].priority * snapshot->nodes[s].penalty, j, s,
+                                       snapshot->jobs[j].priority * weight, j, s);
+        (void) fprintf(file, "\nsubject to");
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
+                for (uint32_t s = 0; plan->jobs[j].decision == RM_PLACE && s < snapshot->n_nodes; s++)
+                        (void) fprintf(file, "%s + x%u_%u", s ? "" : "\n", j, s);
+                if (plan->jobs[j].decision == RM_PLACE)
+                        (void) fprintf(file, " = %u", snapshot->jobs[j].ranks);
+        }
+        for (uint32_t s = 0; s < snapshot->n_nodes; s++) {
+                (void) fprintf(file, "\n");
+                for (uint32_t j = 0; j < snapshot->n_jobs; j++)
+                        if (plan->jobs[j].decision == RM_PLACE)
+                                (void) fprintf(file, " + x%u_%u", j, s);
+                (void) fprintf(file, " <= %u", snapshot->nodes[s].cores);
+        }
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
+                for (uint32_t s = 0; plan->jobs[j].decision == RM_PLACE && s < snapshot->n_nodes; s++) {
+                        uint32_t most = snapshot->jobs[j].ranks < snapshot->nodes[s].cores ? snapshot->jobs[j].ranks
+                                                                                           : snapshot->nodes[s].cores;
+
+                        (void) fprintf(file, "\n x%u_%u - %u u%u_%u <= 0", j, s, most, j, s);
+                }
+        (void) fprintf(file, "\nbinary");
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
+                for (uint32_t s = 0; plan->jobs[j].decision == RM_PLACE && s < snapshot->n_nodes; s++)
+                        (void) fprintf(file, "\n u%u_%u", j, s);
+        (void) fprintf(file, "\nend\n");
+        return fclose(file) == 0 ? 0 : -errno;
+}
+
 static int measure_one(const struct options *options, const struct rm_policy_plugin *plugin, const struct instance *instance,
                        struct measure *ret_measure) {
         cleanup_snapshot struct snapshot *snapshot = instance_create(instance);
         const struct rm_snapshot *view = snapshot_view(snapshot);
         cleanup_plan struct rm_plan *plan = plan_create(view);
-        struct clock clock = { .deadline_usec = clock_usec(options->wall) + (uint64_t) (options->seconds * 1e6), .wall = options->wall };
+        struct clock clock = { .deadline_usec = clock_usec(options->wall) + (uint64_t) (options->seconds * 1e6),
+                               .wall = options->wall };
         struct rm_policy_run run = { .size = sizeof(run), .context = &clock, .left_usec = left_usec };
         struct rm_error err = { 0 };
         uint64_t begin = clock_usec(options->wall);
@@ -151,10 +200,12 @@ static int measure_one(const struct options *options, const struct rm_policy_plu
         ret_measure->large = instance->nodes >= 10 && instance->jobs >= 10;
         if (plan->bound != RM_NO_BOUND)
                 ret_measure->gap = cost > 0 ? (double) (cost - plan->bound) / (double) cost : 0;
+        if (options->write_lp && (r = write_program(view, plan, options->write_lp)) < 0)
+                return r;
         if (options->verbose)
-                (void) printf("%u x %u seed %" PRIu64 " cost %" PRId64 " bound %" PRId64 " %s %.4f s gap %.4f %% (%s)\n", instance->nodes,
-                              instance->jobs, instance->seed, cost, plan->bound, plan->proven ? "proven" : "OPEN", ret_measure->seconds,
-                              100 * ret_measure->gap, plan->method);
+                (void) printf("%u x %u seed %" PRIu64 " cost %" PRId64 " bound %" PRId64 " %s %.4f s gap %.4f %% (%s)\n",
+                              instance->nodes, instance->jobs, instance->seed, cost, plan->bound, plan->proven ? "proven" : "OPEN",
+                              ret_measure->seconds, 100 * ret_measure->gap, plan->method);
         return 0;
 }
 
@@ -179,21 +230,24 @@ static void summarise(const struct options *options, struct measure *measures, u
                         n_large++;
                 }
         }
-        (void) printf("%s%s%s: %u instances, seeds %" PRIu64 "..%" PRIu64 ": proven %u (%.2f %%), within 1 s %.2f %%, median %.1f ms, p95 %.1f ms, "
+        (void) printf("%s%s%s: %u instances, seeds %" PRIu64 "..%" PRIu64
+                      ": proven %u (%.2f %%), within 1 s %.2f %%, median %.1f ms, p95 %.1f ms, "
                       "longest %.2f s",
                       options->instance.family == FAMILY_HARD    ? "hard"
                       : options->instance.family == FAMILY_LIGHT ? "light"
                                                                  : "as drawn",
-                      options->instance.penalties ? ", penalties 1..10" : ", equal penalties", options->instance.moving ? ", moving" : "", n,
-                      options->instance.seed, options->instance.seed + n - 1, proven, 100.0 * proven / n, 100.0 * quick / n,
-                      measures[n / 2].seconds * 1e3, measures[n * 95 / 100].seconds * 1e3, measures[n - 1].seconds);
+                      options->instance.penalties ? ", penalties 1..10" : ", equal penalties",
+                      options->instance.moving ? ", moving" : "", n, options->instance.seed, options->instance.seed + n - 1, proven,
+                      100.0 * proven / n, 100.0 * quick / n, measures[n / 2].seconds * 1e3, measures[n * 95 / 100].seconds * 1e3,
+                      measures[n - 1].seconds);
         if (n_large > 0)
                 (void) printf(", geometric mean of 10 x 10 and larger %.1f ms", 1e3 * exp(logs / n_large));
         (void) printf(", gap mean %.4f %%, worst %.4f %%\n", 100 * sum_gap / n, 100 * worst_gap);
 }
 
 static int run_set(const struct options *options, const struct rm_policy_plugin *plugin) {
-        uint32_t n = (options->to_nodes - options->from_nodes + 1) * (options->to_jobs - options->from_jobs + 1) * options->seeds, done = 0;
+        uint32_t n = (options->to_nodes - options->from_nodes + 1) * (options->to_jobs - options->from_jobs + 1) * options->seeds,
+                 done = 0;
         cleanup_free struct measure *measures = xcalloc(n + 1u, sizeof(*measures));
         struct instance instance = options->instance;
         int failed = 0;

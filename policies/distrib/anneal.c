@@ -164,7 +164,8 @@ static uint32_t least_of(int64_t a, int64_t b) {
 
 /* How many of kind k fit into `units` more on the node. */
 static uint32_t fitting(const struct anneal *anneal, uint32_t k, uint32_t node, int64_t units) {
-        int64_t free_units = anneal->free_units[node] + units, room = amount_limit(anneal, k, node) - (int64_t) amount(anneal, k, node);
+        int64_t free_units = anneal->free_units[node] + units,
+                room = amount_limit(anneal, k, node) - (int64_t) amount(anneal, k, node);
 
         if (free_units < 0 || room <= 0)
                 return 0;
@@ -241,8 +242,10 @@ static bool weigh(const struct anneal *anneal, struct move *move) {
                 move->value[2] = move->value[0];
                 move->value[3] = move->value[1];
         } else {
-                move->value[2] = anneal->values[cell_index(anneal, b, move->s)] + move->b_count * value_step(anneal, move->b, move->s);
-                move->value[3] = anneal->values[cell_index(anneal, b, move->t)] - move->b_count * value_step(anneal, move->b, move->t);
+                move->value[2] =
+                        anneal->values[cell_index(anneal, b, move->s)] + move->b_count * value_step(anneal, move->b, move->s);
+                move->value[3] =
+                        anneal->values[cell_index(anneal, b, move->t)] - move->b_count * value_step(anneal, move->b, move->t);
                 if (!add_delta(anneal, b, move->s, move->value[2], &move->delta) ||
                     !add_delta(anneal, b, move->t, move->value[3], &move->delta))
                         return false;

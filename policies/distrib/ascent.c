@@ -56,7 +56,8 @@ void ascent_destroy(struct ascent *ascent) {
 
 /* ---- where it stands ---- */
 
-static bool evaluate_row(struct dual *dual, struct dual_work *work, struct row *row, int64_t *stored, uint32_t *pick, uint32_t *degree) {
+static bool evaluate_row(struct dual *dual, struct dual_work *work, struct row *row, int64_t *stored, uint32_t *pick,
+                         uint32_t *degree) {
         int64_t least;
 
         if (!row_least(work, row, &least))

@@ -41,12 +41,12 @@ struct chain_link {
 
 /* next = the least over the values of `state`, moved on by the value; `low`, `high`: the window of `next`, set here outside which
  * nothing is read or written. */
-void chain_forward(const struct chain_shape *shape, const struct chain_link *link, const int32_t *state, int32_t *next, uint32_t low,
-                   uint32_t high);
+void chain_forward(const struct chain_shape *shape, const struct chain_link *link, const int32_t *state, int32_t *next,
+                   uint32_t low, uint32_t high);
 
 /* state = what the rest of the chain costs from here on, given that after the link, `next`. */
-void chain_backward(const struct chain_shape *shape, const struct chain_link *link, const int32_t *next, int32_t *state, uint32_t low,
-                    uint32_t high);
+void chain_backward(const struct chain_shape *shape, const struct chain_link *link, const int32_t *next, int32_t *state,
+                    uint32_t low, uint32_t high);
 
 /* Each value's marginal, without its own cost added: ret_marginal, `link->n` entries. */
 void chain_marginals(const struct chain_shape *shape, const struct chain_link *link, const int32_t *state, const int32_t *next,

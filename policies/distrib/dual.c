@@ -214,7 +214,8 @@ static bool push_all(struct dual *dual, struct dual_work *work, const struct row
                 uint32_t high = i + 1 < row->n ? work->links[i + 1].high : row->high;
                 int32_t *swap = state;
 
-                chain_marginals(&row->shape, &work->links[i], state, work->suffix + (i + 1) * row_states(row), low, high, work->marginal);
+                chain_marginals(&row->shape, &work->links[i], state, work->suffix + (i + 1) * row_states(row), low, high,
+                                work->marginal);
                 work->changed[i] = push(dual, row, work, i, least);
                 if (work->links[i].n == 0)
                         return false;

@@ -111,8 +111,8 @@ static int64_t price_of(const struct problem *problem, const struct rm_job *job,
         const struct rm_group *last = rest > 0 ? &job->groups[full] : NULL;
         int64_t price;
 
-        if (x < standing->pinned[node] || (last && last->node >= 0 && (last->flags & RM_GROUP_PINNED) &&
-                                           (last->node == (int32_t) node) != (y == 1)))
+        if (x < standing->pinned[node] ||
+            (last && last->node >= 0 && (last->flags & RM_GROUP_PINNED) && (last->node == (int32_t) node) != (y == 1)))
                 return PRICE_NEVER;
         if (ranks > cell_room(snapshot, job, node, standing->ranks[node]))
                 return PRICE_NEVER;
@@ -196,7 +196,8 @@ static int64_t common_step(const struct problem *problem) {
                         if (v0 < cell->n)
                                 base = price[v0];
                         for (uint32_t v = v0 + 1; v < cell->n; v++) {
-                                int64_t dx = (int64_t) (v % cell->n_x) - v0 % cell->n_x, dy = (int64_t) (v / cell->n_x) - v0 / cell->n_x;
+                                int64_t dx = (int64_t) (v % cell->n_x) - v0 % cell->n_x,
+                                        dy = (int64_t) (v / cell->n_x) - v0 / cell->n_x;
 
                                 if (price[v] >= PRICE_NEVER)
                                         continue;
@@ -321,7 +322,8 @@ int64_t problem_read_plan(const struct problem *problem, const struct rm_plan *p
                 for (uint32_t g = 0; g < job->n_groups; g++) {
                         uint32_t s = slot[node[g]];
 
-                        ret_values[(size_t) j * problem->n_nodes + s] += g < problem->jobs[j].full ? 1 : problem_cell(problem, j, s)->n_x;
+                        ret_values[(size_t) j * problem->n_nodes + s] +=
+                                g < problem->jobs[j].full ? 1 : problem_cell(problem, j, s)->n_x;
                 }
         }
         free(slot);
@@ -345,7 +347,8 @@ int problem_write_plan(const struct problem *problem, const uint32_t *values, st
                         if (v >= cell->n_x)
                                 rest_node = (int32_t) problem->nodes[s].index;
                 }
-                r = pack_name_groups(job, problem->snapshot->n_nodes, count, rest_node, plan->jobs[problem->jobs[j].index].group_node);
+                r = pack_name_groups(job, problem->snapshot->n_nodes, count, rest_node,
+                                     plan->jobs[problem->jobs[j].index].group_node);
         }
         free(count);
         return r;

@@ -201,7 +201,8 @@ void refit_set_prices(struct refit *refit, const struct staircase *staircase) {
 
                 for (uint32_t p = 0; p < shelf->n_penalties; p++)
                         if (shelf->penalties[p] == stair->penalty && stair->cores < shelf->stride)
-                                refit->worth[p * shelf->stride + stair->cores] = ldexp((double) stair->price, -staircase->shift) * stair->cores;
+                                refit->worth[p * shelf->stride + stair->cores] =
+                                        ldexp((double) stair->price, -staircase->shift) * stair->cores;
         }
         for (uint32_t p = 0; p < shelf->n_penalties; p++) {
                 double each = 0;
@@ -221,12 +222,14 @@ void refit_set_prices(struct refit *refit, const struct staircase *staircase) {
 
 static void take_out(struct refit *refit, const struct refit_job *job) {
         for (uint32_t i = 0; i < job->n_pieces; i++)
-                shelf_set(&refit->shelf, job->pieces[i].node, (int64_t) refit->shelf.free_of[job->pieces[i].node] + job->pieces[i].ranks);
+                shelf_set(&refit->shelf, job->pieces[i].node,
+                          (int64_t) refit->shelf.free_of[job->pieces[i].node] + job->pieces[i].ranks);
 }
 
 static void put_in(struct refit *refit, const struct refit_job *job) {
         for (uint32_t i = 0; i < job->n_pieces; i++)
-                shelf_set(&refit->shelf, job->pieces[i].node, (int64_t) refit->shelf.free_of[job->pieces[i].node] - job->pieces[i].ranks);
+                shelf_set(&refit->shelf, job->pieces[i].node,
+                          (int64_t) refit->shelf.free_of[job->pieces[i].node] - job->pieces[i].ranks);
 }
 
 static int compare_offers(const void *a, const void *b) {
@@ -320,7 +323,8 @@ static void fill(struct refit *refit, uint32_t ranks) {
 
 /* What it costs to put `ranks` on a node of the offer that has room for more. */
 static double part_price(const struct refit *refit, const struct refit_job *job, const struct offer *offer, uint32_t ranks) {
-        double penalty = (double) refit->shelf.penalties[offer->class / refit->shelf.stride];
+        uint32_t row = offer->class / refit->shelf.stride;
+        double penalty = (double) refit->shelf.penalties[row];
 
         return (double) job->priority * ((double) refit->weight + penalty * ranks) + refit->worth[offer->class] -
                refit->worth[offer->class - ranks];
@@ -346,7 +350,8 @@ static int32_t choose_part(struct refit *refit, const struct refit_job *job, uin
                 uint32_t part = 0;
 
                 for (uint32_t i = 0; i < refit->n_used; i++)
-                        for (uint32_t x = 1; &refit->offers[i] != banned && x < refit->offers[i].free_cores && x <= job->ranks; x++) {
+                        for (uint32_t x = 1; &refit->offers[i] != banned && x < refit->offers[i].free_cores && x <= job->ranks;
+                             x++) {
                                 double price = refit->least[job->ranks - x];
 
                                 if (price < best && (price += part_price(refit, job, &refit->offers[i], x)) < best) {

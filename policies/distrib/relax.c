@@ -66,7 +66,8 @@ static bool build(glp_prob *lp, const struct problem *problem) {
                 glp_set_row_bnds(lp, (int) j + 1, GLP_FX, units, units);
         }
         for (uint32_t s = 0; s < nodes; s++)
-                glp_set_row_bnds(lp, (int) (jobs + s) + 1, GLP_UP, 0, (double) problem->nodes[s].capacity - (double) taken[jobs + s]);
+                glp_set_row_bnds(lp, (int) (jobs + s) + 1, GLP_UP, 0,
+                                 (double) problem->nodes[s].capacity - (double) taken[jobs + s]);
         free(taken);
         return true;
 }

@@ -102,7 +102,8 @@ static int tighten_root(struct search *search, struct dual *dual) {
         int idle = 0, r = 0;
 
         tighten(search, dual, ROOT_SWEEPS);
-        for (int i = 0; i < ROOT_ROUNDS && (idle < 2 || i < ROOT_ROUNDS / 2) && r == 0 && !dual_is_over(dual) && !out_of_time(search); i++) {
+        for (int i = 0;
+             i < ROOT_ROUNDS && (idle < 2 || i < ROOT_ROUNDS / 2) && r == 0 && !dual_is_over(dual) && !out_of_time(search); i++) {
                 int64_t slack = dual->target - dual->base - dual->sum;
 
                 r = ascent_run(search->ascent, dual, search->work, search->deadline, ROOT_STEPS);

@@ -168,8 +168,7 @@ static int32_t best_shelved(const struct pack *pack, uint32_t ranks, uint32_t co
                         break;
                 if (fit > count)
                         fit = count;
-                price = (double) shelf->penalties[p] +
-                        (double) pack->snapshot->params.distribution_weight / ((double) fit * ranks);
+                price = (double) shelf->penalties[p] + (double) pack->snapshot->params.distribution_weight / ((double) fit * ranks);
                 free_cores = shelf_at_least(shelf, p, fit * ranks);
                 if (best >= 0 && (price > *ret_price || (price == *ret_price && free_cores - fit * ranks >= *ret_hole)))
                         continue;

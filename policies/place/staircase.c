@@ -77,8 +77,9 @@ static int list_treads(struct staircase *staircase, const struct rm_snapshot *sn
                 return -ENOMEM;
         for (uint32_t j = 0; j < snapshot->n_jobs; j++)
                 if (plan->jobs[j].decision == RM_PLACE)
-                        staircase->treads[staircase->n_treads++] =
-                                (struct tread) { .job = j, .ranks = snapshot->jobs[j].ranks, .priority = snapshot->jobs[j].priority };
+                        staircase->treads[staircase->n_treads++] = (struct tread) { .job = j,
+                                                                                    .ranks = snapshot->jobs[j].ranks,
+                                                                                    .priority = snapshot->jobs[j].priority };
         qsort(staircase->treads, staircase->n_treads, sizeof(*staircase->treads), compare_treads);
         return 0;
 }
@@ -158,7 +159,8 @@ static int64_t rank_cost(const struct staircase *staircase, const struct tread *
         for (uint32_t i = 0; i < staircase->n_stairs; i++) {
                 const struct stair *stair = &staircase->stairs[i];
                 int64_t together = stair->cores < tread->ranks ? stair->cores : tread->ranks;
-                int64_t cost = tread->priority * stair->penalty * scale + tread->priority * weight * scale / together + stair->price;
+                int64_t cost =
+                        tread->priority * stair->penalty * scale + tread->priority * weight * scale / together + stair->price;
 
                 least = cost < least ? cost : least;
         }
@@ -177,7 +179,8 @@ int64_t staircase_bound(const struct staircase *staircase, int64_t distribution_
         for (uint32_t i = 0; i < staircase->n_treads && staircase->n_stairs > 0; i++) {
                 const struct tread *tread = &staircase->treads[i];
 
-                if (!last || last->priority != tread->priority || (last->ranks != tread->ranks && (last->ranks < most || tread->ranks < most)))
+                if (!last || last->priority != tread->priority ||
+                    (last->ranks != tread->ranks && (last->ranks < most || tread->ranks < most)))
                         last_cost = rank_cost(staircase, tread, distribution_weight);
                 last = tread;
                 sum += last_cost * tread->ranks;

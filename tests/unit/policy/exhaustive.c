@@ -68,7 +68,8 @@ int64_t exhaustive_least(const struct rm_snapshot *snapshot, const struct rm_pla
 
 /* ---- random instances ---- */
 
-static void put_somewhere(struct snapshot *snapshot, struct dice *dice, const struct exhaustive_kind *kind, uint32_t j, int64_t *room) {
+static void put_somewhere(struct snapshot *snapshot, struct dice *dice, const struct exhaustive_kind *kind, uint32_t j,
+                          int64_t *room) {
         const struct rm_snapshot *view = snapshot_view(snapshot);
 
         for (uint32_t g = 0; g < view->jobs[j].n_groups; g++) {

@@ -38,7 +38,8 @@ static void compare_all(uint64_t seed, int rounds, const struct exhaustive_kind 
                         assert_int_equal(plan_validate(snapshot_view(snapshot), greedy_plan, &err), 0);
                         assert_int_equal(cost_plan(snapshot_view(snapshot), greedy_plan, &greedy_cost), 0);
                         if (greedy_plan->bound > exhaustive_least(snapshot_view(snapshot), greedy_plan))
-                                fail_msg("instance %d of seed %" PRIu64 ": greedy claims a bound of %" PRId64, i, seed, greedy_plan->bound);
+                                fail_msg("instance %d of seed %" PRIu64 ": greedy claims a bound of %" PRId64, i, seed,
+                                         greedy_plan->bound);
                         better += greedy_cost > cost;
                 }
         }

@@ -15,7 +15,8 @@ static uint64_t looks_left(void *context) {
         return *looks > 0 ? (*looks)--, UINT64_C(1000000) : 0;
 }
 
-static void check_claims(const struct rm_snapshot *snapshot, const struct rm_plan *plan, int64_t bound, bool proven, uint32_t seed) {
+static void check_claims(const struct rm_snapshot *snapshot, const struct rm_plan *plan, int64_t bound, bool proven,
+                         uint32_t seed) {
         struct rm_error err = { 0 };
         int64_t cost, least;
 

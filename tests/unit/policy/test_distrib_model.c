@@ -39,10 +39,12 @@ static void write_data(const struct rm_snapshot *snapshot, const char *path) {
         assert_non_null(file);
         (void) fprintf(file, "data;\nparam K := %" PRId64 ";\nparam: NODES: c r :=", snapshot->params.distribution_weight);
         for (uint32_t s = 0; s < snapshot->n_nodes; s++)
-                (void) fprintf(file, "\n%s %" PRIu32 " %" PRId64, snapshot->nodes[s].name, snapshot->nodes[s].cores, snapshot->nodes[s].penalty);
+                (void) fprintf(file, "\n%s %" PRIu32 " %" PRId64, snapshot->nodes[s].name, snapshot->nodes[s].cores,
+                               snapshot->nodes[s].penalty);
         (void) fprintf(file, ";\nparam: JOBS: n p :=");
         for (uint32_t j = 0; j < snapshot->n_jobs; j++)
-                (void) fprintf(file, "\n%s %" PRIu32 " %" PRId64, snapshot->jobs[j].name, snapshot->jobs[j].ranks, snapshot->jobs[j].priority);
+                (void) fprintf(file, "\n%s %" PRIu32 " %" PRId64, snapshot->jobs[j].name, snapshot->jobs[j].ranks,
+                               snapshot->jobs[j].priority);
         (void) fprintf(file, ";\nend;\n");
         assert_int_equal(fclose(file), 0);
 }
