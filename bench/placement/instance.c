@@ -58,16 +58,18 @@ static void draw_ranks(const struct instance *instance, struct dice *dice, uint6
                 scale_ranks(dice, ret_ranks, instance->jobs, cores / 2);
 }
 
-/* Put all groups where they fit, nodes in a random order, so that jobs are scattered as after a long day. */
+/* Put the groups of jobs, as long as whole jobs fit, node by node in a random order: scattered as after a long day. */
 static void put_jobs(struct snapshot *snapshot, struct dice *dice) {
         const struct rm_snapshot *view = snapshot_view(snapshot);
         cleanup_free uint32_t *room = xcalloc(view->n_nodes + 1u, sizeof(*room));
+        uint64_t left = 0;
 
         for (uint32_t s = 0; s < view->n_nodes; s++)
-                room[s] = view->nodes[s].cores;
-        for (uint32_t j = 0; j < view->n_jobs; j++) {
+                left += room[s] = view->nodes[s].cores;
+        for (uint32_t j = 0; j < view->n_jobs && view->jobs[j].ranks <= left; j++) {
                 uint32_t price = between(dice, 0, 30), s = between(dice, 0, view->n_nodes - 1);
 
+                left -= view->jobs[j].ranks;
                 for (uint32_t g = 0; g < view->jobs[j].n_groups; g++) {
                         struct rm_group *group = snapshot_group(snapshot, j, g);
 
@@ -75,8 +77,8 @@ static void put_jobs(struct snapshot *snapshot, struct dice *dice) {
                                 s = between(dice, 0, view->n_nodes - 1);
                         for (uint32_t i = 0; i < view->n_nodes && room[s] < group->ranks; i++)
                                 s = (s + 1) % view->n_nodes;
-                        if (room[s] < group->ranks) /* a job of which only a part runs: the rest is new */
-                                continue;
+                        if (room[s] < group->ranks)
+                                continue; /* with groups of several ranks, what is left may be in pieces */
                         room[s] -= group->ranks;
                         group->node = (int32_t) s;
                         group->move_cost = price;

@@ -172,14 +172,38 @@ static uint32_t fitting(const struct anneal *anneal, uint32_t k, uint32_t node, 
         return least_of(free_units / anneal->kinds[k].units, room);
 }
 
+/* Of `most` groups that could go from s to t: those that s has beyond what runs there, but no more than t has lost. */
+static uint32_t away_from_home(const struct anneal *anneal, uint32_t k, uint32_t s, uint32_t t, uint32_t most) {
+        uint32_t job = anneal->kinds[k].job, here = amount(anneal, k, s), there = amount(anneal, k, t);
+        uint32_t home_here = problem_cell(anneal->problem, job, s)->here, home_there = problem_cell(anneal->problem, job, t)->here;
+        uint32_t count = most;
+
+        if (anneal->kinds[k].rest)
+                return most;
+        if (here > home_here && count > here - home_here)
+                count = here - home_here;
+        if (home_there > there && count > home_there - there)
+                count = home_there - there;
+        return count;
+}
+
 /* Groups of `a` from s to t as many as fit, or some. */
 static bool draw_shift(struct anneal *anneal, struct move *move) {
         uint32_t most = least_of(amount(anneal, move->a, move->s), fitting(anneal, move->a, move->t, 0));
 
         if (most == 0)
                 return false;
-        move->a_count = roll(anneal, 4) > 0 ? most : 1 + roll(anneal, most);
         move->b_count = 0;
+        switch (roll(anneal, 6)) {
+        case 0:
+                move->a_count = 1 + roll(anneal, most);
+                break;
+        case 1: /* as many as ran there before, or as do not run here: what was moved needlessly goes back */
+                move->a_count = away_from_home(anneal, move->a, move->s, move->t, most);
+                break;
+        default:
+                move->a_count = most;
+        }
         return true;
 }
 

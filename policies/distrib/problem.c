@@ -133,6 +133,7 @@ static void shape_cell(const struct problem *problem, const struct rm_job *job, 
         if (n_x > job_full_groups(job) + 1)
                 n_x = job_full_groups(job) + 1;
         cell->n_x = n_x;
+        cell->here = standing->here[node];
         cell->n = rest > 0 && rest <= room ? 2 * n_x : n_x;
 }
 

@@ -37,6 +37,7 @@ struct cell {
         size_t first; /* of its prices */
         uint32_t n_x; /* 1 + groups of full size that could be here; 0: nothing of the job ever is */
         uint32_t n;   /* values */
+        uint32_t here; /* groups of full size that are here now */
 };
 
 struct problem {

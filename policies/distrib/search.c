@@ -21,6 +21,7 @@ enum {
         NODE_STEPS = 12,
         ANNEAL_MOVES = 200, /* in a run, for each cell */
         ANNEAL_EVERY = 12,  /* nodes of the tree */
+        MAX_COPIED_VALUES = 8 * 1000 * 1000,
 };
 
 /* What to branch on: the values of a cell below `split` or from it on; or, node RM_NO_NODE, on how many nodes a job is. */
@@ -51,7 +52,8 @@ struct search {
         struct level *levels;
         uint32_t n_levels, max_levels;
         struct dual trial;
-        bool timed_out;
+        size_t copied_values; /* in all levels */
+        bool timed_out;       /* or out of room: what is open stays open */
 };
 
 static int64_t target_of(const struct search *search) {
@@ -338,6 +340,13 @@ static int walk(struct search *search) {
                         return -ENOMEM;
                 level = &search->levels[search->n_levels - 2];
                 next = level + 1;
+                search->copied_values += next->dual.room < level->dual.n_values ? level->dual.n_values - next->dual.room : 0;
+                if (search->copied_values > MAX_COPIED_VALUES) {
+                        search->timed_out = true;
+                        level->branches--;
+                        search->n_levels--;
+                        break;
+                }
                 if ((r = dual_copy(&next->dual, &level->dual)) < 0)
                         return r;
                 next->bound = level->bound;
