@@ -12,8 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CHAIN_NEVER (1 << 30)
-/* Costs of one cell stay within CHAIN_REACH / (cells + 2), so that sums neither overflow nor look like CHAIN_NEVER. */
+/* Two of it can be added. */
+#define CHAIN_NEVER ((1 << 30) - 1)
+/* What a chain costs stays below it: the cells of a chain together within half of it, its end within a quarter. So sums neither overflow, nor does
+ * one look like CHAIN_NEVER, nor CHAIN_NEVER with all other costs added like one. */
 #define CHAIN_REACH (1 << 29)
 
 struct chain_value {
@@ -25,7 +27,7 @@ struct chain_value {
 struct chain_shape {
         uint32_t stride; /* entries of a layer: largest x + 1 */
         uint32_t layers; /* largest y + 1 */
-        bool at_least;   /* the last layer stands for its y and all above; else there is nothing above */
+        bool at_least; /* the last layer stands for its y and all above; else there is nothing above */
 };
 
 /* The layer that a value of `y` leads to from `layer`; layers or more: none. */

@@ -15,7 +15,7 @@ static int64_t scale(int64_t price, int shift) {
 int32_t dual_reach(const struct problem *problem) {
         uint32_t longest = problem->n_jobs > problem->n_nodes ? problem->n_jobs : problem->n_nodes;
 
-        return CHAIN_REACH / (int32_t) (longest + 2);
+        return CHAIN_REACH / 2 / (int32_t) (longest + 2);
 }
 
 /* The cell's prices, less what the job pays for its units, and more what the node takes. */

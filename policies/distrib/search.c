@@ -10,6 +10,9 @@
 #include "policies/distrib/dual.h"
 #include "policies/distrib/relax.h"
 
+/* Added to what a choice scores less: cells are split between nothing and something first. */
+static const int64_t later = (int64_t) 1 << 48;
+
 enum {
         ROOT_SWEEPS = 12,
         ROOT_ROUNDS = 8,
@@ -179,7 +182,7 @@ static uint32_t list_choices(const struct dual *dual, struct choice *ret_choices
                         cell_gains(dual, cell, choice.split, &low, &high);
                         choice.score = -llabs(low - high);
                         if (choice.split != dual->values[cell->first + 1].v || dual->values[cell->first].v != 0)
-                                choice.score -= INT64_MAX / 4;
+                                choice.score -= later;
                         choice.score = choice.score * 16 + (int64_t) problem->jobs[j].priority;
                         for (at = n; at > 0 && ret_choices[at - 1].score < choice.score; at--)
                                 if (at < max)
