@@ -41,7 +41,9 @@ static int search(const struct problem *problem, const struct deadline *deadline
                 r = problem_write_plan(problem, values, plan);
         if (r == 0) {
                 set_answer(plan, result.cost, result.bound);
-                (void) snprintf(plan->method, sizeof(plan->method), "message passing, %" PRIu64 " branches", result.nodes);
+                (void) snprintf(plan->method, sizeof(plan->method), "message passing");
+                if (result.nodes > 1)
+                        (void) snprintf(plan->method, sizeof(plan->method), "message passing, %" PRIu64 " branches", result.nodes);
         }
         free(values);
         return r;
