@@ -8,6 +8,7 @@
 #include "policies/distrib/anneal.h"
 #include "policies/distrib/ascent.h"
 #include "policies/distrib/dual.h"
+#include "policies/distrib/flow.h"
 #include "policies/distrib/relax.h"
 
 /* Added to what a choice scores less: cells are split between nothing and something first. */
@@ -50,6 +51,7 @@ struct search {
         struct dual_work *work;
         struct anneal *anneal;
         struct ascent *ascent;
+        struct flow *flow; /* NULL: of no use here */
         uint32_t *values, *trial_values;
         struct search_result *result;
         struct level *levels;
@@ -225,12 +227,17 @@ static void take_branch(struct dual *dual, const struct choice *choice, bool low
 
 /* ---- leaves ---- */
 
+/* Nothing is left to branch on: every cell has one value, or the best ones are found without branching. */
 static void try_leaf(struct search *search, const struct dual *dual) {
         size_t cells = (size_t) search->problem->n_jobs * search->problem->n_nodes;
         int64_t cost;
 
-        for (size_t i = 0; i < cells; i++)
-                search->trial_values[i] = dual->values[dual->cells[i].first].v;
+        if (search->flow && flow_applies(search->flow, dual)) {
+                if (!flow_solve(search->flow, dual, search->trial_values))
+                        return;
+        } else
+                for (size_t i = 0; i < cells; i++)
+                        search->trial_values[i] = dual->values[dual->cells[i].first].v;
         cost = problem_judge(search->problem, search->trial_values);
         if (cost < PRICE_NEVER)
                 adopt(search, search->trial_values, cost);
@@ -264,7 +271,7 @@ static int choose(struct search *search, struct level *level) {
 
                 again = false;
                 n = list_choices(&level->dual, choices, TRIALS);
-                if (n == 0)
+                if (n == 0 || (choices[0].score < -later / 2 && search->flow && flow_applies(search->flow, &level->dual)))
                         return 0;
                 n += list_degrees(search, &level->dual, choices + n, DEGREE_TRIALS);
                 for (uint32_t i = 0; i < n && !again; i++) {
@@ -415,18 +422,21 @@ static void search_finish(struct search *search) {
         dual_work_destroy(search->work);
         anneal_destroy(search->anneal);
         ascent_destroy(search->ascent);
+        flow_destroy(search->flow);
         free(search->trial_values);
 }
 
 int search_run(const struct problem *problem, const struct deadline *deadline, uint32_t *values, struct search_result *result) {
         struct search search = { .problem = problem, .deadline = deadline, .values = values, .result = result };
+        bool no_flow;
         int r = 0;
 
         search.work = dual_work_create(problem);
         search.anneal = anneal_create(problem, values);
         search.ascent = ascent_create(problem);
+        search.flow = flow_create(problem, &no_flow);
         search.trial_values = calloc((size_t) problem->n_jobs * problem->n_nodes + 1, sizeof(*search.trial_values));
-        if (!search.work || !search.anneal || !search.ascent || !search.trial_values)
+        if (!search.work || !search.anneal || !search.ascent || (!search.flow && !no_flow) || !search.trial_values)
                 r = -ENOMEM;
         if (r == 0) {
                 anneal(&search);
