@@ -1,0 +1,163 @@
+#include "policies/treematch/bisect.h"
+
+#include <string.h>
+
+#include "policies/treematch/buckets.h"
+#include "policies/treematch/coarsen.h"
+#include "policies/treematch/fm.h"
+#include "policies/treematch/sweep.h"
+
+enum {
+        MAX_LEVELS = 40,
+        COARSE_ENOUGH = 48,
+        N_TRIES = 4, /* at the coarsest level */
+        N_RUNS = 4,
+        SWEEP_ENOUGH = 16, /* vertices from which on a sweep is tried */
+};
+
+struct level {
+        struct graph graph;
+        uint32_t *coarse; /* each vertex: what it is on the next level */
+        uint8_t *side;
+};
+
+struct bisection {
+        struct arena *arena;
+        uint32_t low, high;
+        struct level level[MAX_LEVELS];
+        uint32_t n_levels;
+};
+
+static struct fm_goal goal_of(const struct bisection *b, const struct graph *graph) {
+        struct fm_goal goal = { .low = b->low, .high = b->high, .slack = 1, .passes = 6, .patience = 15 + graph->n / 40 };
+
+        for (uint32_t v = 0; v < graph->n; v++)
+                if (graph->size[v] > goal.slack)
+                        goal.slack = graph->size[v];
+        return goal;
+}
+
+/* Levels down from 0. `side` (NULL ok): a bisection of level 0 that is kept and carried down. */
+static void coarsen(struct bisection *b, const uint8_t *side) {
+        b->n_levels = 1;
+        for (;;) {
+                struct level *from = &b->level[b->n_levels - 1], *to = from + 1;
+                uint32_t n, max_size = from->graph.total / 20 + 1;
+
+                if (from->graph.n <= COARSE_ENOUGH || b->n_levels == MAX_LEVELS)
+                        break;
+                from->coarse = arena_alloc(b->arena, from->graph.n, sizeof(*from->coarse));
+                n = coarsen_match(b->arena, &from->graph, max_size, side ? from->side : NULL, from->coarse);
+                if (n > from->graph.n - from->graph.n / 20)
+                        break;
+                graph_contract(b->arena, &from->graph, from->coarse, n, &to->graph);
+                to->side = arena_alloc(b->arena, n, sizeof(*to->side));
+                for (uint32_t v = 0; side && v < from->graph.n; v++)
+                        to->side[from->coarse[v]] = from->side[v];
+                b->n_levels++;
+        }
+}
+
+/* Side 0 grows from `seed`, always by what is bound to it most. */
+static void grow(const struct bisection *b, const struct graph *graph, uint32_t seed, uint32_t target, uint8_t *side) {
+        struct arena_mark mark = arena_mark(b->arena);
+        struct buckets *border = buckets_make(b->arena, graph->n, NULL);
+        int64_t *bound = arena_zalloc(b->arena, graph->n, sizeof(*bound));
+        uint32_t size0 = 0, next = 0;
+
+        memset(side, 1, graph->n);
+        for (uint32_t v = seed; size0 < target && v != BUCKETS_NONE;) {
+                buckets_remove(border, v);
+                if (size0 + graph->size[v] <= target || size0 == 0 || !border->words) {
+                        side[v] = 0;
+                        size0 += graph->size[v];
+                        for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++) {
+                                uint32_t u = graph->to[e];
+
+                                if (side[u] == 0)
+                                        continue;
+                                bound[u] += graph->weight[e];
+                                buckets_set(border, u, bound[u]);
+                        }
+                }
+                for (; !border->words && next < graph->n && side[next] == 0; next++)
+                        ;
+                v = border->words ? buckets_top(border) : next < graph->n ? next : BUCKETS_NONE;
+        }
+        arena_release(b->arena, mark);
+}
+
+static struct fm_score start(const struct bisection *b, struct level *level) {
+        const struct graph *graph = &level->graph;
+        struct arena_mark mark = arena_mark(b->arena);
+        uint8_t *trial = arena_alloc(b->arena, graph->n, 1);
+        struct fm_goal goal = goal_of(b, graph);
+        struct fm_score best = { UINT32_MAX, 0 };
+
+        for (uint32_t i = 0; i < N_TRIES; i++) {
+                uint32_t spread = b->high - b->low;
+                uint32_t target = spread == 0 ? b->low : b->low + (uint32_t) ((uint64_t) spread * (i % 3) / 2);
+                struct fm_score score;
+
+                grow(b, graph, arena_random(b->arena, graph->n), target, trial);
+                score = fm_refine(b->arena, graph, &goal, trial);
+                if (fm_better(score, best)) {
+                        best = score;
+                        memcpy(level->side, trial, graph->n);
+                }
+        }
+        arena_release(b->arena, mark);
+        return best;
+}
+
+/* From the coarsest level, whose sides are there, up to level 0. */
+static struct fm_score project(struct bisection *b) {
+        struct fm_score score = { UINT32_MAX, 0 };
+
+        for (uint32_t i = b->n_levels; i-- > 0;) {
+                struct level *level = &b->level[i];
+                struct fm_goal goal = goal_of(b, &level->graph);
+
+                for (uint32_t v = 0; i + 1 < b->n_levels && v < level->graph.n; v++)
+                        level->side[v] = level[1].side[level->coarse[v]];
+                score = fm_refine(b->arena, &level->graph, &goal, level->side);
+        }
+        return score;
+}
+
+/* One run from the bottom. */
+static struct fm_score run(struct bisection *b, const struct graph *graph, uint8_t *side) {
+        struct arena_mark mark = arena_mark(b->arena);
+        struct fm_score score;
+
+        b->level[0] = (struct level) { .graph = *graph, .side = side };
+        coarsen(b, NULL);
+        (void) start(b, &b->level[b->n_levels - 1]);
+        score = project(b);
+        arena_release(b->arena, mark);
+        return score;
+}
+
+int64_t bisect(struct arena *arena, const struct graph *graph, uint32_t low, uint32_t high, uint8_t *ret_side) {
+        struct bisection b = { .arena = arena, .low = low, .high = high };
+        struct arena_mark mark = arena_mark(arena);
+        uint8_t *trial = arena_alloc(arena, graph->n, 1);
+        struct fm_score best = { UINT32_MAX, 0 };
+
+        if (graph->n > SWEEP_ENOUGH && sweep_bisect(arena, graph, low, high, ret_side)) {
+                struct fm_goal goal = goal_of(&b, graph);
+
+                best = fm_refine(arena, graph, &goal, ret_side);
+        }
+        for (uint32_t i = 0; i < N_RUNS; i++) {
+                struct fm_score score = run(&b, graph, trial);
+
+                if (fm_better(score, best)) {
+                        best = score;
+                        memcpy(ret_side, trial, graph->n);
+                } else if (!fm_better(best, score))
+                        break;
+        }
+        arena_release(arena, mark);
+        return best.cut;
+}

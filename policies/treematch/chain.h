@@ -1,0 +1,13 @@
+/* Local search by chains: a vertex takes a place where it is better off, what it displaces goes to where that is best off, and so on, until one
+ * takes the place that became free. Follows the traffic, so it costs little where many leaves talk to many. */
+#ifndef RM_TREEMATCH_CHAIN_H
+#define RM_TREEMATCH_CHAIN_H
+
+#include <stdint.h>
+
+#include "policies/treematch/layout.h"
+
+/* Until no chain gains, or `budget` row entries were looked at; what was looked at is taken off. Returns what was gained. */
+int64_t chain_refine(struct arena *arena, struct layout *layout, uint64_t *budget);
+
+#endif

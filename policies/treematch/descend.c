@@ -1,0 +1,110 @@
+#include "policies/treematch/descend.h"
+
+#include "policies/treematch/bisect.h"
+
+struct descent {
+        struct arena *arena;
+        const struct tree *tree;
+        uint32_t *leaf; /* each vertex of the whole graph */
+};
+
+/* Brothers that share some vertices out among them. */
+struct brothers {
+        const uint32_t *child;
+        uint32_t n;
+        uint64_t room;
+};
+
+static void go_down(struct descent *d, uint32_t top, const struct graph *graph, const uint32_t *name);
+
+static struct brothers make_brothers(const struct tree *tree, const uint32_t *child, uint32_t n) {
+        struct brothers all = { .child = child, .n = n };
+
+        for (uint32_t i = 0; i < n; i++)
+                all.room += tree->room[child[i]];
+        return all;
+}
+
+static void share_out(struct descent *d, const struct brothers *all, const struct graph *graph, const uint32_t *name);
+
+/* The vertices on `side` of `graph` are for `some`. */
+static void share_side(struct descent *d, const struct brothers *some, const struct graph *graph, const uint32_t *name,
+                       const uint8_t *side, uint8_t which, uint32_t *number) {
+        struct arena_mark mark = arena_mark(d->arena);
+        uint32_t *vertices = arena_alloc(d->arena, graph->n, sizeof(*vertices)), n = 0;
+        uint32_t *sub_name = arena_alloc(d->arena, graph->n, sizeof(*sub_name));
+        struct graph sub;
+
+        for (uint32_t v = 0; v < graph->n; v++)
+                if (side[v] == which) {
+                        sub_name[n] = name[v];
+                        vertices[n++] = v;
+                }
+        graph_induce(d->arena, graph, vertices, n, number, &sub);
+        share_out(d, some, &sub, sub_name);
+        arena_release(d->arena, mark);
+}
+
+static void share_out(struct descent *d, const struct brothers *all, const struct graph *graph, const uint32_t *name) {
+        struct arena_mark mark = arena_mark(d->arena);
+        uint32_t left = all->n / 2;
+        struct brothers some[2];
+        uint32_t *number;
+        uint8_t *side;
+
+        if (graph->n == 0)
+                return;
+        if (all->n == 1) {
+                go_down(d, all->child[0], graph, name);
+                return;
+        }
+        if (all->n % 2 == 1 && all->n % 3 == 0)
+                left = all->n / 3;
+        some[0] = make_brothers(d->tree, all->child, left);
+        some[1] = make_brothers(d->tree, all->child + left, all->n - left);
+        number = arena_alloc(d->arena, graph->n, sizeof(*number));
+        side = arena_alloc(d->arena, graph->n, sizeof(*side));
+        for (uint32_t v = 0; v < graph->n; v++)
+                number[v] = UINT32_MAX;
+        (void) bisect(d->arena, graph, graph->n > some[1].room ? graph->n - (uint32_t) some[1].room : 0,
+                      graph->n < some[0].room ? graph->n : (uint32_t) some[0].room, side);
+        share_side(d, &some[0], graph, name, side, 0, number);
+        share_side(d, &some[1], graph, name, side, 1, number);
+        arena_release(d->arena, mark);
+}
+
+static void go_down(struct descent *d, uint32_t top, const struct graph *graph, const uint32_t *name) {
+        struct arena_mark mark = arena_mark(d->arena);
+        const struct tree *tree = d->tree;
+        uint32_t *child, n = 0;
+        struct brothers all;
+
+        if (tree->end[top] == top + 1) {
+                for (uint32_t v = 0; v < graph->n; v++)
+                        d->leaf[name[v]] = tree->leaf_first[top];
+                return;
+        }
+        for (uint32_t c = top + 1; c < tree->end[top]; c = tree->end[c])
+                n += tree->room[c] > 0;
+        child = arena_alloc(d->arena, n, sizeof(*child));
+        n = 0;
+        for (uint32_t c = top + 1; c < tree->end[top]; c = tree->end[c])
+                if (tree->room[c] > 0)
+                        child[n++] = c;
+        all = make_brothers(tree, child, n);
+        share_out(d, &all, graph, name);
+        arena_release(d->arena, mark);
+}
+
+void descend(struct arena *arena, const struct tree *tree, uint32_t top, const struct graph *graph, const uint32_t *vertices,
+             uint32_t n, uint32_t *number, uint32_t *ret_leaf) {
+        struct arena_mark mark = arena_mark(arena);
+        struct descent d = { .arena = arena, .tree = tree, .leaf = ret_leaf };
+        struct graph sub;
+
+        if (n == 0)
+                return;
+        graph_induce(arena, graph, vertices, n, number, &sub);
+        go_down(&d, top, &sub, vertices);
+        arena_release(arena, mark);
+}

@@ -1,0 +1,12 @@
+/* Kernighan and Lin on two leaves: exchanging their vertices, best first, also uphill, and going back to the best. */
+#ifndef RM_TREEMATCH_PAIR_H
+#define RM_TREEMATCH_PAIR_H
+
+#include <stdint.h>
+
+#include "policies/treematch/layout.h"
+
+/* Over all pairs of leaves whose vertices talk, as long as that gains, at most `rounds` times. Returns what was gained. */
+int64_t pair_refine(struct arena *arena, struct layout *layout, uint32_t rounds);
+
+#endif

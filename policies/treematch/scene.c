@@ -1,0 +1,126 @@
+#include "policies/treematch/scene.h"
+
+#include <string.h>
+
+static bool is_over(void *context) {
+        const struct rm_policy_run *run = context;
+
+        return run->left_usec && run->left_usec(run->context) < 100 * 1000;
+}
+
+/* Twice the sum of all bytes, each times the longest way, is to stay below 2^61. */
+static uint32_t find_shift(const struct rm_snapshot *snapshot, uint32_t depth) {
+        double most = 0;
+        uint32_t shift = 0;
+
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
+                const struct rm_job *job = &snapshot->jobs[j];
+
+                for (uint64_t e = 0; job_has_traffic(job) && e < job->traffic.offset[job->ranks]; e++)
+                        most += (double) job->traffic.bytes[e];
+        }
+        most *= 2 * ((double) depth + 1);
+        for (; most > (double) (1ull << 60); most /= 2)
+                shift++;
+        return shift;
+}
+
+void scene_make(struct arena *arena, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan,
+                struct scene *ret_scene) {
+        struct scene scene = { .arena = arena,
+                               .snapshot = snapshot,
+                               .plan = plan,
+                               .limits = { is_over, (void *) run },
+                               .rank_leaf = arena_zalloc(arena, snapshot->n_jobs, sizeof(*scene.rank_leaf)) };
+
+        places_make(arena, snapshot, false, &scene.nodes);
+        places_make(arena, snapshot, true, &scene.cores);
+        scene.shift = find_shift(snapshot, scene.cores.tree.max_depth);
+        *ret_scene = scene;
+}
+
+/* ---- who talks to whom ---- */
+
+static void add_rows(const struct scene *scene, const struct rm_job *job, uint32_t first, struct graph *graph) {
+        uint64_t used = graph->first[first];
+
+        for (uint32_t r = 0; r < job->ranks; r++) {
+                for (uint64_t e = job->traffic.offset[r]; job_has_traffic(job) && e < job->traffic.offset[r + 1]; e++) {
+                        if (job->traffic.bytes[e] == 0)
+                                continue;
+                        graph->to[used] = first + job->traffic.peer[e];
+                        graph->weight[used++] = scene_weight(scene, job->traffic.bytes[e]);
+                }
+                graph->first[first + r + 1] = used;
+        }
+}
+
+void scene_graph(const struct scene *scene, const uint32_t *jobs, uint32_t n_jobs, struct graph *ret_graph) {
+        uint64_t entries = 0;
+        uint32_t ranks = 0, groups = 0, *group;
+        struct graph all;
+
+        for (uint32_t i = 0; i < n_jobs; i++) {
+                const struct rm_job *job = &scene->snapshot->jobs[jobs[i]];
+
+                ranks += job->ranks;
+                entries += job_has_traffic(job) ? job->traffic.offset[job->ranks] : 0;
+        }
+        graph_make(scene->arena, ranks, entries, &all);
+        group = arena_alloc(scene->arena, ranks, sizeof(*group));
+        ranks = 0;
+        for (uint32_t i = 0; i < n_jobs; i++) {
+                const struct rm_job *job = &scene->snapshot->jobs[jobs[i]];
+
+                add_rows(scene, job, ranks, &all);
+                for (uint32_t r = 0; r < job->ranks; r++)
+                        group[ranks++] = groups + r / job->group_size;
+                groups += job->n_groups;
+        }
+        if (groups == ranks) {
+                *ret_graph = all;
+                return;
+        }
+        graph_contract(scene->arena, &all, group, groups, ret_graph);
+        for (uint32_t v = 0; v < groups; v++)
+                ret_graph->size[v] = 1;
+        ret_graph->total = groups;
+}
+
+/* ---- what it costs ---- */
+
+static uint32_t leaf_of(const struct scene *scene, uint32_t node, int32_t core) {
+        const struct places *places = &scene->cores;
+        uint32_t first = places->tree.leaf_first[places->node_vertex[node]];
+        const struct place *place = &places->leaf[first];
+
+        return core < 0 ? first : first + (uint32_t) core % place->wrap / place->count;
+}
+
+struct scene_bytes scene_measure(const struct scene *scene) {
+        struct scene_bytes sum = { 0, 0 };
+
+        for (uint32_t j = 0; j < scene->snapshot->n_jobs; j++) {
+                const struct rm_job *job = &scene->snapshot->jobs[j];
+                const struct rm_plan_job *planned = &scene->plan->jobs[j];
+                struct arena_mark mark = arena_mark(scene->arena);
+                uint32_t *leaf = arena_alloc(scene->arena, job->ranks, sizeof(*leaf));
+
+                if (!scene_places(scene, j) || !job_has_traffic(job))
+                        continue;
+                for (uint32_t r = 0; r < job->ranks; r++)
+                        leaf[r] = leaf_of(scene, (uint32_t) planned->group_node[r / job->group_size], planned->rank_core[r]);
+                for (uint32_t r = 0; r < job->ranks; r++)
+                        for (uint64_t e = job->traffic.offset[r]; e < job->traffic.offset[r + 1]; e++) {
+                                uint32_t peer = job->traffic.peer[e];
+
+                                if (peer < r)
+                                        continue;
+                                sum.hop_bytes += (double) job->traffic.bytes[e] * places_hops(&scene->cores, leaf[r], leaf[peer]);
+                                if (scene->cores.leaf[leaf[r]].node != scene->cores.leaf[leaf[peer]].node)
+                                        sum.inter_node_bytes += (double) job->traffic.bytes[e];
+                        }
+                arena_release(scene->arena, mark);
+        }
+        return sum;
+}

@@ -1,0 +1,47 @@
+/* One call of the policy: the snapshot, its places, and the plan as it grows. */
+#ifndef RM_TREEMATCH_SCENE_H
+#define RM_TREEMATCH_SCENE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "policies/treematch/graph.h"
+#include "policies/treematch/map.h"
+#include "policies/treematch/places.h"
+#include "rm/policy.h"
+
+struct scene {
+        struct arena *arena;
+        const struct rm_snapshot *snapshot;
+        struct rm_plan *plan;
+        struct map_limits limits;
+        struct places nodes; /* down to nodes */
+        struct places cores; /* down to what holds cores */
+        uint32_t **
+                rank_leaf; /* each job, each rank: the leaf of `cores` that was chosen for it, TREE_NONE when only its node was; NULL: for none */
+        uint32_t shift; /* bytes are divided by 2^shift (but never to 0), so that sums of them times hops fit */
+};
+
+void scene_make(struct arena *arena, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan,
+                struct scene *ret_scene);
+
+static inline bool scene_places(const struct scene *scene, uint32_t job) {
+        return scene->plan->jobs[job].decision == RM_PLACE;
+}
+static inline bool job_has_traffic(const struct rm_job *job) {
+        return job->traffic.offset && job->traffic.peer && job->traffic.bytes && job->traffic.offset[job->ranks] > 0;
+}
+static inline int64_t scene_weight(const struct scene *scene, uint64_t bytes) {
+        return (int64_t) (bytes >> scene->shift ? bytes >> scene->shift : 1);
+}
+
+/* The traffic of some jobs between their groups, as one graph: vertices are groups, job after job. */
+void scene_graph(const struct scene *scene, const uint32_t *jobs, uint32_t n_jobs, struct graph *ret_graph);
+
+/* What the plan costs in bytes times hops, and how many bytes leave their nodes, over the jobs that it places (all ranks must have cores). */
+struct scene_bytes {
+        double hop_bytes, inter_node_bytes;
+};
+struct scene_bytes scene_measure(const struct scene *scene);
+
+#endif

@@ -1,0 +1,73 @@
+#include "policies/treematch/slots.h"
+
+#include <string.h>
+
+#include "policies/place/cost.h"
+#include "policies/place/pack.h"
+
+struct slots {
+        struct scene *scene;
+        int64_t *room;  /* each node: cores nobody has */
+        uint32_t *here; /* each node: ranks of the job in hand; all 0 between jobs */
+};
+
+static bool fits(const struct slots *slots, const struct rm_job *job, uint32_t node, uint32_t ranks) {
+        return slots->room[node] >= ranks && (uint64_t) slots->here[node] + ranks <= job_node_limit(job, node);
+}
+
+/* Groups of a job from the first node on that has any room; false when it does not fit. */
+static bool place_job(struct slots *slots, const struct rm_job *job, uint32_t *first, int32_t *group_node) {
+        uint32_t n_nodes = slots->scene->snapshot->n_nodes, n, g;
+
+        while (*first < n_nodes && slots->room[*first] <= 0)
+                ++*first;
+        n = *first;
+        for (g = 0; g < job->n_groups; g++) {
+                uint32_t ranks = job->groups[g].ranks;
+
+                while (n < n_nodes && !fits(slots, job, n, ranks))
+                        n++;
+                if (n == n_nodes)
+                        break;
+                group_node[g] = (int32_t) n;
+                slots->room[n] -= ranks;
+                slots->here[n] += ranks;
+        }
+        for (uint32_t i = 0; i < g; i++)
+                slots->here[group_node[i]] = 0;
+        return g == job->n_groups;
+}
+
+static bool is_new(const struct scene *scene, uint32_t job) {
+        return scene_places(scene, job) && !job_runs(&scene->snapshot->jobs[job]);
+}
+
+bool slots_place(struct scene *scene) {
+        struct arena_mark mark = arena_mark(scene->arena);
+        const struct rm_snapshot *snapshot = scene->snapshot;
+        struct slots slots = { .scene = scene,
+                               .room = arena_alloc(scene->arena, snapshot->n_nodes, sizeof(*slots.room)),
+                               .here = arena_zalloc(scene->arena, snapshot->n_nodes, sizeof(*slots.here)) };
+        int32_t **group_node = arena_zalloc(scene->arena, snapshot->n_jobs, sizeof(*group_node));
+        uint32_t first = 0;
+        bool all = true;
+
+        for (uint32_t n = 0; n < snapshot->n_nodes; n++)
+                slots.room[n] = snapshot->nodes[n].cores;
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
+                for (uint32_t g = 0; scene_places(scene, j) && !is_new(scene, j) && g < snapshot->jobs[j].n_groups; g++)
+                        slots.room[scene->plan->jobs[j].group_node[g]] -= snapshot->jobs[j].groups[g].ranks;
+        for (uint32_t j = 0; j < snapshot->n_jobs && all; j++) {
+                const struct rm_job *job = &snapshot->jobs[j];
+
+                if (!is_new(scene, j))
+                        continue;
+                group_node[j] = arena_alloc(scene->arena, job->n_groups, sizeof(**group_node));
+                all = place_job(&slots, job, &first, group_node[j]);
+        }
+        for (uint32_t j = 0; j < snapshot->n_jobs && all; j++)
+                if (group_node[j])
+                        memcpy(scene->plan->jobs[j].group_node, group_node[j], sizeof(**group_node) * snapshot->jobs[j].n_groups);
+        arena_release(scene->arena, mark);
+        return all;
+}

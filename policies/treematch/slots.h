@@ -1,0 +1,13 @@
+/* By slot: ranks in order, nodes in order, each filled before the next, as mpirun does when nobody tells it anything else. */
+#ifndef RM_TREEMATCH_SLOTS_H
+#define RM_TREEMATCH_SLOTS_H
+
+#include <stdbool.h>
+
+#include "policies/treematch/scene.h"
+
+/* Put the jobs that the plan places and that do not run yet by slot, beside everything else in the plan: true. False, and nothing changed, when
+ * they do not fit like that. */
+bool slots_place(struct scene *scene);
+
+#endif

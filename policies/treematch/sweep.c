@@ -1,0 +1,198 @@
+#include "policies/treematch/sweep.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+        MOST_CORNERS = 8,
+        STRONG =
+                8, /* an edge counts as a side of the grid when it has at least 1/8 of the weight of the heaviest at one of its ends */
+};
+
+struct sweep {
+        const struct graph *graph;
+        uint32_t low, high;
+        int64_t *heaviest; /* each vertex */
+        uint32_t *queue;
+        uint32_t *distance[MOST_CORNERS]; /* from each corner, each vertex */
+        uint32_t corner[MOST_CORNERS];
+        uint32_t n_corners, furthest;
+        uint32_t *key, *order, *count, *place; /* of the sweep in hand; `place`: each vertex, in the order */
+};
+
+static bool is_strong(const struct sweep *s, uint32_t v, uint64_t e) {
+        return s->graph->weight[e] >= s->heaviest[v] / STRONG || s->graph->weight[e] >= s->heaviest[s->graph->to[e]] / STRONG;
+}
+
+/* Steps over strong edges from the first `n_starts` of the queue, which have distance 0 and all others UINT32_MAX; what cannot be reached
+ * is one step further than the furthest. Returns the vertex that is reached last. */
+static uint32_t spread_from(const struct sweep *s, uint32_t n_starts, uint32_t *distance) {
+        const struct graph *graph = s->graph;
+        uint32_t head = 0, tail = n_starts, last;
+
+        while (head < tail) {
+                uint32_t v = s->queue[head++];
+
+                for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++)
+                        if (distance[graph->to[e]] == UINT32_MAX && is_strong(s, v, e)) {
+                                distance[graph->to[e]] = distance[v] + 1;
+                                s->queue[tail++] = graph->to[e];
+                        }
+        }
+        last = s->queue[tail - 1];
+        for (uint32_t v = 0; tail < graph->n && v < graph->n; v++)
+                if (distance[v] == UINT32_MAX)
+                        distance[v] = distance[last] + 1;
+        return last;
+}
+
+static uint32_t spread(const struct sweep *s, uint32_t start, uint32_t *distance) {
+        memset(distance, 0xff, sizeof(*distance) * s->graph->n);
+        distance[start] = 0;
+        s->queue[0] = start;
+        return spread_from(s, 1, distance);
+}
+
+/* The vertex that is deepest inside: furthest from all that have fewer partners than others. */
+static uint32_t find_middle(const struct sweep *s, uint32_t *distance) {
+        const struct graph *graph = s->graph;
+        uint64_t most = 0;
+        uint32_t n = 0;
+
+        for (uint32_t v = 0; v < graph->n; v++)
+                if (graph->first[v + 1] - graph->first[v] > most)
+                        most = graph->first[v + 1] - graph->first[v];
+        for (uint32_t v = 0; v < graph->n; v++) {
+                bool fewer = graph->first[v + 1] - graph->first[v] < most;
+
+                distance[v] = fewer ? 0 : UINT32_MAX;
+                if (fewer)
+                        s->queue[n++] = v;
+        }
+        return n == 0 ? 0 : spread_from(s, n, distance);
+}
+
+static bool is_corner(const struct sweep *s, uint32_t v, const uint32_t *distance) {
+        const struct graph *graph = s->graph;
+
+        for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++)
+                if (distance[graph->to[e]] > distance[v] && is_strong(s, v, e))
+                        return false;
+        return true;
+}
+
+/* Seen from inside, corners are what nothing is behind. The furthest ones from `start`, which replace what there was if they are more. */
+static void find_corners(struct sweep *s, uint32_t start, uint32_t *distance) {
+        uint32_t corner[MOST_CORNERS], n = 0, furthest = distance[spread(s, start, distance)];
+
+        for (uint32_t v = 0; v < s->graph->n; v++) {
+                uint32_t at;
+
+                if ((n == MOST_CORNERS && distance[corner[MOST_CORNERS - 1]] >= distance[v]) || !is_corner(s, v, distance))
+                        continue;
+                at = n < MOST_CORNERS ? n++ : MOST_CORNERS - 1;
+                for (; at > 0 && distance[corner[at - 1]] < distance[v]; at--)
+                        corner[at] = corner[at - 1];
+                corner[at] = v;
+        }
+        if (furthest > s->furthest)
+                s->furthest = furthest;
+        if (n <= s->n_corners)
+                return;
+        memcpy(s->corner, corner, sizeof(corner));
+        s->n_corners = n;
+}
+
+/* Vertices by key, those of one key as they were in the order before. */
+static void sort_by_key(struct sweep *s, uint32_t n_keys) {
+        uint32_t n = s->graph->n, *sorted = s->queue;
+
+        memset(s->count, 0, sizeof(*s->count) * (n_keys + 1u));
+        for (uint32_t v = 0; v < n; v++)
+                s->count[s->key[v] + 1]++;
+        for (uint32_t k = 0; k < n_keys; k++)
+                s->count[k + 1] += s->count[k];
+        for (uint32_t i = 0; i < n; i++)
+                sorted[s->count[s->key[s->order[i]]]++] = s->order[i];
+        memcpy(s->order, sorted, sizeof(*sorted) * n);
+}
+
+/* The cut for every split of the order; the best one that is allowed. */
+static int64_t best_split(struct sweep *s, uint32_t *ret_split) {
+        const struct graph *graph = s->graph;
+        int64_t cut = 0, best = INT64_MAX;
+
+        for (uint32_t i = 0; i < graph->n; i++)
+                s->place[s->order[i]] = i;
+        for (uint32_t i = 0; i <= s->high; i++) {
+                uint32_t v;
+
+                if (i >= s->low && cut < best) {
+                        best = cut;
+                        *ret_split = i;
+                }
+                if (i == s->high)
+                        break;
+                v = s->order[i];
+                for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++)
+                        cut += s->place[graph->to[e]] > i ? graph->weight[e] : -graph->weight[e];
+        }
+        return best;
+}
+
+static void try_all(struct sweep *s, int64_t *best, uint8_t *side) {
+        uint32_t n = s->graph->n, reach = s->furthest, split = 0;
+
+        for (uint32_t a = 0; a < s->n_corners; a++)
+                for (uint32_t v = 0; v < n; v++)
+                        reach = s->distance[a][v] > reach ? s->distance[a][v] : reach;
+        for (uint32_t a = 0; a < s->n_corners; a++)
+                for (uint32_t b = a + 1; b < s->n_corners; b++) {
+                        int64_t cut;
+
+                        for (uint32_t v = 0; v < n; v++)
+                                s->key[v] = reach + s->distance[a][v] - s->distance[b][v];
+                        sort_by_key(s, 2 * reach + 1);
+                        cut = best_split(s, &split);
+                        if (cut >= *best)
+                                continue;
+                        *best = cut;
+                        for (uint32_t i = 0; i < n; i++)
+                                side[s->order[i]] = i >= split;
+                }
+}
+
+bool sweep_bisect(struct arena *arena, const struct graph *graph, uint32_t low, uint32_t high, uint8_t *ret_side) {
+        struct arena_mark mark = arena_mark(arena);
+        uint32_t n = graph->n, bits = 31 - (uint32_t) __builtin_clz(n | 1), *from_one = arena_alloc(arena, n, sizeof(*from_one));
+        struct sweep s = {
+                .graph = graph,
+                .low = low,
+                .high = high,
+                .heaviest = arena_zalloc(arena, n, sizeof(*s.heaviest)),
+                .queue = arena_alloc(arena, n, sizeof(*s.queue)),
+                .key = arena_alloc(arena, n, sizeof(*s.key)),
+                .order = arena_alloc(arena, n, sizeof(*s.order)),
+                .count = arena_alloc(arena, 2u * n + 4u, sizeof(*s.count)),
+                .place = arena_alloc(arena, n, sizeof(*s.place)),
+        };
+        int64_t best = INT64_MAX;
+
+        for (uint32_t v = 0; v < n; v++) {
+                s.order[v] = v;
+                for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++)
+                        if (graph->weight[e] > s.heaviest[v])
+                                s.heaviest[v] = graph->weight[e];
+        }
+        find_corners(&s, find_middle(&s, from_one), from_one);
+        find_corners(&s, arena_random(arena, n), from_one);
+        if (s.n_corners > 1 && 5 * s.furthest >= 4 * bits) {
+                for (uint32_t i = 0; i < s.n_corners; i++) {
+                        s.distance[i] = arena_alloc(arena, n, sizeof(**s.distance));
+                        (void) spread(&s, s.corner[i], s.distance[i]);
+                }
+                try_all(&s, &best, ret_side);
+        }
+        arena_release(arena, mark);
+        return best < INT64_MAX;
+}
