@@ -6,7 +6,7 @@
 enum { BLOCK_BYTES = 1 << 20, ALIGN_BYTES = 16 };
 
 struct arena_block {
-        struct arena_block *below, *spare; /* `spare`: one kept back for the next that is needed */
+        struct arena_block *below;
         size_t used_bytes, size_bytes;
         _Alignas(ALIGN_BYTES) unsigned char data[];
 };
@@ -15,36 +15,44 @@ void arena_init(struct arena *arena) {
         *arena = (struct arena) { .random = 1 };
 }
 
-static void free_block(struct arena_block *block) {
-        free(block->spare);
-        free(block);
+static void free_blocks(struct arena_block *block) {
+        while (block) {
+                struct arena_block *below = block->below;
+
+                free(block);
+                block = below;
+        }
 }
 
 void arena_finish(struct arena *arena) {
-        while (arena->top) {
-                struct arena_block *below = arena->top->below;
+        free_blocks(arena->top);
+        free_blocks(arena->spare);
+}
 
-                free_block(arena->top);
-                arena->top = below;
-        }
+static struct arena_block *take_spare(struct arena *arena, size_t need_bytes) {
+        struct arena_block **at = &arena->spare, *block;
+
+        while (*at && (*at)->size_bytes < need_bytes)
+                at = &(*at)->below;
+        block = *at;
+        if (block)
+                *at = block->below;
+        return block;
 }
 
 static void add_block(struct arena *arena, size_t need_bytes) {
-        struct arena_block *spare = arena->top ? arena->top->spare : NULL;
+        struct arena_block *block = take_spare(arena, need_bytes);
         size_t size_bytes = need_bytes > BLOCK_BYTES ? need_bytes : BLOCK_BYTES;
 
-        if (spare && spare->size_bytes >= need_bytes)
-                arena->top->spare = NULL;
-        else {
-                spare = malloc(sizeof(*spare) + size_bytes);
-                if (!spare)
+        if (!block) {
+                block = malloc(sizeof(*block) + size_bytes);
+                if (!block)
                         abort();
-                spare->size_bytes = size_bytes;
+                block->size_bytes = size_bytes;
         }
-        spare->below = arena->top;
-        spare->spare = NULL;
-        spare->used_bytes = 0;
-        arena->top = spare;
+        block->below = arena->top;
+        block->used_bytes = 0;
+        arena->top = block;
 }
 
 void *arena_alloc(struct arena *arena, size_t count, size_t size_bytes) {
@@ -73,13 +81,8 @@ void arena_release(struct arena *arena, struct arena_mark mark) {
                 struct arena_block *block = arena->top;
 
                 arena->top = block->below;
-                if (arena->top && (!arena->top->spare || arena->top->spare->size_bytes < block->size_bytes)) {
-                        free(arena->top->spare);
-                        arena->top->spare = block;
-                        free(block->spare);
-                        block->spare = NULL;
-                } else
-                        free_block(block);
+                block->below = arena->spare;
+                arena->spare = block;
         }
         if (arena->top)
                 arena->top->used_bytes = mark.used_bytes;

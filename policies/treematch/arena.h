@@ -9,7 +9,9 @@ struct arena_block;
 
 struct arena {
         struct arena_block *top;
+        struct arena_block *spare; /* given back, and kept for the next that is needed */
         uint64_t random; /* state of arena_random(); set it to have the same numbers again */
+        uint64_t work;   /* row entries that were looked at: a clock that tells the same on every machine */
 };
 
 struct arena_mark {

@@ -13,7 +13,7 @@ struct chains {
         uint32_t head, n_queued;
         bool *queued;
         bool *locked;       /* each vertex: is in the chain */
-        uint64_t *budget;
+        uint64_t *work;
 };
 
 /* Where a vertex may go, and what that gains. */
@@ -34,7 +34,7 @@ static void gather(struct chains *c, uint32_t v) {
                                 c->touched[c->n_touched++] = at;
                         c->bound[at] += graph->weight[e];
                 }
-        *c->budget -= *c->budget < graph->first[v + 1] - graph->first[v] ? *c->budget : graph->first[v + 1] - graph->first[v];
+        *c->work += graph->first[v + 1] - graph->first[v];
 }
 
 static void scatter(struct chains *c) {
@@ -185,7 +185,7 @@ static int64_t try_chain(struct chains *c, uint32_t v) {
         return won ? gained : 0;
 }
 
-int64_t chain_refine(struct arena *arena, struct layout *layout, uint64_t *budget) {
+int64_t chain_refine(struct arena *arena, struct layout *layout, uint64_t until) {
         struct arena_mark mark = arena_mark(arena);
         uint32_t n = layout->graph->n;
         struct chains c = {
@@ -195,13 +195,13 @@ int64_t chain_refine(struct arena *arena, struct layout *layout, uint64_t *budge
                 .queue = arena_alloc(arena, n, sizeof(*c.queue)),
                 .queued = arena_zalloc(arena, n, sizeof(*c.queued)),
                 .locked = arena_zalloc(arena, n, sizeof(*c.locked)),
-                .budget = budget,
+                .work = &arena->work,
         };
         int64_t gained = 0;
 
         for (uint32_t v = 0; v < n; v++)
                 enqueue(&c, v);
-        while (c.n_queued > 0 && *budget > 0)
+        while (c.n_queued > 0 && arena->work < until)
                 gained += try_chain(&c, dequeue(&c));
         arena_release(arena, mark);
         return gained;

@@ -7,7 +7,7 @@
 
 #include "policies/treematch/layout.h"
 
-/* Until no chain gains, or `budget` row entries were looked at; what was looked at is taken off. Returns what was gained. */
-int64_t chain_refine(struct arena *arena, struct layout *layout, uint64_t *budget);
+/* Until no chain gains, or the arena's work has come to `until`. Returns what was gained. */
+int64_t chain_refine(struct arena *arena, struct layout *layout, uint64_t until);
 
 #endif

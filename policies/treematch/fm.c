@@ -16,6 +16,7 @@ struct fm {
         struct buckets *open[2]; /* what may leave side 0, and side 1 */
         uint64_t size0;
         int64_t cut;
+        uint64_t *work;
 };
 
 static uint32_t imbalance(uint64_t size0, uint32_t low, uint32_t high) {
@@ -42,6 +43,7 @@ static struct fm_score score_now(const struct fm *fm) {
 static void open_border(struct fm *fm) {
         const struct graph *graph = fm->graph;
 
+        *fm->work += graph->first[graph->n];
         fm->size0 = 0;
         fm->cut = 0;
         for (uint32_t v = 0; v < graph->n; v++) {
@@ -112,6 +114,7 @@ static void cross(struct fm *fm, uint32_t v) {
         const struct graph *graph = fm->graph;
         uint8_t from = fm->side[v], to = !from;
 
+        *fm->work += graph->first[v + 1] - graph->first[v];
         buckets_remove(fm->open[from], v);
         fm->locked[v] = true;
         fm->side[v] = to;
@@ -167,6 +170,7 @@ struct fm_score fm_refine(struct arena *arena, const struct graph *graph, const 
                 .graph = graph,
                 .goal = goal,
                 .side = side,
+                .work = &arena->work,
                 .gain = arena_alloc(arena, graph->n, sizeof(*fm.gain)),
                 .locked = arena_zalloc(arena, graph->n, sizeof(*fm.locked)),
                 .moved = arena_alloc(arena, graph->n, sizeof(*fm.moved)),

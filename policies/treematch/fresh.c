@@ -5,6 +5,8 @@
 #include "policies/place/cost.h"
 #include "policies/place/pack.h"
 
+enum { WORK_EACH = 8000, MOST_WORK = 600 * 1000 }; /* for another attempt: some 10 ms */
+
 /* Jobs that are mapped together. */
 struct crowd {
         struct scene *scene;
@@ -139,6 +141,7 @@ static void map_crowd(struct scene *scene, uint32_t *jobs, uint32_t n_jobs) {
                                .group_size = group_size,
                                .places = group_size == 1 ? &scene->cores : &scene->nodes };
         int64_t *node_room = arena_alloc(scene->arena, scene->snapshot->n_nodes, sizeof(*node_room));
+        struct map_limits limits = scene->limits;
         struct graph graph;
         struct tree tree;
 
@@ -151,7 +154,8 @@ static void map_crowd(struct scene *scene, uint32_t *jobs, uint32_t n_jobs) {
         start_leaves(&crowd);
         tree_with_room(scene->arena, &crowd.places->tree, crowd.room, &tree);
         crowd_graph(&crowd, &graph);
-        map_improve(scene->arena, &tree, &graph, &scene->limits, crowd.leaf);
+        limits.work = graph.n * WORK_EACH < MOST_WORK ? graph.n * WORK_EACH : MOST_WORK;
+        map_improve(scene->arena, &tree, &graph, &limits, crowd.leaf);
         take_leaves(&crowd);
 }
 

@@ -1,7 +1,6 @@
 #include "policies/treematch/graph.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 void graph_make(struct arena *arena, uint32_t n, uint64_t entries, struct graph *ret_graph) {
@@ -71,6 +70,7 @@ void graph_contract(struct arena *arena, const struct graph *graph, const uint32
         struct graph small;
         uint64_t used = 0;
 
+        arena->work += graph->first[graph->n];
         graph_make(arena, n_coarse, graph->first[graph->n], &small);
         mark = arena_mark(arena);
         first = arena_alloc(arena, n_coarse + 2u, sizeof(*first));
@@ -108,10 +108,35 @@ void graph_contract(struct arena *arena, const struct graph *graph, const uint32
 
 /* ---- thinning ---- */
 
-static int compare_weight(const void *a, const void *b) {
-        int64_t x = *(const int64_t *) a, y = *(const int64_t *) b;
+static void swap(int64_t *a, int64_t *b) {
+        int64_t was = *a;
 
-        return x < y ? 1 : x > y ? -1 : 0;
+        *a = *b;
+        *b = was;
+}
+
+/* The nth heaviest of n weights, counted from 1; changes their order. */
+static int64_t select_heavy(int64_t *weight, uint64_t n, uint64_t nth) {
+        uint64_t low = 0, high = n;
+
+        for (;;) {
+                int64_t middle = weight[low + (high - low) / 2];
+                uint64_t heavier = low, at = low, lighter = high;
+
+                while (at < lighter)
+                        if (weight[at] > middle)
+                                swap(&weight[at++], &weight[heavier++]);
+                        else if (weight[at] < middle)
+                                swap(&weight[at], &weight[--lighter]);
+                        else
+                                at++;
+                if (nth <= heavier)
+                        high = heavier;
+                else if (nth <= lighter)
+                        return middle;
+                else
+                        low = lighter;
+        }
 }
 
 /* Marks the entries of row v that are among its heaviest; of equal ones, those that are nearest behind v. */
@@ -124,8 +149,7 @@ static void keep_heaviest(const struct graph *graph, uint32_t v, uint32_t most, 
                 return;
         }
         memcpy(scratch, graph->weight + begin, sizeof(*scratch) * degree);
-        qsort(scratch, degree, sizeof(*scratch), compare_weight);
-        least = scratch[most - 1];
+        least = select_heavy(scratch, degree, most);
         for (uint64_t i = 0; i < degree; i++) {
                 keep[begin + i] = graph->weight[begin + i] > least;
                 equal -= keep[begin + i];
@@ -158,13 +182,18 @@ static uint64_t find_entry(const struct graph *graph, uint32_t v, uint32_t u) {
 
 void graph_thin(struct arena *arena, const struct graph *graph, uint32_t most, struct graph *ret_graph) {
         uint64_t entries = graph->first[graph->n], used = 0, longest = 0;
-        bool *keep = arena_zalloc(arena, entries, sizeof(*keep));
+        bool *keep;
         int64_t *scratch;
         struct graph thin;
 
         for (uint32_t v = 0; v < graph->n; v++)
                 if (graph->first[v + 1] - graph->first[v] > longest)
                         longest = graph->first[v + 1] - graph->first[v];
+        if (longest <= most) {
+                *ret_graph = *graph;
+                return;
+        }
+        keep = arena_zalloc(arena, entries, sizeof(*keep));
         scratch = arena_alloc(arena, longest, sizeof(*scratch));
         for (uint32_t v = 0; v < graph->n; v++)
                 keep_heaviest(graph, v, most, scratch, keep);

@@ -27,7 +27,8 @@ void graph_induce(struct arena *arena, const struct graph *graph, const uint32_t
 void graph_contract(struct arena *arena, const struct graph *graph, const uint32_t *coarse, uint32_t n_coarse,
                     struct graph *ret_graph);
 
-/* Vertices with more than `most` partners keep the heaviest ones; an edge stays when either end keeps it. */
+/* Vertices with more than `most` partners keep the heaviest ones; an edge stays when either end keeps it. Rows must
+ * ascend. When there are none, it is the same graph. */
 void graph_thin(struct arena *arena, const struct graph *graph, uint32_t most, struct graph *ret_graph);
 
 #endif

@@ -39,12 +39,36 @@ void layout_move(struct layout *layout, uint32_t vertex, uint32_t leaf) {
         layout->leaf[vertex] = leaf;
 }
 
-int64_t layout_cost(const struct tree *tree, const struct graph *graph, const uint32_t *leaf) {
+/* From a leaf to all others. */
+static void measure_from(const struct tree *tree, uint32_t leaf, uint32_t *distance) {
+        uint32_t here = tree->leaf[leaf], below = TREE_NONE;
+
+        for (uint32_t at = here; at != TREE_NONE; below = at, at = tree->parent[at])
+                for (uint32_t x = tree->leaf_first[at]; x < tree->leaf_end[at]; x++) {
+                        if (below != TREE_NONE && x == tree->leaf_first[below] && x < tree->leaf_end[below])
+                                x = tree->leaf_end[below];
+                        if (x < tree->leaf_end[at])
+                                distance[x] = tree->depth[here] + tree->depth[tree->leaf[x]] - 2 * tree->depth[at];
+                }
+}
+
+int64_t layout_cost(struct arena *arena, const struct tree *tree, const struct graph *graph, const uint32_t *leaf) {
+        struct arena_mark mark = arena_mark(arena);
+        uint32_t *distance = arena_alloc(arena, tree->n_leaves, sizeof(*distance)), from = TREE_NONE;
+        struct layout layout;
         int64_t cost = 0;
 
-        for (uint32_t v = 0; v < graph->n; v++)
-                for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++)
-                        if (graph->to[e] > v && leaf[graph->to[e]] != leaf[v])
-                                cost += graph->weight[e] * tree_distance(tree, leaf[v], leaf[graph->to[e]]);
-        return cost;
+        layout_make(arena, tree, graph, (uint32_t *) leaf, &layout);
+        for (uint32_t x = 0; x < tree->n_leaves; x++)
+                for (uint32_t i = 0; i < layout.used[x]; i++) {
+                        uint32_t v = layout_members(&layout, x)[i];
+
+                        if (from != x)
+                                measure_from(tree, x, distance);
+                        from = x;
+                        for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++)
+                                cost += graph->weight[e] * distance[leaf[graph->to[e]]];
+                }
+        arena_release(arena, mark);
+        return cost / 2;
 }

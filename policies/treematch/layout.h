@@ -28,7 +28,7 @@ static inline const uint32_t *layout_members(const struct layout *layout, uint32
         return layout->member + layout->first[leaf];
 }
 
-/* Weight times hops between leaves, over all edges. */
-int64_t layout_cost(const struct tree *tree, const struct graph *graph, const uint32_t *leaf);
+/* Weight times hops between leaves, over all edges; leaves must not hold more than their room. */
+int64_t layout_cost(struct arena *arena, const struct tree *tree, const struct graph *graph, const uint32_t *leaf);
 
 #endif

@@ -7,52 +7,107 @@
 #include "policies/treematch/layout.h"
 #include "policies/treematch/pair.h"
 
-enum { MOST_PARTNERS = 32, ROUNDS = 20, N_DESCENTS = 1 };
+enum {
+        MOST_DESCENTS = 20,
+        ROUNDS = 20,
+        CHAIN_WORK = 10, /* times the entries of all rows: after that chains cost more than they bring */
+        PAIR_WORK = 300, /* likewise */
+        MOST_PAIR_WORK = 4 * 1000 * 1000,
+        PROMISING = 8, /* what was given is worth refining when it costs no more than 1/8 above the best */
+        MOST_ENTRIES = 1 << 17,
+        FEWEST_PARTNERS = 32,
+};
 
-static int64_t refine(struct arena *arena, const struct tree *tree, const struct graph *graph, uint32_t *leaf) {
+struct mapping {
+        struct arena *arena;
+        const struct tree *tree;
+        struct graph graph; /* thinned out */
+        const struct map_limits *limits;
+        uint32_t *all, *number; /* as descend() wants them */
+        uint32_t *trial, *best;
+        int64_t least;
+};
+
+static bool is_over(const struct mapping *m) {
+        return m->limits->over && m->limits->over(m->limits->context);
+}
+
+static uint64_t pair_work(uint64_t entries) {
+        uint64_t most = MOST_PAIR_WORK + 50 * entries;
+
+        return PAIR_WORK * entries < most ? PAIR_WORK * entries : most;
+}
+
+/* The trial, improved, becomes the best if it is. */
+static void refine(struct mapping *m) {
+        struct arena *arena = m->arena;
         struct arena_mark mark = arena_mark(arena);
+        uint64_t entries = m->graph.first[m->graph.n];
         struct layout layout;
+        int64_t cost;
 
-        layout_make(arena, tree, graph, leaf, &layout);
-        uint64_t budget = UINT64_MAX;
-        (void) chain_refine(arena, &layout, &budget);
-        (void) pair_refine(arena, &layout, ROUNDS);
+        layout_make(arena, m->tree, &m->graph, m->trial, &layout);
+        if (!is_over(m))
+                (void) chain_refine(arena, &layout, arena->work + CHAIN_WORK * entries);
+        if (!is_over(m))
+                (void) pair_refine(arena, &layout, ROUNDS, arena->work + pair_work(entries));
         arena_release(arena, mark);
-        return layout_cost(tree, graph, leaf);
+        cost = layout_cost(arena, m->tree, &m->graph, m->trial);
+        if (cost < m->least) {
+                m->least = cost;
+                memcpy(m->best, m->trial, sizeof(*m->best) * m->graph.n);
+        }
+}
+
+/* From the top, again and again with other random numbers, while another time fits into the work allowed. */
+static void descend_often(struct mapping *m) {
+        uint64_t begin = m->arena->work, spent = 0;
+
+        for (uint32_t i = 0; i < MOST_DESCENTS && !is_over(m); i++) {
+                if (i > 0 && spent + spent / i > m->limits->work)
+                        break;
+                descend(m->arena, m->tree, 0, &m->graph, m->all, m->graph.n, m->number, m->trial);
+                refine(m);
+                spent = m->arena->work - begin;
+        }
+}
+
+static uint32_t most_partners(const struct graph *graph) {
+        uint32_t share = graph->n > 0 ? MOST_ENTRIES / graph->n : 0;
+
+        return share > FEWEST_PARTNERS ? share : FEWEST_PARTNERS;
 }
 
 void map_improve(struct arena *arena, const struct tree *tree, const struct graph *graph, const struct map_limits *limits,
                  uint32_t *leaf) {
         struct arena_mark mark = arena_mark(arena);
         uint32_t n = graph->n;
-        uint32_t *all = arena_alloc(arena, n, sizeof(*all)), *number = arena_alloc(arena, n, sizeof(*number));
-        uint32_t *trial = arena_alloc(arena, n, sizeof(*trial)), *best = arena_alloc(arena, n, sizeof(*best));
-        int64_t cost, least, given;
+        struct mapping m = {
+                .arena = arena,
+                .tree = tree,
+                .limits = limits,
+                .all = arena_alloc(arena, n, sizeof(*m.all)),
+                .number = arena_alloc(arena, n, sizeof(*m.number)),
+                .trial = arena_alloc(arena, n, sizeof(*m.trial)),
+                .best = arena_alloc(arena, n, sizeof(*m.best)),
+                .least = INT64_MAX,
+        };
+        int64_t given;
 
-        (void) limits;
+        graph_thin(arena, graph, most_partners(graph), &m.graph);
+        given = layout_cost(arena, tree, &m.graph, leaf);
         for (uint32_t v = 0; v < n; v++) {
-                all[v] = v;
-                number[v] = UINT32_MAX;
+                m.all[v] = v;
+                m.number[v] = UINT32_MAX;
         }
-        given = layout_cost(tree, graph, leaf);
-        least = INT64_MAX;
-        for (uint32_t i = 0; i < N_DESCENTS; i++) {
-                descend(arena, tree, 0, graph, all, n, number, trial);
-                cost = refine(arena, tree, graph, trial);
-                if (cost < least) {
-                        least = cost;
-                        memcpy(best, trial, sizeof(*best) * n);
-                }
+        if (given > 0)
+                descend_often(&m);
+        if (given < m.least + m.least / PROMISING) {
+                memcpy(m.trial, leaf, sizeof(*leaf) * n);
+                refine(&m);
         }
-        if (given < least + least / 8) {
-                memcpy(trial, leaf, sizeof(*leaf) * n);
-                cost = refine(arena, tree, graph, trial);
-                if (cost < least) {
-                        least = cost;
-                        memcpy(best, trial, sizeof(*best) * n);
-                }
-        }
-        if (least < given)
-                memcpy(leaf, best, sizeof(*leaf) * n);
+        if (m.least < given && (m.graph.first[n] == graph->first[n] ||
+                                layout_cost(arena, tree, graph, m.best) < layout_cost(arena, tree, graph, leaf)))
+                memcpy(leaf, m.best, sizeof(*leaf) * n);
         arena_release(arena, mark);
 }

@@ -11,6 +11,8 @@
 struct map_limits {
         bool (*over)(void *context); /* asked now and then: the time is over, answer what there is. NULL: it never is */
         void *context;
+        uint64_t
+                work; /* more attempts are made until this many row entries were looked at (some 15 ns each); the first one is always made */
 };
 
 /* `leaf`: on entry a mapping (by slot, say), on return one that costs no more. Vertices of size 1, as many as there is room for. */

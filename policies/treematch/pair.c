@@ -26,6 +26,7 @@ struct pairing {
         uint32_t *where; /* each vertex: 1 + its index in the list, 0: not there */
         struct candidate *moved;
         uint32_t n_moved;
+        uint64_t *work;
         uint32_t *changed; /* each leaf: the round in which it changed last */
 };
 
@@ -63,6 +64,7 @@ static int64_t gain_of(const struct pairing *p, const struct pair *pair, uint32_
         const struct graph *graph = p->layout->graph;
         int64_t gain = 0, all = 0;
 
+        *p->work += graph->first[v + 1] - graph->first[v];
         for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++) {
                 gain += graph->weight[e] * p->nearer[p->layout->leaf[graph->to[e]]];
                 all += graph->weight[e];
@@ -189,12 +191,13 @@ static int64_t refine_round(struct pairing *p, uint32_t round, uint32_t *seen, u
         return gained;
 }
 
-int64_t pair_refine(struct arena *arena, struct layout *layout, uint32_t rounds) {
+int64_t pair_refine(struct arena *arena, struct layout *layout, uint32_t rounds, uint64_t until) {
         struct arena_mark mark = arena_mark(arena);
         uint32_t n = layout->graph->n, n_leaves = layout->tree->n_leaves;
         uint32_t *seen = arena_alloc(arena, n_leaves, sizeof(*seen)), *other = arena_alloc(arena, n_leaves, sizeof(*other));
         struct pairing p = {
                 .layout = layout,
+                .work = &arena->work,
                 .nearer = arena_zalloc(arena, n_leaves, sizeof(*p.nearer)),
                 .list = arena_alloc(arena, n, sizeof(*p.list)),
                 .where = arena_zalloc(arena, n, sizeof(*p.where)),
@@ -207,7 +210,7 @@ int64_t pair_refine(struct arena *arena, struct layout *layout, uint32_t rounds)
                 int64_t gain = refine_round(&p, round, seen, other);
 
                 gained += gain;
-                if (gain == 0)
+                if (gain == 0 || arena->work >= until)
                         break;
         }
         arena_release(arena, mark);

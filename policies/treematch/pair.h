@@ -6,7 +6,8 @@
 
 #include "policies/treematch/layout.h"
 
-/* Over all pairs of leaves whose vertices talk, as long as that gains, at most `rounds` times. Returns what was gained. */
-int64_t pair_refine(struct arena *arena, struct layout *layout, uint32_t rounds);
+/* Over all pairs of leaves whose vertices talk, as long as that gains, at most `rounds` times, or until the
+ * arena's work has come to `until`. Returns what was gained. */
+int64_t pair_refine(struct arena *arena, struct layout *layout, uint32_t rounds, uint64_t until);
 
 #endif

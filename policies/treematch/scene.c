@@ -30,7 +30,7 @@ void scene_make(struct arena *arena, const struct rm_snapshot *snapshot, const s
         struct scene scene = { .arena = arena,
                                .snapshot = snapshot,
                                .plan = plan,
-                               .limits = { is_over, (void *) run },
+                               .limits = { .over = is_over, .context = (void *) run },
                                .rank_leaf = arena_zalloc(arena, snapshot->n_jobs, sizeof(*scene.rank_leaf)) };
 
         places_make(arena, snapshot, false, &scene.nodes);
