@@ -2,7 +2,8 @@
  * Snapshots: making them, checking them, and their JSON form (version 1):
  *
  *      { "version": 1,
- *        "params": { "distribution_weight": 10, "age_weight": 1, "backfill": false },                    all optional
+ *        "params": { "distribution_weight": 10, "age_weight": 1, "backfill": false,
+ *                    "move_budget": 0 },                                                               all optional
  *        "nodes": [ { "name": "n1", "cores": 16, "penalty": 3,
  *                     "state": "IDLE", "topology": "package:2 core:8", "switch": ["leaf", "spine"] } ],  second line optional
  *        "jobs": [ { "name": "j1", "ranks": 8, "priority": 5,

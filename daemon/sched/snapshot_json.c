@@ -9,7 +9,7 @@
 /* ---- reading ---- */
 
 static int read_params(const json_t *root, struct rm_params *params, struct rm_error *err) {
-        static const char *const known[] = { "distribution_weight", "age_weight", "backfill", NULL };
+        static const char *const known[] = { "distribution_weight", "age_weight", "backfill", "move_budget", NULL };
         const json_t *object = json_object_get(root, "params");
         bool backfill = params->backfill != 0;
         int r;
@@ -19,7 +19,8 @@ static int read_params(const json_t *root, struct rm_params *params, struct rm_e
         if ((r = fields_known(object, "params", known, err)) < 0 ||
             (r = field_int(object, "params", "distribution_weight", false, 0, FIELD_MAX, &params->distribution_weight, err)) < 0 ||
             (r = field_int(object, "params", "age_weight", false, 0, 1 << 20, &params->age_weight, err)) < 0 ||
-            (r = field_bool(object, "params", "backfill", &backfill, err)) < 0)
+            (r = field_bool(object, "params", "backfill", &backfill, err)) < 0 ||
+            (r = field_u32(object, "params", "move_budget", false, 0, SNAPSHOT_MAX_TOTAL_RANKS, &params->move_budget, err)) < 0)
                 return r;
         params->backfill = backfill;
         return 0;
@@ -351,13 +352,15 @@ static json_t *write_job(const struct rm_snapshot *snapshot, const struct rm_job
 }
 
 json_t *snapshot_to_json(const struct rm_snapshot *snapshot) {
-        json_t *nodes = json_array(), *jobs = json_array();
+        json_t *nodes = json_array(), *jobs = json_array(), *params;
 
         for (uint32_t s = 0; s < snapshot->n_nodes; s++)
                 json_array_append_new(nodes, write_node(snapshot, &snapshot->nodes[s]));
         for (uint32_t j = 0; j < snapshot->n_jobs; j++)
                 json_array_append_new(jobs, write_job(snapshot, &snapshot->jobs[j]));
-        return json_pack("{s:i, s:{s:I, s:I, s:b}, s:o, s:o}", "version", 1, "params", "distribution_weight",
-                         (json_int_t) snapshot->params.distribution_weight, "age_weight", (json_int_t) snapshot->params.age_weight,
-                         "backfill", (int) snapshot->params.backfill, "nodes", nodes, "jobs", jobs);
+        params = json_pack("{s:I, s:I, s:b}", "distribution_weight", (json_int_t) snapshot->params.distribution_weight,
+                           "age_weight", (json_int_t) snapshot->params.age_weight, "backfill", (int) snapshot->params.backfill);
+        if (snapshot->params.move_budget > 0)
+                json_object_set_new(params, "move_budget", json_integer(snapshot->params.move_budget));
+        return json_pack("{s:i, s:o, s:o, s:o}", "version", 1, "params", params, "nodes", nodes, "jobs", jobs);
 }

@@ -112,7 +112,8 @@ struct rm_params {
         int64_t age_weight;          /* priority gained for each round lost, when it is decided who waits. Default 1 */
         uint32_t backfill;           /* 0: no job overtakes one that waits, but where that one could not run even on the empty
                                       * cluster; 1: a job that fits may. Default 0 */
-        uint32_t reserved;
+        uint32_t move_budget; /* groups that treematch may move in one plan beyond those that must, to bring ranks nearer to each
+                                      * other; each saves more bytes times hops than its move_cost. Default 0 */
 };
 
 /* Owned by the host, read only, valid during one call. */
@@ -133,20 +134,20 @@ enum rm_decision {
 };
 
 struct rm_plan_job {
-        uint32_t decision;   /* enum rm_decision; RM_WAIT when the policy is called */
+        uint32_t decision; /* enum rm_decision; RM_WAIT when the policy is called */
         uint32_t reserved;
         int32_t *group_node; /* n_groups entries, the node of each group; valid with RM_PLACE */
-        int32_t *rank_core;  /* `ranks` entries: the core on its node (0 .. cores-1 in the order of the topology), or all
+        int32_t *rank_core; /* `ranks` entries: the core on its node (0 .. cores-1 in the order of the topology), or all
                               * RM_NO_CORE when the policy has no opinion, as at the call */
         char reason[RM_REASON_BYTES]; /* for people: why it waits. Empty at the call; the scheduler adds the figures */
 };
 
 /* The answer. The host has made all arrays; the policy fills them in and owns nothing. */
 struct rm_plan {
-        uint32_t size;   /* sizeof(struct rm_plan) of the host */
+        uint32_t size; /* sizeof(struct rm_plan) of the host */
         uint32_t n_jobs; /* that of the snapshot */
         struct rm_plan_job *jobs;
-        int64_t bound;   /* no plan that places the same jobs costs less; RM_NO_BOUND when not known, as at the call */
+        int64_t bound; /* no plan that places the same jobs costs less; RM_NO_BOUND when not known, as at the call */
         uint32_t proven; /* 1: nothing is cheaper, given who waits */
         char method[RM_METHOD_BYTES]; /* how it was found, for people; empty at the call */
 };
