@@ -76,21 +76,21 @@ static struct step best_step(struct chains *c, uint32_t v, uint32_t hole, int64_
         gather(c, v);
         if (!even)
                 all = all_traffic(layout->graph, v);
-        now = pull(c, here) - all * tree->depth[tree->leaf[here]];
+        now = pull(c, here) - all * tree->depth[tree->leaf[here]] + layout_worth(layout, v, here);
         for (uint32_t i = 0; i < c->n_touched; i++) {
                 uint32_t at = c->touched[i], leaf = tree->leaf_first[at];
                 int64_t gain;
 
                 if (tree->end[at] != at + 1 || leaf == here || tree->room[at] == 0)
                         continue;
-                gain = pull(c, leaf) - all * tree->depth[at] - now;
+                gain = pull(c, leaf) - all * tree->depth[at] + layout_worth(layout, v, leaf) - now;
                 if (gain > best.gain) {
                         best.gain = gain;
                         best.to = leaf;
                 }
         }
         if (hole != TREE_NONE)
-                *ret_to_hole = pull(c, hole) - all * tree->depth[tree->leaf[hole]] - now;
+                *ret_to_hole = pull(c, hole) - all * tree->depth[tree->leaf[hole]] + layout_worth(layout, v, hole) - now;
         scatter(c);
         return best;
 }
@@ -98,7 +98,7 @@ static struct step best_step(struct chains *c, uint32_t v, uint32_t hole, int64_
 static void enqueue(struct chains *c, uint32_t v) {
         uint32_t n = c->layout->graph->n;
 
-        if (c->queued[v])
+        if (c->queued[v] || layout_fixed(c->layout, v))
                 return;
         c->queued[v] = true;
         c->queue[(c->head + c->n_queued++) % n] = v;
@@ -124,7 +124,7 @@ static struct step next_step(struct chains *c, uint32_t leaf, uint32_t hole, str
                 struct step step;
                 int64_t to_hole;
 
-                if (c->locked[v])
+                if (c->locked[v] || layout_fixed(layout, v))
                         continue;
                 step = best_step(c, v, hole, &to_hole);
                 if (to_hole > ret_close->gain) {

@@ -1,23 +1,39 @@
 #include "policies/treematch/layout.h"
 
-void layout_make(struct arena *arena, const struct tree *tree, const struct graph *graph, uint32_t *leaf,
-                 struct layout *ret_layout) {
+/* How many a leaf may have to hold at a time. */
+static uint32_t *count_most(struct arena *arena, const struct tree *tree, const struct graph *graph,
+                            const struct layout_ties *ties) {
+        uint32_t *most = arena_zalloc(arena, tree->n_leaves, sizeof(*most));
+
+        for (uint32_t v = 0; ties && v < graph->n; v++)
+                if (ties->home[v] != TREE_NONE)
+                        most[ties->home[v]]++;
+        for (uint32_t x = 0; x < tree->n_leaves; x++) {
+                uint32_t room = tree->room[tree->leaf[x]];
+
+                /* No more than all of them: there may be far more cores than ranks. */
+                room = room < graph->n ? room : graph->n;
+                most[x] = (most[x] > room ? most[x] : room) + 1;
+        }
+        return most;
+}
+
+void layout_make(struct arena *arena, const struct tree *tree, const struct graph *graph, const struct layout_ties *ties,
+                 uint32_t *leaf, struct layout *ret_layout) {
+        const uint32_t *most = count_most(arena, tree, graph, ties);
         struct layout layout = {
                 .tree = tree,
                 .graph = graph,
+                .ties = ties,
                 .leaf = leaf,
                 .used = arena_zalloc(arena, tree->n_leaves, sizeof(*layout.used)),
                 .first = arena_alloc(arena, tree->n_leaves + 1u, sizeof(*layout.first)),
                 .place = arena_alloc(arena, graph->n, sizeof(*layout.place)),
         };
 
-        /* Room for no more than all of them: there may be far more cores than ranks. */
         layout.first[0] = 0;
-        for (uint32_t x = 0; x < tree->n_leaves; x++) {
-                uint32_t room = tree->room[tree->leaf[x]];
-
-                layout.first[x + 1] = layout.first[x] + (room < graph->n ? room : graph->n) + 1;
-        }
+        for (uint32_t x = 0; x < tree->n_leaves; x++)
+                layout.first[x + 1] = layout.first[x] + most[x];
         layout.member = arena_alloc(arena, layout.first[tree->n_leaves], sizeof(*layout.member));
         for (uint32_t v = 0; v < graph->n; v++) {
                 layout.place[v] = layout.used[leaf[v]]++;
@@ -39,6 +55,15 @@ void layout_move(struct layout *layout, uint32_t vertex, uint32_t leaf) {
         layout->leaf[vertex] = leaf;
 }
 
+bool layout_loose(const struct layout *layout, uint32_t leaf) {
+        if (!layout->ties || !layout->ties->strict)
+                return true;
+        for (uint32_t i = 0; i < layout->used[leaf]; i++)
+                if (layout->ties->home[layout_members(layout, leaf)[i]] != leaf)
+                        return true;
+        return false;
+}
+
 /* From a leaf to all others. */
 static void measure_from(const struct tree *tree, uint32_t leaf, uint32_t *distance) {
         uint32_t here = tree->leaf[leaf], below = TREE_NONE;
@@ -58,7 +83,7 @@ int64_t layout_cost(struct arena *arena, const struct tree *tree, const struct g
         struct layout layout;
         int64_t cost = 0;
 
-        layout_make(arena, tree, graph, (uint32_t *) leaf, &layout);
+        layout_make(arena, tree, graph, NULL, (uint32_t *) leaf, &layout);
         for (uint32_t x = 0; x < tree->n_leaves; x++)
                 for (uint32_t i = 0; i < layout.used[x]; i++) {
                         uint32_t v = layout_members(&layout, x)[i];

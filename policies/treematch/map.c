@@ -46,7 +46,7 @@ static void refine(struct mapping *m) {
         struct layout layout;
         int64_t cost;
 
-        layout_make(arena, m->tree, &m->graph, m->trial, &layout);
+        layout_make(arena, m->tree, &m->graph, NULL, m->trial, &layout);
         if (!is_over(m))
                 (void) chain_refine(arena, &layout, arena->work + CHAIN_WORK * entries);
         if (!is_over(m))

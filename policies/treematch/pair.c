@@ -70,7 +70,8 @@ static int64_t gain_of(const struct pairing *p, const struct pair *pair, uint32_
                 all += graph->weight[e];
         }
         gain += all * pair->base;
-        return end == 0 ? gain : -gain;
+        return (end == 0 ? gain : -gain) + layout_worth(p->layout, v, pair->leaf[!end]) -
+               layout_worth(p->layout, v, pair->leaf[end]);
 }
 
 static void list_candidates(struct pairing *p, const struct pair *pair) {
@@ -81,6 +82,8 @@ static void list_candidates(struct pairing *p, const struct pair *pair) {
                 for (uint32_t i = 0; i < pair->used[end]; i++) {
                         uint32_t v = layout_members(p->layout, pair->leaf[end])[i];
 
+                        if (layout_fixed(p->layout, v))
+                                continue;
                         p->list[p->n_list++] = (struct candidate) { v, end, gain_of(p, pair, v, end) };
                         p->where[v] = p->n_list;
                 }
@@ -124,7 +127,7 @@ static void move_candidate(struct pairing *p, struct pair *pair, uint32_t i) {
         }
 }
 
-static int64_t refine_pair(struct pairing *p, uint32_t leaf_a, uint32_t leaf_b) {
+int64_t pair_exchange(struct pairing *p, uint32_t leaf_a, uint32_t leaf_b) {
         struct pair pair = make_pair(p->layout, leaf_a, leaf_b);
         int64_t gained = 0, best = 0;
         uint32_t kept = 0;
@@ -176,13 +179,15 @@ static int64_t refine_round(struct pairing *p, uint32_t round, uint32_t *seen, u
         memset(seen, 0, sizeof(*seen) * n_leaves);
         for (uint32_t a = 0; a < n_leaves; a++) {
                 uint32_t n = list_partners(p->layout, a, seen, other);
+                bool loose = layout_loose(p->layout, a);
 
                 for (uint32_t i = 0; i < n; i++) {
                         int64_t gain;
 
-                        if (p->changed[a] + 1 < round && p->changed[other[i]] + 1 < round)
+                        if ((p->changed[a] + 1 < round && p->changed[other[i]] + 1 < round) ||
+                            (!loose && !layout_loose(p->layout, other[i])))
                                 continue;
-                        gain = refine_pair(p, a, other[i]);
+                        gain = pair_exchange(p, a, other[i]);
                         if (gain > 0)
                                 p->changed[a] = p->changed[other[i]] = round;
                         gained += gain;
@@ -191,23 +196,31 @@ static int64_t refine_round(struct pairing *p, uint32_t round, uint32_t *seen, u
         return gained;
 }
 
-int64_t pair_refine(struct arena *arena, struct layout *layout, uint32_t rounds, uint64_t until) {
-        struct arena_mark mark = arena_mark(arena);
+struct pairing *pair_begin(struct arena *arena, struct layout *layout) {
         uint32_t n = layout->graph->n, n_leaves = layout->tree->n_leaves;
-        uint32_t *seen = arena_alloc(arena, n_leaves, sizeof(*seen)), *other = arena_alloc(arena, n_leaves, sizeof(*other));
-        struct pairing p = {
+        struct pairing *p = arena_alloc(arena, 1, sizeof(*p));
+
+        *p = (struct pairing) {
                 .layout = layout,
                 .work = &arena->work,
-                .nearer = arena_zalloc(arena, n_leaves, sizeof(*p.nearer)),
-                .list = arena_alloc(arena, n, sizeof(*p.list)),
-                .where = arena_zalloc(arena, n, sizeof(*p.where)),
-                .moved = arena_alloc(arena, n, sizeof(*p.moved)),
-                .changed = arena_zalloc(arena, n_leaves, sizeof(*p.changed)),
+                .nearer = arena_zalloc(arena, n_leaves, sizeof(*p->nearer)),
+                .list = arena_alloc(arena, n, sizeof(*p->list)),
+                .where = arena_zalloc(arena, n, sizeof(*p->where)),
+                .moved = arena_alloc(arena, n, sizeof(*p->moved)),
+                .changed = arena_zalloc(arena, n_leaves, sizeof(*p->changed)),
         };
+        return p;
+}
+
+int64_t pair_refine(struct arena *arena, struct layout *layout, uint32_t rounds, uint64_t until) {
+        struct arena_mark mark = arena_mark(arena);
+        uint32_t n_leaves = layout->tree->n_leaves;
+        uint32_t *seen = arena_alloc(arena, n_leaves, sizeof(*seen)), *other = arena_alloc(arena, n_leaves, sizeof(*other));
+        struct pairing *p = pair_begin(arena, layout);
         int64_t gained = 0;
 
         for (uint32_t round = 1; round <= rounds; round++) {
-                int64_t gain = refine_round(&p, round, seen, other);
+                int64_t gain = refine_round(p, round, seen, other);
 
                 gained += gain;
                 if (gain == 0 || arena->work >= until)

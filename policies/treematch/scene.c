@@ -8,7 +8,7 @@ static bool is_over(void *context) {
         return run->left_usec && run->left_usec(run->context) < 100 * 1000;
 }
 
-/* Twice the sum of all bytes, each times the longest way, is to stay below 2^61. */
+/* Twice the sum of all bytes, each times the longest way, is to stay far below 2^63: sums of sums of it are compared. */
 static uint32_t find_shift(const struct rm_snapshot *snapshot, uint32_t depth) {
         double most = 0;
         uint32_t shift = 0;
@@ -20,7 +20,7 @@ static uint32_t find_shift(const struct rm_snapshot *snapshot, uint32_t depth) {
                         most += (double) job->traffic.bytes[e];
         }
         most *= 2 * ((double) depth + 1);
-        for (; most > (double) (1ull << 60); most /= 2)
+        for (; most > (double) (1ull << 48); most /= 2)
                 shift++;
         return shift;
 }

@@ -13,6 +13,7 @@
 #include "policies/place/pack.h"
 #include "policies/treematch/fresh.h"
 #include "policies/treematch/inside.h"
+#include "policies/treematch/running.h"
 #include "policies/treematch/scene.h"
 #include "policies/treematch/slots.h"
 
@@ -73,6 +74,7 @@ static void place_by_traffic(struct scene *scene) {
         inside_assign(scene, false);
         before = scene_measure(scene);
         kept = keep(scene);
+        running_place(scene, scene->snapshot->params.move_budget);
         fresh_place(scene);
         inside_assign(scene, true);
         after = scene_measure(scene);

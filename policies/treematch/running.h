@@ -1,0 +1,11 @@
+/* Jobs that run: who leaves a node that has become too small, where to, and which moves pay beyond that. */
+#ifndef RM_TREEMATCH_RUNNING_H
+#define RM_TREEMATCH_RUNNING_H
+
+#include "policies/treematch/scene.h"
+
+/* The plan has a valid placement of all jobs it places. Those that run and whose traffic is known get another one with as few moves as possible,
+ * and at most `budget` more, each of which saves more bytes times hops than its group's move_cost. */
+void running_place(struct scene *scene, uint32_t budget);
+
+#endif
