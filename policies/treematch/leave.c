@@ -291,7 +291,8 @@ static int64_t refine(struct leaving *l, const int64_t *price, bool strict) {
         layout_make(l->arena, leave->tree, leave->graph, &ties, l->trial, &layout);
         (void) pair_refine(l->arena, &layout, ROUNDS, l->arena->work + 100 * entries);
         if (strict)
-                (void) regroup_refine(l->arena, &layout, REGROUPS, l->arena->work + REGROUP_WORK);
+                (void) regroup_refine(l->arena, &layout, REGROUPS,
+                                      l->arena->work + (100 * entries < REGROUP_WORK ? 100 * entries : REGROUP_WORK));
         else
                 (void) chain_refine(l->arena, &layout, l->arena->work + 10 * entries);
         arena_release(l->arena, mark);

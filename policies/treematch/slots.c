@@ -38,11 +38,12 @@ static bool place_job(struct slots *slots, const struct rm_job *job, uint32_t *f
         return g == job->n_groups;
 }
 
-static bool is_new(const struct scene *scene, uint32_t job) {
-        return scene_places(scene, job) && !job_runs(&scene->snapshot->jobs[job]);
+/* Is to be put by slot, or stays where it is. */
+static bool is_wanted(const struct scene *scene, uint32_t job, bool all) {
+        return scene_places(scene, job) && (all || !job_runs(&scene->snapshot->jobs[job]));
 }
 
-bool slots_place(struct scene *scene) {
+bool slots_place(struct scene *scene, bool all) {
         struct arena_mark mark = arena_mark(scene->arena);
         const struct rm_snapshot *snapshot = scene->snapshot;
         struct slots slots = { .scene = scene,
@@ -50,24 +51,24 @@ bool slots_place(struct scene *scene) {
                                .here = arena_zalloc(scene->arena, snapshot->n_nodes, sizeof(*slots.here)) };
         int32_t **group_node = arena_zalloc(scene->arena, snapshot->n_jobs, sizeof(*group_node));
         uint32_t first = 0;
-        bool all = true;
+        bool fit = true;
 
         for (uint32_t n = 0; n < snapshot->n_nodes; n++)
                 slots.room[n] = snapshot->nodes[n].cores;
         for (uint32_t j = 0; j < snapshot->n_jobs; j++)
-                for (uint32_t g = 0; scene_places(scene, j) && !is_new(scene, j) && g < snapshot->jobs[j].n_groups; g++)
+                for (uint32_t g = 0; scene_places(scene, j) && !is_wanted(scene, j, all) && g < snapshot->jobs[j].n_groups; g++)
                         slots.room[scene->plan->jobs[j].group_node[g]] -= snapshot->jobs[j].groups[g].ranks;
-        for (uint32_t j = 0; j < snapshot->n_jobs && all; j++) {
+        for (uint32_t j = 0; j < snapshot->n_jobs && fit; j++) {
                 const struct rm_job *job = &snapshot->jobs[j];
 
-                if (!is_new(scene, j))
+                if (!is_wanted(scene, j, all))
                         continue;
                 group_node[j] = arena_alloc(scene->arena, job->n_groups, sizeof(**group_node));
-                all = place_job(&slots, job, &first, group_node[j]);
+                fit = place_job(&slots, job, &first, group_node[j]);
         }
-        for (uint32_t j = 0; j < snapshot->n_jobs && all; j++)
+        for (uint32_t j = 0; j < snapshot->n_jobs && fit; j++)
                 if (group_node[j])
                         memcpy(scene->plan->jobs[j].group_node, group_node[j], sizeof(**group_node) * snapshot->jobs[j].n_groups);
         arena_release(scene->arena, mark);
-        return all;
+        return fit;
 }

@@ -6,8 +6,8 @@
 
 #include "policies/treematch/scene.h"
 
-/* Put the jobs that the plan places and that do not run yet by slot, beside everything else in the plan: true. False, and nothing changed, when
+/* Put the jobs that the plan places and that do not run yet (`all`: running ones as well) by slot, beside everything else in the plan: true. False, and nothing changed, when
  * they do not fit like that. */
-bool slots_place(struct scene *scene);
+bool slots_place(struct scene *scene, bool all);
 
 #endif

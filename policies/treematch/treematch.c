@@ -96,7 +96,7 @@ static int treematch_place(void *self, const struct rm_snapshot *snapshot, const
                 return r;
         arena_init(&arena);
         scene_make(&arena, snapshot, run, plan, &scene);
-        (void) slots_place(&scene);
+        (void) slots_place(&scene, false);
         if (any_traffic(&scene))
                 place_by_traffic(&scene);
         else {
