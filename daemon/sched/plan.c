@@ -7,6 +7,7 @@
 #include "common/util.h"
 #include "daemon/sched/fields.h"
 #include "daemon/sched/snapshot.h"
+#include "policies/treematch/measure.h"
 
 #define PLAN_MAX_BYTES (512u * 1024 * 1024)
 
@@ -212,8 +213,8 @@ static int read_plan(struct reader *reader, const json_t *root, struct rm_error 
 
 int plan_parse(const void *data, size_t size_bytes, const struct rm_snapshot *snapshot, struct plan_answer *ret_answer,
                struct rm_error *err) {
-        static const char *const known[] = { "policy",    "method",  "cost",    "bound",   "proven", "time_usec",
-                                             "placement", "waiting", "reasons", "mapping", NULL };
+        static const char *const known[] = { "policy",    "method",  "cost",    "bound",   "proven",  "time_usec",
+                                             "placement", "waiting", "reasons", "mapping", "traffic", NULL };
         struct plan_answer answer = { 0 };
         struct reader reader = { .snapshot = snapshot };
         json_t *root;
@@ -271,9 +272,28 @@ static void write_mapping(json_t *mapping, const struct rm_snapshot *snapshot, c
         json_decref(triples);
 }
 
+static json_t *write_measured(const struct measured *measured) {
+        return json_pack("{s:I, s:I}", "hop_bytes", (json_int_t) measured->hop_bytes, "inter_node_bytes",
+                         (json_int_t) measured->inter_node_bytes);
+}
+
+/* NULL: nothing is known. */
+static json_t *write_traffic(const struct rm_snapshot *snapshot, const struct rm_plan *plan) {
+        struct measured measured;
+        json_t *traffic;
+
+        if (!measure_plan(snapshot, plan, &measured))
+                return NULL;
+        traffic = write_measured(&measured);
+        if (measure_by_slot(snapshot, plan, &measured))
+                json_object_set_new(traffic, "by_slot", write_measured(&measured));
+        return traffic;
+}
+
 json_t *plan_to_json(const struct plan_answer *answer, const struct rm_snapshot *snapshot) {
         const struct rm_plan *plan = answer->plan;
         json_t *placement = json_array(), *waiting = json_array(), *reasons = json_object(), *mapping = json_object();
+        json_t *traffic = write_traffic(snapshot, plan);
         json_t *root =
                 json_pack("{s:s, s:s, s:I, s:o, s:b, s:I}", "policy", answer->policy, "method", plan->method, "cost",
                           (json_int_t) answer->cost, "bound", plan->bound == RM_NO_BOUND ? json_null() : json_integer(plan->bound),
@@ -297,6 +317,8 @@ json_t *plan_to_json(const struct plan_answer *answer, const struct rm_snapshot 
                 json_object_set(root, "reasons", reasons);
         if (json_object_size(mapping) > 0)
                 json_object_set(root, "mapping", mapping);
+        if (traffic)
+                json_object_set_new(root, "traffic", traffic);
         json_decref(reasons);
         json_decref(mapping);
         return root;

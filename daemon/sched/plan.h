@@ -4,10 +4,12 @@
  *      { "policy": "distrib", "method": "branch and cut", "cost": 120, "bound": 120, "proven": true, "time_usec": 1234,
  *        "placement": [ { "job": "j1", "node": "n1", "ranks": 8 } ],
  *        "waiting": [ "j2" ], "reasons": { "j2": "..." },
- *        "mapping": { "j1": [ [0, "n1", 3] ] } }
+ *        "mapping": { "j1": [ [0, "n1", 3] ] },
+ *        "traffic": { "hop_bytes": 4000, "inter_node_bytes": 0, "by_slot": { "hop_bytes": 6000, "inter_node_bytes": 1000 } } }
  *
  * The runs of "placement" name a job's groups in order, as "placed" does in a snapshot. "bound" is null when there is none, "mapping"
- * (rank, node, core) only there when the policy chose cores. Pure.
+ * (rank, node, core) only there when the policy chose cores. "traffic" is only there when something is known of it: what it costs in bytes times
+ * hops and in bytes between nodes, over the jobs that are placed, and what it would by slot ("by_slot" is missing where they do not fit so). Pure.
  */
 #ifndef RM_SCHED_PLAN_H
 #define RM_SCHED_PLAN_H

@@ -32,6 +32,28 @@ static void print_head(FILE *out, const json_t *answer) {
         (void) fprintf(out, "time     %.3f ms\n", (double) integer(answer, "time_usec") / 1000);
 }
 
+/* "1234, by slot 2000 (61.7%)" */
+static void print_compared(FILE *out, const char *name, const json_t *traffic, const char *key) {
+        const json_t *by_slot = json_object_get(traffic, "by_slot");
+        json_int_t here = integer(traffic, key), there = integer(by_slot, key);
+
+        (void) fprintf(out, "%s%" JSON_INTEGER_FORMAT, name, here);
+        if (by_slot)
+                (void) fprintf(out, ", by slot %" JSON_INTEGER_FORMAT, there);
+        if (there > 0)
+                (void) fprintf(out, " (%.1f%%)", 100.0 * (double) here / (double) there);
+        (void) fputc('\n', out);
+}
+
+static void print_traffic(FILE *out, const json_t *answer) {
+        const json_t *traffic = json_object_get(answer, "traffic");
+
+        if (!traffic)
+                return;
+        print_compared(out, "traffic  bytes times hops ", traffic, "hop_bytes");
+        print_compared(out, "         bytes between nodes ", traffic, "inter_node_bytes");
+}
+
 /* Job name to letter, in the order of the snapshot; '#' when the letters have run out. */
 static json_t *give_letters(const json_t *snapshot) {
         json_t *given = json_object(), *job;
@@ -138,6 +160,7 @@ void picture_print(FILE *out, const json_t *snapshot, const json_t *answer, int 
         json_t *given = give_letters(snapshot), *bars = fill_nodes(answer, given);
 
         print_head(out, answer);
+        print_traffic(out, answer);
         print_nodes(out, snapshot, bars, width);
         print_jobs(out, snapshot, answer, given);
         json_decref(given);

@@ -33,7 +33,7 @@ plan=$(call "$data/two-nodes.json" | grep -v '^time')
         echo "FAILED picture: $plan"
         failed=1
 }
-check json 0 '"placement":[{"job":"j1","node":"n2","ranks":8},{"job":"j2","node":"n1","ranks":7}],"waiting":["j3"]}' \
+check json 0 '"placement":[{"job":"j1","node":"n2","ranks":8},{"job":"j2","node":"n1","ranks":7}],"waiting":["j3"],"traffic":{' \
         --json --policy greedy "$data/two-nodes.json"
 check proven 0 '"cost":152,"bound":152,"proven":true' --json --time 5 - < "$data/two-nodes.json"
 check running 0 '"placement":[{"job":"1","node":"n2","ranks":4},{"job":"3","node":"n3","ranks":2}],"waiting":["2"]' --json "$data/running.json"
