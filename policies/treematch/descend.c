@@ -5,6 +5,7 @@
 struct descent {
         struct arena *arena;
         const struct tree *tree;
+        const struct limits *limits;
         uint32_t *leaf; /* each vertex of the whole graph */
 };
 
@@ -45,6 +46,18 @@ static void share_side(struct descent *d, const struct brothers *some, const str
         arena_release(d->arena, mark);
 }
 
+/* Sides of all vertices, none larger than the room of its brothers. */
+static void split(const struct descent *d, const struct graph *graph, const struct brothers *some, uint8_t *side) {
+        uint32_t low = graph->n > some[1].room ? graph->n - (uint32_t) some[1].room : 0;
+        uint32_t high = graph->n < some[0].room ? graph->n : (uint32_t) some[0].room;
+
+        if (!limits_over(d->limits))
+                (void) bisect(d->arena, graph, low, high, side);
+        else
+                for (uint32_t v = 0; v < graph->n; v++)
+                        side[v] = v >= high;
+}
+
 static void share_out(struct descent *d, const struct brothers *all, const struct graph *graph, const uint32_t *name) {
         struct arena_mark mark = arena_mark(d->arena);
         uint32_t left = all->n / 2;
@@ -66,8 +79,7 @@ static void share_out(struct descent *d, const struct brothers *all, const struc
         side = arena_alloc(d->arena, graph->n, sizeof(*side));
         for (uint32_t v = 0; v < graph->n; v++)
                 number[v] = UINT32_MAX;
-        (void) bisect(d->arena, graph, graph->n > some[1].room ? graph->n - (uint32_t) some[1].room : 0,
-                      graph->n < some[0].room ? graph->n : (uint32_t) some[0].room, side);
+        split(d, graph, some, side);
         share_side(d, &some[0], graph, name, side, 0, number);
         share_side(d, &some[1], graph, name, side, 1, number);
         arena_release(d->arena, mark);
@@ -96,10 +108,10 @@ static void go_down(struct descent *d, uint32_t top, const struct graph *graph, 
         arena_release(d->arena, mark);
 }
 
-void descend(struct arena *arena, const struct tree *tree, uint32_t top, const struct graph *graph, const uint32_t *vertices,
-             uint32_t n, uint32_t *number, uint32_t *ret_leaf) {
+void descend(struct arena *arena, const struct tree *tree, uint32_t top, const struct graph *graph, const struct limits *limits,
+             const uint32_t *vertices, uint32_t n, uint32_t *number, uint32_t *ret_leaf) {
         struct arena_mark mark = arena_mark(arena);
-        struct descent d = { .arena = arena, .tree = tree, .leaf = ret_leaf };
+        struct descent d = { .arena = arena, .tree = tree, .limits = limits, .leaf = ret_leaf };
         struct graph sub;
 
         if (n == 0)

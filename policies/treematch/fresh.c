@@ -2,18 +2,19 @@
 
 #include "policies/place/cost.h"
 #include "policies/treematch/crowd.h"
+#include "policies/treematch/map.h"
 
 enum { WORK_EACH = 8000, MOST_WORK = 600 * 1000 }; /* for another attempt: some 10 ms */
 
 static void map_crowd(struct scene *scene, const uint32_t *jobs, uint32_t n_jobs) {
-        struct map_limits limits = scene->limits;
         struct crowd crowd;
         struct tree tree;
+        uint64_t work;
 
         crowd_make(scene, jobs, n_jobs, scene->snapshot->jobs[jobs[0]].group_size == 1, &crowd);
         tree_with_room(scene->arena, &crowd.places->tree, crowd.room, &tree);
-        limits.work = crowd.n_groups < MOST_WORK / WORK_EACH ? crowd.n_groups * WORK_EACH : MOST_WORK;
-        map_improve(scene->arena, &tree, &crowd.graph, &limits, crowd.leaf);
+        work = crowd.n_groups < MOST_WORK / WORK_EACH ? crowd.n_groups * WORK_EACH : MOST_WORK;
+        map_improve(scene->arena, &tree, &crowd.graph, &scene->limits, work, crowd.leaf);
         crowd_take(&crowd);
 }
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "policies/treematch/map.h"
+
 /* Everybody on one node. */
 struct guest {
         uint32_t job, rank;
@@ -143,7 +145,7 @@ static void lodge(struct house *house, uint32_t node, bool by_traffic) {
                 lodge_in_order(scene, node, n, leaf);
                 guest_graph(house, node, &graph);
                 node_tree(scene, node, &tree);
-                map_improve(scene->arena, &tree, &graph, &scene->limits, leaf);
+                map_improve(scene->arena, &tree, &graph, &scene->limits, 0, leaf);
         }
         give_cores(house, node, leaf);
         arena_release(scene->arena, mark);

@@ -145,7 +145,7 @@ static void send_tokens(struct leaving *l, const struct graph *tokens) {
                 all[i] = i;
                 number[i] = UINT32_MAX;
         }
-        descend(l->arena, &l->free, 0, tokens, all, l->n_tokens, number, to);
+        descend(l->arena, &l->free, 0, tokens, l->leave->limits, all, l->n_tokens, number, to);
         for (uint32_t i = 0; i < l->n_tokens; i++)
                 l->token[i].to = to[i];
         arena_release(l->arena, mark);
@@ -341,7 +341,7 @@ static void spend_budget(struct leaving *l, int64_t high, int64_t *price) {
         int64_t low = -1;
 
         memcpy(start, l->best, sizeof(*start) * leave->graph->n);
-        for (uint32_t i = 0; i < PRICES && high - low > 1; i++) {
+        for (uint32_t i = 0; i < PRICES && high - low > 1 && !limits_over(leave->limits); i++) {
                 int64_t middle = i == 0 ? 0 : middle_price(low, high), cost;
 
                 set_prices(leave, middle, price);
@@ -384,7 +384,7 @@ uint32_t leave_solve(struct arena *arena, const struct leave *leave, uint32_t *r
                         l.least = cost;
                         memcpy(l.best, l.trial, sizeof(*l.best) * leave->graph->n);
                 }
-                if (leave->limits->over && leave->limits->over(leave->limits->context))
+                if (limits_over(leave->limits))
                         break;
         }
         if (leave->budget > 0)

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "policies/treematch/graph.h"
-#include "policies/treematch/map.h"
+#include "policies/treematch/limits.h"
 #include "policies/treematch/tree.h"
 
 struct leave {
@@ -19,7 +19,7 @@ struct leave {
         const bool *fixed;    /* each vertex: must stay */
         const int64_t *price; /* each vertex: what a move that need not be must at least save, in weight times hops */
         uint32_t budget;      /* of moves beyond those that must be */
-        const struct map_limits *limits;
+        const struct limits *limits;
 };
 
 /* All vertices on leaves, none over full: the fewest moves that makes possible, and at most `budget` more, each of which pays. There must be

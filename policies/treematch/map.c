@@ -13,7 +13,7 @@ enum {
         CHAIN_WORK = 10, /* times the entries of all rows: after that chains cost more than they bring */
         PAIR_WORK = 300, /* likewise */
         MOST_PAIR_WORK = 4 * 1000 * 1000,
-        PROMISING = 8, /* what was given is worth refining when it costs no more than 1/8 above the best */
+        PROMISING = 8, /* what was given is worth refining when 1/8 less of it is better than the best */
         MOST_ENTRIES = 1 << 17,
         FEWEST_PARTNERS = 32,
 };
@@ -22,15 +22,12 @@ struct mapping {
         struct arena *arena;
         const struct tree *tree;
         struct graph graph; /* thinned out */
-        const struct map_limits *limits;
+        const struct limits *limits;
+        uint64_t work;
         uint32_t *all, *number; /* as descend() wants them */
         uint32_t *trial, *best;
         int64_t least;
 };
-
-static bool is_over(const struct mapping *m) {
-        return m->limits->over && m->limits->over(m->limits->context);
-}
 
 static uint64_t pair_work(uint64_t entries) {
         uint64_t most = MOST_PAIR_WORK + 50 * entries;
@@ -47,9 +44,9 @@ static void refine(struct mapping *m) {
         int64_t cost;
 
         layout_make(arena, m->tree, &m->graph, NULL, m->trial, &layout);
-        if (!is_over(m))
+        if (!limits_over(m->limits))
                 (void) chain_refine(arena, &layout, arena->work + CHAIN_WORK * entries);
-        if (!is_over(m))
+        if (!limits_over(m->limits))
                 (void) pair_refine(arena, &layout, ROUNDS, arena->work + pair_work(entries));
         arena_release(arena, mark);
         cost = layout_cost(arena, m->tree, &m->graph, m->trial);
@@ -63,10 +60,10 @@ static void refine(struct mapping *m) {
 static void descend_often(struct mapping *m) {
         uint64_t begin = m->arena->work, spent = 0;
 
-        for (uint32_t i = 0; i < MOST_DESCENTS && !is_over(m); i++) {
-                if (i > 0 && spent + spent / i > m->limits->work)
+        for (uint32_t i = 0; i < MOST_DESCENTS && !limits_over(m->limits); i++) {
+                if (i > 0 && spent + spent / i > m->work)
                         break;
-                descend(m->arena, m->tree, 0, &m->graph, m->all, m->graph.n, m->number, m->trial);
+                descend(m->arena, m->tree, 0, &m->graph, m->limits, m->all, m->graph.n, m->number, m->trial);
                 refine(m);
                 spent = m->arena->work - begin;
         }
@@ -78,14 +75,15 @@ static uint32_t most_partners(const struct graph *graph) {
         return share > FEWEST_PARTNERS ? share : FEWEST_PARTNERS;
 }
 
-void map_improve(struct arena *arena, const struct tree *tree, const struct graph *graph, const struct map_limits *limits,
-                 uint32_t *leaf) {
+void map_improve(struct arena *arena, const struct tree *tree, const struct graph *graph, const struct limits *limits,
+                 uint64_t work, uint32_t *leaf) {
         struct arena_mark mark = arena_mark(arena);
         uint32_t n = graph->n;
         struct mapping m = {
                 .arena = arena,
                 .tree = tree,
                 .limits = limits,
+                .work = work,
                 .all = arena_alloc(arena, n, sizeof(*m.all)),
                 .number = arena_alloc(arena, n, sizeof(*m.number)),
                 .trial = arena_alloc(arena, n, sizeof(*m.trial)),
@@ -102,7 +100,7 @@ void map_improve(struct arena *arena, const struct tree *tree, const struct grap
         }
         if (given > 0)
                 descend_often(&m);
-        if (given < m.least + m.least / PROMISING) {
+        if (given - given / PROMISING < m.least && !limits_over(limits)) {
                 memcpy(m.trial, leaf, sizeof(*leaf) * n);
                 refine(&m);
         }

@@ -44,14 +44,13 @@ static uint64_t whole(double value) {
 }
 
 static bool measure(const struct rm_snapshot *snapshot, const struct rm_plan *plan, bool by_slot, struct measured *ret_measured) {
-        const struct rm_policy_run run = { .size = sizeof(run) };
         struct scene_bytes bytes;
         struct arena arena;
         struct scene scene;
         bool known;
 
         arena_init(&arena);
-        scene_make(&arena, snapshot, &run, (struct rm_plan *) plan, &scene);
+        scene_make(&arena, snapshot, NULL, (struct rm_plan *) plan, &scene);
         known = any_known(&scene);
         if (known && (by_slot || any_without_core(&scene))) {
                 scene.plan = copy_plan(&arena, snapshot, plan);

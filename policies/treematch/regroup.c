@@ -55,10 +55,12 @@ static void remember(struct regroup *r, uint32_t leaf) {
 static void choose_second(struct regroup *r) {
         const struct layout *layout = r->layout;
         const struct graph *graph = layout->graph;
-        uint32_t v = layout_members(layout, r->leaf[0])[arena_random(r->arena, layout->used[r->leaf[0]])];
-        uint64_t degree = graph->first[v + 1] - graph->first[v], start;
+        uint64_t degree, start;
+        uint32_t v;
 
         r->n_leaves = 1;
+        v = layout_members(layout, r->leaf[0])[arena_random(r->arena, layout->used[r->leaf[0]])];
+        degree = graph->first[v + 1] - graph->first[v];
         if (degree == 0)
                 return;
         start = arena_random(r->arena, (uint32_t) degree);
@@ -167,15 +169,27 @@ static bool send_owed(struct regroup *r, uint32_t n, int64_t *gained) {
         return true;
 }
 
-/* Everybody to where they were: by way of their homes, so that nothing overflows. */
+/* Everybody to where they were: by way of their homes where they have any, and others when there is room, one in and one out. */
 static void undo(struct regroup *r) {
         struct layout *layout = r->layout;
+        bool again = true;
 
         for (uint32_t i = 0; i < r->n_before; i++)
                 if (layout->leaf[r->before_vertex[i]] != r->before_leaf[i] && layout->ties->home[r->before_vertex[i]] != TREE_NONE)
                         layout_move(layout, r->before_vertex[i], layout->ties->home[r->before_vertex[i]]);
-        for (uint32_t i = 0; i < r->n_before; i++)
-                layout_move(layout, r->before_vertex[i], r->before_leaf[i]);
+        while (again) {
+                again = false;
+                for (uint32_t i = 0; i < r->n_before; i++) {
+                        uint32_t to = r->before_leaf[i];
+
+                        if (layout->leaf[r->before_vertex[i]] == to)
+                                continue;
+                        if (layout->used[to] <= layout->tree->room[layout->tree->leaf[to]])
+                                layout_move(layout, r->before_vertex[i], to);
+                        else
+                                again = true;
+                }
+        }
 }
 
 static int64_t exchange(struct regroup *r) {
@@ -240,7 +254,8 @@ int64_t regroup_refine(struct arena *arena, struct layout *layout, uint32_t trie
                         loose[n_loose++] = x;
         for (uint32_t i = 0; i < tries && n_loose > 0 && arena->work < until; i++) {
                 r.leaf[0] = loose[arena_random(arena, n_loose)];
-                gained += regroup(&r);
+                if (layout->used[r.leaf[0]] > 0)
+                        gained += regroup(&r);
         }
         arena_release(arena, mark);
         return gained;

@@ -2,10 +2,16 @@
 
 #include <string.h>
 
-static bool is_over(void *context) {
-        const struct rm_policy_run *run = context;
+enum { MOST_RESERVE_USEC = 50 * 1000 };
 
-        return run->left_usec && run->left_usec(run->context) < 100 * 1000;
+static uint64_t left_usec(const struct scene *scene) {
+        return scene->run && scene->run->left_usec ? scene->run->left_usec(scene->run->context) : UINT64_MAX;
+}
+
+static bool is_over(void *context) {
+        const struct scene *scene = context;
+
+        return left_usec(scene) < scene->reserve_usec;
 }
 
 /* Twice the sum of all bytes, each times the longest way, is to stay far below 2^63: sums of sums of it are compared. */
@@ -30,13 +36,15 @@ void scene_make(struct arena *arena, const struct rm_snapshot *snapshot, const s
         struct scene scene = { .arena = arena,
                                .snapshot = snapshot,
                                .plan = plan,
-                               .limits = { .over = is_over, .context = (void *) run },
+                               .run = run,
                                .rank_leaf = arena_zalloc(arena, snapshot->n_jobs, sizeof(*scene.rank_leaf)) };
 
         places_make(arena, snapshot, false, &scene.nodes);
         places_make(arena, snapshot, true, &scene.cores);
         scene.shift = find_shift(snapshot, scene.cores.tree.max_depth);
+        scene.reserve_usec = left_usec(&scene) / 4 < MOST_RESERVE_USEC ? left_usec(&scene) / 4 : MOST_RESERVE_USEC;
         *ret_scene = scene;
+        ret_scene->limits = (struct limits) { is_over, ret_scene };
 }
 
 /* ---- who talks to whom ---- */

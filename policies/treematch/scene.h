@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "policies/treematch/graph.h"
-#include "policies/treematch/map.h"
+#include "policies/treematch/limits.h"
 #include "policies/treematch/places.h"
 #include "rm/policy.h"
 
@@ -14,7 +14,9 @@ struct scene {
         struct arena *arena;
         const struct rm_snapshot *snapshot;
         struct rm_plan *plan;
-        struct map_limits limits;
+        struct limits limits;
+        const struct rm_policy_run *run;
+        uint64_t reserve_usec; /* kept back to finish with */
         struct places nodes; /* down to nodes */
         struct places cores; /* down to what holds cores */
         uint32_t **
@@ -22,6 +24,7 @@ struct scene {
         uint32_t shift; /* bytes are divided by 2^shift (but never to 0), so that sums of them times hops fit */
 };
 
+/* `run` NULL: there is no end of time. The scene must stay where it is. */
 void scene_make(struct arena *arena, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan,
                 struct scene *ret_scene);
 

@@ -1,0 +1,442 @@
+/* The mapping of treematch without any policy: trees, graphs, capacities. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "policies/treematch/layout.h"
+#include "policies/treematch/leave.h"
+#include "policies/treematch/map.h"
+#include "policies/treematch/synthetic.h"
+#include "tests/unit/sched/sched_test.h"
+
+static const struct limits no_limits;
+
+/* ---- what is mapped, and onto what ---- */
+
+/* Edges as a list, to rows. */
+struct edges {
+        uint32_t from[20000], to[20000], n;
+        int64_t weight[20000];
+};
+
+static void add_edge(struct edges *edges, uint32_t a, uint32_t b, int64_t weight) {
+        assert_true(edges->n < ARRAY_SIZE(edges->from));
+        edges->from[edges->n] = a;
+        edges->to[edges->n] = b;
+        edges->weight[edges->n++] = weight;
+}
+
+static struct graph make_graph(struct arena *arena, uint32_t n, const struct edges *edges) {
+        struct graph graph;
+
+        graph_make(arena, n, 2ull * edges->n, &graph);
+        for (uint32_t v = 0; v < n; v++) {
+                uint64_t used = graph.first[v];
+
+                for (uint32_t u = 0; u < n; u++)
+                        for (uint32_t e = 0; e < edges->n; e++)
+                                if ((edges->from[e] == v && edges->to[e] == u) || (edges->to[e] == v && edges->from[e] == u)) {
+                                        graph.to[used] = u;
+                                        graph.weight[used++] = edges->weight[e];
+                                        break;
+                                }
+                graph.first[v + 1] = used;
+        }
+        return graph;
+}
+
+/* Switches of some nodes of some packages, each with room drawn by lot from low..high. Vertices come depth first. */
+static struct tree random_tree(struct arena *arena, struct dice *dice, uint32_t low, uint32_t high) {
+        uint32_t parent[400], room[400] = { 0 }, n = 0, n_switches = 1 + dice_roll(dice, 3);
+        struct tree tree;
+
+        parent[n++] = TREE_NONE;
+        for (uint32_t s = 0; s < n_switches; s++) {
+                uint32_t at = n, n_nodes = 1 + dice_roll(dice, 5);
+
+                parent[n++] = 0;
+                for (uint32_t i = 0; i < n_nodes; i++) {
+                        uint32_t node = n, n_packages = 1 + dice_roll(dice, 3);
+
+                        parent[n++] = at;
+                        for (uint32_t p = 0; p < n_packages; p++) {
+                                parent[n] = node;
+                                room[n++] = low + dice_roll(dice, high - low + 1);
+                        }
+                }
+        }
+        tree_make(arena, n, parent, room, &tree);
+        return tree;
+}
+
+static void fill_by_slot(const struct tree *tree, uint32_t n, uint32_t *leaf) {
+        uint32_t x = 0, used = 0;
+
+        for (uint32_t v = 0; v < n; v++) {
+                while (used == tree->room[tree->leaf[x]]) {
+                        x++;
+                        used = 0;
+                }
+                leaf[v] = x;
+                used++;
+        }
+}
+
+static void assert_within_room(const struct tree *tree, uint32_t n, const uint32_t *leaf) {
+        cleanup_free uint32_t *used = xcalloc(tree->n_leaves, sizeof(*used));
+
+        for (uint32_t v = 0; v < n; v++) {
+                assert_true(leaf[v] < tree->n_leaves);
+                used[leaf[v]]++;
+        }
+        for (uint32_t x = 0; x < tree->n_leaves; x++)
+                assert_true(used[x] <= tree->room[tree->leaf[x]]);
+}
+
+/* ---- descriptions of nodes ---- */
+
+static void descriptions(void **state) {
+        static const struct {
+                const char *text;
+                uint32_t n_levels, things, cores;
+        } good[] = {
+                { "package:2 core:8", 1, 2, 8 },
+                { "Package:2 NUMANode:2 L3Cache:1 Core:4 PU:2", 3, 4, 4 },
+                { "package:2 [NUMANode(memory=16GB)] l3:2(size=32MB) core:4 pu:2", 2, 4, 4 },
+                { "core:16", 0, 1, 16 },
+                { "2 8", 1, 2, 8 },
+                { "8", 0, 1, 8 },
+                { "machine:1 package:2 pu:4", 1, 2, 4 },
+                { "  pack=2\tcore=3  ", 1, 2, 3 },
+        };
+        static const char *const bad[] = { "",
+                                           " ",
+                                           "core",
+                                           "core:",
+                                           "core:0",
+                                           "package:x core:2",
+                                           "core:-1",
+                                           ":4",
+                                           "core:4x",
+                                           "core:99999999",
+                                           "a:2000 b:2000 core:2",
+                                           "1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1",
+                                           "core:(4)",
+                                           "[" };
+        struct synthetic parsed;
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+                if (synthetic_parse(good[i].text, &parsed) < 0)
+                        fail_msg("refused: %s", good[i].text);
+                assert_int_equal(parsed.n_levels, good[i].n_levels);
+                assert_int_equal(parsed.things, good[i].things);
+                assert_int_equal(parsed.cores, good[i].cores);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+                if (synthetic_parse(bad[i], &parsed) == 0)
+                        fail_msg("accepted: %s", bad[i]);
+}
+
+/* ---- known optima ---- */
+
+/* 4 nodes of 2 packages with 8 cores. */
+static struct tree small_tree(struct arena *arena) {
+        uint32_t parent[13] = { TREE_NONE }, room[13] = { 0 }, n = 1;
+        struct tree tree;
+
+        for (uint32_t i = 0; i < 4; i++) {
+                uint32_t node = n;
+
+                parent[n++] = 0;
+                parent[n] = parent[n + 1] = node;
+                room[n] = room[n + 1] = 8;
+                n += 2;
+        }
+        tree_make(arena, n, parent, room, &tree);
+        return tree;
+}
+
+static void distances(void **state) {
+        struct arena arena;
+        struct tree tree;
+
+        (void) state;
+        arena_init(&arena);
+        tree = small_tree(&arena);
+        assert_int_equal(tree.n_leaves, 8);
+        assert_int_equal(tree.room[0], 64);
+        assert_int_equal(tree_distance(&tree, 0, 0), 0);
+        assert_int_equal(tree_distance(&tree, 0, 1), 2);
+        assert_int_equal(tree_distance(&tree, 1, 2), 4);
+        arena_finish(&arena);
+}
+
+static int64_t map_grid(uint64_t seed, bool permuted) {
+        static struct edges edges;
+        uint32_t name[64], leaf[64];
+        struct dice dice = { seed };
+        struct arena arena;
+        struct graph graph;
+        struct tree tree;
+        int64_t cost;
+
+        edges.n = 0;
+        for (uint32_t i = 0; i < 64; i++) {
+                uint32_t at = permuted ? dice_roll(&dice, i + 1) : i;
+
+                name[i] = name[at];
+                name[at] = i;
+        }
+        for (uint32_t i = 0; i < 64; i++) {
+                if (i % 8 < 7)
+                        add_edge(&edges, name[i], name[i + 1], 1);
+                if (i < 56)
+                        add_edge(&edges, name[i], name[i + 8], 1);
+        }
+        arena_init(&arena);
+        tree = small_tree(&arena);
+        graph = make_graph(&arena, 64, &edges);
+        fill_by_slot(&tree, 64, leaf);
+        map_improve(&arena, &tree, &graph, &no_limits, 64 * 8000, leaf);
+        assert_within_room(&tree, 64, leaf);
+        cost = layout_cost(&arena, &tree, &graph, leaf);
+        arena_finish(&arena);
+        return cost;
+}
+
+/* Blocks of 4 x 4 are on nodes, halves of them in packages: 16 edges of 4 hops between nodes, 16 of 2 between packages. */
+static void grids_are_cut_into_blocks(void **state) {
+        (void) state;
+        assert_int_equal(map_grid(1, false), 96);
+        for (uint64_t seed = 1; seed < 6; seed++)
+                assert_int_equal(map_grid(seed, true), 96);
+}
+
+static void cliques_find_their_packages(void **state) {
+        static struct edges edges;
+        uint32_t leaf[64];
+        struct arena arena;
+        struct graph graph;
+        struct tree tree;
+
+        (void) state;
+        edges.n = 0;
+        for (uint32_t a = 0; a < 64; a++)
+                for (uint32_t b = a + 1; b < 64; b++)
+                        if (a % 8 == b % 8) /* so by slot is the worst there is */
+                                add_edge(&edges, a, b, 10);
+        arena_init(&arena);
+        tree = small_tree(&arena);
+        graph = make_graph(&arena, 64, &edges);
+        fill_by_slot(&tree, 64, leaf);
+        map_improve(&arena, &tree, &graph, &no_limits, 0, leaf);
+        assert_within_room(&tree, 64, leaf);
+        assert_int_equal(layout_cost(&arena, &tree, &graph, leaf), 0);
+        arena_finish(&arena);
+}
+
+/* ---- random ones ---- */
+
+static struct graph random_graph(struct arena *arena, struct dice *dice, uint32_t n) {
+        static struct edges edges;
+        uint32_t tries = n * (1 + dice_roll(dice, 4));
+        cleanup_free bool *there = xcalloc((size_t) n * n, sizeof(*there));
+
+        edges.n = 0;
+        for (uint32_t i = 0; i < tries; i++) {
+                uint32_t a = dice_roll(dice, n), b = dice_roll(dice, n);
+
+                if (a == b || there[a * n + b])
+                        continue;
+                there[a * n + b] = there[b * n + a] = true;
+                add_edge(&edges, a, b, 1 + (int64_t) dice_roll(dice, 1000) * dice_roll(dice, 1000));
+        }
+        return make_graph(arena, n, &edges);
+}
+
+static void never_worse_than_by_slot(void **state) {
+        struct dice dice = { 3 };
+        uint32_t better = 0;
+
+        (void) state;
+        for (int i = 0; i < 200; i++) {
+                uint32_t leaf[400], n;
+                struct arena arena;
+                struct graph graph;
+                struct tree tree;
+                int64_t before, after;
+
+                arena_init(&arena);
+                tree = random_tree(&arena, &dice, i % 3 == 0 ? 0 : 1, 8);
+                n = tree.room[0] - (i % 2 ? dice_roll(&dice, tree.room[0] / 4 + 1) : 0);
+                if (n > 0) {
+                        graph = random_graph(&arena, &dice, n);
+                        fill_by_slot(&tree, n, leaf);
+                        before = layout_cost(&arena, &tree, &graph, leaf);
+                        map_improve(&arena, &tree, &graph, &no_limits, 0, leaf);
+                        after = layout_cost(&arena, &tree, &graph, leaf);
+                        assert_within_room(&tree, n, leaf);
+                        assert_true(after <= before);
+                        better += after < before;
+                }
+                arena_finish(&arena);
+        }
+        assert_true(better > 150);
+}
+
+/* So many partners each that rows are thinned out. */
+static void everybody_with_everybody(void **state) {
+        enum { N = 520 };
+        uint32_t parent[41] = { TREE_NONE }, room[41] = { 0 };
+        cleanup_free uint32_t *leaf = xcalloc(N, sizeof(*leaf));
+        struct arena arena;
+        struct graph graph;
+        struct tree tree;
+        int64_t before;
+
+        (void) state;
+        arena_init(&arena);
+        graph_make(&arena, N, N * (N - 1), &graph);
+        for (uint32_t v = 0; v < N; v++) {
+                graph.first[v + 1] = graph.first[v];
+                for (uint32_t u = 0; u < N; u++)
+                        if (u != v) {
+                                graph.to[graph.first[v + 1]] = u;
+                                graph.weight[graph.first[v + 1]++] = u % 40 == v % 40 ? 100 : 1;
+                        }
+        }
+        for (uint32_t i = 1; i < 41; i++)
+                room[i] = 13;
+        tree_make(&arena, 41, parent, room, &tree);
+        fill_by_slot(&tree, N, leaf);
+        before = layout_cost(&arena, &tree, &graph, leaf);
+        map_improve(&arena, &tree, &graph, &no_limits, 0, leaf);
+        assert_within_room(&tree, N, leaf);
+        /* The 40 groups of 13 that talk a hundred times more are together. */
+        assert_int_equal(layout_cost(&arena, &tree, &graph, leaf), 2 * (N * (N - 1) / 2 - 40 * 13 * 12 / 2));
+        assert_true(before > layout_cost(&arena, &tree, &graph, leaf));
+        arena_finish(&arena);
+}
+
+static bool always(void *context) {
+        ++*(uint32_t *) context;
+        return true;
+}
+
+static void no_time(void **state) {
+        uint32_t leaf[64], given[64], asked = 0;
+        const struct limits over = { always, &asked };
+        struct dice dice = { 5 };
+        struct arena arena;
+        struct graph graph;
+        struct tree tree;
+
+        (void) state;
+        arena_init(&arena);
+        tree = small_tree(&arena);
+        graph = random_graph(&arena, &dice, 64);
+        fill_by_slot(&tree, 64, leaf);
+        memcpy(given, leaf, sizeof(leaf));
+        map_improve(&arena, &tree, &graph, &over, 0, leaf);
+        assert_memory_equal(leaf, given, sizeof(leaf));
+        assert_true(asked > 0);
+        arena_finish(&arena);
+}
+
+/* ---- leaving ---- */
+
+/* What leaves are to hold and what they hold: some of them too much, some are empty. */
+struct shrunk {
+        struct arena arena;
+        struct tree tree;
+        struct graph graph;
+        uint32_t home[400], n;
+        bool fixed[400];
+        int64_t price[400];
+};
+
+static void make_shrunk(struct shrunk *s, struct dice *dice, bool with_fixed) {
+        bool usable;
+
+        do {
+                arena_init(&s->arena);
+                s->tree = random_tree(&s->arena, dice, 0, 8);
+                s->n = 0;
+                for (uint32_t x = 0; x < s->tree.n_leaves; x++) {
+                        uint32_t here = dice_roll(dice, 12), room = s->tree.room[s->tree.leaf[x]];
+
+                        for (uint32_t i = 0; i < here && s->n < 390; i++) {
+                                s->fixed[s->n] = with_fixed && i < room && dice_roll(dice, 3) == 0;
+                                s->price[s->n] = dice_roll(dice, 2000);
+                                s->home[s->n] = dice_roll(dice, 10) == 0 && !s->fixed[s->n] ? TREE_NONE : x;
+                                s->n++;
+                        }
+                }
+                usable = s->n > 0 && s->n <= s->tree.room[0];
+                if (!usable)
+                        arena_finish(&s->arena);
+        } while (!usable);
+        s->graph = random_graph(&s->arena, dice, s->n);
+}
+
+static uint32_t count_moves(const struct shrunk *s, const uint32_t *leaf) {
+        uint32_t moves = 0;
+
+        for (uint32_t v = 0; v < s->n; v++) {
+                moves += s->home[v] != TREE_NONE && s->home[v] != leaf[v];
+                if (s->fixed[v])
+                        assert_int_equal(leaf[v], s->home[v]);
+        }
+        return moves;
+}
+
+static void moves_are_as_few_as_can_be(void **state) {
+        static struct shrunk s;
+        struct dice dice = { 11 };
+        uint64_t saved = 0;
+
+        (void) state;
+        for (int i = 0; i < 150; i++) {
+                uint32_t leaf[400], more[400], least = 0, here[100] = { 0 };
+                struct leave leave = { .limits = &no_limits };
+
+                make_shrunk(&s, &dice, i % 2 == 0);
+                leave.tree = &s.tree;
+                leave.graph = &s.graph;
+                leave.home = s.home;
+                leave.fixed = s.fixed;
+                leave.price = s.price;
+                for (uint32_t v = 0; v < s.n; v++)
+                        if (s.home[v] != TREE_NONE)
+                                here[s.home[v]]++;
+                for (uint32_t x = 0; x < s.tree.n_leaves; x++)
+                        least += here[x] > s.tree.room[s.tree.leaf[x]] ? here[x] - s.tree.room[s.tree.leaf[x]] : 0;
+                assert_int_equal(leave_solve(&s.arena, &leave, leaf), 0);
+                assert_within_room(&s.tree, s.n, leaf);
+                assert_int_equal(count_moves(&s, leaf), least);
+                leave.budget = 1 + dice_roll(&dice, 20);
+                assert_true(leave_solve(&s.arena, &leave, more) <= leave.budget);
+                assert_within_room(&s.tree, s.n, more);
+                assert_true(count_moves(&s, more) <= least + leave.budget);
+                assert_true(layout_cost(&s.arena, &s.tree, &s.graph, more) <= layout_cost(&s.arena, &s.tree, &s.graph, leaf));
+                saved += layout_cost(&s.arena, &s.tree, &s.graph, more) < layout_cost(&s.arena, &s.tree, &s.graph, leaf);
+                arena_finish(&s.arena);
+        }
+        assert_true(saved > 50);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(descriptions),
+                cmocka_unit_test(distances),
+                cmocka_unit_test(grids_are_cut_into_blocks),
+                cmocka_unit_test(cliques_find_their_packages),
+                cmocka_unit_test(never_worse_than_by_slot),
+                cmocka_unit_test(everybody_with_everybody),
+                cmocka_unit_test(no_time),
+                cmocka_unit_test(moves_are_as_few_as_can_be),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
