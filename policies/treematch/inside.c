@@ -96,10 +96,12 @@ static void lodge_in_order(const struct scene *scene, uint32_t node, uint32_t n,
                 leaf[i] = i % place->wrap / place->count;
 }
 
-/* As chosen before, if that is so for all of them. */
+/* As chosen before, if that is so for all of them, and those who were not mapped together do not meet on a leaf. */
 static bool lodge_as_chosen(const struct house *house, uint32_t node, uint32_t n, uint32_t *leaf) {
         const struct scene *scene = house->scene;
-        uint32_t first = scene->cores.tree.leaf_first[scene->cores.node_vertex[node]];
+        const struct tree *tree = &scene->cores.tree;
+        uint32_t vertex = scene->cores.node_vertex[node], first = tree->leaf_first[vertex];
+        uint32_t *used = arena_zalloc(scene->arena, tree->leaf_end[vertex] - first, sizeof(*used));
 
         for (uint32_t i = 0; i < n; i++) {
                 const struct guest *guest = &house->guest[house->first[node] + i];
@@ -108,6 +110,8 @@ static bool lodge_as_chosen(const struct house *house, uint32_t node, uint32_t n
                 if (!chosen || chosen[guest->rank] == TREE_NONE)
                         return false;
                 leaf[i] = chosen[guest->rank] - first;
+                if (++used[leaf[i]] > tree->room[tree->leaf[first + leaf[i]]])
+                        return false;
         }
         return true;
 }
