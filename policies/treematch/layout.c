@@ -64,19 +64,6 @@ bool layout_loose(const struct layout *layout, uint32_t leaf) {
         return false;
 }
 
-/* From a leaf to all others. */
-static void measure_from(const struct tree *tree, uint32_t leaf, uint32_t *distance) {
-        uint32_t here = tree->leaf[leaf], below = TREE_NONE;
-
-        for (uint32_t at = here; at != TREE_NONE; below = at, at = tree->parent[at])
-                for (uint32_t x = tree->leaf_first[at]; x < tree->leaf_end[at]; x++) {
-                        if (below != TREE_NONE && x == tree->leaf_first[below] && x < tree->leaf_end[below])
-                                x = tree->leaf_end[below];
-                        if (x < tree->leaf_end[at])
-                                distance[x] = tree->depth[here] + tree->depth[tree->leaf[x]] - 2 * tree->depth[at];
-                }
-}
-
 int64_t layout_cost(struct arena *arena, const struct tree *tree, const struct graph *graph, const uint32_t *leaf) {
         struct arena_mark mark = arena_mark(arena);
         uint32_t *distance = arena_alloc(arena, tree->n_leaves, sizeof(*distance)), from = TREE_NONE;
@@ -89,7 +76,7 @@ int64_t layout_cost(struct arena *arena, const struct tree *tree, const struct g
                         uint32_t v = layout_members(&layout, x)[i];
 
                         if (from != x)
-                                measure_from(tree, x, distance);
+                                tree_distances(tree, x, distance);
                         from = x;
                         for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++)
                                 cost += graph->weight[e] * distance[leaf[graph->to[e]]];

@@ -63,11 +63,36 @@ static void add_rows(const struct scene *scene, const struct rm_job *job, uint32
         }
 }
 
+/* Rows that need no change are not copied: of everybody with everybody there are many. */
+static bool borrow_rows(const struct scene *scene, const struct rm_job *job, struct graph *ret_graph) {
+        const struct rm_traffic *traffic = &job->traffic;
+        uint32_t *size;
+
+        if (job->group_size > 1 || scene->shift > 0 || !job_has_traffic(job))
+                return false;
+        for (uint64_t e = 0; e < traffic->offset[job->ranks]; e++)
+                if (traffic->bytes[e] == 0)
+                        return false;
+        size = arena_alloc(scene->arena, job->ranks, sizeof(*size));
+        for (uint32_t r = 0; r < job->ranks; r++)
+                size[r] = 1;
+        /* Nobody writes to the rows of a graph that is to be mapped. */
+        *ret_graph = (struct graph) { .n = job->ranks,
+                                      .total = job->ranks,
+                                      .first = (uint64_t *) traffic->offset,
+                                      .to = (uint32_t *) traffic->peer,
+                                      .weight = (int64_t *) traffic->bytes,
+                                      .size = size };
+        return true;
+}
+
 void scene_graph(const struct scene *scene, const uint32_t *jobs, uint32_t n_jobs, struct graph *ret_graph) {
         uint64_t entries = 0;
         uint32_t ranks = 0, groups = 0, *group;
         struct graph all;
 
+        if (n_jobs == 1 && borrow_rows(scene, &scene->snapshot->jobs[jobs[0]], ret_graph))
+                return;
         for (uint32_t i = 0; i < n_jobs; i++) {
                 const struct rm_job *job = &scene->snapshot->jobs[jobs[i]];
 
@@ -105,30 +130,46 @@ static uint32_t leaf_of(const struct scene *scene, uint32_t node, int32_t core) 
         return core < 0 ? first : first + (uint32_t) core % place->wrap / place->count;
 }
 
+/* Adds what rank r has to do with ranks above it. `distance`: from its leaf, NULL: not worked out. */
+static void measure_rank(const struct scene *scene, const struct rm_traffic *traffic, uint32_t r, const uint32_t *leaf,
+                         const uint32_t *distance, struct scene_bytes *sum) {
+        const struct place *place = scene->cores.leaf;
+
+        for (uint64_t e = traffic->offset[r]; e < traffic->offset[r + 1]; e++) {
+                uint32_t peer = traffic->peer[e];
+                double bytes = (double) traffic->bytes[e];
+
+                if (peer < r)
+                        continue;
+                sum->hop_bytes += bytes * (distance ? distance[leaf[peer]] + 2 : places_hops(&scene->cores, leaf[r], leaf[peer]));
+                sum->inter_node_bytes += place[leaf[r]].node != place[leaf[peer]].node ? bytes : 0;
+        }
+}
+
 struct scene_bytes scene_measure(const struct scene *scene) {
+        const struct tree *tree = &scene->cores.tree;
+        struct arena_mark mark = arena_mark(scene->arena);
+        uint32_t *distance = arena_alloc(scene->arena, tree->n_leaves, sizeof(*distance));
         struct scene_bytes sum = { 0, 0 };
 
         for (uint32_t j = 0; j < scene->snapshot->n_jobs; j++) {
                 const struct rm_job *job = &scene->snapshot->jobs[j];
                 const struct rm_plan_job *planned = &scene->plan->jobs[j];
-                struct arena_mark mark = arena_mark(scene->arena);
-                uint32_t *leaf = arena_alloc(scene->arena, job->ranks, sizeof(*leaf));
+                uint32_t *leaf;
 
                 if (!scene_places(scene, j) || !job_has_traffic(job))
                         continue;
+                leaf = arena_alloc(scene->arena, job->ranks, sizeof(*leaf));
                 for (uint32_t r = 0; r < job->ranks; r++)
                         leaf[r] = leaf_of(scene, (uint32_t) planned->group_node[r / job->group_size], planned->rank_core[r]);
-                for (uint32_t r = 0; r < job->ranks; r++)
-                        for (uint64_t e = job->traffic.offset[r]; e < job->traffic.offset[r + 1]; e++) {
-                                uint32_t peer = job->traffic.peer[e];
+                for (uint32_t r = 0; r < job->ranks; r++) {
+                        bool many = job->traffic.offset[r + 1] - job->traffic.offset[r] > tree->n_leaves / 8;
 
-                                if (peer < r)
-                                        continue;
-                                sum.hop_bytes += (double) job->traffic.bytes[e] * places_hops(&scene->cores, leaf[r], leaf[peer]);
-                                if (scene->cores.leaf[leaf[r]].node != scene->cores.leaf[leaf[peer]].node)
-                                        sum.inter_node_bytes += (double) job->traffic.bytes[e];
-                        }
-                arena_release(scene->arena, mark);
+                        if (many)
+                                tree_distances(tree, leaf[r], distance);
+                        measure_rank(scene, &job->traffic, r, leaf, many ? distance : NULL, &sum);
+                }
         }
+        arena_release(scene->arena, mark);
         return sum;
 }

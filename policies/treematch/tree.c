@@ -64,3 +64,15 @@ uint32_t tree_meet(const struct tree *tree, uint32_t leaf_a, uint32_t leaf_b) {
                         b = tree->parent[b];
         return a;
 }
+
+void tree_distances(const struct tree *tree, uint32_t leaf, uint32_t *ret_distance) {
+        uint32_t here = tree->leaf[leaf], below = TREE_NONE;
+
+        for (uint32_t at = here; at != TREE_NONE; below = at, at = tree->parent[at])
+                for (uint32_t x = tree->leaf_first[at]; x < tree->leaf_end[at]; x++) {
+                        if (below != TREE_NONE && x == tree->leaf_first[below] && x < tree->leaf_end[below])
+                                x = tree->leaf_end[below];
+                        if (x < tree->leaf_end[at])
+                                ret_distance[x] = tree->depth[here] + tree->depth[tree->leaf[x]] - 2 * tree->depth[at];
+                }
+}

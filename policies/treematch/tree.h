@@ -42,4 +42,7 @@ static inline uint32_t tree_distance(const struct tree *tree, uint32_t leaf_a, u
                                           2 * tree->depth[tree_meet(tree, leaf_a, leaf_b)];
 }
 
+/* From one leaf to all: n_leaves entries. Cheaper than one by one when many are needed. */
+void tree_distances(const struct tree *tree, uint32_t leaf, uint32_t *ret_distance);
+
 #endif
