@@ -4,7 +4,7 @@
 #include "policies/treematch/crowd.h"
 #include "policies/treematch/map.h"
 
-enum { WORK_EACH = 8000, MOST_WORK = 600 * 1000 }; /* for another attempt: some 10 ms */
+enum { WORK_EACH = 8000, MOST_WORK = 1000 * 1000 }; /* for further attempts: some 15 ms */
 
 static void map_crowd(struct scene *scene, const uint32_t *jobs, uint32_t n_jobs) {
         struct crowd crowd;

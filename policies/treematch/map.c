@@ -8,7 +8,7 @@
 #include "policies/treematch/pair.h"
 
 enum {
-        MOST_DESCENTS = 20,
+        MOST_DESCENTS = 30,
         ROUNDS = 20,
         CHAIN_WORK = 10, /* times the entries of all rows: after that chains cost more than they bring */
         PAIR_WORK = 300, /* likewise */
@@ -91,6 +91,7 @@ void map_improve(struct arena *arena, const struct tree *tree, const struct grap
                 .least = INT64_MAX,
         };
         int64_t given;
+        bool thinned;
 
         graph_thin(arena, graph, most_partners(graph), &m.graph);
         given = layout_cost(arena, tree, &m.graph, leaf);
@@ -100,12 +101,12 @@ void map_improve(struct arena *arena, const struct tree *tree, const struct grap
         }
         if (given > 0)
                 descend_often(&m);
-        if (given - given / PROMISING < m.least && !limits_over(limits)) {
+        thinned = m.graph.first[n] < graph->first[n];
+        if (!thinned && given - given / PROMISING < m.least && !limits_over(limits)) {
                 memcpy(m.trial, leaf, sizeof(*leaf) * n);
                 refine(&m);
         }
-        if (m.least < given && (m.graph.first[n] == graph->first[n] ||
-                                layout_cost(arena, tree, graph, m.best) < layout_cost(arena, tree, graph, leaf)))
+        if (m.least < given && (!thinned || layout_cost(arena, tree, graph, m.best) < layout_cost(arena, tree, graph, leaf)))
                 memcpy(leaf, m.best, sizeof(*leaf) * n);
         arena_release(arena, mark);
 }
