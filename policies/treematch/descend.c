@@ -7,6 +7,7 @@ struct descent {
         const struct tree *tree;
         const struct limits *limits;
         uint32_t *leaf; /* each vertex of the whole graph */
+        bool shuffled;
 };
 
 /* Brothers that share some vertices out among them. */
@@ -85,6 +86,15 @@ static void share_out(struct descent *d, const struct brothers *all, const struc
         arena_release(d->arena, mark);
 }
 
+static void shuffle(struct arena *arena, uint32_t *child, uint32_t n) {
+        for (uint32_t i = 0; i < n; i++) {
+                uint32_t at = arena_random(arena, i + 1), was = child[i];
+
+                child[i] = child[at];
+                child[at] = was;
+        }
+}
+
 static void go_down(struct descent *d, uint32_t top, const struct graph *graph, const uint32_t *name) {
         struct arena_mark mark = arena_mark(d->arena);
         const struct tree *tree = d->tree;
@@ -103,15 +113,17 @@ static void go_down(struct descent *d, uint32_t top, const struct graph *graph, 
         for (uint32_t c = top + 1; c < tree->end[top]; c = tree->end[c])
                 if (tree->room[c] > 0)
                         child[n++] = c;
+        if (d->shuffled)
+                shuffle(d->arena, child, n);
         all = make_brothers(tree, child, n);
         share_out(d, &all, graph, name);
         arena_release(d->arena, mark);
 }
 
 void descend(struct arena *arena, const struct tree *tree, uint32_t top, const struct graph *graph, const struct limits *limits,
-             const uint32_t *vertices, uint32_t n, uint32_t *number, uint32_t *ret_leaf) {
+             const uint32_t *vertices, uint32_t n, uint32_t *number, bool shuffled, uint32_t *ret_leaf) {
         struct arena_mark mark = arena_mark(arena);
-        struct descent d = { .arena = arena, .tree = tree, .limits = limits, .leaf = ret_leaf };
+        struct descent d = { .arena = arena, .tree = tree, .limits = limits, .leaf = ret_leaf, .shuffled = shuffled };
         struct graph sub;
 
         if (n == 0)

@@ -63,7 +63,7 @@ static void descend_often(struct mapping *m) {
         for (uint32_t i = 0; i < MOST_DESCENTS && !limits_over(m->limits); i++) {
                 if (i > 0 && spent + spent / i > m->work)
                         break;
-                descend(m->arena, m->tree, 0, &m->graph, m->limits, m->all, m->graph.n, m->number, m->trial);
+                descend(m->arena, m->tree, 0, &m->graph, m->limits, m->all, m->graph.n, m->number, i % 2 == 1, m->trial);
                 refine(m);
                 spent = m->arena->work - begin;
         }
