@@ -206,23 +206,57 @@ static int32_t raise_node(void *context, const struct pack *pack, uint32_t j, ui
 }
 
 static int find_witness(struct fold *fold, struct rm_error *err) {
-        struct excess found, now;
+        bool stays = may_stay(fold);
+        struct excess found, now = { 0 };
         struct pack pack;
-        int r = pack_init(&pack, snapshot_view(fold->snapshot), fold->witness);
+        int r;
 
+        if (stays) {
+                now = measure(fold, node_now);
+                if (now.ranks == 0) { /* nothing can be better */
+                        witness_stays(fold);
+                        return 0;
+                }
+        }
+        r = pack_init(&pack, snapshot_view(fold->snapshot), fold->witness);
         if (r == 0)
                 r = pack_running(&pack, raise_node, fold);
         pack_finish(&pack);
         if (r < 0)
                 return error_sys(err, r, "finding room for what runs");
-        if (!may_stay(fold))
+        if (!stays)
                 return 0;
         /* What is there already is as good as what was found: it stays. Else two equally good placements could take turns. */
         found = measure(fold, node_of_witness);
-        now = measure(fold, node_now);
         if (now.ranks < found.ranks || (now.ranks == found.ranks && now.worst <= found.worst))
                 witness_stays(fold);
         return 0;
+}
+
+/* Waiting jobs may not have cores that are not really there. */
+static void keep_waiting_off(struct fold *fold) {
+        const struct rm_snapshot *view = snapshot_view(fold->snapshot);
+        uint32_t *limits = NULL; /* of all that have none of their own */
+
+        for (uint32_t s = 0; s < view->n_nodes; s++) {
+                if (view->nodes[s].cores <= fold->real_cores[s])
+                        continue;
+                if (!limits) {
+                        limits = snapshot_alloc(fold->snapshot, sizeof(*limits) * view->n_nodes);
+                        memset(limits, 0xff, sizeof(*limits) * view->n_nodes); /* RM_NO_LIMIT */
+                }
+                limits[s] = 0;
+        }
+        for (uint32_t j = 0; limits && j < view->n_jobs; j++) {
+                if (fold->witness->jobs[j].decision == RM_PLACE)
+                        continue;
+                if (!view->jobs[j].node_limit)
+                        snapshot_share_limits(fold->snapshot, j, limits);
+                else
+                        for (uint32_t s = 0; s < view->n_nodes; s++)
+                                if (limits[s] == 0)
+                                        snapshot_set_limit(fold->snapshot, j, s, 0);
+        }
 }
 
 /* Raise capacities and limits to what the witness needs, and keep waiting jobs off what is raised: it would look like free cores. */
@@ -248,13 +282,10 @@ static void grant_witness(struct fold *fold) {
                         here[node] = 0;
                 }
         }
-        for (uint32_t s = 0; s < n; s++) {
+        for (uint32_t s = 0; s < n; s++)
                 if (load[s] > view->nodes[s].cores)
                         snapshot_node(fold->snapshot, s)->cores = load[s];
-                for (uint32_t j = 0; view->nodes[s].cores > fold->real_cores[s] && j < view->n_jobs; j++)
-                        if (fold->witness->jobs[j].decision != RM_PLACE)
-                                snapshot_set_limit(fold->snapshot, j, s, 0);
-        }
+        keep_waiting_off(fold);
 }
 
 static void stay_all(struct fold *fold) {

@@ -11,33 +11,52 @@
 
 #define PLAN_MAX_BYTES (512u * 1024 * 1024)
 
-struct rm_plan *plan_create(const struct rm_snapshot *snapshot) {
-        struct rm_plan *plan = xcalloc(1, sizeof(*plan));
+/* The arrays of all jobs are one piece each: there may be thousands, and they are read one after the other. */
+struct owned_plan {
+        struct rm_plan plan; /* first */
+        int32_t *group_nodes, *rank_cores;
+};
 
-        *plan = (struct rm_plan) { .size = sizeof(*plan), .n_jobs = snapshot->n_jobs, .bound = RM_NO_BOUND };
-        plan->jobs = xcalloc(snapshot->n_jobs + 1u, sizeof(*plan->jobs));
+static void share_out(struct owned_plan *owned, const struct rm_snapshot *snapshot) {
+        size_t groups = 0, ranks = 0;
+
         for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
-                const struct rm_job *job = &snapshot->jobs[j];
-
-                plan->jobs[j].group_node = xcalloc(job->n_groups, sizeof(*plan->jobs[j].group_node));
-                plan->jobs[j].rank_core = xcalloc(job->ranks, sizeof(*plan->jobs[j].rank_core));
-                for (uint32_t g = 0; g < job->n_groups; g++)
-                        plan->jobs[j].group_node[g] = RM_NO_NODE;
-                for (uint32_t rank = 0; rank < job->ranks; rank++)
-                        plan->jobs[j].rank_core[rank] = RM_NO_CORE;
+                groups += snapshot->jobs[j].n_groups;
+                ranks += snapshot->jobs[j].ranks;
         }
-        return plan;
+        owned->group_nodes = xcalloc(groups + 1, sizeof(*owned->group_nodes));
+        owned->rank_cores = xcalloc(ranks + 1, sizeof(*owned->rank_cores));
+        for (size_t i = 0; i < groups; i++)
+                owned->group_nodes[i] = RM_NO_NODE;
+        for (size_t i = 0; i < ranks; i++)
+                owned->rank_cores[i] = RM_NO_CORE;
+        groups = ranks = 0;
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
+                owned->plan.jobs[j].group_node = owned->group_nodes + groups;
+                owned->plan.jobs[j].rank_core = owned->rank_cores + ranks;
+                groups += snapshot->jobs[j].n_groups;
+                ranks += snapshot->jobs[j].ranks;
+        }
+}
+
+struct rm_plan *plan_create(const struct rm_snapshot *snapshot) {
+        struct owned_plan *owned = xcalloc(1, sizeof(*owned));
+
+        owned->plan = (struct rm_plan) { .size = sizeof(owned->plan), .n_jobs = snapshot->n_jobs, .bound = RM_NO_BOUND };
+        owned->plan.jobs = xcalloc(snapshot->n_jobs + 1u, sizeof(*owned->plan.jobs));
+        share_out(owned, snapshot);
+        return &owned->plan;
 }
 
 void plan_destroy(struct rm_plan *plan) {
+        struct owned_plan *owned = (struct owned_plan *) plan;
+
         if (!plan)
                 return;
-        for (uint32_t j = 0; j < plan->n_jobs; j++) {
-                free(plan->jobs[j].group_node);
-                free(plan->jobs[j].rank_core);
-        }
+        free(owned->group_nodes);
+        free(owned->rank_cores);
         free(plan->jobs);
-        free(plan);
+        free(owned);
 }
 
 void plan_answer_finish(struct plan_answer *answer) {

@@ -7,9 +7,13 @@
 #include "common/util.h"
 #include "daemon/sched/fields.h"
 
+/* Memory is taken from blocks of this size: a snapshot of a large cluster has many small pieces. */
+#define BLOCK_BYTES (64u * 1024 - 64)
+
 struct block {
         struct block *next;
-        uint64_t data[]; /* aligned for anything here */
+        size_t used, size;
+        unsigned char data[] __attribute__((aligned(16)));
 };
 
 struct snapshot {
@@ -21,12 +25,25 @@ struct snapshot {
         uint32_t nodes_allocated, switches_allocated, jobs_allocated;
 };
 
-void *snapshot_alloc(struct snapshot *snapshot, size_t size_bytes) {
+static struct block *add_block(struct snapshot *snapshot, size_t size_bytes) {
         struct block *block = xcalloc(1, sizeof(*block) + size_bytes);
 
+        block->size = size_bytes;
         block->next = snapshot->blocks;
         snapshot->blocks = block;
-        return block->data;
+        return block;
+}
+
+void *snapshot_alloc(struct snapshot *snapshot, size_t size_bytes) {
+        struct block *block = snapshot->blocks;
+        void *data;
+
+        size_bytes = (size_bytes + 15) & ~(size_t) 15;
+        if (!block || size_bytes > block->size - block->used)
+                block = add_block(snapshot, size_bytes > BLOCK_BYTES ? size_bytes : BLOCK_BYTES);
+        data = block->data + block->used;
+        block->used += size_bytes;
+        return data;
 }
 
 struct snapshot *snapshot_create(void) {
@@ -159,26 +176,31 @@ void snapshot_set_limit(struct snapshot *snapshot, uint32_t job, uint32_t node, 
         limits[node] = cores;
 }
 
+void snapshot_share_limits(struct snapshot *snapshot, uint32_t job, const uint32_t *limits) {
+        snapshot->jobs[job].node_limit = limits;
+}
+
 static void *take_copy(struct snapshot *snapshot, const void *data, size_t size_bytes) {
         return data ? memcpy(snapshot_alloc(snapshot, size_bytes), data, size_bytes) : NULL;
 }
 
+static void copy_nodes(struct snapshot *copy, const struct rm_snapshot *source) {
+        copy->nodes_allocated = copy->view.n_nodes = source->n_nodes;
+        copy->view.nodes = copy->nodes = xcalloc(source->n_nodes + 1u, sizeof(*copy->nodes));
+        copy->switches_allocated = copy->view.n_switches = source->n_switches;
+        copy->view.switches = copy->switches = xcalloc(source->n_switches + 1u, sizeof(*copy->switches));
+        for (uint32_t s = 0; s < source->n_nodes; s++)
+                copy->nodes[s] = source->nodes[s];
+        for (uint32_t s = 0; s < source->n_switches; s++)
+                copy->switches[s] = source->switches[s];
+}
+
 struct snapshot *snapshot_copy(const struct rm_snapshot *source, const bool *wanted) {
         struct snapshot *copy = snapshot_create();
+        const uint32_t *limits = NULL, *limits_copy = NULL;
 
         copy->view.params = source->params;
-        for (uint32_t s = 0; s < source->n_switches; s++) {
-                (void) snapshot_add_switch(copy, source->switches[s].name);
-                copy->switches[s].parent = source->switches[s].parent;
-        }
-        for (uint32_t s = 0; s < source->n_nodes; s++) {
-                struct rm_node *node = snapshot_add_node(copy, source->nodes[s].name, 0);
-                const char *name = node->name;
-
-                *node = source->nodes[s];
-                node->name = name;
-                node->topology = snapshot_string(copy, node->topology);
-        }
+        copy_nodes(copy, source);
         for (uint32_t j = 0; j < source->n_jobs; j++) {
                 struct rm_job *job;
 
@@ -186,10 +208,14 @@ struct snapshot *snapshot_copy(const struct rm_snapshot *source, const bool *wan
                         continue;
                 job = add_job(copy);
                 *job = source->jobs[j];
-                job->name = snapshot_string(copy, job->name);
-                job->policy = snapshot_string(copy, job->policy);
                 job->groups = take_copy(copy, job->groups, sizeof(*job->groups) * job->n_groups);
-                job->node_limit = take_copy(copy, job->node_limit, sizeof(*job->node_limit) * source->n_nodes);
+                /* Jobs that share their limits go on doing so. */
+                if (job->node_limit && job->node_limit != limits) {
+                        limits = job->node_limit;
+                        limits_copy = take_copy(copy, limits, sizeof(*limits) * source->n_nodes);
+                }
+                if (job->node_limit)
+                        job->node_limit = limits_copy;
         }
         return copy;
 }

@@ -70,8 +70,11 @@ struct rm_job *snapshot_job(struct snapshot *snapshot, uint32_t job);
 struct rm_group *snapshot_group(struct snapshot *snapshot, uint32_t job, uint32_t group);
 /* Limit what `job` may have on `node`; the other nodes stay without a limit, or as they were set. */
 void snapshot_set_limit(struct snapshot *snapshot, uint32_t job, uint32_t node, uint32_t cores);
+/* Give a job without limits these (n_nodes entries, from snapshot_alloc() or older); jobs may share them, if none is then set apart. */
+void snapshot_share_limits(struct snapshot *snapshot, uint32_t job, const uint32_t *limits);
 
-/* A copy of `source` with the jobs that `wanted` marks (NULL: all), in the same order. Traffic is shared with the source, which must outlive it. */
+/* A copy of `source` with the jobs that `wanted` marks (NULL: all), in the same order. Texts and traffic are shared with the source, which
+ * must outlive it. */
 struct snapshot *snapshot_copy(const struct rm_snapshot *source, const bool *wanted);
 
 /* Every rule on the content: names unique, numbers in range, sum of costs below 2^53, groups in order, switches without a cycle. */

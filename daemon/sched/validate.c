@@ -46,10 +46,11 @@ static int validate_limits(struct validation *v, const struct rm_job *job, const
 
 static int validate_cores(struct validation *v, const struct rm_job *job, const struct rm_plan_job *planned, struct rm_error *err) {
         for (uint32_t rank = 0; planned->rank_core && rank < job->ranks; rank++) {
-                int32_t core = planned->rank_core[rank], node = planned->group_node[rank / job->group_size];
+                int32_t core = planned->rank_core[rank], node;
 
                 if (core == RM_NO_CORE)
                         continue;
+                node = planned->group_node[rank / job->group_size];
                 if (core < 0 || core >= (int32_t) v->snapshot->nodes[node].cores)
                         return error_set(err, -EINVAL, "job '%s': rank %u is given core %d of '%s', which has %u", job->name, rank,
                                          core, v->snapshot->nodes[node].name, v->snapshot->nodes[node].cores);
