@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "daemon/sched/spare.h"
 #include "policies/place/cost.h"
 #include "policies/place/pack.h"
 
@@ -65,7 +66,7 @@ static void explain_move(const struct diff *diff, const uint64_t *load, struct r
                 (void) snprintf(action->reason, sizeof(action->reason), "node '%s' has %" PRIu64 " ranks on %u cores", from,
                                 load[action->from], cores);
         else
-                (void) snprintf(action->reason, sizeof(action->reason), "a better place than '%s'", from);
+                (void) snprintf(action->reason, sizeof(action->reason), ROUND_BY_CHOICE " than '%s'", from);
         action->must = must_leave(diff, action->job, action->from) || load[action->from] > cores;
 }
 
@@ -104,31 +105,45 @@ static bool better_choice(struct head_choice a, struct head_choice b) {
         return a.ranks != b.ranks ? a.ranks > b.ranks : a.free_cores > b.free_cores;
 }
 
+/* Keep the better one of the best so far and node `s`, the first of equals. */
+static void consider(const struct diff *diff, uint32_t j, uint32_t s, uint32_t ranks, const uint64_t *load,
+                     struct head_choice *best, int32_t *place) {
+        struct head_choice choice = { .allowed = !must_leave(diff, j, (int32_t) s),
+                                      .ranks = ranks,
+                                      .free_cores = (int64_t) diff->fold->real_cores[s] - (int64_t) load[s] };
+
+        if (diff->fold->real_cores[s] == 0)
+                return;
+        if (*place >= 0 && !better_choice(choice, *best) && (better_choice(*best, choice) || (int32_t) s >= *place))
+                return;
+        *place = (int32_t) s;
+        *best = choice;
+}
+
 /* A node with cores: where the job has most ranks, else the one with most free. One that the job may not use only if there is no other. */
-static int32_t head_place(const struct diff *diff, uint32_t j, const uint64_t *load) {
+static int32_t head_place(const struct diff *diff, uint32_t j, const uint64_t *load, uint32_t *here) {
         const struct rm_job *job = &folded(diff)->jobs[j];
-        uint32_t n = folded(diff)->n_nodes;
-        cleanup_free uint32_t *here = xcalloc(n + 1u, sizeof(*here));
+        const int32_t *node = diff->plan->jobs[j].group_node;
         struct head_choice best = { 0 };
         int32_t place = RM_NO_NODE;
 
         for (uint32_t g = 0; g < job->n_groups; g++)
-                if (diff->plan->jobs[j].group_node[g] >= 0)
-                        here[diff->plan->jobs[j].group_node[g]] += job->groups[g].ranks;
-        for (uint32_t s = 0; s < n; s++) {
-                struct head_choice choice = { .allowed = !must_leave(diff, j, (int32_t) s),
-                                              .ranks = here[s],
-                                              .free_cores = (int64_t) diff->fold->real_cores[s] - (int64_t) load[s] };
-
-                if (diff->fold->real_cores[s] == 0 || (place >= 0 && !better_choice(choice, best)))
-                        continue;
-                place = (int32_t) s;
-                best = choice;
-        }
+                if (node[g] >= 0)
+                        here[node[g]] += job->groups[g].ranks;
+        for (uint32_t g = 0; g < job->n_groups; g++)
+                if (node[g] >= 0)
+                        consider(diff, j, (uint32_t) node[g], here[node[g]], load, &best, &place);
+        for (uint32_t s = 0; !best.allowed && s < folded(diff)->n_nodes; s++)
+                consider(diff, j, s, here[s], load, &best, &place);
+        for (uint32_t g = 0; g < job->n_groups; g++)
+                if (node[g] >= 0)
+                        here[node[g]] = 0;
         return place;
 }
 
 static void add_head_moves(const struct diff *diff, const uint64_t *load, struct round_result *result) {
+        cleanup_free uint32_t *here = xcalloc(folded(diff)->n_nodes + 1u, sizeof(*here));
+
         for (uint32_t j = 0; j < folded(diff)->n_jobs; j++) {
                 const struct round_job *state = &diff->jobs[j];
                 struct round_action move = { .kind = ROUND_MOVE,
@@ -140,7 +155,7 @@ static void add_head_moves(const struct diff *diff, const uint64_t *load, struct
 
                 if (state->head_node < 0 || state->head_moving_to >= 0 || state->pinned || !must_leave(diff, j, state->head_node))
                         continue;
-                move.to = head_place(diff, j, load);
+                move.to = head_place(diff, j, load, here);
                 /* Leaving a node goes before what the job may use, the other way round it gains nothing. */
                 if (move.to < 0 || (diff->fold->real_cores[move.from] > 0 && must_leave(diff, j, move.to)))
                         continue;
@@ -186,32 +201,107 @@ static bool take_cores(const struct diff *diff, uint32_t j, uint64_t *held) {
         return all;
 }
 
-static void add_starts(const struct diff *diff, const uint64_t *load, struct round_result *result) {
-        cleanup_free uint64_t *held = held_now(diff);
+static int32_t *copy_of(const int32_t *values, uint32_t n) {
+        int32_t *copy = xcalloc(n + 1u, sizeof(*copy));
 
-        for (uint32_t j = 0; j < diff->given->n_jobs; j++) {
-                const struct rm_job *job = &diff->given->jobs[j];
-                struct round_action *start;
+        memcpy(copy, values, sizeof(*copy) * n);
+        return copy;
+}
 
-                if (job_runs(job))
-                        continue;
-                result->jobs[j].waits = true;
-                if (waits(diff, j))
-                        continue;
-                if (!take_cores(diff, j, held)) {
-                        (void) snprintf(result->jobs[j].reason, RM_REASON_BYTES, "waits for moves that make room for it");
-                        continue;
-                }
-                result->jobs[j].waits = false;
-                start = add_action(result);
-                start->kind = ROUND_START;
-                start->job = j;
-                start->head_node = head_place(diff, j, load);
-                start->group_node = xcalloc(job->n_groups, sizeof(*start->group_node));
-                start->rank_core = xcalloc(job->ranks, sizeof(*start->rank_core));
-                memcpy(start->group_node, diff->plan->jobs[j].group_node, sizeof(*start->group_node) * job->n_groups);
-                memcpy(start->rank_core, diff->plan->jobs[j].rank_core, sizeof(*start->rank_core) * job->ranks);
+/* A job that has no spare nodes yet does not start without them, and nobody behind it takes what it waits for. */
+static bool take_spares(const struct diff *diff, uint32_t j, struct spare_choice *choice, int32_t *spares, uint32_t *ret_n,
+                        struct round_job_result *job_result) {
+        *ret_n = diff->jobs[j].spares > 0 ? spare_choose(choice, j, spares) : 0;
+        if (*ret_n == diff->jobs[j].spares)
+                return true;
+        (void) snprintf(job_result->reason, RM_REASON_BYTES, "waits for %u spare node%s; %u %s idle", diff->jobs[j].spares,
+                        diff->jobs[j].spares == 1 ? "" : "s", *ret_n, *ret_n == 1 ? "is" : "are");
+        return false;
+}
+
+static void add_start(const struct diff *diff, uint32_t j, int32_t head_node, const int32_t *spares, uint32_t n_spares,
+                      struct round_result *result) {
+        const struct rm_job *job = &diff->given->jobs[j];
+        struct round_action *start = add_action(result);
+
+        start->kind = ROUND_START;
+        start->job = j;
+        start->head_node = head_node;
+        start->group_node = copy_of(diff->plan->jobs[j].group_node, job->n_groups);
+        start->rank_core = copy_of(diff->plan->jobs[j].rank_core, job->ranks);
+        start->spare_nodes = copy_of(spares, n_spares);
+        start->n_spare_nodes = n_spares;
+}
+
+struct starting {
+        uint64_t *held; /* each node: cores that something holds */
+        uint32_t *here; /* scratch */
+        int32_t *spares; /* scratch */
+        struct spare_choice *choice;
+        int32_t behind; /* the job that waits for spare nodes, -1: none */
+};
+
+static void start_or_wait(const struct diff *diff, uint32_t j, const uint64_t *load, struct starting *starting,
+                          struct round_result *result) {
+        struct round_job_result *job_result = &result->jobs[j];
+        uint32_t n_spares = 0;
+
+        if (waits(diff, j))
+                return;
+        if (starting->behind >= 0)
+                (void) snprintf(job_result->reason, RM_REASON_BYTES, "waits behind job '%s', which waits for spare nodes",
+                                diff->given->jobs[starting->behind].name);
+        else if (!take_spares(diff, j, starting->choice, starting->spares, &n_spares, job_result))
+                starting->behind = diff->jobs[j].spares < diff->given->n_nodes ? (int32_t) j : -1;
+        else if (!take_cores(diff, j, starting->held))
+                (void) snprintf(job_result->reason, RM_REASON_BYTES, "waits for moves that make room for it");
+        else {
+                job_result->waits = false;
+                add_start(diff, j, head_place(diff, j, load, starting->here), starting->spares, n_spares, result);
         }
+}
+
+/* Spare nodes of running jobs, where they are not what they were. */
+static void add_reserves(const struct diff *diff, struct starting *starting, struct round_result *result) {
+        for (uint32_t j = 0; j < diff->given->n_jobs; j++) {
+                const struct round_job *job = &diff->jobs[j];
+                struct round_action *reserve;
+                uint32_t n;
+
+                if ((job->spares == 0 && job->n_spare_nodes == 0) || !job_runs(&diff->given->jobs[j]) || waits(diff, j))
+                        continue;
+                n = spare_choose(starting->choice, j, starting->spares);
+                if (n == job->n_spare_nodes &&
+                    (n == 0 || memcmp(starting->spares, job->spare_nodes, sizeof(*starting->spares) * n) == 0))
+                        continue;
+                reserve = add_action(result);
+                reserve->kind = ROUND_RESERVE;
+                reserve->job = j;
+                reserve->spare_nodes = copy_of(starting->spares, n);
+                reserve->n_spare_nodes = n;
+        }
+}
+
+/* In the order that waiting jobs are served in. */
+static void add_starts(const struct diff *diff, const uint64_t *load, struct round_result *result) {
+        const struct spare_question question = { .fold = diff->fold, .plan = diff->plan, .jobs = diff->jobs, .held = diff->held };
+        cleanup_free uint64_t *held = held_now(diff);
+        cleanup_free uint32_t *here = xcalloc(diff->given->n_nodes + 1u, sizeof(*here));
+        cleanup_free uint32_t *order = xcalloc(diff->given->n_jobs + 1u, sizeof(*order));
+        cleanup_free int32_t *spares = NULL;
+        struct starting starting = { .held = held, .here = here, .behind = -1 };
+        uint32_t n = pack_order(diff->given, order), most = 0;
+
+        for (uint32_t j = 0; j < diff->given->n_jobs; j++)
+                most = diff->jobs[j].spares > most ? diff->jobs[j].spares : most;
+        starting.spares = spares = xcalloc(most + 1u, sizeof(*spares));
+        starting.choice = spare_choice_create(&question);
+        add_reserves(diff, &starting, result);
+        for (uint32_t i = 0; i < n; i++)
+                result->jobs[order[i]].waits = true;
+        for (uint32_t i = 0; i < n; i++)
+                start_or_wait(diff, order[i], load, &starting, result);
+        spare_choice_destroy(starting.choice);
 }
 
 void diff_actions(const struct diff *diff, struct round_result *result) {
@@ -225,30 +315,55 @@ void diff_actions(const struct diff *diff, struct round_result *result) {
 
 /* ---- what to say ---- */
 
-static uint64_t usable_by(const struct diff *diff, const struct rm_job *job) {
+/* For jobs without an availability of their own, which may be many, the sums are always the same. */
+struct totals {
+        const uint64_t *load;
+        uint64_t usable, free_cores;
+};
+
+static uint64_t usable_by(const struct diff *diff, const struct totals *totals, const struct rm_job *job) {
         uint64_t usable = 0;
 
+        if (!job->node_limit)
+                return totals->usable;
         for (uint32_t s = 0; s < diff->given->n_nodes; s++)
                 usable += fold_usable(job, s, diff->fold->real_cores[s]);
         return usable;
 }
 
-static uint64_t free_for(const struct diff *diff, const struct rm_job *job, const uint64_t *load) {
+static uint64_t left_on(const struct diff *diff, const uint64_t *load, uint32_t node) {
+        uint64_t real = diff->fold->real_cores[node];
+
+        return real > load[node] ? real - load[node] : 0;
+}
+
+static uint64_t free_for(const struct diff *diff, const struct totals *totals, const struct rm_job *job) {
         uint64_t sum = 0;
 
+        if (!job->node_limit)
+                return totals->free_cores;
         for (uint32_t s = 0; s < diff->given->n_nodes; s++) {
-                uint64_t real = diff->fold->real_cores[s], left = real > load[s] ? real - load[s] : 0;
-                uint64_t limit = fold_usable(job, s, (uint32_t) real);
+                uint64_t left = left_on(diff, totals->load, s), limit = fold_usable(job, s, diff->fold->real_cores[s]);
 
                 sum += left < limit ? left : limit;
         }
         return sum;
 }
 
-static void explain_wait(const struct diff *diff, uint32_t j, const uint64_t *load, int32_t ahead,
+static struct totals sum_up(const struct diff *diff, const uint64_t *load) {
+        struct totals totals = { .load = load };
+
+        for (uint32_t s = 0; s < diff->given->n_nodes; s++) {
+                totals.usable += diff->fold->real_cores[s];
+                totals.free_cores += left_on(diff, load, s);
+        }
+        return totals;
+}
+
+static void explain_wait(const struct diff *diff, uint32_t j, const struct totals *totals, int32_t ahead,
                          struct round_job_result *job_result) {
         const struct rm_job *job = &diff->given->jobs[j]; /* with its own limits, not those of the fold */
-        uint64_t usable = usable_by(diff, job), free_cores = free_for(diff, job, load);
+        uint64_t usable = usable_by(diff, totals, job), free_cores = free_for(diff, totals, job);
         const char *plural = job->ranks - free_cores == 1 ? "" : "s";
         char *text = job_result->reason;
 
@@ -319,6 +434,7 @@ void diff_outcomes(const struct diff *diff, struct round_result *result) {
         uint32_t n_jobs = diff->given->n_jobs, n_order;
         cleanup_free uint64_t *load = xcalloc(diff->given->n_nodes + 1u, sizeof(*load));
         cleanup_free uint32_t *order = xcalloc(n_jobs + 1u, sizeof(*order));
+        struct totals totals;
         int32_t ahead = -1;
 
         for (uint32_t j = 0; j < n_jobs; j++)
@@ -331,6 +447,7 @@ void diff_outcomes(const struct diff *diff, struct round_result *result) {
                 explain_stay(diff, j, &result->jobs[j]);
         }
         n_order = pack_order(diff->given, order);
+        totals = sum_up(diff, load);
         for (uint32_t i = 0; i < n_order; i++) {
                 uint32_t j = order[i];
                 struct round_job_result *job_result = &result->jobs[j];
@@ -341,8 +458,8 @@ void diff_outcomes(const struct diff *diff, struct round_result *result) {
                 if (!job_result->reason[0] && diff->plan->jobs[j].reason[0])
                         (void) snprintf(job_result->reason, RM_REASON_BYTES, "%s", diff->plan->jobs[j].reason);
                 if (!job_result->reason[0])
-                        explain_wait(diff, j, load, ahead, job_result);
-                if (ahead < 0 && usable_by(diff, &diff->given->jobs[j]) >= diff->given->jobs[j].ranks)
+                        explain_wait(diff, j, &totals, ahead, job_result);
+                if (ahead < 0 && usable_by(diff, &totals, &diff->given->jobs[j]) >= diff->given->jobs[j].ranks)
                         ahead = (int32_t) j;
         }
 }

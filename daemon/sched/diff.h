@@ -10,6 +10,7 @@ struct diff {
         const struct fold *fold;            /* its snapshot has the same jobs, with groups that move where they go */
         const struct rm_plan *plan;         /* valid for the fold's snapshot */
         const struct round_job *jobs;
+        const uint32_t *held; /* each node: its cores, where they are kept free as a spare */
         const char (*why_skipped)[RM_REASON_BYTES]; /* each job: why no policy was heard, or "" */
 };
 

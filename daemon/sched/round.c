@@ -3,10 +3,14 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "daemon/sched/back.h"
+#include "daemon/sched/backfill.h"
 #include "daemon/sched/diff.h"
 #include "daemon/sched/fold.h"
 #include "daemon/sched/settle.h"
+#include "daemon/sched/spare.h"
 #include "policies/place/cost.h"
+#include "policies/place/pack.h"
 
 struct round {
         const struct rm_snapshot *given;
@@ -15,6 +19,9 @@ struct round {
         struct rm_plan *plan;    /* of all jobs, as far as decided */
         const char **passes;     /* the policy of each; NULL: the cluster's */
         uint32_t n_passes, n_decided; /* passes go in order */
+        uint32_t *held; /* each node: its cores, where they are kept free for a job */
+        uint32_t n_regular; /* passes without those of jobs that overtake */
+        const uint64_t **move_usec; /* each job: of its groups, NULL: not known */
         uint32_t *pass_of;       /* each job */
         struct snapshot *asked;  /* of the pass in hand */
         uint32_t *asked_job;     /* its jobs: their index in the round */
@@ -29,7 +36,10 @@ static bool left(const struct rm_node *node) {
 }
 
 /* Nodes to be left have no cores. Groups that move count where they go; those that cannot be reached stay. */
-static int describe(const struct rm_snapshot *given, const struct round_job *jobs, struct snapshot *ret, struct rm_error *err) {
+static int describe(const struct rm_snapshot *given, const struct round_job *jobs, struct snapshot *ret, uint32_t *ret_held,
+                    struct rm_error *err) {
+        if (given->params.backfill == ROUND_BACKFILL_LIMITS)
+                snapshot_params(ret)->backfill = 0;
         for (uint32_t s = 0; s < given->n_nodes; s++)
                 if (left(&given->nodes[s]))
                         snapshot_node(ret, s)->cores = 0;
@@ -48,29 +58,81 @@ static int describe(const struct rm_snapshot *given, const struct round_job *job
                                 group->flags |= RM_GROUP_PINNED;
                 }
         }
+        if (jobs)
+                spare_describe(ret, jobs, ret_held);
         return 0;
 }
+
+/* ---- passes ---- */
 
 static bool same_policy(const char *a, const char *b) {
         return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* The cluster's policy first, then the others in the order of the jobs that asked for them. */
-static void find_passes(struct round *round) {
+/* Add passes for the jobs that `wanted` marks (NULL: all): the cluster's policy first, then the others in the order of the jobs that
+ * asked for them. */
+static void add_passes(struct round *round, const bool *wanted) {
         const struct rm_snapshot *view = snapshot_view(round->fold->snapshot);
+        uint32_t first = round->n_passes;
 
         for (int own = 0; own < 2; own++)
                 for (uint32_t j = 0; j < view->n_jobs; j++) {
                         uint32_t p;
 
-                        if ((view->jobs[j].policy != NULL) != own)
+                        if ((wanted && !wanted[j]) || (view->jobs[j].policy != NULL) != own)
                                 continue;
-                        for (p = 0; p < round->n_passes && !same_policy(round->passes[p], view->jobs[j].policy); p++)
+                        for (p = first; p < round->n_passes && !same_policy(round->passes[p], view->jobs[j].policy); p++)
                                 ;
                         if (p == round->n_passes)
                                 round->passes[round->n_passes++] = view->jobs[j].policy;
                         round->pass_of[j] = p;
                 }
+}
+
+/* When all are decided: once more for those that may overtake. */
+static void add_overtaking(struct round *round) {
+        const struct rm_snapshot *view = snapshot_view(round->fold->snapshot);
+        cleanup_free uint64_t *left_usec = NULL;
+        cleanup_free bool *may = NULL;
+        int32_t head;
+
+        if (round->given->params.backfill != ROUND_BACKFILL_LIMITS || round->fold->unsettled ||
+            round->n_decided != round->n_regular || round->n_passes > round->n_regular)
+                return;
+        head = backfill_head(view, round->plan);
+        if (head < 0)
+                return;
+        left_usec = xcalloc(view->n_jobs, sizeof(*left_usec));
+        may = xcalloc(view->n_jobs, sizeof(*may));
+        for (uint32_t j = 0; j < view->n_jobs; j++)
+                left_usec[j] = round->jobs[j].left_usec;
+        if (backfill_candidates(view, round->plan, (uint32_t) head,
+                                backfill_reservation(view, round->plan, left_usec, (uint32_t) head), may) > 0)
+                add_passes(round, may);
+}
+
+static void decided(struct round *round, uint32_t pass) {
+        round->n_decided = pass + 1;
+        add_overtaking(round);
+}
+
+/* The caller's arrays may go after round_create(). */
+static void take_job(struct round *round, uint32_t j, const struct round_job *job) {
+        const uint64_t *move_usec = job ? job->group_move_usec : NULL;
+        size_t size_bytes;
+
+        round->jobs[j] = job ? *job : (struct round_job) { .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE };
+        round->jobs[j].group_moving_to = NULL; /* is in the fold's snapshot */
+        round->jobs[j].group_move_usec = NULL;
+        round->jobs[j].spare_nodes = NULL;
+        if (round->jobs[j].n_spare_nodes > 0) {
+                size_bytes = sizeof(*job->spare_nodes) * job->n_spare_nodes;
+                round->jobs[j].spare_nodes =
+                        memcpy(snapshot_alloc(round->fold->snapshot, size_bytes), job->spare_nodes, size_bytes);
+        }
+        size_bytes = sizeof(*move_usec) * round->given->jobs[j].n_groups;
+        if (move_usec)
+                round->move_usec[j] = memcpy(snapshot_alloc(round->fold->snapshot, size_bytes), move_usec, size_bytes);
 }
 
 int round_create(const struct rm_snapshot *snapshot, const struct round_job *jobs, struct round **ret_round, struct rm_error *err) {
@@ -83,7 +145,8 @@ int round_create(const struct rm_snapshot *snapshot, const struct round_job *job
         described = snapshot_copy(snapshot, NULL);
         round = xcalloc(1, sizeof(*round));
         round->given = snapshot;
-        r = describe(snapshot, jobs, described, err);
+        round->held = xcalloc(snapshot->n_nodes + 1u, sizeof(*round->held));
+        r = describe(snapshot, jobs, described, round->held, err);
         if (r < 0)
                 snapshot_destroy(described);
         else
@@ -93,17 +156,17 @@ int round_create(const struct rm_snapshot *snapshot, const struct round_job *job
                 return r;
         }
         round->jobs = xcalloc(snapshot->n_jobs + 1u, sizeof(*round->jobs));
-        for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
-                round->jobs[j] = jobs ? jobs[j] : (struct round_job) { .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE };
-                round->jobs[j].group_moving_to = NULL; /* is in the fold's snapshot; the caller's array may go */
-        }
+        round->move_usec = xcalloc(snapshot->n_jobs + 1u, sizeof(*round->move_usec));
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
+                take_job(round, j, jobs ? &jobs[j] : NULL);
         round->plan = plan_create(snapshot);
-        round->passes = xcalloc(snapshot->n_jobs + 1u, sizeof(*round->passes));
+        round->passes = xcalloc(2 * snapshot->n_jobs + 1u, sizeof(*round->passes));
         round->pass_of = xcalloc(snapshot->n_jobs + 1u, sizeof(*round->pass_of));
         round->asked_job = xcalloc(snapshot->n_jobs + 1u, sizeof(*round->asked_job));
         round->policies = xcalloc(snapshot->n_jobs + 1u, sizeof(*round->policies));
         round->reasons = xcalloc(snapshot->n_jobs + 1u, sizeof(*round->reasons));
-        find_passes(round);
+        add_passes(round, NULL);
+        round->n_regular = round->n_passes;
         *ret_round = round;
         return 0;
 }
@@ -115,6 +178,8 @@ void round_destroy(struct round *round) {
         plan_destroy(round->plan);
         snapshot_destroy(round->asked);
         free(round->jobs);
+        free(round->move_usec);
+        free(round->held);
         free(round->passes);
         free(round->pass_of);
         free(round->asked_job);
@@ -149,22 +214,50 @@ static const struct rm_plan_job *settled_job(const struct round *round, uint32_t
         return round->pass_of[job] < pass ? &round->plan->jobs[job] : &round->fold->witness->jobs[job];
 }
 
+/* Mark the waiting jobs of the pass that could be placed at all: in the order they are served in, as long as there are cores. A job that
+ * needs more than there are holds up those behind it, but where it could not run even alone. So a long queue costs nothing. */
+static void want_waiting(const struct round *round, uint32_t pass, bool *wanted) {
+        const struct rm_snapshot *view = snapshot_view(round->fold->snapshot);
+        cleanup_free uint32_t *order = xcalloc(view->n_jobs + 1u, sizeof(*order));
+        uint64_t cores = backfill_free_cores(view);
+        bool strict = view->params.backfill == 0 && pass < round->n_regular;
+        uint32_t n = pack_order(view, order);
+
+        for (uint32_t i = 0; i < n; i++) {
+                const struct rm_job *job = &view->jobs[order[i]];
+
+                if (round->pass_of[order[i]] != pass)
+                        continue;
+                wanted[order[i]] = job->ranks <= cores;
+                if (!strict)
+                        continue;
+                if (wanted[order[i]])
+                        cores -= job->ranks;
+                else if (pack_fits_alone(view, job))
+                        return;
+        }
+}
+
 const struct rm_snapshot *round_prepare(struct round *round, uint32_t pass) {
         const struct rm_snapshot *view = snapshot_view(round->fold->snapshot);
         cleanup_free bool *wanted = xcalloc(view->n_jobs + 1u, sizeof(*wanted));
         uint32_t n = 0;
 
+        /* Cores that moving groups will have to have next are not for starting jobs on. */
+        if (!round->fold->unsettled)
+                want_waiting(round, pass, wanted);
         for (uint32_t j = 0; j < view->n_jobs; j++) {
-                bool own = round->pass_of[j] == pass;
-
-                /* Cores that moving groups will have to have next are not for starting jobs on. */
-                wanted[j] = own ? job_runs(&view->jobs[j]) || !round->fold->unsettled
-                                : settled_job(round, j, pass)->decision == RM_PLACE;
+                if (round->pass_of[j] != pass)
+                        wanted[j] = settled_job(round, j, pass)->decision == RM_PLACE;
+                else
+                        wanted[j] |= job_runs(&view->jobs[j]);
                 if (wanted[j])
                         round->asked_job[n++] = j;
         }
         snapshot_destroy(round->asked);
         round->asked = snapshot_copy(view, wanted);
+        if (pass >= round->n_regular)
+                snapshot_params(round->asked)->backfill = 1; /* each of them has been looked at */
         for (uint32_t i = 0; i < n; i++) {
                 uint32_t j = round->asked_job[i];
 
@@ -203,7 +296,7 @@ int round_accept(struct round *round, uint32_t pass, const char *policy, const s
                 if (plan->jobs[i].decision == RM_PLACE)
                         (void) snprintf(round->policies[j], sizeof(round->policies[j]), "%s", policy);
         }
-        round->n_decided = pass + 1;
+        decided(round, pass);
         return 0;
 }
 
@@ -214,7 +307,7 @@ void round_skip(struct round *round, uint32_t pass, const char *why) {
                 take_decision(round, j, &round->fold->witness->jobs[j]);
                 (void) snprintf(round->reasons[j], sizeof(round->reasons[j]), "%s", why ? why : "");
         }
-        round->n_decided = pass + 1;
+        decided(round, pass);
 }
 
 /* ---- the answer ---- */
@@ -226,6 +319,7 @@ void round_finish(struct round *round, struct round_result **ret_result) {
                 .fold = round->fold,
                 .plan = round->plan,
                 .jobs = round->jobs,
+                .held = round->held,
                 .why_skipped = (const char(*)[RM_REASON_BYTES]) round->reasons,
         };
 
@@ -236,6 +330,7 @@ void round_finish(struct round *round, struct round_result **ret_result) {
         while (round->n_decided < round->n_passes)
                 round_skip(round, round->n_decided, NULL);
         settle_plan(snapshot_view(round->fold->snapshot), round->plan);
+        back_settle(round->fold, round->jobs, round->move_usec, round->plan);
         diff_actions(&diff, result);
         diff_outcomes(&diff, result);
         *ret_result = result;
@@ -247,6 +342,7 @@ void round_result_destroy(struct round_result *result) {
         for (size_t i = 0; i < result->n_actions; i++) {
                 free(result->actions[i].group_node);
                 free(result->actions[i].rank_core);
+                free(result->actions[i].spare_nodes);
         }
         free(result->actions);
         free(result->jobs);

@@ -5,6 +5,7 @@
  *      for each pass           one for each policy that jobs asked for, the cluster's own first:
  *        round_prepare()         -> the snapshot for that policy; the caller has the policy answer it
  *        round_accept()          the plan, validated; or round_skip() when no policy gave one: nothing of its jobs changes but what must
+ *      further passes          for jobs that may overtake (backfill.h), when the snapshot's params.backfill is ROUND_BACKFILL_LIMITS
  *      round_finish()          -> actions, and for each job whether it waits, is folded, and why
  *
  * Every answer may be thrown away and the round made again from the newest snapshot: the last edit wins. An action is given only
@@ -22,6 +23,10 @@
 
 #define ROUND_HEAD (-1) /* the group number of the capsule that holds mpirun */
 
+/* In rm_params.backfill of the snapshot given, beside the values of rm/policy.h: a job with a time limit may overtake when it ends
+ * before the first that waits could start for certain. Policies never see it. */
+#define ROUND_BACKFILL_LIMITS 2u
+
 struct round;
 
 /* What a job's part in the round is, beside what its snapshot says. In the order of the snapshot's jobs. */
@@ -31,11 +36,20 @@ struct round_job {
         const int32_t *group_moving_to; /* n_groups entries, RM_NO_NODE: not moving; NULL: none is. In the snapshot such a group is
                                          * where it comes from */
         bool pinned; /* no capsule of it may move now (it starts, or ends) */
+        uint64_t left_usec; /* of its time limit; 0: it has none, or does not run */
+        uint32_t spares; /* nodes to be kept free for it (spare.h) */
+        uint32_t n_spare_nodes;
+        const int32_t *spare_nodes; /* that are, RM_NO_NODE for those that are known no more */
+        const uint64_t *group_move_usec; /* n_groups entries, how long its last moves stood still, 0: not known; NULL: none is */
 };
+
+/* How the reasons of moves begin that are no need: only a better place. */
+#define ROUND_BY_CHOICE "a better place"
 
 enum round_action_kind {
         ROUND_START, /* make the capsules of a waiting job and start it */
         ROUND_MOVE, /* one capsule */
+        ROUND_RESERVE, /* keep these nodes free for a running job, and no others */
 };
 
 struct round_action {
@@ -46,6 +60,8 @@ struct round_action {
         int32_t head_node; /* ROUND_START */
         int32_t *group_node; /* ROUND_START: n_groups nodes */
         int32_t *rank_core; /* ROUND_START: `ranks` entries, RM_NO_CORE: any */
+        uint32_t n_spare_nodes;
+        int32_t *spare_nodes; /* ROUND_START, ROUND_RESERVE: to be kept free for it */
         bool must; /* ROUND_MOVE: the node has to be left, or relieved: do these first */
         char reason[RM_REASON_BYTES]; /* for people: "node 'n1' is to be left" */
 };
@@ -59,7 +75,7 @@ struct round_job_result {
 };
 
 struct round_result {
-        struct round_action *actions; /* moves that must be first, then other moves, then starts */
+        struct round_action *actions; /* moves that must be first, then other moves, then spare nodes, then starts */
         size_t n_actions;
         struct round_job_result *jobs; /* one for each job of the snapshot */
         uint32_t n_jobs;
@@ -77,7 +93,8 @@ void round_destroy(struct round *round); /* NULL ok */
  * fit. As round_create(); the caller owns it, and `snapshot` must outlive it. */
 int round_view(const struct rm_snapshot *snapshot, const struct round_job *jobs, struct snapshot **ret_view, struct rm_error *err);
 
-/* How many policies are to be asked; 0 when there are no jobs. The name of one, NULL: the cluster's. */
+/* How many times a policy is to be asked; 0 when there are no jobs. It may grow when the last pass is decided. The name of the policy,
+ * NULL: the cluster's. */
 uint32_t round_passes(const struct round *round);
 const char *round_policy(const struct round *round, uint32_t pass);
 

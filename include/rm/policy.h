@@ -124,7 +124,9 @@ struct rm_snapshot {
         uint32_t n_jobs;
         const struct rm_node *nodes;
         const struct rm_switch *switches;
-        const struct rm_job *jobs; /* running ones and waiting ones, in the order of submission */
+        const struct rm_job
+                *jobs; /* running ones and waiting ones, in the order of submission. Waiting ones that cannot be placed now,
+                                    * for want of cores or because one before them needs them, may be left out */
         struct rm_params params;
 };
 

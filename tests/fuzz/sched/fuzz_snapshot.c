@@ -36,12 +36,37 @@ static void write_and_read(const struct rm_snapshot *snapshot) {
         snapshot_destroy(again);
 }
 
+/* Time limits, measured moves and spare nodes, made up from what is there. */
+static struct round_job *any_round_jobs(const struct rm_snapshot *snapshot, int32_t *spares, uint64_t *move_usec) {
+        struct round_job *jobs = xcalloc(snapshot->n_jobs + 1u, sizeof(*jobs));
+
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
+                const struct rm_job *job = &snapshot->jobs[j];
+                bool odd = job->ranks % 2;
+
+                spares[j] = snapshot->n_nodes > 0 ? (int32_t) (job->ranks % snapshot->n_nodes) : RM_NO_NODE;
+                jobs[j] = (struct round_job) { .head_node = RM_NO_NODE,
+                                               .head_moving_to = RM_NO_NODE,
+                                               .left_usec = odd ? 0 : 1 + job->age,
+                                               .spares = job->age % 3,
+                                               .n_spare_nodes = odd && job->groups[0].node >= 0,
+                                               .spare_nodes = &spares[j],
+                                               .group_move_usec = odd ? NULL : move_usec };
+        }
+        return jobs;
+}
+
 static void one_round(const struct rm_snapshot *snapshot) {
+        cleanup_free int32_t *spares = xcalloc(snapshot->n_jobs + 1u, sizeof(*spares));
+        cleanup_free uint64_t *move_usec = xcalloc(10000, sizeof(*move_usec));
+        cleanup_free struct round_job *jobs = any_round_jobs(snapshot, spares, move_usec);
         struct round_result *result;
         struct round *round = NULL;
         struct rm_error err = { 0 };
 
-        if (round_create(snapshot, NULL, &round, &err) < 0) {
+        for (uint32_t i = 0; i < 10000; i++)
+                move_usec[i] = i % 5;
+        if (round_create(snapshot, jobs, &round, &err) < 0) {
                 check(err.text[0] != '\0');
                 return;
         }
@@ -162,6 +187,8 @@ static json_t *any_job(struct bytes *bytes, unsigned i) {
                 json_object_set_new(job, "age", any_number(bytes));
         if (take(bytes, 4) == 1)
                 json_object_set_new(job, "traffic", any_traffic(bytes));
+        if (take(bytes, 3) == 1)
+                json_object_set_new(job, "time_limit_usec", any_number(bytes));
         if (take(bytes, 4) == 1)
                 json_object_set_new(job, "policy", any_name(bytes, "p"));
         if (take(bytes, 3) == 1) {
@@ -211,6 +238,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes) {
                 ranks += snapshot_view(snapshot)->jobs[j].ranks;
         if (ranks < 10000) { /* larger ones are right as well, but take their time */
                 write_and_read(snapshot_view(snapshot));
+                one_round(snapshot_view(snapshot));
+                snapshot_params(snapshot)->backfill = ROUND_BACKFILL_LIMITS;
                 one_round(snapshot_view(snapshot));
         }
         snapshot_destroy(snapshot);

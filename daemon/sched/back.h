@@ -1,0 +1,29 @@
+/*
+ * When going back pays (Wang, Mueller, Engelmann, Scott 2012): a job that runs slower where it is than where it could be should go back
+ * only while enough of it is left,
+ *
+ *      R > T_m / (T_d - T_o)        R steps left, T_m the time the move takes, T_d and T_o the time of a step here and there
+ *
+ * Pure; a step of a round (round.h).
+ */
+#ifndef RM_SCHED_BACK_H
+#define RM_SCHED_BACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/sched/fold.h"
+#include "daemon/sched/round.h"
+
+/* Times in one unit, whichever. Where it is not slower here, going back never pays. */
+bool back_pays(double steps_left, double move_time, double step_here, double step_there);
+
+/*
+ * Take moves that are a choice out of `plan` (valid for the fold's snapshot) where they would not pay before the job's time limit: T_d and T_o
+ * are how much its ranks share cores before and after, R what the time limit leaves room for, T_m what its moves took when they were
+ * measured. A job that shares no fewer cores after than before is not moved when its limit is nearer than T_m. Jobs without a limit or
+ * without measured moves are left as planned, and so are those that must leave a node or whose cores are wanted by others.
+ */
+void back_settle(const struct fold *fold, const struct round_job *jobs, const uint64_t *const *move_usec, struct rm_plan *plan);
+
+#endif

@@ -1,0 +1,167 @@
+#include "daemon/sched/backfill.h"
+
+#include "common/util.h"
+#include "policies/place/cost.h"
+#include "policies/place/pack.h"
+
+/* ---- room for the groups of one job, while others end ---- */
+
+struct room {
+        const struct rm_job *job;
+        int64_t *free_cores; /* each node */
+        uint64_t slots; /* for groups of full size */
+        uint32_t rest_nodes; /* nodes where the smaller last group fits beside them */
+};
+
+static uint32_t room_on(const struct room *room, uint32_t node) {
+        int64_t cores = room->free_cores[node], limit = job_node_limit(room->job, node);
+
+        cores = cores < limit ? cores : limit;
+        return cores > 0 ? (uint32_t) cores : 0;
+}
+
+static void add_cores(struct room *room, uint32_t node, int64_t cores) {
+        uint32_t size = room->job->group_size, rest = job_rest_ranks(room->job), before = room_on(room, node), after;
+
+        room->free_cores[node] += cores;
+        after = room_on(room, node);
+        room->slots = room->slots + after / size - before / size;
+        room->rest_nodes = room->rest_nodes + (after % size >= rest) - (before % size >= rest);
+}
+
+static bool has_room(const struct room *room) {
+        uint32_t full = job_full_groups(room->job);
+
+        return room->slots > full || (room->slots == full && (job_rest_ranks(room->job) == 0 || room->rest_nodes > 0));
+}
+
+static void fill_room(struct room *room, const struct rm_snapshot *snapshot, const struct rm_plan *plan) {
+        for (uint32_t s = 0; s < snapshot->n_nodes; s++) {
+                room->rest_nodes += job_rest_ranks(room->job) == 0; /* what room of 0 counts as */
+                add_cores(room, s, snapshot->nodes[s].cores);
+        }
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
+                for (uint32_t g = 0; plan->jobs[j].decision == RM_PLACE && g < snapshot->jobs[j].n_groups; g++)
+                        add_cores(room, (uint32_t) plan->jobs[j].group_node[g], -(int64_t) snapshot->jobs[j].groups[g].ranks);
+}
+
+/* ---- when running jobs end ---- */
+
+struct ending {
+        uint64_t usec;
+        uint32_t job;
+};
+
+static int compare_endings(const void *a, const void *b) {
+        const struct ending *x = a, *y = b;
+
+        if (x->usec != y->usec)
+                return x->usec < y->usec ? -1 : 1;
+        return x->job < y->job ? -1 : x->job > y->job;
+}
+
+static uint32_t find_endings(const struct rm_snapshot *snapshot, const struct rm_plan *plan, const uint64_t *left_usec,
+                             struct ending *endings) {
+        uint32_t n = 0;
+
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
+                const struct rm_job *job = &snapshot->jobs[j];
+                uint64_t usec = job_runs(job) ? left_usec[j] : job->time_limit_usec;
+
+                if (plan->jobs[j].decision == RM_PLACE && usec > 0)
+                        endings[n++] = (struct ending) { .usec = usec, .job = j };
+        }
+        qsort(endings, n, sizeof(*endings), compare_endings);
+        return n;
+}
+
+uint64_t backfill_reservation(const struct rm_snapshot *snapshot, const struct rm_plan *plan, const uint64_t *left_usec,
+                              uint32_t job) {
+        cleanup_free int64_t *free_cores = xcalloc(snapshot->n_nodes + 1u, sizeof(*free_cores));
+        cleanup_free struct ending *endings = xcalloc(snapshot->n_jobs + 1u, sizeof(*endings));
+        struct room room = { .job = &snapshot->jobs[job], .free_cores = free_cores };
+        uint32_t n = find_endings(snapshot, plan, left_usec, endings);
+
+        fill_room(&room, snapshot, plan);
+        if (has_room(&room))
+                return 0;
+        for (uint32_t i = 0; i < n; i++) {
+                const struct rm_job *ending = &snapshot->jobs[endings[i].job];
+                const int32_t *node = plan->jobs[endings[i].job].group_node;
+
+                for (uint32_t g = 0; g < ending->n_groups; g++)
+                        add_cores(&room, (uint32_t) node[g], ending->groups[g].ranks);
+                if (has_room(&room))
+                        return endings[i].usec;
+        }
+        return BACKFILL_NEVER;
+}
+
+/* ---- who ---- */
+
+int32_t backfill_head(const struct rm_snapshot *snapshot, const struct rm_plan *plan) {
+        cleanup_free uint32_t *order = xcalloc(snapshot->n_jobs + 1u, sizeof(*order));
+        uint32_t n = pack_order(snapshot, order);
+
+        for (uint32_t i = 0; i < n; i++)
+                if (plan->jobs[order[i]].decision == RM_WAIT && pack_fits_alone(snapshot, &snapshot->jobs[order[i]]))
+                        return (int32_t) order[i];
+        return -1;
+}
+
+uint64_t backfill_free_cores(const struct rm_snapshot *snapshot) {
+        cleanup_free uint64_t *pinned = xcalloc(snapshot->n_nodes + 1u, sizeof(*pinned));
+        uint64_t cores = 0, needed = 0;
+
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
+                for (uint32_t g = 0; g < snapshot->jobs[j].n_groups; g++) {
+                        const struct rm_group *group = &snapshot->jobs[j].groups[g];
+
+                        if (group->node >= 0 && (group->flags & RM_GROUP_PINNED))
+                                pinned[group->node] += group->ranks;
+                        else if (group->node >= 0)
+                                needed += group->ranks;
+                }
+        for (uint32_t s = 0; s < snapshot->n_nodes; s++)
+                cores += snapshot->nodes[s].cores > pinned[s] ? snapshot->nodes[s].cores - pinned[s] : 0;
+        return cores > needed ? cores - needed : 0;
+}
+
+/* Cores that `plan` leaves free. */
+static uint64_t left_free(const struct rm_snapshot *snapshot, const struct rm_plan *plan) {
+        cleanup_free uint64_t *load = xcalloc(snapshot->n_nodes + 1u, sizeof(*load));
+        uint64_t cores = 0;
+
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
+                for (uint32_t g = 0; plan->jobs[j].decision == RM_PLACE && g < snapshot->jobs[j].n_groups; g++)
+                        load[plan->jobs[j].group_node[g]] += snapshot->jobs[j].groups[g].ranks;
+        for (uint32_t s = 0; s < snapshot->n_nodes; s++)
+                cores += snapshot->nodes[s].cores > load[s] ? snapshot->nodes[s].cores - load[s] : 0;
+        return cores;
+}
+
+uint32_t backfill_candidates(const struct rm_snapshot *snapshot, const struct rm_plan *plan, uint32_t head,
+                             uint64_t reservation_usec, bool *ret_may) {
+        cleanup_free uint32_t *order = NULL;
+        uint64_t cores;
+        uint32_t n, found = 0;
+        bool behind = false;
+
+        if (reservation_usec == 0 || reservation_usec == BACKFILL_NEVER)
+                return 0;
+        order = xcalloc(snapshot->n_jobs + 1u, sizeof(*order));
+        n = pack_order(snapshot, order);
+        cores = left_free(snapshot, plan);
+        for (uint32_t i = 0; i < n && cores > 0; i++) {
+                const struct rm_job *job = &snapshot->jobs[order[i]];
+
+                if (behind && plan->jobs[order[i]].decision == RM_WAIT && job->time_limit_usec > 0 &&
+                    job->time_limit_usec <= reservation_usec && job->ranks <= cores) {
+                        ret_may[order[i]] = true;
+                        cores -= job->ranks;
+                        found++;
+                }
+                behind |= order[i] == head;
+        }
+        return found;
+}

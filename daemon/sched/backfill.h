@@ -1,0 +1,32 @@
+/* Backfill by time limits (EASY, Lifka 1995): who may overtake the first job that waits. Pure; a step of a round (round.h). */
+#ifndef RM_SCHED_BACKFILL_H
+#define RM_SCHED_BACKFILL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rm/policy.h"
+
+/* Nobody knows when. */
+#define BACKFILL_NEVER UINT64_MAX
+
+/* The job that waits and is served next: the first by priority and age that could run on the empty cluster. -1: none waits. */
+int32_t backfill_head(const struct rm_snapshot *snapshot, const struct rm_plan *plan);
+
+/*
+ * How long from now until `job`, which waits, can start for certain: when of the jobs that `plan` places, as many have come to the
+ * ends of their time limits as it takes for its groups to fit. `left_usec`: each job, the time it may still run, 0: not known; for jobs
+ * that are only now to start it is their time limit that counts. 0: it could start now, BACKFILL_NEVER: time limits do not tell.
+ */
+uint64_t backfill_reservation(const struct rm_snapshot *snapshot, const struct rm_plan *plan, const uint64_t *left_usec,
+                              uint32_t job);
+
+/* Mark in `ret_may` (n_jobs entries) the jobs that wait in `plan` and may overtake `head`: those with a time limit within `reservation_usec`,
+ * in the order they are served in, as many as there are free cores for. Nobody may when it is 0 or BACKFILL_NEVER. Returns how many. */
+uint32_t backfill_candidates(const struct rm_snapshot *snapshot, const struct rm_plan *plan, uint32_t head,
+                             uint64_t reservation_usec, bool *ret_may);
+
+/* Cores that waiting jobs could get at best: what pinned groups leave of the nodes, less the ranks of all others that run. */
+uint64_t backfill_free_cores(const struct rm_snapshot *snapshot);
+
+#endif

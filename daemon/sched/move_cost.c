@@ -1,0 +1,10 @@
+#include "daemon/sched/move_cost.h"
+
+/* A day of standing still in a horizon of a second: more than any plan gains, and far from the limit on sums of costs. */
+#define MOST INT64_C(1000000000)
+
+int64_t move_cost(uint64_t freeze_usec, uint64_t horizon_usec) {
+        double parts = (double) freeze_usec * MOVE_COST_PARTS / (double) (horizon_usec > 0 ? horizon_usec : 1);
+
+        return MOVE_COST_BASE + (parts < (double) MOST ? (int64_t) parts : MOST);
+}

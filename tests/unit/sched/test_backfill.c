@@ -1,0 +1,243 @@
+/* Who may overtake a job that waits, when a job should go back, and what moves cost. */
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/sched/back.h"
+#include "daemon/sched/backfill.h"
+#include "daemon/sched/move_cost.h"
+#include "daemon/sched/round.h"
+#include "tests/unit/sched/sched_test.h"
+
+#define NODES "'nodes':[{'name':'n1','cores':4,'penalty':0},{'name':'n2','cores':4,'penalty':0}]"
+#define SNAPSHOT(jobs) "{'version':1," NODES ",'jobs':[" jobs "]}"
+#define RUNS(name, node, ranks)                                                                                                    \
+        "{'name':'" name "','ranks':" #ranks ",'priority':1,'placed':[{'node':'" node "','ranks':" #ranks "}]}"
+#define WAITS(name, ranks, seconds) "{'name':'" name "','ranks':" #ranks ",'priority':1,'time_limit_usec':" #seconds "000000}"
+#define SECOND UINT64_C(1000000)
+
+/* ---- reservations ---- */
+
+/* Everything stays, everything waits. */
+static struct rm_plan *plan_as_it_is(const struct rm_snapshot *view) {
+        struct rm_plan *plan = plan_create(view);
+
+        for (uint32_t j = 0; j < view->n_jobs; j++)
+                for (uint32_t g = 0; g < view->jobs[j].n_groups; g++) {
+                        plan->jobs[j].group_node[g] = view->jobs[j].groups[g].node;
+                        plan->jobs[j].decision = view->jobs[j].groups[g].node >= 0 ? RM_PLACE : RM_WAIT;
+                }
+        return plan;
+}
+
+static uint64_t reservation(const char *text, const uint64_t *left_usec, uint32_t job) {
+        cleanup_snapshot struct snapshot *snapshot = test_snapshot(text);
+        cleanup_plan struct rm_plan *plan = plan_as_it_is(snapshot_view(snapshot));
+
+        return backfill_reservation(snapshot_view(snapshot), plan, left_usec, job);
+}
+
+static void reserves(void **state) {
+        static const char *const two = SNAPSHOT(RUNS("a", "n1", 3) "," RUNS("b", "n2", 4) "," WAITS("c", 4, 9));
+        const uint64_t left[] = { 10 * SECOND, 20 * SECOND, 0 }, one_unknown[] = { 0, 20 * SECOND, 0 }, unknown[] = { 0, 0, 0 };
+
+        (void) state;
+        assert_int_equal(reservation(two, left, 2), 10 * SECOND);
+        assert_int_equal(reservation(two, one_unknown, 2), 20 * SECOND);
+        assert_true(reservation(two, unknown, 2) == BACKFILL_NEVER);
+        assert_int_equal(reservation(SNAPSHOT(RUNS("a", "n1", 3) "," RUNS("b", "n2", 4) "," WAITS("c", 1, 9)), left, 2), 0);
+        /* Eight cores are free together only when both have ended. */
+        assert_int_equal(reservation(SNAPSHOT(RUNS("a", "n1", 3) "," RUNS("b", "n2", 4) "," WAITS("c", 8, 9)), left, 2),
+                         20 * SECOND);
+}
+
+/* 3 + 3 cores are free, but not for a group of 4: the groups count, not the sum. The smaller last one counts too. */
+static void reserves_whole_groups(void **state) {
+        static const char *const four =
+                SNAPSHOT(RUNS("a", "n1", 1) "," RUNS("b", "n2", 1) ",{'name':'c','ranks':4,'group_size':4,'priority':1}");
+        static const char *const rest =
+                SNAPSHOT(RUNS("a", "n1", 1) "," RUNS("b", "n2", 1) ",{'name':'c','ranks':7,'group_size':3,'priority':1}");
+        const uint64_t left[] = { 10 * SECOND, 20 * SECOND, 0 };
+
+        (void) state;
+        assert_int_equal(reservation(four, left, 2), 10 * SECOND);
+        assert_int_equal(reservation(rest, left, 2), 10 * SECOND);
+}
+
+/* ---- rounds ---- */
+
+struct fixture {
+        struct snapshot *snapshot;
+        struct round_result *result;
+};
+
+static void run(struct fixture *f, const char *text, const struct round_job *jobs, uint32_t backfill) {
+        struct test_policy greedy;
+        struct rm_error err = { 0 };
+        struct round *round;
+
+        test_policy_load(&greedy, "greedy");
+        f->snapshot = test_snapshot(text);
+        snapshot_params(f->snapshot)->backfill = backfill;
+        if (round_create(snapshot_view(f->snapshot), jobs, &round, &err) < 0)
+                fail_msg("%s", error_text(&err));
+        for (uint32_t pass = 0; pass < round_passes(round); pass++) {
+                const struct rm_snapshot *asked = round_prepare(round, pass);
+                cleanup_plan struct rm_plan *plan = NULL;
+
+                assert_true(asked->params.backfill <= 1);
+                assert_int_equal(test_policy_place(&greedy, asked, &plan), 0);
+                if (round_accept(round, pass, "greedy", plan, &err) < 0)
+                        fail_msg("%s", error_text(&err));
+        }
+        round_finish(round, &f->result);
+        round_destroy(round);
+        test_policy_unload(&greedy);
+}
+
+static void finish(struct fixture *f) {
+        round_result_destroy(f->result);
+        snapshot_destroy(f->snapshot);
+}
+
+/* The names of the jobs that are started, in order. */
+static void starts(struct fixture *f, const char *expected) {
+        char names[256] = "";
+
+        for (size_t i = 0; i < f->result->n_actions; i++)
+                if (f->result->actions[i].kind == ROUND_START)
+                        (void) strcat(names, snapshot_view(f->snapshot)->jobs[f->result->actions[i].job].name);
+        assert_string_equal(names, expected);
+}
+
+#define NOT_MOVING .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE
+
+static void overtakes_by_limits(void **state) {
+        /* a runs on 6 of 8 cores for 100 s more; b wants all; c ends in time, d does not, e has no limit, f finds no core left */
+        static const char *const text =
+                SNAPSHOT("{'name':'a','ranks':6,'priority':1,'placed':[{'node':'n1','ranks':4},{'node':'n2','ranks':2}]}," WAITS(
+                        "b", 8, 50) "," WAITS("c", 2, 100) "," WAITS("d", 1,
+                                                                     101) ","
+                                                                          "{'name':'e','ranks':1,'priority':1}," WAITS("f", 1, 5));
+        struct round_job jobs[6] = { { NOT_MOVING, .left_usec = 100 * SECOND },
+                                     { NOT_MOVING },
+                                     { NOT_MOVING },
+                                     { NOT_MOVING },
+                                     { NOT_MOVING },
+                                     { NOT_MOVING } };
+        struct fixture f;
+
+        (void) state;
+        run(&f, text, jobs, ROUND_BACKFILL_LIMITS);
+        starts(&f, "c");
+        assert_true(f.result->jobs[5].waits && f.result->jobs[1].lost);
+        finish(&f);
+        run(&f, text, jobs, 0);
+        starts(&f, "");
+        finish(&f);
+        run(&f, text, jobs, 1);
+        starts(&f, "c");
+        finish(&f);
+        jobs[0].left_usec = 0; /* nobody knows when b can start */
+        run(&f, text, jobs, ROUND_BACKFILL_LIMITS);
+        starts(&f, "");
+        finish(&f);
+}
+
+/* A job that could not run on the whole cluster reserves nothing. */
+static void hopeless_jobs_hold_up_nobody(void **state) {
+        struct fixture f;
+
+        (void) state;
+        run(&f, SNAPSHOT(WAITS("a", 9, 1) "," WAITS("b", 8, 1)), NULL, ROUND_BACKFILL_LIMITS);
+        starts(&f, "b");
+        finish(&f);
+}
+
+/* Policies of their own, and more than one that overtakes. */
+static void asks_the_policies_of_those_that_overtake(void **state) {
+        static const char *const text =
+                SNAPSHOT("{'name':'a','ranks':6,'priority':1,'placed':[{'node':'n1','ranks':4},{'node':'n2','ranks':2}]}," WAITS(
+                        "b", 8, 50) ",{'name':'c','ranks':1,'priority':1,'policy':'x','time_limit_usec':1000000}," WAITS("d", 1,
+                                                                                                                         5));
+        struct round_job jobs[4] = { { NOT_MOVING, .left_usec = 100 * SECOND }, { NOT_MOVING }, { NOT_MOVING }, { NOT_MOVING } };
+        struct fixture f;
+
+        (void) state;
+        run(&f, text, jobs, ROUND_BACKFILL_LIMITS);
+        starts(&f, "cd");
+        finish(&f);
+}
+
+/* ---- going back ---- */
+
+static void pays_by_the_rule(void **state) {
+        (void) state;
+        /* R > T_m / (T_d - T_o) */
+        assert_true(back_pays(11, 10, 3, 2));
+        assert_false(back_pays(10, 10, 3, 2));
+        assert_false(back_pays(1e9, 1, 2, 2));
+        assert_false(back_pays(1e9, 1, 1, 2));
+}
+
+/* 8 ranks share 4 cores, and the other node is back: going there takes 4 x 1 s, and what is left at half speed gains half of it. */
+static size_t moves_back(uint64_t left_usec, uint64_t move_usec) {
+        static const char *const text =
+                SNAPSHOT("{'name':'a','ranks':8,'priority':1,'move_cost':1,'placed':[{'node':'n1','ranks':8}]}");
+        const uint64_t moves[] = { move_usec, move_usec, move_usec, move_usec, move_usec, move_usec, move_usec, move_usec };
+        struct round_job job = { NOT_MOVING, .left_usec = left_usec, .group_move_usec = moves };
+        struct fixture f;
+        size_t n;
+
+        run(&f, text, &job, 0);
+        n = f.result->n_actions;
+        finish(&f);
+        return n;
+}
+
+static void goes_back_while_it_pays(void **state) {
+        (void) state;
+        assert_int_equal(moves_back(9 * SECOND, SECOND), 4);
+        assert_int_equal(moves_back(8 * SECOND, SECOND), 0); /* R = 4, T_m / (T_d - T_o) = 4 / (2 - 1) */
+        assert_int_equal(moves_back(0, SECOND), 4); /* no limit: for ever */
+        assert_int_equal(moves_back(SECOND, 0), 4); /* never measured */
+}
+
+/* A node that must be left is left, however short the rest of the job is. */
+static void leaves_nevertheless(void **state) {
+        static const char *const text =
+                "{'version':1,'nodes':[{'name':'n1','cores':0,'penalty':0},{'name':'n2','cores':4,'penalty':0}],"
+                "'jobs':[" RUNS("a", "n1", 2) "]}";
+        const uint64_t moves[] = { SECOND, SECOND };
+        struct round_job job = { NOT_MOVING, .left_usec = 1, .group_move_usec = moves };
+        struct fixture f;
+
+        (void) state;
+        run(&f, text, &job, 0);
+        assert_int_equal(f.result->n_actions, 2);
+        finish(&f);
+}
+
+static void costs_of_moves(void **state) {
+        (void) state;
+        assert_int_equal(move_cost(0, 600 * SECOND), MOVE_COST_BASE);
+        assert_int_equal(move_cost(SECOND, 600 * SECOND), MOVE_COST_BASE + 10);
+        assert_int_equal(move_cost(SECOND, 60 * SECOND), MOVE_COST_BASE + 100);
+        assert_int_equal(move_cost(SECOND, 6000 * SECOND), MOVE_COST_BASE + 1);
+        assert_true(move_cost(UINT64_MAX, 0) < INT64_C(1) << 31);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(reserves),
+                cmocka_unit_test(reserves_whole_groups),
+                cmocka_unit_test(overtakes_by_limits),
+                cmocka_unit_test(hopeless_jobs_hold_up_nobody),
+                cmocka_unit_test(asks_the_policies_of_those_that_overtake),
+                cmocka_unit_test(pays_by_the_rule),
+                cmocka_unit_test(goes_back_while_it_pays),
+                cmocka_unit_test(leaves_nevertheless),
+                cmocka_unit_test(costs_of_moves),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,166 @@
+/* Nodes that are kept free for a job: who gets which, who may use them, and when. */
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/sched/round.h"
+#include "tests/unit/sched/sched_test.h"
+
+#define NODE(name, cores) "{'name':'" name "','cores':" #cores ",'penalty':0}"
+#define FOUR "'nodes':[" NODE("n1", 4) "," NODE("n2", 4) "," NODE("n3", 4) "," NODE("n4", 4) "]"
+#define SNAPSHOT(nodes, jobs) "{'version':1," nodes ",'jobs':[" jobs "]}"
+#define RUNS(name, node, ranks)                                                                                                    \
+        "{'name':'" name "','ranks':" #ranks ",'priority':1,'placed':[{'node':'" node "','ranks':" #ranks "}]}"
+#define NEW(name, ranks) "{'name':'" name "','ranks':" #ranks ",'priority':1}"
+#define NOT_MOVING .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE
+
+struct fixture {
+        struct snapshot *snapshot;
+        struct round_result *result;
+        char did[256]; /* "start a on n1 n1 spare n2; " */
+};
+
+static void tell(struct fixture *f, const char *word, const int32_t *nodes, uint32_t n) {
+        size_t used = strlen(f->did);
+
+        used += (size_t) snprintf(f->did + used, sizeof(f->did) - used, " %s", word);
+        for (uint32_t i = 0; i < n; i++)
+                used += (size_t) snprintf(f->did + used, sizeof(f->did) - used, " %s",
+                                          snapshot_view(f->snapshot)->nodes[nodes[i]].name);
+}
+
+static void note(struct fixture *f, const struct round_action *action) {
+        const struct rm_job *job = &snapshot_view(f->snapshot)->jobs[action->job];
+
+        (void) strcat(f->did, job->name);
+        if (action->kind == ROUND_MOVE)
+                tell(f, "goes to", &action->to, 1);
+        if (action->kind == ROUND_START)
+                tell(f, "starts on", action->group_node, job->n_groups);
+        if (action->kind == ROUND_RESERVE || action->n_spare_nodes > 0)
+                tell(f, "keeps", action->spare_nodes, action->n_spare_nodes);
+        (void) strcat(f->did, "; ");
+}
+
+static void run(struct fixture *f, const char *text, const struct round_job *jobs) {
+        struct test_policy greedy;
+        struct rm_error err = { 0 };
+        struct round *round;
+
+        *f = (struct fixture) { .snapshot = test_snapshot(text) };
+        test_policy_load(&greedy, "greedy");
+        if (round_create(snapshot_view(f->snapshot), jobs, &round, &err) < 0)
+                fail_msg("%s", error_text(&err));
+        for (uint32_t pass = 0; pass < round_passes(round); pass++) {
+                const struct rm_snapshot *asked = round_prepare(round, pass);
+                cleanup_plan struct rm_plan *plan = NULL;
+
+                assert_int_equal(test_policy_place(&greedy, asked, &plan), 0);
+                if (round_accept(round, pass, "greedy", plan, &err) < 0)
+                        fail_msg("%s", error_text(&err));
+        }
+        round_finish(round, &f->result);
+        round_destroy(round);
+        test_policy_unload(&greedy);
+        for (size_t i = 0; i < f->result->n_actions; i++)
+                note(f, &f->result->actions[i]);
+}
+
+static void finish(struct fixture *f) {
+        round_result_destroy(f->result);
+        snapshot_destroy(f->snapshot);
+}
+
+static void starts_with_its_spares(void **state) {
+        const struct round_job jobs[] = { { NOT_MOVING, .spares = 2 }, { NOT_MOVING } };
+        struct fixture f;
+
+        (void) state;
+        run(&f, SNAPSHOT(FOUR, NEW("a", 2) "," NEW("b", 2)), jobs);
+        assert_string_equal(f.did, "a starts on n1 n1 keeps n2 n3; b starts on n1 n1; ");
+        finish(&f);
+}
+
+/* It waits until there are enough, and nobody behind it takes them; one that asks for more than there could be holds up nobody. */
+static void waits_for_spares(void **state) {
+        struct round_job jobs[] = { { NOT_MOVING }, { NOT_MOVING, .spares = 3 }, { NOT_MOVING } };
+        static const char *const text = SNAPSHOT(FOUR, RUNS("a", "n1", 4) "," NEW("b", 4) "," NEW("c", 1));
+        struct fixture f;
+
+        (void) state;
+        run(&f, text, jobs);
+        assert_string_equal(f.did, "");
+        assert_string_equal(f.result->jobs[1].reason, "waits for 3 spare nodes; 1 is idle");
+        assert_string_equal(f.result->jobs[2].reason, "waits behind job 'b', which waits for spare nodes");
+        finish(&f);
+        jobs[1].spares = 4;
+        run(&f, text, jobs);
+        assert_string_equal(f.did, "c starts on n3; ");
+        finish(&f);
+}
+
+/* The policy does not even see them as nodes with cores, its own job's neither. */
+static void nobody_is_placed_on_them(void **state) {
+        static const int32_t spare[] = { 1 };
+        const struct round_job jobs[] = { { NOT_MOVING, .spares = 1, .spare_nodes = spare, .n_spare_nodes = 1 }, { NOT_MOVING } };
+        struct fixture f;
+
+        (void) state;
+        run(&f, SNAPSHOT("'nodes':[" NODE("n1", 4) "," NODE("n2", 4) "]", RUNS("a", "n1", 2) "," NEW("b", 4)), jobs);
+        assert_string_equal(f.did, "");
+        assert_string_equal(f.result->jobs[1].reason, "waits for 2 more cores; 2 of 4 usable are free");
+        finish(&f);
+}
+
+/* Its node is to be left: it goes to its spare, others may not, and an idle node is the next spare. */
+static void goes_to_its_spare(void **state) {
+        static const int32_t spare[] = { 2 };
+        struct round_job jobs[] = { { NOT_MOVING, .spares = 1, .spare_nodes = spare, .n_spare_nodes = 1 },
+                                    { NOT_MOVING },
+                                    { NOT_MOVING } };
+        static const char *const text =
+                SNAPSHOT("'nodes':[" NODE("n1", 0) "," NODE("n2", 2) "," NODE("n3", 4) "," NODE("n4", 4) "]",
+                         RUNS("a", "n1", 2) "," RUNS("b", "n2", 2) "," RUNS("c", "n4", 4));
+        struct fixture f;
+
+        (void) state;
+        run(&f, text, jobs);
+        assert_string_equal(f.did, "a goes to n3; a goes to n3; a keeps; ");
+        finish(&f);
+}
+
+static void a_spare_that_is_used_is_replaced(void **state) {
+        static const int32_t spare[] = { 2 };
+        const struct round_job jobs[] = { { NOT_MOVING, .spares = 1, .spare_nodes = spare, .n_spare_nodes = 1 } };
+        struct fixture f;
+
+        (void) state;
+        run(&f, SNAPSHOT(FOUR, RUNS("a", "n3", 2)), jobs);
+        assert_string_equal(f.did, "a keeps n1; ");
+        finish(&f);
+        /* All is well: nothing to say. */
+        run(&f, SNAPSHOT(FOUR, RUNS("a", "n1", 2)), jobs);
+        assert_string_equal(f.did, "");
+        finish(&f);
+}
+
+/* Too small for what it would have to take over, or with a head on it: no spare. */
+static void what_cannot_be_a_spare(void **state) {
+        const struct round_job jobs[] = { { .head_node = 2, .head_moving_to = RM_NO_NODE, .spares = 1 } };
+        struct fixture f;
+
+        (void) state;
+        run(&f, SNAPSHOT("'nodes':[" NODE("n1", 4) "," NODE("n2", 2) "," NODE("n3", 8) "," NODE("n4", 3) "]", RUNS("a", "n1", 3)),
+            jobs);
+        assert_string_equal(f.did, "a keeps n4; ");
+        finish(&f);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(starts_with_its_spares),           cmocka_unit_test(waits_for_spares),
+                cmocka_unit_test(nobody_is_placed_on_them),         cmocka_unit_test(goes_to_its_spare),
+                cmocka_unit_test(a_spare_that_is_used_is_replaced), cmocka_unit_test(what_cannot_be_a_spare),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
