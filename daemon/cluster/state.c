@@ -96,6 +96,7 @@ static const struct {
         { RM__COMMAND__BODY_JOB_SUBMIT, apply_job_submit },
         { RM__COMMAND__BODY_JOB_AVAILABILITY, apply_job_availability },
         { RM__COMMAND__BODY_JOB_WAIT, apply_job_wait },
+        { RM__COMMAND__BODY_JOB_SPARES, apply_job_spares },
         { RM__COMMAND__BODY_JOB_PLACE, apply_job_place },
         { RM__COMMAND__BODY_CAPSULE_READY, apply_capsule_ready },
         { RM__COMMAND__BODY_CAPSULE_GONE, apply_capsule_gone },

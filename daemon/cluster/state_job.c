@@ -175,13 +175,48 @@ static int check_place(struct apply *a, const Rm__CmdJobPlace *in, const Rm__Job
         return 0;
 }
 
+static int check_spares(struct apply *a, const char *what, char *const *nodes, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (!state_node(a->state, nodes[i]))
+                        return apply_refuse(a, -ENOENT, "%s: no node '%s'", what, nodes[i]);
+        return 0;
+}
+
+static void set_spares(Rm__Job *job, char *const *nodes, size_t n) {
+        for (size_t i = 0; i < job->n_spare_nodes; i++)
+                free(job->spare_nodes[i]);
+        free(job->spare_nodes);
+        job->spare_nodes = NULL;
+        job->n_spare_nodes = 0;
+        for (size_t i = 0; i < n; i++)
+                REPEATED_PUSH(job->spare_nodes, job->n_spare_nodes, xstrdup(nodes[i]));
+}
+
+int apply_job_spares(struct apply *a) {
+        const Rm__CmdJobSpares *in = a->command->job_spares;
+        Rm__Job *job = find_job(a, "job-spares", in->job);
+        int r = job ? check_spares(a, "job-spares", in->nodes, in->n_nodes) : -ENOENT;
+
+        if (r < 0)
+                return r;
+        if (!job_running(job))
+                return apply_refuse(a, -ESRCH, "job-spares: job %" PRIu64 " does not run", job->id);
+        set_spares(job, in->nodes, in->n_nodes);
+        apply_event(a, "job-spares", in->n_nodes ? in->nodes[0] : NULL, job->id, 0, 0, "job %" PRIu64 ": %zu of %u spare nodes",
+                    job->id, in->n_nodes, job->spec->spares);
+        return 0;
+}
+
 int apply_job_place(struct apply *a) {
         const Rm__CmdJobPlace *in = a->command->job_place;
         Rm__Job *job = find_job(a, "place", in->job);
         int r = job ? check_place(a, in, job) : -ENOENT;
 
+        if (r == 0)
+                r = check_spares(a, "place", in->spare_nodes, in->n_spare_nodes);
         if (r < 0)
                 return r;
+        set_spares(job, in->spare_nodes, in->n_spare_nodes);
         add_capsule(a, job, STATE_HEAD, 0, in->head_node);
         for (size_t i = 0; i < in->n_group_nodes; i++)
                 add_capsule(a, job, (int32_t) i, in->group_ranks[i], in->group_nodes[i]);
@@ -230,6 +265,7 @@ static void job_end(struct apply *a, Rm__Job *job, Rm__JobState final_state) {
 
         job->state = final_state;
         job->end_usec = a->time_usec;
+        set_spares(job, NULL, 0);
         for (size_t i = 0; i < job->n_capsules; i++)
                 job->capsules[i]->state = RM__CAPSULE_STATE__CAPSULE_GONE;
         apply_event(a, "job-ended", NULL, job->id, 0, 0, "job %" PRIu64 " %s, exit code %d%s%s", job->id,

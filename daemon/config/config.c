@@ -22,7 +22,9 @@ enum kind {
         KIND_NETWORK,
         KIND_PORTS,
         KIND_LEVEL,
-        KIND_AUTO_U32
+        KIND_AUTO_U32,
+        KIND_COUNT,
+        KIND_BACKFILL
 };
 
 struct key {
@@ -62,6 +64,10 @@ static const struct key keys[] = {
         KEY("sched", "settle", KIND_DURATION, settle_usec, "20ms"),
         KEY("sched", "move_timeout", KIND_DURATION, move_timeout_usec, "10m"),
         KEY("sched", "moves_at_once", KIND_U32, moves_at_once, "8"),
+        KEY("sched", "horizon", KIND_DURATION, horizon_usec, "10m"),
+        KEY("sched", "interval", KIND_DURATION, interval_usec, "1m"),
+        KEY("sched", "age_weight", KIND_COUNT, age_weight, "1"),
+        KEY("sched", "backfill", KIND_BACKFILL, backfill, "limits"),
         KEY("job", "keep", KIND_DURATION, keep_jobs_usec, "1d"),
         KEY("job", "kill_wait", KIND_DURATION, kill_wait_usec, "10s"),
         KEY("job", "admin_group", KIND_STRING, admin_group, "rmadmin"),
@@ -158,6 +164,19 @@ static int set_level(int *out, const char *value) {
         return -EINVAL;
 }
 
+static int set_backfill(uint32_t *out, const char *value) {
+        static const char *const words[] = {
+                [CONFIG_BACKFILL_NO] = "no", [CONFIG_BACKFILL_LIMITS] = "limits", [CONFIG_BACKFILL_ANY] = "any"
+        };
+
+        for (uint32_t i = 0; i < ARRAY_SIZE(words); i++)
+                if (strcmp(value, words[i]) == 0) {
+                        *out = i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
 static int set_key(struct config *config, const struct key *key, const char *value) {
         void *out = field(config, key);
         uint32_t number = 0;
@@ -187,6 +206,10 @@ static int set_key(struct config *config, const struct key *key, const char *val
                 __attribute__((fallthrough));
         case KIND_U32:
                 return set_number(value, 1, 1000000, out);
+        case KIND_COUNT:
+                return set_number(value, 0, 1000000, out);
+        case KIND_BACKFILL:
+                return set_backfill(out, value);
         case KIND_DURATION:
                 return parse_duration_usec(value, out);
         case KIND_NETWORK:
@@ -211,6 +234,10 @@ static const char *expects(const struct key *key) {
                 return "a number from 1 to 1000000";
         case KIND_AUTO_U32:
                 return "a number from 1 to 1000000, or auto";
+        case KIND_COUNT:
+                return "a number from 0 to 1000000";
+        case KIND_BACKFILL:
+                return "no, limits or any";
         case KIND_DURATION:
                 return "a time such as 500ms, 5s, 2m, 1h or 1d";
         case KIND_NETWORK:

@@ -42,12 +42,22 @@ struct config {
         uint64_t settle_usec;
         uint64_t move_timeout_usec;
         uint32_t moves_at_once;
+        uint64_t horizon_usec;
+        uint64_t interval_usec; /* 0 = only when something changes */
+        uint32_t age_weight;
+        uint32_t backfill; /* enum config_backfill */
         /* [job] */
         uint64_t keep_jobs_usec;
         uint64_t kill_wait_usec;
         char *admin_group;
         /* [log] */
         int log_level;
+};
+
+enum config_backfill {
+        CONFIG_BACKFILL_NO,
+        CONFIG_BACKFILL_LIMITS,
+        CONFIG_BACKFILL_ANY,
 };
 
 /* Defaults, then `path`. NULL path: only defaults. Unknown sections, unknown keys and bad values are errors that name

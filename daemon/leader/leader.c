@@ -12,7 +12,6 @@
 #include "daemon/config/config.h"
 #include "daemon/leader/files.h"
 #include "daemon/leader/view.h"
-#include "daemon/sched/scheduler.h"
 
 #define TICK_USEC 1000000U
 #define JOBS_KEPT 500U
@@ -29,6 +28,7 @@ struct leader {
         struct event *settle;
         struct event *tick;
         bool settling;
+        uint64_t round_usec; /* when the last round began, monotonic */
         bool skipped; /* a move has to wait after failures: the tick comes back to it */
         bool again; /* something changed while a round was under way */
 };
@@ -47,6 +47,28 @@ static const Rm__Job *job_at(const struct leader *leader, const struct rm_snapsh
         return state_job(state_of(leader), strtoull(snapshot->jobs[index].name, NULL, 10));
 }
 
+/* Names of `n` nodes; the array is the caller's, the names are the snapshot's. */
+static char **node_names(const struct rm_snapshot *snapshot, const int32_t *nodes, uint32_t n) {
+        char **names = xcalloc(n + 1u, sizeof(*names));
+
+        for (uint32_t i = 0; i < n; i++)
+                names[i] = (char *) snapshot->nodes[nodes[i]].name;
+        return names;
+}
+
+static void reserve_nodes(struct leader *leader, const struct rm_snapshot *snapshot, const struct round_action *action) {
+        Rm__CmdJobSpares body = RM__CMD_JOB_SPARES__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+        cleanup_free char **names = node_names(snapshot, action->spare_nodes, action->n_spare_nodes);
+
+        body.job = strtoull(snapshot->jobs[action->job].name, NULL, 10);
+        body.nodes = names;
+        body.n_nodes = action->n_spare_nodes;
+        command.body_case = RM__COMMAND__BODY_JOB_SPARES;
+        command.job_spares = &body;
+        propose(leader, &command);
+}
+
 static void start_job(struct leader *leader, const struct rm_snapshot *snapshot, const struct round_action *action,
                       const char *policy) {
         const struct rm_job *job = &snapshot->jobs[action->job];
@@ -58,16 +80,17 @@ static void start_job(struct leader *leader, const struct rm_snapshot *snapshot,
         body.head_node = (char *) snapshot->nodes[action->head_node].name;
         body.policy = (char *) policy;
         body.n_group_nodes = body.n_group_ranks = job->n_groups;
-        body.group_nodes = xcalloc(job->n_groups, sizeof(char *));
+        body.group_nodes = node_names(snapshot, action->group_node, job->n_groups);
+        body.spare_nodes = node_names(snapshot, action->spare_nodes, action->n_spare_nodes);
+        body.n_spare_nodes = action->n_spare_nodes;
         body.group_ranks = xcalloc(job->n_groups, sizeof(uint32_t));
-        for (uint32_t i = 0; i < job->n_groups; i++) {
-                body.group_nodes[i] = (char *) snapshot->nodes[action->group_node[i]].name;
+        for (uint32_t i = 0; i < job->n_groups; i++)
                 body.group_ranks[i] = job->groups[i].ranks;
-        }
         command.body_case = RM__COMMAND__BODY_JOB_PLACE;
         command.job_place = &body;
         propose(leader, &command);
         free(body.group_nodes);
+        free(body.spare_nodes);
         free(body.group_ranks);
 }
 
@@ -103,6 +126,18 @@ static bool steered(const Rm__State *state, uint64_t job, uint64_t now) {
         return false;
 }
 
+/* It was moved by choice not long ago: before the horizon has passed, that move has not paid yet. */
+static bool rests(const Rm__State *state, uint64_t job, int32_t capsule, uint64_t horizon_usec, uint64_t now) {
+        for (size_t i = state->n_moves; i > 0; i--) {
+                const Rm__Move *move = state->moves[i - 1];
+
+                if (move->job == job && move->capsule == capsule && move->state != RM__MOVE_STATE__MOVE_ABORTED)
+                        return strncmp(move->reason, ROUND_BY_CHOICE, strlen(ROUND_BY_CHOICE)) == 0 &&
+                               now < move->start_usec + horizon_usec;
+        }
+        return false;
+}
+
 static void start_move(struct leader *leader, const struct rm_snapshot *snapshot, const struct round_action *action) {
         Rm__CmdMoveStart body = RM__CMD_MOVE_START__INIT;
         Rm__Command command = RM__COMMAND__INIT;
@@ -111,7 +146,8 @@ static void start_move(struct leader *leader, const struct rm_snapshot *snapshot
         body.capsule = action->group == ROUND_HEAD ? STATE_HEAD : action->group;
         body.to = (char *) snapshot->nodes[action->to].name;
         body.reason = (char *) action->reason;
-        if (!action->must && steered(state_of(leader), body.job, now_real_usec()))
+        if (!action->must && (steered(state_of(leader), body.job, now_real_usec()) ||
+                              rests(state_of(leader), body.job, body.capsule, leader->rmd->config->horizon_usec, now_real_usec())))
                 return;
         if (backoff_until(state_of(leader), body.job, body.capsule) > now_real_usec()) {
                 leader->skipped = true;
@@ -179,6 +215,8 @@ static void on_round(void *context, const struct rm_snapshot *snapshot, const st
                 if (action->kind == ROUND_START) {
                         start_job(leader, snapshot, action, result->jobs[action->job].policy);
                         started = true;
+                } else if (action->kind == ROUND_RESERVE) {
+                        reserve_nodes(leader, snapshot, action);
                 } else if (running < leader->rmd->config->moves_at_once) {
                         start_move(leader, snapshot, action);
                         running++;
@@ -198,6 +236,21 @@ static void on_round(void *context, const struct rm_snapshot *snapshot, const st
         }
 }
 
+static int make_view(const struct rmd *rmd, struct view *ret, struct rm_error *err) {
+        static const uint32_t backfill[] = {
+                [CONFIG_BACKFILL_NO] = 0, [CONFIG_BACKFILL_LIMITS] = ROUND_BACKFILL_LIMITS, [CONFIG_BACKFILL_ANY] = 1
+        };
+        struct view_config config = {
+                .group_size = rmd->config->group_size,
+                .now_usec = now_real_usec(),
+                .horizon_usec = rmd->config->horizon_usec,
+                .age_weight = rmd->config->age_weight,
+                .backfill = backfill[rmd->config->backfill],
+        };
+
+        return view_create(cluster_state(rmd->cluster), &config, ret, err);
+}
+
 static void run_round(struct leader *leader) {
         struct view view;
         struct rm_error err = { 0 };
@@ -209,7 +262,8 @@ static void run_round(struct leader *leader) {
                 leader->again = true;
                 return;
         }
-        if (view_create(state_of(leader), leader->rmd->config->group_size, &view, &err) < 0) {
+        leader->round_usec = now_usec();
+        if (make_view(leader->rmd, &view, &err) < 0) {
                 log_error("scheduling: %s", error_text(&err));
                 return;
         }
@@ -306,6 +360,13 @@ static void fail_lost_jobs(struct leader *leader, uint64_t now) {
         }
 }
 
+/* Nothing has changed, but time has passed: groups have rested, and what is not told in the log may be otherwise. */
+static bool timer_due(const struct leader *leader) {
+        uint64_t interval = leader->rmd->config->interval_usec;
+
+        return interval > 0 && now_usec() >= leader->round_usec + interval;
+}
+
 static void on_tick(evutil_socket_t fd, short what, void *arg) {
         struct leader *leader = arg;
         uint64_t now = now_real_usec();
@@ -315,7 +376,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
         check_limits(leader, now);
         forget_old_jobs(leader, now);
         fail_lost_jobs(leader, now);
-        if (leader->skipped) {
+        if (leader->skipped || timer_due(leader)) {
                 leader->skipped = false;
                 run_round(leader);
         }
@@ -352,7 +413,7 @@ void leader_changed(struct leader *leader) {
 int leader_snapshot(struct rmd *rmd, struct leader_view *ret, struct rm_error *err) {
         struct leader_view result = { 0 };
         struct view view;
-        int r = view_create(cluster_state(rmd->cluster), rmd->config->group_size, &view, err);
+        int r = make_view(rmd, &view, err);
 
         if (r < 0)
                 return r;
@@ -375,17 +436,33 @@ struct policy_host *leader_side_host(struct leader *leader) {
         return scheduler_side_host(leader->scheduler);
 }
 
-int leader_create(struct rmd *rmd, struct leader **ret, struct rm_error *err) {
-        struct leader *leader = xcalloc(1, sizeof(*leader));
+struct scheduler *leader_side_scheduler(struct rmd *rmd, const char *policy) {
         struct scheduler_config config = {
                 .host = { .directory = rmd->config->policy_dir },
-                .policy = rmd->config->policy,
+                .policy = policy,
                 .budget_usec = rmd->config->budget_usec,
         };
+
+        return scheduler_create(rmd->base, &config);
+}
+
+int leader_try_round(struct rmd *rmd, struct scheduler *scheduler, scheduler_done done, void *context, struct rm_error *err) {
+        struct view view;
+        int r = make_view(rmd, &view, err);
+
+        if (r < 0)
+                return r;
+        r = scheduler_run(scheduler, take_ptr(view.snapshot), view.jobs, done, context, err);
+        view_finish(&view);
+        return r;
+}
+
+int leader_create(struct rmd *rmd, struct leader **ret, struct rm_error *err) {
+        struct leader *leader = xcalloc(1, sizeof(*leader));
         struct timeval tick = { .tv_sec = TICK_USEC / 1000000U };
 
         leader->rmd = rmd;
-        leader->scheduler = scheduler_create(rmd->base, &config);
+        leader->scheduler = leader_side_scheduler(rmd, rmd->config->policy);
         leader->settle = evtimer_new(rmd->base, on_settle, leader);
         leader->tick = event_new(rmd->base, -1, EV_PERSIST, on_tick, leader);
         (void) evtimer_add(leader->tick, &tick);

@@ -6,6 +6,7 @@
 #include "common/error.h"
 #include "daemon/context.h"
 #include "daemon/sched/policy_host.h"
+#include "daemon/sched/scheduler.h"
 #include "daemon/sched/snapshot.h"
 #include "proto/state.pb-c.h"
 
@@ -24,7 +25,12 @@ struct leader_view {
 };
 int leader_snapshot(struct rmd *rmd, struct leader_view *ret, struct rm_error *err);
 void leader_view_finish(struct leader_view *view);
-/* For lists of policies and plans that are only looked at. */
+/* For lists of policies. */
 struct policy_host *leader_side_host(struct leader *leader);
+
+/* A round that is only looked at, on any node: a scheduler with `policy` in the place of the cluster's (the caller destroys it), and
+ * scheduler_run() of it on what is now. */
+struct scheduler *leader_side_scheduler(struct rmd *rmd, const char *policy);
+int leader_try_round(struct rmd *rmd, struct scheduler *scheduler, scheduler_done done, void *context, struct rm_error *err);
 
 #endif

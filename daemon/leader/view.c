@@ -5,11 +5,10 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "daemon/sched/move_cost.h"
 
-/* In units of the objective, where using one more node costs 10 (rm/policy.h): a move that was never measured, and what a
- * tenth of a second of freezing adds. */
-#define MOVE_COST_BASE 3
-#define MOVE_COST_STEP_USEC 100000U
+/* Moves looked at to say what one usually takes. */
+#define RECENT_MOVES 20U
 
 uint32_t view_group_size(const Rm__State *state, const Rm__JobSpec *spec, uint32_t configured) {
         uint32_t smallest = 0;
@@ -61,16 +60,65 @@ static int32_t capsule_place(const Rm__State *state, const Rm__Job *job, const R
         return node_index(state, move ? move->from : capsule->node);
 }
 
+static void fill_spares(const Rm__State *state, const Rm__Job *job, struct snapshot *snapshot, struct round_job *round) {
+        int32_t *nodes = snapshot_alloc(snapshot, sizeof(*nodes) * job->n_spare_nodes);
+
+        if (job->state != RM__JOB_STATE__JOB_PENDING && !job_running(job))
+                return; /* it ends, and needs no more */
+        round->spares = job->spec->spares;
+        for (size_t i = 0; i < job->n_spare_nodes; i++)
+                nodes[i] = node_index(state, job->spare_nodes[i]);
+        round->spare_nodes = nodes;
+        round->n_spare_nodes = job->n_capsules > 0 ? (uint32_t) job->n_spare_nodes : 0;
+}
+
 static bool node_up(const Rm__State *state, int32_t index) {
         return index >= 0 && state->nodes[index]->health == RM__NODE_HEALTH__NODE_HEALTH_UP;
 }
 
-static void fill_placed(const Rm__State *state, const Rm__Job *job, struct snapshot *snapshot, uint32_t index,
-                        struct round_job *round) {
+/* What the last moves took, for groups that have never moved; 0 when none has. */
+static uint64_t usual_freeze(const Rm__State *state) {
+        uint64_t sum = 0;
+        uint32_t n = 0;
+
+        for (size_t i = state->n_moves; i > 0 && n < RECENT_MOVES; i--) {
+                const Rm__Move *move = state->moves[i - 1];
+
+                if (move->state != RM__MOVE_STATE__MOVE_DONE || move->capsule == STATE_HEAD)
+                        continue;
+                sum += move->freeze_usec;
+                n++;
+        }
+        return n > 0 ? sum / n : 0;
+}
+
+/* Of its time limit; a job that is over it is about to end. */
+static uint64_t left_usec(const Rm__Job *job, uint64_t now_usec) {
+        uint64_t end = job->start_usec + job->spec->time_limit_usec;
+
+        if (!job->spec->time_limit_usec || !job->start_usec)
+                return 0;
+        return end > now_usec ? end - now_usec : 1;
+}
+
+struct placing {
+        const Rm__State *state;
+        const struct view_config *config;
+        struct view *view;
+        uint64_t usual_freeze_usec;
+};
+
+static void fill_placed(const struct placing *p, const Rm__Job *job, uint32_t index) {
+        const Rm__State *state = p->state;
+        struct snapshot *snapshot = p->view->snapshot;
+        struct round_job *round = &p->view->jobs[index];
         const struct rm_job *view = &snapshot_view(snapshot)->jobs[index];
         int32_t *moving = snapshot_alloc(snapshot, sizeof(int32_t) * view->n_groups);
+        uint64_t *move_usec = snapshot_alloc(snapshot, sizeof(*move_usec) * view->n_groups);
 
         round->group_moving_to = moving;
+        round->group_move_usec = move_usec;
+        round->left_usec = left_usec(job, p->config->now_usec);
         round->pinned = job->state != RM__JOB_STATE__JOB_RUNNING;
         for (size_t i = 0; i < job->n_capsules; i++) {
                 const Rm__Capsule *capsule = job->capsules[i];
@@ -90,15 +138,18 @@ static void fill_placed(const Rm__State *state, const Rm__Job *job, struct snaps
                 moving[capsule->index] = to;
                 group = snapshot_group(snapshot, index, (uint32_t) capsule->index);
                 group->node = at;
-                group->move_cost = MOVE_COST_BASE + (int64_t) (capsule->freeze_usec / MOVE_COST_STEP_USEC);
+                move_usec[capsule->index] = capsule->moves > 0 ? capsule->freeze_usec : p->usual_freeze_usec;
+                group->move_cost = move_cost(move_usec[capsule->index], p->config->horizon_usec);
                 if (at >= 0 && !node_up(state, at))
                         group->flags |= RM_GROUP_PINNED;
         }
 }
 
-static void add_job(const Rm__State *state, const Rm__Job *job, uint32_t configured, struct view *view) {
+static void add_job(const struct placing *p, const Rm__Job *job) {
+        const Rm__State *state = p->state;
+        struct view *view = p->view;
         struct round_job *round = &view->jobs[view->n_jobs];
-        uint32_t size = job->group_size ? job->group_size : view_group_size(state, job->spec, configured);
+        uint32_t size = job->group_size ? job->group_size : view_group_size(state, job->spec, p->config->group_size);
         struct rm_job *j;
         char name[24];
 
@@ -115,22 +166,26 @@ static void add_job(const Rm__State *state, const Rm__Job *job, uint32_t configu
                         snapshot_set_limit(view->snapshot, view->n_jobs, (uint32_t) node, job->available[i]->cores);
         }
         *round = (struct round_job) { .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE };
+        fill_spares(state, job, view->snapshot, round);
         if (job->n_capsules > 0)
-                fill_placed(state, job, view->snapshot, view->n_jobs, round);
+                fill_placed(p, job, view->n_jobs);
         view->n_jobs++;
 }
 
-int view_create(const Rm__State *state, uint32_t group_size, struct view *ret, struct rm_error *err) {
+int view_create(const Rm__State *state, const struct view_config *config, struct view *ret, struct rm_error *err) {
         struct view view = { .snapshot = snapshot_create() };
+        struct placing placing = { .state = state, .config = config, .view = &view, .usual_freeze_usec = usual_freeze(state) };
 
         view.jobs = xcalloc(state->n_jobs, sizeof(view.jobs[0]));
+        snapshot_params(view.snapshot)->age_weight = config->age_weight;
+        snapshot_params(view.snapshot)->backfill = config->backfill;
         add_nodes(state, view.snapshot);
         for (size_t i = 0; i < state->n_jobs; i++) {
                 const Rm__Job *job = state->jobs[i];
 
                 if (job_ended(job) || (job->cancel && job->n_capsules == 0))
                         continue;
-                add_job(state, job, group_size, &view);
+                add_job(&placing, job);
         }
         *ret = view;
         return 0;

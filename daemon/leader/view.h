@@ -13,8 +13,16 @@ struct view {
         uint32_t n_jobs;
 };
 
-/* group_size: of jobs that do not say theirs, 0 = chosen by the nodes' sizes. Free with view_finish(). */
-int view_create(const Rm__State *state, uint32_t group_size, struct view *ret, struct rm_error *err);
+struct view_config {
+        uint32_t group_size; /* of jobs that do not say theirs, 0 = chosen by the nodes' sizes */
+        uint64_t now_usec; /* real time */
+        uint64_t horizon_usec; /* within which moves must pay */
+        uint32_t age_weight;
+        uint32_t backfill; /* as in rm_params, or ROUND_BACKFILL_LIMITS */
+};
+
+/* Free with view_finish(). */
+int view_create(const Rm__State *state, const struct view_config *config, struct view *ret, struct rm_error *err);
 void view_finish(struct view *view);
 
 /* The group size of a waiting job. */

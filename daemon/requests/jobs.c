@@ -15,6 +15,7 @@
 #define ENV_MAX 8192U
 #define SPEC_MAX_BYTES (1U << 20)
 #define RANKS_MAX 65536U
+#define SPARES_MAX 10000U
 
 /* The nodes a job's groups are on, each once, as "n1 n2". */
 static char *job_nodes(const Rm__Job *job) {
@@ -106,14 +107,15 @@ void request_list_jobs(struct client *client, const Rm__LocalRequest *request) {
 
 /* Checked where the job is submitted, so that a slip is told at once and not to nobody in a round of scheduling. */
 static int check_policy(const struct config *config, const char *policy, struct rm_error *err) {
-        cleanup_free char *path = NULL;
+        cleanup_free char *path = NULL, *model = NULL;
 
         if (!policy[0])
                 return 0;
         if (!name_valid(policy))
                 return error_set(err, -EINVAL, "--policy '%s' is not a name", policy);
         path = xasprintf("%s/%s.so", config->policy_dir, policy);
-        if (access(path, R_OK) < 0)
+        model = xasprintf("%s/%s.mod", config->policy_dir, policy);
+        if (access(path, R_OK) < 0 && access(model, R_OK) < 0)
                 return error_set(err, -ENOENT, "no policy '%s' (rmctl list-policies shows which there are)", policy);
         return 0;
 }
@@ -123,6 +125,8 @@ static int check_spec(const struct config *config, const Rm__JobSpec *spec, stru
                 return error_set(err, -EINVAL, "a job has 1 to %u ranks, not %u", RANKS_MAX, spec->ranks);
         if (spec->group_size > spec->ranks)
                 return error_set(err, -EINVAL, "--group-size %u is more than the %u ranks", spec->group_size, spec->ranks);
+        if (spec->spares > SPARES_MAX)
+                return error_set(err, -EINVAL, "--spares %u: at most %u", spec->spares, SPARES_MAX);
         if (spec->n_argv == 0 || spec->n_argv > ARGS_MAX || spec->n_env > ENV_MAX)
                 return error_set(err, -E2BIG, "the command line may have %u words and the environment %u", ARGS_MAX, ENV_MAX);
         if (protobuf_c_message_get_packed_size(&spec->base) > SPEC_MAX_BYTES)

@@ -216,23 +216,17 @@ static int resolve_availability(struct options *o, struct rm_error *err) {
 /* Part of the contract that this version cannot keep yet: better said than ignored. */
 static int refuse_future(struct options *o, struct rm_error *err) {
         const struct option_source *checkpoint = &o->sources[OPTION_CHECKPOINT];
-        const struct option_source *spares = &o->sources[OPTION_SPARES];
         uint64_t every_usec = 0;
-        int64_t number = 0;
-        int r;
 
-        r = resolve_number(spares, MAX_GROUP_SIZE, &number, err);
-        if (r == 0 && number > 0)
-                r = error_set(err, -EINVAL, "%s: spare nodes are not available in rmd " RM_VERSION, spares->origin);
-        if (r < 0 || !checkpoint->value)
-                return r;
+        if (!checkpoint->value)
+                return 0;
         if (strcmp(checkpoint->value, "auto") != 0 && parse_duration_usec(checkpoint->value, &every_usec) < 0)
                 return bad(checkpoint, "a time (as 90s, 5m, 2h) or 'auto'", err);
         return error_set(err, -EINVAL, "%s: checkpoints are not available in rmd " RM_VERSION, checkpoint->origin);
 }
 
 int options_resolve(struct options *o, struct rm_error *err) {
-        int64_t priority = 0;
+        int64_t priority = 0, spares = 0;
         int r;
 
         r = resolve_name(&o->sources[OPTION_POLICY], &o->policy, err);
@@ -253,7 +247,10 @@ int options_resolve(struct options *o, struct rm_error *err) {
         if (r == 0)
                 r = resolve_availability(o, err);
         if (r == 0)
+                r = resolve_number(&o->sources[OPTION_SPARES], MAX_GROUP_SIZE, &spares, err);
+        if (r == 0)
                 r = refuse_future(o, err);
+        o->spares = (uint32_t) spares;
         o->priority = (int32_t) priority;
         o->wait_set = o->sources[OPTION_WAIT].value != NULL;
         return r;

@@ -39,6 +39,7 @@ struct options {
         int32_t priority;
         uint32_t group_size; /* 0: the cluster's default */
         char *availability;  /* absolute path */
+        uint32_t spares; /* nodes to be kept free */
         uint32_t on_node_loss; /* 0 abort, 1 restart, 2 fold, as in proto */
         uint64_t time_usec;  /* 0: none */
         bool detach;

@@ -153,6 +153,20 @@ static void show_capsules(struct call *call, const Rm__Job *job) {
         call_print_table(call, t);
 }
 
+/* "2 wanted: n[3-4]"; NULL when it asked for none. */
+static char *spare_text(const Rm__Job *job) {
+        struct hostlist hosts = { 0 };
+        cleanup_free char *nodes = NULL;
+
+        if (!job->spec->spares)
+                return NULL;
+        for (size_t i = 0; i < job->n_spare_nodes; i++)
+                hostlist_add(&hosts, job->spare_nodes[i]);
+        nodes = hostlist_compress(hosts.names, hosts.n_names);
+        hostlist_finish(&hosts);
+        return xasprintf("%u wanted: %s", job->spec->spares, nodes && *nodes ? nodes : "none yet");
+}
+
 static void show_job(struct call *call, const Rm__JobView *v) {
         const Rm__Job *j = v->job;
         const Rm__JobSpec *s = j->spec;
@@ -176,6 +190,7 @@ static void show_job(struct call *call, const Rm__JobView *v) {
         call_take_key("Nodes", short_nodes(v->nodes));
         call_take_key("Policy",
                       xasprintf("%s, priority %d", *j->policy ? j->policy : (*s->policy ? s->policy : "default"), s->priority));
+        call_take_key("Spare nodes", spare_text(j));
         call_print_key("On node loss", loss_text(s->on_node_loss));
         call_take_key("Time limit", s->time_limit_usec ? human_duration(s->time_limit_usec) : NULL);
         call_print_key("Availability", s->availability_path);

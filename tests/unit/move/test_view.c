@@ -41,10 +41,13 @@ static uint64_t running_job(struct world *w) {
 }
 
 static struct view make_view(const struct world *w, uint32_t group_size) {
+        const struct view_config config = {
+                .group_size = group_size, .now_usec = w->time_usec, .horizon_usec = 600000000, .age_weight = 1
+        };
         struct rm_error err = { 0 };
         struct view view = { 0 };
 
-        assert_int_equal(view_create(w->state, group_size, &view, &err), 0);
+        assert_int_equal(view_create(w->state, &config, &view, &err), 0);
         assert_int_equal(snapshot_view(view.snapshot)->n_jobs, view.n_jobs);
         if (snapshot_check(snapshot_view(view.snapshot), &err) < 0)
                 fail_msg("the view is no snapshot: %s", error_text(&err));
@@ -235,6 +238,26 @@ static void test_which_jobs(void **state) {
         assert_int_equal(waiting, 2);
 }
 
+/* What is left of a time limit; never 0 for a job that has one. */
+static void test_time_left(void **state) {
+        struct world *w = *state;
+        Rm__Job *job = state_job(w->state, running_job(w));
+        struct view view = make_view(w, 0);
+
+        assert_int_equal(view.jobs[0].left_usec, 0);
+        assert_int_equal(view.jobs[0].group_move_usec[0], 0);
+        view_finish(&view);
+        job->spec->time_limit_usec = 60000000;
+        w->time_usec = job->start_usec + 20000000;
+        view = make_view(w, 0);
+        assert_int_equal(view.jobs[0].left_usec, 40000000);
+        view_finish(&view);
+        w->time_usec = job->start_usec + 60000001;
+        view = make_view(w, 0);
+        assert_int_equal(view.jobs[0].left_usec, 1);
+        view_finish(&view);
+}
+
 static void test_moving(void **state) {
         struct world *w = *state;
         uint64_t id = running_job(w);
@@ -260,7 +283,7 @@ static void test_moving(void **state) {
                         assert_int_equal(move_commit(w, head_move), 0);
                 }
         }
-        /* Half a second of freezing makes the next move of that group dearer than that of one never measured. */
+        /* Half a second of freezing makes the next move of that group dearer, and so of one that never moved: it is the best guess. */
         assert_int_equal(move_done(w, group_move, 1000, 500000), 0);
         assert_int_equal(move_done(w, head_move, 1000, 100000), 0);
         view = make_view(w, 0);
@@ -268,7 +291,10 @@ static void test_moving(void **state) {
         assert_int_equal(view.jobs[0].group_moving_to[1], RM_NO_NODE);
         assert_int_equal(view.jobs[0].head_node, index_of(&view, "n2"));
         assert_int_equal(view.jobs[0].head_moving_to, RM_NO_NODE);
-        assert_int_equal(job_in(&view, 0)->groups[1].move_cost - job_in(&view, 0)->groups[0].move_cost, 5);
+        assert_int_equal(job_in(&view, 0)->groups[1].move_cost, 3 + 5);
+        assert_int_equal(job_in(&view, 0)->groups[0].move_cost, 3 + 5);
+        assert_int_equal(view.jobs[0].group_move_usec[1], 500000);
+        assert_int_equal(view.jobs[0].group_move_usec[0], 500000);
         view_finish(&view);
 }
 
@@ -360,6 +386,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_availability_of_unknown_nodes, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_running_job, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_which_jobs, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_time_left, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_moving, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_aborted_move_leaves_no_trace, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_folding, set_up, tear_down),

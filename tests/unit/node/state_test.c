@@ -334,6 +334,15 @@ int job_wait(struct world *w, uint64_t job, const char *reason, bool lost_round)
         return apply_command(w, &command);
 }
 
+int spares(struct world *w, uint64_t job, const char *const *nodes, size_t n) {
+        COMMAND(JobSpares, job_spares, JOB_SPARES);
+
+        body.job = job;
+        body.nodes = (char **) nodes;
+        body.n_nodes = n;
+        return apply_command(w, &command);
+}
+
 int place(struct world *w, uint64_t job, const char *head, const char *const *nodes, const uint32_t *ranks, size_t n) {
         COMMAND(JobPlace, job_place, JOB_PLACE);
 

@@ -526,6 +526,23 @@ static void test_job_availability(void **state) {
         REFUSED(job_wait(w, 99, "x", false), -ENOENT, "no job 99");
 }
 
+static void test_job_spares(void **state) {
+        static const char *const nodes[] = { "n3", "n9" };
+        struct world *w = *state;
+        uint64_t waiting = (uint64_t) submit(w, 2);
+        uint64_t job = running_job(w);
+
+        REFUSED(spares(w, 99, nodes, 1), -ENOENT, "no job 99");
+        REFUSED(spares(w, job, nodes, 2), -ENOENT, "no node 'n9'");
+        REFUSED(spares(w, waiting, nodes, 1), -ESRCH, "does not run");
+        assert_int_equal(spares(w, job, nodes, 1), 0);
+        EVENTS("job-spares ");
+        assert_int_equal(job_of(w, job)->n_spare_nodes, 1);
+        assert_string_equal(job_of(w, job)->spare_nodes[0], "n3");
+        assert_int_equal(spares(w, job, NULL, 0), 0);
+        assert_int_equal(job_of(w, job)->n_spare_nodes, 0);
+}
+
 /* ---- moves ---- */
 
 static void test_move(void **state) {
@@ -748,6 +765,7 @@ int main(void) {
                 T(test_cancel),
                 T(test_end_with_a_node_down),
                 T(test_job_availability),
+                T(test_job_spares),
                 T(test_move),
                 T(test_refused_moves),
                 T(test_commit_and_abort_race),

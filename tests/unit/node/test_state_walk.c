@@ -146,6 +146,11 @@ static int step(struct walk *walk, uint32_t which) {
                 return move_abort(w, some_move_id(walk), "why");
         case 25:
                 return move_done(w, some_move_id(walk), pick(walk, 1000), pick(walk, 1000));
+        case 26: {
+                const char *kept[] = { some_node(walk), some_node(walk) };
+
+                return spares(w, some_job_id(walk), kept, pick(walk, 3));
+        }
         default:
                 return note(w, "x");
         }
@@ -156,7 +161,7 @@ static void test_walk(void **state) {
 
         world_init(&walk.world);
         for (unsigned i = 0; i < STEPS; i++) {
-                uint32_t which = pick(&walk, 27);
+                uint32_t which = pick(&walk, 28);
                 int code;
 
                 walk.world.thorough = i % 16 == 0 || i < 2000;
