@@ -2,6 +2,8 @@
 #ifndef RM_REQUESTS_REQUESTS_H
 #define RM_REQUESTS_REQUESTS_H
 
+#include <jansson.h>
+
 #include "daemon/client/client.h"
 #include "daemon/cluster/cluster.h"
 #include "proto/local.pb-c.h"
@@ -33,6 +35,9 @@ void request_dispatch(struct client *client, const Rm__LocalRequest *request);
 
 /* Propose, and answer with Ok (id = what was created) or the error. */
 void request_propose(struct client *client, uint32_t request_id, const Rm__Command *command);
+
+/* Answer with a document. */
+void request_reply_json(struct client *client, uint32_t request_id, const json_t *json);
 
 /* The job, when this client may see and touch it; otherwise NULL, and the client was told so as to a request of that name. */
 const Rm__Job *request_own_job(struct client *client, uint32_t request_id, const char *verb, uint64_t id);

@@ -50,7 +50,7 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
         client_reply(client, request->id, &reply);
 }
 
-static void reply_text(struct client *client, uint32_t request_id, json_t *json) {
+void request_reply_json(struct client *client, uint32_t request_id, const json_t *json) {
         cleanup_free char *text = json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
         Rm__Text body = RM__TEXT__INIT;
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
@@ -74,7 +74,7 @@ void request_snapshot(struct client *client, const Rm__LocalRequest *request) {
                 return;
         }
         json = snapshot_to_json(snapshot_view(view.policy));
-        reply_text(client, request->id, json);
+        request_reply_json(client, request->id, json);
         json_decref(json);
         leader_view_finish(&view);
 }
@@ -84,12 +84,10 @@ void request_snapshot(struct client *client, const Rm__LocalRequest *request) {
 struct asked {
         struct client *client;
         uint32_t request_id;
-        struct leader_view view; /* plan only */
 };
 
 static void asked_free(struct asked *asked) {
         client_release(asked->client);
-        leader_view_finish(&asked->view);
         free(asked);
 }
 
@@ -132,35 +130,6 @@ void request_list_policies(struct client *client, const Rm__LocalRequest *reques
         *asked = (struct asked) { .client = client_hold(client), .request_id = request->id };
         if (policy_host_list(leader_side_host(client->rmd->leader), on_listed, asked, &err) < 0) {
                 client_error(client, request->id, err.code ? err.code : -EBUSY, "list-policies: %s", error_text(&err));
-                asked_free(asked);
-        }
-}
-
-static void on_planned(void *context, struct plan_answer *answer, const struct rm_error *err) {
-        struct asked *asked = context;
-
-        if (answer) {
-                json_t *json = plan_to_json(answer, snapshot_view(asked->view.policy));
-
-                reply_text(asked->client, asked->request_id, json);
-                json_decref(json);
-        } else {
-                client_error(asked->client, asked->request_id, err->code ? err->code : -EIO, "plan: %s", error_text(err));
-        }
-        asked_free(asked);
-}
-
-void request_plan(struct client *client, const Rm__LocalRequest *request) {
-        struct asked *asked = xcalloc(1, sizeof(*asked));
-        struct rmd *rmd = client->rmd;
-        const char *policy = request->get_plan->policy[0] ? request->get_plan->policy : rmd->config->policy;
-        struct rm_error err = { 0 };
-
-        *asked = (struct asked) { .client = client_hold(client), .request_id = request->id };
-        if (leader_snapshot(rmd, &asked->view, &err) < 0 ||
-            policy_host_run(leader_side_host(rmd->leader), policy, snapshot_view(asked->view.policy), rmd->config->budget_usec,
-                            on_planned, asked, &err) < 0) {
-                client_error(client, request->id, err.code ? err.code : -EBUSY, "plan: %s", error_text(&err));
                 asked_free(asked);
         }
 }

@@ -122,12 +122,104 @@ static void show_placement(struct call *call, const json_t *placement) {
         call_print_table(call, t);
 }
 
-static void show_plan(struct call *call, const json_t *plan) {
-        const json_t *placement = json_object_get(plan, "placement");
-        const json_t *waiting = json_object_get(plan, "waiting");
-        const json_t *bound = json_object_get(plan, "bound");
+/* "n1 n2 n3", shortened; the caller's. */
+static char *names_of(const json_t *names) {
+        struct hostlist hosts = { 0 };
+        const json_t *name;
+        char *text;
         size_t i;
-        json_t *entry;
+
+        json_array_foreach((json_t *) names, i, name) hostlist_add(&hosts, json_string_value(name) ? json_string_value(name) : "?");
+        text = hostlist_compress(hosts.names, hosts.n_names);
+        hostlist_finish(&hosts);
+        return text;
+}
+
+static void action_cells(struct table *t, const json_t *action) {
+        const char *what = text_of(action, "action", "?");
+        const json_t *group = json_object_get(action, "group");
+        cleanup_free char *nodes = names_of(json_object_get(action, "nodes"));
+        cleanup_free char *spares = names_of(json_object_get(action, "spares"));
+
+        table_cell(t, what);
+        table_cell(t, text_of(action, "job", "?"));
+        if (json_integer_value(group) >= 0 && json_is_integer(group))
+                table_printf(t, "%lld", (long long) json_integer_value(group));
+        else
+                table_cell(t, json_is_integer(group) ? "head" : "all");
+        table_cell(t, text_of(action, "from", "-"));
+        table_cell(t, text_of(action, "to", nodes));
+        if (strcmp(what, "move") == 0)
+                table_cell(t, text_of(action, "why", ""));
+        else if (*spares)
+                table_printf(t, "keeps %s free", spares);
+        else
+                table_cell(t, strcmp(what, "reserve") == 0 ? "spare nodes" : "there is room");
+}
+
+static void show_actions(struct call *call, const json_t *actions) {
+        static const struct column columns[] = {
+                { "ACTION", false, false, 0 }, { "JOB", false, true, 0 }, { "GROUP", true, false, 0 },
+                { "FROM", false, true, 0 },    { "TO", false, true, 0 },  { "WHY", false, true, 0 },
+        };
+        struct table *t = table_create(columns, ARRAY_SIZE(columns));
+        const json_t *action;
+        size_t i;
+
+        json_array_foreach((json_t *) actions, i, action) action_cells(t, action);
+        (void) putchar('\n');
+        call_print_table(call, t);
+}
+
+static void show_alternatives(struct call *call, const json_t *alternatives) {
+        static const struct column columns[] = {
+                { "POLICY", false, true, 0 },  { "COST", true, false, 0 }, { "BOUND", true, false, 0 },
+                { "WAITING", true, false, 0 }, { "TIME", true, false, 0 }, { "METHOD", false, true, 0 },
+        };
+        struct table *t = table_create(columns, ARRAY_SIZE(columns));
+        const json_t *entry;
+        size_t i;
+
+        json_array_foreach((json_t *) alternatives, i, entry) {
+                const json_t *bound = json_object_get(entry, "bound");
+                bool failed = json_object_get(entry, "error") != NULL;
+
+                table_cell(t, text_of(entry, "policy", "?"));
+                for (int column = 0; failed && column < 4; column++)
+                        table_cell(t, "-");
+                if (failed) {
+                        table_colour(t, text_of(entry, "error", "?"), COLOUR_RED);
+                        continue;
+                }
+                table_printf(t, "%lld", (long long) json_integer_value(json_object_get(entry, "cost")));
+                if (json_is_integer(bound))
+                        table_printf(t, "%lld", (long long) json_integer_value(bound));
+                else
+                        table_cell(t, "-");
+                table_printf(t, "%lld", (long long) json_integer_value(json_object_get(entry, "waiting")));
+                table_take(t, human_duration((uint64_t) json_integer_value(json_object_get(entry, "time_usec"))));
+                table_cell(t, text_of(entry, "method", "-"));
+        }
+        (void) putchar('\n');
+        call_print_table(call, t);
+}
+
+static void show_notes(struct call *call, const json_t *notes) {
+        const json_t *note;
+        size_t i;
+
+        json_array_foreach((json_t *) notes, i, note) {
+                bool waits = json_is_true(json_object_get(note, "waits"));
+
+                call_take_key(waits ? "Waits" : "Runs",
+                              xasprintf("%s: %s%s", text_of(note, "job", "?"), text_of(note, "note", ""),
+                                        json_is_true(json_object_get(note, "folded")) ? " (folded)" : ""));
+        }
+}
+
+static void show_plan(struct call *call, const json_t *plan) {
+        const json_t *placement = json_object_get(plan, "placement"), *bound = json_object_get(plan, "bound");
+        const json_t *actions = json_object_get(plan, "actions");
 
         call_take_key("Policy", xasprintf("%s (%s)", text_of(plan, "policy", "?"), text_of(plan, "method", "-")));
         call_take_key("Cost", xasprintf("%g", json_number_value(json_object_get(plan, "cost"))));
@@ -136,13 +228,15 @@ static void show_plan(struct call *call, const json_t *plan) {
         else if (json_is_number(bound))
                 call_take_key("Proof", xasprintf("no plan is cheaper than %g", json_number_value(bound)));
         call_take_key("Time", human_duration((uint64_t) json_integer_value(json_object_get(plan, "time_usec"))));
-        json_array_foreach(waiting, i, entry) {
-                const char *job = json_string_value(entry) ? json_string_value(entry) : text_of(entry, "job", "?");
-
-                call_take_key("Waits", xasprintf("%s%s%s", job, json_is_object(entry) ? ": " : "", text_of(entry, "reason", "")));
-        }
+        call_print_key("Warnings", text_of(plan, "warnings", ""));
+        if (json_array_size(actions) == 0)
+                call_print_key("Would do", "nothing");
+        show_notes(call, json_object_get(plan, "notes"));
+        if (json_array_size(actions) > 0)
+                show_actions(call, actions);
         if (json_array_size(placement) > 0)
                 show_placement(call, placement);
+        show_alternatives(call, json_object_get(plan, "alternatives"));
 }
 
 static int run_plan(struct call *call) {
@@ -227,7 +321,7 @@ const struct verb verb_plan = {
         .name = "plan",
         .args = "",
         .role = ROLE_ADMIN,
-        .help = "show what a policy would do now, and do nothing",
+        .help = "show what would be done now and why, what other policies would make of it, and do nothing",
         .flags = { { "policy", "P", "ask this one, not the cluster's own" } },
         .run = run_plan,
 };

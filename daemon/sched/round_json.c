@@ -1,0 +1,48 @@
+#include "daemon/sched/round_json.h"
+
+#include "common/util.h"
+
+/* Each node once, in the order they come in. */
+static json_t *node_names(const struct rm_snapshot *snapshot, const int32_t *nodes, uint32_t n) {
+        cleanup_free bool *seen = xcalloc(snapshot->n_nodes + 1u, sizeof(*seen));
+        json_t *names = json_array();
+
+        for (uint32_t i = 0; i < n; i++) {
+                if (seen[nodes[i]])
+                        continue;
+                seen[nodes[i]] = true;
+                json_array_append_new(names, json_string(snapshot->nodes[nodes[i]].name));
+        }
+        return names;
+}
+
+static json_t *action_to_json(const struct rm_snapshot *snapshot, const struct round_action *action) {
+        const struct rm_job *job = &snapshot->jobs[action->job];
+        json_t *spares;
+
+        if (action->kind == ROUND_MOVE)
+                return json_pack("{s:s, s:s, s:i, s:s, s:s, s:b, s:s}", "action", "move", "job", job->name, "group",
+                                 (int) action->group, "from", snapshot->nodes[action->from].name, "to",
+                                 snapshot->nodes[action->to].name, "need", (int) action->must, "why", action->reason);
+        spares = node_names(snapshot, action->spare_nodes, action->n_spare_nodes);
+        if (action->kind == ROUND_RESERVE)
+                return json_pack("{s:s, s:s, s:o}", "action", "reserve", "job", job->name, "nodes", spares);
+        return json_pack("{s:s, s:s, s:o, s:s, s:o}", "action", "start", "job", job->name, "nodes",
+                         node_names(snapshot, action->group_node, job->n_groups), "head", snapshot->nodes[action->head_node].name,
+                         "spares", spares);
+}
+
+json_t *round_result_to_json(const struct rm_snapshot *snapshot, const struct round_result *result) {
+        json_t *actions = json_array(), *notes = json_array();
+
+        for (size_t i = 0; i < result->n_actions; i++)
+                json_array_append_new(actions, action_to_json(snapshot, &result->actions[i]));
+        for (uint32_t j = 0; j < result->n_jobs; j++) {
+                const struct round_job_result *job = &result->jobs[j];
+
+                if (job->reason[0] || job->waits || job->folded)
+                        json_array_append_new(notes, json_pack("{s:s, s:b, s:b, s:s}", "job", snapshot->jobs[j].name, "waits",
+                                                               (int) job->waits, "folded", (int) job->folded, "note", job->reason));
+        }
+        return json_pack("{s:o, s:o}", "actions", actions, "notes", notes);
+}
