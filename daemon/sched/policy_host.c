@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/sched/host/model.h"
 #include "daemon/sched/snapshot.h"
 
 enum {
@@ -33,6 +34,7 @@ struct policy_host {
         struct event_base *base;
         char *program, *directory;
         uint64_t memory_bytes;
+        json_t *good_models; /* policy: the last text of it that has answered */
 
         /* Of the run in hand; pid 0: none. */
         pid_t pid;
@@ -42,6 +44,7 @@ struct policy_host {
         bool overran;
         uint64_t budget_usec;
         char *what; /* "policy 'x'", for errors */
+        char *policy, *model; /* the text, when the policy is one */
         const struct rm_snapshot *snapshot; /* NULL: it lists */
         policy_host_done done;
         policy_host_listed listed;
@@ -55,6 +58,7 @@ struct policy_host *policy_host_create(struct event_base *base, const struct pol
         host->program = xstrdup(config->program ? config->program : RM_LIBEXEC_DIR "/rm-policy-host");
         host->directory = xstrdup(config->directory ? config->directory : RM_POLICY_DIR);
         host->memory_bytes = config->memory_bytes;
+        host->good_models = json_object();
         host->pidfd = host->in.fd = host->out.fd = host->err.fd = -1;
         return host;
 }
@@ -83,8 +87,9 @@ static void end_run(struct policy_host *host) {
         if (host->pidfd >= 0)
                 (void) close(host->pidfd);
         host->pidfd = -1;
-        free(host->what);
-        host->what = NULL;
+        free(take_ptr(host->what));
+        free(take_ptr(host->policy));
+        free(take_ptr(host->model));
         host->pid = 0;
         host->overran = false;
 }
@@ -101,6 +106,7 @@ void policy_host_destroy(struct policy_host *host) {
         if (!host)
                 return;
         policy_host_cancel(host);
+        json_decref(host->good_models);
         free(host->program);
         free(host->directory);
         free(host);
@@ -157,6 +163,8 @@ static void finish_place(struct policy_host *host, int r, struct rm_error *err) 
                 if (r < 0)
                         error_prefix(err, "%s answers nonsense", host->what);
         }
+        if (r == 0 && host->model)
+                (void) json_object_set_new(host->good_models, host->policy, json_string(host->model));
         end_run(host);
         done(context, r == 0 ? &answer : NULL, r == 0 ? NULL : err);
         plan_answer_finish(&answer);
@@ -336,8 +344,20 @@ static int begin(struct policy_host *host, char *const argv[], uint64_t kill_use
         return r;
 }
 
-int policy_host_run(struct policy_host *host, const char *policy, const struct rm_snapshot *snapshot, uint64_t budget_usec,
-                    policy_host_done done, void *context, struct rm_error *err) {
+/* The snapshot as JSON, with the model in it when there is one. */
+static char *write_question(const struct rm_snapshot *snapshot, const char *model) {
+        json_t *root = snapshot_to_json(snapshot);
+        char *text = NULL;
+
+        if (root && (!model || json_object_set_new(root, MODEL_FIELD, json_string(model)) == 0))
+                text = json_dumps(root, JSON_COMPACT);
+        json_decref(root);
+        return text;
+}
+
+/* `model` is taken over (NULL ok). */
+static int run(struct policy_host *host, const char *policy, char *model, const struct rm_snapshot *snapshot, uint64_t budget_usec,
+               policy_host_done done, void *context, struct rm_error *err) {
         char time[32], memory[32];
         char *const argv[] = { (char *) "rm-policy-host",
                                (char *) "--policy",
@@ -349,31 +369,54 @@ int policy_host_run(struct policy_host *host, const char *policy, const struct r
                                (char *) "--memory-bytes",
                                memory,
                                NULL };
-        json_t *root;
-        char *text;
+        cleanup_free char *text = NULL, *own_model = model;
 
         if (host->pid > 0)
                 return error_set(err, -EBUSY, "policy '%s': the policy host is busy with %s", policy, host->what);
-        root = snapshot_to_json(snapshot);
-        text = root ? json_dumps(root, JSON_COMPACT) : NULL;
-        json_decref(root);
+        text = write_question(snapshot, model);
         if (!text)
-                return error_set(err, -ENOMEM, "policy '%s': writing the snapshot", policy);
+                return error_set(err, -EINVAL, "policy '%s': %s", policy,
+                                 model ? "the model is no UTF-8 text" : "writing the snapshot");
         (void) snprintf(time, sizeof(time), "%" PRIu64, budget_usec);
         (void) snprintf(memory, sizeof(memory), "%" PRIu64, host->memory_bytes);
         host->what = xasprintf("policy '%s'", policy);
+        host->policy = xstrdup(policy);
+        host->model = take_ptr(own_model);
         host->budget_usec = budget_usec;
         host->snapshot = snapshot;
         host->done = done;
         host->context = context;
         host->in.data = evbuffer_new();
         if (!host->in.data || evbuffer_add(host->in.data, text, strlen(text)) < 0) {
-                free(text);
                 end_run(host);
                 return error_set(err, -ENOMEM, "policy '%s': writing the snapshot", policy);
         }
-        free(text);
         return begin(host, argv, budget_usec + GRACE_USEC, err);
+}
+
+int policy_host_run(struct policy_host *host, const char *policy, const struct rm_snapshot *snapshot, uint64_t budget_usec,
+                    policy_host_done done, void *context, struct rm_error *err) {
+        char *model = NULL;
+        int r = model_read(host->directory, policy, &model, err);
+
+        return r < 0 ? r : run(host, policy, model, snapshot, budget_usec, done, context, err);
+}
+
+bool policy_host_has_older(const struct policy_host *host, const char *policy) {
+        const char *good = json_string_value(json_object_get(host->good_models, policy));
+        cleanup_free char *now = NULL;
+
+        /* One that cannot be read any more is another one, too. */
+        return good && (model_read(host->directory, policy, &now, NULL) < 0 || !now || strcmp(now, good) != 0);
+}
+
+int policy_host_run_older(struct policy_host *host, const char *policy, const struct rm_snapshot *snapshot, uint64_t budget_usec,
+                          policy_host_done done, void *context, struct rm_error *err) {
+        const char *good = json_string_value(json_object_get(host->good_models, policy));
+
+        if (!policy_host_has_older(host, policy))
+                return error_set(err, -ENOENT, "policy '%s': there is no other version of it", policy);
+        return run(host, policy, xstrdup(good), snapshot, budget_usec, done, context, err);
 }
 
 int policy_host_list(struct policy_host *host, policy_host_listed listed, void *context, struct rm_error *err) {

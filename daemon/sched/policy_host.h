@@ -7,6 +7,7 @@
 
 #include <event2/event.h>
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
@@ -30,10 +31,14 @@ void policy_host_destroy(struct policy_host *host);
  * may start the next run or destroy the host. */
 typedef void (*policy_host_done)(void *context, struct plan_answer *answer, const struct rm_error *err);
 
-/* `snapshot` must stay until the callback. The answer has passed plan_validate(). budget_usec: what the policy may use; the process is killed
+/* A policy that is a model (NAME.mod) is read anew for each run. `snapshot` must stay until the callback. The answer has passed plan_validate(). budget_usec: what the policy may use; the process is killed
  * a little later. 0; -EBUSY; or why no process could be made (nothing is called then). */
 int policy_host_run(struct policy_host *host, const char *policy, const struct rm_snapshot *snapshot, uint64_t budget_usec,
                     policy_host_done done, void *context, struct rm_error *err);
+/* The same with the last text of a model that has answered. -ENOENT: there is none, or it is what is in the folder now. */
+bool policy_host_has_older(const struct policy_host *host, const char *policy);
+int policy_host_run_older(struct policy_host *host, const char *policy, const struct rm_snapshot *snapshot, uint64_t budget_usec,
+                          policy_host_done done, void *context, struct rm_error *err);
 
 /* The policies there are: an array of {"name", "description"} or {"name", "error"}; borrowed (json_incref() to keep). NULL with `err`. */
 typedef void (*policy_host_listed)(void *context, json_t *list, const struct rm_error *err);

@@ -4,6 +4,13 @@
 
 #include "common/util.h"
 
+/* Whom a pass asks; each when the one before has failed. */
+enum step {
+        STEP_POLICY,
+        STEP_OLDER, /* a model that was changed: as it was when it last answered */
+        STEP_FALLBACK,
+};
+
 struct scheduler {
         struct policy_host *host, *side_host;
         char *policy;
@@ -13,7 +20,7 @@ struct scheduler {
         struct snapshot *snapshot;
         struct round *round;
         uint32_t pass;
-        bool fallen_back; /* in this pass */
+        enum step step; /* of this pass */
         char warnings[1024];
         scheduler_done done;
         void *context;
@@ -75,14 +82,19 @@ static void warn(struct scheduler *scheduler, const char *text, const char *then
 
 static void next_pass(struct scheduler *scheduler) {
         scheduler->pass++;
-        scheduler->fallen_back = false;
+        scheduler->step = STEP_POLICY;
 }
 
-/* The policy asked has failed: once more with the fallback, and if that is what failed, without any. */
+/* The policy asked has failed: once more as it was before, then with the fallback, and if that is what failed, without any. */
 static void policy_failed(struct scheduler *scheduler, const char *text) {
-        if (!scheduler->fallen_back && strcmp(wanted_policy(scheduler), SCHEDULER_FALLBACK) != 0) {
+        if (scheduler->step == STEP_POLICY && policy_host_has_older(scheduler->host, wanted_policy(scheduler))) {
+                warn(scheduler, text, "asking the last version of it that was good");
+                scheduler->step = STEP_OLDER;
+                return;
+        }
+        if (scheduler->step != STEP_FALLBACK && strcmp(wanted_policy(scheduler), SCHEDULER_FALLBACK) != 0) {
                 warn(scheduler, text, "asking '" SCHEDULER_FALLBACK "' instead");
-                scheduler->fallen_back = true;
+                scheduler->step = STEP_FALLBACK;
                 return;
         }
         warn(scheduler, text, "its jobs wait, running ones stay where they can");
@@ -122,9 +134,11 @@ static void ask(struct scheduler *scheduler) {
 
         while (scheduler->pass < round_passes(scheduler->round)) {
                 const struct rm_snapshot *asked = round_prepare(scheduler->round, scheduler->pass);
-                const char *policy = scheduler->fallen_back ? SCHEDULER_FALLBACK : wanted_policy(scheduler);
+                const char *policy = scheduler->step == STEP_FALLBACK ? SCHEDULER_FALLBACK : wanted_policy(scheduler);
+                bool older = scheduler->step == STEP_OLDER;
 
-                if (policy_host_run(scheduler->host, policy, asked, scheduler->budget_usec, on_answer, scheduler, &err) == 0)
+                if ((older ? policy_host_run_older : policy_host_run)(scheduler->host, policy, asked, scheduler->budget_usec,
+                                                                      on_answer, scheduler, &err) == 0)
                         return;
                 policy_failed(scheduler, error_text(&err));
         }
@@ -145,7 +159,7 @@ int scheduler_run(struct scheduler *scheduler, struct snapshot *snapshot, const 
         }
         scheduler->snapshot = snapshot;
         scheduler->pass = 0;
-        scheduler->fallen_back = false;
+        scheduler->step = STEP_POLICY;
         scheduler->warnings[0] = '\0';
         scheduler->done = done;
         scheduler->context = context;

@@ -47,15 +47,19 @@ struct rm_plugin_host {
         uint32_t reserved;
         void *context;                                                  /* pass it back as it is */
         void (*log)(void *context, enum rm_plugin_level level, const char *text); /* one line, no newline; copied */
+        /* For plugins that run a text, such as a model: the text, which is NUL-terminated, and the name of its file, for messages. Both
+         * NULL for others. */
+        const char *text;
+        const char *text_name;
 };
 
 /* The head of every descriptor. All strings are static and never freed. */
 struct rm_plugin {
-        uint32_t abi;            /* RM_PLUGIN_ABI the plugin was compiled with */
-        uint32_t size;           /* of the whole descriptor, with the calls of its kind */
-        const char *name;        /* 1..63 of [A-Za-z0-9._-], begins with a letter or digit; the file name without .so */
-        const char *kind;        /* RM_POLICY_KIND, ... */
-        uint32_t kind_abi;       /* of the kind's header */
+        uint32_t abi; /* RM_PLUGIN_ABI the plugin was compiled with */
+        uint32_t size; /* of the whole descriptor, with the calls of its kind */
+        const char *name; /* 1..63 of [A-Za-z0-9._-], begins with a letter or digit; the file name without .so */
+        const char *kind; /* RM_POLICY_KIND, ... */
+        uint32_t kind_abi; /* of the kind's header */
         uint32_t reserved;
         const char *description; /* one sentence for people */
 

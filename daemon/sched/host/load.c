@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/sched/host/model.h"
 
 /* What the first version of the descriptor held: later ones only add. */
 #define POLICY_MIN_BYTES (offsetof(struct rm_policy_plugin, place) + sizeof(((struct rm_policy_plugin *) 0)->place))
@@ -40,10 +41,13 @@ int policy_load(const char *directory, const char *name, const struct rm_plugin_
 
         if (!name_valid(name))
                 return error_set(err, -EINVAL, "policy '%.64s': not a valid name", name);
+        if (host->text)
+                name = MODEL_RUNNER;
         path = xasprintf("%s/%s.so", directory, name);
         if (access(path, F_OK) < 0)
                 return error_sys(err, -errno, "policy '%s': %s", name, path);
-        policy.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        /* Never unmapped: libraries of policies may have left something behind that is run when the process ends. */
+        policy.library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
         if (!policy.library)
                 return error_set(err, -ELIBBAD, "policy '%s': %s", name, dlerror());
         policy.plugin = dlsym(policy.library, RM_PLUGIN_SYMBOL);
@@ -69,19 +73,29 @@ void policy_unload(struct loaded_policy *policy) {
         *policy = (struct loaded_policy) { 0 };
 }
 
-static int try_one(const char *directory, const char *name, const struct rm_plugin_host *host, int fd) {
+/* What is known of a policy: {"name", "description"}, or {"name", "error"}. */
+static json_t *describe(const char *directory, const char *name, const struct rm_plugin_host *host) {
+        struct rm_plugin_host own = *host;
+        cleanup_free char *text = NULL, *text_name = xasprintf("%s" MODEL_SUFFIX, name);
         struct loaded_policy policy;
         struct rm_error err = { 0 };
-        json_t *entry;
-        char *text;
-        int r = policy_load(directory, name, host, &policy, &err);
+        const char *description;
+        int r = model_read(directory, name, &text, &err);
 
+        own.text = text;
+        own.text_name = text ? text_name : NULL;
+        if (r == 0)
+                r = policy_load(directory, name, &own, &policy, &err);
         if (r < 0)
-                entry = json_pack("{s:s, s:s}", "name", name, "error", error_text(&err));
-        else
-                entry = json_pack("{s:s, s:s}", "name", name, "description",
-                                  policy.plugin->plugin.description ? policy.plugin->plugin.description : "");
-        text = entry ? json_dumps(entry, JSON_COMPACT) : NULL;
+                return json_pack("{s:s, s:s}", "name", name, "error", error_text(&err));
+        description = policy.plugin->plugin.description ? policy.plugin->plugin.description : "";
+        return json_pack("{s:s, s:s}", "name", name, "description", text ? "a model, run by " MODEL_RUNNER : description);
+}
+
+static int try_one(const char *directory, const char *name, const struct rm_plugin_host *host, int fd) {
+        json_t *entry = describe(directory, name, host);
+        cleanup_free char *text = entry ? json_dumps(entry, JSON_COMPACT) : NULL;
+
         return text ? write_all(fd, text, strlen(text)) : -EINVAL;
 }
 
@@ -113,10 +127,23 @@ static json_t *ask_one(const char *directory, const char *name, const struct rm_
         return entry ? entry : json_pack("{s:s, s:s}", "name", name, "error", "loading it ends the process");
 }
 
-static int is_policy(const struct dirent *entry) {
-        size_t length = strlen(entry->d_name);
+static bool ends_in(const char *name, const char *suffix) {
+        size_t length = strlen(name), suffix_length = strlen(suffix);
 
-        return length > 3 && strcmp(entry->d_name + length - 3, ".so") == 0;
+        return length > suffix_length && strcmp(name + length - suffix_length, suffix) == 0;
+}
+
+/* The one that runs texts is none by itself. */
+static int is_policy(const struct dirent *entry) {
+        return (ends_in(entry->d_name, ".so") && strcmp(entry->d_name, MODEL_RUNNER ".so") != 0) ||
+               ends_in(entry->d_name, MODEL_SUFFIX);
+}
+
+static bool same_name_before(const json_t *list, const char *name) {
+        const json_t *last = json_array_get(list, json_array_size(list) - 1);
+        const char *last_name = json_string_value(json_object_get(last, "name"));
+
+        return last_name && strcmp(last_name, name) == 0;
 }
 
 int policy_list(const char *directory, const struct rm_plugin_host *host, json_t **ret_list, struct rm_error *err) {
@@ -128,8 +155,9 @@ int policy_list(const char *directory, const struct rm_plugin_host *host, json_t
                 return error_sys(err, -errno, "policy directory %s", directory);
         list = json_array();
         for (int i = 0; i < n; i++) {
-                entries[i]->d_name[strlen(entries[i]->d_name) - 3] = '\0';
-                json_array_append_new(list, ask_one(directory, entries[i]->d_name, host));
+                *strrchr(entries[i]->d_name, '.') = '\0';
+                if (!same_name_before(list, entries[i]->d_name))
+                        json_array_append_new(list, ask_one(directory, entries[i]->d_name, host));
                 free(entries[i]);
         }
         free(entries);

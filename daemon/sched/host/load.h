@@ -14,7 +14,7 @@ struct loaded_policy {
         void *self;
 };
 
-/* `host` must stay valid until policy_unload(). -ENOENT: no such file; -ELIBBAD: cannot be loaded, or is no policy of this ABI;
+/* With host->text, `name` is that text's, and the policy that runs texts is loaded. `host` must stay valid until policy_unload(). -ENOENT: no such file; -ELIBBAD: cannot be loaded, or is no policy of this ABI;
  * else what its create said. Code of the plugin runs. */
 int policy_load(const char *directory, const char *name, const struct rm_plugin_host *host, struct loaded_policy *ret_policy,
                 struct rm_error *err);

@@ -4,6 +4,9 @@
  *      rm-policy-host --policy NAME [--dir DIR] [--time-usec N] [--memory-bytes N]    snapshot on stdin, plan on stdout
  *      rm-policy-host --list [--dir DIR]                                              policies in DIR, as JSON
  *
+ * NAME is NAME.so in DIR, or the model NAME.mod, which is read before this process gives up what it may do; a snapshot with the field
+ * "x_model": "text" brings its own.
+ *
  * Exit status: 0 done, 1 failed (one line on stderr says why), 2 usage.
  */
 #include <argp.h>
@@ -14,8 +17,10 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/sched/fields.h"
 #include "daemon/sched/host/confine.h"
 #include "daemon/sched/host/load.h"
+#include "daemon/sched/host/model.h"
 #include "daemon/sched/plan.h"
 #include "daemon/sched/snapshot.h"
 #include "policies/place/cost.h"
@@ -24,6 +29,7 @@ struct context {
         const char *directory, *policy;
         bool list;
         uint64_t time_usec, memory_bytes, deadline_usec;
+        char said[512]; /* the last error the policy told of */
         int answer_fd; /* the real stdout: a policy that prints something prints to stderr */
 };
 
@@ -87,9 +93,13 @@ const char *__asan_default_options(void) {
 
 /* ---- what the policy may call ---- */
 
-static void on_log(void *context, enum rm_plugin_level level, const char *text) {
-        (void) context;
-        log_write((int) level, "%s", text ? text : "");
+static void on_log(void *data, enum rm_plugin_level level, const char *text) {
+        struct context *context = data;
+
+        if (level == RM_PLUGIN_ERROR && text)
+                (void) snprintf(context->said, sizeof(context->said), "%s", text);
+        else
+                log_write((int) level, "%s", text ? text : "");
 }
 
 static uint64_t on_left(void *data) {
@@ -140,9 +150,14 @@ static int place(struct context *context, const struct loaded_policy *policy, co
         answer->plan = plan_create(snapshot);
         r = policy->plugin->place(policy->self, snapshot, &run, answer->plan);
         answer->time_usec = now_usec() - begin;
+        clean_text(context->said, sizeof(context->said));
         if (r < 0)
                 return error_set(err, r, "policy '%s': %s", context->policy,
-                                 r == -ENOSPC ? "running jobs do not fit" : strerror(-r));
+                                 context->said[0] ? context->said
+                                 : r == -ENOSPC   ? "running jobs do not fit"
+                                                  : strerror(-r));
+        if (context->said[0])
+                log_write(LOG_ERR, "%s", context->said);
         clean_text(answer->plan->method, sizeof(answer->plan->method));
         for (uint32_t j = 0; j < snapshot->n_jobs; j++)
                 clean_text(answer->plan->jobs[j].reason, sizeof(answer->plan->jobs[j].reason));
@@ -162,8 +177,26 @@ static int print(struct context *context, json_t *root, struct rm_error *err) {
         return r < 0 ? error_sys(err, r, "writing the answer") : write_all(context->answer_fd, "\n", 1);
 }
 
-static int run_policy(struct context *context, const struct rm_plugin_host *host, struct rm_error *err) {
-        cleanup_free char *data = NULL;
+/* Who sends the snapshot may send the model with it. */
+static int take_model(const char *data, size_t size_bytes, char **text, struct rm_error *err) {
+        const char *model;
+        json_t *root;
+
+        if (!memmem(data, size_bytes, "\"" MODEL_FIELD "\"", strlen(MODEL_FIELD) + 2))
+                return 0;
+        if (fields_parse(data, size_bytes, SNAPSHOT_MAX_BYTES, &root, err) < 0)
+                return err->code;
+        model = json_string_value(json_object_get(root, MODEL_FIELD));
+        if (model) {
+                free(*text);
+                *text = xstrdup(model);
+        }
+        json_decref(root);
+        return 0;
+}
+
+static int run_policy(struct context *context, struct rm_plugin_host *host, char **text, struct rm_error *err) {
+        cleanup_free char *data = NULL, *text_name = xasprintf("%s" MODEL_SUFFIX, context->policy);
         cleanup_snapshot struct snapshot *snapshot = NULL;
         struct plan_answer answer = { 0 };
         struct loaded_policy policy;
@@ -176,6 +209,10 @@ static int run_policy(struct context *context, const struct rm_plugin_host *host
                 error_prefix(err, "snapshot");
                 return r;
         }
+        if ((r = take_model(data, size_bytes, text, err)) < 0)
+                return r;
+        host->text = *text;
+        host->text_name = *text ? text_name : NULL;
         if ((r = policy_load(context->directory, context->policy, host, &policy, err)) < 0)
                 return r;
         r = place(context, &policy, snapshot_view(snapshot), &answer, err);
@@ -199,6 +236,7 @@ int main(int argc, char **argv) {
                                           .doc = "Run one placement policy on a snapshot (stdin) and print its plan (stdout)." };
         struct context context = { .directory = RM_POLICY_DIR, .time_usec = 5 * 1000 * 1000 };
         struct rm_plugin_host host = { .size = sizeof(host), .context = &context, .log = on_log };
+        cleanup_free char *text = NULL;
         struct rm_error err = { 0 };
         int r;
 
@@ -209,8 +247,10 @@ int main(int argc, char **argv) {
         context.answer_fd = dup(STDOUT_FILENO);
         if (context.answer_fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
                 r = error_sys(&err, -errno, "standard output");
+        else if (!context.list && (r = model_read(context.directory, context.policy, &text, &err)) < 0)
+                ; /* said below */
         else if ((r = confine(context.time_usec, context.memory_bytes, &err)) == 0)
-                r = context.list ? run_list(&context, &host, &err) : run_policy(&context, &host, &err);
+                r = context.list ? run_list(&context, &host, &err) : run_policy(&context, &host, &text, &err);
         if (r < 0)
                 (void) fprintf(stderr, "rm-policy-host: %s\n", error_text(&err));
         return r < 0;
