@@ -1,0 +1,13 @@
+/* One simulation from the first submission to the last end. */
+#ifndef RM_SIM_SIMULATE_H
+#define RM_SIM_SIMULATE_H
+
+#include "launcher/sim/scheduler.h"
+#include "launcher/sim/world.h"
+
+/* After a change the scheduler runs when `settle_usec` have passed, so that a burst makes one round; then the next one not before the
+ * same time again. *ret_rounds: how often it ran. It ends when nothing can happen any more; jobs may be left that wait for ever. */
+int simulate(struct world *world, const struct sim_scheduler *scheduler, int64_t settle_usec, uint64_t *ret_rounds,
+             struct rm_error *err);
+
+#endif

@@ -1,0 +1,51 @@
+#!/bin/sh
+# rm-sim as it is typed: what it prints and writes, and how it fails. Arguments: rm-sim, policies.
+set -u
+sim=$1 policies=$2
+failed=0
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+
+# check NAME EXPECTED-STATUS EXPECTED-TEXT ARGUMENTS..: the text must be a part of what is printed
+check() {
+        name=$1 status=$2 text=$3
+        shift 3
+        out=$("$sim" --policy-dir "$policies" "$@" 2>&1)
+        got=$?
+        case "$out" in
+        *"$text"*) ;;
+        *)
+                echo "FAILED $name: '$out' does not contain '$text'"
+                failed=1
+                ;;
+        esac
+        [ "$got" = "$status" ] || {
+                echo "FAILED $name: exit status $got, not $status"
+                failed=1
+        }
+}
+
+cat >"$work/trace" <<END
+; two jobs
+1 0 -1 60 4 -1 -1 4 60 -1 1 -1 -1 -1 -1 -1 -1 -1
+2 0 -1 60 4 -1 -1 4 60 -1 1 -1 -1 -1 -1 -1 -1 -1
+END
+echo "1 0 -1" >"$work/bad"
+echo "30 n1 0" >"$work/away"
+echo "30 n9 0" >"$work/nowhere"
+check table 0 'jobs ended' -c 2x2 "$work/trace"
+check json 0 '"bounded_slowdown": {' -c 2x2 --json -p easy -p greedy "$work/trace"
+check files 0 'easy' -c 2x2 -a "$work/away" -p easy --csv "$work/csv" --svg "$work/svg" "$work/trace"
+[ "$(wc -l <"$work/csv")" = 3 ] && grep -q '^easy,1,' "$work/csv" && grep -q '</svg>' "$work/svg" || {
+        echo "FAILED files: $(cat "$work/csv" "$work/svg")"
+        failed=1
+}
+check 'bad trace' 1 "$work/bad:1: 3 fields, and a job has 18" -c 2x2 "$work/bad"
+check 'bad availability' 1 "$work/nowhere:1: there is no node 'n9'" -c 2x2 -a "$work/nowhere" "$work/trace"
+check 'no trace' 1 'No such file' -c 2x2 "$work/none"
+check 'no policy' 1 "policy 'nix'" -c 2x2 -p nix "$work/trace"
+check 'no cluster' 2 'a trace and --cluster are needed' "$work/trace"
+check 'bad number' 2 "'x' is no number" -c 2x2 --settle x "$work/trace"
+check 'bad name' 2 "'../x' is no name of a policy" -c 2x2 -p ../x "$work/trace"
+check 'no place to write' 1 'No such file or directory' -c 2x2 --csv "$work/none/csv" "$work/trace"
+exit $failed

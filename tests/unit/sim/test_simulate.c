@@ -1,0 +1,172 @@
+/* Whole simulations: EASY and rmd's scheduler on workloads small enough to know what must come out. */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "launcher/sim/plot.h"
+#include "launcher/sim/report.h"
+#include "launcher/sim/simulate.h"
+#include "tests/unit/sched/sched_test.h"
+
+#define SECOND INT64_C(1000000)
+
+struct workload {
+        const char *cluster, *trace, *changes;
+};
+
+/* Seconds from the start to the end of each job, in the order of the trace. */
+struct outcome {
+        int64_t end_usec[8], start_usec[8];
+        struct report report;
+        char svg[4096];
+};
+
+static struct sim_scheduler scheduler_of(const char *policy) {
+        const struct managed_config config = { .directory = getenv("TEST_POLICY_DIR"),
+                                               .policy = policy,
+                                               .budget_usec = 10000000,
+                                               .horizon_usec = 600000000,
+                                               .group_size = 1,
+                                               .moves_at_once = 8,
+                                               .queue = 100,
+                                               .backfill = MANAGED_LIMITS };
+        struct sim_scheduler scheduler;
+        struct rm_error err = { 0 };
+
+        if (strcmp(policy, EASY_NAME) == 0)
+                return easy_create();
+        if (managed_create(&config, &scheduler, &err) < 0)
+                fail_msg("%s", err.text);
+        return scheduler;
+}
+
+static void draw(const struct world *world, struct outcome *outcome) {
+        FILE *out = fmemopen(outcome->svg, sizeof(outcome->svg) - 1, "w");
+        struct plot *plot = plot_create();
+
+        plot_add(plot, "p", world);
+        plot_write(plot, out);
+        plot_destroy(plot);
+        (void) fclose(out);
+}
+
+static struct outcome run(const struct workload *workload, const char *policy) {
+        static const struct world_config config = { .rank_bytes = 1000000, .bytes_per_usec = 1000, .freeze_usec = 0 };
+        struct sim_scheduler scheduler = scheduler_of(policy);
+        struct outcome outcome = { 0 };
+        cleanup_snapshot struct snapshot *cluster = NULL;
+        struct capacity capacity = { 0 };
+        struct rm_error err = { 0 };
+        struct world *world;
+        struct swf swf;
+        uint64_t rounds;
+
+        if (cluster_read(workload->cluster, &cluster, &err) < 0 ||
+            swf_parse("t", workload->trace, strlen(workload->trace), &swf, &err) < 0 ||
+            capacity_parse("c", workload->changes, strlen(workload->changes), snapshot_view(cluster), &capacity, &err) < 0)
+                fail_msg("%s", err.text);
+        world = world_create(snapshot_view(cluster), &swf, &capacity, &config);
+        if (simulate(world, &scheduler, 0, &rounds, &err) < 0)
+                fail_msg("%s", err.text);
+        for (size_t j = 0; j < swf.n_jobs && j < 8; j++) {
+                outcome.end_usec[j] = world->jobs[j].end_usec;
+                outcome.start_usec[j] = world->jobs[j].first_start_usec;
+        }
+        outcome.report = report_make(policy, world);
+        draw(world, &outcome);
+        scheduler.destroy(scheduler.self);
+        world_destroy(world);
+        capacity_finish(&capacity);
+        swf_finish(&swf);
+        return outcome;
+}
+
+/* number submit run ranks limit */
+#define JOB(number, submit, run, ranks, limit)                                                                                     \
+        #number " " #submit " -1 " #run " " #ranks " -1 -1 " #ranks " " #limit " -1 1 -1 -1 -1 -1 -1 -1 -1\n"
+
+/* One of 3 ranks runs, one of 4 waits for it; of the small ones behind, the short one may overtake and the long one may not. */
+static void only_what_ends_in_time_overtakes(void **state) {
+        static const struct workload workload = {
+                .cluster = "1x4",
+                .trace = JOB(1, 0, 100, 3, 100) JOB(2, 1, 50, 4, 50) JOB(3, 2, 90, 1, 90) JOB(4, 3, 200, 1, 200),
+                .changes = "",
+        };
+        static const char *const policies[] = { "easy", "greedy", "distrib" };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(policies); i++) {
+                struct outcome outcome = run(&workload, policies[i]);
+
+                assert_int_equal(outcome.start_usec[2], 2 * SECOND);
+                assert_int_equal(outcome.start_usec[1], 100 * SECOND);
+                assert_int_equal(outcome.start_usec[3], 150 * SECOND);
+                assert_int_equal(outcome.report.n_done, 4);
+        }
+}
+
+/* A node leaves under a job: EASY begins it anew elsewhere, rmd moves it there and loses a moment. */
+static void moving_beats_killing(void **state) {
+        static const struct workload workload = { .cluster = "2x2", .trace = JOB(1, 0, 100, 2, 100), .changes = "60 n1 0\n" };
+        struct outcome easy, moved;
+
+        (void) state;
+        easy = run(&workload, "easy");
+        assert_int_equal(easy.end_usec[0], 160 * SECOND);
+        assert_int_equal(easy.report.kills, 1);
+        assert_true(easy.report.lost_core_hours > 0.0333 && easy.report.lost_core_hours < 0.0334);
+        assert_true(easy.report.utilisation > 0.454 && easy.report.utilisation < 0.455); /* 200 of 60 x 4 + 100 x 2 */
+        moved = run(&workload, "greedy");
+        assert_true(moved.end_usec[0] > 100 * SECOND && moved.end_usec[0] < 101 * SECOND);
+        assert_int_equal(moved.report.moves, 2);
+        assert_int_equal(moved.report.kills, 0);
+        assert_non_null(strstr(moved.svg, "<svg "));
+}
+
+/* Half of the cluster goes for a while: everybody folds onto the rest, and unfolds when it is back. */
+static void folds_and_unfolds(void **state) {
+        static const struct workload workload = { .cluster = "2x2",
+                                                  .trace = JOB(1, 0, 100, 4, 1000),
+                                                  .changes = "20 n1 0\n60 n1 all\n" };
+        struct outcome outcome = run(&workload, "greedy");
+
+        (void) state;
+        /* 20 s whole, 40 s at half speed, 60 s whole, and four moves of a millisecond each, two at a time */
+        assert_true(outcome.end_usec[0] > 120 * SECOND && outcome.end_usec[0] < 121 * SECOND);
+        assert_int_equal(outcome.report.moves, 4);
+}
+
+/* What is left of the job is too short for going back to pay: 1 s of 100 MB/s moves to win half a second. */
+static void does_not_go_back_for_nothing(void **state) {
+        static const struct workload workload = { .cluster = "2x2",
+                                                  .trace = JOB(1, 0, 100, 4, 100),
+                                                  .changes = "20 n1 0\n99.999 n1 all\n" };
+        struct outcome outcome = run(&workload, "greedy");
+
+        (void) state;
+        assert_int_equal(outcome.report.moves, 2); /* away, and not back: by its limit it has a millisecond left */
+}
+
+static void jobs_that_never_can(void **state) {
+        static const struct workload workload = { .cluster = "2x2",
+                                                  .trace = JOB(1, 0, 10, 4, 10) JOB(2, 1, 10, 5, 10) JOB(3, 20, 10, 4, 10),
+                                                  .changes = "15 n1 0\n" };
+        struct outcome outcome = run(&workload, "greedy");
+
+        (void) state;
+        assert_int_equal(outcome.report.n_done, 1);
+        assert_int_equal(outcome.report.n_too_large, 1);
+        assert_int_equal(outcome.start_usec[2], -1);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(only_what_ends_in_time_overtakes),
+                cmocka_unit_test(moving_beats_killing),
+                cmocka_unit_test(folds_and_unfolds),
+                cmocka_unit_test(does_not_go_back_for_nothing),
+                cmocka_unit_test(jobs_that_never_can),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
