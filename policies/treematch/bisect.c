@@ -22,7 +22,7 @@ struct level {
 };
 
 struct bisection {
-        struct arena *arena;
+        struct pool *pool;
         uint32_t low, high;
         struct level level[MAX_LEVELS];
         uint32_t n_levels;
@@ -46,12 +46,12 @@ static void coarsen(struct bisection *b, const uint8_t *side) {
 
                 if (from->graph.n <= COARSE_ENOUGH || b->n_levels == MAX_LEVELS)
                         break;
-                from->coarse = arena_alloc(b->arena, from->graph.n, sizeof(*from->coarse));
-                n = coarsen_match(b->arena, &from->graph, max_size, side ? from->side : NULL, from->coarse);
+                from->coarse = pool_alloc(b->pool, from->graph.n, sizeof(*from->coarse));
+                n = coarsen_match(b->pool, &from->graph, max_size, side ? from->side : NULL, from->coarse);
                 if (n > from->graph.n - from->graph.n / 20)
                         break;
-                graph_contract(b->arena, &from->graph, from->coarse, n, &to->graph);
-                to->side = arena_alloc(b->arena, n, sizeof(*to->side));
+                graph_contract(b->pool, &from->graph, from->coarse, n, &to->graph);
+                to->side = pool_alloc(b->pool, n, sizeof(*to->side));
                 for (uint32_t v = 0; side && v < from->graph.n; v++)
                         to->side[from->coarse[v]] = from->side[v];
                 b->n_levels++;
@@ -60,9 +60,9 @@ static void coarsen(struct bisection *b, const uint8_t *side) {
 
 /* Side 0 grows from `seed`, always by what is bound to it most. */
 static void grow(const struct bisection *b, const struct graph *graph, uint32_t seed, uint32_t target, uint8_t *side) {
-        struct arena_mark mark = arena_mark(b->arena);
-        struct buckets *border = buckets_make(b->arena, graph->n, NULL);
-        int64_t *bound = arena_zalloc(b->arena, graph->n, sizeof(*bound));
+        struct pool_mark mark = pool_mark(b->pool);
+        struct buckets *border = buckets_make(b->pool, graph->n, NULL);
+        int64_t *bound = pool_zalloc(b->pool, graph->n, sizeof(*bound));
         uint32_t size0 = 0, next = 0;
 
         memset(side, 1, graph->n);
@@ -84,13 +84,13 @@ static void grow(const struct bisection *b, const struct graph *graph, uint32_t 
                         ;
                 v = border->words ? buckets_top(border) : next < graph->n ? next : BUCKETS_NONE;
         }
-        arena_release(b->arena, mark);
+        pool_release(b->pool, mark);
 }
 
 static struct fm_score start(const struct bisection *b, struct level *level) {
         const struct graph *graph = &level->graph;
-        struct arena_mark mark = arena_mark(b->arena);
-        uint8_t *trial = arena_alloc(b->arena, graph->n, 1);
+        struct pool_mark mark = pool_mark(b->pool);
+        uint8_t *trial = pool_alloc(b->pool, graph->n, 1);
         struct fm_goal goal = goal_of(b, graph);
         struct fm_score best = { UINT32_MAX, 0 };
 
@@ -99,14 +99,14 @@ static struct fm_score start(const struct bisection *b, struct level *level) {
                 uint32_t target = spread == 0 ? b->low : b->low + (uint32_t) ((uint64_t) spread * (i % 3) / 2);
                 struct fm_score score;
 
-                grow(b, graph, arena_random(b->arena, graph->n), target, trial);
-                score = fm_refine(b->arena, graph, &goal, trial);
+                grow(b, graph, pool_random(b->pool, graph->n), target, trial);
+                score = fm_refine(b->pool, graph, &goal, trial);
                 if (fm_better(score, best)) {
                         best = score;
                         memcpy(level->side, trial, graph->n);
                 }
         }
-        arena_release(b->arena, mark);
+        pool_release(b->pool, mark);
         return best;
 }
 
@@ -120,34 +120,34 @@ static struct fm_score project(struct bisection *b) {
 
                 for (uint32_t v = 0; i + 1 < b->n_levels && v < level->graph.n; v++)
                         level->side[v] = level[1].side[level->coarse[v]];
-                score = fm_refine(b->arena, &level->graph, &goal, level->side);
+                score = fm_refine(b->pool, &level->graph, &goal, level->side);
         }
         return score;
 }
 
 /* One run from the bottom. */
 static struct fm_score run(struct bisection *b, const struct graph *graph, uint8_t *side) {
-        struct arena_mark mark = arena_mark(b->arena);
+        struct pool_mark mark = pool_mark(b->pool);
         struct fm_score score;
 
         b->level[0] = (struct level) { .graph = *graph, .side = side };
         coarsen(b, NULL);
         (void) start(b, &b->level[b->n_levels - 1]);
         score = project(b);
-        arena_release(b->arena, mark);
+        pool_release(b->pool, mark);
         return score;
 }
 
-int64_t bisect(struct arena *arena, const struct graph *graph, uint32_t low, uint32_t high, uint8_t *ret_side) {
-        struct bisection b = { .arena = arena, .low = low, .high = high };
-        struct arena_mark mark = arena_mark(arena);
-        uint8_t *trial = arena_alloc(arena, graph->n, 1);
+int64_t bisect(struct pool *pool, const struct graph *graph, uint32_t low, uint32_t high, uint8_t *ret_side) {
+        struct bisection b = { .pool = pool, .low = low, .high = high };
+        struct pool_mark mark = pool_mark(pool);
+        uint8_t *trial = pool_alloc(pool, graph->n, 1);
         struct fm_score best = { UINT32_MAX, 0 };
 
-        if (graph->n > SWEEP_ENOUGH && sweep_bisect(arena, graph, low, high, ret_side)) {
+        if (graph->n > SWEEP_ENOUGH && sweep_bisect(pool, graph, low, high, ret_side)) {
                 struct fm_goal goal = goal_of(&b, graph);
 
-                best = fm_refine(arena, graph, &goal, ret_side);
+                best = fm_refine(pool, graph, &goal, ret_side);
         }
         for (uint32_t i = 0; i < N_RUNS; i++) {
                 struct fm_score score = run(&b, graph, trial);
@@ -158,6 +158,6 @@ int64_t bisect(struct arena *arena, const struct graph *graph, uint32_t low, uin
                 } else if (!fm_better(best, score))
                         break;
         }
-        arena_release(arena, mark);
+        pool_release(pool, mark);
         return best.cut;
 }

@@ -7,6 +7,6 @@
 #include "policies/treematch/graph.h"
 
 /* Side 0 gets low..high vertices, all of size 1. Returns the weight cut. */
-int64_t bisect(struct arena *arena, const struct graph *graph, uint32_t low, uint32_t high, uint8_t *ret_side);
+int64_t bisect(struct pool *pool, const struct graph *graph, uint32_t low, uint32_t high, uint8_t *ret_side);
 
 #endif

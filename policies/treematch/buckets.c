@@ -16,8 +16,8 @@ static uint32_t bucket_of(int64_t gain) {
         return gain < 0 ? BUCKETS_HALF - 1 - at : BUCKETS_HALF + at;
 }
 
-struct buckets *buckets_make(struct arena *arena, uint32_t n, const struct buckets *like) {
-        struct buckets *buckets = arena_alloc(arena, 1, sizeof(*buckets));
+struct buckets *buckets_make(struct pool *pool, uint32_t n, const struct buckets *like) {
+        struct buckets *buckets = pool_alloc(pool, 1, sizeof(*buckets));
 
         buckets->words = 0;
         memset(buckets->full, 0, sizeof(buckets->full));
@@ -26,9 +26,9 @@ struct buckets *buckets_make(struct arena *arena, uint32_t n, const struct bucke
                 buckets->before = like->before;
                 buckets->bucket = like->bucket;
         } else {
-                buckets->next = arena_alloc(arena, n, sizeof(*buckets->next));
-                buckets->before = arena_alloc(arena, n, sizeof(*buckets->before));
-                buckets->bucket = arena_zalloc(arena, n, sizeof(*buckets->bucket));
+                buckets->next = pool_alloc(pool, n, sizeof(*buckets->next));
+                buckets->before = pool_alloc(pool, n, sizeof(*buckets->before));
+                buckets->bucket = pool_zalloc(pool, n, sizeof(*buckets->bucket));
         }
         return buckets;
 }

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "policies/treematch/arena.h"
+#include "policies/treematch/pool.h"
 
 enum {
         BUCKETS_BITS = 4,
@@ -29,7 +29,7 @@ struct buckets {
 #define BUCKETS_NONE UINT32_MAX
 
 /* `like`: shares its vertices' entries; NULL: there are `n` vertices. */
-struct buckets *buckets_make(struct arena *arena, uint32_t n, const struct buckets *like);
+struct buckets *buckets_make(struct pool *pool, uint32_t n, const struct buckets *like);
 /* Put in, or change the gain of, a vertex. */
 void buckets_set(struct buckets *buckets, uint32_t vertex, int64_t gain);
 void buckets_remove(struct buckets *buckets, uint32_t vertex); /* fine when it is not in */

@@ -185,24 +185,24 @@ static int64_t try_chain(struct chains *c, uint32_t v) {
         return won ? gained : 0;
 }
 
-int64_t chain_refine(struct arena *arena, struct layout *layout, uint64_t until) {
-        struct arena_mark mark = arena_mark(arena);
+int64_t chain_refine(struct pool *pool, struct layout *layout, uint64_t until) {
+        struct pool_mark mark = pool_mark(pool);
         uint32_t n = layout->graph->n;
         struct chains c = {
                 .layout = layout,
-                .bound = arena_zalloc(arena, layout->tree->n, sizeof(*c.bound)),
-                .touched = arena_alloc(arena, layout->tree->n, sizeof(*c.touched)),
-                .queue = arena_alloc(arena, n, sizeof(*c.queue)),
-                .queued = arena_zalloc(arena, n, sizeof(*c.queued)),
-                .locked = arena_zalloc(arena, n, sizeof(*c.locked)),
-                .work = &arena->work,
+                .bound = pool_zalloc(pool, layout->tree->n, sizeof(*c.bound)),
+                .touched = pool_alloc(pool, layout->tree->n, sizeof(*c.touched)),
+                .queue = pool_alloc(pool, n, sizeof(*c.queue)),
+                .queued = pool_zalloc(pool, n, sizeof(*c.queued)),
+                .locked = pool_zalloc(pool, n, sizeof(*c.locked)),
+                .work = &pool->work,
         };
         int64_t gained = 0;
 
         for (uint32_t v = 0; v < n; v++)
                 enqueue(&c, v);
-        while (c.n_queued > 0 && arena->work < until)
+        while (c.n_queued > 0 && pool->work < until)
                 gained += try_chain(&c, dequeue(&c));
-        arena_release(arena, mark);
+        pool_release(pool, mark);
         return gained;
 }

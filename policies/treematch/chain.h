@@ -7,7 +7,7 @@
 
 #include "policies/treematch/layout.h"
 
-/* Until no chain gains, or the arena's work has come to `until`. Returns what was gained. */
-int64_t chain_refine(struct arena *arena, struct layout *layout, uint64_t until);
+/* Until no chain gains, or the pool's work has come to `until`. Returns what was gained. */
+int64_t chain_refine(struct pool *pool, struct layout *layout, uint64_t until);
 
 #endif

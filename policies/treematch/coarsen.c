@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-static uint32_t *random_order(struct arena *arena, uint32_t n) {
-        uint32_t *order = arena_alloc(arena, n, sizeof(*order));
+static uint32_t *random_order(struct pool *pool, uint32_t n) {
+        uint32_t *order = pool_alloc(pool, n, sizeof(*order));
 
         for (uint32_t i = 0; i < n; i++) {
-                uint32_t at = arena_random(arena, i + 1);
+                uint32_t at = pool_random(pool, i + 1);
 
                 order[i] = order[at];
                 order[at] = i;
@@ -43,10 +43,10 @@ static uint32_t best_mate(const struct matching *m, uint32_t v) {
 }
 
 /* Vertices whose partners are all taken (of a hub, say) are paired with each other when they share the heaviest one. */
-static void match_orphans(struct arena *arena, const struct matching *m, const uint32_t *order) {
+static void match_orphans(struct pool *pool, const struct matching *m, const uint32_t *order) {
         const struct graph *graph = m->graph;
         uint32_t *waiting =
-                arena_alloc(arena, graph->n, sizeof(*waiting)); /* each vertex: an orphan whose heaviest partner it is */
+                pool_alloc(pool, graph->n, sizeof(*waiting)); /* each vertex: an orphan whose heaviest partner it is */
 
         memset(waiting, 0xff, sizeof(*waiting) * graph->n);
         for (uint32_t i = 0; i < graph->n; i++) {
@@ -74,14 +74,14 @@ static void match_orphans(struct arena *arena, const struct matching *m, const u
         }
 }
 
-uint32_t coarsen_match(struct arena *arena, const struct graph *graph, uint32_t max_size, const uint8_t *side,
+uint32_t coarsen_match(struct pool *pool, const struct graph *graph, uint32_t max_size, const uint8_t *side,
                        uint32_t *ret_coarse) {
-        struct arena_mark mark = arena_mark(arena);
+        struct pool_mark mark = pool_mark(pool);
         struct matching m = { .graph = graph, .side = side, .max_size = max_size };
-        uint32_t *order = random_order(arena, graph->n);
+        uint32_t *order = random_order(pool, graph->n);
         uint32_t n = 0, alone = 0;
 
-        m.mate = arena_alloc(arena, graph->n, sizeof(*m.mate));
+        m.mate = pool_alloc(pool, graph->n, sizeof(*m.mate));
         memset(m.mate, 0xff, sizeof(*m.mate) * graph->n);
         for (uint32_t i = 0; i < graph->n; i++) {
                 uint32_t v = order[i], mate;
@@ -94,13 +94,13 @@ uint32_t coarsen_match(struct arena *arena, const struct graph *graph, uint32_t 
                 m.mate[m.mate[v]] = v;
         }
         if (alone > graph->n / 4)
-                match_orphans(arena, &m, order);
+                match_orphans(pool, &m, order);
         for (uint32_t v = 0; v < graph->n; v++)
                 if (m.mate[v] >= v)
                         ret_coarse[v] = n++;
         for (uint32_t v = 0; v < graph->n; v++)
                 if (m.mate[v] < v)
                         ret_coarse[v] = ret_coarse[m.mate[v]];
-        arena_release(arena, mark);
+        pool_release(pool, mark);
         return n;
 }

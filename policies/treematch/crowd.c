@@ -11,7 +11,7 @@ uint32_t crowd_groups(const struct rm_job *job) {
 /* What each node has for the crowd: its cores less what everybody else has on it, and within the limit of the job if it is alone. */
 static void count_room(const struct crowd *crowd, int64_t *room) {
         const struct rm_snapshot *snapshot = crowd->scene->snapshot;
-        bool *in_crowd = arena_zalloc(crowd->scene->arena, snapshot->n_jobs, sizeof(*in_crowd));
+        bool *in_crowd = pool_zalloc(crowd->scene->pool, snapshot->n_jobs, sizeof(*in_crowd));
 
         for (uint32_t i = 0; i < crowd->n_jobs; i++)
                 in_crowd[crowd->job[i]] = true;
@@ -60,9 +60,9 @@ static void share_room(struct crowd *crowd, const int64_t *node_room) {
 /* The leaf of every group as the plan has it: the first of its node that is not full. */
 static void start_leaves(struct crowd *crowd) {
         const struct scene *scene = crowd->scene;
-        struct arena_mark mark = arena_mark(scene->arena);
+        struct pool_mark mark = pool_mark(scene->pool);
         const struct tree *tree = &crowd->places->tree;
-        uint32_t *used = arena_zalloc(scene->arena, tree->n_leaves, sizeof(*used)), at = 0;
+        uint32_t *used = pool_zalloc(scene->pool, tree->n_leaves, sizeof(*used)), at = 0;
 
         for (uint32_t i = 0; i < crowd->n_jobs; i++)
                 for (uint32_t g = 0; g < crowd_groups(&scene->snapshot->jobs[crowd->job[i]]); g++) {
@@ -75,7 +75,7 @@ static void start_leaves(struct crowd *crowd) {
                         used[x]++;
                         crowd->leaf[at++] = x;
                 }
-        arena_release(scene->arena, mark);
+        pool_release(scene->pool, mark);
 }
 
 void crowd_take(const struct crowd *crowd) {
@@ -88,7 +88,7 @@ void crowd_take(const struct crowd *crowd) {
                 for (uint32_t g = 0; g < n; g++)
                         scene->plan->jobs[j].group_node[g] = (int32_t) crowd->places->leaf[crowd->leaf[at + g]].node;
                 if (crowd->places == &scene->cores) {
-                        scene->rank_leaf[j] = arena_alloc(scene->arena, n, sizeof(**scene->rank_leaf));
+                        scene->rank_leaf[j] = pool_alloc(scene->pool, n, sizeof(**scene->rank_leaf));
                         memcpy(scene->rank_leaf[j], crowd->leaf + at, sizeof(**scene->rank_leaf) * n);
                 }
                 at += n;
@@ -106,8 +106,8 @@ static void make_graph(const struct crowd *crowd, struct graph *ret_graph) {
                 *ret_graph = graph;
                 return;
         }
-        movable = arena_alloc(scene->arena, graph.n, sizeof(*movable));
-        number = arena_alloc(scene->arena, graph.n, sizeof(*number));
+        movable = pool_alloc(scene->pool, graph.n, sizeof(*movable));
+        number = pool_alloc(scene->pool, graph.n, sizeof(*number));
         memset(number, 0xff, sizeof(*number) * graph.n);
         for (uint32_t i = 0; i < crowd->n_jobs; i++) {
                 const struct rm_job *job = &scene->snapshot->jobs[crowd->job[i]];
@@ -116,12 +116,12 @@ static void make_graph(const struct crowd *crowd, struct graph *ret_graph) {
                         movable[n++] = all + g;
                 all += job->n_groups;
         }
-        graph_induce(scene->arena, &graph, movable, n, number, ret_graph);
+        graph_induce(scene->pool, &graph, movable, n, number, ret_graph);
 }
 
 uint32_t crowd_select(const struct scene *scene, uint32_t *jobs, uint32_t n_jobs) {
         const struct rm_job *first = &scene->snapshot->jobs[jobs[0]];
-        uint32_t *others = arena_alloc(scene->arena, n_jobs, sizeof(*others)), n = 1, n_others = 0;
+        uint32_t *others = pool_alloc(scene->pool, n_jobs, sizeof(*others)), n = 1, n_others = 0;
 
         for (uint32_t i = 1; i < n_jobs; i++) {
                 const struct rm_job *job = &scene->snapshot->jobs[jobs[i]];
@@ -141,12 +141,12 @@ void crowd_make(struct scene *scene, const uint32_t *jobs, uint32_t n_jobs, bool
                                .n_jobs = n_jobs,
                                .group_size = scene->snapshot->jobs[jobs[0]].group_size,
                                .places = down_to_cores ? &scene->cores : &scene->nodes };
-        int64_t *node_room = arena_alloc(scene->arena, scene->snapshot->n_nodes, sizeof(*node_room));
+        int64_t *node_room = pool_alloc(scene->pool, scene->snapshot->n_nodes, sizeof(*node_room));
 
         for (uint32_t i = 0; i < n_jobs; i++)
                 crowd.n_groups += crowd_groups(&scene->snapshot->jobs[jobs[i]]);
-        crowd.leaf = arena_alloc(scene->arena, crowd.n_groups, sizeof(*crowd.leaf));
-        crowd.room = arena_zalloc(scene->arena, crowd.places->tree.n_leaves, sizeof(*crowd.room));
+        crowd.leaf = pool_alloc(scene->pool, crowd.n_groups, sizeof(*crowd.leaf));
+        crowd.room = pool_zalloc(scene->pool, crowd.places->tree.n_leaves, sizeof(*crowd.room));
         count_room(&crowd, node_room);
         share_room(&crowd, node_room);
         start_leaves(&crowd);

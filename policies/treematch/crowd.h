@@ -23,7 +23,7 @@ uint32_t crowd_groups(const struct rm_job *job);
  * they are. */
 uint32_t crowd_select(const struct scene *scene, uint32_t *jobs, uint32_t n_jobs);
 
-/* All of it in the arena of the scene. With leaves that are cores' places, cores that others have are taken to be the first ones of their node. */
+/* All of it in the pool of the scene. With leaves that are cores' places, cores that others have are taken to be the first ones of their node. */
 void crowd_make(struct scene *scene, const uint32_t *jobs, uint32_t n_jobs, bool down_to_cores, struct crowd *ret_crowd);
 
 /* crowd->leaf into the plan. */

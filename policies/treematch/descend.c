@@ -3,7 +3,7 @@
 #include "policies/treematch/bisect.h"
 
 struct descent {
-        struct arena *arena;
+        struct pool *pool;
         const struct tree *tree;
         const struct limits *limits;
         uint32_t *leaf; /* each vertex of the whole graph */
@@ -32,9 +32,9 @@ static void share_out(struct descent *d, const struct brothers *all, const struc
 /* The vertices on `side` of `graph` are for `some`. */
 static void share_side(struct descent *d, const struct brothers *some, const struct graph *graph, const uint32_t *name,
                        const uint8_t *side, uint8_t which, uint32_t *number) {
-        struct arena_mark mark = arena_mark(d->arena);
-        uint32_t *vertices = arena_alloc(d->arena, graph->n, sizeof(*vertices)), n = 0;
-        uint32_t *sub_name = arena_alloc(d->arena, graph->n, sizeof(*sub_name));
+        struct pool_mark mark = pool_mark(d->pool);
+        uint32_t *vertices = pool_alloc(d->pool, graph->n, sizeof(*vertices)), n = 0;
+        uint32_t *sub_name = pool_alloc(d->pool, graph->n, sizeof(*sub_name));
         struct graph sub;
 
         for (uint32_t v = 0; v < graph->n; v++)
@@ -42,9 +42,9 @@ static void share_side(struct descent *d, const struct brothers *some, const str
                         sub_name[n] = name[v];
                         vertices[n++] = v;
                 }
-        graph_induce(d->arena, graph, vertices, n, number, &sub);
+        graph_induce(d->pool, graph, vertices, n, number, &sub);
         share_out(d, some, &sub, sub_name);
-        arena_release(d->arena, mark);
+        pool_release(d->pool, mark);
 }
 
 /* Sides of all vertices, none larger than the room of its brothers. */
@@ -53,14 +53,14 @@ static void split(const struct descent *d, const struct graph *graph, const stru
         uint32_t high = graph->n < some[0].room ? graph->n : (uint32_t) some[0].room;
 
         if (!limits_over(d->limits))
-                (void) bisect(d->arena, graph, low, high, side);
+                (void) bisect(d->pool, graph, low, high, side);
         else
                 for (uint32_t v = 0; v < graph->n; v++)
                         side[v] = v >= high;
 }
 
 static void share_out(struct descent *d, const struct brothers *all, const struct graph *graph, const uint32_t *name) {
-        struct arena_mark mark = arena_mark(d->arena);
+        struct pool_mark mark = pool_mark(d->pool);
         uint32_t left = all->n / 2;
         struct brothers some[2];
         uint32_t *number;
@@ -76,19 +76,19 @@ static void share_out(struct descent *d, const struct brothers *all, const struc
                 left = all->n / 3;
         some[0] = make_brothers(d->tree, all->child, left);
         some[1] = make_brothers(d->tree, all->child + left, all->n - left);
-        number = arena_alloc(d->arena, graph->n, sizeof(*number));
-        side = arena_alloc(d->arena, graph->n, sizeof(*side));
+        number = pool_alloc(d->pool, graph->n, sizeof(*number));
+        side = pool_alloc(d->pool, graph->n, sizeof(*side));
         for (uint32_t v = 0; v < graph->n; v++)
                 number[v] = UINT32_MAX;
         split(d, graph, some, side);
         share_side(d, &some[0], graph, name, side, 0, number);
         share_side(d, &some[1], graph, name, side, 1, number);
-        arena_release(d->arena, mark);
+        pool_release(d->pool, mark);
 }
 
-static void shuffle(struct arena *arena, uint32_t *child, uint32_t n) {
+static void shuffle(struct pool *pool, uint32_t *child, uint32_t n) {
         for (uint32_t i = 0; i < n; i++) {
-                uint32_t at = arena_random(arena, i + 1), was = child[i];
+                uint32_t at = pool_random(pool, i + 1), was = child[i];
 
                 child[i] = child[at];
                 child[at] = was;
@@ -96,7 +96,7 @@ static void shuffle(struct arena *arena, uint32_t *child, uint32_t n) {
 }
 
 static void go_down(struct descent *d, uint32_t top, const struct graph *graph, const uint32_t *name) {
-        struct arena_mark mark = arena_mark(d->arena);
+        struct pool_mark mark = pool_mark(d->pool);
         const struct tree *tree = d->tree;
         uint32_t *child, n = 0;
         struct brothers all;
@@ -108,27 +108,27 @@ static void go_down(struct descent *d, uint32_t top, const struct graph *graph, 
         }
         for (uint32_t c = top + 1; c < tree->end[top]; c = tree->end[c])
                 n += tree->room[c] > 0;
-        child = arena_alloc(d->arena, n, sizeof(*child));
+        child = pool_alloc(d->pool, n, sizeof(*child));
         n = 0;
         for (uint32_t c = top + 1; c < tree->end[top]; c = tree->end[c])
                 if (tree->room[c] > 0)
                         child[n++] = c;
         if (d->shuffled)
-                shuffle(d->arena, child, n);
+                shuffle(d->pool, child, n);
         all = make_brothers(tree, child, n);
         share_out(d, &all, graph, name);
-        arena_release(d->arena, mark);
+        pool_release(d->pool, mark);
 }
 
-void descend(struct arena *arena, const struct tree *tree, uint32_t top, const struct graph *graph, const struct limits *limits,
+void descend(struct pool *pool, const struct tree *tree, uint32_t top, const struct graph *graph, const struct limits *limits,
              const uint32_t *vertices, uint32_t n, uint32_t *number, bool shuffled, uint32_t *ret_leaf) {
-        struct arena_mark mark = arena_mark(arena);
-        struct descent d = { .arena = arena, .tree = tree, .limits = limits, .leaf = ret_leaf, .shuffled = shuffled };
+        struct pool_mark mark = pool_mark(pool);
+        struct descent d = { .pool = pool, .tree = tree, .limits = limits, .leaf = ret_leaf, .shuffled = shuffled };
         struct graph sub;
 
         if (n == 0)
                 return;
-        graph_induce(arena, graph, vertices, n, number, &sub);
+        graph_induce(pool, graph, vertices, n, number, &sub);
         go_down(&d, top, &sub, vertices);
-        arena_release(arena, mark);
+        pool_release(pool, mark);
 }

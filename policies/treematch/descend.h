@@ -12,7 +12,7 @@
 /* Put `n` vertices (not more than the room below `top`) on leaves below `top`: writes ret_leaf of these vertices. `number`: an entry
  * for each vertex of `graph`, all UINT32_MAX; left so. `shuffled`: brothers are halved in an order drawn by lot, which matters where
  * they are not alike. When the time is over, what is not decided yet is split in the order of vertices. */
-void descend(struct arena *arena, const struct tree *tree, uint32_t top, const struct graph *graph, const struct limits *limits,
+void descend(struct pool *pool, const struct tree *tree, uint32_t top, const struct graph *graph, const struct limits *limits,
              const uint32_t *vertices, uint32_t n, uint32_t *number, bool shuffled, uint32_t *ret_leaf);
 
 #endif

@@ -164,25 +164,25 @@ static bool pass(struct fm *fm, struct fm_score *score) {
         return better;
 }
 
-struct fm_score fm_refine(struct arena *arena, const struct graph *graph, const struct fm_goal *goal, uint8_t *side) {
-        struct arena_mark mark = arena_mark(arena);
+struct fm_score fm_refine(struct pool *pool, const struct graph *graph, const struct fm_goal *goal, uint8_t *side) {
+        struct pool_mark mark = pool_mark(pool);
         struct fm fm = {
                 .graph = graph,
                 .goal = goal,
                 .side = side,
-                .work = &arena->work,
-                .gain = arena_alloc(arena, graph->n, sizeof(*fm.gain)),
-                .locked = arena_zalloc(arena, graph->n, sizeof(*fm.locked)),
-                .moved = arena_alloc(arena, graph->n, sizeof(*fm.moved)),
+                .work = &pool->work,
+                .gain = pool_alloc(pool, graph->n, sizeof(*fm.gain)),
+                .locked = pool_zalloc(pool, graph->n, sizeof(*fm.locked)),
+                .moved = pool_alloc(pool, graph->n, sizeof(*fm.moved)),
         };
         struct fm_score score;
 
-        fm.open[0] = buckets_make(arena, graph->n, NULL);
-        fm.open[1] = buckets_make(arena, graph->n, fm.open[0]);
+        fm.open[0] = buckets_make(pool, graph->n, NULL);
+        fm.open[1] = buckets_make(pool, graph->n, fm.open[0]);
         open_border(&fm);
         score = score_now(&fm);
         for (uint32_t i = 0; i < goal->passes && pass(&fm, &score); i++)
                 ;
-        arena_release(arena, mark);
+        pool_release(pool, mark);
         return score;
 }

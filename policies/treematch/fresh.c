@@ -12,14 +12,14 @@ static void map_crowd(struct scene *scene, const uint32_t *jobs, uint32_t n_jobs
         uint64_t work;
 
         crowd_make(scene, jobs, n_jobs, scene->snapshot->jobs[jobs[0]].group_size == 1, &crowd);
-        tree_with_room(scene->arena, &crowd.places->tree, crowd.room, &tree);
+        tree_with_room(scene->pool, &crowd.places->tree, crowd.room, &tree);
         work = crowd.n_groups < MOST_WORK / WORK_EACH ? crowd.n_groups * WORK_EACH : MOST_WORK;
-        map_improve(scene->arena, &tree, &crowd.graph, &scene->limits, work, crowd.leaf);
+        map_improve(scene->pool, &tree, &crowd.graph, &scene->limits, work, crowd.leaf);
         crowd_take(&crowd);
 }
 
 void fresh_place(struct scene *scene) {
-        uint32_t *jobs = arena_alloc(scene->arena, scene->snapshot->n_jobs, sizeof(*jobs)), n = 0, crowd;
+        uint32_t *jobs = pool_alloc(scene->pool, scene->snapshot->n_jobs, sizeof(*jobs)), n = 0, crowd;
 
         for (uint32_t j = 0; j < scene->snapshot->n_jobs; j++) {
                 const struct rm_job *job = &scene->snapshot->jobs[j];

@@ -3,14 +3,14 @@
 #include <stdbool.h>
 #include <string.h>
 
-void graph_make(struct arena *arena, uint32_t n, uint64_t entries, struct graph *ret_graph) {
+void graph_make(struct pool *pool, uint32_t n, uint64_t entries, struct graph *ret_graph) {
         struct graph graph = {
                 .n = n,
                 .total = n,
-                .first = arena_alloc(arena, n + 1u, sizeof(*graph.first)),
-                .to = arena_alloc(arena, entries, sizeof(*graph.to)),
-                .weight = arena_alloc(arena, entries, sizeof(*graph.weight)),
-                .size = arena_alloc(arena, n, sizeof(*graph.size)),
+                .first = pool_alloc(pool, n + 1u, sizeof(*graph.first)),
+                .to = pool_alloc(pool, entries, sizeof(*graph.to)),
+                .weight = pool_alloc(pool, entries, sizeof(*graph.weight)),
+                .size = pool_alloc(pool, n, sizeof(*graph.size)),
         };
 
         graph.first[0] = 0;
@@ -19,7 +19,7 @@ void graph_make(struct arena *arena, uint32_t n, uint64_t entries, struct graph 
         *ret_graph = graph;
 }
 
-void graph_induce(struct arena *arena, const struct graph *graph, const uint32_t *vertices, uint32_t n, uint32_t *number,
+void graph_induce(struct pool *pool, const struct graph *graph, const uint32_t *vertices, uint32_t n, uint32_t *number,
                   struct graph *ret_graph) {
         uint64_t entries = 0;
         struct graph sub;
@@ -28,7 +28,7 @@ void graph_induce(struct arena *arena, const struct graph *graph, const uint32_t
                 number[vertices[i]] = i;
                 entries += graph->first[vertices[i] + 1] - graph->first[vertices[i]];
         }
-        graph_make(arena, n, entries, &sub);
+        graph_make(pool, n, entries, &sub);
         sub.total = 0;
         entries = 0;
         for (uint32_t i = 0; i < n; i++) {
@@ -62,20 +62,20 @@ static void list_members(const uint32_t *coarse, uint32_t n, uint32_t n_coarse, 
                 ret_member[ret_first[coarse[v] + 1]++] = v;
 }
 
-void graph_contract(struct arena *arena, const struct graph *graph, const uint32_t *coarse, uint32_t n_coarse,
+void graph_contract(struct pool *pool, const struct graph *graph, const uint32_t *coarse, uint32_t n_coarse,
                     struct graph *ret_graph) {
         uint32_t *first, *member;
         uint64_t *seen; /* each coarse vertex: where its entry in the row in hand is, if not before the row */
-        struct arena_mark mark;
+        struct pool_mark mark;
         struct graph small;
         uint64_t used = 0;
 
-        arena->work += graph->first[graph->n];
-        graph_make(arena, n_coarse, graph->first[graph->n], &small);
-        mark = arena_mark(arena);
-        first = arena_alloc(arena, n_coarse + 2u, sizeof(*first));
-        member = arena_alloc(arena, graph->n, sizeof(*member));
-        seen = arena_zalloc(arena, n_coarse, sizeof(*seen));
+        pool->work += graph->first[graph->n];
+        graph_make(pool, n_coarse, graph->first[graph->n], &small);
+        mark = pool_mark(pool);
+        first = pool_alloc(pool, n_coarse + 2u, sizeof(*first));
+        member = pool_alloc(pool, graph->n, sizeof(*member));
+        seen = pool_zalloc(pool, n_coarse, sizeof(*seen));
         list_members(coarse, graph->n, n_coarse, first, member);
         for (uint32_t c = 0; c < n_coarse; c++) {
                 uint64_t begin = used;
@@ -102,7 +102,7 @@ void graph_contract(struct arena *arena, const struct graph *graph, const uint32
                 small.first[c + 1] = used;
         }
         small.total = graph->total;
-        arena_release(arena, mark);
+        pool_release(pool, mark);
         *ret_graph = small;
 }
 
@@ -180,7 +180,7 @@ static uint64_t find_entry(const struct graph *graph, uint32_t v, uint32_t u) {
         return low;
 }
 
-void graph_thin(struct arena *arena, const struct graph *graph, uint32_t most, struct graph *ret_graph) {
+void graph_thin(struct pool *pool, const struct graph *graph, uint32_t most, struct graph *ret_graph) {
         uint64_t entries = graph->first[graph->n], used = 0, longest = 0;
         bool *keep;
         int64_t *scratch;
@@ -193,8 +193,8 @@ void graph_thin(struct arena *arena, const struct graph *graph, uint32_t most, s
                 *ret_graph = *graph;
                 return;
         }
-        keep = arena_zalloc(arena, entries, sizeof(*keep));
-        scratch = arena_alloc(arena, longest, sizeof(*scratch));
+        keep = pool_zalloc(pool, entries, sizeof(*keep));
+        scratch = pool_alloc(pool, longest, sizeof(*scratch));
         for (uint32_t v = 0; v < graph->n; v++)
                 keep_heaviest(graph, v, most, scratch, keep);
         for (uint32_t v = 0; v < graph->n; v++)
@@ -203,7 +203,7 @@ void graph_thin(struct arena *arena, const struct graph *graph, uint32_t most, s
                                 keep[find_entry(graph, graph->to[e], v)] = true;
         for (uint64_t e = 0; e < entries; e++)
                 used += keep[e];
-        graph_make(arena, graph->n, used, &thin);
+        graph_make(pool, graph->n, used, &thin);
         used = 0;
         for (uint32_t v = 0; v < graph->n; v++) {
                 for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++)

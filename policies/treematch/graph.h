@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "policies/treematch/arena.h"
+#include "policies/treematch/pool.h"
 
 struct graph {
         uint32_t n;
@@ -15,20 +15,20 @@ struct graph {
         uint32_t *size;  /* each vertex, >= 1 */
 };
 
-/* An empty graph for `n` vertices of size 1 and up to `entries` row entries, in the arena. first[0] is 0. */
-void graph_make(struct arena *arena, uint32_t n, uint64_t entries, struct graph *ret_graph);
+/* An empty graph for `n` vertices of size 1 and up to `entries` row entries, in the pool. first[0] is 0. */
+void graph_make(struct pool *pool, uint32_t n, uint64_t entries, struct graph *ret_graph);
 
 /* The subgraph of the `n` vertices `vertices`, in that order. `number`: an entry for each vertex of `graph`, all UINT32_MAX;
  * left so. */
-void graph_induce(struct arena *arena, const struct graph *graph, const uint32_t *vertices, uint32_t n, uint32_t *number,
+void graph_induce(struct pool *pool, const struct graph *graph, const uint32_t *vertices, uint32_t n, uint32_t *number,
                   struct graph *ret_graph);
 
 /* What is left when every vertex becomes part of `coarse[v]`, 0 .. n_coarse-1. */
-void graph_contract(struct arena *arena, const struct graph *graph, const uint32_t *coarse, uint32_t n_coarse,
+void graph_contract(struct pool *pool, const struct graph *graph, const uint32_t *coarse, uint32_t n_coarse,
                     struct graph *ret_graph);
 
 /* Vertices with more than `most` partners keep the heaviest ones; an edge stays when either end keeps it. Rows must
  * ascend. When there are none, it is the same graph. */
-void graph_thin(struct arena *arena, const struct graph *graph, uint32_t most, struct graph *ret_graph);
+void graph_thin(struct pool *pool, const struct graph *graph, uint32_t most, struct graph *ret_graph);
 
 #endif

@@ -19,21 +19,21 @@ struct house {
 static void list_guests(struct house *house) {
         const struct rm_snapshot *snapshot = house->scene->snapshot;
         const struct rm_plan *plan = house->scene->plan;
-        uint64_t *first = arena_zalloc(house->scene->arena, snapshot->n_nodes + 2u, sizeof(*first));
+        uint64_t *first = pool_zalloc(house->scene->pool, snapshot->n_nodes + 2u, sizeof(*first));
 
         for (uint32_t j = 0; j < snapshot->n_jobs; j++)
                 for (uint32_t g = 0; scene_places(house->scene, j) && g < snapshot->jobs[j].n_groups; g++)
                         first[plan->jobs[j].group_node[g] + 2] += snapshot->jobs[j].groups[g].ranks;
         for (uint32_t n = 0; n < snapshot->n_nodes; n++)
                 first[n + 2] += first[n + 1];
-        house->guest = arena_alloc(house->scene->arena, first[snapshot->n_nodes + 1], sizeof(*house->guest));
-        house->local = arena_zalloc(house->scene->arena, snapshot->n_jobs, sizeof(*house->local));
+        house->guest = pool_alloc(house->scene->pool, first[snapshot->n_nodes + 1], sizeof(*house->guest));
+        house->local = pool_zalloc(house->scene->pool, snapshot->n_jobs, sizeof(*house->local));
         for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
                 const struct rm_job *job = &snapshot->jobs[j];
 
                 if (!scene_places(house->scene, j))
                         continue;
-                house->local[j] = arena_alloc(house->scene->arena, job->ranks, sizeof(**house->local));
+                house->local[j] = pool_alloc(house->scene->pool, job->ranks, sizeof(**house->local));
                 for (uint32_t r = 0; r < job->ranks; r++) {
                         uint64_t at = first[plan->jobs[j].group_node[r / job->group_size] + 1]++;
 
@@ -59,7 +59,7 @@ static void guest_graph(const struct house *house, uint32_t node, struct graph *
                 if (job_has_traffic(&scene->snapshot->jobs[guest[i].job]))
                         entries += traffic->offset[guest[i].rank + 1] - traffic->offset[guest[i].rank];
         }
-        graph_make(scene->arena, n, entries, ret_graph);
+        graph_make(scene->pool, n, entries, ret_graph);
         for (uint32_t i = 0; i < n; i++) {
                 const struct rm_job *job = &scene->snapshot->jobs[guest[i].job];
                 const int32_t *group_node = scene->plan->jobs[guest[i].job].group_node;
@@ -79,12 +79,12 @@ static void guest_graph(const struct house *house, uint32_t node, struct graph *
 static void node_tree(const struct scene *scene, uint32_t node, struct tree *ret_tree) {
         const struct tree *whole = &scene->cores.tree;
         uint32_t top = scene->cores.node_vertex[node], n = whole->end[top] - top;
-        uint32_t *parent = arena_alloc(scene->arena, n, sizeof(*parent));
+        uint32_t *parent = pool_alloc(scene->pool, n, sizeof(*parent));
 
         parent[0] = TREE_NONE;
         for (uint32_t v = 1; v < n; v++)
                 parent[v] = whole->parent[top + v] - top;
-        tree_make(scene->arena, n, parent, whole->room + top, ret_tree);
+        tree_make(scene->pool, n, parent, whole->room + top, ret_tree);
 }
 
 /* Leaves for the guests in the order of ranks: `leaf`, counted from the node's first. */
@@ -101,7 +101,7 @@ static bool lodge_as_chosen(const struct house *house, uint32_t node, uint32_t n
         const struct scene *scene = house->scene;
         const struct tree *tree = &scene->cores.tree;
         uint32_t vertex = scene->cores.node_vertex[node], first = tree->leaf_first[vertex];
-        uint32_t *used = arena_zalloc(scene->arena, tree->leaf_end[vertex] - first, sizeof(*used));
+        uint32_t *used = pool_zalloc(scene->pool, tree->leaf_end[vertex] - first, sizeof(*used));
 
         for (uint32_t i = 0; i < n; i++) {
                 const struct guest *guest = &house->guest[house->first[node] + i];
@@ -121,7 +121,7 @@ static void give_cores(const struct house *house, uint32_t node, const uint32_t 
         const struct scene *scene = house->scene;
         const struct tree *tree = &scene->cores.tree;
         uint32_t vertex = scene->cores.node_vertex[node], first = tree->leaf_first[vertex];
-        uint32_t *used = arena_zalloc(scene->arena, tree->leaf_end[vertex] - first, sizeof(*used));
+        uint32_t *used = pool_zalloc(scene->pool, tree->leaf_end[vertex] - first, sizeof(*used));
 
         for (uint64_t i = house->first[node]; i < house->first[node + 1]; i++) {
                 uint32_t x = leaf[i - house->first[node]];
@@ -134,9 +134,9 @@ static void give_cores(const struct house *house, uint32_t node, const uint32_t 
 
 static void lodge(struct house *house, uint32_t node, bool by_traffic) {
         struct scene *scene = house->scene;
-        struct arena_mark mark = arena_mark(scene->arena);
+        struct pool_mark mark = pool_mark(scene->pool);
         uint32_t n = (uint32_t) (house->first[node + 1] - house->first[node]), vertex = scene->cores.node_vertex[node];
-        uint32_t *leaf = arena_alloc(scene->arena, n, sizeof(*leaf));
+        uint32_t *leaf = pool_alloc(scene->pool, n, sizeof(*leaf));
 
         if (n == 0 || n > scene->snapshot->nodes[node].cores)
                 return;
@@ -149,14 +149,14 @@ static void lodge(struct house *house, uint32_t node, bool by_traffic) {
                 lodge_in_order(scene, node, n, leaf);
                 guest_graph(house, node, &graph);
                 node_tree(scene, node, &tree);
-                map_improve(scene->arena, &tree, &graph, &scene->limits, 0, leaf);
+                map_improve(scene->pool, &tree, &graph, &scene->limits, 0, leaf);
         }
         give_cores(house, node, leaf);
-        arena_release(scene->arena, mark);
+        pool_release(scene->pool, mark);
 }
 
 void inside_assign(struct scene *scene, bool by_traffic) {
-        struct arena_mark mark = arena_mark(scene->arena);
+        struct pool_mark mark = pool_mark(scene->pool);
         struct house house = { .scene = scene };
 
         list_guests(&house);
@@ -165,5 +165,5 @@ void inside_assign(struct scene *scene, bool by_traffic) {
                         scene->plan->jobs[j].rank_core[r] = RM_NO_CORE;
         for (uint32_t n = 0; n < scene->snapshot->n_nodes; n++)
                 lodge(&house, n, by_traffic);
-        arena_release(scene->arena, mark);
+        pool_release(scene->pool, mark);
 }

@@ -1,9 +1,9 @@
 #include "policies/treematch/layout.h"
 
 /* How many a leaf may have to hold at a time. */
-static uint32_t *count_most(struct arena *arena, const struct tree *tree, const struct graph *graph,
+static uint32_t *count_most(struct pool *pool, const struct tree *tree, const struct graph *graph,
                             const struct layout_ties *ties) {
-        uint32_t *most = arena_zalloc(arena, tree->n_leaves, sizeof(*most));
+        uint32_t *most = pool_zalloc(pool, tree->n_leaves, sizeof(*most));
 
         for (uint32_t v = 0; ties && v < graph->n; v++)
                 if (ties->home[v] != TREE_NONE)
@@ -18,23 +18,23 @@ static uint32_t *count_most(struct arena *arena, const struct tree *tree, const 
         return most;
 }
 
-void layout_make(struct arena *arena, const struct tree *tree, const struct graph *graph, const struct layout_ties *ties,
+void layout_make(struct pool *pool, const struct tree *tree, const struct graph *graph, const struct layout_ties *ties,
                  uint32_t *leaf, struct layout *ret_layout) {
-        const uint32_t *most = count_most(arena, tree, graph, ties);
+        const uint32_t *most = count_most(pool, tree, graph, ties);
         struct layout layout = {
                 .tree = tree,
                 .graph = graph,
                 .ties = ties,
                 .leaf = leaf,
-                .used = arena_zalloc(arena, tree->n_leaves, sizeof(*layout.used)),
-                .first = arena_alloc(arena, tree->n_leaves + 1u, sizeof(*layout.first)),
-                .place = arena_alloc(arena, graph->n, sizeof(*layout.place)),
+                .used = pool_zalloc(pool, tree->n_leaves, sizeof(*layout.used)),
+                .first = pool_alloc(pool, tree->n_leaves + 1u, sizeof(*layout.first)),
+                .place = pool_alloc(pool, graph->n, sizeof(*layout.place)),
         };
 
         layout.first[0] = 0;
         for (uint32_t x = 0; x < tree->n_leaves; x++)
                 layout.first[x + 1] = layout.first[x] + most[x];
-        layout.member = arena_alloc(arena, layout.first[tree->n_leaves], sizeof(*layout.member));
+        layout.member = pool_alloc(pool, layout.first[tree->n_leaves], sizeof(*layout.member));
         for (uint32_t v = 0; v < graph->n; v++) {
                 layout.place[v] = layout.used[leaf[v]]++;
                 layout.member[layout.first[leaf[v]] + layout.place[v]] = v;
@@ -64,13 +64,13 @@ bool layout_loose(const struct layout *layout, uint32_t leaf) {
         return false;
 }
 
-int64_t layout_cost(struct arena *arena, const struct tree *tree, const struct graph *graph, const uint32_t *leaf) {
-        struct arena_mark mark = arena_mark(arena);
-        uint32_t *distance = arena_alloc(arena, tree->n_leaves, sizeof(*distance)), from = TREE_NONE;
+int64_t layout_cost(struct pool *pool, const struct tree *tree, const struct graph *graph, const uint32_t *leaf) {
+        struct pool_mark mark = pool_mark(pool);
+        uint32_t *distance = pool_alloc(pool, tree->n_leaves, sizeof(*distance)), from = TREE_NONE;
         struct layout layout;
         int64_t cost = 0;
 
-        layout_make(arena, tree, graph, NULL, (uint32_t *) leaf, &layout);
+        layout_make(pool, tree, graph, NULL, (uint32_t *) leaf, &layout);
         for (uint32_t x = 0; x < tree->n_leaves; x++)
                 for (uint32_t i = 0; i < layout.used[x]; i++) {
                         uint32_t v = layout_members(&layout, x)[i];
@@ -81,6 +81,6 @@ int64_t layout_cost(struct arena *arena, const struct tree *tree, const struct g
                         for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++)
                                 cost += graph->weight[e] * distance[leaf[graph->to[e]]];
                 }
-        arena_release(arena, mark);
+        pool_release(pool, mark);
         return cost / 2;
 }

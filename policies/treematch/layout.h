@@ -30,7 +30,7 @@ struct layout {
 
 /* `leaf` is borrowed and changed by layout_move(), `ties` (NULL ok) is borrowed. Leaves must not hold more than their room. All whose
  * home a leaf is can be there at once for a while, even if its room is less. */
-void layout_make(struct arena *arena, const struct tree *tree, const struct graph *graph, const struct layout_ties *ties,
+void layout_make(struct pool *pool, const struct tree *tree, const struct graph *graph, const struct layout_ties *ties,
                  uint32_t *leaf, struct layout *ret_layout);
 void layout_move(struct layout *layout, uint32_t vertex, uint32_t leaf);
 
@@ -51,6 +51,6 @@ static inline const uint32_t *layout_members(const struct layout *layout, uint32
 }
 
 /* Weight times hops between leaves, over all edges; leaves must not hold more than their room. */
-int64_t layout_cost(struct arena *arena, const struct tree *tree, const struct graph *graph, const uint32_t *leaf);
+int64_t layout_cost(struct pool *pool, const struct tree *tree, const struct graph *graph, const uint32_t *leaf);
 
 #endif

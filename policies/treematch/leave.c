@@ -24,7 +24,7 @@ struct token {
 };
 
 struct leaving {
-        struct arena *arena;
+        struct pool *pool;
         const struct leave *leave;
         uint32_t *excess;     /* each leaf */
         struct token *token;  /* those of an owner in a row, owners ascending */
@@ -38,9 +38,9 @@ struct leaving {
 
 /* ---- how many ---- */
 
-static uint32_t *count_excess(struct arena *arena, const struct leave *leave, uint32_t *here) {
+static uint32_t *count_excess(struct pool *pool, const struct leave *leave, uint32_t *here) {
         const struct tree *tree = leave->tree;
-        uint32_t *excess = arena_zalloc(arena, tree->n_leaves, sizeof(*excess));
+        uint32_t *excess = pool_zalloc(pool, tree->n_leaves, sizeof(*excess));
 
         memset(here, 0, sizeof(*here) * tree->n_leaves);
         for (uint32_t v = 0; v < leave->graph->n; v++)
@@ -54,27 +54,27 @@ static uint32_t *count_excess(struct arena *arena, const struct leave *leave, ui
         return excess;
 }
 
-uint32_t leave_least_moves(struct arena *arena, const struct leave *leave) {
-        struct arena_mark mark = arena_mark(arena);
-        uint32_t *here = arena_alloc(arena, leave->tree->n_leaves, sizeof(*here)), sum = 0;
-        const uint32_t *excess = count_excess(arena, leave, here);
+uint32_t leave_least_moves(struct pool *pool, const struct leave *leave) {
+        struct pool_mark mark = pool_mark(pool);
+        uint32_t *here = pool_alloc(pool, leave->tree->n_leaves, sizeof(*here)), sum = 0;
+        const uint32_t *excess = count_excess(pool, leave, here);
 
         for (uint32_t x = 0; x < leave->tree->n_leaves; x++)
                 sum += excess[x];
-        arena_release(arena, mark);
+        pool_release(pool, mark);
         return sum;
 }
 
 static void make_tokens(struct leaving *l) {
         const struct leave *leave = l->leave;
-        uint32_t n_leaves = leave->tree->n_leaves, *here = arena_alloc(l->arena, n_leaves, sizeof(*here));
-        uint32_t *room = arena_alloc(l->arena, n_leaves, sizeof(*room)), nowhere = 0;
+        uint32_t n_leaves = leave->tree->n_leaves, *here = pool_alloc(l->pool, n_leaves, sizeof(*here));
+        uint32_t *room = pool_alloc(l->pool, n_leaves, sizeof(*room)), nowhere = 0;
 
-        l->excess = count_excess(l->arena, leave, here);
+        l->excess = count_excess(l->pool, leave, here);
         for (uint32_t v = 0; v < leave->graph->n; v++)
                 nowhere += leave->home[v] == TREE_NONE;
         l->n_owners = n_leaves + nowhere;
-        l->first_token = arena_alloc(l->arena, l->n_owners + 1u, sizeof(*l->first_token));
+        l->first_token = pool_alloc(l->pool, l->n_owners + 1u, sizeof(*l->first_token));
         for (uint32_t x = 0; x < n_leaves; x++) {
                 uint32_t all = leave->tree->room[leave->tree->leaf[x]];
 
@@ -85,11 +85,11 @@ static void make_tokens(struct leaving *l) {
         for (uint32_t i = 0; i <= nowhere; i++)
                 l->first_token[n_leaves + i] = l->n_tokens + i;
         l->n_tokens += nowhere;
-        l->token = arena_alloc(l->arena, l->n_tokens, sizeof(*l->token));
+        l->token = pool_alloc(l->pool, l->n_tokens, sizeof(*l->token));
         for (uint32_t owner = 0; owner < l->n_owners; owner++)
                 for (uint32_t i = l->first_token[owner]; i < l->first_token[owner + 1]; i++)
                         l->token[i] = (struct token) { owner, TREE_NONE };
-        tree_with_room(l->arena, leave->tree, room, &l->free);
+        tree_with_room(l->pool, leave->tree, room, &l->free);
 }
 
 /* ---- from where to where ---- */
@@ -97,11 +97,11 @@ static void make_tokens(struct leaving *l) {
 /* Owners, and how much those they own talk. */
 static void owner_graph(struct leaving *l, struct graph *ret_graph) {
         const struct leave *leave = l->leave;
-        uint32_t *owner = arena_alloc(l->arena, leave->graph->n, sizeof(*owner)), next = leave->tree->n_leaves;
+        uint32_t *owner = pool_alloc(l->pool, leave->graph->n, sizeof(*owner)), next = leave->tree->n_leaves;
 
         for (uint32_t v = 0; v < leave->graph->n; v++)
                 owner[v] = leave->home[v] == TREE_NONE ? next++ : leave->home[v];
-        graph_contract(l->arena, leave->graph, owner, l->n_owners, ret_graph);
+        graph_contract(l->pool, leave->graph, owner, l->n_owners, ret_graph);
 }
 
 /* Tokens of one owner hold together as much as the owner talks to the one it talks to most. */
@@ -115,7 +115,7 @@ static void token_graph(struct leaving *l, const struct graph *owners, struct gr
                 for (uint64_t e = owners->first[owner]; e < owners->first[owner + 1]; e++)
                         entries += l->first_token[owners->to[e] + 1] - l->first_token[owners->to[e]];
         }
-        graph_make(l->arena, l->n_tokens, entries, ret_graph);
+        graph_make(l->pool, l->n_tokens, entries, ret_graph);
         for (uint32_t i = 0; i < l->n_tokens; i++) {
                 uint32_t owner = l->token[i].owner;
                 int64_t most = 1;
@@ -137,18 +137,18 @@ static void token_graph(struct leaving *l, const struct graph *owners, struct gr
 }
 
 static void send_tokens(struct leaving *l, const struct graph *tokens) {
-        struct arena_mark mark = arena_mark(l->arena);
-        uint32_t *all = arena_alloc(l->arena, l->n_tokens, sizeof(*all)), *to = arena_alloc(l->arena, l->n_tokens, sizeof(*to));
-        uint32_t *number = arena_alloc(l->arena, l->n_tokens, sizeof(*number));
+        struct pool_mark mark = pool_mark(l->pool);
+        uint32_t *all = pool_alloc(l->pool, l->n_tokens, sizeof(*all)), *to = pool_alloc(l->pool, l->n_tokens, sizeof(*to));
+        uint32_t *number = pool_alloc(l->pool, l->n_tokens, sizeof(*number));
 
         for (uint32_t i = 0; i < l->n_tokens; i++) {
                 all[i] = i;
                 number[i] = UINT32_MAX;
         }
-        descend(l->arena, &l->free, 0, tokens, l->leave->limits, all, l->n_tokens, number, false, to);
+        descend(l->pool, &l->free, 0, tokens, l->leave->limits, all, l->n_tokens, number, false, to);
         for (uint32_t i = 0; i < l->n_tokens; i++)
                 l->token[i].to = to[i];
-        arena_release(l->arena, mark);
+        pool_release(l->pool, mark);
 }
 
 /* ---- who ---- */
@@ -189,7 +189,7 @@ static int64_t wish_gain(const struct leaving *l, uint32_t v, const struct token
 /* Members of each leaf at the beginning, in a row. */
 static uint32_t *list_home(const struct leaving *l, uint32_t *ret_first) {
         const struct leave *leave = l->leave;
-        uint32_t *member = arena_alloc(l->arena, leave->graph->n, sizeof(*member)), n_leaves = leave->tree->n_leaves;
+        uint32_t *member = pool_alloc(l->pool, leave->graph->n, sizeof(*member)), n_leaves = leave->tree->n_leaves;
 
         memset(ret_first, 0, sizeof(*ret_first) * (n_leaves + 2u));
         for (uint32_t v = 0; v < leave->graph->n; v++)
@@ -205,7 +205,7 @@ static uint32_t *list_home(const struct leaving *l, uint32_t *ret_first) {
 
 /* Who sends to each leaf: owners in a row for each. */
 static uint32_t *list_senders(const struct leaving *l, uint32_t *ret_first) {
-        uint32_t n_leaves = l->leave->tree->n_leaves, *sender = arena_alloc(l->arena, l->n_tokens, sizeof(*sender));
+        uint32_t n_leaves = l->leave->tree->n_leaves, *sender = pool_alloc(l->pool, l->n_tokens, sizeof(*sender));
 
         memset(ret_first, 0, sizeof(*ret_first) * (n_leaves + 2u));
         for (uint32_t i = 0; i < l->n_tokens; i++)
@@ -255,13 +255,13 @@ static void name_tokens(struct leaving *l, uint32_t owner, const uint32_t *membe
 
 static void name_all(struct leaving *l) {
         const struct leave *leave = l->leave;
-        struct arena_mark mark = arena_mark(l->arena);
-        uint32_t n_leaves = leave->tree->n_leaves, *first = arena_alloc(l->arena, n_leaves + 2u, sizeof(*first));
+        struct pool_mark mark = pool_mark(l->pool);
+        uint32_t n_leaves = leave->tree->n_leaves, *first = pool_alloc(l->pool, n_leaves + 2u, sizeof(*first));
         const uint32_t *member = list_home(l, first);
-        uint32_t *first_sender = arena_alloc(l->arena, n_leaves + 2u, sizeof(*first_sender)), next = l->first_token[n_leaves];
+        uint32_t *first_sender = pool_alloc(l->pool, n_leaves + 2u, sizeof(*first_sender)), next = l->first_token[n_leaves];
         struct naming naming = { .first_sender = first_sender,
                                  .sender = list_senders(l, first_sender),
-                                 .sends = arena_zalloc(l->arena, l->n_owners, 1) };
+                                 .sends = pool_zalloc(l->pool, l->n_owners, 1) };
         uint64_t most = 0;
 
         for (uint32_t x = 0; x < n_leaves; x++) {
@@ -269,13 +269,13 @@ static void name_all(struct leaving *l) {
 
                 most = here > most ? here : most;
         }
-        naming.wish = arena_alloc(l->arena, most, sizeof(*naming.wish));
+        naming.wish = pool_alloc(l->pool, most, sizeof(*naming.wish));
         for (uint32_t v = 0; v < leave->graph->n; v++)
                 l->trial[v] = leave->home[v] == TREE_NONE ? l->token[next++].to : leave->home[v];
         for (uint32_t x = 0; x < n_leaves; x++)
                 if (l->excess[x] > 0)
                         name_tokens(l, x, member + first[x], first[x + 1] - first[x], &naming);
-        arena_release(l->arena, mark);
+        pool_release(l->pool, mark);
 }
 
 /* ---- better ---- */
@@ -283,20 +283,20 @@ static void name_all(struct leaving *l) {
 /* Exchanges of the trial, with every move at a price. */
 static int64_t refine(struct leaving *l, const int64_t *price, bool strict) {
         const struct leave *leave = l->leave;
-        struct arena_mark mark = arena_mark(l->arena);
+        struct pool_mark mark = pool_mark(l->pool);
         struct layout_ties ties = { leave->home, price, leave->fixed, strict };
         uint64_t entries = leave->graph->first[leave->graph->n];
         struct layout layout;
 
-        layout_make(l->arena, leave->tree, leave->graph, &ties, l->trial, &layout);
-        (void) pair_refine(l->arena, &layout, ROUNDS, l->arena->work + 100 * entries);
+        layout_make(l->pool, leave->tree, leave->graph, &ties, l->trial, &layout);
+        (void) pair_refine(l->pool, &layout, ROUNDS, l->pool->work + 100 * entries);
         if (strict)
-                (void) regroup_refine(l->arena, &layout, REGROUPS,
-                                      l->arena->work + (100 * entries < REGROUP_WORK ? 100 * entries : REGROUP_WORK));
+                (void) regroup_refine(l->pool, &layout, REGROUPS,
+                                      l->pool->work + (100 * entries < REGROUP_WORK ? 100 * entries : REGROUP_WORK));
         else
-                (void) chain_refine(l->arena, &layout, l->arena->work + 10 * entries);
-        arena_release(l->arena, mark);
-        return layout_cost(l->arena, leave->tree, leave->graph, l->trial);
+                (void) chain_refine(l->pool, &layout, l->pool->work + 10 * entries);
+        pool_release(l->pool, mark);
+        return layout_cost(l->pool, leave->tree, leave->graph, l->trial);
 }
 
 static uint32_t count_moves(const struct leave *leave, const uint32_t *leaf) {
@@ -336,8 +336,8 @@ static int64_t middle_price(int64_t low, int64_t high) {
 /* With the budget: the lowest price of a move at which it is not exceeded, between nothing and `high`, at which it is not. */
 static void spend_budget(struct leaving *l, int64_t high, int64_t *price) {
         const struct leave *leave = l->leave;
-        uint32_t *start = arena_alloc(l->arena, leave->graph->n, sizeof(*start));
-        uint32_t most = leave_least_moves(l->arena, leave) + leave->budget;
+        uint32_t *start = pool_alloc(l->pool, leave->graph->n, sizeof(*start));
+        uint32_t most = leave_least_moves(l->pool, leave) + leave->budget;
         int64_t low = -1;
 
         memcpy(start, l->best, sizeof(*start) * leave->graph->n);
@@ -359,14 +359,14 @@ static void spend_budget(struct leaving *l, int64_t high, int64_t *price) {
         }
 }
 
-uint32_t leave_solve(struct arena *arena, const struct leave *leave, uint32_t *ret_leaf) {
-        struct arena_mark mark = arena_mark(arena);
-        struct leaving l = { .arena = arena,
+uint32_t leave_solve(struct pool *pool, const struct leave *leave, uint32_t *ret_leaf) {
+        struct pool_mark mark = pool_mark(pool);
+        struct leaving l = { .pool = pool,
                              .leave = leave,
-                             .trial = arena_alloc(arena, leave->graph->n, sizeof(*l.trial)),
+                             .trial = pool_alloc(pool, leave->graph->n, sizeof(*l.trial)),
                              .best = ret_leaf,
                              .least = INT64_MAX };
-        int64_t *price = arena_alloc(arena, leave->graph->n, sizeof(*price)), high = dear(leave);
+        int64_t *price = pool_alloc(pool, leave->graph->n, sizeof(*price)), high = dear(leave);
         struct graph owners, tokens;
 
         make_tokens(&l);
@@ -389,6 +389,6 @@ uint32_t leave_solve(struct arena *arena, const struct leave *leave, uint32_t *r
         }
         if (leave->budget > 0)
                 spend_budget(&l, high, price);
-        arena_release(arena, mark);
-        return count_moves(leave, ret_leaf) - leave_least_moves(arena, leave);
+        pool_release(pool, mark);
+        return count_moves(leave, ret_leaf) - leave_least_moves(pool, leave);
 }

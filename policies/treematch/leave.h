@@ -24,9 +24,9 @@ struct leave {
 
 /* All vertices on leaves, none over full: the fewest moves that makes possible, and at most `budget` more, each of which pays. There must be
  * room for all. Returns how many of the budget were used. */
-uint32_t leave_solve(struct arena *arena, const struct leave *leave, uint32_t *ret_leaf);
+uint32_t leave_solve(struct pool *pool, const struct leave *leave, uint32_t *ret_leaf);
 
 /* How many must move whatever is done. */
-uint32_t leave_least_moves(struct arena *arena, const struct leave *leave);
+uint32_t leave_least_moves(struct pool *pool, const struct leave *leave);
 
 #endif

@@ -19,7 +19,7 @@ enum {
 };
 
 struct mapping {
-        struct arena *arena;
+        struct pool *pool;
         const struct tree *tree;
         struct graph graph; /* thinned out */
         const struct limits *limits;
@@ -37,19 +37,19 @@ static uint64_t pair_work(uint64_t entries) {
 
 /* The trial, improved, becomes the best if it is. */
 static void refine(struct mapping *m) {
-        struct arena *arena = m->arena;
-        struct arena_mark mark = arena_mark(arena);
+        struct pool *pool = m->pool;
+        struct pool_mark mark = pool_mark(pool);
         uint64_t entries = m->graph.first[m->graph.n];
         struct layout layout;
         int64_t cost;
 
-        layout_make(arena, m->tree, &m->graph, NULL, m->trial, &layout);
+        layout_make(pool, m->tree, &m->graph, NULL, m->trial, &layout);
         if (!limits_over(m->limits))
-                (void) chain_refine(arena, &layout, arena->work + CHAIN_WORK * entries);
+                (void) chain_refine(pool, &layout, pool->work + CHAIN_WORK * entries);
         if (!limits_over(m->limits))
-                (void) pair_refine(arena, &layout, ROUNDS, arena->work + pair_work(entries));
-        arena_release(arena, mark);
-        cost = layout_cost(arena, m->tree, &m->graph, m->trial);
+                (void) pair_refine(pool, &layout, ROUNDS, pool->work + pair_work(entries));
+        pool_release(pool, mark);
+        cost = layout_cost(pool, m->tree, &m->graph, m->trial);
         if (cost < m->least) {
                 m->least = cost;
                 memcpy(m->best, m->trial, sizeof(*m->best) * m->graph.n);
@@ -58,14 +58,14 @@ static void refine(struct mapping *m) {
 
 /* From the top, again and again with other random numbers, while another time fits into the work allowed. */
 static void descend_often(struct mapping *m) {
-        uint64_t begin = m->arena->work, spent = 0;
+        uint64_t begin = m->pool->work, spent = 0;
 
         for (uint32_t i = 0; i < MOST_DESCENTS && !limits_over(m->limits); i++) {
                 if (i > 0 && spent + spent / i > m->work)
                         break;
-                descend(m->arena, m->tree, 0, &m->graph, m->limits, m->all, m->graph.n, m->number, i % 2 == 1, m->trial);
+                descend(m->pool, m->tree, 0, &m->graph, m->limits, m->all, m->graph.n, m->number, i % 2 == 1, m->trial);
                 refine(m);
-                spent = m->arena->work - begin;
+                spent = m->pool->work - begin;
         }
 }
 
@@ -75,26 +75,26 @@ static uint32_t most_partners(const struct graph *graph) {
         return share > FEWEST_PARTNERS ? share : FEWEST_PARTNERS;
 }
 
-void map_improve(struct arena *arena, const struct tree *tree, const struct graph *graph, const struct limits *limits,
+void map_improve(struct pool *pool, const struct tree *tree, const struct graph *graph, const struct limits *limits,
                  uint64_t work, uint32_t *leaf) {
-        struct arena_mark mark = arena_mark(arena);
+        struct pool_mark mark = pool_mark(pool);
         uint32_t n = graph->n;
         struct mapping m = {
-                .arena = arena,
+                .pool = pool,
                 .tree = tree,
                 .limits = limits,
                 .work = work,
-                .all = arena_alloc(arena, n, sizeof(*m.all)),
-                .number = arena_alloc(arena, n, sizeof(*m.number)),
-                .trial = arena_alloc(arena, n, sizeof(*m.trial)),
-                .best = arena_alloc(arena, n, sizeof(*m.best)),
+                .all = pool_alloc(pool, n, sizeof(*m.all)),
+                .number = pool_alloc(pool, n, sizeof(*m.number)),
+                .trial = pool_alloc(pool, n, sizeof(*m.trial)),
+                .best = pool_alloc(pool, n, sizeof(*m.best)),
                 .least = INT64_MAX,
         };
         int64_t given;
         bool thinned;
 
-        graph_thin(arena, graph, most_partners(graph), &m.graph);
-        given = layout_cost(arena, tree, &m.graph, leaf);
+        graph_thin(pool, graph, most_partners(graph), &m.graph);
+        given = layout_cost(pool, tree, &m.graph, leaf);
         for (uint32_t v = 0; v < n; v++) {
                 m.all[v] = v;
                 m.number[v] = UINT32_MAX;
@@ -106,7 +106,7 @@ void map_improve(struct arena *arena, const struct tree *tree, const struct grap
                 memcpy(m.trial, leaf, sizeof(*leaf) * n);
                 refine(&m);
         }
-        if (m.least < given && (!thinned || layout_cost(arena, tree, graph, m.best) < layout_cost(arena, tree, graph, leaf)))
+        if (m.least < given && (!thinned || layout_cost(pool, tree, graph, m.best) < layout_cost(pool, tree, graph, leaf)))
                 memcpy(leaf, m.best, sizeof(*leaf) * n);
-        arena_release(arena, mark);
+        pool_release(pool, mark);
 }

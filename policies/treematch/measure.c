@@ -7,17 +7,17 @@
 #include "policies/treematch/slots.h"
 
 /* So that it may be changed. */
-static struct rm_plan *copy_plan(struct arena *arena, const struct rm_snapshot *snapshot, const struct rm_plan *plan) {
-        struct rm_plan *copy = arena_alloc(arena, 1, sizeof(*copy));
+static struct rm_plan *copy_plan(struct pool *pool, const struct rm_snapshot *snapshot, const struct rm_plan *plan) {
+        struct rm_plan *copy = pool_alloc(pool, 1, sizeof(*copy));
 
         *copy = *plan;
-        copy->jobs = arena_alloc(arena, plan->n_jobs, sizeof(*copy->jobs));
+        copy->jobs = pool_alloc(pool, plan->n_jobs, sizeof(*copy->jobs));
         for (uint32_t j = 0; j < plan->n_jobs; j++) {
                 const struct rm_job *job = &snapshot->jobs[j];
 
                 copy->jobs[j] = plan->jobs[j];
-                copy->jobs[j].group_node = arena_alloc(arena, job->n_groups, sizeof(int32_t));
-                copy->jobs[j].rank_core = arena_alloc(arena, job->ranks, sizeof(int32_t));
+                copy->jobs[j].group_node = pool_alloc(pool, job->n_groups, sizeof(int32_t));
+                copy->jobs[j].rank_core = pool_alloc(pool, job->ranks, sizeof(int32_t));
                 memcpy(copy->jobs[j].group_node, plan->jobs[j].group_node, sizeof(int32_t) * job->n_groups);
                 memcpy(copy->jobs[j].rank_core, plan->jobs[j].rank_core, sizeof(int32_t) * job->ranks);
         }
@@ -45,15 +45,15 @@ static uint64_t whole(double value) {
 
 static bool measure(const struct rm_snapshot *snapshot, const struct rm_plan *plan, bool by_slot, struct measured *ret_measured) {
         struct scene_bytes bytes;
-        struct arena arena;
+        struct pool pool;
         struct scene scene;
         bool known;
 
-        arena_init(&arena);
-        scene_make(&arena, snapshot, NULL, (struct rm_plan *) plan, &scene);
+        pool_init(&pool);
+        scene_make(&pool, snapshot, NULL, (struct rm_plan *) plan, &scene);
         known = any_known(&scene);
         if (known && (by_slot || any_without_core(&scene))) {
-                scene.plan = copy_plan(&arena, snapshot, plan);
+                scene.plan = copy_plan(&pool, snapshot, plan);
                 known = !by_slot || slots_place(&scene, true);
                 inside_assign(&scene, false);
         }
@@ -61,7 +61,7 @@ static bool measure(const struct rm_snapshot *snapshot, const struct rm_plan *pl
                 bytes = scene_measure(&scene);
                 *ret_measured = (struct measured) { whole(bytes.hop_bytes), whole(bytes.inter_node_bytes) };
         }
-        arena_finish(&arena);
+        pool_finish(&pool);
         return known;
 }
 

@@ -196,36 +196,36 @@ static int64_t refine_round(struct pairing *p, uint32_t round, uint32_t *seen, u
         return gained;
 }
 
-struct pairing *pair_begin(struct arena *arena, struct layout *layout) {
+struct pairing *pair_begin(struct pool *pool, struct layout *layout) {
         uint32_t n = layout->graph->n, n_leaves = layout->tree->n_leaves;
-        struct pairing *p = arena_alloc(arena, 1, sizeof(*p));
+        struct pairing *p = pool_alloc(pool, 1, sizeof(*p));
 
         *p = (struct pairing) {
                 .layout = layout,
-                .work = &arena->work,
-                .nearer = arena_zalloc(arena, n_leaves, sizeof(*p->nearer)),
-                .list = arena_alloc(arena, n, sizeof(*p->list)),
-                .where = arena_zalloc(arena, n, sizeof(*p->where)),
-                .moved = arena_alloc(arena, n, sizeof(*p->moved)),
-                .changed = arena_zalloc(arena, n_leaves, sizeof(*p->changed)),
+                .work = &pool->work,
+                .nearer = pool_zalloc(pool, n_leaves, sizeof(*p->nearer)),
+                .list = pool_alloc(pool, n, sizeof(*p->list)),
+                .where = pool_zalloc(pool, n, sizeof(*p->where)),
+                .moved = pool_alloc(pool, n, sizeof(*p->moved)),
+                .changed = pool_zalloc(pool, n_leaves, sizeof(*p->changed)),
         };
         return p;
 }
 
-int64_t pair_refine(struct arena *arena, struct layout *layout, uint32_t rounds, uint64_t until) {
-        struct arena_mark mark = arena_mark(arena);
+int64_t pair_refine(struct pool *pool, struct layout *layout, uint32_t rounds, uint64_t until) {
+        struct pool_mark mark = pool_mark(pool);
         uint32_t n_leaves = layout->tree->n_leaves;
-        uint32_t *seen = arena_alloc(arena, n_leaves, sizeof(*seen)), *other = arena_alloc(arena, n_leaves, sizeof(*other));
-        struct pairing *p = pair_begin(arena, layout);
+        uint32_t *seen = pool_alloc(pool, n_leaves, sizeof(*seen)), *other = pool_alloc(pool, n_leaves, sizeof(*other));
+        struct pairing *p = pair_begin(pool, layout);
         int64_t gained = 0;
 
         for (uint32_t round = 1; round <= rounds; round++) {
                 int64_t gain = refine_round(p, round, seen, other);
 
                 gained += gain;
-                if (gain == 0 || arena->work >= until)
+                if (gain == 0 || pool->work >= until)
                         break;
         }
-        arena_release(arena, mark);
+        pool_release(pool, mark);
         return gained;
 }

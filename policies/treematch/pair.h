@@ -7,12 +7,12 @@
 #include "policies/treematch/layout.h"
 
 /* Over all pairs of leaves whose vertices talk, as long as that gains, at most `rounds` times, or until the
- * arena's work has come to `until`. Returns what was gained. */
-int64_t pair_refine(struct arena *arena, struct layout *layout, uint32_t rounds, uint64_t until);
+ * pool's work has come to `until`. Returns what was gained. */
+int64_t pair_refine(struct pool *pool, struct layout *layout, uint32_t rounds, uint64_t until);
 
 /* The same for two leaves that the caller chooses. */
 struct pairing;
-struct pairing *pair_begin(struct arena *arena, struct layout *layout);
+struct pairing *pair_begin(struct pool *pool, struct layout *layout);
 int64_t pair_exchange(struct pairing *pairing, uint32_t leaf_a, uint32_t leaf_b);
 
 #endif

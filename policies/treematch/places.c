@@ -5,7 +5,7 @@
 #include "policies/treematch/synthetic.h"
 
 struct planting {
-        struct arena *arena;
+        struct pool *pool;
         const struct rm_snapshot *snapshot;
         const struct synthetic *inside; /* each node */
         bool down_to_cores;
@@ -72,10 +72,10 @@ static void list_plugged(struct planting *p) {
         const struct rm_snapshot *snapshot = p->snapshot;
         uint32_t none = snapshot->n_switches;
 
-        p->first_node = arena_alloc(p->arena, none + 1u, sizeof(uint32_t));
-        p->first_switch = arena_alloc(p->arena, none + 1u, sizeof(uint32_t));
-        p->next_node = arena_alloc(p->arena, snapshot->n_nodes + 1u, sizeof(uint32_t));
-        p->next_switch = arena_alloc(p->arena, none + 1u, sizeof(uint32_t));
+        p->first_node = pool_alloc(p->pool, none + 1u, sizeof(uint32_t));
+        p->first_switch = pool_alloc(p->pool, none + 1u, sizeof(uint32_t));
+        p->next_node = pool_alloc(p->pool, snapshot->n_nodes + 1u, sizeof(uint32_t));
+        p->next_switch = pool_alloc(p->pool, none + 1u, sizeof(uint32_t));
         memset(p->first_node, 0xff, sizeof(uint32_t) * (none + 1u));
         memset(p->first_switch, 0xff, sizeof(uint32_t) * (none + 1u));
         for (uint32_t i = snapshot->n_nodes; i-- > 0;) {
@@ -95,7 +95,7 @@ static void list_plugged(struct planting *p) {
 /* What is not known, or has no end of things in it, is cores and nothing else. */
 static const struct synthetic *look_inside(struct planting *p, uint64_t *ret_most) {
         const struct rm_snapshot *snapshot = p->snapshot;
-        struct synthetic *inside = arena_alloc(p->arena, snapshot->n_nodes + 1u, sizeof(*inside));
+        struct synthetic *inside = pool_alloc(p->pool, snapshot->n_nodes + 1u, sizeof(*inside));
         uint64_t most = 1;
 
         for (uint32_t i = 0; i < snapshot->n_nodes; i++) {
@@ -117,20 +117,20 @@ static const struct synthetic *look_inside(struct planting *p, uint64_t *ret_mos
         return inside;
 }
 
-void places_make(struct arena *arena, const struct rm_snapshot *snapshot, bool down_to_cores, struct places *ret_places) {
-        struct planting p = { .arena = arena, .snapshot = snapshot, .down_to_cores = down_to_cores };
+void places_make(struct pool *pool, const struct rm_snapshot *snapshot, bool down_to_cores, struct places *ret_places) {
+        struct planting p = { .pool = pool, .snapshot = snapshot, .down_to_cores = down_to_cores };
         uint64_t most;
 
         p.inside = look_inside(&p, &most);
         list_plugged(&p);
-        p.parent = arena_alloc(arena, most, sizeof(*p.parent));
-        p.room = arena_zalloc(arena, most, sizeof(*p.room));
-        p.leaf = arena_alloc(arena, most, sizeof(*p.leaf));
-        p.node_vertex = arena_alloc(arena, snapshot->n_nodes + 1u, sizeof(*p.node_vertex));
+        p.parent = pool_alloc(pool, most, sizeof(*p.parent));
+        p.room = pool_zalloc(pool, most, sizeof(*p.room));
+        p.leaf = pool_alloc(pool, most, sizeof(*p.leaf));
+        p.node_vertex = pool_alloc(pool, snapshot->n_nodes + 1u, sizeof(*p.node_vertex));
         p.parent[0] = TREE_NONE;
         p.n = 1;
         plant(&p, snapshot->n_switches, 0);
         *ret_places = (struct places) { .node_vertex = p.node_vertex };
-        tree_make(arena, p.n, p.parent, p.room, &ret_places->tree);
+        tree_make(pool, p.n, p.parent, p.room, &ret_places->tree);
         ret_places->leaf = p.leaf;
 }

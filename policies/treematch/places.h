@@ -22,7 +22,7 @@ struct places {
 };
 
 /* `down_to_cores`: what is known of the insides of nodes is there too, else nodes are the leaves. */
-void places_make(struct arena *arena, const struct rm_snapshot *snapshot, bool down_to_cores, struct places *ret_places);
+void places_make(struct pool *pool, const struct rm_snapshot *snapshot, bool down_to_cores, struct places *ret_places);
 
 /* How many of the first `cores` cores of its node belong to the place. */
 uint32_t place_cores(const struct place *place, uint32_t cores);

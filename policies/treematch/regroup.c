@@ -12,7 +12,7 @@ struct volunteer {
 };
 
 struct regroup {
-        struct arena *arena;
+        struct pool *pool;
         struct layout *layout;
         struct pairing *pairing;
         uint32_t leaf[2], n_leaves; /* in hand; the second may be missing */
@@ -30,7 +30,7 @@ static int64_t gain_of(struct regroup *r, uint32_t v, uint32_t to) {
         uint32_t here = layout->leaf[v];
         int64_t gain = 0;
 
-        r->arena->work += graph->first[v + 1] - graph->first[v];
+        r->pool->work += graph->first[v + 1] - graph->first[v];
         for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++) {
                 uint32_t there = layout->leaf[graph->to[e]];
 
@@ -59,11 +59,11 @@ static void choose_second(struct regroup *r) {
         uint32_t v;
 
         r->n_leaves = 1;
-        v = layout_members(layout, r->leaf[0])[arena_random(r->arena, layout->used[r->leaf[0]])];
+        v = layout_members(layout, r->leaf[0])[pool_random(r->pool, layout->used[r->leaf[0]])];
         degree = graph->first[v + 1] - graph->first[v];
         if (degree == 0)
                 return;
-        start = arena_random(r->arena, (uint32_t) degree);
+        start = pool_random(r->pool, (uint32_t) degree);
         for (uint64_t i = 0; i < degree && i < 16; i++) {
                 uint32_t other = graph->to[graph->first[v] + (start + i) % degree];
 
@@ -145,7 +145,7 @@ static bool may_send(const struct regroup *r, uint32_t i, uint32_t k) {
 /* As many as are owed, the best first, but that each leaf begins with one that is drawn by lot. False when not all find a place. */
 static bool send_owed(struct regroup *r, uint32_t n, int64_t *gained) {
         for (uint32_t k = 0; k < r->n_leaves && n > 0; k++) {
-                uint32_t i = arena_random(r->arena, r->n_list);
+                uint32_t i = pool_random(r->pool, r->n_list);
 
                 if (!may_send(r, i, k))
                         continue;
@@ -232,31 +232,31 @@ static int64_t regroup(struct regroup *r) {
         return 0;
 }
 
-int64_t regroup_refine(struct arena *arena, struct layout *layout, uint32_t tries, uint64_t until) {
-        struct arena_mark mark = arena_mark(arena);
+int64_t regroup_refine(struct pool *pool, struct layout *layout, uint32_t tries, uint64_t until) {
+        struct pool_mark mark = pool_mark(pool);
         uint32_t n = layout->graph->n, n_leaves = layout->tree->n_leaves, n_loose = 0;
-        uint32_t *loose = arena_alloc(arena, n_leaves, sizeof(*loose));
+        uint32_t *loose = pool_alloc(pool, n_leaves, sizeof(*loose));
         struct regroup r = {
-                .arena = arena,
+                .pool = pool,
                 .layout = layout,
-                .pairing = pair_begin(arena, layout),
-                .home = arena_alloc(arena, n_leaves, sizeof(*r.home)),
-                .owed = arena_zalloc(arena, n_leaves, sizeof(*r.owed)),
-                .before_vertex = arena_alloc(arena, 2u * n, sizeof(*r.before_vertex)),
-                .before_leaf = arena_alloc(arena, 2u * n, sizeof(*r.before_leaf)),
-                .list = arena_alloc(arena, n, sizeof(*r.list)),
-                .where = arena_zalloc(arena, n, sizeof(*r.where)),
+                .pairing = pair_begin(pool, layout),
+                .home = pool_alloc(pool, n_leaves, sizeof(*r.home)),
+                .owed = pool_zalloc(pool, n_leaves, sizeof(*r.owed)),
+                .before_vertex = pool_alloc(pool, 2u * n, sizeof(*r.before_vertex)),
+                .before_leaf = pool_alloc(pool, 2u * n, sizeof(*r.before_leaf)),
+                .list = pool_alloc(pool, n, sizeof(*r.list)),
+                .where = pool_zalloc(pool, n, sizeof(*r.where)),
         };
         int64_t gained = 0;
 
         for (uint32_t x = 0; x < n_leaves; x++)
                 if (layout->used[x] > 0 && layout_loose(layout, x))
                         loose[n_loose++] = x;
-        for (uint32_t i = 0; i < tries && n_loose > 0 && arena->work < until; i++) {
-                r.leaf[0] = loose[arena_random(arena, n_loose)];
+        for (uint32_t i = 0; i < tries && n_loose > 0 && pool->work < until; i++) {
+                r.leaf[0] = loose[pool_random(pool, n_loose)];
                 if (layout->used[r.leaf[0]] > 0)
                         gained += regroup(&r);
         }
-        arena_release(arena, mark);
+        pool_release(pool, mark);
         return gained;
 }

@@ -7,8 +7,8 @@
 
 #include "policies/treematch/layout.h"
 
-/* For a layout with strict ties: up to `tries` times, or until the arena's work has come to `until`; what gains nothing is undone. Returns what was
+/* For a layout with strict ties: up to `tries` times, or until the pool's work has come to `until`; what gains nothing is undone. Returns what was
  * gained. Moves become neither more nor fewer. */
-int64_t regroup_refine(struct arena *arena, struct layout *layout, uint32_t tries, uint64_t until);
+int64_t regroup_refine(struct pool *pool, struct layout *layout, uint32_t tries, uint64_t until);
 
 #endif

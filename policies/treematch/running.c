@@ -13,9 +13,9 @@ struct holds {
 
 static struct holds find_holds(const struct crowd *crowd) {
         const struct scene *scene = crowd->scene;
-        struct holds holds = { arena_alloc(scene->arena, crowd->n_groups, sizeof(*holds.home)),
-                               arena_alloc(scene->arena, crowd->n_groups, sizeof(*holds.fixed)),
-                               arena_alloc(scene->arena, crowd->n_groups, sizeof(*holds.price)) };
+        struct holds holds = { pool_alloc(scene->pool, crowd->n_groups, sizeof(*holds.home)),
+                               pool_alloc(scene->pool, crowd->n_groups, sizeof(*holds.fixed)),
+                               pool_alloc(scene->pool, crowd->n_groups, sizeof(*holds.price)) };
         const struct places *places = crowd->places;
         uint32_t at = 0;
 
@@ -35,13 +35,13 @@ static struct holds find_holds(const struct crowd *crowd) {
 
 /* What is pinned is there, even where it has no room. */
 static void make_room_for_fixed(const struct crowd *crowd, const struct holds *holds) {
-        struct arena_mark mark = arena_mark(crowd->scene->arena);
-        uint32_t *fixed = arena_zalloc(crowd->scene->arena, crowd->places->tree.n_leaves, sizeof(*fixed));
+        struct pool_mark mark = pool_mark(crowd->scene->pool);
+        uint32_t *fixed = pool_zalloc(crowd->scene->pool, crowd->places->tree.n_leaves, sizeof(*fixed));
 
         for (uint32_t v = 0; v < crowd->n_groups; v++)
                 if (holds->fixed[v] && ++fixed[holds->home[v]] > crowd->room[holds->home[v]])
                         crowd->room[holds->home[v]] = fixed[holds->home[v]];
-        arena_release(crowd->scene->arena, mark);
+        pool_release(crowd->scene->pool, mark);
 }
 
 /* Returns how much of the budget was used. */
@@ -55,19 +55,19 @@ static uint32_t solve_crowd(struct scene *scene, const uint32_t *jobs, uint32_t 
         crowd_make(scene, jobs, n_jobs, false, &crowd);
         holds = find_holds(&crowd);
         make_room_for_fixed(&crowd, &holds);
-        tree_with_room(scene->arena, &crowd.places->tree, crowd.room, &tree);
+        tree_with_room(scene->pool, &crowd.places->tree, crowd.room, &tree);
         leave.tree = &tree;
         leave.graph = &crowd.graph;
         leave.home = holds.home;
         leave.fixed = holds.fixed;
         leave.price = holds.price;
-        used = leave_solve(scene->arena, &leave, crowd.leaf);
+        used = leave_solve(scene->pool, &leave, crowd.leaf);
         crowd_take(&crowd);
         return used;
 }
 
 void running_place(struct scene *scene, uint32_t budget) {
-        uint32_t *jobs = arena_alloc(scene->arena, scene->snapshot->n_jobs, sizeof(*jobs)), n = 0, crowd;
+        uint32_t *jobs = pool_alloc(scene->pool, scene->snapshot->n_jobs, sizeof(*jobs)), n = 0, crowd;
 
         for (uint32_t j = 0; j < scene->snapshot->n_jobs; j++) {
                 const struct rm_job *job = &scene->snapshot->jobs[j];

@@ -31,16 +31,16 @@ static uint32_t find_shift(const struct rm_snapshot *snapshot, uint32_t depth) {
         return shift;
 }
 
-void scene_make(struct arena *arena, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan,
+void scene_make(struct pool *pool, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan,
                 struct scene *ret_scene) {
-        struct scene scene = { .arena = arena,
+        struct scene scene = { .pool = pool,
                                .snapshot = snapshot,
                                .plan = plan,
                                .run = run,
-                               .rank_leaf = arena_zalloc(arena, snapshot->n_jobs, sizeof(*scene.rank_leaf)) };
+                               .rank_leaf = pool_zalloc(pool, snapshot->n_jobs, sizeof(*scene.rank_leaf)) };
 
-        places_make(arena, snapshot, false, &scene.nodes);
-        places_make(arena, snapshot, true, &scene.cores);
+        places_make(pool, snapshot, false, &scene.nodes);
+        places_make(pool, snapshot, true, &scene.cores);
         scene.shift = find_shift(snapshot, scene.cores.tree.max_depth);
         scene.reserve_usec = left_usec(&scene) / 4 < MOST_RESERVE_USEC ? left_usec(&scene) / 4 : MOST_RESERVE_USEC;
         *ret_scene = scene;
@@ -73,7 +73,7 @@ static bool borrow_rows(const struct scene *scene, const struct rm_job *job, str
         for (uint64_t e = 0; e < traffic->offset[job->ranks]; e++)
                 if (traffic->bytes[e] == 0)
                         return false;
-        size = arena_alloc(scene->arena, job->ranks, sizeof(*size));
+        size = pool_alloc(scene->pool, job->ranks, sizeof(*size));
         for (uint32_t r = 0; r < job->ranks; r++)
                 size[r] = 1;
         /* Nobody writes to the rows of a graph that is to be mapped. */
@@ -99,8 +99,8 @@ void scene_graph(const struct scene *scene, const uint32_t *jobs, uint32_t n_job
                 ranks += job->ranks;
                 entries += job_has_traffic(job) ? job->traffic.offset[job->ranks] : 0;
         }
-        graph_make(scene->arena, ranks, entries, &all);
-        group = arena_alloc(scene->arena, ranks, sizeof(*group));
+        graph_make(scene->pool, ranks, entries, &all);
+        group = pool_alloc(scene->pool, ranks, sizeof(*group));
         ranks = 0;
         for (uint32_t i = 0; i < n_jobs; i++) {
                 const struct rm_job *job = &scene->snapshot->jobs[jobs[i]];
@@ -114,7 +114,7 @@ void scene_graph(const struct scene *scene, const uint32_t *jobs, uint32_t n_job
                 *ret_graph = all;
                 return;
         }
-        graph_contract(scene->arena, &all, group, groups, ret_graph);
+        graph_contract(scene->pool, &all, group, groups, ret_graph);
         for (uint32_t v = 0; v < groups; v++)
                 ret_graph->size[v] = 1;
         ret_graph->total = groups;
@@ -148,8 +148,8 @@ static void measure_rank(const struct scene *scene, const struct rm_traffic *tra
 
 struct scene_bytes scene_measure(const struct scene *scene) {
         const struct tree *tree = &scene->cores.tree;
-        struct arena_mark mark = arena_mark(scene->arena);
-        uint32_t *distance = arena_alloc(scene->arena, tree->n_leaves, sizeof(*distance));
+        struct pool_mark mark = pool_mark(scene->pool);
+        uint32_t *distance = pool_alloc(scene->pool, tree->n_leaves, sizeof(*distance));
         struct scene_bytes sum = { 0, 0 };
 
         for (uint32_t j = 0; j < scene->snapshot->n_jobs; j++) {
@@ -159,7 +159,7 @@ struct scene_bytes scene_measure(const struct scene *scene) {
 
                 if (!scene_places(scene, j) || !job_has_traffic(job))
                         continue;
-                leaf = arena_alloc(scene->arena, job->ranks, sizeof(*leaf));
+                leaf = pool_alloc(scene->pool, job->ranks, sizeof(*leaf));
                 for (uint32_t r = 0; r < job->ranks; r++)
                         leaf[r] = leaf_of(scene, (uint32_t) planned->group_node[r / job->group_size], planned->rank_core[r]);
                 for (uint32_t r = 0; r < job->ranks; r++) {
@@ -170,6 +170,6 @@ struct scene_bytes scene_measure(const struct scene *scene) {
                         measure_rank(scene, &job->traffic, r, leaf, many ? distance : NULL, &sum);
                 }
         }
-        arena_release(scene->arena, mark);
+        pool_release(scene->pool, mark);
         return sum;
 }

@@ -11,7 +11,7 @@
 #include "rm/policy.h"
 
 struct scene {
-        struct arena *arena;
+        struct pool *pool;
         const struct rm_snapshot *snapshot;
         struct rm_plan *plan;
         struct limits limits;
@@ -25,7 +25,7 @@ struct scene {
 };
 
 /* `run` NULL: there is no end of time. The scene must stay where it is. */
-void scene_make(struct arena *arena, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan,
+void scene_make(struct pool *pool, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan,
                 struct scene *ret_scene);
 
 static inline bool scene_places(const struct scene *scene, uint32_t job) {

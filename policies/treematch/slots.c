@@ -44,12 +44,12 @@ static bool is_wanted(const struct scene *scene, uint32_t job, bool all) {
 }
 
 bool slots_place(struct scene *scene, bool all) {
-        struct arena_mark mark = arena_mark(scene->arena);
+        struct pool_mark mark = pool_mark(scene->pool);
         const struct rm_snapshot *snapshot = scene->snapshot;
         struct slots slots = { .scene = scene,
-                               .room = arena_alloc(scene->arena, snapshot->n_nodes, sizeof(*slots.room)),
-                               .here = arena_zalloc(scene->arena, snapshot->n_nodes, sizeof(*slots.here)) };
-        int32_t **group_node = arena_zalloc(scene->arena, snapshot->n_jobs, sizeof(*group_node));
+                               .room = pool_alloc(scene->pool, snapshot->n_nodes, sizeof(*slots.room)),
+                               .here = pool_zalloc(scene->pool, snapshot->n_nodes, sizeof(*slots.here)) };
+        int32_t **group_node = pool_zalloc(scene->pool, snapshot->n_jobs, sizeof(*group_node));
         uint32_t first = 0;
         bool fit = true;
 
@@ -63,12 +63,12 @@ bool slots_place(struct scene *scene, bool all) {
 
                 if (!is_wanted(scene, j, all))
                         continue;
-                group_node[j] = arena_alloc(scene->arena, job->n_groups, sizeof(**group_node));
+                group_node[j] = pool_alloc(scene->pool, job->n_groups, sizeof(**group_node));
                 fit = place_job(&slots, job, &first, group_node[j]);
         }
         for (uint32_t j = 0; j < snapshot->n_jobs && fit; j++)
                 if (group_node[j])
                         memcpy(scene->plan->jobs[j].group_node, group_node[j], sizeof(**group_node) * snapshot->jobs[j].n_groups);
-        arena_release(scene->arena, mark);
+        pool_release(scene->pool, mark);
         return fit;
 }

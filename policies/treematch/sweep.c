@@ -162,19 +162,19 @@ static void try_all(struct sweep *s, int64_t *best, uint8_t *side) {
                 }
 }
 
-bool sweep_bisect(struct arena *arena, const struct graph *graph, uint32_t low, uint32_t high, uint8_t *ret_side) {
-        struct arena_mark mark = arena_mark(arena);
-        uint32_t n = graph->n, bits = 31 - (uint32_t) __builtin_clz(n | 1), *from_one = arena_alloc(arena, n, sizeof(*from_one));
+bool sweep_bisect(struct pool *pool, const struct graph *graph, uint32_t low, uint32_t high, uint8_t *ret_side) {
+        struct pool_mark mark = pool_mark(pool);
+        uint32_t n = graph->n, bits = 31 - (uint32_t) __builtin_clz(n | 1), *from_one = pool_alloc(pool, n, sizeof(*from_one));
         struct sweep s = {
                 .graph = graph,
                 .low = low,
                 .high = high,
-                .heaviest = arena_zalloc(arena, n, sizeof(*s.heaviest)),
-                .queue = arena_alloc(arena, n, sizeof(*s.queue)),
-                .key = arena_alloc(arena, n, sizeof(*s.key)),
-                .order = arena_alloc(arena, n, sizeof(*s.order)),
-                .count = arena_alloc(arena, 2u * n + 4u, sizeof(*s.count)),
-                .place = arena_alloc(arena, n, sizeof(*s.place)),
+                .heaviest = pool_zalloc(pool, n, sizeof(*s.heaviest)),
+                .queue = pool_alloc(pool, n, sizeof(*s.queue)),
+                .key = pool_alloc(pool, n, sizeof(*s.key)),
+                .order = pool_alloc(pool, n, sizeof(*s.order)),
+                .count = pool_alloc(pool, 2u * n + 4u, sizeof(*s.count)),
+                .place = pool_alloc(pool, n, sizeof(*s.place)),
         };
         int64_t best = INT64_MAX;
 
@@ -185,14 +185,14 @@ bool sweep_bisect(struct arena *arena, const struct graph *graph, uint32_t low, 
                                 s.heaviest[v] = graph->weight[e];
         }
         find_corners(&s, find_middle(&s, from_one), from_one);
-        find_corners(&s, arena_random(arena, n), from_one);
+        find_corners(&s, pool_random(pool, n), from_one);
         if (s.n_corners > 1 && 5 * s.furthest >= 4 * bits) {
                 for (uint32_t i = 0; i < s.n_corners; i++) {
-                        s.distance[i] = arena_alloc(arena, n, sizeof(**s.distance));
+                        s.distance[i] = pool_alloc(pool, n, sizeof(**s.distance));
                         (void) spread(&s, s.corner[i], s.distance[i]);
                 }
                 try_all(&s, &best, ret_side);
         }
-        arena_release(arena, mark);
+        pool_release(pool, mark);
         return best < INT64_MAX;
 }

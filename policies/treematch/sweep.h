@@ -12,6 +12,6 @@
 
 /* Side 0 gets low..high vertices, all of size 1: of all sweeps the one that cuts least. False, and nothing written, when the graph is no such
  * thing: everything is near to everything. */
-bool sweep_bisect(struct arena *arena, const struct graph *graph, uint32_t low, uint32_t high, uint8_t *ret_side);
+bool sweep_bisect(struct pool *pool, const struct graph *graph, uint32_t low, uint32_t high, uint8_t *ret_side);
 
 #endif

@@ -2,16 +2,16 @@
 
 #include <string.h>
 
-void tree_make(struct arena *arena, uint32_t n, const uint32_t *parent, const uint32_t *room, struct tree *ret_tree) {
+void tree_make(struct pool *pool, uint32_t n, const uint32_t *parent, const uint32_t *room, struct tree *ret_tree) {
         struct tree tree = {
                 .n = n,
-                .parent = arena_alloc(arena, n, sizeof(uint32_t)),
-                .end = arena_alloc(arena, n, sizeof(uint32_t)),
-                .depth = arena_zalloc(arena, n, sizeof(uint32_t)),
-                .leaf_first = arena_alloc(arena, n, sizeof(uint32_t)),
-                .leaf_end = arena_alloc(arena, n, sizeof(uint32_t)),
-                .room = arena_zalloc(arena, n, sizeof(uint32_t)),
-                .leaf = arena_alloc(arena, n, sizeof(uint32_t)),
+                .parent = pool_alloc(pool, n, sizeof(uint32_t)),
+                .end = pool_alloc(pool, n, sizeof(uint32_t)),
+                .depth = pool_zalloc(pool, n, sizeof(uint32_t)),
+                .leaf_first = pool_alloc(pool, n, sizeof(uint32_t)),
+                .leaf_end = pool_alloc(pool, n, sizeof(uint32_t)),
+                .room = pool_zalloc(pool, n, sizeof(uint32_t)),
+                .leaf = pool_alloc(pool, n, sizeof(uint32_t)),
         };
 
         memcpy(tree.parent, parent, sizeof(*parent) * n);
@@ -43,10 +43,10 @@ void tree_make(struct arena *arena, uint32_t n, const uint32_t *parent, const ui
         *ret_tree = tree;
 }
 
-void tree_with_room(struct arena *arena, const struct tree *tree, const uint32_t *leaf_room, struct tree *ret_tree) {
+void tree_with_room(struct pool *pool, const struct tree *tree, const uint32_t *leaf_room, struct tree *ret_tree) {
         struct tree other = *tree;
 
-        other.room = arena_zalloc(arena, tree->n, sizeof(*other.room));
+        other.room = pool_zalloc(pool, tree->n, sizeof(*other.room));
         for (uint32_t x = 0; x < tree->n_leaves; x++)
                 other.room[tree->leaf[x]] = leaf_room[x];
         for (uint32_t v = tree->n - 1; v > 0; v--)

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "policies/treematch/arena.h"
+#include "policies/treematch/pool.h"
 
 #define TREE_NONE UINT32_MAX
 
@@ -27,10 +27,10 @@ struct tree {
 
 /* `parent`: n entries, parent[0] == TREE_NONE, parent[v] < v for the others and depth first; `room`: cores of the leaves, the
  * others' are not read. Both are copied. */
-void tree_make(struct arena *arena, uint32_t n, const uint32_t *parent, const uint32_t *room, struct tree *ret_tree);
+void tree_make(struct pool *pool, uint32_t n, const uint32_t *parent, const uint32_t *room, struct tree *ret_tree);
 
 /* The same tree with other rooms for its leaves; the rest is shared. */
-void tree_with_room(struct arena *arena, const struct tree *tree, const uint32_t *leaf_room, struct tree *ret_tree);
+void tree_with_room(struct pool *pool, const struct tree *tree, const uint32_t *leaf_room, struct tree *ret_tree);
 
 /* The lowest vertex that has both leaves below it. */
 uint32_t tree_meet(const struct tree *tree, uint32_t leaf_a, uint32_t leaf_b);

@@ -44,14 +44,14 @@ struct keepsake {
 
 static struct keepsake keep(const struct scene *scene) {
         uint32_t n = scene->snapshot->n_jobs;
-        struct keepsake kept = { arena_zalloc(scene->arena, n, sizeof(*kept.node)),
-                                 arena_zalloc(scene->arena, n, sizeof(*kept.core)) };
+        struct keepsake kept = { pool_zalloc(scene->pool, n, sizeof(*kept.node)),
+                                 pool_zalloc(scene->pool, n, sizeof(*kept.core)) };
 
         for (uint32_t j = 0; j < n; j++) {
                 const struct rm_job *job = &scene->snapshot->jobs[j];
 
-                kept.node[j] = arena_alloc(scene->arena, job->n_groups, sizeof(**kept.node));
-                kept.core[j] = arena_alloc(scene->arena, job->ranks, sizeof(**kept.core));
+                kept.node[j] = pool_alloc(scene->pool, job->n_groups, sizeof(**kept.node));
+                kept.core[j] = pool_alloc(scene->pool, job->ranks, sizeof(**kept.core));
                 memcpy(kept.node[j], scene->plan->jobs[j].group_node, sizeof(**kept.node) * job->n_groups);
                 memcpy(kept.core[j], scene->plan->jobs[j].rank_core, sizeof(**kept.core) * job->ranks);
         }
@@ -87,15 +87,15 @@ static void place_by_traffic(struct scene *scene) {
 }
 
 static int treematch_place(void *self, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan) {
-        struct arena arena;
+        struct pool pool;
         struct scene scene;
         int r = pack_all(snapshot, plan);
 
         (void) self;
         if (r < 0)
                 return r;
-        arena_init(&arena);
-        scene_make(&arena, snapshot, run, plan, &scene);
+        pool_init(&pool);
+        scene_make(&pool, snapshot, run, plan, &scene);
         (void) slots_place(&scene, false);
         if (any_traffic(&scene))
                 place_by_traffic(&scene);
@@ -103,7 +103,7 @@ static int treematch_place(void *self, const struct rm_snapshot *snapshot, const
                 inside_assign(&scene, false);
                 (void) snprintf(plan->method, sizeof(plan->method), "by slot, no traffic is known");
         }
-        arena_finish(&arena);
+        pool_finish(&pool);
         return 0;
 }
 

@@ -26,10 +26,10 @@ static void add_edge(struct edges *edges, uint32_t a, uint32_t b, int64_t weight
         edges->weight[edges->n++] = weight;
 }
 
-static struct graph make_graph(struct arena *arena, uint32_t n, const struct edges *edges) {
+static struct graph make_graph(struct pool *pool, uint32_t n, const struct edges *edges) {
         struct graph graph;
 
-        graph_make(arena, n, 2ull * edges->n, &graph);
+        graph_make(pool, n, 2ull * edges->n, &graph);
         for (uint32_t v = 0; v < n; v++) {
                 uint64_t used = graph.first[v];
 
@@ -46,7 +46,7 @@ static struct graph make_graph(struct arena *arena, uint32_t n, const struct edg
 }
 
 /* Switches of some nodes of some packages, each with room drawn by lot from low..high. Vertices come depth first. */
-static struct tree random_tree(struct arena *arena, struct dice *dice, uint32_t low, uint32_t high) {
+static struct tree random_tree(struct pool *pool, struct dice *dice, uint32_t low, uint32_t high) {
         uint32_t parent[400], room[400] = { 0 }, n = 0, n_switches = 1 + dice_roll(dice, 3);
         struct tree tree;
 
@@ -65,7 +65,7 @@ static struct tree random_tree(struct arena *arena, struct dice *dice, uint32_t 
                         }
                 }
         }
-        tree_make(arena, n, parent, room, &tree);
+        tree_make(pool, n, parent, room, &tree);
         return tree;
 }
 
@@ -141,7 +141,7 @@ static void descriptions(void **state) {
 /* ---- known optima ---- */
 
 /* 4 nodes of 2 packages with 8 cores. */
-static struct tree small_tree(struct arena *arena) {
+static struct tree small_tree(struct pool *pool) {
         uint32_t parent[13] = { TREE_NONE }, room[13] = { 0 }, n = 1;
         struct tree tree;
 
@@ -153,30 +153,30 @@ static struct tree small_tree(struct arena *arena) {
                 room[n] = room[n + 1] = 8;
                 n += 2;
         }
-        tree_make(arena, n, parent, room, &tree);
+        tree_make(pool, n, parent, room, &tree);
         return tree;
 }
 
 static void distances(void **state) {
-        struct arena arena;
+        struct pool pool;
         struct tree tree;
 
         (void) state;
-        arena_init(&arena);
-        tree = small_tree(&arena);
+        pool_init(&pool);
+        tree = small_tree(&pool);
         assert_int_equal(tree.n_leaves, 8);
         assert_int_equal(tree.room[0], 64);
         assert_int_equal(tree_distance(&tree, 0, 0), 0);
         assert_int_equal(tree_distance(&tree, 0, 1), 2);
         assert_int_equal(tree_distance(&tree, 1, 2), 4);
-        arena_finish(&arena);
+        pool_finish(&pool);
 }
 
 static int64_t map_grid(uint64_t seed, bool permuted) {
         static struct edges edges;
         uint32_t name[64], leaf[64];
         struct dice dice = { seed };
-        struct arena arena;
+        struct pool pool;
         struct graph graph;
         struct tree tree;
         int64_t cost;
@@ -194,14 +194,14 @@ static int64_t map_grid(uint64_t seed, bool permuted) {
                 if (i < 56)
                         add_edge(&edges, name[i], name[i + 8], 1);
         }
-        arena_init(&arena);
-        tree = small_tree(&arena);
-        graph = make_graph(&arena, 64, &edges);
+        pool_init(&pool);
+        tree = small_tree(&pool);
+        graph = make_graph(&pool, 64, &edges);
         fill_by_slot(&tree, 64, leaf);
-        map_improve(&arena, &tree, &graph, &no_limits, 64 * 8000, leaf);
+        map_improve(&pool, &tree, &graph, &no_limits, 64 * 8000, leaf);
         assert_within_room(&tree, 64, leaf);
-        cost = layout_cost(&arena, &tree, &graph, leaf);
-        arena_finish(&arena);
+        cost = layout_cost(&pool, &tree, &graph, leaf);
+        pool_finish(&pool);
         return cost;
 }
 
@@ -216,7 +216,7 @@ static void grids_are_cut_into_blocks(void **state) {
 static void cliques_find_their_packages(void **state) {
         static struct edges edges;
         uint32_t leaf[64];
-        struct arena arena;
+        struct pool pool;
         struct graph graph;
         struct tree tree;
 
@@ -226,19 +226,19 @@ static void cliques_find_their_packages(void **state) {
                 for (uint32_t b = a + 1; b < 64; b++)
                         if (a % 8 == b % 8) /* so by slot is the worst there is */
                                 add_edge(&edges, a, b, 10);
-        arena_init(&arena);
-        tree = small_tree(&arena);
-        graph = make_graph(&arena, 64, &edges);
+        pool_init(&pool);
+        tree = small_tree(&pool);
+        graph = make_graph(&pool, 64, &edges);
         fill_by_slot(&tree, 64, leaf);
-        map_improve(&arena, &tree, &graph, &no_limits, 0, leaf);
+        map_improve(&pool, &tree, &graph, &no_limits, 0, leaf);
         assert_within_room(&tree, 64, leaf);
-        assert_int_equal(layout_cost(&arena, &tree, &graph, leaf), 0);
-        arena_finish(&arena);
+        assert_int_equal(layout_cost(&pool, &tree, &graph, leaf), 0);
+        pool_finish(&pool);
 }
 
 /* ---- random ones ---- */
 
-static struct graph random_graph(struct arena *arena, struct dice *dice, uint32_t n) {
+static struct graph random_graph(struct pool *pool, struct dice *dice, uint32_t n) {
         static struct edges edges;
         uint32_t tries = n * (1 + dice_roll(dice, 4));
         cleanup_free bool *there = xcalloc((size_t) n * n, sizeof(*there));
@@ -252,7 +252,7 @@ static struct graph random_graph(struct arena *arena, struct dice *dice, uint32_
                 there[a * n + b] = there[b * n + a] = true;
                 add_edge(&edges, a, b, 1 + (int64_t) dice_roll(dice, 1000) * dice_roll(dice, 1000));
         }
-        return make_graph(arena, n, &edges);
+        return make_graph(pool, n, &edges);
 }
 
 static void never_worse_than_by_slot(void **state) {
@@ -262,25 +262,25 @@ static void never_worse_than_by_slot(void **state) {
         (void) state;
         for (int i = 0; i < 200; i++) {
                 uint32_t leaf[400], n;
-                struct arena arena;
+                struct pool pool;
                 struct graph graph;
                 struct tree tree;
                 int64_t before, after;
 
-                arena_init(&arena);
-                tree = random_tree(&arena, &dice, i % 3 == 0 ? 0 : 1, 8);
+                pool_init(&pool);
+                tree = random_tree(&pool, &dice, i % 3 == 0 ? 0 : 1, 8);
                 n = tree.room[0] - (i % 2 ? dice_roll(&dice, tree.room[0] / 4 + 1) : 0);
                 if (n > 0) {
-                        graph = random_graph(&arena, &dice, n);
+                        graph = random_graph(&pool, &dice, n);
                         fill_by_slot(&tree, n, leaf);
-                        before = layout_cost(&arena, &tree, &graph, leaf);
-                        map_improve(&arena, &tree, &graph, &no_limits, 0, leaf);
-                        after = layout_cost(&arena, &tree, &graph, leaf);
+                        before = layout_cost(&pool, &tree, &graph, leaf);
+                        map_improve(&pool, &tree, &graph, &no_limits, 0, leaf);
+                        after = layout_cost(&pool, &tree, &graph, leaf);
                         assert_within_room(&tree, n, leaf);
                         assert_true(after <= before);
                         better += after < before;
                 }
-                arena_finish(&arena);
+                pool_finish(&pool);
         }
         assert_true(better > 150);
 }
@@ -290,14 +290,14 @@ static void everybody_with_everybody(void **state) {
         enum { N = 520 };
         uint32_t parent[41] = { TREE_NONE }, room[41] = { 0 };
         cleanup_free uint32_t *leaf = xcalloc(N, sizeof(*leaf));
-        struct arena arena;
+        struct pool pool;
         struct graph graph;
         struct tree tree;
         int64_t before;
 
         (void) state;
-        arena_init(&arena);
-        graph_make(&arena, N, N * (N - 1), &graph);
+        pool_init(&pool);
+        graph_make(&pool, N, N * (N - 1), &graph);
         for (uint32_t v = 0; v < N; v++) {
                 graph.first[v + 1] = graph.first[v];
                 for (uint32_t u = 0; u < N; u++)
@@ -308,15 +308,15 @@ static void everybody_with_everybody(void **state) {
         }
         for (uint32_t i = 1; i < 41; i++)
                 room[i] = 13;
-        tree_make(&arena, 41, parent, room, &tree);
+        tree_make(&pool, 41, parent, room, &tree);
         fill_by_slot(&tree, N, leaf);
-        before = layout_cost(&arena, &tree, &graph, leaf);
-        map_improve(&arena, &tree, &graph, &no_limits, 0, leaf);
+        before = layout_cost(&pool, &tree, &graph, leaf);
+        map_improve(&pool, &tree, &graph, &no_limits, 0, leaf);
         assert_within_room(&tree, N, leaf);
         /* The 40 groups of 13 that talk a hundred times more are together. */
-        assert_int_equal(layout_cost(&arena, &tree, &graph, leaf), 2 * (N * (N - 1) / 2 - 40 * 13 * 12 / 2));
-        assert_true(before > layout_cost(&arena, &tree, &graph, leaf));
-        arena_finish(&arena);
+        assert_int_equal(layout_cost(&pool, &tree, &graph, leaf), 2 * (N * (N - 1) / 2 - 40 * 13 * 12 / 2));
+        assert_true(before > layout_cost(&pool, &tree, &graph, leaf));
+        pool_finish(&pool);
 }
 
 static bool always(void *context) {
@@ -328,27 +328,27 @@ static void no_time(void **state) {
         uint32_t leaf[64], given[64], asked = 0;
         const struct limits over = { always, &asked };
         struct dice dice = { 5 };
-        struct arena arena;
+        struct pool pool;
         struct graph graph;
         struct tree tree;
 
         (void) state;
-        arena_init(&arena);
-        tree = small_tree(&arena);
-        graph = random_graph(&arena, &dice, 64);
+        pool_init(&pool);
+        tree = small_tree(&pool);
+        graph = random_graph(&pool, &dice, 64);
         fill_by_slot(&tree, 64, leaf);
         memcpy(given, leaf, sizeof(leaf));
-        map_improve(&arena, &tree, &graph, &over, 0, leaf);
+        map_improve(&pool, &tree, &graph, &over, 0, leaf);
         assert_memory_equal(leaf, given, sizeof(leaf));
         assert_true(asked > 0);
-        arena_finish(&arena);
+        pool_finish(&pool);
 }
 
 /* ---- leaving ---- */
 
 /* What leaves are to hold and what they hold: some of them too much, some are empty. */
 struct shrunk {
-        struct arena arena;
+        struct pool pool;
         struct tree tree;
         struct graph graph;
         uint32_t home[400], n;
@@ -360,8 +360,8 @@ static void make_shrunk(struct shrunk *s, struct dice *dice, bool with_fixed) {
         bool usable;
 
         do {
-                arena_init(&s->arena);
-                s->tree = random_tree(&s->arena, dice, 0, 8);
+                pool_init(&s->pool);
+                s->tree = random_tree(&s->pool, dice, 0, 8);
                 s->n = 0;
                 for (uint32_t x = 0; x < s->tree.n_leaves; x++) {
                         uint32_t here = dice_roll(dice, 12), room = s->tree.room[s->tree.leaf[x]];
@@ -375,9 +375,9 @@ static void make_shrunk(struct shrunk *s, struct dice *dice, bool with_fixed) {
                 }
                 usable = s->n > 0 && s->n <= s->tree.room[0];
                 if (!usable)
-                        arena_finish(&s->arena);
+                        pool_finish(&s->pool);
         } while (!usable);
-        s->graph = random_graph(&s->arena, dice, s->n);
+        s->graph = random_graph(&s->pool, dice, s->n);
 }
 
 static uint32_t count_moves(const struct shrunk *s, const uint32_t *leaf) {
@@ -412,16 +412,16 @@ static void moves_are_as_few_as_can_be(void **state) {
                                 here[s.home[v]]++;
                 for (uint32_t x = 0; x < s.tree.n_leaves; x++)
                         least += here[x] > s.tree.room[s.tree.leaf[x]] ? here[x] - s.tree.room[s.tree.leaf[x]] : 0;
-                assert_int_equal(leave_solve(&s.arena, &leave, leaf), 0);
+                assert_int_equal(leave_solve(&s.pool, &leave, leaf), 0);
                 assert_within_room(&s.tree, s.n, leaf);
                 assert_int_equal(count_moves(&s, leaf), least);
                 leave.budget = 1 + dice_roll(&dice, 20);
-                assert_true(leave_solve(&s.arena, &leave, more) <= leave.budget);
+                assert_true(leave_solve(&s.pool, &leave, more) <= leave.budget);
                 assert_within_room(&s.tree, s.n, more);
                 assert_true(count_moves(&s, more) <= least + leave.budget);
-                assert_true(layout_cost(&s.arena, &s.tree, &s.graph, more) <= layout_cost(&s.arena, &s.tree, &s.graph, leaf));
-                saved += layout_cost(&s.arena, &s.tree, &s.graph, more) < layout_cost(&s.arena, &s.tree, &s.graph, leaf);
-                arena_finish(&s.arena);
+                assert_true(layout_cost(&s.pool, &s.tree, &s.graph, more) <= layout_cost(&s.pool, &s.tree, &s.graph, leaf));
+                saved += layout_cost(&s.pool, &s.tree, &s.graph, more) < layout_cost(&s.pool, &s.tree, &s.graph, leaf);
+                pool_finish(&s.pool);
         }
         assert_true(saved > 50);
 }
