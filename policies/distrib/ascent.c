@@ -22,6 +22,7 @@ struct ascent {
         const struct problem *problem;
         uint32_t *node_pick, *job_pick; /* each cell: the value that the cheapest choice of the chain has there */
         struct direction *direction;    /* each cell */
+        uint32_t *node_value, *job_value; /* each cell: what these choices have there, as in the problem */
         uint32_t *node_degree, *job_degree; /* each job: the nodes that it is on, if nodes or it itself could choose */
         struct dual best;
         struct arena arena;
@@ -36,6 +37,8 @@ struct ascent *ascent_create(const struct problem *problem) {
         ascent->problem = problem;
         ascent->node_pick = arena_alloc(&ascent->arena, cells, sizeof(*ascent->node_pick));
         ascent->job_pick = arena_alloc(&ascent->arena, cells, sizeof(*ascent->job_pick));
+        ascent->node_value = arena_alloc(&ascent->arena, cells, sizeof(*ascent->node_value));
+        ascent->job_value = arena_alloc(&ascent->arena, cells, sizeof(*ascent->job_value));
         ascent->node_degree = arena_alloc(&ascent->arena, problem->n_jobs, sizeof(*ascent->node_degree));
         ascent->job_degree = arena_alloc(&ascent->arena, problem->n_jobs, sizeof(*ascent->job_degree));
         ascent->direction = arena_alloc(&ascent->arena, cells, sizeof(*ascent->direction));
@@ -57,7 +60,7 @@ void ascent_destroy(struct ascent *ascent) {
 /* ---- where it stands ---- */
 
 static bool evaluate_row(struct dual *dual, struct dual_work *work, struct row *row, int64_t *stored, uint32_t *pick,
-                         uint32_t *degree) {
+                         uint32_t *degree, uint32_t *value) {
         int64_t least;
 
         if (!row_least(work, row, &least))
@@ -69,6 +72,7 @@ static bool evaluate_row(struct dual *dual, struct dual_work *work, struct row *
                 size_t cell = (size_t) (work->cells[i] - dual->cells);
 
                 pick[cell] = work->picked[i];
+                value[cell] = dual->values[dual->cells[cell].first + work->picked[i]].v;
                 degree[cell / dual->problem->n_nodes] += work->links[i].values[work->picked[i]].x > 0;
         }
         return true;
@@ -84,15 +88,19 @@ static void evaluate(struct ascent *ascent, struct dual *dual, struct dual_work 
         /* Cells that hold nothing for certain are in no row. */
         memset(ascent->node_pick, 0, sizeof(*ascent->node_pick) * cells);
         memset(ascent->job_pick, 0, sizeof(*ascent->job_pick) * cells);
+        memset(ascent->node_value, 0, sizeof(*ascent->node_value) * cells);
+        memset(ascent->job_value, 0, sizeof(*ascent->job_value) * cells);
         memset(ascent->node_degree, 0, sizeof(*ascent->node_degree) * problem->n_jobs);
         memset(ascent->job_degree, 0, sizeof(*ascent->job_degree) * problem->n_jobs);
         for (uint32_t s = 0; s < problem->n_nodes && possible; s++) {
                 row_of_node(dual, work, s, &row);
-                possible = evaluate_row(dual, work, &row, &dual->node_least[s], ascent->node_pick, ascent->node_degree);
+                possible = evaluate_row(dual, work, &row, &dual->node_least[s], ascent->node_pick, ascent->node_degree,
+                                        ascent->node_value);
         }
         for (uint32_t j = 0; j < problem->n_jobs && possible; j++) {
                 row_of_job(dual, work, j, &row);
-                possible = evaluate_row(dual, work, &row, &dual->job_least[j], ascent->job_pick, ascent->job_degree);
+                possible = evaluate_row(dual, work, &row, &dual->job_least[j], ascent->job_pick, ascent->job_degree,
+                                        ascent->job_value);
         }
         if (!possible)
                 dual_fail(dual);
@@ -182,4 +190,9 @@ int ascent_run(struct ascent *ascent, struct dual *dual, struct dual_work *work,
 void ascent_degrees(const struct ascent *ascent, uint32_t job, uint32_t *ret_by_nodes, uint32_t *ret_by_job) {
         *ret_by_nodes = ascent->node_degree[job];
         *ret_by_job = ascent->job_degree[job];
+}
+
+void ascent_values(const struct ascent *ascent, size_t cell, uint32_t *ret_by_node, uint32_t *ret_by_job) {
+        *ret_by_node = ascent->node_value[cell];
+        *ret_by_job = ascent->job_value[cell];
 }

@@ -17,4 +17,7 @@ int ascent_run(struct ascent *ascent, struct dual *dual, struct dual_work *work,
 /* On how many nodes the job was in the last choices seen, those of the nodes and its own: where they differ there is something to decide. */
 void ascent_degrees(const struct ascent *ascent, uint32_t job, uint32_t *ret_by_nodes, uint32_t *ret_by_job);
 
+/* The values of a cell in the last choices seen, of its node and of its job. */
+void ascent_values(const struct ascent *ascent, size_t cell, uint32_t *ret_by_node, uint32_t *ret_by_job);
+
 #endif

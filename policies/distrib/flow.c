@@ -146,7 +146,8 @@ static void send(struct flow *flow, uint32_t end, uint32_t *values) {
 
         for (stop = end; flow->before[stop] != stop; stop = flow->before[stop]) {
                 size_t cell = step_cell(flow, flow->before[stop], stop);
-                int64_t most = stop >= jobs ? groups_more(flow, cell, values[cell], &cost) : groups_less(flow, cell, values[cell], &cost);
+                int64_t most =
+                        stop >= jobs ? groups_more(flow, cell, values[cell], &cost) : groups_less(flow, cell, values[cell], &cost);
 
                 groups = most < groups ? most : groups;
         }

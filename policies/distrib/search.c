@@ -20,6 +20,7 @@ enum {
         ROOT_STEPS = 60,   /* of ascent in a round */
         NODE_SWEEPS = 12,
         TRIALS = 6,        /* cells on which both branches are tried */
+        AMOUNT_TRIALS = 4,  /* and amounts in cells */
         DEGREE_TRIALS = 4,  /* and degrees of jobs */
         TRIAL_SWEEPS = 2,
         NODE_STEPS = 12,
@@ -168,7 +169,7 @@ static bool cell_split(const struct dual *dual, const struct dual_cell *cell, ui
         return true;
 }
 
-static uint32_t list_choices(const struct dual *dual, struct choice *ret_choices, uint32_t max) {
+static uint32_t list_choices(const struct search *search, const struct dual *dual, struct choice *ret_choices, uint32_t max) {
         const struct problem *problem = dual->problem;
         uint32_t n = 0;
 
@@ -177,7 +178,7 @@ static uint32_t list_choices(const struct dual *dual, struct choice *ret_choices
                         const struct dual_cell *cell = &dual->cells[(size_t) j * problem->n_nodes + s];
                         struct choice choice = { .job = j, .node = (int32_t) s };
                         int64_t low, high;
-                        uint32_t at;
+                        uint32_t at, by_node, by_job;
 
                         if (!cell_split(dual, cell, &choice.split))
                                 continue;
@@ -185,6 +186,9 @@ static uint32_t list_choices(const struct dual *dual, struct choice *ret_choices
                         choice.score = -llabs(low - high);
                         if (choice.split != dual->values[cell->first + 1].v || dual->values[cell->first].v != 0)
                                 choice.score -= later;
+                        ascent_values(search->ascent, (size_t) j * problem->n_nodes + s, &by_node, &by_job);
+                        if ((by_node == 0) != (by_job == 0))
+                                choice.score += later / 256;
                         choice.score = choice.score * 16 + (int64_t) problem->jobs[j].priority;
                         for (at = n; at > 0 && ret_choices[at - 1].score < choice.score; at--)
                                 if (at < max)
@@ -212,6 +216,36 @@ static uint32_t list_degrees(const struct search *search, const struct dual *dua
                         continue;
                 ret_choices[n++] = choice;
         }
+        return n;
+}
+
+/* Cells of which node and job want most different amounts: split in the middle. */
+static uint32_t list_amounts(const struct search *search, const struct dual *dual, struct choice *ret_choices, uint32_t max) {
+        const struct problem *problem = search->problem;
+        uint32_t n = 0;
+
+        for (uint32_t j = 0; j < problem->n_jobs; j++)
+                for (uint32_t s = 0; s < problem->n_nodes; s++) {
+                        size_t i = (size_t) j * problem->n_nodes + s;
+                        const struct dual_cell *cell = &dual->cells[i];
+                        const struct dual_value *values = dual->values + cell->first;
+                        struct choice choice = { .job = j, .node = (int32_t) s };
+                        uint32_t by_node, by_job, at;
+
+                        ascent_values(search->ascent, i, &by_node, &by_job);
+                        choice.split = (by_node + by_job + 1) / 2;
+                        choice.score =
+                                llabs((int64_t) by_node - (int64_t) by_job) * problem->jobs[j].size * problem->jobs[j].priority;
+                        if (by_node == by_job || choice.split <= values[0].v || choice.split > values[cell->n - 1].v)
+                                continue;
+                        for (at = n; at > 0 && ret_choices[at - 1].score < choice.score; at--)
+                                if (at < max)
+                                        ret_choices[at] = ret_choices[at - 1];
+                        if (at < max) {
+                                ret_choices[at] = choice;
+                                n = n < max ? n + 1 : max;
+                        }
+                }
         return n;
 }
 
@@ -262,7 +296,7 @@ static int push_level(struct search *search) {
 
 /* Try both branches of some cells; where one leads nowhere, take the other at once. 1: chosen; 0: nothing is left to choose. */
 static int choose(struct search *search, struct level *level) {
-        struct choice choices[TRIALS + DEGREE_TRIALS];
+        struct choice choices[TRIALS + DEGREE_TRIALS + AMOUNT_TRIALS];
         uint32_t n;
         bool again = true;
 
@@ -270,10 +304,11 @@ static int choose(struct search *search, struct level *level) {
                 int64_t best = -1;
 
                 again = false;
-                n = list_choices(&level->dual, choices, TRIALS);
+                n = list_choices(search, &level->dual, choices, TRIALS);
                 if (n == 0 || (choices[0].score < -later / 2 && search->flow && flow_applies(search->flow, &level->dual)))
                         return 0;
                 n += list_degrees(search, &level->dual, choices + n, DEGREE_TRIALS);
+                n += list_amounts(search, &level->dual, choices + n, AMOUNT_TRIALS);
                 for (uint32_t i = 0; i < n && !again; i++) {
                         int64_t gain[2], score, at = level->dual.base + level->dual.sum;
 
