@@ -108,11 +108,13 @@ q() {
 
 # until_true SECONDS CMD...
 until_true() {
-    local deadline=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
+    local deadline=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000)) pause=0.1
     shift
     until "$@"; do
         ((${EPOCHREALTIME/[.,]/} < deadline)) || return 1
-        sleep 0.1
+        # To look costs something too.
+        sleep $pause
+        pause=0.2
     done
 }
 

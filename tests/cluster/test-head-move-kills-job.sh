@@ -4,7 +4,7 @@
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
 cluster 3 --cores 2
-start live n1 --group-size 2 -n 4 "$programs/flood" --stop-file="$(stop_file live)" --pause-usec=2000
+start live n1 --group-size 2 -n 4 "$programs/flood" --stop-file="$(stop_file live)" --pause-usec=10000
 must "no output" until_true 20 test -s "$work/live.out"
 for ((i = 0; i < 4; i++)); do
     head=$(q where live -1)

@@ -4,7 +4,7 @@
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
 cluster 3 --cores 2
-start live n1 --group-size 2 -n 3 "$programs/flood" --stop-file="$(stop_file live)" --pause-usec=2000
+start live n1 --group-size 2 -n 3 "$programs/flood" --stop-file="$(stop_file live)" --pause-usec=10000
 must "no output" until_true 20 test -s "$work/live.out"
 sleep 1
 on n1 "$programs/front" live KILL >/dev/null
