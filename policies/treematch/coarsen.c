@@ -45,8 +45,7 @@ static uint32_t best_mate(const struct matching *m, uint32_t v) {
 /* Vertices whose partners are all taken (of a hub, say) are paired with each other when they share the heaviest one. */
 static void match_orphans(struct pool *pool, const struct matching *m, const uint32_t *order) {
         const struct graph *graph = m->graph;
-        uint32_t *waiting =
-                pool_alloc(pool, graph->n, sizeof(*waiting)); /* each vertex: an orphan whose heaviest partner it is */
+        uint32_t *waiting = pool_alloc(pool, graph->n, sizeof(*waiting)); /* each vertex: an orphan whose heaviest partner it is */
 
         memset(waiting, 0xff, sizeof(*waiting) * graph->n);
         for (uint32_t i = 0; i < graph->n; i++) {
@@ -74,8 +73,7 @@ static void match_orphans(struct pool *pool, const struct matching *m, const uin
         }
 }
 
-uint32_t coarsen_match(struct pool *pool, const struct graph *graph, uint32_t max_size, const uint8_t *side,
-                       uint32_t *ret_coarse) {
+uint32_t coarsen_match(struct pool *pool, const struct graph *graph, uint32_t max_size, const uint8_t *side, uint32_t *ret_coarse) {
         struct pool_mark mark = pool_mark(pool);
         struct matching m = { .graph = graph, .side = side, .max_size = max_size };
         uint32_t *order = random_order(pool, graph->n);

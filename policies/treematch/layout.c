@@ -1,8 +1,7 @@
 #include "policies/treematch/layout.h"
 
 /* How many a leaf may have to hold at a time. */
-static uint32_t *count_most(struct pool *pool, const struct tree *tree, const struct graph *graph,
-                            const struct layout_ties *ties) {
+static uint32_t *count_most(struct pool *pool, const struct tree *tree, const struct graph *graph, const struct layout_ties *ties) {
         uint32_t *most = pool_zalloc(pool, tree->n_leaves, sizeof(*most));
 
         for (uint32_t v = 0; ties && v < graph->n; v++)

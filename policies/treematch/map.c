@@ -75,8 +75,8 @@ static uint32_t most_partners(const struct graph *graph) {
         return share > FEWEST_PARTNERS ? share : FEWEST_PARTNERS;
 }
 
-void map_improve(struct pool *pool, const struct tree *tree, const struct graph *graph, const struct limits *limits,
-                 uint64_t work, uint32_t *leaf) {
+void map_improve(struct pool *pool, const struct tree *tree, const struct graph *graph, const struct limits *limits, uint64_t work,
+                 uint32_t *leaf) {
         struct pool_mark mark = pool_mark(pool);
         uint32_t n = graph->n;
         struct mapping m = {

@@ -44,8 +44,7 @@ struct keepsake {
 
 static struct keepsake keep(const struct scene *scene) {
         uint32_t n = scene->snapshot->n_jobs;
-        struct keepsake kept = { pool_zalloc(scene->pool, n, sizeof(*kept.node)),
-                                 pool_zalloc(scene->pool, n, sizeof(*kept.core)) };
+        struct keepsake kept = { pool_zalloc(scene->pool, n, sizeof(*kept.node)), pool_zalloc(scene->pool, n, sizeof(*kept.core)) };
 
         for (uint32_t j = 0; j < n; j++) {
                 const struct rm_job *job = &scene->snapshot->jobs[j];
