@@ -21,10 +21,10 @@ rmctl drain-node n1 --re|--reason
 rmctl cancel-job |cancel-job $number
 rmctl --json show-j|--json show-job
 rmctl migrate-job $number --group |0 1 head
-rmctl plan --policy |distrib greedy
+rmctl plan --policy |distrib fewest-nodes greedy spread treematch
 rmctl events --|--follow --help --json --no-header --since --timeout --wait
 rm-mpirun --pol|--policy
-rm-mpirun --policy |distrib greedy
+rm-mpirun --policy |distrib fewest-nodes greedy spread treematch
 rm-mpirun --policy=gr|--policy=greedy
 rm-mpirun --availability inp|input.dat
 rm-mpirun -n 2 ./prog|./programme
