@@ -12,7 +12,7 @@ ranks_on() {
 }
 
 cluster 4 --cores 2
-start live n1 --group-size 2 -n 8 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=20000
+start live n1 --group-size 2 -n 8 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=50000
 running live
 see "at the start: $(q place live | tr '\n' ' ')"
 victim=$(q where live 1)

@@ -4,7 +4,7 @@
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
 cluster 4 --cores 4
-start live n1 --group-size 2 -n 8 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=20000
+start live n1 --group-size 2 -n 8 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=50000
 running live
 on n1 bash -c 'for ((i = 0; i < 20; i++)); do
         off=n$((i % 4 + 1))

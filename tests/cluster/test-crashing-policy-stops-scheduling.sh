@@ -36,7 +36,7 @@ nonsense|group
 END
 
 # A drain and a job that waits need rounds too.
-start live n1 --group-size 1 -n 2 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=20000
+start live n1 --group-size 1 -n 2 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=50000
 running live
 start waiting n1 -n 4 "$programs/ordered" --iterations=5
 must "it does not wait" q state waiting PENDING 10 >/dev/null

@@ -9,7 +9,7 @@ resumed() {
 }
 
 cluster 3 --cores 4
-start live n1 --group-size 2 -n 6 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=20000
+start live n1 --group-size 2 -n 6 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=50000
 running live
 victim=$(q where live 1)
 rmctl drain-node "$victim" --reason "new fans" --wait --timeout 60 >"$work/drain" 2>&1 || fail "drain-node --wait: $(<"$work/drain")"

@@ -18,7 +18,7 @@ resume() {
 }
 
 cluster 3 --cores 4
-start live n2 --group-size 2 -n 6 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=20000
+start live n2 --group-size 2 -n 6 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=50000
 running live
 head=$(q where live -1)
 drain "the node of mpirun" "$head" n2

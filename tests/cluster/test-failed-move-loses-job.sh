@@ -33,7 +33,7 @@ for point in $points; do
     turn=$((1 - turn))
     for what in $(thorough "fail kill" "${turns[turn]}"); do
         name=${point//./-}-$what
-        start "$name" n1 --group-size 1 -n 2 "$programs/ordered" --stop-file="$(stop_file "$name")" --pause-usec=12000
+        start "$name" n1 --group-size 1 -n 2 "$programs/ordered" --stop-file="$(stop_file "$name")" --pause-usec=30000
         running "$name"
         from=$(q where "$name" 1)
         # Never the leader's node for a kill: another test loses the leader.

@@ -4,7 +4,7 @@
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
 cluster 3 --cores 4
-start live n1 --group-size 2 -n 4 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=20000
+start live n1 --group-size 2 -n 4 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=50000
 running live
 home=$(q where live 1)
 away=$(a_node_but "$home")

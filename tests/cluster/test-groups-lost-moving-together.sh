@@ -5,7 +5,7 @@
 
 # Room for all of them on one node: the scheduler has no reason to move any.
 cluster 4 --cores 8
-start live n1 --group-size 2 -n 8 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=20000
+start live n1 --group-size 2 -n 8 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=50000
 running live
 
 # together GROUP...: each to the next node.

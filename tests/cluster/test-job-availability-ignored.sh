@@ -6,7 +6,7 @@ cluster 3 --cores 4
 as alice n1 sh -c 'printf "n1:2\nn2:2\nn3:0\n" >mine'
 start other n2 --group-size 2 -n 2 "$programs/spin" --stop-file="$(stop_file other)"
 running other
-start live n1 --availability mine --group-size 2 -n 4 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=20000
+start live n1 --availability mine --group-size 2 -n 4 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=50000
 running live
 see "n1:2 n2:2 n3:0: $(q place live | tr '\n' ' ')"
 q place live | grep -v '^-1' | grep -q n3 && fail "it is on n3"

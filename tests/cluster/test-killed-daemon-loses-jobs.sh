@@ -6,7 +6,7 @@
 RANDOM=${RM_TEST_SEED:-3}
 
 cluster 3 --cores 4
-start live n1 --group-size 2 -n 6 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=20000
+start live n1 --group-size 2 -n 6 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=50000
 start flood n2 --group-size 1 -n 2 "$programs/flood" --stop-file="$(stop_file flood)" --pause-usec=10000
 running live
 for n in $(nodes); do

@@ -6,7 +6,7 @@ RANDOM=${RM_TEST_SEED:-20}
 wanted=$(thorough 20 8)
 
 cluster 4 --cores 2
-start live n1 --group-size 2 -n 8 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=20000
+start live n1 --group-size 2 -n 8 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=50000
 running live
 for ((i = 0; i < wanted; i++)); do
     group=$((RANDOM % 5 - 1))

@@ -24,7 +24,7 @@ local_socket=UNIX-CONNECT:/run/rmd/rmd.sock
 peer_socket=TCP:10.77.0.1:7700
 
 cluster 2 --cores 2
-start live n2 --group-size 1 -n 2 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=20000
+start live n2 --group-size 1 -n 2 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=50000
 running live
 send='printf "$1" | socat -u - "$2"'
 throw "local socket: wrong magic" n1 sh -c "$send" sh 'GET / HTTP/1.0\r\n\r\n' "$local_socket"
