@@ -245,9 +245,11 @@ static size_t poll_fill(struct capture *c, const struct control *control, const 
         return POLL_PIPES + c->n_pipes;
 }
 
-/* Looks first without waiting; only when there is nothing, what was collected goes out and time is counted as waiting. */
+/* Looks first without waiting; only when there is nothing, what was collected goes out and time is counted as waiting. Returns too when
+ * rmd says meanwhile that CRIU is done: there may be nothing left to wait for. */
 static int capture_wait(struct capture *c, struct control *control, const struct capture_hooks *hooks,
-                        struct capture_figures *figures, int timeout_msec, struct rm_error *err) {
+                        struct capture_figures *figures, struct rm_error *err) {
+        bool done = control->dump_done;
         size_t n_fds = poll_fill(c, control, hooks);
         uint64_t start_usec;
         int r;
@@ -256,11 +258,11 @@ static int capture_wait(struct capture *c, struct control *control, const struct
         if (r != 0)
                 return r;
         r = hooks->idle(hooks->ctx, err);
-        if (r < 0)
+        if (r < 0 || (!done && control->dump_done))
                 return r;
         start_usec = now_usec();
         n_fds = poll_fill(c, control, hooks);
-        r = control_poll(control, c->fds, n_fds, timeout_msec, err);
+        r = control_poll(control, c->fds, n_fds, done ? HANGUP_MSEC : -1, err);
         if (control->started)
                 figures->wait_usec += now_usec() - start_usec;
         return r;
@@ -305,7 +307,7 @@ int capture_run(struct capture *c, struct control *control, struct image_writer 
 
                 if (over && control->dump_done)
                         return 0;
-                r = capture_wait(c, control, hooks, figures, control->dump_done ? HANGUP_MSEC : -1, err);
+                r = capture_wait(c, control, hooks, figures, err);
                 if (r > 0) {
                         active_usec = now_usec();
                         r = capture_step(c, writer, hooks, figures, err);

@@ -154,13 +154,15 @@ static int wait_start(struct sender *s, struct rm_error *err) {
 
         while (!s->control->started) {
                 struct pollfd fds[2] = { { .fd = -1 }, { .fd = link_fd(s->link), .events = POLLIN } };
-                int r = control_poll(s->control, fds, 2, -1, err);
+                int r;
 
-                if (r > 0)
-                        r = peer_refusal(s, err);
-                if (r == 0 && s->control->precopy && !ahead) {
+                if (s->control->precopy && !ahead) {
                         ahead = true;
                         r = precopy(s, err);
+                } else {
+                        r = control_poll(s->control, fds, 2, -1, err);
+                        if (r > 0)
+                                r = peer_refusal(s, err);
                 }
                 if (r < 0)
                         return r;
