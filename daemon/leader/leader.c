@@ -138,21 +138,53 @@ static bool rests(const Rm__State *state, uint64_t job, int32_t capsule, uint64_
         return false;
 }
 
+/* A move that a round wants is to be begun later. */
+enum hold {
+        HOLD_NONE,
+        HOLD_STEERED,
+        HOLD_RESTS,
+        HOLD_FAILED,
+};
+
+static int32_t capsule_of(const struct round_action *action) {
+        return action->group == ROUND_HEAD ? STATE_HEAD : action->group;
+}
+
+static enum hold hold_of(const struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action) {
+        const Rm__State *state = cluster_state(rmd->cluster);
+        uint64_t job = strtoull(snapshot->jobs[action->job].name, NULL, 10), now = now_real_usec();
+
+        if (!action->must && steered(state, job, now))
+                return HOLD_STEERED;
+        if (!action->must && rests(state, job, capsule_of(action), rmd->config->horizon_usec, now))
+                return HOLD_RESTS;
+        return backoff_until(state, job, capsule_of(action)) > now ? HOLD_FAILED : HOLD_NONE;
+}
+
+const char *leader_hold(const struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action) {
+        static const char *const reasons[] = {
+                [HOLD_NONE] = NULL,
+                [HOLD_STEERED] = "the job was moved on request less than a minute ago",
+                [HOLD_RESTS] = "the group was moved by choice within the horizon",
+                [HOLD_FAILED] = "its last move failed a moment ago",
+        };
+
+        return action->kind == ROUND_MOVE ? reasons[hold_of(rmd, snapshot, action)] : NULL;
+}
+
 static void start_move(struct leader *leader, const struct rm_snapshot *snapshot, const struct round_action *action) {
         Rm__CmdMoveStart body = RM__CMD_MOVE_START__INIT;
         Rm__Command command = RM__COMMAND__INIT;
+        enum hold hold;
 
         body.job = strtoull(snapshot->jobs[action->job].name, NULL, 10);
-        body.capsule = action->group == ROUND_HEAD ? STATE_HEAD : action->group;
+        body.capsule = capsule_of(action);
         body.to = (char *) snapshot->nodes[action->to].name;
         body.reason = (char *) action->reason;
-        if (!action->must && (steered(state_of(leader), body.job, now_real_usec()) ||
-                              rests(state_of(leader), body.job, body.capsule, leader->rmd->config->horizon_usec, now_real_usec())))
+        hold = hold_of(leader->rmd, snapshot, action);
+        leader->skipped |= hold == HOLD_FAILED;
+        if (hold != HOLD_NONE)
                 return;
-        if (backoff_until(state_of(leader), body.job, body.capsule) > now_real_usec()) {
-                leader->skipped = true;
-                return;
-        }
         command.body_case = RM__COMMAND__BODY_MOVE_START;
         command.move_start = &body;
         propose(leader, &command);

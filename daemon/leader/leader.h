@@ -6,6 +6,7 @@
 #include "common/error.h"
 #include "daemon/context.h"
 #include "daemon/sched/policy_host.h"
+#include "daemon/sched/round.h"
 #include "daemon/sched/scheduler.h"
 #include "daemon/sched/snapshot.h"
 #include "proto/state.pb-c.h"
@@ -32,5 +33,7 @@ struct policy_host *leader_side_host(struct leader *leader);
  * scheduler_run() of it on what is now. */
 struct scheduler *leader_side_scheduler(struct rmd *rmd, const char *policy);
 int leader_try_round(struct rmd *rmd, struct scheduler *scheduler, scheduler_done done, void *context, struct rm_error *err);
+/* Why a move that a round wants would not be begun now, though it could; NULL: nothing holds it. */
+const char *leader_hold(const struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action);
 
 #endif

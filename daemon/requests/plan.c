@@ -132,11 +132,24 @@ static void on_listed(void *context, json_t *list, const struct rm_error *err) {
 
 /* ---- the round ---- */
 
+/* Moves that rmd would put off. */
+static void add_holds(const struct planning *planning, const struct rm_snapshot *snapshot, const struct round_result *result) {
+        json_t *actions = json_object_get(planning->answer, "actions");
+
+        for (size_t i = 0; i < result->n_actions; i++) {
+                const char *hold = leader_hold(planning->client->rmd, snapshot, &result->actions[i]);
+
+                if (hold)
+                        json_object_set_new(json_array_get(actions, i), "held", json_string(hold));
+        }
+}
+
 static void on_round(void *context, const struct rm_snapshot *snapshot, const struct round_result *result, const char *warnings) {
         struct planning *planning = context;
         struct rm_error err = { 0 };
 
         planning->answer = round_result_to_json(snapshot, result);
+        add_holds(planning, snapshot, result);
         json_object_set_new(planning->answer, "version", json_integer(1));
         json_object_set_new(planning->answer, "warnings", json_string(warnings));
         json_object_set_new(planning->answer, "alternatives", json_array());

@@ -149,7 +149,9 @@ static void action_cells(struct table *t, const json_t *action) {
                 table_cell(t, json_is_integer(group) ? "head" : "all");
         table_cell(t, text_of(action, "from", "-"));
         table_cell(t, text_of(action, "to", nodes));
-        if (strcmp(what, "move") == 0)
+        if (json_object_get(action, "held"))
+                table_printf(t, "%s; not now: %s", text_of(action, "why", ""), text_of(action, "held", ""));
+        else if (strcmp(what, "move") == 0)
                 table_cell(t, text_of(action, "why", ""));
         else if (*spares)
                 table_printf(t, "keeps %s free", spares);

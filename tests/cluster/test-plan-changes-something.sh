@@ -36,9 +36,9 @@ while IFS='|' read -r policy does; do
     done
     see "plan${policy:+ --policy $policy}: $(grep -E "$does" "$work/plan")"
 done <<END
-|move +$(job live) .*a better place
-distrib|move +$(job live) .*a better place
-fewest-nodes|move +$(job live) .*a better place
+|move +$(job live) .*a better place.*not now: the job was moved on request
+distrib|move +$(job live) .*a better place.*not now: the job was moved on request
+fewest-nodes|move +$(job live) .*a better place.*not now: the job was moved on request
 treematch|Would do: +nothing
 END
 rmctl plan --policy distrib --json >"$work/plan.json" || fail "plan --json: $(head -c 300 "$work/plan.json")"
@@ -46,6 +46,7 @@ see "$(said '[(a["policy"], a.get("cost")) for a in plan["alternatives"]]')"
 same "its version" "$(said 'plan["version"]')" 1
 same "its policy" "$(said 'plan["policy"]')" distrib
 same "its action" "$(said '[[a["action"], a["job"], a["need"]] for a in plan["actions"]]')" "[['move', '$(job live)', False]]"
+[[ $(said '[a["held"] for a in plan["actions"]]') == *"moved on request"* ]] || fail "what holds the move: $(said 'plan["actions"]')"
 same "who waits" "$(said '[n["job"] for n in plan["notes"] if n["waits"]]')" "['$(job waiting)']"
 same "the cheapest is the one that proves it" \
     "$(said 'min(a["cost"] for a in plan["alternatives"]) == plan["cost"] and plan["proven"]')" True
