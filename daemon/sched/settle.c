@@ -5,6 +5,7 @@
 #include "common/util.h"
 #include "policies/place/cost.h"
 #include "policies/place/pack.h"
+#include "policies/treematch/gauge.h"
 
 struct settling {
         const struct rm_snapshot *snapshot;
@@ -14,6 +15,7 @@ struct settling {
         uint8_t *scratch; /* each node */
         int32_t *try_node; /* groups of the largest job */
         uint32_t *island; /* each node: union-find of nodes that moves connect */
+        const struct gauge *gauge; /* NULL: nothing is moved for the sake of traffic */
 };
 
 /* Moves that could be taken back at all. */
@@ -32,6 +34,21 @@ static void move_group(struct settling *s, uint32_t j, uint32_t g, int32_t to) {
         s->load[*node] -= job->groups[g].ranks;
         s->load[to] += job->groups[g].ranks;
         *node = to;
+}
+
+/* Does traffic save more by the groups being on `planned` than by their being on `back`, and more than those moves cost? */
+static bool traffic_pays(const struct settling *s, const struct rm_job *job, const int32_t *planned, const int32_t *back) {
+        double saved = s->gauge ? gauge_job(s->gauge, job, back) - gauge_job(s->gauge, job, planned) : 0;
+
+        return saved > 0 && saved > (double) (cost_job_moves(job, planned) - cost_job_moves(job, back));
+}
+
+static bool traffic_pays_group(const struct settling *s, const struct rm_job *job, const int32_t *planned, uint32_t g) {
+        double saved = s->gauge ? gauge_group(s->gauge, job, planned, g, job->groups[g].node) -
+                                          gauge_group(s->gauge, job, planned, g, planned[g])
+                                : 0;
+
+        return saved > 0 && saved > (double) job->groups[g].move_cost;
 }
 
 /* ---- a set of groups of one job ---- */
@@ -75,7 +92,8 @@ static bool return_job(struct settling *s, uint32_t j) {
                 s->try_node[g] = back ? job->groups[g].node : planned[g];
                 any |= back;
         }
-        if (!any || job_cost(s, job, s->try_node) > job_cost(s, job, planned) || !fits(s, j, s->try_node))
+        if (!any || job_cost(s, job, s->try_node) > job_cost(s, job, planned) || !fits(s, j, s->try_node) ||
+            traffic_pays(s, job, planned, s->try_node))
                 return false;
         for (uint32_t g = 0; g < job->n_groups; g++)
                 if (planned[g] != s->try_node[g])
@@ -109,7 +127,8 @@ static bool return_groups(struct settling *s, uint32_t j) {
                 int32_t home = job->groups[g].node, away = planned[g];
 
                 if (!may_return(s, job, g, away) || s->load[home] + ranks > s->snapshot->nodes[home].cores ||
-                    (uint64_t) s->here[home] + ranks > job_node_limit(job, (uint32_t) home) || price_of_return(s, job, g, away) > 0)
+                    (uint64_t) s->here[home] + ranks > job_node_limit(job, (uint32_t) home) ||
+                    price_of_return(s, job, g, away) > 0 || traffic_pays_group(s, job, planned, g))
                         continue;
                 s->here[away] -= ranks;
                 s->here[home] += ranks;
@@ -169,6 +188,31 @@ static void move_island(struct settling *s, uint32_t island, int32_t *const *bef
         }
 }
 
+static bool moves_in_island(struct settling *s, uint32_t j, uint32_t island, const int32_t *before) {
+        const struct rm_job *job = &s->snapshot->jobs[j];
+
+        for (uint32_t g = 0; s->plan->jobs[j].decision == RM_PLACE && g < job->n_groups; g++)
+                if (may_return(s, job, g, before[g]))
+                        return island_of(s, (uint32_t) before[g]) == island;
+        return false;
+}
+
+/* As traffic_pays(), for all jobs of an island that has gone back. */
+static bool traffic_pays_island(struct settling *s, uint32_t island, int32_t *const *before) {
+        double saved = 0, price = 0;
+
+        for (uint32_t j = 0; s->gauge && j < s->snapshot->n_jobs; j++) {
+                const struct rm_job *job = &s->snapshot->jobs[j];
+                const int32_t *back = s->plan->jobs[j].group_node;
+
+                if (!moves_in_island(s, j, island, before[j]))
+                        continue;
+                saved += gauge_job(s->gauge, job, back) - gauge_job(s->gauge, job, before[j]);
+                price += (double) (cost_job_moves(job, before[j]) - cost_job_moves(job, back));
+        }
+        return saved > 0 && saved > price;
+}
+
 static bool all_within(struct settling *s) {
         for (uint32_t n = 0; n < s->snapshot->n_nodes; n++)
                 if (s->load[n] > s->snapshot->nodes[n].cores)
@@ -199,7 +243,8 @@ static void return_islands(struct settling *s) {
                 if (!wanted[island] || cost_plan(s->snapshot, s->plan, &now) < 0)
                         continue;
                 move_island(s, island, before);
-                if (!all_within(s) || cost_plan(s->snapshot, s->plan, &then) < 0 || then > now)
+                if (!all_within(s) || cost_plan(s->snapshot, s->plan, &then) < 0 || then > now ||
+                    traffic_pays_island(s, island, before))
                         move_island(s, island, before);
         }
         for (uint32_t j = 0; j < n_jobs; j++)
@@ -234,8 +279,13 @@ void settle_plan(const struct rm_snapshot *snapshot, struct rm_plan *plan) {
         struct settling s = {
                 .snapshot = snapshot, .plan = plan, .load = load, .here = here, .scratch = scratch, .island = island
         };
+        struct gauge gauge;
         bool again = true;
 
+        if (snapshot->params.move_budget > 0) {
+                gauge_init(&gauge, snapshot);
+                s.gauge = &gauge;
+        }
         for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
                 const struct rm_job *job = &snapshot->jobs[j];
 
@@ -262,4 +312,6 @@ void settle_plan(const struct rm_snapshot *snapshot, struct rm_plan *plan) {
         at = 0;
         for (uint32_t j = 0; j < snapshot->n_jobs; at += snapshot->jobs[j].n_groups, j++)
                 forget_cores(&snapshot->jobs[j], &plan->jobs[j], chosen + at);
+        if (s.gauge)
+                gauge_finish(&gauge);
 }
