@@ -65,6 +65,7 @@ static const struct key keys[] = {
         KEY("sched", "move_timeout", KIND_DURATION, move_timeout_usec, "10m"),
         KEY("sched", "moves_at_once", KIND_U32, moves_at_once, "8"),
         KEY("sched", "horizon", KIND_DURATION, horizon_usec, "10m"),
+        KEY("sched", "move_budget", KIND_COUNT, move_budget, "0"),
         KEY("sched", "interval", KIND_DURATION, interval_usec, "1m"),
         KEY("sched", "age_weight", KIND_COUNT, age_weight, "1"),
         KEY("sched", "backfill", KIND_BACKFILL, backfill, "limits"),

@@ -43,6 +43,7 @@ struct config {
         uint64_t move_timeout_usec;
         uint32_t moves_at_once;
         uint64_t horizon_usec;
+        uint32_t move_budget; /* groups that one round may move for the sake of traffic */
         uint64_t interval_usec; /* 0 = only when something changes */
         uint32_t age_weight;
         uint32_t backfill; /* enum config_backfill */

@@ -277,6 +277,7 @@ static int make_view(const struct rmd *rmd, struct view *ret, struct rm_error *e
                 .now_usec = now_real_usec(),
                 .horizon_usec = rmd->config->horizon_usec,
                 .age_weight = rmd->config->age_weight,
+                .move_budget = rmd->config->move_budget,
                 .backfill = backfill[rmd->config->backfill],
         };
 

@@ -178,6 +178,7 @@ int view_create(const Rm__State *state, const struct view_config *config, struct
 
         view.jobs = xcalloc(state->n_jobs, sizeof(view.jobs[0]));
         snapshot_params(view.snapshot)->age_weight = config->age_weight;
+        snapshot_params(view.snapshot)->move_budget = config->move_budget;
         snapshot_params(view.snapshot)->backfill = config->backfill;
         add_nodes(state, view.snapshot);
         for (size_t i = 0; i < state->n_jobs; i++) {

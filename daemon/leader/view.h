@@ -18,6 +18,7 @@ struct view_config {
         uint64_t now_usec; /* real time */
         uint64_t horizon_usec; /* within which moves must pay */
         uint32_t age_weight;
+        uint32_t move_budget; /* as in rm_params */
         uint32_t backfill; /* as in rm_params, or ROUND_BACKFILL_LIMITS */
 };
 

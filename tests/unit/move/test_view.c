@@ -42,7 +42,7 @@ static uint64_t running_job(struct world *w) {
 
 static struct view make_view(const struct world *w, uint32_t group_size) {
         const struct view_config config = {
-                .group_size = group_size, .now_usec = w->time_usec, .horizon_usec = 600000000, .age_weight = 1
+                .group_size = group_size, .now_usec = w->time_usec, .horizon_usec = 600000000, .age_weight = 2, .move_budget = 3
         };
         struct rm_error err = { 0 };
         struct view view = { 0 };
@@ -87,6 +87,8 @@ static void test_empty(void **state) {
         world_init(&w);
         view = make_view(&w, 0);
         assert_int_equal(snapshot_view(view.snapshot)->n_nodes, 0);
+        assert_int_equal(snapshot_view(view.snapshot)->params.age_weight, 2);
+        assert_int_equal(snapshot_view(view.snapshot)->params.move_budget, 3);
         assert_int_equal(view.n_jobs, 0);
         view_finish(&view);
         view_finish(&view);
