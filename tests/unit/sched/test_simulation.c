@@ -41,6 +41,7 @@ struct sim {
         struct sim_job jobs[JOBS];
         uint32_t job_at[JOBS]; /* of the jobs in the snapshot */
         bool limits, groups;
+        bool traffic; /* jobs have some, and policies a budget of moves for it */
         uint32_t moves, starts, folds;
         /* NULL: plans are drawn at random */
         const struct test_policy *policy;
@@ -48,10 +49,26 @@ struct sim {
 
 /* ---- the world ---- */
 
+/* Each rank has two partners that are not beside it. */
+static void describe_traffic(struct snapshot *snapshot, uint32_t job, const struct sim_job *own) {
+        json_t *triples = json_array();
+        struct rm_error err = { 0 };
+
+        for (uint32_t r = 0; r < own->ranks; r++)
+                for (uint32_t step = 3; step < (own->ranks > 2 ? 6U : 4U); step += 2)
+                        if ((r + step) % own->ranks != r)
+                                json_array_append_new(triples, json_pack("[iii]", (int) r, (int) ((r + step) % own->ranks),
+                                                                         (int) (1 + r * step % 7 * 10)));
+        if (snapshot_read_traffic(snapshot, job, triples, "jobs", &err) < 0)
+                fail_msg("%s", error_text(&err));
+        json_decref(triples);
+}
+
 static struct snapshot *describe(struct sim *sim, struct round_job *jobs, int32_t (*moving)[GROUPS]) {
         struct snapshot *snapshot = snapshot_create();
         uint32_t n = 0;
 
+        snapshot_params(snapshot)->move_budget = sim->traffic ? 4 : 0;
         for (uint32_t s = 0; s < NODES; s++) {
                 char name[16];
                 struct rm_node *node;
@@ -82,6 +99,8 @@ static struct snapshot *describe(struct sim *sim, struct round_job *jobs, int32_
                 }
                 for (uint32_t s = 0; own->limited && s < NODES; s++)
                         snapshot_set_limit(snapshot, n, s, own->limits[s]);
+                if (sim->traffic && own->ranks > 1)
+                        describe_traffic(snapshot, n, own);
                 sim->job_at[n++] = j;
         }
         return snapshot;
@@ -382,14 +401,18 @@ static void come_to_rest(struct sim *sim, uint64_t seed) {
         check_rest(sim, seed);
 }
 
-static void simulate(const char *policy_name, bool groups, bool limits, uint64_t first_seed, int runs) {
+static void simulate(const char *policy_name, bool groups, bool limits, bool traffic, uint64_t first_seed, int runs) {
         struct test_policy policy;
         uint32_t moves = 0, starts = 0, folds = 0;
 
         if (policy_name)
                 test_policy_load(&policy, policy_name);
         for (uint64_t seed = first_seed; seed < first_seed + (uint64_t) runs; seed++) {
-                struct sim sim = { .dice = { seed }, .groups = groups, .limits = limits, .policy = policy_name ? &policy : NULL };
+                struct sim sim = { .dice = { seed },
+                                   .groups = groups,
+                                   .limits = limits,
+                                   .traffic = traffic,
+                                   .policy = policy_name ? &policy : NULL };
 
                 for (uint32_t s = 0; s < NODES; s++)
                         sim.nodes[s] =
@@ -416,27 +439,35 @@ static void simulate(const char *policy_name, bool groups, bool limits, uint64_t
 
 static void greedy_comes_to_rest(void **state) {
         (void) state;
-        simulate("greedy", false, false, 1000, 150);
-        simulate("greedy", true, true, 2000, 150);
+        simulate("greedy", false, false, false, 1000, 150);
+        simulate("greedy", true, true, false, 2000, 150);
 }
 
 static void distrib_comes_to_rest(void **state) {
         (void) state;
-        simulate("distrib", false, false, 3000, 20);
-        simulate("distrib", true, true, 4000, 20);
+        simulate("distrib", false, false, false, 3000, 20);
+        simulate("distrib", true, true, false, 4000, 20);
+        simulate("distrib", false, false, true, 9000, 20);
+}
+
+static void treematch_comes_to_rest(void **state) {
+        (void) state;
+        simulate("treematch", false, false, true, 7000, 50);
+        simulate("treematch", true, true, true, 8000, 50);
 }
 
 /* Hysteresis must hold whatever a policy says, as long as its plans are valid. */
 static void random_plans_come_to_rest(void **state) {
         (void) state;
-        simulate(NULL, false, false, 5000, 150);
-        simulate(NULL, true, true, 6000, 150);
+        simulate(NULL, false, false, false, 5000, 150);
+        simulate(NULL, true, true, false, 6000, 150);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(greedy_comes_to_rest),
                 cmocka_unit_test(distrib_comes_to_rest),
+                cmocka_unit_test(treematch_comes_to_rest),
                 cmocka_unit_test(random_plans_come_to_rest),
         };
 
