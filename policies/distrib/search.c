@@ -9,6 +9,7 @@
 #include "policies/distrib/ascent.h"
 #include "policies/distrib/dual.h"
 #include "policies/distrib/flow.h"
+#include "policies/distrib/pattern.h"
 #include "policies/distrib/relax.h"
 
 /* Added to what a choice scores less: cells are split between nothing and something first. */
@@ -25,6 +26,8 @@ enum {
         TRIAL_SWEEPS = 2,
         NODE_STEPS = 12,
         ANNEAL_MOVES = 200, /* in a run, for each cell */
+        PATTERNS_LEAST = 24, /* branches on patterns, at the first try */
+        PATTERNS_FACTOR = 6, /* so many times as many nodes until the next */
         ANNEAL_EVERY = 12,  /* nodes of the tree */
         MAX_COPIED_VALUES = 8 * 1000 * 1000,
 };
@@ -59,6 +62,8 @@ struct search {
         uint32_t n_levels, max_levels;
         struct dual trial;
         size_t copied_values; /* in all levels */
+        uint64_t patterns_at;      /* nodes of the tree, when patterns are tried next */
+        uint64_t pattern_branches; /* of all the nodes */
         bool timed_out;       /* or out of room: what is open stays open */
 };
 
@@ -369,6 +374,64 @@ static int enter_level(struct search *search, struct level *level) {
         return 0;
 }
 
+/* ---- patterns of nodes, another way to prove it ---- */
+
+static int64_t pattern_target(void *context) {
+        return target_of(context);
+}
+
+static int64_t pattern_left_usec(void *context) {
+        const struct search *search = context;
+
+        return deadline_left_usec(search->deadline);
+}
+
+static void pattern_improve(void *context) {
+        anneal(context);
+}
+
+static void pattern_try_support(void *context, const bool *support) {
+        struct search *search = context;
+        const struct problem *problem = search->problem;
+
+        if (!search->flow || dual_copy(&search->trial, &search->levels[0].dual) < 0)
+                return;
+        for (uint32_t j = 0; j < problem->n_jobs; j++)
+                for (uint32_t s = 0; s < problem->n_nodes; s++) {
+                        bool used = support[(size_t) j * problem->n_nodes + s];
+
+                        dual_restrict(&search->trial, j, s, used ? 1 : 0, used ? UINT32_MAX : 0);
+                        if (search->trial.cells[(size_t) j * problem->n_nodes + s].n == 0)
+                                return;
+                }
+        try_leaf(search, &search->trial);
+}
+
+/* As many branches as there have been of the other way, anew each time: so the worse of the two costs no more than a few times what the better
+ * one does. */
+static int try_patterns(struct search *search) {
+        static const struct pattern_host calls = { .target = pattern_target,
+                                                   .left_usec = pattern_left_usec,
+                                                   .improve = pattern_improve,
+                                                   .try_support = pattern_try_support };
+        struct pattern_host host = calls;
+        uint64_t nodes = search->result->nodes - search->pattern_branches;
+        int64_t bound;
+        int r;
+
+        search->patterns_at = nodes * PATTERNS_FACTOR;
+        if (!search->flow || !pattern_applies(search->problem, search->result->cost))
+                return 0;
+        host.context = search;
+        r = pattern_run(search->problem, &host, search->values, PATTERNS_LEAST + nodes, &bound, &search->pattern_branches);
+        search->result->nodes = nodes + search->pattern_branches;
+        if (bound > search->result->bound)
+                search->result->bound = bound;
+        if (r == 1)
+                search->n_levels = 0;
+        return r < 0 ? r : 0;
+}
+
 static int walk(struct search *search) {
         int r = enter_level(search, &search->levels[0]);
 
@@ -378,6 +441,10 @@ static int walk(struct search *search) {
 
                 if (level->branches == 2 || level->bound > target_of(search)) {
                         search->n_levels--;
+                        continue;
+                }
+                if (search->result->nodes - search->pattern_branches >= search->patterns_at) {
+                        r = try_patterns(search);
                         continue;
                 }
                 low = (level->branches++ == 0) == level->low_first;
