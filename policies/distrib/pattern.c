@@ -16,6 +16,8 @@ enum {
         MAX_SIDE = 32,        /* jobs, and nodes: bits of a set */
         MAX_CAPACITY = 1024,
         MAX_WEIGHT = 8,
+        MAX_FULL = 1024,      /* groups of a job */
+        COVER_SIZES = 64,     /* that are tried, for a job */
         MAX_COVERS = 16,      /* of a job */
         MAX_CUTS = 2000,
         MAX_COLUMNS = 20000,
@@ -120,8 +122,8 @@ bool pattern_applies(const struct problem *problem, int64_t cost) {
         for (uint32_t s = 0; s < problem->n_nodes && applies; s++)
                 applies = problem->nodes[s].capacity <= MAX_CAPACITY;
         for (uint32_t j = 0; j < problem->n_jobs && applies; j++) {
-                applies = problem->jobs[j].rest == 0 && problem->jobs[j].size == 1 &&
-                          problem->jobs[j].full <= MAX_CAPACITY * MAX_SIDE;
+                applies = problem->jobs[j].rest == 0 && problem->jobs[j].size == 1 && problem->jobs[j].full > 0 &&
+                          problem->jobs[j].full <= MAX_FULL;
                 for (uint32_t s = 0; s < problem->n_nodes && applies; s++)
                         applies = cell_applies(problem, j, s);
         }
@@ -353,7 +355,21 @@ static bool solve_program(struct pattern *pattern, bool branched) {
                 return false;
         pattern->simplex.meth = branched ? GLP_DUALP : GLP_PRIMAL;
         pattern->simplex.tm_lim = left < 1000000 ? (int) left : 1000000;
-        return glp_simplex(pattern->lp, &pattern->simplex) == 0 && glp_get_status(pattern->lp) == GLP_OPT;
+        if (glp_simplex(pattern->lp, &pattern->simplex) != 0) { /* the basis may be no good: once more, from the beginning */
+                glp_std_basis(pattern->lp);
+                if (glp_simplex(pattern->lp, &pattern->simplex) != 0)
+                        return false;
+        }
+        return glp_get_status(pattern->lp) == GLP_OPT;
+}
+
+/* More is asked for than may be. */
+static bool is_impossible(const struct pattern *pattern) {
+        bool impossible = false;
+
+        for (uint32_t i = 0; i < pattern->n_cuts && !impossible; i++)
+                impossible = pattern->cuts[i].low > pattern->cuts[i].high;
+        return impossible;
 }
 
 static bool is_over(const struct pattern *pattern) {
@@ -366,6 +382,8 @@ static enum outcome tighten(struct pattern *pattern, bool to_the_end) {
         bool branched = true;
 
         pattern->bound = INT64_MIN;
+        if (is_impossible(pattern))
+                return OUTCOME_OVER;
         for (;;) {
                 uint32_t added;
                 int64_t bound;
@@ -452,13 +470,13 @@ static bool weigh_nodes(const struct pattern *pattern, uint32_t j, uint32_t size
 }
 
 static bool list_covers(struct pattern *pattern, uint32_t j) {
-        uint32_t most = 2 * pattern->problem->jobs[j].full, n = 0;
-        struct cover *covers = arena_alloc(&pattern->arena, most, sizeof(*covers));
+        uint32_t full = pattern->problem->jobs[j].full, sizes = full < COVER_SIZES ? full : COVER_SIZES, n = 0;
+        struct cover *covers = arena_alloc(&pattern->arena, 2 * (size_t) sizes, sizeof(*covers));
 
         if (!covers)
                 return false;
-        for (uint32_t i = 0; i < most; i++) {
-                bool known = !weigh_nodes(pattern, j, i / 2 + 1, i % 2, covers[n].weight);
+        for (uint32_t i = 0; i < 2 * sizes; i++) {
+                bool known = !weigh_nodes(pattern, j, (i / 2 + 1) * full / sizes, i % 2, covers[n].weight);
 
                 for (uint32_t k = 0; k < n && !known; k++)
                         known = memcmp(covers[k].weight, covers[n].weight, MAX_SIDE) == 0;
@@ -703,7 +721,7 @@ static int walk(struct pattern *pattern, uint64_t max_branches, int64_t *ret_bou
                 if (n % IMPROVE_EVERY == 0)
                         pattern->host->improve(pattern->host->context);
                 if (root && pattern->bound > INT64_MIN)
-                        *ret_bound = -(-pattern->bound >> SHIFT);
+                        *ret_bound = -(-pattern->bound >> SHIFT); /* rounded up */
                 if (outcome == OUTCOME_FAILED)
                         return 0;
                 if (outcome == OUTCOME_OPEN) {
@@ -740,7 +758,7 @@ static bool pattern_alloc(struct pattern *pattern) {
         pattern->n_taken = arena_alloc(arena, problem->n_jobs, sizeof(*pattern->n_taken));
         pattern->row_status = arena_alloc(arena, MAX_CUTS + 2 * MAX_SIDE, sizeof(*pattern->row_status));
         pattern->column_status = arena_alloc(arena, MAX_COLUMNS, sizeof(*pattern->column_status));
-        pattern->cover = arena_alloc(arena, (size_t) MAX_CAPACITY * MAX_SIDE + 1, sizeof(*pattern->cover));
+        pattern->cover = arena_alloc(arena, MAX_FULL + 1, sizeof(*pattern->cover));
         pattern->alike = arena_alloc(arena, problem->n_nodes, sizeof(*pattern->alike));
         pattern->job_price = arena_alloc(arena, problem->n_jobs, sizeof(*pattern->job_price));
         pattern->least = arena_alloc(arena, (size_t) (problem->n_jobs + 1) * pattern->stride, sizeof(*pattern->least));
