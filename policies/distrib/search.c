@@ -26,6 +26,7 @@ enum {
         TRIAL_SWEEPS = 2,
         NODE_STEPS = 12,
         ANNEAL_MOVES = 200, /* in a run, for each cell */
+        FEW_JOBS = 8,
         PATTERNS_LEAST = 24, /* branches on patterns, at the first try */
         PATTERNS_FACTOR = 6, /* so many times as many nodes until the next */
         ANNEAL_EVERY = 12,  /* nodes of the tree */
@@ -407,8 +408,17 @@ static void pattern_try_support(void *context, const bool *support) {
         try_leaf(search, &search->trial);
 }
 
-/* As many branches as there have been of the other way, anew each time: so the worse of the two costs no more than a few times what the better
- * one does. */
+/* Where little tells nodes apart, or there are few jobs, patterns are as good as the other way, or better. */
+static bool patterns_promise(const struct problem *problem) {
+        bool equal = true;
+
+        for (uint32_t s = 1; s < problem->n_nodes && equal; s++)
+                equal = problem->nodes[s].penalty == problem->nodes[0].penalty;
+        return equal || problem->n_jobs <= FEW_JOBS;
+}
+
+/* About as many branches as there have been of the other way, or a share of them, anew each time: so the worse of the two costs no more than
+ * a few times what the better one does. */
 static int try_patterns(struct search *search) {
         static const struct pattern_host calls = { .target = pattern_target,
                                                    .left_usec = pattern_left_usec,
@@ -416,14 +426,15 @@ static int try_patterns(struct search *search) {
                                                    .try_support = pattern_try_support };
         struct pattern_host host = calls;
         uint64_t nodes = search->result->nodes - search->pattern_branches;
+        uint64_t most = patterns_promise(search->problem) ? PATTERNS_LEAST + nodes : nodes / PATTERNS_FACTOR;
         int64_t bound;
         int r;
 
         search->patterns_at = nodes * PATTERNS_FACTOR;
-        if (!search->flow || !pattern_applies(search->problem, search->result->cost))
+        if (most == 0 || !search->flow || !pattern_applies(search->problem, search->result->cost))
                 return 0;
         host.context = search;
-        r = pattern_run(search->problem, &host, search->values, PATTERNS_LEAST + nodes, &bound, &search->pattern_branches);
+        r = pattern_run(search->problem, &host, search->values, most, &bound, &search->pattern_branches);
         search->result->nodes = nodes + search->pattern_branches;
         if (bound > search->result->bound)
                 search->result->bound = bound;
