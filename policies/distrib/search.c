@@ -28,6 +28,7 @@ enum {
         ANNEAL_MOVES = 200, /* in a run, for each cell */
         FEW_JOBS = 8,
         PATTERNS_LEAST = 24, /* branches on patterns, at the first try */
+        PATTERNS_SHARE = 4,  /* branches for one of the other way */
         PATTERNS_FACTOR = 6, /* so many times as many nodes until the next */
         ANNEAL_EVERY = 12,  /* nodes of the tree */
         MAX_COPIED_VALUES = 8 * 1000 * 1000,
@@ -417,7 +418,7 @@ static bool patterns_promise(const struct problem *problem) {
         return equal || problem->n_jobs <= FEW_JOBS;
 }
 
-/* About as many branches as there have been of the other way, or a share of them, anew each time: so the worse of the two costs no more than
+/* A few times as many branches as there have been of the other way, or a share of them, anew each time: so the worse of the two costs no more than
  * a few times what the better one does. */
 static int try_patterns(struct search *search) {
         static const struct pattern_host calls = { .target = pattern_target,
@@ -426,7 +427,7 @@ static int try_patterns(struct search *search) {
                                                    .try_support = pattern_try_support };
         struct pattern_host host = calls;
         uint64_t nodes = search->result->nodes - search->pattern_branches;
-        uint64_t most = patterns_promise(search->problem) ? PATTERNS_LEAST + nodes : nodes / PATTERNS_FACTOR;
+        uint64_t most = patterns_promise(search->problem) ? PATTERNS_LEAST + PATTERNS_SHARE * nodes : nodes / PATTERNS_FACTOR;
         int64_t bound;
         int r;
 
