@@ -26,16 +26,10 @@ static int set_bound(const struct rm_snapshot *snapshot, struct rm_plan *plan) {
 }
 
 static int greedy_place(void *self, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan) {
-        struct pack pack;
-        int r = pack_init(&pack, snapshot, plan);
+        int r = pack_plan(snapshot, plan, false);
 
         (void) self;
         (void) run;
-        if (r == 0)
-                r = pack_running(&pack, NULL, NULL);
-        if (r == 0)
-                r = pack_waiting(&pack, false);
-        pack_finish(&pack);
         if (r == 0)
                 r = set_bound(snapshot, plan);
         if (r == 0)

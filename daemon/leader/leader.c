@@ -43,8 +43,13 @@ static void propose(struct leader *leader, const Rm__Command *command) {
 
 /* ---- carrying out a round ---- */
 
+/* A snapshot names jobs by their numbers. */
+static uint64_t job_number(const struct rm_snapshot *snapshot, uint32_t index) {
+        return strtoull(snapshot->jobs[index].name, NULL, 10);
+}
+
 static const Rm__Job *job_at(const struct leader *leader, const struct rm_snapshot *snapshot, uint32_t index) {
-        return state_job(state_of(leader), strtoull(snapshot->jobs[index].name, NULL, 10));
+        return state_job(state_of(leader), job_number(snapshot, index));
 }
 
 /* Names of `n` nodes; the array is the caller's, the names are the snapshot's. */
@@ -61,7 +66,7 @@ static void reserve_nodes(struct leader *leader, const struct rm_snapshot *snaps
         Rm__Command command = RM__COMMAND__INIT;
         cleanup_free char **names = node_names(snapshot, action->spare_nodes, action->n_spare_nodes);
 
-        body.job = strtoull(snapshot->jobs[action->job].name, NULL, 10);
+        body.job = job_number(snapshot, action->job);
         body.nodes = names;
         body.n_nodes = action->n_spare_nodes;
         command.body_case = RM__COMMAND__BODY_JOB_SPARES;
@@ -75,7 +80,7 @@ static void start_job(struct leader *leader, const struct rm_snapshot *snapshot,
         Rm__CmdJobPlace body = RM__CMD_JOB_PLACE__INIT;
         Rm__Command command = RM__COMMAND__INIT;
 
-        body.job = strtoull(job->name, NULL, 10);
+        body.job = job_number(snapshot, action->job);
         body.group_size = job->group_size;
         body.head_node = (char *) snapshot->nodes[action->head_node].name;
         body.policy = (char *) policy;
@@ -152,7 +157,7 @@ static int32_t capsule_of(const struct round_action *action) {
 
 static enum hold hold_of(const struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action) {
         const Rm__State *state = cluster_state(rmd->cluster);
-        uint64_t job = strtoull(snapshot->jobs[action->job].name, NULL, 10), now = now_real_usec();
+        uint64_t job = job_number(snapshot, action->job), now = now_real_usec();
 
         if (!action->must && steered(state, job, now))
                 return HOLD_STEERED;
@@ -177,7 +182,7 @@ static void start_move(struct leader *leader, const struct rm_snapshot *snapshot
         Rm__Command command = RM__COMMAND__INIT;
         enum hold hold;
 
-        body.job = strtoull(snapshot->jobs[action->job].name, NULL, 10);
+        body.job = job_number(snapshot, action->job);
         body.capsule = capsule_of(action);
         body.to = (char *) snapshot->nodes[action->to].name;
         body.reason = (char *) action->reason;

@@ -80,15 +80,9 @@ static int refine(const struct rm_snapshot *snapshot, const struct deadline *dea
 
 static int distrib_place(void *self, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan) {
         struct deadline deadline = { .run = run, .reserve_usec = RESERVE_USEC };
-        struct pack pack;
-        int r = pack_init(&pack, snapshot, plan);
+        int r = pack_plan(snapshot, plan, true);
 
         (void) self;
-        if (r == 0)
-                r = pack_running(&pack, NULL, NULL);
-        if (r == 0)
-                r = pack_waiting(&pack, true);
-        pack_finish(&pack);
         if (r < 0)
                 return r;
         (void) snprintf(plan->method, sizeof(plan->method), "packing");

@@ -176,6 +176,19 @@ static bool cell_split(const struct dual *dual, const struct dual_cell *cell, ui
         return true;
 }
 
+/* Among the `n` best so far, at most `max`, best first; the older one first of two alike. Returns how many there are now. */
+static uint32_t choice_keep(struct choice *choices, uint32_t n, uint32_t max, const struct choice *choice) {
+        uint32_t at;
+
+        for (at = n; at > 0 && choices[at - 1].score < choice->score; at--)
+                if (at < max)
+                        choices[at] = choices[at - 1];
+        if (at >= max)
+                return n;
+        choices[at] = *choice;
+        return n < max ? n + 1 : max;
+}
+
 static uint32_t list_choices(const struct search *search, const struct dual *dual, struct choice *ret_choices, uint32_t max) {
         const struct problem *problem = dual->problem;
         uint32_t n = 0;
@@ -185,7 +198,7 @@ static uint32_t list_choices(const struct search *search, const struct dual *dua
                         const struct dual_cell *cell = &dual->cells[(size_t) j * problem->n_nodes + s];
                         struct choice choice = { .job = j, .node = (int32_t) s };
                         int64_t low, high;
-                        uint32_t at, by_node, by_job;
+                        uint32_t by_node, by_job;
 
                         if (!cell_split(dual, cell, &choice.split))
                                 continue;
@@ -197,13 +210,7 @@ static uint32_t list_choices(const struct search *search, const struct dual *dua
                         if ((by_node == 0) != (by_job == 0))
                                 choice.score += later / 256;
                         choice.score = choice.score * 16 + (int64_t) problem->jobs[j].priority;
-                        for (at = n; at > 0 && ret_choices[at - 1].score < choice.score; at--)
-                                if (at < max)
-                                        ret_choices[at] = ret_choices[at - 1];
-                        if (at < max) {
-                                ret_choices[at] = choice;
-                                n = n < max ? n + 1 : max;
-                        }
+                        n = choice_keep(ret_choices, n, max, &choice);
                 }
         return n;
 }
@@ -237,7 +244,7 @@ static uint32_t list_amounts(const struct search *search, const struct dual *dua
                         const struct dual_cell *cell = &dual->cells[i];
                         const struct dual_value *values = dual->values + cell->first;
                         struct choice choice = { .job = j, .node = (int32_t) s };
-                        uint32_t by_node, by_job, at;
+                        uint32_t by_node, by_job;
 
                         ascent_values(search->ascent, i, &by_node, &by_job);
                         choice.split = (by_node + by_job + 1) / 2;
@@ -245,13 +252,7 @@ static uint32_t list_amounts(const struct search *search, const struct dual *dua
                                 llabs((int64_t) by_node - (int64_t) by_job) * problem->jobs[j].size * problem->jobs[j].priority;
                         if (by_node == by_job || choice.split <= values[0].v || choice.split > values[cell->n - 1].v)
                                 continue;
-                        for (at = n; at > 0 && ret_choices[at - 1].score < choice.score; at--)
-                                if (at < max)
-                                        ret_choices[at] = ret_choices[at - 1];
-                        if (at < max) {
-                                ret_choices[at] = choice;
-                                n = n < max ? n + 1 : max;
-                        }
+                        n = choice_keep(ret_choices, n, max, &choice);
                 }
         return n;
 }

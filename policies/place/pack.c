@@ -546,3 +546,15 @@ int pack_waiting(struct pack *pack, bool repack) {
         free(order);
         return r;
 }
+
+int pack_plan(const struct rm_snapshot *snapshot, struct rm_plan *plan, bool repack) {
+        struct pack pack;
+        int r = pack_init(&pack, snapshot, plan);
+
+        if (r == 0)
+                r = pack_running(&pack, NULL, NULL);
+        if (r == 0)
+                r = pack_waiting(&pack, repack);
+        pack_finish(&pack);
+        return r;
+}

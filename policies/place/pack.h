@@ -40,6 +40,9 @@ int pack_running(struct pack *pack, pack_overflow overflow, void *context);
  * to make room. Nothing can go wrong but -ENOMEM: what does not fit waits. */
 int pack_waiting(struct pack *pack, bool repack);
 
+/* All of it in one: running jobs, then waiting ones. -ENOMEM, -ENOSPC as above. */
+int pack_plan(const struct rm_snapshot *snapshot, struct rm_plan *plan, bool repack);
+
 /* Could `job` run if it were alone on the cluster of `snapshot`? */
 bool pack_fits_alone(const struct rm_snapshot *snapshot, const struct rm_job *job);
 

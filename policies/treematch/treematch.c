@@ -17,18 +17,6 @@
 #include "policies/treematch/scene.h"
 #include "policies/treematch/slots.h"
 
-static int pack_all(const struct rm_snapshot *snapshot, struct rm_plan *plan) {
-        struct pack pack;
-        int r = pack_init(&pack, snapshot, plan);
-
-        if (r == 0)
-                r = pack_running(&pack, NULL, NULL);
-        if (r == 0)
-                r = pack_waiting(&pack, true);
-        pack_finish(&pack);
-        return r;
-}
-
 /* Of all jobs in the plan. */
 static bool any_traffic(const struct scene *scene) {
         for (uint32_t j = 0; j < scene->snapshot->n_jobs; j++)
@@ -88,7 +76,7 @@ static void place_by_traffic(struct scene *scene) {
 static int treematch_place(void *self, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan) {
         struct pool pool;
         struct scene scene;
-        int r = pack_all(snapshot, plan);
+        int r = pack_plan(snapshot, plan, true);
 
         (void) self;
         if (r < 0)

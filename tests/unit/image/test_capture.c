@@ -6,15 +6,14 @@
 
 #include <cmocka.h>
 
-#include <endian.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/frame.h"
 #include "common/util.h"
 #include "daemon/mover/capture.h"
 #include "memory.h"
+#include "mover_pair.h"
 
 #define LIMIT_SEC 20 /* then the test is ended by SIGALRM */
 
@@ -67,48 +66,14 @@ static int teardown(void **state) {
         return 0;
 }
 
-static void fd_send(int sock, int fd) {
-        char byte = 0;
-        struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
-        union {
-                struct cmsghdr align;
-                char room[CMSG_SPACE(sizeof(int))];
-        } buffer = { 0 };
-        struct msghdr message = {
-                .msg_iov = &iov,
-                .msg_iovlen = 1,
-                .msg_control = buffer.room,
-                .msg_controllen = sizeof(buffer.room),
-        };
-        struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(c), &fd, sizeof(int));
-        assert_int_equal(sendmsg(sock, &message, 0), 1);
-}
-
 /* One image with `text` in it, then the hang-up. */
 static void criu_dumps(const struct scene *s, const char *text) {
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-        Rm__CriuStreamRequest request = RM__CRIU_STREAM_REQUEST__INIT;
-        uint8_t data[64];
-        uint32_t size_bytes;
-        int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        int ends[2];
+        int sock = fake_criu_connect(s->dir);
+        int image = fake_criu_open(sock, "core-1.img");
 
-        (void) snprintf(address.sun_path, sizeof(address.sun_path), "%s/streamer-capture.sock", s->dir);
-        assert_int_equal(connect(sock, (struct sockaddr *) &address, sizeof(address)), 0);
-        assert_int_equal(pipe(ends), 0);
-        request.filename = (char *) "core-1.img";
-        size_bytes = htole32((uint32_t) rm__criu_stream_request__pack(&request, data));
-        assert_int_equal(write_all(sock, &size_bytes, sizeof(size_bytes)), 0);
-        assert_int_equal(write_all(sock, data, le32toh(size_bytes)), 0);
-        fd_send(sock, ends[0]);
-        assert_int_equal(write_all(ends[1], text, strlen(text)), 0);
-        (void) close(ends[0]);
-        (void) close(ends[1]);
+        assert_true(image >= 0);
+        assert_int_equal(write_all(image, text, strlen(text)), 0);
+        (void) close(image);
         (void) close(sock);
 }
 

@@ -2,30 +2,13 @@
 # rm-policy-run on saved snapshots: what it prints, and how it fails. Arguments: rm-policy-run, rm-policy-host, policies, data.
 set -u
 run=$1 host=$2 policies=$3 data=$4
-failed=0
 
 call() {
         "$run" --policy-host "$host" --policy-dir "$policies" "$@" 2>&1
 }
 
-# check NAME EXPECTED-STATUS EXPECTED-TEXT ARGUMENTS..: the text must be a part of what is printed
-check() {
-        name=$1 status=$2 text=$3
-        shift 3
-        out=$(call "$@")
-        got=$?
-        case "$out" in
-        *"$text"*) ;;
-        *)
-                echo "FAILED $name: '$out' does not contain '$text'"
-                failed=1
-                ;;
-        esac
-        [ "$got" = "$status" ] || {
-                echo "FAILED $name: exit status $got, not $status"
-                failed=1
-        }
-}
+# shellcheck source=SCRIPTDIR/../check.sh
+. "${0%/*}/../check.sh"
 
 golden=$(grep -v '^time' "$data/two-nodes.plan")
 plan=$(call "$data/two-nodes.json" | grep -v '^time')

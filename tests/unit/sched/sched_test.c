@@ -70,3 +70,27 @@ int test_policy_place(const struct test_policy *policy, const struct rm_snapshot
         *ret_plan = plan_create(snapshot);
         return policy->plugin->place(NULL, snapshot, &run, *ret_plan);
 }
+
+struct round_result *test_round(const char *name, const struct rm_snapshot *snapshot, const struct round_job *jobs) {
+        struct test_policy policy;
+        struct round_result *result;
+        struct rm_error err = { 0 };
+        struct round *round;
+
+        test_policy_load(&policy, name);
+        if (round_create(snapshot, jobs, &round, &err) < 0)
+                fail_msg("%s", error_text(&err));
+        for (uint32_t pass = 0; pass < round_passes(round); pass++) {
+                const struct rm_snapshot *asked = round_prepare(round, pass);
+                cleanup_plan struct rm_plan *plan = NULL;
+
+                assert_true(asked->params.backfill <= 1); /* policies know no other */
+                assert_int_equal(test_policy_place(&policy, asked, &plan), 0);
+                if (round_accept(round, pass, name, plan, &err) < 0)
+                        fail_msg("%s", error_text(&err));
+        }
+        round_finish(round, &result);
+        round_destroy(round);
+        test_policy_unload(&policy);
+        return result;
+}

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "daemon/sched/plan.h"
+#include "daemon/sched/round.h"
 #include "daemon/sched/snapshot.h"
 
 /* Fails the test when it cannot be parsed. */
@@ -33,5 +34,8 @@ void test_policy_load(struct test_policy *policy, const char *name);
 void test_policy_unload(struct test_policy *policy);
 /* With 100 s to answer: the machine may be busy; the plan is the caller's. */
 int test_policy_place(const struct test_policy *policy, const struct rm_snapshot *snapshot, struct rm_plan **ret_plan);
+
+/* A whole round, every pass of it answered by the policy `name`. The result is the caller's. Fails the test when anything is refused. */
+struct round_result *test_round(const char *name, const struct rm_snapshot *snapshot, const struct round_job *jobs);
 
 #endif

@@ -83,25 +83,6 @@ static void exchanges_of_jobs(void **state) {
         assert_int_equal(moves_left(SNAPSHOT(8, TWO_JOBS(100, 100)), to), 0);
 }
 
-static void run_treematch(const struct rm_snapshot *snapshot, struct round_result **ret_result) {
-        struct test_policy treematch;
-        struct rm_error err = { 0 };
-        struct round *round;
-
-        test_policy_load(&treematch, "treematch");
-        if (round_create(snapshot, NULL, &round, &err) < 0)
-                fail_msg("%s", error_text(&err));
-        for (uint32_t pass = 0; pass < round_passes(round); pass++) {
-                cleanup_plan struct rm_plan *plan = NULL;
-
-                assert_int_equal(test_policy_place(&treematch, round_prepare(round, pass), &plan), 0);
-                assert_int_equal(round_accept(round, pass, "treematch", plan, &err), 0);
-        }
-        round_finish(round, ret_result);
-        round_destroy(round);
-        test_policy_unload(&treematch);
-}
-
 /* What treematch moves for the sake of traffic is moved, when that has a budget. */
 static void rounds(void **state) {
         static const uint32_t budgets[] = { 0, 8 }, moves[] = { 0, 4 };
@@ -112,7 +93,7 @@ static void rounds(void **state) {
                 struct round_result *result;
 
                 snapshot_params(snapshot)->move_budget = budgets[i];
-                run_treematch(snapshot_view(snapshot), &result);
+                result = test_round("treematch", snapshot_view(snapshot), NULL);
                 assert_int_equal(result->n_actions, moves[i]);
                 for (size_t k = 0; k < result->n_actions; k++) {
                         assert_int_equal(result->actions[k].kind, ROUND_MOVE);

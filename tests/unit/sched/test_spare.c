@@ -42,25 +42,8 @@ static void note(struct fixture *f, const struct round_action *action) {
 }
 
 static void run(struct fixture *f, const char *text, const struct round_job *jobs) {
-        struct test_policy greedy;
-        struct rm_error err = { 0 };
-        struct round *round;
-
         *f = (struct fixture) { .snapshot = test_snapshot(text) };
-        test_policy_load(&greedy, "greedy");
-        if (round_create(snapshot_view(f->snapshot), jobs, &round, &err) < 0)
-                fail_msg("%s", error_text(&err));
-        for (uint32_t pass = 0; pass < round_passes(round); pass++) {
-                const struct rm_snapshot *asked = round_prepare(round, pass);
-                cleanup_plan struct rm_plan *plan = NULL;
-
-                assert_int_equal(test_policy_place(&greedy, asked, &plan), 0);
-                if (round_accept(round, pass, "greedy", plan, &err) < 0)
-                        fail_msg("%s", error_text(&err));
-        }
-        round_finish(round, &f->result);
-        round_destroy(round);
-        test_policy_unload(&greedy);
+        f->result = test_round("greedy", snapshot_view(f->snapshot), jobs);
         for (size_t i = 0; i < f->result->n_actions; i++)
                 note(f, &f->result->actions[i]);
 }

@@ -2,28 +2,15 @@
 # rm-sim as it is typed: what it prints and writes, and how it fails. Arguments: rm-sim, policies.
 set -u
 sim=$1 policies=$2
-failed=0
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
-# check NAME EXPECTED-STATUS EXPECTED-TEXT ARGUMENTS..: the text must be a part of what is printed
-check() {
-        name=$1 status=$2 text=$3
-        shift 3
-        out=$("$sim" --policy-dir "$policies" "$@" 2>&1)
-        got=$?
-        case "$out" in
-        *"$text"*) ;;
-        *)
-                echo "FAILED $name: '$out' does not contain '$text'"
-                failed=1
-                ;;
-        esac
-        [ "$got" = "$status" ] || {
-                echo "FAILED $name: exit status $got, not $status"
-                failed=1
-        }
+call() {
+        "$sim" --policy-dir "$policies" "$@" 2>&1
 }
+
+# shellcheck source=SCRIPTDIR/../check.sh
+. "${0%/*}/../check.sh"
 
 cat >"$work/trace" <<END
 ; two jobs
