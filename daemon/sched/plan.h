@@ -1,7 +1,7 @@
 /*
  * Plans: their storage, and the answer of a policy in JSON:
  *
- *      { "policy": "distrib", "method": "branch and cut", "cost": 120, "bound": 120, "proven": true, "time_usec": 1234,
+ *      { "policy": "distrib", "method": "message passing, 12 branches", "cost": 120, "bound": 120, "proven": true, "time_usec": 1234,
  *        "placement": [ { "job": "j1", "node": "n1", "ranks": 8 } ],
  *        "waiting": [ "j2" ], "reasons": { "j2": "..." },
  *        "mapping": { "j1": [ [0, "n1", 3] ] },
