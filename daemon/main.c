@@ -110,6 +110,9 @@ static void on_message(void *userdata, const char *node, const Rm__PeerMessage *
         case RM__PEER_MESSAGE__BODY_AGENT_KILL:
                 runner_agent_kill(rmd->runner, message->agent_kill);
                 break;
+        case RM__PEER_MESSAGE__BODY_TRAFFIC:
+                leader_on_traffic(rmd->leader, message->traffic);
+                break;
         default:
                 log_warn("%s sent a message of kind %d, which is not known here", node, (int) message->body_case);
         }

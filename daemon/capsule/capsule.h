@@ -193,6 +193,16 @@ enum { CAPSULE_CARRY_MAX = 64 * 1024 };
 typedef void (*capsule_carry_fn)(struct capsule *capsule, int error, const char *text, const void *carry, size_t size, void *arg);
 int capsule_get_carry(struct capsule *capsule, capsule_carry_fn done, void *arg);
 
+/* What the payload has sent over its TCP connections, by the address at the other end: sums over those there are now, so they may
+ * fall, and begin at 0 after a restore. Only while it runs (-EBUSY). `flows` is valid during the call. */
+struct capsule_flow {
+        uint32_t address; /* IPv4, network byte order */
+        uint64_t sent_bytes;
+};
+typedef void (*capsule_flows_fn)(struct capsule *capsule, int error, const char *text, const struct capsule_flow *flows, size_t n,
+                                 void *arg);
+int capsule_get_flows(struct capsule *capsule, capsule_flows_fn done, void *arg);
+
 /* Destination: counters set, CRIU preloaded. `carry` NULL: from zero. */
 int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t size, capsule_done_fn done, void *arg);
 /* The tmpfs contents must be in place. Leaves the payload frozen and filtered. */

@@ -89,6 +89,22 @@ static void take_status(struct capsule *capsule, const Capsule__Status *s) {
         capsule_report_ready(capsule, 0, "");
 }
 
+static void answer_carry(struct capsule *capsule, const struct answer *answer, const Capsule__Carry *message) {
+        size_t size = capsule__carry__get_packed_size(message);
+        cleanup_free uint8_t *carry = xcalloc(1, size);
+
+        (void) capsule__carry__pack(message, carry);
+        answer->carry(capsule, 0, "", carry, size, answer->arg);
+}
+
+static void answer_flows(struct capsule *capsule, const struct answer *answer, const Capsule__Reply *reply) {
+        cleanup_free struct capsule_flow *flows = xcalloc(reply->n_flows + 1, sizeof(*flows));
+
+        for (size_t i = 0; i < reply->n_flows; i++)
+                flows[i] = (struct capsule_flow) { reply->flows[i]->address, reply->flows[i]->sent_bytes };
+        answer->flows(capsule, 0, "", flows, reply->n_flows, answer->arg);
+}
+
 static void take_reply(struct capsule *capsule, const Capsule__Reply *reply) {
         struct pending *p;
 
@@ -98,16 +114,14 @@ static void take_reply(struct capsule *capsule, const Capsule__Reply *reply) {
         if (!p)
                 return;
         STAILQ_REMOVE(&capsule->pendings, p, pending, entry);
-        if (p->done)
-                p->done(capsule, reply->error, reply->text, p->arg);
-        else if (p->carry && reply->carry) {
-                size_t size = capsule__carry__get_packed_size(reply->carry);
-                cleanup_free uint8_t *carry = xcalloc(1, size);
-
-                (void) capsule__carry__pack(reply->carry, carry);
-                p->carry(capsule, 0, "", carry, size, p->arg);
-        } else if (p->carry)
-                p->carry(capsule, reply->error < 0 ? reply->error : -EBADMSG, reply->text, NULL, 0, p->arg);
+        if (p->answer.done)
+                p->answer.done(capsule, reply->error, reply->text, p->answer.arg);
+        else if (p->answer.carry && reply->carry)
+                answer_carry(capsule, &p->answer, reply->carry);
+        else if (p->answer.flows && reply->error == 0)
+                answer_flows(capsule, &p->answer, reply);
+        else
+                capsule_answer_error(capsule, &p->answer, reply->error < 0 ? reply->error : -EBADMSG, reply->text);
         free(p);
 }
 

@@ -57,16 +57,22 @@ bool capsule_release(struct capsule *capsule) {
         return !gone;
 }
 
+void capsule_answer_error(struct capsule *capsule, const struct answer *answer, int error, const char *text) {
+        if (answer->done)
+                answer->done(capsule, error, text, answer->arg);
+        else if (answer->carry)
+                answer->carry(capsule, error, text, NULL, 0, answer->arg);
+        else if (answer->flows)
+                answer->flows(capsule, error, text, NULL, 0, answer->arg);
+}
+
 void capsule_fail_pendings(struct capsule *capsule, int error, const char *text) {
         struct pending *p;
 
         capsule_hold(capsule);
         while ((p = STAILQ_FIRST(&capsule->pendings))) {
                 STAILQ_REMOVE_HEAD(&capsule->pendings, entry);
-                if (p->done)
-                        p->done(capsule, error, text, p->arg);
-                else if (p->carry)
-                        p->carry(capsule, error, text, NULL, 0, p->arg);
+                capsule_answer_error(capsule, &p->answer, error, text);
                 free(p);
         }
         (void) capsule_release(capsule);

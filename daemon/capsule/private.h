@@ -23,13 +23,19 @@ struct capsule_ctx {
         LIST_HEAD(, reaper) reapers; /* what is left of destroyed ones */
 };
 
-/* A request that PID 1 has not answered. One of the two functions is set, or none. */
+/* Who is told what PID 1 answers. One of the functions is set, or none. */
+struct answer {
+        capsule_done_fn done;
+        capsule_carry_fn carry;
+        capsule_flows_fn flows;
+        void *arg;
+};
+
+/* A request that PID 1 has not answered. */
 struct pending {
         STAILQ_ENTRY(pending) entry;
         uint64_t seq;
-        capsule_done_fn done;
-        capsule_carry_fn carry;
-        void *arg;
+        struct answer answer;
 };
 
 struct capsule {
@@ -64,6 +70,8 @@ struct capsule *capsule_new(struct capsule_ctx *ctx, const char *id, const struc
 void capsule_hold(struct capsule *capsule);
 /* True when the capsule still exists. */
 bool capsule_release(struct capsule *capsule);
+/* Tells that there is no answer. */
+void capsule_answer_error(struct capsule *capsule, const struct answer *answer, int error, const char *text);
 void capsule_fail_pendings(struct capsule *capsule, int error, const char *text);
 /* Detaches it from the context and from all events. */
 void capsule_unlink(struct capsule *capsule);

@@ -18,7 +18,7 @@ static int send_request(struct capsule *capsule, Capsule__Request *request) {
         return bufferevent_write(capsule->connection, frame, size) < 0 ? -EIO : 0;
 }
 
-static int submit(struct capsule *capsule, Capsule__Request *request, capsule_done_fn done, capsule_carry_fn carry, void *arg) {
+static int submit_for(struct capsule *capsule, Capsule__Request *request, struct answer answer) {
         struct pending *p;
         int r;
 
@@ -28,21 +28,27 @@ static int submit(struct capsule *capsule, Capsule__Request *request, capsule_do
                 return r;
         p = xcalloc(1, sizeof(*p));
         p->seq = ++capsule->last_seq;
-        p->done = done;
-        p->carry = carry;
-        p->arg = arg;
+        p->answer = answer;
         STAILQ_INSERT_TAIL(&capsule->pendings, p, entry);
         return 0;
 }
 
+static int submit(struct capsule *capsule, Capsule__Request *request, capsule_done_fn done, void *arg) {
+        return submit_for(capsule, request, (struct answer) { .done = done, .arg = arg });
+}
+
 /* For requests without content. All members of the union are pointers to messages. */
-static int submit_plain(struct capsule *capsule, Capsule__Request__OpCase op, capsule_done_fn done, void *arg) {
+static int submit_plain_for(struct capsule *capsule, Capsule__Request__OpCase op, struct answer answer) {
         Capsule__Request request = CAPSULE__REQUEST__INIT;
         Capsule__Empty empty = CAPSULE__EMPTY__INIT;
 
         request.op_case = op;
         request.freeze = &empty;
-        return submit(capsule, &request, done, NULL, arg);
+        return submit_for(capsule, &request, answer);
+}
+
+static int submit_plain(struct capsule *capsule, Capsule__Request__OpCase op, capsule_done_fn done, void *arg) {
+        return submit_plain_for(capsule, op, (struct answer) { .done = done, .arg = arg });
 }
 
 static size_t count(const char *const *strings) {
@@ -77,7 +83,7 @@ int capsule_run(struct capsule *capsule, const struct capsule_command *command, 
         run.n_limits = command->rlimits ? RLIM_NLIMITS : 0;
         request.op_case = CAPSULE__REQUEST__OP_RUN;
         request.run = &run;
-        return submit(capsule, &request, done, NULL, arg);
+        return submit(capsule, &request, done, arg);
 }
 
 int capsule_signal(struct capsule *capsule, int signo, bool all, capsule_done_fn done, void *arg) {
@@ -88,7 +94,7 @@ int capsule_signal(struct capsule *capsule, int signo, bool all, capsule_done_fn
         signal.all = all;
         request.op_case = CAPSULE__REQUEST__OP_SIGNAL;
         request.signal = &signal;
-        return submit(capsule, &request, done, NULL, arg);
+        return submit(capsule, &request, done, arg);
 }
 
 int capsule_freeze(struct capsule *capsule, capsule_done_fn done, void *arg) {
@@ -119,16 +125,15 @@ int capsule_dump(struct capsule *capsule, const char *images_dir, bool stream, c
         dump.stream = stream;
         request.op_case = CAPSULE__REQUEST__OP_DUMP;
         request.dump = &dump;
-        return submit(capsule, &request, done, NULL, arg);
+        return submit(capsule, &request, done, arg);
 }
 
 int capsule_get_carry(struct capsule *capsule, capsule_carry_fn done, void *arg) {
-        Capsule__Request request = CAPSULE__REQUEST__INIT;
-        Capsule__Empty empty = CAPSULE__EMPTY__INIT;
+        return submit_plain_for(capsule, CAPSULE__REQUEST__OP_GET_CARRY, (struct answer) { .carry = done, .arg = arg });
+}
 
-        request.op_case = CAPSULE__REQUEST__OP_GET_CARRY;
-        request.get_carry = &empty;
-        return submit(capsule, &request, NULL, done, arg);
+int capsule_get_flows(struct capsule *capsule, capsule_flows_fn done, void *arg) {
+        return submit_plain_for(capsule, CAPSULE__REQUEST__OP_GET_FLOWS, (struct answer) { .flows = done, .arg = arg });
 }
 
 int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t size, capsule_done_fn done, void *arg) {
@@ -145,7 +150,7 @@ int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t s
         prepare.carry = unpacked;
         request.op_case = CAPSULE__REQUEST__OP_RESTORE_PREPARE;
         request.restore_prepare = &prepare;
-        r = submit(capsule, &request, done, NULL, arg);
+        r = submit(capsule, &request, done, arg);
         if (unpacked)
                 capsule__carry__free_unpacked(unpacked, NULL);
         return r;
@@ -158,7 +163,7 @@ int capsule_restore(struct capsule *capsule, const char *images_dir, capsule_don
         restore.images_dir = (char *) images_dir;
         request.op_case = CAPSULE__REQUEST__OP_RESTORE;
         request.restore = &restore;
-        return submit(capsule, &request, done, NULL, arg);
+        return submit(capsule, &request, done, arg);
 }
 
 int capsule_input(struct capsule *capsule, uint64_t offset, const void *data, size_t size, capsule_done_fn done, void *arg) {
@@ -170,7 +175,7 @@ int capsule_input(struct capsule *capsule, uint64_t offset, const void *data, si
         input.data.len = size;
         request.op_case = CAPSULE__REQUEST__OP_INPUT;
         request.input = &input;
-        return submit(capsule, &request, done, NULL, arg);
+        return submit(capsule, &request, done, arg);
 }
 
 int capsule_output_ack(struct capsule *capsule, int stream, uint64_t offset) {
@@ -192,5 +197,5 @@ int capsule_agent_reply(struct capsule *capsule, const char *id, int status, cap
         reply.status = status;
         request.op_case = CAPSULE__REQUEST__OP_AGENT_REPLY;
         request.agent_reply = &reply;
-        return submit(capsule, &request, done, NULL, arg);
+        return submit(capsule, &request, done, arg);
 }

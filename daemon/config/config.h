@@ -44,6 +44,8 @@ struct config {
         uint32_t moves_at_once;
         uint64_t horizon_usec;
         uint32_t move_budget; /* groups that one round may move for the sake of traffic */
+        uint64_t traffic_interval_usec; /* 0 = traffic is not looked at */
+        uint32_t link_mbit_per_sec; /* what saved traffic is worth */
         uint64_t interval_usec; /* 0 = only when something changes */
         uint32_t age_weight;
         uint32_t backfill; /* enum config_backfill */

@@ -64,7 +64,7 @@ char *launch_spool_dir(const struct config *config, const char *capsule_id) {
         return xasprintf("%s/spool/%s", config->state_dir, capsule_id);
 }
 
-static uint32_t capsule_address(const struct config *config, const Rm__Capsule *capsule) {
+uint32_t launch_address(const struct config *config, const Rm__Capsule *capsule) {
         return config->network + capsule->address;
 }
 
@@ -77,7 +77,7 @@ static char *hosts_text(const struct config *config, const Rm__Job *job) {
                 abort();
         (void) fprintf(f, "127.0.0.1 localhost\n");
         for (size_t i = 0; i < job->n_capsules; i++) {
-                struct in_addr address = { .s_addr = htonl(capsule_address(config, job->capsules[i])) };
+                struct in_addr address = { .s_addr = htonl(launch_address(config, job->capsules[i])) };
                 char hostname[64];
                 char number[INET_ADDRSTRLEN];
 
@@ -100,7 +100,7 @@ int launch_spec_init(struct launch_spec *ret, const struct config *config, const
         launch_hostname(ret->hostname, job->id, index);
         ret->hosts = hosts_text(config, job);
         ret->spool_dir = launch_spool_dir(config, ret->id);
-        address = capsule_address(config, capsule);
+        address = launch_address(config, capsule);
         ret->spec = (struct capsule_spec) {
                 .id = ret->id,
                 .hostname = ret->hostname,

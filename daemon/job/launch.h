@@ -25,6 +25,8 @@ bool launch_parse_id(const char *id, uint64_t *ret_job, int32_t *ret_index, uint
 /* "rmj7h" or "rmj7g0": how the capsules of a job call each other. */
 void launch_hostname(char out[static 64], uint64_t job, int32_t index);
 bool launch_parse_hostname(const char *hostname, uint64_t job, int32_t *ret_index);
+/* IPv4, host byte order. */
+uint32_t launch_address(const struct config *config, const Rm__Capsule *capsule);
 /* Directory of a job's output on the node of its head; malloc'ed. */
 char *launch_spool_dir(const struct config *config, const char *capsule_id);
 

@@ -57,6 +57,7 @@ static void remove_local(struct runner *runner, struct local *local) {
                         *p = local->next;
                         break;
                 }
+        traffic_forget(local);
         free(local->lost_text);
         free(local->agent);
         free(local);
@@ -278,9 +279,14 @@ static void report_gone(struct runner *runner, uint64_t job, int32_t index) {
 
 static void on_head_launched(struct capsule *capsule, int error, const char *text, void *arg) {
         struct report *report = arg;
-        struct local *head = runner_copy(report->runner, report->job, report->index, report->made_by);
+        struct local *head;
 
-        if (head && error < 0 && error != -ECANCELED) {
+        if (error == -ECANCELED) {
+                free(report);
+                return; /* rmd may be about to end, and the runner be gone */
+        }
+        head = runner_copy(report->runner, report->job, report->index, report->made_by);
+        if (head && error < 0) {
                 free(head->lost_text);
                 head->lost_text = xstrdup(text);
                 head->lost = true; /* told by the next look */
@@ -445,6 +451,7 @@ static void reconcile(struct runner *runner) {
                         reconcile_job(runner, state->jobs[i]);
         drop_strays(runner);
         agents_reconcile(runner);
+        traffic_wake(runner);
 }
 
 static void on_wake(evutil_socket_t fd, short what, void *arg) {
@@ -505,6 +512,7 @@ int runner_create(struct rmd *rmd, const struct runner_ops *ops, void *userdata,
         runner->userdata = userdata;
         runner->wake = event_new(rmd->base, -1, 0, on_wake, runner);
         runner->retry = evtimer_new(rmd->base, on_retry, runner);
+        traffic_start(runner);
         n = capsule_adopt_all(rmd->capsules, &callbacks, adopt_one, runner, err);
         if (n < 0) {
                 runner_destroy(runner);
@@ -524,5 +532,6 @@ void runner_destroy(struct runner *runner) {
         agents_finish(runner);
         event_free(runner->wake);
         event_free(runner->retry);
+        traffic_stop(runner);
         free(runner);
 }

@@ -28,6 +28,7 @@ struct local {
         uint32_t signalled; /* the last signal a cancel sent */
         uint64_t signal_usec;
         bool reporting;   /* a proposal about it is under way */
+        struct sent *sent; /* traffic.c: what it had sent when it was last looked at; NULL = never */
         struct local *next;
 };
 

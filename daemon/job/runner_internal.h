@@ -27,6 +27,7 @@ struct runner {
         struct event *wake;
         struct event *retry;
         bool retry_wanted;
+        struct event *sample; /* while there are groups whose traffic is of interest */
 };
 
 /* agents.c */
@@ -37,6 +38,13 @@ void agents_report_exit(struct runner *runner, struct local *group);
 void agents_reconcile(struct runner *runner);
 void agents_unconfirm_job(struct runner *runner, uint64_t job);
 void agents_finish(struct runner *runner);
+
+/* traffic.c: asks this node's groups from time to time what they have sent to whom, and tells the leader. */
+void traffic_start(struct runner *runner);
+/* Groups may have come. */
+void traffic_wake(struct runner *runner);
+void traffic_forget(struct local *local);
+void traffic_stop(struct runner *runner);
 
 /* Something could not be done now: look again in a moment. */
 void runner_retry(struct runner *runner);

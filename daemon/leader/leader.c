@@ -11,7 +11,9 @@
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
 #include "daemon/leader/files.h"
+#include "daemon/leader/traffic.h"
 #include "daemon/leader/view.h"
+#include "daemon/sched/move_cost.h"
 
 #define TICK_USEC 1000000U
 #define JOBS_KEPT 500U
@@ -25,6 +27,7 @@ struct leader {
         struct rmd *rmd;
         struct scheduler *scheduler;
         struct leader_files *files; /* availability; only while leading */
+        struct traffic *traffic;
         struct event *settle;
         struct event *tick;
         bool settling;
@@ -273,6 +276,10 @@ static void on_round(void *context, const struct rm_snapshot *snapshot, const st
         }
 }
 
+static int64_t bytes_per_cost(const struct config *config) {
+        return move_cost_bytes((uint64_t) config->link_mbit_per_sec * (1000000 / 8), config->horizon_usec);
+}
+
 static int make_view(const struct rmd *rmd, struct view *ret, struct rm_error *err) {
         static const uint32_t backfill[] = {
                 [CONFIG_BACKFILL_NO] = 0, [CONFIG_BACKFILL_LIMITS] = ROUND_BACKFILL_LIMITS, [CONFIG_BACKFILL_ANY] = 1
@@ -283,6 +290,8 @@ static int make_view(const struct rmd *rmd, struct view *ret, struct rm_error *e
                 .horizon_usec = rmd->config->horizon_usec,
                 .age_weight = rmd->config->age_weight,
                 .move_budget = rmd->config->move_budget,
+                .bytes_per_cost = bytes_per_cost(rmd->config),
+                .traffic = rmd->leader ? rmd->leader->traffic : NULL,
                 .backfill = backfill[rmd->config->backfill],
         };
 
@@ -305,6 +314,7 @@ static void run_round(struct leader *leader) {
                 log_error("scheduling: %s", error_text(&err));
                 return;
         }
+        traffic_mark(leader->traffic);
         r = scheduler_run(leader->scheduler, take_ptr(view.snapshot), view.jobs, on_round, leader, &err);
         if (r < 0 && r != -ENOSPC)
                 log_warn("scheduling: %s", error_text(&err));
@@ -414,6 +424,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
         check_limits(leader, now);
         forget_old_jobs(leader, now);
         fail_lost_jobs(leader, now);
+        traffic_forget_ended(leader->traffic, state_of(leader));
         if (leader->skipped || timer_due(leader)) {
                 leader->skipped = false;
                 run_round(leader);
@@ -446,6 +457,20 @@ void leader_changed(struct leader *leader) {
                 leader->files = NULL;
                 scheduler_cancel(leader->scheduler);
         }
+}
+
+/* What no move is worth is not worth a round. */
+static double least_traffic(const struct config *config) {
+        return (double) bytes_per_cost(config) * MOVE_COST_BASE * 1e6 /
+               (double) (config->horizon_usec > 0 ? config->horizon_usec : 1);
+}
+
+void leader_on_traffic(struct leader *leader, const Rm__Traffic *report) {
+        if (!leader || !cluster_is_leader(leader->rmd->cluster))
+                return;
+        traffic_add(leader->traffic, state_of(leader), report);
+        if (traffic_shifted(leader->traffic, least_traffic(leader->rmd->config)))
+                settle_later(leader, leader->rmd->config->settle_usec);
 }
 
 int leader_snapshot(struct rmd *rmd, struct leader_view *ret, struct rm_error *err) {
@@ -501,6 +526,7 @@ int leader_create(struct rmd *rmd, struct leader **ret, struct rm_error *err) {
 
         leader->rmd = rmd;
         leader->scheduler = leader_side_scheduler(rmd, rmd->config->policy);
+        leader->traffic = traffic_create();
         leader->settle = evtimer_new(rmd->base, on_settle, leader);
         leader->tick = event_new(rmd->base, -1, EV_PERSIST, on_tick, leader);
         (void) evtimer_add(leader->tick, &tick);
@@ -512,6 +538,7 @@ void leader_destroy(struct leader *leader) {
         if (!leader)
                 return;
         leader_files_destroy(leader->files);
+        traffic_destroy(leader->traffic);
         scheduler_destroy(leader->scheduler);
         event_free(leader->settle);
         event_free(leader->tick);

@@ -9,6 +9,7 @@
 #include "daemon/sched/round.h"
 #include "daemon/sched/scheduler.h"
 #include "daemon/sched/snapshot.h"
+#include "proto/peer.pb-c.h"
 #include "proto/state.pb-c.h"
 
 int leader_create(struct rmd *rmd, struct leader **ret, struct rm_error *err);
@@ -19,7 +20,10 @@ void leader_wake(struct leader *leader, const Rm__Command *command);
 /* This node began or ceased to lead. */
 void leader_changed(struct leader *leader);
 
-/* What a policy would see now. Any node can make it. */
+/* A node tells what its groups have sent. NULL `leader` ok. */
+void leader_on_traffic(struct leader *leader, const Rm__Traffic *report);
+
+/* What a policy would see now. Any node can make it, but only the leader's knows of traffic. */
 struct leader_view {
         struct snapshot *policy; /* with capacities as folded */
         struct snapshot *real;   /* what it is made from, and points into */

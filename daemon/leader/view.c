@@ -169,6 +169,8 @@ static void add_job(const struct placing *p, const Rm__Job *job) {
         fill_spares(state, job, view->snapshot, round);
         if (job->n_capsules > 0)
                 fill_placed(p, job, view->n_jobs);
+        if (p->config->traffic)
+                traffic_fill(p->config->traffic, job->id, p->config->horizon_usec, view->snapshot, view->n_jobs);
         view->n_jobs++;
 }
 
@@ -179,6 +181,7 @@ int view_create(const Rm__State *state, const struct view_config *config, struct
         view.jobs = xcalloc(state->n_jobs, sizeof(view.jobs[0]));
         snapshot_params(view.snapshot)->age_weight = config->age_weight;
         snapshot_params(view.snapshot)->move_budget = config->move_budget;
+        snapshot_params(view.snapshot)->bytes_per_cost = config->bytes_per_cost;
         snapshot_params(view.snapshot)->backfill = config->backfill;
         add_nodes(state, view.snapshot);
         for (size_t i = 0; i < state->n_jobs; i++) {

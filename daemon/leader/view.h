@@ -4,6 +4,7 @@
 
 #include "common/error.h"
 #include "daemon/cluster/state.h"
+#include "daemon/leader/traffic.h"
 #include "daemon/sched/round.h"
 #include "daemon/sched/snapshot.h"
 
@@ -19,6 +20,8 @@ struct view_config {
         uint64_t horizon_usec; /* within which moves must pay */
         uint32_t age_weight;
         uint32_t move_budget; /* as in rm_params */
+        int64_t bytes_per_cost; /* as in rm_params */
+        const struct traffic *traffic; /* NULL: nothing is known of it */
         uint32_t backfill; /* as in rm_params, or ROUND_BACKFILL_LIMITS */
 };
 

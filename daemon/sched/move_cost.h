@@ -16,4 +16,8 @@
  */
 int64_t move_cost(uint64_t freeze_usec, uint64_t horizon_usec);
 
+/* What saved traffic is worth on links of so many bytes in a second: the bytes that weigh as much as one unit of cost, as the link is busy
+ * with them for as long as that unit lets a group stand still. For traffic that is reckoned for the same horizon. At least 1. */
+int64_t move_cost_bytes(uint64_t link_bytes_per_sec, uint64_t horizon_usec);
+
 #endif

@@ -36,11 +36,16 @@ static void move_group(struct settling *s, uint32_t j, uint32_t g, int32_t to) {
         *node = to;
 }
 
+/* Bytes times hops that weigh as much as such costs of moves. */
+static double worth(const struct settling *s, int64_t move_cost) {
+        return (double) move_cost * (double) s->snapshot->params.bytes_per_cost;
+}
+
 /* Does traffic save more by the groups being on `planned` than by their being on `back`, and more than those moves cost? */
 static bool traffic_pays(const struct settling *s, const struct rm_job *job, const int32_t *planned, const int32_t *back) {
         double saved = s->gauge ? gauge_job(s->gauge, job, back) - gauge_job(s->gauge, job, planned) : 0;
 
-        return saved > 0 && saved > (double) (cost_job_moves(job, planned) - cost_job_moves(job, back));
+        return saved > 0 && saved > worth(s, cost_job_moves(job, planned) - cost_job_moves(job, back));
 }
 
 static bool traffic_pays_group(const struct settling *s, const struct rm_job *job, const int32_t *planned, uint32_t g) {
@@ -48,7 +53,7 @@ static bool traffic_pays_group(const struct settling *s, const struct rm_job *jo
                                           gauge_group(s->gauge, job, planned, g, planned[g])
                                 : 0;
 
-        return saved > 0 && saved > (double) job->groups[g].move_cost;
+        return saved > 0 && saved > worth(s, job->groups[g].move_cost);
 }
 
 /* ---- a set of groups of one job ---- */
@@ -208,7 +213,7 @@ static bool traffic_pays_island(struct settling *s, uint32_t island, int32_t *co
                 if (!moves_in_island(s, j, island, before[j]))
                         continue;
                 saved += gauge_job(s->gauge, job, back) - gauge_job(s->gauge, job, before[j]);
-                price += (double) (cost_job_moves(job, before[j]) - cost_job_moves(job, back));
+                price += worth(s, cost_job_moves(job, before[j]) - cost_job_moves(job, back));
         }
         return saved > 0 && saved > price;
 }

@@ -50,7 +50,7 @@ struct snapshot *snapshot_create(void) {
         struct snapshot *snapshot = xcalloc(1, sizeof(*snapshot));
 
         snapshot->view.size = sizeof(snapshot->view);
-        snapshot->view.params = (struct rm_params) { .distribution_weight = 10, .age_weight = 1 };
+        snapshot->view.params = (struct rm_params) { .distribution_weight = 10, .age_weight = 1, .bytes_per_cost = 1 };
         return snapshot;
 }
 

@@ -3,7 +3,7 @@
  *
  *      { "version": 1,
  *        "params": { "distribution_weight": 10, "age_weight": 1, "backfill": false,
- *                    "move_budget": 0 },                                                               all optional
+ *                    "move_budget": 0, "bytes_per_cost": 1 },                                          all optional
  *        "nodes": [ { "name": "n1", "cores": 16, "penalty": 3,
  *                     "state": "IDLE", "topology": "package:2 core:8", "switch": ["leaf", "spine"] } ],  second line optional
  *        "jobs": [ { "name": "j1", "ranks": 8, "priority": 5,
@@ -83,6 +83,13 @@ int snapshot_check(const struct rm_snapshot *snapshot, struct rm_error *err);
 /* Strict; any bytes at all give a checked snapshot or one clear error (-EINVAL). */
 int snapshot_parse(const void *data, size_t size_bytes, struct snapshot **ret_snapshot, struct rm_error *err);
 
+/* Set the traffic of a job: `bytes` from one rank to another. Ranks of the job; what is between the same two is added up. Sums must stay
+ * within 2^53. */
+struct snapshot_edge {
+        uint32_t from, to;
+        uint64_t bytes;
+};
+void snapshot_set_traffic(struct snapshot *snapshot, uint32_t job, const struct snapshot_edge *edges, size_t n);
 /* Set the traffic of a job from an array of [rank, rank, bytes]; `where` names the job in errors. */
 int snapshot_read_traffic(struct snapshot *snapshot, uint32_t job, const json_t *triples, const char *where, struct rm_error *err);
 

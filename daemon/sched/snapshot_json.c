@@ -9,7 +9,9 @@
 /* ---- reading ---- */
 
 static int read_params(const json_t *root, struct rm_params *params, struct rm_error *err) {
-        static const char *const known[] = { "distribution_weight", "age_weight", "backfill", "move_budget", NULL };
+        static const char *const known[] = {
+                "distribution_weight", "age_weight", "backfill", "move_budget", "bytes_per_cost", NULL
+        };
         const json_t *object = json_object_get(root, "params");
         bool backfill = params->backfill != 0;
         int r;
@@ -20,7 +22,8 @@ static int read_params(const json_t *root, struct rm_params *params, struct rm_e
             (r = field_int(object, "params", "distribution_weight", false, 0, FIELD_MAX, &params->distribution_weight, err)) < 0 ||
             (r = field_int(object, "params", "age_weight", false, 0, 1 << 20, &params->age_weight, err)) < 0 ||
             (r = field_bool(object, "params", "backfill", &backfill, err)) < 0 ||
-            (r = field_u32(object, "params", "move_budget", false, 0, SNAPSHOT_MAX_TOTAL_RANKS, &params->move_budget, err)) < 0)
+            (r = field_u32(object, "params", "move_budget", false, 0, SNAPSHOT_MAX_TOTAL_RANKS, &params->move_budget, err)) < 0 ||
+            (r = field_int(object, "params", "bytes_per_cost", false, 1, INT64_C(1) << 32, &params->bytes_per_cost, err)) < 0)
                 return r;
         params->backfill = backfill;
         return 0;
@@ -362,5 +365,7 @@ json_t *snapshot_to_json(const struct rm_snapshot *snapshot) {
                            "age_weight", (json_int_t) snapshot->params.age_weight, "backfill", (int) snapshot->params.backfill);
         if (snapshot->params.move_budget > 0)
                 json_object_set_new(params, "move_budget", json_integer(snapshot->params.move_budget));
+        if (snapshot->params.bytes_per_cost != 1)
+                json_object_set_new(params, "bytes_per_cost", json_integer(snapshot->params.bytes_per_cost));
         return json_pack("{s:i, s:o, s:o, s:o}", "version", 1, "params", params, "nodes", nodes, "jobs", jobs);
 }

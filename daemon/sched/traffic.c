@@ -5,13 +5,8 @@
 #include "daemon/sched/fields.h"
 #include "daemon/sched/snapshot.h"
 
-struct edge {
-        uint32_t from, to;
-        uint64_t bytes;
-};
-
 static int compare_edges(const void *a, const void *b) {
-        const struct edge *x = a, *y = b;
+        const struct snapshot_edge *x = a, *y = b;
 
         if (x->from != y->from)
                 return x->from < y->from ? -1 : 1;
@@ -19,7 +14,7 @@ static int compare_edges(const void *a, const void *b) {
 }
 
 /* Sorted edges in both directions to rows; neighbours that are the same pair are added up. */
-static void fill_rows(struct snapshot *snapshot, uint32_t job_index, const struct edge *edges, size_t n) {
+static void fill_rows(struct snapshot *snapshot, uint32_t job_index, const struct snapshot_edge *edges, size_t n) {
         struct rm_job *job = snapshot_job(snapshot, job_index);
         uint64_t *offset = snapshot_alloc(snapshot, sizeof(*offset) * (job->ranks + 1u));
         uint32_t *peer = snapshot_alloc(snapshot, sizeof(*peer) * (n + 1));
@@ -42,10 +37,21 @@ static void fill_rows(struct snapshot *snapshot, uint32_t job_index, const struc
         job->traffic = (struct rm_traffic) { .offset = offset, .peer = peer, .bytes = bytes };
 }
 
+void snapshot_set_traffic(struct snapshot *snapshot, uint32_t job_index, const struct snapshot_edge *edges, size_t n) {
+        cleanup_free struct snapshot_edge *both = xcalloc(2 * n + 1, sizeof(*both));
+
+        for (size_t i = 0; i < n; i++) {
+                both[2 * i] = edges[i];
+                both[2 * i + 1] = (struct snapshot_edge) { .from = edges[i].to, .to = edges[i].from, .bytes = edges[i].bytes };
+        }
+        qsort(both, 2 * n, sizeof(*both), compare_edges);
+        fill_rows(snapshot, job_index, both, 2 * n);
+}
+
 int snapshot_read_traffic(struct snapshot *snapshot, uint32_t job_index, const json_t *triples, const char *where,
                           struct rm_error *err) {
         uint32_t ranks = snapshot_job(snapshot, job_index)->ranks;
-        cleanup_free struct edge *edges = xcalloc(2 * json_array_size(triples) + 1, sizeof(*edges));
+        cleanup_free struct snapshot_edge *edges = xcalloc(json_array_size(triples) + 1, sizeof(*edges));
         size_t i, n = json_array_size(triples);
         json_t *triple;
 
@@ -63,16 +69,13 @@ int snapshot_read_traffic(struct snapshot *snapshot, uint32_t job_index, const j
                         return r;
                 if (from == to)
                         return error_set(err, -EINVAL, "%s: rank %" PRId64 " does not need a network to talk to itself", at, from);
-                edges[i] = (struct edge) { .from = (uint32_t) from, .to = (uint32_t) to, .bytes = (uint64_t) bytes };
+                edges[i] = (struct snapshot_edge) { .from = (uint32_t) from, .to = (uint32_t) to, .bytes = (uint64_t) bytes };
         }
         qsort(edges, n, sizeof(*edges), compare_edges);
         for (i = 1; i < n; i++)
                 if (compare_edges(&edges[i - 1], &edges[i]) == 0)
                         return error_set(err, -EINVAL, "%s: traffic from rank %u to rank %u is there twice", where, edges[i].from,
                                          edges[i].to);
-        for (i = 0; i < n; i++)
-                edges[n + i] = (struct edge) { .from = edges[i].to, .to = edges[i].from, .bytes = edges[i].bytes };
-        qsort(edges, 2 * n, sizeof(*edges), compare_edges);
-        fill_rows(snapshot, job_index, edges, 2 * n);
+        snapshot_set_traffic(snapshot, job_index, edges, n);
         return 0;
 }

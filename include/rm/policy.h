@@ -81,27 +81,27 @@ struct rm_group {
         int64_t move_cost;  /* >= 0: of moving it away from `node` [measured freeze times, scaled by configuration] */
 };
 
-/* Bytes exchanged between pairs of ranks since the last snapshot, or as declared. Symmetric, compressed sparse rows: the
+/* Bytes that pairs of ranks exchange, as measured and reckoned for rmd's [sched] horizon, or as declared. Symmetric, compressed sparse rows: the
  * partners of rank r are peer[offset[r]] .. peer[offset[r + 1] - 1], ascending, r itself not among them; every pair
  * stands in both rows with the sum of both directions. All three are NULL when nothing is known. */
 struct rm_traffic {
         const uint64_t *offset; /* ranks + 1 entries */
-        const uint32_t *peer;   /* offset[ranks] entries */
-        const uint64_t *bytes;  /* offset[ranks] entries, each <= 2^53 */
+        const uint32_t *peer; /* offset[ranks] entries */
+        const uint64_t *bytes; /* offset[ranks] entries, each <= 2^53 */
 };
 
 struct rm_job {
-        const char *name;        /* unique in the snapshot */
-        uint32_t ranks;          /* >= 1 */
-        uint32_t group_size;     /* 1 .. ranks */
-        uint32_t n_groups;       /* ceil(ranks / group_size) */
-        uint32_t age;            /* rounds it has lost since it was submitted or last placed */
-        int64_t priority;        /* >= 0, higher is served first and weighs more */
+        const char *name; /* unique in the snapshot */
+        uint32_t ranks; /* >= 1 */
+        uint32_t group_size; /* 1 .. ranks */
+        uint32_t n_groups; /* ceil(ranks / group_size) */
+        uint32_t age; /* rounds it has lost since it was submitted or last placed */
+        int64_t priority; /* >= 0, higher is served first and weighs more */
         const struct rm_group *groups;
         /* The job's own availability: ranks it may have on each node, n_nodes entries, RM_NO_LIMIT where it says nothing.
          * NULL when it has none. */
         const uint32_t *node_limit;
-        const char *policy;      /* the policy it asked for, NULL for the cluster's. A policy may ignore it: it is given only
+        const char *policy; /* the policy it asked for, NULL for the cluster's. A policy may ignore it: it is given only
                                   * jobs that are its to place, and others with all groups pinned. */
         uint64_t time_limit_usec; /* 0 = none */
         struct rm_traffic traffic;
@@ -109,11 +109,12 @@ struct rm_job {
 
 struct rm_params {
         int64_t distribution_weight; /* K of the objective: the price of each node a job uses. Default 10 */
-        int64_t age_weight;          /* priority gained for each round lost, when it is decided who waits. Default 1 */
-        uint32_t backfill;           /* 0: no job overtakes one that waits, but where that one could not run even on the empty
+        int64_t age_weight; /* priority gained for each round lost, when it is decided who waits. Default 1 */
+        uint32_t backfill; /* 0: no job overtakes one that waits, but where that one could not run even on the empty
                                       * cluster; 1: a job that fits may. Default 0 */
         uint32_t move_budget; /* groups that treematch may move in one plan beyond those that must, to bring ranks nearer to each
-                                      * other; each saves more bytes times hops than its move_cost. Default 0 */
+                                      * other; each saves more bytes times hops than its move_cost times bytes_per_cost. Default 0 */
+        int64_t bytes_per_cost; /* so many bytes less over one hop are worth one unit of move_cost. 1 .. 2^32. Default 1 */
 };
 
 /* Owned by the host, read only, valid during one call. */

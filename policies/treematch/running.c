@@ -4,12 +4,22 @@
 #include "policies/treematch/crowd.h"
 #include "policies/treematch/leave.h"
 
+/* Sums of traffic are below. */
+#define MOST_BYTES 0x1p60
+
 /* What holds the groups of a crowd, group after group. */
 struct holds {
         uint32_t *home;
         bool *fixed;
         int64_t *price;
 };
+
+/* What a move must at least save, in weight times hops. */
+static int64_t price_of(const struct scene *scene, const struct rm_group *group) {
+        double bytes = (double) group->move_cost * (double) scene->snapshot->params.bytes_per_cost;
+
+        return (int64_t) (bytes < MOST_BYTES ? bytes : MOST_BYTES) >> scene->shift;
+}
 
 static struct holds find_holds(const struct crowd *crowd) {
         const struct scene *scene = crowd->scene;
@@ -27,7 +37,7 @@ static struct holds find_holds(const struct crowd *crowd) {
 
                         holds.home[at] = group->node < 0 ? TREE_NONE : places->tree.leaf_first[places->node_vertex[group->node]];
                         holds.fixed[at] = group->node >= 0 && (group->flags & RM_GROUP_PINNED);
-                        holds.price[at] = group->move_cost >> scene->shift;
+                        holds.price[at] = price_of(scene, group);
                 }
         }
         return holds;

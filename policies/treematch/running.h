@@ -5,7 +5,7 @@
 #include "policies/treematch/scene.h"
 
 /* The plan has a valid placement of all jobs it places. Those that run and whose traffic is known get another one with as few moves as possible,
- * and at most `budget` more, each of which saves more bytes times hops than its group's move_cost. */
+ * and at most `budget` more, each of which saves more bytes times hops than its group's move_cost times bytes_per_cost. */
 void running_place(struct scene *scene, uint32_t budget);
 
 #endif

@@ -16,11 +16,11 @@ said() {
 }
 
 # A move is to pay, however long it took.
-cluster 2 --cores 2 --set "sched.horizon = 1d"
+cluster 2 --cores 2 --set "sched.horizon = 1d" --set "sched.traffic_interval = 0"
 start live n1 --group-size 1 -n 2 "$programs/spin" --stop-file="$(stop_file live)"
 running live
 start waiting n1 -n 4 "$programs/ordered" --iterations=5
-must "it does not wait" q state waiting PENDING 10 >/dev/null
+must "it does not wait" q state waiting PENDING 30 >/dev/null
 # Where somebody wants it: the scheduler would rather have both groups on one node, and leaves them for a minute.
 move live 1 "$(a_node_but "$(q where live 1)")"
 must "it does not come to rest" q settled 10 >/dev/null

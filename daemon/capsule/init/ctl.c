@@ -127,6 +127,14 @@ void ctl_reply_carry(struct ctl *ctl, struct ticket ticket, Capsule__Carry *carr
         send_reply(ctl, ticket, &reply);
 }
 
+void ctl_reply_flows(struct ctl *ctl, struct ticket ticket, Capsule__Flow **flows, size_t n) {
+        Capsule__Reply reply = CAPSULE__REPLY__INIT;
+
+        reply.flows = flows;
+        reply.n_flows = n;
+        send_reply(ctl, ticket, &reply);
+}
+
 size_t ctl_backlog(const struct ctl *ctl) {
         return ctl->out.size;
 }

@@ -16,6 +16,7 @@
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/agents.h"
 #include "daemon/capsule/init/criu.h"
+#include "daemon/capsule/init/flows.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/payload.h"
 #include "daemon/capsule/init/pids.h"
@@ -425,6 +426,28 @@ static int op_agent_reply(struct ops *ops, const Capsule__Request *request, stru
         return r < 0 ? error_set(error, r, "no rm-agent waits for '%s'", request->agent_reply->id) : 0;
 }
 
+static int op_get_flows(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        cleanup_free struct flow *flows = NULL;
+        cleanup_free Capsule__Flow *messages = NULL;
+        cleanup_free Capsule__Flow **pointers = NULL;
+        size_t n = 0;
+        int r = flows_read(&flows, &n, error);
+
+        (void) request;
+        if (r < 0)
+                return r;
+        messages = xcalloc(n + 1, sizeof(*messages));
+        pointers = xcalloc(n + 1, sizeof(*pointers));
+        for (size_t i = 0; i < n; i++) {
+                capsule__flow__init(&messages[i]);
+                messages[i].address = flows[i].address;
+                messages[i].sent_bytes = flows[i].sent_bytes;
+                pointers[i] = &messages[i];
+        }
+        ctl_reply_flows(ops->init->ctl, ticket, pointers, n);
+        return STARTED;
+}
+
 static int op_quit(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         (void) request;
         (void) ticket;
@@ -457,6 +480,7 @@ static const struct {
         [CAPSULE__REQUEST__OP_INPUT] = { op_input, IN(RUNNING) | IN(FROZEN) | IN(DUMPING) | IN(RESTORED), true },
         [CAPSULE__REQUEST__OP_OUTPUT_ACK] = { op_output_ack, ALWAYS, true },
         [CAPSULE__REQUEST__OP_AGENT_REPLY] = { op_agent_reply, IN(RUNNING), true },
+        [CAPSULE__REQUEST__OP_GET_FLOWS] = { op_get_flows, IN(RUNNING), true },
         [CAPSULE__REQUEST__OP_QUIT] = { op_quit, ALWAYS, true },
 };
 

@@ -9,14 +9,25 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libmnl/libmnl.h>
+#include <linux/netlink.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/error.h"
 #include "common/util.h"
 #include "daemon/capsule/agent_request.h"
+#include "daemon/capsule/init/flows.h"
+#include "daemon/capsule/init/link.h"
 #include "daemon/capsule/init/mend.h"
 #include "daemon/capsule/init/pids.h"
 #include "daemon/capsule/init/remap.h"
@@ -296,6 +307,110 @@ static void test_hosts(void **state) {
         assert_int_equal(seed_parse_hosts("", 0, addresses, 2), 0);
 }
 
+/* ---- flows ---- */
+
+static bool exchange(int from, int to, size_t n) {
+        char buffer[4096] = { 0 };
+
+        while (n > 0) {
+                size_t part = n < sizeof(buffer) ? n : sizeof(buffer);
+
+                if (send(from, buffer, part, 0) != (ssize_t) part || recv(to, buffer, part, MSG_WAITALL) != (ssize_t) part)
+                        return false;
+                n -= part;
+        }
+        return true;
+}
+
+static bool lo_up(void) {
+        struct ifreq lo = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+        cleanup_close int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+        return fd >= 0 && ioctl(fd, SIOCSIFFLAGS, &lo) == 0;
+}
+
+/* A connection over the loopback interface between two ends of `address`; `family` is that of the one that connects. */
+static bool connection(uint32_t address, int family, int *ret_near, int *ret_far) {
+        struct sockaddr_in any = { .sin_family = AF_INET, .sin_addr.s_addr = address };
+        struct sockaddr_in6 mapped = { .sin6_family = AF_INET6, .sin6_addr.s6_addr = { [10] = 0xff, [11] = 0xff } };
+        socklen_t size = sizeof(any);
+        cleanup_close int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        if (bind(listener, (struct sockaddr *) &any, sizeof(any)) < 0 || listen(listener, 1) < 0 ||
+            getsockname(listener, (struct sockaddr *) &any, &size) < 0)
+                return false;
+        mapped.sin6_port = any.sin_port;
+        mapped.sin6_addr.s6_addr32[3] = address;
+        *ret_near = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (connect(*ret_near, family == AF_INET ? (struct sockaddr *) &any : (struct sockaddr *) &mapped,
+                    family == AF_INET ? sizeof(any) : sizeof(mapped)) < 0)
+                return false;
+        *ret_far = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        return *ret_far >= 0;
+}
+
+/* Acknowledgements may come a moment later. A connection's first packet counts as one byte. */
+static bool have_sent(uint32_t address, uint64_t bytes) {
+        bool right = false;
+
+        for (int i = 0; i < 200 && !right; i++) {
+                cleanup_free struct flow *flows = NULL;
+                size_t n = 0;
+
+                if (flows_read(&flows, &n, NULL) < 0)
+                        return false;
+                for (size_t k = 0; k < n; k++)
+                        right |= flows[k].address == address && flows[k].sent_bytes >= bytes && flows[k].sent_bytes <= bytes + 4;
+                for (size_t k = 1; k < n; k++)
+                        if (flows[k - 1].address >= flows[k].address)
+                                return false;
+                if (!right)
+                        (void) poll(NULL, 0, 10);
+        }
+        return right;
+}
+
+/* In network namespaces of its own. Returns the line that failed, 0 for none. */
+static int try_flows(void) {
+        uint32_t one = inet_addr("10.9.0.1"), two = inet_addr("10.9.0.2");
+        struct mnl_socket *nl;
+        int near[4], far[4];
+
+        if (unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0 || !lo_up())
+                return __LINE__;
+        nl = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
+        if (!nl || mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) < 0 || link_lend_address(nl, one, true) < 0 ||
+            link_lend_address(nl, two, true) < 0)
+                return __LINE__;
+        if (!connection(one, AF_INET, &near[0], &far[0]) || !connection(one, AF_INET, &near[1], &far[1]) ||
+            !connection(two, AF_INET6, &near[2], &far[2]) || !connection(htonl(INADDR_LOOPBACK), AF_INET, &near[3], &far[3]))
+                return __LINE__;
+        if (!exchange(near[0], far[0], 100000) || !exchange(far[1], near[1], 5000) || !exchange(near[2], far[2], 70000) ||
+            !exchange(near[3], far[3], 1000))
+                return __LINE__;
+        if (!have_sent(one, 105000))
+                return __LINE__;
+        if (!have_sent(two, 70000))
+                return __LINE__;
+        if (have_sent(htonl(INADDR_LOOPBACK), 1000))
+                return __LINE__;
+        close(near[0]); /* a connection that has ended counts no more */
+        close(far[0]);
+        return have_sent(one, 5000) ? 0 : __LINE__;
+}
+
+static void test_flows(void **state) {
+        pid_t child = fork();
+        int status;
+
+        (void) state;
+        if (child == 0)
+                _exit(try_flows() % 256);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void test_mend_timerfds(void **state) {
         /* Magic numbers; then by their length: a file that is none, and timers: expired with an interval, not yet expired
          * with one, disarmed, and one cut short. */
@@ -418,6 +533,7 @@ int main(void) {
                 cmocka_unit_test(test_pid_gap),
                 cmocka_unit_test(test_remap),
                 cmocka_unit_test(test_hosts),
+                cmocka_unit_test(test_flows),
                 cmocka_unit_test(test_mend_timerfds),
                 cmocka_unit_test(test_log_tail),
         };

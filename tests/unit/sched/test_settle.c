@@ -8,6 +8,9 @@
 #define ROOMY(cores, budget, jobs)                                                                                                 \
         "{'version':1,'params':{'distribution_weight':0,'move_budget':" #budget "}," NODES(cores) ",'jobs':[" jobs "]}"
 #define SNAPSHOT(budget, jobs) ROOMY(4, budget, jobs)
+#define PRICED(bytes_per_cost, jobs)                                                                                               \
+        "{'version':1,'params':{'distribution_weight':0,'move_budget':4,'bytes_per_cost':" #bytes_per_cost                         \
+        "}," NODES(4) ",'jobs':[" jobs "]}"
 /* Rank 2 talks to rank 3, and is with the others. */
 #define ONE(cost, bytes)                                                                                                           \
         "{'name':'a','ranks':4,'priority':1,'move_cost':" #cost ",'placed':[{'node':'n1','ranks':3},{'node':'n2','ranks':1}],"     \
@@ -54,6 +57,15 @@ static void one_group(void **state) {
         assert_int_equal(moves_left(SNAPSHOT(4, ONE(199, 100)), to), 1);
         assert_int_equal(moves_left(SNAPSHOT(4, ONE(200, 100)), to), 0);
         assert_int_equal(moves_left(SNAPSHOT(4, ONE(0, 0)), to), 0);
+}
+
+/* How many bytes over a hop weigh as much as a unit of cost is a parameter. */
+static void bytes_per_cost(void **state) {
+        static const int32_t to[] = { 0, 0, 1, 1 };
+
+        (void) state;
+        assert_int_equal(moves_left(PRICED(39, ONE(5, 100)), to), 1);
+        assert_int_equal(moves_left(PRICED(40, ONE(5, 100)), to), 0);
 }
 
 /* A move that traffic does not ask for is taken back, beside one that stays. */
@@ -105,11 +117,8 @@ static void rounds(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(one_group),
-                cmocka_unit_test(each_group_by_itself),
-                cmocka_unit_test(exchanges_in_a_job),
-                cmocka_unit_test(exchanges_of_jobs),
-                cmocka_unit_test(rounds),
+                cmocka_unit_test(one_group),          cmocka_unit_test(bytes_per_cost),    cmocka_unit_test(each_group_by_itself),
+                cmocka_unit_test(exchanges_in_a_job), cmocka_unit_test(exchanges_of_jobs), cmocka_unit_test(rounds),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,23 @@
+/* Who the payload talks to: the kernel's own counters of its TCP connections, over sock_diag. No program has to be instrumented. */
+#ifndef RM_DAEMON_CAPSULE_INIT_FLOWS_H
+#define RM_DAEMON_CAPSULE_INIT_FLOWS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct rm_error;
+
+struct flow {
+        uint32_t address; /* IPv4, network byte order */
+        uint64_t sent_bytes; /* acknowledged by the other end */
+};
+
+/*
+ * Sums over the TCP connections of this network namespace that there are now, one for each IPv4 address at the other end, by address;
+ * loopback left out. So a sum falls when a connection ends, and begins at zero after a restore. At most FLOWS_MAX of them.
+ * `ret` is malloc'ed. 0 or a negative errno.
+ */
+enum { FLOWS_MAX = 16384 };
+int flows_read(struct flow **ret, size_t *ret_n, struct rm_error *error);
+
+#endif

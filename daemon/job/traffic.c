@@ -1,0 +1,161 @@
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/job/launch.h"
+#include "daemon/job/runner_internal.h"
+
+/* What a group had sent, by address, when it was last looked at. */
+struct sent {
+        uint64_t at_usec; /* monotonic */
+        size_t n;
+        struct capsule_flow flows[];
+};
+
+/* Between asking a capsule and its answer. */
+struct question {
+        struct runner *runner;
+        uint64_t job;
+        int32_t index;
+        uint64_t made_by;
+};
+
+void traffic_forget(struct local *local) {
+        free(local->sent);
+        local->sent = NULL;
+}
+
+static void remember(struct local *local, const struct capsule_flow *flows, size_t n) {
+        struct sent *sent = xcalloc(1, sizeof(*sent) + sizeof(*flows) * n);
+
+        sent->at_usec = now_usec();
+        sent->n = n;
+        if (n > 0)
+                memcpy(sent->flows, flows, sizeof(*flows) * n);
+        traffic_forget(local);
+        local->sent = sent;
+}
+
+static uint64_t sent_before(const struct sent *sent, uint32_t address) {
+        for (size_t i = 0; i < sent->n; i++)
+                if (sent->flows[i].address == address)
+                        return sent->flows[i].sent_bytes;
+        return 0;
+}
+
+/* A sum that has fallen is one of other connections. */
+static uint64_t since(const struct sent *sent, const struct capsule_flow *flow) {
+        uint64_t before = sent_before(sent, flow->address);
+
+        return flow->sent_bytes >= before ? flow->sent_bytes - before : flow->sent_bytes;
+}
+
+/* The group of the job that has this address (network byte order), or NULL. */
+static const Rm__Capsule *group_at(const struct config *config, const Rm__Job *job, uint32_t address) {
+        for (size_t i = 0; i < job->n_capsules; i++)
+                if (job->capsules[i]->index != STATE_HEAD && htonl(launch_address(config, job->capsules[i])) == address)
+                        return job->capsules[i];
+        return NULL;
+}
+
+static void report(struct runner *runner, const struct local *local, const struct capsule_flow *flows, size_t n) {
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), local->job);
+        const char *leader = cluster_leader(runner->rmd->cluster);
+        cleanup_free Rm__TrafficTo *to = xcalloc(n + 1, sizeof(*to));
+        cleanup_free Rm__TrafficTo **pointers = xcalloc(n + 1, sizeof(*pointers));
+        Rm__Traffic traffic = RM__TRAFFIC__INIT;
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+
+        for (size_t i = 0; job && i < n; i++) {
+                const Rm__Capsule *peer = group_at(runner->rmd->config, job, flows[i].address);
+                uint64_t bytes = since(local->sent, &flows[i]);
+
+                if (!peer || bytes == 0)
+                        continue;
+                rm__traffic_to__init(&to[traffic.n_to]);
+                to[traffic.n_to].capsule = peer->index;
+                to[traffic.n_to].bytes = bytes;
+                pointers[traffic.n_to] = &to[traffic.n_to];
+                traffic.n_to++;
+        }
+        traffic.job = local->job;
+        traffic.capsule = local->index;
+        traffic.usec = now_usec() - local->sent->at_usec;
+        traffic.to = pointers;
+        message.body_case = RM__PEER_MESSAGE__BODY_TRAFFIC;
+        message.traffic = &traffic;
+        if (leader && traffic.usec > 0)
+                (void) cluster_send(runner->rmd->cluster, leader, &message); /* lost: the next look tells of later bytes */
+}
+
+static void on_flows(struct capsule *capsule, int error, const char *text, const struct capsule_flow *flows, size_t n, void *arg) {
+        struct question *question = arg;
+        struct local *local;
+
+        if (error == 0) {
+                local = runner_copy(question->runner, question->job, question->index, question->made_by);
+                if (local && local->sent)
+                        report(question->runner, local, flows, n);
+                if (local)
+                        remember(local, flows, n);
+        } else if (error != -EBUSY && error != -ECANCELED) {
+                log_debug("capsule %s: %s", capsule_id(capsule), text);
+        }
+        free(question);
+}
+
+/* A group that may talk to others of its job. */
+static bool of_interest(const struct runner *runner, const struct local *local) {
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), local->job);
+
+        return local->index != STATE_HEAD && local->ready && !local->exited && job && job->state == RM__JOB_STATE__JOB_RUNNING &&
+               job->n_capsules > 2;
+}
+
+/* While it is moved it is not asked: nothing is to be in the way of the freeze. */
+static void ask(struct runner *runner, struct local *local) {
+        struct question *question;
+
+        if (capsule_phase(local->capsule) != CAPSULE_RUNNING ||
+            state_capsule_move(cluster_state(runner->rmd->cluster), local->job, local->index))
+                return;
+        question = xcalloc(1, sizeof(*question));
+        *question = (struct question) { runner, local->job, local->index, local->made_by };
+        if (capsule_get_flows(local->capsule, on_flows, question) < 0)
+                free(question);
+}
+
+static bool any_of_interest(const struct runner *runner) {
+        for (const struct local *l = runner->locals; l; l = l->next)
+                if (of_interest(runner, l))
+                        return true;
+        return false;
+}
+
+static void on_sample(evutil_socket_t fd, short what, void *arg) {
+        struct runner *runner = arg;
+
+        for (struct local *l = runner->locals; l; l = l->next)
+                if (of_interest(runner, l))
+                        ask(runner, l);
+        traffic_wake(runner);
+}
+
+void traffic_wake(struct runner *runner) {
+        uint64_t interval = runner->rmd->config->traffic_interval_usec;
+        struct timeval delay = { .tv_sec = (time_t) (interval / 1000000), .tv_usec = (suseconds_t) (interval % 1000000) };
+
+        if (interval > 0 && !evtimer_pending(runner->sample, NULL) && any_of_interest(runner))
+                (void) evtimer_add(runner->sample, &delay);
+}
+
+void traffic_start(struct runner *runner) {
+        runner->sample = evtimer_new(runner->rmd->base, on_sample, runner);
+}
+
+void traffic_stop(struct runner *runner) {
+        event_free(runner->sample);
+}

@@ -1,0 +1,216 @@
+#include "daemon/leader/traffic.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+
+#include "common/util.h"
+
+/* More than any network carries; keeps sums in range. */
+#define MOST_BYTES 1e15
+
+struct way {
+        int32_t to;
+        double rate;   /* bytes in a second */
+        double marked; /* as it was at traffic_mark() */
+};
+
+/* What one group sends. */
+struct sender {
+        bool known;
+        size_t n_ways;
+        struct way *ways;
+};
+
+struct job_traffic {
+        uint64_t job;
+        uint32_t n_senders;
+        struct sender *senders;
+        LIST_ENTRY(job_traffic) entry;
+};
+
+struct traffic {
+        LIST_HEAD(, job_traffic) jobs;
+};
+
+struct traffic *traffic_create(void) {
+        struct traffic *traffic = xcalloc(1, sizeof(*traffic));
+
+        LIST_INIT(&traffic->jobs);
+        return traffic;
+}
+
+static void forget(struct job_traffic *job) {
+        LIST_REMOVE(job, entry);
+        for (uint32_t i = 0; i < job->n_senders; i++)
+                free(job->senders[i].ways);
+        free(job->senders);
+        free(job);
+}
+
+void traffic_destroy(struct traffic *traffic) {
+        if (!traffic)
+                return;
+        while (!LIST_EMPTY(&traffic->jobs))
+                forget(LIST_FIRST(&traffic->jobs));
+        free(traffic);
+}
+
+static struct job_traffic *find(const struct traffic *traffic, uint64_t number) {
+        struct job_traffic *job;
+
+        LIST_FOREACH (job, &traffic->jobs, entry)
+                if (job->job == number)
+                        return job;
+        return NULL;
+}
+
+static uint32_t groups_of(const Rm__Job *job) {
+        uint32_t n = 0;
+
+        for (size_t i = 0; i < job->n_capsules; i++)
+                n += job->capsules[i]->index != STATE_HEAD;
+        return n;
+}
+
+static struct job_traffic *find_or_add(struct traffic *traffic, const Rm__Job *of) {
+        struct job_traffic *job = find(traffic, of->id);
+
+        if (job)
+                return job;
+        job = xcalloc(1, sizeof(*job));
+        job->job = of->id;
+        job->n_senders = groups_of(of);
+        job->senders = xcalloc(job->n_senders, sizeof(*job->senders));
+        LIST_INSERT_HEAD(&traffic->jobs, job, entry);
+        return job;
+}
+
+static struct way *way_to(struct sender *sender, int32_t to) {
+        for (size_t i = 0; i < sender->n_ways; i++)
+                if (sender->ways[i].to == to)
+                        return &sender->ways[i];
+        sender->ways = xrealloc(sender->ways, sizeof(*sender->ways) * (sender->n_ways + 1));
+        sender->ways[sender->n_ways] = (struct way) { .to = to };
+        return &sender->ways[sender->n_ways++];
+}
+
+/* Exponential smoothing by the time that the report is about; the first one is taken as it is. */
+void traffic_add(struct traffic *traffic, const Rm__State *state, const Rm__Traffic *report) {
+        const Rm__Job *of = state_job(state, report->job);
+        struct job_traffic *job;
+        struct sender *sender;
+        double weight;
+
+        if (!of || of->state != RM__JOB_STATE__JOB_RUNNING || report->usec == 0)
+                return;
+        job = find_or_add(traffic, of);
+        if (report->capsule < 0 || (uint32_t) report->capsule >= job->n_senders)
+                return;
+        sender = &job->senders[report->capsule];
+        weight = sender->known ? 1 - exp(-(double) report->usec / TRAFFIC_MEMORY_USEC) : 1;
+        sender->known = true;
+        for (size_t i = 0; i < sender->n_ways; i++)
+                sender->ways[i].rate *= 1 - weight;
+        for (size_t i = 0; i < report->n_to; i++) {
+                int32_t to = report->to[i]->capsule;
+                double rate = fmin((double) report->to[i]->bytes, MOST_BYTES) * 1e6 / (double) report->usec;
+
+                if (to >= 0 && (uint32_t) to < job->n_senders && to != report->capsule)
+                        way_to(sender, to)->rate += weight * fmin(rate, MOST_BYTES);
+        }
+}
+
+void traffic_forget_ended(struct traffic *traffic, const Rm__State *state) {
+        struct job_traffic *job, *next;
+
+        for (job = LIST_FIRST(&traffic->jobs); job; job = next) {
+                const Rm__Job *of = state_job(state, job->job);
+
+                next = LIST_NEXT(job, entry);
+                if (!of || !job_running(of))
+                        forget(job);
+        }
+}
+
+struct sums {
+        double rate, marked;
+};
+
+static struct sums sum_up(const struct job_traffic *job) {
+        struct sums sums = { 0 };
+
+        for (uint32_t i = 0; i < job->n_senders; i++)
+                for (size_t k = 0; k < job->senders[i].n_ways; k++) {
+                        sums.rate += job->senders[i].ways[k].rate;
+                        sums.marked += job->senders[i].ways[k].marked;
+                }
+        return sums;
+}
+
+/* The part of its traffic that goes other ways than it did: half of the distance of the two distributions. */
+static double shift_of(const struct job_traffic *job, struct sums sums) {
+        double shift = 0;
+
+        for (uint32_t i = 0; i < job->n_senders; i++)
+                for (size_t k = 0; k < job->senders[i].n_ways; k++) {
+                        const struct way *way = &job->senders[i].ways[k];
+
+                        shift += fabs(way->rate / sums.rate - way->marked / sums.marked);
+                }
+        return shift / 2;
+}
+
+/* Until all groups were heard of it is not known how they talk. */
+static bool all_known(const struct job_traffic *job) {
+        for (uint32_t i = 0; i < job->n_senders; i++)
+                if (!job->senders[i].known)
+                        return false;
+        return true;
+}
+
+bool traffic_shifted(const struct traffic *traffic, double least) {
+        const struct job_traffic *job;
+
+        LIST_FOREACH (job, &traffic->jobs, entry) {
+                struct sums sums = sum_up(job);
+
+                if (sums.rate < least || sums.rate <= 0 || !all_known(job))
+                        continue;
+                if (sums.marked < least || sums.marked <= 0 || shift_of(job, sums) > TRAFFIC_SHIFT)
+                        return true;
+        }
+        return false;
+}
+
+void traffic_mark(struct traffic *traffic) {
+        struct job_traffic *job;
+
+        LIST_FOREACH (job, &traffic->jobs, entry)
+                for (uint32_t i = 0; all_known(job) && i < job->n_senders; i++)
+                        for (size_t k = 0; k < job->senders[i].n_ways; k++)
+                                job->senders[i].ways[k].marked = job->senders[i].ways[k].rate;
+}
+
+void traffic_fill(const struct traffic *traffic, uint64_t job_id, uint64_t usec, struct snapshot *snapshot, uint32_t index) {
+        const struct job_traffic *job = find(traffic, job_id);
+        const struct rm_job *view = &snapshot_view(snapshot)->jobs[index];
+        cleanup_free struct snapshot_edge *edges = NULL;
+        size_t n = 0, most = 0;
+
+        if (!job || job->n_senders != view->n_groups || !all_known(job))
+                return;
+        for (uint32_t i = 0; i < job->n_senders; i++)
+                most += job->senders[i].n_ways;
+        edges = xcalloc(most + 1, sizeof(*edges));
+        for (uint32_t i = 0; i < job->n_senders; i++)
+                for (size_t k = 0; k < job->senders[i].n_ways; k++) {
+                        const struct way *way = &job->senders[i].ways[k];
+                        double bytes = fmin(way->rate * ((double) usec / 1e6), MOST_BYTES);
+
+                        if (bytes >= 1)
+                                edges[n++] = (struct snapshot_edge) { view->groups[i].first_rank, view->groups[way->to].first_rank,
+                                                                      (uint64_t) bytes };
+                }
+        snapshot_set_traffic(snapshot, index, edges, n);
+}

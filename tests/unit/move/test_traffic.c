@@ -1,0 +1,177 @@
+/* What the leader knows of who talks to whom, and when it makes a round for it. */
+#include "daemon/leader/traffic.h"
+#include "daemon/sched/move_cost.h"
+#include "tests/unit/node/state_test.h"
+
+#define SECOND UINT64_C(1000000)
+
+struct scene {
+        struct world world;
+        struct traffic *traffic;
+        uint64_t job;
+};
+
+/* Three groups of two ranks, running. */
+static int set_up(void **state) {
+        static const char *const nodes[] = { "n1", "n2", "n2" };
+        static const uint32_t ranks[] = { 2, 2, 2 };
+        struct scene *s = xcalloc(1, sizeof(*s));
+        struct world *w = &s->world;
+
+        world_init(w);
+        assert_int_equal(join(w, "n1", 4), 0);
+        assert_int_equal(join(w, "n2", 4), 0);
+        s->job = (uint64_t) submit(w, 6);
+        assert_int_equal(place(w, s->job, "n1", nodes, ranks, 3), 0);
+        for (int32_t g = STATE_HEAD; g < 3; g++)
+                assert_int_equal(ready(w, s->job, g, g <= 0 ? "n1" : "n2"), 0);
+        assert_int_equal(running(w, s->job), 0);
+        s->traffic = traffic_create();
+        *state = s;
+        return 0;
+}
+
+static int tear_down(void **state) {
+        struct scene *s = *state;
+
+        traffic_destroy(s->traffic);
+        world_finish(&s->world);
+        free(s);
+        return 0;
+}
+
+/* Group `from` has sent within a time: `bytes` to group `to`, and nothing else. */
+static void sends(struct scene *s, int32_t from, int32_t to, uint64_t bytes, uint64_t usec) {
+        Rm__Traffic report = RM__TRAFFIC__INIT;
+        Rm__TrafficTo one = RM__TRAFFIC_TO__INIT;
+        Rm__TrafficTo *list[] = { &one };
+
+        report.job = s->job;
+        report.capsule = from;
+        report.usec = usec;
+        one.capsule = to;
+        one.bytes = bytes;
+        report.n_to = bytes > 0;
+        report.to = list;
+        traffic_add(s->traffic, s->world.state, &report);
+}
+
+/* Bytes between two groups in a snapshot that is made now, for a second; -1: nothing is known of the job. */
+static int64_t between(const struct scene *s, uint32_t a, uint32_t b) {
+        cleanup_snapshot struct snapshot *snapshot = snapshot_create();
+        const struct rm_job *job;
+
+        snapshot_add_node(snapshot, "n1", 8);
+        snapshot_add_job(snapshot, "1", 6, 2);
+        traffic_fill(s->traffic, s->job, SECOND, snapshot, 0);
+        job = &snapshot_view(snapshot)->jobs[0];
+        if (!job->traffic.offset)
+                return -1;
+        for (uint64_t e = job->traffic.offset[2u * a]; e < job->traffic.offset[2u * a + 1]; e++)
+                if (job->traffic.peer[e] == 2 * b)
+                        return (int64_t) job->traffic.bytes[e];
+        return 0;
+}
+
+static void known_when_all_have_told(void **state) {
+        struct scene *s = *state;
+
+        sends(s, 0, 1, 3000, SECOND);
+        sends(s, 1, 0, 8000, 2 * SECOND);
+        assert_int_equal(between(s, 0, 1), -1);
+        assert_false(traffic_shifted(s->traffic, 1));
+        sends(s, 2, 0, 0, SECOND);
+        assert_int_equal(between(s, 0, 1), 7000);
+        assert_int_equal(between(s, 1, 0), 7000);
+        assert_int_equal(between(s, 0, 2), 0);
+        assert_true(traffic_shifted(s->traffic, 1));
+        traffic_mark(s->traffic);
+        assert_false(traffic_shifted(s->traffic, 1));
+}
+
+/* Its weight falls with time, to a third after TRAFFIC_MEMORY_USEC. */
+static void old_traffic_fades(void **state) {
+        struct scene *s = *state;
+
+        for (int32_t g = 0; g < 3; g++)
+                sends(s, g, 1, g == 0 ? 9000 : 0, SECOND);
+        for (int i = 0; i < 3; i++)
+                sends(s, 0, 1, 0, TRAFFIC_MEMORY_USEC / 3);
+        assert_in_range((uint64_t) between(s, 0, 1), 3000, 3600);
+}
+
+/* The amount may change, it is the ways that count. */
+static void shift(void **state) {
+        struct scene *s = *state;
+
+        for (int32_t g = 0; g < 3; g++)
+                sends(s, g, (g + 1) % 2, g < 2 ? 10000 : 0, SECOND);
+        traffic_mark(s->traffic);
+        sends(s, 0, 1, 100000, 1000 * SECOND);
+        sends(s, 1, 0, 100000, 1000 * SECOND);
+        assert_false(traffic_shifted(s->traffic, 1));
+        sends(s, 0, 2, 100000, 1000 * SECOND);
+        assert_true(traffic_shifted(s->traffic, 1));
+        assert_false(traffic_shifted(s->traffic, 1000)); /* so little is not worth it */
+        traffic_mark(s->traffic);
+        assert_false(traffic_shifted(s->traffic, 1));
+}
+
+static void hostile_reports(void **state) {
+        struct scene *s = *state;
+
+        sends(s, -1, 0, 5, SECOND);
+        sends(s, 3, 0, 5, SECOND);
+        sends(s, INT32_MAX, 0, 5, SECOND);
+        sends(s, INT32_MIN, 0, 5, SECOND);
+        sends(s, 0, 1, 5, 0);
+        s->job += 7;
+        sends(s, 0, 1, 5, SECOND);
+        s->job -= 7;
+        assert_int_equal(between(s, 0, 1), -1);
+        sends(s, 0, 0, 5, SECOND);
+        sends(s, 0, -1, 5, SECOND);
+        sends(s, 1, 3, 5, SECOND);
+        sends(s, 1, INT32_MAX, 5, SECOND);
+        sends(s, 2, 0, UINT64_MAX, 1);
+        assert_in_range((uint64_t) between(s, 2, 0), 1, (uint64_t) 1 << 53);
+        assert_int_equal(between(s, 0, 1), 0);
+}
+
+static void ended_jobs_are_forgotten(void **state) {
+        struct scene *s = *state;
+
+        for (int32_t g = 0; g < 3; g++)
+                sends(s, g, (g + 1) % 3, 1000, SECOND);
+        traffic_forget_ended(s->traffic, s->world.state);
+        assert_int_equal(between(s, 0, 1), 1000);
+        assert_int_equal(ends(&s->world, s->job, 0, 0, ""), 0);
+        traffic_forget_ended(s->traffic, s->world.state);
+        assert_int_equal(between(s, 0, 1), -1);
+        assert_false(traffic_shifted(s->traffic, 1));
+}
+
+/* On a link of 1 Gbit/s, within ten minutes: a group that stands still for a second must save the link more than a second. */
+static void worth_of_bytes(void **state) {
+        int64_t bytes = move_cost_bytes(125000000, 600 * SECOND);
+
+        (void) state;
+        assert_int_equal(bytes, 12500000);
+        assert_in_range((move_cost(SECOND, 600 * SECOND) - MOVE_COST_BASE) * bytes, 125000000, 125000000);
+        assert_int_equal(move_cost_bytes(0, 600 * SECOND), 1);
+        assert_int_equal(move_cost_bytes(125000000, 0), 1);
+        assert_int_equal(move_cost_bytes(UINT64_MAX, UINT64_MAX), INT64_C(1) << 32);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(known_when_all_have_told, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(old_traffic_fades, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(shift, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(hostile_reports, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(ended_jobs_are_forgotten, set_up, tear_down),
+                cmocka_unit_test(worth_of_bytes),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
