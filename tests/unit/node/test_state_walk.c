@@ -1,6 +1,7 @@
 /* A hundred thousand commands in any order, good, stale and nonsense: what must always hold holds, and the two states that were
  * given the same commands stay the same to the byte. */
 #include "state_test.h"
+#include "tests/unit/repeat.h"
 
 #define STEPS 100000
 #define SEED UINT64_C(0x9e3779b97f4a7c15)
@@ -160,7 +161,7 @@ static void test_walk(void **state) {
         struct walk walk = { .random = SEED };
 
         world_init(&walk.world);
-        for (unsigned i = 0; i < STEPS; i++) {
+        for (unsigned i = 0; i < repetitions(STEPS); i++) {
                 uint32_t which = pick(&walk, 28);
                 int code;
 
@@ -172,11 +173,11 @@ static void test_walk(void **state) {
         assert_int_equal(walk.world.state->index, walk.world.index);
         /* A walk that never gets anywhere proves nothing. */
         for (unsigned i = 0; i < 26; i++) {
-                if (walk.applied[i] < 20 || (walk.refused[i] < 20 && i != 4))
+                if (walk.applied[i] < repetitions(20) || (walk.refused[i] < repetitions(12) && i != 4))
                         fail_msg("command %u: applied %u, refused %u", i, walk.applied[i], walk.refused[i]);
         }
-        assert_true(walk.world.state->next_job > 300);
-        assert_true(walk.world.state->next_move > 300);
+        assert_true(walk.world.state->next_job > repetitions(300));
+        assert_true(walk.world.state->next_move > repetitions(300));
         world_finish(&walk.world);
 }
 

@@ -6,8 +6,10 @@
 #include "policies/place/cost.h"
 #include "policies/place/pack.h"
 #include "tests/unit/policy/exhaustive.h"
+#include "tests/unit/repeat.h"
 
-static void compare_all(uint64_t seed, int rounds, const struct exhaustive_kind *kind) {
+static void compare_all(uint64_t seed, unsigned most, const struct exhaustive_kind *kind) {
+        int rounds = (int) repetitions(most);
         struct dice dice = { seed };
         struct test_policy distrib, greedy;
         int placed = 0, refused = 0, better = 0;

@@ -7,6 +7,7 @@
 #include "policies/place/cost.h"
 #include "policies/place/pack.h"
 #include "tests/unit/policy/exhaustive.h"
+#include "tests/unit/repeat.h"
 
 /* Time that runs out after so many looks at the clock. */
 static uint64_t looks_left(void *context) {
@@ -35,7 +36,7 @@ static void too_little_time(void **state) {
 
         (void) state;
         test_policy_load(&policy, "distrib");
-        for (uint32_t seed = 1; seed <= 800; seed++) {
+        for (uint32_t seed = 1; seed <= repetitions(800); seed++) {
                 struct dice dice = { seed };
                 struct exhaustive_kind kind = { .groups = seed % 2, .running = seed % 3 == 0, .limits = seed % 5 == 0 };
                 cleanup_snapshot struct snapshot *snapshot = exhaustive_instance(&dice, &kind);
@@ -60,7 +61,7 @@ static void wide_bounds(void **state) {
 
         (void) state;
         test_policy_load(&policy, "greedy");
-        for (uint32_t seed = 1; seed <= 1500; seed++) {
+        for (uint32_t seed = 1; seed <= repetitions(1500); seed++) {
                 struct dice dice = { seed };
                 struct exhaustive_kind kind = { .groups = seed % 3 == 0, .running = seed % 4 == 0, .limits = seed % 5 == 0 };
                 cleanup_snapshot struct snapshot *snapshot = exhaustive_instance(&dice, &kind);

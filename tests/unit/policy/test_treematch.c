@@ -7,6 +7,7 @@
 #include "policies/place/cost.h"
 #include "policies/place/pack.h"
 #include "policies/treematch/measure.h"
+#include "tests/unit/repeat.h"
 #include "tests/unit/sched/sched_test.h"
 
 /* ---- random instances ---- */
@@ -121,7 +122,8 @@ static bool any_runs(const struct rm_snapshot *snapshot) {
         return false;
 }
 
-static void try_all(uint64_t seed, int rounds, const struct kind *kind) {
+static void try_all(uint64_t seed, unsigned most, const struct kind *kind) {
+        int rounds = (int) repetitions(most);
         struct dice dice = { seed };
         struct test_policy policy;
         int placed = 0, better = 0;

@@ -11,6 +11,7 @@
 #include "daemon/sched/round.h"
 #include "policies/place/cost.h"
 #include "policies/place/pack.h"
+#include "tests/unit/repeat.h"
 #include "tests/unit/sched/sched_test.h"
 
 enum { NODES = 5, JOBS = 7, GROUPS = 12 };
@@ -401,7 +402,8 @@ static void come_to_rest(struct sim *sim, uint64_t seed) {
         check_rest(sim, seed);
 }
 
-static void simulate(const char *policy_name, bool groups, bool limits, bool traffic, uint64_t first_seed, int runs) {
+static void simulate(const char *policy_name, bool groups, bool limits, bool traffic, uint64_t first_seed, unsigned most) {
+        int runs = (int) repetitions(most);
         struct test_policy policy;
         uint32_t moves = 0, starts = 0, folds = 0;
 
