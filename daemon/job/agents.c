@@ -58,14 +58,24 @@ static void send_request(struct runner *runner, struct agent_request *request) {
         runner_retry(runner);
 }
 
+static void refuse(const struct local *head, const char *id, const char *host) {
+        log_warn("job %" PRIu64 ": mpirun asks for host '%s', which is none of the job's capsules", head->job, host);
+        (void) capsule_agent_reply(head->capsule, id, 255, NULL, NULL);
+}
+
+/* False when it is certain that there is no such capsule. A daemon that has only just come back may not know the job yet. */
+static bool may_exist(const struct runner *runner, uint64_t job, int32_t index) {
+        const Rm__Job *known = state_job(cluster_state(runner->rmd->cluster), job);
+
+        return !cluster_synced(runner->rmd->cluster) || (known && job_capsule(known, index));
+}
+
 void agents_on_request(struct runner *runner, struct local *local, const char *id, const char *host, const char *command) {
-        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), local->job);
         struct agent_request *request = find_request(runner, local->job, id);
         int32_t to = 0;
 
-        if (!launch_parse_hostname(host, local->job, &to) || !job || !job_capsule(job, to)) {
-                log_warn("job %" PRIu64 ": mpirun asks for host '%s', which is none of the job's capsules", local->job, host);
-                (void) capsule_agent_reply(local->capsule, id, 255, NULL, NULL);
+        if (!launch_parse_hostname(host, local->job, &to) || !may_exist(runner, local->job, to)) {
+                refuse(local, id, host);
                 return;
         }
         if (!request) {
@@ -112,10 +122,17 @@ void agents_reconcile(struct runner *runner) {
                 struct local *head = runner_current(runner, r->job, STATE_HEAD);
 
                 next = r->next;
-                if (!head || head->exited)
+                if (!head || head->exited) {
                         forget_request(runner, r);
-                else if (!r->confirmed)
+                } else if (!may_exist(runner, r->job, r->to)) {
+                        char host[64];
+
+                        launch_hostname(host, r->job, r->to);
+                        refuse(head, r->id, host);
+                        forget_request(runner, r);
+                } else if (!r->confirmed) {
                         send_request(runner, r);
+                }
         }
 }
 

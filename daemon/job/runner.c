@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "common/log.h"
 #include "common/util.h"
@@ -130,6 +131,16 @@ static void on_agent_gone(struct capsule *capsule, const char *id, void *userdat
                 agents_on_gone(userdata, local, id);
 }
 
+/* What mpirun only calls lost. */
+static void log_group_end(const struct local *group) {
+        if (WIFSIGNALED(group->wait_status))
+                log_warn("job %" PRIu64 ": the MPI daemon of group %" PRId32 " was killed by signal %d (%s)", group->job, group->index,
+                         WTERMSIG(group->wait_status), strsignal(WTERMSIG(group->wait_status)));
+        else if (WEXITSTATUS(group->wait_status) != 0)
+                log_info("job %" PRIu64 ": the MPI daemon of group %" PRId32 " ended with exit code %d", group->job, group->index,
+                         WEXITSTATUS(group->wait_status));
+}
+
 static void on_exited(struct capsule *capsule, int wait_status, void *userdata) {
         struct runner *runner = userdata;
         struct local *local = find_by_capsule(runner, capsule);
@@ -138,10 +149,12 @@ static void on_exited(struct capsule *capsule, int wait_status, void *userdata) 
                 return;
         local->exited = true;
         local->wait_status = wait_status;
-        if (local->index == STATE_HEAD)
+        if (local->index == STATE_HEAD) {
                 outputs_pump(runner->rmd->outputs, local->job);
-        else
+        } else {
+                log_group_end(local);
                 agents_report_exit(runner, local);
+        }
         runner_wake(runner);
 }
 
