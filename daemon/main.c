@@ -76,7 +76,8 @@ static void on_applied(void *userdata, const Rm__Command *command, const struct 
                 log_info("%s", result->events[i]->text);
         if (result->error.code < 0 || !rmd->runner)
                 return;
-        if (command->body_case == RM__COMMAND__BODY_MOVE_START)
+        /* One that comes late, while this node catches up, may be over by now: moves_wake() sees what is left of it. */
+        if (command->body_case == RM__COMMAND__BODY_MOVE_START && cluster_synced(rmd->cluster))
                 moves_started(rmd->moves, result->created);
         moves_wake(rmd->moves);
         runner_wake(rmd->runner);

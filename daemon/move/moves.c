@@ -227,7 +227,7 @@ static void propose_leftover(struct moves *moves, const Rm__Move *record, bool d
                 command.move_done = &done_body;
         } else {
                 abort_body.move = record->id;
-                abort_body.error = (char *) "rmd was restarted at the source";
+                abort_body.error = (char *) "rmd at the source was restarted, or did not hear of it";
                 command.body_case = RM__COMMAND__BODY_MOVE_ABORT;
                 command.move_abort = &abort_body;
         }
@@ -235,7 +235,7 @@ static void propose_leftover(struct moves *moves, const Rm__Move *record, bool d
         moves_retry(moves);
 }
 
-/* Moves in the state that nobody here carries out any more: this daemon was restarted meanwhile. */
+/* Moves in the state that nobody here carries out: this daemon was restarted meanwhile, or out of reach when they began. */
 static void wake_leftover(struct moves *moves, const Rm__Move *record) {
         const char *self = cluster_self(moves->rmd->cluster);
         bool running = record->state == RM__MOVE_STATE__MOVE_RUNNING;
