@@ -134,8 +134,8 @@ static void on_agent_gone(struct capsule *capsule, const char *id, void *userdat
 /* What mpirun only calls lost. */
 static void log_group_end(const struct local *group) {
         if (WIFSIGNALED(group->wait_status))
-                log_warn("job %" PRIu64 ": the MPI daemon of group %" PRId32 " was killed by signal %d (%s)", group->job, group->index,
-                         WTERMSIG(group->wait_status), strsignal(WTERMSIG(group->wait_status)));
+                log_warn("job %" PRIu64 ": the MPI daemon of group %" PRId32 " was killed by signal %d (%s)", group->job,
+                         group->index, WTERMSIG(group->wait_status), strsignal(WTERMSIG(group->wait_status)));
         else if (WEXITSTATUS(group->wait_status) != 0)
                 log_info("job %" PRIu64 ": the MPI daemon of group %" PRId32 " ended with exit code %d", group->job, group->index,
                          WEXITSTATUS(group->wait_status));

@@ -29,7 +29,9 @@ static void show_status(const Rm__Status *s) {
         call_take_key("Jobs", xasprintf("%u running, %u waiting", s->jobs_running, s->jobs_pending));
         call_take_key("Moves", xasprintf("%u under way", s->moves_running));
         call_print_key("Policy", s->policy);
-        if (s->availability) {
+        if (s->availability && !s->availability->path[0]) {
+                call_print_key("Availability", "no file yet; every node may be used whole");
+        } else if (s->availability) {
                 cleanup_free char *ago = human_ago(s->availability->changed_usec, now_real_usec());
 
                 call_take_key("Availability", xasprintf("%s, changed %s", s->availability->path, ago));
