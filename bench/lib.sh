@@ -50,6 +50,22 @@ spread() {
     sort -g | awk 'NR == 1 { a = $1 } { b = $1 } END { printf "%.3f..%.3f\n", a, b }'
 }
 
+# interval FILE COLUMN_A COLUMN_B: "LOW HIGH", between which median(B) / median(A) lies with 95 % (bootstrap, 1000 draws).
+interval() {
+    awk -v a="$2" -v b="$3" '
+        function median_of_draw(v,    i, j, x, d) {
+            for (i = 1; i <= NR; i++) {
+                x = v[int(rand() * NR) + 1]
+                for (j = i - 1; j > 0 && d[j] > x; j--) d[j + 1] = d[j]
+                d[j + 1] = x
+            }
+            return NR % 2 ? d[(NR + 1) / 2] : (d[NR / 2] + d[NR / 2 + 1]) / 2
+        }
+        { p[NR] = $a + 0; q[NR] = $b + 0 }
+        END { srand(1); for (k = 0; k < 1000; k++) print median_of_draw(q) / median_of_draw(p) }' "$1" |
+        sort -g | awk 'NR == 26 { low = $1 } NR == 975 { print low, $1 }'
+}
+
 # verdict TEXT CONDITION: an awk expression that should hold.
 verdict() {
     if awk "BEGIN { exit !($2) }"; then echo "reached: $1"; else echo "NOT reached: $1"; fi
