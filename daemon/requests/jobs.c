@@ -3,13 +3,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/util.h"
 #include "daemon/config/config.h"
 #include "daemon/job/runner.h"
 #include "daemon/requests/requests.h"
 #include "daemon/requests/views.h"
+#include "daemon/sched/host/model.h"
 
 #define ARGS_MAX 4096U
 #define ENV_MAX 8192U
@@ -107,15 +107,11 @@ void request_list_jobs(struct client *client, const Rm__LocalRequest *request) {
 
 /* Checked where the job is submitted, so that a slip is told at once and not to nobody in a round of scheduling. */
 static int check_policy(const struct config *config, const char *policy, struct rm_error *err) {
-        cleanup_free char *path = NULL, *model = NULL;
-
         if (!policy[0])
                 return 0;
         if (!name_valid(policy))
                 return error_set(err, -EINVAL, "--policy '%s' is not a name", policy);
-        path = xasprintf("%s/%s.so", config->policy_dir, policy);
-        model = xasprintf("%s/%s.mod", config->policy_dir, policy);
-        if (access(path, R_OK) < 0 && access(model, R_OK) < 0)
+        if (!policy_there(config->policy_dir, policy))
                 return error_set(err, -ENOENT, "no policy '%s' (rmctl list-policies shows which there are)", policy);
         return 0;
 }

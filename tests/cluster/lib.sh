@@ -206,6 +206,15 @@ whole() {
     return "$status"
 }
 
+# Job flood, two ranks, is told to end, and does so as if nothing had been.
+flood_ends_whole() {
+    release flood
+    finish flood
+    same "flood's exit code" "$rc" 0
+    must "standard output" whole "$work/flood.out" out 2
+    must "standard error" whole "$work/flood.err" err 2
+}
+
 # hash_of NAME: what `ordered` printed. iterations_of NAME.
 hash_of() {
     sed -n 's/.*hash \([0-9a-f]*\).*/\1/p' "$work/$1.out"

@@ -70,11 +70,7 @@ for n in $(nodes); do rmctl resume-node "$n" >/dev/null 2>&1; done
 do_available n1:3
 must "it does not come to rest" q settled 60 >/dev/null
 see "moves: $(q moves | awk '{ n[$5]++ } END { for (s in n) printf "%d %s ", n[s], s }')jobs: $(q job live state) $(q job flood state)"
-release flood
-finish flood
-same "exit code of flood" "$rc" 0
-must "standard output" whole "$work/flood.out" out 2
-must "standard error" whole "$work/flood.err" err 2
+flood_ends_whole
 release live
 finish live
 ended_well live hash

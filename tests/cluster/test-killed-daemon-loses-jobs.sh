@@ -32,11 +32,7 @@ for ((i = 0; i < $(thorough 4 2); i++)); do
     must "the move does not end" q settled 60 >/dev/null
     see "killed during a move of group $group $from -> $to, on $side: $(q moves live | tail -n 1 | cut -d ' ' -f 5)"
 done
-release flood
-finish flood
-same "exit code" "$rc" 0
-must "standard output" whole "$work/flood.out" out 2
-must "standard error" whole "$work/flood.err" err 2
+flood_ends_whole
 release live
 finish live
 ended_well live hash

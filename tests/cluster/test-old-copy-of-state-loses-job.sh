@@ -20,11 +20,7 @@ for ((i = 0; i < $(thorough 4 2); i++)); do
         same "jobs, when rmd on $n was killed" "$(q job live state) $(q job flood state)" "RUNNING RUNNING"
     done
 done
-release flood
-finish flood
-same "exit code" "$rc" 0
-must "standard output" whole "$work/flood.out" out 2
-must "standard error" whole "$work/flood.err" err 2
+flood_ends_whole
 release live
 finish live
 ended_well live hash

@@ -2,6 +2,8 @@
 #ifndef RM_SCHED_HOST_MODEL_H
 #define RM_SCHED_HOST_MODEL_H
 
+#include <stdbool.h>
+
 #include "common/error.h"
 
 enum { MODEL_MAX_BYTES = 1024 * 1024 };
@@ -11,6 +13,9 @@ enum { MODEL_MAX_BYTES = 1024 * 1024 };
 
 /* The field of a snapshot that carries a model for the host to run, instead of the one in its folder. */
 #define MODEL_FIELD "x_model"
+
+/* Can the folder's policy `name` be read at all, be it NAME.so or a text? Any name may be asked for. */
+bool policy_there(const char *directory, const char *name);
 
 /* The text of policy `name`, when it is one; NULL with 0 when it is not (there is NAME.so, or neither). -EINVAL: what is there is no
  * text of a sensible size. The caller frees it. */
