@@ -398,6 +398,10 @@ bool cluster_synced(const struct cluster *c) {
         return c->synced;
 }
 
+bool cluster_disk_full(const struct cluster *c) {
+        return c->log && raftlog_full(c->log);
+}
+
 bool cluster_is_leader(const struct cluster *c) {
         return c->log && raftlog_leading(c->log);
 }

@@ -66,6 +66,8 @@ void cluster_destroy(struct cluster *cluster);
 const Rm__State *cluster_state(const struct cluster *cluster);
 /* The state is known to be current: own log replayed, or the leader has told all. False after the leader is lost. */
 bool cluster_synced(const struct cluster *cluster);
+/* On the leader: its log has no room, so that nothing can be changed. */
+bool cluster_disk_full(const struct cluster *cluster);
 bool cluster_is_leader(const struct cluster *cluster);
 /* NULL when not known. */
 const char *cluster_leader(const struct cluster *cluster);

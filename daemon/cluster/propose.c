@@ -87,6 +87,17 @@ static void on_logged(void *userdata, const struct raftlog_outcome *outcome) {
                        outcome->created);
 }
 
+static const char *refusal(int code) {
+        switch (code) {
+        case -EHOSTUNREACH:
+                return "no leader";
+        case -ENOSPC:
+                return "the leader's disk is full, so that nothing can be changed until there is room; what runs goes on";
+        default:
+                return strerror(-code);
+        }
+}
+
 static void flush_to_log(struct proposal *proposal) {
         struct logged *logged = xcalloc(1, sizeof(*logged));
         int r;
@@ -97,7 +108,7 @@ static void flush_to_log(struct proposal *proposal) {
         r = cluster_log(proposal->proposals->cluster, proposal->command, on_logged, logged);
         if (r < 0) {
                 free(logged);
-                answer(proposal, r, r == -EHOSTUNREACH ? "no leader" : strerror(-r), 0, 0);
+                answer(proposal, r, refusal(r), 0, 0);
                 return;
         }
         rm__command__free_unpacked(take_ptr(proposal->command), NULL);

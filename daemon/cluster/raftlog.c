@@ -9,6 +9,7 @@
 #include <sys/queue.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <raft.h>
@@ -29,6 +30,8 @@
 #define SEGMENT_BYTES (256U << 10)
 /* With less than this left of what is made ahead, on a full disk, proposals are refused (-ENOSPC) instead of hanging. */
 #define DISK_RESERVE_KIB 64U
+/* So much must be free besides for a large entry: others may be under way, and segments and snapshots are made beside it. */
+#define ROOM_BYTES (8U << 20)
 /* One voter needs neither heartbeats nor elections; this is how often raft wakes up for nothing. */
 #define TICK_MSEC 2000U
 /* Entries kept behind a snapshot, in memory too; followers catch up from elsewhere (follow.h). */
@@ -56,6 +59,7 @@ struct raftlog {
         uint64_t log_id;
         bool raft_up;
         bool closed;
+        bool full; /* the last entry was refused for want of room */
         char *log_dir;
         char *identity_path;
 };
@@ -318,6 +322,29 @@ static void on_raft_applied(struct raft_apply *raft, int status, void *result) {
         free(request);
 }
 
+/* Small entries fit into what is made ahead, or raft refuses them. A large one goes beyond it, and raft does not survive that there is no
+ * room: it would die, and leave a log that cannot be read. */
+static bool has_room(const struct raftlog *log, size_t bytes) {
+        struct statvfs disk;
+
+        if (bytes <= DISK_RESERVE_KIB * 1024U / 2)
+                return true;
+        return statvfs(log->log_dir, &disk) < 0 || (uint64_t) disk.f_bavail * disk.f_frsize >= 2 * (uint64_t) bytes + ROOM_BYTES;
+}
+
+bool raftlog_full(const struct raftlog *log) {
+        return log->full;
+}
+
+/* Proposals are made again and again; it is said once. */
+static void set_full(struct raftlog *log, bool full) {
+        if (full && !log->full)
+                log_error("%s: the disk is full; nothing can be changed until there is room, jobs run on", log->log_dir);
+        else if (!full && log->full)
+                log_info("%s: there is room again", log->log_dir);
+        log->full = full;
+}
+
 int raftlog_propose(struct raftlog *log, const Rm__Command *command, raftlog_done_fn done, void *userdata) {
         size_t size_bytes = rm__command__get_packed_size(command);
         size_t padded_bytes = (FRAME_HEADER_BYTES + size_bytes + 7) / 8 * 8;
@@ -329,6 +356,10 @@ int raftlog_propose(struct raftlog *log, const Rm__Command *command, raftlog_don
                 return -EMSGSIZE;
         if (!raftlog_leading(log))
                 return -EHOSTUNREACH;
+        if (!has_room(log, padded_bytes)) {
+                log_warn("%s: the disk is nearly full; an entry of %zu bytes is refused", log->log_dir, size_bytes);
+                return -ENOSPC;
+        }
         buf.base = raft_calloc(1, padded_bytes);
         if (!buf.base)
                 abort();
@@ -343,8 +374,10 @@ int raftlog_propose(struct raftlog *log, const Rm__Command *command, raftlog_don
         /* On failure the buffer may have gone into the log's memory already: rather lose it than free it twice. */
         r = raft_apply(&log->raft, &request->raft, &buf, 1, on_raft_applied);
         uvloop_kick(log->loop);
+        set_full(log, r == RAFT_NOSPACE);
         if (r != 0) {
-                log_error("the log refuses an entry: %s (%s)", raft_strerror(r), raft_errmsg(&log->raft));
+                if (r != RAFT_NOSPACE)
+                        log_error("the log refuses an entry: %s (%s)", raft_strerror(r), raft_errmsg(&log->raft));
                 free(request);
                 return r == RAFT_NOTLEADER ? -EHOSTUNREACH : r == RAFT_NOSPACE ? -ENOSPC : -EIO;
         }

@@ -45,5 +45,7 @@ bool raftlog_leading(const struct raftlog *log);
 uint64_t raftlog_id(const struct raftlog *log);
 /* Put a command into the log. Not from within an op. -EHOSTUNREACH: not leading; -ENOSPC; -EIO. */
 int raftlog_propose(struct raftlog *log, const Rm__Command *command, raftlog_done_fn done, void *userdata);
+/* The last entry was refused because the disk is full. */
+bool raftlog_full(const struct raftlog *log);
 
 #endif

@@ -41,6 +41,9 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
                 warnings[status.n_warnings++] = (char *) "no leader can be reached: running jobs go on, nothing can be changed";
         else if (!cluster_synced(rmd->cluster))
                 warnings[status.n_warnings++] = (char *) "this node does not have the newest state yet";
+        if (cluster_disk_full(rmd->cluster))
+                warnings[status.n_warnings++] =
+                        (char *) "the disk with [cluster] state_dir is full: running jobs go on, nothing can be changed";
         if (state->availability->error[0])
                 warnings[status.n_warnings++] = state->availability->error;
         if (state->scheduling_warning[0])
