@@ -75,8 +75,14 @@ static uint32_t find_endings(const struct rm_snapshot *snapshot, const struct rm
         return n;
 }
 
-uint64_t backfill_reservation(const struct rm_snapshot *snapshot, const struct rm_plan *plan, const uint64_t *left_usec,
-                              uint32_t job) {
+static struct backfill_reservation reserved(const struct room *room, uint64_t usec) {
+        uint64_t needed = job_full_groups(room->job) + (job_rest_ranks(room->job) > 0);
+
+        return (struct backfill_reservation) { usec, room->slots > needed ? room->slots - needed : 0 };
+}
+
+struct backfill_reservation backfill_reserve(const struct rm_snapshot *snapshot, const struct rm_plan *plan,
+                                             const uint64_t *left_usec, uint32_t job) {
         cleanup_free int64_t *free_cores = xcalloc(snapshot->n_nodes + 1u, sizeof(*free_cores));
         cleanup_free struct ending *endings = xcalloc(snapshot->n_jobs + 1u, sizeof(*endings));
         struct room room = { .job = &snapshot->jobs[job], .free_cores = free_cores };
@@ -84,17 +90,17 @@ uint64_t backfill_reservation(const struct rm_snapshot *snapshot, const struct r
 
         fill_room(&room, snapshot, plan);
         if (has_room(&room))
-                return 0;
+                return reserved(&room, 0);
         for (uint32_t i = 0; i < n; i++) {
                 const struct rm_job *ending = &snapshot->jobs[endings[i].job];
                 const int32_t *node = plan->jobs[endings[i].job].group_node;
 
                 for (uint32_t g = 0; g < ending->n_groups; g++)
                         add_cores(&room, (uint32_t) node[g], ending->groups[g].ranks);
-                if (has_room(&room))
-                        return endings[i].usec;
+                if (has_room(&room) && (i + 1 == n || endings[i + 1].usec > endings[i].usec))
+                        return reserved(&room, endings[i].usec);
         }
-        return BACKFILL_NEVER;
+        return (struct backfill_reservation) { BACKFILL_NEVER, 0 };
 }
 
 /* ---- who ---- */
@@ -140,25 +146,35 @@ static uint64_t left_free(const struct rm_snapshot *snapshot, const struct rm_pl
         return cores;
 }
 
+/* Groups of `size` ranks that may find no place any more when `job` is placed, wherever its groups go. */
+static uint64_t slots_taken(const struct rm_job *job, uint32_t size) {
+        return (uint64_t) job_full_groups(job) * ((job->group_size + size - 1) / size) + (job_rest_ranks(job) + size - 1) / size;
+}
+
+static bool ends_before(const struct rm_job *job, uint64_t usec) {
+        return job->time_limit_usec > 0 && job->time_limit_usec <= usec;
+}
+
 uint32_t backfill_candidates(const struct rm_snapshot *snapshot, const struct rm_plan *plan, uint32_t head,
-                             uint64_t reservation_usec, bool *ret_may) {
+                             const struct backfill_reservation *reservation, bool *ret_may) {
         cleanup_free uint32_t *order = NULL;
-        uint64_t cores;
+        uint64_t cores, slots = reservation->spare_slots;
         uint32_t n, found = 0;
         bool behind = false;
 
-        if (reservation_usec == 0 || reservation_usec == BACKFILL_NEVER)
+        if (reservation->usec == 0 || reservation->usec == BACKFILL_NEVER)
                 return 0;
         order = xcalloc(snapshot->n_jobs + 1u, sizeof(*order));
         n = pack_order(snapshot, order);
         cores = left_free(snapshot, plan);
         for (uint32_t i = 0; i < n && cores > 0; i++) {
                 const struct rm_job *job = &snapshot->jobs[order[i]];
+                uint64_t taken = ends_before(job, reservation->usec) ? 0 : slots_taken(job, snapshot->jobs[head].group_size);
 
-                if (behind && plan->jobs[order[i]].decision == RM_WAIT && job->time_limit_usec > 0 &&
-                    job->time_limit_usec <= reservation_usec && job->ranks <= cores) {
+                if (behind && plan->jobs[order[i]].decision == RM_WAIT && job->ranks <= cores && taken <= slots) {
                         ret_may[order[i]] = true;
                         cores -= job->ranks;
+                        slots -= taken;
                         found++;
                 }
                 behind |= order[i] == head;

@@ -94,6 +94,7 @@ static void add_overtaking(struct round *round) {
         const struct rm_snapshot *view = snapshot_view(round->fold->snapshot);
         cleanup_free uint64_t *left_usec = NULL;
         cleanup_free bool *may = NULL;
+        struct backfill_reservation reservation;
         int32_t head;
 
         if (round->given->params.backfill != ROUND_BACKFILL_LIMITS || round->fold->unsettled ||
@@ -106,8 +107,8 @@ static void add_overtaking(struct round *round) {
         may = xcalloc(view->n_jobs, sizeof(*may));
         for (uint32_t j = 0; j < view->n_jobs; j++)
                 left_usec[j] = round->jobs[j].left_usec;
-        if (backfill_candidates(view, round->plan, (uint32_t) head,
-                                backfill_reservation(view, round->plan, left_usec, (uint32_t) head), may) > 0)
+        reservation = backfill_reserve(view, round->plan, left_usec, (uint32_t) head);
+        if (backfill_candidates(view, round->plan, (uint32_t) head, &reservation, may) > 0)
                 add_passes(round, may);
 }
 

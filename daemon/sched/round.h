@@ -23,8 +23,8 @@
 
 #define ROUND_HEAD (-1) /* the group number of the capsule that holds mpirun */
 
-/* In rm_params.backfill of the snapshot given, beside the values of rm/policy.h: a job with a time limit may overtake when it ends
- * before the first that waits could start for certain. Policies never see it. */
+/* In rm_params.backfill of the snapshot given, beside the values of rm/policy.h: a job may overtake when by its time limit it ends
+ * before the first that waits could start for certain, or takes only room that that one will not need then. Policies never see it. */
 #define ROUND_BACKFILL_LIMITS 2u
 
 struct round;

@@ -33,7 +33,7 @@ static uint64_t reservation(const char *text, const uint64_t *left_usec, uint32_
         cleanup_snapshot struct snapshot *snapshot = test_snapshot(text);
         cleanup_plan struct rm_plan *plan = plan_as_it_is(snapshot_view(snapshot));
 
-        return backfill_reservation(snapshot_view(snapshot), plan, left_usec, job);
+        return backfill_reserve(snapshot_view(snapshot), plan, left_usec, job).usec;
 }
 
 static void reserves(void **state) {
@@ -125,6 +125,58 @@ static void overtakes_by_limits(void **state) {
         finish(&f);
 }
 
+/* When a has ended there are 8 cores, and b needs 6: c and e may run for as long as they like, d is too large for what is left of that,
+ * and f ends in time. */
+static void overtakes_with_what_is_not_needed(void **state) {
+        static const char *const text = SNAPSHOT(RUNS("a", "n1", 4) "," WAITS("b", 6, 50) ",{'name':'c','ranks':1,'priority':1}," WAITS(
+                "d", 2, 1000) "," WAITS("e", 1, 1000) "," WAITS("f", 2, 50));
+        const struct round_job jobs[6] = { { NOT_MOVING, .left_usec = 100 * SECOND },
+                                           { NOT_MOVING },
+                                           { NOT_MOVING },
+                                           { NOT_MOVING },
+                                           { NOT_MOVING },
+                                           { NOT_MOVING } };
+        struct fixture f;
+
+        (void) state;
+        run(&f, text, jobs, ROUND_BACKFILL_LIMITS);
+        starts(&f, "cef");
+        finish(&f);
+}
+
+/* When a has ended there are 6 cores, and b needs 4, but together: c might take one of the node that b is to have. */
+static void overtakes_nobody_who_needs_a_whole_node(void **state) {
+        static const char *const text =
+                SNAPSHOT(RUNS("a", "n1", 4) "," RUNS("x", "n2", 2) ",{'name':'b','ranks':4,'group_size':4,'priority':1},"
+                                                                   "{'name':'c','ranks':1,'priority':1}," WAITS("d", 1, 50));
+        const struct round_job jobs[5] = {
+                { NOT_MOVING, .left_usec = 100 * SECOND }, { NOT_MOVING }, { NOT_MOVING }, { NOT_MOVING }, { NOT_MOVING }
+        };
+        struct fixture f;
+
+        (void) state;
+        run(&f, text, jobs, ROUND_BACKFILL_LIMITS);
+        starts(&f, "d");
+        finish(&f);
+}
+
+/* Groups of 2, when a has ended for 4 of them; b takes 2, and its smaller last one may need another. c takes half of one, d two, e one. */
+static void counts_places_for_groups(void **state) {
+        static const char *const text =
+                SNAPSHOT(RUNS("a", "n1", 4) ",{'name':'b','ranks':5,'group_size':2,'priority':1},"
+                                            "{'name':'c','ranks':1,'priority':1},{'name':'d','ranks':2,'priority':1},"
+                                            "{'name':'e','ranks':2,'group_size':2,'priority':1}");
+        struct round_job jobs[5] = {
+                { NOT_MOVING, .left_usec = 100 * SECOND }, { NOT_MOVING }, { NOT_MOVING }, { NOT_MOVING }, { NOT_MOVING }
+        };
+        struct fixture f;
+
+        (void) state;
+        run(&f, text, jobs, ROUND_BACKFILL_LIMITS);
+        starts(&f, "c");
+        finish(&f);
+}
+
 /* A job that could not run on the whole cluster reserves nothing. */
 static void hopeless_jobs_hold_up_nobody(void **state) {
         struct fixture f;
@@ -213,6 +265,9 @@ int main(void) {
                 cmocka_unit_test(reserves),
                 cmocka_unit_test(reserves_whole_groups),
                 cmocka_unit_test(overtakes_by_limits),
+                cmocka_unit_test(overtakes_with_what_is_not_needed),
+                cmocka_unit_test(overtakes_nobody_who_needs_a_whole_node),
+                cmocka_unit_test(counts_places_for_groups),
                 cmocka_unit_test(hopeless_jobs_hold_up_nobody),
                 cmocka_unit_test(asks_the_policies_of_those_that_overtake),
                 cmocka_unit_test(pays_by_the_rule),

@@ -105,6 +105,28 @@ static void only_what_ends_in_time_overtakes(void **state) {
         }
 }
 
+/* The job of 4 waits for 100 s; then there are 6 cores, so those of 1 rank may run for long beside it, and the one of 2 may not: of the
+ * two that the job of 4 does not need one is taken. */
+static void what_is_not_needed_may_be_used(void **state) {
+        static const struct workload workload = {
+                .cluster = "1x6",
+                .trace = JOB(1, 0, 100, 3, 100) JOB(2, 1, 50, 4, 50) JOB(3, 2, 400, 1, 400) JOB(4, 3, 400, 2, 400)
+                        JOB(5, 4, 400, 1, 400),
+                .changes = "",
+        };
+        static const char *const policies[] = { "easy", "greedy", "distrib" };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(policies); i++) {
+                struct outcome outcome = run(&workload, policies[i]);
+
+                assert_int_equal(outcome.start_usec[2], 2 * SECOND);
+                assert_int_equal(outcome.start_usec[4], 4 * SECOND);
+                assert_int_equal(outcome.start_usec[1], 100 * SECOND);
+                assert_int_equal(outcome.start_usec[3], 150 * SECOND);
+        }
+}
+
 /* A node leaves under a job: EASY begins it anew elsewhere, rmd moves it there and loses a moment. */
 static void moving_beats_killing(void **state) {
         static const struct workload workload = { .cluster = "2x2", .trace = JOB(1, 0, 100, 2, 100), .changes = "60 n1 0\n" };
@@ -162,6 +184,7 @@ static void jobs_that_never_can(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(only_what_ends_in_time_overtakes),
+                cmocka_unit_test(what_is_not_needed_may_be_used),
                 cmocka_unit_test(moving_beats_killing),
                 cmocka_unit_test(folds_and_unfolds),
                 cmocka_unit_test(does_not_go_back_for_nothing),
