@@ -25,12 +25,16 @@ static int compare_stay(const void *a, const void *b, void *context) {
 /* Groups of a job, those first that should rather stay where they are. */
 static uint32_t *stay_order(const struct rm_job *job) {
         uint32_t *order = malloc(sizeof(*order) * job->n_groups);
+        bool sorted = true;
 
         if (!order)
                 return NULL;
-        for (uint32_t g = 0; g < job->n_groups; g++)
+        for (uint32_t g = 0; g < job->n_groups; g++) {
                 order[g] = g;
-        qsort_r(order, job->n_groups, sizeof(*order), compare_stay, (void *) job->groups);
+                sorted = sorted && (g == 0 || compare_stay(&order[g - 1], &order[g], (void *) job->groups) < 0);
+        }
+        if (!sorted) /* most jobs are: their groups are alike */
+                qsort_r(order, job->n_groups, sizeof(*order), compare_stay, (void *) job->groups);
         return order;
 }
 
@@ -296,10 +300,12 @@ static void put_pinned(struct pack *pack) {
         }
 }
 
+/* How many groups have no node after it, or -ENOMEM. */
 static int keep_groups(struct pack *pack, uint32_t j) {
         const struct rm_job *job = &pack->snapshot->jobs[j];
         int32_t *node = pack->plan->jobs[j].group_node;
         uint32_t *order = stay_order(job);
+        int missing = 0;
 
         if (!order)
                 return -ENOMEM;
@@ -309,10 +315,11 @@ static int keep_groups(struct pack *pack, uint32_t j) {
 
                 if (node[order[i]] < 0 && group->node >= 0 && room_on(pack, job, (uint32_t) group->node) >= group->ranks)
                         put(pack, j, order[i], group->node);
+                missing += node[order[i]] < 0;
         }
         leave_job(pack, j);
         free(order);
-        return 0;
+        return missing;
 }
 
 int pack_name_groups(const struct rm_job *job, uint32_t n_nodes, uint32_t *full_count, int32_t rest_node, int32_t *ret_group_node) {
@@ -401,29 +408,46 @@ static int pack_anew(struct pack *pack, const bool *wanted) {
         return r == 0 ? rename_groups(pack) : r;
 }
 
+/* Running jobs stay where they are, as far as there is room. `jobs`: them, in the order in which they may; those that have groups left
+ * without a node come to its front. Returns how many, or -ENOMEM. */
+static int keep_running(struct pack *pack, uint32_t *jobs, uint32_t n) {
+        uint32_t n_left = 0;
+
+        for (uint32_t i = 0; i < n; i++) {
+                int missing = keep_groups(pack, jobs[i]);
+
+                if (missing < 0)
+                        return missing;
+                if (missing > 0)
+                        jobs[n_left++] = jobs[i];
+                else
+                        pack->plan->jobs[jobs[i]].decision = RM_PLACE;
+        }
+        return (int) n_left;
+}
+
 int pack_running(struct pack *pack, pack_overflow overflow, void *context) {
-        uint32_t n = pack->snapshot->n_jobs;
+        uint32_t n = pack->snapshot->n_jobs, n_running = 0;
         uint32_t *order = malloc(sizeof(*order) * (n + 1u));
         bool *runs = calloc(n + 1u, sizeof(*runs));
-        int r = order && runs ? 0 : -ENOMEM;
+        int r = order && runs ? 0 : -ENOMEM, n_left = 0;
         bool all = true;
 
         for (uint32_t j = 0; j < n && r == 0; j++) {
-                order[j] = j;
                 runs[j] = job_runs(&pack->snapshot->jobs[j]);
+                if (runs[j])
+                        order[n_running++] = j;
         }
         if (r == 0) {
                 put_pinned(pack);
-                qsort_r(order, n, sizeof(*order), compare_priority, (void *) pack->snapshot);
+                qsort_r(order, n_running, sizeof(*order), compare_priority, (void *) pack->snapshot);
+                n_left = keep_running(pack, order, n_running);
+                r = n_left < 0 ? n_left : 0;
         }
-        for (uint32_t i = 0; i < n && r == 0; i++)
-                if (runs[order[i]])
-                        r = keep_groups(pack, order[i]);
         if (r == 0)
-                qsort_r(order, n, sizeof(*order), compare_size, (void *) pack->snapshot);
-        for (uint32_t i = 0; i < n && r == 0; i++)
-                if (runs[order[i]])
-                        all &= place_missing(pack, order[i], overflow, context);
+                qsort_r(order, (size_t) n_left, sizeof(*order), compare_size, (void *) pack->snapshot);
+        for (int i = 0; i < n_left && r == 0; i++)
+                all &= place_missing(pack, order[i], overflow, context);
         if (r == 0 && !all)
                 r = overflow ? -ENOSPC : pack_anew(pack, runs);
         free(order);

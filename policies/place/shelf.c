@@ -44,13 +44,14 @@ static void take(struct shelf *shelf, uint32_t node) {
 static void list_penalties(struct shelf *shelf, const struct rm_snapshot *snapshot) {
         uint32_t n = 0;
 
+        /* Most clusters have few, and neighbours the same: there is little to sort. */
         for (uint32_t s = 0; s < snapshot->n_nodes; s++)
-                shelf->penalties[s] = snapshot->nodes[s].penalty;
-        qsort(shelf->penalties, snapshot->n_nodes, sizeof(*shelf->penalties), compare);
-        for (uint32_t s = 0; s < snapshot->n_nodes; s++)
-                if (s == 0 || shelf->penalties[s] != shelf->penalties[s - 1])
-                        shelf->penalties[n++] = shelf->penalties[s];
-        shelf->n_penalties = n;
+                if (s == 0 || snapshot->nodes[s].penalty != shelf->penalties[n - 1])
+                        shelf->penalties[n++] = snapshot->nodes[s].penalty;
+        qsort(shelf->penalties, n, sizeof(*shelf->penalties), compare);
+        for (uint32_t i = 0; i < n; i++)
+                if (i == 0 || shelf->penalties[i] != shelf->penalties[shelf->n_penalties - 1])
+                        shelf->penalties[shelf->n_penalties++] = shelf->penalties[i];
 }
 
 static uint32_t find_penalty(const struct shelf *shelf, int64_t penalty) {

@@ -38,6 +38,16 @@ static int compare_treads(const void *a, const void *b) {
 
 /* ---- making ---- */
 
+/* Behind the `n` that are there, or, when it is as the last of them, into that one: neighbours are often alike. How many there are now. */
+static uint32_t add_stair(struct stair *stairs, uint32_t n, const struct stair *stair) {
+        if (n > 0 && compare_stairs(&stairs[n - 1], stair) == 0) {
+                stairs[n - 1].nodes += stair->nodes;
+                return n;
+        }
+        stairs[n] = *stair;
+        return n + 1;
+}
+
 static int list_stairs(struct staircase *staircase, const struct rm_snapshot *snapshot) {
         uint64_t *pinned = calloc(snapshot->n_nodes + 1u, sizeof(*pinned));
         uint32_t n = 0;
@@ -53,20 +63,17 @@ static int list_stairs(struct staircase *staircase, const struct rm_snapshot *sn
                                 pinned[snapshot->jobs[j].groups[g].node] += snapshot->jobs[j].groups[g].ranks;
         for (uint32_t s = 0; s < snapshot->n_nodes; s++) {
                 uint64_t cores = snapshot->nodes[s].cores > pinned[s] ? snapshot->nodes[s].cores : pinned[s];
+                struct stair stair = { .penalty = snapshot->nodes[s].penalty, .cores = (uint32_t) cores, .nodes = 1 };
 
                 if (cores > 0)
-                        staircase->stairs[n++] =
-                                (struct stair) { .penalty = snapshot->nodes[s].penalty, .cores = (uint32_t) cores, .nodes = 1 };
+                        n = add_stair(staircase->stairs, n, &stair);
         }
         free(pinned);
         qsort(staircase->stairs, n, sizeof(*staircase->stairs), compare_stairs);
         for (uint32_t i = 0; i < n; i++) {
-                struct stair *last = staircase->n_stairs > 0 ? &staircase->stairs[staircase->n_stairs - 1] : NULL;
+                struct stair stair = staircase->stairs[i];
 
-                if (last && compare_stairs(last, &staircase->stairs[i]) == 0)
-                        last->nodes++;
-                else
-                        staircase->stairs[staircase->n_stairs++] = staircase->stairs[i];
+                staircase->n_stairs = add_stair(staircase->stairs, staircase->n_stairs, &stair);
         }
         return 0;
 }
