@@ -70,25 +70,35 @@ static void explain_move(const struct diff *diff, const uint64_t *load, struct r
         action->must = must_leave(diff, action->job, action->from) || load[action->from] > cores;
 }
 
-static void add_moves(const struct diff *diff, const uint64_t *load, bool must, struct round_result *result) {
+/* All moves of groups, those that must be and those of choice, in the order of jobs. */
+static struct round_result list_moves(const struct diff *diff, const uint64_t *load) {
+        struct round_result moves = { 0 };
+
         for (uint32_t j = 0; j < folded(diff)->n_jobs; j++) {
                 const struct rm_job *job = &folded(diff)->jobs[j];
+                const int32_t *node = diff->plan->jobs[j].group_node;
 
                 for (uint32_t g = 0; !waits(diff, j) && g < job->n_groups; g++) {
-                        struct round_action move = { .kind = ROUND_MOVE,
-                                                     .job = j,
-                                                     .group = (int32_t) g,
-                                                     .from = job->groups[g].node,
-                                                     .to = diff->plan->jobs[j].group_node[g],
-                                                     .head_node = RM_NO_NODE };
+                        struct round_action *move;
 
-                        if (move.from < 0 || move.from == move.to)
+                        if (job->groups[g].node < 0 || job->groups[g].node == node[g])
                                 continue;
-                        explain_move(diff, load, &move);
-                        if (move.must == must)
-                                *add_action(result) = move;
+                        move = add_action(&moves);
+                        move->kind = ROUND_MOVE;
+                        move->job = j;
+                        move->group = (int32_t) g;
+                        move->from = job->groups[g].node;
+                        move->to = node[g];
+                        explain_move(diff, load, move);
                 }
         }
+        return moves;
+}
+
+static void add_moves(const struct round_result *moves, bool must, struct round_result *result) {
+        for (size_t i = 0; i < moves->n_actions; i++)
+                if (moves->actions[i].must == must)
+                        *add_action(result) = moves->actions[i];
 }
 
 /* ---- the capsule of mpirun: it needs no core, but goes where its job is ---- */
@@ -237,7 +247,7 @@ struct starting {
         uint64_t *held; /* each node: cores that something holds */
         uint32_t *here; /* scratch */
         int32_t *spares; /* scratch */
-        struct spare_choice *choice;
+        struct spare_choice *choice; /* NULL: no job has spares */
         int32_t behind; /* the job that waits for spare nodes, -1: none */
 };
 
@@ -291,12 +301,17 @@ static void add_starts(const struct diff *diff, const uint64_t *load, struct rou
         cleanup_free int32_t *spares = NULL;
         struct starting starting = { .held = held, .here = here, .behind = -1 };
         uint32_t n = pack_order(diff->given, order), most = 0;
+        bool any = false;
 
-        for (uint32_t j = 0; j < diff->given->n_jobs; j++)
+        for (uint32_t j = 0; j < diff->given->n_jobs; j++) {
                 most = diff->jobs[j].spares > most ? diff->jobs[j].spares : most;
+                any |= diff->jobs[j].spares > 0 || diff->jobs[j].n_spare_nodes > 0;
+        }
         starting.spares = spares = xcalloc(most + 1u, sizeof(*spares));
-        starting.choice = spare_choice_create(&question);
-        add_reserves(diff, &starting, result);
+        if (any) {
+                starting.choice = spare_choice_create(&question);
+                add_reserves(diff, &starting, result);
+        }
         for (uint32_t i = 0; i < n; i++)
                 result->jobs[order[i]].waits = true;
         for (uint32_t i = 0; i < n; i++)
@@ -306,11 +321,13 @@ static void add_starts(const struct diff *diff, const uint64_t *load, struct rou
 
 void diff_actions(const struct diff *diff, struct round_result *result) {
         cleanup_free uint64_t *load = load_now(diff);
+        struct round_result moves = list_moves(diff, load);
 
-        add_moves(diff, load, true, result);
+        add_moves(&moves, true, result);
         add_head_moves(diff, load, result);
-        add_moves(diff, load, false, result);
+        add_moves(&moves, false, result);
         add_starts(diff, load, result);
+        free(moves.actions);
 }
 
 /* ---- what to say ---- */
@@ -367,7 +384,7 @@ static void explain_wait(const struct diff *diff, uint32_t j, const struct total
         const char *plural = job->ranks - free_cores == 1 ? "" : "s";
         char *text = job_result->reason;
 
-        if (diff->why_skipped[j][0])
+        if (diff->why_skipped[j] && diff->why_skipped[j][0])
                 (void) snprintf(text, RM_REASON_BYTES, "no policy could place it: %.120s", diff->why_skipped[j]);
         else if (usable < job->ranks)
                 (void) snprintf(text, RM_REASON_BYTES, "needs %u cores, and only %" PRIu64 " are usable", job->ranks, usable);
@@ -390,21 +407,20 @@ static void explain_wait(const struct diff *diff, uint32_t j, const struct total
                                 job->group_size, free_cores, usable);
 }
 
-static bool job_is_folded(const struct diff *diff, uint32_t j, const uint64_t *load) {
+/* `here`: an entry for each node, all 0; left so. */
+static bool job_is_folded(const struct diff *diff, uint32_t j, const uint64_t *load, uint32_t *here) {
         const struct rm_job *job = &diff->given->jobs[j];
-        cleanup_free uint32_t *here = xcalloc(diff->given->n_nodes + 1u, sizeof(*here));
+        const int32_t *node = diff->plan->jobs[j].group_node;
+        bool found = false;
 
-        for (uint32_t g = 0; g < job->n_groups; g++)
-                here[diff->plan->jobs[j].group_node[g]] += job->groups[g].ranks;
-        for (uint32_t g = 0; g < job->n_groups; g++) {
-                int32_t node = diff->plan->jobs[j].group_node[g];
-
-                if (is_down(diff, node))
-                        continue;
-                if (load[node] > diff->fold->real_cores[node] || here[node] > job_node_limit(job, (uint32_t) node))
-                        return true;
-        }
-        return false;
+        for (uint32_t g = 0; job->node_limit && g < job->n_groups; g++)
+                here[node[g]] += job->groups[g].ranks;
+        for (uint32_t g = 0; g < job->n_groups && !found; g++)
+                found = !is_down(diff, node[g]) && (load[node[g]] > diff->fold->real_cores[node[g]] ||
+                                                    here[node[g]] > job_node_limit(job, (uint32_t) node[g]));
+        for (uint32_t g = 0; job->node_limit && g < job->n_groups; g++)
+                here[node[g]] = 0;
+        return found;
 }
 
 /* A node that should be left, and is not. */
@@ -433,6 +449,7 @@ static void explain_stay(const struct diff *diff, uint32_t j, struct round_job_r
 void diff_outcomes(const struct diff *diff, struct round_result *result) {
         uint32_t n_jobs = diff->given->n_jobs, n_order;
         cleanup_free uint64_t *load = xcalloc(diff->given->n_nodes + 1u, sizeof(*load));
+        cleanup_free uint32_t *here = xcalloc(diff->given->n_nodes + 1u, sizeof(*here));
         cleanup_free uint32_t *order = xcalloc(n_jobs + 1u, sizeof(*order));
         struct totals totals;
         int32_t ahead = -1;
@@ -443,7 +460,7 @@ void diff_outcomes(const struct diff *diff, struct round_result *result) {
         for (uint32_t j = 0; j < n_jobs; j++) {
                 if (!job_runs(&diff->given->jobs[j]))
                         continue;
-                result->jobs[j].folded = job_is_folded(diff, j, load);
+                result->jobs[j].folded = job_is_folded(diff, j, load, here);
                 explain_stay(diff, j, &result->jobs[j]);
         }
         n_order = pack_order(diff->given, order);

@@ -11,7 +11,7 @@ struct diff {
         const struct rm_plan *plan;         /* valid for the fold's snapshot */
         const struct round_job *jobs;
         const uint32_t *held; /* each node: its cores, where they are kept free as a spare */
-        const char (*why_skipped)[RM_REASON_BYTES]; /* each job: why no policy was heard, or "" */
+        const char *const *why_skipped; /* each job: why no policy was heard, or NULL */
 };
 
 /* Fill in the actions. A start that needs cores which something still holds is not given: it waits for the moves. */

@@ -12,6 +12,8 @@
 #include "policies/place/cost.h"
 #include "policies/place/pack.h"
 
+enum { POLICY_BYTES = sizeof(((struct round_job_result *) NULL)->policy) };
+
 struct round {
         const struct rm_snapshot *given;
         struct round_job *jobs;
@@ -25,8 +27,8 @@ struct round {
         uint32_t *pass_of;       /* each job */
         struct snapshot *asked;  /* of the pass in hand */
         uint32_t *asked_job;     /* its jobs: their index in the round */
-        char (*policies)[64];    /* each job: who placed it */
-        char (*reasons)[RM_REASON_BYTES]; /* each job: why no policy was heard */
+        const char **policies;   /* each job: who placed it, in POLICY_BYTES; NULL: nobody */
+        const char **reasons;    /* each job: why no policy was heard; NULL: one was */
 };
 
 /* ---- what is, in the words of a policy ---- */
@@ -45,17 +47,16 @@ static int describe(const struct rm_snapshot *given, const struct round_job *job
                         snapshot_node(ret, s)->cores = 0;
         for (uint32_t j = 0; j < given->n_jobs; j++) {
                 for (uint32_t g = 0; g < given->jobs[j].n_groups; g++) {
-                        struct rm_group *group = snapshot_group(ret, j, g);
                         int32_t to = jobs && jobs[j].group_moving_to ? jobs[j].group_moving_to[g] : RM_NO_NODE;
+                        int32_t node = given->jobs[j].groups[g].node;
 
-                        if (to >= (int32_t) given->n_nodes || (to >= 0 && group->node < 0))
+                        if (to >= (int32_t) given->n_nodes || (to >= 0 && node < 0))
                                 return error_set(err, -EINVAL, "job '%s': group %u moves from or to no node", given->jobs[j].name,
                                                  g);
                         if (to >= 0)
-                                group->node = to;
-                        if (group->node >= 0 &&
-                            (to >= 0 || (jobs && jobs[j].pinned) || given->nodes[group->node].state == RM_NODE_DOWN))
-                                group->flags |= RM_GROUP_PINNED;
+                                snapshot_group(ret, j, g)->node = node = to;
+                        if (node >= 0 && (to >= 0 || (jobs && jobs[j].pinned) || given->nodes[node].state == RM_NODE_DOWN))
+                                snapshot_group(ret, j, g)->flags |= RM_GROUP_PINNED;
                 }
         }
         if (jobs)
@@ -195,7 +196,8 @@ int round_view(const struct rm_snapshot *snapshot, const struct round_job *jobs,
 
         if (r < 0)
                 return r;
-        *ret_view = snapshot_copy(snapshot_view(round->fold->snapshot), NULL);
+        *ret_view = round->fold->snapshot;
+        round->fold->snapshot = NULL;
         round_destroy(round);
         return 0;
 }
@@ -220,9 +222,9 @@ static const struct rm_plan_job *settled_job(const struct round *round, uint32_t
 static void want_waiting(const struct round *round, uint32_t pass, bool *wanted) {
         const struct rm_snapshot *view = snapshot_view(round->fold->snapshot);
         cleanup_free uint32_t *order = xcalloc(view->n_jobs + 1u, sizeof(*order));
-        uint64_t cores = backfill_free_cores(view);
         bool strict = view->params.backfill == 0 && pass < round->n_regular;
         uint32_t n = pack_order(view, order);
+        uint64_t cores = n > 0 ? backfill_free_cores(view) : 0;
 
         for (uint32_t i = 0; i < n; i++) {
                 const struct rm_job *job = &view->jobs[order[i]];
@@ -279,15 +281,19 @@ static void take_decision(struct round *round, uint32_t j, const struct rm_plan_
         own->decision = planned->decision;
         memcpy(own->group_node, planned->group_node, sizeof(*own->group_node) * job->n_groups);
         memcpy(own->rank_core, planned->rank_core, sizeof(*own->rank_core) * job->ranks);
-        memcpy(own->reason, planned->reason, sizeof(own->reason));
+        if (own->reason[0] || planned->reason[0])
+                memcpy(own->reason, planned->reason, sizeof(own->reason));
 }
 
 int round_accept(struct round *round, uint32_t pass, const char *policy, const struct rm_plan *plan, struct rm_error *err) {
         const struct rm_snapshot *asked = snapshot_view(round->asked);
         int r = plan_validate(asked, plan, err);
+        char *name;
 
         if (r < 0)
                 return r;
+        name = snapshot_alloc(round->fold->snapshot, POLICY_BYTES);
+        (void) snprintf(name, POLICY_BYTES, "%s", policy);
         for (uint32_t i = 0; i < asked->n_jobs; i++) {
                 uint32_t j = round->asked_job[i];
 
@@ -295,18 +301,20 @@ int round_accept(struct round *round, uint32_t pass, const char *policy, const s
                         continue;
                 take_decision(round, j, &plan->jobs[i]);
                 if (plan->jobs[i].decision == RM_PLACE)
-                        (void) snprintf(round->policies[j], sizeof(round->policies[j]), "%s", policy);
+                        round->policies[j] = name;
         }
         decided(round, pass);
         return 0;
 }
 
 void round_skip(struct round *round, uint32_t pass, const char *why) {
+        const char *reason = snapshot_string(round->fold->snapshot, why);
+
         for (uint32_t j = 0; j < round->given->n_jobs; j++) {
                 if (round->pass_of[j] != pass)
                         continue;
                 take_decision(round, j, &round->fold->witness->jobs[j]);
-                (void) snprintf(round->reasons[j], sizeof(round->reasons[j]), "%s", why ? why : "");
+                round->reasons[j] = reason;
         }
         decided(round, pass);
 }
@@ -321,13 +329,14 @@ void round_finish(struct round *round, struct round_result **ret_result) {
                 .plan = round->plan,
                 .jobs = round->jobs,
                 .held = round->held,
-                .why_skipped = (const char(*)[RM_REASON_BYTES]) round->reasons,
+                .why_skipped = round->reasons,
         };
 
         result->n_jobs = round->given->n_jobs;
         result->jobs = xcalloc(result->n_jobs + 1u, sizeof(*result->jobs));
         for (uint32_t j = 0; j < result->n_jobs; j++)
-                memcpy(result->jobs[j].policy, round->policies[j], sizeof(round->policies[j]));
+                if (round->policies[j])
+                        memcpy(result->jobs[j].policy, round->policies[j], POLICY_BYTES);
         while (round->n_decided < round->n_passes)
                 round_skip(round, round->n_decided, NULL);
         settle_plan(snapshot_view(round->fold->snapshot), round->plan);

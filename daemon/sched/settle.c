@@ -259,11 +259,19 @@ static void return_islands(struct settling *s) {
 
 /* ---- all of it ---- */
 
+static bool has_to_return(const struct settling *s, uint32_t j) {
+        const struct rm_plan_job *planned = &s->plan->jobs[j];
+
+        for (uint32_t g = 0; planned->decision == RM_PLACE && g < s->snapshot->jobs[j].n_groups; g++)
+                if (may_return(s, &s->snapshot->jobs[j], g, planned->group_node[g]))
+                        return true;
+        return false;
+}
+
 static bool any_to_return(const struct settling *s) {
         for (uint32_t j = 0; j < s->snapshot->n_jobs; j++)
-                for (uint32_t g = 0; s->plan->jobs[j].decision == RM_PLACE && g < s->snapshot->jobs[j].n_groups; g++)
-                        if (may_return(s, &s->snapshot->jobs[j], g, s->plan->jobs[j].group_node[g]))
-                                return true;
+                if (has_to_return(s, j))
+                        return true;
         return false;
 }
 
@@ -287,6 +295,8 @@ void settle_plan(const struct rm_snapshot *snapshot, struct rm_plan *plan) {
         struct gauge gauge;
         bool again = true;
 
+        if (!any_to_return(&s))
+                return;
         if (snapshot->params.move_budget > 0) {
                 gauge_init(&gauge, snapshot);
                 s.gauge = &gauge;
@@ -307,7 +317,7 @@ void settle_plan(const struct rm_snapshot *snapshot, struct rm_plan *plan) {
         for (int round = 0; round < 8 && again; round++) {
                 again = false;
                 for (uint32_t j = 0; j < snapshot->n_jobs; j++)
-                        if (plan->jobs[j].decision == RM_PLACE && job_runs(&snapshot->jobs[j])) {
+                        if (has_to_return(&s, j)) {
                                 again |= return_job(&s, j);
                                 again |= return_groups(&s, j);
                         }

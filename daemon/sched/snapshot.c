@@ -18,10 +18,12 @@ struct block {
 
 struct snapshot {
         struct rm_snapshot view;
-        struct rm_node *nodes;
-        struct rm_switch *switches;
+        struct rm_node *nodes; /* those of the view; NULL while they are the source's that this is a copy of */
+        struct rm_switch *switches; /* likewise */
         struct rm_job *jobs;
+        bool *shares_groups; /* the first `n_copied` jobs: their groups are the source's */
         struct block *blocks; /* strings and the arrays of jobs: freed with the snapshot */
+        uint32_t n_copied;
         uint32_t nodes_allocated, switches_allocated, jobs_allocated;
 };
 
@@ -66,6 +68,7 @@ void snapshot_destroy(struct snapshot *snapshot) {
         free(snapshot->nodes);
         free(snapshot->switches);
         free(snapshot->jobs);
+        free(snapshot->shares_groups);
         free(snapshot);
 }
 
@@ -94,9 +97,33 @@ static void *grow(void *array, uint32_t used, uint32_t *allocated, size_t elemen
         return xrealloc(array, *allocated * element_bytes);
 }
 
-struct rm_node *snapshot_add_node(struct snapshot *snapshot, const char *name, uint32_t cores) {
-        uint32_t i = snapshot->view.n_nodes++;
+static void own_nodes(struct snapshot *snapshot) {
+        uint32_t n = snapshot->view.n_nodes;
 
+        if (snapshot->nodes || n == 0)
+                return;
+        snapshot->nodes = xcalloc(n, sizeof(*snapshot->nodes));
+        memcpy(snapshot->nodes, snapshot->view.nodes, sizeof(*snapshot->nodes) * n);
+        snapshot->view.nodes = snapshot->nodes;
+        snapshot->nodes_allocated = n;
+}
+
+static void own_switches(struct snapshot *snapshot) {
+        uint32_t n = snapshot->view.n_switches;
+
+        if (snapshot->switches || n == 0)
+                return;
+        snapshot->switches = xcalloc(n, sizeof(*snapshot->switches));
+        memcpy(snapshot->switches, snapshot->view.switches, sizeof(*snapshot->switches) * n);
+        snapshot->view.switches = snapshot->switches;
+        snapshot->switches_allocated = n;
+}
+
+struct rm_node *snapshot_add_node(struct snapshot *snapshot, const char *name, uint32_t cores) {
+        uint32_t i = snapshot->view.n_nodes;
+
+        own_nodes(snapshot);
+        snapshot->view.n_nodes++;
         snapshot->nodes = grow(snapshot->nodes, i, &snapshot->nodes_allocated, sizeof(*snapshot->nodes));
         snapshot->view.nodes = snapshot->nodes;
         snapshot->nodes[i] =
@@ -108,8 +135,9 @@ int32_t snapshot_add_switch(struct snapshot *snapshot, const char *name) {
         uint32_t i = snapshot->view.n_switches;
 
         for (uint32_t s = 0; s < i; s++)
-                if (strcmp(snapshot->switches[s].name, name) == 0)
+                if (strcmp(snapshot->view.switches[s].name, name) == 0)
                         return (int32_t) s;
+        own_switches(snapshot);
         snapshot->switches = grow(snapshot->switches, i, &snapshot->switches_allocated, sizeof(*snapshot->switches));
         snapshot->view.switches = snapshot->switches;
         snapshot->view.n_switches++;
@@ -118,6 +146,7 @@ int32_t snapshot_add_switch(struct snapshot *snapshot, const char *name) {
 }
 
 void snapshot_set_parent(struct snapshot *snapshot, int32_t child, int32_t parent) {
+        own_switches(snapshot);
         snapshot->switches[child].parent = parent;
 }
 
@@ -153,6 +182,7 @@ struct rm_job *snapshot_add_job(struct snapshot *snapshot, const char *name, uin
 }
 
 struct rm_node *snapshot_node(struct snapshot *snapshot, uint32_t node) {
+        own_nodes(snapshot);
         return &snapshot->nodes[node];
 }
 
@@ -160,8 +190,18 @@ struct rm_job *snapshot_job(struct snapshot *snapshot, uint32_t job) {
         return &snapshot->jobs[job];
 }
 
+static void *take_copy(struct snapshot *snapshot, const void *data, size_t size_bytes) {
+        return data ? memcpy(snapshot_alloc(snapshot, size_bytes), data, size_bytes) : NULL;
+}
+
 struct rm_group *snapshot_group(struct snapshot *snapshot, uint32_t job, uint32_t group) {
-        return (struct rm_group *) &snapshot->jobs[job].groups[group]; /* made here, const for readers only */
+        struct rm_job *own = &snapshot->jobs[job];
+
+        if (job < snapshot->n_copied && snapshot->shares_groups[job]) {
+                own->groups = take_copy(snapshot, own->groups, sizeof(*own->groups) * own->n_groups);
+                snapshot->shares_groups[job] = false;
+        }
+        return (struct rm_group *) &own->groups[group]; /* made here, const for readers only */
 }
 
 void snapshot_set_limit(struct snapshot *snapshot, uint32_t job, uint32_t node, uint32_t cores) {
@@ -180,27 +220,25 @@ void snapshot_share_limits(struct snapshot *snapshot, uint32_t job, const uint32
         snapshot->jobs[job].node_limit = limits;
 }
 
-static void *take_copy(struct snapshot *snapshot, const void *data, size_t size_bytes) {
-        return data ? memcpy(snapshot_alloc(snapshot, size_bytes), data, size_bytes) : NULL;
-}
+static uint32_t count_wanted(const struct rm_snapshot *source, const bool *wanted) {
+        uint32_t n = 0;
 
-static void copy_nodes(struct snapshot *copy, const struct rm_snapshot *source) {
-        copy->nodes_allocated = copy->view.n_nodes = source->n_nodes;
-        copy->view.nodes = copy->nodes = xcalloc(source->n_nodes + 1u, sizeof(*copy->nodes));
-        copy->switches_allocated = copy->view.n_switches = source->n_switches;
-        copy->view.switches = copy->switches = xcalloc(source->n_switches + 1u, sizeof(*copy->switches));
-        for (uint32_t s = 0; s < source->n_nodes; s++)
-                copy->nodes[s] = source->nodes[s];
-        for (uint32_t s = 0; s < source->n_switches; s++)
-                copy->switches[s] = source->switches[s];
+        for (uint32_t j = 0; j < source->n_jobs; j++)
+                n += !wanted || wanted[j];
+        return n;
 }
 
 struct snapshot *snapshot_copy(const struct rm_snapshot *source, const bool *wanted) {
         struct snapshot *copy = snapshot_create();
         const uint32_t *limits = NULL, *limits_copy = NULL;
 
-        copy->view.params = source->params;
-        copy_nodes(copy, source);
+        copy->view = *source;
+        copy->view.size = sizeof(copy->view);
+        copy->view.n_jobs = 0;
+        copy->n_copied = copy->jobs_allocated = count_wanted(source, wanted);
+        copy->view.jobs = copy->jobs = xcalloc(copy->n_copied + 1u, sizeof(*copy->jobs));
+        copy->shares_groups = xcalloc(copy->n_copied + 1u, sizeof(*copy->shares_groups));
+        memset(copy->shares_groups, true, copy->n_copied);
         for (uint32_t j = 0; j < source->n_jobs; j++) {
                 struct rm_job *job;
 
@@ -208,7 +246,6 @@ struct snapshot *snapshot_copy(const struct rm_snapshot *source, const bool *wan
                         continue;
                 job = add_job(copy);
                 *job = source->jobs[j];
-                job->groups = take_copy(copy, job->groups, sizeof(*job->groups) * job->n_groups);
                 /* Jobs that share their limits go on doing so. */
                 if (job->node_limit && job->node_limit != limits) {
                         limits = job->node_limit;
@@ -280,10 +317,30 @@ static int check_range(const char *what, const char *name, const char *field, in
                          max, value);
 }
 
-static int check_unique(const char *what, struct name_index *index, const char *(*name_at)(const void *, uint32_t),
-                        const struct rm_snapshot *snapshot, struct rm_error *err) {
-        int32_t twice = name_index_duplicate(index);
+/* Each name longer than the one before, or as long and behind it in the alphabet: as n1, n2, ... n10 are, and numbers. */
+static bool names_ascend(uint32_t n, const char *(*name_at)(const void *, uint32_t), const struct rm_snapshot *snapshot) {
+        size_t last_length = 0, length;
 
+        for (uint32_t i = 0; i < n; i++, last_length = length) {
+                const char *name = name_at(snapshot, i);
+
+                length = strlen(name);
+                if (i > 0 && (length < last_length ||
+                              (length == last_length && memcmp(name_at(snapshot, i - 1), name, length) >= 0)))
+                        return false;
+        }
+        return true;
+}
+
+static int check_unique(const char *what, uint32_t n, const char *(*name_at)(const void *, uint32_t),
+                        const struct rm_snapshot *snapshot, struct rm_error *err) {
+        struct name_index *index;
+        int32_t twice;
+
+        if (names_ascend(n, name_at, snapshot))
+                return 0;
+        index = name_index_create(n, name_at, snapshot);
+        twice = name_index_duplicate(index);
         name_index_destroy(index);
         if (twice < 0)
                 return 0;
@@ -407,8 +464,8 @@ int snapshot_check(const struct rm_snapshot *snapshot, struct rm_error *err) {
                 if (ranks > SNAPSHOT_MAX_TOTAL_RANKS)
                         return error_set(err, -EINVAL, "more than %u ranks in all jobs together", SNAPSHOT_MAX_TOTAL_RANKS);
         }
-        if ((r = check_unique("node", snapshot_index_nodes(snapshot), node_name_at, snapshot, err)) < 0 ||
-            (r = check_unique("job", snapshot_index_jobs(snapshot), job_name_at, snapshot, err)) < 0)
+        if ((r = check_unique("node", snapshot->n_nodes, node_name_at, snapshot, err)) < 0 ||
+            (r = check_unique("job", snapshot->n_jobs, job_name_at, snapshot, err)) < 0)
                 return r;
         return check_costs(snapshot, err);
 }

@@ -64,7 +64,8 @@ void *snapshot_alloc(struct snapshot *snapshot, size_t size_bytes);           /*
 int32_t snapshot_add_switch(struct snapshot *snapshot, const char *name);
 void snapshot_set_parent(struct snapshot *snapshot, int32_t child, int32_t parent);
 
-/* Writable access to an element (of a job of this snapshot only). */
+/* Writable access to an element (of a job of this snapshot only). What a copy shares becomes its own by that, so only what is written to
+ * should be asked for; elements that were asked for before may have moved. */
 struct rm_node *snapshot_node(struct snapshot *snapshot, uint32_t node);
 struct rm_job *snapshot_job(struct snapshot *snapshot, uint32_t job);
 struct rm_group *snapshot_group(struct snapshot *snapshot, uint32_t job, uint32_t group);
@@ -73,8 +74,8 @@ void snapshot_set_limit(struct snapshot *snapshot, uint32_t job, uint32_t node, 
 /* Give a job without limits these (n_nodes entries, from snapshot_alloc() or older); jobs may share them, if none is then set apart. */
 void snapshot_share_limits(struct snapshot *snapshot, uint32_t job, const uint32_t *limits);
 
-/* A copy of `source` with the jobs that `wanted` marks (NULL: all), in the same order. Texts and traffic are shared with the source, which
- * must outlive it. */
+/* A copy of `source` with the jobs that `wanted` marks (NULL: all), in the same order. What is not changed is shared with the source,
+ * which must outlive the copy and stay as it is. */
 struct snapshot *snapshot_copy(const struct rm_snapshot *source, const bool *wanted);
 
 /* Every rule on the content: names unique, numbers in range, sum of costs below 2^53, groups in order, switches without a cycle. */

@@ -10,7 +10,7 @@ struct validation {
         const struct rm_snapshot *snapshot;
         uint64_t *load, *pinned;         /* ranks on each node, of all jobs */
         uint32_t *job_load, *job_pinned; /* of the job in hand; all 0 between jobs */
-        size_t *core_first; /* each node: where its cores begin in `core_taken` */
+        size_t *core_first; /* each node: where its cores begin in `core_taken`; NULL until a rank is given a core */
         bool *core_taken;
 };
 
@@ -44,6 +44,17 @@ static int validate_limits(struct validation *v, const struct rm_job *job, const
         return 0;
 }
 
+static void make_cores(struct validation *v) {
+        size_t cores = 0;
+
+        v->core_first = xcalloc(v->snapshot->n_nodes + 1u, sizeof(*v->core_first));
+        for (uint32_t s = 0; s < v->snapshot->n_nodes; s++) {
+                v->core_first[s] = cores;
+                cores += v->snapshot->nodes[s].cores;
+        }
+        v->core_taken = xcalloc(cores + 1u, sizeof(*v->core_taken));
+}
+
 static int validate_cores(struct validation *v, const struct rm_job *job, const struct rm_plan_job *planned, struct rm_error *err) {
         for (uint32_t rank = 0; planned->rank_core && rank < job->ranks; rank++) {
                 int32_t core = planned->rank_core[rank], node;
@@ -54,6 +65,8 @@ static int validate_cores(struct validation *v, const struct rm_job *job, const 
                 if (core < 0 || core >= (int32_t) v->snapshot->nodes[node].cores)
                         return error_set(err, -EINVAL, "job '%s': rank %u is given core %d of '%s', which has %u", job->name, rank,
                                          core, v->snapshot->nodes[node].name, v->snapshot->nodes[node].cores);
+                if (!v->core_taken)
+                        make_cores(v);
                 if (v->core_taken[v->core_first[node] + (uint32_t) core])
                         return error_set(err, -EINVAL, "job '%s': core %d of '%s' is given twice", job->name, core,
                                          v->snapshot->nodes[node].name);
@@ -79,34 +92,33 @@ static int validate_job(struct validation *v, const struct rm_job *job, const st
         return validate_cores(v, job, planned, err);
 }
 
+static int validate_all(struct validation *v, const struct rm_plan *plan, struct rm_error *err) {
+        const struct rm_snapshot *snapshot = v->snapshot;
+        int r;
+
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
+                if ((r = validate_job(v, &snapshot->jobs[j], &plan->jobs[j], err)) < 0)
+                        return r;
+        for (uint32_t s = 0; s < snapshot->n_nodes; s++)
+                if (v->load[s] > snapshot->nodes[s].cores && v->load[s] > v->pinned[s])
+                        return error_set(err, -EINVAL, "node '%s' gets %llu ranks, and has %u cores", snapshot->nodes[s].name,
+                                         (unsigned long long) v->load[s], snapshot->nodes[s].cores);
+        return 0;
+}
+
 int plan_validate(const struct rm_snapshot *snapshot, const struct rm_plan *plan, struct rm_error *err) {
         size_t n = snapshot->n_nodes + 1u;
         cleanup_free uint64_t *load = xcalloc(n, sizeof(*load)), *pinned = xcalloc(n, sizeof(*pinned));
         cleanup_free uint32_t *job_load = xcalloc(n, sizeof(*job_load)), *job_pinned = xcalloc(n, sizeof(*job_pinned));
-        cleanup_free size_t *core_first = xcalloc(n, sizeof(*core_first));
-        cleanup_free bool *core_taken = NULL;
-        struct validation v = { .snapshot = snapshot,
-                                .load = load,
-                                .pinned = pinned,
-                                .job_load = job_load,
-                                .job_pinned = job_pinned,
-                                .core_first = core_first };
-        size_t cores = 0;
+        struct validation v = {
+                .snapshot = snapshot, .load = load, .pinned = pinned, .job_load = job_load, .job_pinned = job_pinned
+        };
         int r;
 
         if (plan->n_jobs != snapshot->n_jobs)
                 return error_set(err, -EINVAL, "the plan is for %u jobs, and there are %u", plan->n_jobs, snapshot->n_jobs);
-        for (uint32_t s = 0; s < snapshot->n_nodes; s++) {
-                core_first[s] = cores;
-                cores += snapshot->nodes[s].cores;
-        }
-        v.core_taken = core_taken = xcalloc(cores + 1u, sizeof(*core_taken));
-        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
-                if ((r = validate_job(&v, &snapshot->jobs[j], &plan->jobs[j], err)) < 0)
-                        return r;
-        for (uint32_t s = 0; s < snapshot->n_nodes; s++)
-                if (load[s] > snapshot->nodes[s].cores && load[s] > pinned[s])
-                        return error_set(err, -EINVAL, "node '%s' gets %llu ranks, and has %u cores", snapshot->nodes[s].name,
-                                         (unsigned long long) load[s], snapshot->nodes[s].cores);
-        return 0;
+        r = validate_all(&v, plan, err);
+        free(v.core_first);
+        free(v.core_taken);
+        return r;
 }

@@ -91,6 +91,42 @@ static void full_form_and_back(void **state) {
         json_decref(json_again);
 }
 
+/* A copy shares what it can; what is written to it does not show in the source, nor what is added. */
+static void copies_are_apart(void **state) {
+        cleanup_snapshot struct snapshot *snapshot = test_snapshot(full_form), *copy = NULL;
+        const struct rm_snapshot *source = snapshot_view(snapshot), *view;
+        uint32_t cores = source->nodes[0].cores, n_nodes = source->n_nodes, n_switches = source->n_switches, n_jobs = source->n_jobs;
+        bool *wanted = xcalloc(n_jobs + 1u, sizeof(*wanted));
+
+        (void) state;
+        copy = snapshot_copy(source, NULL);
+        view = snapshot_view(copy);
+        snapshot_node(copy, 0)->cores = cores + 7;
+        snapshot_group(copy, 0, 2)->node = 1;
+        snapshot_group(copy, 0, 1)->flags |= RM_GROUP_PINNED;
+        snapshot_add_node(copy, "another", 3);
+        snapshot_set_parent(copy, snapshot_add_switch(copy, "other"), 0);
+        snapshot_add_job(copy, "new", 5, 2)->priority = 4;
+        snapshot_group(copy, view->n_jobs - 1, 1)->node = 0;
+        snapshot_params(copy)->backfill = 1;
+        check_full(source);
+        assert_int_equal(source->nodes[0].cores, cores);
+        assert_int_equal(source->n_nodes, n_nodes);
+        assert_int_equal(source->n_switches, n_switches);
+        assert_int_equal(source->n_jobs, n_jobs);
+        assert_int_equal(view->nodes[0].cores, cores + 7);
+        assert_int_equal(view->jobs[0].groups[2].node, 1);
+        assert_int_equal(view->jobs[0].groups[0].node, source->jobs[0].groups[0].node);
+        assert_int_equal(view->jobs[view->n_jobs - 1].groups[1].node, 0);
+        assert_string_equal(view->nodes[n_nodes].name, "another");
+        assert_int_equal(view->switches[n_switches].parent, 0);
+        snapshot_destroy(copy);
+        copy = snapshot_copy(source, wanted); /* none */
+        assert_int_equal(snapshot_view(copy)->n_jobs, 0);
+        assert_int_equal(snapshot_view(copy)->n_nodes, n_nodes);
+        free(wanted);
+}
+
 static void wrong(const char *text, const char *expected) {
         const char *error = test_snapshot_error(text);
 
@@ -134,6 +170,8 @@ static void wrong_nodes(void **state) {
         wrong(SNAPSHOT("{'name':'n1','cores':4,'penalty':1e300}", ""), "is 1e+300");
         wrong(SNAPSHOT("{'name':'n1','cores':4,'penalty':1e999}", ""), "not valid JSON");
         wrong(SNAPSHOT(NODE "," NODE, ""), "node 'n1' is there twice");
+        wrong(SNAPSHOT(NODE ",{'name':'n2','cores':1,'penalty':0}," NODE, ""), "node 'n1' is there twice");
+        wrong(SNAPSHOT("{'name':'n10','cores':1,'penalty':0}," NODE "," NODE, ""), "node 'n1' is there twice");
         wrong(SNAPSHOT("{'name':'n1','cores':4,'penalty':1,'state':'TIRED'}", ""), "state must be IDLE");
         wrong(SNAPSHOT("{'name':'n1','cores':4,'penalty':1,'switch':'s'}", ""), "\"switch\" must be an array");
         wrong(SNAPSHOT("{'name':'n1','cores':4,'penalty':1,'switch':[1]}", ""), "array of names");
@@ -203,7 +241,8 @@ static void damaged_text(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(minimal_form), cmocka_unit_test(full_form_and_back), cmocka_unit_test(wrong_text),
+                cmocka_unit_test(minimal_form), cmocka_unit_test(full_form_and_back),
+                cmocka_unit_test(copies_are_apart), cmocka_unit_test(wrong_text),
                 cmocka_unit_test(wrong_nodes),  cmocka_unit_test(wrong_jobs),         cmocka_unit_test(damaged_text),
         };
 
