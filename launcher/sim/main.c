@@ -1,5 +1,6 @@
 /* rm-sim: replays a trace of jobs against a cluster in virtual time, with the scheduler of rmd and any policy. */
 #include <argp.h>
+#include <malloc.h>
 #include <math.h>
 #include <string.h>
 
@@ -305,6 +306,9 @@ int main(int argc, char **argv) {
         };
         struct rm_error err = { 0 };
 
+        /* A round takes some megabytes and gives them back: to itself, not to the kernel. */
+        (void) mallopt(M_MMAP_THRESHOLD, 64 << 20);
+        (void) mallopt(M_TRIM_THRESHOLD, 256 << 20);
         argp_err_exit_status = 2;
         (void) argp_parse(&argp, argc, argv, 0, NULL, &context);
         log_setup("rm-sim", LOG_INFO);

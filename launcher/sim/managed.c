@@ -15,6 +15,7 @@ struct managed {
         struct loaded_policy policy;
         char *model, *model_name; /* when the policy is one */
         uint64_t deadline_usec;
+        char (*names)[24]; /* of all jobs of the world */
         uint32_t *job_at; /* of the jobs in the snapshot: their index in the world */
         struct round_job *jobs;
 };
@@ -38,7 +39,8 @@ static void add_placed(struct managed *managed, const struct world *world, const
         struct round_job *round = &managed->jobs[index];
         int32_t *moving = own->n_moving > 0 ? snapshot_alloc(snapshot, sizeof(*moving) * own->n_groups) : NULL;
         uint64_t *move_usec = snapshot_alloc(snapshot, sizeof(*move_usec) * own->n_groups);
-        int64_t left = own->start_usec + own->trace->limit_usec - world->now_usec;
+        int64_t left = own->start_usec + own->trace->limit_usec - world->now_usec, cost = 0;
+        uint64_t usec = 0;
 
         round->group_moving_to = moving;
         round->group_move_usec = move_usec;
@@ -46,9 +48,13 @@ static void add_placed(struct managed *managed, const struct world *world, const
         for (uint32_t g = 0; g < own->n_groups; g++) {
                 struct rm_group *group = snapshot_group(snapshot, index, g);
 
-                move_usec[g] = (uint64_t) world_freeze_usec(world, own, g);
+                if (g == 0 || g + 1 == own->n_groups) { /* only the last one is not as the first */
+                        usec = (uint64_t) world_freeze_usec(world, own, g);
+                        cost = move_cost(usec, (uint64_t) managed->config.horizon_usec);
+                }
+                move_usec[g] = usec;
                 group->node = own->groups[g].node;
-                group->move_cost = move_cost(move_usec[g], (uint64_t) managed->config.horizon_usec);
+                group->move_cost = cost;
                 if (moving)
                         moving[g] = own->groups[g].moving_to;
         }
@@ -60,10 +66,8 @@ static void add_job(struct managed *managed, const struct world *world, struct s
         uint32_t index = snapshot_view(snapshot)->n_jobs;
         uint32_t size = own->state == SIM_RUNNING ? own->group_size : group_size;
         struct rm_job *job;
-        char name[24];
 
-        (void) snprintf(name, sizeof(name), "%" PRIu64, own->trace->number);
-        job = snapshot_add_job(snapshot, name, own->trace->ranks, size);
+        job = snapshot_add_job(snapshot, managed->names[j], own->trace->ranks, size);
         job->priority = 1;
         job->age = own->age;
         job->time_limit_usec = (uint64_t) own->trace->limit_usec;
@@ -149,6 +153,14 @@ static void carry_out(const struct managed *managed, struct world *world, const 
                         world->jobs[managed->job_at[i]].age++;
 }
 
+static void prepare(struct managed *managed, const struct swf *trace) {
+        managed->names = xcalloc(trace->n_jobs + 1, sizeof(*managed->names));
+        managed->jobs = xcalloc(trace->n_jobs + 1, sizeof(*managed->jobs));
+        managed->job_at = xcalloc(trace->n_jobs + 1, sizeof(*managed->job_at));
+        for (size_t j = 0; j < trace->n_jobs; j++)
+                (void) snprintf(managed->names[j], sizeof(managed->names[j]), "%" PRIu64, trace->jobs[j].number);
+}
+
 static int run(void *self, struct world *world, struct rm_error *err) {
         struct managed *managed = self;
         cleanup_snapshot struct snapshot *snapshot = NULL;
@@ -156,10 +168,8 @@ static int run(void *self, struct world *world, struct rm_error *err) {
         struct round *round;
         int r;
 
-        if (!managed->jobs) {
-                managed->jobs = xcalloc(world->trace->n_jobs + 1, sizeof(*managed->jobs));
-                managed->job_at = xcalloc(world->trace->n_jobs + 1, sizeof(*managed->job_at));
-        }
+        if (!managed->jobs)
+                prepare(managed, world->trace);
         snapshot = describe(managed, world);
         r = round_create(snapshot_view(snapshot), managed->jobs, &round, err);
         if (r < 0)
@@ -186,6 +196,7 @@ static void destroy(void *self) {
         policy_unload(&managed->policy);
         free(managed->model);
         free(managed->model_name);
+        free(managed->names);
         free(managed->jobs);
         free(managed->job_at);
         free(managed);
