@@ -33,7 +33,7 @@ struct context {
         size_t n_policies;
         struct managed_config managed;
         struct world_config world;
-        double settle_seconds;
+        double settle_seconds; /* below 0: as is usual */
         bool json;
 };
 
@@ -158,7 +158,7 @@ static const struct argp_option options[] = {
         { "group-size", 'g', "N", 0, "Ranks in a group (default: half of the smallest node)", 1 },
         { "horizon", KEY_HORIZON, "S", 0, "A move that is a choice must pay for itself in this time (default 600)", 1 },
         { "moves-at-once", KEY_MOVES, "N", 0, "Moves under way at once (default 8)", 1 },
-        { "settle", KEY_SETTLE, "S", 0, "Virtual seconds from a change to the round it causes (default 1)", 1 },
+        { "settle", KEY_SETTLE, "S", 0, "Virtual seconds from a change to the round it causes (default 1, more on large clusters)", 1 },
         { "queue", KEY_QUEUE, "N", 0, "Waiting jobs that are looked at (default 1000)", 1 },
         { "budget", KEY_BUDGET, "S", 0, "Real seconds a policy may think (default 1)", 1 },
         { "policy-dir", KEY_DIR, "DIR", 0, "Where policies are", 1 },
@@ -214,6 +214,9 @@ static int run_one(const struct context *context, const struct inputs *inputs, c
         struct sim_scheduler scheduler;
         struct world *world;
         uint64_t begin = now_usec(), rounds = 0;
+        int64_t settle_usec = context->settle_seconds >= 0
+                                      ? (int64_t) (context->settle_seconds * 1e6)
+                                      : simulate_usual_settle_usec(snapshot_view(inputs->cluster), &inputs->trace, &inputs->capacity);
         int r = 0;
 
         config.policy = policy;
@@ -222,10 +225,11 @@ static int run_one(const struct context *context, const struct inputs *inputs, c
         else if ((r = managed_create(&config, &scheduler, err)) < 0)
                 return r;
         world = world_create(snapshot_view(inputs->cluster), &inputs->trace, &inputs->capacity, &context->world);
-        r = simulate(world, &scheduler, (int64_t) (context->settle_seconds * 1e6), &rounds, err);
+        r = simulate(world, &scheduler, settle_usec, &rounds, err);
         if (r == 0) {
                 *ret_report = report_make(policy, world);
                 ret_report->rounds = rounds;
+                ret_report->settle_seconds = (double) settle_usec / 1e6;
                 ret_report->real_seconds = (double) (now_usec() - begin) / 1e6;
                 if (outputs->csv)
                         report_csv(outputs->csv, policy, world);
@@ -302,7 +306,7 @@ int main(int argc, char **argv) {
                              .queue = 1000,
                              .backfill = MANAGED_LIMITS },
                 .world = { .rank_bytes = 1000000000, .bytes_per_usec = 1000, .freeze_usec = 200000 },
-                .settle_seconds = 1,
+                .settle_seconds = -1,
         };
         struct rm_error err = { 0 };
 

@@ -117,6 +117,7 @@ VALUE(lost, report->lost_core_hours)
 VALUE(slowed, report->slowed_core_hours)
 VALUE(real, report->real_seconds)
 VALUE(rounds, report->rounds)
+VALUE(settle, report->settle_seconds)
 
 static const struct {
         const char *what, *unit;
@@ -138,6 +139,7 @@ static const struct {
         { "work lost by that", "core h", lost },
         { "stood still or folded", "core h", slowed },
         { "rounds", "", rounds },
+        { "from a change to its round", "s", settle },
         { "simulated in", "s", real },
 };
 
@@ -158,14 +160,15 @@ static json_t *spread_to_json(const struct spread *spread) {
 }
 
 json_t *report_to_json(const struct report *report) {
-        return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:I, s:f}", "policy", report->policy,
+        return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:I, s:f, s:f}", "policy", report->policy,
                          "jobs", (json_int_t) report->n_jobs, "ended", (json_int_t) report->n_done, "too_large",
                          (json_int_t) report->n_too_large, "wait_seconds", spread_to_json(&report->wait_seconds),
                          "bounded_slowdown", spread_to_json(&report->slowdown), "utilisation", report->utilisation,
                          "makespan_seconds", report->makespan_seconds, "moves", (json_int_t) report->moves, "moved_bytes",
                          (json_int_t) report->moved_bytes, "kills", (json_int_t) report->kills, "lost_core_hours",
                          report->lost_core_hours, "slowed_core_hours", report->slowed_core_hours, "rounds",
-                         (json_int_t) report->rounds, "real_seconds", report->real_seconds);
+                         (json_int_t) report->rounds, "settle_seconds", report->settle_seconds, "real_seconds",
+                         report->real_seconds);
 }
 
 static const char *const state_words[] = {

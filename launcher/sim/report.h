@@ -27,6 +27,7 @@ struct report {
         double slowed_core_hours; /* ranks x time that jobs stood still or were folded */
         double real_seconds; /* that the simulation took */
         uint64_t rounds;
+        double settle_seconds; /* from a change to the round it caused */
 };
 
 struct report report_make(const char *policy, const struct world *world);

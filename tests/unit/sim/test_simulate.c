@@ -169,6 +169,30 @@ static void does_not_go_back_for_nothing(void **state) {
         assert_int_equal(outcome.report.moves, 2); /* away, and not back: by its limit it has a millisecond left */
 }
 
+/* A second, but where rounds would be too many: on 10,000 nodes 15,000, or one in a hundredth of what jobs run. */
+static void large_clusters_have_fewer_rounds(void **state) {
+        struct rm_snapshot cluster = { .n_nodes = 10000 };
+        struct capacity capacity = { 0 };
+        struct swf swf = { .n_jobs = 50000 };
+        int64_t settle;
+
+        (void) state;
+        swf.jobs = xcalloc(swf.n_jobs, sizeof(*swf.jobs));
+        for (size_t j = 0; j < swf.n_jobs; j++)
+                swf.jobs[j] = (struct swf_job) { .submit_usec = (int64_t) j * 6 * SECOND, .run_usec = 3600 * SECOND };
+        settle = simulate_usual_settle_usec(&cluster, &swf, &capacity);
+        assert_true(settle > 19 * SECOND && settle < 21 * SECOND);
+        for (size_t j = 0; j < swf.n_jobs; j++)
+                swf.jobs[j].run_usec = 500 * SECOND;
+        assert_true(simulate_usual_settle_usec(&cluster, &swf, &capacity) == 5 * SECOND);
+        cluster.n_nodes = 100;
+        assert_true(simulate_usual_settle_usec(&cluster, &swf, &capacity) == SECOND);
+        swf.n_jobs = 1000;
+        cluster.n_nodes = 10000;
+        assert_true(simulate_usual_settle_usec(&cluster, &swf, &capacity) == SECOND);
+        free(swf.jobs);
+}
+
 static void jobs_that_never_can(void **state) {
         static const struct workload workload = { .cluster = "2x2",
                                                   .trace = JOB(1, 0, 10, 4, 10) JOB(2, 1, 10, 5, 10) JOB(3, 20, 10, 4, 10),
@@ -188,6 +212,7 @@ int main(void) {
                 cmocka_unit_test(moving_beats_killing),
                 cmocka_unit_test(folds_and_unfolds),
                 cmocka_unit_test(does_not_go_back_for_nothing),
+                cmocka_unit_test(large_clusters_have_fewer_rounds),
                 cmocka_unit_test(jobs_that_never_can),
         };
 
