@@ -3,17 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policies/treematch/anneal.h"
 #include "policies/treematch/chain.h"
 #include "policies/treematch/descend.h"
 #include "policies/treematch/layout.h"
 #include "policies/treematch/pair.h"
-#include "policies/treematch/regroup.h"
 
 enum {
         ATTEMPTS = 1,
         ROUNDS = 12,
-        REGROUPS = 500,
-        REGROUP_WORK = 500 * 1000, /* some 7 ms */
+        ANNEAL_WORK = 4000, /* for each who leaves */
+        MOST_ANNEAL_WORK = 16 * 1000 * 1000, /* some 100 ms */
         PRICES = 10, /* that are tried to spend the budget */
 };
 
@@ -280,6 +280,10 @@ static void name_all(struct leaving *l) {
 
 /* ---- better ---- */
 
+static uint64_t anneal_work(const struct leaving *l) {
+        return l->n_tokens < MOST_ANNEAL_WORK / ANNEAL_WORK ? l->n_tokens * ANNEAL_WORK : MOST_ANNEAL_WORK;
+}
+
 /* Exchanges of the trial, with every move at a price. */
 static int64_t refine(struct leaving *l, const int64_t *price, bool strict) {
         const struct leave *leave = l->leave;
@@ -289,11 +293,10 @@ static int64_t refine(struct leaving *l, const int64_t *price, bool strict) {
         struct layout layout;
 
         layout_make(l->pool, leave->tree, leave->graph, &ties, l->trial, &layout);
-        (void) pair_refine(l->pool, &layout, ROUNDS, l->pool->work + 100 * entries);
         if (strict)
-                (void) regroup_refine(l->pool, &layout, REGROUPS,
-                                      l->pool->work + (100 * entries < REGROUP_WORK ? 100 * entries : REGROUP_WORK));
-        else
+                anneal(l->pool, &layout, leave->limits, l->pool->work + anneal_work(l));
+        (void) pair_refine(l->pool, &layout, ROUNDS, l->pool->work + 100 * entries);
+        if (!strict)
                 (void) chain_refine(l->pool, &layout, l->pool->work + 10 * entries);
         pool_release(l->pool, mark);
         return layout_cost(l->pool, leave->tree, leave->graph, l->trial);

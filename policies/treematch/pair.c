@@ -127,7 +127,7 @@ static void move_candidate(struct pairing *p, struct pair *pair, uint32_t i) {
         }
 }
 
-int64_t pair_exchange(struct pairing *p, uint32_t leaf_a, uint32_t leaf_b) {
+static int64_t pair_exchange(struct pairing *p, uint32_t leaf_a, uint32_t leaf_b) {
         struct pair pair = make_pair(p->layout, leaf_a, leaf_b);
         int64_t gained = 0, best = 0;
         uint32_t kept = 0;
@@ -196,7 +196,7 @@ static int64_t refine_round(struct pairing *p, uint32_t round, uint32_t *seen, u
         return gained;
 }
 
-struct pairing *pair_begin(struct pool *pool, struct layout *layout) {
+static struct pairing *pair_begin(struct pool *pool, struct layout *layout) {
         uint32_t n = layout->graph->n, n_leaves = layout->tree->n_leaves;
         struct pairing *p = pool_alloc(pool, 1, sizeof(*p));
 

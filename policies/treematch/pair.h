@@ -10,9 +10,4 @@
  * pool's work has come to `until`. Returns what was gained. */
 int64_t pair_refine(struct pool *pool, struct layout *layout, uint32_t rounds, uint64_t until);
 
-/* The same for two leaves that the caller chooses. */
-struct pairing;
-struct pairing *pair_begin(struct pool *pool, struct layout *layout);
-int64_t pair_exchange(struct pairing *pairing, uint32_t leaf_a, uint32_t leaf_b);
-
 #endif

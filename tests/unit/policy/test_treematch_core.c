@@ -426,6 +426,44 @@ static void moves_are_as_few_as_can_be(void **state) {
         assert_true(saved > 50);
 }
 
+/* Eight nodes with 16 on each, and room for 12: two of each belong to the one clique and two to the other. Two empty nodes take one clique
+ * each, though nothing tells beforehand which two of a node are to go together. */
+static void cliques_leave_together(void **state) {
+        uint32_t parent[11] = { TREE_NONE }, room[11] = { 0 }, home[128], leaf[128];
+        bool fixed[128] = { false };
+        int64_t price[128] = { 0 };
+        struct leave leave = { .home = home, .fixed = fixed, .price = price, .limits = &no_limits };
+        static struct edges edges;
+        struct graph graph;
+        struct pool pool;
+        struct tree tree;
+
+        (void) state;
+        pool_init(&pool);
+        for (uint32_t x = 1; x <= 10; x++)
+                room[x] = x <= 8 ? 12 : 16;
+        tree_make(&pool, 11, parent, room, &tree);
+        edges.n = 0;
+        for (uint32_t v = 0; v < 128; v++) {
+                home[v] = v / 16;
+                if (v % 16 >= 4) /* in a ring, and one of the four hangs on it */
+                        add_edge(&edges, v, v % 16 == 15 ? v - 11 : v + 1, 8);
+                if (v % 16 < 4)
+                        add_edge(&edges, v, v + 4, 2);
+                for (uint32_t u = 0; u < v; u++)
+                        if (v % 16 < 4 && u % 16 < 4 && v % 2 == u % 2)
+                                add_edge(&edges, v, u, 5);
+        }
+        graph = make_graph(&pool, 128, &edges);
+        leave.tree = &tree;
+        leave.graph = &graph;
+        assert_int_equal(leave_solve(&pool, &leave, leaf), 0);
+        for (uint32_t v = 0; v < 128; v++)
+                assert_int_equal(leaf[v], v % 16 >= 4 ? home[v] : leaf[v % 2]);
+        assert_true(leaf[0] >= 8 && leaf[1] >= 8 && leaf[0] != leaf[1]);
+        pool_finish(&pool);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(descriptions),
@@ -436,6 +474,7 @@ int main(void) {
                 cmocka_unit_test(everybody_with_everybody),
                 cmocka_unit_test(no_time),
                 cmocka_unit_test(moves_are_as_few_as_can_be),
+                cmocka_unit_test(cliques_leave_together),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
