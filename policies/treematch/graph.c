@@ -139,78 +139,181 @@ static int64_t select_heavy(int64_t *weight, uint64_t n, uint64_t nth) {
         }
 }
 
-/* Marks the entries of row v that are among its heaviest; of equal ones, those that are nearest behind v. */
-static void keep_heaviest(const struct graph *graph, uint32_t v, uint32_t most, int64_t *scratch, bool *keep) {
-        uint64_t begin = graph->first[v], degree = graph->first[v + 1] - begin, equal = most, at = 0;
-        int64_t least;
+/* What is kept of the rows that are too long, and what comes to them because the other end keeps it. */
+struct thinning {
+        const struct graph *graph;
+        uint32_t most;
+        uint64_t *first_kept; /* each vertex: into `kept`; nothing for short rows, which are kept as they are */
+        uint64_t *kept;       /* entries, ascending in each row */
+        uint64_t *first_coming; /* each vertex: into `coming`; nothing for short rows */
+        struct coming {
+                uint32_t from; /* ascending in each row */
+                int64_t weight;
+        } *coming;
+        int64_t *weight; /* scratch, as many as the longest row has */
+        bool *heavy;     /* likewise */
+};
 
-        if (degree <= most) {
-                memset(keep + begin, true, degree);
-                return;
-        }
-        memcpy(scratch, graph->weight + begin, sizeof(*scratch) * degree);
-        least = select_heavy(scratch, degree, most);
-        for (uint64_t i = 0; i < degree; i++) {
-                keep[begin + i] = graph->weight[begin + i] > least;
-                equal -= keep[begin + i];
-                at += graph->to[begin + i] < v;
-        }
-        for (uint64_t i = 0; i < degree && equal > 0; i++) {
-                uint64_t e = begin + (at + i) % degree;
-
-                if (graph->weight[e] == least) {
-                        keep[e] = true;
-                        equal--;
-                }
-        }
+static uint64_t degree_of(const struct graph *graph, uint32_t v) {
+        return graph->first[v + 1] - graph->first[v];
 }
 
-/* The entry of row v that leads to u. Rows ascend. */
-static uint64_t find_entry(const struct graph *graph, uint32_t v, uint32_t u) {
-        uint64_t low = graph->first[v], high = graph->first[v + 1] - 1;
+static bool is_long(const struct thinning *t, uint32_t v) {
+        return degree_of(t->graph, v) > t->most;
+}
+
+/* How many entries of row v lead to vertices before it. Rows ascend. */
+static uint64_t count_before(const struct graph *graph, uint32_t v) {
+        uint64_t low = graph->first[v], high = graph->first[v + 1];
 
         while (low < high) {
-                uint64_t middle = (low + high) / 2;
+                uint64_t middle = low + (high - low) / 2;
 
-                if (graph->to[middle] < u)
+                if (graph->to[middle] < v)
                         low = middle + 1;
                 else
                         high = middle;
         }
-        return low;
+        return low - graph->first[v];
+}
+
+static bool all_equal(const int64_t *weight, uint64_t n) {
+        for (uint64_t i = 1; i < n; i++)
+                if (weight[i] != weight[0])
+                        return false;
+        return true;
+}
+
+/* The heaviest entries of row v; of equal ones, those that are nearest behind v. Returns where the next row's begin. */
+static uint64_t keep_heaviest(struct thinning *t, uint32_t v, uint64_t used) {
+        const struct graph *graph = t->graph;
+        const int64_t *weight = graph->weight + graph->first[v];
+        uint64_t degree = degree_of(graph, v), at = count_before(graph, v), equal = t->most;
+        int64_t least;
+
+        memset(t->heavy, 0, degree);
+        if (all_equal(weight, degree))
+                least = weight[0];
+        else {
+                memcpy(t->weight, weight, sizeof(*weight) * degree);
+                least = select_heavy(t->weight, degree, t->most);
+                for (uint64_t i = 0; i < degree; i++) {
+                        t->heavy[i] = weight[i] > least;
+                        equal -= t->heavy[i];
+                }
+        }
+        for (uint64_t i = at; equal > 0; i = i + 1 < degree ? i + 1 : 0)
+                if (i < degree && weight[i] == least) {
+                        t->heavy[i] = true;
+                        equal--;
+                }
+        for (uint64_t i = 0; i < degree; i++)
+                if (t->heavy[i])
+                        t->kept[used++] = graph->first[v] + i;
+        return used;
+}
+
+static void keep_all(struct pool *pool, struct thinning *t) {
+        uint32_t n = t->graph->n, n_long = 0;
+        uint64_t longest = 0, used = 0;
+
+        for (uint32_t v = 0; v < n; v++) {
+                n_long += is_long(t, v);
+                longest = degree_of(t->graph, v) > longest ? degree_of(t->graph, v) : longest;
+        }
+        t->first_kept = pool_alloc(pool, n + 1u, sizeof(*t->first_kept));
+        t->kept = pool_alloc(pool, (size_t) n_long * t->most, sizeof(*t->kept));
+        t->weight = pool_alloc(pool, longest, sizeof(*t->weight));
+        t->heavy = pool_alloc(pool, longest, sizeof(*t->heavy));
+        for (uint32_t v = 0; v < n; v++) {
+                t->first_kept[v] = used;
+                if (is_long(t, v))
+                        used = keep_heaviest(t, v, used);
+        }
+        t->first_kept[n] = used;
+}
+
+/* Calls `take` for all entries that row v keeps. */
+static void for_kept(struct thinning *t, uint32_t v, void (*take)(struct thinning *t, uint32_t v, uint64_t entry)) {
+        if (is_long(t, v))
+                for (uint64_t i = t->first_kept[v]; i < t->first_kept[v + 1]; i++)
+                        take(t, v, t->kept[i]);
+        else
+                for (uint64_t e = t->graph->first[v]; e < t->graph->first[v + 1]; e++)
+                        take(t, v, e);
+}
+
+static void count_coming(struct thinning *t, uint32_t v, uint64_t entry) {
+        (void) v;
+        if (is_long(t, t->graph->to[entry]))
+                t->first_coming[t->graph->to[entry] + 2]++;
+}
+
+static void take_coming(struct thinning *t, uint32_t v, uint64_t entry) {
+        uint32_t to = t->graph->to[entry];
+
+        if (is_long(t, to))
+                t->coming[t->first_coming[to + 1]++] = (struct coming) { v, t->graph->weight[entry] };
+}
+
+static void list_coming(struct pool *pool, struct thinning *t) {
+        uint32_t n = t->graph->n;
+
+        t->first_coming = pool_zalloc(pool, n + 2u, sizeof(*t->first_coming));
+        for (uint32_t v = 0; v < n; v++)
+                for_kept(t, v, count_coming);
+        for (uint32_t v = 0; v < n; v++)
+                t->first_coming[v + 2] += t->first_coming[v + 1];
+        t->coming = pool_alloc(pool, t->first_coming[n + 1], sizeof(*t->coming));
+        for (uint32_t v = 0; v < n; v++)
+                for_kept(t, v, take_coming);
+}
+
+static void add_entry(struct graph *graph, uint64_t *used, uint32_t to, int64_t weight) {
+        graph->to[*used] = to;
+        graph->weight[(*used)++] = weight;
+}
+
+/* What a long row keeps and what comes to it, each once, ascending. */
+static void merge_row(const struct thinning *t, uint32_t v, struct graph *thin, uint64_t *used) {
+        uint64_t k = t->first_kept[v], c = t->first_coming[v];
+
+        while (k < t->first_kept[v + 1] || c < t->first_coming[v + 1]) {
+                uint32_t kept = k < t->first_kept[v + 1] ? t->graph->to[t->kept[k]] : UINT32_MAX;
+                uint32_t coming = c < t->first_coming[v + 1] ? t->coming[c].from : UINT32_MAX;
+
+                if (coming < kept)
+                        add_entry(thin, used, coming, t->coming[c].weight);
+                else
+                        add_entry(thin, used, kept, t->graph->weight[t->kept[k]]);
+                k += kept <= coming;
+                c += coming <= kept;
+        }
 }
 
 void graph_thin(struct pool *pool, const struct graph *graph, uint32_t most, struct graph *ret_graph) {
-        uint64_t entries = graph->first[graph->n], used = 0, longest = 0;
-        bool *keep;
-        int64_t *scratch;
+        struct thinning t = { .graph = graph, .most = most };
+        uint64_t used = 0, entries = 0;
+        bool any = false;
         struct graph thin;
 
-        for (uint32_t v = 0; v < graph->n; v++)
-                if (graph->first[v + 1] - graph->first[v] > longest)
-                        longest = graph->first[v + 1] - graph->first[v];
-        if (longest <= most) {
+        for (uint32_t v = 0; v < graph->n; v++) {
+                any |= is_long(&t, v);
+                entries += is_long(&t, v) ? 0 : degree_of(graph, v);
+        }
+        if (!any) {
                 *ret_graph = *graph;
                 return;
         }
-        keep = pool_zalloc(pool, entries, sizeof(*keep));
-        scratch = pool_alloc(pool, longest, sizeof(*scratch));
-        for (uint32_t v = 0; v < graph->n; v++)
-                keep_heaviest(graph, v, most, scratch, keep);
-        for (uint32_t v = 0; v < graph->n; v++)
-                for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++)
-                        if (keep[e] && graph->first[graph->to[e] + 1] - graph->first[graph->to[e]] > most)
-                                keep[find_entry(graph, graph->to[e], v)] = true;
-        for (uint64_t e = 0; e < entries; e++)
-                used += keep[e];
-        graph_make(pool, graph->n, used, &thin);
-        used = 0;
+        keep_all(pool, &t);
+        list_coming(pool, &t);
+        graph_make(pool, graph->n, entries + t.first_kept[graph->n] + t.first_coming[graph->n], &thin);
         for (uint32_t v = 0; v < graph->n; v++) {
-                for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++)
-                        if (keep[e]) {
-                                thin.to[used] = graph->to[e];
-                                thin.weight[used++] = graph->weight[e];
-                        }
+                if (is_long(&t, v))
+                        merge_row(&t, v, &thin, &used);
+                else
+                        for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++)
+                                add_entry(&thin, &used, graph->to[e], graph->weight[e]);
                 thin.first[v + 1] = used;
                 thin.size[v] = graph->size[v];
         }

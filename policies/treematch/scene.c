@@ -14,17 +14,33 @@ static bool is_over(void *context) {
         return left_usec(scene) < scene->reserve_usec;
 }
 
+/* Of all pairs of a job, each twice. `silent` becomes true when there are some that have nothing to say. */
+static double sum_bytes(const struct rm_job *job, bool *silent) {
+        const uint64_t *bytes = job->traffic.bytes;
+        uint64_t e = 0, end = job_has_traffic(job) ? job->traffic.offset[job->ranks] : 0;
+        double even = 0, odd = 0; /* so that an addition need not wait for the one before */
+        bool none = false;
+
+        for (; e + 1 < end; e += 2) {
+                even += (double) bytes[e];
+                odd += (double) bytes[e + 1];
+                none |= bytes[e] == 0 || bytes[e + 1] == 0;
+        }
+        if (e < end) {
+                even += (double) bytes[e];
+                none |= bytes[e] == 0;
+        }
+        *silent |= none;
+        return even + odd;
+}
+
 /* Twice the sum of all bytes, each times the longest way, is to stay far below 2^63: sums of sums of it are compared. */
-static uint32_t find_shift(const struct rm_snapshot *snapshot, uint32_t depth) {
+static uint32_t find_shift(const struct rm_snapshot *snapshot, uint32_t depth, bool *silent) {
         double most = 0;
         uint32_t shift = 0;
 
-        for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
-                const struct rm_job *job = &snapshot->jobs[j];
-
-                for (uint64_t e = 0; job_has_traffic(job) && e < job->traffic.offset[job->ranks]; e++)
-                        most += (double) job->traffic.bytes[e];
-        }
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
+                most += sum_bytes(&snapshot->jobs[j], silent);
         most *= 2 * ((double) depth + 1);
         for (; most > (double) (1ull << 48); most /= 2)
                 shift++;
@@ -41,7 +57,7 @@ void scene_make(struct pool *pool, const struct rm_snapshot *snapshot, const str
 
         places_make(pool, snapshot, false, &scene.nodes);
         places_make(pool, snapshot, true, &scene.cores);
-        scene.shift = find_shift(snapshot, scene.cores.tree.max_depth);
+        scene.shift = find_shift(snapshot, scene.cores.tree.max_depth, &scene.silent);
         scene.reserve_usec = left_usec(&scene) / 4 < MOST_RESERVE_USEC ? left_usec(&scene) / 4 : MOST_RESERVE_USEC;
         *ret_scene = scene;
         ret_scene->limits = (struct limits) { is_over, ret_scene };
@@ -68,11 +84,8 @@ static bool borrow_rows(const struct scene *scene, const struct rm_job *job, str
         const struct rm_traffic *traffic = &job->traffic;
         uint32_t *size;
 
-        if (job->group_size > 1 || scene->shift > 0 || !job_has_traffic(job))
+        if (job->group_size > 1 || scene->shift > 0 || scene->silent || !job_has_traffic(job))
                 return false;
-        for (uint64_t e = 0; e < traffic->offset[job->ranks]; e++)
-                if (traffic->bytes[e] == 0)
-                        return false;
         size = pool_alloc(scene->pool, job->ranks, sizeof(*size));
         for (uint32_t r = 0; r < job->ranks; r++)
                 size[r] = 1;
@@ -130,20 +143,52 @@ static uint32_t leaf_of(const struct scene *scene, uint32_t node, int32_t core) 
         return core < 0 ? first : first + (uint32_t) core % place->wrap / place->count;
 }
 
-/* Adds what rank r has to do with ranks above it. `distance`: from its leaf, NULL: not worked out. */
-static void measure_rank(const struct scene *scene, const struct rm_traffic *traffic, uint32_t r, const uint32_t *leaf,
-                         const uint32_t *distance, struct scene_bytes *sum) {
-        const struct place *place = scene->cores.leaf;
+/* The first entry of the row of rank r whose peer is above it. */
+static uint64_t upper_half(const struct rm_traffic *traffic, uint32_t r) {
+        uint64_t low = traffic->offset[r], high = traffic->offset[r + 1];
 
-        for (uint64_t e = traffic->offset[r]; e < traffic->offset[r + 1]; e++) {
-                uint32_t peer = traffic->peer[e];
-                double bytes = (double) traffic->bytes[e];
+        while (low < high) {
+                uint64_t middle = low + (high - low) / 2;
 
-                if (peer < r)
-                        continue;
-                sum->hop_bytes += bytes * (distance ? distance[leaf[peer]] + 2 : places_hops(&scene->cores, leaf[r], leaf[peer]));
-                sum->inter_node_bytes += place[leaf[r]].node != place[leaf[peer]].node ? bytes : 0;
+                if (traffic->peer[middle] < r)
+                        low = middle + 1;
+                else
+                        high = middle;
         }
+        return low;
+}
+
+/* Where the ranks of a job are. */
+struct whereabouts {
+        const struct rm_traffic *traffic;
+        const uint32_t *leaf;
+        const int32_t *node;
+};
+
+static inline void add_entry(const struct scene *scene, const struct whereabouts *at, uint32_t r, const uint32_t *distance,
+                             uint64_t e, struct scene_bytes *sum) {
+        uint32_t peer = at->traffic->peer[e];
+        double bytes = (double) at->traffic->bytes[e];
+        uint32_t hops = distance ? distance[at->leaf[peer]] + 2 : places_hops(&scene->cores, at->leaf[r], at->leaf[peer]);
+
+        sum->hop_bytes += bytes * hops;
+        sum->inter_node_bytes += at->node[r] != at->node[peer] ? bytes : 0;
+}
+
+/* Adds what rank r has to do with ranks above it. `distance`: from its leaf, NULL: not worked out. */
+static void measure_rank(const struct scene *scene, const struct whereabouts *at, uint32_t r, const uint32_t *distance,
+                         struct scene_bytes *sum) {
+        uint64_t e = upper_half(at->traffic, r), end = at->traffic->offset[r + 1];
+        struct scene_bytes even = { 0, 0 }, odd = { 0, 0 }; /* so that an addition need not wait for the one before */
+
+        for (; e + 1 < end; e += 2) {
+                add_entry(scene, at, r, distance, e, &even);
+                add_entry(scene, at, r, distance, e + 1, &odd);
+        }
+        if (e < end)
+                add_entry(scene, at, r, distance, e, &even);
+        sum->hop_bytes += even.hop_bytes + odd.hop_bytes;
+        sum->inter_node_bytes += even.inter_node_bytes + odd.inter_node_bytes;
 }
 
 struct scene_bytes scene_measure(const struct scene *scene) {
@@ -156,18 +201,23 @@ struct scene_bytes scene_measure(const struct scene *scene) {
                 const struct rm_job *job = &scene->snapshot->jobs[j];
                 const struct rm_plan_job *planned = &scene->plan->jobs[j];
                 uint32_t *leaf;
+                int32_t *node;
 
                 if (!scene_places(scene, j) || !job_has_traffic(job))
                         continue;
                 leaf = pool_alloc(scene->pool, job->ranks, sizeof(*leaf));
-                for (uint32_t r = 0; r < job->ranks; r++)
-                        leaf[r] = leaf_of(scene, (uint32_t) planned->group_node[r / job->group_size], planned->rank_core[r]);
+                node = pool_alloc(scene->pool, job->ranks, sizeof(*node));
                 for (uint32_t r = 0; r < job->ranks; r++) {
+                        node[r] = planned->group_node[r / job->group_size];
+                        leaf[r] = leaf_of(scene, (uint32_t) node[r], planned->rank_core[r]);
+                }
+                for (uint32_t r = 0; r < job->ranks; r++) {
+                        const struct whereabouts at = { &job->traffic, leaf, node };
                         bool many = job->traffic.offset[r + 1] - job->traffic.offset[r] > tree->n_leaves / 8;
 
                         if (many)
                                 tree_distances(tree, leaf[r], distance);
-                        measure_rank(scene, &job->traffic, r, leaf, many ? distance : NULL, &sum);
+                        measure_rank(scene, &at, r, many ? distance : NULL, &sum);
                 }
         }
         pool_release(scene->pool, mark);

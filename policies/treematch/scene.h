@@ -21,6 +21,7 @@ struct scene {
         struct places cores; /* down to what holds cores */
         uint32_t **
                 rank_leaf; /* each job, each rank: the leaf of `cores` that was chosen for it, TREE_NONE when only its node was; NULL: for none */
+        bool silent; /* there are pairs of 0 bytes */
         uint32_t shift; /* bytes are divided by 2^shift (but never to 0), so that sums of them times hops fit */
 };
 

@@ -255,6 +255,61 @@ static struct graph random_graph(struct pool *pool, struct dice *dice, uint32_t 
         return make_graph(pool, n, &edges);
 }
 
+/* ---- thinning ---- */
+
+/* How many of row v are before entry e when the heaviest come first, and of equal ones those that follow v most closely. */
+static uint32_t rank_in_row(const struct graph *graph, uint32_t v, uint64_t e) {
+        uint32_t rank = 0;
+
+        for (uint64_t other = graph->first[v]; other < graph->first[v + 1]; other++) {
+                uint32_t behind = (graph->to[other] + graph->n - v) % graph->n, own = (graph->to[e] + graph->n - v) % graph->n;
+
+                rank += graph->weight[other] > graph->weight[e] || (graph->weight[other] == graph->weight[e] && behind < own);
+        }
+        return rank;
+}
+
+static uint64_t find_entry(const struct graph *graph, uint32_t v, uint32_t u) {
+        uint64_t e = graph->first[v];
+
+        while (graph->to[e] != u)
+                e++;
+        return e;
+}
+
+/* Each entry stays when it is among the heaviest of its row, or of the row of the other end. */
+static void thins_rows(void **state) {
+        struct dice dice = { 21 };
+
+        (void) state;
+        for (int i = 0; i < 60; i++) {
+                uint32_t n = 2 + dice_roll(&dice, 40), most = 1 + dice_roll(&dice, 6);
+                struct graph graph, thin;
+                uint64_t used = 0;
+                struct pool pool;
+
+                pool_init(&pool);
+                graph = random_graph(&pool, &dice, n);
+                for (uint64_t e = 0; i % 3 > 0 && e < graph.first[n]; e++) /* many equal ones, or all */
+                        graph.weight[e] = i % 3 == 1 ? 7 : 1 + (graph.weight[e] & 1);
+                graph_thin(&pool, &graph, most, &thin);
+                for (uint32_t v = 0; v < n; v++) {
+                        for (uint64_t e = graph.first[v]; e < graph.first[v + 1]; e++) {
+                                uint64_t back = find_entry(&graph, graph.to[e], v);
+
+                                if (rank_in_row(&graph, v, e) >= most && rank_in_row(&graph, graph.to[e], back) >= most)
+                                        continue;
+                                assert_int_equal(thin.to[used], graph.to[e]);
+                                assert_int_equal(thin.weight[used], graph.weight[e]);
+                                used++;
+                        }
+                        assert_int_equal(thin.first[v + 1], used);
+                        assert_int_equal(thin.size[v], 1);
+                }
+                pool_finish(&pool);
+        }
+}
+
 static void never_worse_than_by_slot(void **state) {
         struct dice dice = { 3 };
         uint32_t better = 0;
@@ -470,6 +525,7 @@ int main(void) {
                 cmocka_unit_test(distances),
                 cmocka_unit_test(grids_are_cut_into_blocks),
                 cmocka_unit_test(cliques_find_their_packages),
+                cmocka_unit_test(thins_rows),
                 cmocka_unit_test(never_worse_than_by_slot),
                 cmocka_unit_test(everybody_with_everybody),
                 cmocka_unit_test(no_time),
