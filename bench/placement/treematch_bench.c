@@ -319,6 +319,20 @@ static void reconfigure_all(const struct options *options) {
 
 /* ---- options ---- */
 
+static void parse_sizes(struct options *options, struct argp_state *state, const char *arg) {
+        options->n_sizes = 0;
+        for (char *end; options->n_sizes < MOST_SIZES; arg = end + 1) {
+                unsigned long size = strtoul(arg, &end, 10);
+
+                if (end == arg || size < 2 || size > 1 << 20 || (*end && *end != ','))
+                        argp_error(state, "--sizes: numbers of ranks with commas between them, not '%s'", arg);
+                options->sizes[options->n_sizes++] = (uint32_t) size;
+                if (!*end)
+                        return;
+        }
+        argp_error(state, "--sizes: at most %d of them", MOST_SIZES);
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state) {
         struct options *options = state->input;
         char *end;
@@ -328,6 +342,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
                 options->seed = strtoull(arg, &end, 10);
                 if (*end)
                         argp_error(state, "--seed: '%s' is no number", arg);
+                return 0;
+        case 'n':
+                parse_sizes(options, state, arg);
                 return 0;
         case 'q':
                 options->n_sizes = 3;
@@ -346,6 +363,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
 int main(int argc, char **argv) {
         static const struct argp_option known[] = {
                 { "seed", 's', "N", 0, "Of all instances (default 1)", 0 },
+                { "sizes", 'n', "N,N...", 0, "Ranks of the instances compared (default 64 to 4096)", 0 },
                 { "quick", 'q', NULL, 0, "Small ones only", 0 },
                 { "only", 'o', "PART", 0, "quality, time or reconfigure", 0 },
                 { 0 },
