@@ -95,7 +95,14 @@ static void stay(struct loads *loads, const struct rm_job *job, struct rm_plan_j
                 planned->rank_core[rank] = RM_NO_CORE;
 }
 
-void back_settle(const struct fold *fold, const struct round_job *jobs, const uint64_t *const *move_usec, struct rm_plan *plan) {
+/* Has it something to go back with, and is it known what that takes? */
+static bool may_go_back(const struct rm_job *job, const struct round_job *state, const uint64_t *move_usec,
+                        const struct rm_plan_job *planned) {
+        return state->left_usec > 0 && move_usec && job_runs(job) && moves(job, planned);
+}
+
+static void settle_from(const struct fold *fold, const struct round_job *jobs, const uint64_t *const *move_usec, uint32_t first,
+                        struct rm_plan *plan) {
         const struct rm_snapshot *snapshot = snapshot_view(fold->snapshot);
         cleanup_free uint64_t *now = xcalloc(snapshot->n_nodes + 1u, sizeof(*now));
         cleanup_free uint64_t *then = xcalloc(snapshot->n_nodes + 1u, sizeof(*then));
@@ -103,13 +110,23 @@ void back_settle(const struct fold *fold, const struct round_job *jobs, const ui
         struct loads loads = { .fold = fold, .snapshot = snapshot, .now = now, .then = then, .comes = comes };
 
         count_loads(&loads, plan);
-        for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
+        for (uint32_t j = first; j < snapshot->n_jobs; j++) {
                 const struct rm_job *job = &snapshot->jobs[j];
 
-                if (jobs[j].left_usec == 0 || !move_usec[j] || !job_runs(job) || !moves(job, &plan->jobs[j]))
-                        continue;
-                if (may_stay(&loads, job, plan->jobs[j].group_node) &&
+                if (may_go_back(job, &jobs[j], move_usec[j], &plan->jobs[j]) &&
+                    may_stay(&loads, job, plan->jobs[j].group_node) &&
                     !pays(&loads, job, plan->jobs[j].group_node, jobs[j].left_usec, move_usec[j]))
                         stay(&loads, job, &plan->jobs[j]);
         }
+}
+
+void back_settle(const struct fold *fold, const struct round_job *jobs, const uint64_t *const *move_usec, struct rm_plan *plan) {
+        const struct rm_snapshot *snapshot = snapshot_view(fold->snapshot);
+
+        /* In most rounds nobody does. */
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
+                if (may_go_back(&snapshot->jobs[j], &jobs[j], move_usec[j], &plan->jobs[j])) {
+                        settle_from(fold, jobs, move_usec, j, plan);
+                        return;
+                }
 }

@@ -113,10 +113,12 @@ static struct excess measure(const struct fold *fold, int32_t (*node_of)(const s
                 if (!job_runs(job))
                         continue;
                 for (uint32_t g = 0; g < job->n_groups; g++) {
-                        load[node_of(fold, j, g)] += job->groups[g].ranks;
-                        here[node_of(fold, j, g)] += job->groups[g].ranks;
+                        int32_t node = node_of(fold, j, g);
+
+                        load[node] += job->groups[g].ranks;
+                        here[node] += job->node_limit ? job->groups[g].ranks : 0;
                 }
-                for (uint32_t g = 0; g < job->n_groups; g++) {
+                for (uint32_t g = 0; job->node_limit && g < job->n_groups; g++) {
                         int32_t node = node_of(fold, j, g);
 
                         if (here[node] > job_node_limit(job, (uint32_t) node))
@@ -271,10 +273,12 @@ static void grant_witness(struct fold *fold) {
                 if (fold->witness->jobs[j].decision != RM_PLACE)
                         continue;
                 for (uint32_t g = 0; g < job->n_groups; g++) {
-                        load[node_of_witness(fold, j, g)] += job->groups[g].ranks;
-                        here[node_of_witness(fold, j, g)] += job->groups[g].ranks;
+                        uint32_t node = (uint32_t) node_of_witness(fold, j, g);
+
+                        load[node] += job->groups[g].ranks;
+                        here[node] += job->node_limit ? job->groups[g].ranks : 0;
                 }
-                for (uint32_t g = 0; g < job->n_groups; g++) {
+                for (uint32_t g = 0; job->node_limit && g < job->n_groups; g++) {
                         uint32_t node = (uint32_t) node_of_witness(fold, j, g);
 
                         if (here[node] > job_node_limit(job, node))

@@ -17,6 +17,13 @@ struct owned_plan {
         int32_t *group_nodes, *rank_cores;
 };
 
+static int32_t *make_all_none(size_t n) {
+        int32_t *all = xrealloc(NULL, sizeof(*all) * (n + 1));
+
+        _Static_assert(RM_NO_NODE == -1 && RM_NO_CORE == -1, "bytes of 0xff");
+        return memset(all, 0xff, sizeof(*all) * (n + 1));
+}
+
 static void share_out(struct owned_plan *owned, const struct rm_snapshot *snapshot) {
         size_t groups = 0, ranks = 0;
 
@@ -24,12 +31,8 @@ static void share_out(struct owned_plan *owned, const struct rm_snapshot *snapsh
                 groups += snapshot->jobs[j].n_groups;
                 ranks += snapshot->jobs[j].ranks;
         }
-        owned->group_nodes = xcalloc(groups + 1, sizeof(*owned->group_nodes));
-        owned->rank_cores = xcalloc(ranks + 1, sizeof(*owned->rank_cores));
-        for (size_t i = 0; i < groups; i++)
-                owned->group_nodes[i] = RM_NO_NODE;
-        for (size_t i = 0; i < ranks; i++)
-                owned->rank_cores[i] = RM_NO_CORE;
+        owned->group_nodes = make_all_none(groups);
+        owned->rank_cores = make_all_none(ranks);
         groups = ranks = 0;
         for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
                 owned->plan.jobs[j].group_node = owned->group_nodes + groups;
