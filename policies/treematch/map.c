@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "policies/treematch/blocks.h"
 #include "policies/treematch/chain.h"
 #include "policies/treematch/descend.h"
 #include "policies/treematch/layout.h"
@@ -12,6 +13,9 @@ enum {
         ROUNDS = 20,
         CHAIN_WORK = 10, /* times the entries of all rows: after that chains cost more than they bring */
         PAIR_WORK = 300, /* likewise */
+        BLOCK_WORK = 5, /* likewise */
+        AFTER_BLOCKS = 30, /* likewise, of pairs */
+        BLOCK_ROUNDS = 2,
         MOST_PAIR_WORK = 4 * 1000 * 1000,
         PROMISING = 8, /* what was given is worth refining when 1/8 less of it is better than the best */
         MOST_ENTRIES = 1 << 17,
@@ -36,7 +40,7 @@ static uint64_t pair_work(uint64_t entries) {
 }
 
 /* The trial, improved, becomes the best if it is. */
-static void refine(struct mapping *m) {
+static void refine(struct mapping *m, uint64_t most_pair_work) {
         struct pool *pool = m->pool;
         struct pool_mark mark = pool_mark(pool);
         uint64_t entries = m->graph.first[m->graph.n];
@@ -47,7 +51,7 @@ static void refine(struct mapping *m) {
         if (!limits_over(m->limits))
                 (void) chain_refine(pool, &layout, pool->work + CHAIN_WORK * entries);
         if (!limits_over(m->limits))
-                (void) pair_refine(pool, &layout, ROUNDS, pool->work + pair_work(entries));
+                (void) pair_refine(pool, &layout, ROUNDS, pool->work + most_pair_work);
         pool_release(pool, mark);
         cost = layout_cost(pool, m->tree, &m->graph, m->trial);
         if (cost < m->least) {
@@ -64,8 +68,20 @@ static void descend_often(struct mapping *m) {
                 if (i > 0 && spent + spent / i > m->work)
                         break;
                 descend(m->pool, m->tree, 0, &m->graph, m->limits, m->all, m->graph.n, m->number, i % 2 == 1, m->trial);
-                refine(m);
+                refine(m, pair_work(m->graph.first[m->graph.n]));
                 spent = m->pool->work - begin;
+        }
+}
+
+/* Whole nodes of the best change places, and again who is on them, as long as that gains. */
+static void exchange_blocks(struct mapping *m) {
+        uint64_t entries = m->graph.first[m->graph.n];
+
+        for (uint32_t i = 0; i < BLOCK_ROUNDS && m->least < INT64_MAX && !limits_over(m->limits); i++) {
+                memcpy(m->trial, m->best, sizeof(*m->trial) * m->graph.n);
+                if (blocks_refine(m->pool, m->tree, &m->graph, m->pool->work + BLOCK_WORK * entries, m->trial) == 0)
+                        break;
+                refine(m, AFTER_BLOCKS * entries);
         }
 }
 
@@ -104,8 +120,9 @@ void map_improve(struct pool *pool, const struct tree *tree, const struct graph 
         thinned = m.graph.first[n] < graph->first[n];
         if (!thinned && given - given / PROMISING < m.least && !limits_over(limits)) {
                 memcpy(m.trial, leaf, sizeof(*leaf) * n);
-                refine(&m);
+                refine(&m, pair_work(m.graph.first[n]));
         }
+        exchange_blocks(&m);
         if (m.least < given && (!thinned || layout_cost(pool, tree, graph, m.best) < layout_cost(pool, tree, graph, leaf)))
                 memcpy(leaf, m.best, sizeof(*leaf) * n);
         pool_release(pool, mark);
