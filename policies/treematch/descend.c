@@ -1,5 +1,7 @@
 #include "policies/treematch/descend.h"
 
+#include <stdbool.h>
+
 #include "policies/treematch/bisect.h"
 
 struct descent {
@@ -7,7 +9,7 @@ struct descent {
         const struct tree *tree;
         const struct limits *limits;
         uint32_t *leaf; /* each vertex of the whole graph */
-        bool shuffled;
+        uint32_t ways;
 };
 
 /* Brothers that share some vertices out among them. */
@@ -72,7 +74,7 @@ static void share_out(struct descent *d, const struct brothers *all, const struc
                 go_down(d, all->child[0], graph, name);
                 return;
         }
-        if (all->n % 2 == 1 && all->n % 3 == 0)
+        if (all->n % 3 == 0 && (all->n % 2 == 1 || (all->n % 4 == 2 && (d->ways & DESCEND_THIRDS))))
                 left = all->n / 3;
         some[0] = make_brothers(d->tree, all->child, left);
         some[1] = make_brothers(d->tree, all->child + left, all->n - left);
@@ -95,6 +97,14 @@ static void shuffle(struct pool *pool, uint32_t *child, uint32_t n) {
         }
 }
 
+/* More than leaves is below it. */
+static bool is_high(const struct tree *tree, uint32_t v) {
+        for (uint32_t c = v + 1; c < tree->end[v]; c++)
+                if (tree->end[c] > c + 1)
+                        return true;
+        return false;
+}
+
 static void go_down(struct descent *d, uint32_t top, const struct graph *graph, const uint32_t *name) {
         struct pool_mark mark = pool_mark(d->pool);
         const struct tree *tree = d->tree;
@@ -106,14 +116,16 @@ static void go_down(struct descent *d, uint32_t top, const struct graph *graph, 
                         d->leaf[name[v]] = tree->leaf_first[top];
                 return;
         }
-        for (uint32_t c = top + 1; c < tree->end[top]; c = tree->end[c])
-                n += tree->room[c] > 0;
-        child = pool_alloc(d->pool, n, sizeof(*child));
-        n = 0;
-        for (uint32_t c = top + 1; c < tree->end[top]; c = tree->end[c])
-                if (tree->room[c] > 0)
-                        child[n++] = c;
-        if (d->shuffled)
+        child = pool_alloc(d->pool, tree->end[top] - top, sizeof(*child));
+        for (uint32_t c = top + 1; c < tree->end[top];)
+                if ((d->ways & DESCEND_FLAT) && is_high(tree, c))
+                        c++;
+                else {
+                        if (tree->room[c] > 0)
+                                child[n++] = c;
+                        c = tree->end[c];
+                }
+        if (d->ways & DESCEND_SHUFFLED)
                 shuffle(d->pool, child, n);
         all = make_brothers(tree, child, n);
         share_out(d, &all, graph, name);
@@ -121,9 +133,9 @@ static void go_down(struct descent *d, uint32_t top, const struct graph *graph, 
 }
 
 void descend(struct pool *pool, const struct tree *tree, uint32_t top, const struct graph *graph, const struct limits *limits,
-             const uint32_t *vertices, uint32_t n, uint32_t *number, bool shuffled, uint32_t *ret_leaf) {
+             const uint32_t *vertices, uint32_t n, uint32_t *number, uint32_t ways, uint32_t *ret_leaf) {
         struct pool_mark mark = pool_mark(pool);
-        struct descent d = { .pool = pool, .tree = tree, .limits = limits, .leaf = ret_leaf, .shuffled = shuffled };
+        struct descent d = { .pool = pool, .tree = tree, .limits = limits, .leaf = ret_leaf, .ways = ways };
         struct graph sub;
 
         if (n == 0)

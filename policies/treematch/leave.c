@@ -145,7 +145,7 @@ static void send_tokens(struct leaving *l, const struct graph *tokens) {
                 all[i] = i;
                 number[i] = UINT32_MAX;
         }
-        descend(l->pool, &l->free, 0, tokens, l->leave->limits, all, l->n_tokens, number, false, to);
+        descend(l->pool, &l->free, 0, tokens, l->leave->limits, all, l->n_tokens, number, 0, to);
         for (uint32_t i = 0; i < l->n_tokens; i++)
                 l->token[i].to = to[i];
         pool_release(l->pool, mark);

@@ -60,14 +60,39 @@ static void refine(struct mapping *m, uint64_t most_pair_work) {
         }
 }
 
+/* How the first attempts go down the tree. Where nodes are alike and three times a power of two, they end in squares when switches are
+ * left aside; but then both ways are tried. */
+struct attempts {
+        uint32_t ways[4]; /* again and again */
+        uint32_t least;
+};
+
+static struct attempts choose_attempts(const struct tree *tree) {
+        static const struct attempts uneven = { { 0, DESCEND_SHUFFLED, DESCEND_THIRDS, DESCEND_THIRDS | DESCEND_SHUFFLED }, 1 };
+        static const struct attempts even = { { 0, DESCEND_FLAT | DESCEND_THIRDS, DESCEND_SHUFFLED, DESCEND_THIRDS }, 1 };
+        static const struct attempts three = { { DESCEND_FLAT | DESCEND_THIRDS, 0, DESCEND_SHUFFLED, DESCEND_THIRDS }, 2 };
+
+        for (uint32_t x = 1; x < tree->n_leaves; x++)
+                if (tree->room[tree->leaf[x]] != tree->room[tree->leaf[0]])
+                        return uneven;
+        return tree->n_leaves > 0 && tree->n_leaves >> __builtin_ctz(tree->n_leaves) == 3 ? three : even;
+}
+
+static void descend_once(struct mapping *m, uint32_t ways) {
+        descend(m->pool, m->tree, 0, &m->graph, m->limits, m->all, m->graph.n, m->number, ways, m->trial);
+        if (ways & DESCEND_FLAT)
+                (void) blocks_refine(m->pool, m->tree, &m->graph, UINT64_MAX, m->trial);
+}
+
 /* From the top, again and again with other random numbers, while another time fits into the work allowed. */
 static void descend_often(struct mapping *m) {
+        struct attempts attempts = choose_attempts(m->tree);
         uint64_t begin = m->pool->work, spent = 0;
 
         for (uint32_t i = 0; i < MOST_DESCENTS && !limits_over(m->limits); i++) {
-                if (i > 0 && spent + spent / i > m->work)
+                if (i >= attempts.least && spent + spent / i > m->work)
                         break;
-                descend(m->pool, m->tree, 0, &m->graph, m->limits, m->all, m->graph.n, m->number, i % 2 == 1, m->trial);
+                descend_once(m, attempts.ways[i % 4]);
                 refine(m, pair_work(m->graph.first[m->graph.n]));
                 spent = m->pool->work - begin;
         }

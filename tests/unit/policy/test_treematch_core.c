@@ -214,6 +214,32 @@ static void grids_are_cut_into_blocks(void **state) {
                 assert_int_equal(map_grid(seed, true), 96);
 }
 
+/* 12 x 8 on six nodes of 16: three by two squares, not strips. */
+static void sixths_of_grids_are_squares(void **state) {
+        uint32_t parent[7] = { TREE_NONE }, room[7] = { 0, 16, 16, 16, 16, 16, 16 }, leaf[96];
+        static struct edges edges;
+        struct graph graph;
+        struct pool pool;
+        struct tree tree;
+
+        (void) state;
+        edges.n = 0;
+        for (uint32_t v = 0; v < 96; v++) {
+                if (v % 12 < 11)
+                        add_edge(&edges, v, v + 1, 1);
+                if (v / 12 < 7)
+                        add_edge(&edges, v, v + 12, 1);
+        }
+        pool_init(&pool);
+        tree_make(&pool, 7, parent, room, &tree);
+        graph = make_graph(&pool, 96, &edges);
+        fill_by_slot(&tree, 96, leaf);
+        map_improve(&pool, &tree, &graph, &no_limits, 100000, leaf);
+        assert_within_room(&tree, 96, leaf);
+        assert_int_equal(layout_cost(&pool, &tree, &graph, leaf), 2 * (2 * 8 + 12));
+        pool_finish(&pool);
+}
+
 static void cliques_find_their_packages(void **state) {
         static struct edges edges;
         uint32_t leaf[64];
@@ -602,6 +628,7 @@ int main(void) {
                 cmocka_unit_test(descriptions),
                 cmocka_unit_test(distances),
                 cmocka_unit_test(grids_are_cut_into_blocks),
+                cmocka_unit_test(sixths_of_grids_are_squares),
                 cmocka_unit_test(cliques_find_their_packages),
                 cmocka_unit_test(thins_rows),
                 cmocka_unit_test(never_worse_than_by_slot),
