@@ -113,8 +113,7 @@ static void settle_from(const struct fold *fold, const struct round_job *jobs, c
         for (uint32_t j = first; j < snapshot->n_jobs; j++) {
                 const struct rm_job *job = &snapshot->jobs[j];
 
-                if (may_go_back(job, &jobs[j], move_usec[j], &plan->jobs[j]) &&
-                    may_stay(&loads, job, plan->jobs[j].group_node) &&
+                if (may_go_back(job, &jobs[j], move_usec[j], &plan->jobs[j]) && may_stay(&loads, job, plan->jobs[j].group_node) &&
                     !pays(&loads, job, plan->jobs[j].group_node, jobs[j].left_usec, move_usec[j]))
                         stay(&loads, job, &plan->jobs[j]);
         }

@@ -15,7 +15,7 @@ int32_t backfill_head(const struct rm_snapshot *snapshot, const struct rm_plan *
 
 /* When a job that waits can start for certain. */
 struct backfill_reservation {
-        uint64_t usec;        /* from now; 0: at once, BACKFILL_NEVER: time limits do not tell */
+        uint64_t usec; /* from now; 0: at once, BACKFILL_NEVER: time limits do not tell */
         uint64_t spare_slots; /* then: how many more groups of its size there is surely room for than it has */
 };
 

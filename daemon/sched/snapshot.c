@@ -325,8 +325,8 @@ static bool names_ascend(uint32_t n, const char *(*name_at)(const void *, uint32
                 const char *name = name_at(snapshot, i);
 
                 length = strlen(name);
-                if (i > 0 && (length < last_length ||
-                              (length == last_length && memcmp(name_at(snapshot, i - 1), name, length) >= 0)))
+                if (i > 0 &&
+                    (length < last_length || (length == last_length && memcmp(name_at(snapshot, i - 1), name, length) >= 0)))
                         return false;
         }
         return true;

@@ -158,7 +158,8 @@ static const struct argp_option options[] = {
         { "group-size", 'g', "N", 0, "Ranks in a group (default: half of the smallest node)", 1 },
         { "horizon", KEY_HORIZON, "S", 0, "A move that is a choice must pay for itself in this time (default 600)", 1 },
         { "moves-at-once", KEY_MOVES, "N", 0, "Moves under way at once (default 8)", 1 },
-        { "settle", KEY_SETTLE, "S", 0, "Virtual seconds from a change to the round it causes (default 1, more on large clusters)", 1 },
+        { "settle", KEY_SETTLE, "S", 0, "Virtual seconds from a change to the round it causes (default 1, more on large clusters)",
+          1 },
         { "queue", KEY_QUEUE, "N", 0, "Waiting jobs that are looked at (default 1000)", 1 },
         { "budget", KEY_BUDGET, "S", 0, "Real seconds a policy may think (default 1)", 1 },
         { "policy-dir", KEY_DIR, "DIR", 0, "Where policies are", 1 },
@@ -214,9 +215,9 @@ static int run_one(const struct context *context, const struct inputs *inputs, c
         struct sim_scheduler scheduler;
         struct world *world;
         uint64_t begin = now_usec(), rounds = 0;
-        int64_t settle_usec = context->settle_seconds >= 0
-                                      ? (int64_t) (context->settle_seconds * 1e6)
-                                      : simulate_usual_settle_usec(snapshot_view(inputs->cluster), &inputs->trace, &inputs->capacity);
+        int64_t settle_usec = context->settle_seconds >= 0 ? (int64_t) (context->settle_seconds * 1e6)
+                                                           : simulate_usual_settle_usec(snapshot_view(inputs->cluster),
+                                                                                        &inputs->trace, &inputs->capacity);
         int r = 0;
 
         config.policy = policy;

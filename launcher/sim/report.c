@@ -160,8 +160,8 @@ static json_t *spread_to_json(const struct spread *spread) {
 }
 
 json_t *report_to_json(const struct report *report) {
-        return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:I, s:f, s:f}", "policy", report->policy,
-                         "jobs", (json_int_t) report->n_jobs, "ended", (json_int_t) report->n_done, "too_large",
+        return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:I, s:f, s:f}", "policy",
+                         report->policy, "jobs", (json_int_t) report->n_jobs, "ended", (json_int_t) report->n_done, "too_large",
                          (json_int_t) report->n_too_large, "wait_seconds", spread_to_json(&report->wait_seconds),
                          "bounded_slowdown", spread_to_json(&report->slowdown), "utilisation", report->utilisation,
                          "makespan_seconds", report->makespan_seconds, "moves", (json_int_t) report->moves, "moved_bytes",

@@ -128,8 +128,9 @@ static void overtakes_by_limits(void **state) {
 /* When a has ended there are 8 cores, and b needs 6: c and e may run for as long as they like, d is too large for what is left of that,
  * and f ends in time. */
 static void overtakes_with_what_is_not_needed(void **state) {
-        static const char *const text = SNAPSHOT(RUNS("a", "n1", 4) "," WAITS("b", 6, 50) ",{'name':'c','ranks':1,'priority':1}," WAITS(
-                "d", 2, 1000) "," WAITS("e", 1, 1000) "," WAITS("f", 2, 50));
+        static const char *const text =
+                SNAPSHOT(RUNS("a", "n1", 4) "," WAITS("b", 6, 50) ",{'name':'c','ranks':1,'priority':1}," WAITS(
+                        "d", 2, 1000) "," WAITS("e", 1, 1000) "," WAITS("f", 2, 50));
         const struct round_job jobs[6] = { { NOT_MOVING, .left_usec = 100 * SECOND },
                                            { NOT_MOVING },
                                            { NOT_MOVING },

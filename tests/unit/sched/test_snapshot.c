@@ -95,7 +95,8 @@ static void full_form_and_back(void **state) {
 static void copies_are_apart(void **state) {
         cleanup_snapshot struct snapshot *snapshot = test_snapshot(full_form), *copy = NULL;
         const struct rm_snapshot *source = snapshot_view(snapshot), *view;
-        uint32_t cores = source->nodes[0].cores, n_nodes = source->n_nodes, n_switches = source->n_switches, n_jobs = source->n_jobs;
+        uint32_t cores = source->nodes[0].cores, n_nodes = source->n_nodes, n_switches = source->n_switches,
+                 n_jobs = source->n_jobs;
         bool *wanted = xcalloc(n_jobs + 1u, sizeof(*wanted));
 
         (void) state;
@@ -241,9 +242,9 @@ static void damaged_text(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(minimal_form), cmocka_unit_test(full_form_and_back),
-                cmocka_unit_test(copies_are_apart), cmocka_unit_test(wrong_text),
-                cmocka_unit_test(wrong_nodes),  cmocka_unit_test(wrong_jobs),         cmocka_unit_test(damaged_text),
+                cmocka_unit_test(minimal_form), cmocka_unit_test(full_form_and_back), cmocka_unit_test(copies_are_apart),
+                cmocka_unit_test(wrong_text),   cmocka_unit_test(wrong_nodes),        cmocka_unit_test(wrong_jobs),
+                cmocka_unit_test(damaged_text),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
