@@ -20,8 +20,7 @@ struct owned_plan {
 static int32_t *make_all_none(size_t n) {
         int32_t *all = xrealloc(NULL, sizeof(*all) * (n + 1));
 
-        _Static_assert(RM_NO_NODE == -1 && RM_NO_CORE == -1, "bytes of 0xff");
-        return memset(all, 0xff, sizeof(*all) * (n + 1));
+        return memset(all, 0xff, sizeof(*all) * (n + 1)); /* -1, which RM_NO_NODE and RM_NO_CORE are */
 }
 
 static void share_out(struct owned_plan *owned, const struct rm_snapshot *snapshot) {
