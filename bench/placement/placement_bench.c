@@ -3,7 +3,8 @@
  *
  *      placement_bench --policy-dir DIR [OPTION]...
  *
- * One line for each instance with --verbose, one for each set at the end. --write FILE writes the (first) instance as a snapshot, --write-lp FILE
+ * One line for each instance with --verbose, one for each set at the end, and with --hardest those that took longest or stayed open.
+ * --all-families runs the set for each family, and sums up. --write FILE writes the (first) instance as a snapshot, --write-lp FILE
  * the program that it is, for another solver.
  */
 #include <argp.h>
@@ -22,12 +23,13 @@
 struct options {
         const char *directory, *policy, *write, *write_lp;
         struct instance instance;
-        uint32_t from_nodes, to_nodes, from_jobs, to_jobs, seeds;
+        uint32_t from_nodes, to_nodes, from_jobs, to_jobs, seeds, hardest;
         double seconds;
-        bool verbose, wall;
+        bool verbose, wall, all_families;
 };
 
 struct measure {
+        struct instance instance;
         double seconds, gap;
         bool proven, large;
 };
@@ -106,6 +108,12 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
         case 'W':
                 options->wall = true;
                 return 0;
+        case 'a':
+                options->all_families = true;
+                return 0;
+        case 'H':
+                options->hardest = (uint32_t) atoi(arg);
+                return 0;
         case 'v':
                 options->verbose = true;
                 return 0;
@@ -129,6 +137,8 @@ static const struct argp_option options_known[] = {
         { "write", 'w', "FILE", 0, "Write the instance, run nothing", 0 },
         { "write-lp", 'l', "FILE", 0, "Write the tight integer program of the jobs that are placed, after a run", 0 },
         { "wall", 'W', NULL, 0, "Measure time on the wall (default: of the processor, for this thread)", 0 },
+        { "all-families", 'a', NULL, 0, "As drawn and hard, with equal and different penalties, each from the first seed on", 0 },
+        { "hardest", 'H', "N", 0, "Name the instances that took longest, those that stayed open first", 0 },
         { "verbose", 'v', NULL, 0, "A line for each instance", 0 },
         { 0 },
 };
@@ -190,7 +200,11 @@ static int measure_one(const struct options *options, const struct rm_policy_plu
         int64_t cost;
         int r = plugin->place(NULL, view, &run, plan);
 
-        *ret_measure = (struct measure) { .seconds = (double) (clock_usec(options->wall) - begin) / 1e6, .gap = INFINITY };
+        *ret_measure = (struct measure) {
+                .instance = *instance,
+                .seconds = (double) (clock_usec(options->wall) - begin) / 1e6,
+                .gap = INFINITY,
+        };
         if (r < 0 || plan_validate(view, plan, &err) < 0 || cost_plan(view, plan, &cost) < 0) {
                 (void) fprintf(stderr, "seed %" PRIu64 ", %u x %u: %s\n", instance->seed, instance->nodes, instance->jobs,
                                r < 0 ? strerror(-r) : error_text(&err));
@@ -212,10 +226,29 @@ static int measure_one(const struct options *options, const struct rm_policy_plu
 static int compare_seconds(const void *a, const void *b) {
         const struct measure *x = a, *y = b;
 
+        if (x->proven != y->proven)
+                return x->proven ? -1 : 1;
         return x->seconds < y->seconds ? -1 : x->seconds > y->seconds;
 }
 
-static void summarise(const struct options *options, struct measure *measures, uint32_t n) {
+static const char *family_name(const struct instance *instance) {
+        return instance->family == FAMILY_HARD    ? "hard"
+               : instance->family == FAMILY_LIGHT ? "light"
+                                                  : "as drawn";
+}
+
+static void name_hardest(const struct measure *measures, uint32_t n, uint32_t hardest) {
+        for (uint32_t i = n; i-- > 0 && n - i <= hardest;) {
+                const struct measure *measure = &measures[i];
+
+                (void) printf("    %s %u x %u, %s, %s penalties, seed %" PRIu64 ": %.3f s", measure->proven ? "proven" : "OPEN",
+                              measure->instance.nodes, measure->instance.jobs, family_name(&measure->instance),
+                              measure->instance.penalties ? "different" : "equal", measure->instance.seed, measure->seconds);
+                (void) printf(measure->proven ? "\n" : ", gap %.4f %%\n", 100 * measure->gap);
+        }
+}
+
+static void summarise(const struct options *options, const char *label, struct measure *measures, uint32_t n) {
         uint32_t proven = 0, quick = 0, n_large = 0;
         double logs = 0, worst_gap = 0, sum_gap = 0;
 
@@ -230,27 +263,20 @@ static void summarise(const struct options *options, struct measure *measures, u
                         n_large++;
                 }
         }
-        (void) printf("%s%s%s: %u instances, seeds %" PRIu64 "..%" PRIu64
-                      ": proven %u (%.2f %%), within 1 s %.2f %%, median %.1f ms, p95 %.1f ms, "
-                      "longest %.2f s",
-                      options->instance.family == FAMILY_HARD    ? "hard"
-                      : options->instance.family == FAMILY_LIGHT ? "light"
-                                                                 : "as drawn",
-                      options->instance.penalties ? ", penalties 1..10" : ", equal penalties",
-                      options->instance.moving ? ", moving" : "", n, options->instance.seed, options->instance.seed + n - 1, proven,
-                      100.0 * proven / n, 100.0 * quick / n, measures[n / 2].seconds * 1e3, measures[n * 95 / 100].seconds * 1e3,
-                      measures[n - 1].seconds);
+        (void) printf("%s: %u instances: proven %u (%.2f %%), within 1 s %.2f %%, median %.1f ms, p95 %.1f ms, longest %.2f s", label,
+                      n, proven, 100.0 * proven / n, 100.0 * quick / n, measures[n / 2].seconds * 1e3,
+                      measures[n * 95 / 100].seconds * 1e3, measures[n - 1].seconds);
         if (n_large > 0)
                 (void) printf(", geometric mean of 10 x 10 and larger %.1f ms", 1e3 * exp(logs / n_large));
         (void) printf(", gap mean %.4f %%, worst %.4f %%\n", 100 * sum_gap / n, 100 * worst_gap);
+        name_hardest(measures, n, options->hardest);
 }
 
-static int run_set(const struct options *options, const struct rm_policy_plugin *plugin) {
-        uint32_t n = (options->to_nodes - options->from_nodes + 1) * (options->to_jobs - options->from_jobs + 1) * options->seeds,
-                 done = 0;
-        cleanup_free struct measure *measures = xcalloc(n + 1u, sizeof(*measures));
+/* Into `measures`; returns how many. Counts in *failed those that gave no plan. */
+static uint32_t run_set(const struct options *options, const struct rm_policy_plugin *plugin, struct measure *measures, int *failed) {
         struct instance instance = options->instance;
-        int failed = 0;
+        uint32_t done = 0;
+        char label[128];
 
         for (instance.nodes = options->from_nodes; instance.nodes <= options->to_nodes; instance.nodes++)
                 for (instance.jobs = options->from_jobs; instance.jobs <= options->to_jobs; instance.jobs++)
@@ -258,9 +284,34 @@ static int run_set(const struct options *options, const struct rm_policy_plugin 
                                 if (measure_one(options, plugin, &instance, &measures[done]) == 0)
                                         done++;
                                 else
-                                        failed++;
+                                        ++*failed;
+        (void) snprintf(label, sizeof(label), "%s%s%s, seeds %" PRIu64 "..%" PRIu64, family_name(&instance),
+                        instance.penalties ? ", penalties 1..10" : ", equal penalties", instance.moving ? ", moving" : "",
+                        options->instance.seed, instance.seed - 1);
         if (done > 0)
-                summarise(options, measures, done);
+                summarise(options, label, measures, done);
+        (void) fflush(stdout);
+        return done;
+}
+
+static int run_sets(struct options *options, const struct rm_policy_plugin *plugin) {
+        static const enum family families[] = { FAMILY_DRAWN, FAMILY_HARD };
+        uint32_t n = (options->to_nodes - options->from_nodes + 1) * (options->to_jobs - options->from_jobs + 1) * options->seeds,
+                 done = 0;
+        cleanup_free struct measure *measures = xcalloc(4 * (size_t) n + 1, sizeof(*measures));
+        int failed = 0;
+
+        if (!options->all_families) {
+                (void) run_set(options, plugin, measures, &failed);
+                return failed;
+        }
+        for (uint32_t i = 0; i < 4; i++) {
+                options->instance.family = families[i / 2];
+                options->instance.penalties = i % 2;
+                done += run_set(options, plugin, measures + done, &failed);
+        }
+        if (done > 0)
+                summarise(options, "all four", measures, done);
         return failed;
 }
 
@@ -304,5 +355,5 @@ int main(int argc, char **argv) {
                 (void) fprintf(stderr, "%s\n", dlerror());
                 return 1;
         }
-        return run_set(&options, plugin) != 0;
+        return run_sets(&options, plugin) != 0;
 }

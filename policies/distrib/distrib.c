@@ -27,6 +27,17 @@ static void set_answer(struct rm_plan *plan, int64_t cost, int64_t bound) {
         plan->bound = plan->proven ? cost : bound;
 }
 
+/* Which way proved it; both ways were gone when none did. */
+static void name_method(const struct search_result *result, struct rm_plan *plan) {
+        const char *name = result->by_patterns                              ? "patterns"
+                           : result->pattern_nodes > 0 && !plan->proven ? "message passing and patterns"
+                                                                            : "message passing";
+
+        (void) snprintf(plan->method, sizeof(plan->method), "%s", name);
+        if (result->nodes > 1)
+                (void) snprintf(plan->method, sizeof(plan->method), "%s, %" PRIu64 " branches", name, result->nodes);
+}
+
 /* Prove the plan, or find a better one, as far as time allows. `bound`: known already. */
 static int search(const struct problem *problem, const struct deadline *deadline, int64_t bound, struct rm_plan *plan) {
         uint32_t *values = calloc((size_t) problem->n_jobs * problem->n_nodes + 1, sizeof(*values));
@@ -41,9 +52,7 @@ static int search(const struct problem *problem, const struct deadline *deadline
                 r = problem_write_plan(problem, values, plan);
         if (r == 0) {
                 set_answer(plan, result.cost, result.bound);
-                (void) snprintf(plan->method, sizeof(plan->method), "message passing");
-                if (result.nodes > 1)
-                        (void) snprintf(plan->method, sizeof(plan->method), "message passing, %" PRIu64 " branches", result.nodes);
+                name_method(&result, plan);
         }
         free(values);
         return r;

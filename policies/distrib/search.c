@@ -65,7 +65,6 @@ struct search {
         struct dual trial;
         size_t copied_values; /* in all levels */
         uint64_t patterns_at;      /* nodes of the tree, when patterns are tried next */
-        uint64_t pattern_branches; /* of all the nodes */
         bool timed_out;       /* or out of room: what is open stays open */
 };
 
@@ -427,7 +426,7 @@ static int try_patterns(struct search *search) {
                                                    .improve = pattern_improve,
                                                    .try_support = pattern_try_support };
         struct pattern_host host = calls;
-        uint64_t nodes = search->result->nodes - search->pattern_branches;
+        uint64_t nodes = search->result->nodes - search->result->pattern_nodes;
         uint64_t most = patterns_promise(search->problem) ? PATTERNS_LEAST + PATTERNS_SHARE * nodes : nodes / PATTERNS_FACTOR;
         int64_t bound;
         int r;
@@ -436,12 +435,14 @@ static int try_patterns(struct search *search) {
         if (most == 0 || !search->flow || !pattern_applies(search->problem, search->result->cost))
                 return 0;
         host.context = search;
-        r = pattern_run(search->problem, &host, search->values, most, &bound, &search->pattern_branches);
-        search->result->nodes = nodes + search->pattern_branches;
+        r = pattern_run(search->problem, &host, search->values, most, &bound, &search->result->pattern_nodes);
+        search->result->nodes = nodes + search->result->pattern_nodes;
         if (bound > search->result->bound)
                 search->result->bound = bound;
-        if (r == 1)
+        if (r == 1) {
                 search->n_levels = 0;
+                search->result->by_patterns = true;
+        }
         return r < 0 ? r : 0;
 }
 
@@ -456,7 +457,7 @@ static int walk(struct search *search) {
                         search->n_levels--;
                         continue;
                 }
-                if (search->result->nodes - search->pattern_branches >= search->patterns_at) {
+                if (search->result->nodes - search->result->pattern_nodes >= search->patterns_at) {
                         r = try_patterns(search);
                         continue;
                 }
