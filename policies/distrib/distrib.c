@@ -29,9 +29,9 @@ static void set_answer(struct rm_plan *plan, int64_t cost, int64_t bound) {
 
 /* Which way proved it; both ways were gone when none did. */
 static void name_method(const struct search_result *result, struct rm_plan *plan) {
-        const char *name = result->by_patterns                              ? "patterns"
+        const char *name = result->by_patterns                          ? "patterns"
                            : result->pattern_nodes > 0 && !plan->proven ? "message passing and patterns"
-                                                                            : "message passing";
+                                                                        : "message passing";
 
         (void) snprintf(plan->method, sizeof(plan->method), "%s", name);
         if (result->nodes > 1)

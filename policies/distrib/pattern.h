@@ -1,7 +1,6 @@
 /*
- * Branch and price: a column is a pattern, what one node could hold of all jobs. The linear program over patterns gives prices of ranks and of
- * nodes that jobs are on; at those, the best pattern of each node is found by dynamic programming in whole numbers, and so is the bound.
- * Branches are on how many nodes out of some a job is: first of all, then of those that are alike, then of one.
+ * Branch and price over patterns: see program.h. Branches are on how many nodes jobs are: those of high priorities together, one job on all nodes, or on
+ * those that are alike; on how many jobs a node has; and at last on single cells.
  *
  * Strong where nodes cost the same, and when there are few jobs.
  */
@@ -22,12 +21,28 @@ struct pattern_host {
         void (*try_support)(void *context, const bool *support);
 };
 
-/* Do the prices have the form that this is for, a fixed one and one for each group, and is the problem small enough? */
+struct pattern;
+
+/* Is the problem small enough, and are its groups of one size? */
 bool pattern_applies(const struct problem *problem, int64_t cost);
 
-/* `values`: a valid plan. 1: no plan costs the target or less; 0: it is not known after so many branches, or time was over; -ENOMEM. *ret_bound: nothing costs less.
+/* What is known at first. */
+struct pattern_start {
+        const uint32_t *values; /* each cell: a valid plan */
+        const uint32_t *low, *high; /* each cell: no plan that costs the target or less is outside; NULL: not known */
+        const double
+                *costs; /* as prices: what jobs pay of them, so that the bound is good; INFINITY: never there; NULL: not known */
+};
+
+/* NULL: no memory. The problem and the host are borrowed, the start is not. */
+struct pattern *pattern_create(const struct problem *problem, const struct pattern_host *host, const struct pattern_start *start);
+void pattern_destroy(struct pattern *pattern); /* NULL ok */
+
+/* Go on for so many branches. 1: no plan costs the target or less; 0: it is not known yet, or time is over; -EAGAIN: it will never be; -ENOMEM.
  * *branches: added to. */
-int pattern_run(const struct problem *problem, const struct pattern_host *host, const uint32_t *values, uint64_t max_branches,
-                int64_t *ret_bound, uint64_t *branches);
+int pattern_run(struct pattern *pattern, uint64_t max_branches, uint64_t *branches);
+
+/* No plan costs less. INT64_MIN: not known. */
+int64_t pattern_bound(const struct pattern *pattern);
 
 #endif

@@ -27,9 +27,10 @@ enum {
         NODE_STEPS = 12,
         ANNEAL_MOVES = 200, /* in a run, for each cell */
         FEW_JOBS = 8,
-        PATTERNS_LEAST = 24, /* branches on patterns, at the first try */
+        PATTERNS_LEAST = 24, /* branches on patterns, at once */
         PATTERNS_SHARE = 4,  /* branches for one of the other way */
-        PATTERNS_FACTOR = 6, /* so many times as many nodes until the next */
+        PATTERNS_FACTOR = 6, /* nodes for one branch on patterns, where these do not promise much */
+        PATTERNS_EVERY = 8,  /* nodes between tries, and a part of those there have been */
         ANNEAL_EVERY = 12,  /* nodes of the tree */
         MAX_COPIED_VALUES = 8 * 1000 * 1000,
 };
@@ -64,6 +65,8 @@ struct search {
         uint32_t n_levels, max_levels;
         struct dual trial;
         size_t copied_values; /* in all levels */
+        struct pattern_host pattern_host;
+        struct pattern *pattern; /* NULL: none yet */
         uint64_t patterns_at;      /* nodes of the tree, when patterns are tried next */
         bool timed_out;       /* or out of room: what is open stays open */
 };
@@ -418,32 +421,70 @@ static bool patterns_promise(const struct problem *problem) {
         return equal || problem->n_jobs <= FEW_JOBS;
 }
 
-/* A few times as many branches as there have been of the other way, or a share of them, anew each time: so the worse of the two costs no more than
- * a few times what the better one does. */
+static const struct pattern_host pattern_calls = {
+        .target = pattern_target,
+        .left_usec = pattern_left_usec,
+        .improve = pattern_improve,
+        .try_support = pattern_try_support,
+};
+
+/* With what the root knows of each cell. */
+static int make_pattern(struct search *search) {
+        const struct dual *root = &search->levels[0].dual;
+        size_t cells = (size_t) search->problem->n_jobs * search->problem->n_nodes;
+        struct arena arena = { 0 };
+        uint32_t *low = arena_alloc(&arena, cells, sizeof(*low)), *high = arena_alloc(&arena, cells, sizeof(*high));
+        double *costs = arena_alloc(&arena, search->problem->n_prices, sizeof(*costs));
+
+        for (size_t i = 0; !arena.failed && i < cells; i++) {
+                const struct dual_cell *cell = &root->cells[i];
+                size_t first = search->problem->cells[i].first;
+
+                low[i] = root->values[cell->first].v;
+                high[i] = root->values[cell->first + cell->n - 1].v;
+                for (uint32_t v = 0; v < search->problem->cells[i].n; v++)
+                        costs[first + v] = INFINITY;
+                for (uint32_t k = 0; k < cell->n; k++)
+                        costs[first + root->values[cell->first + k].v] =
+                                ldexp(root->values[cell->first + k].job_cost, -root->shift);
+        }
+        search->pattern_host = pattern_calls;
+        search->pattern_host.context = search;
+        if (!arena.failed)
+                search->pattern = pattern_create(search->problem, &search->pattern_host,
+                                                 &(struct pattern_start) {
+                                                         .values = search->values, .low = low, .high = high, .costs = costs });
+        arena_finish(&arena);
+        return search->pattern ? 0 : -ENOMEM;
+}
+
+/* So many branches, or a share of those there have been of the other way: the worse of the two costs no more than a few times what the better one
+ * does. */
 static int try_patterns(struct search *search) {
-        static const struct pattern_host calls = { .target = pattern_target,
-                                                   .left_usec = pattern_left_usec,
-                                                   .improve = pattern_improve,
-                                                   .try_support = pattern_try_support };
-        struct pattern_host host = calls;
         uint64_t nodes = search->result->nodes - search->result->pattern_nodes;
         uint64_t most = patterns_promise(search->problem) ? PATTERNS_LEAST + PATTERNS_SHARE * nodes : nodes / PATTERNS_FACTOR;
-        int64_t bound;
         int r;
 
-        search->patterns_at = nodes * PATTERNS_FACTOR;
-        if (most == 0 || !search->flow || !pattern_applies(search->problem, search->result->cost))
+        search->patterns_at = nodes + nodes / PATTERNS_EVERY + PATTERNS_EVERY;
+        if (most <= search->result->pattern_nodes)
                 return 0;
-        host.context = search;
-        r = pattern_run(search->problem, &host, search->values, most, &bound, &search->result->pattern_nodes);
+        if (!search->flow || !pattern_applies(search->problem, search->result->cost)) {
+                search->patterns_at = UINT64_MAX;
+                return 0;
+        }
+        if (!search->pattern && make_pattern(search) < 0)
+                return -ENOMEM;
+        r = pattern_run(search->pattern, most - search->result->pattern_nodes, &search->result->pattern_nodes);
         search->result->nodes = nodes + search->result->pattern_nodes;
-        if (bound > search->result->bound)
-                search->result->bound = bound;
+        if (pattern_bound(search->pattern) > search->result->bound)
+                search->result->bound = pattern_bound(search->pattern);
         if (r == 1) {
                 search->n_levels = 0;
                 search->result->by_patterns = true;
         }
-        return r < 0 ? r : 0;
+        if (r == -EAGAIN)
+                search->patterns_at = UINT64_MAX;
+        return r == -ENOMEM ? r : 0;
 }
 
 static int walk(struct search *search) {
@@ -539,6 +580,7 @@ static void search_finish(struct search *search) {
         anneal_destroy(search->anneal);
         ascent_destroy(search->ascent);
         flow_destroy(search->flow);
+        pattern_destroy(search->pattern);
         free(search->trial_values);
 }
 

@@ -1,0 +1,96 @@
+/*
+ * The linear program over patterns: what one node could hold of all jobs is a column. Rows are the groups of each job, one pattern for each node, and
+ * cuts: on how many nodes jobs are, each counted as often as a weight says, from low to high. Its prices give a bound in whole numbers.
+ *
+ * What a cell may hold is a range, which branches and fixing make narrower; patterns outside it count nothing.
+ */
+#ifndef RM_POLICIES_DISTRIB_PROGRAM_H
+#define RM_POLICIES_DISTRIB_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "policies/distrib/pricing.h"
+
+enum {
+        PROGRAM_MAX_SIDE = 32,   /* jobs, and nodes */
+        PROGRAM_MAX_CUTS = 256,
+        PROGRAM_NO_CUT = PROGRAM_MAX_CUTS,
+        PROGRAM_MAX_UNIT = 4096,
+};
+
+struct program;
+
+/* Is the problem small enough, and are its groups of one size? `cost`: of a plan. */
+bool program_applies(const struct problem *problem, int64_t cost);
+
+/* `values`: a valid plan, to begin with. `low`, `high` (n_jobs x n_nodes): only plans within are looked for. NULL: no memory. The problem is borrowed. */
+struct program *program_create(const struct problem *problem, const uint32_t *values, const uint32_t *low, const uint32_t *high);
+void program_destroy(struct program *program); /* NULL ok */
+
+/* ---- ranges of cells: n_jobs x n_nodes, to be changed at will, then program_apply_ranges() ---- */
+
+uint16_t *program_low(struct program *program);
+uint16_t *program_high(struct program *program);
+void program_apply_ranges(struct program *program);
+
+/* ---- cuts ---- */
+
+/* low <= a sum <= high, all of it in 1 / unit: over cells where there is anything, of `use`; or over the nodes, of what `values` says for the number of groups
+ * of `job` there. Each at most 8 units up or down. */
+struct program_cut {
+        int32_t *use; /* each cell; NULL: `values` counts */
+        int32_t *values; /* each node, program_stride() of them */
+        uint32_t job;
+        int32_t unit; /* 1 .. PROGRAM_MAX_UNIT */
+        int64_t low, high;
+};
+
+/* One more than any node can hold. */
+uint32_t program_stride(const struct program *program);
+
+/* A new one, or one of `use` that is there with the same left side. PROGRAM_NO_CUT: no more room. */
+uint32_t program_find_cut(struct program *program, const struct program_cut *cut);
+void program_get_cut(const struct program *program, uint32_t cut, int64_t *ret_low, int64_t *ret_high);
+void program_set_cut(struct program *program, uint32_t cut, int64_t low, int64_t high);
+
+/* Held cuts are not forgotten. To be called once less with false than with true. */
+void program_hold_cut(struct program *program, uint32_t cut, bool hold);
+
+/* ---- solving ---- */
+
+enum program_end {
+        PROGRAM_FAILED, /* the solver, or time was over */
+        PROGRAM_OVER, /* the bound exceeds the target */
+        PROGRAM_OPEN, /* or hardly anything may be missing that no price makes up for */
+};
+
+/* How long there is. */
+struct program_clock {
+        void *context;
+        int64_t (*left_usec)(void *context);
+};
+
+/* Patterns are added until the bound exceeds `target`; or until it cannot any more, or, if `to_the_end`, there are no better ones. *ret_bound: the best one
+ * found, scaled by PRICING_SHIFT, of plans within the ranges and cuts. */
+enum program_end program_solve(struct program *program, int64_t target, bool to_the_end, const struct program_clock *clock,
+                               int64_t *ret_bound);
+
+/* After PROGRAM_OPEN: make ranges narrower where no plan that costs `target` or less would be left out. Returns how many have changed. */
+uint32_t program_fix(struct program *program, int64_t target);
+
+/* What the program costs, after PROGRAM_OPEN. */
+double program_value(const struct program *program);
+
+/* After PROGRAM_OPEN, each cell: how much of it is used for something, and by how many groups. Valid until the next call of program_solve(). */
+const double *program_used(const struct program *program);
+const double *program_amount(const struct program *program);
+
+/* By how much there are so many groups of the job on each node: n_nodes x program_stride(). */
+void program_shares(const struct program *program, uint32_t job, double *ret_shares);
+
+/* How much dearer the program gets at least, with the patterns that there are, after a few pivots, if the cell is in, or the cut within, low .. high. */
+double program_try_cell(struct program *program, uint32_t job, uint32_t node, uint32_t low, uint32_t high);
+double program_try_cut(struct program *program, uint32_t cut, int64_t low, int64_t high);
+
+#endif
