@@ -232,9 +232,7 @@ static int compare_seconds(const void *a, const void *b) {
 }
 
 static const char *family_name(const struct instance *instance) {
-        return instance->family == FAMILY_HARD    ? "hard"
-               : instance->family == FAMILY_LIGHT ? "light"
-                                                  : "as drawn";
+        return instance->family == FAMILY_HARD ? "hard" : instance->family == FAMILY_LIGHT ? "light" : "as drawn";
 }
 
 static void name_hardest(const struct measure *measures, uint32_t n, uint32_t hardest) {
@@ -263,8 +261,8 @@ static void summarise(const struct options *options, const char *label, struct m
                         n_large++;
                 }
         }
-        (void) printf("%s: %u instances: proven %u (%.2f %%), within 1 s %.2f %%, median %.1f ms, p95 %.1f ms, longest %.2f s", label,
-                      n, proven, 100.0 * proven / n, 100.0 * quick / n, measures[n / 2].seconds * 1e3,
+        (void) printf("%s: %u instances: proven %u (%.2f %%), within 1 s %.2f %%, median %.1f ms, p95 %.1f ms, longest %.2f s",
+                      label, n, proven, 100.0 * proven / n, 100.0 * quick / n, measures[n / 2].seconds * 1e3,
                       measures[n * 95 / 100].seconds * 1e3, measures[n - 1].seconds);
         if (n_large > 0)
                 (void) printf(", geometric mean of 10 x 10 and larger %.1f ms", 1e3 * exp(logs / n_large));
@@ -273,7 +271,8 @@ static void summarise(const struct options *options, const char *label, struct m
 }
 
 /* Into `measures`; returns how many. Counts in *failed those that gave no plan. */
-static uint32_t run_set(const struct options *options, const struct rm_policy_plugin *plugin, struct measure *measures, int *failed) {
+static uint32_t run_set(const struct options *options, const struct rm_policy_plugin *plugin, struct measure *measures,
+                        int *failed) {
         struct instance instance = options->instance;
         uint32_t done = 0;
         char label[128];

@@ -91,8 +91,8 @@ static int64_t least_way(struct facets *facets, uint32_t j, const int32_t *value
         return before_of(facets, nodes)[full];
 }
 
-/* Make free values as small as they can be, one after another, such that all ways still weigh `least`. */
-static void lower_values(struct facets *facets, uint32_t j, int32_t *values, int64_t least) {
+/* Make free values as small as they can be, one after another, such that all ways still weigh `least`; but not below `lowest`. */
+static void lower_values(struct facets *facets, uint32_t j, int32_t *values, int64_t least, int32_t lowest) {
         uint32_t nodes = facets->problem->n_nodes, full = facets->problem->jobs[j].full;
 
         for (uint32_t x = 0; x <= full; x++) {
@@ -110,7 +110,7 @@ static void lower_values(struct facets *facets, uint32_t j, int32_t *values, int
 
                         for (uint32_t x = 0; x + v <= full && facets->free_values[i]; x++)
                                 others = before[x] + after[x + v] < others ? before[x] + after[x + v] : others;
-                        value = least - others > -FACET_MOST ? least - others : -FACET_MOST;
+                        value = least - others > lowest ? least - others : lowest;
                         if (facets->free_values[i] && value < values[i])
                                 values[i] = (int32_t) value;
                 }
@@ -226,7 +226,7 @@ bool facets_find(struct facets *facets, uint32_t job, const double *shares, int3
                         return false;
                 if (((double) *ret_least - kept) / FACET_UNIT > fmax(least_lack, hoped * enough)) {
                         add_way(facets, lp);
-                        lower_values(facets, job, ret_values, *ret_least);
+                        lower_values(facets, job, ret_values, *ret_least, -2 * FACET_UNIT);
                         *ret_least = least_way(facets, job, ret_values);
                         return true;
                 }
@@ -264,7 +264,7 @@ bool facets_import(struct facets *facets, uint32_t job, const double *costs, int
         *ret_least = least_way(facets, job, ret_values);
         if (*ret_least == INT64_MAX)
                 return false;
-        lower_values(facets, job, ret_values, *ret_least);
+        lower_values(facets, job, ret_values, *ret_least, -FACET_MOST);
         *ret_least = least_way(facets, job, ret_values);
         return true;
 }

@@ -63,6 +63,7 @@ struct pattern {
         double *costs;     /* as prices; NULL: not known */
         bool *support;
         bool root;
+        uint32_t *root_low, *root_high;
         int64_t bound;     /* of the root, PRICING_SHIFT */
         uint64_t solved;
         struct arena arena;
@@ -444,6 +445,18 @@ static int fix(struct pattern *pattern) {
         return pattern->covers ? 0 : -ENOMEM;
 }
 
+static void keep_root(struct pattern *pattern) {
+        pattern->root = false;
+        for (size_t i = 0; i < (size_t) pattern->problem->n_jobs * pattern->problem->n_nodes; i++) {
+                pattern->root_low[i] = program_low(pattern->program)[i];
+                pattern->root_high[i] = program_high(pattern->program)[i];
+        }
+}
+
+struct pattern_root pattern_root(const struct pattern *pattern) {
+        return (struct pattern_root) { .low = pattern->root ? NULL : pattern->root_low, .high = pattern->root ? NULL : pattern->root_high };
+}
+
 /* One node of the tree. 1: that was the last one; 0: there is more; -EAGAIN: no way on; -ENOMEM. */
 static int enter(struct pattern *pattern) {
         int64_t target = target_of(pattern), bound;
@@ -460,7 +473,8 @@ static int enter(struct pattern *pattern) {
                         return r;
                 if (add_covers(pattern) || add_facets(pattern))
                         return 0;
-                pattern->root = false;
+                if (pattern->root)
+                        keep_root(pattern);
                 if (push_branch(pattern))
                         return 0;
                 return -EAGAIN;
@@ -471,11 +485,14 @@ static int enter(struct pattern *pattern) {
 int pattern_run(struct pattern *pattern, uint64_t max_branches, uint64_t *branches) {
         int r = 0;
 
-        for (uint64_t n = 0; n < max_branches && r == 0 && pattern->clock.left_usec(pattern->clock.context) > 0; n++) {
-                ++*branches;
+        for (uint64_t n = 0; (n < max_branches || pattern->root) && r == 0 && pattern->clock.left_usec(pattern->clock.context) > 0;) {
+                bool root = pattern->root;
+
                 if (++pattern->solved % IMPROVE_EVERY == 0)
                         pattern->host->improve(pattern->host->context);
                 r = enter(pattern);
+                n += !root;
+                *branches += !root || !pattern->root || r == 1;
         }
         return r;
 }
@@ -503,6 +520,8 @@ struct pattern *pattern_create(const struct problem *problem, const struct patte
         pattern->branches = arena_alloc(&pattern->arena, MAX_DEPTH + 1, sizeof(*pattern->branches));
         pattern->alike = arena_alloc(&pattern->arena, problem->n_nodes, sizeof(*pattern->alike));
         pattern->weights = arena_alloc(&pattern->arena, cells, sizeof(*pattern->weights));
+        pattern->root_low = arena_alloc(&pattern->arena, cells, sizeof(*pattern->root_low));
+        pattern->root_high = arena_alloc(&pattern->arena, cells, sizeof(*pattern->root_high));
         pattern->support = arena_alloc(&pattern->arena, cells, sizeof(*pattern->support));
         pattern->program = program_create(problem, start->values, start->low, start->high);
         pattern->covers = pattern->program ? covers_create(problem, program_high(pattern->program)) : NULL;

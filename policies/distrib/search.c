@@ -26,10 +26,10 @@ enum {
         TRIAL_SWEEPS = 2,
         NODE_STEPS = 12,
         ANNEAL_MOVES = 200, /* in a run, for each cell */
-        FEW_JOBS = 8,
-        PATTERNS_LEAST = 24, /* branches on patterns, at once */
+        PATTERNS_LEAST = 24, /* branches on patterns, at once; */
+        PATTERNS_FEW = 12,   /* so many where they do not promise much */
         PATTERNS_SHARE = 4,  /* branches for one of the other way */
-        PATTERNS_FACTOR = 6, /* nodes for one branch on patterns, where these do not promise much */
+        PATTERNS_FACTOR = 40, /* nodes of the other way for one more branch, where they do not promise much */
         PATTERNS_EVERY = 8,  /* nodes between tries, and a part of those there have been */
         ANNEAL_EVERY = 12,  /* nodes of the tree */
         MAX_COPIED_VALUES = 8 * 1000 * 1000,
@@ -361,6 +361,19 @@ static int64_t open_bound(const struct search *search) {
         return bound;
 }
 
+/* How to go on from the level, whose bound has been raised. */
+static int choose_at(struct search *search, struct level *level) {
+        int r = dual_is_over(&level->dual) ? 1 : choose(search, level);
+
+        if (r < 0)
+                return r;
+        if (r == 0 && !dual_is_over(&level->dual))
+                try_leaf(search, &level->dual);
+        level->branches = r == 0 || dual_is_over(&level->dual) ? 2 : 0;
+        level->bound = dual_bound(&level->dual);
+        return 0;
+}
+
 static int enter_level(struct search *search, struct level *level) {
         int r;
 
@@ -369,14 +382,7 @@ static int enter_level(struct search *search, struct level *level) {
         r = search->n_levels > 1 ? tighten_node(search, &level->dual) : tighten_root(search, &level->dual);
         if (r < 0)
                 return r;
-        r = dual_is_over(&level->dual) ? 1 : choose(search, level);
-        if (r < 0)
-                return r;
-        if (r == 0 && !dual_is_over(&level->dual))
-                try_leaf(search, &level->dual);
-        level->branches = r == 0 || dual_is_over(&level->dual) ? 2 : 0;
-        level->bound = dual_bound(&level->dual);
-        return 0;
+        return choose_at(search, level);
 }
 
 /* ---- patterns of nodes, another way to prove it ---- */
@@ -412,13 +418,20 @@ static void pattern_try_support(void *context, const bool *support) {
         try_leaf(search, &search->trial);
 }
 
-/* Where little tells nodes apart, or there are few jobs, patterns are as good as the other way, or better. */
+/* Where little tells nodes apart, patterns prove more than the other way. */
 static bool patterns_promise(const struct problem *problem) {
         bool equal = true;
 
         for (uint32_t s = 1; s < problem->n_nodes && equal; s++)
                 equal = problem->nodes[s].penalty == problem->nodes[0].penalty;
-        return equal || problem->n_jobs <= FEW_JOBS;
+        return equal;
+}
+
+/* So many branches on patterns when there have been `nodes` of the other way. */
+static uint64_t pattern_share(const struct search *search, uint64_t nodes) {
+        if (patterns_promise(search->problem))
+                return PATTERNS_LEAST + PATTERNS_SHARE * nodes;
+        return PATTERNS_FEW + nodes / PATTERNS_FACTOR;
 }
 
 static const struct pattern_host pattern_calls = {
@@ -458,23 +471,41 @@ static int make_pattern(struct search *search) {
         return search->pattern ? 0 : -ENOMEM;
 }
 
+/* What patterns know of cells narrows the root. */
+static int narrow_root(struct search *search) {
+        struct pattern_root from = pattern_root(search->pattern);
+        struct level *level = &search->levels[0];
+
+        for (uint32_t j = 0; j < search->problem->n_jobs; j++)
+                for (uint32_t s = 0; s < search->problem->n_nodes; s++) {
+                        size_t cell = (size_t) j * search->problem->n_nodes + s;
+
+                        dual_restrict(&level->dual, j, s, from.low[cell], from.high[cell]);
+                }
+        dual_set_target(&level->dual, target_of(search));
+        tighten(search, &level->dual, ROOT_SWEEPS);
+        return choose_at(search, level);
+}
+
 /* So many branches, or a share of those there have been of the other way: the worse of the two costs no more than a few times what the better one
  * does. */
 static int try_patterns(struct search *search) {
         uint64_t nodes = search->result->nodes - search->result->pattern_nodes;
-        uint64_t most = patterns_promise(search->problem) ? PATTERNS_LEAST + PATTERNS_SHARE * nodes : nodes / PATTERNS_FACTOR;
+        uint64_t most = pattern_share(search, nodes);
+        bool first;
         int r;
 
         search->patterns_at = nodes + nodes / PATTERNS_EVERY + PATTERNS_EVERY;
-        if (most <= search->result->pattern_nodes)
+        if (most <= search->result->pattern_nodes && search->pattern)
                 return 0;
         if (!search->flow || !pattern_applies(search->problem, search->result->cost)) {
                 search->patterns_at = UINT64_MAX;
                 return 0;
         }
+        first = !search->pattern && search->n_levels == 1 && search->levels[0].branches == 0;
         if (!search->pattern && make_pattern(search) < 0)
                 return -ENOMEM;
-        r = pattern_run(search->pattern, most - search->result->pattern_nodes, &search->result->pattern_nodes);
+        r = pattern_run(search->pattern, most > search->result->pattern_nodes ? most - search->result->pattern_nodes : 0, &search->result->pattern_nodes);
         search->result->nodes = nodes + search->result->pattern_nodes;
         if (pattern_bound(search->pattern) > search->result->bound)
                 search->result->bound = pattern_bound(search->pattern);
@@ -484,6 +515,8 @@ static int try_patterns(struct search *search) {
         }
         if (r == -EAGAIN)
                 search->patterns_at = UINT64_MAX;
+        if (r == 0 && first && pattern_root(search->pattern).low)
+                return narrow_root(search);
         return r == -ENOMEM ? r : 0;
 }
 
