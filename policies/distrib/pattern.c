@@ -454,7 +454,8 @@ static void keep_root(struct pattern *pattern) {
 }
 
 struct pattern_root pattern_root(const struct pattern *pattern) {
-        return (struct pattern_root) { .low = pattern->root ? NULL : pattern->root_low, .high = pattern->root ? NULL : pattern->root_high };
+        return (struct pattern_root) { .low = pattern->root ? NULL : pattern->root_low,
+                                       .high = pattern->root ? NULL : pattern->root_high };
 }
 
 /* One node of the tree. 1: that was the last one; 0: there is more; -EAGAIN: no way on; -ENOMEM. */
@@ -485,7 +486,8 @@ static int enter(struct pattern *pattern) {
 int pattern_run(struct pattern *pattern, uint64_t max_branches, uint64_t *branches) {
         int r = 0;
 
-        for (uint64_t n = 0; (n < max_branches || pattern->root) && r == 0 && pattern->clock.left_usec(pattern->clock.context) > 0;) {
+        for (uint64_t n = 0;
+             (n < max_branches || pattern->root) && r == 0 && pattern->clock.left_usec(pattern->clock.context) > 0;) {
                 bool root = pattern->root;
 
                 if (++pattern->solved % IMPROVE_EVERY == 0)

@@ -505,7 +505,8 @@ static int try_patterns(struct search *search) {
         first = !search->pattern && search->n_levels == 1 && search->levels[0].branches == 0;
         if (!search->pattern && make_pattern(search) < 0)
                 return -ENOMEM;
-        r = pattern_run(search->pattern, most > search->result->pattern_nodes ? most - search->result->pattern_nodes : 0, &search->result->pattern_nodes);
+        r = pattern_run(search->pattern, most > search->result->pattern_nodes ? most - search->result->pattern_nodes : 0,
+                        &search->result->pattern_nodes);
         search->result->nodes = nodes + search->result->pattern_nodes;
         if (pattern_bound(search->pattern) > search->result->bound)
                 search->result->bound = pattern_bound(search->pattern);
