@@ -10,6 +10,7 @@
 enum {
         MAX_WAYS = 300,  /* of a job */
         MAX_ROUNDS = 60, /* of one search */
+        MAX_PIVOTS = 2000, /* of one program: the solver may go round in circles */
 };
 
 static const double least_lack = 0.01, enough = 0.6, hardly = 1e-6;
@@ -286,6 +287,7 @@ struct facets *facets_create(const struct problem *problem, uint32_t stride, con
         states = (size_t) facets->n_before * (problem->n_nodes + 1u);
         glp_init_smcp(&facets->simplex);
         facets->simplex.msg_lev = GLP_MSG_OFF;
+        facets->simplex.it_lim = MAX_PIVOTS;
         facets->low = arena_alloc(&facets->arena, cells, sizeof(*facets->low));
         facets->high = arena_alloc(&facets->arena, cells, sizeof(*facets->high));
         facets->lps = arena_alloc(&facets->arena, problem->n_jobs, sizeof(glp_prob *));

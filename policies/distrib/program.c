@@ -17,6 +17,7 @@ enum {
         MANY_COLUMNS = 800,  /* beyond, some are forgotten */
         MAX_IDLE = 4,        /* solutions in which a cut was kept by itself, until it is forgotten */
         TRIAL_PIVOTS = 40,
+        MAX_PIVOTS = 20000,  /* the solver may go round in circles */
         NO_NODE = UINT8_MAX, /* of a column that stands for what is missing */
 };
 
@@ -631,7 +632,7 @@ static double gain_of_pivots(struct program *program) {
         program->simplex.meth = GLP_DUALP;
         program->simplex.it_lim = TRIAL_PIVOTS;
         (void) glp_simplex(program->lp, &program->simplex);
-        program->simplex.it_lim = INT32_MAX;
+        program->simplex.it_lim = MAX_PIVOTS;
         gain = glp_get_obj_val(program->lp) - program->value;
         return gain > 0 ? gain : 0;
 }
@@ -721,6 +722,7 @@ static void build(struct program *program, const uint32_t *values) {
         program->lp = glp_create_prob();
         glp_init_smcp(&program->simplex);
         program->simplex.msg_lev = GLP_MSG_OFF;
+        program->simplex.it_lim = MAX_PIVOTS;
         glp_set_obj_dir(program->lp, GLP_MIN);
         glp_add_rows(program->lp, (int) (problem->n_jobs + problem->n_nodes));
         for (uint32_t j = 0; j < problem->n_jobs; j++) {
