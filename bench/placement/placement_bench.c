@@ -236,8 +236,8 @@ static const char *family_name(const struct instance *instance) {
 }
 
 static void name_hardest(const struct measure *measures, uint32_t n, uint32_t hardest) {
-        for (uint32_t i = n; i-- > 0 && n - i <= hardest;) {
-                const struct measure *measure = &measures[i];
+        for (uint32_t i = 0; i < n && i < hardest; i++) {
+                const struct measure *measure = &measures[n - 1 - i];
 
                 (void) printf("    %s %u x %u, %s, %s penalties, seed %" PRIu64 ": %.3f s", measure->proven ? "proven" : "OPEN",
                               measure->instance.nodes, measure->instance.jobs, family_name(&measure->instance),

@@ -50,7 +50,7 @@ struct program_cut {
 uint32_t program_stride(const struct program *program);
 
 /* A new one, or one of `use` that is there with the same left side. PROGRAM_NO_CUT: no more room. */
-uint32_t program_find_cut(struct program *program, const struct program_cut *cut);
+uint32_t program_find_cut(struct program *program, const struct program_cut *like);
 void program_get_cut(const struct program *program, uint32_t cut, int64_t *ret_low, int64_t *ret_high);
 void program_set_cut(struct program *program, uint32_t cut, int64_t low, int64_t high);
 
