@@ -27,7 +27,8 @@ enum {
         NODE_STEPS = 12,
         ANNEAL_MOVES = 200, /* in a run, for each cell */
         PATTERNS_LEAST = 24, /* branches on patterns, at once; */
-        PATTERNS_FEW = 12,   /* so many where they do not promise much */
+        PATTERNS_FEW = 12,   /* so many where they do not promise much, after.. */
+        PATTERNS_LATE = 40,  /* ..so many of the other way */
         PATTERNS_SHARE = 4,  /* branches for one of the other way */
         PATTERNS_FACTOR = 40, /* nodes of the other way for one more branch, where they do not promise much */
         PATTERNS_EVERY = 8,  /* nodes between tries, and a part of those there have been */
@@ -634,6 +635,7 @@ int search_run(const struct problem *problem, const struct deadline *deadline, u
                 anneal(&search);
                 r = make_root(&search);
         }
+        search.patterns_at = patterns_promise(problem) ? 0 : PATTERNS_LATE;
         if (r == 0)
                 r = walk(&search);
         if (r == 0) {
