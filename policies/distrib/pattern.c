@@ -21,7 +21,7 @@ enum {
 };
 
 static const double whole = 1e-4; /* this close to it */
-static const double least_gain = 0.05;
+static const double least_gain = 0.1;
 
 enum kind {
         KIND_TOP,    /* how many nodes all jobs of this one's priority and above are on, each job counted */

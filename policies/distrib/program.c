@@ -17,7 +17,7 @@ enum {
         MANY_COLUMNS = 800,  /* beyond, some are forgotten */
         MAX_IDLE = 4,        /* solutions in which a cut was kept by itself, until it is forgotten */
         TRIAL_PIVOTS = 40,
-        MAX_PIVOTS = 20000,  /* the solver may go round in circles */
+        MAX_PIVOTS = 3000,   /* the solver may go round in circles */
         NO_NODE = UINT8_MAX, /* of a column that stands for what is missing */
 };
 
