@@ -109,12 +109,6 @@ void agents_on_gone(struct runner *runner, struct local *local, const char *id) 
                 forget_request(runner, request);
 }
 
-void agents_unconfirm_job(struct runner *runner, uint64_t job) {
-        for (struct agent_request *r = runner->requests; r; r = r->next)
-                if (r->job == job)
-                        r->confirmed = false;
-}
-
 void agents_reconcile(struct runner *runner) {
         struct agent_request *next;
 

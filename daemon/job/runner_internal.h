@@ -36,7 +36,6 @@ void agents_on_gone(struct runner *runner, struct local *local, const char *id);
 void agents_report_exit(struct runner *runner, struct local *group);
 /* Send what is not confirmed; forget what belongs to no head of ours. */
 void agents_reconcile(struct runner *runner);
-void agents_unconfirm_job(struct runner *runner, uint64_t job);
 void agents_finish(struct runner *runner);
 
 /* traffic.c: asks this node's groups from time to time what they have sent to whom, and tells the leader. */

@@ -469,7 +469,7 @@ void leader_on_traffic(struct leader *leader, const Rm__Traffic *report) {
         if (!leader || !cluster_is_leader(leader->rmd->cluster))
                 return;
         traffic_add(leader->traffic, state_of(leader), report);
-        if (traffic_shifted(leader->traffic, least_traffic(leader->rmd->config)))
+        if (traffic_shifted(leader->traffic, report->job, least_traffic(leader->rmd->config)))
                 settle_later(leader, leader->rmd->config->settle_usec);
 }
 

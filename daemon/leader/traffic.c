@@ -169,27 +169,30 @@ static bool all_known(const struct job_traffic *job) {
         return true;
 }
 
-bool traffic_shifted(const struct traffic *traffic, double least) {
-        const struct job_traffic *job;
+bool traffic_shifted(const struct traffic *traffic, uint64_t job_id, double least) {
+        const struct job_traffic *job = find(traffic, job_id);
+        struct sums sums;
 
-        LIST_FOREACH (job, &traffic->jobs, entry) {
-                struct sums sums = sum_up(job);
+        if (!job || !all_known(job))
+                return false;
+        sums = sum_up(job);
+        if (sums.rate < least || sums.rate <= 0)
+                return false;
+        return sums.marked < least || sums.marked <= 0 || shift_of(job, sums) > TRAFFIC_SHIFT;
+}
 
-                if (sums.rate < least || sums.rate <= 0 || !all_known(job))
-                        continue;
-                if (sums.marked < least || sums.marked <= 0 || shift_of(job, sums) > TRAFFIC_SHIFT)
-                        return true;
-        }
-        return false;
+static void mark_job(struct job_traffic *job) {
+        for (uint32_t i = 0; i < job->n_senders; i++)
+                for (size_t k = 0; k < job->senders[i].n_ways; k++)
+                        job->senders[i].ways[k].marked = job->senders[i].ways[k].rate;
 }
 
 void traffic_mark(struct traffic *traffic) {
         struct job_traffic *job;
 
         LIST_FOREACH (job, &traffic->jobs, entry)
-                for (uint32_t i = 0; all_known(job) && i < job->n_senders; i++)
-                        for (size_t k = 0; k < job->senders[i].n_ways; k++)
-                                job->senders[i].ways[k].marked = job->senders[i].ways[k].rate;
+                if (all_known(job))
+                        mark_job(job);
 }
 
 void traffic_fill(const struct traffic *traffic, uint64_t job_id, uint64_t usec, struct snapshot *snapshot, uint32_t index) {

@@ -27,9 +27,9 @@ void traffic_add(struct traffic *traffic, const Rm__State *state, const Rm__Traf
 /* Forget jobs that do not run. */
 void traffic_forget_ended(struct traffic *traffic, const Rm__State *state);
 
-/* Is there a job whose traffic has become known, or has shifted, since traffic_mark()? One that sends less than `least` bytes in a second counts
- * as silent. */
-bool traffic_shifted(const struct traffic *traffic, double least);
+/* Has the traffic of this job become known, or shifted, since traffic_mark()? One that sends less than `least` bytes in a second counts as
+ * silent. */
+bool traffic_shifted(const struct traffic *traffic, uint64_t job_id, double least);
 /* This is what a round sees. */
 void traffic_mark(struct traffic *traffic);
 

@@ -162,21 +162,6 @@ static bool is_long(const struct thinning *t, uint32_t v) {
         return degree_of(t->graph, v) > t->most;
 }
 
-/* How many entries of row v lead to vertices before it. Rows ascend. */
-static uint64_t count_before(const struct graph *graph, uint32_t v) {
-        uint64_t low = graph->first[v], high = graph->first[v + 1];
-
-        while (low < high) {
-                uint64_t middle = low + (high - low) / 2;
-
-                if (graph->to[middle] < v)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low - graph->first[v];
-}
-
 static bool all_equal(const int64_t *weight, uint64_t n) {
         for (uint64_t i = 1; i < n; i++)
                 if (weight[i] != weight[0])
@@ -188,7 +173,8 @@ static bool all_equal(const int64_t *weight, uint64_t n) {
 static uint64_t keep_heaviest(struct thinning *t, uint32_t v, uint64_t used) {
         const struct graph *graph = t->graph;
         const int64_t *weight = graph->weight + graph->first[v];
-        uint64_t degree = degree_of(graph, v), at = count_before(graph, v), equal = t->most;
+        uint64_t degree = degree_of(graph, v), equal = t->most;
+        uint64_t at = graph_first_from(graph->to, graph->first[v], graph->first[v + 1], v) - graph->first[v];
         int64_t least;
 
         memset(t->heavy, 0, degree);

@@ -15,6 +15,19 @@ struct graph {
         uint32_t *size;  /* each vertex, >= 1 */
 };
 
+/* Of the entries low .. high - 1, which ascend: the first that is `v` or more, or high. */
+static inline uint64_t graph_first_from(const uint32_t *to, uint64_t low, uint64_t high, uint32_t v) {
+        while (low < high) {
+                uint64_t middle = low + (high - low) / 2;
+
+                if (to[middle] < v)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
 /* An empty graph for `n` vertices of size 1 and up to `entries` row entries, in the pool. first[0] is 0. */
 void graph_make(struct pool *pool, uint32_t n, uint64_t entries, struct graph *ret_graph);
 

@@ -143,21 +143,6 @@ static uint32_t leaf_of(const struct scene *scene, uint32_t node, int32_t core) 
         return core < 0 ? first : first + (uint32_t) core % place->wrap / place->count;
 }
 
-/* The first entry of the row of rank r whose peer is above it. */
-static uint64_t upper_half(const struct rm_traffic *traffic, uint32_t r) {
-        uint64_t low = traffic->offset[r], high = traffic->offset[r + 1];
-
-        while (low < high) {
-                uint64_t middle = low + (high - low) / 2;
-
-                if (traffic->peer[middle] < r)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
-}
-
 /* Where the ranks of a job are. */
 struct whereabouts {
         const struct rm_traffic *traffic;
@@ -178,7 +163,7 @@ static inline void add_entry(const struct scene *scene, const struct whereabouts
 /* Adds what rank r has to do with ranks above it. `distance`: from its leaf, NULL: not worked out. */
 static void measure_rank(const struct scene *scene, const struct whereabouts *at, uint32_t r, const uint32_t *distance,
                          struct scene_bytes *sum) {
-        uint64_t e = upper_half(at->traffic, r), end = at->traffic->offset[r + 1];
+        uint64_t end = at->traffic->offset[r + 1], e = graph_first_from(at->traffic->peer, at->traffic->offset[r], end, r);
         struct scene_bytes even = { 0, 0 }, odd = { 0, 0 }; /* so that an addition need not wait for the one before */
 
         for (; e + 1 < end; e += 2) {

@@ -79,14 +79,14 @@ static void known_when_all_have_told(void **state) {
         sends(s, 0, 1, 3000, SECOND);
         sends(s, 1, 0, 8000, 2 * SECOND);
         assert_int_equal(between(s, 0, 1), -1);
-        assert_false(traffic_shifted(s->traffic, 1));
+        assert_false(traffic_shifted(s->traffic, s->job, 1));
         sends(s, 2, 0, 0, SECOND);
         assert_int_equal(between(s, 0, 1), 7000);
         assert_int_equal(between(s, 1, 0), 7000);
         assert_int_equal(between(s, 0, 2), 0);
-        assert_true(traffic_shifted(s->traffic, 1));
+        assert_true(traffic_shifted(s->traffic, s->job, 1));
         traffic_mark(s->traffic);
-        assert_false(traffic_shifted(s->traffic, 1));
+        assert_false(traffic_shifted(s->traffic, s->job, 1));
 }
 
 /* Its weight falls with time, to a third after TRAFFIC_MEMORY_USEC. */
@@ -109,12 +109,12 @@ static void shift(void **state) {
         traffic_mark(s->traffic);
         sends(s, 0, 1, 100000, 1000 * SECOND);
         sends(s, 1, 0, 100000, 1000 * SECOND);
-        assert_false(traffic_shifted(s->traffic, 1));
+        assert_false(traffic_shifted(s->traffic, s->job, 1));
         sends(s, 0, 2, 100000, 1000 * SECOND);
-        assert_true(traffic_shifted(s->traffic, 1));
-        assert_false(traffic_shifted(s->traffic, 1000)); /* so little is not worth it */
+        assert_true(traffic_shifted(s->traffic, s->job, 1));
+        assert_false(traffic_shifted(s->traffic, s->job, 1000)); /* so little is not worth it */
         traffic_mark(s->traffic);
-        assert_false(traffic_shifted(s->traffic, 1));
+        assert_false(traffic_shifted(s->traffic, s->job, 1));
 }
 
 static void hostile_reports(void **state) {
@@ -148,7 +148,7 @@ static void ended_jobs_are_forgotten(void **state) {
         assert_int_equal(ends(&s->world, s->job, 0, 0, ""), 0);
         traffic_forget_ended(s->traffic, s->world.state);
         assert_int_equal(between(s, 0, 1), -1);
-        assert_false(traffic_shifted(s->traffic, 1));
+        assert_false(traffic_shifted(s->traffic, s->job, 1));
 }
 
 /* On a link of 1 Gbit/s, within ten minutes: a group that stands still for a second must save the link more than a second. */

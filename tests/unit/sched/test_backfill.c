@@ -93,6 +93,22 @@ static void starts(struct fixture *f, const char *expected) {
 
 #define NOT_MOVING .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE
 
+/* The first of the jobs, which runs, has 100 s left; these, of those that wait, start by time limits. */
+static void overtake(const char *text, const char *expected) {
+        const struct round_job jobs[6] = { { NOT_MOVING, .left_usec = 100 * SECOND },
+                                           { NOT_MOVING },
+                                           { NOT_MOVING },
+                                           { NOT_MOVING },
+                                           { NOT_MOVING },
+                                           { NOT_MOVING } };
+        struct fixture f;
+
+        run(&f, text, jobs, ROUND_BACKFILL_LIMITS);
+        assert_in_range(snapshot_view(f.snapshot)->n_jobs, 1, ARRAY_SIZE(jobs));
+        starts(&f, expected);
+        finish(&f);
+}
+
 static void overtakes_by_limits(void **state) {
         /* a runs on 6 of 8 cores for 100 s more; b wants all; c ends in time, d does not, e has no limit, f finds no core left */
         static const char *const text =
@@ -131,18 +147,9 @@ static void overtakes_with_what_is_not_needed(void **state) {
         static const char *const text =
                 SNAPSHOT(RUNS("a", "n1", 4) "," WAITS("b", 6, 50) ",{'name':'c','ranks':1,'priority':1}," WAITS(
                         "d", 2, 1000) "," WAITS("e", 1, 1000) "," WAITS("f", 2, 50));
-        const struct round_job jobs[6] = { { NOT_MOVING, .left_usec = 100 * SECOND },
-                                           { NOT_MOVING },
-                                           { NOT_MOVING },
-                                           { NOT_MOVING },
-                                           { NOT_MOVING },
-                                           { NOT_MOVING } };
-        struct fixture f;
 
         (void) state;
-        run(&f, text, jobs, ROUND_BACKFILL_LIMITS);
-        starts(&f, "cef");
-        finish(&f);
+        overtake(text, "cef");
 }
 
 /* When a has ended there are 6 cores, and b needs 4, but together: c might take one of the node that b is to have. */
@@ -150,15 +157,9 @@ static void overtakes_nobody_who_needs_a_whole_node(void **state) {
         static const char *const text =
                 SNAPSHOT(RUNS("a", "n1", 4) "," RUNS("x", "n2", 2) ",{'name':'b','ranks':4,'group_size':4,'priority':1},"
                                                                    "{'name':'c','ranks':1,'priority':1}," WAITS("d", 1, 50));
-        const struct round_job jobs[5] = {
-                { NOT_MOVING, .left_usec = 100 * SECOND }, { NOT_MOVING }, { NOT_MOVING }, { NOT_MOVING }, { NOT_MOVING }
-        };
-        struct fixture f;
 
         (void) state;
-        run(&f, text, jobs, ROUND_BACKFILL_LIMITS);
-        starts(&f, "d");
-        finish(&f);
+        overtake(text, "d");
 }
 
 /* Groups of 2, when a has ended for 4 of them; b takes 2, and its smaller last one may need another. c takes half of one, d two, e one. */
@@ -167,15 +168,9 @@ static void counts_places_for_groups(void **state) {
                 SNAPSHOT(RUNS("a", "n1", 4) ",{'name':'b','ranks':5,'group_size':2,'priority':1},"
                                             "{'name':'c','ranks':1,'priority':1},{'name':'d','ranks':2,'priority':1},"
                                             "{'name':'e','ranks':2,'group_size':2,'priority':1}");
-        struct round_job jobs[5] = {
-                { NOT_MOVING, .left_usec = 100 * SECOND }, { NOT_MOVING }, { NOT_MOVING }, { NOT_MOVING }, { NOT_MOVING }
-        };
-        struct fixture f;
 
         (void) state;
-        run(&f, text, jobs, ROUND_BACKFILL_LIMITS);
-        starts(&f, "c");
-        finish(&f);
+        overtake(text, "c");
 }
 
 /* A job that could not run on the whole cluster reserves nothing. */
@@ -194,13 +189,9 @@ static void asks_the_policies_of_those_that_overtake(void **state) {
                 SNAPSHOT("{'name':'a','ranks':6,'priority':1,'placed':[{'node':'n1','ranks':4},{'node':'n2','ranks':2}]}," WAITS(
                         "b", 8, 50) ",{'name':'c','ranks':1,'priority':1,'policy':'x','time_limit_usec':1000000}," WAITS("d", 1,
                                                                                                                          5));
-        struct round_job jobs[4] = { { NOT_MOVING, .left_usec = 100 * SECOND }, { NOT_MOVING }, { NOT_MOVING }, { NOT_MOVING } };
-        struct fixture f;
 
         (void) state;
-        run(&f, text, jobs, ROUND_BACKFILL_LIMITS);
-        starts(&f, "cd");
-        finish(&f);
+        overtake(text, "cd");
 }
 
 /* ---- going back ---- */
