@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/hostlist.h"
 #include "launcher/client/client.h"
-#include "launcher/rmctl/hostlist.h"
 #include "launcher/rmctl/table.h"
 
 #define CALL_MAX_FLAGS 8

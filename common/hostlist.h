@@ -1,6 +1,6 @@
 /* Host lists: "n[1-4,7],login" is n1 n2 n3 n4 n7 login. */
-#ifndef RM_LAUNCHER_RMCTL_HOSTLIST_H
-#define RM_LAUNCHER_RMCTL_HOSTLIST_H
+#ifndef RM_COMMON_HOSTLIST_H
+#define RM_COMMON_HOSTLIST_H
 
 #include <stddef.h>
 

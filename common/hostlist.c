@@ -1,12 +1,13 @@
-#include "launcher/rmctl/hostlist.h"
+#include "common/hostlist.h"
 
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/util.h"
-#include "launcher/client/buffer.h"
 
 #define MAX_DIGITS 9
 
@@ -211,46 +212,48 @@ static int compare_pieces(const void *va, const void *vb) {
 }
 
 /* The family that begins at pieces[0]: "n[1-4,7]". Returns how many it took. */
-static size_t put_family(struct buffer *out, const struct piece *pieces, size_t n) {
+static size_t put_family(FILE *out, const struct piece *pieces, size_t n) {
         const struct piece *first = &pieces[0];
         size_t size = 1;
 
         while (size < n && same_family(first, &pieces[size]))
                 size++;
         if (size == 1) {
-                buffer_printf(out, "%s", first->name);
+                (void) fprintf(out, "%s", first->name);
                 return 1;
         }
-        buffer_printf(out, "%.*s[", (int) first->prefix, first->name);
+        (void) fprintf(out, "%.*s[", (int) first->prefix, first->name);
         for (size_t i = 0; i < size;) {
                 size_t j = i;
 
                 while (j + 1 < size && pieces[j + 1].number == pieces[j].number + 1)
                         j++;
-                buffer_printf(out, "%s%0*u", i ? "," : "", has_zeros(first) ? first->digits : 0, pieces[i].number);
+                (void) fprintf(out, "%s%0*u", i ? "," : "", has_zeros(first) ? first->digits : 0, pieces[i].number);
                 if (j > i)
-                        buffer_printf(out, "-%0*u", has_zeros(first) ? first->digits : 0, pieces[j].number);
+                        (void) fprintf(out, "-%0*u", has_zeros(first) ? first->digits : 0, pieces[j].number);
                 i = j + 1;
         }
-        buffer_printf(out, "]%s", first->suffix);
+        (void) fprintf(out, "]%s", first->suffix);
         return size;
 }
 
 char *hostlist_compress(char *const *names, size_t n_names) {
         cleanup_free struct piece *pieces = xcalloc(n_names, sizeof(*pieces));
-        struct buffer out = { 0 };
-        char *text;
+        char *text = NULL;
+        size_t size_bytes;
+        FILE *out = open_memstream(&text, &size_bytes);
 
+        if (!out)
+                abort(); /* out of memory, as xcalloc() does */
         for (size_t i = 0; i < n_names; i++)
                 pieces[i] = take_apart(names[i]);
         qsort(pieces, n_names, sizeof(*pieces), compare_pieces);
         for (size_t i = 0; i < n_names;) {
                 if (i > 0)
-                        buffer_printf(&out, ",");
-                i += put_family(&out, pieces + i, n_names - i);
+                        (void) fputc(',', out);
+                i += put_family(out, pieces + i, n_names - i);
         }
-        buffer_add(&out, "", 1);
-        text = xstrdup((const char *) buffer_data(&out));
-        buffer_finish(&out);
+        if (fclose(out) != 0)
+                abort();
         return text;
 }

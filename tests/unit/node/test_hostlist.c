@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "common/util.h"
-#include "launcher/rmctl/hostlist.h"
+#include "common/hostlist.h"
 
 static char *join(const struct hostlist *list) {
         char *text = xstrdup("");
