@@ -7,11 +7,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The usual one has fall-throughs that clang warns of. */
+#define HASH_FUNCTION HASH_OAT
+#include <uthash.h>
+
 #include "common/util.h"
 
 #define MAX_DIGITS 9
 
+struct hostlist_name {
+        const char *name;
+        UT_hash_handle hh;
+};
+
 void hostlist_finish(struct hostlist *list) {
+        struct hostlist_name *entry, *next;
+
+        HASH_ITER (hh, list->index, entry, next) {
+                HASH_DEL(list->index, entry);
+                free(entry);
+        }
         for (size_t i = 0; i < list->n_names; i++)
                 free(list->names[i]);
         free(list->names);
@@ -19,11 +34,16 @@ void hostlist_finish(struct hostlist *list) {
 }
 
 void hostlist_add(struct hostlist *list, const char *name) {
-        for (size_t i = 0; i < list->n_names; i++)
-                if (strcmp(list->names[i], name) == 0)
-                        return;
+        struct hostlist_name *entry;
+
+        HASH_FIND_STR(list->index, name, entry);
+        if (entry)
+                return;
         list->names = xrealloc(list->names, (list->n_names + 1) * sizeof(char *));
-        list->names[list->n_names++] = xstrdup(name);
+        list->names[list->n_names] = xstrdup(name);
+        entry = xcalloc(1, sizeof(*entry));
+        entry->name = list->names[list->n_names++];
+        HASH_ADD_KEYPTR(hh, list->index, entry->name, strlen(entry->name), entry);
 }
 
 /* ---- expanding ---- */

@@ -12,6 +12,7 @@
 struct hostlist {
         char **names;
         size_t n_names;
+        struct hostlist_name *index; /* the same names, to be found by */
 };
 
 /* Add what `text` stands for, in its order, each name once. Numbers keep their leading zeros: n[08-10] is n08 n09 n10.

@@ -351,6 +351,17 @@ static int serve(struct config *config, struct rm_error *err) {
         return r;
 }
 
+static int load(const char *path, struct config *ret_config, struct rm_error *err) {
+        int r = config_load(path, ret_config, err);
+
+        if (r < 0)
+                return r;
+        r = config_load_switches(ret_config, err);
+        if (r < 0)
+                config_finish(ret_config);
+        return r;
+}
+
 int main(int argc, char **argv) {
         struct options options = { .config_path = CONFIG_PATH };
         struct config config;
@@ -361,7 +372,7 @@ int main(int argc, char **argv) {
                 return 2;
         log_setup("rmd", LOG_INFO);
         (void) signal(SIGPIPE, SIG_IGN);
-        r = config_load(options.config_path, &config, &err);
+        r = load(options.config_path, &config, &err);
         if (r < 0) {
                 (void) fprintf(stderr, "rmd: %s\n", error_text(&err));
                 return 2;

@@ -13,6 +13,7 @@
 #define STATE_MOVES_KEPT 1000U   /* ended moves that are remembered */
 #define STATE_JOBS_MAX 10000U    /* jobs known at once; a submission over it is refused */
 #define STATE_CAPSULES_MAX 65000U /* capsules at once: addresses in a network with a prefix of 16 */
+#define STATE_SWITCH_DEPTH_MAX 16U /* switches above each other */
 #define STATE_HEAD (-1)          /* index of a job's head capsule */
 
 /* What applying one command did. `error.code` 0: applied. Otherwise the command was refused and the state is unchanged
@@ -55,6 +56,11 @@ const char *state_node_word(const Rm__State *state, const Rm__Node *node);
 const char *state_job_word(const Rm__State *state, const Rm__Job *job);
 bool job_ended(const Rm__Job *job);   /* in a final state */
 bool job_running(const Rm__Job *job); /* its capsules are placed and it has not come to its end */
+/* For each node the index of the switch it is plugged into, -1 when not known; malloc'ed. */
+int32_t *state_node_switches(const Rm__State *state);
+/* What does not fit together: nodes of the topology file that are not in the cluster, and nodes that are not in the file. One line each,
+ * NULL when there are none; malloc'ed. */
+void state_topology_doubts(const Rm__State *state, char **ret_unknown, char **ret_loose);
 /* "n1 n2 n4" of all nodes, for messages; malloc'ed. */
 char *state_known_nodes(const Rm__State *state);
 /* Name of a capsule in messages: "head" or "group 3". `buf` of at least 24 bytes; returns buf. */

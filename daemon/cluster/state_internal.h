@@ -29,6 +29,7 @@ int apply_node_health(struct apply *a);
 int apply_node_drain(struct apply *a);
 int apply_node_resume(struct apply *a);
 int apply_availability(struct apply *a);
+int apply_topology(struct apply *a);
 
 int apply_job_submit(struct apply *a);
 int apply_job_availability(struct apply *a);

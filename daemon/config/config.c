@@ -46,6 +46,7 @@ static const struct key keys[] = {
         KEY("cluster", "node_timeout", KIND_DURATION, node_timeout_usec, "5s"),
         KEY("cluster", "heartbeat", KIND_DURATION, heartbeat_usec, "1s"),
         KEY("cluster", "state_dir", KIND_STRING, state_dir, "/var/lib/rmd"),
+        KEY("cluster", "topology", KIND_STRING, topology, ""),
         KEY("node", "name", KIND_STRING, node_name, ""),
         KEY("node", "address", KIND_STRING, address, ""),
         KEY("node", "uplink", KIND_STRING, uplink, "eth0"),
@@ -379,7 +380,14 @@ int config_load(const char *path, struct config *ret_config, struct rm_error *er
         return 0;
 }
 
+int config_load_switches(struct config *config, struct rm_error *err) {
+        if (!config->topology[0])
+                return 0;
+        return switches_load(config->topology, &config->switches, err);
+}
+
 void config_finish(struct config *config) {
+        switches_finish(&config->switches);
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
                 if (keys[i].kind == KIND_STRING || keys[i].kind == KIND_NAME) {
                         free(*(char **) field(config, &keys[i]));

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "daemon/config/switches.h"
 
 /* All strings are owned by the structure. */
 struct config {
@@ -18,6 +19,8 @@ struct config {
         uint64_t node_timeout_usec;
         uint64_t heartbeat_usec;
         char *state_dir;
+        char *topology; /* file with the switches; empty: nothing is known of them */
+        struct switches switches; /* of that file, once config_load_switches() has read it */
         /* [node] */
         char *node_name;
         char *address; /* IPv4 */
@@ -66,6 +69,8 @@ enum config_backfill {
 /* Defaults, then `path`. NULL path: only defaults. Unknown sections, unknown keys and bad values are errors that name
  * file, line and key. Free with config_finish(). */
 int config_load(const char *path, struct config *ret_config, struct rm_error *err);
+/* Reads what [cluster] topology names, if anything. Errors name that file and its line. */
+int config_load_switches(struct config *config, struct rm_error *err);
 void config_finish(struct config *config);
 
 #endif

@@ -11,6 +11,7 @@
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
 #include "daemon/leader/files.h"
+#include "daemon/leader/topology.h"
 #include "daemon/leader/traffic.h"
 #include "daemon/leader/view.h"
 #include "daemon/sched/move_cost.h"
@@ -309,6 +310,8 @@ static void run_round(struct leader *leader) {
                 leader->again = true;
                 return;
         }
+        if (topology_tell(leader->rmd))
+                return; /* and back once it is known */
         leader->round_usec = now_usec();
         if (make_view(leader->rmd, &view, &err) < 0) {
                 log_error("scheduling: %s", error_text(&err));

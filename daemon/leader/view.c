@@ -35,12 +35,24 @@ static uint32_t node_state(const Rm__State *state, const Rm__Node *node) {
         return word;
 }
 
+static void add_switches(const Rm__State *state, struct snapshot *snapshot) {
+        for (size_t i = 0; i < state->n_switches; i++)
+                (void) snapshot_add_switch(snapshot, state->switches[i]->name);
+        for (size_t i = 0; i < state->n_switches; i++)
+                if (state->switches[i]->above > 0)
+                        snapshot_set_parent(snapshot, (int32_t) i, (int32_t) state->switches[i]->above - 1);
+}
+
 static void add_nodes(const Rm__State *state, struct snapshot *snapshot) {
+        cleanup_free int32_t *switches = state_node_switches(state);
+
+        add_switches(state, snapshot);
         for (size_t i = 0; i < state->n_nodes; i++) {
                 const Rm__Node *node = state->nodes[i];
                 struct rm_node *n = snapshot_add_node(snapshot, node->name, node_usable_cores(node));
 
                 n->state = node_state(state, node);
+                n->switch_index = switches[i];
                 n->topology = node->topology[0] ? snapshot_string(snapshot, node->topology) : NULL;
         }
 }

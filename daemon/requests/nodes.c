@@ -6,12 +6,24 @@
 
 #define REASON_MAX_BYTES 256
 
-static Rm__NodeView *node_view(const struct client *client, const Rm__State *state, Rm__Node *node) {
+/* The names are the state's. */
+static void fill_switches(const Rm__State *state, int32_t index, Rm__NodeView *view) {
+        view->switch_ = xcalloc(STATE_SWITCH_DEPTH_MAX + 1u, sizeof(*view->switch_));
+        while (index >= 0 && view->n_switch_ <= STATE_SWITCH_DEPTH_MAX) {
+                const Rm__Switch *at = state->switches[index];
+
+                view->switch_[view->n_switch_++] = at->name;
+                index = (int32_t) at->above - 1;
+        }
+}
+
+static Rm__NodeView *node_view(const struct client *client, const Rm__State *state, Rm__Node *node, int32_t switch_index) {
         Rm__NodeView *view = xcalloc(1, sizeof(*view));
         const char *leader = cluster_leader(client->rmd->cluster);
 
         rm__node_view__init(view);
         view->node = node;
+        fill_switches(state, switch_index, view);
         view->state = (char *) state_node_word(state, node);
         view->usable_cores = node_usable_cores(node);
         view->ranks = state_node_ranks(state, node->name, &view->capsules);
@@ -41,6 +53,7 @@ static bool refuse_unknown(struct client *client, uint32_t request_id, const cha
 void request_list_nodes(struct client *client, const Rm__LocalRequest *request) {
         const Rm__State *state = cluster_state(client->rmd->cluster);
         const Rm__ListNodes *list = request->list_nodes;
+        cleanup_free int32_t *switches = state_node_switches(state);
         Rm__NodeList nodes = RM__NODE_LIST__INIT;
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
 
@@ -49,12 +62,14 @@ void request_list_nodes(struct client *client, const Rm__LocalRequest *request) 
         nodes.nodes = xcalloc(state->n_nodes, sizeof(Rm__NodeView *));
         for (size_t i = 0; i < state->n_nodes; i++)
                 if (wanted(list, state->nodes[i]->name))
-                        nodes.nodes[nodes.n_nodes++] = node_view(client, state, state->nodes[i]);
+                        nodes.nodes[nodes.n_nodes++] = node_view(client, state, state->nodes[i], switches[i]);
         reply.body_case = RM__LOCAL_REPLY__BODY_NODES;
         reply.nodes = &nodes;
         client_reply(client, request->id, &reply);
-        for (size_t i = 0; i < nodes.n_nodes; i++)
+        for (size_t i = 0; i < nodes.n_nodes; i++) {
+                free(nodes.nodes[i]->switch_);
                 free(nodes.nodes[i]);
+        }
         free(nodes.nodes);
 }
 

@@ -25,6 +25,8 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
         const char *leader = cluster_leader(rmd->cluster);
         Rm__Status status = RM__STATUS__INIT;
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        cleanup_free char *unknown = NULL;
+        cleanup_free char *loose = NULL;
         char *warnings[8];
 
         status.cluster = rmd->config->cluster_name;
@@ -46,6 +48,11 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
                         (char *) "the disk with [cluster] state_dir is full: running jobs go on, nothing can be changed";
         if (state->availability->error[0])
                 warnings[status.n_warnings++] = state->availability->error;
+        state_topology_doubts(state, &unknown, &loose);
+        if (unknown)
+                warnings[status.n_warnings++] = unknown;
+        if (loose)
+                warnings[status.n_warnings++] = loose;
         if (state->scheduling_warning[0])
                 warnings[status.n_warnings++] = state->scheduling_warning;
         reply.body_case = RM__LOCAL_REPLY__BODY_STATUS;

@@ -17,13 +17,22 @@ int node_fetch(struct call *call, const struct hostlist *hosts, Rm__LocalReply *
         return call_request(call, &request, RM__LOCAL_REPLY__BODY_NODES, ret_reply);
 }
 
+static bool any_switch(const Rm__NodeList *nodes) {
+        for (size_t i = 0; i < nodes->n_nodes; i++)
+                if (nodes->nodes[i]->n_switch_ > 0)
+                        return true;
+        return false;
+}
+
 static void table_nodes(struct call *call, const Rm__NodeList *nodes) {
         static const struct column columns[] = {
                 { "NODE", false, true, 0 },   { "STATE", false, false, 0 }, { "CORES", true, false, 0 },
                 { "USABLE", true, false, 0 }, { "RANKS", true, false, 0 },  { "CAPSULES", true, false, 2 },
                 { "MEMORY", true, false, 3 }, { "SINCE", false, false, 1 }, { "NOTE", false, true, 0 },
+                { "SWITCH", false, true, 4 }, /* the last: it is left out where nothing is known of switches */
         };
-        struct table *t = table_create(columns, ARRAY_SIZE(columns));
+        bool switches = any_switch(nodes);
+        struct table *t = table_create(columns, ARRAY_SIZE(columns) - !switches);
         uint64_t now = now_real_usec();
 
         for (size_t i = 0; i < nodes->n_nodes; i++) {
@@ -44,6 +53,8 @@ static void table_nodes(struct call *call, const Rm__NodeList *nodes) {
                         table_printf(t, "%s (%s)", *n->drain_reason ? n->drain_reason : "drained", n->drain_by);
                 else
                         table_cell(t, v->leader ? "leader" : "");
+                if (switches)
+                        table_cell(t, v->n_switch_ > 0 ? v->switch_[0] : "");
         }
         call_print_table(call, t);
 }
@@ -73,6 +84,19 @@ static char *ago_and_time(uint64_t when_usec) {
         return when_usec ? xasprintf("%s (%.19sZ)", ago, iso) : xstrdup("-");
 }
 
+/* "leaf1 below row2 below spine" */
+static char *way_up(const Rm__NodeView *v) {
+        char *text = xstrdup(v->n_switch_ > 0 ? v->switch_[0] : "-");
+
+        for (size_t i = 1; i < v->n_switch_; i++) {
+                char *longer = xasprintf("%s below %s", text, v->switch_[i]);
+
+                free(text);
+                text = longer;
+        }
+        return text;
+}
+
 static void show_node(const struct call *call, const Rm__NodeView *v) {
         const Rm__Node *n = v->node;
 
@@ -84,6 +108,7 @@ static void show_node(const struct call *call, const Rm__NodeView *v) {
                       xasprintf("%u, %u usable%s", n->cores, v->usable_cores, n->available_set ? " (availability file)" : ""));
         call_take_key("Memory", n->memory_bytes ? human_bytes(n->memory_bytes) : NULL);
         call_print_key("Topology", n->topology);
+        call_take_key("Switch", way_up(v));
         call_take_key("Ranks", xasprintf("%u in %u capsules", v->ranks, v->capsules));
         call_print_key("Leader", v->leader ? "yes" : "no");
         call_print_key("Boot", n->boot_id);

@@ -95,6 +95,24 @@ static void test_empty(void **state) {
         world_finish(&w);
 }
 
+/* Switches stand in the snapshot as the topology file has them, nodes hang where it says. */
+static void test_switches(void **state) {
+        struct world *w = *state;
+        struct view view;
+
+        assert_int_equal(topology(w, "s1:n1,n9:3 s2:n2:3 core::0"), 0);
+        view = make_view(w, 0);
+        assert_int_equal(snapshot_view(view.snapshot)->n_switches, 3);
+        assert_string_equal(snapshot_view(view.snapshot)->switches[0].name, "s1");
+        assert_int_equal(snapshot_view(view.snapshot)->switches[0].parent, 2);
+        assert_int_equal(snapshot_view(view.snapshot)->switches[1].parent, 2);
+        assert_int_equal(snapshot_view(view.snapshot)->switches[2].parent, RM_NO_NODE);
+        assert_int_equal(node_in(&view, "n1")->switch_index, 0);
+        assert_int_equal(node_in(&view, "n2")->switch_index, 1);
+        assert_int_equal(node_in(&view, "n3")->switch_index, RM_NO_NODE);
+        view_finish(&view);
+}
+
 /* Only what is UP and not drained has cores. */
 static void test_nodes(void **state) {
         static const char *const files[] = { "n1", "n3" };
@@ -384,6 +402,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_empty),
                 cmocka_unit_test_setup_teardown(test_nodes, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_switches, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_waiting_job, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_availability_of_unknown_nodes, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_running_job, set_up, tear_down),

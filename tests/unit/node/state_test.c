@@ -294,6 +294,33 @@ int available_error(struct world *w, const char *error) {
         return apply_command(w, &command);
 }
 
+int topology(struct world *w, const char *text) {
+        cleanup_free char *copy = xstrdup(text);
+        Rm__Switch switches[8], *pointers[8];
+        char *names[8][8], *next = NULL;
+        int code;
+        COMMAND(Topology, topology, TOPOLOGY);
+
+        for (char *word = strtok_r(copy, " ", &next); word; word = strtok_r(NULL, " ", &next)) {
+                Rm__Switch *at = &switches[body.n_switches];
+                char *nodes = strchr(word, ':'), *above = strrchr(word, ':'), *rest = NULL;
+
+                *nodes++ = *above++ = 0;
+                rm__switch__init(at);
+                at->name = word;
+                at->nodes = names[body.n_switches];
+                for (char *node = strtok_r(nodes, ",", &rest); node; node = strtok_r(NULL, ",", &rest))
+                        at->nodes[at->n_nodes++] = node;
+                at->above = (uint32_t) strtoul(above, NULL, 10);
+                at->line = (uint32_t) body.n_switches + 1;
+                pointers[body.n_switches++] = at;
+        }
+        body.path = (char *) "/t.conf";
+        body.switches = pointers;
+        code = apply_command(w, &command);
+        return code;
+}
+
 int submit(struct world *w, uint32_t ranks) {
         char *argv[] = { (char *) "mpirun", (char *) "./a.out" };
         Rm__JobSpec spec = RM__JOB_SPEC__INIT;

@@ -65,6 +65,8 @@ int move_start(struct world *w, uint64_t job, int32_t capsule, const char *to);
 int move_commit(struct world *w, uint64_t move);
 int move_abort(struct world *w, uint64_t move, const char *error);
 int move_done(struct world *w, uint64_t move, uint64_t memory_bytes, uint64_t freeze_usec);
+/* "leaf1:n1,n2:1 ...": each switch with its nodes and the number of the one above, counted from 1, 0 for none. */
+int topology(struct world *w, const char *text);
 int scheduling(struct world *w, const char *warning);
 int note(struct world *w, const char *text);
 

@@ -99,6 +99,7 @@ static const struct {
           "16",
           { "0", "1000001", "-1", "many" },
           "a number from 1 to 1000000, or auto" },
+        { "cluster", "topology", STRING, AT(topology), "", "/etc/slurm/topology.conf", "/etc/slurm/topology.conf", { NULL }, NULL },
         { "node", "socket", STRING, AT(socket_path), "/run/rmd/rmd.sock", "/x.sock", "/x.sock", { NULL }, NULL },
         { "node", "runtime_dir", STRING, AT(runtime_dir), "/run/rmd", "/r", "/r", { NULL }, NULL },
         { "node",

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "common/util.h"
 #include "common/hostlist.h"
+#include "common/util.h"
 
 static char *join(const struct hostlist *list) {
         char *text = xstrdup("");

@@ -1,0 +1,72 @@
+#include "daemon/leader/topology.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/cluster/cluster.h"
+#include "daemon/config/config.h"
+
+struct told {
+        Rm__Switch *items;
+        Rm__Switch **pointers;
+};
+
+/* Points into the configuration. */
+static struct told fill(const struct config *config, Rm__CmdTopology *ret_body) {
+        const struct switches *switches = &config->switches;
+        struct told told = { xcalloc(switches->n, sizeof(*told.items)), xcalloc(switches->n, sizeof(Rm__Switch *)) };
+
+        for (size_t i = 0; i < switches->n; i++) {
+                const struct config_switch *at = &switches->list[i];
+
+                rm__switch__init(&told.items[i]);
+                told.items[i].name = at->name;
+                told.items[i].above = at->parent == SIZE_MAX ? 0 : (uint32_t) at->parent + 1;
+                told.items[i].nodes = at->nodes.names;
+                told.items[i].n_nodes = at->nodes.n_names;
+                told.items[i].line = (uint32_t) at->line;
+                told.pointers[i] = &told.items[i];
+        }
+        ret_body->path = config->topology;
+        ret_body->switches = told.pointers;
+        ret_body->n_switches = switches->n;
+        return told;
+}
+
+static bool same(const Rm__CmdTopology *a, const Rm__CmdTopology *b) {
+        size_t size_bytes = rm__cmd_topology__get_packed_size(a);
+        cleanup_free uint8_t *of_a = NULL;
+        cleanup_free uint8_t *of_b = NULL;
+
+        if (rm__cmd_topology__get_packed_size(b) != size_bytes)
+                return false;
+        of_a = xcalloc(1, size_bytes);
+        of_b = xcalloc(1, size_bytes);
+        (void) rm__cmd_topology__pack(a, of_a);
+        (void) rm__cmd_topology__pack(b, of_b);
+        return memcmp(of_a, of_b, size_bytes) == 0;
+}
+
+bool topology_tell(struct rmd *rmd) {
+        const Rm__State *state = cluster_state(rmd->cluster);
+        Rm__CmdTopology known = RM__CMD_TOPOLOGY__INIT;
+        Rm__CmdTopology body = RM__CMD_TOPOLOGY__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+        struct told told = fill(rmd->config, &body);
+        bool news;
+
+        known.path = state->topology_path;
+        known.switches = state->switches;
+        known.n_switches = state->n_switches;
+        news = !same(&known, &body);
+        if (news) {
+                command.body_case = RM__COMMAND__BODY_TOPOLOGY;
+                command.topology = &body;
+                cluster_propose(rmd->cluster, &command, NULL, NULL);
+        }
+        free(told.items);
+        free(told.pointers);
+        return news;
+}
