@@ -8,6 +8,8 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "daemon/capsule/flow.h"
+
 struct event_base;
 struct rm_error;
 
@@ -195,10 +197,6 @@ int capsule_get_carry(struct capsule *capsule, capsule_carry_fn done, void *arg)
 
 /* What the payload has sent over its TCP connections, by the address at the other end: sums over those there are now, so they may
  * fall, and begin at 0 after a restore. Only while it runs (-EBUSY). `flows` is valid during the call. */
-struct capsule_flow {
-        uint32_t address; /* IPv4, network byte order */
-        uint64_t sent_bytes;
-};
 typedef void (*capsule_flows_fn)(struct capsule *capsule, int error, const char *text, const struct capsule_flow *flows, size_t n,
                                  void *arg);
 int capsule_get_flows(struct capsule *capsule, capsule_flows_fn done, void *arg);

@@ -1,12 +1,11 @@
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/job/launch.h"
 #include "daemon/job/runner_internal.h"
+#include "daemon/job/ways.h"
 
 /* What a group had sent, by address, when it was last looked at. */
 struct sent {
@@ -39,47 +38,22 @@ static void remember(struct local *local, const struct capsule_flow *flows, size
         local->sent = sent;
 }
 
-static uint64_t sent_before(const struct sent *sent, uint32_t address) {
-        for (size_t i = 0; i < sent->n; i++)
-                if (sent->flows[i].address == address)
-                        return sent->flows[i].sent_bytes;
-        return 0;
-}
-
-/* A sum that has fallen is one of other connections. */
-static uint64_t since(const struct sent *sent, const struct capsule_flow *flow) {
-        uint64_t before = sent_before(sent, flow->address);
-
-        return flow->sent_bytes >= before ? flow->sent_bytes - before : flow->sent_bytes;
-}
-
-/* The group of the job that has this address (network byte order), or NULL. */
-static const Rm__Capsule *group_at(const struct config *config, const Rm__Job *job, uint32_t address) {
-        for (size_t i = 0; i < job->n_capsules; i++)
-                if (job->capsules[i]->index != STATE_HEAD && htonl(launch_address(config, job->capsules[i])) == address)
-                        return job->capsules[i];
-        return NULL;
-}
-
 static void report(struct runner *runner, const struct local *local, const struct capsule_flow *flows, size_t n) {
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), local->job);
         const char *leader = cluster_leader(runner->rmd->cluster);
+        cleanup_free struct way_sent *ways = xcalloc(n + 1, sizeof(*ways));
         cleanup_free Rm__TrafficTo *to = xcalloc(n + 1, sizeof(*to));
         cleanup_free Rm__TrafficTo **pointers = xcalloc(n + 1, sizeof(*pointers));
         Rm__Traffic traffic = RM__TRAFFIC__INIT;
         Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
 
-        for (size_t i = 0; job && i < n; i++) {
-                const Rm__Capsule *peer = group_at(runner->rmd->config, job, flows[i].address);
-                uint64_t bytes = since(local->sent, &flows[i]);
-
-                if (!peer || bytes == 0)
-                        continue;
-                rm__traffic_to__init(&to[traffic.n_to]);
-                to[traffic.n_to].capsule = peer->index;
-                to[traffic.n_to].bytes = bytes;
-                pointers[traffic.n_to] = &to[traffic.n_to];
-                traffic.n_to++;
+        if (job)
+                traffic.n_to = ways_since(runner->rmd->config, job, local->sent->flows, local->sent->n, flows, n, ways);
+        for (size_t i = 0; i < traffic.n_to; i++) {
+                rm__traffic_to__init(&to[i]);
+                to[i].capsule = ways[i].to;
+                to[i].bytes = ways[i].bytes;
+                pointers[i] = &to[i];
         }
         traffic.job = local->job;
         traffic.capsule = local->index;

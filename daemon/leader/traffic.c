@@ -86,18 +86,20 @@ static struct job_traffic *find_or_add(struct traffic *traffic, const Rm__Job *o
         return job;
 }
 
-static struct way *way_to(struct sender *sender, int32_t to) {
-        for (size_t i = 0; i < sender->n_ways; i++)
-                if (sender->ways[i].to == to)
-                        return &sender->ways[i];
-        sender->ways = xrealloc(sender->ways, sizeof(*sender->ways) * (sender->n_ways + 1));
-        sender->ways[sender->n_ways] = (struct way) { .to = to };
-        return &sender->ways[sender->n_ways++];
+/* `places`: for each group that there is a way to, where it stands, counted from 1. */
+static struct way *way_to(struct sender *sender, size_t *places, int32_t to) {
+        if (places[to] == 0) {
+                sender->ways = xrealloc(sender->ways, sizeof(*sender->ways) * (sender->n_ways + 1));
+                sender->ways[sender->n_ways] = (struct way) { .to = to };
+                places[to] = ++sender->n_ways;
+        }
+        return &sender->ways[places[to] - 1];
 }
 
 /* Exponential smoothing by the time that the report is about; the first one is taken as it is. */
 void traffic_add(struct traffic *traffic, const Rm__State *state, const Rm__Traffic *report) {
         const Rm__Job *of = state_job(state, report->job);
+        cleanup_free size_t *places = NULL;
         struct job_traffic *job;
         struct sender *sender;
         double weight;
@@ -110,14 +112,17 @@ void traffic_add(struct traffic *traffic, const Rm__State *state, const Rm__Traf
         sender = &job->senders[report->capsule];
         weight = sender->known ? 1 - exp(-(double) report->usec / TRAFFIC_MEMORY_USEC) : 1;
         sender->known = true;
-        for (size_t i = 0; i < sender->n_ways; i++)
+        places = xcalloc(job->n_senders, sizeof(*places));
+        for (size_t i = 0; i < sender->n_ways; i++) {
                 sender->ways[i].rate *= 1 - weight;
+                places[sender->ways[i].to] = i + 1;
+        }
         for (size_t i = 0; i < report->n_to; i++) {
                 int32_t to = report->to[i]->capsule;
                 double rate = fmin((double) report->to[i]->bytes, MOST_BYTES) * 1e6 / (double) report->usec;
 
                 if (to >= 0 && (uint32_t) to < job->n_senders && to != report->capsule)
-                        way_to(sender, to)->rate += weight * fmin(rate, MOST_BYTES);
+                        way_to(sender, places, to)->rate += weight * fmin(rate, MOST_BYTES);
         }
 }
 

@@ -19,7 +19,7 @@
 enum { BUFFER_BYTES = 32768, SEQUENCE = 1, TCP_STATE_ESTABLISHED = 1, TCP_STATE_CLOSE_WAIT = 8 };
 
 struct list {
-        struct flow *flows;
+        struct capsule_flow *flows;
         size_t n;
         size_t room;
 };
@@ -29,7 +29,7 @@ static void add(struct list *list, uint32_t address, uint64_t sent_bytes) {
                 list->room = list->room > 0 ? list->room * 2 : 64;
                 list->flows = xrealloc(list->flows, sizeof(*list->flows) * list->room);
         }
-        list->flows[list->n++] = (struct flow) { .address = address, .sent_bytes = sent_bytes };
+        list->flows[list->n++] = (struct capsule_flow) { .address = address, .sent_bytes = sent_bytes };
 }
 
 /* An IPv4 address at the other end, also that of a socket that could speak IPv6. */
@@ -98,7 +98,7 @@ static int ask(struct mnl_socket *nl, uint8_t family, struct list *list) {
 }
 
 static int by_address(const void *a, const void *b) {
-        uint32_t x = ((const struct flow *) a)->address, y = ((const struct flow *) b)->address;
+        uint32_t x = ((const struct capsule_flow *) a)->address, y = ((const struct capsule_flow *) b)->address;
 
         return x < y ? -1 : x > y;
 }
@@ -116,7 +116,7 @@ static void add_up(struct list *list) {
         list->n = used;
 }
 
-int flows_read(struct flow **ret, size_t *ret_n, struct rm_error *error) {
+int flows_read(struct capsule_flow **ret, size_t *ret_n, struct rm_error *error) {
         struct mnl_socket *nl = mnl_socket_open2(NETLINK_SOCK_DIAG, SOCK_CLOEXEC);
         struct list list = { 0 };
         int r = !nl || mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) < 0 ? -errno : 0;

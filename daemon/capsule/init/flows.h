@@ -5,12 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct rm_error;
+#include "daemon/capsule/flow.h"
 
-struct flow {
-        uint32_t address; /* IPv4, network byte order */
-        uint64_t sent_bytes; /* acknowledged by the other end */
-};
+struct rm_error;
 
 /*
  * Sums over the TCP connections of this network namespace that there are now, one for each IPv4 address at the other end, by address;
@@ -18,6 +15,6 @@ struct flow {
  * `ret` is malloc'ed. 0 or a negative errno.
  */
 enum { FLOWS_MAX = 16384 };
-int flows_read(struct flow **ret, size_t *ret_n, struct rm_error *error);
+int flows_read(struct capsule_flow **ret, size_t *ret_n, struct rm_error *error);
 
 #endif

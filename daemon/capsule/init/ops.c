@@ -427,7 +427,7 @@ static int op_agent_reply(struct ops *ops, const Capsule__Request *request, stru
 }
 
 static int op_get_flows(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
-        cleanup_free struct flow *flows = NULL;
+        cleanup_free struct capsule_flow *flows = NULL;
         cleanup_free Capsule__Flow *messages = NULL;
         cleanup_free Capsule__Flow **pointers = NULL;
         size_t n = 0;

@@ -354,7 +354,7 @@ static bool have_sent(uint32_t address, uint64_t bytes) {
         bool right = false;
 
         for (int i = 0; i < 200 && !right; i++) {
-                cleanup_free struct flow *flows = NULL;
+                cleanup_free struct capsule_flow *flows = NULL;
                 size_t n = 0;
 
                 if (flows_read(&flows, &n, NULL) < 0)

@@ -1,4 +1,9 @@
-/* What the leader knows of who talks to whom, and when it makes a round for it. */
+/* What nodes tell and the leader knows of who talks to whom, and when it makes a round for it. */
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <math.h>
+
+#include "daemon/job/ways.h"
 #include "daemon/leader/traffic.h"
 #include "daemon/sched/move_cost.h"
 #include "tests/unit/node/state_test.h"
@@ -163,6 +168,139 @@ static void worth_of_bytes(void **state) {
         assert_int_equal(move_cost_bytes(UINT64_MAX, UINT64_MAX), INT64_C(1) << 32);
 }
 
+/* ---- many groups: the same as by looking at all of them ---- */
+
+enum { MANY = 2000, PARTNERS = 60, ROUNDS = 3 };
+
+static uint32_t draw(uint64_t *random, uint32_t n) {
+        *random = *random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        return (uint32_t) (*random >> 33) % n;
+}
+
+/* A job of that many groups of one rank, as it stands in the state. */
+static Rm__Job *add_large_job(Rm__State *state) {
+        Rm__Job *job = xcalloc(1, sizeof(*job));
+
+        rm__job__init(job);
+        job->id = 99;
+        job->state = RM__JOB_STATE__JOB_RUNNING;
+        for (int32_t i = STATE_HEAD; i < MANY; i++) {
+                Rm__Capsule *capsule = xcalloc(1, sizeof(*capsule));
+
+                rm__capsule__init(capsule);
+                capsule->index = i;
+                capsule->address = (uint32_t) (i + 7);
+                job->capsules = xrealloc(job->capsules, (job->n_capsules + 1) * sizeof(Rm__Capsule *));
+                job->capsules[job->n_capsules++] = capsule;
+        }
+        state->jobs = xrealloc(state->jobs, (state->n_jobs + 1) * sizeof(Rm__Job *));
+        state->jobs[state->n_jobs++] = job;
+        return job;
+}
+
+/* One report of a group that tells of others in any order, some twice. */
+static void report_many(struct scene *s, int32_t from, uint64_t *random, double *rates) {
+        Rm__Traffic report = RM__TRAFFIC__INIT;
+        Rm__TrafficTo to[PARTNERS], *list[PARTNERS];
+        double weight = rates[from] < 0 ? 1 : 1 - exp(-(double) SECOND / TRAFFIC_MEMORY_USEC);
+
+        report.job = 99;
+        report.capsule = from;
+        report.usec = SECOND;
+        report.n_to = PARTNERS;
+        report.to = list;
+        rates[from] = 0;
+        for (int32_t i = 0; i < MANY; i++)
+                rates[i] *= 1 - weight;
+        for (uint32_t k = 0; k < PARTNERS; k++) {
+                rm__traffic_to__init(&to[k]);
+                to[k].capsule = k % 10 == 9 ? to[k - 1].capsule : (int32_t) draw(random, MANY);
+                to[k].bytes = 100000 + draw(random, 1000000);
+                list[k] = &to[k];
+                if (to[k].capsule != from)
+                        rates[to[k].capsule] += weight * (double) to[k].bytes;
+        }
+        traffic_add(s->traffic, s->world.state, &report);
+}
+
+static uint64_t bytes_in(const struct rm_job *job, uint32_t from, uint32_t to) {
+        for (uint64_t e = job->traffic.offset[from]; e < job->traffic.offset[from + 1]; e++)
+                if (job->traffic.peer[e] == to)
+                        return job->traffic.bytes[e];
+        return 0;
+}
+
+static void as_expected(const struct rm_job *job, double *const *rates) {
+        for (uint32_t a = 0; a < MANY; a += 37)
+                for (uint32_t b = 0; b < MANY; b++) {
+                        uint64_t expected = a == b ? 0 : (uint64_t) rates[a][b] + (uint64_t) rates[b][a];
+                        uint64_t have = bytes_in(job, a, b);
+
+                        if (have + 2 < expected || have > expected + 2)
+                                fail_msg("between %u and %u: %" PRIu64 " instead of %" PRIu64, a, b, have, expected);
+                }
+}
+
+static void many_groups(void **state) {
+        struct scene *s = *state;
+        cleanup_snapshot struct snapshot *snapshot = snapshot_create();
+        double **rates = xcalloc(MANY, sizeof(*rates));
+        uint64_t random = 7;
+
+        (void) add_large_job(s->world.state);
+        for (int32_t i = 0; i < MANY; i++) {
+                rates[i] = xcalloc(MANY, sizeof(**rates));
+                rates[i][i] = -1; /* not heard of yet */
+        }
+        for (int round = 0; round < ROUNDS; round++)
+                for (int32_t i = 0; i < MANY; i++)
+                        report_many(s, i, &random, rates[i]);
+        snapshot_add_node(snapshot, "n1", 8);
+        snapshot_add_job(snapshot, "99", MANY, 1);
+        traffic_fill(s->traffic, 99, SECOND, snapshot, 0);
+        assert_non_null(snapshot_view(snapshot)->jobs[0].traffic.offset);
+        as_expected(&snapshot_view(snapshot)->jobs[0], rates);
+        for (int32_t i = 0; i < MANY; i++)
+                free(rates[i]);
+        free(rates);
+}
+
+/* What a node tells of its groups: with addresses of the head, of no group, once or twice, in any order. */
+static void ways_of_many_groups(void **state) {
+        enum { FLOWS = MANY + 100 };
+        struct scene *s = *state;
+        const Rm__Job *job = add_large_job(s->world.state);
+        const struct config config = { .network = 0x0ac90000 };
+        cleanup_free struct capsule_flow *before = xcalloc(FLOWS, sizeof(*before));
+        cleanup_free struct capsule_flow *now = xcalloc(FLOWS, sizeof(*now));
+        cleanup_free struct way_sent *ways = xcalloc(FLOWS, sizeof(*ways));
+        uint64_t random = 3;
+        size_t n, next = 0;
+
+        for (size_t i = 0; i < FLOWS; i++) {
+                before[i] = (struct capsule_flow) { htonl(config.network + draw(&random, FLOWS)), draw(&random, 1000) };
+                now[i] = (struct capsule_flow) { htonl(config.network + draw(&random, FLOWS)), draw(&random, 1000) };
+        }
+        n = ways_since(&config, job, before, FLOWS, now, FLOWS, ways);
+        for (size_t i = 0; i < FLOWS; i++) {
+                int64_t group = (int64_t) ntohl(now[i].address) - config.network - 7;
+                uint64_t bytes = now[i].sent_bytes;
+                size_t k = 0;
+
+                while (k < FLOWS && before[k].address != now[i].address)
+                        k++;
+                if (k < FLOWS && bytes >= before[k].sent_bytes)
+                        bytes -= before[k].sent_bytes;
+                if (group < 0 || group >= MANY || bytes == 0)
+                        continue;
+                assert_true(next < n);
+                assert_int_equal(ways[next].to, group);
+                assert_int_equal(ways[next++].bytes, bytes);
+        }
+        assert_int_equal(next, n);
+        assert_in_range(n, MANY / 2, FLOWS);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(known_when_all_have_told, set_up, tear_down),
@@ -170,6 +308,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(shift, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(hostile_reports, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(ended_jobs_are_forgotten, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(many_groups, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(ways_of_many_groups, set_up, tear_down),
                 cmocka_unit_test(worth_of_bytes),
         };
 

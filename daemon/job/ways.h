@@ -1,0 +1,22 @@
+/* From what the connections of a group have sent to how much it sent to which groups of its job. Pure. */
+#ifndef RM_JOB_WAYS_H
+#define RM_JOB_WAYS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/capsule/flow.h"
+#include "daemon/cluster/state.h"
+#include "daemon/config/config.h"
+
+struct way_sent {
+        int32_t to; /* group */
+        uint64_t bytes;
+};
+
+/* What was sent since `before`, in the order of `now`: to groups of the job only, and only where it is more than nothing. A sum that has fallen is
+ * one of other connections, and counts whole. `ret` has room for n_now. Returns how many. */
+size_t ways_since(const struct config *config, const Rm__Job *job, const struct capsule_flow *before, size_t n_before,
+                  const struct capsule_flow *now, size_t n_now, struct way_sent *ret);
+
+#endif
