@@ -4,6 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* The usual one has fall-throughs that clang warns of. */
+#define HASH_FUNCTION HASH_OAT
+#include <uthash.h>
+
 #include "common/util.h"
 #include "daemon/sched/fields.h"
 
@@ -16,10 +20,17 @@ struct block {
         unsigned char data[] __attribute__((aligned(16)));
 };
 
+struct switch_name {
+        const char *name;
+        int32_t index;
+        UT_hash_handle hh;
+};
+
 struct snapshot {
         struct rm_snapshot view;
         struct rm_node *nodes; /* those of the view; NULL while they are the source's that this is a copy of */
         struct rm_switch *switches; /* likewise */
+        struct switch_name *switch_names; /* those of the view, as soon as one was looked for */
         struct rm_job *jobs;
         bool *shares_groups; /* the first `n_copied` jobs: their groups are the source's */
         struct block *blocks; /* strings and the arrays of jobs: freed with the snapshot */
@@ -59,6 +70,7 @@ struct snapshot *snapshot_create(void) {
 void snapshot_destroy(struct snapshot *snapshot) {
         if (!snapshot)
                 return;
+        HASH_CLEAR(hh, snapshot->switch_names); /* which lie in the blocks */
         while (snapshot->blocks) {
                 struct block *next = snapshot->blocks->next;
 
@@ -131,17 +143,29 @@ struct rm_node *snapshot_add_node(struct snapshot *snapshot, const char *name, u
         return &snapshot->nodes[i];
 }
 
+static void index_switch(struct snapshot *snapshot, uint32_t i) {
+        struct switch_name *entry = snapshot_alloc(snapshot, sizeof(*entry));
+
+        entry->name = snapshot->view.switches[i].name;
+        entry->index = (int32_t) i;
+        HASH_ADD_KEYPTR(hh, snapshot->switch_names, entry->name, strlen(entry->name), entry);
+}
+
 int32_t snapshot_add_switch(struct snapshot *snapshot, const char *name) {
         uint32_t i = snapshot->view.n_switches;
+        struct switch_name *entry;
 
-        for (uint32_t s = 0; s < i; s++)
-                if (strcmp(snapshot->view.switches[s].name, name) == 0)
-                        return (int32_t) s;
+        for (uint32_t s = HASH_COUNT(snapshot->switch_names); s < i; s++) /* of the source that this is a copy of */
+                index_switch(snapshot, s);
+        HASH_FIND_STR(snapshot->switch_names, name, entry);
+        if (entry)
+                return entry->index;
         own_switches(snapshot);
         snapshot->switches = grow(snapshot->switches, i, &snapshot->switches_allocated, sizeof(*snapshot->switches));
         snapshot->view.switches = snapshot->switches;
         snapshot->view.n_switches++;
         snapshot->switches[i] = (struct rm_switch) { .name = snapshot_string(snapshot, name), .parent = RM_NO_NODE };
+        index_switch(snapshot, i);
         return (int32_t) i;
 }
 
@@ -347,19 +371,30 @@ static int check_unique(const char *what, uint32_t n, const char *(*name_at)(con
         return error_set(err, -EINVAL, "%s '%s' is there twice", what, name_at(snapshot, (uint32_t) twice));
 }
 
+/* Policies may go down the tree by calling themselves, so its depth has a limit; a cycle is over every limit. */
+static int check_switch(const struct rm_snapshot *snapshot, uint32_t index, struct rm_error *err) {
+        const char *name = snapshot->switches[index].name;
+        int32_t at = snapshot->switches[index].parent;
+
+        for (uint32_t steps = 1; at >= 0; steps++) {
+                if (at >= (int32_t) snapshot->n_switches)
+                        return error_set(err, -EINVAL, "switch '%s' hangs on a switch that is not there", name);
+                if (at == (int32_t) index)
+                        return error_set(err, -EINVAL, "switch '%s' hangs on itself (the switches form a cycle)", name);
+                if (steps >= SNAPSHOT_MAX_DEPTH)
+                        return error_set(err, -EINVAL, "switch '%s' has more than %u above it, or they form a cycle", name,
+                                         SNAPSHOT_MAX_DEPTH - 1);
+                at = snapshot->switches[at].parent;
+        }
+        return 0;
+}
+
 static int check_switches(const struct rm_snapshot *snapshot, struct rm_error *err) {
         for (uint32_t s = 0; s < snapshot->n_switches; s++) {
-                int32_t at = snapshot->switches[s].parent;
+                int r = check_switch(snapshot, s, err);
 
-                for (uint32_t steps = 0; at >= 0; steps++) {
-                        if (at >= (int32_t) snapshot->n_switches)
-                                return error_set(err, -EINVAL, "switch '%s' hangs on a switch that is not there",
-                                                 snapshot->switches[s].name);
-                        if (steps >= snapshot->n_switches)
-                                return error_set(err, -EINVAL, "switch '%s' hangs on itself (the switches form a cycle)",
-                                                 snapshot->switches[s].name);
-                        at = snapshot->switches[at].parent;
-                }
+                if (r < 0)
+                        return r;
         }
         return 0;
 }
@@ -446,6 +481,7 @@ int snapshot_check(const struct rm_snapshot *snapshot, struct rm_error *err) {
 
         if ((r = check_range("snapshot", "", "number of nodes", snapshot->n_nodes, 0, SNAPSHOT_MAX_NODES, err)) < 0 ||
             (r = check_range("snapshot", "", "number of jobs", snapshot->n_jobs, 0, SNAPSHOT_MAX_JOBS, err)) < 0 ||
+            (r = check_range("snapshot", "", "number of switches", snapshot->n_switches, 0, SNAPSHOT_MAX_SWITCHES, err)) < 0 ||
             (r = check_range("params", "", "distribution_weight", snapshot->params.distribution_weight, 0, FIELD_MAX, err)) < 0 ||
             (r = check_range("params", "", "age_weight", snapshot->params.age_weight, 0, 1 << 20, err)) < 0 ||
             (r = check_switches(snapshot, err)) < 0)

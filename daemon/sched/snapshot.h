@@ -34,6 +34,8 @@
 #define SNAPSHOT_MAX_BYTES (512u * 1024 * 1024)
 #define SNAPSHOT_MAX_NODES 100000u
 #define SNAPSHOT_MAX_JOBS 100000u
+#define SNAPSHOT_MAX_SWITCHES 100000u
+#define SNAPSHOT_MAX_DEPTH 64u /* switches above each other */
 #define SNAPSHOT_MAX_RANKS (1u << 20)       /* of a job, and cores of a node */
 #define SNAPSHOT_MAX_TOTAL_RANKS (1u << 24) /* of all jobs, and cores of all nodes */
 

@@ -35,8 +35,8 @@ static int read_switches(const json_t *path, const char *where, struct snapshot 
         json_t *value;
         size_t i;
 
-        if (json_array_size(path) > 64)
-                return error_set(err, -EINVAL, "%s: more than 64 switches above each other", where);
+        if (json_array_size(path) > SNAPSHOT_MAX_DEPTH)
+                return error_set(err, -EINVAL, "%s: more than %u switches above each other", where, SNAPSHOT_MAX_DEPTH);
         json_array_foreach(path, i, value) {
                 const char *name = json_string_value(value);
                 int32_t at;
@@ -44,6 +44,8 @@ static int read_switches(const json_t *path, const char *where, struct snapshot 
                 if (!name || !name_valid(name))
                         return error_set(err, -EINVAL, "%s: \"switch\" must be an array of names, from the node upwards", where);
                 at = snapshot_add_switch(snapshot, name);
+                if (snapshot_view(snapshot)->n_switches > SNAPSHOT_MAX_SWITCHES)
+                        return error_set(err, -EINVAL, "%s: more than %u switches in all", where, SNAPSHOT_MAX_SWITCHES);
                 if (below < 0)
                         node->switch_index = at;
                 else if (snapshot_view(snapshot)->switches[below].parent >= 0 &&

@@ -187,6 +187,39 @@ static void wrong_nodes(void **state) {
               "hangs on 'c' here and on 'b' elsewhere");
 }
 
+/* Node i hangs on switches i * step .. i * step + length - 1, each below the next. */
+static char *many_switches(uint32_t nodes, uint32_t step, uint32_t length) {
+        char *text = NULL;
+        size_t size_bytes;
+        FILE *out = open_memstream(&text, &size_bytes);
+
+        assert_non_null(out);
+        (void) fprintf(out, "{'version':1,'jobs':[],'nodes':[");
+        for (uint32_t i = 0; i < nodes; i++) {
+                (void) fprintf(out, "%s{'name':'n%u','cores':1,'penalty':0,'switch':[", i ? "," : "", i);
+                for (uint32_t k = 0; k < length; k++)
+                        (void) fprintf(out, "%s's%u'", k ? "," : "", i * step + k);
+                (void) fprintf(out, "]}");
+        }
+        (void) fprintf(out, "]}");
+        assert_int_equal(fclose(out), 0);
+        return text;
+}
+
+/* As many as a hostile snapshot has room for, and a tower of them that no single node shows. */
+static void too_many_switches(void **state) {
+        cleanup_free char *good = many_switches(1000, 100, 64);
+        cleanup_free char *tower = many_switches(3, 39, 40);
+        cleanup_free char *flat = many_switches(60000, 2, 2);
+        cleanup_snapshot struct snapshot *snapshot = test_snapshot(good);
+
+        (void) state;
+        assert_int_equal(snapshot_view(snapshot)->n_switches, 64000);
+        assert_int_equal(snapshot_view(snapshot)->nodes[999].switch_index, 63936);
+        wrong(tower, "has more than 63 above it");
+        wrong(flat, "nodes[50000]: more than 100000 switches in all");
+}
+
 static void wrong_jobs(void **state) {
         (void) state;
         wrong(SNAPSHOT(NODE, "{'name':'j1','priority':1}"), "jobs[0]: field \"ranks\" is missing");
@@ -244,7 +277,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(minimal_form), cmocka_unit_test(full_form_and_back), cmocka_unit_test(copies_are_apart),
                 cmocka_unit_test(wrong_text),   cmocka_unit_test(wrong_nodes),        cmocka_unit_test(wrong_jobs),
-                cmocka_unit_test(damaged_text),
+                cmocka_unit_test(damaged_text), cmocka_unit_test(too_many_switches),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
