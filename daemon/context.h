@@ -15,11 +15,13 @@ struct leader;
 struct service;
 struct proxies;
 struct fault;
+struct topology;
 struct event_ring;
 
 struct rmd {
         struct event_base *base;
         const struct config *config;
+        struct topology *topology; /* of this machine */
         struct cluster *cluster;
         struct capsule_ctx *capsules;
         struct runner *runner;     /* job/: this node's capsules */

@@ -184,7 +184,7 @@ static int find_address(struct config *config, struct rm_error *err) {
 static int start_cluster(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
         const struct config *config = rmd->config;
         Rm__Node self = RM__NODE__INIT;
-        struct topology topology = { 0 };
+        struct topology *topology = rmd->topology = xcalloc(1, sizeof(*rmd->topology));
         cleanup_free char *list = xstrdup(config->peers);
         char *peers[64];
         size_t n_peers = 0;
@@ -200,7 +200,7 @@ static int start_cluster(struct rmd *rmd, struct tls *tls, struct rm_error *err)
                 .heartbeat_usec = config->heartbeat_usec,
         };
         char *saved = NULL;
-        int r = topology_read(&topology, err);
+        int r = topology_read(topology, err);
 
         if (r < 0)
                 return r;
@@ -211,10 +211,10 @@ static int start_cluster(struct rmd *rmd, struct tls *tls, struct rm_error *err)
         self.name = config->node_name;
         self.address = config->address;
         self.port = config->port;
-        self.cores = config->cores ? config->cores : topology.cores;
-        self.topology = topology.description;
-        self.boot_id = topology.boot_id;
-        self.memory_bytes = topology.memory_bytes;
+        self.cores = config->cores ? config->cores : topology->cores;
+        self.topology = topology->description;
+        self.boot_id = topology->boot_id;
+        self.memory_bytes = topology->memory_bytes;
         r = cluster_create(rmd->base, &cluster_config, &cluster_ops, rmd, &rmd->cluster, err);
         while (n_peers > 0)
                 free(peers[--n_peers]);
@@ -279,6 +279,7 @@ static void stop(struct rmd *rmd) {
         capsule_ctx_destroy(rmd->capsules);
         events_destroy(rmd->events);
         fault_destroy(rmd->fault);
+        free(rmd->topology);
 }
 
 static void on_signal(evutil_socket_t signo, short what, void *arg) {

@@ -2,6 +2,7 @@
 #ifndef RM_DAEMON_CAPSULE_CAPSULE_H
 #define RM_DAEMON_CAPSULE_CAPSULE_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -200,6 +201,10 @@ int capsule_get_carry(struct capsule *capsule, capsule_carry_fn done, void *arg)
 typedef void (*capsule_flows_fn)(struct capsule *capsule, int error, const char *text, const struct capsule_flow *flows, size_t n,
                                  void *arg);
 int capsule_get_flows(struct capsule *capsule, capsule_flows_fn done, void *arg);
+
+/* All threads of the payload may run on these CPUs only, and so may what they start. Works without PID 1. Those who have bound themselves are not
+ * asked. -ENOENT, or why some could not. */
+int capsule_bind(struct capsule *capsule, const cpu_set_t *cpus);
 
 /* Destination: counters set, CRIU preloaded. `carry` NULL: from zero. */
 int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t size, capsule_done_fn done, void *arg);

@@ -35,6 +35,7 @@ int apply_job_submit(struct apply *a);
 int apply_job_availability(struct apply *a);
 int apply_job_wait(struct apply *a);
 int apply_job_spares(struct apply *a);
+int apply_job_cores(struct apply *a);
 int apply_job_place(struct apply *a);
 int apply_capsule_ready(struct apply *a);
 int apply_capsule_gone(struct apply *a);

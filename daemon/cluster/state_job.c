@@ -192,6 +192,31 @@ static void set_spares(Rm__Job *job, char *const *nodes, size_t n) {
                 REPEATED_PUSH(job->spare_nodes, job->n_spare_nodes, xstrdup(nodes[i]));
 }
 
+/* A group that is elsewhere by now keeps what it has. */
+int apply_job_cores(struct apply *a) {
+        const Rm__CmdJobCores *in = a->command->job_cores;
+        Rm__Job *job = find_job(a, "job-cores", in->job);
+
+        if (!job)
+                return -ENOENT;
+        if (!job_running(job))
+                return apply_refuse(a, -ESRCH, "job-cores: job %" PRIu64 " does not run", job->id);
+        for (size_t i = 0; i < in->n_groups; i++) {
+                const Rm__GroupCores *group = in->groups[i];
+                Rm__Capsule *capsule = group->group >= 0 ? job_capsule(job, group->group) : NULL;
+
+                if (!capsule || strcmp(capsule->node, group->node) != 0 ||
+                    (group->n_cores != 0 && group->n_cores != capsule->ranks))
+                        continue;
+                free(capsule->cores);
+                capsule->cores = xcalloc(group->n_cores, sizeof(*capsule->cores));
+                capsule->n_cores = group->n_cores;
+                if (group->n_cores > 0)
+                        memcpy(capsule->cores, group->cores, sizeof(*capsule->cores) * group->n_cores);
+        }
+        return 0;
+}
+
 int apply_job_spares(struct apply *a) {
         const Rm__CmdJobSpares *in = a->command->job_spares;
         Rm__Job *job = find_job(a, "job-spares", in->job);

@@ -107,6 +107,9 @@ int apply_move_commit(struct apply *a) {
                                     move->error[0] ? move->error : "committed already");
         move->state = RM__MOVE_STATE__MOVE_COMMITTED;
         message_set_string(&capsule->node, move->to);
+        free(capsule->cores); /* those were the other node's */
+        capsule->cores = NULL;
+        capsule->n_cores = 0;
         capsule->made_by = move->id;
         capsule->moves++;
         job->moves++;

@@ -170,6 +170,8 @@ static void on_launched(struct capsule *capsule, int error, const char *text, vo
                 log_warn("job %" PRIu64 ": group %" PRId32 " cannot start its daemon: %s", launched->job, launched->index, text);
                 tell_head(launched->runner, group, false, 127);
         }
+        if (error == 0)
+                runner_wake(launched->runner); /* it may have cores to go to */
         free(launched);
 }
 

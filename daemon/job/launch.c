@@ -155,8 +155,8 @@ static bool env_has(const Rm__JobSpec *spec, const char *assignment) {
 
 /* The job's environment, and of ours what it does not set itself. */
 static char **build_env(const Rm__Job *job) {
-        /* Over TCP between capsules and shared memory inside them: what can be carried. Ranks are not bound: a capsule moves
-         * to other cores. What stands in a job's own environment wins. */
+        /* Over TCP between capsules and shared memory inside them: what can be carried. Ranks are not bound here: a capsule moves
+         * to other cores (see cores.c). What stands in a job's own environment wins. */
         static const char *const ours[] = {
                 "OMPI_MCA_pml=ob1",
                 "OMPI_MCA_btl=self,sm,tcp",

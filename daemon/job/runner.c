@@ -61,6 +61,7 @@ static void remove_local(struct runner *runner, struct local *local) {
         traffic_forget(local);
         free(local->lost_text);
         free(local->agent);
+        free(local->cores);
         free(local);
 }
 
@@ -411,6 +412,8 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
                 report_exit(runner, local, 255, reason, job->cancel ? job->final_state : RM__JOB_STATE__JOB_NODE_FAIL);
         } else if (local->ready && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED) {
                 report_ready(runner, local);
+        } else if (local->ready) {
+                cores_apply(runner, local, capsule);
         }
 }
 

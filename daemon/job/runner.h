@@ -28,6 +28,8 @@ struct local {
         uint32_t signalled; /* the last signal a cancel sent */
         uint64_t signal_usec;
         bool reporting;   /* a proposal about it is under way */
+        uint32_t *cores;  /* cores.c: that it was bound to, n_cores; none: it never was */
+        size_t n_cores;
         struct sent *sent; /* traffic.c: what it had sent when it was last looked at; NULL = never */
         struct local *next;
 };

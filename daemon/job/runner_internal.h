@@ -45,6 +45,9 @@ void traffic_wake(struct runner *runner);
 void traffic_forget(struct local *local);
 void traffic_stop(struct runner *runner);
 
+/* cores.c: a group that is here, and runs, gets the cores that the state says. */
+void cores_apply(struct runner *runner, struct local *local, const Rm__Capsule *capsule);
+
 /* Something could not be done now: look again in a moment. */
 void runner_retry(struct runner *runner);
 

@@ -10,6 +10,7 @@
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
+#include "daemon/leader/cores.h"
 #include "daemon/leader/files.h"
 #include "daemon/leader/topology.h"
 #include "daemon/leader/traffic.h"
@@ -250,6 +251,7 @@ static void on_round(void *context, const struct rm_snapshot *snapshot, const st
         bool started = false;
 
         tell_warnings(leader, snapshot, warnings ? warnings : "");
+        cores_tell(leader->rmd, snapshot, result);
         for (size_t i = 0; i < result->n_actions; i++) {
                 const struct round_action *action = &result->actions[i];
 
@@ -444,7 +446,8 @@ void leader_wake(struct leader *leader, const Rm__Command *command) {
         if (command &&
             (command->body_case == RM__COMMAND__BODY_JOB_WAIT || command->body_case == RM__COMMAND__BODY_NOTE ||
              command->body_case == RM__COMMAND__BODY_SCHEDULING || command->body_case == RM__COMMAND__BODY_JOB_OUTPUT_DONE ||
-             command->body_case == RM__COMMAND__BODY_JOB_FORGET || command->body_case == RM__COMMAND__BODY_CAPSULE_READY))
+             command->body_case == RM__COMMAND__BODY_JOB_FORGET || command->body_case == RM__COMMAND__BODY_JOB_CORES ||
+             command->body_case == RM__COMMAND__BODY_CAPSULE_READY))
                 return;
         settle_later(leader, leader->rmd->config->settle_usec);
 }

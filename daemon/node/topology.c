@@ -62,13 +62,29 @@ static void describe(hwloc_topology_t hw, struct topology *topology) {
                 (void) snprintf(topology->description, sizeof(topology->description), "Core:%u", topology->cores);
 }
 
+/* Cores in the order of the topology, each with its hardware threads. */
+static void number_cpus(hwloc_topology_t hw, hwloc_obj_type_t type, struct topology *topology) {
+        topology->real_cores = topology->cores <= INT16_MAX ? topology->cores : INT16_MAX;
+        for (unsigned cpu = 0; cpu < TOPOLOGY_CPUS_MAX; cpu++)
+                topology->core_of_cpu[cpu] = -1;
+        for (uint32_t core = 0; core < topology->real_cores; core++) {
+                hwloc_obj_t object = hwloc_get_obj_by_type(hw, type, core);
+
+                for (unsigned cpu = 0; object && cpu < TOPOLOGY_CPUS_MAX; cpu++)
+                        if (hwloc_bitmap_isset(object->cpuset, cpu))
+                                topology->core_of_cpu[cpu] = (int16_t) core;
+        }
+}
+
 static void take_figures(hwloc_topology_t hw, struct topology *topology) {
         int cores = hwloc_get_nbobjs_by_type(hw, HWLOC_OBJ_CORE);
+        hwloc_obj_type_t type = cores > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
 
         /* Some virtual machines and architectures do not tell which threads make a core. */
         if (cores <= 0)
                 cores = hwloc_get_nbobjs_by_type(hw, HWLOC_OBJ_PU);
         topology->cores = cores > 0 ? (uint32_t) cores : 1;
+        number_cpus(hw, type, topology);
         topology->memory_bytes = hwloc_get_root_obj(hw)->total_memory;
         describe(hw, topology);
 }

@@ -8,6 +8,7 @@
 
 #define TOPOLOGY_DESCRIPTION_BYTES 256
 #define TOPOLOGY_BOOT_ID_BYTES 64
+#define TOPOLOGY_CPUS_MAX 4096
 
 struct topology {
         /* Cores, not hardware threads: a rank computes all the time, two of them on the threads of one core share its units
@@ -18,6 +19,9 @@ struct topology {
         /* hwloc's synthetic form without sizes, "Package:2 L3Cache:1 Core:8 PU:2". "Core:N" when the machine is not the same
          * all over (some cores taken away, or of several kinds), for which that form has no words. */
         char description[TOPOLOGY_DESCRIPTION_BYTES];
+        uint32_t real_cores; /* that core_of_cpu knows */
+        int16_t core_of_cpu
+                [TOPOLOGY_CPUS_MAX]; /* by the kernel's numbers: its core, as they are counted in the description; -1: none of ours */
         char boot_id[TOPOLOGY_BOOT_ID_BYTES]; /* see topology_boot_id(); empty when read from a file */
 };
 

@@ -238,7 +238,6 @@ static void add_start(const struct diff *diff, uint32_t j, int32_t head_node, co
         start->job = j;
         start->head_node = head_node;
         start->group_node = copy_of(diff->plan->jobs[j].group_node, job->n_groups);
-        start->rank_core = copy_of(diff->plan->jobs[j].rank_core, job->ranks);
         start->spare_nodes = copy_of(spares, n_spares);
         start->n_spare_nodes = n_spares;
 }

@@ -21,6 +21,7 @@ struct round {
         struct rm_plan *plan;    /* of all jobs, as far as decided */
         const char **passes;     /* the policy of each; NULL: the cluster's */
         uint32_t n_passes, n_decided; /* passes go in order */
+        bool chose_cores; /* some policy did */
         uint32_t *held; /* each node: its cores, where they are kept free for a job */
         uint32_t n_regular; /* passes without those of jobs that overtake */
         const uint64_t **move_usec; /* each job: of its groups, NULL: not known */
@@ -281,6 +282,7 @@ static void take_decision(struct round *round, uint32_t j, const struct rm_plan_
         own->decision = planned->decision;
         memcpy(own->group_node, planned->group_node, sizeof(*own->group_node) * job->n_groups);
         memcpy(own->rank_core, planned->rank_core, sizeof(*own->rank_core) * job->ranks);
+        round->chose_cores |= planned->rank_core[0] != RM_NO_CORE;
         if (own->reason[0] || planned->reason[0])
                 memcpy(own->reason, planned->reason, sizeof(own->reason));
 }
@@ -321,6 +323,25 @@ void round_skip(struct round *round, uint32_t pass, const char *why) {
 
 /* ---- the answer ---- */
 
+static void *take_copy(const void *data, size_t size_bytes) {
+        return memcpy(xcalloc(1, size_bytes), data, size_bytes);
+}
+
+static void take_cores(const struct round *round, struct round_result *result) {
+        for (uint32_t j = 0; j < result->n_jobs && round->chose_cores; j++) {
+                const struct rm_job *job = &round->given->jobs[j];
+                const struct rm_plan_job *planned = &round->plan->jobs[j];
+                bool any = false;
+
+                for (uint32_t rank = 0; planned->decision == RM_PLACE && rank < job->ranks; rank++)
+                        any |= planned->rank_core[rank] != RM_NO_CORE;
+                if (!any)
+                        continue;
+                result->jobs[j].group_node = take_copy(planned->group_node, sizeof(*planned->group_node) * job->n_groups);
+                result->jobs[j].rank_core = take_copy(planned->rank_core, sizeof(*planned->rank_core) * job->ranks);
+        }
+}
+
 void round_finish(struct round *round, struct round_result **ret_result) {
         struct round_result *result = xcalloc(1, sizeof(*result));
         struct diff diff = {
@@ -343,6 +364,7 @@ void round_finish(struct round *round, struct round_result **ret_result) {
         back_settle(round->fold, round->jobs, round->move_usec, round->plan);
         diff_actions(&diff, result);
         diff_outcomes(&diff, result);
+        take_cores(round, result);
         *ret_result = result;
 }
 
@@ -351,8 +373,11 @@ void round_result_destroy(struct round_result *result) {
                 return;
         for (size_t i = 0; i < result->n_actions; i++) {
                 free(result->actions[i].group_node);
-                free(result->actions[i].rank_core);
                 free(result->actions[i].spare_nodes);
+        }
+        for (uint32_t j = 0; j < result->n_jobs; j++) {
+                free(result->jobs[j].group_node);
+                free(result->jobs[j].rank_core);
         }
         free(result->actions);
         free(result->jobs);

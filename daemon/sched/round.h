@@ -59,7 +59,6 @@ struct round_action {
         int32_t from, to; /* ROUND_MOVE: nodes */
         int32_t head_node; /* ROUND_START */
         int32_t *group_node; /* ROUND_START: n_groups nodes */
-        int32_t *rank_core; /* ROUND_START: `ranks` entries, RM_NO_CORE: any */
         uint32_t n_spare_nodes;
         int32_t *spare_nodes; /* ROUND_START, ROUND_RESERVE: to be kept free for it */
         bool must; /* ROUND_MOVE: the node has to be left, or relieved: do these first */
@@ -71,6 +70,9 @@ struct round_job_result {
         bool lost; /* it waits because others were served or it does not fit: its age rises */
         bool folded; /* after the actions it has more ranks than usable cores on some node */
         char policy[64]; /* that placed it; empty: none did */
+        int32_t *group_node,
+                *rank_core; /* where its groups are to be, and the cores there that its ranks get, RM_NO_CORE: any. NULL: its
+                                          * policy did not choose cores */
         char reason[RM_REASON_BYTES]; /* why it waits, or stays on a node that it should leave; empty: nothing to say */
 };
 

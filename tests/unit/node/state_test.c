@@ -63,6 +63,7 @@ static void check_capsules(const Rm__State *state, const Rm__Job *job) {
                 assert_non_null(state_node(state, capsule->node));
                 assert_true(capsule->address >= 1 && capsule->address <= STATE_CAPSULES_MAX);
                 assert_true(capsule->state != RM__CAPSULE_STATE__CAPSULE_NONE);
+                assert_true(capsule->n_cores == 0 || capsule->n_cores == capsule->ranks);
                 if (job_ended(job))
                         assert_int_equal(capsule->state, RM__CAPSULE_STATE__CAPSULE_GONE);
                 ranks += capsule->ranks;
@@ -358,6 +359,21 @@ int job_wait(struct world *w, uint64_t job, const char *reason, bool lost_round)
         body.job = job;
         body.reason = (char *) reason;
         body.lost_round = lost_round;
+        return apply_command(w, &command);
+}
+
+int job_cores(struct world *w, uint64_t job, int32_t group, const char *node, const uint32_t *cores, size_t n) {
+        Rm__GroupCores one = RM__GROUP_CORES__INIT;
+        Rm__GroupCores *list[] = { &one };
+        COMMAND(JobCores, job_cores, JOB_CORES);
+
+        one.group = group;
+        one.node = (char *) node;
+        one.cores = (uint32_t *) cores;
+        one.n_cores = n;
+        body.job = job;
+        body.groups = list;
+        body.n_groups = 1;
         return apply_command(w, &command);
 }
 

@@ -52,6 +52,8 @@ int available_error(struct world *w, const char *error);
 int submit(struct world *w, uint32_t ranks);
 int job_available(struct world *w, uint64_t job, const char *node, uint32_t cores, const char *error);
 int job_wait(struct world *w, uint64_t job, const char *reason, bool lost_round);
+/* One group. */
+int job_cores(struct world *w, uint64_t job, int32_t group, const char *node, const uint32_t *cores, size_t n);
 int spares(struct world *w, uint64_t job, const char *const *nodes, size_t n);
 int place(struct world *w, uint64_t job, const char *head, const char *const *nodes, const uint32_t *ranks, size_t n);
 int ready(struct world *w, uint64_t job, int32_t capsule, const char *node);

@@ -543,6 +543,33 @@ static void test_job_spares(void **state) {
         assert_int_equal(job_of(w, job)->n_spare_nodes, 0);
 }
 
+/* They are of a node, and no use on another. */
+static void test_job_cores(void **state) {
+        static const uint32_t cores[] = { 3, 0, 1 };
+        struct world *w = *state;
+        uint64_t waiting = (uint64_t) submit(w, 2);
+        uint64_t job = running_job(w);
+        const Rm__Capsule *group = job_capsule(job_of(w, job), 1);
+
+        REFUSED(job_cores(w, 99, 1, "n2", cores, 2), -ENOENT, "no job 99");
+        REFUSED(job_cores(w, waiting, 1, "n2", cores, 2), -ESRCH, "does not run");
+        assert_int_equal(job_cores(w, job, 1, "n1", cores, 2), 0);         /* it is not there any more */
+        assert_int_equal(job_cores(w, job, 1, "n2", cores, 3), 0);         /* it has two ranks */
+        assert_int_equal(job_cores(w, job, 77, "n2", cores, 2), 0);        /* there is none */
+        assert_int_equal(job_cores(w, job, STATE_HEAD, "n1", cores, 2), 0); /* nor has the head any */
+        assert_int_equal(group->n_cores, 0);
+        assert_int_equal(job_cores(w, job, 1, "n2", cores, 2), 0);
+        assert_int_equal(group->n_cores, 2);
+        assert_int_equal(group->cores[0], 3);
+        assert_int_equal(job_cores(w, job, 1, "n2", cores, 0), 0);
+        assert_int_equal(group->n_cores, 0);
+        assert_int_equal(job_cores(w, job, 1, "n2", cores + 1, 2), 0);
+        assert_int_equal(move_start(w, job, 1, "n3"), 0);
+        assert_int_equal(group->n_cores, 2);
+        assert_int_equal(move_commit(w, w->created), 0);
+        assert_int_equal(group->n_cores, 0);
+}
+
 /* ---- moves ---- */
 
 static void test_move(void **state) {
@@ -803,6 +830,7 @@ int main(void) {
                 T(test_end_with_a_node_down),
                 T(test_job_availability),
                 T(test_job_spares),
+                T(test_job_cores),
                 T(test_move),
                 T(test_refused_moves),
                 T(test_commit_and_abort_race),

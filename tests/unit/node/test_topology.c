@@ -31,16 +31,37 @@ static void test_this_machine(void **state) {
         assert_string_equal(first.boot_id, second.boot_id);
 }
 
+/* Each core has as many CPUs as the others, and no CPU is of a core that is not there. */
+static void check_cpus(const struct topology *topology, uint32_t expected) {
+        uint32_t *of_core = xcalloc(topology->cores, sizeof(*of_core)), cpus = 0;
+
+        assert_int_equal(topology->real_cores, topology->cores);
+        for (unsigned cpu = 0; cpu < TOPOLOGY_CPUS_MAX; cpu++) {
+                int16_t core = topology->core_of_cpu[cpu];
+
+                if (core < 0)
+                        continue;
+                assert_true((uint32_t) core < topology->cores);
+                of_core[core]++;
+                cpus++;
+        }
+        assert_int_equal(cpus, expected);
+        for (uint32_t i = 0; i < topology->cores; i++)
+                assert_int_equal(of_core[i], expected / topology->cores);
+        free(of_core);
+}
+
 static void test_recorded(void **state) {
         static const struct {
                 const char *file;
                 uint32_t cores;
                 const char *description;
                 uint64_t memory_bytes;
+                uint32_t cpus;
         } cases[] = {
-                { "two-packages.xml", 16, "Package:2 L3Cache:2 Core:4 PU:2", UINT64_C(137438953472) },
-                { "cores-taken-away.xml", 5, "Core:5", 0 },
-                { "one-core.xml", 1, "Package:1 Core:1 PU:1", 0 },
+                { "two-packages.xml", 16, "Package:2 L3Cache:2 Core:4 PU:2", UINT64_C(137438953472), 32 },
+                { "cores-taken-away.xml", 5, "Core:5", 0, 5 },
+                { "one-core.xml", 1, "Package:1 Core:1 PU:1", 0, 1 },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -52,6 +73,7 @@ static void test_recorded(void **state) {
                 assert_int_equal(topology.cores, cases[i].cores);
                 assert_string_equal(topology.description, cases[i].description);
                 assert_string_equal(topology.boot_id, "");
+                check_cpus(&topology, cases[i].cpus);
                 if (cases[i].memory_bytes)
                         assert_int_equal(topology.memory_bytes, cases[i].memory_bytes);
         }

@@ -52,6 +52,32 @@ static void starts_and_waits(void **state) {
         finish(&f);
 }
 
+/* Where policies say which cores ranks get, the answer does. */
+static void tells_cores(void **state) {
+        const char *text = SNAPSHOT(NODES("2", "4"), "{'name':'a','ranks':4,'priority':1,'traffic':[[0,2,9],[1,3,9]]},"
+                                                     "{'name':'b','ranks':6,'priority':1}");
+        struct fixture f = { .snapshot = test_snapshot(text) };
+        uint32_t taken = 0;
+
+        (void) state;
+        f.result = test_round("treematch", snapshot_view(f.snapshot), NULL);
+        assert_non_null(f.result->jobs[0].rank_core);
+        for (uint32_t rank = 0; rank < 4; rank++) {
+                int32_t node = f.result->jobs[0].group_node[rank], core = f.result->jobs[0].rank_core[rank];
+
+                assert_in_range(node, 0, 1);
+                assert_in_range(core, 0, node == 0 ? 1 : 3);
+                taken |= 1u << (4 * node + core);
+        }
+        assert_int_equal(__builtin_popcount(taken), 4);
+        assert_null(f.result->jobs[1].rank_core); /* it waits */
+        assert_null(f.result->jobs[1].group_node);
+        finish(&f);
+        run(&f, text, NULL);
+        assert_null(f.result->jobs[0].rank_core); /* greedy has no opinion */
+        finish(&f);
+}
+
 static void leaves_a_node_with_its_head(void **state) {
         struct round_job job = { .head_node = 0, .head_moving_to = RM_NO_NODE };
         struct fixture f;
@@ -371,14 +397,23 @@ static void max_procs(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(starts_and_waits),   cmocka_unit_test(leaves_a_node_with_its_head),
-                cmocka_unit_test(folds_and_unfolds),  cmocka_unit_test(folds_whole_groups),
-                cmocka_unit_test(nothing_left),       cmocka_unit_test(own_availability),
-                cmocka_unit_test(waits_for_moves),    cmocka_unit_test(node_down),
-                cmocka_unit_test(head_leaves_alone),  cmocka_unit_test(policies_of_jobs),
-                cmocka_unit_test(moves_must_pay),     cmocka_unit_test(swaps_are_taken_back),
-                cmocka_unit_test(single_groups_stay), cmocka_unit_test(whole_jobs_stay),
-                cmocka_unit_test(max_procs),          cmocka_unit_test(view_can_be_planned),
+                cmocka_unit_test(starts_and_waits),
+                cmocka_unit_test(leaves_a_node_with_its_head),
+                cmocka_unit_test(folds_and_unfolds),
+                cmocka_unit_test(folds_whole_groups),
+                cmocka_unit_test(nothing_left),
+                cmocka_unit_test(own_availability),
+                cmocka_unit_test(tells_cores),
+                cmocka_unit_test(waits_for_moves),
+                cmocka_unit_test(node_down),
+                cmocka_unit_test(head_leaves_alone),
+                cmocka_unit_test(policies_of_jobs),
+                cmocka_unit_test(moves_must_pay),
+                cmocka_unit_test(swaps_are_taken_back),
+                cmocka_unit_test(single_groups_stay),
+                cmocka_unit_test(whole_jobs_stay),
+                cmocka_unit_test(max_procs),
+                cmocka_unit_test(view_can_be_planned),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,63 @@
+/* Groups whose policy chose cores for them run there and nowhere else. */
+#include <inttypes.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/job/runner_internal.h"
+#include "daemon/node/topology.h"
+
+static bool same_cores(const struct local *local, const Rm__Capsule *capsule) {
+        if (local->n_cores != capsule->n_cores)
+                return false;
+        for (size_t i = 0; i < capsule->n_cores; i++)
+                if (local->cores[i] != capsule->cores[i])
+                        return false;
+        return true;
+}
+
+static bool has_core(const Rm__Capsule *capsule, int16_t core) {
+        for (size_t i = 0; i < capsule->n_cores; i++)
+                if (core >= 0 && capsule->cores[i] == (uint32_t) core)
+                        return true;
+        return false;
+}
+
+/* The CPUs of its cores. All there are, when it has been given none, or more cores than this machine has (the configuration may say so). */
+static void find_cpus(const struct topology *topology, const Rm__Capsule *capsule, cpu_set_t *ret_cpus) {
+        bool all = capsule->n_cores == 0;
+
+        for (size_t i = 0; i < capsule->n_cores; i++)
+                all |= capsule->cores[i] >= topology->real_cores;
+        CPU_ZERO(ret_cpus);
+        for (unsigned cpu = 0; cpu < TOPOLOGY_CPUS_MAX && cpu < CPU_SETSIZE; cpu++)
+                if (all ? topology->core_of_cpu[cpu] >= 0 : has_core(capsule, topology->core_of_cpu[cpu]))
+                        CPU_SET(cpu, ret_cpus);
+}
+
+static void remember(struct local *local, const Rm__Capsule *capsule) {
+        free(local->cores);
+        local->cores = xcalloc(capsule->n_cores, sizeof(*local->cores));
+        local->n_cores = capsule->n_cores;
+        if (capsule->n_cores > 0)
+                memcpy(local->cores, capsule->cores, sizeof(*local->cores) * capsule->n_cores);
+}
+
+void cores_apply(struct runner *runner, struct local *local, const Rm__Capsule *capsule) {
+        cpu_set_t cpus;
+        int r;
+
+        /* What never was given cores is left alone, and so is what is about to move. */
+        if (same_cores(local, capsule) || capsule_phase(local->capsule) != CAPSULE_RUNNING ||
+            state_capsule_move(cluster_state(runner->rmd->cluster), local->job, local->index))
+                return;
+        find_cpus(runner->rmd->topology, capsule, &cpus);
+        if (CPU_COUNT(&cpus) == 0)
+                return;
+        r = capsule_bind(local->capsule, &cpus);
+        if (r < 0)
+                log_warn("capsule %s cannot be bound to its cores: %s", capsule_id(local->capsule), strerror(-r));
+        remember(local, capsule);
+}

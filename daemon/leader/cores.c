@@ -1,0 +1,109 @@
+#include "daemon/leader/cores.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/cluster/cluster.h"
+
+/* One round's answer, and what follows from it. */
+struct answer {
+        const Rm__State *state;
+        const struct rm_snapshot *snapshot;
+        const struct round_result *result;
+};
+
+/* What one job's groups get: groups whose cores stay have no entry. */
+struct news {
+        Rm__GroupCores *items;
+        Rm__GroupCores **pointers;
+        uint32_t *cores; /* of all ranks */
+        size_t n;
+};
+
+/* The cores of a group's ranks into `cores`. 0: any, when the policy has no opinion, or ranks have to share cores: who is on which is then for
+ * the kernel to say. */
+static size_t chosen_cores(const struct answer *answer, uint32_t j, uint32_t g, uint32_t *cores) {
+        const struct rm_group *group = &answer->snapshot->jobs[j].groups[g];
+        const struct round_job_result *result = &answer->result->jobs[j];
+        const struct rm_node *node;
+
+        if (!result->rank_core || result->group_node[g] < 0 || result->folded)
+                return 0;
+        node = &answer->snapshot->nodes[result->group_node[g]];
+        for (uint32_t i = 0; i < group->ranks; i++) {
+                int32_t core = result->rank_core[group->first_rank + i];
+
+                if (core < 0 || (uint32_t) core >= node->cores)
+                        return 0;
+                cores[i] = (uint32_t) core;
+        }
+        return group->ranks;
+}
+
+static bool same_cores(const Rm__Capsule *capsule, const uint32_t *cores, size_t n) {
+        return capsule->n_cores == n && (n == 0 || memcmp(capsule->cores, cores, sizeof(*cores) * n) == 0);
+}
+
+/* Is it on its way, or about to be? Then it keeps what it has until it has arrived. */
+static bool leaves(const struct answer *answer, uint32_t j, uint64_t number, const Rm__Capsule *capsule) {
+        const int32_t *node = answer->result->jobs[j].group_node;
+
+        return state_capsule_move(answer->state, number, capsule->index) ||
+               (node && node[capsule->index] >= 0 &&
+                strcmp(answer->snapshot->nodes[node[capsule->index]].name, capsule->node) != 0);
+}
+
+static void look_at_group(const struct answer *answer, uint32_t j, uint64_t number, const Rm__Capsule *capsule, struct news *news) {
+        uint32_t g = (uint32_t) capsule->index;
+        uint32_t *cores = news->cores + answer->snapshot->jobs[j].groups[g].first_rank;
+        Rm__GroupCores *item = &news->items[news->n];
+        size_t n;
+
+        if (leaves(answer, j, number, capsule))
+                return;
+        n = chosen_cores(answer, j, g, cores);
+        if (same_cores(capsule, cores, n))
+                return;
+        rm__group_cores__init(item);
+        item->group = capsule->index;
+        item->node = capsule->node;
+        item->cores = cores;
+        item->n_cores = n;
+        news->pointers[news->n++] = item;
+}
+
+static void tell_job(struct rmd *rmd, const struct answer *answer, uint32_t j) {
+        const struct rm_job *job = &answer->snapshot->jobs[j];
+        uint64_t number = strtoull(job->name, NULL, 10);
+        const Rm__Job *of = state_job(answer->state, number);
+        Rm__CmdJobCores body = RM__CMD_JOB_CORES__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+        struct news news = { 0 };
+
+        if (!of || !job_running(of))
+                return;
+        news.items = xcalloc(job->n_groups, sizeof(*news.items));
+        news.pointers = xcalloc(job->n_groups, sizeof(*news.pointers));
+        news.cores = xcalloc(job->ranks, sizeof(*news.cores));
+        for (size_t i = 0; i < of->n_capsules; i++)
+                if (of->capsules[i]->index >= 0 && (uint32_t) of->capsules[i]->index < job->n_groups)
+                        look_at_group(answer, j, number, of->capsules[i], &news);
+        body.job = number;
+        body.groups = news.pointers;
+        body.n_groups = news.n;
+        command.body_case = RM__COMMAND__BODY_JOB_CORES;
+        command.job_cores = &body;
+        if (news.n > 0)
+                cluster_propose(rmd->cluster, &command, NULL, NULL);
+        free(news.items);
+        free(news.pointers);
+        free(news.cores);
+}
+
+void cores_tell(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_result *result) {
+        const struct answer answer = { cluster_state(rmd->cluster), snapshot, result };
+
+        for (uint32_t j = 0; j < result->n_jobs; j++)
+                tell_job(rmd, &answer, j);
+}

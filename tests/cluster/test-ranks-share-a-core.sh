@@ -1,0 +1,54 @@
+#!/bin/bash
+# Ranks run on the cores that treematch chose for them, each on its own, also after moves; folded ones, and those of policies without an opinion,
+# on any.
+# limit: 120
+. "${BASH_SOURCE[0]%/*}/lib.sh"
+
+[[ $(nproc) -ge 2 ]] || { see "this machine has one core" && exit 0; }
+cluster 2 --cores 2
+
+# cores NODE: where each rank may run, one word for each, sorted.
+cores() {
+    on "$1" sh -c 'for p in $(pgrep -x spin); do sed -n "s/^Cpus_allowed_list:\t//p" /proc/$p/status 2>/dev/null; done' | sort | paste -sd ' '
+}
+
+# What nothing is bound to: all that rmd itself may use.
+all=$(on n1 sh -c 'sed -n "s/^Cpus_allowed_list:\t//p" /proc/$(cat /run/testbed-rmd.pid)/status')
+
+apart() {
+    local a b
+    read -r a b < <(cores "$1")
+    [[ $a && $b && $a != "$b" && $a != "$all" && $b != "$all" ]]
+}
+
+free_on() {
+    [[ -n $(cores "$1") ]] && ! cores "$1" | tr ' ' '\n' | grep -qvx -- "$all"
+}
+
+start plain n1 --policy distrib --group-size 1 -n 4 "$programs/spin" --stop-file="$(stop_file plain)"
+running plain
+see "distrib: on n1 $(cores n1), on n2 $(cores n2)"
+must "distrib has no opinion, but ranks are bound" free_on n1
+release plain
+finish plain
+
+start live n1 --policy treematch --group-size 1 -n 4 "$programs/spin" --stop-file="$(stop_file live)"
+running live
+must "ranks on n1 share a core: $(cores n1)" until_true 10 apart n1
+must "ranks on n2 share a core: $(cores n2)" until_true 10 apart n2
+see "treematch: on n1 $(cores n1), on n2 $(cores n2)"
+
+must "the drain" rmctl drain-node n2 --reason cores --wait --timeout 60 >/dev/null
+must "folded ranks are bound: $(cores n1)" until_true 10 free_on n1
+see "n2 drained: on n1 $(cores n1)"
+must "resume-node" rmctl resume-node n2 >/dev/null
+must "ranks on n1 share a core after they have spread again: $(cores n1)" until_true 60 apart n1
+must "ranks on n2 share a core after they have spread again: $(cores n2)" until_true 30 apart n2
+see "and back: on n1 $(cores n1), on n2 $(cores n2)"
+bed_do restart-rmd n2 --kill
+must "all are not back" until_true 20 all_joined
+must "a restarted rmd lets go: $(cores n2)" apart n2
+rmctl show-job "$(job live)" --json | grep -q '"cores"' || fail "show-job does not tell the cores"
+release live
+finish live
+ended_well live spin
