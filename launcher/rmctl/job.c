@@ -153,6 +153,15 @@ static void show_capsules(struct call *call, const Rm__Job *job) {
         call_print_table(call, t);
 }
 
+/* With what it has gained by waiting. */
+static char *policy_text(const Rm__Job *job) {
+        const char *policy = *job->policy ? job->policy : *job->spec->policy ? job->spec->policy : "default";
+
+        if (job->age == 0)
+                return xasprintf("%s, priority %d", policy, job->spec->priority);
+        return xasprintf("%s, priority %d, %u round%s lost", policy, job->spec->priority, job->age, job->age == 1 ? "" : "s");
+}
+
 /* "2 wanted: n[3-4]"; NULL when it asked for none. */
 static char *spare_text(const Rm__Job *job) {
         struct hostlist hosts = { 0 };
@@ -188,8 +197,7 @@ static void show_job(struct call *call, const Rm__JobView *v) {
         else
                 call_take_key("Ranks", xasprintf("%u", s->ranks));
         call_take_key("Nodes", short_nodes(v->nodes));
-        call_take_key("Policy",
-                      xasprintf("%s, priority %d", *j->policy ? j->policy : (*s->policy ? s->policy : "default"), s->priority));
+        call_take_key("Policy", policy_text(j));
         call_take_key("Spare nodes", spare_text(j));
         call_print_key("On node loss", loss_text(s->on_node_loss));
         call_take_key("Time limit", s->time_limit_usec ? human_duration(s->time_limit_usec) : NULL);
