@@ -44,6 +44,9 @@ int policy_load(const char *directory, const char *name, const struct rm_plugin_
         if (host->text)
                 name = MODEL_RUNNER;
         path = xasprintf("%s/%s.so", directory, name);
+        if (access(path, F_OK) < 0 && errno == ENOENT && !host->text)
+                return error_set(err, -ENOENT, "policy '%s': %s has neither %s.so nor %s" MODEL_SUFFIX, name, directory, name,
+                                 name);
         if (access(path, F_OK) < 0)
                 return error_sys(err, -errno, "policy '%s': %s", name, path);
         /* Never unmapped: libraries of policies may have left something behind that is run when the process ends. */

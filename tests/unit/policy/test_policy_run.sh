@@ -21,7 +21,7 @@ check json 0 '"placement":[{"job":"j1","node":"n2","ranks":8},{"job":"j2","node"
 check proven 0 '"cost":152,"bound":152,"proven":true' --json --time 5 - < "$data/two-nodes.json"
 check running 0 '"placement":[{"job":"1","node":"n2","ranks":4},{"job":"3","node":"n3","ranks":2}],"waiting":["2"]' --json "$data/running.json"
 check 'no file' 1 'rm-policy-run: /nowhere: No such file or directory' /nowhere
-check 'no policy' 1 "policy 'nix'" --policy nix "$data/two-nodes.json"
+check 'no policy' 1 'has neither nix.so nor nix.mod' --policy nix "$data/two-nodes.json"
 check 'not a snapshot' 1 'snapshot: not valid JSON' "$0"
 check 'no argument' 2 'which snapshot?'
 check 'bad time' 2 "'soon' is no number" --time soon "$data/two-nodes.json"
