@@ -119,18 +119,46 @@ static char *when(uint64_t usec) {
         return usec ? xasprintf("%s (%.19sZ)", ago, iso) : NULL;
 }
 
+/* "0-3,8", in the order of ranks; NULL when it may use any. */
+static char *core_text(const Rm__Capsule *c) {
+        char *text = NULL;
+
+        for (size_t i = 0; i < c->n_cores;) {
+                size_t end = i + 1;
+                char *longer;
+
+                while (end < c->n_cores && c->cores[end] == c->cores[end - 1] + 1)
+                        end++;
+                longer = xasprintf("%s%s%u", text ? text : "", text ? "," : "", c->cores[i]);
+                free(text);
+                text = end == i + 1 ? longer : xasprintf("%s-%u", longer, c->cores[end - 1]);
+                if (text != longer)
+                        free(longer);
+                i = end;
+        }
+        return text;
+}
+
+static bool any_cores(const Rm__Job *job) {
+        for (size_t i = 0; i < job->n_capsules; i++)
+                if (job->capsules[i]->n_cores > 0)
+                        return true;
+        return false;
+}
+
 static void show_capsules(struct call *call, const Rm__Job *job) {
         static const struct column columns[] = {
                 { "GROUP", true, false, 0 },    { "RANKS", true, false, 0 }, { "NODE", false, true, 0 },
                 { "ADDRESS", false, false, 2 }, { "MOVES", true, false, 4 }, { "IMAGE", true, false, 1 },
-                { "FREEZE", true, false, 0 },
+                { "FREEZE", true, false, 0 },   { "CORES", false, true, 3 }, /* the last: left out where nobody is bound */
         };
+        bool cores = any_cores(job);
         struct table *t;
 
         if (job->n_capsules == 0)
                 return;
         (void) putchar('\n');
-        t = table_create(columns, ARRAY_SIZE(columns));
+        t = table_create(columns, ARRAY_SIZE(columns) - !cores);
         for (size_t i = 0; i < job->n_capsules; i++) {
                 const Rm__Capsule *c = job->capsules[i];
                 uint32_t a = c->address;
@@ -149,6 +177,8 @@ static void show_capsules(struct call *call, const Rm__Job *job) {
                 table_printf(t, "%u", c->moves);
                 table_take(t, c->moves ? human_bytes(c->image_bytes) : NULL);
                 table_take(t, c->moves ? human_duration(c->freeze_usec) : NULL);
+                if (cores)
+                        table_take(t, core_text(c));
         }
         call_print_table(call, t);
 }

@@ -147,7 +147,8 @@ const struct verb verb_list_nodes = {
         .args = "[NODES]",
         .max_args = SIZE_MAX,
         .help = "list nodes, their states and what runs on them\n"
-                "USABLE is how many cores may be used now: the availability file's number, 0 when drained or not up.",
+                "USABLE is how many cores may be used now: the availability file's number, 0 when drained or not up.\n"
+                "SWITCH is there when [cluster] topology says what nodes are plugged into.",
         .run = run_list,
 };
 
