@@ -1,7 +1,9 @@
 #include "launcher/policy-run/picture.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/util.h"
 
@@ -118,6 +120,71 @@ static void print_nodes(FILE *out, const json_t *snapshot, const json_t *bars, i
         }
 }
 
+/* ---- which rank is on which core, where the policy chose ---- */
+
+/* Node name to an array with one text for each core, "A12": rank 12 of job A. */
+static json_t *fill_cores(const json_t *snapshot, const json_t *mapping, const json_t *given) {
+        json_t *all = json_object(), *node, *places, *place;
+        const char *job;
+        size_t i;
+
+        json_array_foreach(json_object_get(snapshot, "nodes"), i, node) {
+                json_t *cores = json_array();
+
+                for (json_int_t core = 0; core < integer(node, "cores"); core++)
+                        json_array_append_new(cores, json_string("."));
+                json_object_set_new(all, string(node, "name"), cores);
+        }
+        json_object_foreach((json_t *) mapping, job, places) json_array_foreach(places, i, place)
+                json_array_set_new(json_object_get(all, json_string_value(json_array_get(place, 1))),
+                                   (size_t) json_integer_value(json_array_get(place, 2)),
+                                   json_sprintf("%c%" JSON_INTEGER_FORMAT, (int) integer(given, job),
+                                                json_integer_value(json_array_get(place, 0))));
+        return all;
+}
+
+/* Cores of one package; 0 when the description does not begin with packages. */
+static size_t package_cores(const json_t *node) {
+        const char *topology = string(node, "topology");
+        unsigned packages = 0;
+
+        if (strncasecmp(topology, "package:", 8) != 0 || sscanf(topology + 8, "%u", &packages) != 1 || packages == 0)
+                return 0;
+        return (size_t) integer(node, "cores") / packages;
+}
+
+static bool is_empty(const json_t *cores) {
+        json_t *core;
+        size_t i;
+
+        json_array_foreach((json_t *) cores, i, core) if (strcmp(json_string_value(core), ".") != 0) return false;
+        return true;
+}
+
+/* "n1  A0 A4 | A1 A5", the packages parted. */
+static void print_cores(FILE *out, const json_t *snapshot, const json_t *answer, const json_t *given) {
+        const json_t *mapping = json_object_get(answer, "mapping");
+        json_t *all, *node, *core;
+        size_t i, k;
+
+        if (json_object_size(mapping) == 0)
+                return;
+        all = fill_cores(snapshot, mapping, given);
+        (void) fprintf(out, "\nNODE, AND THE RANKS ON ITS CORES\n");
+        json_array_foreach(json_object_get(snapshot, "nodes"), i, node) {
+                const json_t *cores = json_object_get(all, string(node, "name"));
+                size_t package = package_cores(node);
+
+                if (is_empty(cores))
+                        continue;
+                (void) fprintf(out, "%s ", string(node, "name"));
+                json_array_foreach((json_t *) cores, k, core)(void)
+                        fprintf(out, "%s %s", k > 0 && package > 0 && k % package == 0 ? " |" : "", json_string_value(core));
+                (void) fputc('\n', out);
+        }
+        json_decref(all);
+}
+
 /* Where each job is: "n1:4 n2:4". */
 static char *describe_job(const json_t *answer, const char *name) {
         char *text = xstrdup("");
@@ -162,6 +229,7 @@ void picture_print(FILE *out, const json_t *snapshot, const json_t *answer, int 
         print_head(out, answer);
         print_traffic(out, answer);
         print_nodes(out, snapshot, bars, width);
+        print_cores(out, snapshot, answer, given);
         print_jobs(out, snapshot, answer, given);
         json_decref(given);
         json_decref(bars);

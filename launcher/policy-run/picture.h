@@ -1,4 +1,4 @@
-/* A plan for people: figures, and the nodes as bars of letters. */
+/* A plan for people: figures, the nodes as bars of letters, and who is on which core. */
 #ifndef RM_POLICY_RUN_PICTURE_H
 #define RM_POLICY_RUN_PICTURE_H
 

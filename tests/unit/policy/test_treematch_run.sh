@@ -45,6 +45,10 @@ check 'silent, for people' 'by slot, no traffic is known' "$work/silent.json"
 check fresh '"traffic":{"hop_bytes":800,"inter_node_bytes":0,"by_slot":{"hop_bytes":2400,"inter_node_bytes":400}}' --json "$work/fresh.json"
 check 'fresh, for people' 'traffic  bytes times hops 800, by slot 2400 (33.3%)
          bytes between nodes 0, by slot 400 (0.0%)' "$work/fresh.json"
+check 'fresh, its cores' 'NODE, AND THE RANKS ON ITS CORES
+n1  A2 A6 | A0 A4
+n2  A1 A5 | A3 A7
+' "$work/fresh.json"
 check groups '"placement":[{"job":"j1","node":"n1","ranks":4},{"job":"j1","node":"n2","ranks":4}]' --json "$work/groups.json"
 check still '"cost":28,' --json "$work/still.json"
 check budget '"cost":48,' --json "$work/budget.json"
