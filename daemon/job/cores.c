@@ -25,12 +25,10 @@ static bool has_core(const Rm__Capsule *capsule, int16_t core) {
         return false;
 }
 
-/* The CPUs of its cores. All there are, when it has been given none, or more cores than this machine has (the configuration may say so). */
+/* The CPUs of its cores; all there are, when it has been given none. */
 static void find_cpus(const struct topology *topology, const Rm__Capsule *capsule, cpu_set_t *ret_cpus) {
         bool all = capsule->n_cores == 0;
 
-        for (size_t i = 0; i < capsule->n_cores; i++)
-                all |= capsule->cores[i] >= topology->real_cores;
         CPU_ZERO(ret_cpus);
         for (unsigned cpu = 0; cpu < TOPOLOGY_CPUS_MAX && cpu < CPU_SETSIZE; cpu++)
                 if (all ? topology->core_of_cpu[cpu] >= 0 : has_core(capsule, topology->core_of_cpu[cpu]))
@@ -46,14 +44,18 @@ static void remember(struct local *local, const Rm__Capsule *capsule) {
 }
 
 void cores_apply(struct runner *runner, struct local *local, const Rm__Capsule *capsule) {
+        const struct topology *topology = runner->rmd->topology;
         cpu_set_t cpus;
         int r;
 
+        /* A node that is to pass for a larger one has no cores to choose from. */
+        if (runner->rmd->config->cores > topology->real_cores)
+                return;
         /* What never was given cores is left alone, and so is what is about to move. */
         if (same_cores(local, capsule) || capsule_phase(local->capsule) != CAPSULE_RUNNING ||
             state_capsule_move(cluster_state(runner->rmd->cluster), local->job, local->index))
                 return;
-        find_cpus(runner->rmd->topology, capsule, &cpus);
+        find_cpus(topology, capsule, &cpus);
         if (CPU_COUNT(&cpus) == 0)
                 return;
         r = capsule_bind(local->capsule, &cpus);
