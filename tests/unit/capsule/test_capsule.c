@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libmnl/libmnl.h>
@@ -14,7 +15,9 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -520,6 +523,82 @@ static void test_remap(void **state) {
         (void) remove_tree(folder);
 }
 
+/* ---- cores ---- */
+
+static void *sleeper(void *arg) {
+        (void) poll(NULL, 0, -1);
+        return arg;
+}
+
+/* Two threads that wait. */
+static pid_t start_sleepers(void) {
+        int ready[2];
+        char byte;
+        pid_t pid;
+
+        assert_int_equal(pipe(ready), 0);
+        pid = fork();
+        if (pid == 0) {
+                pthread_t thread;
+
+                (void) pthread_create(&thread, NULL, sleeper, NULL);
+                (void) write(ready[1], "", 1);
+                (void) sleeper(NULL);
+        }
+        assert_int_equal(read(ready[0], &byte, 1), 1);
+        (void) close(ready[0]);
+        (void) close(ready[1]);
+        return pid;
+}
+
+static void threads_are_on(pid_t pid, const cpu_set_t *cpus) {
+        cleanup_free char *path = xasprintf("/proc/%d/task", (int) pid);
+        DIR *dir = opendir(path);
+        unsigned n = 0;
+
+        assert_non_null(dir);
+        for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+                cpu_set_t now;
+
+                if (atoi(entry->d_name) <= 0)
+                        continue;
+                assert_int_equal(sched_getaffinity(atoi(entry->d_name), sizeof(now), &now), 0);
+                assert_true(CPU_EQUAL(&now, cpus));
+                n++;
+        }
+        (void) closedir(dir);
+        assert_int_equal(n, 2);
+}
+
+/* Every thread of every process in the payload's control group, there and back; those that have ended are passed over. */
+static void test_bind(void **state) {
+        cleanup_free char *folder = make_folder();
+        cleanup_free char *payload = xasprintf("%s/payload", folder);
+        cleanup_free char *procs = xasprintf("%s/cgroup.procs", payload);
+        struct capsule capsule = { .cgroup_dir = folder };
+        pid_t pid = start_sleepers();
+        cleanup_free char *text = xasprintf("%d\n0\n999999999\n", (int) pid);
+        cpu_set_t all, one;
+        unsigned cpu = 0;
+
+        assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+        while (!CPU_ISSET(cpu, &all))
+                cpu++;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        assert_int_equal(capsule_bind(&capsule, &one), -ENOENT);
+        assert_int_equal(mkdir(payload, 0755), 0);
+        assert_int_equal(write_file_atomic(procs, text, strlen(text), 0644, false), 0);
+        threads_are_on(pid, &all);
+        assert_int_equal(capsule_bind(&capsule, &one), 0);
+        threads_are_on(pid, &one);
+        assert_int_equal(capsule_bind(&capsule, &all), 0);
+        threads_are_on(pid, &all);
+        (void) kill(pid, SIGKILL);
+        (void) waitpid(pid, NULL, 0);
+        assert_int_equal(remove_tree(folder), 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_spec),
@@ -536,6 +615,7 @@ int main(void) {
                 cmocka_unit_test(test_flows),
                 cmocka_unit_test(test_mend_timerfds),
                 cmocka_unit_test(test_log_tail),
+                cmocka_unit_test(test_bind),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
