@@ -20,6 +20,7 @@
 enum {
         RESERVE_USEC = 20 * 1000, /* kept back to read the answer off */
         SAID_BYTES = 1024,
+        MOST_BRACKETS = 500, /* inside each other: GLPK calls itself for each */
 };
 
 #define STDIN_NAME "/dev/stdin"
@@ -269,6 +270,41 @@ static void write_data(const struct data *data) {
 
 /* ---- model and data to a program ---- */
 
+/* What follows a comment or a text in quotes that begins at `at`; `at` itself when there is none. */
+static const char *skip_unread(const char *at) {
+        const char *end = at;
+
+        if (*at == '#')
+                return at + strcspn(at, "\n");
+        if (at[0] == '/' && at[1] == '*')
+                end = strstr(at + 2, "*/");
+        else if (*at == '\'' || *at == '"')
+                end = strchr(at + 1, *at);
+        else
+                return at;
+        return end ? end + 1 : at + strlen(at);
+}
+
+/* The line in which brackets are too deep inside each other, 0: none. */
+static unsigned too_deep(const char *model) {
+        unsigned line = 1;
+        int depth = 0;
+
+        for (const char *at = model; *at;) {
+                const char *next = skip_unread(at);
+
+                if (next == at) {
+                        depth += strchr("([{", *at) ? 1 : strchr(")]}", *at) ? -1 : 0;
+                        next++;
+                }
+                if (depth > MOST_BRACKETS)
+                        return line;
+                for (; at < next; at++)
+                        line += *at == '\n';
+        }
+        return 0;
+}
+
 /* GLPK's reader `read` gets `text` through stdin. */
 static int read_text(const char *text, size_t size_bytes, glp_tran *tran, int (*read)(glp_tran *tran)) {
         FILE *before = stdin, *stream = fmemopen((void *) text, size_bytes, "r");
@@ -295,8 +331,14 @@ static int load(struct mathprog *mathprog, const struct rm_snapshot *snapshot, g
         const char *name = mathprog->host->text_name, *model = mathprog->host->text;
         struct data data = { .snapshot = snapshot, .model = model };
         struct text text = { 0 };
-        int r = read_text(model, strlen(model), tran, read_model);
+        unsigned line = too_deep(model);
+        int r;
 
+        if (line > 0) {
+                tell(mathprog, "%s:%u: more than %d brackets inside each other", name, line, MOST_BRACKETS);
+                return -EINVAL;
+        }
+        r = read_text(model, strlen(model), tran, read_model);
         if (r < 0) {
                 tell_said(mathprog, name, "cannot be read");
                 return r;

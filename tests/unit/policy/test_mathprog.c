@@ -133,6 +133,33 @@ static void serves_what_fits(void **state) {
         "set NODES; set JOBS; param groups{JOBS}; set GROUPS{j in JOBS} := 0..groups[j] - 1;\n"                                    \
         "var place{j in JOBS, GROUPS[j], NODES}, binary;\n"
 
+/* `n` brackets around a number, in the third line. */
+static char *brackets(const char *before, unsigned n) {
+        char *text = xcalloc(1, strlen(before) + 2 * (size_t) n + 64), *at = text + sprintf(text, "# ((\n%s\nparam x := ", before);
+
+        memset(at, '(', n);
+        at += n;
+        *at++ = '1';
+        memset(at, ')', n);
+        strcpy(at + n, ";\nvar y;\nend;\n");
+        return text;
+}
+
+/* GLPK would call itself until its stack is used up. */
+static void not_too_deep(void **state) {
+        cleanup_free char *good = brackets("/* ({[ */ param t symbolic := '(''(' & \"[\";#(\n", 499), *deep = brackets("", 100000);
+        cleanup_snapshot struct snapshot *snapshot = test_snapshot(SNAPSHOT("{'name':'a','ranks':2,'priority':1}"));
+        cleanup_plan struct rm_plan *plan = NULL;
+        struct runner runner;
+
+        (void) state;
+        refuses(deep, "m.mod:3: more than 500 brackets inside each other");
+        begin(&runner, good);
+        if (place(&runner, snapshot_view(snapshot), &plan) < 0)
+                fail_msg("%s", runner.said);
+        policy_unload(&runner.policy);
+}
+
 static void says_what_is_wrong(void **state) {
         (void) state;
         refuses("set NODES;\nsett JOBS;\nend;\n", "m.mod:2: colon missing where expected Context: set NODES ; sett JOBS");
@@ -254,9 +281,13 @@ static void a_bad_edit_leaves_the_last_good_model(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(does_what_distrib_does),     cmocka_unit_test(serves_what_fits),
-                cmocka_unit_test(says_what_is_wrong),         cmocka_unit_test(data_of_its_own_is_ignored),
-                cmocka_unit_test(is_nothing_without_a_model), cmocka_unit_test(a_bad_edit_leaves_the_last_good_model),
+                cmocka_unit_test(does_what_distrib_does),
+                cmocka_unit_test(serves_what_fits),
+                cmocka_unit_test(says_what_is_wrong),
+                cmocka_unit_test(not_too_deep),
+                cmocka_unit_test(data_of_its_own_is_ignored),
+                cmocka_unit_test(is_nothing_without_a_model),
+                cmocka_unit_test(a_bad_edit_leaves_the_last_good_model),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
