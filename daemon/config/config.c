@@ -381,9 +381,14 @@ int config_load(const char *path, struct config *ret_config, struct rm_error *er
 }
 
 int config_load_switches(struct config *config, struct rm_error *err) {
+        int r;
+
         if (!config->topology[0])
                 return 0;
-        return switches_load(config->topology, &config->switches, err);
+        r = switches_load(config->topology, &config->switches, err);
+        if (r < 0 && r != -EINVAL) /* which names file and line */
+                (void) error_prefix(err, "[cluster] topology");
+        return r;
 }
 
 void config_finish(struct config *config) {

@@ -33,6 +33,7 @@ placed() {
 
 on n1 sh -c "printf '\n[cluster]\ntopology = $file\n' >>/etc/rmd/rmd.conf"
 on n1 rmd --check-config >"$work/said" 2>&1 && fail "a file that is not there is accepted"
+grep -qF "rmd: [cluster] topology: cannot read $file" "$work/said" || fail "no file: $(<"$work/said")"
 see "no file: $(<"$work/said")"
 while IFS='|' read -r text expected; do
     put "$text"
