@@ -55,8 +55,9 @@ static bool may_stay(const struct loads *loads, const struct rm_job *job, const 
         return true;
 }
 
+/* `ret_moving_usec`: what its moves would take. */
 static bool pays(const struct loads *loads, const struct rm_job *job, const int32_t *planned, uint64_t left_usec,
-                 const uint64_t *move_usec) {
+                 const uint64_t *move_usec, double *ret_moving_usec) {
         double here = 1, there = 1, moving = 0;
 
         for (uint32_t g = 0; g < job->n_groups; g++) {
@@ -68,6 +69,7 @@ static bool pays(const struct loads *loads, const struct rm_job *job, const int3
                         return true;
                 moving += (double) move_usec[g]; /* one stands still after the other, and the job with each */
         }
+        *ret_moving_usec = moving;
         if (here <= there)
                 return (double) left_usec > moving;
         return back_pays((double) left_usec / here, moving, here, there);
@@ -80,7 +82,7 @@ static bool moves(const struct rm_job *job, const struct rm_plan_job *planned) {
         return false;
 }
 
-static void stay(struct loads *loads, const struct rm_job *job, struct rm_plan_job *planned) {
+static void stay(struct loads *loads, const struct rm_job *job, double moving_usec, struct rm_plan_job *planned) {
         for (uint32_t g = 0; g < job->n_groups; g++) {
                 int32_t node = job->groups[g].node;
 
@@ -93,6 +95,8 @@ static void stay(struct loads *loads, const struct rm_job *job, struct rm_plan_j
         }
         for (uint32_t rank = 0; rank < job->ranks; rank++)
                 planned->rank_core[rank] = RM_NO_CORE;
+        (void) snprintf(planned->reason, sizeof(planned->reason),
+                        "stays: its time limit leaves too little for going back, which takes %.1f s", moving_usec / 1e6);
 }
 
 /* Has it something to go back with, and is it known what that takes? */
@@ -112,10 +116,11 @@ static void settle_from(const struct fold *fold, const struct round_job *jobs, c
         count_loads(&loads, plan);
         for (uint32_t j = first; j < snapshot->n_jobs; j++) {
                 const struct rm_job *job = &snapshot->jobs[j];
+                double moving_usec = 0;
 
                 if (may_go_back(job, &jobs[j], move_usec[j], &plan->jobs[j]) && may_stay(&loads, job, plan->jobs[j].group_node) &&
-                    !pays(&loads, job, plan->jobs[j].group_node, jobs[j].left_usec, move_usec[j]))
-                        stay(&loads, job, &plan->jobs[j]);
+                    !pays(&loads, job, plan->jobs[j].group_node, jobs[j].left_usec, move_usec[j], &moving_usec))
+                        stay(&loads, job, moving_usec, &plan->jobs[j]);
         }
 }
 

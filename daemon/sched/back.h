@@ -22,7 +22,8 @@ bool back_pays(double steps_left, double move_time, double step_here, double ste
  * Take moves that are a choice out of `plan` (valid for the fold's snapshot) where they would not pay before the job's time limit: T_d and T_o
  * are how much its ranks share cores before and after, R what the time limit leaves room for, T_m what its moves took when they were
  * measured. A job that shares no fewer cores after than before is not moved when its limit is nearer than T_m. Jobs without a limit or
- * without measured moves are left as planned, and so are those that must leave a node or whose cores are wanted by others.
+ * without measured moves are left as planned, and so are those that must leave a node or whose cores are wanted by others. Its
+ * reason says so.
  */
 void back_settle(const struct fold *fold, const struct round_job *jobs, const uint64_t *const *move_usec, struct rm_plan *plan);
 

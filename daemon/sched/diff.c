@@ -461,6 +461,8 @@ void diff_outcomes(const struct diff *diff, struct round_result *result) {
                         continue;
                 result->jobs[j].folded = job_is_folded(diff, j, load, here);
                 explain_stay(diff, j, &result->jobs[j]);
+                if (!result->jobs[j].reason[0] && diff->plan->jobs[j].reason[0])
+                        memcpy(result->jobs[j].reason, diff->plan->jobs[j].reason, RM_REASON_BYTES);
         }
         n_order = pack_order(diff->given, order);
         totals = sum_up(diff, load);

@@ -283,7 +283,9 @@ static void take_decision(struct round *round, uint32_t j, const struct rm_plan_
         memcpy(own->group_node, planned->group_node, sizeof(*own->group_node) * job->n_groups);
         memcpy(own->rank_core, planned->rank_core, sizeof(*own->rank_core) * job->ranks);
         round->chose_cores |= planned->rank_core[0] != RM_NO_CORE;
-        if (own->reason[0] || planned->reason[0])
+        if (own->decision == RM_PLACE)
+                own->reason[0] = '\0'; /* policies say why jobs wait */
+        else if (own->reason[0] || planned->reason[0])
                 memcpy(own->reason, planned->reason, sizeof(own->reason));
 }
 

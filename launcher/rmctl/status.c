@@ -213,11 +213,11 @@ static void show_notes(struct call *call, const json_t *notes) {
         size_t i;
 
         json_array_foreach((json_t *) notes, i, note) {
-                bool waits = json_is_true(json_object_get(note, "waits"));
+                bool waits = json_is_true(json_object_get(note, "waits")), folded = json_is_true(json_object_get(note, "folded"));
+                const char *why = text_of(note, "note", "");
 
-                call_take_key(waits ? "Waits" : "Runs",
-                              xasprintf("%s: %s%s", text_of(note, "job", "?"), text_of(note, "note", ""),
-                                        json_is_true(json_object_get(note, "folded")) ? " (folded)" : ""));
+                call_take_key(waits ? "Waits" : "Runs", xasprintf("%s: %s%s%s", text_of(note, "job", "?"), folded ? "folded" : "",
+                                                                  folded && *why ? "; " : "", why));
         }
 }
 

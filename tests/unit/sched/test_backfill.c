@@ -216,6 +216,9 @@ static size_t moves_back(uint64_t left_usec, uint64_t move_usec) {
 
         run(&f, text, &job, 0);
         n = f.result->n_actions;
+        assert_string_equal(f.result->jobs[0].reason,
+                            n > 0 ? "" : "stays: its time limit leaves too little for going back, which takes 4.0 s");
+        assert_int_equal(f.result->jobs[0].folded, n == 0);
         finish(&f);
         return n;
 }
