@@ -8,10 +8,10 @@
 
 enum {
         MAX_CORES = 4096,
-        PATIENCE = 6, /* steps without a gain until the step gets shorter */
+        PATIENCE = 30, /* steps without a gain until the step gets shorter */
 };
 
-static const double momentum = 0.7, first_length = 0.5, longest = 1, shortest = 0.01;
+static const double momentum = 0.7, first_length = 0.3, longest = 0.4, shorter = 0.7, shortest = 0.0005;
 /* Of one evaluation: additions in its dynamic programmes. */
 static const double max_work = 2e8;
 
@@ -27,6 +27,8 @@ struct hull {
         uint32_t *rank_stair;        /* and where */
         int64_t *node_cost;          /* of so many ranks on one node */
         int64_t *least;              /* of so many ranks of a job */
+        double length;               /* of a step; it goes on from call to call */
+        int idle;                    /* steps without a gain */
         struct arena arena;
 };
 
@@ -68,6 +70,7 @@ struct hull *hull_create(struct staircase *staircase, int64_t distribution_weigh
         for (uint32_t i = 0; i < n; i++)
                 hull->price[i] = hull->best_price[i] = staircase->stairs[i].price;
         hull->best = INT64_MIN;
+        hull->length = first_length;
         return hull;
 }
 
@@ -188,33 +191,37 @@ static void keep(struct hull *hull, int64_t bound) {
         memcpy(hull->best_price, hull->price, sizeof(*hull->price) * hull->stairs->n_stairs);
 }
 
+bool hull_is_settled(const struct hull *hull) {
+        return hull->length <= shortest;
+}
+
+/* Back to the best prices, for shorter steps from there. */
+static void shorten(struct hull *hull) {
+        hull->idle = 0;
+        hull->length *= shorter;
+        memcpy(hull->price, hull->best_price, sizeof(*hull->price) * hull->stairs->n_stairs);
+        memset(hull->direction, 0, sizeof(*hull->direction) * hull->stairs->n_stairs);
+}
+
 int64_t hull_raise(struct hull *hull, int64_t cost, const struct deadline *deadline, int64_t until_usec, uint32_t steps) {
         int64_t goal = cost * ((int64_t) 1 << hull->stairs->shift);
-        size_t n = hull->stairs->n_stairs;
-        double length = first_length;
-        int idle = 0;
 
-        memcpy(hull->price, hull->best_price, sizeof(*hull->price) * n);
-        memset(hull->direction, 0, sizeof(*hull->direction) * n);
-        for (uint32_t i = 0; i < steps && length > shortest && (i == 0 || deadline_left_usec(deadline) > until_usec); i++) {
+        for (uint32_t i = 0; i < steps && !hull_is_settled(hull) && (i == 0 || deadline_left_usec(deadline) > until_usec); i++) {
                 int64_t bound = evaluate(hull);
 
                 if (bound > hull->best) {
                         keep(hull, bound);
-                        idle = 0;
-                        length = length * 1.1 < longest ? length * 1.1 : longest;
-                } else if (++idle > PATIENCE) {
-                        idle = 0;
-                        length *= 0.5;
-                        memcpy(hull->price, hull->best_price, sizeof(*hull->price) * n);
-                        memset(hull->direction, 0, sizeof(*hull->direction) * n);
+                        hull->idle = 0;
+                        hull->length = fmin(hull->length * 1.1, longest);
+                } else if (++hull->idle > PATIENCE) {
+                        shorten(hull);
                         bound = evaluate(hull);
                 }
                 if (bound >= goal)
                         break;
-                step(hull, goal - bound, length);
+                step(hull, goal - bound, hull->length);
         }
-        for (uint32_t i = 0; i < n; i++)
+        for (uint32_t i = 0; i < hull->stairs->n_stairs; i++)
                 hull->stairs->stairs[i].price = hull->best_price[i];
         return -(-hull->best >> hull->stairs->shift);
 }

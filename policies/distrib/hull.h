@@ -5,6 +5,8 @@
 #ifndef RM_POLICIES_DISTRIB_HULL_H
 #define RM_POLICIES_DISTRIB_HULL_H
 
+#include <stdbool.h>
+
 #include "policies/distrib/deadline.h"
 #include "policies/place/staircase.h"
 
@@ -17,5 +19,8 @@ void hull_destroy(struct hull *hull); /* NULL ok */
 /* `cost`: of the best plan known. At most `steps`, fewer when time is over before `deadline_usec` are left, or nothing is gained. Returns the
  * bound: no plan costs less. */
 int64_t hull_raise(struct hull *hull, int64_t cost, const struct deadline *deadline, int64_t until_usec, uint32_t steps);
+
+/* More steps would gain nothing worth the time. */
+bool hull_is_settled(const struct hull *hull);
 
 #endif
