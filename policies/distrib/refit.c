@@ -12,7 +12,8 @@
 
 enum {
         MOST_OUT = 4,     /* jobs taken out at a time */
-        SPARE_NODES = 6,  /* nodes of the largest size looked at beyond what a job needs */
+        SPARE_NODES = 60, /* nodes of the largest size looked at beyond what a job needs, all penalties together, */
+        LEAST_SPARE = 12, /* but at least so many */
         NEAR = 12,        /* jobs this close in priority are often taken out together */
         PIECE_TRIES = 16,
 };
@@ -24,6 +25,7 @@ struct piece {
 struct refit_job {
         uint32_t index; /* in the snapshot */
         uint32_t ranks, n_pieces;
+        uint32_t left; /* ranks that are nowhere yet, while it is put */
         int64_t priority, cost;
         struct piece *pieces, *old_pieces; /* `ranks` entries */
         uint32_t n_old_pieces;
@@ -34,6 +36,7 @@ struct refit_job {
 struct offer {
         uint32_t class, free_cores, count;
         double price; /* of filling one */
+        bool banned;  /* all of them are to be filled already */
 };
 
 /* So many nodes of an offer at once. */
@@ -136,7 +139,7 @@ static bool read_plan(struct refit *refit, const struct rm_plan *plan) {
         return done;
 }
 
-struct refit *refit_create(const struct rm_snapshot *snapshot, const struct rm_plan *plan) {
+struct refit *refit_create(const struct rm_snapshot *snapshot, const struct rm_plan *plan, uint64_t seed) {
         struct refit *refit = calloc(1, sizeof(*refit));
         bool done;
 
@@ -144,7 +147,7 @@ struct refit *refit_create(const struct rm_snapshot *snapshot, const struct rm_p
                 return NULL;
         refit->snapshot = snapshot;
         refit->weight = snapshot->params.distribution_weight;
-        refit->random = 88172645463325252u;
+        refit->random = 88172645463325252u + seed;
         refit->jobs = calloc(snapshot->n_jobs + 1u, sizeof(*refit->jobs));
         done = refit->jobs && read_plan(refit, plan) && refit->n_jobs > 0;
         if (done) {
@@ -218,6 +221,14 @@ void refit_set_prices(struct refit *refit, const struct staircase *staircase) {
         }
 }
 
+void refit_set_worth(struct refit *refit, const struct pieces *pieces) {
+        const struct shelf *shelf = &refit->shelf;
+
+        for (uint32_t p = 0; p < shelf->n_penalties; p++)
+                for (uint32_t f = 0; f < shelf->stride; f++)
+                        refit->worth[p * shelf->stride + f] = pieces_worth(pieces, shelf->penalties[p], f);
+}
+
 /* ---- out and in ---- */
 
 static void take_out(struct refit *refit, const struct refit_job *job) {
@@ -244,12 +255,13 @@ static int compare_offers(const void *a, const void *b) {
 /* The classes there are, the cheapest for each core first; as many of them are used as the job could need. */
 static void list_offers(struct refit *refit, const struct refit_job *job) {
         const struct shelf *shelf = &refit->shelf;
-        uint64_t enough = job->ranks + (uint64_t) SPARE_NODES * shelf->stride, cores = 0;
+        uint32_t spare = SPARE_NODES / shelf->n_penalties > LEAST_SPARE ? SPARE_NODES / shelf->n_penalties : LEAST_SPARE;
+        uint64_t enough = job->left + (uint64_t) spare * shelf->stride, cores = 0;
 
         refit->n_offers = 0;
         for (uint32_t p = 0; p < shelf->n_penalties; p++)
                 for (uint32_t f = 1; f <= shelf->top[p]; f++) {
-                        uint32_t class = p * shelf->stride + f, ranks = f < job->ranks ? f : job->ranks;
+                        uint32_t class = p * shelf->stride + f, ranks = f < job->left ? f : job->left;
 
                         if (shelf->count[class] == 0)
                                 continue;
@@ -342,17 +354,16 @@ static void trace_fill(struct refit *refit, uint32_t ranks, uint32_t stride) {
 
 /* The best way to put all ranks: nodes filled, and at most one in part. *ret_part: ranks on that one. -1: there is none. */
 static int32_t choose_part(struct refit *refit, const struct refit_job *job, uint32_t *ret_part) {
-        const struct offer *banned = NULL;
-
+        for (uint32_t i = 0; i < refit->n_used; i++)
+                refit->offers[i].banned = false;
         for (int tries = 0; tries < PIECE_TRIES; tries++) {
-                double best = refit->least[job->ranks];
+                double best = refit->least[job->left];
                 int32_t offer = (int32_t) refit->n_offers;
                 uint32_t part = 0;
 
                 for (uint32_t i = 0; i < refit->n_used; i++)
-                        for (uint32_t x = 1; &refit->offers[i] != banned && x < refit->offers[i].free_cores && x <= job->ranks;
-                             x++) {
-                                double price = refit->least[job->ranks - x];
+                        for (uint32_t x = 1; !refit->offers[i].banned && x < refit->offers[i].free_cores && x <= job->left; x++) {
+                                double price = refit->least[job->left - x];
 
                                 if (price < best && (price += part_price(refit, job, &refit->offers[i], x)) < best) {
                                         best = price;
@@ -362,11 +373,11 @@ static int32_t choose_part(struct refit *refit, const struct refit_job *job, uin
                         }
                 if (best >= DBL_MAX)
                         return -1;
-                trace_fill(refit, job->ranks - part, job->ranks + 1);
+                trace_fill(refit, job->left - part, job->left + 1);
                 *ret_part = part;
                 if (part == 0 || refit->trace[offer] < refit->offers[offer].count)
                         return offer;
-                banned = &refit->offers[offer];
+                refit->offers[offer].banned = true;
         }
         return -1;
 }
@@ -378,16 +389,15 @@ static void add_piece(struct refit *refit, struct refit_job *job, uint32_t class
         shelf_set(&refit->shelf, node, (int64_t) refit->shelf.free_of[node] - ranks);
 }
 
-/* 0: done; -ENOSPC: no way was found, and the job is out. */
-static int insert(struct refit *refit, struct refit_job *job) {
+/* What is left of the job, beside what it has. 0, or -ENOSPC: no way was found. */
+static int insert_left(struct refit *refit, struct refit_job *job) {
         uint32_t part = 0;
         int32_t offer;
 
-        job->n_pieces = 0;
         list_offers(refit, job);
-        if (list_bundles(refit, job->ranks) < 0)
+        if (list_bundles(refit, job->left) < 0)
                 return -ENOMEM;
-        fill(refit, job->ranks);
+        fill(refit, job->left);
         offer = choose_part(refit, job, &part);
         if (offer < 0)
                 return -ENOSPC;
@@ -397,8 +407,15 @@ static int insert(struct refit *refit, struct refit_job *job) {
         for (uint32_t i = 0; i < refit->n_used; i++)
                 for (uint32_t k = 0; k < refit->trace[i]; k++)
                         add_piece(refit, job, refit->offers[i].class, refit->offers[i].free_cores);
+        job->left = 0;
         job->cost = cost_of(refit, job);
         return 0;
+}
+
+static int insert(struct refit *refit, struct refit_job *job) {
+        job->n_pieces = 0;
+        job->left = job->ranks;
+        return insert_left(refit, job);
 }
 
 /* ---- rounds ---- */
@@ -442,16 +459,57 @@ static int put_anew(struct refit *refit, struct refit_job *jobs[], uint32_t n) {
 }
 
 int refit_all(struct refit *refit) {
-        struct refit_job **jobs = calloc(refit->n_jobs + 1u, sizeof(struct refit_job *));
-        int r;
+        return refit_adopt(refit, NULL, 0, 0);
+}
 
-        if (!jobs)
-                return -ENOMEM;
+bool refit_is_whole(const struct refit *refit, const struct staircase *staircase) {
+        return refit->n_jobs == staircase->n_treads;
+}
+
+int refit_adopt(struct refit *refit, const struct portion *portions, uint32_t n, int64_t loss) {
+        int64_t before = 0, after = -loss;
+        uint32_t in = 0;
+        int r = 0;
+
+        for (uint32_t i = 0; i < refit->n_jobs; i++) {
+                struct refit_job *job = &refit->jobs[i];
+
+                remember(job);
+                before += job->cost;
+                take_out(refit, job);
+                job->n_pieces = 0;
+                job->left = job->ranks;
+        }
+        for (uint32_t i = 0; i < n; i++) {
+                struct refit_job *job = &refit->jobs[portions[i].tread];
+
+                job->pieces[job->n_pieces++] = (struct piece) { portions[i].node, portions[i].ranks };
+                job->left -= portions[i].ranks;
+                shelf_set(&refit->shelf, portions[i].node, (int64_t) refit->shelf.free_of[portions[i].node] - portions[i].ranks);
+        }
+        while (in < refit->n_jobs && after <= before && r == 0) {
+                struct refit_job *job = &refit->jobs[in];
+
+                if (job->left > 0)
+                        r = insert_left(refit, job);
+                else
+                        job->cost = cost_of(refit, job);
+                if (r == 0) {
+                        after += job->cost;
+                        in++;
+                }
+        }
+        if (in == refit->n_jobs && after <= before) {
+                refit->gain += before - after - loss;
+                return 0;
+        }
         for (uint32_t i = 0; i < refit->n_jobs; i++)
-                jobs[i] = &refit->jobs[i];
-        r = put_anew(refit, jobs, refit->n_jobs);
-        free(jobs);
-        return r;
+                take_out(refit, &refit->jobs[i]);
+        for (uint32_t i = 0; i < refit->n_jobs; i++) {
+                restore(&refit->jobs[i]);
+                put_in(refit, &refit->jobs[i]);
+        }
+        return r == -ENOSPC ? 0 : r;
 }
 
 /* Another job than those drawn before, often one of about the same priority. */

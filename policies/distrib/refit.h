@@ -3,21 +3,33 @@
 #ifndef RM_POLICIES_DISTRIB_REFIT_H
 #define RM_POLICIES_DISTRIB_REFIT_H
 
+#include <stdbool.h>
+
 #include "policies/distrib/deadline.h"
+#include "policies/distrib/dive.h"
+#include "policies/distrib/pieces.h"
 #include "policies/place/staircase.h"
 
 struct refit;
 
 /* Begins at `plan`, which must be valid. Jobs that run already, have limits or groups of several ranks stay as they are. The snapshot is
- * borrowed. NULL: no memory, or nothing to do. */
-struct refit *refit_create(const struct rm_snapshot *snapshot, const struct rm_plan *plan);
+ * borrowed. NULL: no memory, or nothing to do. `seed`: another one, other jobs are drawn. */
+struct refit *refit_create(const struct rm_snapshot *snapshot, const struct rm_plan *plan, uint64_t seed);
 void refit_destroy(struct refit *refit); /* NULL ok */
 
 /* What cores are worth from now on. */
 void refit_set_prices(struct refit *refit, const struct staircase *staircase);
+void refit_set_worth(struct refit *refit, const struct pieces *pieces);
 
 /* Put all jobs anew, highest priority first, if that is better. -ENOMEM. */
 int refit_all(struct refit *refit);
+
+/* Do all jobs take part? */
+bool refit_is_whole(const struct refit *refit, const struct staircase *staircase);
+
+/* Put all jobs anew, so much of them as `portions` say and then the rest, unless it costs more than `loss` more. Only where all
+ * take part. -ENOMEM. */
+int refit_adopt(struct refit *refit, const struct portion *portions, uint32_t n, int64_t loss);
 
 /* Take out and put back until `until_usec` are left, or `enough` has been gained in all, or `rounds` are over. -ENOMEM. */
 int refit_some(struct refit *refit, const struct deadline *deadline, int64_t until_usec, int64_t enough, uint64_t rounds);

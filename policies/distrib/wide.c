@@ -2,94 +2,228 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 
+#include "policies/distrib/dive.h"
+#include "policies/distrib/drift.h"
 #include "policies/distrib/hull.h"
+#include "policies/distrib/pieces.h"
 #include "policies/distrib/refit.h"
 #include "policies/place/cost.h"
 #include "policies/place/staircase.h"
 
 enum {
-        FIRST_STEPS = 40, /* of raising the bound, before plans are made by its prices */
-        STEPS = 20,       /* and in turn with them */
-        ROUNDS = 64,
+        HULL_STEPS = 4000,
+        FEW_STEPS = 100,  /* to begin with, where another bound follows */
+        SHARING = 2,      /* jobs have that much ranks, for a core of the largest node, where nodes are shared */
+        STEPS = 20,       /* of the bound by pieces, between two looks at the plan */
+        ROUNDS = 16,      /* of refitting, the same */
         CLOSE = 20000,    /* a gap of one in so many is close enough */
-        IDLE_TURNS = 400, /* without a gain */
+        PLACE_USEC = 50,  /* of one method, for each place that jobs have, before it is the other's turn */
+        DEARER = 100,     /* a plan out of prices may be one part in so many dearer, to begin with */
+        IDLE_TURNS = 4,   /* without a gain */
+};
+
+/* Of a walk: where it begins at first, how much less where one gained nothing, and where it ends, as part of that. */
+static const double hot_shared = 0.02, hot_alone = 0.003, milder = 0.4, cold = 0.08;
+
+/* A way to better plans. */
+struct method {
+        int64_t usec; /* for one turn */
+        double rate;  /* gained in each of them the last time */
 };
 
 struct wide {
+        const struct rm_snapshot *snapshot;
         const struct deadline *deadline;
         int64_t until_usec;
         struct staircase staircase;
         struct hull *hull;
-        struct refit *refit;
-        int64_t first_cost;
+        struct pieces *pieces; /* NULL where they are of no use */
+        struct rm_plan *plan;
+        struct method refit, drift;
+        double hot;
+        uint64_t seed;
         struct wide_result *result;
 };
 
-static bool is_open(const struct wide *wide) {
-        return wide->result->cost - wide->result->bound > wide->result->cost / CLOSE &&
-               deadline_left_usec(wide->deadline) > wide->until_usec;
+static int64_t left_usec(const struct wide *wide) {
+        return deadline_left_usec(wide->deadline) - wide->until_usec;
 }
 
-static void raise_bound(struct wide *wide, uint32_t steps) {
-        int64_t bound;
+static bool is_open(const struct wide *wide) {
+        return wide->result->cost - wide->result->bound > wide->result->cost / CLOSE && left_usec(wide) > 0;
+}
 
-        if (!wide->hull)
-                return;
-        bound = hull_raise(wide->hull, wide->result->cost, wide->deadline, wide->until_usec, steps);
+/* ---- the bound ---- */
+
+static void know_bound(struct wide *wide, int64_t bound) {
         if (bound > wide->result->bound)
                 wide->result->bound = bound;
 }
 
-/* Bound and plan in turn: each is what the other goes by. */
+/* At most one part in `part` of the time left. */
+static void raise_pieces(struct wide *wide, int64_t part, uint32_t steps) {
+        int64_t until_usec = wide->until_usec + left_usec(wide) - left_usec(wide) / part;
+
+        for (uint32_t i = 0; i < steps && is_open(wide) && !pieces_is_settled(wide->pieces); i += STEPS) {
+                if (deadline_left_usec(wide->deadline) <= until_usec)
+                        break;
+                know_bound(wide, pieces_raise(wide->pieces, wide->result->cost, wide->deadline, until_usec, STEPS));
+        }
+}
+
+/* Are most jobs so small that several share a node? */
+static bool shares_nodes(const struct wide *wide) {
+        const struct staircase *stairs = &wide->staircase;
+        uint64_t ranks = 0;
+        uint32_t cores = 0;
+
+        for (uint32_t t = 0; t < stairs->n_treads; t++)
+                ranks += stairs->treads[t].ranks;
+        for (uint32_t i = 0; i < stairs->n_stairs; i++)
+                cores = stairs->stairs[i].cores > cores ? stairs->stairs[i].cores : cores;
+        return ranks < (uint64_t) SHARING * cores * stairs->n_treads;
+}
+
+/* Jobs by themselves first. Where nodes hold pieces of several jobs there is more to be had, and prices for pieces are wanted anyway. */
+static void raise_bound(struct wide *wide) {
+        int64_t until_usec = wide->until_usec + left_usec(wide) - left_usec(wide) / 6;
+        bool shared = shares_nodes(wide);
+
+        wide->hull = hull_create(&wide->staircase, wide->snapshot->params.distribution_weight);
+        if (wide->hull)
+                know_bound(wide,
+                           hull_raise(wide->hull, wide->result->cost, wide->deadline, until_usec, shared ? FEW_STEPS : HULL_STEPS));
+        if (!is_open(wide))
+                return;
+        wide->pieces = pieces_create(&wide->staircase, wide->snapshot->params.distribution_weight);
+        if (wide->pieces && FEW_STEPS * pieces_work_usec(wide->pieces) > (double) left_usec(wide) / 3) {
+                pieces_destroy(wide->pieces);
+                wide->pieces = NULL;
+        }
+        if (wide->pieces && shared)
+                raise_pieces(wide, 3, UINT32_MAX);
+        else if (wide->pieces)
+                know_bound(wide, pieces_raise(wide->pieces, wide->result->cost, wide->deadline, wide->until_usec, 1));
+}
+
+/* ---- plans ---- */
+
+/* Where jobs are larger than nodes and penalties differ, the order of priorities says it all. */
+static bool is_dive_worth_it(const struct wide *wide) {
+        return wide->pieces->n_penalties == 1 || shares_nodes(wide);
+}
+
+/* All jobs anew, in order, and once more as pieces tell. */
+static int begin_refit(struct wide *wide, struct refit *refit) {
+        struct portion *portions = NULL;
+        uint32_t n = 0;
+        int r = refit_all(refit);
+
+        if (r < 0 || !wide->pieces || !refit_is_whole(refit, &wide->staircase) || !is_dive_worth_it(wide) ||
+            dive_work_usec(wide->pieces, wide->snapshot->n_nodes) > (double) left_usec(wide) / 3)
+                return r;
+        r = dive_run(wide->pieces, wide->snapshot, wide->deadline, wide->until_usec, &portions, &n);
+        if (r == 0)
+                r = refit_adopt(refit, portions, n, wide->result->cost / DEARER);
+        free(portions);
+        return r;
+}
+
+static int run_refit(struct wide *wide) {
+        struct refit *refit = refit_create(wide->snapshot, wide->plan, wide->seed);
+        int64_t begin = left_usec(wide), first_cost = wide->result->cost;
+        int r = 0;
+
+        if (!refit)
+                return 0;
+        if (wide->pieces)
+                refit_set_worth(refit, wide->pieces);
+        else
+                refit_set_prices(refit, &wide->staircase);
+        if (wide->seed == 0)
+                r = begin_refit(wide, refit);
+        while (r == 0 && is_open(wide) && begin - left_usec(wide) < wide->refit.usec) {
+                r = refit_some(refit, wide->deadline, wide->until_usec, first_cost - wide->result->bound, ROUNDS);
+                wide->result->cost = first_cost - refit_gain(refit);
+        }
+        if (r == 0)
+                refit_write(refit, wide->plan);
+        refit_destroy(refit);
+        return r;
+}
+
+static int run_drift(struct wide *wide) {
+        struct drift *drift = drift_create(wide->snapshot, wide->plan, wide->seed);
+        int r = 0;
+
+        if (!drift)
+                return 0;
+        if (drift_run(drift, wide->deadline, wide->until_usec, wide->drift.usec, wide->hot, wide->hot * cold) > 0)
+                r = drift_write(drift, wide->plan);
+        drift_destroy(drift);
+        return r;
+}
+
+/* A turn of one method. */
+static int run(struct wide *wide, int (*method_run)(struct wide *), struct method *method) {
+        int64_t begin = left_usec(wide), before = wide->result->cost;
+        int r = method_run(wide);
+
+        if (r == 0)
+                r = cost_plan(wide->snapshot, wide->plan, &wide->result->cost);
+        method->rate = (double) (before - wide->result->cost) / (double) (begin - left_usec(wide) + 1);
+        return r;
+}
+
+static int64_t first_turn_usec(const struct wide *wide) {
+        struct drift *drift = drift_create(wide->snapshot, wide->plan, 0);
+        int64_t usec = PLACE_USEC * (drift ? (int64_t) drift_places(drift) : 0);
+
+        drift_destroy(drift);
+        return usec;
+}
+
+/* In turn; the one that gains more gets more time. */
 static int turns(struct wide *wide) {
         int r = 0;
 
-        if (wide->refit) {
-                refit_set_prices(wide->refit, &wide->staircase);
-                r = refit_all(wide->refit);
-        }
-        for (int idle = 0; r == 0 && idle < IDLE_TURNS && is_open(wide); idle++) {
-                int64_t cost = wide->result->cost, bound = wide->result->bound;
+        wide->hot = shares_nodes(wide) ? hot_shared : hot_alone;
+        wide->refit.usec = wide->drift.usec = first_turn_usec(wide);
+        for (int idle = 0; r == 0 && idle < IDLE_TURNS && is_open(wide); idle++, wide->seed++) {
+                int64_t cost = wide->result->cost;
 
-                if (wide->refit) {
-                        r = refit_some(wide->refit, wide->deadline, wide->until_usec, wide->first_cost - bound, ROUNDS);
-                        wide->result->cost = wide->first_cost - refit_gain(wide->refit);
-                }
-                if (idle % 8 == 0) {
-                        raise_bound(wide, STEPS);
-                        if (wide->refit)
-                                refit_set_prices(wide->refit, &wide->staircase);
-                }
-                if (wide->result->cost < cost || wide->result->bound > bound)
-                        idle = 0;
+                r = run(wide, run_refit, &wide->refit);
+                if (r == 0 && is_open(wide))
+                        r = run(wide, run_drift, &wide->drift);
+                if (wide->drift.rate <= 0)
+                        wide->hot *= milder;
+                if (wide->refit.rate >= wide->drift.rate)
+                        wide->refit.usec *= 2;
+                if (wide->drift.rate >= wide->refit.rate)
+                        wide->drift.usec *= 2;
+                if (wide->result->cost < cost)
+                        idle = -1;
         }
         return r;
 }
 
 int wide_run(const struct rm_snapshot *snapshot, const struct deadline *deadline, int64_t until_usec, struct rm_plan *plan,
              struct wide_result *result) {
-        struct wide wide = { .deadline = deadline, .until_usec = until_usec, .result = result };
+        struct wide wide = { .snapshot = snapshot, .deadline = deadline, .until_usec = until_usec, .plan = plan, .result = result };
         int r = staircase_init(&wide.staircase, snapshot, plan);
 
         if (r == 0)
-                r = cost_plan(snapshot, plan, &wide.first_cost);
+                r = cost_plan(snapshot, plan, &result->cost);
         if (r == 0) {
-                *result = (struct wide_result) { .cost = wide.first_cost,
-                                                 .bound = staircase_bound(&wide.staircase, snapshot->params.distribution_weight) };
-                wide.hull = hull_create(&wide.staircase, snapshot->params.distribution_weight);
-                wide.refit = refit_create(snapshot, plan);
+                result->bound = staircase_bound(&wide.staircase, snapshot->params.distribution_weight);
                 if (is_open(&wide))
-                        raise_bound(&wide, FIRST_STEPS);
-                if (is_open(&wide))
-                        r = turns(&wide);
-                if (r == 0 && wide.refit) {
-                        refit_write(wide.refit, plan);
-                        r = cost_plan(snapshot, plan, &result->cost);
-                }
+                        raise_bound(&wide);
+                r = turns(&wide);
         }
         hull_destroy(wide.hull);
-        refit_destroy(wide.refit);
+        pieces_destroy(wide.pieces);
         staircase_finish(&wide.staircase);
         return r;
 }

@@ -16,6 +16,13 @@ static uint64_t looks_left(void *context) {
         return *looks > 0 ? (*looks)--, UINT64_C(1000000) : 0;
 }
 
+/* A clock that goes on by a millisecond with each look. */
+static uint64_t milliseconds_left(void *context) {
+        uint32_t *looks = context;
+
+        return *looks > 0 ? (*looks)-- * UINT64_C(1000) : 0;
+}
+
 static void check_claims(const struct rm_snapshot *snapshot, const struct rm_plan *plan, int64_t bound, bool proven,
                          uint32_t seed) {
         struct rm_error err = { 0 };
@@ -67,7 +74,7 @@ static void wide_bounds(void **state) {
                 cleanup_snapshot struct snapshot *snapshot = exhaustive_instance(&dice, &kind);
                 cleanup_plan struct rm_plan *plan = NULL;
                 uint32_t looks = 300;
-                struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = looks_left };
+                struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = milliseconds_left };
                 struct deadline deadline = { .run = &run };
                 struct wide_result result;
                 int64_t before;

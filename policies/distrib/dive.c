@@ -1,0 +1,292 @@
+#include "policies/distrib/dive.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+        ROUNDS = 20,
+        STEPS = 10,    /* of prices, in a round */
+        PART = 16,      /* one node in so many is looked at in a round, */
+        LOOK = 20,     /* but at least so many */
+        LEAVE = 50,    /* one rank in so many is left */
+};
+
+static const double length = 0.1;     /* of a step */
+static const double gap = 0.003;      /* between the bound and what steps aim at */
+static const double tolerance = 6e-6; /* of all costs, by how much less than it is worth a node may gain, at first */
+/* How much work there is, usually. */
+static const double usual_rounds = 10;
+/* Of a step of the dynamic programme for one node. */
+static const double step_usec = 0.0003;
+
+struct dive_node {
+        uint32_t node, stair;
+        double key;
+};
+
+struct dive {
+        struct pieces *pieces;
+        struct dive_node *nodes; /* those not yet filled */
+        uint32_t n_nodes, n_useful; /* useful ones first */
+        uint64_t ranks, left;
+        int32_t *least; /* each tread, each number of ranks up to what is left of it */
+        size_t *first;  /* each tread, in least */
+        struct portion *portions;
+        uint32_t n_portions, max_portions;
+        uint64_t random;
+        struct arena arena;
+};
+
+static uint32_t roll(struct dive *dive, uint32_t n) {
+        dive->random ^= dive->random << 13;
+        dive->random ^= dive->random >> 7;
+        dive->random ^= dive->random << 17;
+        return (uint32_t) (((dive->random >> 32) * n) >> 32);
+}
+
+double dive_work_usec(const struct pieces *pieces, uint32_t n_nodes) {
+        double cores = pieces->most_cores;
+
+        return usual_rounds * STEPS * pieces_work_usec(pieces) +
+               n_nodes * 1.5 * cores * cores / 4 * pieces->stairs->n_treads * step_usec;
+}
+
+/* ---- making ---- */
+
+static void list_nodes(struct dive *dive, const struct rm_snapshot *snapshot) {
+        const struct staircase *stairs = dive->pieces->stairs;
+
+        for (uint32_t s = 0; s < snapshot->n_nodes; s++)
+                for (uint32_t i = 0; i < stairs->n_stairs; i++)
+                        if (stairs->stairs[i].penalty == snapshot->nodes[s].penalty &&
+                            stairs->stairs[i].cores == snapshot->nodes[s].cores) {
+                                dive->nodes[dive->n_nodes++] = (struct dive_node) { .node = s, .stair = i };
+                                break;
+                        }
+}
+
+static bool init(struct dive *dive, struct pieces *pieces, const struct rm_snapshot *snapshot) {
+        uint32_t n_treads = pieces->stairs->n_treads;
+
+        dive->pieces = pieces;
+        dive->random = 88172645463325252u;
+        for (uint32_t t = 0; t < n_treads; t++)
+                dive->ranks += pieces->ranks[t];
+        dive->left = dive->ranks;
+        dive->nodes = arena_alloc(&dive->arena, snapshot->n_nodes, sizeof(*dive->nodes));
+        dive->first = arena_alloc(&dive->arena, n_treads, sizeof(*dive->first));
+        dive->least = arena_alloc(&dive->arena, dive->ranks + n_treads, sizeof(*dive->least));
+        if (dive->arena.failed)
+                return false;
+        list_nodes(dive, snapshot);
+        for (uint32_t t = 0, first = 0; t < n_treads; t++) {
+                dive->first[t] = first;
+                first += pieces->ranks[t] + 1;
+        }
+        return true;
+}
+
+/* ---- one node ---- */
+
+/* value[x]: what the job saves by x ranks here, beyond what they cost. False: nothing. */
+static bool value_ranks(struct dive *dive, uint32_t tread, const struct stair *stair, uint32_t largest) {
+        struct pieces *pieces = dive->pieces;
+        int64_t priority = pieces->stairs->treads[tread].priority, scale = (int64_t) 1 << pieces->shift;
+        int64_t fixed = priority * pieces->weight * scale, each = priority * stair->penalty * scale;
+        const int32_t *least = dive->least + dive->first[tread] + pieces->ranks[tread];
+        int32_t most = 0, cost;
+
+        if (fixed >= pieces->most_price || each >= pieces->most_price)
+                return false;
+        cost = (int32_t) fixed;
+        for (uint32_t x = 1; x <= largest; x++) {
+                cost += (int32_t) each;
+                pieces->value[x] = least[0] - *(least - x) - cost;
+                most = pieces->value[x] > most ? pieces->value[x] : most;
+        }
+        return most > 0;
+}
+
+static uint32_t largest_left(const struct dive *dive, uint32_t tread, uint32_t cores) {
+        return dive->pieces->ranks[tread] < cores ? dive->pieces->ranks[tread] : cores;
+}
+
+/* How many rows of gain follow the first: the last ends with what the node can gain. */
+static uint32_t fill_rows(struct dive *dive, const struct stair *stair) {
+        struct pieces *pieces = dive->pieces;
+        size_t width = pieces->most_cores + 1u;
+        uint32_t n = 0;
+
+        memset(pieces->gain, 0, sizeof(*pieces->gain) * width);
+        for (uint32_t t = 0; t < pieces->stairs->n_treads; t++) {
+                uint32_t largest = largest_left(dive, t, stair->cores);
+                int32_t *from = pieces->gain + n * width;
+
+                if (largest == 0 || !value_ranks(dive, t, stair, largest))
+                        continue;
+                pieces_choose(from, from + width, pieces->value, largest, stair->cores);
+                pieces->order[n++] = t;
+        }
+        return n;
+}
+
+static int add_portion(struct dive *dive, struct portion portion) {
+        if (dive->n_portions == dive->max_portions) {
+                uint32_t most = 2 * dive->max_portions + 64;
+                struct portion *portions = reallocarray(dive->portions, most, sizeof(*portions));
+
+                if (!portions)
+                        return -ENOMEM;
+                dive->portions = portions;
+                dive->max_portions = most;
+        }
+        dive->portions[dive->n_portions++] = portion;
+        return 0;
+}
+
+/* Follow the rows back. */
+static int fill_node(struct dive *dive, uint32_t n_rows, const struct dive_node *node) {
+        struct pieces *pieces = dive->pieces;
+        const struct stair *stair = &pieces->stairs->stairs[node->stair];
+        uint32_t left = stair->cores;
+        size_t width = pieces->most_cores + 1u;
+        int r = 0;
+
+        for (uint32_t k = n_rows; k-- > 0 && left > 0 && r == 0;) {
+                const int32_t *from = pieces->gain + k * width;
+                uint32_t t = pieces->order[k], x = largest_left(dive, t, left);
+                int32_t goal = from[width + left];
+
+                if (goal == from[left] || !value_ranks(dive, t, stair, x))
+                        continue;
+                while (x > 1 && from[left - x] + pieces->value[x] != goal)
+                        x--;
+                r = add_portion(dive, (struct portion) { t, node->node, x });
+                pieces->ranks[t] -= x;
+                dive->left -= x;
+                left -= x;
+        }
+        pieces->nodes[node->stair]--;
+        return r;
+}
+
+/* ---- rounds ---- */
+
+/* Prices for what is left, and what jobs pay by them. */
+static void follow(struct dive *dive) {
+        struct pieces *pieces = dive->pieces;
+        double slack = gap * (double) pieces->best * (double) dive->left / (double) dive->ranks;
+
+        for (int i = 0; i < STEPS; i++) {
+                (void) pieces_evaluate(pieces);
+                if (i < STEPS - 1)
+                        pieces_step(pieces, (int64_t) slack, length);
+        }
+        for (uint32_t t = 0; t < pieces->stairs->n_treads; t++)
+                pieces_cut(pieces, t, pieces->ranks[t], dive->least + dive->first[t]);
+}
+
+static void swap(struct dive *dive, uint32_t a, uint32_t b) {
+        struct dive_node node = dive->nodes[a];
+
+        dive->nodes[a] = dive->nodes[b];
+        dive->nodes[b] = node;
+}
+
+static int32_t worth(const struct dive *dive, const struct dive_node *node) {
+        const struct pieces *pieces = dive->pieces;
+
+        return pieces
+                ->worth[pieces->penalty_of[node->stair] * (pieces->most_cores + 1u) + pieces->stairs->stairs[node->stair].cores];
+}
+
+static int compare_keys(const void *a, const void *b) {
+        const struct dive_node *x = a, *y = b;
+
+        if (x->key != y->key)
+                return x->key > y->key ? -1 : 1;
+        return x->node < y->node ? -1 : x->node > y->node;
+}
+
+/* Some of the nodes that are worth anything, the dearest cores first. Returns how many. */
+static uint32_t draw_nodes(struct dive *dive) {
+        uint32_t look;
+
+        dive->n_useful = 0;
+        for (uint32_t i = 0; i < dive->n_nodes; i++)
+                if (worth(dive, &dive->nodes[i]) > 0)
+                        swap(dive, i, dive->n_useful++);
+        look = dive->n_useful / PART > LOOK ? dive->n_useful / PART : LOOK;
+        look = look < dive->n_useful ? look : dive->n_useful;
+        for (uint32_t i = 0; i < look; i++) {
+                swap(dive, i, i + roll(dive, dive->n_useful - i));
+                dive->nodes[i].key =
+                        worth(dive, &dive->nodes[i]) / (double) dive->pieces->stairs->stairs[dive->nodes[i].stair].cores;
+        }
+        qsort(dive->nodes, look, sizeof(*dive->nodes), compare_keys);
+        return look;
+}
+
+/* Fill those of the first `look` nodes that then gain what they are worth, nearly. */
+static int fill_clear_ones(struct dive *dive, uint32_t look, double loss, const struct deadline *deadline, int64_t until_usec) {
+        size_t width = dive->pieces->most_cores + 1u;
+        uint32_t kept = 0;
+        int r = 0;
+
+        for (uint32_t i = 0; i < dive->n_nodes; i++) {
+                const struct dive_node *node = &dive->nodes[i];
+                const struct stair *stair = &dive->pieces->stairs->stairs[node->stair];
+
+                if (i < look && r == 0 && deadline_left_usec(deadline) > until_usec) {
+                        uint32_t n_rows = fill_rows(dive, stair);
+                        int32_t gain = dive->pieces->gain[n_rows * width + stair->cores];
+
+                        if (worth(dive, node) - (double) gain <= loss) {
+                                r = fill_node(dive, n_rows, node);
+                                continue;
+                        }
+                }
+                dive->nodes[kept++] = *node;
+        }
+        dive->n_nodes = kept;
+        return r;
+}
+
+/* As it was before. */
+static void give_back(struct pieces *pieces) {
+        for (uint32_t i = 0; i < pieces->stairs->n_stairs; i++)
+                pieces->nodes[i] = pieces->stairs->stairs[i].nodes;
+        for (uint32_t t = 0; t < pieces->stairs->n_treads; t++)
+                pieces->ranks[t] = pieces->stairs->treads[t].ranks;
+        memcpy(pieces->price, pieces->best_price, sizeof(*pieces->price) * pieces->n_prices);
+        memset(pieces->direction, 0, sizeof(*pieces->direction) * pieces->n_prices);
+}
+
+int dive_run(struct pieces *pieces, const struct rm_snapshot *snapshot, const struct deadline *deadline, int64_t until_usec,
+             struct portion **ret_portions, uint32_t *ret_n) {
+        struct dive dive = { 0 };
+        int r = 0;
+
+        give_back(pieces);
+        if (!init(&dive, pieces, snapshot))
+                r = -ENOMEM;
+        for (int round = 0; r == 0 && round < ROUNDS && dive.left > dive.ranks / LEAVE; round++) {
+                double loss = tolerance * (double) pieces->best * (1 + round * 0.5);
+
+                if (deadline_left_usec(deadline) <= until_usec)
+                        break;
+                follow(&dive);
+                r = fill_clear_ones(&dive, draw_nodes(&dive), loss, deadline, until_usec);
+        }
+        give_back(pieces);
+        arena_finish(&dive.arena);
+        if (r < 0) {
+                free(dive.portions);
+                return r;
+        }
+        *ret_portions = dive.portions;
+        *ret_n = dive.n_portions;
+        return 0;
+}

@@ -1,0 +1,506 @@
+#include "policies/distrib/drift.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policies/distrib/arena.h"
+#include "policies/place/cost.h"
+#include "policies/place/pack.h"
+
+enum {
+        MAX_CELLS = 16 * 1024 * 1024,
+        DRAWS = 1024,  /* entries of the table of logarithms */
+        LOOKS = 1024,  /* moves between two looks at the clock */
+        SAMPLES = 2048, /* moves looked at to see what losses are like */
+};
+
+struct drift_job {
+        uint32_t index;      /* in the snapshot */
+        uint32_t group_size; /* ranks in a group: all have as many */
+        int64_t priority;
+        const uint32_t *limit; /* ranks, each node of the snapshot; NULL: none */
+};
+
+struct drift_node {
+        uint32_t index; /* in the snapshot */
+        uint32_t free_cores;
+        int64_t penalty;
+};
+
+/* Groups of a job on a node. */
+struct place {
+        uint32_t job, node, groups;
+};
+
+/* Groups that run on a node: away[k] is what it costs to move k of them. */
+struct home {
+        uint32_t groups;
+        int64_t *away;
+};
+
+struct drift {
+        const struct rm_snapshot *snapshot;
+        int64_t weight;
+        struct drift_job *jobs;
+        struct drift_node *nodes;
+        uint32_t n_jobs, n_nodes;
+        struct place *places, *best;
+        uint32_t n_places, n_best;
+        uint32_t *at;      /* jobs x nodes: 1 + index into places */
+        uint32_t *home_at; /* jobs x nodes: 1 + index into homes; NULL when nothing runs */
+        struct home *homes;
+        int64_t gain, best_gain;
+        bool unsaved; /* best_gain is that of `places` */
+        double loss;  /* a typical one */
+        double draw[DRAWS]; /* -log of numbers evenly between 0 and 1 */
+        uint64_t random;
+        struct arena arena;
+};
+
+/* Groups of x go from its node to `node`, `back` of those of `other` from there to the node of x. */
+struct swap {
+        struct place x;
+        uint32_t node, groups;
+        uint32_t other, back;
+        uint32_t x_there, other_there, other_here; /* groups before */
+        int64_t delta;
+};
+
+static uint32_t roll(struct drift *drift, uint32_t n) {
+        drift->random ^= drift->random << 13;
+        drift->random ^= drift->random >> 7;
+        drift->random ^= drift->random << 17;
+        return (uint32_t) (((drift->random >> 32) * n) >> 32);
+}
+
+static size_t cell(const struct drift *drift, uint32_t job, uint32_t node) {
+        return (size_t) job * drift->n_nodes + node;
+}
+
+static uint32_t groups_at(const struct drift *drift, uint32_t job, uint32_t node) {
+        uint32_t at = drift->at[cell(drift, job, node)];
+
+        return at > 0 ? drift->places[at - 1].groups : 0;
+}
+
+static void set_groups(struct drift *drift, uint32_t job, uint32_t node, uint32_t groups) {
+        uint32_t *at = &drift->at[cell(drift, job, node)];
+
+        if (groups > 0 && *at > 0)
+                drift->places[*at - 1].groups = groups;
+        else if (groups > 0) {
+                drift->places[drift->n_places++] = (struct place) { job, node, groups };
+                *at = drift->n_places;
+        } else if (*at > 0) {
+                struct place last = drift->places[--drift->n_places];
+
+                drift->places[*at - 1] = last;
+                drift->at[cell(drift, last.job, last.node)] = *at;
+                *at = 0;
+        }
+}
+
+/* ---- making ---- */
+
+static bool takes_part(const struct rm_job *job) {
+        if (job_rest_ranks(job) > 0)
+                return false;
+        for (uint32_t g = 0; g < job->n_groups; g++)
+                if (job->groups[g].node >= 0 && (job->groups[g].flags & RM_GROUP_PINNED))
+                        return false;
+        return true;
+}
+
+/* The cheapest first, of those the largest. */
+static int compare_nodes(const void *a, const void *b) {
+        const struct drift_node *x = a, *y = b;
+
+        if (x->penalty != y->penalty)
+                return x->penalty < y->penalty ? -1 : 1;
+        if (x->free_cores != y->free_cores)
+                return x->free_cores > y->free_cores ? -1 : 1;
+        return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* `wanted`: nodes that must be there. Of the others the cheapest, as many as `ranks` could fill. */
+static void list_nodes(struct drift *drift, const int64_t *free_cores, const bool *wanted, uint64_t ranks) {
+        const struct rm_snapshot *snapshot = drift->snapshot;
+        uint32_t n = snapshot->n_nodes, n_wanted = 0;
+        uint64_t room = 0;
+
+        for (uint32_t s = 0, from_end = 0; s < n; s++) {
+                struct drift_node node = { s, free_cores[s] > 0 ? (uint32_t) free_cores[s] : 0, snapshot->nodes[s].penalty };
+
+                drift->nodes[wanted[s] ? n_wanted++ : n - ++from_end] = node;
+        }
+        qsort(drift->nodes + n_wanted, n - n_wanted, sizeof(*drift->nodes), compare_nodes);
+        for (drift->n_nodes = n_wanted; drift->n_nodes < n && room < ranks; drift->n_nodes++)
+                room += drift->nodes[drift->n_nodes].free_cores;
+}
+
+static int compare_costs(const void *a, const void *b) {
+        int64_t x = *(const int64_t *) a, y = *(const int64_t *) b;
+
+        return x < y ? -1 : x > y;
+}
+
+/* The groups of a job that run on a node, cheapest to move first. */
+static bool add_home(struct drift *drift, uint32_t job, uint32_t node, struct home *home) {
+        const struct rm_job *real = &drift->snapshot->jobs[drift->jobs[job].index];
+        uint32_t n = 0;
+
+        home->away = arena_alloc(&drift->arena, home->groups + 1u, sizeof(*home->away));
+        if (!home->away)
+                return false;
+        for (uint32_t g = 0; g < real->n_groups; g++)
+                if (real->groups[g].node == (int32_t) drift->nodes[node].index)
+                        home->away[++n] = real->groups[g].move_cost;
+        qsort(home->away + 1, n, sizeof(*home->away), compare_costs);
+        for (uint32_t k = 1; k <= n; k++)
+                home->away[k] += home->away[k - 1];
+        return true;
+}
+
+static bool list_homes(struct drift *drift, const uint32_t *node_of) {
+        size_t n_cells = (size_t) drift->n_jobs * drift->n_nodes;
+        uint32_t n = 0, groups = 0;
+
+        for (uint32_t j = 0; j < drift->n_jobs; j++) {
+                const struct rm_job *job = &drift->snapshot->jobs[drift->jobs[j].index];
+
+                for (uint32_t g = 0; g < job->n_groups; g++)
+                        groups += job->groups[g].node >= 0;
+        }
+        if (groups == 0)
+                return true;
+        drift->home_at = arena_alloc(&drift->arena, n_cells, sizeof(*drift->home_at));
+        drift->homes = arena_alloc(&drift->arena, groups, sizeof(*drift->homes));
+        if (drift->arena.failed)
+                return false;
+        for (uint32_t j = 0; j < drift->n_jobs; j++) {
+                const struct rm_job *job = &drift->snapshot->jobs[drift->jobs[j].index];
+                uint32_t first = n;
+
+                for (uint32_t g = 0; g < job->n_groups; g++) {
+                        uint32_t *at;
+
+                        if (job->groups[g].node < 0)
+                                continue;
+                        at = &drift->home_at[cell(drift, j, node_of[job->groups[g].node])];
+                        if (*at == 0)
+                                *at = ++n;
+                        drift->homes[*at - 1].groups++;
+                }
+                for (uint32_t s = 0; n > first && s < drift->n_nodes; s++) {
+                        uint32_t at = drift->home_at[cell(drift, j, s)];
+
+                        if (at > 0 && !add_home(drift, j, s, &drift->homes[at - 1]))
+                                return false;
+                }
+        }
+        return true;
+}
+
+/* Which jobs take part, how much room others leave, and which nodes must be there. */
+static uint64_t read_jobs(struct drift *drift, const struct rm_plan *plan, int64_t *free_cores, bool *wanted) {
+        const struct rm_snapshot *snapshot = drift->snapshot;
+        uint64_t ranks = 0;
+
+        for (uint32_t s = 0; s < snapshot->n_nodes; s++)
+                free_cores[s] = snapshot->nodes[s].cores;
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
+                const struct rm_job *job = &snapshot->jobs[j];
+
+                if (plan->jobs[j].decision != RM_PLACE)
+                        continue;
+                for (uint32_t g = 0; g < job->n_groups; g++)
+                        free_cores[plan->jobs[j].group_node[g]] -= job->groups[g].ranks;
+                if (!takes_part(job))
+                        continue;
+                drift->jobs[drift->n_jobs++] = (struct drift_job) {
+                        .index = j, .group_size = job->group_size, .priority = job->priority, .limit = job->node_limit
+                };
+                ranks += job->ranks;
+                for (uint32_t g = 0; g < job->n_groups; g++) {
+                        wanted[plan->jobs[j].group_node[g]] = true;
+                        if (job->groups[g].node >= 0)
+                                wanted[job->groups[g].node] = true;
+                }
+        }
+        return ranks;
+}
+
+static bool read_plan(struct drift *drift, const struct rm_plan *plan, int64_t *free_cores, bool *wanted, uint32_t *node_of) {
+        uint64_t ranks = read_jobs(drift, plan, free_cores, wanted);
+        uint64_t groups = 0;
+
+        list_nodes(drift, free_cores, wanted, ranks);
+        for (uint32_t j = 0; j < drift->n_jobs; j++)
+                groups += drift->snapshot->jobs[drift->jobs[j].index].n_groups;
+        if (drift->n_jobs == 0 || drift->n_nodes < 2 || (uint64_t) drift->n_jobs * drift->n_nodes > MAX_CELLS)
+                return false;
+        drift->at = arena_alloc(&drift->arena, (size_t) drift->n_jobs * drift->n_nodes, sizeof(*drift->at));
+        drift->places = arena_alloc(&drift->arena, groups, sizeof(*drift->places));
+        drift->best = arena_alloc(&drift->arena, groups, sizeof(*drift->best));
+        if (drift->arena.failed)
+                return false;
+        for (uint32_t s = 0; s < drift->n_nodes; s++)
+                node_of[drift->nodes[s].index] = s;
+        for (uint32_t j = 0; j < drift->n_jobs; j++) {
+                const struct rm_job *job = &drift->snapshot->jobs[drift->jobs[j].index];
+
+                for (uint32_t g = 0; g < job->n_groups; g++) {
+                        uint32_t s = node_of[plan->jobs[drift->jobs[j].index].group_node[g]];
+
+                        set_groups(drift, j, s, groups_at(drift, j, s) + 1);
+                }
+        }
+        return list_homes(drift, node_of);
+}
+
+static void save(struct drift *drift) {
+        memcpy(drift->best, drift->places, sizeof(*drift->best) * drift->n_places);
+        drift->n_best = drift->n_places;
+        drift->unsaved = false;
+}
+
+struct drift *drift_create(const struct rm_snapshot *snapshot, const struct rm_plan *plan, uint64_t seed) {
+        struct drift *drift = calloc(1, sizeof(*drift));
+        size_t n = snapshot->n_nodes + 1u;
+        int64_t *free_cores = calloc(n, sizeof(*free_cores));
+        bool *wanted = calloc(n, sizeof(*wanted)), done = false;
+        uint32_t *node_of = calloc(n, sizeof(*node_of));
+
+        if (drift && free_cores && wanted && node_of) {
+                drift->snapshot = snapshot;
+                drift->weight = snapshot->params.distribution_weight;
+                drift->random = 88172645463325252u + seed;
+                drift->jobs = arena_alloc(&drift->arena, snapshot->n_jobs, sizeof(*drift->jobs));
+                drift->nodes = arena_alloc(&drift->arena, snapshot->n_nodes, sizeof(*drift->nodes));
+                for (int i = 0; i < DRAWS; i++)
+                        drift->draw[i] = -log((i + 0.5) / DRAWS);
+                done = !drift->arena.failed && read_plan(drift, plan, free_cores, wanted, node_of);
+        }
+        free(free_cores);
+        free(wanted);
+        free(node_of);
+        if (!done) {
+                drift_destroy(drift);
+                return NULL;
+        }
+        save(drift);
+        return drift;
+}
+
+void drift_destroy(struct drift *drift) {
+        if (!drift)
+                return;
+        arena_finish(&drift->arena);
+        free(drift);
+}
+
+uint32_t drift_places(const struct drift *drift) {
+        return drift->n_places;
+}
+
+uint32_t drift_jobs(const struct drift *drift) {
+        return drift->n_jobs;
+}
+
+/* ---- one move ---- */
+
+static int64_t price(const struct drift *drift, uint32_t job, uint32_t node, uint32_t groups) {
+        const struct drift_job *one = &drift->jobs[job];
+        int64_t cost = groups > 0 ? one->priority * (drift->nodes[node].penalty * one->group_size * groups + drift->weight) : 0;
+
+        if (drift->home_at && drift->home_at[cell(drift, job, node)] > 0) {
+                const struct home *home = &drift->homes[drift->home_at[cell(drift, job, node)] - 1];
+
+                if (groups < home->groups)
+                        cost += home->away[home->groups - groups];
+        }
+        return cost;
+}
+
+/* May the job have so many groups there? */
+static bool is_within_limit(const struct drift *drift, uint32_t job, uint32_t node, uint32_t groups) {
+        const struct drift_job *one = &drift->jobs[job];
+
+        return !one->limit || (uint64_t) groups * one->group_size <= one->limit[drift->nodes[node].index];
+}
+
+static uint32_t least_of(uint32_t a, uint32_t b) {
+        return a < b ? a : b;
+}
+
+static bool draw_shift(struct drift *drift, struct swap *swap) {
+        uint32_t most = least_of(swap->x.groups, drift->nodes[swap->node].free_cores / drift->jobs[swap->x.job].group_size);
+
+        if (most == 0)
+                return false;
+        swap->back = 0;
+        swap->other = swap->x.job;
+        swap->groups = roll(drift, 8) == 0 ? 1 + roll(drift, most) : most;
+        return true;
+}
+
+/* How many groups of a size must go for `cores` to fit where `free_cores` are. */
+static uint32_t to_make_room(uint32_t cores, uint32_t free_cores, uint32_t group_size) {
+        return cores > free_cores ? (cores - free_cores + group_size - 1) / group_size : 0;
+}
+
+static bool draw_exchange(struct drift *drift, struct swap *swap) {
+        uint32_t size = drift->jobs[swap->x.job].group_size, other_size = drift->jobs[swap->other].group_size;
+        uint32_t here = drift->nodes[swap->x.node].free_cores, there = drift->nodes[swap->node].free_cores;
+
+        swap->groups = swap->x.groups;
+        swap->back = swap->other_there;
+        switch (roll(drift, 4)) {
+        case 0: /* all of x, and as few of the other as must make room */
+                swap->back = to_make_room(swap->groups * size, there, other_size);
+                break;
+        case 1: /* the other way round */
+                swap->groups = to_make_room(swap->back * other_size, here, size);
+                break;
+        case 2: /* all of x, and as many of the other as then fit */
+                swap->back = least_of(swap->back, (here + swap->groups * size) / other_size);
+                break;
+        default:
+                break;
+        }
+        return swap->groups <= swap->x.groups && swap->back <= swap->other_there && swap->groups + swap->back > 0 &&
+               swap->groups * size <= there + swap->back * other_size && swap->back * other_size <= here + swap->groups * size;
+}
+
+/* False: some limit is in the way. */
+static bool weigh(const struct drift *drift, struct swap *swap) {
+        uint32_t x = swap->x.job, here = swap->x.node, there = swap->node;
+
+        swap->delta = 0;
+        if (swap->groups > 0) {
+                swap->x_there = groups_at(drift, x, there);
+                if (!is_within_limit(drift, x, there, swap->x_there + swap->groups))
+                        return false;
+                swap->delta += price(drift, x, here, swap->x.groups - swap->groups) - price(drift, x, here, swap->x.groups) +
+                               price(drift, x, there, swap->x_there + swap->groups) - price(drift, x, there, swap->x_there);
+        }
+        if (swap->back > 0) {
+                uint32_t y = swap->other;
+
+                swap->other_here = groups_at(drift, y, here);
+                if (!is_within_limit(drift, y, here, swap->other_here + swap->back))
+                        return false;
+                swap->delta += price(drift, y, there, swap->other_there - swap->back) - price(drift, y, there, swap->other_there) +
+                               price(drift, y, here, swap->other_here + swap->back) - price(drift, y, here, swap->other_here);
+        }
+        return true;
+}
+
+/* False: not a possible move. */
+static bool draw_swap(struct drift *drift, struct swap *swap) {
+        struct place other;
+
+        swap->x = drift->places[roll(drift, drift->n_places)];
+        if (roll(drift, 4) == 0) {
+                swap->node = roll(drift, drift->n_nodes);
+                return swap->node != swap->x.node && draw_shift(drift, swap) && weigh(drift, swap);
+        }
+        other = drift->places[roll(drift, drift->n_places)];
+        if (other.node == swap->x.node)
+                return false;
+        swap->node = other.node;
+        swap->other = other.job;
+        swap->other_there = other.groups;
+        return (other.job == swap->x.job ? draw_shift(drift, swap) : draw_exchange(drift, swap)) && weigh(drift, swap);
+}
+
+static void make(struct drift *drift, const struct swap *swap) {
+        uint32_t x = swap->x.job, y = swap->other, here = swap->x.node, there = swap->node;
+        int64_t cores = (int64_t) swap->groups * drift->jobs[x].group_size;
+
+        if (swap->groups > 0) {
+                set_groups(drift, x, here, swap->x.groups - swap->groups);
+                set_groups(drift, x, there, swap->x_there + swap->groups);
+        }
+        if (swap->back > 0) {
+                cores -= (int64_t) swap->back * drift->jobs[y].group_size;
+                set_groups(drift, y, there, swap->other_there - swap->back);
+                set_groups(drift, y, here, swap->other_here + swap->back);
+        }
+        drift->nodes[here].free_cores = (uint32_t) (drift->nodes[here].free_cores + cores);
+        drift->nodes[there].free_cores = (uint32_t) (drift->nodes[there].free_cores - cores);
+        drift->gain -= swap->delta;
+}
+
+/* ---- the walk ---- */
+
+static double typical_loss(struct drift *drift) {
+        double sum = 0;
+        int n = 0;
+
+        for (int i = 0; i < SAMPLES; i++) {
+                struct swap swap;
+
+                if (!draw_swap(drift, &swap) || swap.delta <= 0)
+                        continue;
+                sum += (double) swap.delta;
+                n++;
+        }
+        return n > 0 ? sum / n : 1;
+}
+
+static void look_around(struct drift *drift, double heat) {
+        for (int i = 0; i < LOOKS; i++) {
+                struct swap swap;
+
+                if (!draw_swap(drift, &swap) || (swap.delta > 0 && (double) swap.delta > heat * drift->draw[roll(drift, DRAWS)]))
+                        continue;
+                if (swap.delta > 0 && drift->unsaved)
+                        save(drift);
+                make(drift, &swap);
+                if (drift->gain > drift->best_gain) {
+                        drift->best_gain = drift->gain;
+                        drift->unsaved = true;
+                }
+        }
+}
+
+int64_t drift_run(struct drift *drift, const struct deadline *deadline, int64_t until_usec, int64_t usec, double hot, double cold) {
+        int64_t begin = deadline_left_usec(deadline), end = begin - usec > until_usec ? begin - usec : until_usec, left;
+
+        if (drift->loss <= 0)
+                drift->loss = typical_loss(drift);
+        while ((left = deadline_left_usec(deadline)) > end)
+                look_around(drift, drift->loss * hot * pow(cold / hot, (double) (begin - left) / (double) (begin - end)));
+        if (drift->unsaved)
+                save(drift);
+        return drift->best_gain;
+}
+
+int drift_write(const struct drift *drift, struct rm_plan *plan) {
+        uint32_t n_nodes = drift->snapshot->n_nodes, *count = calloc((size_t) n_nodes + 1, sizeof(*count));
+        uint32_t *first = calloc((size_t) drift->n_jobs + 2, sizeof(*first)),
+                 *sorted = calloc((size_t) drift->n_best + 1, sizeof(*sorted));
+        int r = count && first && sorted ? 0 : -ENOMEM;
+
+        for (uint32_t i = 0; r == 0 && i < drift->n_best; i++)
+                first[drift->best[i].job + 2]++;
+        for (uint32_t j = 0; r == 0 && j < drift->n_jobs; j++)
+                first[j + 1] += first[j];
+        for (uint32_t i = 0; r == 0 && i < drift->n_best; i++)
+                sorted[first[drift->best[i].job + 1]++] = i;
+        for (uint32_t j = 0; r == 0 && j < drift->n_jobs; j++) {
+                uint32_t index = drift->jobs[j].index;
+
+                for (uint32_t i = first[j]; i < first[j + 1]; i++)
+                        count[drift->nodes[drift->best[sorted[i]].node].index] = drift->best[sorted[i]].groups;
+                r = pack_name_groups(&drift->snapshot->jobs[index], n_nodes, count, RM_NO_NODE, plan->jobs[index].group_node);
+        }
+        free(count);
+        free(first);
+        free(sorted);
+        return r;
+}

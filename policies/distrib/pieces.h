@@ -1,0 +1,71 @@
+/*
+ * A bound for large problems, and what plans are made by: a job buys pieces, so many of its ranks together on one node, at a price for each size; a
+ * node sells the pieces of different jobs that gain it the most. A price rises where more is wanted than sold. In whole numbers.
+ */
+#ifndef RM_POLICIES_DISTRIB_PIECES_H
+#define RM_POLICIES_DISTRIB_PIECES_H
+
+#include <stdbool.h>
+
+#include "policies/distrib/arena.h"
+#include "policies/distrib/deadline.h"
+#include "policies/place/staircase.h"
+
+/* Fields are the interface, to be read only but by dive.c, which uses up `nodes` and `ranks`. Prices and sums of them are scaled by 2^shift. */
+struct pieces {
+        const struct staircase *stairs;
+        int64_t weight;
+        int shift;
+        uint32_t most_cores, most_ranks, n_penalties;
+        int32_t most_price;
+        int64_t *penalties;
+        uint32_t *penalty_of; /* each stair: index into penalties */
+        uint32_t *nodes; /* each stair: how many there are */
+        uint32_t *ranks; /* each tread: how many there are */
+        uint32_t *largest; /* each tread: its largest piece */
+        size_t *first; /* each tread: price[first + x] is that of a piece of x ranks */
+        size_t n_prices;
+        int32_t *price, *best_price;
+        int32_t *over; /* as price: wanted less sold */
+        float *direction; /* as price */
+        int64_t best;
+        int32_t *worth, *best_worth; /* penalties x (most_cores + 1): what a node gains by its cores */
+        int32_t *least; /* of so many ranks of a job */
+        int32_t *value; /* of a piece to a node */
+        int32_t *gain; /* (treads + 1) x (most_cores + 1) */
+        uint32_t *order; /* treads of the rows of gain */
+        double length;
+        int idle;
+        struct arena arena;
+};
+
+/* Prices begin at those of the staircase, which is borrowed, and the bound where that of hull.h is. NULL: no memory, or more than this is
+ * made for. */
+struct pieces *pieces_create(const struct staircase *staircase, int64_t distribution_weight);
+void pieces_destroy(struct pieces *pieces); /* NULL ok */
+
+/* `cost`: of the best plan known. At most `steps`, fewer when time is over before `until_usec` are left. Returns the bound: no plan costs
+ * less. */
+int64_t pieces_raise(struct pieces *pieces, int64_t cost, const struct deadline *deadline, int64_t until_usec, uint32_t steps);
+
+/* More steps would gain nothing worth the time. */
+bool pieces_is_settled(const struct pieces *pieces);
+
+/* About how long an evaluation takes. */
+double pieces_work_usec(const struct pieces *pieces);
+
+/* What a node with so many free cores is worth at the best prices. */
+double pieces_worth(const struct pieces *pieces, int64_t penalty, uint32_t free_cores);
+
+/* ---- for dive.c ---- */
+
+/* The bound for what `nodes` and `ranks` say, at the prices now, and in `over` what is wanted and not sold. */
+int64_t pieces_evaluate(struct pieces *pieces);
+/* A step up from there. `slack`: how much there may be to gain. */
+void pieces_step(struct pieces *pieces, int64_t slack, double length);
+/* least[m] for m up to `ranks`: the least that m ranks of the tread cost at the prices now. */
+void pieces_cut(const struct pieces *pieces, uint32_t tread, uint32_t ranks, int32_t *least);
+/* to[c]: the most of from[c], and of from[c - x] + value[x]. */
+void pieces_choose(const int32_t *from, int32_t *to, const int32_t *value, uint32_t largest, uint32_t cores);
+
+#endif

@@ -1,0 +1,310 @@
+/* What makes plans and bounds of large problems, on small ones: each part by itself, and all of it on problems of every kind. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "common/util.h"
+#include "policies/distrib/dive.h"
+#include "policies/distrib/drift.h"
+#include "policies/distrib/hull.h"
+#include "policies/distrib/pieces.h"
+#include "policies/distrib/refit.h"
+#include "policies/distrib/wide.h"
+#include "policies/place/cost.h"
+#include "policies/place/pack.h"
+#include "policies/place/staircase.h"
+#include "tests/unit/policy/exhaustive.h"
+#include "tests/unit/repeat.h"
+
+/* A clock that goes on by a millisecond with each look. */
+static uint64_t milliseconds_left(void *context) {
+        uint32_t *looks = context;
+
+        return *looks > 0 ? (*looks)-- * UINT64_C(1000) : 0;
+}
+
+struct kind {
+        uint32_t nodes, jobs, most_ranks, group_size;
+        bool running, limits, pins;
+};
+
+/* As many jobs as fit; running ones are where there is room, in the order of nodes drawn. */
+static struct snapshot *draw_snapshot(struct dice *dice, const struct kind *kind) {
+        struct snapshot *snapshot = snapshot_create();
+        cleanup_free uint32_t *room = xcalloc(kind->nodes, sizeof(*room));
+        uint32_t left = 0;
+        char name[16];
+
+        for (uint32_t s = 0; s < kind->nodes; s++) {
+                (void) snprintf(name, sizeof(name), "n%u", s);
+                left += room[s] = 1 + dice_roll(dice, 32);
+                snapshot_add_node(snapshot, name, room[s])->penalty = 1 + dice_roll(dice, 5);
+        }
+        for (uint32_t j = 0; j < kind->jobs; j++) {
+                uint32_t ranks = kind->group_size * (1 + dice_roll(dice, kind->most_ranks / kind->group_size));
+                uint32_t s = dice_roll(dice, kind->nodes);
+
+                if (ranks * 5 / 4 > left)
+                        break;
+                left -= ranks;
+                (void) snprintf(name, sizeof(name), "j%u", j);
+                snapshot_add_job(snapshot, name, ranks, kind->group_size)->priority = 1 + dice_roll(dice, 10);
+                if (kind->limits && dice_roll(dice, 2))
+                        for (uint32_t i = 0; i < kind->nodes; i += 2)
+                                snapshot_set_limit(snapshot, j, i, dice_roll(dice, 8));
+                for (uint32_t g = 0; kind->running && j % 4 > 0 && g < ranks / kind->group_size; g++) {
+                        struct rm_group *group = snapshot_group(snapshot, j, g);
+                        const struct rm_job *job = &snapshot_view(snapshot)->jobs[j];
+
+                        s = dice_roll(dice, 3) ? s : dice_roll(dice, kind->nodes);
+                        for (uint32_t i = 0; i < kind->nodes && (room[s] < group->ranks || job_node_limit(job, s) < 32); i++)
+                                s = (s + 1) % kind->nodes;
+                        if (room[s] < group->ranks || job_node_limit(job, s) < 32)
+                                break;
+                        room[s] -= group->ranks;
+                        group->node = (int32_t) s;
+                        group->move_cost = dice_roll(dice, 30);
+                        if (kind->pins && dice_roll(dice, 8) == 0)
+                                group->flags = RM_GROUP_PINNED;
+                }
+        }
+        return snapshot;
+}
+
+/* ---- pieces ---- */
+
+static void pieces_bound(void **state) {
+        struct test_policy policy;
+        int tight = 0;
+
+        (void) state;
+        test_policy_load(&policy, "greedy");
+        for (uint32_t seed = 1; seed <= repetitions(2000); seed++) {
+                struct dice dice = { seed };
+                struct exhaustive_kind kind = { .groups = seed % 3 == 0, .running = seed % 4 == 0, .limits = seed % 5 == 0 };
+                cleanup_snapshot struct snapshot *snapshot = exhaustive_instance(&dice, &kind);
+                const struct rm_snapshot *view = snapshot_view(snapshot);
+                cleanup_plan struct rm_plan *plan = NULL;
+                uint32_t looks = 1000;
+                struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = milliseconds_left };
+                struct deadline deadline = { .run = &run };
+                struct staircase staircase;
+                struct pieces *pieces;
+                int64_t cost, bound, least;
+
+                if (test_policy_place(&policy, view, &plan) < 0)
+                        continue;
+                assert_int_equal(staircase_init(&staircase, view, plan), 0);
+                assert_int_equal(cost_plan(view, plan, &cost), 0);
+                pieces = pieces_create(&staircase, view->params.distribution_weight);
+                assert_true(pieces || staircase.n_treads == 0 || staircase.n_stairs == 0);
+                if (pieces) {
+                        bound = pieces_raise(pieces, cost, &deadline, 0, 200);
+                        least = exhaustive_least(view, plan);
+                        if (bound > least)
+                                fail_msg("seed %" PRIu32 ": bound %" PRId64 ", the least is %" PRId64, seed, bound, least);
+                        tight += bound == least;
+                }
+                pieces_destroy(pieces);
+                staircase_finish(&staircase);
+        }
+        print_message("%d tight\n", tight);
+        assert_true(tight > 100);
+        test_policy_unload(&policy);
+}
+
+/* A node that one job fills to two thirds: what is left is not worth as much to another of the same size. */
+static void pieces_know_what_is_left_of_nodes(void **state) {
+        cleanup_snapshot struct snapshot *snapshot = snapshot_create();
+        const struct rm_snapshot *view;
+        cleanup_plan struct rm_plan *plan = NULL;
+        uint32_t looks = 10000;
+        struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = milliseconds_left };
+        struct deadline deadline = { .run = &run };
+        struct staircase staircase;
+        struct pieces *pieces;
+        struct hull *hull;
+        int64_t by_hull, by_pieces, weight;
+
+        (void) state;
+        snapshot_add_node(snapshot, "good", 60)->penalty = 1;
+        snapshot_add_node(snapshot, "bad", 60)->penalty = 3;
+        snapshot_add_job(snapshot, "a", 40, 1)->priority = 1;
+        snapshot_add_job(snapshot, "b", 40, 1)->priority = 1;
+        view = snapshot_view(snapshot);
+        weight = view->params.distribution_weight;
+        plan = plan_create(view);
+        assert_int_equal(pack_plan(view, plan, true), 0);
+        assert_int_equal(staircase_init(&staircase, view, plan), 0);
+        hull = hull_create(&staircase, weight);
+        by_hull = hull_raise(hull, 150, &deadline, 0, 1000);
+        pieces = pieces_create(&staircase, weight);
+        by_pieces = pieces_raise(pieces, 150, &deadline, 0, 1000);
+        print_message("by hull %" PRId64 ", by pieces %" PRId64 "\n", by_hull, by_pieces);
+        assert_true(by_pieces > by_hull);
+        assert_true(by_pieces <= 40 + 20 + 3 * 20 + 3 * weight); /* a on good, b on both */
+        hull_destroy(hull);
+        pieces_destroy(pieces);
+        staircase_finish(&staircase);
+}
+
+/* ---- dives ---- */
+
+static void check_portions(const struct staircase *staircase, const struct rm_snapshot *view, const struct portion *portions,
+                           uint32_t n) {
+        cleanup_free uint32_t *load = xcalloc(view->n_nodes, sizeof(*load)), *ranks = xcalloc(staircase->n_treads, sizeof(*ranks));
+
+        for (uint32_t i = 0; i < n; i++) {
+                assert_true(portions[i].tread < staircase->n_treads && portions[i].node < view->n_nodes && portions[i].ranks > 0);
+                load[portions[i].node] += portions[i].ranks;
+                ranks[portions[i].tread] += portions[i].ranks;
+        }
+        for (uint32_t s = 0; s < view->n_nodes; s++)
+                assert_true(load[s] <= view->nodes[s].cores);
+        for (uint32_t t = 0; t < staircase->n_treads; t++)
+                assert_true(ranks[t] <= staircase->treads[t].ranks);
+}
+
+/* What a dive places is valid and most of all; with the rest put too, it is a plan that costs what refit says. */
+static void dives(void **state) {
+        uint64_t placed = 0, all = 0;
+
+        (void) state;
+        for (uint32_t seed = 1; seed <= repetitions(40); seed++) {
+                struct dice dice = { seed };
+                struct kind kind = { .nodes = 40, .jobs = 30, .most_ranks = seed % 2 ? 30 : 90, .group_size = 1 };
+                cleanup_snapshot struct snapshot *snapshot = draw_snapshot(&dice, &kind);
+                const struct rm_snapshot *view = snapshot_view(snapshot);
+                cleanup_plan struct rm_plan *plan = plan_create(view);
+                uint32_t looks = 10000, n = 0;
+                struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = milliseconds_left };
+                struct deadline deadline = { .run = &run };
+                struct portion *portions = NULL;
+                struct staircase staircase;
+                struct rm_error err = { 0 };
+                struct pieces *pieces;
+                struct refit *refit;
+                int64_t before, after, bound;
+
+                assert_int_equal(pack_plan(view, plan, true), 0);
+                assert_int_equal(cost_plan(view, plan, &before), 0);
+                assert_int_equal(staircase_init(&staircase, view, plan), 0);
+                pieces = pieces_create(&staircase, view->params.distribution_weight);
+                bound = pieces_raise(pieces, before, &deadline, 0, 200);
+                assert_int_equal(dive_run(pieces, view, &deadline, 0, &portions, &n), 0);
+                check_portions(&staircase, view, portions, n);
+                refit = refit_create(view, plan, 0);
+                assert_true(refit_is_whole(refit, &staircase));
+                refit_set_worth(refit, pieces);
+                assert_int_equal(refit_adopt(refit, portions, n, before), 0);
+                refit_write(refit, plan);
+                if (plan_validate(view, plan, &err) < 0)
+                        fail_msg("seed %" PRIu32 ": %s", seed, error_text(&err));
+                assert_int_equal(cost_plan(view, plan, &after), 0);
+                assert_true(after <= before - refit_gain(refit)); /* less where a job was put twice on a node */
+                assert_true(after >= bound);
+                assert_true(pieces_raise(pieces, before, &deadline, 0, 1) >= bound); /* a dive leaves all as it was */
+                for (uint32_t i = 0; i < n; i++)
+                        placed += portions[i].ranks;
+                for (uint32_t t = 0; t < staircase.n_treads; t++)
+                        all += staircase.treads[t].ranks;
+                free(portions);
+                refit_destroy(refit);
+                pieces_destroy(pieces);
+                staircase_finish(&staircase);
+        }
+        print_message("%" PRIu64 " of %" PRIu64 " ranks placed\n", placed, all);
+        assert_true(placed > all * 3 / 4);
+}
+
+/* ---- drift ---- */
+
+static const struct kind kinds[] = {
+        { .nodes = 30, .jobs = 20, .most_ranks = 30, .group_size = 1 },
+        { .nodes = 30, .jobs = 20, .most_ranks = 30, .group_size = 1, .running = true },
+        { .nodes = 30, .jobs = 20, .most_ranks = 30, .group_size = 4, .running = true },
+        { .nodes = 30, .jobs = 20, .most_ranks = 30, .group_size = 3, .running = true, .limits = true },
+        { .nodes = 30, .jobs = 20, .most_ranks = 30, .group_size = 2, .running = true, .pins = true },
+        { .nodes = 30, .jobs = 20, .most_ranks = 30, .group_size = 1, .limits = true },
+};
+
+static void drifts(void **state) {
+        int gained[ARRAY_SIZE(kinds)] = { 0 };
+
+        (void) state;
+        for (uint32_t seed = 0; seed < repetitions(240); seed++) {
+                struct dice dice = { seed + 1 };
+                cleanup_snapshot struct snapshot *snapshot = draw_snapshot(&dice, &kinds[seed % ARRAY_SIZE(kinds)]);
+                const struct rm_snapshot *view = snapshot_view(snapshot);
+                cleanup_plan struct rm_plan *plan = plan_create(view);
+                uint32_t looks = 20;
+                struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = milliseconds_left };
+                struct deadline deadline = { .run = &run };
+                struct rm_error err = { 0 };
+                struct drift *drift;
+                int64_t before, after, gain;
+
+                if (pack_plan(view, plan, true) < 0 || !(drift = drift_create(view, plan, seed)))
+                        continue;
+                assert_int_equal(cost_plan(view, plan, &before), 0);
+                gain = drift_run(drift, &deadline, 0, 1000000, 0.05, 0.001);
+                assert_int_equal(drift_write(drift, plan), 0);
+                if (plan_validate(view, plan, &err) < 0)
+                        fail_msg("seed %" PRIu32 ": %s", seed, error_text(&err));
+                assert_int_equal(cost_plan(view, plan, &after), 0);
+                if (before - after != gain || gain < 0)
+                        fail_msg("seed %" PRIu32 ": from %" PRId64 " to %" PRId64 ", which is not %" PRId64 " less", seed, before,
+                                 after, gain);
+                gained[seed % ARRAY_SIZE(kinds)] += gain > 0;
+                drift_destroy(drift);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+                assert_true(gained[i] > 0);
+}
+
+/* ---- all of it ---- */
+
+/* Of every kind: the plan is valid, the bound below it, and the plan better than greedy's. */
+static void all_kinds(void **state) {
+        struct test_policy greedy;
+
+        (void) state;
+        test_policy_load(&greedy, "greedy");
+        for (uint32_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+                struct kind kind = kinds[i];
+                struct dice dice = { 77 + i };
+                cleanup_snapshot struct snapshot *snapshot = NULL;
+                cleanup_plan struct rm_plan *plan = NULL;
+                uint32_t looks = 600;
+                struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = milliseconds_left };
+                struct deadline deadline = { .run = &run };
+                struct wide_result result;
+                struct rm_error err = { 0 };
+                int64_t before, after;
+
+                kind.nodes = 200;
+                kind.jobs = 100;
+                snapshot = draw_snapshot(&dice, &kind);
+                assert_int_equal(test_policy_place(&greedy, snapshot_view(snapshot), &plan), 0);
+                assert_int_equal(cost_plan(snapshot_view(snapshot), plan, &before), 0);
+                assert_int_equal(wide_run(snapshot_view(snapshot), &deadline, 0, plan, &result), 0);
+                if (plan_validate(snapshot_view(snapshot), plan, &err) < 0)
+                        fail_msg("kind %" PRIu32 ": %s", i, error_text(&err));
+                assert_int_equal(cost_plan(snapshot_view(snapshot), plan, &after), 0);
+                print_message("kind %" PRIu32 ": %" PRId64 " by greedy, %" PRId64 " now, at least %" PRId64 "\n", i, before, after,
+                              result.bound);
+                assert_true(after < before);
+                assert_int_equal(result.cost, after);
+                assert_true(result.bound <= after && result.bound > 0);
+        }
+        test_policy_unload(&greedy);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(pieces_bound), cmocka_unit_test(pieces_know_what_is_left_of_nodes),
+                cmocka_unit_test(dives),        cmocka_unit_test(drifts),
+                cmocka_unit_test(all_kinds),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
