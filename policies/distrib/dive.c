@@ -254,22 +254,12 @@ static int fill_clear_ones(struct dive *dive, uint32_t look, double loss, const 
         return r;
 }
 
-/* As it was before. */
-static void give_back(struct pieces *pieces) {
-        for (uint32_t i = 0; i < pieces->stairs->n_stairs; i++)
-                pieces->nodes[i] = pieces->stairs->stairs[i].nodes;
-        for (uint32_t t = 0; t < pieces->stairs->n_treads; t++)
-                pieces->ranks[t] = pieces->stairs->treads[t].ranks;
-        memcpy(pieces->price, pieces->best_price, sizeof(*pieces->price) * pieces->n_prices);
-        memset(pieces->direction, 0, sizeof(*pieces->direction) * pieces->n_prices);
-}
-
 int dive_run(struct pieces *pieces, const struct rm_snapshot *snapshot, const struct deadline *deadline, int64_t until_usec,
              struct portion **ret_portions, uint32_t *ret_n) {
         struct dive dive = { 0 };
         int r = 0;
 
-        give_back(pieces);
+        pieces_restart(pieces);
         if (!init(&dive, pieces, snapshot))
                 r = -ENOMEM;
         for (int round = 0; r == 0 && round < ROUNDS && dive.left > dive.ranks / LEAVE; round++) {
@@ -280,7 +270,7 @@ int dive_run(struct pieces *pieces, const struct rm_snapshot *snapshot, const st
                 follow(&dive);
                 r = fill_clear_ones(&dive, draw_nodes(&dive), loss, deadline, until_usec);
         }
-        give_back(pieces);
+        pieces_restart(pieces);
         arena_finish(&dive.arena);
         if (r < 0) {
                 free(dive.portions);

@@ -14,6 +14,8 @@ enum {
         MAX_CELLS = 16 * 1024 * 1024,
         DRAWS = 1024,  /* entries of the table of logarithms */
         LOOKS = 1024,  /* moves between two looks at the clock */
+        MAX_CANDIDATES = 24, /* of a job */
+        NONE = -1,
         SAMPLES = 2048, /* moves looked at to see what losses are like */
 };
 
@@ -41,6 +43,12 @@ struct home {
         int64_t *away;
 };
 
+/* A node that a job may well have a place on. */
+struct candidate {
+        uint32_t node;
+        float loss; /* at least, by prices */
+};
+
 struct drift {
         const struct rm_snapshot *snapshot;
         int64_t weight;
@@ -50,6 +58,10 @@ struct drift {
         struct place *places, *best;
         uint32_t n_places, n_best;
         uint32_t *at;      /* jobs x nodes: 1 + index into places */
+        int32_t *on;             /* each node: a place there, NONE: there is none */
+        int32_t *next, *previous; /* each place: others on its node */
+        struct candidate *candidates; /* jobs x MAX_CANDIDATES, those of least loss first; NULL: not known */
+        uint32_t *n_candidates;
         uint32_t *home_at; /* jobs x nodes: 1 + index into homes; NULL when nothing runs */
         struct home *homes;
         int64_t gain, best_gain;
@@ -60,12 +72,13 @@ struct drift {
         struct arena arena;
 };
 
-/* Groups of x go from its node to `node`, `back` of those of `other` from there to the node of x. */
+/* Groups of x go from its node to `node`, `back` of those of `other` from there to where x was, or elsewhere. */
 struct swap {
         struct place x;
         uint32_t node, groups;
         uint32_t other, back;
-        uint32_t x_there, other_there, other_here; /* groups before */
+        uint32_t to; /* where those of `other` go: the node of x, or a third one */
+        uint32_t x_there, other_there, other_to; /* groups before */
         int64_t delta;
 };
 
@@ -86,20 +99,48 @@ static uint32_t groups_at(const struct drift *drift, uint32_t job, uint32_t node
         return at > 0 ? drift->places[at - 1].groups : 0;
 }
 
+static void link_place(struct drift *drift, uint32_t place) {
+        int32_t *first = &drift->on[drift->places[place].node];
+
+        drift->previous[place] = NONE;
+        drift->next[place] = *first;
+        if (*first >= 0)
+                drift->previous[*first] = (int32_t) place;
+        *first = (int32_t) place;
+}
+
+static void unlink_place(struct drift *drift, uint32_t place) {
+        int32_t before = drift->previous[place], after = drift->next[place];
+
+        if (before >= 0)
+                drift->next[before] = after;
+        else
+                drift->on[drift->places[place].node] = after;
+        if (after >= 0)
+                drift->previous[after] = before;
+}
+
 static void set_groups(struct drift *drift, uint32_t job, uint32_t node, uint32_t groups) {
         uint32_t *at = &drift->at[cell(drift, job, node)];
 
         if (groups > 0 && *at > 0)
                 drift->places[*at - 1].groups = groups;
         else if (groups > 0) {
-                drift->places[drift->n_places++] = (struct place) { job, node, groups };
-                *at = drift->n_places;
+                drift->places[drift->n_places] = (struct place) { job, node, groups };
+                link_place(drift, drift->n_places);
+                *at = ++drift->n_places;
         } else if (*at > 0) {
-                struct place last = drift->places[--drift->n_places];
+                uint32_t place = *at - 1, last = drift->n_places - 1;
 
-                drift->places[*at - 1] = last;
-                drift->at[cell(drift, last.job, last.node)] = *at;
+                unlink_place(drift, place);
                 *at = 0;
+                if (place != last) {
+                        unlink_place(drift, last);
+                        drift->places[place] = drift->places[last];
+                        drift->at[cell(drift, drift->places[place].job, drift->places[place].node)] = place + 1;
+                        link_place(drift, place);
+                }
+                drift->n_places--;
         }
 }
 
@@ -245,8 +286,13 @@ static bool read_plan(struct drift *drift, const struct rm_plan *plan, int64_t *
         drift->at = arena_alloc(&drift->arena, (size_t) drift->n_jobs * drift->n_nodes, sizeof(*drift->at));
         drift->places = arena_alloc(&drift->arena, groups, sizeof(*drift->places));
         drift->best = arena_alloc(&drift->arena, groups, sizeof(*drift->best));
+        drift->on = arena_alloc(&drift->arena, drift->n_nodes, sizeof(*drift->on));
+        drift->next = arena_alloc(&drift->arena, groups, sizeof(*drift->next));
+        drift->previous = arena_alloc(&drift->arena, groups, sizeof(*drift->previous));
         if (drift->arena.failed)
                 return false;
+        for (uint32_t s = 0; s < drift->n_nodes; s++)
+                drift->on[s] = NONE;
         for (uint32_t s = 0; s < drift->n_nodes; s++)
                 node_of[drift->nodes[s].index] = s;
         for (uint32_t j = 0; j < drift->n_jobs; j++) {
@@ -308,6 +354,72 @@ uint32_t drift_places(const struct drift *drift) {
 
 uint32_t drift_jobs(const struct drift *drift) {
         return drift->n_jobs;
+}
+
+/* ---- candidates ---- */
+
+static int compare_candidates(const void *a, const void *b) {
+        const struct candidate *x = a, *y = b;
+
+        if (x->loss != y->loss)
+                return x->loss < y->loss ? -1 : 1;
+        return x->node < y->node ? -1 : x->node > y->node;
+}
+
+/* What a plan loses at least against the bound when the tread has any number of ranks on the node. */
+static int64_t least_loss(const struct pieces *pieces, uint32_t tread, const int32_t *least, const struct rm_node *node) {
+        uint32_t ranks = pieces->ranks[tread], most = ranks < node->cores ? ranks : node->cores;
+        int64_t priority = pieces->stairs->treads[tread].priority * ((int64_t) 1 << pieces->shift), loss = INT64_MAX;
+        const int32_t *worth = pieces_best_worth(pieces, node->penalty);
+
+        for (uint32_t x = 1; worth && x <= most; x++) {
+                int64_t now = least[ranks - x] - least[ranks] + worth[node->cores] - worth[node->cores - x] +
+                              priority * (node->penalty * x + pieces->weight);
+
+                loss = now < loss ? now : loss;
+        }
+        return loss;
+}
+
+static void list_candidates(struct drift *drift, uint32_t job, const struct pieces *pieces, uint32_t tread, const int32_t *least,
+                            struct candidate *scratch) {
+        uint32_t n = 0;
+
+        for (uint32_t s = 0; s < drift->n_nodes; s++) {
+                int64_t loss = least_loss(pieces, tread, least, &drift->snapshot->nodes[drift->nodes[s].index]);
+
+                if (loss < INT64_MAX)
+                        scratch[n++] = (struct candidate) { s, (float) loss };
+        }
+        qsort(scratch, n, sizeof(*scratch), compare_candidates);
+        n = n < MAX_CANDIDATES ? n : MAX_CANDIDATES;
+        memcpy(drift->candidates + (size_t) job * MAX_CANDIDATES, scratch, sizeof(*scratch) * n);
+        drift->n_candidates[job] = n;
+}
+
+int drift_set_prices(struct drift *drift, struct pieces *pieces) {
+        const struct staircase *stairs = pieces->stairs;
+        struct candidate *scratch = calloc(drift->n_nodes + 1u, sizeof(*scratch));
+
+        drift->candidates = arena_alloc(&drift->arena, (size_t) drift->n_jobs * MAX_CANDIDATES, sizeof(*drift->candidates));
+        drift->n_candidates = arena_alloc(&drift->arena, drift->n_jobs, sizeof(*drift->n_candidates));
+        if (!scratch || drift->arena.failed) {
+                free(scratch);
+                return -ENOMEM;
+        }
+        pieces_restart(pieces);
+        for (uint32_t t = 0; t < stairs->n_treads; t++) {
+                uint32_t job = 0;
+
+                while (job < drift->n_jobs && drift->jobs[job].index != stairs->treads[t].job)
+                        job++;
+                if (job == drift->n_jobs || drift->jobs[job].group_size > 1)
+                        continue;
+                pieces_cut(pieces, t, pieces->ranks[t], pieces->least);
+                list_candidates(drift, job, pieces, t, pieces->least, scratch);
+        }
+        free(scratch);
+        return 0;
 }
 
 /* ---- one move ---- */
@@ -388,50 +500,109 @@ static bool weigh(const struct drift *drift, struct swap *swap) {
                                price(drift, x, there, swap->x_there + swap->groups) - price(drift, x, there, swap->x_there);
         }
         if (swap->back > 0) {
-                uint32_t y = swap->other;
+                uint32_t y = swap->other, to = swap->to;
 
-                swap->other_here = groups_at(drift, y, here);
-                if (!is_within_limit(drift, y, here, swap->other_here + swap->back))
+                swap->other_to = groups_at(drift, y, to);
+                if (!is_within_limit(drift, y, to, swap->other_to + swap->back))
                         return false;
                 swap->delta += price(drift, y, there, swap->other_there - swap->back) - price(drift, y, there, swap->other_there) +
-                               price(drift, y, here, swap->other_here + swap->back) - price(drift, y, here, swap->other_here);
+                               price(drift, y, to, swap->other_to + swap->back) - price(drift, y, to, swap->other_to);
         }
         return true;
 }
 
-/* False: not a possible move. */
-static bool draw_swap(struct drift *drift, struct swap *swap) {
-        struct place other;
+/* One of those that lose little, the better ones more often. */
+static uint32_t draw_candidate(struct drift *drift, uint32_t job) {
+        uint32_t n = drift->n_candidates[job], a = roll(drift, n), b = roll(drift, n);
 
-        swap->x = drift->places[roll(drift, drift->n_places)];
+        return drift->candidates[(size_t) job * MAX_CANDIDATES + least_of(a, b)].node;
+}
+
+static uint32_t draw_on(struct drift *drift, uint32_t node) {
+        uint32_t place = (uint32_t) drift->on[node];
+
+        while (drift->next[place] >= 0 && roll(drift, 2) > 0)
+                place = (uint32_t) drift->next[place];
+        return place;
+}
+
+/* All of x takes the room of all of the other, which goes where it may as well be. */
+static bool draw_chain(struct drift *drift, struct swap *swap) {
+        uint32_t size = drift->jobs[swap->x.job].group_size, other_size = drift->jobs[swap->other].group_size;
+
+        if (!drift->n_candidates[swap->other])
+                return false;
+        swap->to = draw_candidate(drift, swap->other);
+        if (swap->to == swap->node || swap->to == swap->x.node)
+                return false;
+        swap->groups = swap->x.groups;
+        swap->back = swap->other_there;
+        return swap->groups * size <= drift->nodes[swap->node].free_cores + swap->back * other_size &&
+               swap->back * other_size <= drift->nodes[swap->to].free_cores;
+}
+
+/* To a node where it may as well be. */
+static bool draw_likely(struct drift *drift, struct swap *swap) {
+        const struct place *other;
+
+        swap->node = draw_candidate(drift, swap->x.job);
+        if (swap->node == swap->x.node)
+                return false;
+        if (drift->on[swap->node] < 0 || roll(drift, 4) == 0)
+                return draw_shift(drift, swap);
+        other = &drift->places[draw_on(drift, swap->node)];
+        if (other->job == swap->x.job)
+                return draw_shift(drift, swap);
+        swap->other = other->job;
+        swap->other_there = other->groups;
+        return roll(drift, 4) == 0 ? draw_chain(drift, swap) : draw_exchange(drift, swap);
+}
+
+/* Any place to any node, or to that of any other place. */
+static bool draw_any(struct drift *drift, struct swap *swap) {
+        const struct place *other;
+
         if (roll(drift, 4) == 0) {
                 swap->node = roll(drift, drift->n_nodes);
-                return swap->node != swap->x.node && draw_shift(drift, swap) && weigh(drift, swap);
+                return swap->node != swap->x.node && draw_shift(drift, swap);
         }
-        other = drift->places[roll(drift, drift->n_places)];
-        if (other.node == swap->x.node)
+        other = &drift->places[roll(drift, drift->n_places)];
+        if (other->node == swap->x.node)
                 return false;
-        swap->node = other.node;
-        swap->other = other.job;
-        swap->other_there = other.groups;
-        return (other.job == swap->x.job ? draw_shift(drift, swap) : draw_exchange(drift, swap)) && weigh(drift, swap);
+        swap->node = other->node;
+        swap->other = other->job;
+        swap->other_there = other->groups;
+        return other->job == swap->x.job ? draw_shift(drift, swap) : draw_exchange(drift, swap);
+}
+
+/* False: not a possible move. */
+static bool draw_swap(struct drift *drift, struct swap *swap) {
+        swap->x = drift->places[roll(drift, drift->n_places)];
+        swap->to = swap->x.node;
+        if (drift->candidates && drift->n_candidates[swap->x.job] > 0 && roll(drift, 8) > 0)
+                return draw_likely(drift, swap) && weigh(drift, swap);
+        return draw_any(drift, swap) && weigh(drift, swap);
 }
 
 static void make(struct drift *drift, const struct swap *swap) {
         uint32_t x = swap->x.job, y = swap->other, here = swap->x.node, there = swap->node;
-        int64_t cores = (int64_t) swap->groups * drift->jobs[x].group_size;
 
         if (swap->groups > 0) {
+                uint32_t cores = swap->groups * drift->jobs[x].group_size;
+
                 set_groups(drift, x, here, swap->x.groups - swap->groups);
                 set_groups(drift, x, there, swap->x_there + swap->groups);
+                drift->nodes[here].free_cores += cores;
+                drift->nodes[there].free_cores -= cores;
         }
         if (swap->back > 0) {
-                cores -= (int64_t) swap->back * drift->jobs[y].group_size;
+                uint32_t cores = swap->back * drift->jobs[y].group_size;
+
                 set_groups(drift, y, there, swap->other_there - swap->back);
-                set_groups(drift, y, here, swap->other_here + swap->back);
+                set_groups(drift, y, swap->to, swap->other_to + swap->back);
+                drift->nodes[there].free_cores += cores;
+                drift->nodes[swap->to].free_cores -= cores;
         }
-        drift->nodes[here].free_cores = (uint32_t) (drift->nodes[here].free_cores + cores);
-        drift->nodes[there].free_cores = (uint32_t) (drift->nodes[there].free_cores - cores);
         drift->gain -= swap->delta;
 }
 

@@ -6,6 +6,7 @@
 #define RM_POLICIES_DISTRIB_DRIFT_H
 
 #include "policies/distrib/deadline.h"
+#include "policies/distrib/pieces.h"
 
 struct drift;
 
@@ -14,6 +15,9 @@ struct drift;
  * more than this is made for, or nothing to do. */
 struct drift *drift_create(const struct rm_snapshot *snapshot, const struct rm_plan *plan, uint64_t seed);
 void drift_destroy(struct drift *drift); /* NULL ok */
+
+/* From now on jobs mostly go where they lose little at the best prices of `pieces`, which must be for the same jobs and all of them. -ENOMEM. */
+int drift_set_prices(struct drift *drift, struct pieces *pieces);
 
 /* How many places jobs have, on how many nodes each, together; and how many jobs there are. */
 uint32_t drift_places(const struct drift *drift);

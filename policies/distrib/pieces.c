@@ -9,12 +9,10 @@ enum {
         MAX_RANKS = 1024 * 1024, /* of a job */
         MOST_SHIFT = 12,
         LEAST_SHIFT = 3,
-        PATIENCE = 30, /* steps without a gain until the step gets shorter */
+        PATIENCE = 40, /* steps without a gain until the step gets shorter */
 };
 
 static const double momentum = 0.7, first_length = 0.1, longest = 0.2, shorter = 0.6, shortest = 0.0005;
-/* Part of a step that goes to all sizes of a job's pieces, by their size. */
-static const double along = 0.0;
 /* Of an addition in a dynamic programme. */
 static const double addition_usec = 0.0002;
 
@@ -178,7 +176,7 @@ cut(int32_t *least, uint32_t ranks, const int32_t *price, uint32_t largest) {
                 int32_t base = least[m];
                 int32_t *restrict to = least + m;
 
-                for (uint32_t x = 1; x <= most; x++) {
+                for (size_t x = 1; x <= most; x++) {
                         int32_t sum = base + price[x];
 
                         to[x] = sum < to[x] ? sum : to[x];
@@ -219,13 +217,13 @@ choose(const int32_t *restrict from, int32_t *restrict to, const int32_t *value,
         memcpy(to, from, sizeof(*to) * (cores + 1u));
         for (uint32_t x = 1; x <= largest; x++) {
                 int32_t gain = value[x];
+                int32_t *restrict above = to + x;
+                size_t n = cores - x + 1u;
 
-                if (gain <= 0)
-                        continue;
-                for (uint32_t c = x; c <= cores; c++) {
-                        int32_t sum = from[c - x] + gain;
+                for (size_t i = 0; gain > 0 && i < n; i++) {
+                        int32_t sum = from[i] + gain;
 
-                        to[c] = sum > to[c] ? sum : to[c];
+                        above[i] = sum > above[i] ? sum : above[i];
                 }
         }
 }
@@ -334,26 +332,13 @@ int64_t pieces_evaluate(struct pieces *pieces) {
         return sum;
 }
 
-/* Where a job wants more than it gets, all of its sizes become dearer, large ones more; beyond that, the very sizes. */
-static void turn_direction(struct pieces *pieces, uint32_t tread) {
-        const int32_t *over = pieces->over + pieces->first[tread];
-        float *direction = pieces->direction + pieces->first[tread];
-        double largest = pieces->largest[tread], sum = 0;
-
-        for (uint32_t x = 1; x <= pieces->largest[tread]; x++)
-                sum += over[x] * (x / largest);
-        sum *= along / largest;
-        for (uint32_t x = 1; x <= pieces->largest[tread]; x++)
-                direction[x] = (float) (momentum * direction[x] + (1 - momentum) * (over[x] + sum * x));
-}
-
 void pieces_step(struct pieces *pieces, int64_t slack, double length) {
         double square = 0, factor;
 
-        for (uint32_t t = 0; t < pieces->stairs->n_treads; t++)
-                turn_direction(pieces, t);
-        for (size_t i = 0; i < pieces->n_prices; i++)
+        for (size_t i = 0; i < pieces->n_prices; i++) {
+                pieces->direction[i] = (float) (momentum * pieces->direction[i] + (1 - momentum) * pieces->over[i]);
                 square += pieces->direction[i] * (double) pieces->over[i];
+        }
         if (square <= 0) {
                 memset(pieces->direction, 0, sizeof(*pieces->direction) * pieces->n_prices);
                 return;
@@ -364,6 +349,15 @@ void pieces_step(struct pieces *pieces, int64_t slack, double length) {
 
                 pieces->price[i] = (int32_t) fmin(fmax(price, 0), pieces->most_price);
         }
+}
+
+void pieces_restart(struct pieces *pieces) {
+        for (uint32_t i = 0; i < pieces->stairs->n_stairs; i++)
+                pieces->nodes[i] = pieces->stairs->stairs[i].nodes;
+        for (uint32_t t = 0; t < pieces->stairs->n_treads; t++)
+                pieces->ranks[t] = pieces->stairs->treads[t].ranks;
+        memcpy(pieces->price, pieces->best_price, sizeof(*pieces->price) * pieces->n_prices);
+        memset(pieces->direction, 0, sizeof(*pieces->direction) * pieces->n_prices);
 }
 
 bool pieces_is_settled(const struct pieces *pieces) {
@@ -407,9 +401,15 @@ int64_t pieces_raise(struct pieces *pieces, int64_t cost, const struct deadline 
         return -(-pieces->best >> pieces->shift);
 }
 
-double pieces_worth(const struct pieces *pieces, int64_t penalty, uint32_t free_cores) {
+const int32_t *pieces_best_worth(const struct pieces *pieces, int64_t penalty) {
         for (uint32_t k = 0; k < pieces->n_penalties; k++)
-                if (pieces->penalties[k] == penalty && free_cores <= pieces->most_cores)
-                        return ldexp(pieces->best_worth[k * (pieces->most_cores + 1u) + free_cores], -pieces->shift);
-        return 0;
+                if (pieces->penalties[k] == penalty)
+                        return pieces->best_worth + k * (pieces->most_cores + 1u);
+        return NULL;
+}
+
+double pieces_worth(const struct pieces *pieces, int64_t penalty, uint32_t free_cores) {
+        const int32_t *worth = pieces_best_worth(pieces, penalty);
+
+        return worth && free_cores <= pieces->most_cores ? ldexp(worth[free_cores], -pieces->shift) : 0;
 }

@@ -57,7 +57,13 @@ double pieces_work_usec(const struct pieces *pieces);
 /* What a node with so many free cores is worth at the best prices. */
 double pieces_worth(const struct pieces *pieces, int64_t penalty, uint32_t free_cores);
 
-/* ---- for dive.c ---- */
+/* As many as most_cores + 1, of what a node is worth by its free cores, scaled; NULL: there are no such nodes. */
+const int32_t *pieces_best_worth(const struct pieces *pieces, int64_t penalty);
+
+/* ---- for dive.c and drift.c ---- */
+
+/* All nodes and ranks are there again, and the best prices. */
+void pieces_restart(struct pieces *pieces);
 
 /* The bound for what `nodes` and `ranks` say, at the prices now, and in `over` what is wanted and not sold. */
 int64_t pieces_evaluate(struct pieces *pieces);

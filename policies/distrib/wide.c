@@ -21,11 +21,12 @@ enum {
         CLOSE = 20000,    /* a gap of one in so many is close enough */
         PLACE_USEC = 50,  /* of one method, for each place that jobs have, before it is the other's turn */
         DEARER = 100,     /* a plan out of prices may be one part in so many dearer, to begin with */
+        LONG_PLACE_USEC = 2500,
         IDLE_TURNS = 4,   /* without a gain */
 };
 
 /* Of a walk: where it begins at first, how much less where one gained nothing, and where it ends, as part of that. */
-static const double hot_shared = 0.02, hot_alone = 0.003, milder = 0.4, cold = 0.08;
+static const double hot_shared = 0.1, hot_alone = 0.003, milder = 0.4, cold = 0.02;
 
 /* A way to better plans. */
 struct method {
@@ -160,7 +161,9 @@ static int run_drift(struct wide *wide) {
 
         if (!drift)
                 return 0;
-        if (drift_run(drift, wide->deadline, wide->until_usec, wide->drift.usec, wide->hot, wide->hot * cold) > 0)
+        if (wide->pieces && is_dive_worth_it(wide) && drift_jobs(drift) == wide->staircase.n_treads)
+                r = drift_set_prices(drift, wide->pieces);
+        if (r == 0 && drift_run(drift, wide->deadline, wide->until_usec, wide->drift.usec, wide->hot, wide->hot * cold) > 0)
                 r = drift_write(drift, wide->plan);
         drift_destroy(drift);
         return r;
@@ -177,20 +180,23 @@ static int run(struct wide *wide, int (*method_run)(struct wide *), struct metho
         return r;
 }
 
-static int64_t first_turn_usec(const struct wide *wide) {
+/* Where nodes are shared, one long walk is worth more than many short ones. */
+static void set_turns(struct wide *wide) {
         struct drift *drift = drift_create(wide->snapshot, wide->plan, 0);
-        int64_t usec = PLACE_USEC * (drift ? (int64_t) drift_places(drift) : 0);
+        int64_t places = drift ? (int64_t) drift_places(drift) : 0;
+        bool shared = shares_nodes(wide);
 
         drift_destroy(drift);
-        return usec;
+        wide->hot = shared ? hot_shared : hot_alone;
+        wide->refit.usec = PLACE_USEC * places;
+        wide->drift.usec = (shared ? LONG_PLACE_USEC : PLACE_USEC) * places;
 }
 
 /* In turn; the one that gains more gets more time. */
 static int turns(struct wide *wide) {
         int r = 0;
 
-        wide->hot = shares_nodes(wide) ? hot_shared : hot_alone;
-        wide->refit.usec = wide->drift.usec = first_turn_usec(wide);
+        set_turns(wide);
         for (int idle = 0; r == 0 && idle < IDLE_TURNS && is_open(wide); idle++, wide->seed++) {
                 int64_t cost = wide->result->cost;
 
