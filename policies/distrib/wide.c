@@ -22,7 +22,7 @@ enum {
         PLACE_USEC = 50,  /* of one method, for each place that jobs have, before it is the other's turn */
         DEARER = 100,     /* a plan out of prices may be one part in so many dearer, to begin with */
         LONG_PLACE_USEC = 2500,
-        IDLE_TURNS = 4,   /* without a gain */
+        IDLE_TURNS = 3,   /* without a gain */
 };
 
 /* Of a walk: where it begins at first, how much less where one gained nothing, and where it ends, as part of that. */
@@ -192,12 +192,13 @@ static void set_turns(struct wide *wide) {
         wide->drift.usec = (shared ? LONG_PLACE_USEC : PLACE_USEC) * places;
 }
 
-/* In turn; the one that gains more gets more time. */
+/* In turn; the one that gains more gets more time. Until nothing was gained for some turns, and for as long as it took to the last gain. */
 static int turns(struct wide *wide) {
+        int64_t begin = left_usec(wide), gained_at = begin;
         int r = 0;
 
         set_turns(wide);
-        for (int idle = 0; r == 0 && idle < IDLE_TURNS && is_open(wide); idle++, wide->seed++) {
+        for (int idle = 0; r == 0 && is_open(wide); wide->seed++) {
                 int64_t cost = wide->result->cost;
 
                 r = run(wide, run_refit, &wide->refit);
@@ -209,8 +210,11 @@ static int turns(struct wide *wide) {
                         wide->refit.usec *= 2;
                 if (wide->drift.rate >= wide->refit.rate)
                         wide->drift.usec *= 2;
-                if (wide->result->cost < cost)
-                        idle = -1;
+                if (wide->result->cost < cost) {
+                        gained_at = left_usec(wide);
+                        idle = 0;
+                } else if (++idle >= IDLE_TURNS && gained_at - left_usec(wide) > begin - gained_at)
+                        break;
         }
         return r;
 }
