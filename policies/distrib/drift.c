@@ -21,7 +21,9 @@ enum {
 
 struct drift_job {
         uint32_t index;      /* in the snapshot */
-        uint32_t group_size; /* ranks in a group: all have as many */
+        uint32_t group_size; /* ranks in a group of full size */
+        uint32_t rest;       /* ranks in the smaller last one, which stays where it is; 0: there is none */
+        uint32_t rest_node;  /* where that is */
         int64_t priority;
         const uint32_t *limit; /* ranks, each node of the snapshot; NULL: none */
 };
@@ -147,8 +149,6 @@ static void set_groups(struct drift *drift, uint32_t job, uint32_t node, uint32_
 /* ---- making ---- */
 
 static bool takes_part(const struct rm_job *job) {
-        if (job_rest_ranks(job) > 0)
-                return false;
         for (uint32_t g = 0; g < job->n_groups; g++)
                 if (job->groups[g].node >= 0 && (job->groups[g].flags & RM_GROUP_PINNED))
                         return false;
@@ -196,7 +196,7 @@ static bool add_home(struct drift *drift, uint32_t job, uint32_t node, struct ho
         home->away = arena_alloc(&drift->arena, home->groups + 1u, sizeof(*home->away));
         if (!home->away)
                 return false;
-        for (uint32_t g = 0; g < real->n_groups; g++)
+        for (uint32_t g = 0; g < job_full_groups(real); g++)
                 if (real->groups[g].node == (int32_t) drift->nodes[node].index)
                         home->away[++n] = real->groups[g].move_cost;
         qsort(home->away + 1, n, sizeof(*home->away), compare_costs);
@@ -212,7 +212,7 @@ static bool list_homes(struct drift *drift, const uint32_t *node_of) {
         for (uint32_t j = 0; j < drift->n_jobs; j++) {
                 const struct rm_job *job = &drift->snapshot->jobs[drift->jobs[j].index];
 
-                for (uint32_t g = 0; g < job->n_groups; g++)
+                for (uint32_t g = 0; g < job_full_groups(job); g++)
                         groups += job->groups[g].node >= 0;
         }
         if (groups == 0)
@@ -225,7 +225,7 @@ static bool list_homes(struct drift *drift, const uint32_t *node_of) {
                 const struct rm_job *job = &drift->snapshot->jobs[drift->jobs[j].index];
                 uint32_t first = n;
 
-                for (uint32_t g = 0; g < job->n_groups; g++) {
+                for (uint32_t g = 0; g < job_full_groups(job); g++) {
                         uint32_t *at;
 
                         if (job->groups[g].node < 0)
@@ -297,12 +297,13 @@ static bool read_plan(struct drift *drift, const struct rm_plan *plan, int64_t *
                 node_of[drift->nodes[s].index] = s;
         for (uint32_t j = 0; j < drift->n_jobs; j++) {
                 const struct rm_job *job = &drift->snapshot->jobs[drift->jobs[j].index];
+                const int32_t *node = plan->jobs[drift->jobs[j].index].group_node;
 
-                for (uint32_t g = 0; g < job->n_groups; g++) {
-                        uint32_t s = node_of[plan->jobs[drift->jobs[j].index].group_node[g]];
-
-                        set_groups(drift, j, s, groups_at(drift, j, s) + 1);
-                }
+                for (uint32_t g = 0; g < job_full_groups(job); g++)
+                        set_groups(drift, j, node_of[node[g]], groups_at(drift, j, node_of[node[g]]) + 1);
+                drift->jobs[j].rest = job_rest_ranks(job);
+                if (drift->jobs[j].rest > 0)
+                        drift->jobs[j].rest_node = node_of[node[job->n_groups - 1]];
         }
         return list_homes(drift, node_of);
 }
@@ -424,10 +425,17 @@ int drift_set_prices(struct drift *drift, struct pieces *pieces) {
 
 /* ---- one move ---- */
 
+static uint32_t rest_at(const struct drift *drift, uint32_t job, uint32_t node) {
+        return drift->jobs[job].rest_node == node ? drift->jobs[job].rest : 0;
+}
+
+/* Without what the smaller last group costs anyway. */
 static int64_t price(const struct drift *drift, uint32_t job, uint32_t node, uint32_t groups) {
         const struct drift_job *one = &drift->jobs[job];
-        int64_t cost = groups > 0 ? one->priority * (drift->nodes[node].penalty * one->group_size * groups + drift->weight) : 0;
+        int64_t cost = groups > 0 ? one->priority * drift->nodes[node].penalty * one->group_size * groups : 0;
 
+        if (groups > 0 && rest_at(drift, job, node) == 0)
+                cost += one->priority * drift->weight;
         if (drift->home_at && drift->home_at[cell(drift, job, node)] > 0) {
                 const struct home *home = &drift->homes[drift->home_at[cell(drift, job, node)] - 1];
 
@@ -441,7 +449,8 @@ static int64_t price(const struct drift *drift, uint32_t job, uint32_t node, uin
 static bool is_within_limit(const struct drift *drift, uint32_t job, uint32_t node, uint32_t groups) {
         const struct drift_job *one = &drift->jobs[job];
 
-        return !one->limit || (uint64_t) groups * one->group_size <= one->limit[drift->nodes[node].index];
+        return !one->limit ||
+               (uint64_t) groups * one->group_size + rest_at(drift, job, node) <= one->limit[drift->nodes[node].index];
 }
 
 static uint32_t least_of(uint32_t a, uint32_t b) {
@@ -668,7 +677,9 @@ int drift_write(const struct drift *drift, struct rm_plan *plan) {
 
                 for (uint32_t i = first[j]; i < first[j + 1]; i++)
                         count[drift->nodes[drift->best[sorted[i]].node].index] = drift->best[sorted[i]].groups;
-                r = pack_name_groups(&drift->snapshot->jobs[index], n_nodes, count, RM_NO_NODE, plan->jobs[index].group_node);
+                r = pack_name_groups(&drift->snapshot->jobs[index], n_nodes, count,
+                                     drift->jobs[j].rest > 0 ? (int32_t) drift->nodes[drift->jobs[j].rest_node].index : RM_NO_NODE,
+                                     plan->jobs[index].group_node);
         }
         free(count);
         free(first);

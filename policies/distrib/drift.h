@@ -10,8 +10,8 @@
 
 struct drift;
 
-/* Begins at `plan`, which must be valid. Jobs with pinned groups or a smaller last one stay as they are. Nodes are left out that are empty and not
- * among the best of their size, more than all jobs could fill. The snapshot is borrowed. `seed`: another one, another walk. NULL: no memory,
+/* Begins at `plan`, which must be valid. Jobs with pinned groups stay as they are, and smaller last groups do. Of nodes without a job
+ * only the cheapest take part, as many as all jobs could fill. The snapshot is borrowed. `seed`: another one, another walk. NULL: no memory,
  * more than this is made for, or nothing to do. */
 struct drift *drift_create(const struct rm_snapshot *snapshot, const struct rm_plan *plan, uint64_t seed);
 void drift_destroy(struct drift *drift); /* NULL ok */

@@ -40,7 +40,8 @@ static struct snapshot *draw_snapshot(struct dice *dice, const struct kind *kind
                 snapshot_add_node(snapshot, name, room[s])->penalty = 1 + dice_roll(dice, 5);
         }
         for (uint32_t j = 0; j < kind->jobs; j++) {
-                uint32_t ranks = kind->group_size * (1 + dice_roll(dice, kind->most_ranks / kind->group_size));
+                uint32_t ranks = kind->group_size * (1 + dice_roll(dice, kind->most_ranks / kind->group_size)) +
+                                 dice_roll(dice, 2) * dice_roll(dice, kind->group_size);
                 uint32_t s = dice_roll(dice, kind->nodes);
 
                 if (ranks * 5 / 4 > left)
@@ -51,7 +52,7 @@ static struct snapshot *draw_snapshot(struct dice *dice, const struct kind *kind
                 if (kind->limits && dice_roll(dice, 2))
                         for (uint32_t i = 0; i < kind->nodes; i += 2)
                                 snapshot_set_limit(snapshot, j, i, dice_roll(dice, 8));
-                for (uint32_t g = 0; kind->running && j % 4 > 0 && g < ranks / kind->group_size; g++) {
+                for (uint32_t g = 0; kind->running && j % 4 > 0 && g < snapshot_view(snapshot)->jobs[j].n_groups; g++) {
                         struct rm_group *group = snapshot_group(snapshot, j, g);
                         const struct rm_job *job = &snapshot_view(snapshot)->jobs[j];
 
