@@ -96,6 +96,17 @@ static bool scale_prices(struct pieces *pieces) {
         return pieces->shift >= LEAST_SHIFT;
 }
 
+/* What is not made up of whole groups. */
+static void rule_out_sizes(struct pieces *pieces, uint32_t tread, const struct rm_job *job) {
+        uint32_t rest = job->ranks % job->group_size;
+        size_t first = pieces->first[tread];
+
+        pieces->has_groups |= job->group_size > 1;
+        for (uint32_t x = 1; x <= pieces->largest[tread]; x++)
+                if (x % job->group_size != 0 && (x < rest || (x - rest) % job->group_size != 0))
+                        pieces->price[first + x] = pieces->best_price[first + x] = pieces->most_price;
+}
+
 static bool make_lists(struct pieces *pieces) {
         size_t n_stairs = pieces->stairs->n_stairs, n_treads = pieces->stairs->n_treads;
         struct arena *arena = &pieces->arena;
@@ -130,19 +141,21 @@ static bool make_prices(struct pieces *pieces) {
         return !arena->failed && scale_prices(pieces);
 }
 
-struct pieces *pieces_create(const struct staircase *staircase, int64_t distribution_weight) {
+struct pieces *pieces_create(const struct staircase *staircase, const struct rm_snapshot *snapshot) {
         struct pieces *pieces = calloc(1, sizeof(*pieces));
 
         if (!pieces)
                 return NULL;
         pieces->stairs = staircase;
-        pieces->weight = distribution_weight;
+        pieces->weight = snapshot->params.distribution_weight;
         pieces->best = INT64_MIN;
         pieces->length = first_length;
         if (!make_lists(pieces) || !make_prices(pieces)) {
                 pieces_destroy(pieces);
                 return NULL;
         }
+        for (uint32_t t = 0; t < staircase->n_treads; t++)
+                rule_out_sizes(pieces, t, &snapshot->jobs[staircase->treads[t].job]);
         return pieces;
 }
 
@@ -244,7 +257,7 @@ static bool value_pieces(struct pieces *pieces, uint32_t tread, int64_t penalty,
         cost = (int32_t) fixed;
         for (uint32_t x = 1; x <= largest; x++) {
                 cost += (int32_t) each;
-                pieces->value[x] = price[x] - cost;
+                pieces->value[x] = price[x] < pieces->most_price ? price[x] - cost : 0;
                 most = pieces->value[x] > most ? pieces->value[x] : most;
         }
         return most > 0;
@@ -288,7 +301,8 @@ static void sell(struct pieces *pieces, uint32_t n_rows, uint32_t stair) {
 
                 if (to[left] == from[left])
                         continue;
-                while (x > 1 && from[left - x] + price[x] - fixed - priority * penalty * scale * x != to[left])
+                while (x > 1 && (price[x] == pieces->most_price ||
+                                 from[left - x] + price[x] - fixed - priority * penalty * scale * x != to[left]))
                         x--;
                 pieces->over[pieces->first[t] + x] -= (int32_t) pieces->nodes[stair];
                 left -= x;
@@ -347,7 +361,8 @@ void pieces_step(struct pieces *pieces, int64_t slack, double length) {
         for (size_t i = 0; i < pieces->n_prices; i++) {
                 double price = pieces->price[i] + pieces->direction[i] * factor;
 
-                pieces->price[i] = (int32_t) fmin(fmax(price, 0), pieces->most_price);
+                if (pieces->price[i] < pieces->most_price)
+                        pieces->price[i] = (int32_t) fmin(fmax(price, 0), pieces->most_price - 1);
         }
 }
 

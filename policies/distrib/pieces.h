@@ -17,7 +17,8 @@ struct pieces {
         int64_t weight;
         int shift;
         uint32_t most_cores, most_ranks, n_penalties;
-        int32_t most_price;
+        int32_t most_price; /* of sizes that no groups make up */
+        bool has_groups; /* of several ranks */
         int64_t *penalties;
         uint32_t *penalty_of; /* each stair: index into penalties */
         uint32_t *nodes; /* each stair: how many there are */
@@ -39,9 +40,10 @@ struct pieces {
         struct arena arena;
 };
 
-/* Prices begin at those of the staircase, which is borrowed, and the bound where that of hull.h is. NULL: no memory, or more than this is
+/* Prices begin at those of the staircase, and the bound where that of hull.h is. Groups are not split, so some sizes are never bought or sold. Both
+ * are borrowed. NULL: no memory, or more than this is
  * made for. */
-struct pieces *pieces_create(const struct staircase *staircase, int64_t distribution_weight);
+struct pieces *pieces_create(const struct staircase *staircase, const struct rm_snapshot *snapshot);
 void pieces_destroy(struct pieces *pieces); /* NULL ok */
 
 /* `cost`: of the best plan known. At most `steps`, fewer when time is over before `until_usec` are left. Returns the bound: no plan costs

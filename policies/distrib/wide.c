@@ -98,12 +98,12 @@ static void raise_bound(struct wide *wide) {
                            hull_raise(wide->hull, wide->result->cost, wide->deadline, until_usec, shared ? FEW_STEPS : HULL_STEPS));
         if (!is_open(wide))
                 return;
-        wide->pieces = pieces_create(&wide->staircase, wide->snapshot->params.distribution_weight);
+        wide->pieces = pieces_create(&wide->staircase, wide->snapshot);
         if (wide->pieces && FEW_STEPS * pieces_work_usec(wide->pieces) > (double) left_usec(wide) / 3) {
                 pieces_destroy(wide->pieces);
                 wide->pieces = NULL;
         }
-        if (wide->pieces && shared)
+        if (wide->pieces && (shared || wide->pieces->has_groups))
                 raise_pieces(wide, 3, UINT32_MAX);
         else if (wide->pieces)
                 know_bound(wide, pieces_raise(wide->pieces, wide->result->cost, wide->deadline, wide->until_usec, 1));

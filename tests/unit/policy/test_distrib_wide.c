@@ -81,7 +81,7 @@ static void pieces_bound(void **state) {
         test_policy_load(&policy, "greedy");
         for (uint32_t seed = 1; seed <= repetitions(2000); seed++) {
                 struct dice dice = { seed };
-                struct exhaustive_kind kind = { .groups = seed % 3 == 0, .running = seed % 4 == 0, .limits = seed % 5 == 0 };
+                struct exhaustive_kind kind = { .groups = seed % 3 > 0, .running = seed % 4 == 0, .limits = seed % 5 == 0 };
                 cleanup_snapshot struct snapshot *snapshot = exhaustive_instance(&dice, &kind);
                 const struct rm_snapshot *view = snapshot_view(snapshot);
                 cleanup_plan struct rm_plan *plan = NULL;
@@ -96,7 +96,7 @@ static void pieces_bound(void **state) {
                         continue;
                 assert_int_equal(staircase_init(&staircase, view, plan), 0);
                 assert_int_equal(cost_plan(view, plan, &cost), 0);
-                pieces = pieces_create(&staircase, view->params.distribution_weight);
+                pieces = pieces_create(&staircase, view);
                 assert_true(pieces || staircase.n_treads == 0 || staircase.n_stairs == 0);
                 if (pieces) {
                         bound = pieces_raise(pieces, cost, &deadline, 0, 200);
@@ -138,7 +138,7 @@ static void pieces_know_what_is_left_of_nodes(void **state) {
         assert_int_equal(staircase_init(&staircase, view, plan), 0);
         hull = hull_create(&staircase, weight);
         by_hull = hull_raise(hull, 150, &deadline, 0, 1000);
-        pieces = pieces_create(&staircase, weight);
+        pieces = pieces_create(&staircase, view);
         by_pieces = pieces_raise(pieces, 150, &deadline, 0, 1000);
         print_message("by hull %" PRId64 ", by pieces %" PRId64 "\n", by_hull, by_pieces);
         assert_true(by_pieces > by_hull);
@@ -189,7 +189,7 @@ static void dives(void **state) {
                 assert_int_equal(pack_plan(view, plan, true), 0);
                 assert_int_equal(cost_plan(view, plan, &before), 0);
                 assert_int_equal(staircase_init(&staircase, view, plan), 0);
-                pieces = pieces_create(&staircase, view->params.distribution_weight);
+                pieces = pieces_create(&staircase, view);
                 bound = pieces_raise(pieces, before, &deadline, 0, 200);
                 assert_int_equal(dive_run(pieces, view, &deadline, 0, &portions, &n), 0);
                 check_portions(&staircase, view, portions, n);
@@ -235,7 +235,7 @@ static void set_prices(struct drift *drift, const struct rm_snapshot *view, cons
         struct pieces *pieces;
 
         assert_int_equal(staircase_init(&staircase, view, plan), 0);
-        pieces = pieces_create(&staircase, view->params.distribution_weight);
+        pieces = pieces_create(&staircase, view);
         (void) pieces_raise(pieces, cost, deadline, 0, 100);
         assert_int_equal(drift_jobs(drift), staircase.n_treads);
         assert_int_equal(drift_set_prices(drift, pieces), 0);
