@@ -19,13 +19,14 @@ enum {
         SAMPLES = 2048, /* moves looked at to see what losses are like */
 };
 
+/* Groups of one size of one job: the full ones, or the smaller last one. */
 struct drift_job {
-        uint32_t index;      /* in the snapshot */
-        uint32_t group_size; /* ranks in a group of full size */
-        uint32_t rest;       /* ranks in the smaller last one, which stays where it is; 0: there is none */
-        uint32_t rest_node;  /* where that is */
+        uint32_t index;              /* in the snapshot */
+        uint32_t group_size;         /* ranks in a group */
+        uint32_t first_group, n_groups;
+        int32_t sibling;             /* the job's groups of the other size; NONE: there are none */
         int64_t priority;
-        const uint32_t *limit; /* ranks, each node of the snapshot; NULL: none */
+        const uint32_t *limit;       /* ranks, each node of the snapshot; NULL: none */
 };
 
 struct drift_node {
@@ -196,25 +197,29 @@ static bool add_home(struct drift *drift, uint32_t job, uint32_t node, struct ho
         home->away = arena_alloc(&drift->arena, home->groups + 1u, sizeof(*home->away));
         if (!home->away)
                 return false;
-        for (uint32_t g = 0; g < job_full_groups(real); g++)
-                if (real->groups[g].node == (int32_t) drift->nodes[node].index)
-                        home->away[++n] = real->groups[g].move_cost;
+        for (uint32_t g = 0; g < drift->jobs[job].n_groups; g++) {
+                const struct rm_group *group = &real->groups[drift->jobs[job].first_group + g];
+
+                if (group->node == (int32_t) drift->nodes[node].index)
+                        home->away[++n] = group->move_cost;
+        }
         qsort(home->away + 1, n, sizeof(*home->away), compare_costs);
         for (uint32_t k = 1; k <= n; k++)
                 home->away[k] += home->away[k - 1];
         return true;
 }
 
+static const struct rm_group *groups_of(const struct drift *drift, uint32_t job) {
+        return drift->snapshot->jobs[drift->jobs[job].index].groups + drift->jobs[job].first_group;
+}
+
 static bool list_homes(struct drift *drift, const uint32_t *node_of) {
         size_t n_cells = (size_t) drift->n_jobs * drift->n_nodes;
         uint32_t n = 0, groups = 0;
 
-        for (uint32_t j = 0; j < drift->n_jobs; j++) {
-                const struct rm_job *job = &drift->snapshot->jobs[drift->jobs[j].index];
-
-                for (uint32_t g = 0; g < job_full_groups(job); g++)
-                        groups += job->groups[g].node >= 0;
-        }
+        for (uint32_t j = 0; j < drift->n_jobs; j++)
+                for (uint32_t g = 0; g < drift->jobs[j].n_groups; g++)
+                        groups += groups_of(drift, j)[g].node >= 0;
         if (groups == 0)
                 return true;
         drift->home_at = arena_alloc(&drift->arena, n_cells, sizeof(*drift->home_at));
@@ -222,15 +227,15 @@ static bool list_homes(struct drift *drift, const uint32_t *node_of) {
         if (drift->arena.failed)
                 return false;
         for (uint32_t j = 0; j < drift->n_jobs; j++) {
-                const struct rm_job *job = &drift->snapshot->jobs[drift->jobs[j].index];
                 uint32_t first = n;
 
-                for (uint32_t g = 0; g < job_full_groups(job); g++) {
+                for (uint32_t g = 0; g < drift->jobs[j].n_groups; g++) {
+                        int32_t node = groups_of(drift, j)[g].node;
                         uint32_t *at;
 
-                        if (job->groups[g].node < 0)
+                        if (node < 0)
                                 continue;
-                        at = &drift->home_at[cell(drift, j, node_of[job->groups[g].node])];
+                        at = &drift->home_at[cell(drift, j, node_of[node])];
                         if (*at == 0)
                                 *at = ++n;
                         drift->homes[*at - 1].groups++;
@@ -243,6 +248,27 @@ static bool list_homes(struct drift *drift, const uint32_t *node_of) {
                 }
         }
         return true;
+}
+
+static void add_job(struct drift *drift, uint32_t index) {
+        const struct rm_job *job = &drift->snapshot->jobs[index];
+        uint32_t full = job_full_groups(job), n = drift->n_jobs;
+        struct drift_job one = { .index = index,
+                                 .group_size = job->group_size,
+                                 .n_groups = full,
+                                 .sibling = NONE,
+                                 .priority = job->priority,
+                                 .limit = job->node_limit };
+
+        drift->jobs[drift->n_jobs++] = one;
+        if (job_rest_ranks(job) == 0)
+                return;
+        one.group_size = job_rest_ranks(job);
+        one.first_group = full;
+        one.n_groups = 1;
+        one.sibling = (int32_t) n;
+        drift->jobs[n].sibling = (int32_t) drift->n_jobs;
+        drift->jobs[drift->n_jobs++] = one;
 }
 
 /* Which jobs take part, how much room others leave, and which nodes must be there. */
@@ -261,9 +287,7 @@ static uint64_t read_jobs(struct drift *drift, const struct rm_plan *plan, int64
                         free_cores[plan->jobs[j].group_node[g]] -= job->groups[g].ranks;
                 if (!takes_part(job))
                         continue;
-                drift->jobs[drift->n_jobs++] = (struct drift_job) {
-                        .index = j, .group_size = job->group_size, .priority = job->priority, .limit = job->node_limit
-                };
+                add_job(drift, j);
                 ranks += job->ranks;
                 for (uint32_t g = 0; g < job->n_groups; g++) {
                         wanted[plan->jobs[j].group_node[g]] = true;
@@ -280,7 +304,7 @@ static bool read_plan(struct drift *drift, const struct rm_plan *plan, int64_t *
 
         list_nodes(drift, free_cores, wanted, ranks);
         for (uint32_t j = 0; j < drift->n_jobs; j++)
-                groups += drift->snapshot->jobs[drift->jobs[j].index].n_groups;
+                groups += drift->jobs[j].n_groups;
         if (drift->n_jobs == 0 || drift->n_nodes < 2 || (uint64_t) drift->n_jobs * drift->n_nodes > MAX_CELLS)
                 return false;
         drift->at = arena_alloc(&drift->arena, (size_t) drift->n_jobs * drift->n_nodes, sizeof(*drift->at));
@@ -296,14 +320,10 @@ static bool read_plan(struct drift *drift, const struct rm_plan *plan, int64_t *
         for (uint32_t s = 0; s < drift->n_nodes; s++)
                 node_of[drift->nodes[s].index] = s;
         for (uint32_t j = 0; j < drift->n_jobs; j++) {
-                const struct rm_job *job = &drift->snapshot->jobs[drift->jobs[j].index];
-                const int32_t *node = plan->jobs[drift->jobs[j].index].group_node;
+                const int32_t *node = plan->jobs[drift->jobs[j].index].group_node + drift->jobs[j].first_group;
 
-                for (uint32_t g = 0; g < job_full_groups(job); g++)
+                for (uint32_t g = 0; g < drift->jobs[j].n_groups; g++)
                         set_groups(drift, j, node_of[node[g]], groups_at(drift, j, node_of[node[g]]) + 1);
-                drift->jobs[j].rest = job_rest_ranks(job);
-                if (drift->jobs[j].rest > 0)
-                        drift->jobs[j].rest_node = node_of[node[job->n_groups - 1]];
         }
         return list_homes(drift, node_of);
 }
@@ -325,7 +345,7 @@ struct drift *drift_create(const struct rm_snapshot *snapshot, const struct rm_p
                 drift->snapshot = snapshot;
                 drift->weight = snapshot->params.distribution_weight;
                 drift->random = 88172645463325252u + seed;
-                drift->jobs = arena_alloc(&drift->arena, snapshot->n_jobs, sizeof(*drift->jobs));
+                drift->jobs = arena_alloc(&drift->arena, 2u * (size_t) snapshot->n_jobs, sizeof(*drift->jobs));
                 drift->nodes = arena_alloc(&drift->arena, snapshot->n_nodes, sizeof(*drift->nodes));
                 for (int i = 0; i < DRAWS; i++)
                         drift->draw[i] = -log((i + 0.5) / DRAWS);
@@ -425,16 +445,19 @@ int drift_set_prices(struct drift *drift, struct pieces *pieces) {
 
 /* ---- one move ---- */
 
-static uint32_t rest_at(const struct drift *drift, uint32_t job, uint32_t node) {
-        return drift->jobs[job].rest_node == node ? drift->jobs[job].rest : 0;
+/* Ranks of the job's groups of the other size. */
+static uint32_t sibling_ranks(const struct drift *drift, uint32_t job, uint32_t node) {
+        int32_t sibling = drift->jobs[job].sibling;
+
+        return sibling >= 0 ? groups_at(drift, (uint32_t) sibling, node) * drift->jobs[sibling].group_size : 0;
 }
 
-/* Without what the smaller last group costs anyway. */
+/* Right by differences, as long as groups of the other size do not move at the same time: where these are, the node is paid for. */
 static int64_t price(const struct drift *drift, uint32_t job, uint32_t node, uint32_t groups) {
         const struct drift_job *one = &drift->jobs[job];
         int64_t cost = groups > 0 ? one->priority * drift->nodes[node].penalty * one->group_size * groups : 0;
 
-        if (groups > 0 && rest_at(drift, job, node) == 0)
+        if (groups > 0 && sibling_ranks(drift, job, node) == 0)
                 cost += one->priority * drift->weight;
         if (drift->home_at && drift->home_at[cell(drift, job, node)] > 0) {
                 const struct home *home = &drift->homes[drift->home_at[cell(drift, job, node)] - 1];
@@ -450,7 +473,7 @@ static bool is_within_limit(const struct drift *drift, uint32_t job, uint32_t no
         const struct drift_job *one = &drift->jobs[job];
 
         return !one->limit ||
-               (uint64_t) groups * one->group_size + rest_at(drift, job, node) <= one->limit[drift->nodes[node].index];
+               (uint64_t) groups * one->group_size + sibling_ranks(drift, job, node) <= one->limit[drift->nodes[node].index];
 }
 
 static uint32_t least_of(uint32_t a, uint32_t b) {
@@ -501,6 +524,8 @@ static bool weigh(const struct drift *drift, struct swap *swap) {
         uint32_t x = swap->x.job, here = swap->x.node, there = swap->node;
 
         swap->delta = 0;
+        if (swap->groups > 0 && swap->back > 0 && drift->jobs[x].sibling == (int32_t) swap->other)
+                return false;
         if (swap->groups > 0) {
                 swap->x_there = groups_at(drift, x, there);
                 if (!is_within_limit(drift, x, there, swap->x_there + swap->groups))
@@ -674,12 +699,15 @@ int drift_write(const struct drift *drift, struct rm_plan *plan) {
                 sorted[first[drift->best[i].job + 1]++] = i;
         for (uint32_t j = 0; r == 0 && j < drift->n_jobs; j++) {
                 uint32_t index = drift->jobs[j].index;
+                int32_t rest_node = RM_NO_NODE;
 
+                if (drift->jobs[j].first_group > 0) /* named with the full ones */
+                        continue;
                 for (uint32_t i = first[j]; i < first[j + 1]; i++)
                         count[drift->nodes[drift->best[sorted[i]].node].index] = drift->best[sorted[i]].groups;
-                r = pack_name_groups(&drift->snapshot->jobs[index], n_nodes, count,
-                                     drift->jobs[j].rest > 0 ? (int32_t) drift->nodes[drift->jobs[j].rest_node].index : RM_NO_NODE,
-                                     plan->jobs[index].group_node);
+                if (drift->jobs[j].sibling > (int32_t) j)
+                        rest_node = (int32_t) drift->nodes[drift->best[sorted[first[j + 1]]].node].index;
+                r = pack_name_groups(&drift->snapshot->jobs[index], n_nodes, count, rest_node, plan->jobs[index].group_node);
         }
         free(count);
         free(first);

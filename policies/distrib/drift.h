@@ -10,7 +10,7 @@
 
 struct drift;
 
-/* Begins at `plan`, which must be valid. Jobs with pinned groups stay as they are, and smaller last groups do. Of nodes without a job
+/* Begins at `plan`, which must be valid. Jobs with pinned groups stay as they are. Of nodes without a job
  * only the cheapest take part, as many as all jobs could fill. The snapshot is borrowed. `seed`: another one, another walk. NULL: no memory,
  * more than this is made for, or nothing to do. */
 struct drift *drift_create(const struct rm_snapshot *snapshot, const struct rm_plan *plan, uint64_t seed);
@@ -19,7 +19,8 @@ void drift_destroy(struct drift *drift); /* NULL ok */
 /* From now on jobs mostly go where they lose little at the best prices of `pieces`, which must be for the same jobs and all of them. -ENOMEM. */
 int drift_set_prices(struct drift *drift, struct pieces *pieces);
 
-/* How many places jobs have, on how many nodes each, together; and how many jobs there are. */
+/* How many places jobs have, on how many nodes each, together; and how many jobs there are, those with a smaller
+ * last group twice. */
 uint32_t drift_places(const struct drift *drift);
 uint32_t drift_jobs(const struct drift *drift);
 
