@@ -61,6 +61,7 @@ struct pattern {
         int32_t *values;   /* each node, program_stride() of them */
         double *shares;    /* as values */
         double *costs;     /* as prices; NULL: not known */
+        double *job_price, *value_price; /* of the root */
         bool *support;
         bool root;
         uint32_t *root_low, *root_high;
@@ -447,6 +448,7 @@ static int fix(struct pattern *pattern) {
 
 static void keep_root(struct pattern *pattern) {
         pattern->root = false;
+        program_prices(pattern->program, pattern->job_price, pattern->value_price);
         for (size_t i = 0; i < (size_t) pattern->problem->n_jobs * pattern->problem->n_nodes; i++) {
                 pattern->root_low[i] = program_low(pattern->program)[i];
                 pattern->root_high[i] = program_high(pattern->program)[i];
@@ -456,6 +458,14 @@ static void keep_root(struct pattern *pattern) {
 struct pattern_root pattern_root(const struct pattern *pattern) {
         return (struct pattern_root) { .low = pattern->root ? NULL : pattern->root_low,
                                        .high = pattern->root ? NULL : pattern->root_high };
+}
+
+bool pattern_prices(const struct pattern *pattern, double *ret_job_price, double *ret_value_price) {
+        if (pattern->root)
+                return false;
+        memcpy(ret_job_price, pattern->job_price, pattern->problem->n_jobs * sizeof(*ret_job_price));
+        memcpy(ret_value_price, pattern->value_price, pattern->problem->n_prices * sizeof(*ret_value_price));
+        return true;
 }
 
 /* One node of the tree. 1: that was the last one; 0: there is more; -EAGAIN: no way on; -ENOMEM. */
@@ -524,6 +534,8 @@ struct pattern *pattern_create(const struct problem *problem, const struct patte
         pattern->weights = arena_alloc(&pattern->arena, cells, sizeof(*pattern->weights));
         pattern->root_low = arena_alloc(&pattern->arena, cells, sizeof(*pattern->root_low));
         pattern->root_high = arena_alloc(&pattern->arena, cells, sizeof(*pattern->root_high));
+        pattern->job_price = arena_alloc(&pattern->arena, problem->n_jobs, sizeof(*pattern->job_price));
+        pattern->value_price = arena_alloc(&pattern->arena, problem->n_prices, sizeof(*pattern->value_price));
         pattern->support = arena_alloc(&pattern->arena, cells, sizeof(*pattern->support));
         pattern->program = program_create(problem, start->values, start->low, start->high);
         pattern->covers = pattern->program ? covers_create(problem, program_high(pattern->program)) : NULL;

@@ -38,15 +38,19 @@ struct pattern_start {
 struct pattern *pattern_create(const struct problem *problem, const struct pattern_host *host, const struct pattern_start *start);
 void pattern_destroy(struct pattern *pattern); /* NULL ok */
 
-/* Go on for so many branches; the root comes before the first. 1: no plan costs the target or less; 0: it is not known yet, or time is over; -EAGAIN: it will never be; -ENOMEM.
- * *branches: added to. */
+/* Go on for so many branches; the root comes before the first. 1: no plan costs the target or less; 0: it is not known yet, or
+ * time is over; -EAGAIN: it will never be; -ENOMEM. *branches: added to. */
 int pattern_run(struct pattern *pattern, uint64_t max_branches, uint64_t *branches);
 
-/* Ranges that the root has found, as in pattern_start; NULL as long as it has not been branched from. Valid as long as the pattern. */
+/* Ranges that the root has found, as in pattern_start; NULL as long as it has not been branched from. Valid as long as the
+ * pattern. */
 struct pattern_root {
         const uint32_t *low, *high;
 };
 struct pattern_root pattern_root(const struct pattern *pattern);
+
+/* What the root has paid in the end, see program_prices(). False: it has not been branched from. */
+bool pattern_prices(const struct pattern *pattern, double *ret_job_price, double *ret_value_price);
 
 /* No plan costs less. INT64_MIN: not known. */
 int64_t pattern_bound(const struct pattern *pattern);

@@ -610,6 +610,20 @@ void program_shares(const struct program *program, uint32_t job, double *ret_sha
         }
 }
 
+void program_prices(const struct program *program, double *ret_job_price, double *ret_value_price) {
+        const struct problem *problem = program->problem;
+        const struct pricing *pricing = &program->pricing;
+
+        for (uint32_t j = 0; j < problem->n_jobs; j++)
+                ret_job_price[j] = ldexp((double) pricing->job_price[j], -PRICING_SHIFT);
+        for (size_t i = 0; i < (size_t) problem->n_jobs * problem->n_nodes; i++)
+                for (uint32_t v = 0; v < problem->cells[i].n; v++) {
+                        int64_t price = pricing->value_price[i * pricing->stride + v] + (v > 0 ? pricing->use_price[i] : 0);
+
+                        ret_value_price[problem->cells[i].first + v] = ldexp((double) price, -PRICING_SHIFT);
+                }
+}
+
 /* ---- trials ---- */
 
 static void save_basis(struct program *program) {

@@ -24,7 +24,8 @@ struct program;
 /* Is the problem small enough, and are its groups of one size? `cost`: of a plan. */
 bool program_applies(const struct problem *problem, int64_t cost);
 
-/* `values`: a valid plan, to begin with. `low`, `high` (n_jobs x n_nodes): only plans within are looked for. NULL: no memory. The problem is borrowed. */
+/* `values`: a valid plan, to begin with. `low`, `high` (n_jobs x n_nodes): only plans within are looked for. NULL: no memory. The
+ * problem is borrowed. */
 struct program *program_create(const struct problem *problem, const uint32_t *values, const uint32_t *low, const uint32_t *high);
 void program_destroy(struct program *program); /* NULL ok */
 
@@ -36,8 +37,8 @@ void program_apply_ranges(struct program *program);
 
 /* ---- cuts ---- */
 
-/* low <= a sum <= high, all of it in 1 / unit: over cells where there is anything, of `use`; or over the nodes, of what `values` says for the number of groups
- * of `job` there. Each at most 8 units up or down. */
+/* low <= a sum <= high, all of it in 1 / unit: over cells where there is anything, of `use`; or over the nodes, of what `values`
+ * says for the number of groups of `job` there. Each at most 8 units up or down. */
 struct program_cut {
         int32_t *use; /* each cell; NULL: `values` counts */
         int32_t *values; /* each node, program_stride() of them */
@@ -71,25 +72,31 @@ struct program_clock {
         int64_t (*left_usec)(void *context);
 };
 
-/* Patterns are added until the bound exceeds `target`; or until it cannot any more, or, if `to_the_end`, there are no better ones. *ret_bound: the best one
- * found, scaled by PRICING_SHIFT, of plans within the ranges and cuts. */
+/* Patterns are added until the bound exceeds `target`; or until it cannot any more, or, if `to_the_end`, there are no better ones.
+ * *ret_bound: the best one found, scaled by PRICING_SHIFT, of plans within the ranges and cuts. */
 enum program_end program_solve(struct program *program, int64_t target, bool to_the_end, const struct program_clock *clock,
                                int64_t *ret_bound);
 
-/* After PROGRAM_OPEN: make ranges narrower where no plan that costs `target` or less would be left out. Returns how many have changed. */
+/* After PROGRAM_OPEN: make ranges narrower where no plan that costs `target` or less would be left out. Returns how many have
+ * changed. */
 uint32_t program_fix(struct program *program, int64_t target);
 
 /* What the program costs, after PROGRAM_OPEN. */
 double program_value(const struct program *program);
 
-/* After PROGRAM_OPEN, each cell: how much of it is used for something, and by how many groups. Valid until the next call of program_solve(). */
+/* After PROGRAM_OPEN, each cell: how much of it is used for something, and by how many groups. Valid until the next call of
+ * program_solve(). */
 const double *program_used(const struct program *program);
 const double *program_amount(const struct program *program);
+
+/* At the last prices: what is paid for a group of each job, and for each value of each cell (as the problem's prices) besides. */
+void program_prices(const struct program *program, double *ret_job_price, double *ret_value_price);
 
 /* By how much there are so many groups of the job on each node: n_nodes x program_stride(). */
 void program_shares(const struct program *program, uint32_t job, double *ret_shares);
 
-/* How much dearer the program gets at least, with the patterns that there are, after a few pivots, if the cell is in, or the cut within, low .. high. */
+/* How much dearer the program gets at least, with the patterns that there are, after a few pivots, if the cell is in, or the cut
+ * within, low .. high. */
 double program_try_cell(struct program *program, uint32_t job, uint32_t node, uint32_t low, uint32_t high);
 double program_try_cut(struct program *program, uint32_t cut, int64_t low, int64_t high);
 

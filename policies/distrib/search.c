@@ -7,10 +7,12 @@
 
 #include "policies/distrib/anneal.h"
 #include "policies/distrib/ascent.h"
+#include "policies/distrib/conclude.h"
 #include "policies/distrib/dual.h"
 #include "policies/distrib/flow.h"
 #include "policies/distrib/pattern.h"
 #include "policies/distrib/relax.h"
+#include "policies/distrib/reprice.h"
 
 /* Added to what a choice scores less: cells are split between nothing and something first. */
 static const int64_t later = (int64_t) 1 << 48;
@@ -27,12 +29,16 @@ enum {
         NODE_STEPS = 12,
         ANNEAL_MOVES = 200, /* in a run, for each cell */
         PATTERNS_LEAST = 24, /* branches on patterns, at once; */
-        PATTERNS_FEW = 12,   /* so many where they do not promise much, after.. */
+        PATTERNS_FEW = 0,   /* so many where they do not promise much, after.. */
         PATTERNS_LATE = 40,  /* ..so many of the other way */
         PATTERNS_SHARE = 4,  /* branches for one of the other way */
         PATTERNS_FACTOR = 40, /* nodes of the other way for one more branch, where they do not promise much */
         PATTERNS_EVERY = 8,  /* nodes between tries, and a part of those there have been */
         ANNEAL_EVERY = 12,  /* nodes of the tree */
+        CONCLUDE_STEPS = 1000 * 1000, /* for a level, and for the root before anything else; */
+        CONCLUDE_ROOT_STEPS = 10 * 1000 * 1000, /* then; */
+        CONCLUDE_AGAIN_STEPS = 16 * 1000 * 1000, /* and after so many */
+        STEPS_OF_NODE = 60 * 1000,  /* of the tree */
         MAX_COPIED_VALUES = 8 * 1000 * 1000,
 };
 
@@ -60,6 +66,11 @@ struct search {
         struct anneal *anneal;
         struct ascent *ascent;
         struct flow *flow; /* NULL: of no use here */
+        struct conclude *conclude; /* NULL: of no use here */
+        struct dual root;      /* the best one without branches, to be settled later; cells NULL: not yet */
+        int64_t none_up_to;       /* no plan costs this or less */
+        int64_t conclude_gap;    /* of a level that is worth a try, scaled */
+        uint64_t steps_at, steps_next; /* steps when the root is tried next, and how many more then */
         uint32_t *values, *trial_values;
         struct search_result *result;
         struct level *levels;
@@ -375,15 +386,122 @@ static int choose_at(struct search *search, struct level *level) {
         return 0;
 }
 
+/* ---- without branching, where there is little left ---- */
+
+/* Where little tells nodes apart, patterns prove more than the other way. */
+static bool patterns_promise(const struct problem *problem) {
+        bool equal = true;
+
+        for (uint32_t s = 1; s < problem->n_nodes && equal; s++)
+                equal = problem->nodes[s].penalty == problem->nodes[0].penalty;
+        return equal;
+}
+
+static int64_t gap_of(const struct dual *dual) {
+        return dual->target - dual->base - dual->sum;
+}
+
+static struct conclude_task conclude_task(const struct search *search, uint64_t max_steps) {
+        return (struct conclude_task) {
+                .deadline = search->deadline, .work = search->work, .target = target_of(search), .max_steps = max_steps
+        };
+}
+
+/* A level: where that has lately been quick, it is tried where a little more is left. */
+static int conclude_level(struct search *search, struct dual *dual) {
+        struct conclude_task task = conclude_task(search, CONCLUDE_STEPS);
+        int64_t gap = gap_of(dual), cost;
+        uint64_t before;
+        int r;
+
+        if (!search->conclude || gap >= search->conclude_gap || dual_is_over(dual) || search->timed_out)
+                return 0;
+        before = conclude_steps(search->conclude);
+        r = conclude_at_once(search->conclude, dual, &task, search->trial_values, &cost);
+        if (r == 1 && gap > search->conclude_gap - search->conclude_gap / 8 &&
+            conclude_steps(search->conclude) - before < CONCLUDE_STEPS / 5)
+                search->conclude_gap += search->conclude_gap / 16;
+        if (r == 0 && gap - gap / 8 < search->conclude_gap)
+                search->conclude_gap = gap - gap / 8;
+        if (r < 1)
+                return r;
+        search->result->by_components = true;
+        adopt(search, search->trial_values, cost);
+        dual_fail(dual);
+        return 0;
+}
+
+static int64_t least_open(const struct search *search) {
+        return search->none_up_to < search->result->cost - 1 ? search->none_up_to + 1 : search->result->cost;
+}
+
+/* The root, from where it has been left. *ret_over: nothing is left to be found. */
+static int conclude_root(struct search *search, uint64_t max_steps, bool *ret_over) {
+        struct conclude_task task = conclude_task(search, max_steps);
+        int64_t gap, cost;
+        int r = conclude_bit_by_bit(search->conclude, &search->root, &task, &search->none_up_to, &gap, search->trial_values, &cost);
+
+        *ret_over = r == 1;
+        if (r < 0)
+                return r;
+        if (r == 1) {
+                search->result->by_components = true;
+                adopt(search, search->trial_values, cost);
+        }
+        if (gap + gap / 8 > search->conclude_gap)
+                search->conclude_gap = gap + gap / 8;
+        if (least_open(search) > search->result->bound)
+                search->result->bound = least_open(search);
+        return 0;
+}
+
+/* From now on it is `dual` that is settled. */
+static int conclude_new_root(struct search *search, struct dual *dual, uint64_t max_steps) {
+        bool over = false;
+        int r;
+
+        if (!search->conclude || dual_is_over(dual) || search->timed_out)
+                return 0;
+        search->conclude_gap = 0; /* it may be scaled in another way */
+        r = dual_copy(&search->root, dual);
+        if (r == 0 && max_steps > 0)
+                r = conclude_root(search, max_steps, &over);
+        if (over)
+                dual_fail(dual);
+        return r;
+}
+
+/* The work done until now, in the steps of settling. */
+static uint64_t steps_of(const struct search *search) {
+        return conclude_steps(search->conclude) + (search->result->nodes - search->result->pattern_nodes) * STEPS_OF_NODE;
+}
+
+/* As much time for the root as there has been for the tree since the last time, some more each time. *ret_over: that was all. */
+static int conclude_root_again(struct search *search, bool *ret_over) {
+        int64_t gap = search->conclude_gap;
+        int r;
+
+        *ret_over = false;
+        if (!search->conclude || !search->root.cells || steps_of(search) < search->steps_at)
+                return 0;
+        r = conclude_root(search, search->steps_next, ret_over);
+        search->conclude_gap = gap;
+        search->steps_next *= 3;
+        search->steps_at = steps_of(search) + search->steps_next;
+        return r;
+}
+
 static int enter_level(struct search *search, struct level *level) {
+        bool root = search->n_levels == 1;
         int r;
 
         search->result->nodes++;
         dual_set_target(&level->dual, target_of(search));
-        r = search->n_levels > 1 ? tighten_node(search, &level->dual) : tighten_root(search, &level->dual);
-        if (r < 0)
-                return r;
-        return choose_at(search, level);
+        r = root ? tighten_root(search, &level->dual) : tighten_node(search, &level->dual);
+        if (r == 0)
+                r = root ? conclude_new_root(search, &level->dual, patterns_promise(search->problem) ? 0 : CONCLUDE_STEPS)
+                         : conclude_level(search, &level->dual);
+        return r < 0 ? r : choose_at(search, level);
 }
 
 /* ---- patterns of nodes, another way to prove it ---- */
@@ -417,15 +535,6 @@ static void pattern_try_support(void *context, const bool *support) {
                                 return;
                 }
         try_leaf(search, &search->trial);
-}
-
-/* Where little tells nodes apart, patterns prove more than the other way. */
-static bool patterns_promise(const struct problem *problem) {
-        bool equal = true;
-
-        for (uint32_t s = 1; s < problem->n_nodes && equal; s++)
-                equal = problem->nodes[s].penalty == problem->nodes[0].penalty;
-        return equal;
 }
 
 /* So many branches on patterns when there have been `nodes` of the other way. */
@@ -472,10 +581,16 @@ static int make_pattern(struct search *search) {
         return search->pattern ? 0 : -ENOMEM;
 }
 
-/* What patterns know of cells narrows the root. */
+static double open_gap(const struct dual *dual) {
+        return ldexp((double) gap_of(dual), -dual->shift);
+}
+
+/* What patterns know of cells narrows the root, and their prices may be better than its own. */
 static int narrow_root(struct search *search) {
         struct pattern_root from = pattern_root(search->pattern);
         struct level *level = &search->levels[0];
+        struct dual other = { 0 };
+        int r;
 
         for (uint32_t j = 0; j < search->problem->n_jobs; j++)
                 for (uint32_t s = 0; s < search->problem->n_nodes; s++) {
@@ -485,11 +600,20 @@ static int narrow_root(struct search *search) {
                 }
         dual_set_target(&level->dual, target_of(search));
         tighten(search, &level->dual, ROOT_SWEEPS);
-        return choose_at(search, level);
+        r = dual_is_over(&level->dual) ? 0 : reprice(search->pattern, &level->dual, target_of(search), &other);
+        if (r == 1) {
+                r = tighten_root(search, &other);
+                if (r == 0 && open_gap(&other) < open_gap(&level->dual))
+                        r = dual_copy(&level->dual, &other);
+        }
+        dual_finish(&other);
+        if (r == 0)
+                r = conclude_new_root(search, &level->dual, patterns_promise(search->problem) ? 0 : CONCLUDE_ROOT_STEPS);
+        return r < 0 ? r : choose_at(search, level);
 }
 
-/* So many branches, or a share of those there have been of the other way: the worse of the two costs no more than a few times what the better one
- * does. */
+/* So many branches, or a share of those there have been of the other way: the worse of the two costs no more than a few times what
+ * the better one does. */
 static int try_patterns(struct search *search) {
         uint64_t nodes = search->result->nodes - search->result->pattern_nodes;
         uint64_t most = pattern_share(search, nodes);
@@ -527,7 +651,7 @@ static int walk(struct search *search) {
 
         while (r == 0 && search->n_levels > 0 && !search->timed_out) {
                 struct level *level = &search->levels[search->n_levels - 1], *next;
-                bool low;
+                bool low, over;
 
                 if (level->branches == 2 || level->bound > target_of(search)) {
                         search->n_levels--;
@@ -535,6 +659,10 @@ static int walk(struct search *search) {
                 }
                 if (search->result->nodes - search->result->pattern_nodes >= search->patterns_at) {
                         r = try_patterns(search);
+                        continue;
+                }
+                if ((r = conclude_root_again(search, &over)) < 0 || over) {
+                        search->n_levels = r < 0 ? search->n_levels : 0;
                         continue;
                 }
                 low = (level->branches++ == 0) == level->low_first;
@@ -611,31 +739,37 @@ static void search_finish(struct search *search) {
                 dual_finish(&search->levels[i].dual);
         free(search->levels);
         dual_finish(&search->trial);
+        dual_finish(&search->root);
         dual_work_destroy(search->work);
         anneal_destroy(search->anneal);
         ascent_destroy(search->ascent);
         flow_destroy(search->flow);
+        conclude_destroy(search->conclude);
         pattern_destroy(search->pattern);
         free(search->trial_values);
 }
 
 int search_run(const struct problem *problem, const struct deadline *deadline, uint32_t *values, struct search_result *result) {
         struct search search = { .problem = problem, .deadline = deadline, .values = values, .result = result };
-        bool no_flow;
+        bool no_flow, no_conclude;
         int r = 0;
 
         search.work = dual_work_create(problem);
         search.anneal = anneal_create(problem, values);
         search.ascent = ascent_create(problem);
         search.flow = flow_create(problem, &no_flow);
+        search.conclude = conclude_create(problem, &no_conclude);
+        search.none_up_to = INT64_MIN / 2;
+        search.steps_at = search.steps_next = CONCLUDE_AGAIN_STEPS;
         search.trial_values = calloc((size_t) problem->n_jobs * problem->n_nodes + 1, sizeof(*search.trial_values));
-        if (!search.work || !search.anneal || !search.ascent || (!search.flow && !no_flow) || !search.trial_values)
+        if (!search.work || !search.anneal || !search.ascent || (!search.flow && !no_flow) || (!search.conclude && !no_conclude) ||
+            !search.trial_values)
                 r = -ENOMEM;
         if (r == 0) {
                 anneal(&search);
                 r = make_root(&search);
         }
-        search.patterns_at = patterns_promise(problem) ? 0 : PATTERNS_LATE;
+        search.patterns_at = 0;
         if (r == 0)
                 r = walk(&search);
         if (r == 0) {

@@ -1,0 +1,519 @@
+#include "policies/distrib/component.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policies/distrib/branch.h"
+
+#define NEVER MARGIN_NEVER
+
+enum { CHECK_EVERY = 4096 /* tries between looks at the clock */ };
+
+/* Ways for a job to be on the node that is being filled, with so many groups, the others in a branch. */
+struct option {
+        uint64_t mask;
+        int64_t above, cost;
+        uint32_t units, n_nodes, branch;
+};
+
+/* Options alike in units and nodes, cheapest first. */
+struct option_group {
+        uint32_t first, n, units, n_nodes;
+};
+
+struct options {
+        struct option *options;
+        struct option_group *groups;
+        uint32_t n, max, n_groups, max_groups;
+};
+
+struct components {
+        const struct problem *problem;
+        const struct deadline *deadline;
+        uint32_t jobs, nodes, stride; /* as in margins */
+        struct margins margins;
+        int64_t *ahead
+                [2]; /* what the jobs from one on cost at least on the node, by units and nodes still wanted; [1]: and a branch wanted */
+        struct branches branches;
+        struct options options[COMPONENT_MAX_SIDE];
+        struct item filling[COMPONENT_MAX_SIDE];
+        uint32_t node, most_missing; /* being filled; `ahead` knows 0 .. most_missing */
+        int64_t budget;
+        uint64_t steps, max_steps;
+        bool over; /* out of steps or time */
+        struct arena arena;
+};
+
+/* ---- what it is made for ---- */
+
+static bool prices_apply(const struct problem *problem, uint32_t j, uint32_t s) {
+        const struct cell *cell = problem_cell(problem, j, s);
+        const int64_t *price = problem->prices + cell->first;
+        uint32_t most = problem->jobs[j].full < problem->nodes[s].capacity ? problem->jobs[j].full : problem->nodes[s].capacity;
+
+        if (cell->n == 0 || price[0] != 0 || (cell->n > 1 && cell->n != most + 1))
+                return false;
+        for (uint32_t v = 1; v < cell->n; v++)
+                if (price[v] >= PRICE_NEVER || (v > 1 && price[v] - price[v - 1] > price[v - 1] - price[v - 2]))
+                        return false;
+        return true;
+}
+
+bool components_apply(const struct problem *problem) {
+        bool apply = problem->n_jobs > 0 && problem->n_jobs <= COMPONENT_MAX_SIDE && problem->n_nodes <= COMPONENT_MAX_SIDE;
+
+        for (uint32_t s = 0; s < problem->n_nodes && apply; s++)
+                apply = problem->nodes[s].capacity <= COMPONENT_MAX_UNITS;
+        for (uint32_t j = 0; j < problem->n_jobs && apply; j++)
+                apply = problem->jobs[j].rest == 0 && problem->jobs[j].size == 1 && problem->jobs[j].full <= COMPONENT_MAX_UNITS;
+        for (uint32_t j = 0; j < problem->n_jobs && apply; j++)
+                for (uint32_t s = 0; s < problem->n_nodes && apply; s++)
+                        apply = prices_apply(problem, j, s);
+        return apply;
+}
+
+static size_t at(const struct components *c, uint32_t j, uint32_t s, uint32_t units) {
+        return margins_at(&c->margins, j, s, units);
+}
+
+/* ---- filling a node ---- */
+
+struct fill {
+        uint64_t mask;
+        int64_t above, cost;
+        uint32_t room, missing; /* missing: nodes that branches are yet to bring */
+        bool wanted; /* a job that it all will hang by */
+        uint16_t job, units; /* that job, BRANCH_NO_JOB: none yet */
+        int64_t margin; /* its */
+        uint32_t n_items;
+};
+
+static size_t ahead_at(const struct components *c, uint32_t j, uint32_t room, uint32_t missing) {
+        return ((size_t) j * (c->most_missing + 1) + missing) * c->stride + room;
+}
+
+/* The fill with so many groups of the job j. False: it comes to too much. */
+static bool put(const struct components *c, const struct fill *fill, uint32_t j, const struct option *option,
+                struct fill *ret_fill) {
+        struct fill next = *fill;
+
+        if (option->units > fill->room || option->n_nodes > fill->missing || (option->mask & fill->mask))
+                return false;
+        next.above += option->above;
+        next.cost += option->cost;
+        next.room -= option->units;
+        next.missing -= option->n_nodes;
+        if (next.above + next.margin + c->ahead[fill->wanted][ahead_at(c, j + 1, next.room, next.missing)] > c->budget)
+                return false;
+        next.mask |= option->mask;
+        *ret_fill = next;
+        return true;
+}
+
+static void finish_fill(struct components *c, const struct fill *fill) {
+        const struct problem *problem = c->problem;
+        struct record record = {
+                .mask = fill->mask,
+                .cost = fill->cost,
+                .above = fill->above - c->margins.node_least[c->node],
+                .job = fill->job,
+                .units = fill->units,
+                .margin = fill->margin,
+                .node = (uint8_t) c->node,
+                .n_items = fill->n_items,
+                .left = BRANCH_NONE,
+                .right = BRANCH_NONE,
+                .latest = BRANCH_NONE,
+                .n_nodes = (uint8_t) __builtin_popcountll(fill->mask & UINT32_MAX),
+        };
+
+        if (fill->missing > 0 || fill->wanted)
+                return;
+        if (fill->job == BRANCH_NO_JOB) {
+                record.above += c->margins.dual->node_price[c->node] * fill->room;
+                branches_keep(&c->branches, &record, c->filling);
+        } else if (fill->room == 0 && fill->units < problem->jobs[fill->job].units) {
+                record.pieces = c->margins.job_cost[at(c, fill->job, c->node, fill->units)];
+                branches_keep(&c->branches, &record, c->filling);
+        }
+}
+
+static void fill_from(struct components *c, const struct fill *fill, uint32_t j);
+
+static void fill_with(struct components *c, const struct fill *fill, uint32_t j, const struct option *option) {
+        struct fill next;
+
+        if (!put(c, fill, j, option, &next))
+                return;
+        next.mask |= component_job(j);
+        c->filling[next.n_items++] =
+                (struct item) { .job = (uint16_t) j, .units = (uint16_t) option->units, .branch = option->branch };
+        fill_from(c, &next, j + 1);
+}
+
+/* The job that it will hang by: some of its groups are here. */
+static void fill_hanging(struct components *c, const struct fill *fill, uint32_t j) {
+        const int64_t *price = c->problem->prices + problem_cell(c->problem, j, c->node)->first;
+
+        for (uint32_t v = 1; v <= fill->room && v < c->problem->jobs[j].units; v++) {
+                size_t i = at(c, j, c->node, v);
+                struct option option = { .above = c->margins.node_cost[i], .units = v, .branch = BRANCH_NONE };
+                struct fill from = *fill;
+
+                if (c->margins.node_cost[i] >= NEVER || c->margins.job_margin[i] >= NEVER)
+                        continue;
+                option.cost = price[v];
+                from.wanted = false;
+                from.job = (uint16_t) j;
+                from.units = (uint16_t) v;
+                from.margin = c->margins.job_margin[i];
+                fill_with(c, &from, j, &option);
+        }
+}
+
+static void fill_from_group(struct components *c, const struct fill *fill, uint32_t j, const struct option_group *group) {
+        const struct option *option = c->options[j].options + group->first;
+        int64_t ahead;
+
+        if (group->units > fill->room || group->n_nodes > fill->missing)
+                return;
+        ahead = c->ahead[fill->wanted][ahead_at(c, j + 1, fill->room - group->units, fill->missing - group->n_nodes)];
+        for (uint32_t i = 0; i < group->n && fill->above + fill->margin + option[i].above + ahead <= c->budget; i++)
+                if (!(option[i].mask & fill->mask))
+                        fill_with(c, fill, j, &option[i]);
+}
+
+/* Too many of something, or out of time. */
+static bool is_over(const struct components *c) {
+        return c->over || c->branches.full || c->branches.failed;
+}
+
+static bool out_of_steps(struct components *c) {
+        if (++c->steps % CHECK_EVERY == 0 && deadline_left_usec(c->deadline) <= 0)
+                c->over = true;
+        if (c->steps + c->branches.steps > c->max_steps)
+                c->over = true;
+        return is_over(c);
+}
+
+static void fill_from(struct components *c, const struct fill *fill, uint32_t j) {
+        struct fill next;
+        struct option none = { .branch = BRANCH_NONE };
+        size_t i;
+
+        if (out_of_steps(c))
+                return;
+        if (j == c->jobs) {
+                finish_fill(c, fill);
+                return;
+        }
+        i = at(c, j, c->node, 0);
+        none.above = c->margins.node_cost[i];
+        if (c->margins.node_cost[i] < NEVER && put(c, fill, j, &none, &next))
+                fill_from(c, &next, j + 1);
+        if (fill->mask & component_job(j))
+                return;
+        for (uint32_t k = 0; k < c->options[j].n_groups; k++)
+                fill_from_group(c, fill, j, &c->options[j].groups[k]);
+        if (fill->wanted)
+                fill_hanging(c, fill, j);
+}
+
+/* ---- what the node can be filled with ---- */
+
+static int compare_options(const void *a, const void *b) {
+        const struct option *x = a, *y = b;
+
+        if (x->units != y->units)
+                return x->units < y->units ? -1 : 1;
+        if (x->n_nodes != y->n_nodes)
+                return x->n_nodes < y->n_nodes ? -1 : 1;
+        return x->above < y->above ? -1 : x->above > y->above;
+}
+
+static void add_option(struct components *c, uint32_t j, const struct option *option) {
+        struct options *options = &c->options[j];
+        size_t max = options->max;
+
+        if (!branches_reserve((void **) &options->options, &max, options->n, sizeof(*options->options))) {
+                c->branches.failed = true;
+                return;
+        }
+        options->max = (uint32_t) max;
+        options->options[options->n++] = *option;
+}
+
+static void group_options(struct components *c, struct options *options) {
+        qsort(options->options, options->n, sizeof(*options->options), compare_options);
+        options->n_groups = 0;
+        for (uint32_t i = 0; i < options->n; i++) {
+                const struct option *option = &options->options[i];
+                struct option_group *last = options->n_groups > 0 ? &options->groups[options->n_groups - 1] : NULL;
+                size_t max = options->max_groups;
+
+                if (last && last->units == option->units && last->n_nodes == option->n_nodes) {
+                        last->n++;
+                        continue;
+                }
+                if (!branches_reserve((void **) &options->groups, &max, options->n_groups, sizeof(*options->groups))) {
+                        c->branches.failed = true;
+                        return;
+                }
+                options->max_groups = (uint32_t) max;
+                options->groups[options->n_groups++] =
+                        (struct option_group) { .first = i, .n = 1, .units = option->units, .n_nodes = option->n_nodes };
+        }
+}
+
+/* A branch, closed by the job's other groups on this node. */
+static void add_closed(struct components *c, uint32_t j, const struct sibling *sibling) {
+        uint32_t units = c->problem->jobs[j].units - sibling->units;
+        size_t i = at(c, j, c->node, units < c->stride ? units : 0);
+        const struct record *record;
+        int64_t job;
+
+        if (units > c->problem->nodes[c->node].capacity || c->margins.node_cost[i] >= NEVER ||
+            sibling->above + c->margins.ending[i] > c->margins.gap)
+                return;
+        record = branches_at(&c->branches, sibling->index);
+        job = c->margins.job_zero[j] + record->pieces + c->margins.job_cost[i] - c->margins.job_least[j];
+        if (job + record->above + c->margins.ending[i] > c->margins.gap)
+                return;
+        add_option(c, j,
+                   &(struct option) { .mask = record->mask & ~component_job(j),
+                                      .above = record->above + job + c->margins.node_cost[i],
+                                      .units = units,
+                                      .n_nodes = record->n_nodes,
+                                      .branch = sibling->index,
+                                      .cost = record->cost +
+                                              c->problem->prices[problem_cell(c->problem, j, c->node)->first + units] });
+}
+
+static void add_all_closed(struct components *c, uint32_t j, uint32_t most_nodes) {
+        for (size_t k = 0; k < c->branches.of_job[j].n; k++) {
+                const struct sibling *sibling = &c->branches.of_job[j].siblings[k];
+
+                if (!(sibling->mask & component_node(c->node)) && sibling->n_nodes <= most_nodes)
+                        add_closed(c, j, sibling);
+        }
+}
+
+static void list_options(struct components *c, uint32_t most_nodes) {
+        for (uint32_t j = 0; j < c->jobs; j++) {
+                uint32_t units = c->problem->jobs[j].units;
+                size_t i = at(c, j, c->node, units < c->stride ? units : 0);
+
+                c->options[j].n = 0;
+                if (units <= c->problem->nodes[c->node].capacity && c->margins.job_margin[i] < NEVER &&
+                    c->margins.node_cost[i] < NEVER)
+                        add_option(c, j,
+                                   &(struct option) {
+                                           .above = c->margins.node_cost[i] + c->margins.job_margin[i],
+                                           .units = units,
+                                           .branch = BRANCH_NONE,
+                                           .cost = c->problem->prices[problem_cell(c->problem, j, c->node)->first + units] });
+                add_all_closed(c, j, most_nodes);
+                group_options(c, &c->options[j]);
+        }
+}
+
+/* Made to be vectorised. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+__attribute__((target_clones("avx2", "default")))
+#endif
+static void
+lower(int64_t *restrict to, const int64_t *restrict from, uint32_t n, int64_t above) {
+        for (uint32_t i = 0; i < n; i++) {
+                int64_t cost = from[i] + above;
+
+                to[i] = cost < to[i] ? cost : to[i];
+        }
+}
+
+/* to = the least of it and from moved on by the option. */
+static void look_with(const struct components *c, int64_t *to, const int64_t *from, uint32_t units, uint32_t n_nodes,
+                      int64_t above) {
+        uint32_t capacity = c->problem->nodes[c->node].capacity;
+
+        for (uint32_t missing = n_nodes; missing <= c->most_missing && units <= capacity; missing++)
+                lower(to + (size_t) missing * c->stride + units, from + (size_t) (missing - n_nodes) * c->stride,
+                      capacity + 1 - units, above);
+}
+
+static void look_ahead_of(struct components *c, uint32_t j, bool hanging) {
+        const struct options *options = &c->options[j];
+        int64_t none = c->margins.node_cost[at(c, j, c->node, 0)];
+
+        for (int wanted = 0; wanted <= hanging; wanted++) {
+                int64_t *to = c->ahead[wanted] + ahead_at(c, j, 0, 0), *from = c->ahead[wanted] + ahead_at(c, j + 1, 0, 0);
+
+                for (size_t i = 0; i < (size_t) c->stride * (c->most_missing + 1); i++)
+                        to[i] = NEVER;
+                if (none < NEVER)
+                        look_with(c, to, from, 0, 0, none);
+                for (uint32_t k = 0; k < options->n_groups; k++) {
+                        const struct option_group *group = &options->groups[k];
+
+                        look_with(c, to, from, group->units, group->n_nodes, options->options[group->first].above);
+                }
+        }
+        for (uint32_t v = 1; hanging && v < c->problem->jobs[j].units && v < c->stride; v++) {
+                size_t i = at(c, j, c->node, v);
+
+                if (c->margins.node_cost[i] < NEVER && c->margins.job_margin[i] < NEVER)
+                        look_with(c, c->ahead[1] + ahead_at(c, j, 0, 0), c->ahead[0] + ahead_at(c, j + 1, 0, 0), v, 0,
+                                  c->margins.node_cost[i] + c->margins.job_margin[i]);
+        }
+}
+
+/* hanging: for branches, which leave no room; else for components. */
+static void look_ahead(struct components *c, bool hanging) {
+        uint32_t width = c->most_missing + 1;
+
+        for (uint32_t room = 0; room < c->stride; room++)
+                for (uint32_t missing = 0; missing < width; missing++) {
+                        size_t i = ahead_at(c, c->jobs, room, missing);
+                        bool ends = missing == 0 && (!hanging || room == 0);
+
+                        c->ahead[0][i] = ends ? c->margins.dual->node_price[c->node] * room : NEVER;
+                        c->ahead[1][i] = NEVER;
+                }
+        for (uint32_t j = c->jobs; j-- > 0;)
+                look_ahead_of(c, j, hanging);
+}
+
+/* All components, and branches, of `from` to `to` nodes that this one is the top of. Returns the least number of nodes that seemed
+ * possible; 0: none. */
+static uint32_t fill_node(struct components *c, uint32_t from, uint32_t to) {
+        uint32_t first = 0;
+
+        list_options(c, to - 1);
+        c->most_missing = to - 1;
+        c->budget = c->margins.gap + c->margins.node_least[c->node];
+        for (int hanging = 0; hanging < 2 && !c->branches.failed; hanging++) {
+                look_ahead(c, hanging > 0);
+                for (uint32_t n = from; n <= to; n++) {
+                        struct fill fill = { .mask = component_node(c->node),
+                                             .room = c->problem->nodes[c->node].capacity,
+                                             .missing = n - 1,
+                                             .wanted = hanging > 0,
+                                             .job = BRANCH_NO_JOB };
+
+                        if (c->ahead[hanging][ahead_at(c, 0, fill.room, fill.missing)] > c->budget)
+                                continue;
+                        if (first == 0 || n < first)
+                                first = n;
+                        if (from < to)
+                                break; /* only to know the number */
+                        fill_from(c, &fill, 0);
+                }
+        }
+        return first;
+}
+
+/* ---- all of it ---- */
+
+/* Everything of `size` nodes. Returns whether there were new branches. */
+static bool grow(struct components *c, uint32_t size) {
+        c->branches.n_seeds = 0;
+        for (c->node = 0; c->node < c->nodes && !out_of_steps(c); c->node++)
+                (void) fill_node(c, size, size);
+        for (size_t i = 0; i < c->branches.n_seeds && !out_of_steps(c); i++)
+                branches_join(&c->branches, c->branches.seeds[i]);
+        return c->branches.n_seeds > 0;
+}
+
+/* The least size, from `size` on, that there may be something of; 0: none. */
+static uint32_t next_size(struct components *c, uint32_t size) {
+        uint32_t next = 0;
+
+        for (c->node = 0; c->node < c->nodes && size < c->nodes && !c->branches.failed; c->node++) {
+                uint32_t first = fill_node(c, size, c->nodes);
+
+                if (first > 0 && (next == 0 || first < next))
+                        next = first;
+        }
+        return size == c->nodes ? size : next;
+}
+
+int components_list(struct components *c, const struct dual *dual, const struct deadline *deadline, uint64_t max_steps,
+                    uint64_t *steps) {
+        uint32_t size = 1;
+
+        branches_clear(&c->branches);
+        c->over = false;
+        c->steps = 0;
+        c->deadline = deadline;
+        c->max_steps = max_steps;
+        if (!margins_read(&c->margins, dual))
+                return 1;
+        while (size > 0 && size <= c->nodes && !is_over(c))
+                size = grow(c, size) || size >= c->nodes ? size + 1 : next_size(c, size + 1);
+        *steps += c->steps + c->branches.steps;
+        if (c->branches.failed)
+                return -ENOMEM;
+        for (size_t i = 0; i < c->branches.n_found; i++) {
+                struct component *component = &c->branches.found[i];
+                const struct record *record = branches_at(&c->branches, component->record);
+
+                component->cost = record->cost;
+                component->above = record->above;
+        }
+        return is_over(c) ? 0 : 1;
+}
+
+int64_t components_gap(const struct components *components) {
+        return components->margins.gap;
+}
+
+struct component *components_all(struct components *components, size_t *ret_n) {
+        *ret_n = components->branches.n_found;
+        return components->branches.found;
+}
+
+void components_fill(const struct components *components, const struct component *component, uint32_t *ret_values) {
+        for (uint32_t j = 0; j < components->jobs; j++)
+                for (uint32_t s = 0; s < components->nodes; s++)
+                        if (component->mask & component_job(j))
+                                ret_values[(size_t) j * components->nodes + s] = 0;
+        branches_fill(&components->branches, component->record, ret_values);
+}
+
+/* ---- making ---- */
+
+struct components *components_create(const struct problem *problem) {
+        struct components *c = calloc(1, sizeof(*c));
+
+        if (!c)
+                return NULL;
+        if (!margins_init(&c->margins, problem)) {
+                components_destroy(c);
+                return NULL;
+        }
+        branches_init(&c->branches, problem, &c->margins);
+        c->problem = problem;
+        c->jobs = problem->n_jobs;
+        c->nodes = problem->n_nodes;
+        c->stride = c->margins.stride;
+        for (int i = 0; i < 2; i++)
+                c->ahead[i] = arena_alloc(&c->arena, (size_t) (c->jobs + 1) * c->stride * (c->nodes + 1), sizeof(int64_t));
+        if (c->arena.failed) {
+                components_destroy(c);
+                return NULL;
+        }
+        return c;
+}
+
+void components_destroy(struct components *components) {
+        if (!components)
+                return;
+        for (uint32_t j = 0; j < COMPONENT_MAX_SIDE; j++) {
+                free(components->options[j].options);
+                free(components->options[j].groups);
+        }
+        branches_finish(&components->branches);
+        margins_finish(&components->margins);
+        arena_finish(&components->arena);
+        free(components);
+}

@@ -1,0 +1,12 @@
+/* A dual from what patterns know: their linear program and the dual bound the same thing, and each may be ahead of the other. */
+#ifndef RM_POLICIES_DISTRIB_REPRICE_H
+#define RM_POLICIES_DISTRIB_REPRICE_H
+
+#include "policies/distrib/dual.h"
+#include "policies/distrib/pattern.h"
+
+/* The prices that patterns have found at their root, as a dual for plans that cost `target` or less, with the values that `root`
+ * has. 1: *ret_dual is made; 0: there are none; -ENOMEM. */
+int reprice(const struct pattern *pattern, const struct dual *root, int64_t target, struct dual *ret_dual);
+
+#endif
