@@ -1,6 +1,7 @@
 /* Out of memory, the hash table says so instead of ending the process. */
 #define HASH_NONFATAL_OOM 1
 #define uthash_nonfatal_oom(record) (b->failed = true)
+#define HASH_FUNCTION(key, n, hash) HASH_FNV(key, n, hash) /* the one of its own falls through cases, and compilers say so */
 #include "policies/distrib/branch.h"
 
 #include <stddef.h>
@@ -108,6 +109,10 @@ static bool keep_items(struct branches *b, struct record *record, const struct i
 /* One that replaces another is there twice. */
 static bool keep_sibling(struct branches *b, const struct record *record, uint32_t index) {
         struct siblings *siblings = &b->of_job[record->job];
+
+        if (!branches_reserve((void **) &b->news, &b->max_news, b->n_news, sizeof(*b->news)))
+                return false;
+        b->news[b->n_news++] = index;
 
         if (!branches_reserve((void **) &siblings->siblings, &siblings->max, siblings->n, sizeof(*siblings->siblings)))
                 return false;
@@ -320,7 +325,7 @@ void branches_init(struct branches *b, const struct problem *problem, const stru
 
 void branches_clear(struct branches *b) {
         HASH_CLEAR(hh, b->by_key);
-        b->n_records = b->n_items = b->n_found = b->n_seeds = 0;
+        b->n_records = b->n_items = b->n_found = b->n_seeds = b->n_news = 0;
         b->latest = 0;
         b->steps = 0;
         b->full = b->failed = false;
@@ -339,5 +344,6 @@ void branches_finish(struct branches *b) {
         free(b->blocks);
         free(b->items);
         free(b->seeds);
+        free(b->news);
         free(b->found);
 }

@@ -64,6 +64,8 @@ struct branches {
         struct siblings of_job[COMPONENT_MAX_SIDE];
         uint32_t *seeds; /* branches that are to be joined with others */
         size_t n_seeds, max_seeds;
+        uint32_t *news;  /* branches, as they came or got cheaper */
+        size_t n_news, max_news;
         uint32_t latest; /* number given to a branch */
         struct component *found;
         size_t n_found, max_found;

@@ -26,6 +26,7 @@ struct options {
         struct option *options;
         struct option_group *groups;
         uint32_t n, max, n_groups, max_groups;
+        uint32_t n_grouped; /* options when they were grouped last */
 };
 
 struct components {
@@ -36,7 +37,8 @@ struct components {
         int64_t *ahead
                 [2]; /* what the jobs from one on cost at least on the node, by units and nodes still wanted; [1]: and a branch wanted */
         struct branches branches;
-        struct options options[COMPONENT_MAX_SIDE];
+        struct options *options; /* of each node, and job there */
+        size_t n_listed; /* branches that options are made of */
         struct item filling[COMPONENT_MAX_SIDE];
         uint32_t node, most_missing; /* being filled; `ahead` knows 0 .. most_missing */
         int64_t budget;
@@ -139,6 +141,10 @@ static void finish_fill(struct components *c, const struct fill *fill) {
         }
 }
 
+static struct options *options_of(const struct components *c, uint32_t s, uint32_t j) {
+        return &c->options[(size_t) s * c->jobs + j];
+}
+
 static void fill_from(struct components *c, const struct fill *fill, uint32_t j);
 
 static void fill_with(struct components *c, const struct fill *fill, uint32_t j, const struct option *option) {
@@ -173,7 +179,8 @@ static void fill_hanging(struct components *c, const struct fill *fill, uint32_t
 }
 
 static void fill_from_group(struct components *c, const struct fill *fill, uint32_t j, const struct option_group *group) {
-        const struct option *option = c->options[j].options + group->first;
+        const struct options *options = options_of(c, c->node, j);
+        const struct option *option = options->options + group->first;
         int64_t ahead;
 
         if (group->units > fill->room || group->n_nodes > fill->missing)
@@ -200,6 +207,7 @@ static bool out_of_steps(struct components *c) {
 static void fill_from(struct components *c, const struct fill *fill, uint32_t j) {
         struct fill next;
         struct option none = { .branch = BRANCH_NONE };
+        const struct options *options;
         size_t i;
 
         if (out_of_steps(c))
@@ -214,8 +222,9 @@ static void fill_from(struct components *c, const struct fill *fill, uint32_t j)
                 fill_from(c, &next, j + 1);
         if (fill->mask & component_job(j))
                 return;
-        for (uint32_t k = 0; k < c->options[j].n_groups; k++)
-                fill_from_group(c, fill, j, &c->options[j].groups[k]);
+        options = options_of(c, c->node, j);
+        for (uint32_t k = 0; k < options->n_groups; k++)
+                fill_from_group(c, fill, j, &options->groups[k]);
         if (fill->wanted)
                 fill_hanging(c, fill, j);
 }
@@ -232,8 +241,8 @@ static int compare_options(const void *a, const void *b) {
         return x->above < y->above ? -1 : x->above > y->above;
 }
 
-static void add_option(struct components *c, uint32_t j, const struct option *option) {
-        struct options *options = &c->options[j];
+static void add_option(struct components *c, uint32_t s, uint32_t j, const struct option *option) {
+        struct options *options = options_of(c, s, j);
         size_t max = options->max;
 
         if (!branches_reserve((void **) &options->options, &max, options->n, sizeof(*options->options))) {
@@ -245,7 +254,10 @@ static void add_option(struct components *c, uint32_t j, const struct option *op
 }
 
 static void group_options(struct components *c, struct options *options) {
+        if (options->n_grouped == options->n)
+                return;
         qsort(options->options, options->n, sizeof(*options->options), compare_options);
+        options->n_grouped = options->n;
         options->n_groups = 0;
         for (uint32_t i = 0; i < options->n; i++) {
                 const struct option *option = &options->options[i];
@@ -266,55 +278,61 @@ static void group_options(struct components *c, struct options *options) {
         }
 }
 
-/* A branch, closed by the job's other groups on this node. */
-static void add_closed(struct components *c, uint32_t j, const struct sibling *sibling) {
-        uint32_t units = c->problem->jobs[j].units - sibling->units;
-        size_t i = at(c, j, c->node, units < c->stride ? units : 0);
-        const struct record *record;
+/* A branch, closed by the job's other groups on the node. */
+static void add_closed(struct components *c, uint32_t s, const struct record *record) {
+        const struct margins *margins = &c->margins;
+        uint32_t j = record->job, units = c->problem->jobs[j].units - record->units;
+        size_t i = at(c, j, s, units);
         int64_t job;
 
-        if (units > c->problem->nodes[c->node].capacity || c->margins.node_cost[i] >= NEVER ||
-            sibling->above + c->margins.ending[i] > c->margins.gap)
+        if (units > c->problem->nodes[s].capacity || margins->node_cost[i] >= NEVER ||
+            record->above + margins->ending[i] > margins->gap)
                 return;
-        record = branches_at(&c->branches, sibling->index);
-        job = c->margins.job_zero[j] + record->pieces + c->margins.job_cost[i] - c->margins.job_least[j];
-        if (job + record->above + c->margins.ending[i] > c->margins.gap)
+        job = margins->job_zero[j] + record->pieces + margins->job_cost[i] - margins->job_least[j];
+        if (job + record->above + margins->ending[i] > margins->gap)
                 return;
-        add_option(c, j,
+        add_option(c, s, j,
                    &(struct option) { .mask = record->mask & ~component_job(j),
-                                      .above = record->above + job + c->margins.node_cost[i],
+                                      .above = record->above + job + margins->node_cost[i],
                                       .units = units,
                                       .n_nodes = record->n_nodes,
-                                      .branch = sibling->index,
-                                      .cost = record->cost +
-                                              c->problem->prices[problem_cell(c->problem, j, c->node)->first + units] });
+                                      .branch = record->index,
+                                      .cost = record->cost + c->problem->prices[problem_cell(c->problem, j, s)->first + units] });
 }
 
-static void add_all_closed(struct components *c, uint32_t j, uint32_t most_nodes) {
-        for (size_t k = 0; k < c->branches.of_job[j].n; k++) {
-                const struct sibling *sibling = &c->branches.of_job[j].siblings[k];
+/* All of the job on the node. */
+static void add_whole(struct components *c, uint32_t s, uint32_t j) {
+        uint32_t units = c->problem->jobs[j].units;
+        size_t i = at(c, j, s, units);
 
-                if (!(sibling->mask & component_node(c->node)) && sibling->n_nodes <= most_nodes)
-                        add_closed(c, j, sibling);
-        }
+        if (units > c->problem->nodes[s].capacity || c->margins.job_margin[i] >= NEVER || c->margins.node_cost[i] >= NEVER)
+                return;
+        add_option(c, s, j,
+                   &(struct option) { .above = c->margins.node_cost[i] + c->margins.job_margin[i],
+                                      .units = units,
+                                      .branch = BRANCH_NONE,
+                                      .cost = c->problem->prices[problem_cell(c->problem, j, s)->first + units] });
 }
 
-static void list_options(struct components *c, uint32_t most_nodes) {
-        for (uint32_t j = 0; j < c->jobs; j++) {
-                uint32_t units = c->problem->jobs[j].units;
-                size_t i = at(c, j, c->node, units < c->stride ? units : 0);
+static void begin_options(struct components *c) {
+        c->n_listed = 0;
+        for (uint32_t s = 0; s < c->nodes; s++)
+                for (uint32_t j = 0; j < c->jobs; j++) {
+                        struct options *options = options_of(c, s, j);
 
-                c->options[j].n = 0;
-                if (units <= c->problem->nodes[c->node].capacity && c->margins.job_margin[i] < NEVER &&
-                    c->margins.node_cost[i] < NEVER)
-                        add_option(c, j,
-                                   &(struct option) {
-                                           .above = c->margins.node_cost[i] + c->margins.job_margin[i],
-                                           .units = units,
-                                           .branch = BRANCH_NONE,
-                                           .cost = c->problem->prices[problem_cell(c->problem, j, c->node)->first + units] });
-                add_all_closed(c, j, most_nodes);
-                group_options(c, &c->options[j]);
+                        options->n = options->n_grouped = options->n_groups = 0;
+                        add_whole(c, s, j);
+                }
+}
+
+/* The branches that are new, or cheaper now. */
+static void add_options(struct components *c) {
+        for (; c->n_listed < c->branches.n_news; c->n_listed++) {
+                const struct record *record = branches_at(&c->branches, c->branches.news[c->n_listed]);
+
+                for (uint32_t s = 0; s < c->nodes; s++)
+                        if (!(record->mask & component_node(s)))
+                                add_closed(c, s, record);
         }
 }
 
@@ -342,7 +360,7 @@ static void look_with(const struct components *c, int64_t *to, const int64_t *fr
 }
 
 static void look_ahead_of(struct components *c, uint32_t j, bool hanging) {
-        const struct options *options = &c->options[j];
+        const struct options *options = options_of(c, c->node, j);
         int64_t none = c->margins.node_cost[at(c, j, c->node, 0)];
 
         for (int wanted = 0; wanted <= hanging; wanted++) {
@@ -388,7 +406,8 @@ static void look_ahead(struct components *c, bool hanging) {
 static uint32_t fill_node(struct components *c, uint32_t from, uint32_t to) {
         uint32_t first = 0;
 
-        list_options(c, to - 1);
+        for (uint32_t j = 0; j < c->jobs; j++)
+                group_options(c, options_of(c, c->node, j));
         c->most_missing = to - 1;
         c->budget = c->margins.gap + c->margins.node_least[c->node];
         for (int hanging = 0; hanging < 2 && !c->branches.failed; hanging++) {
@@ -417,6 +436,7 @@ static uint32_t fill_node(struct components *c, uint32_t from, uint32_t to) {
 /* Everything of `size` nodes. Returns whether there were new branches. */
 static bool grow(struct components *c, uint32_t size) {
         c->branches.n_seeds = 0;
+        add_options(c);
         for (c->node = 0; c->node < c->nodes && !out_of_steps(c); c->node++)
                 (void) fill_node(c, size, size);
         for (size_t i = 0; i < c->branches.n_seeds && !out_of_steps(c); i++)
@@ -428,6 +448,7 @@ static bool grow(struct components *c, uint32_t size) {
 static uint32_t next_size(struct components *c, uint32_t size) {
         uint32_t next = 0;
 
+        add_options(c);
         for (c->node = 0; c->node < c->nodes && size < c->nodes && !c->branches.failed; c->node++) {
                 uint32_t first = fill_node(c, size, c->nodes);
 
@@ -448,6 +469,7 @@ int components_list(struct components *c, const struct dual *dual, const struct 
         c->max_steps = max_steps;
         if (!margins_read(&c->margins, dual))
                 return 1;
+        begin_options(c);
         while (size > 0 && size <= c->nodes && !is_over(c))
                 size = grow(c, size) || size >= c->nodes ? size + 1 : next_size(c, size + 1);
         *steps += c->steps + c->branches.steps;
@@ -496,6 +518,7 @@ struct components *components_create(const struct problem *problem) {
         c->jobs = problem->n_jobs;
         c->nodes = problem->n_nodes;
         c->stride = c->margins.stride;
+        c->options = arena_alloc(&c->arena, (size_t) c->nodes * c->jobs, sizeof(*c->options));
         for (int i = 0; i < 2; i++)
                 c->ahead[i] = arena_alloc(&c->arena, (size_t) (c->jobs + 1) * c->stride * (c->nodes + 1), sizeof(int64_t));
         if (c->arena.failed) {
@@ -508,9 +531,9 @@ struct components *components_create(const struct problem *problem) {
 void components_destroy(struct components *components) {
         if (!components)
                 return;
-        for (uint32_t j = 0; j < COMPONENT_MAX_SIDE; j++) {
-                free(components->options[j].options);
-                free(components->options[j].groups);
+        for (size_t i = 0; components->options && i < (size_t) components->nodes * components->jobs; i++) {
+                free(components->options[i].options);
+                free(components->options[i].groups);
         }
         branches_finish(&components->branches);
         margins_finish(&components->margins);

@@ -106,6 +106,8 @@ int partition_find(const struct partition_task *task, struct partition_result *r
         int r = -ENOMEM;
 
         *ret_result = (struct partition_result) { 0 };
+        if (task->n == 0)
+                return 1;
         qsort(task->components, task->n, sizeof(*task->components), compare);
         for (uint32_t s = 0; s < task->problem->n_nodes; s++)
                 p.elements |= component_node(s);
