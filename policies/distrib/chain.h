@@ -14,8 +14,8 @@
 
 /* Two of it can be added. */
 #define CHAIN_NEVER ((1 << 30) - 1)
-/* What a chain costs stays below it: the cells of a chain together within half of it, its end within a quarter. So sums neither overflow, nor does
- * one look like CHAIN_NEVER, nor CHAIN_NEVER with all other costs added like one. */
+/* What a chain costs stays below it: the cells of a chain together within half of it, its end within a quarter. So sums neither
+ * overflow, nor does one look like CHAIN_NEVER, nor CHAIN_NEVER with all other costs added like one. */
 #define CHAIN_REACH (1 << 29)
 
 struct chain_value {

@@ -1,4 +1,5 @@
-/* How many nodes a job needs at least, nodes weighed in several ways: what a linear program that gives jobs parts of nodes does not see. */
+/* How many nodes a job needs at least, nodes weighed in several ways: what a linear program that gives jobs parts of nodes does
+ * not see. */
 #ifndef RM_POLICIES_DISTRIB_COVER_H
 #define RM_POLICIES_DISTRIB_COVER_H
 

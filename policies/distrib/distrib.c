@@ -65,7 +65,7 @@ static int wide(const struct rm_snapshot *snapshot, const struct deadline *deadl
 
         if (r == 0) {
                 set_answer(plan, result.cost, result.bound);
-                (void) snprintf(plan->method, sizeof(plan->method), "refitting by class, bound by job hulls");
+                (void) snprintf(plan->method, sizeof(plan->method), "refitting and annealing, bound by prices");
         }
         return r;
 }

@@ -1,6 +1,7 @@
 /*
- * A bound for large problems, and what plans are made by: a job buys pieces, so many of its ranks together on one node, at a price for each size; a
- * node sells the pieces of different jobs that gain it the most. A price rises where more is wanted than sold. In whole numbers.
+ * A bound for large problems, and what plans are made by: a job buys pieces, so many of its ranks together on one node, at a price
+ * for each size; a node sells the pieces of different jobs that gain it the most. A price rises where more is wanted than sold. In
+ * whole numbers.
  */
 #ifndef RM_POLICIES_DISTRIB_PIECES_H
 #define RM_POLICIES_DISTRIB_PIECES_H
@@ -11,7 +12,8 @@
 #include "policies/distrib/deadline.h"
 #include "policies/place/staircase.h"
 
-/* Fields are the interface, to be read only but by dive.c, which uses up `nodes` and `ranks`. Prices and sums of them are scaled by 2^shift. */
+/* Fields are the interface, to be read only but by dive.c, which uses up `nodes` and `ranks`. Prices and sums of them are scaled
+ * by 2^shift. */
 struct pieces {
         const struct staircase *stairs;
         int64_t weight;
@@ -40,14 +42,13 @@ struct pieces {
         struct arena arena;
 };
 
-/* Prices begin at those of the staircase, and the bound where that of hull.h is. Groups are not split, so some sizes are never bought or sold. Both
- * are borrowed. NULL: no memory, or more than this is
- * made for. */
+/* Prices begin at those of the staircase, and the bound where that of hull.h is. Groups are not split, so some sizes are never
+ * bought or sold. Both are borrowed. NULL: no memory, or more than this is made for. */
 struct pieces *pieces_create(const struct staircase *staircase, const struct rm_snapshot *snapshot);
 void pieces_destroy(struct pieces *pieces); /* NULL ok */
 
-/* `cost`: of the best plan known. At most `steps`, fewer when time is over before `until_usec` are left. Returns the bound: no plan costs
- * less. */
+/* `cost`: of the best plan known. At most `steps`, fewer when time is over before `until_usec` are left. Returns the bound: no
+ * plan costs less. */
 int64_t pieces_raise(struct pieces *pieces, int64_t cost, const struct deadline *deadline, int64_t until_usec, uint32_t steps);
 
 /* More steps would gain nothing worth the time. */

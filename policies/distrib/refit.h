@@ -1,5 +1,5 @@
-/* Good plans for large problems: jobs are taken out, some at a time, and put back by dynamic programming over classes of nodes, at prices that say
- * what the cores are worth to the others. */
+/* Good plans for large problems: jobs are taken out, some at a time, and put back by dynamic programming over classes of nodes, at
+ * prices that say what the cores are worth to the others. */
 #ifndef RM_POLICIES_DISTRIB_REFIT_H
 #define RM_POLICIES_DISTRIB_REFIT_H
 
@@ -12,8 +12,8 @@
 
 struct refit;
 
-/* Begins at `plan`, which must be valid. Jobs that run already, have limits or groups of several ranks stay as they are. The snapshot is
- * borrowed. NULL: no memory, or nothing to do. `seed`: another one, other jobs are drawn. */
+/* Begins at `plan`, which must be valid. Jobs that run already, have limits or groups of several ranks stay as they are. The
+ * snapshot is borrowed. NULL: no memory, or nothing to do. `seed`: another one, other jobs are drawn. */
 struct refit *refit_create(const struct rm_snapshot *snapshot, const struct rm_plan *plan, uint64_t seed);
 void refit_destroy(struct refit *refit); /* NULL ok */
 

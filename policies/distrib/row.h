@@ -33,8 +33,8 @@ struct dual_work {
 void row_of_node(const struct dual *dual, struct dual_work *work, uint32_t node, struct row *ret_row);
 void row_of_job(const struct dual *dual, struct dual_work *work, uint32_t job, struct row *ret_row);
 
-/* What the chain costs at least, without the constant. Leaves in work->suffix what the rest costs from before each link on. False: its values
- * cannot add up. */
+/* What the chain costs at least, without the constant. Leaves in work->suffix what the rest costs from before each link on. False:
+ * its values cannot add up. */
 bool row_least(struct dual_work *work, struct row *row, int64_t *ret_least);
 
 /* A cheapest choice, into work->picked. After row_least(). */
