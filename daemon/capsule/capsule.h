@@ -231,4 +231,7 @@ int capsule_agent_reply(struct capsule *capsule, const char *id, int status, cap
  * ok, capsule argument NULL) comes when nothing is left. */
 void capsule_destroy(struct capsule *capsule, bool spool, capsule_done_fn done, void *arg);
 
+/* Is what is left of a capsule of this id still being removed? */
+bool capsule_is_going(const struct capsule_ctx *ctx, const char *id);
+
 #endif

@@ -148,6 +148,15 @@ void capsule_destroy(struct capsule *capsule, bool spool, capsule_done_fn done, 
         (void) capsule_release(capsule);
 }
 
+bool capsule_is_going(const struct capsule_ctx *ctx, const char *id) {
+        const struct reaper *reaper;
+
+        LIST_FOREACH (reaper, &ctx->reapers, entry)
+                if (strcmp(reaper->id, id) == 0)
+                        return true;
+        return false;
+}
+
 void capsule_ctx_destroy(struct capsule_ctx *ctx) {
         struct capsule *capsule;
         struct reaper *reaper;

@@ -59,6 +59,7 @@ static void remove_local(struct runner *runner, struct local *local) {
                         break;
                 }
         traffic_forget(local);
+        free(local->making_again);
         free(local->lost_text);
         free(local->agent);
         free(local->cores);
@@ -383,11 +384,30 @@ static void reconcile_head(struct runner *runner, struct local *head, const Rm__
 
 /* ---- matching state and capsules ---- */
 
+/* rmd was killed while it made the capsule: nothing has run in it, as the state has not heard of it yet. */
+static void make_again(struct runner *runner, struct local *local) {
+        struct capsule *capsule = local->capsule;
+
+        log_info("capsule %s was not made to its end: again", capsule_id(capsule));
+        local->making_again = xstrdup(capsule_id(capsule));
+        local->adopted = local->lost = false;
+        local->capsule = NULL;
+        capsule_destroy(capsule, true, on_destroyed, runner);
+}
+
 /* The state says this capsule is on this node. */
 static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm__Capsule *capsule) {
         struct local *local = runner_copy(runner, job->id, capsule->index, capsule->made_by);
         struct rm_error err = { 0 };
 
+        if (local && local->lost && local->adopted && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED)
+                make_again(runner, local);
+        if (local && local->making_again) {
+                if (capsule_is_going(runner->rmd->capsules, local->making_again))
+                        return; /* on_destroyed() */
+                remove_local(runner, local);
+                local = NULL;
+        }
         if (!local) {
                 if (capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED) {
                         if (make_local(runner, job, capsule->index, 0, false, &local, &err) == 0)
@@ -516,6 +536,7 @@ static void *adopt_one(struct capsule *capsule, const char *id, void *arg) {
         }
         local = add_local(runner, job, index, made_by);
         local->capsule = capsule;
+        local->adopted = true;
         return runner;
 }
 

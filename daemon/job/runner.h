@@ -19,6 +19,8 @@ struct local {
         uint64_t made_by; /* the move that brings or brought it here, 0 = started here */
         struct capsule *capsule;
         bool ready;       /* answers */
+        bool adopted;     /* made by an rmd before this one */
+        char *making_again; /* what was left of it goes: its id; NULL: no */
         bool lost;        /* not made, or its PID 1 died */
         char *lost_text;
         bool launching;   /* its command was sent */
