@@ -69,7 +69,7 @@ struct search {
         struct conclude *conclude; /* NULL: of no use here */
         struct dual root;      /* the best one without branches, to be settled later; cells NULL: not yet */
         int64_t none_up_to;       /* no plan costs this or less */
-        int64_t conclude_gap;    /* of a level that is worth a try, scaled */
+        double conclude_gap;     /* of a level that is worth a try, as costs are */
         uint64_t steps_at, steps_next; /* steps when the root is tried next, and how many more then */
         uint32_t *values, *trial_values;
         struct search_result *result;
@@ -401,6 +401,10 @@ static int64_t gap_of(const struct dual *dual) {
         return dual->target - dual->base - dual->sum;
 }
 
+static double open_gap(const struct dual *dual) {
+        return ldexp((double) gap_of(dual), -dual->shift);
+}
+
 static struct conclude_task conclude_task(const struct search *search, uint64_t max_steps) {
         return (struct conclude_task) {
                 .deadline = search->deadline, .work = search->work, .target = target_of(search), .max_steps = max_steps
@@ -410,7 +414,8 @@ static struct conclude_task conclude_task(const struct search *search, uint64_t 
 /* A level: where that has lately been quick, it is tried where a little more is left. */
 static int conclude_level(struct search *search, struct dual *dual) {
         struct conclude_task task = conclude_task(search, CONCLUDE_STEPS);
-        int64_t gap = gap_of(dual), cost;
+        double gap = open_gap(dual);
+        int64_t cost;
         uint64_t before;
         int r;
 
@@ -438,8 +443,10 @@ static int64_t least_open(const struct search *search) {
 /* The root, from where it has been left. *ret_over: nothing is left to be found. */
 static int conclude_root(struct search *search, uint64_t max_steps, bool *ret_over) {
         struct conclude_task task = conclude_task(search, max_steps);
-        int64_t gap, cost;
-        int r = conclude_bit_by_bit(search->conclude, &search->root, &task, &search->none_up_to, &gap, search->trial_values, &cost);
+        int64_t quick, cost;
+        double gap;
+        int r = conclude_bit_by_bit(search->conclude, &search->root, &task, &search->none_up_to, &quick, search->trial_values,
+                                    &cost);
 
         *ret_over = r == 1;
         if (r < 0)
@@ -448,6 +455,7 @@ static int conclude_root(struct search *search, uint64_t max_steps, bool *ret_ov
                 search->result->by_components = true;
                 adopt(search, search->trial_values, cost);
         }
+        gap = ldexp((double) quick, -search->root.shift);
         if (gap + gap / 8 > search->conclude_gap)
                 search->conclude_gap = gap + gap / 8;
         if (least_open(search) > search->result->bound)
@@ -462,7 +470,7 @@ static int conclude_new_root(struct search *search, struct dual *dual, uint64_t 
 
         if (!search->conclude || dual_is_over(dual) || search->timed_out)
                 return 0;
-        search->conclude_gap = 0; /* it may be scaled in another way */
+        search->conclude_gap = 0;
         r = dual_copy(&search->root, dual);
         if (r == 0 && max_steps > 0)
                 r = conclude_root(search, max_steps, &over);
@@ -478,7 +486,7 @@ static uint64_t steps_of(const struct search *search) {
 
 /* As much time for the root as there has been for the tree since the last time, some more each time. *ret_over: that was all. */
 static int conclude_root_again(struct search *search, bool *ret_over) {
-        int64_t gap = search->conclude_gap;
+        double gap = search->conclude_gap;
         int r;
 
         *ret_over = false;
@@ -581,15 +589,11 @@ static int make_pattern(struct search *search) {
         return search->pattern ? 0 : -ENOMEM;
 }
 
-static double open_gap(const struct dual *dual) {
-        return ldexp((double) gap_of(dual), -dual->shift);
-}
-
 /* What patterns know of cells narrows the root, and their prices may be better than its own. */
 static int narrow_root(struct search *search) {
         struct pattern_root from = pattern_root(search->pattern);
         struct level *level = &search->levels[0];
-        struct dual other = { 0 };
+        struct dual other = { 0 }, *best = &level->dual;
         int r;
 
         for (uint32_t j = 0; j < search->problem->n_jobs; j++)
@@ -603,12 +607,20 @@ static int narrow_root(struct search *search) {
         r = dual_is_over(&level->dual) ? 0 : reprice(search->pattern, &level->dual, target_of(search), &other);
         if (r == 1) {
                 r = tighten_root(search, &other);
-                if (r == 0 && open_gap(&other) < open_gap(&level->dual))
-                        r = dual_copy(&level->dual, &other);
+                best = open_gap(&other) < open_gap(&level->dual) ? &other : &level->dual;
+        }
+        if (r == 0)
+                r = conclude_new_root(search, best, patterns_promise(search->problem) ? 0 : CONCLUDE_ROOT_STEPS);
+        if (r == 0 && best == &other) {
+                /* The tree is rather walked from where sweeps have come to rest. */
+                if (dual_is_over(&other))
+                        dual_fail(&level->dual);
+                else
+                        dual_intersect(&level->dual, &other);
+                dual_set_target(&level->dual, target_of(search));
+                tighten(search, &level->dual, ROOT_SWEEPS);
         }
         dual_finish(&other);
-        if (r == 0)
-                r = conclude_new_root(search, &level->dual, patterns_promise(search->problem) ? 0 : CONCLUDE_ROOT_STEPS);
         return r < 0 ? r : choose_at(search, level);
 }
 
