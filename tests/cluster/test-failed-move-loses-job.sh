@@ -1,11 +1,13 @@
 #!/bin/bash
-# Every fault point x {fail, kill rmd} (in a quick run one of the two, in turns): the job goes on wherever one whole copy
-# survives, and its result is right.
+# Every fault point x {fail, kill rmd} (in a quick run most points and one of the two, in turns): the job goes on wherever one whole
+# copy survives, and its result is right.
 # limit: 300
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 points="source.prepare source.precopy source.freeze source.cut source.transfer source.restore source.release
     destination.prepare destination.transfer destination.restore destination.commit destination.open"
-points=${RM_TEST_POINTS:-$points}
+some="source.precopy source.freeze source.transfer source.restore source.release destination.transfer destination.commit
+    destination.open"
+points=${RM_TEST_POINTS:-$(thorough "$points" "$some")}
 
 # Both rmds with faults from a file, which is empty but for the one that is to come.
 arm() {
