@@ -28,9 +28,7 @@ enum {
         TRIAL_SWEEPS = 2,
         NODE_STEPS = 12,
         ANNEAL_MOVES = 200, /* in a run, for each cell */
-        PATTERNS_LEAST = 24, /* branches on patterns, at once; */
-        PATTERNS_FEW = 0,   /* so many where they do not promise much, after.. */
-        PATTERNS_LATE = 40,  /* ..so many of the other way */
+        PATTERNS_LEAST = 24, /* branches on patterns, at once, where they promise much */
         PATTERNS_SHARE = 4,  /* branches for one of the other way */
         PATTERNS_FACTOR = 40, /* nodes of the other way for one more branch, where they do not promise much */
         PATTERNS_EVERY = 8,  /* nodes between tries, and a part of those there have been */
@@ -463,7 +461,7 @@ static int conclude_root(struct search *search, uint64_t max_steps, bool *ret_ov
         return 0;
 }
 
-/* From now on it is `dual` that is settled. */
+/* From now on it is `dual` that is concluded. */
 static int conclude_new_root(struct search *search, struct dual *dual, uint64_t max_steps) {
         bool over = false;
         int r;
@@ -479,7 +477,7 @@ static int conclude_new_root(struct search *search, struct dual *dual, uint64_t 
         return r;
 }
 
-/* The work done until now, in the steps of settling. */
+/* The work done until now, in the steps of concluding. */
 static uint64_t steps_of(const struct search *search) {
         return conclude_steps(search->conclude) + (search->result->nodes - search->result->pattern_nodes) * STEPS_OF_NODE;
 }
@@ -549,7 +547,7 @@ static void pattern_try_support(void *context, const bool *support) {
 static uint64_t pattern_share(const struct search *search, uint64_t nodes) {
         if (patterns_promise(search->problem))
                 return PATTERNS_LEAST + PATTERNS_SHARE * nodes;
-        return PATTERNS_FEW + nodes / PATTERNS_FACTOR;
+        return nodes / PATTERNS_FACTOR;
 }
 
 static const struct pattern_host pattern_calls = {
@@ -781,7 +779,6 @@ int search_run(const struct problem *problem, const struct deadline *deadline, u
                 anneal(&search);
                 r = make_root(&search);
         }
-        search.patterns_at = 0;
         if (r == 0)
                 r = walk(&search);
         if (r == 0) {
