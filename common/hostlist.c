@@ -14,6 +14,7 @@
 #include "common/util.h"
 
 #define MAX_DIGITS 9
+#define QUOTED_BYTES 100 /* of a text, in an error */
 
 struct hostlist_name {
         const char *name;
@@ -39,7 +40,8 @@ void hostlist_add(struct hostlist *list, const char *name) {
         HASH_FIND_STR(list->index, name, entry);
         if (entry)
                 return;
-        list->names = xrealloc(list->names, (list->n_names + 1) * sizeof(char *));
+        if ((list->n_names & (list->n_names - 1)) == 0) /* none, or a power of two: it is full */
+                list->names = xrealloc(list->names, (list->n_names ? list->n_names * 2 : 1) * sizeof(char *));
         list->names[list->n_names] = xstrdup(name);
         entry = xcalloc(1, sizeof(*entry));
         entry->name = list->names[list->n_names++];
@@ -49,7 +51,9 @@ void hostlist_add(struct hostlist *list, const char *name) {
 /* ---- expanding ---- */
 
 static int bad(const char *text, const char *what, struct rm_error *err) {
-        return error_set(err, -EINVAL, "'%s' is not a host list: %s (as n1,n[3-5,8])", text, what);
+        const char *more = strlen(text) > QUOTED_BYTES ? "..." : "";
+
+        return error_set(err, -EINVAL, "'%.*s%s' is not a host list: %s (as n1,n[3-5,8])", QUOTED_BYTES, text, more, what);
 }
 
 /* A number of 1 to MAX_DIGITS digits at *at, and how many digits it has. */
@@ -67,38 +71,46 @@ static bool read_number(const char **at, uint32_t *ret_number, int *ret_digits) 
         return digits > 0;
 }
 
-static int add_name(struct hostlist *list, const char *name, const char *text, struct rm_error *err) {
+/* What a text stands for, while it is read. Names that stand there again are counted too: they take time, not room. */
+struct expansion {
+        struct hostlist list;
+        size_t n_named;
+        const char *text;
+        struct rm_error *err;
+};
+
+static int add_name(struct expansion *out, const char *name) {
         if (!name_valid(name))
-                return error_set(err, -EINVAL, "'%s' is not a host name", *name ? name : text);
-        if (list->n_names >= HOSTLIST_MAX_NAMES)
-                return bad(text, "it has too many names", err);
-        hostlist_add(list, name);
+                return error_set(out->err, -EINVAL, "'%.*s' is not a host name", QUOTED_BYTES, *name ? name : out->text);
+        if (out->n_named == HOSTLIST_MAX_NAMES)
+                return bad(out->text, "it has too many names", out->err);
+        out->n_named++;
+        hostlist_add(&out->list, name);
         return 0;
 }
 
 /* "3" or "3-5" of a bracket, put between prefix and suffix. */
-static int add_range(struct hostlist *list, const char **at, const char *prefix, const char *suffix, const char *text,
-                     struct rm_error *err) {
+static int add_range(struct expansion *out, const char **at, const char *prefix, const char *suffix) {
         uint32_t first = 0;
         uint32_t last;
         int digits = 0;
         int ignored = 0;
 
         if (!read_number(at, &first, &digits))
-                return bad(text, "a number is missing in the brackets", err);
+                return bad(out->text, "a number is missing in the brackets", out->err);
         last = first;
         if (**at == '-') {
                 (*at)++;
                 if (!read_number(at, &last, &ignored))
-                        return bad(text, "a number is missing in the brackets", err);
+                        return bad(out->text, "a number is missing in the brackets", out->err);
         }
         if (last < first)
-                return bad(text, "a range runs backwards", err);
+                return bad(out->text, "a range runs backwards", out->err);
         if (last - first >= HOSTLIST_MAX_NAMES)
-                return bad(text, "it has too many names", err);
+                return bad(out->text, "it has too many names", out->err);
         for (uint32_t i = first; i <= last; i++) {
                 cleanup_free char *name = xasprintf("%s%0*u%s", prefix, digits, i, suffix);
-                int r = add_name(list, name, text, err);
+                int r = add_name(out, name);
 
                 if (r < 0)
                         return r;
@@ -107,7 +119,7 @@ static int add_range(struct hostlist *list, const char **at, const char *prefix,
 }
 
 /* One element, "name" or "prefix[ranges]suffix". */
-static int add_element(struct hostlist *list, const char *element, const char *text, struct rm_error *err) {
+static int add_element(struct expansion *out, const char *element) {
         const char *open = strchr(element, '[');
         const char *close = strchr(element, ']');
         cleanup_free char *prefix = NULL;
@@ -115,21 +127,21 @@ static int add_element(struct hostlist *list, const char *element, const char *t
         int r;
 
         if (!open && !close)
-                return add_name(list, element, text, err);
+                return add_name(out, element);
         if (!open || !close || close < open)
-                return bad(text, "brackets do not match", err);
+                return bad(out->text, "brackets do not match", out->err);
         if (strpbrk(close + 1, "[]"))
-                return bad(text, "one pair of brackets a name is all that is understood", err);
+                return bad(out->text, "one pair of brackets a name is all that is understood", out->err);
         prefix = strndup(element, (size_t) (open - element));
         at = open + 1;
         for (;;) {
-                r = add_range(list, &at, prefix, close + 1, text, err);
+                r = add_range(out, &at, prefix, close + 1);
                 if (r < 0)
                         return r;
                 if (at == close)
                         return 0;
                 if (*at != ',')
-                        return bad(text, "only numbers, ranges and ',' stand in brackets", err);
+                        return bad(out->text, "only numbers, ranges and ',' stand in brackets", out->err);
                 at++;
         }
 }
@@ -151,7 +163,7 @@ static size_t element_size(const char *text) {
 }
 
 int hostlist_expand(struct hostlist *list, const char *text, struct rm_error *err) {
-        struct hostlist more = { 0 };
+        struct expansion more = { .text = text, .err = err };
         const char *at = text;
         int r = 0;
 
@@ -159,14 +171,14 @@ int hostlist_expand(struct hostlist *list, const char *text, struct rm_error *er
                 size_t n = element_size(at);
                 cleanup_free char *element = strndup(at, n);
 
-                r = add_element(&more, element, text, err);
+                r = add_element(&more, element);
                 if (r < 0 || !at[n])
                         break;
                 at += n + 1;
         }
-        for (size_t i = 0; r == 0 && i < more.n_names; i++)
-                hostlist_add(list, more.names[i]);
-        hostlist_finish(&more);
+        for (size_t i = 0; r == 0 && i < more.list.n_names; i++)
+                hostlist_add(list, more.list.names[i]);
+        hostlist_finish(&more.list);
         return r;
 }
 

@@ -6,7 +6,7 @@
 
 #include "common/error.h"
 
-#define HOSTLIST_MAX_NAMES 65536
+#define HOSTLIST_MAX_NAMES 65536 /* in one text, those that stand there again counted again */
 
 /* A list of names. Initialise with `= {0}`; owns its strings. */
 struct hostlist {

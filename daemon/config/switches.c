@@ -23,6 +23,8 @@ struct parser {
         struct rm_error *err;
         struct switches out;
         struct hostlist *below; /* of each switch: names of switches */
+        size_t n_nodes;         /* named so far, in all lines */
+        size_t n_below;         /* the same, of switches */
         struct seen *switches, *nodes;
         size_t line;
 };
@@ -79,11 +81,15 @@ static int set_name(struct parser *p, const char *value) {
         return 0;
 }
 
-static int set_list(struct parser *p, struct hostlist *list, const char *key, const char *value) {
+/* A few bytes can stand for many names: what all lines together name is limited. */
+static int set_list(struct parser *p, struct hostlist *list, const char *key, const char *value, size_t *n_named, size_t max) {
         if (list->n_names > 0)
                 return bad(p, p->line, "%s stands twice in the line", key);
         if (hostlist_expand(list, value, p->err) < 0)
                 return error_prefix(p->err, "%s:%zu: %s", p->name, p->line, key);
+        *n_named += list->n_names;
+        if (*n_named > max)
+                return bad(p, p->line, "%s: the file names more than %zu", key, max);
         return 0;
 }
 
@@ -96,9 +102,9 @@ static int set_word(struct parser *p, char *word) {
         if (strcasecmp(word, "SwitchName") == 0)
                 return set_name(p, value);
         if (strcasecmp(word, "Nodes") == 0)
-                return set_list(p, &p->out.list[p->out.n - 1].nodes, "Nodes", value);
+                return set_list(p, &p->out.list[p->out.n - 1].nodes, "Nodes", value, &p->n_nodes, HOSTLIST_MAX_NAMES);
         if (strcasecmp(word, "Switches") == 0)
-                return set_list(p, &p->below[p->out.n - 1], "Switches", value);
+                return set_list(p, &p->below[p->out.n - 1], "Switches", value, &p->n_below, SWITCHES_MAX);
         if (strcasecmp(word, "LinkSpeed") == 0)
                 return 0;
         return bad(p, p->line, "there is no key '%.64s'; known are SwitchName, Nodes, Switches and LinkSpeed", word);

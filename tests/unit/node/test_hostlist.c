@@ -102,11 +102,34 @@ static void nonsense_is_refused(void **state) {
         }
 }
 
+/* A few bytes can stand for very many names; the same ones again and again are many too. */
+static void lists_are_limited(void **state) {
+        struct hostlist list = { 0 };
+        struct rm_error err = { 0 };
+        char *text = xstrdup("n[1-65536]");
+
+        (void) state;
+        assert_int_equal(hostlist_expand(&list, text, &err), 0);
+        assert_int_equal(list.n_names, HOSTLIST_MAX_NAMES);
+        hostlist_finish(&list);
+        for (int i = 0; i < 12; i++) {
+                char *longer = xasprintf("%s,%s", text, text);
+
+                free(text);
+                text = longer;
+        }
+        assert_int_equal(hostlist_expand(&list, text, &err), -EINVAL);
+        assert_non_null(strstr(err.text, "...' is not a host list: it has too many names"));
+        assert_int_equal(list.n_names, 0);
+        free(text);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(lists_expand_and_compress),
                 cmocka_unit_test(what_is_compressed_expands_to_the_same),
                 cmocka_unit_test(nonsense_is_refused),
+                cmocka_unit_test(lists_are_limited),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -151,12 +151,32 @@ static void test_large(void **state) {
         free(text);
 }
 
+/* A short file can name more nodes than memory holds. */
+static void test_names(void **state) {
+        struct switches switches = { 0 };
+        struct rm_error err = { 0 };
+        char *text = xstrdup("");
+
+        for (unsigned i = 0; i < SWITCHES_MAX; i++) {
+                char *longer = xasprintf("%sSwitchName=s%u Nodes=r%u-n[1-65536]\n", text, i, i);
+
+                free(text);
+                text = longer;
+        }
+        assert_int_equal(parse(text, &switches, &err), -EINVAL);
+        assert_string_equal(err.text, "t.conf:2: Nodes: the file names more than 65536");
+        free(text);
+        assert_int_equal(parse("SwitchName=s1 Nodes=n1\nSwitchName=a Switches=s[1-5000]\n", &switches, &err), -EINVAL);
+        assert_string_equal(err.text, "t.conf:2: Switches: the file names more than 4096");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_good),
                 cmocka_unit_test(test_bad),
                 cmocka_unit_test(test_limits),
                 cmocka_unit_test(test_large),
+                cmocka_unit_test(test_names),
         };
 
         return cmocka_run_group_tests_name("switches", tests, NULL, NULL);
