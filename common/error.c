@@ -46,6 +46,12 @@ int error_prefix(struct rm_error *err, const char *fmt, ...) {
         return err->code;
 }
 
+void error_clean(struct rm_error *err) {
+        for (char *at = err ? err->text : (char *) ""; *at; at++)
+                if (*at < ' ' || *at > '~')
+                        *at = '?';
+}
+
 void error_clear(struct rm_error *err) {
         if (!err)
                 return;

@@ -23,6 +23,9 @@ int error_sys(struct rm_error *err, int code, const char *fmt, ...) __attribute_
 /* Put "context: " in front of what is there. `err` NULL ok. Returns err->code (or 0 when err is NULL). */
 int error_prefix(struct rm_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* What is no printable ASCII becomes '?': for texts that quote what came from outside. `err` NULL ok. */
+void error_clean(struct rm_error *err);
+
 void error_clear(struct rm_error *err);
 
 /* The text, or strerror of the code when there is none. Never NULL. */

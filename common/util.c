@@ -231,14 +231,12 @@ int parse_i64(const char *text, int64_t min, int64_t max, int64_t *ret_value) {
         return 0;
 }
 
-int parse_duration_usec(const char *text, uint64_t *ret_usec) {
-        static const struct {
-                const char *unit;
-                uint64_t usec;
-        } units[] = {
-                { "", 1000000U },        { "s", 1000000U },         { "ms", 1000U },
-                { "m", 60U * 1000000U }, { "h", 3600U * 1000000U }, { "d", UINT64_C(86400) * 1000000U },
-        };
+struct unit {
+        const char *name;
+        uint64_t value;
+};
+
+static int parse_units(const char *text, const struct unit *units, size_t n_units, uint64_t *ret_value) {
         char *end = NULL;
         unsigned long long v;
 
@@ -248,15 +246,38 @@ int parse_duration_usec(const char *text, uint64_t *ret_usec) {
         v = strtoull(text, &end, 10);
         if (errno == ERANGE)
                 return -ERANGE;
-        for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
-                if (strcmp(end, units[i].unit) != 0)
+        for (size_t i = 0; i < n_units; i++) {
+                if (strcmp(end, units[i].name) != 0)
                         continue;
-                if (v > UINT64_MAX / 2 / units[i].usec)
+                if (v > UINT64_MAX / 2 / units[i].value)
                         return -ERANGE;
-                *ret_usec = v * units[i].usec;
+                *ret_value = v * units[i].value;
                 return 0;
         }
         return -EINVAL;
+}
+
+int parse_duration_usec(const char *text, uint64_t *ret_usec) {
+        static const struct unit units[] = {
+                { "", 1000000U },        { "s", 1000000U },         { "ms", 1000U },
+                { "m", 60U * 1000000U }, { "h", 3600U * 1000000U }, { "d", UINT64_C(86400) * 1000000U },
+        };
+
+        return parse_units(text, units, ARRAY_SIZE(units), ret_usec);
+}
+
+int parse_bytes(const char *text, uint64_t *ret_bytes) {
+        static const struct unit units[] = {
+                { "", 1 }, { "K", 1U << 10 }, { "M", 1U << 20 }, { "G", 1U << 30 }, { "T", UINT64_C(1) << 40 },
+        };
+
+        return parse_units(text, units, ARRAY_SIZE(units), ret_bytes);
+}
+
+size_t byte_order_mark_bytes(const char *data, size_t size_bytes) {
+        static const char mark[3] = { '\xef', '\xbb', '\xbf' };
+
+        return size_bytes >= sizeof(mark) && memcmp(data, mark, sizeof(mark)) == 0 ? sizeof(mark) : 0;
 }
 
 bool name_valid(const char *name) {

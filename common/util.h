@@ -67,6 +67,10 @@ char *xstrdup(const char *s); /* NULL gives NULL */
 int parse_i64(const char *text, int64_t min, int64_t max, int64_t *ret_value);
 /* "90", "90s", "5m", "2h", "1d", "250ms" to microseconds. */
 int parse_duration_usec(const char *text, uint64_t *ret_usec);
+/* "4096", "500K", "50M", "1G", "1T" to bytes, by powers of 1024. */
+int parse_bytes(const char *text, uint64_t *ret_bytes);
+/* How many bytes of `data` are the mark that some editors write in front of a text in UTF-8: 3 or 0. */
+size_t byte_order_mark_bytes(const char *data, size_t size_bytes);
 /* Names of nodes, jobs, policies: 1..63 of [A-Za-z0-9._-], beginning with a letter or digit. */
 bool name_valid(const char *name);
 

@@ -84,6 +84,35 @@ static void test_durations(void **state) {
         }
 }
 
+static void test_bytes(void **state) {
+        static const struct {
+                const char *text;
+                int code;
+                uint64_t bytes;
+        } cases[] = {
+                { "0", 0, 0 },
+                { "4096", 0, 4096 },
+                { "500K", 0, 512000 },
+                { "50M", 0, 52428800 },
+                { "3G", 0, UINT64_C(3221225472) },
+                { "1T", 0, UINT64_C(1099511627776) },
+                { "", -EINVAL, 0 },
+                { "M", -EINVAL, 0 },
+                { "-1", -EINVAL, 0 },
+                { "5m", -EINVAL, 0 },
+                { "5 M", -EINVAL, 0 },
+                { "5MB", -EINVAL, 0 },
+                { "99999999T", -ERANGE, 0 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                uint64_t v = 77;
+
+                assert_int_equal(parse_bytes(cases[i].text, &v), cases[i].code);
+                assert_true(v == (cases[i].code ? 77 : cases[i].bytes));
+        }
+}
+
 static void test_names(void **state) {
         static const char *const good[] = { "a", "n1", "1", "n1.example.org", "a_b-c.d", "A" };
         static const char *const bad[] = { "", ".", "-a", "_a", ".a", "a b", "a/b", "a\n", "\xc3\xa9", "a:1", "a%s" };
@@ -241,9 +270,9 @@ static void test_frames(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_numbers), cmocka_unit_test(test_durations), cmocka_unit_test(test_names),
-                cmocka_unit_test(test_errors),  cmocka_unit_test(test_files),     cmocka_unit_test(test_read_all),
-                cmocka_unit_test(test_frames),
+                cmocka_unit_test(test_numbers),  cmocka_unit_test(test_durations), cmocka_unit_test(test_bytes),
+                cmocka_unit_test(test_names),    cmocka_unit_test(test_errors),    cmocka_unit_test(test_files),
+                cmocka_unit_test(test_read_all), cmocka_unit_test(test_frames),
         };
 
         return cmocka_run_group_tests_name("common", tests, NULL, NULL);
