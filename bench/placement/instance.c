@@ -47,38 +47,38 @@ static void scale_ranks(struct dice *dice, uint32_t *ranks, uint32_t n, uint64_t
         }
 }
 
+/* `cores`: those that full groups can use. When hard, there is a place for each group of it, smaller last ones too. */
 static void draw_ranks(const struct instance *instance, struct dice *dice, uint64_t cores, uint32_t *ret_ranks) {
-        uint64_t sum = 0;
+        uint64_t sum = 0, spare = (uint64_t) instance->jobs * (instance->group_size - 1);
 
         for (uint32_t j = 0; j < instance->jobs; j++)
                 sum += ret_ranks[j] = between(dice, 1, 64);
         if (instance->family == FAMILY_HARD)
-                scale_ranks(dice, ret_ranks, instance->jobs, cores * between(dice, 900, 1000) / 1000);
+                scale_ranks(dice, ret_ranks, instance->jobs, (cores > spare ? cores - spare : 0) * between(dice, 900, 1000) / 1000);
         if (instance->family == FAMILY_LIGHT && sum > cores / 2)
                 scale_ranks(dice, ret_ranks, instance->jobs, cores / 2);
 }
 
-/* Put the groups of jobs, as long as whole jobs fit, node by node in a random order: scattered as after a long day. */
-static void put_jobs(struct snapshot *snapshot, struct dice *dice) {
+/* Put the groups of jobs, as long as whole jobs fit, node by node in a random order: scattered as after a long day. A node has a
+ * place for every `group_size` cores, and no group takes more than one. */
+static void put_jobs(struct snapshot *snapshot, struct dice *dice, uint32_t group_size) {
         const struct rm_snapshot *view = snapshot_view(snapshot);
         cleanup_free uint32_t *room = xcalloc(view->n_nodes + 1u, sizeof(*room));
         uint64_t left = 0;
 
         for (uint32_t s = 0; s < view->n_nodes; s++)
-                left += room[s] = view->nodes[s].cores;
-        for (uint32_t j = 0; j < view->n_jobs && view->jobs[j].ranks <= left; j++) {
+                left += (room[s] = view->nodes[s].cores) / group_size;
+        for (uint32_t j = 0; j < view->n_jobs && view->jobs[j].n_groups <= left; j++) {
                 uint32_t price = between(dice, 0, 30), s = between(dice, 0, view->n_nodes - 1);
 
-                left -= view->jobs[j].ranks;
+                left -= view->jobs[j].n_groups;
                 for (uint32_t g = 0; g < view->jobs[j].n_groups; g++) {
                         struct rm_group *group = snapshot_group(snapshot, j, g);
 
                         if (between(dice, 0, 3) == 0)
                                 s = between(dice, 0, view->n_nodes - 1);
-                        for (uint32_t i = 0; i < view->n_nodes && room[s] < group->ranks; i++)
+                        while (room[s] < group->ranks)
                                 s = (s + 1) % view->n_nodes;
-                        if (room[s] < group->ranks)
-                                continue; /* with groups of several ranks, what is left may be in pieces */
                         room[s] -= group->ranks;
                         group->node = (int32_t) s;
                         group->move_cost = price;
@@ -98,7 +98,7 @@ struct snapshot *instance_create(const struct instance *instance) {
 
                 (void) snprintf(name, sizeof(name), "n%" PRIu32, s + 1);
                 snapshot_add_node(snapshot, name, n)->penalty = instance->penalties ? between(&dice, 1, 10) : 1;
-                cores += n;
+                cores += n / instance->group_size * instance->group_size;
         }
         draw_ranks(instance, &dice, cores, ranks);
         for (uint32_t j = 0; j < instance->jobs; j++) {
@@ -106,6 +106,35 @@ struct snapshot *instance_create(const struct instance *instance) {
                 snapshot_add_job(snapshot, name, ranks[j], instance->group_size)->priority = between(&dice, 1, 10);
         }
         if (instance->moving)
-                put_jobs(snapshot, &dice);
+                put_jobs(snapshot, &dice, instance->group_size);
         return snapshot;
+}
+
+static void exchange(struct rm_node *a, struct rm_node *b) {
+        uint32_t cores = a->cores;
+        int64_t penalty = a->penalty;
+
+        a->cores = b->cores;
+        a->penalty = b->penalty;
+        b->cores = cores;
+        b->penalty = penalty;
+}
+
+void instance_change(const struct instance *instance, struct snapshot *snapshot, const struct rm_plan *plan) {
+        const struct rm_snapshot *view = snapshot_view(snapshot);
+        struct dice dice = { instance->seed + 1 };
+
+        for (uint32_t j = 0; j < view->n_jobs; j++) {
+                uint32_t price = between(&dice, 0, 30);
+
+                for (uint32_t g = 0; plan->jobs[j].decision == RM_PLACE && g < view->jobs[j].n_groups; g++) {
+                        struct rm_group *group = snapshot_group(snapshot, j, g);
+
+                        group->node = plan->jobs[j].group_node[g];
+                        group->move_cost = price;
+                }
+        }
+        for (uint32_t i = 0; i < view->n_nodes / 10; i++)
+                exchange(snapshot_node(snapshot, between(&dice, 0, view->n_nodes - 1)),
+                         snapshot_node(snapshot, between(&dice, 0, view->n_nodes - 1)));
 }

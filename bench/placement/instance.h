@@ -25,4 +25,8 @@ struct instance {
 /* Cores and ranks uniform 1..64 (when hard, ranks are scaled), priorities uniform 1..10, K = 10. */
 struct snapshot *instance_create(const struct instance *instance);
 
+/* Jobs run where `plan` puts them, moving a group costs 0..30, the same for all of a job; then nodes change places: a fifth of
+ * them have the cores, and penalties, of another now. What runs there may be too much for them. */
+void instance_change(const struct instance *instance, struct snapshot *snapshot, const struct rm_plan *plan);
+
 #endif

@@ -26,6 +26,7 @@ struct options {
         uint32_t from_nodes, to_nodes, from_jobs, to_jobs, seeds, hardest;
         double seconds;
         bool verbose, wall, all_families;
+        bool changed; /* see instance_change() */
 };
 
 struct measure {
@@ -85,6 +86,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
         case 'm':
                 options->instance.moving = true;
                 return 0;
+        case 'M':
+                options->changed = true;
+                return 0;
         case 'g':
                 options->instance.group_size = (uint32_t) atoi(arg);
                 return 0;
@@ -128,6 +132,8 @@ static const struct argp_option options_known[] = {
         { "family", 'f', "drawn|hard|light", 0, "Kind of instances (default drawn)", 0 },
         { "penalties", 'r', NULL, 0, "Penalties of nodes uniform 1..10 (default: all 1)", 0 },
         { "moving", 'm', NULL, 0, "All jobs run already, moves cost", 0 },
+        { "changed", 'M', NULL, 0, "All jobs run where a plan has put them, moves cost, and a fifth of the nodes are others now",
+          0 },
         { "group-size", 'g', "K", 0, "Ranks in a group (default 1)", 0 },
         { "nodes", 'n', "FROM[-TO]", 0, "Nodes (default 1-20)", 0 },
         { "jobs", 'j', "FROM[-TO]", 0, "Jobs (default 1-20)", 0 },
@@ -187,18 +193,37 @@ static int write_program(const struct rm_snapshot *snapshot, const struct rm_pla
         return fclose(file) == 0 ? 0 : -errno;
 }
 
+/* False: there is no plan to begin with. */
+static bool make_change(const struct options *options, const struct rm_policy_plugin *plugin, const struct instance *instance,
+                        struct snapshot *snapshot) {
+        const struct rm_snapshot *view = snapshot_view(snapshot);
+        cleanup_plan struct rm_plan *plan = plan_create(view);
+        struct clock clock = { .deadline_usec = clock_usec(options->wall) + 200000, .wall = options->wall };
+        struct rm_policy_run run = { .size = sizeof(run), .context = &clock, .left_usec = left_usec };
+
+        if (plugin->place(NULL, view, &run, plan) < 0)
+                return false;
+        instance_change(instance, snapshot, plan);
+        return true;
+}
+
 static int measure_one(const struct options *options, const struct rm_policy_plugin *plugin, const struct instance *instance,
                        struct measure *ret_measure) {
         cleanup_snapshot struct snapshot *snapshot = instance_create(instance);
         const struct rm_snapshot *view = snapshot_view(snapshot);
         cleanup_plan struct rm_plan *plan = plan_create(view);
-        struct clock clock = { .deadline_usec = clock_usec(options->wall) + (uint64_t) (options->seconds * 1e6),
-                               .wall = options->wall };
+        struct clock clock = { .wall = options->wall };
         struct rm_policy_run run = { .size = sizeof(run), .context = &clock, .left_usec = left_usec };
         struct rm_error err = { 0 };
-        uint64_t begin = clock_usec(options->wall);
+        uint64_t begin;
         int64_t cost;
-        int r = plugin->place(NULL, view, &run, plan);
+        int r;
+
+        if (options->changed && !make_change(options, plugin, instance, snapshot))
+                return -1;
+        begin = clock_usec(options->wall);
+        clock.deadline_usec = begin + (uint64_t) (options->seconds * 1e6);
+        r = plugin->place(NULL, view, &run, plan);
 
         *ret_measure = (struct measure) {
                 .instance = *instance,
@@ -285,7 +310,10 @@ static uint32_t run_set(const struct options *options, const struct rm_policy_pl
                                 else
                                         ++*failed;
         (void) snprintf(label, sizeof(label), "%s%s%s, seeds %" PRIu64 "..%" PRIu64, family_name(&instance),
-                        instance.penalties ? ", penalties 1..10" : ", equal penalties", instance.moving ? ", moving" : "",
+                        instance.penalties ? ", penalties 1..10" : ", equal penalties",
+                        options->changed  ? ", changed"
+                        : instance.moving ? ", moving"
+                                          : "",
                         options->instance.seed, instance.seed - 1);
         if (done > 0)
                 summarise(options, label, measures, done);

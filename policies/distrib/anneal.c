@@ -44,6 +44,7 @@ struct anneal {
         double heat;        /* how much dearer moves are, typically */
         uint64_t random;
         uint32_t runs;
+        bool running; /* jobs run somewhere already */
         struct arena arena;
 };
 
@@ -139,6 +140,8 @@ struct anneal *anneal_create(const struct problem *problem, const uint32_t *valu
         }
         for (int i = 0; i < DRAWS; i++)
                 anneal->draw[i] = -log((i + 0.5) / DRAWS);
+        for (size_t i = 0; i < cells; i++)
+                anneal->running |= problem->cells[i].here > 0;
         memcpy(anneal->best, values, sizeof(*values) * cells);
         anneal->best_cost = problem_judge(problem, values);
         list_kinds(anneal);
@@ -207,21 +210,35 @@ static bool draw_shift(struct anneal *anneal, struct move *move) {
         return true;
 }
 
+/* As few groups of `size` units as make room for `units` where some are free. */
+static uint32_t make_room(int64_t units, int64_t free_units, int64_t size) {
+        int64_t need = units - free_units;
+
+        return need > 0 ? (uint32_t) ((need + size - 1) / size) : 0;
+}
+
 static bool draw_exchange(struct anneal *anneal, struct move *move) {
         int64_t a_units = anneal->kinds[move->a].units, b_units = anneal->kinds[move->b].units;
         uint32_t a_here = amount(anneal, move->a, move->s), b_here = amount(anneal, move->b, move->t);
-        int64_t need;
 
-        switch (roll(anneal, 4)) {
+        switch (roll(anneal, anneal->running ? 7 : 4)) {
+        case 4: /* what does not run here of a, or some, and as few of b as must make room */
+        case 5:
+                move->a_count =
+                        roll(anneal, 2) ? 1 + roll(anneal, a_here) : away_from_home(anneal, move->a, move->s, move->t, a_here);
+                move->b_count = make_room(move->a_count * a_units, anneal->free_units[move->t], b_units);
+                break;
+        case 6: /* the same of both, so that all that has been free stays free */
+                move->a_count = away_from_home(anneal, move->a, move->s, move->t, a_here);
+                move->b_count = (uint32_t) (move->a_count * a_units / b_units);
+                break;
         case 0: /* all of a, and as few of b as must make room */
                 move->a_count = a_here;
-                need = a_here * a_units - anneal->free_units[move->t];
-                move->b_count = need > 0 ? (uint32_t) ((need + b_units - 1) / b_units) : 0;
+                move->b_count = make_room(a_here * a_units, anneal->free_units[move->t], b_units);
                 break;
         case 1: /* the other way round */
                 move->b_count = b_here;
-                need = b_here * b_units - anneal->free_units[move->s];
-                move->a_count = need > 0 ? (uint32_t) ((need + a_units - 1) / a_units) : 0;
+                move->a_count = make_room(b_here * b_units, anneal->free_units[move->s], a_units);
                 break;
         case 2: /* all of a, and as many of b as then fit */
                 move->a_count = a_here;

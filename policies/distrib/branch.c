@@ -4,15 +4,25 @@
 #define HASH_FUNCTION(key, n, hash) HASH_FNV(key, n, hash) /* the one of its own falls through cases, and compilers say so */
 #include "policies/distrib/branch.h"
 
+/* More buckets than usual: looking records up is what takes most of the time. */
+#undef HASH_BKT_CAPACITY_THRESH
+#define HASH_BKT_CAPACITY_THRESH 4U
+
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
-        MAX_RECORDS = 400 * 1000,
+        MAX_RECORDS = 1000 * 1000,
         BLOCK = 4096,     /* records that are allocated at once */
+        ALIGNMENT = 128,
         STEPS_A_LOOK = 8, /* looks at others: so many a step */
         KEY_BYTES = offsetof(struct record, units) + sizeof(uint16_t) - offsetof(struct record, mask),
 };
+
+static int64_t least_of(int64_t a, int64_t b) {
+        return a < b ? a : b;
+}
 
 static int64_t most_of(int64_t a, int64_t b) {
         return a > b ? a : b;
@@ -34,34 +44,28 @@ bool branches_reserve(void **array, size_t *max, size_t n, size_t size_bytes) {
 
 /* ---- what a plan with it costs ---- */
 
-/* What jobs that are not in the mask cost above their least at least, because they are on none of its nodes. */
-static int64_t other_jobs(const struct branches *b, uint64_t mask) {
-        int64_t sum = 0;
+/* What those of `n` others that are not in the mask `own` cost above their least at least, because nothing of them is with the
+ * elements of `with`: each at least as much as for one of these. zeros: of each element, n of others. */
+static int64_t others_above(const int64_t *zeros, uint32_t n, uint64_t with, uint64_t own) {
+        int64_t most[COMPONENT_MAX_SIDE] = { 0 }, sum = 0;
 
-        for (uint32_t j = 0; j < b->problem->n_jobs && sum <= b->margins->gap; j++) {
-                int64_t most = 0;
+        for (; with; with &= with - 1) {
+                const int64_t *zero = zeros + (size_t) __builtin_ctzll(with) * n;
 
-                for (uint64_t left = mask & component_job(j) ? 0 : mask & UINT32_MAX; left; left &= left - 1)
-                        most = most_of(most,
-                                       b->margins->job_margin[margins_at(b->margins, j, (uint32_t) __builtin_ctzll(left), 0)]);
-                sum += most;
+                for (uint32_t i = 0; i < n; i++)
+                        most[i] = most_of(most[i], zero[i]);
         }
+        for (uint32_t i = 0; i < n; i++)
+                sum += own >> i & 1 ? 0 : most[i];
         return sum;
 }
 
-/* What nodes that are not in the mask cost above their least at least, because none of its jobs is there. */
+static int64_t other_jobs(const struct branches *b, uint64_t mask) {
+        return others_above(b->job_zeros, b->problem->n_jobs, mask & UINT32_MAX, mask >> COMPONENT_MAX_SIDE);
+}
+
 static int64_t other_nodes(const struct branches *b, uint64_t mask) {
-        int64_t sum = 0;
-
-        for (uint32_t s = 0; s < b->problem->n_nodes && sum <= b->margins->gap; s++) {
-                int64_t most = 0;
-
-                for (uint64_t left = mask & component_node(s) ? 0 : mask >> COMPONENT_MAX_SIDE; left; left &= left - 1)
-                        most = most_of(most,
-                                       b->margins->node_margin[margins_at(b->margins, (uint32_t) __builtin_ctzll(left), s, 0)]);
-                sum += most;
-        }
-        return sum;
+        return others_above(b->node_zeros, b->problem->n_nodes, mask >> COMPONENT_MAX_SIDE, mask & UINT32_MAX);
 }
 
 /* What the job that a branch hangs by costs above its least, together with the nodes that its other groups go to and what is there
@@ -88,6 +92,14 @@ static int64_t least_above(const struct branches *b, const struct record *record
                job_above(b, record, other_jobs(b, record->mask) + other_nodes(b, record->mask & ~component_job(record->job)));
 }
 
+static size_t n_siblings(const struct branches *b) {
+        return (size_t) b->problem->n_jobs * 2 * b->margins->stride;
+}
+
+static struct siblings *siblings_of(const struct branches *b, uint32_t job, bool slack, uint32_t units) {
+        return &b->siblings[((size_t) job * 2 + slack) * b->margins->stride + units];
+}
+
 static struct record *record_at(const struct branches *b, uint32_t index) {
         return &b->blocks[index / BLOCK][index % BLOCK];
 }
@@ -97,6 +109,8 @@ const struct record *branches_at(const struct branches *b, uint32_t index) {
 }
 
 static bool keep_items(struct branches *b, struct record *record, const struct item *items) {
+        if (record->n_parts > 0)
+                return true;
         record->first_item = (uint32_t) b->n_items;
         for (uint32_t i = 0; i < record->n_items; i++) {
                 if (!branches_reserve((void **) &b->items, &b->max_items, b->n_items, sizeof(*b->items)))
@@ -106,23 +120,39 @@ static bool keep_items(struct branches *b, struct record *record, const struct i
         return true;
 }
 
+/* The first of them that comes after `all`. */
+static size_t place_after(const struct siblings *siblings, int64_t all) {
+        size_t low = 0, high = siblings->n;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (siblings->siblings[middle].all <= all)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
 /* One that replaces another is there twice. */
 static bool keep_sibling(struct branches *b, const struct record *record, uint32_t index) {
-        struct siblings *siblings = &b->of_job[record->job];
+        struct siblings *siblings = siblings_of(b, record->job, record->slack, record->units);
+        struct sibling sibling = { .mask = record->mask & ~component_job(record->job),
+                                   .above = record->above,
+                                   .all = record->above + record->pieces,
+                                   .index = index,
+                                   .latest = record->latest };
+        size_t at;
 
-        if (!branches_reserve((void **) &b->news, &b->max_news, b->n_news, sizeof(*b->news)))
+        if (!branches_reserve((void **) &b->news, &b->max_news, b->n_news, sizeof(*b->news)) ||
+            !branches_reserve((void **) &siblings->siblings, &siblings->max, siblings->n, sizeof(*siblings->siblings)))
                 return false;
         b->news[b->n_news++] = index;
-
-        if (!branches_reserve((void **) &siblings->siblings, &siblings->max, siblings->n, sizeof(*siblings->siblings)))
-                return false;
-        siblings->siblings[siblings->n++] = (struct sibling) { .mask = record->mask & ~component_job(record->job),
-                                                               .above = record->above,
-                                                               .margin = record->margin,
-                                                               .index = index,
-                                                               .latest = record->latest,
-                                                               .units = record->units,
-                                                               .n_nodes = record->n_nodes };
+        at = place_after(siblings, sibling.all);
+        memmove(siblings->siblings + at + 1, siblings->siblings + at, (siblings->n++ - at) * sizeof(sibling));
+        siblings->siblings[at] = sibling;
+        siblings->least_pieces = siblings->n == 1 ? record->pieces : least_of(siblings->least_pieces, record->pieces);
         return true;
 }
 
@@ -138,7 +168,7 @@ static bool keep_place(struct branches *b, const struct record *record, uint32_t
 }
 
 static bool keep_seed(struct branches *b, struct record *record, uint32_t at_index) {
-        if (record->left != BRANCH_NONE || record->job == BRANCH_NO_JOB)
+        if (record->n_parts > 0 || record->job == BRANCH_NO_JOB)
                 return true;
         if (!branches_reserve((void **) &b->seeds, &b->max_seeds, b->n_seeds, sizeof(*b->seeds)))
                 return false;
@@ -166,7 +196,7 @@ static bool make_room(struct branches *b) {
                 return true;
         if (!branches_reserve((void **) &b->blocks, &b->max_blocks, b->n_blocks, sizeof(struct record *)))
                 return false;
-        b->blocks[b->n_blocks] = calloc(BLOCK, sizeof(struct record));
+        b->blocks[b->n_blocks] = aligned_alloc(ALIGNMENT, BLOCK * sizeof(struct record));
         if (!b->blocks[b->n_blocks])
                 return false;
         b->n_blocks++;
@@ -176,7 +206,7 @@ static bool make_room(struct branches *b) {
 static void add(struct branches *b, struct record *record, const struct item *items) {
         struct record *kept;
 
-        b->full |= b->n_records == MAX_RECORDS;
+        b->full |= b->n_records >= b->most_records;
         if (b->full)
                 return;
         if (!make_room(b) || !keep_rest(b, record, items, (uint32_t) b->n_records, false)) {
@@ -194,8 +224,10 @@ void branches_keep(struct branches *b, struct record *record, const struct item 
 
         if (b->full || b->failed || quickly_above(b, record) > b->margins->gap)
                 return;
+        if (record->job != BRANCH_NO_JOB && record->above > (record->slack ? b->most_slack : b->most_full))
+                return;
         HASH_FIND(hh, b->by_key, &record->mask, KEY_BYTES, old);
-        if (old && record->cost < old->cost)
+        if (old && (record->cost < old->cost || (record->cost == old->cost && record->above < old->above)))
                 replace(b, old, record, items);
         else if (!old && least_above(b, record) <= b->margins->gap)
                 add(b, record, items);
@@ -212,89 +244,135 @@ static void join_two(struct branches *b, uint32_t left_index, uint32_t right_ind
                                .margin = most_of(left->margin, right->margin),
                                .job = left->job,
                                .units = (uint16_t) (left->units + right->units),
-                               .n_nodes = (uint8_t) (left->n_nodes + right->n_nodes),
+                               .slack = left->slack || right->slack,
                                .latest = left->latest,
-                               .left = left_index,
-                               .right = right_index };
+                               .n_parts = 2,
+                               .parts = { left_index, right_index } };
 
         b->steps++;
         branches_keep(b, &both, NULL);
 }
 
-static int compare_siblings(const void *a, const void *b) {
-        const struct sibling *x = a, *y = b;
+/* Pieces of the job: what so many groups of it that are yet to come leave for two branches, with all that is theirs. */
+static int64_t most_of_two(const struct branches *b, uint32_t job, uint32_t to_come) {
+        int64_t complete = to_come > 0 ? b->margins->complete[(size_t) job * b->margins->stride + to_come] : 0;
 
-        return x->above != y->above ? (x->above < y->above ? -1 : 1) : (x->index > y->index) - (x->index < y->index);
+        return complete >= MARGIN_NEVER ? -MARGIN_NEVER
+                                        : b->margins->gap + b->margins->job_least[job] - b->margins->job_zero[job] - complete;
 }
 
-static bool sort_siblings(struct siblings *siblings) {
-        if (siblings->max_masks < siblings->n) {
-                uint64_t *masks = realloc(siblings->masks, siblings->max * sizeof(*masks));
+static void join_with(struct branches *b, const struct record *record, uint32_t units, bool slack) {
+        const struct siblings *siblings = siblings_of(b, record->job, slack, units);
+        uint64_t mask = record->mask & ~component_job(record->job);
+        int64_t all = most_of_two(b, record->job, b->problem->jobs[record->job].units - record->units - units) - record->above -
+                      record->pieces;
+        int64_t above = (slack || record->slack ? b->most_slack : b->most_full) - record->above;
+        size_t i;
 
-                if (!masks)
-                        return false;
-                siblings->masks = masks;
-                siblings->max_masks = siblings->max;
+        for (i = 0; i < siblings->n && siblings->siblings[i].all <= all; i++) {
+                const struct sibling *sibling = &siblings->siblings[i];
+
+                if (!(sibling->mask & mask) && sibling->latest < record->latest && sibling->above <= above)
+                        join_two(b, record->index, sibling->index);
         }
-        qsort(siblings->siblings, siblings->n, sizeof(*siblings->siblings), compare_siblings);
-        for (size_t i = 0; i < siblings->n; i++)
-                siblings->masks[i] = siblings->siblings[i].mask;
-        siblings->n_sorted = siblings->n;
-        return true;
+        b->steps += i / STEPS_A_LOOK;
 }
 
-/* How many of the sorted ones are above by `most` at most. */
-static size_t count_up_to(const struct siblings *siblings, int64_t most) {
-        size_t low = 0, high = siblings->n_sorted;
-
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-
-                if (siblings->siblings[middle].above <= most)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
-}
-
-/* A branch, and what it can be joined with. */
-struct joint {
-        uint64_t mask; /* without the job */
-        int64_t above, most; /* most: that the other may be above */
-        uint32_t index, latest, units; /* units: fewer are left for the other */
-};
-
-static void try_join(struct branches *b, const struct joint *joint, const struct sibling *sibling) {
-        if (!(sibling->mask & joint->mask) && sibling->units < joint->units && sibling->latest < joint->latest &&
-            sibling->above <= joint->most && joint->above + sibling->above + sibling->margin <= b->margins->gap)
-                join_two(b, joint->index, sibling->index);
-}
-
-/* A branch with all those of its job that came before it and that it can be with. */
 void branches_join(struct branches *b, uint32_t index) {
         const struct record *record = record_at(b, index);
-        struct siblings *siblings = &b->of_job[record->job];
-        struct joint joint = { .mask = record->mask & ~component_job(record->job),
-                               .index = index,
-                               .latest = record->latest,
-                               .above = record->above,
-                               .most = b->margins->gap - record->above - record->margin,
-                               .units = b->problem->jobs[record->job].units - record->units };
-        size_t n, sorted;
 
-        if (siblings->n > siblings->n_sorted + siblings->n_sorted / 8 + 64)
-                b->failed |= !sort_siblings(siblings);
-        n = siblings->n;
-        sorted = count_up_to(siblings, joint.most);
-        b->steps += (sorted + n - siblings->n_sorted) / STEPS_A_LOOK;
-        for (size_t i = 0; i < sorted; i++)
-                if (!(siblings->masks[i] & joint.mask))
-                        try_join(b, &joint, &siblings->siblings[i]);
-        for (size_t i = siblings->n_sorted; i < n; i++) {
-                const struct sibling sibling = siblings->siblings[i];
+        for (uint32_t units = 1; record->units + units < b->problem->jobs[record->job].units; units++) {
+                join_with(b, record, units, false);
+                if (!record->slack)
+                        join_with(b, record, units, true);
+        }
+}
 
-                try_join(b, &joint, &sibling);
+/* ---- closing ---- */
+
+/* The component of all of them. */
+static void close_all(struct branches *b, uint32_t job, const struct sibling *const siblings[], uint32_t n) {
+        struct record whole = { .job = BRANCH_NO_JOB, .latest = BRANCH_NONE, .n_parts = (uint8_t) n };
+
+        whole.above = b->margins->job_zero[job] - b->margins->job_least[job];
+        for (uint32_t i = 0; i < n; i++) {
+                const struct record *part = record_at(b, siblings[i]->index);
+
+                whole.mask |= part->mask;
+                whole.cost += part->cost;
+                whole.above += part->above + part->pieces;
+                whole.slack |= part->slack;
+                whole.parts[i] = siblings[i]->index;
+        }
+        b->steps++;
+        branches_keep(b, &whole, NULL);
+}
+
+static void close_with(struct branches *b, uint32_t job, const struct siblings *left, const struct siblings *right) {
+        int64_t most = most_of_two(b, job, 0);
+
+        for (size_t i = 0; i < left->n && !b->full && !b->failed; i++) {
+                const struct sibling *one = &left->siblings[i];
+                size_t k;
+
+                for (k = left == right ? i + 1 : 0; k < right->n && one->all + right->siblings[k].all <= most; k++)
+                        if (!(one->mask & right->siblings[k].mask))
+                                close_all(b, job, (const struct sibling *const[]) { one, &right->siblings[k] }, 2);
+                b->steps += k / STEPS_A_LOOK + 1;
+        }
+}
+
+/* The two, and one with slack. */
+static void close_three(struct branches *b, uint32_t job, const struct sibling *one, const struct sibling *two,
+                        const struct siblings *slack) {
+        int64_t most = most_of_two(b, job, 0) - one->all - two->all;
+        size_t k;
+
+        for (k = 0; k < slack->n && slack->siblings[k].all <= most; k++)
+                if (!((one->mask | two->mask) & slack->siblings[k].mask))
+                        close_all(b, job, (const struct sibling *const[]) { one, two, &slack->siblings[k] }, 3);
+        b->steps += k / STEPS_A_LOOK;
+}
+
+/* Of so many groups each, and one with slack: those that cannot be joined, being above by too much together. */
+static void close_apart(struct branches *b, uint32_t job, uint32_t units, uint32_t more_units) {
+        const struct siblings *left = siblings_of(b, job, 0, units), *right = siblings_of(b, job, 0, more_units);
+        uint32_t rest = b->problem->jobs[job].units - units - more_units;
+        const struct siblings *slack = siblings_of(b, job, 1, rest);
+        int64_t most = most_of_two(b, job, rest);
+
+        if (slack->n == 0 || right->n == 0 || left->n == 0)
+                return;
+        most = least_of(most, most_of_two(b, job, 0) - slack->siblings[0].all);
+        for (size_t i = 0; i < left->n && !b->full && !b->failed; i++) {
+                const struct sibling *one = &left->siblings[i];
+                size_t begin = place_after(right, b->most_full - one->above + right->least_pieces), k;
+
+                begin = left == right && begin <= i ? i + 1 : begin;
+                for (k = begin; k < right->n && one->all + right->siblings[k].all <= most; k++) {
+                        const struct sibling *two = &right->siblings[k];
+
+                        if (!(one->mask & two->mask) && one->above + two->above > b->most_full)
+                                close_three(b, job, one, two, slack);
+                }
+                b->steps += (k - begin) / STEPS_A_LOOK + 1;
+        }
+}
+
+/* Branches that meet at a job, each above by `most_full` at most and all by the gap, make two groups that are above by `most_full`
+ * at most: the most costly one and the rest, or when all are cheaper than 1/3, as many as come to that and the rest. One with
+ * slack is left alone: then these are two or three. */
+void branches_close(struct branches *b, uint32_t job) {
+        uint32_t all = b->problem->jobs[job].units;
+
+        for (uint32_t units = 1; units < all; units++) {
+                const struct siblings *full = siblings_of(b, job, 0, units);
+
+                if (2 * units <= all)
+                        close_with(b, job, full, siblings_of(b, job, 0, all - units));
+                close_with(b, job, full, siblings_of(b, job, 1, all - units));
+                for (uint32_t more = units; units + more < all; more++)
+                        close_apart(b, job, units, more);
         }
 }
 
@@ -303,12 +381,9 @@ void branches_join(struct branches *b, uint32_t index) {
 void branches_fill(const struct branches *b, uint32_t index, uint32_t *ret_values) {
         const struct record *record = record_at(b, index);
 
-        if (record->left != BRANCH_NONE) {
-                branches_fill(b, record->left, ret_values);
-                branches_fill(b, record->right, ret_values);
-                return;
-        }
-        for (uint32_t i = 0; i < record->n_items; i++) {
+        for (uint32_t i = 0; i < record->n_parts; i++)
+                branches_fill(b, record->parts[i], ret_values);
+        for (uint32_t i = 0; record->n_parts == 0 && i < record->n_items; i++) {
                 const struct item *item = &b->items[record->first_item + i];
 
                 ret_values[(size_t) item->job * b->problem->n_nodes + record->node] = item->units;
@@ -319,31 +394,57 @@ void branches_fill(const struct branches *b, uint32_t index, uint32_t *ret_value
 
 /* ---- making ---- */
 
-void branches_init(struct branches *b, const struct problem *problem, const struct margins *margins) {
-        *b = (struct branches) { .problem = problem, .margins = margins };
+bool branches_init(struct branches *b, const struct problem *problem, const struct margins *margins) {
+        *b = (struct branches) { .problem = problem, .margins = margins, .most_records = MAX_RECORDS };
+        b->job_zeros = arena_alloc(&b->arena, (size_t) problem->n_jobs * problem->n_nodes, sizeof(int64_t));
+        b->node_zeros = arena_alloc(&b->arena, (size_t) problem->n_jobs * problem->n_nodes, sizeof(int64_t));
+        b->siblings = arena_alloc(&b->arena, n_siblings(b), sizeof(*b->siblings));
+        return !b->arena.failed;
+}
+
+static void read_zeros(struct branches *b) {
+        uint32_t jobs = b->problem->n_jobs, nodes = b->problem->n_nodes;
+
+        for (uint32_t j = 0; j < jobs; j++)
+                for (uint32_t s = 0; s < nodes; s++) {
+                        size_t i = margins_at(b->margins, j, s, 0);
+
+                        b->job_zeros[(size_t) s * jobs + j] = b->margins->job_margin[i];
+                        b->node_zeros[(size_t) j * nodes + s] = b->margins->node_margin[i];
+                }
 }
 
 void branches_clear(struct branches *b) {
+        read_zeros(b);
         HASH_CLEAR(hh, b->by_key);
         b->n_records = b->n_items = b->n_found = b->n_seeds = b->n_news = 0;
         b->latest = 0;
         b->steps = 0;
         b->full = b->failed = false;
-        for (uint32_t j = 0; j < COMPONENT_MAX_SIDE; j++)
-                b->of_job[j].n = b->of_job[j].n_sorted = 0;
+        for (size_t i = 0; i < n_siblings(b); i++)
+                b->siblings[i].n = 0;
 }
 
 void branches_finish(struct branches *b) {
-        branches_clear(b);
+        HASH_CLEAR(hh, b->by_key);
         for (size_t i = 0; i < b->n_blocks; i++)
                 free(b->blocks[i]);
-        for (uint32_t j = 0; j < COMPONENT_MAX_SIDE; j++) {
-                free(b->of_job[j].siblings);
-                free(b->of_job[j].masks);
-        }
+        for (size_t i = 0; b->siblings && i < n_siblings(b); i++)
+                free(b->siblings[i].siblings);
         free(b->blocks);
         free(b->items);
         free(b->seeds);
         free(b->news);
         free(b->found);
+        arena_finish(&b->arena);
+}
+
+bool branches_shrink(struct branches *b) {
+        size_t most = b->n_records / 2;
+        bool ready;
+
+        branches_finish(b);
+        ready = branches_init(b, b->problem, b->margins);
+        b->most_records = most;
+        return ready;
 }

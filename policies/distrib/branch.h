@@ -22,34 +22,45 @@ struct item {
         uint32_t branch;
 };
 
-/* A branch, or a whole component: then no job hangs out of it. */
+/* A branch, or a whole component: then no job hangs out of it. Two lines of a cache. */
 struct record {
         UT_hash_handle hh; /* by mask, job and units */
         uint64_t mask;     /* of all that is in it, and the job that it hangs by */
         uint16_t job, units;
-        int64_t cost;      /* as prices are */
-        int64_t above;     /* what its nodes and settled jobs cost above what they cost at least, scaled */
-        int64_t pieces;    /* what the job costs where it is, less what it costs not to be there, scaled */
-        int64_t margin;    /* what the job costs above its least, at least */
-        uint8_t n_nodes, node; /* node: that the items are on */
-        uint32_t latest;   /* the number of the last branch that was joined into it, or its own */
-        uint32_t index, first_item, n_items;
-        uint32_t left, right; /* joined from these; BRANCH_NONE: has items */
+        uint8_t node; /* that the items are on */
+        bool slack;            /* a node has something free */
+        uint8_t n_parts;       /* 0: it has items */
+        int64_t cost;          /* as prices are */
+        int64_t above;         /* what its nodes and settled jobs cost above what they cost at least, scaled */
+        int64_t pieces;        /* what the job costs where it is, less what it costs not to be there, scaled */
+        int64_t margin;        /* what the job costs above its least, at least */
+        uint32_t latest;       /* the number of the last branch that was joined into it, or its own */
+        uint32_t index;
+        union {
+                struct {
+                        uint32_t first_item, n_items;
+                };
+                uint32_t parts[3];
+        };
 };
 
 /* A branch, as the others of its job see it. */
 struct sibling {
-        uint64_t mask; /* without the job */
-        int64_t above, margin; /* as in the record */
+        uint64_t mask;   /* without the job */
+        int64_t above;   /* as in the record */
+        int64_t all;     /* that, and the pieces of the job */
         uint32_t index, latest;
-        uint16_t units, n_nodes;
 };
 
-/* Branches of one job, the first of them sorted by what they are above. */
+static inline uint32_t record_nodes(const struct record *record) {
+        return (uint32_t) __builtin_popcountll(record->mask & UINT32_MAX);
+}
+
+/* Branches of one job, alike in groups and slack, by `all`. */
 struct siblings {
         struct sibling *siblings;
-        uint64_t *masks; /* of the sorted ones */
-        size_t n, max, n_sorted, max_masks;
+        size_t n, max;
+        int64_t least_pieces; /* the least that `all` is more than `above` */
 };
 
 /* All that are kept, by index. */
@@ -61,7 +72,9 @@ struct branches {
         struct record *by_key;
         struct item *items;
         size_t n_items, max_items;
-        struct siblings of_job[COMPONENT_MAX_SIDE];
+        struct siblings *siblings; /* of each job, without slack and with it, and number of groups */
+        int64_t *job_zeros, *node_zeros; /* margins of nothing: of each node and job, of each job and node */
+        int64_t most_full, most_slack; /* that branches may be above; those with slack; set before any is kept */
         uint32_t *seeds; /* branches that are to be joined with others */
         size_t n_seeds, max_seeds;
         uint32_t *news;  /* branches, as they came or got cheaper */
@@ -70,15 +83,21 @@ struct branches {
         struct component *found;
         size_t n_found, max_found;
         uint64_t steps;
+        struct arena arena;
+        size_t most_records;
         bool full;       /* there are too many of them */
         bool failed;     /* out of memory */
 };
 
-void branches_init(struct branches *branches, const struct problem *problem, const struct margins *margins);
+/* False: no memory; branches_finish() is fine after it. */
+bool branches_init(struct branches *branches, const struct problem *problem, const struct margins *margins);
 void branches_finish(struct branches *branches);
 
-/* Forget all. */
+/* Forget all. The margins are those that branches are now kept by. */
 void branches_clear(struct branches *branches);
+
+/* After running out of memory: give all of it back, and keep fewer from now on. False: there is not even that little. */
+bool branches_shrink(struct branches *branches);
 
 const struct record *branches_at(const struct branches *branches, uint32_t index);
 
@@ -87,6 +106,9 @@ void branches_keep(struct branches *branches, struct record *record, const struc
 
 /* Join the branch with all those of its job that came before it and that it can be with. */
 void branches_join(struct branches *branches, uint32_t index);
+
+/* Components of branches that are all of the job. */
+void branches_close(struct branches *branches, uint32_t job);
 
 /* How the record is filled, into ret_values (n_jobs x n_nodes). */
 void branches_fill(const struct branches *branches, uint32_t index, uint32_t *ret_values);

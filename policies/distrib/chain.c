@@ -1,11 +1,6 @@
 #include "policies/distrib/chain.h"
 
-/* The loops below are nearly all the time that distrib takes; they are made to be vectorised. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
-#define WIDE __attribute__((target_clones("avx2", "default")))
-#else
-#define WIDE
-#endif
+#include "policies/distrib/vectorised.h"
 
 /* The states from which a value leads into the window of the next ones: [ret_from, ret_from + n). */
 static inline uint32_t window(const struct chain_link *link, uint32_t x, uint32_t low, uint32_t high, uint32_t *ret_from) {
@@ -46,8 +41,8 @@ static inline void clear(const struct chain_shape *shape, int32_t *state, uint32
                         state[y * shape->stride + x] = CHAIN_NEVER;
 }
 
-WIDE void chain_forward(const struct chain_shape *shape, const struct chain_link *link, const int32_t *state, int32_t *next,
-                        uint32_t low, uint32_t high) {
+VECTORISED void chain_forward(const struct chain_shape *shape, const struct chain_link *link, const int32_t *state, int32_t *next,
+                              uint32_t low, uint32_t high) {
         clear(shape, next, low, high);
         for (uint32_t i = 0; i < link->n; i++) {
                 const struct chain_value *v = &link->values[i];
@@ -58,8 +53,8 @@ WIDE void chain_forward(const struct chain_shape *shape, const struct chain_link
         }
 }
 
-WIDE void chain_backward(const struct chain_shape *shape, const struct chain_link *link, const int32_t *next, int32_t *state,
-                         uint32_t low, uint32_t high) {
+VECTORISED void chain_backward(const struct chain_shape *shape, const struct chain_link *link, const int32_t *next, int32_t *state,
+                               uint32_t low, uint32_t high) {
         clear(shape, state, link->low, link->high);
         for (uint32_t i = 0; i < link->n; i++) {
                 const struct chain_value *v = &link->values[i];
@@ -70,8 +65,8 @@ WIDE void chain_backward(const struct chain_shape *shape, const struct chain_lin
         }
 }
 
-WIDE void chain_marginals(const struct chain_shape *shape, const struct chain_link *link, const int32_t *state, const int32_t *next,
-                          uint32_t low, uint32_t high, int32_t *ret_marginal) {
+VECTORISED void chain_marginals(const struct chain_shape *shape, const struct chain_link *link, const int32_t *state,
+                                const int32_t *next, uint32_t low, uint32_t high, int32_t *ret_marginal) {
         for (uint32_t i = 0; i < link->n; i++) {
                 const struct chain_value *v = &link->values[i];
                 uint32_t from = 0, n = window(link, v->x, low, high, &from);

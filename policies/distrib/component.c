@@ -4,21 +4,35 @@
 #include <stdlib.h>
 
 #include "policies/distrib/branch.h"
+#include "policies/distrib/vectorised.h"
 
 #define NEVER MARGIN_NEVER
 
-enum { CHECK_EVERY = 4096 /* tries between looks at the clock */ };
+enum {
+        CHECK_EVERY = 4096, /* tries between looks at the clock */
+        SLACK_PART = 4, /* of the gap: what branches with slack may be above, others the rest of it; at least 3 (branches_close) */
+};
+
+/* What is known of what the jobs from one on cost on a node. */
+enum ahead_kind {
+        AHEAD_SETTLED, /* all of them are settled; */
+        AHEAD_HANGING, /* or a branch is to hang by one, whose margin counts; */
+        AHEAD_BARE, /* or does not */
+        AHEAD_KINDS,
+};
 
 /* Ways for a job to be on the node that is being filled, with so many groups, the others in a branch. */
 struct option {
         uint64_t mask;
         int64_t above, cost;
         uint32_t units, n_nodes, branch;
+        bool slack; /* one of the nodes has something free */
 };
 
-/* Options alike in units and nodes, cheapest first. */
+/* Options alike in units, nodes and slack, cheapest first. */
 struct option_group {
         uint32_t first, n, units, n_nodes;
+        bool slack;
 };
 
 struct options {
@@ -33,14 +47,14 @@ struct components {
         const struct deadline *deadline;
         uint32_t jobs, nodes, stride; /* as in margins */
         struct margins margins;
-        int64_t *ahead
-                [2]; /* what the jobs from one on cost at least on the node, by units and nodes still wanted; [1]: and a branch wanted */
+        int64_t *ahead[AHEAD_KINDS][2]; /* least costs, by units and nodes still wanted; [1]: another node has something free */
         struct branches branches;
         struct options *options; /* of each node, and job there */
         size_t n_listed; /* branches that options are made of */
         struct item filling[COMPONENT_MAX_SIDE];
         uint32_t node, most_missing; /* being filled; `ahead` knows 0 .. most_missing */
-        int64_t budget;
+        uint32_t free_units; /* that a plan leaves */
+        int64_t budget, branch_budget; /* what the node may cost in a plan, and in a branch */
         uint64_t steps, max_steps;
         bool over; /* out of steps or time */
         struct arena arena;
@@ -85,8 +99,10 @@ struct fill {
         int64_t above, cost;
         uint32_t room, missing; /* missing: nodes that branches are yet to bring */
         bool wanted; /* a job that it all will hang by */
+        bool slack; /* a node of a branch has something free */
         uint16_t job, units; /* that job, BRANCH_NO_JOB: none yet */
         int64_t margin; /* its */
+        int64_t most; /* that it all may cost, when nothing is wanted any more */
         uint32_t n_items;
 };
 
@@ -94,50 +110,37 @@ static size_t ahead_at(const struct components *c, uint32_t j, uint32_t room, ui
         return ((size_t) j * (c->most_missing + 1) + missing) * c->stride + room;
 }
 
-/* The fill with so many groups of the job j. False: it comes to too much. */
-static bool put(const struct components *c, const struct fill *fill, uint32_t j, const struct option *option,
-                struct fill *ret_fill) {
-        struct fill next = *fill;
+/* What a fill may cost, that is yet to be filled by the jobs from j on. */
+static int64_t most_before(const struct components *c, const struct fill *fill, uint32_t j, uint32_t room, uint32_t missing) {
+        size_t i = ahead_at(c, j, room, missing);
+        int64_t most, bare;
 
-        if (option->units > fill->room || option->n_nodes > fill->missing || (option->mask & fill->mask))
-                return false;
-        next.above += option->above;
-        next.cost += option->cost;
-        next.room -= option->units;
-        next.missing -= option->n_nodes;
-        if (next.above + next.margin + c->ahead[fill->wanted][ahead_at(c, j + 1, next.room, next.missing)] > c->budget)
-                return false;
-        next.mask |= option->mask;
-        *ret_fill = next;
-        return true;
+        if (!fill->wanted)
+                return fill->most - c->ahead[AHEAD_SETTLED][fill->slack][i];
+        most = c->budget - c->ahead[AHEAD_HANGING][fill->slack][i];
+        bare = c->branch_budget - c->ahead[AHEAD_BARE][fill->slack][i];
+        return most < bare ? most : bare;
 }
 
 static void finish_fill(struct components *c, const struct fill *fill) {
-        const struct problem *problem = c->problem;
         struct record record = {
                 .mask = fill->mask,
                 .cost = fill->cost,
-                .above = fill->above - c->margins.node_least[c->node],
+                .above = fill->above - c->margins.node_least[c->node] + c->margins.dual->node_price[c->node] * fill->room,
                 .job = fill->job,
                 .units = fill->units,
                 .margin = fill->margin,
+                .slack = fill->slack || fill->room > 0,
                 .node = (uint8_t) c->node,
                 .n_items = fill->n_items,
-                .left = BRANCH_NONE,
-                .right = BRANCH_NONE,
                 .latest = BRANCH_NONE,
-                .n_nodes = (uint8_t) __builtin_popcountll(fill->mask & UINT32_MAX),
         };
 
-        if (fill->missing > 0 || fill->wanted)
+        if (fill->missing > 0 || fill->wanted || (fill->slack && fill->room > 0) || fill->room > c->free_units)
                 return;
-        if (fill->job == BRANCH_NO_JOB) {
-                record.above += c->margins.dual->node_price[c->node] * fill->room;
-                branches_keep(&c->branches, &record, c->filling);
-        } else if (fill->room == 0 && fill->units < problem->jobs[fill->job].units) {
+        if (fill->job != BRANCH_NO_JOB)
                 record.pieces = c->margins.job_cost[at(c, fill->job, c->node, fill->units)];
-                branches_keep(&c->branches, &record, c->filling);
-        }
+        branches_keep(&c->branches, &record, c->filling);
 }
 
 static struct options *options_of(const struct components *c, uint32_t s, uint32_t j) {
@@ -147,11 +150,14 @@ static struct options *options_of(const struct components *c, uint32_t s, uint32
 static void fill_from(struct components *c, const struct fill *fill, uint32_t j);
 
 static void fill_with(struct components *c, const struct fill *fill, uint32_t j, const struct option *option) {
-        struct fill next;
+        struct fill next = *fill;
 
-        if (!put(c, fill, j, option, &next))
-                return;
-        next.mask |= component_job(j);
+        next.mask |= option->mask | component_job(j);
+        next.above += option->above;
+        next.cost += option->cost;
+        next.room -= option->units;
+        next.missing -= option->n_nodes;
+        next.slack |= option->slack;
         c->filling[next.n_items++] =
                 (struct item) { .job = (uint16_t) j, .units = (uint16_t) option->units, .branch = option->branch };
         fill_from(c, &next, j + 1);
@@ -160,32 +166,36 @@ static void fill_with(struct components *c, const struct fill *fill, uint32_t j,
 /* The job that it will hang by: some of its groups are here. */
 static void fill_hanging(struct components *c, const struct fill *fill, uint32_t j) {
         const int64_t *price = c->problem->prices + problem_cell(c->problem, j, c->node)->first;
+        struct fill from = *fill;
 
+        from.wanted = false;
+        from.job = (uint16_t) j;
         for (uint32_t v = 1; v <= fill->room && v < c->problem->jobs[j].units; v++) {
                 size_t i = at(c, j, c->node, v);
                 struct option option = { .above = c->margins.node_cost[i], .units = v, .branch = BRANCH_NONE };
-                struct fill from = *fill;
 
                 if (c->margins.node_cost[i] >= NEVER || c->margins.job_margin[i] >= NEVER)
                         continue;
                 option.cost = price[v];
-                from.wanted = false;
-                from.job = (uint16_t) j;
                 from.units = (uint16_t) v;
                 from.margin = c->margins.job_margin[i];
-                fill_with(c, &from, j, &option);
+                from.most = c->budget - from.margin < c->branch_budget ? c->budget - from.margin : c->branch_budget;
+                if (from.above + option.above <= most_before(c, &from, j + 1, from.room - v, from.missing))
+                        fill_with(c, &from, j, &option);
         }
 }
 
 static void fill_from_group(struct components *c, const struct fill *fill, uint32_t j, const struct option_group *group) {
         const struct options *options = options_of(c, c->node, j);
         const struct option *option = options->options + group->first;
-        int64_t ahead;
+        struct fill after = *fill;
+        int64_t most;
 
-        if (group->units > fill->room || group->n_nodes > fill->missing)
+        if (group->units > fill->room || group->n_nodes > fill->missing || (group->slack && fill->slack))
                 return;
-        ahead = c->ahead[fill->wanted][ahead_at(c, j + 1, fill->room - group->units, fill->missing - group->n_nodes)];
-        for (uint32_t i = 0; i < group->n && fill->above + fill->margin + option[i].above + ahead <= c->budget; i++)
+        after.slack |= group->slack;
+        most = most_before(c, &after, j + 1, fill->room - group->units, fill->missing - group->n_nodes) - fill->above;
+        for (uint32_t i = 0; i < group->n && option[i].above <= most; i++)
                 if (!(option[i].mask & fill->mask))
                         fill_with(c, fill, j, &option[i]);
 }
@@ -203,29 +213,29 @@ static bool out_of_steps(struct components *c) {
         return is_over(c);
 }
 
+/* By the jobs from j on. */
 static void fill_from(struct components *c, const struct fill *fill, uint32_t j) {
-        struct fill next;
-        struct option none = { .branch = BRANCH_NONE };
-        const struct options *options;
-        size_t i;
+        struct fill now = *fill;
 
-        if (out_of_steps(c))
-                return;
-        if (j == c->jobs) {
-                finish_fill(c, fill);
-                return;
+        for (; j < c->jobs; j++) {
+                const struct options *options = options_of(c, c->node, j);
+                int64_t none = c->margins.node_cost[at(c, j, c->node, 0)];
+
+                if (out_of_steps(c))
+                        return;
+                if (!(now.mask & component_job(j))) {
+                        for (uint32_t k = 0; k < options->n_groups; k++)
+                                fill_from_group(c, &now, j, &options->groups[k]);
+                        if (now.wanted)
+                                fill_hanging(c, &now, j);
+                }
+                if (none >= NEVER)
+                        return;
+                now.above += none;
+                if (now.above > most_before(c, &now, j + 1, now.room, now.missing))
+                        return;
         }
-        i = at(c, j, c->node, 0);
-        none.above = c->margins.node_cost[i];
-        if (c->margins.node_cost[i] < NEVER && put(c, fill, j, &none, &next))
-                fill_from(c, &next, j + 1);
-        if (fill->mask & component_job(j))
-                return;
-        options = options_of(c, c->node, j);
-        for (uint32_t k = 0; k < options->n_groups; k++)
-                fill_from_group(c, fill, j, &options->groups[k]);
-        if (fill->wanted)
-                fill_hanging(c, fill, j);
+        finish_fill(c, &now);
 }
 
 /* ---- what the node can be filled with ---- */
@@ -237,6 +247,8 @@ static int compare_options(const void *a, const void *b) {
                 return x->units < y->units ? -1 : 1;
         if (x->n_nodes != y->n_nodes)
                 return x->n_nodes < y->n_nodes ? -1 : 1;
+        if (x->slack != y->slack)
+                return x->slack ? 1 : -1;
         return x->above < y->above ? -1 : x->above > y->above;
 }
 
@@ -263,7 +275,7 @@ static void group_options(struct components *c, struct options *options) {
                 struct option_group *last = options->n_groups > 0 ? &options->groups[options->n_groups - 1] : NULL;
                 size_t max = options->max_groups;
 
-                if (last && last->units == option->units && last->n_nodes == option->n_nodes) {
+                if (last && last->units == option->units && last->n_nodes == option->n_nodes && last->slack == option->slack) {
                         last->n++;
                         continue;
                 }
@@ -272,8 +284,9 @@ static void group_options(struct components *c, struct options *options) {
                         return;
                 }
                 options->max_groups = (uint32_t) max;
-                options->groups[options->n_groups++] =
-                        (struct option_group) { .first = i, .n = 1, .units = option->units, .n_nodes = option->n_nodes };
+                options->groups[options->n_groups++] = (struct option_group) {
+                        .first = i, .n = 1, .units = option->units, .n_nodes = option->n_nodes, .slack = option->slack
+                };
         }
 }
 
@@ -288,14 +301,16 @@ static void add_closed(struct components *c, uint32_t s, const struct record *re
             record->above + margins->ending[i] > margins->gap)
                 return;
         job = margins->job_zero[j] + record->pieces + margins->job_cost[i] - margins->job_least[j];
-        if (job + record->above + margins->ending[i] > margins->gap)
+        if (job + record->above > (record->slack ? c->branches.most_slack : c->branches.most_full) ||
+            job + record->above + margins->ending[i] > margins->gap)
                 return;
         add_option(c, s, j,
                    &(struct option) { .mask = record->mask & ~component_job(j),
                                       .above = record->above + job + margins->node_cost[i],
                                       .units = units,
-                                      .n_nodes = record->n_nodes,
+                                      .n_nodes = record_nodes(record),
                                       .branch = record->index,
+                                      .slack = record->slack,
                                       .cost = record->cost + c->problem->prices[problem_cell(c->problem, j, s)->first + units] });
 }
 
@@ -336,11 +351,7 @@ static void add_options(struct components *c) {
 }
 
 /* Made to be vectorised. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
-__attribute__((target_clones("avx2", "default")))
-#endif
-static void
-lower(int64_t *restrict to, const int64_t *restrict from, uint32_t n, int64_t above) {
+VECTORISED static void lower(int64_t *restrict to, const int64_t *restrict from, uint32_t n, int64_t above) {
         for (uint32_t i = 0; i < n; i++) {
                 int64_t cost = from[i] + above;
 
@@ -358,86 +369,97 @@ static void look_with(const struct components *c, int64_t *to, const int64_t *fr
                       capacity + 1 - units, above);
 }
 
-static void look_ahead_of(struct components *c, uint32_t j, bool hanging) {
+/* Of one kind and slack. */
+static void look_ahead_as(struct components *c, uint32_t j, enum ahead_kind kind, bool slack) {
         const struct options *options = options_of(c, c->node, j);
-        int64_t none = c->margins.node_cost[at(c, j, c->node, 0)];
+        size_t here = ahead_at(c, j, 0, 0), next = ahead_at(c, j + 1, 0, 0);
+        int64_t *to = c->ahead[kind][slack] + here, none = c->margins.node_cost[at(c, j, c->node, 0)];
 
-        for (int wanted = 0; wanted <= hanging; wanted++) {
-                int64_t *to = c->ahead[wanted] + ahead_at(c, j, 0, 0), *from = c->ahead[wanted] + ahead_at(c, j + 1, 0, 0);
+        for (size_t i = 0; i < (size_t) c->stride * (c->most_missing + 1); i++)
+                to[i] = NEVER;
+        if (none < NEVER)
+                look_with(c, to, c->ahead[kind][slack] + next, 0, 0, none);
+        for (uint32_t k = 0; k < options->n_groups; k++) {
+                const struct option_group *group = &options->groups[k];
 
-                for (size_t i = 0; i < (size_t) c->stride * (c->most_missing + 1); i++)
-                        to[i] = NEVER;
-                if (none < NEVER)
-                        look_with(c, to, from, 0, 0, none);
-                for (uint32_t k = 0; k < options->n_groups; k++) {
-                        const struct option_group *group = &options->groups[k];
-
-                        look_with(c, to, from, group->units, group->n_nodes, options->options[group->first].above);
-                }
+                if (!group->slack || !slack)
+                        look_with(c, to, c->ahead[kind][slack || group->slack] + next, group->units, group->n_nodes,
+                                  options->options[group->first].above);
         }
-        for (uint32_t v = 1; hanging && v < c->problem->jobs[j].units && v < c->stride; v++) {
+        for (uint32_t v = 1; kind != AHEAD_SETTLED && v < c->problem->jobs[j].units && v < c->stride; v++) {
                 size_t i = at(c, j, c->node, v);
 
                 if (c->margins.node_cost[i] < NEVER && c->margins.job_margin[i] < NEVER)
-                        look_with(c, c->ahead[1] + ahead_at(c, j, 0, 0), c->ahead[0] + ahead_at(c, j + 1, 0, 0), v, 0,
-                                  c->margins.node_cost[i] + c->margins.job_margin[i]);
+                        look_with(c, to, c->ahead[AHEAD_SETTLED][slack] + next, v, 0,
+                                  c->margins.node_cost[i] + (kind == AHEAD_HANGING ? c->margins.job_margin[i] : 0));
         }
 }
 
-/* hanging: for branches, which leave no room; else for components. */
 static void look_ahead(struct components *c, bool hanging) {
         uint32_t width = c->most_missing + 1;
+        int kinds = hanging ? AHEAD_KINDS : 1;
 
         for (uint32_t room = 0; room < c->stride; room++)
-                for (uint32_t missing = 0; missing < width; missing++) {
-                        size_t i = ahead_at(c, c->jobs, room, missing);
-                        bool ends = missing == 0 && (!hanging || room == 0);
+                for (uint32_t missing = 0; missing < width; missing++)
+                        for (int kind = 0; kind < kinds; kind++)
+                                for (int slack = 0; slack < 2; slack++) {
+                                        bool ends = kind == AHEAD_SETTLED && missing == 0 && room <= (slack ? 0 : c->free_units);
 
-                        c->ahead[0][i] = ends ? c->margins.dual->node_price[c->node] * room : NEVER;
-                        c->ahead[1][i] = NEVER;
-                }
+                                        c->ahead[kind][slack][ahead_at(c, c->jobs, room, missing)] =
+                                                ends ? c->margins.dual->node_price[c->node] * room : NEVER;
+                                }
         for (uint32_t j = c->jobs; j-- > 0;)
-                look_ahead_of(c, j, hanging);
+                for (int kind = 0; kind < kinds; kind++)
+                        for (int slack = 0; slack < 2; slack++)
+                                look_ahead_as(c, j, (enum ahead_kind) kind, slack);
 }
 
-/* All components, and branches, of `from` to `to` nodes that this one is the top of. Returns the least number of nodes that seemed
- * possible; 0: none. */
-static uint32_t fill_node(struct components *c, uint32_t from, uint32_t to) {
-        uint32_t first = 0;
-
+static void begin_node(struct components *c, uint32_t most_missing, bool hanging) {
         for (uint32_t j = 0; j < c->jobs; j++)
                 group_options(c, options_of(c, c->node, j));
-        c->most_missing = to - 1;
+        c->most_missing = most_missing;
         c->budget = c->margins.gap + c->margins.node_least[c->node];
-        for (int hanging = 0; hanging < 2 && !c->branches.failed; hanging++) {
-                look_ahead(c, hanging > 0);
-                for (uint32_t n = from; n <= to; n++) {
-                        struct fill fill = { .mask = component_node(c->node),
-                                             .room = c->problem->nodes[c->node].capacity,
-                                             .missing = n - 1,
-                                             .wanted = hanging > 0,
-                                             .job = BRANCH_NO_JOB };
+        c->branch_budget = c->branches.most_full + c->margins.node_least[c->node];
+        look_ahead(c, hanging);
+}
 
-                        if (c->ahead[hanging][ahead_at(c, 0, fill.room, fill.missing)] > c->budget)
-                                continue;
-                        if (first == 0 || n < first)
-                                first = n;
-                        if (from < to)
-                                break; /* only to know the number */
+/* Branches of `from` to `to` nodes that this one is the top of. Returns the least number of nodes that seemed possible; 0: none. */
+static uint32_t fill_branches(struct components *c, uint32_t from, uint32_t to) {
+        begin_node(c, to - 1, true);
+        for (uint32_t n = from; n <= to && !c->branches.failed; n++) {
+                struct fill fill = { .mask = component_node(c->node),
+                                     .room = c->problem->nodes[c->node].capacity,
+                                     .missing = n - 1,
+                                     .wanted = true,
+                                     .job = BRANCH_NO_JOB };
+
+                if (most_before(c, &fill, 0, fill.room, fill.missing) < 0)
+                        continue;
+                if (from == to)
                         fill_from(c, &fill, 0);
-                }
+                return n;
         }
-        return first;
+        return 0;
+}
+
+/* Components that this node is the middle of. */
+static void fill_components(struct components *c) {
+        struct fill fill = { .mask = component_node(c->node), .room = c->problem->nodes[c->node].capacity, .job = BRANCH_NO_JOB };
+
+        begin_node(c, 0, false);
+        fill.most = c->budget;
+        if (!c->branches.failed && most_before(c, &fill, 0, fill.room, 0) >= 0)
+                fill_from(c, &fill, 0);
 }
 
 /* ---- all of it ---- */
 
-/* Everything of `size` nodes. Returns whether there were new branches. */
+/* All branches of `size` nodes. Returns whether there were new ones. */
 static bool grow(struct components *c, uint32_t size) {
         c->branches.n_seeds = 0;
         add_options(c);
         for (c->node = 0; c->node < c->nodes && !out_of_steps(c); c->node++)
-                (void) fill_node(c, size, size);
+                (void) fill_branches(c, size, size);
         for (size_t i = 0; i < c->branches.n_seeds && !out_of_steps(c); i++)
                 branches_join(&c->branches, c->branches.seeds[i]);
         return c->branches.n_seeds > 0;
@@ -449,7 +471,7 @@ static uint32_t next_size(struct components *c, uint32_t size) {
 
         add_options(c);
         for (c->node = 0; c->node < c->nodes && size < c->nodes && !c->branches.failed; c->node++) {
-                uint32_t first = fill_node(c, size, c->nodes);
+                uint32_t first = fill_branches(c, size, c->nodes);
 
                 if (first > 0 && (next == 0 || first < next))
                         next = first;
@@ -457,23 +479,55 @@ static uint32_t next_size(struct components *c, uint32_t size) {
         return size == c->nodes ? size : next;
 }
 
+/* Components, from the branches: around nodes, and around jobs. */
+static void join_all(struct components *c) {
+        add_options(c);
+        for (size_t i = 0; i < (size_t) c->nodes * c->jobs; i++) {
+                for (uint32_t k = 0; k < c->options[i].n; k++)
+                        c->options[i].options[k].n_nodes = 0;
+                c->options[i].n_grouped = 0;
+        }
+        for (c->node = 0; c->node < c->nodes && !out_of_steps(c); c->node++)
+                fill_components(c);
+        for (uint32_t j = 0; j < c->jobs && !out_of_steps(c); j++)
+                branches_close(&c->branches, j);
+}
+
+static void free_options(struct components *c) {
+        for (size_t i = 0; c->options && i < (size_t) c->nodes * c->jobs; i++) {
+                free(c->options[i].options);
+                free(c->options[i].groups);
+                c->options[i] = (struct options) { 0 };
+        }
+}
+
+/* Out of memory: others may need it more. False: there is not even enough to go on. */
+static bool give_back(struct components *c) {
+        free_options(c);
+        return branches_shrink(&c->branches);
+}
+
 int components_list(struct components *c, const struct dual *dual, const struct deadline *deadline, uint64_t max_steps,
                     uint64_t *steps) {
         uint32_t size = 1;
 
-        branches_clear(&c->branches);
         c->over = false;
         c->steps = 0;
         c->deadline = deadline;
         c->max_steps = max_steps;
+        c->branches.n_found = 0;
         if (!margins_read(&c->margins, dual))
                 return 1;
+        branches_clear(&c->branches);
+        c->branches.most_slack = c->margins.gap / SLACK_PART;
+        c->branches.most_full = c->margins.gap - c->branches.most_slack;
         begin_options(c);
-        while (size > 0 && size <= c->nodes && !is_over(c))
-                size = grow(c, size) || size >= c->nodes ? size + 1 : next_size(c, size + 1);
+        while (size > 0 && size < c->nodes && !is_over(c))
+                size = grow(c, size) || size + 1 >= c->nodes ? size + 1 : next_size(c, size + 1);
+        join_all(c);
         *steps += c->steps + c->branches.steps;
         if (c->branches.failed)
-                return -ENOMEM;
+                return give_back(c) ? 0 : -ENOMEM;
         for (size_t i = 0; i < c->branches.n_found; i++) {
                 struct component *component = &c->branches.found[i];
                 const struct record *record = branches_at(&c->branches, component->record);
@@ -508,18 +562,22 @@ struct components *components_create(const struct problem *problem) {
 
         if (!c)
                 return NULL;
-        if (!margins_init(&c->margins, problem)) {
+        if (!margins_init(&c->margins, problem) || !branches_init(&c->branches, problem, &c->margins)) {
                 components_destroy(c);
                 return NULL;
         }
-        branches_init(&c->branches, problem, &c->margins);
         c->problem = problem;
         c->jobs = problem->n_jobs;
         c->nodes = problem->n_nodes;
+        for (uint32_t s = 0; s < c->nodes; s++)
+                c->free_units += problem->nodes[s].capacity;
+        for (uint32_t j = 0; j < c->jobs; j++)
+                c->free_units -= problem->jobs[j].units;
         c->stride = c->margins.stride;
         c->options = arena_alloc(&c->arena, (size_t) c->nodes * c->jobs, sizeof(*c->options));
-        for (int i = 0; i < 2; i++)
-                c->ahead[i] = arena_alloc(&c->arena, (size_t) (c->jobs + 1) * c->stride * (c->nodes + 1), sizeof(int64_t));
+        for (int i = 0; i < 2 * AHEAD_KINDS; i++)
+                c->ahead[i / 2][i % 2] =
+                        arena_alloc(&c->arena, (size_t) (c->jobs + 1) * c->stride * (c->nodes + 1), sizeof(int64_t));
         if (c->arena.failed) {
                 components_destroy(c);
                 return NULL;
@@ -530,10 +588,7 @@ struct components *components_create(const struct problem *problem) {
 void components_destroy(struct components *components) {
         if (!components)
                 return;
-        for (size_t i = 0; components->options && i < (size_t) components->nodes * components->jobs; i++) {
-                free(components->options[i].options);
-                free(components->options[i].groups);
-        }
+        free_options(components);
         branches_finish(&components->branches);
         margins_finish(&components->margins);
         arena_finish(&components->arena);

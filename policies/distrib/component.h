@@ -6,7 +6,10 @@
  * have which costs the target or less, and the cheapest way to fill each; the dual says what the rest costs at least.
  *
  * A component is built from its branches: a branch hangs by one job of which its nodes hold some groups, and is otherwise filled
- * to the last core.
+ * to the last core but for one node. Only branches are listed that are cheap: a component has a job or a node in its middle, where
+ * branches meet that cost no more above the dual than a part of what the whole may. (Walk from the node that has something free,
+ * always into the branch that costs more than 3/4 of it; where there is none, what lies behind costs less than 1/4.) That is far
+ * fewer of them, since their number grows by a factor with each unit of cost.
  */
 #ifndef RM_POLICIES_DISTRIB_COMPONENT_H
 #define RM_POLICIES_DISTRIB_COMPONENT_H

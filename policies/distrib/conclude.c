@@ -1,6 +1,7 @@
 #include "policies/distrib/conclude.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "policies/distrib/component.h"
@@ -10,7 +11,11 @@ enum {
         PARTS = 4,           /* by such a part of what has been looked at, more is looked at the next time */
         SWEEPS = 4,
         QUICK = 200 * 1000,  /* steps */
+        TRUST = 20,          /* times the steps of the last list: more cannot be told with certainty */
 };
+
+/* What is expected may be too much. */
+static const double hope = 1.3;
 
 struct conclude {
         const struct problem *problem;
@@ -83,28 +88,99 @@ static int conclude_some(struct conclude *conclude, const struct dual *dual, con
         return dual_is_over(&conclude->trial) ? 1 : conclude_at_once(conclude, &conclude->trial, task, ret_values, ret_cost);
 }
 
-int conclude_bit_by_bit(struct conclude *conclude, const struct dual *dual, const struct conclude_task *task, int64_t *settled,
-                        int64_t *ret_quick_gap, uint32_t *ret_values, int64_t *ret_cost) {
-        int64_t bound = dual_bound(dual), next = *settled >= bound ? *settled : bound;
+/* Of a target, scaled. */
+static int64_t gap_to(const struct dual *dual, int64_t target) {
+        return (dual->shift >= 0 ? target * ((int64_t) 1 << dual->shift) : target >> -dual->shift) - dual->base - dual->sum;
+}
+
+/* How often the logarithm of steps grows again as it has last, up to the gap. */
+static double times_grown(const struct conclude_progress *progress, int64_t gap) {
+        double factor = (double) (gap - progress->gap) / (double) (progress->gap - progress->gap_before);
+        double power = log((double) gap / (double) progress->gap) / log((double) progress->gap / (double) progress->gap_before);
+
+        return (factor + power) / 2;
+}
+
+/* What it can be expected to take; 0: not known. Steps grow faster than a power of the gap, and slower than by a factor with every
+ * unit of it: they are taken to lie in the middle. */
+static double steps_to(const struct conclude_progress *progress, int64_t gap) {
+        return progress->growth > 0 && gap > 0 ? (double) progress->steps * exp(progress->growth * times_grown(progress, gap)) : 0;
+}
+
+/* It has not been done within so many steps: it may take twice as many. */
+static void note_failure(struct conclude_progress *progress, int64_t gap, uint64_t steps) {
+        if (progress->growth > 0 && gap > progress->gap && 2 * steps > progress->steps)
+                progress->growth = log(2 * (double) steps / (double) progress->steps) / times_grown(progress, gap);
+}
+
+double conclude_expected(const struct conclude_progress *progress, const struct dual *dual, int64_t target) {
+        return steps_to(progress, gap_to(dual, target));
+}
+
+static void note_steps(struct conclude_progress *progress, int64_t gap, uint64_t steps) {
+        if (progress->steps > 0 && steps > progress->steps && gap > progress->gap && progress->gap > 0) {
+                progress->growth = log((double) steps / (double) progress->steps);
+                progress->gap_before = progress->gap;
+        }
+        progress->gap = gap;
+        progress->steps = steps;
+}
+
+int64_t conclude_quick_gap(const struct conclude_progress *progress) {
+        double gap = (double) progress->gap;
+
+        if (progress->steps == 0)
+                return 0;
+        if (progress->growth > 0)
+                gap += log((double) QUICK / (double) progress->steps) / progress->growth * (gap - (double) progress->gap_before);
+        else if (progress->steps > QUICK)
+                gap /= 2;
+        return gap > 0 ? (int64_t) gap : 0;
+}
+
+/* What to look for next. */
+static int64_t next_target(const struct conclude_progress *progress, const struct dual *dual, const struct conclude_task *task,
+                           uint64_t left) {
+        int64_t bound = dual_bound(dual), known = progress->settled > bound ? progress->settled : bound;
+        int64_t from = progress->settled >= bound ? progress->settled - bound : task->target - bound;
+        int64_t next = known + from / PARTS + 1;
+        double whole = conclude_expected(progress, dual, task->target);
+
+        return next >= task->target || (whole > 0 && whole < hope * (double) left) ? task->target : next;
+}
+
+int conclude_bit_by_bit(struct conclude *conclude, const struct dual *dual, const struct conclude_task *task,
+                        struct conclude_progress *progress, uint32_t *ret_values, int64_t *ret_cost) {
         uint64_t first = conclude->steps;
         struct conclude_task part = *task;
         int r = 1;
 
-        *ret_quick_gap = 0;
         *ret_cost = PRICE_NEVER;
-        while (r == 1 && *settled < task->target && *ret_cost >= PRICE_NEVER) {
+        while (r == 1 && progress->settled < task->target && *ret_cost >= PRICE_NEVER) {
                 uint64_t before = conclude->steps;
+                uint64_t left = before - first < task->max_steps ? task->max_steps - (before - first) : 0;
+                double expected, whole;
+                int64_t gap;
 
-                if (before - first >= task->max_steps || deadline_left_usec(task->deadline) <= 0)
+                if (left == 0 || deadline_left_usec(task->deadline) <= 0)
                         return 0;
-                next += *settled >= bound || next > bound ? (next - bound) / PARTS + 1 : (task->target - bound) / PARTS + 1;
-                part.target = next < task->target ? next : task->target;
-                part.max_steps = task->max_steps - (before - first);
+                part.target = next_target(progress, dual, task, left);
+                gap = gap_to(dual, part.target);
+                expected = steps_to(progress, gap);
+                whole = conclude_expected(progress, dual, task->target);
+                if (expected > hope * (double) left ||
+                    (part.target < task->target && whole > 0 && whole < (double) task->wait_for &&
+                     whole < TRUST * (double) progress->steps))
+                        return 0;
+                /* It would be a pity to stop just before the end. */
+                part.max_steps = expected * 2 > (double) left ? (uint64_t) (expected * 2) : left;
                 r = conclude_some(conclude, dual, &part, ret_values, ret_cost);
-                if (r == 1 && *ret_cost >= PRICE_NEVER)
-                        *settled = part.target;
-                if (r == 1 && conclude->steps - before < QUICK && !dual_is_over(&conclude->trial))
-                        *ret_quick_gap = conclude->trial.target - conclude->trial.base - conclude->trial.sum;
+                if (r == 1 && *ret_cost >= PRICE_NEVER) {
+                        progress->settled = part.target;
+                        note_steps(progress, gap, conclude->steps - before);
+                }
+                if (r == 0)
+                        note_failure(progress, gap, conclude->steps - before);
         }
         return r;
 }

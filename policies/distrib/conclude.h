@@ -19,6 +19,7 @@ struct conclude_task {
         struct dual_work *work;
         int64_t target; /* plans that cost this or less are looked for */
         uint64_t max_steps; /* some 50 ns each */
+        uint64_t wait_for; /* bit by bit: stop as soon as all of it can be expected to take less than this, but more than is left */
 };
 
 /* The cheapest plan that the dual leaves over. 1: done, *ret_cost is what it costs (ret_values: each cell), PRICE_NEVER: there is
@@ -26,11 +27,25 @@ struct conclude_task {
 int conclude_at_once(struct conclude *conclude, const struct dual *dual, const struct conclude_task *task, uint32_t *ret_values,
                      int64_t *ret_cost);
 
-/* The same, but first only plans are looked for that cost little more than the dual's bound, then more and more. *settled: no plan
- * that the dual leaves over costs this or less; raised. *ret_quick_gap: how far the target was above the bound, scaled, when it
- * was last known in hardly any time; 0: never. */
-int conclude_bit_by_bit(struct conclude *conclude, const struct dual *dual, const struct conclude_task *task, int64_t *settled,
-                        int64_t *ret_quick_gap, uint32_t *ret_values, int64_t *ret_cost);
+/* How far it has come with a dual. All 0 and settled INT64_MIN / 2: not yet begun. */
+struct conclude_progress {
+        int64_t settled; /* no plan that the dual leaves over costs this or less */
+        int64_t gap; /* how far the target was above the bound, scaled, when it was last known; */
+        uint64_t steps; /* what that took; 0: never */
+        double growth; /* of the logarithm of that since the time before; 0: not known */
+        int64_t gap_before;
+};
+
+/* How many steps all of it can be expected to take, up to plans that cost `target`; 0: not known. */
+double conclude_expected(const struct conclude_progress *progress, const struct dual *dual, int64_t target);
+
+/* With what gap it takes hardly any time, as far as is known; 0: not known. */
+int64_t conclude_quick_gap(const struct conclude_progress *progress);
+
+/* As conclude_at_once(), but first only plans are looked for that cost little more than the dual's bound, then more and more, as long as
+ * they can be expected to be done with within task->max_steps. Goes on from where it has been left. */
+int conclude_bit_by_bit(struct conclude *conclude, const struct dual *dual, const struct conclude_task *task,
+                        struct conclude_progress *progress, uint32_t *ret_values, int64_t *ret_cost);
 
 /* Spent until now. */
 uint64_t conclude_steps(const struct conclude *conclude);

@@ -8,6 +8,8 @@
 enum {
         ROUNDS = 20,
         STEPS = 10,    /* of prices, in a round */
+        HOME_ROUNDS = 60, /* where jobs run already: a step takes longer then, and there is less to gain by one */
+        HOME_STEPS = 2,
         PART = 16,      /* one node in so many is looked at in a round, */
         LOOK = 20,     /* but at least so many */
         LEAVE = 50,    /* one rank in so many is left */
@@ -21,8 +23,11 @@ static const double usual_rounds = 10;
 /* Of a step of the dynamic programme for one node. */
 static const double step_usec = 0.0003;
 
+#define NO_SITE UINT32_MAX
+
 struct dive_node {
         uint32_t node, stair;
+        uint32_t site; /* of the homes of pieces */
         double key;
 };
 
@@ -49,7 +54,7 @@ static uint32_t roll(struct dive *dive, uint32_t n) {
 double dive_work_usec(const struct pieces *pieces, uint32_t n_nodes) {
         double cores = pieces->most_cores;
 
-        return usual_rounds * STEPS * pieces_work_usec(pieces) +
+        return usual_rounds * (pieces->homes.n_sites > 0 ? HOME_STEPS : STEPS) * pieces_work_usec(pieces) +
                n_nodes * 1.5 * cores * cores / 4 * pieces->stairs->n_treads * step_usec;
 }
 
@@ -57,14 +62,21 @@ double dive_work_usec(const struct pieces *pieces, uint32_t n_nodes) {
 
 static void list_nodes(struct dive *dive, const struct rm_snapshot *snapshot) {
         const struct staircase *stairs = dive->pieces->stairs;
+        const struct homes *homes = &dive->pieces->homes;
 
-        for (uint32_t s = 0; s < snapshot->n_nodes; s++)
-                for (uint32_t i = 0; i < stairs->n_stairs; i++)
-                        if (stairs->stairs[i].penalty == snapshot->nodes[s].penalty &&
-                            stairs->stairs[i].cores == snapshot->nodes[s].cores) {
-                                dive->nodes[dive->n_nodes++] = (struct dive_node) { .node = s, .stair = i };
-                                break;
-                        }
+        for (uint32_t s = 0, site = 0; s < snapshot->n_nodes; s++) {
+                struct dive_node node = { .node = s, .site = NO_SITE };
+
+                while (site < homes->n_sites && homes->sites[site].node < s)
+                        site++;
+                if (site < homes->n_sites && homes->sites[site].node == s)
+                        node.site = site;
+                while (node.stair < stairs->n_stairs && (stairs->stairs[node.stair].penalty != snapshot->nodes[s].penalty ||
+                                                         stairs->stairs[node.stair].cores != snapshot->nodes[s].cores))
+                        node.stair++;
+                if (node.stair < stairs->n_stairs)
+                        dive->nodes[dive->n_nodes++] = node;
+        }
 }
 
 static bool init(struct dive *dive, struct pieces *pieces, const struct rm_snapshot *snapshot) {
@@ -90,20 +102,20 @@ static bool init(struct dive *dive, struct pieces *pieces, const struct rm_snaps
 
 /* ---- one node ---- */
 
-/* value[x]: what the job saves by x ranks here, beyond what they cost. False: nothing. */
-static bool value_ranks(struct dive *dive, uint32_t tread, const struct stair *stair, uint32_t largest) {
+/* value[x]: what the job saves by x ranks on the node, beyond what they cost. False: nothing. */
+static bool value_ranks(struct dive *dive, uint32_t tread, const struct dive_node *node, uint32_t largest) {
         struct pieces *pieces = dive->pieces;
-        int64_t priority = pieces->stairs->treads[tread].priority, scale = (int64_t) 1 << pieces->shift;
-        int64_t fixed = priority * pieces->weight * scale, each = priority * stair->penalty * scale;
         const int32_t *least = dive->least + dive->first[tread] + pieces->ranks[tread];
-        int32_t most = 0, cost;
+        const struct home *home = node->site == NO_SITE ? NULL : site_home(&pieces->homes.sites[node->site], tread);
+        int32_t most = 0, cost, each;
 
-        if (fixed >= pieces->most_price || each >= pieces->most_price)
+        if (!pieces_cost(pieces, tread, pieces->stairs->stairs[node->stair].penalty, &cost, &each))
                 return false;
-        cost = (int32_t) fixed;
         for (uint32_t x = 1; x <= largest; x++) {
-                cost += (int32_t) each;
-                pieces->value[x] = least[0] - *(least - x) - cost;
+                cost += each;
+                pieces->value[x] = pieces_is_possible(pieces, tread, pieces->ranks[tread], x)
+                                           ? least[0] - *(least - x) - cost + (home ? home_saves(home, x) : 0)
+                                           : 0;
                 most = pieces->value[x] > most ? pieces->value[x] : most;
         }
         return most > 0;
@@ -114,8 +126,9 @@ static uint32_t largest_left(const struct dive *dive, uint32_t tread, uint32_t c
 }
 
 /* How many rows of gain follow the first: the last ends with what the node can gain. */
-static uint32_t fill_rows(struct dive *dive, const struct stair *stair) {
+static uint32_t fill_rows(struct dive *dive, const struct dive_node *node) {
         struct pieces *pieces = dive->pieces;
+        const struct stair *stair = &pieces->stairs->stairs[node->stair];
         size_t width = pieces->most_cores + 1u;
         uint32_t n = 0;
 
@@ -124,7 +137,7 @@ static uint32_t fill_rows(struct dive *dive, const struct stair *stair) {
                 uint32_t largest = largest_left(dive, t, stair->cores);
                 int32_t *from = pieces->gain + n * width;
 
-                if (largest == 0 || !value_ranks(dive, t, stair, largest))
+                if (largest == 0 || !value_ranks(dive, t, node, largest))
                         continue;
                 pieces_choose(from, from + width, pieces->value, largest, stair->cores);
                 pieces->order[n++] = t;
@@ -149,8 +162,7 @@ static int add_portion(struct dive *dive, struct portion portion) {
 /* Follow the rows back. */
 static int fill_node(struct dive *dive, uint32_t n_rows, const struct dive_node *node) {
         struct pieces *pieces = dive->pieces;
-        const struct stair *stair = &pieces->stairs->stairs[node->stair];
-        uint32_t left = stair->cores;
+        uint32_t left = pieces->stairs->stairs[node->stair].cores;
         size_t width = pieces->most_cores + 1u;
         int r = 0;
 
@@ -159,7 +171,7 @@ static int fill_node(struct dive *dive, uint32_t n_rows, const struct dive_node 
                 uint32_t t = pieces->order[k], x = largest_left(dive, t, left);
                 int32_t goal = from[width + left];
 
-                if (goal == from[left] || !value_ranks(dive, t, stair, x))
+                if (goal == from[left] || !value_ranks(dive, t, node, x))
                         continue;
                 while (x > 1 && from[left - x] + pieces->value[x] != goal)
                         x--;
@@ -168,7 +180,10 @@ static int fill_node(struct dive *dive, uint32_t n_rows, const struct dive_node 
                 dive->left -= x;
                 left -= x;
         }
-        pieces->nodes[node->stair]--;
+        if (node->site == NO_SITE)
+                pieces->nodes[node->stair]--;
+        else
+                pieces->is_open[node->site] = false;
         return r;
 }
 
@@ -179,9 +194,11 @@ static void follow(struct dive *dive) {
         struct pieces *pieces = dive->pieces;
         double slack = gap * (double) pieces->best * (double) dive->left / (double) dive->ranks;
 
-        for (int i = 0; i < STEPS; i++) {
+        int steps = pieces->homes.n_sites > 0 ? HOME_STEPS : STEPS;
+
+        for (int i = 0; i < steps; i++) {
                 (void) pieces_evaluate(pieces);
-                if (i < STEPS - 1)
+                if (i < steps - 1)
                         pieces_step(pieces, (int64_t) slack, length);
         }
         for (uint32_t t = 0; t < pieces->stairs->n_treads; t++)
@@ -198,6 +215,8 @@ static void swap(struct dive *dive, uint32_t a, uint32_t b) {
 static int32_t worth(const struct dive *dive, const struct dive_node *node) {
         const struct pieces *pieces = dive->pieces;
 
+        if (node->site != NO_SITE)
+                return pieces->site_worth[node->site];
         return pieces
                 ->worth[pieces->penalty_of[node->stair] * (pieces->most_cores + 1u) + pieces->stairs->stairs[node->stair].cores];
 }
@@ -240,7 +259,7 @@ static int fill_clear_ones(struct dive *dive, uint32_t look, double loss, const 
                 const struct stair *stair = &dive->pieces->stairs->stairs[node->stair];
 
                 if (i < look && r == 0 && deadline_left_usec(deadline) > until_usec) {
-                        uint32_t n_rows = fill_rows(dive, stair);
+                        uint32_t n_rows = fill_rows(dive, node);
                         int32_t gain = dive->pieces->gain[n_rows * width + stair->cores];
 
                         if (worth(dive, node) - (double) gain <= loss) {
@@ -256,13 +275,14 @@ static int fill_clear_ones(struct dive *dive, uint32_t look, double loss, const 
 
 int dive_run(struct pieces *pieces, const struct rm_snapshot *snapshot, const struct deadline *deadline, int64_t until_usec,
              struct portion **ret_portions, uint32_t *ret_n) {
+        int rounds = pieces->homes.n_sites > 0 ? HOME_ROUNDS : ROUNDS;
         struct dive dive = { 0 };
         int r = 0;
 
         pieces_restart(pieces);
         if (!init(&dive, pieces, snapshot))
                 r = -ENOMEM;
-        for (int round = 0; r == 0 && round < ROUNDS && dive.left > dive.ranks / LEAVE; round++) {
+        for (int round = 0; r == 0 && round < rounds && dive.left > dive.ranks / LEAVE; round++) {
                 double loss = tolerance * (double) pieces->best * (1 + round * 0.5);
 
                 if (deadline_left_usec(deadline) <= until_usec)

@@ -13,8 +13,8 @@ struct portion {
         uint32_t ranks;
 };
 
-/* For jobs all of which may be put anywhere, a rank at a time, on empty nodes. Most of the ranks are placed, what is difficult is
- * left. Stops when `until_usec` are left. `ret_portions`: to be freed. -ENOMEM. */
+/* For jobs all of which may be put anywhere, as if nodes were empty. Most of the ranks are placed, in sizes that groups make up;
+ * what is difficult is left. Stops when `until_usec` are left. `ret_portions`: to be freed. -ENOMEM. */
 int dive_run(struct pieces *pieces, const struct rm_snapshot *snapshot, const struct deadline *deadline, int64_t until_usec,
              struct portion **ret_portions, uint32_t *ret_n);
 

@@ -14,10 +14,13 @@ enum {
         MAX_CELLS = 16 * 1024 * 1024,
         DRAWS = 1024,  /* entries of the table of logarithms */
         LOOKS = 1024,  /* moves between two looks at the clock */
-        MAX_CANDIDATES = 24, /* of a job */
+        LEAST_CANDIDATES = 24, /* of a job */
         NONE = -1,
         SAMPLES = 2048, /* moves looked at to see what losses are like */
 };
+
+/* Of looking at a number of ranks of a job on a node. */
+static const double look_usec = 0.001;
 
 /* Groups of one size of one job: the full ones, or the smaller last one. */
 struct drift_job {
@@ -41,7 +44,7 @@ struct place {
 };
 
 /* Groups that run on a node: away[k] is what it costs to move k of them. */
-struct home {
+struct origin {
         uint32_t groups;
         int64_t *away;
 };
@@ -63,10 +66,11 @@ struct drift {
         uint32_t *at;      /* jobs x nodes: 1 + index into places */
         int32_t *on;             /* each node: a place there, NONE: there is none */
         int32_t *next, *previous; /* each place: others on its node */
-        struct candidate *candidates; /* jobs x MAX_CANDIDATES, those of least loss first; NULL: not known */
+        struct candidate *candidates; /* jobs x most_candidates, those of least loss first; NULL: not known */
+        uint32_t most_candidates;
         uint32_t *n_candidates;
-        uint32_t *home_at; /* jobs x nodes: 1 + index into homes; NULL when nothing runs */
-        struct home *homes;
+        uint32_t *origin_at; /* jobs x nodes: 1 + index into origins; NULL when nothing runs */
+        struct origin *origins;
         int64_t gain, best_gain;
         bool unsaved; /* best_gain is that of `places` */
         double loss;  /* a typical one */
@@ -189,63 +193,70 @@ static int compare_costs(const void *a, const void *b) {
         return x < y ? -1 : x > y;
 }
 
-/* The groups of a job that run on a node, cheapest to move first. */
-static bool add_home(struct drift *drift, uint32_t job, uint32_t node, struct home *home) {
-        const struct rm_job *real = &drift->snapshot->jobs[drift->jobs[job].index];
-        uint32_t n = 0;
-
-        home->away = arena_alloc(&drift->arena, home->groups + 1u, sizeof(*home->away));
-        if (!home->away)
-                return false;
-        for (uint32_t g = 0; g < drift->jobs[job].n_groups; g++) {
-                const struct rm_group *group = &real->groups[drift->jobs[job].first_group + g];
-
-                if (group->node == (int32_t) drift->nodes[node].index)
-                        home->away[++n] = group->move_cost;
-        }
-        qsort(home->away + 1, n, sizeof(*home->away), compare_costs);
-        for (uint32_t k = 1; k <= n; k++)
-                home->away[k] += home->away[k - 1];
-        return true;
-}
-
 static const struct rm_group *groups_of(const struct drift *drift, uint32_t job) {
         return drift->snapshot->jobs[drift->jobs[job].index].groups + drift->jobs[job].first_group;
 }
 
-static bool list_homes(struct drift *drift, const uint32_t *node_of) {
+/* Where the job's groups run, and how many of them; `n` origins are known before. Returns how many there are. */
+static uint32_t count_origins(struct drift *drift, uint32_t job, const uint32_t *node_of, uint32_t n) {
+        for (uint32_t g = 0; g < drift->jobs[job].n_groups; g++) {
+                int32_t node = groups_of(drift, job)[g].node;
+                uint32_t *at = node >= 0 ? &drift->origin_at[cell(drift, job, node_of[node])] : NULL;
+
+                if (!at)
+                        continue;
+                if (*at == 0)
+                        *at = ++n;
+                drift->origins[*at - 1].groups++;
+        }
+        return n;
+}
+
+static void fill_origins(struct drift *drift, uint32_t job, const uint32_t *node_of) {
+        for (uint32_t g = 0; g < drift->jobs[job].n_groups; g++) {
+                const struct rm_group *group = &groups_of(drift, job)[g];
+
+                if (group->node >= 0) {
+                        struct origin *origin = &drift->origins[drift->origin_at[cell(drift, job, node_of[group->node])] - 1];
+
+                        origin->away[++origin->groups] = group->move_cost;
+                }
+        }
+}
+
+/* The cheapest to move first. */
+static void add_up(struct origin *origin) {
+        qsort(origin->away + 1, origin->groups, sizeof(*origin->away), compare_costs);
+        for (uint32_t k = 1; k <= origin->groups; k++)
+                origin->away[k] += origin->away[k - 1];
+}
+
+static bool list_origins(struct drift *drift, const uint32_t *node_of) {
         size_t n_cells = (size_t) drift->n_jobs * drift->n_nodes;
-        uint32_t n = 0, groups = 0;
+        uint32_t groups = 0;
 
         for (uint32_t j = 0; j < drift->n_jobs; j++)
                 for (uint32_t g = 0; g < drift->jobs[j].n_groups; g++)
                         groups += groups_of(drift, j)[g].node >= 0;
         if (groups == 0)
                 return true;
-        drift->home_at = arena_alloc(&drift->arena, n_cells, sizeof(*drift->home_at));
-        drift->homes = arena_alloc(&drift->arena, groups, sizeof(*drift->homes));
+        drift->origin_at = arena_alloc(&drift->arena, n_cells, sizeof(*drift->origin_at));
+        drift->origins = arena_alloc(&drift->arena, groups, sizeof(*drift->origins));
         if (drift->arena.failed)
                 return false;
-        for (uint32_t j = 0; j < drift->n_jobs; j++) {
+        for (uint32_t j = 0, n = 0; j < drift->n_jobs; j++) {
                 uint32_t first = n;
 
-                for (uint32_t g = 0; g < drift->jobs[j].n_groups; g++) {
-                        int32_t node = groups_of(drift, j)[g].node;
-                        uint32_t *at;
-
-                        if (node < 0)
-                                continue;
-                        at = &drift->home_at[cell(drift, j, node_of[node])];
-                        if (*at == 0)
-                                *at = ++n;
-                        drift->homes[*at - 1].groups++;
+                n = count_origins(drift, j, node_of, n);
+                for (uint32_t i = first; i < n; i++) {
+                        drift->origins[i].away = arena_alloc(&drift->arena, drift->origins[i].groups + 1u, sizeof(int64_t));
+                        drift->origins[i].groups = 0;
                 }
-                for (uint32_t s = 0; n > first && s < drift->n_nodes; s++) {
-                        uint32_t at = drift->home_at[cell(drift, j, s)];
-
-                        if (at > 0 && !add_home(drift, j, s, &drift->homes[at - 1]))
-                                return false;
-                }
+                if (drift->arena.failed)
+                        return false;
+                fill_origins(drift, j, node_of);
+                for (uint32_t i = first; i < n; i++)
+                        add_up(&drift->origins[i]);
         }
         return true;
 }
@@ -325,7 +336,7 @@ static bool read_plan(struct drift *drift, const struct rm_plan *plan, int64_t *
                 for (uint32_t g = 0; g < drift->jobs[j].n_groups; g++)
                         set_groups(drift, j, node_of[node[g]], groups_at(drift, j, node_of[node[g]]) + 1);
         }
-        return list_homes(drift, node_of);
+        return list_origins(drift, node_of);
 }
 
 static void save(struct drift *drift) {
@@ -387,59 +398,131 @@ static int compare_candidates(const void *a, const void *b) {
         return x->node < y->node ? -1 : x->node > y->node;
 }
 
+/* What is known of nodes by prices, and room to sort candidates in. */
+struct losses {
+        const struct pieces *pieces;
+        int32_t *site_worth; /* as pieces_list_site_worth() has it */
+        uint32_t *site_of;   /* each node of the snapshot: 1 + index of its site; 0: it has none */
+        struct candidate *candidates;
+};
+
 /* What a plan loses at least against the bound when the tread has any number of ranks on the node. */
-static int64_t least_loss(const struct pieces *pieces, uint32_t tread, const int32_t *least, const struct rm_node *node) {
+static int64_t least_loss(const struct losses *losses, uint32_t tread, const int32_t *least, const struct rm_node *node,
+                          uint32_t site) {
+        const struct pieces *pieces = losses->pieces;
         uint32_t ranks = pieces->ranks[tread], most = ranks < node->cores ? ranks : node->cores;
         int64_t priority = pieces->stairs->treads[tread].priority * ((int64_t) 1 << pieces->shift), loss = INT64_MAX;
-        const int32_t *worth = pieces_best_worth(pieces, node->penalty);
+        const struct home *home = site > 0 ? site_home(&pieces->homes.sites[site - 1], tread) : NULL;
+        const int32_t *worth =
+                site > 0 ? losses->site_worth + (site - 1) * (pieces->most_cores + 1ul) : pieces_best_worth(pieces, node->penalty);
 
         for (uint32_t x = 1; worth && x <= most; x++) {
                 int64_t now = least[ranks - x] - least[ranks] + worth[node->cores] - worth[node->cores - x] +
-                              priority * (node->penalty * x + pieces->weight);
+                              priority * (node->penalty * x + pieces->weight) - (home ? home_saves(home, x) : 0);
 
                 loss = now < loss ? now : loss;
         }
         return loss;
 }
 
-static void list_candidates(struct drift *drift, uint32_t job, const struct pieces *pieces, uint32_t tread, const int32_t *least,
-                            struct candidate *scratch) {
+/* The `k` best of them are in front then, in any order. */
+static void part(struct candidate *candidates, uint32_t n, uint32_t k) {
+        uint32_t low = 0, high = n;
+
+        while (high - low > 1) {
+                struct candidate middle = candidates[low + (high - low) / 2];
+                uint32_t less = low, more = high;
+
+                for (uint32_t i = low; i < more;) {
+                        struct candidate one = candidates[i];
+                        int order = compare_candidates(&one, &middle);
+                        uint32_t to = order < 0 ? less++ : order > 0 ? --more : i;
+
+                        candidates[i] = candidates[to];
+                        candidates[to] = one;
+                        i += order <= 0;
+                }
+                if (k <= less)
+                        high = less;
+                else if (k >= more)
+                        low = more;
+                else
+                        break;
+        }
+}
+
+static void list_candidates(struct drift *drift, uint32_t job, const struct losses *losses, uint32_t tread, const int32_t *least) {
+        struct candidate *candidates = losses->candidates;
         uint32_t n = 0;
 
         for (uint32_t s = 0; s < drift->n_nodes; s++) {
-                int64_t loss = least_loss(pieces, tread, least, &drift->snapshot->nodes[drift->nodes[s].index]);
+                uint32_t index = drift->nodes[s].index;
+                int64_t loss = least_loss(losses, tread, least, &drift->snapshot->nodes[index], losses->site_of[index]);
 
                 if (loss < INT64_MAX)
-                        scratch[n++] = (struct candidate) { s, (float) loss };
+                        candidates[n++] = (struct candidate) { s, (float) loss };
         }
-        qsort(scratch, n, sizeof(*scratch), compare_candidates);
-        n = n < MAX_CANDIDATES ? n : MAX_CANDIDATES;
-        memcpy(drift->candidates + (size_t) job * MAX_CANDIDATES, scratch, sizeof(*scratch) * n);
+        if (n > drift->most_candidates) {
+                part(candidates, n, drift->most_candidates);
+                n = drift->most_candidates;
+        }
+        qsort(candidates, n, sizeof(*candidates), compare_candidates);
+        memcpy(drift->candidates + (size_t) job * drift->most_candidates, candidates, sizeof(*candidates) * n);
         drift->n_candidates[job] = n;
+}
+
+static bool losses_init(struct losses *losses, struct arena *arena, const struct drift *drift, struct pieces *pieces) {
+        const struct homes *homes = &pieces->homes;
+
+        losses->pieces = pieces;
+        losses->candidates = arena_alloc(arena, drift->n_nodes, sizeof(*losses->candidates));
+        losses->site_of = arena_alloc(arena, drift->snapshot->n_nodes, sizeof(*losses->site_of));
+        losses->site_worth = arena_alloc(arena, homes->n_sites * (pieces->most_cores + 1ul), sizeof(*losses->site_worth));
+        if (arena->failed)
+                return false;
+        for (uint32_t i = 0; i < homes->n_sites; i++)
+                losses->site_of[homes->sites[i].node] = i + 1;
+        pieces_restart(pieces);
+        pieces_list_site_worth(pieces, losses->site_worth);
+        return true;
+}
+
+/* Where jobs have many places, there are more to choose from. */
+static uint32_t count_candidates(const struct drift *drift, const struct pieces *pieces) {
+        uint64_t homes = 0;
+
+        for (uint32_t i = 0; i < pieces->homes.n_sites; i++)
+                homes += pieces->homes.sites[i].n_homes;
+        return LEAST_CANDIDATES + (uint32_t) (2 * homes / drift->n_jobs);
+}
+
+double drift_prices_work_usec(const struct drift *drift, const struct pieces *pieces) {
+        return (double) drift->n_jobs * drift->n_nodes * pieces->most_cores * look_usec;
 }
 
 int drift_set_prices(struct drift *drift, struct pieces *pieces) {
         const struct staircase *stairs = pieces->stairs;
-        struct candidate *scratch = calloc(drift->n_nodes + 1u, sizeof(*scratch));
+        struct arena arena = { 0 };
+        struct losses losses;
 
-        drift->candidates = arena_alloc(&drift->arena, (size_t) drift->n_jobs * MAX_CANDIDATES, sizeof(*drift->candidates));
+        drift->most_candidates = count_candidates(drift, pieces);
+        drift->candidates = arena_alloc(&drift->arena, (size_t) drift->n_jobs * drift->most_candidates, sizeof(*drift->candidates));
         drift->n_candidates = arena_alloc(&drift->arena, drift->n_jobs, sizeof(*drift->n_candidates));
-        if (!scratch || drift->arena.failed) {
-                free(scratch);
+        if (!losses_init(&losses, &arena, drift, pieces) || drift->arena.failed) {
+                arena_finish(&arena);
                 return -ENOMEM;
         }
-        pieces_restart(pieces);
         for (uint32_t t = 0; t < stairs->n_treads; t++) {
                 uint32_t job = 0;
 
-                while (job < drift->n_jobs && drift->jobs[job].index != stairs->treads[t].job)
+                while (job < drift->n_jobs && (drift->jobs[job].index != stairs->treads[t].job || drift->jobs[job].first_group > 0))
                         job++;
-                if (job == drift->n_jobs || drift->jobs[job].group_size > 1)
+                if (job == drift->n_jobs)
                         continue;
                 pieces_cut(pieces, t, pieces->ranks[t], pieces->least);
-                list_candidates(drift, job, pieces, t, pieces->least, scratch);
+                list_candidates(drift, job, &losses, t, pieces->least);
         }
-        free(scratch);
+        arena_finish(&arena);
         return 0;
 }
 
@@ -459,11 +542,11 @@ static int64_t price(const struct drift *drift, uint32_t job, uint32_t node, uin
 
         if (groups > 0 && sibling_ranks(drift, job, node) == 0)
                 cost += one->priority * drift->weight;
-        if (drift->home_at && drift->home_at[cell(drift, job, node)] > 0) {
-                const struct home *home = &drift->homes[drift->home_at[cell(drift, job, node)] - 1];
+        if (drift->origin_at && drift->origin_at[cell(drift, job, node)] > 0) {
+                const struct origin *origin = &drift->origins[drift->origin_at[cell(drift, job, node)] - 1];
 
-                if (groups < home->groups)
-                        cost += home->away[home->groups - groups];
+                if (groups < origin->groups)
+                        cost += origin->away[origin->groups - groups];
         }
         return cost;
 }
@@ -549,7 +632,7 @@ static bool weigh(const struct drift *drift, struct swap *swap) {
 static uint32_t draw_candidate(struct drift *drift, uint32_t job) {
         uint32_t n = drift->n_candidates[job], a = roll(drift, n), b = roll(drift, n);
 
-        return drift->candidates[(size_t) job * MAX_CANDIDATES + least_of(a, b)].node;
+        return drift->candidates[(size_t) job * drift->most_candidates + least_of(a, b)].node;
 }
 
 static uint32_t draw_on(struct drift *drift, uint32_t node) {

@@ -21,6 +21,9 @@ void drift_destroy(struct drift *drift); /* NULL ok */
  * them. -ENOMEM. */
 int drift_set_prices(struct drift *drift, struct pieces *pieces);
 
+/* About how long that takes. */
+double drift_prices_work_usec(const struct drift *drift, const struct pieces *pieces);
+
 /* How many places jobs have, on how many nodes each, together; and how many jobs there are, those with a smaller
  * last group twice. */
 uint32_t drift_places(const struct drift *drift);

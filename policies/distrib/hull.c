@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "policies/distrib/arena.h"
+#include "policies/distrib/cut.h"
 
 enum {
         MAX_CORES = 4096,
@@ -107,26 +108,7 @@ static void price_nodes(struct hull *hull, int64_t priority) {
         }
 }
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
-__attribute__((target_clones("avx2", "default")))
-#endif
-static void
-cut(int64_t *least, uint32_t ranks, const int64_t *node_cost, uint32_t cores) {
-        least[0] = 0;
-        for (uint32_t m = 1; m <= ranks; m++)
-                least[m] = INT64_MAX;
-        for (uint32_t m = 0; m < ranks; m++) {
-                uint32_t most = ranks - m < cores ? ranks - m : cores;
-                int64_t base = least[m];
-                int64_t *restrict to = least + m;
-
-                for (uint32_t x = 1; x <= most; x++) {
-                        int64_t cost = base + node_cost[x];
-
-                        to[x] = cost < to[x] ? cost : to[x];
-                }
-        }
-}
+CUT_DEFINE(cut, int64_t, INT64_MAX)
 
 static void count_wanted(struct hull *hull, uint32_t ranks) {
         while (ranks > 0) {

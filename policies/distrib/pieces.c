@@ -4,15 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policies/distrib/cut.h"
+#include "policies/distrib/vectorised.h"
+
 enum {
         MAX_CORES = 1024,
         MAX_RANKS = 1024 * 1024, /* of a job */
         MOST_SHIFT = 12,
         LEAST_SHIFT = 3,
+        CLOSE = 16,    /* steps aim at one part in so many above the bound, or less */
+        PARTS = 8, /* of the sites, one of which looks at the prices anew between two steps */
+        HOME_WORK = 20, /* additions, for each size of a piece of a job that runs on a node, besides */
         PATIENCE = 40, /* steps without a gain until the step gets shorter */
 };
 
 static const double momentum = 0.7, first_length = 0.1, longest = 0.2, shorter = 0.6, shortest = 0.0005;
+/* Where jobs run, first prices are far off, for all sizes of a job alike: it shortens the way to change them together. */
+static const double longest_at_home = 0.25, rank_share = 3, piece_share = 30;
 /* Of an addition in a dynamic programme. */
 static const double addition_usec = 0.0002;
 
@@ -29,7 +37,7 @@ static void list_penalties(struct pieces *pieces) {
                 if (k == pieces->n_penalties)
                         pieces->penalties[pieces->n_penalties++] = stairs->stairs[i].penalty;
                 pieces->penalty_of[i] = k;
-                pieces->nodes[i] = stairs->stairs[i].nodes;
+                pieces->nodes[i] = pieces->empty[i] = stairs->stairs[i].nodes;
         }
 }
 
@@ -101,6 +109,7 @@ static void rule_out_sizes(struct pieces *pieces, uint32_t tread, const struct r
         uint32_t rest = job->ranks % job->group_size;
         size_t first = pieces->first[tread];
 
+        pieces->group_size[tread] = job->group_size;
         pieces->has_groups |= job->group_size > 1;
         for (uint32_t x = 1; x <= pieces->largest[tread]; x++)
                 if (x % job->group_size != 0 && (x < rest || (x - rest) % job->group_size != 0))
@@ -114,8 +123,10 @@ static bool make_lists(struct pieces *pieces) {
         pieces->penalties = arena_alloc(arena, n_stairs, sizeof(*pieces->penalties));
         pieces->penalty_of = arena_alloc(arena, n_stairs, sizeof(*pieces->penalty_of));
         pieces->nodes = arena_alloc(arena, n_stairs, sizeof(*pieces->nodes));
+        pieces->empty = arena_alloc(arena, n_stairs, sizeof(*pieces->empty));
         pieces->ranks = arena_alloc(arena, n_treads, sizeof(*pieces->ranks));
         pieces->largest = arena_alloc(arena, n_treads, sizeof(*pieces->largest));
+        pieces->group_size = arena_alloc(arena, n_treads, sizeof(*pieces->group_size));
         pieces->first = arena_alloc(arena, n_treads, sizeof(*pieces->first));
         if (arena->failed || n_stairs == 0 || n_treads == 0)
                 return false;
@@ -135,10 +146,44 @@ static bool make_prices(struct pieces *pieces) {
         pieces->worth = arena_alloc(arena, pieces->n_penalties * width, sizeof(*pieces->worth));
         pieces->best_worth = arena_alloc(arena, pieces->n_penalties * width, sizeof(*pieces->best_worth));
         pieces->least = arena_alloc(arena, pieces->most_ranks + 1u, sizeof(*pieces->least));
+        pieces->group_price = arena_alloc(arena, width, sizeof(*pieces->group_price));
+        pieces->group_least = arena_alloc(arena, pieces->most_ranks + 1u, sizeof(*pieces->group_least));
         pieces->value = arena_alloc(arena, width, sizeof(*pieces->value));
-        pieces->gain = arena_alloc(arena, (n_treads + 1) * width, sizeof(*pieces->gain));
         pieces->order = arena_alloc(arena, n_treads, sizeof(*pieces->order));
         return !arena->failed && scale_prices(pieces);
+}
+
+/* Each site is a node of its own. False: no memory. */
+static bool make_sites(struct pieces *pieces, const struct rm_snapshot *snapshot) {
+        const struct staircase *stairs = pieces->stairs;
+        size_t width = pieces->most_cores + 1u, cores = 0;
+
+        if (!homes_init(&pieces->homes, stairs, snapshot, pieces->shift, pieces->most_price / 2))
+                return false;
+        for (uint32_t k = 0; k < pieces->homes.n_sites; k++) {
+                const struct site *site = &pieces->homes.sites[k];
+                uint32_t i = 0;
+
+                while (stairs->stairs[i].penalty != site->penalty || stairs->stairs[i].cores != site->cores)
+                        i++;
+                pieces->empty[i]--;
+                pieces->nodes[i]--;
+                cores += site->cores;
+        }
+        pieces->is_open = arena_alloc(&pieces->arena, pieces->homes.n_sites, sizeof(*pieces->is_open));
+        pieces->site_worth = arena_alloc(&pieces->arena, pieces->homes.n_sites, sizeof(*pieces->site_worth));
+        pieces->n_sold = arena_alloc(&pieces->arena, pieces->homes.n_sites, sizeof(*pieces->n_sold));
+        pieces->first_sold = arena_alloc(&pieces->arena, pieces->homes.n_sites, sizeof(*pieces->first_sold));
+        pieces->sold = arena_alloc(&pieces->arena, cores, sizeof(*pieces->sold));
+        pieces->class_sold = arena_alloc(&pieces->arena, width, sizeof(*pieces->class_sold));
+        if (pieces->arena.failed)
+                return false;
+        for (uint32_t k = 0, first = 0; k < pieces->homes.n_sites; first += pieces->homes.sites[k++].cores)
+                pieces->first_sold[k] = first;
+        memset(pieces->is_open, true, sizeof(*pieces->is_open) * pieces->homes.n_sites);
+        pieces->gain = arena_alloc(&pieces->arena, (stairs->n_treads + (size_t) pieces->homes.most_homes + 1) * width,
+                                   sizeof(*pieces->gain));
+        return pieces->gain;
 }
 
 struct pieces *pieces_create(const struct staircase *staircase, const struct rm_snapshot *snapshot) {
@@ -150,7 +195,7 @@ struct pieces *pieces_create(const struct staircase *staircase, const struct rm_
         pieces->weight = snapshot->params.distribution_weight;
         pieces->best = INT64_MIN;
         pieces->length = first_length;
-        if (!make_lists(pieces) || !make_prices(pieces)) {
+        if (!make_lists(pieces) || !make_prices(pieces) || !make_sites(pieces, snapshot)) {
                 pieces_destroy(pieces);
                 return NULL;
         }
@@ -162,6 +207,7 @@ struct pieces *pieces_create(const struct staircase *staircase, const struct rm_
 void pieces_destroy(struct pieces *pieces) {
         if (!pieces)
                 return;
+        homes_finish(&pieces->homes);
         arena_finish(&pieces->arena);
         free(pieces);
 }
@@ -171,34 +217,50 @@ double pieces_work_usec(const struct pieces *pieces) {
 
         for (uint32_t t = 0; t < pieces->stairs->n_treads; t++)
                 work += pieces->largest[t] * (nodes + pieces->ranks[t]);
+        for (uint32_t i = 0; i < pieces->homes.n_sites; i++)
+                work += pieces->homes.sites[i].n_homes * (double) pieces->homes.sites[i].cores *
+                        (HOME_WORK + pieces->homes.sites[i].cores);
         return work * addition_usec;
 }
 
 /* ---- what jobs buy ---- */
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
-__attribute__((target_clones("avx2", "default")))
-#endif
-static void
-cut(int32_t *least, uint32_t ranks, const int32_t *price, uint32_t largest) {
-        least[0] = 0;
-        for (uint32_t m = 1; m <= ranks; m++)
-                least[m] = INT32_MAX;
-        for (uint32_t m = 0; m < ranks; m++) {
-                uint32_t most = ranks - m < largest ? ranks - m : largest;
-                int32_t base = least[m];
-                int32_t *restrict to = least + m;
+CUT_DEFINE(cut, int32_t, INT32_MAX)
 
-                for (size_t x = 1; x <= most; x++) {
-                        int32_t sum = base + price[x];
+/* The least that `ranks` cost where one piece has the smaller last group, `rest` of them. */
+static int32_t cut_with_rest(const struct pieces *pieces, uint32_t tread, uint32_t ranks, uint32_t rest) {
+        const int32_t *price = pieces->price + pieces->first[tread];
+        uint32_t size = pieces->group_size[tread], most = ranks < pieces->largest[tread] ? ranks : pieces->largest[tread];
+        int32_t least = INT32_MAX;
 
-                        to[x] = sum < to[x] ? sum : to[x];
-                }
+        for (uint32_t x = rest; x <= most; x += size) {
+                int32_t sum = price[x] + pieces->group_least[(ranks - x) / size];
+
+                least = sum < least ? sum : least;
         }
+        return least;
+}
+
+/* Full groups by themselves: then it is clear what goes with the smaller last one, of which there is one only. */
+static void cut_groups(const struct pieces *pieces, uint32_t tread, uint32_t ranks, int32_t *least) {
+        uint32_t size = pieces->group_size[tread], rest = pieces->stairs->treads[tread].ranks % size;
+        const int32_t *price = pieces->price + pieces->first[tread];
+
+        for (uint32_t k = 0; k * size <= pieces->largest[tread]; k++)
+                pieces->group_price[k] = price[k * size];
+        cut(pieces->group_least, ranks / size, pieces->group_price, pieces->largest[tread] / size);
+        for (uint32_t m = 0; m <= ranks; m++)
+                if (m % size == 0)
+                        least[m] = pieces->group_least[m / size];
+                else
+                        least[m] = m % size == rest ? cut_with_rest(pieces, tread, m, rest) : pieces->most_price;
 }
 
 void pieces_cut(const struct pieces *pieces, uint32_t tread, uint32_t ranks, int32_t *least) {
-        cut(least, ranks, pieces->price + pieces->first[tread], pieces->largest[tread]);
+        if (pieces->group_size[tread] == 1)
+                cut(least, ranks, pieces->price + pieces->first[tread], pieces->largest[tread]);
+        else
+                cut_groups(pieces, tread, ranks, least);
 }
 
 /* Returns what the job pays. */
@@ -212,7 +274,7 @@ static int64_t buy(struct pieces *pieces, uint32_t tread) {
         while (left > 0) {
                 uint32_t x = left < pieces->largest[tread] ? left : pieces->largest[tread];
 
-                while (x > 1 && least[left - x] + price[x] != least[left])
+                while (x > 1 && (!pieces_is_possible(pieces, tread, left, x) || least[left - x] + price[x] != least[left]))
                         x--;
                 pieces->over[pieces->first[tread] + x]++;
                 left -= x;
@@ -222,18 +284,20 @@ static int64_t buy(struct pieces *pieces, uint32_t tread) {
 
 /* ---- what nodes sell ---- */
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
-__attribute__((target_clones("avx2", "default")))
-#endif
-static void
-choose(const int32_t *restrict from, int32_t *restrict to, const int32_t *value, uint32_t largest, uint32_t cores) {
+VECTORISED static void choose(const int32_t *restrict from, int32_t *restrict to, const int32_t *value, uint32_t largest,
+                              uint32_t cores) {
+        int32_t most = 0;
+
         memcpy(to, from, sizeof(*to) * (cores + 1u));
         for (uint32_t x = 1; x <= largest; x++) {
                 int32_t gain = value[x];
                 int32_t *restrict above = to + x;
                 size_t n = cores - x + 1u;
 
-                for (size_t i = 0; gain > 0 && i < n; i++) {
+                if (gain <= most) /* no more than a smaller one brings */
+                        continue;
+                most = gain;
+                for (size_t i = 0; i < n; i++) {
                         int32_t sum = from[i] + gain;
 
                         above[i] = sum > above[i] ? sum : above[i];
@@ -245,18 +309,26 @@ void pieces_choose(const int32_t *from, int32_t *to, const int32_t *value, uint3
         choose(from, to, value, largest, cores);
 }
 
-/* What nodes of the penalty gain by each piece of the job: value[x]. False: nothing. */
-static bool value_pieces(struct pieces *pieces, uint32_t tread, int64_t penalty, uint32_t largest) {
+bool pieces_cost(const struct pieces *pieces, uint32_t tread, int64_t penalty, int32_t *ret_fixed, int32_t *ret_each) {
         int64_t priority = pieces->stairs->treads[tread].priority, scale = (int64_t) 1 << pieces->shift;
         int64_t fixed = priority * pieces->weight * scale, each = priority * penalty * scale;
-        const int32_t *price = pieces->price + pieces->first[tread];
-        int32_t most = 0, cost;
 
-        if (fixed >= pieces->most_price || each >= pieces->most_price)
+        if (fixed < pieces->most_price)
+                *ret_fixed = (int32_t) fixed;
+        if (each < pieces->most_price)
+                *ret_each = (int32_t) each;
+        return fixed < pieces->most_price && each < pieces->most_price;
+}
+
+/* What nodes of the penalty gain by each piece of the job: value[x]. False: nothing. */
+static bool value_pieces(struct pieces *pieces, uint32_t tread, int64_t penalty, uint32_t largest) {
+        const int32_t *price = pieces->price + pieces->first[tread];
+        int32_t most = 0, cost, each;
+
+        if (!pieces_cost(pieces, tread, penalty, &cost, &each))
                 return false;
-        cost = (int32_t) fixed;
         for (uint32_t x = 1; x <= largest; x++) {
-                cost += (int32_t) each;
+                cost += each;
                 pieces->value[x] = price[x] < pieces->most_price ? price[x] - cost : 0;
                 most = pieces->value[x] > most ? pieces->value[x] : most;
         }
@@ -287,72 +359,187 @@ static uint32_t fill_rows(struct pieces *pieces, int64_t penalty, uint32_t cores
         return n;
 }
 
-/* Follow the rows back from where all of a node is used. */
-static void sell(struct pieces *pieces, uint32_t n_rows, uint32_t stair) {
-        int64_t penalty = pieces->penalties[pieces->penalty_of[stair]], scale = (int64_t) 1 << pieces->shift;
-        uint32_t left = pieces->stairs->stairs[stair].cores;
-        size_t width = pieces->most_cores + 1u;
+/* The largest piece by which the row reaches what it does with `left` cores. */
+static uint32_t trace_piece(const struct pieces *pieces, const int32_t *from, uint32_t left, uint32_t largest) {
+        uint32_t width = pieces->most_cores + 1, x = largest;
 
-        for (uint32_t k = n_rows; k-- > 0 && left > 0;) {
-                const int32_t *from = pieces->gain + k * width, *to = from + width;
-                uint32_t t = pieces->order[k], x = largest_left(pieces, t, left);
-                int64_t priority = pieces->stairs->treads[t].priority, fixed = priority * pieces->weight * scale;
-                const int32_t *price = pieces->price + pieces->first[t];
-
-                if (to[left] == from[left])
-                        continue;
-                while (x > 1 && (price[x] == pieces->most_price ||
-                                 from[left - x] + price[x] - fixed - priority * penalty * scale * x != to[left]))
-                        x--;
-                pieces->over[pieces->first[t] + x] -= (int32_t) pieces->nodes[stair];
-                left -= x;
-        }
+        while (x > 1 && from[left - x] + pieces->value[x] != from[width + left])
+                x--;
+        return x;
 }
 
-/* Returns what nodes of the penalty gain. */
-static int64_t sell_all(struct pieces *pieces, uint32_t penalty) {
+/* Follow the rows back from where `left` cores of a node of the penalty are used. Which prices its pieces have, into `sold`. Returns
+ * how many there are. */
+static uint32_t sell(struct pieces *pieces, uint32_t n_rows, int64_t penalty, uint32_t left, uint32_t *sold) {
+        size_t width = pieces->most_cores + 1u;
+        uint32_t n = 0;
+
+        for (uint32_t k = n_rows; k-- > 0 && left > 0;) {
+                const int32_t *from = pieces->gain + k * width;
+                uint32_t t = pieces->order[k], x = largest_left(pieces, t, left);
+
+                if (from[width + left] == from[left] || !value_pieces(pieces, t, penalty, x))
+                        continue;
+                x = trace_piece(pieces, from, left, x);
+                sold[n++] = (uint32_t) pieces->first[t] + x;
+                left -= x;
+        }
+        return n;
+}
+
+/* As value_pieces(), where groups of the job run on the node. Costs beyond what this is made for count less. */
+static bool value_at_home(struct pieces *pieces, const struct home *home, int64_t penalty, uint32_t largest) {
+        const int32_t *price = pieces->price + pieces->first[home->tread];
+        int32_t most = 0, cost = pieces->most_price, each = pieces->most_price;
+
+        (void) pieces_cost(pieces, home->tread, penalty, &cost, &each);
+        for (uint32_t x = 1; x <= largest; x++) {
+                cost += each;
+                pieces->value[x] = price[x] < pieces->most_price ? price[x] - cost + home_saves(home, x) : 0;
+                most = pieces->value[x] > most ? pieces->value[x] : most;
+        }
+        return most > 0;
+}
+
+/* Rows for the jobs that run on the node, behind those of all jobs: who has a place by the latter does better by the former, so
+ * nobody gets two. Returns the last one: what the node gains. */
+static int32_t *add_site_rows(struct pieces *pieces, const struct site *site, uint32_t n_rows) {
+        size_t width = pieces->most_cores + 1u;
+        int32_t *from = pieces->gain + n_rows * width;
+
+        for (uint32_t k = 0; k < site->n_homes; k++, from += width) {
+                uint32_t largest = largest_left(pieces, site->homes[k].tread, site->cores);
+
+                if (value_at_home(pieces, &site->homes[k], site->penalty, largest))
+                        choose(from, from + width, pieces->value, largest, site->cores);
+                else
+                        memcpy(from + width, from, sizeof(*from) * (site->cores + 1u));
+        }
+        return from;
+}
+
+/* What the site sells, and what it gains by that. */
+static void sell_site(struct pieces *pieces, uint32_t i, uint32_t n_rows) {
+        const struct site *site = &pieces->homes.sites[i];
+        const int32_t *from = add_site_rows(pieces, site, n_rows);
+        uint32_t *sold = pieces->sold + pieces->first_sold[i], n = 0, left = site->cores;
+        size_t width = pieces->most_cores + 1u;
+
+        pieces->site_worth[i] = from[left];
+
+        for (uint32_t k = site->n_homes; k-- > 0 && left > 0;) {
+                uint32_t t = site->homes[k].tread, x = largest_left(pieces, t, left);
+
+                from -= width;
+                if (from[width + left] == from[left] || !value_at_home(pieces, &site->homes[k], site->penalty, x))
+                        continue;
+                x = trace_piece(pieces, from, left, x);
+                sold[n++] = (uint32_t) pieces->first[t] + x;
+                left -= x;
+        }
+        pieces->n_sold[i] = n + sell(pieces, n_rows, site->penalty, left, sold + n);
+}
+
+/* Is there a node of it? */
+static bool is_sold(const struct pieces *pieces, uint32_t stair) {
+        return pieces->nodes[stair] > 0 || pieces->empty[stair] < pieces->stairs->stairs[stair].nodes;
+}
+
+static uint32_t most_cores_of(const struct pieces *pieces, uint32_t penalty) {
+        const struct staircase *stairs = pieces->stairs;
+        uint32_t cores = 0;
+
+        for (uint32_t i = 0; i < stairs->n_stairs; i++)
+                if (pieces->penalty_of[i] == penalty && is_sold(pieces, i) && stairs->stairs[i].cores > cores)
+                        cores = stairs->stairs[i].cores;
+        return cores;
+}
+
+/* Returns what nodes of the penalty gain that nobody runs on. Leaves the rows of gain. */
+static int64_t sell_empty(struct pieces *pieces, uint32_t penalty, uint32_t *ret_n_rows) {
         const struct staircase *stairs = pieces->stairs;
         size_t width = pieces->most_cores + 1u;
         int32_t *worth = pieces->worth + penalty * width, *last;
-        uint32_t cores = 0, n;
+        uint32_t cores = most_cores_of(pieces, penalty), n;
         int64_t sum = 0;
 
-        for (uint32_t i = 0; i < stairs->n_stairs; i++)
-                if (pieces->penalty_of[i] == penalty && pieces->nodes[i] > 0 && stairs->stairs[i].cores > cores)
-                        cores = stairs->stairs[i].cores;
         n = fill_rows(pieces, pieces->penalties[penalty], cores);
         last = pieces->gain + n * width;
         for (uint32_t c = 0; c < width; c++)
                 worth[c] = last[c < cores ? c : cores];
         for (uint32_t i = 0; n > 0 && i < stairs->n_stairs; i++)
                 if (pieces->penalty_of[i] == penalty && pieces->nodes[i] > 0) {
+                        uint32_t n_sold = sell(pieces, n, pieces->penalties[penalty], stairs->stairs[i].cores, pieces->class_sold);
+
                         sum += (int64_t) last[stairs->stairs[i].cores] * pieces->nodes[i];
-                        sell(pieces, n, i);
+                        while (n_sold > 0)
+                                pieces->over[pieces->class_sold[--n_sold]] -= (int32_t) pieces->nodes[i];
                 }
+        *ret_n_rows = n;
+        return sum;
+}
+
+/* One in `parts` of the sites sells anew, those that are alike to `part`, and the others what they did before. Returns what all nodes of
+ * the penalty gain, which is true if all sell anew. */
+static int64_t sell_all(struct pieces *pieces, uint32_t penalty, uint32_t part, uint32_t parts) {
+        uint32_t n_rows = 0;
+        int64_t sum = sell_empty(pieces, penalty, &n_rows);
+
+        for (uint32_t i = 0; i < pieces->homes.n_sites; i++) {
+                if (!pieces->is_open[i] || pieces->homes.sites[i].penalty != pieces->penalties[penalty])
+                        continue;
+                if (i % parts == part)
+                        sell_site(pieces, i, n_rows);
+                sum += pieces->site_worth[i];
+                for (uint32_t k = 0; k < pieces->n_sold[i]; k++)
+                        pieces->over[pieces->sold[pieces->first_sold[i] + k]]--;
+        }
         return sum;
 }
 
 /* ---- raising ---- */
 
-int64_t pieces_evaluate(struct pieces *pieces) {
-        int64_t sum = 0;
+static int64_t evaluate(struct pieces *pieces, uint32_t part, uint32_t parts) {
+        int64_t sum = pieces->homes.moved;
 
         memset(pieces->over, 0, sizeof(*pieces->over) * pieces->n_prices);
         for (uint32_t t = 0; t < pieces->stairs->n_treads; t++)
                 if (pieces->ranks[t] > 0)
                         sum += buy(pieces, t);
         for (uint32_t k = 0; k < pieces->n_penalties; k++)
-                sum -= sell_all(pieces, k);
+                sum -= sell_all(pieces, k, part, parts);
         return sum;
+}
+
+int64_t pieces_evaluate(struct pieces *pieces) {
+        return evaluate(pieces, 0, 1);
+}
+
+/* What is over, and besides, for all sizes of a job, so much of the ranks and of the pieces that are over as the shares say. */
+static double turn(struct pieces *pieces, uint32_t tread) {
+        const int32_t *over = pieces->over + pieces->first[tread];
+        float *direction = pieces->direction + pieces->first[tread];
+        double ranks = 0, n = 0, square = 0;
+        uint32_t largest = pieces->largest[tread];
+
+        for (uint32_t x = 1; x <= largest && pieces->homes.n_sites > 0; x++) {
+                ranks += (double) x * over[x];
+                n += over[x];
+        }
+        ranks *= rank_share / largest / largest;
+        n *= piece_share / largest;
+        for (uint32_t x = 1; x <= largest; x++) {
+                direction[x] = (float) (momentum * direction[x] + (1 - momentum) * (over[x] + ranks * x + n));
+                square += direction[x] * (double) over[x];
+        }
+        return square;
 }
 
 void pieces_step(struct pieces *pieces, int64_t slack, double length) {
         double square = 0, factor;
 
-        for (size_t i = 0; i < pieces->n_prices; i++) {
-                pieces->direction[i] = (float) (momentum * pieces->direction[i] + (1 - momentum) * pieces->over[i]);
-                square += pieces->direction[i] * (double) pieces->over[i];
-        }
+        for (uint32_t t = 0; t < pieces->stairs->n_treads; t++)
+                square += turn(pieces, t);
         if (square <= 0) {
                 memset(pieces->direction, 0, sizeof(*pieces->direction) * pieces->n_prices);
                 return;
@@ -368,9 +555,10 @@ void pieces_step(struct pieces *pieces, int64_t slack, double length) {
 
 void pieces_restart(struct pieces *pieces) {
         for (uint32_t i = 0; i < pieces->stairs->n_stairs; i++)
-                pieces->nodes[i] = pieces->stairs->stairs[i].nodes;
+                pieces->nodes[i] = pieces->empty[i];
         for (uint32_t t = 0; t < pieces->stairs->n_treads; t++)
                 pieces->ranks[t] = pieces->stairs->treads[t].ranks;
+        memset(pieces->is_open, true, sizeof(*pieces->is_open) * pieces->homes.n_sites);
         memcpy(pieces->price, pieces->best_price, sizeof(*pieces->price) * pieces->n_prices);
         memset(pieces->direction, 0, sizeof(*pieces->direction) * pieces->n_prices);
 }
@@ -384,7 +572,7 @@ static void keep(struct pieces *pieces, int64_t bound) {
 
         pieces->best = bound;
         pieces->idle = 0;
-        pieces->length = fmin(pieces->length * 1.1, longest);
+        pieces->length = fmin(pieces->length * 1.1, pieces->homes.n_sites > 0 ? longest_at_home : longest);
         memcpy(pieces->best_price, pieces->price, sizeof(*pieces->price) * pieces->n_prices);
         memcpy(pieces->best_worth, pieces->worth, sizeof(*pieces->worth) * n_worth);
 }
@@ -398,20 +586,32 @@ static int64_t shorten(struct pieces *pieces) {
         return pieces_evaluate(pieces);
 }
 
+/* Where jobs run, the first plans are so bad that what they cost says little. */
+static int64_t slack_of(const struct pieces *pieces, int64_t goal, int64_t bound) {
+        int64_t most = (pieces->best > 0 ? pieces->best : goal) / CLOSE;
+
+        return pieces->homes.n_sites == 0 || goal - bound < most ? goal - bound : most;
+}
+
 int64_t pieces_raise(struct pieces *pieces, int64_t cost, const struct deadline *deadline, int64_t until_usec, uint32_t steps) {
-        int64_t goal = cost * ((int64_t) 1 << pieces->shift);
+        int64_t goal = cost * ((int64_t) 1 << pieces->shift), slack = 0;
+        uint32_t parts = pieces->homes.n_sites > 0 ? PARTS : 1;
 
         for (uint32_t i = 0; i < steps && !pieces_is_settled(pieces) && (i == 0 || deadline_left_usec(deadline) > until_usec);
              i++) {
-                int64_t bound = pieces_evaluate(pieces);
+                if (i % parts == 0) {
+                        int64_t bound = evaluate(pieces, 0, 1);
 
-                if (bound > pieces->best)
-                        keep(pieces, bound);
-                else if (++pieces->idle > PATIENCE)
-                        bound = shorten(pieces);
-                if (bound >= goal)
-                        break;
-                pieces_step(pieces, goal - bound, pieces->length);
+                        if (bound > pieces->best)
+                                keep(pieces, bound);
+                        else if ((pieces->idle += (int) parts) > PATIENCE)
+                                bound = shorten(pieces);
+                        if (bound >= goal)
+                                break;
+                        slack = slack_of(pieces, goal, bound);
+                } else
+                        (void) evaluate(pieces, i % parts, parts);
+                pieces_step(pieces, slack, pieces->length);
         }
         return -(-pieces->best >> pieces->shift);
 }
@@ -421,6 +621,22 @@ const int32_t *pieces_best_worth(const struct pieces *pieces, int64_t penalty) {
                 if (pieces->penalties[k] == penalty)
                         return pieces->best_worth + k * (pieces->most_cores + 1u);
         return NULL;
+}
+
+void pieces_list_site_worth(struct pieces *pieces, int32_t *ret_worth) {
+        size_t width = pieces->most_cores + 1u;
+
+        for (uint32_t k = 0; k < pieces->n_penalties; k++) {
+                uint32_t n_rows = fill_rows(pieces, pieces->penalties[k], most_cores_of(pieces, k));
+
+                for (uint32_t i = 0; i < pieces->homes.n_sites; i++) {
+                        const struct site *site = &pieces->homes.sites[i];
+
+                        if (site->penalty == pieces->penalties[k])
+                                memcpy(ret_worth + i * width, add_site_rows(pieces, site, n_rows),
+                                       sizeof(*ret_worth) * (site->cores + 1u));
+                }
+        }
 }
 
 double pieces_worth(const struct pieces *pieces, int64_t penalty, uint32_t free_cores) {

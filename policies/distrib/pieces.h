@@ -1,7 +1,7 @@
 /*
  * A bound for large problems, and what plans are made by: a job buys pieces, so many of its ranks together on one node, at a price
  * for each size; a node sells the pieces of different jobs that gain it the most. A price rises where more is wanted than sold. In
- * whole numbers.
+ * whole numbers. Where a job runs already, a piece costs less by the moves that it saves, so such nodes sell each for itself.
  */
 #ifndef RM_POLICIES_DISTRIB_PIECES_H
 #define RM_POLICIES_DISTRIB_PIECES_H
@@ -10,9 +10,10 @@
 
 #include "policies/distrib/arena.h"
 #include "policies/distrib/deadline.h"
+#include "policies/distrib/homes.h"
 #include "policies/place/staircase.h"
 
-/* Fields are the interface, to be read only but by dive.c, which uses up `nodes` and `ranks`. Prices and sums of them are scaled
+/* Fields are the interface, to be read only but by dive.c, which uses up `nodes`, `ranks` and sites. Prices and sums of them are scaled
  * by 2^shift. */
 struct pieces {
         const struct staircase *stairs;
@@ -23,9 +24,11 @@ struct pieces {
         bool has_groups; /* of several ranks */
         int64_t *penalties;
         uint32_t *penalty_of; /* each stair: index into penalties */
-        uint32_t *nodes; /* each stair: how many there are */
+        uint32_t *nodes; /* each stair: how many there are that nobody runs on */
+        uint32_t *empty; /* the same, to go back to */
         uint32_t *ranks; /* each tread: how many there are */
         uint32_t *largest; /* each tread: its largest piece */
+        uint32_t *group_size; /* each tread: ranks in a full group */
         size_t *first; /* each tread: price[first + x] is that of a piece of x ranks */
         size_t n_prices;
         int32_t *price, *best_price;
@@ -34,9 +37,16 @@ struct pieces {
         int64_t best;
         int32_t *worth, *best_worth; /* penalties x (most_cores + 1): what a node gains by its cores */
         int32_t *least; /* of so many ranks of a job */
+        int32_t *group_price, *group_least; /* the same by full groups, of the job in hand */
         int32_t *value; /* of a piece to a node */
-        int32_t *gain; /* (treads + 1) x (most_cores + 1) */
+        int32_t *gain; /* (treads + homes of a site + 1) x (most_cores + 1) */
         uint32_t *order; /* treads of the rows of gain */
+        struct homes homes;
+        bool *is_open; /* each site of homes: is it there? */
+        int32_t *site_worth; /* what it gains by its cores */
+        uint32_t *sold; /* indices of the prices of what it sells: */
+        uint32_t *first_sold, *n_sold; /* which of them are whose */
+        uint32_t *class_sold; /* by a node that nobody runs on */
         double length;
         int idle;
         struct arena arena;
@@ -57,11 +67,14 @@ bool pieces_is_settled(const struct pieces *pieces);
 /* About how long an evaluation takes. */
 double pieces_work_usec(const struct pieces *pieces);
 
-/* What a node with so many free cores is worth at the best prices. */
+/* What a node with so many free cores that nobody runs on is worth at the best prices. */
 double pieces_worth(const struct pieces *pieces, int64_t penalty, uint32_t free_cores);
 
 /* As many as most_cores + 1, of what a node is worth by its free cores, scaled; NULL: there are no such nodes. */
 const int32_t *pieces_best_worth(const struct pieces *pieces, int64_t penalty);
+
+/* Sites x (most_cores + 1): what a site gains by its cores at the prices now. */
+void pieces_list_site_worth(struct pieces *pieces, int32_t *ret_worth);
 
 /* ---- for dive.c and drift.c ---- */
 
@@ -72,8 +85,17 @@ void pieces_restart(struct pieces *pieces);
 int64_t pieces_evaluate(struct pieces *pieces);
 /* A step up from there. `slack`: how much there may be to gain. */
 void pieces_step(struct pieces *pieces, int64_t slack, double length);
+/* Can x ranks be groups, where `left` are left of the job? The smaller last one is there only once. */
+static inline bool pieces_is_possible(const struct pieces *pieces, uint32_t tread, uint32_t left, uint32_t x) {
+        uint32_t size = pieces->group_size[tread];
+
+        return size == 1 || x % size == 0 || x % size == left % size;
+}
+
 /* least[m] for m up to `ranks`: the least that m ranks of the tread cost at the prices now. */
 void pieces_cut(const struct pieces *pieces, uint32_t tread, uint32_t ranks, int32_t *least);
+/* What any piece of the tread costs on such a node, and each rank of it besides; scaled. False: more than this is made for. */
+bool pieces_cost(const struct pieces *pieces, uint32_t tread, int64_t penalty, int32_t *ret_fixed, int32_t *ret_each);
 /* to[c]: the most of from[c], and of from[c - x] + value[x]. */
 void pieces_choose(const int32_t *from, int32_t *to, const int32_t *value, uint32_t largest, uint32_t cores);
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "policies/distrib/vectorised.h"
+
 bool pricing_init(struct pricing *pricing, const struct problem *problem) {
         size_t jobs = problem->n_jobs, cells = jobs * problem->n_nodes;
 
@@ -39,11 +41,7 @@ static bool list_costs(struct pricing *pricing, uint32_t j, uint32_t s) {
         return pricing->low[cell] <= high;
 }
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
-__attribute__((target_clones("avx2", "default")))
-#endif
-static void
-offer(int64_t *restrict to, const int64_t *restrict from, uint32_t n, int64_t cost) {
+VECTORISED static void offer(int64_t *restrict to, const int64_t *restrict from, uint32_t n, int64_t cost) {
         for (uint32_t i = 0; i < n; i++) {
                 int64_t sum = from[i] + cost;
 

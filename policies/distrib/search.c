@@ -7,15 +7,13 @@
 
 #include "policies/distrib/anneal.h"
 #include "policies/distrib/ascent.h"
+#include "policies/distrib/choice.h"
 #include "policies/distrib/conclude.h"
 #include "policies/distrib/dual.h"
 #include "policies/distrib/flow.h"
 #include "policies/distrib/pattern.h"
 #include "policies/distrib/relax.h"
 #include "policies/distrib/reprice.h"
-
-/* Added to what a choice scores less: cells are split between nothing and something first. */
-static const int64_t later = (int64_t) 1 << 48;
 
 enum {
         ROOT_SWEEPS = 12,
@@ -28,24 +26,21 @@ enum {
         TRIAL_SWEEPS = 2,
         NODE_STEPS = 12,
         ANNEAL_MOVES = 200, /* in a run, for each cell */
+        THOROUGH_MOVES = 1000,
+        THOROUGH_RUNS = 6,
+        PATTERNS_PROMISE = 3, /* when they leave so many times less of the gap than sweeps */
         PATTERNS_LEAST = 24, /* branches on patterns, at once, where they promise much */
         PATTERNS_SHARE = 4,  /* branches for one of the other way */
         PATTERNS_FACTOR = 40, /* nodes of the other way for one more branch, where they do not promise much */
         PATTERNS_EVERY = 8,  /* nodes between tries, and a part of those there have been */
-        ANNEAL_EVERY = 12,  /* nodes of the tree */
+        ANNEAL_EVERY = 24,  /* nodes of the tree */
         CONCLUDE_STEPS = 1000 * 1000, /* for a level, and for the root before anything else; */
         CONCLUDE_ROOT_STEPS = 10 * 1000 * 1000, /* then; */
+        CONCLUDE_AT_ONCE_STEPS = 40 * 1000 * 1000, /* when it is expected to take less than that; */
         CONCLUDE_AGAIN_STEPS = 16 * 1000 * 1000, /* and after so many */
+        CONCLUDE_FAR = 8, /* times that: when the root is expected to take more, it is looked how it does */
         STEPS_OF_NODE = 60 * 1000,  /* of the tree */
         MAX_COPIED_VALUES = 8 * 1000 * 1000,
-};
-
-/* What to branch on: the values of a cell below `split` or from it on; or, node RM_NO_NODE, on how many nodes a job is. */
-struct choice {
-        uint32_t job;
-        int32_t node;
-        uint32_t split;
-        int64_t score;
 };
 
 /* Where the search has yet to go from a level. */
@@ -66,9 +61,9 @@ struct search {
         struct flow *flow; /* NULL: of no use here */
         struct conclude *conclude; /* NULL: of no use here */
         struct dual root;      /* the best one without branches, to be settled later; cells NULL: not yet */
-        int64_t none_up_to;       /* no plan costs this or less */
+        struct conclude_progress progress; /* of the root */
         double conclude_gap;     /* of a level that is worth a try, as costs are */
-        uint64_t steps_at, steps_next; /* steps when the root is tried next, and how many more then */
+        uint64_t steps_from, steps_next; /* steps when the root was tried last, and how many more until it is again */
         uint32_t *values, *trial_values;
         struct search_result *result;
         struct level *levels;
@@ -77,6 +72,7 @@ struct search {
         size_t copied_values; /* in all levels */
         struct pattern_host pattern_host;
         struct pattern *pattern; /* NULL: none yet */
+        bool patterns_promise;     /* more than the other way */
         uint64_t patterns_at;      /* nodes of the tree, when patterns are tried next */
         bool timed_out;       /* or out of room: what is open stays open */
 };
@@ -99,11 +95,26 @@ static void adopt(struct search *search, const uint32_t *values, int64_t cost) {
                 memcpy(search->values, values, sizeof(*values) * search->problem->n_jobs * search->problem->n_nodes);
 }
 
-static void anneal(struct search *search) {
-        uint64_t moves = (uint64_t) ANNEAL_MOVES * search->problem->n_jobs * search->problem->n_nodes;
+static void anneal_with(struct search *search, uint32_t moves_a_cell) {
+        uint64_t moves = (uint64_t) moves_a_cell * search->problem->n_jobs * search->problem->n_nodes;
         int64_t cost = anneal_run(search->anneal, moves);
 
         adopt(search, anneal_best(search->anneal), cost);
+}
+
+static void anneal(struct search *search) {
+        anneal_with(search, ANNEAL_MOVES);
+}
+
+/* Until it has been for nothing some times. */
+static void anneal_thoroughly(struct search *search) {
+        for (int idle = 0; idle < THOROUGH_RUNS && !out_of_time(search); idle++) {
+                int64_t before = search->result->cost;
+
+                anneal_with(search, THOROUGH_MOVES);
+                if (search->result->cost < before)
+                        idle = -1;
+        }
 }
 
 /* ---- the bound of one node of the tree ---- */
@@ -148,7 +159,7 @@ static int tighten_node(struct search *search, struct dual *dual) {
         int r = 0;
 
         if (search->result->nodes % ANNEAL_EVERY == 0) {
-                anneal(search);
+                anneal_with(search, THOROUGH_MOVES);
                 dual_set_target(dual, target_of(search));
         }
         tighten(search, dual, NODE_SWEEPS);
@@ -157,126 +168,6 @@ static int tighten_node(struct search *search, struct dual *dual) {
         if (r == 0 && !dual_is_over(dual))
                 tighten(search, dual, 2);
         return r;
-}
-
-/* ---- where to branch ---- */
-
-/* How much dearer the cell gets at least without values below (from) `split`, as far as the two chains know. */
-static void cell_gains(const struct dual *dual, const struct dual_cell *cell, uint32_t split, int64_t *ret_low, int64_t *ret_high) {
-        int64_t low = INT64_MAX, high = INT64_MAX;
-
-        for (uint32_t i = 0; i < cell->n; i++) {
-                const struct dual_value *v = &dual->values[cell->first + i];
-                int64_t cost = (int64_t) v->node_cost + v->job_cost;
-
-                if (v->v < split && cost < low)
-                        low = cost;
-                if (v->v >= split && cost < high)
-                        high = cost;
-        }
-        *ret_low = low;
-        *ret_high = high;
-}
-
-/* Is the cell open, and where would it be split: between nothing and something first. */
-static bool cell_split(const struct dual *dual, const struct dual_cell *cell, uint32_t *ret_split) {
-        const struct dual_value *v = dual->values + cell->first;
-
-        if (cell->n < 2)
-                return false;
-        *ret_split = v[0].v == 0 ? v[1].v : v[cell->n / 2].v;
-        return true;
-}
-
-/* Among the `n` best so far, at most `max`, best first; the older one first of two alike. Returns how many there are now. */
-static uint32_t choice_keep(struct choice *choices, uint32_t n, uint32_t max, const struct choice *choice) {
-        uint32_t at;
-
-        for (at = n; at > 0 && choices[at - 1].score < choice->score; at--)
-                if (at < max)
-                        choices[at] = choices[at - 1];
-        if (at >= max)
-                return n;
-        choices[at] = *choice;
-        return n < max ? n + 1 : max;
-}
-
-static uint32_t list_choices(const struct search *search, const struct dual *dual, struct choice *ret_choices, uint32_t max) {
-        const struct problem *problem = dual->problem;
-        uint32_t n = 0;
-
-        for (uint32_t j = 0; j < problem->n_jobs; j++)
-                for (uint32_t s = 0; s < problem->n_nodes; s++) {
-                        const struct dual_cell *cell = &dual->cells[(size_t) j * problem->n_nodes + s];
-                        struct choice choice = { .job = j, .node = (int32_t) s };
-                        int64_t low, high;
-                        uint32_t by_node, by_job;
-
-                        if (!cell_split(dual, cell, &choice.split))
-                                continue;
-                        cell_gains(dual, cell, choice.split, &low, &high);
-                        choice.score = -llabs(low - high);
-                        if (choice.split != dual->values[cell->first + 1].v || dual->values[cell->first].v != 0)
-                                choice.score -= later;
-                        ascent_values(search->ascent, (size_t) j * problem->n_nodes + s, &by_node, &by_job);
-                        if ((by_node == 0) != (by_job == 0))
-                                choice.score += later / 256;
-                        choice.score = choice.score * 16 + (int64_t) problem->jobs[j].priority;
-                        n = choice_keep(ret_choices, n, max, &choice);
-                }
-        return n;
-}
-
-/* Degrees that nodes and jobs see differently, of the jobs whose nodes cost most. */
-static uint32_t list_degrees(const struct search *search, const struct dual *dual, struct choice *ret_choices, uint32_t max) {
-        uint32_t layers = dual_most_layers(search->problem), n = 0;
-
-        for (uint32_t j = 0; j < search->problem->n_jobs && n < max; j++) {
-                struct choice choice = { .job = j, .node = RM_NO_NODE };
-                uint32_t by_nodes, by_job;
-
-                ascent_degrees(search->ascent, j, &by_nodes, &by_job);
-                choice.split = (by_nodes < by_job ? by_nodes : by_job) + 1;
-                if (search->problem->jobs[j].rest > 0 || by_nodes == by_job || choice.split >= layers ||
-                    choice.split <= dual->least_degree[j] || choice.split > dual->most_degree[j])
-                        continue;
-                ret_choices[n++] = choice;
-        }
-        return n;
-}
-
-/* Cells of which node and job want most different amounts: split in the middle. */
-static uint32_t list_amounts(const struct search *search, const struct dual *dual, struct choice *ret_choices, uint32_t max) {
-        const struct problem *problem = search->problem;
-        uint32_t n = 0;
-
-        for (uint32_t j = 0; j < problem->n_jobs; j++)
-                for (uint32_t s = 0; s < problem->n_nodes; s++) {
-                        size_t i = (size_t) j * problem->n_nodes + s;
-                        const struct dual_cell *cell = &dual->cells[i];
-                        const struct dual_value *values = dual->values + cell->first;
-                        struct choice choice = { .job = j, .node = (int32_t) s };
-                        uint32_t by_node, by_job;
-
-                        ascent_values(search->ascent, i, &by_node, &by_job);
-                        choice.split = (by_node + by_job + 1) / 2;
-                        choice.score =
-                                llabs((int64_t) by_node - (int64_t) by_job) * problem->jobs[j].size * problem->jobs[j].priority;
-                        if (by_node == by_job || choice.split <= values[0].v || choice.split > values[cell->n - 1].v)
-                                continue;
-                        n = choice_keep(ret_choices, n, max, &choice);
-                }
-        return n;
-}
-
-/* The side of the branch where values, or degrees, are low; or the other. */
-static void take_branch(struct dual *dual, const struct choice *choice, bool low) {
-        uint32_t from = low ? 0 : choice->split, to = low ? choice->split - 1 : UINT32_MAX;
-
-        if (choice->node < 0)
-                dual_restrict_degree(dual, choice->job, from, to);
-        else
-                dual_restrict(dual, choice->job, (uint32_t) choice->node, from, to);
 }
 
 /* ---- leaves ---- */
@@ -324,23 +215,23 @@ static int choose(struct search *search, struct level *level) {
                 int64_t best = -1;
 
                 again = false;
-                n = list_choices(search, &level->dual, choices, TRIALS);
-                if (n == 0 || (choices[0].score < -later / 2 && search->flow && flow_applies(search->flow, &level->dual)))
+                n = choices_of_cells(search->ascent, &level->dual, choices, TRIALS);
+                if (n == 0 || (choice_is_of_amount(&choices[0]) && search->flow && flow_applies(search->flow, &level->dual)))
                         return 0;
-                n += list_degrees(search, &level->dual, choices + n, DEGREE_TRIALS);
-                n += list_amounts(search, &level->dual, choices + n, AMOUNT_TRIALS);
+                n += choices_of_degrees(search->ascent, &level->dual, choices + n, DEGREE_TRIALS);
+                n += choices_of_amounts(search->ascent, &level->dual, choices + n, AMOUNT_TRIALS);
                 for (uint32_t i = 0; i < n && !again; i++) {
                         int64_t gain[2], score, at = level->dual.base + level->dual.sum;
 
                         for (int side = 0; side < 2; side++) {
                                 if (dual_copy(&search->trial, &level->dual) < 0)
                                         return -ENOMEM;
-                                take_branch(&search->trial, &choices[i], side == 0);
+                                choice_take(&search->trial, &choices[i], side == 0);
                                 for (int k = 0; k < TRIAL_SWEEPS; k++)
                                         (void) dual_sweep(&search->trial, search->work);
                                 gain[side] = search->trial.base + search->trial.sum - at;
                                 if (dual_is_over(&search->trial)) {
-                                        take_branch(&level->dual, &choices[i], side != 0);
+                                        choice_take(&level->dual, &choices[i], side != 0);
                                         tighten(search, &level->dual, NODE_SWEEPS);
                                         again = true;
                                         break;
@@ -387,7 +278,7 @@ static int choose_at(struct search *search, struct level *level) {
 /* ---- without branching, where there is little left ---- */
 
 /* Where little tells nodes apart, patterns prove more than the other way. */
-static bool patterns_promise(const struct problem *problem) {
+static bool is_for_patterns(const struct problem *problem) {
         bool equal = true;
 
         for (uint32_t s = 1; s < problem->n_nodes && equal; s++)
@@ -435,17 +326,20 @@ static int conclude_level(struct search *search, struct dual *dual) {
 }
 
 static int64_t least_open(const struct search *search) {
-        return search->none_up_to < search->result->cost - 1 ? search->none_up_to + 1 : search->result->cost;
+        int64_t settled = search->progress.settled;
+
+        return settled < search->result->cost - 1 ? settled + 1 : search->result->cost;
 }
 
 /* The root, from where it has been left. *ret_over: nothing is left to be found. */
-static int conclude_root(struct search *search, uint64_t max_steps, bool *ret_over) {
+static int conclude_root(struct search *search, uint64_t max_steps, uint64_t wait_for, bool *ret_over) {
         struct conclude_task task = conclude_task(search, max_steps);
-        int64_t quick, cost;
+        int64_t cost;
         double gap;
-        int r = conclude_bit_by_bit(search->conclude, &search->root, &task, &search->none_up_to, &quick, search->trial_values,
-                                    &cost);
+        int r;
 
+        task.wait_for = wait_for;
+        r = conclude_bit_by_bit(search->conclude, &search->root, &task, &search->progress, search->trial_values, &cost);
         *ret_over = r == 1;
         if (r < 0)
                 return r;
@@ -453,12 +347,19 @@ static int conclude_root(struct search *search, uint64_t max_steps, bool *ret_ov
                 search->result->by_components = true;
                 adopt(search, search->trial_values, cost);
         }
-        gap = ldexp((double) quick, -search->root.shift);
-        if (gap + gap / 8 > search->conclude_gap)
-                search->conclude_gap = gap + gap / 8;
+        gap = ldexp((double) conclude_quick_gap(&search->progress), -search->root.shift);
+        if (gap > search->conclude_gap)
+                search->conclude_gap = gap;
         if (least_open(search) > search->result->bound)
                 search->result->bound = least_open(search);
         return 0;
+}
+
+/* What the root is expected to take, or never. */
+static double expected_steps(const struct search *search) {
+        double steps = conclude_expected(&search->progress, &search->root, target_of(search));
+
+        return steps > 0 ? steps : (double) UINT64_MAX;
 }
 
 /* From now on it is `dual` that is concluded. */
@@ -469,9 +370,15 @@ static int conclude_new_root(struct search *search, struct dual *dual, uint64_t 
         if (!search->conclude || dual_is_over(dual) || search->timed_out)
                 return 0;
         search->conclude_gap = 0;
+        search->progress = (struct conclude_progress) { .settled = search->progress.settled };
         r = dual_copy(&search->root, dual);
         if (r == 0 && max_steps > 0)
-                r = conclude_root(search, max_steps, &over);
+                r = conclude_root(search, max_steps, max_steps > CONCLUDE_STEPS ? CONCLUDE_AT_ONCE_STEPS : 0, &over);
+        if (r == 0 && max_steps > CONCLUDE_STEPS && !over) {
+                anneal_thoroughly(search);
+                if (expected_steps(search) < CONCLUDE_AT_ONCE_STEPS)
+                        r = conclude_root(search, (uint64_t) (2 * expected_steps(search)), 0, &over);
+        }
         if (over)
                 dual_fail(dual);
         return r;
@@ -482,18 +389,25 @@ static uint64_t steps_of(const struct search *search) {
         return conclude_steps(search->conclude) + (search->result->nodes - search->result->pattern_nodes) * STEPS_OF_NODE;
 }
 
-/* As much time for the root as there has been for the tree since the last time, some more each time. *ret_over: that was all. */
+/* When there has been a third as much time for the tree as the root is expected to take; or where that is far away or not known, as
+ * much as it is given then, some more each time. *ret_over: that was all. */
 static int conclude_root_again(struct search *search, bool *ret_over) {
-        double gap = search->conclude_gap;
+        double gap = search->conclude_gap, expected = expected_steps(search);
+        uint64_t most = search->steps_next;
         int r;
 
         *ret_over = false;
-        if (!search->conclude || !search->root.cells || steps_of(search) < search->steps_at)
+        if (!search->conclude || !search->root.cells)
                 return 0;
-        r = conclude_root(search, search->steps_next, ret_over);
+        if ((double) (steps_of(search) - search->steps_from) > expected / 3)
+                most = (uint64_t) (2 * expected);
+        else if (steps_of(search) < search->steps_from + search->steps_next ||
+                 expected < CONCLUDE_FAR * (double) search->steps_next)
+                return 0;
+        r = conclude_root(search, most, 0, ret_over);
         search->conclude_gap = gap;
         search->steps_next *= 3;
-        search->steps_at = steps_of(search) + search->steps_next;
+        search->steps_from = steps_of(search);
         return r;
 }
 
@@ -505,8 +419,13 @@ static int enter_level(struct search *search, struct level *level) {
         dual_set_target(&level->dual, target_of(search));
         r = root ? tighten_root(search, &level->dual) : tighten_node(search, &level->dual);
         if (r == 0)
-                r = root ? conclude_new_root(search, &level->dual, patterns_promise(search->problem) ? 0 : CONCLUDE_STEPS)
+                r = root ? conclude_new_root(search, &level->dual, search->patterns_promise ? 0 : CONCLUDE_STEPS)
                          : conclude_level(search, &level->dual);
+        if (r == 0 && root && !dual_is_over(&level->dual)) {
+                anneal_thoroughly(search);
+                dual_set_target(&level->dual, target_of(search));
+                tighten(search, &level->dual, ROOT_SWEEPS);
+        }
         return r < 0 ? r : choose_at(search, level);
 }
 
@@ -545,7 +464,7 @@ static void pattern_try_support(void *context, const bool *support) {
 
 /* So many branches on patterns when there have been `nodes` of the other way. */
 static uint64_t pattern_share(const struct search *search, uint64_t nodes) {
-        if (patterns_promise(search->problem))
+        if (search->patterns_promise)
                 return PATTERNS_LEAST + PATTERNS_SHARE * nodes;
         return nodes / PATTERNS_FACTOR;
 }
@@ -608,7 +527,8 @@ static int narrow_root(struct search *search) {
                 best = open_gap(&other) < open_gap(&level->dual) ? &other : &level->dual;
         }
         if (r == 0)
-                r = conclude_new_root(search, best, patterns_promise(search->problem) ? 0 : CONCLUDE_ROOT_STEPS);
+                r = conclude_new_root(search, best, search->patterns_promise ? 0 : CONCLUDE_ROOT_STEPS);
+        search->patterns_promise |= best == &other && open_gap(&other) * PATTERNS_PROMISE < open_gap(&level->dual);
         if (r == 0 && best == &other) {
                 /* The tree is rather walked from where sweeps have come to rest. */
                 if (dual_is_over(&other))
@@ -690,7 +610,7 @@ static int walk(struct search *search) {
                 if ((r = dual_copy(&next->dual, &level->dual)) < 0)
                         return r;
                 next->bound = level->bound;
-                take_branch(&next->dual, &level->choice, low);
+                choice_take(&next->dual, &level->choice, low);
                 r = enter_level(search, next);
         }
         return r;
@@ -769,8 +689,9 @@ int search_run(const struct problem *problem, const struct deadline *deadline, u
         search.ascent = ascent_create(problem);
         search.flow = flow_create(problem, &no_flow);
         search.conclude = conclude_create(problem, &no_conclude);
-        search.none_up_to = INT64_MIN / 2;
-        search.steps_at = search.steps_next = CONCLUDE_AGAIN_STEPS;
+        search.progress.settled = INT64_MIN / 2;
+        search.patterns_promise = is_for_patterns(problem);
+        search.steps_next = CONCLUDE_AGAIN_STEPS;
         search.trial_values = calloc((size_t) problem->n_jobs * problem->n_nodes + 1, sizeof(*search.trial_values));
         if (!search.work || !search.anneal || !search.ascent || (!search.flow && !no_flow) || (!search.conclude && !no_conclude) ||
             !search.trial_values)

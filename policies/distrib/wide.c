@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "policies/distrib/complete.h"
 #include "policies/distrib/dive.h"
 #include "policies/distrib/drift.h"
 #include "policies/distrib/hull.h"
@@ -14,6 +15,7 @@
 
 enum {
         HULL_STEPS = 4000,
+        LEAST_STEPS = 2,  /* so many are better than none */
         FEW_STEPS = 100,  /* to begin with, where another bound follows */
         SHARING = 2,      /* jobs have that much ranks, for a core of the largest node, where nodes are shared */
         STEPS = 20,       /* of the bound by pieces, between two looks at the plan */
@@ -26,7 +28,7 @@ enum {
 };
 
 /* Of a walk: where it begins at first, how much less where one gained nothing, and where it ends, as part of that. */
-static const double hot_shared = 0.1, hot_alone = 0.003, milder = 0.4, cold = 0.02;
+static const double hot_shared = 0.1, hot_alone = 0.003, hot_completed = 0.01, milder = 0.4, cold = 0.02;
 
 /* A way to better plans. */
 struct method {
@@ -43,6 +45,7 @@ struct wide {
         struct pieces *pieces; /* NULL where they are of no use */
         struct rm_plan *plan;
         struct method refit, drift;
+        int64_t walk_usec; /* that it takes to begin a walk; to end it, a fraction */
         double hot;
         uint64_t seed;
         struct wide_result *result;
@@ -87,23 +90,38 @@ static bool shares_nodes(const struct wide *wide) {
         return ranks < (uint64_t) SHARING * cores * stairs->n_treads;
 }
 
+/* Is there more to know of jobs and nodes than how large they are: who runs where, or groups that are not split? */
+static bool is_particular(const struct wide *wide) {
+        return wide->pieces && (wide->pieces->has_groups || wide->pieces->homes.n_sites > 0);
+}
+
+static bool runs(const struct wide *wide) {
+        for (uint32_t t = 0; t < wide->staircase.n_treads; t++)
+                if (job_runs(&wide->snapshot->jobs[wide->staircase.treads[t].job]))
+                        return true;
+        return false;
+}
+
 /* Jobs by themselves first. Where nodes hold pieces of several jobs there is more to be had, and prices for pieces are wanted anyway. */
 static void raise_bound(struct wide *wide) {
         int64_t until_usec = wide->until_usec + left_usec(wide) - left_usec(wide) / 6;
         bool shared = shares_nodes(wide);
+        int least_steps;
 
-        wide->hull = hull_create(&wide->staircase, wide->snapshot->params.distribution_weight);
+        if (!runs(wide)) /* it knows nothing of moves */
+                wide->hull = hull_create(&wide->staircase, wide->snapshot->params.distribution_weight);
         if (wide->hull)
                 know_bound(wide,
                            hull_raise(wide->hull, wide->result->cost, wide->deadline, until_usec, shared ? FEW_STEPS : HULL_STEPS));
         if (!is_open(wide))
                 return;
         wide->pieces = pieces_create(&wide->staircase, wide->snapshot);
-        if (wide->pieces && FEW_STEPS * pieces_work_usec(wide->pieces) > (double) left_usec(wide) / 3) {
+        least_steps = is_particular(wide) ? LEAST_STEPS : FEW_STEPS;
+        if (wide->pieces && least_steps * pieces_work_usec(wide->pieces) > (double) left_usec(wide) / 3) {
                 pieces_destroy(wide->pieces);
                 wide->pieces = NULL;
         }
-        if (wide->pieces && (shared || wide->pieces->has_groups))
+        if (wide->pieces && (shared || is_particular(wide)))
                 raise_pieces(wide, 3, UINT32_MAX);
         else if (wide->pieces)
                 know_bound(wide, pieces_raise(wide->pieces, wide->result->cost, wide->deadline, wide->until_usec, 1));
@@ -161,11 +179,27 @@ static int run_drift(struct wide *wide) {
 
         if (!drift)
                 return 0;
-        if (wide->pieces && is_dive_worth_it(wide) && drift_jobs(drift) == wide->staircase.n_treads)
+        if (wide->pieces && (is_particular(wide) || is_dive_worth_it(wide)) &&
+            drift_prices_work_usec(drift, wide->pieces) < (double) left_usec(wide) / 3)
                 r = drift_set_prices(drift, wide->pieces);
-        if (r == 0 && drift_run(drift, wide->deadline, wide->until_usec, wide->drift.usec, wide->hot, wide->hot * cold) > 0)
+        if (r == 0 && drift_run(drift, wide->deadline, wide->until_usec + wide->walk_usec / 4, wide->drift.usec, wide->hot,
+                                wide->hot * cold) > 0)
                 r = drift_write(drift, wide->plan);
         drift_destroy(drift);
+        return r;
+}
+
+/* Where refit does not know what to do: another plan, as pieces tell. */
+static int complete(struct wide *wide) {
+        struct portion *portions = NULL;
+        uint32_t n = 0;
+        int r = 0;
+
+        if (dive_work_usec(wide->pieces, wide->snapshot->n_nodes) < (double) left_usec(wide) / 2)
+                r = dive_run(wide->pieces, wide->snapshot, wide->deadline, wide->until_usec, &portions, &n);
+        if (r == 0 && complete_work_usec(wide->snapshot, &wide->staircase, portions, n) < (double) left_usec(wide) / 3)
+                r = complete_run(wide->snapshot, &wide->staircase, portions, n, wide->plan, &wide->result->cost);
+        free(portions);
         return r;
 }
 
@@ -182,12 +216,14 @@ static int run(struct wide *wide, int (*method_run)(struct wide *), struct metho
 
 /* Where nodes are shared, one long walk is worth more than many short ones. */
 static void set_turns(struct wide *wide) {
+        int64_t begin = left_usec(wide);
         struct drift *drift = drift_create(wide->snapshot, wide->plan, 0);
         int64_t places = drift ? (int64_t) drift_places(drift) : 0;
         bool shared = shares_nodes(wide);
 
         drift_destroy(drift);
-        wide->hot = shared ? hot_shared : hot_alone;
+        wide->walk_usec = begin - left_usec(wide);
+        wide->hot = is_particular(wide) ? hot_completed : shared ? hot_shared : hot_alone;
         wide->refit.usec = PLACE_USEC * places;
         wide->drift.usec = (shared ? LONG_PLACE_USEC : PLACE_USEC) * places;
 }
@@ -197,12 +233,14 @@ static int turns(struct wide *wide) {
         int64_t begin = left_usec(wide), gained_at = begin;
         int r = 0;
 
+        if (is_particular(wide))
+                r = complete(wide);
         set_turns(wide);
-        for (int idle = 0; r == 0 && is_open(wide); wide->seed++) {
+        for (int idle = 0; r == 0 && is_open(wide) && left_usec(wide) > 2 * wide->walk_usec; wide->seed++) {
                 int64_t cost = wide->result->cost;
 
                 r = run(wide, run_refit, &wide->refit);
-                if (r == 0 && is_open(wide))
+                if (r == 0 && is_open(wide) && left_usec(wide) > 2 * wide->walk_usec)
                         r = run(wide, run_drift, &wide->drift);
                 if (wide->drift.rate <= 0)
                         wide->hot *= milder;

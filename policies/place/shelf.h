@@ -11,7 +11,7 @@
 struct shelf {
         uint32_t n_penalties;
         int64_t *penalties; /* ascending */
-        uint32_t stride;    /* most free cores + 1 */
+        uint32_t stride;    /* most cores of a node + 1 */
         int32_t *first;     /* each class (penalty x free cores): a node of it, RM_NO_NODE when there is none */
         uint32_t *count;    /* each class: how many */
         uint32_t *top;      /* each penalty: the most free cores of a node of it */
@@ -20,12 +20,12 @@ struct shelf {
         uint32_t *free_of;        /* each node */
 };
 
-/* `free_cores`: each node; what is below 0 counts as 0. -ENOMEM; -EFBIG when there would be more classes than is worth it. shelf_finish()
+/* `free_cores`: each node, at most its cores; what is below 0 counts as 0. -ENOMEM; -EFBIG when there would be more classes than is worth it. shelf_finish()
  * is fine after a failure. */
 int shelf_init(struct shelf *shelf, const struct rm_snapshot *snapshot, const int64_t *free_cores);
 void shelf_finish(struct shelf *shelf);
 
-/* The node has `free_cores` now (at most as many as any had to begin with). */
+/* The node has `free_cores` now, at most its cores. */
 void shelf_set(struct shelf *shelf, uint32_t node, int64_t free_cores);
 
 /* The smallest class of a penalty with at least `free_cores` free, as free cores; 0: there is none. */

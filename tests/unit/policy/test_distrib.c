@@ -128,11 +128,47 @@ static void makes_room_for_large_groups(void **state) {
         test_policy_unload(&policy);
 }
 
+/* Half of each of many nodes is free, and a job needs a whole one: others move together, so that nodes become emptier than any was. */
+static void room_is_made_on_many_nodes(void **state) {
+        static const char *const names[] = { "distrib", "treematch" };
+        char *text = NULL;
+        size_t size_bytes;
+        FILE *out = open_memstream(&text, &size_bytes);
+
+        (void) state;
+        (void) fprintf(out, "{'version':1,'nodes':[");
+        for (int i = 0; i < 60; i++)
+                (void) fprintf(out, "%s{'name':'n%d','cores':4,'penalty':1}", i ? "," : "", i);
+        (void) fprintf(out, "],'jobs':[");
+        for (int i = 0; i < 60; i++)
+                (void) fprintf(out, "{'name':'r%d','ranks':2,'priority':1,'placed':[{'node':'n%d','ranks':2}]},", i, i);
+        (void) fprintf(out, "{'name':'w','ranks':4,'group_size':4,'priority':5}]}");
+        assert_int_equal(fclose(out), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                cleanup_snapshot struct snapshot *snapshot = test_snapshot(text);
+                cleanup_plan struct rm_plan *plan = NULL;
+                struct test_policy policy;
+                struct rm_error err = { 0 };
+
+                test_policy_load(&policy, names[i]);
+                assert_int_equal(test_policy_place(&policy, snapshot_view(snapshot), &plan), 0);
+                if (plan_validate(snapshot_view(snapshot), plan, &err) < 0)
+                        fail_msg("%s: %s", names[i], err.text);
+                assert_int_equal(plan->jobs[60].decision, RM_PLACE);
+                test_policy_unload(&policy);
+        }
+        free(text);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(single_ranks),          cmocka_unit_test(whole_groups),
-                cmocka_unit_test(running_jobs),          cmocka_unit_test(limits_and_pins),
-                cmocka_unit_test(lowest_priority_waits), cmocka_unit_test(makes_room_for_large_groups),
+                cmocka_unit_test(room_is_made_on_many_nodes),
+                cmocka_unit_test(single_ranks),
+                cmocka_unit_test(whole_groups),
+                cmocka_unit_test(running_jobs),
+                cmocka_unit_test(limits_and_pins),
+                cmocka_unit_test(lowest_priority_waits),
+                cmocka_unit_test(makes_room_for_large_groups),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "common/util.h"
+#include "policies/distrib/complete.h"
 #include "policies/distrib/dive.h"
 #include "policies/distrib/drift.h"
 #include "policies/distrib/hull.h"
@@ -75,13 +76,15 @@ static struct snapshot *draw_snapshot(struct dice *dice, const struct kind *kind
 
 static void pieces_bound(void **state) {
         struct test_policy policy;
-        int tight = 0;
+        int tight = 0, tight_running = 0;
 
         (void) state;
         test_policy_load(&policy, "greedy");
         for (uint32_t seed = 1; seed <= repetitions(2000); seed++) {
                 struct dice dice = { seed };
-                struct exhaustive_kind kind = { .groups = seed % 3 > 0, .running = seed % 4 == 0, .limits = seed % 5 == 0 };
+                struct exhaustive_kind kind = {
+                        .groups = seed % 3 > 0, .running = seed % 2 == 0, .limits = seed % 5 == 0, .pins = seed % 8 == 0
+                };
                 cleanup_snapshot struct snapshot *snapshot = exhaustive_instance(&dice, &kind);
                 const struct rm_snapshot *view = snapshot_view(snapshot);
                 cleanup_plan struct rm_plan *plan = NULL;
@@ -104,12 +107,13 @@ static void pieces_bound(void **state) {
                         if (bound > least)
                                 fail_msg("seed %" PRIu32 ": bound %" PRId64 ", the least is %" PRId64, seed, bound, least);
                         tight += bound == least;
+                        tight_running += bound == least && pieces->homes.n_sites > 0;
                 }
                 pieces_destroy(pieces);
                 staircase_finish(&staircase);
         }
-        print_message("%d tight\n", tight);
-        assert_true(tight > 100);
+        print_message("%d tight, %d of them with jobs that run\n", tight, tight_running);
+        assert_true(tight > 100 && tight_running > 30);
         test_policy_unload(&policy);
 }
 
@@ -280,6 +284,59 @@ static void drifts(void **state) {
                 assert_true(gained[i] > 0);
 }
 
+/* ---- plans that are completed ---- */
+
+/* Of jobs that run and groups: what a dive places is valid, and the plan that it is made into costs what it is said to. */
+static void completes(void **state) {
+        uint64_t placed = 0, all = 0;
+        int better = 0, n_plans = 0;
+
+        (void) state;
+        for (uint32_t seed = 0; seed < repetitions(60); seed++) {
+                struct dice dice = { seed + 1 };
+                cleanup_snapshot struct snapshot *snapshot = draw_snapshot(&dice, &kinds[seed % 5]);
+                const struct rm_snapshot *view = snapshot_view(snapshot);
+                cleanup_plan struct rm_plan *plan = plan_create(view);
+                uint32_t looks = 10000, n = 0;
+                struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = milliseconds_left };
+                struct deadline deadline = { .run = &run };
+                struct portion *portions = NULL;
+                struct staircase staircase;
+                struct rm_error err = { 0 };
+                struct pieces *pieces;
+                int64_t before, after, said, bound;
+
+                if (pack_plan(view, plan, true) < 0)
+                        continue;
+                assert_int_equal(cost_plan(view, plan, &before), 0);
+                assert_int_equal(staircase_init(&staircase, view, plan), 0);
+                pieces = pieces_create(&staircase, view);
+                bound = pieces_raise(pieces, before, &deadline, 0, 200);
+                if (seed % 4 > 0)
+                        assert_int_equal(dive_run(pieces, view, &deadline, 0, &portions, &n), 0);
+                check_portions(&staircase, view, portions, n);
+                said = before;
+                assert_int_equal(complete_run(view, &staircase, portions, n, plan, &said), 0);
+                if (plan_validate(view, plan, &err) < 0)
+                        fail_msg("seed %" PRIu32 ": %s", seed, error_text(&err));
+                assert_int_equal(cost_plan(view, plan, &after), 0);
+                assert_int_equal(after, said);
+                assert_true(after <= before && after >= bound);
+                better += after < before;
+                n_plans++;
+                for (uint32_t i = 0; i < n; i++)
+                        placed += portions[i].ranks;
+                for (uint32_t t = 0; t < staircase.n_treads && n > 0; t++)
+                        all += staircase.treads[t].ranks;
+                free(portions);
+                pieces_destroy(pieces);
+                staircase_finish(&staircase);
+        }
+        print_message("%" PRIu64 " of %" PRIu64 " ranks placed, %d of %d plans better than packing\n", placed, all, better,
+                      n_plans);
+        assert_true(placed > all * 3 / 4 && better > n_plans / 3);
+}
+
 /* ---- all of it ---- */
 
 /* Of every kind: the plan is valid, the bound below it, and the plan better than greedy's. */
@@ -293,7 +350,7 @@ static void all_kinds(void **state) {
                 struct dice dice = { 77 + i };
                 cleanup_snapshot struct snapshot *snapshot = NULL;
                 cleanup_plan struct rm_plan *plan = NULL;
-                uint32_t looks = 600;
+                uint32_t looks = 2000;
                 struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = milliseconds_left };
                 struct deadline deadline = { .run = &run };
                 struct wide_result result;
@@ -322,7 +379,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(pieces_bound), cmocka_unit_test(pieces_know_what_is_left_of_nodes),
                 cmocka_unit_test(dives),        cmocka_unit_test(drifts),
-                cmocka_unit_test(all_kinds),
+                cmocka_unit_test(completes),    cmocka_unit_test(all_kinds),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
