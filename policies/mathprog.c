@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <glpk.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,6 +25,8 @@ enum {
 };
 
 #define STDIN_NAME "/dev/stdin"
+#define WHOLE 1e-5 /* as near to a whole number as GLPK's integers are */
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
 struct mathprog {
         const struct rm_plugin_host *host;
@@ -68,6 +71,8 @@ static int listen(void *info, const char *text) {
 
         if (used == 0 && strncmp(text, STDIN_NAME ":", strlen(STDIN_NAME) + 1) != 0)
                 return 1; /* progress */
+        if (used == 0 && strstr(text, ": warning: "))
+                return 1; /* and goes on */
         (void) snprintf(mathprog->said + used, sizeof(mathprog->said) - used, "%s", text);
         return 1;
 }
@@ -334,6 +339,8 @@ static int load(struct mathprog *mathprog, const struct rm_snapshot *snapshot, g
         unsigned line = too_deep(model);
         int r;
 
+        if (strncmp(model, BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK)) == 0) /* which some editors write */
+                model += strlen(BYTE_ORDER_MARK);
         if (line > 0) {
                 tell(mathprog, "%s:%u: more than %d brackets inside each other", name, line, MOST_BRACKETS);
                 return -EINVAL;
@@ -395,19 +402,33 @@ static int solve(struct mathprog *mathprog, glp_prob *lp, const struct rm_policy
         return 0;
 }
 
-/* "place[0,1,2]" names job, group and node. False: the column is another variable of the model. */
+/* The other variables are the model's own. */
+static bool is_place(const char *name) {
+        return name && strncmp(name, "place", 5) == 0 && (name[5] == '[' || name[5] == '\0');
+}
+
+/* "place[0,1,2]" names job, group and node. */
 static bool parse_place(const char *name, unsigned *ret_job, unsigned *ret_group, unsigned *ret_node) {
         char end;
 
-        return name && sscanf(name, "place[%u,%u,%u%c", ret_job, ret_group, ret_node, &end) == 4 && end == ']';
+        return sscanf(name, "place[%u,%u,%u%c", ret_job, ret_group, ret_node, &end) == 4 && end == ']';
 }
 
-static int take_column(const struct mathprog *mathprog, const struct rm_snapshot *snapshot, const char *name,
+static int take_column(const struct mathprog *mathprog, const struct rm_snapshot *snapshot, const char *name, double value,
                        struct rm_plan *plan) {
         unsigned j, g, node;
 
-        if (!parse_place(name, &j, &g, &node))
+        if (!parse_place(name, &j, &g, &node)) {
+                tell(mathprog, "%s: %s has other subscripts than place{JOBS, GROUPS[j], NODES}", mathprog->host->text_name, name);
+                return -EINVAL;
+        }
+        if (fabs(value) < WHOLE)
                 return 0;
+        if (fabs(value - 1) > WHOLE) {
+                tell(mathprog, "%s: %s is %g, where only 0 and 1 mean something: is it binary?", mathprog->host->text_name, name,
+                     value);
+                return -EINVAL;
+        }
         if (j >= snapshot->n_jobs || g >= snapshot->jobs[j].n_groups || node >= snapshot->n_nodes) {
                 tell(mathprog, "%s: there is no %s", mathprog->host->text_name, name);
                 return -EINVAL;
@@ -434,11 +455,19 @@ static int take_decision(const struct mathprog *mathprog, const struct rm_job *j
 }
 
 static int take_plan(const struct mathprog *mathprog, const struct rm_snapshot *snapshot, glp_prob *lp, struct rm_plan *plan) {
+        bool any = false;
         int r = 0;
 
         for (int column = 1; column <= glp_get_num_cols(lp) && r == 0; column++)
-                if (glp_mip_col_val(lp, column) > 0.5)
-                        r = take_column(mathprog, snapshot, glp_get_col_name(lp, column), plan);
+                if (is_place(glp_get_col_name(lp, column))) {
+                        any = true;
+                        r = take_column(mathprog, snapshot, glp_get_col_name(lp, column), glp_mip_col_val(lp, column), plan);
+                }
+        if (!any && !declares(mathprog->host->text, "var", "place")) {
+                tell(mathprog, "%s: it declares no var place{j in JOBS, GROUPS[j], NODES}, which is the plan",
+                     mathprog->host->text_name);
+                return -EINVAL;
+        }
         for (uint32_t j = 0; j < snapshot->n_jobs && r == 0; j++)
                 r = take_decision(mathprog, &snapshot->jobs[j], &plan->jobs[j]);
         return r;

@@ -7,14 +7,19 @@
 #include "common/util.h"
 
 int fields_parse(const void *data, size_t size_bytes, size_t max_bytes, json_t **ret_root, struct rm_error *err) {
+        const char *text = data ? data : "";
+        size_t mark_bytes = byte_order_mark_bytes(text, size_bytes);
         json_error_t at;
         json_t *root;
 
         if (size_bytes > max_bytes)
                 return error_set(err, -EINVAL, "%zu bytes are more than the %zu allowed", size_bytes, max_bytes);
-        root = json_loadb(data ? data : "", size_bytes, JSON_REJECT_DUPLICATES, &at);
-        if (!root)
-                return error_set(err, -EINVAL, "not valid JSON, line %d column %d: %s", at.line, at.column, at.text);
+        root = json_loadb(text + mark_bytes, size_bytes - mark_bytes, JSON_REJECT_DUPLICATES, &at);
+        if (!root) {
+                (void) error_set(err, -EINVAL, "not valid JSON, line %d column %d: %s", at.line, at.column, at.text);
+                error_clean(err);
+                return -EINVAL;
+        }
         *ret_root = root;
         return 0;
 }

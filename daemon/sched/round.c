@@ -138,15 +138,12 @@ static void take_job(struct round *round, uint32_t j, const struct round_job *jo
                 round->move_usec[j] = memcpy(snapshot_alloc(round->fold->snapshot, size_bytes), move_usec, size_bytes);
 }
 
-int round_create(const struct rm_snapshot *snapshot, const struct round_job *jobs, struct round **ret_round, struct rm_error *err) {
-        struct round *round;
-        struct snapshot *described;
-        int r = snapshot_check(snapshot, err);
+int round_create_checked(const struct rm_snapshot *snapshot, const struct round_job *jobs, struct round **ret_round,
+                         struct rm_error *err) {
+        struct round *round = xcalloc(1, sizeof(*round));
+        struct snapshot *described = snapshot_copy(snapshot, NULL);
+        int r;
 
-        if (r < 0)
-                return r;
-        described = snapshot_copy(snapshot, NULL);
-        round = xcalloc(1, sizeof(*round));
         round->given = snapshot;
         round->held = xcalloc(snapshot->n_nodes + 1u, sizeof(*round->held));
         r = describe(snapshot, jobs, described, round->held, err);
@@ -172,6 +169,12 @@ int round_create(const struct rm_snapshot *snapshot, const struct round_job *job
         round->n_regular = round->n_passes;
         *ret_round = round;
         return 0;
+}
+
+int round_create(const struct rm_snapshot *snapshot, const struct round_job *jobs, struct round **ret_round, struct rm_error *err) {
+        int r = snapshot_check(snapshot, err);
+
+        return r < 0 ? r : round_create_checked(snapshot, jobs, ret_round, err);
 }
 
 void round_destroy(struct round *round) {

@@ -88,6 +88,9 @@ void round_result_destroy(struct round_result *result); /* NULL ok */
  * `jobs`: n_jobs entries, or NULL when nothing is special; used during the call only. -EINVAL: snapshot_check() or the moves are wrong;
  * -ENOSPC: a running job has groups without a node and there are no cores. */
 int round_create(const struct rm_snapshot *snapshot, const struct round_job *jobs, struct round **ret_round, struct rm_error *err);
+/* The same, for a snapshot that is known to pass snapshot_check(). */
+int round_create_checked(const struct rm_snapshot *snapshot, const struct round_job *jobs, struct round **ret_round,
+                         struct rm_error *err);
 void round_destroy(struct round *round); /* NULL ok */
 
 /* What the policies of a round see, all jobs in one: nodes to be left without cores, capacities as folded, what moves where it goes. For

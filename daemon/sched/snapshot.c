@@ -333,10 +333,14 @@ int node_state_parse(const char *word, uint32_t *ret_state) {
 
 /* ---- rules ---- */
 
+/* `name` NULL: there is only one of them. */
 static int check_range(const char *what, const char *name, const char *field, int64_t value, int64_t min, int64_t max,
                        struct rm_error *err) {
         if (value >= min && value <= max)
                 return 0;
+        if (!name)
+                return error_set(err, -EINVAL, "%s: %s must be from %" PRId64 " to %" PRId64 ", is %" PRId64, what, field, min, max,
+                                 value);
         return error_set(err, -EINVAL, "%s '%s': %s must be from %" PRId64 " to %" PRId64 ", is %" PRId64, what, name, field, min,
                          max, value);
 }
@@ -475,15 +479,29 @@ static int check_costs(const struct rm_snapshot *snapshot, struct rm_error *err)
         return 0;
 }
 
+int snapshot_check_jobs(const struct rm_snapshot *snapshot, struct rm_error *err) {
+        uint64_t ranks = 0;
+        int r = check_range("top level", NULL, "number of jobs", snapshot->n_jobs, 0, SNAPSHOT_MAX_JOBS, err);
+
+        for (uint32_t j = 0; j < snapshot->n_jobs && r == 0; j++) {
+                r = check_job(snapshot, &snapshot->jobs[j], err);
+                ranks += snapshot->jobs[j].ranks;
+                if (r == 0 && ranks > SNAPSHOT_MAX_TOTAL_RANKS)
+                        r = error_set(err, -EINVAL, "more than %u ranks in all jobs together", SNAPSHOT_MAX_TOTAL_RANKS);
+        }
+        if (r == 0)
+                r = check_unique("job", snapshot->n_jobs, job_name_at, snapshot, err);
+        return r < 0 ? r : check_costs(snapshot, err);
+}
+
 int snapshot_check(const struct rm_snapshot *snapshot, struct rm_error *err) {
-        uint64_t ranks = 0, cores = 0;
+        uint64_t cores = 0;
         int r;
 
-        if ((r = check_range("snapshot", "", "number of nodes", snapshot->n_nodes, 0, SNAPSHOT_MAX_NODES, err)) < 0 ||
-            (r = check_range("snapshot", "", "number of jobs", snapshot->n_jobs, 0, SNAPSHOT_MAX_JOBS, err)) < 0 ||
-            (r = check_range("snapshot", "", "number of switches", snapshot->n_switches, 0, SNAPSHOT_MAX_SWITCHES, err)) < 0 ||
-            (r = check_range("params", "", "distribution_weight", snapshot->params.distribution_weight, 0, FIELD_MAX, err)) < 0 ||
-            (r = check_range("params", "", "age_weight", snapshot->params.age_weight, 0, 1 << 20, err)) < 0 ||
+        if ((r = check_range("top level", NULL, "number of nodes", snapshot->n_nodes, 0, SNAPSHOT_MAX_NODES, err)) < 0 ||
+            (r = check_range("top level", NULL, "number of switches", snapshot->n_switches, 0, SNAPSHOT_MAX_SWITCHES, err)) < 0 ||
+            (r = check_range("params", NULL, "distribution_weight", snapshot->params.distribution_weight, 0, FIELD_MAX, err)) < 0 ||
+            (r = check_range("params", NULL, "age_weight", snapshot->params.age_weight, 0, 1 << 20, err)) < 0 ||
             (r = check_switches(snapshot, err)) < 0)
                 return r;
         for (uint32_t s = 0; s < snapshot->n_nodes; s++) {
@@ -493,15 +511,6 @@ int snapshot_check(const struct rm_snapshot *snapshot, struct rm_error *err) {
                 if (cores > SNAPSHOT_MAX_TOTAL_RANKS)
                         return error_set(err, -EINVAL, "more than %u cores in all nodes together", SNAPSHOT_MAX_TOTAL_RANKS);
         }
-        for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
-                if ((r = check_job(snapshot, &snapshot->jobs[j], err)) < 0)
-                        return r;
-                ranks += snapshot->jobs[j].ranks;
-                if (ranks > SNAPSHOT_MAX_TOTAL_RANKS)
-                        return error_set(err, -EINVAL, "more than %u ranks in all jobs together", SNAPSHOT_MAX_TOTAL_RANKS);
-        }
-        if ((r = check_unique("node", snapshot->n_nodes, node_name_at, snapshot, err)) < 0 ||
-            (r = check_unique("job", snapshot->n_jobs, job_name_at, snapshot, err)) < 0)
-                return r;
-        return check_costs(snapshot, err);
+        r = check_unique("node", snapshot->n_nodes, node_name_at, snapshot, err);
+        return r < 0 ? r : snapshot_check_jobs(snapshot, err);
 }

@@ -82,6 +82,8 @@ struct snapshot *snapshot_copy(const struct rm_snapshot *source, const bool *wan
 
 /* Every rule on the content: names unique, numbers in range, sum of costs below 2^53, groups in order, switches without a cycle. */
 int snapshot_check(const struct rm_snapshot *snapshot, struct rm_error *err);
+/* The rules on jobs and costs alone: for many snapshots of nodes that have been checked once, and have no more cores now. */
+int snapshot_check_jobs(const struct rm_snapshot *snapshot, struct rm_error *err);
 
 /* Strict; any bytes at all give a checked snapshot or one clear error (-EINVAL). */
 int snapshot_parse(const void *data, size_t size_bytes, struct snapshot **ret_snapshot, struct rm_error *err);

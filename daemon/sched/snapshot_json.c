@@ -212,6 +212,7 @@ static int read_job(struct job_reader *reader, const json_t *object, struct rm_e
 
 static int read_snapshot(const json_t *root, struct snapshot *snapshot, struct rm_error *err) {
         static const char *const known[] = { "version", "params", "nodes", "jobs", NULL };
+        static const char top[] = "top level"; /* of what, the caller says */
         cleanup_name_index struct name_index *index = NULL;
         const json_t *nodes, *jobs;
         int64_t version;
@@ -220,10 +221,9 @@ static int read_snapshot(const json_t *root, struct snapshot *snapshot, struct r
         size_t i;
         int r;
 
-        if ((r = fields_known(root, "snapshot", known, err)) < 0 ||
-            (r = field_int(root, "snapshot", "version", true, 1, 1, &version, err)) < 0 ||
-            (r = field_array(root, "snapshot", "nodes", true, &nodes, err)) < 0 ||
-            (r = field_array(root, "snapshot", "jobs", true, &jobs, err)) < 0 ||
+        if ((r = fields_known(root, top, known, err)) < 0 || (r = field_int(root, top, "version", true, 1, 1, &version, err)) < 0 ||
+            (r = field_array(root, top, "nodes", true, &nodes, err)) < 0 ||
+            (r = field_array(root, top, "jobs", true, &jobs, err)) < 0 ||
             (r = read_params(root, snapshot_params(snapshot), err)) < 0)
                 return r;
         if (json_array_size(nodes) > SNAPSHOT_MAX_NODES || json_array_size(jobs) > SNAPSHOT_MAX_JOBS)
@@ -254,10 +254,12 @@ int snapshot_parse(const void *data, size_t size_bytes, struct snapshot **ret_sn
         snapshot = snapshot_create();
         r = read_snapshot(root, snapshot, err);
         json_decref(root);
-        if (r < 0)
+        if (r < 0) {
+                error_clean(err);
                 snapshot_destroy(snapshot);
-        else
+        } else {
                 *ret_snapshot = snapshot;
+        }
         return r;
 }
 

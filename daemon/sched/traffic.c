@@ -56,20 +56,25 @@ int snapshot_read_traffic(struct snapshot *snapshot, uint32_t job_index, const j
         json_t *triple;
 
         json_array_foreach(triples, i, triple) {
-                int64_t from, to, bytes;
+                int64_t value[3];
                 char at[96];
-                int r;
+                int r = 0;
 
                 (void) snprintf(at, sizeof(at), "%s: traffic[%zu]", where, i);
                 if (json_array_size(triple) != 3)
                         return error_set(err, -EINVAL, "%s must be [rank, rank, bytes]", at);
-                if ((r = value_int(json_array_get(triple, 0), at, 0, (int64_t) ranks - 1, &from, err)) < 0 ||
-                    (r = value_int(json_array_get(triple, 1), at, 0, (int64_t) ranks - 1, &to, err)) < 0 ||
-                    (r = value_int(json_array_get(triple, 2), at, 0, FIELD_MAX / 2, &bytes, err)) < 0)
+                for (size_t k = 0; k < 3 && r == 0; k++) {
+                        (void) snprintf(at, sizeof(at), "%s: traffic[%zu][%zu]", where, i, k);
+                        r = value_int(json_array_get(triple, k), at, 0, k < 2 ? (int64_t) ranks - 1 : FIELD_MAX / 2, &value[k],
+                                      err);
+                }
+                if (r < 0)
                         return r;
-                if (from == to)
-                        return error_set(err, -EINVAL, "%s: rank %" PRId64 " does not need a network to talk to itself", at, from);
-                edges[i] = (struct snapshot_edge) { .from = (uint32_t) from, .to = (uint32_t) to, .bytes = (uint64_t) bytes };
+                if (value[0] == value[1])
+                        return error_set(err, -EINVAL,
+                                         "%s: traffic[%zu]: rank %" PRId64 " does not need a network to talk to itself", where, i,
+                                         value[0]);
+                edges[i] = (struct snapshot_edge) { (uint32_t) value[0], (uint32_t) value[1], (uint64_t) value[2] };
         }
         qsort(edges, n, sizeof(*edges), compare_edges);
         for (i = 1; i < n; i++)

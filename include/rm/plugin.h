@@ -6,6 +6,7 @@
  * registered and nothing runs at load time. A plugin links against nothing of rmd: what it may ask of its host comes as
  * function pointers.
  *
+ *      RM_PLUGIN_EXPORT extern const struct rm_policy_plugin rm_plugin;
  *      const struct rm_policy_plugin rm_plugin = {
  *              .plugin = { .abi = RM_PLUGIN_ABI, .size = sizeof(struct rm_policy_plugin), .name = "mine",
  *                          .kind = RM_POLICY_KIND, .kind_abi = RM_POLICY_ABI, .description = "what it aims at" },

@@ -134,7 +134,7 @@ int child_run(char *const argv[], const char *input, size_t input_bytes, uint64_
                 (void) waitpid(pid, &status, 0);
         }
         if (r == -ETIME)
-                (void) error_set(err, r, "killed, it had no answer after %.1f s", (double) limit_usec / 1e6);
+                (void) error_set(err, r, "the policy was killed: it had no answer after %.1f s", (double) limit_usec / 1e6);
         else if (r < 0)
                 (void) error_sys(err, r, "running %s", argv[0]);
         else

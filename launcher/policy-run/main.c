@@ -77,12 +77,13 @@ static int terminal_width(void) {
 
 static int print(const struct context *context, const char *snapshot, size_t snapshot_bytes, const char *answer,
                  struct rm_error *err) {
+        size_t mark_bytes = byte_order_mark_bytes(snapshot, snapshot_bytes);
         json_t *root, *given;
 
         if (context->json)
                 return fputs(answer, stdout) < 0 || fflush(stdout) != 0 ? error_sys(err, -errno, "standard output") : 0;
         root = json_loads(answer, 0, NULL);
-        given = json_loadb(snapshot, snapshot_bytes, 0, NULL);
+        given = json_loadb(snapshot + mark_bytes, snapshot_bytes - mark_bytes, 0, NULL);
         if (root && given)
                 picture_print(stdout, given, root, terminal_width());
         else

@@ -10,7 +10,10 @@
 static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 static json_int_t integer(const json_t *object, const char *key) {
-        return (json_int_t) json_number_value(json_object_get(object, key));
+        const json_t *value = json_object_get(object, key);
+
+        /* "4.0" is a number too, and was found to be a whole one. */
+        return json_is_integer(value) ? json_integer_value(value) : (json_int_t) json_real_value(value);
 }
 
 static const char *string(const json_t *object, const char *key) {
@@ -23,7 +26,10 @@ static void print_head(FILE *out, const json_t *answer) {
         const json_t *bound = json_object_get(answer, "bound");
         json_int_t cost = integer(answer, "cost");
 
-        (void) fprintf(out, "policy   %s (%s)\n", string(answer, "policy"), string(answer, "method"));
+        (void) fprintf(out, "policy   %s", string(answer, "policy"));
+        if (*string(answer, "method"))
+                (void) fprintf(out, " (%s)", string(answer, "method"));
+        (void) fputc('\n', out);
         if (json_is_true(json_object_get(answer, "proven")))
                 (void) fprintf(out, "cost     %" JSON_INTEGER_FORMAT ", proven to be the least\n", cost);
         else if (json_is_integer(bound) && cost > 0)

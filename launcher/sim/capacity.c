@@ -12,20 +12,25 @@ enum { CAPACITY_MAX_BYTES = 1024 * 1024 * 1024 };
 
 /* ---- clusters ---- */
 
-/* "100x16"; false: the text is something else. */
-static bool parse_size(const char *text, uint32_t *ret_nodes, uint32_t *ret_cores) {
+/* "100x16", whatever the numbers. */
+static bool is_size(const char *text) {
+        size_t nodes = strspn(text, "0123456789"), cores = nodes && text[nodes] == 'x' ? strspn(text + nodes + 1, "0123456789") : 0;
+
+        return cores > 0 && text[nodes + 1 + cores] == '\0';
+}
+
+static int parse_size(const char *text, uint32_t *ret_nodes, uint32_t *ret_cores, struct rm_error *err) {
         cleanup_free char *copy = xstrdup(text);
         char *cross = strchr(copy, 'x');
         int64_t nodes, cores;
 
-        if (!cross)
-                return false;
         *cross = '\0';
         if (parse_i64(copy, 1, SNAPSHOT_MAX_NODES, &nodes) < 0 || parse_i64(cross + 1, 1, SNAPSHOT_MAX_RANKS, &cores) < 0)
-                return false;
+                return error_set(err, -EINVAL, "cluster '%s': from 1 to %u nodes, with 1 to %u cores each", text,
+                                 SNAPSHOT_MAX_NODES, SNAPSHOT_MAX_RANKS);
         *ret_nodes = (uint32_t) nodes;
         *ret_cores = (uint32_t) cores;
-        return true;
+        return 0;
 }
 
 static struct snapshot *make_nodes(uint32_t n_nodes, uint32_t cores) {
@@ -40,22 +45,29 @@ static struct snapshot *make_nodes(uint32_t n_nodes, uint32_t cores) {
         return cluster;
 }
 
+static int read_size(const char *text, struct snapshot **ret_cluster, struct rm_error *err) {
+        struct snapshot *cluster;
+        uint32_t nodes = 0, cores = 0;
+        int r = parse_size(text, &nodes, &cores, err);
+
+        if (r < 0)
+                return r;
+        cluster = make_nodes(nodes, cores);
+        r = snapshot_check(snapshot_view(cluster), err);
+        if (r < 0)
+                snapshot_destroy(cluster);
+        else
+                *ret_cluster = cluster;
+        return r < 0 ? error_prefix(err, "cluster '%s'", text) : 0;
+}
+
 int cluster_read(const char *text, struct snapshot **ret_cluster, struct rm_error *err) {
         cleanup_free char *data = NULL;
-        uint32_t nodes, cores;
         size_t size_bytes;
         int r;
 
-        if (parse_size(text, &nodes, &cores)) {
-                struct snapshot *cluster = make_nodes(nodes, cores);
-
-                r = snapshot_check(snapshot_view(cluster), err);
-                if (r < 0)
-                        snapshot_destroy(cluster);
-                else
-                        *ret_cluster = cluster;
-                return r;
-        }
+        if (is_size(text))
+                return read_size(text, ret_cluster, err);
         if ((r = read_file(text, SNAPSHOT_MAX_BYTES, &data, &size_bytes)) < 0)
                 return error_sys(err, r, "cluster '%s' is neither NODESxCORES nor a file that can be read", text);
         if ((r = snapshot_parse(data, size_bytes, ret_cluster, err)) < 0)

@@ -44,8 +44,16 @@ static double number(struct argp_state *state, const char *option, const char *a
         double value = strtod(arg, &end);
 
         if (end == arg || *end || !isfinite(value) || value < min || value > max)
-                argp_error(state, "%s: '%s' is no number from %g to %g", option, arg, min, max);
+                argp_error(state, "%s: '%s' is no number from %.10g to %.10g", option, arg, min, max);
         return value;
+}
+
+static uint32_t whole_number(struct argp_state *state, const char *option, const char *arg, uint32_t min, uint32_t max) {
+        double value = number(state, option, arg, min, max);
+
+        if (value != floor(value))
+                argp_error(state, "%s: '%s' is no whole number", option, arg);
+        return (uint32_t) value;
 }
 
 static void add_policy(struct context *context, struct argp_state *state, const char *name) {
@@ -72,19 +80,19 @@ static error_t parse_figure(int key, char *arg, struct argp_state *state) {
 
         switch (key) {
         case 'g':
-                context->managed.group_size = (uint32_t) number(state, "--group-size", arg, 0, SWF_MAX_RANKS);
+                context->managed.group_size = whole_number(state, "--group-size", arg, 0, SWF_MAX_RANKS);
                 return 0;
         case KEY_BUDGET:
                 context->managed.budget_usec = (uint64_t) (number(state, "--budget", arg, 0, 1e6) * 1e6);
                 return 0;
         case KEY_QUEUE:
-                context->managed.queue = (uint32_t) number(state, "--queue", arg, 1, 50000);
+                context->managed.queue = whole_number(state, "--queue", arg, 1, 50000);
                 return 0;
         case KEY_HORIZON:
                 context->managed.horizon_usec = (int64_t) (number(state, "--horizon", arg, 0.001, 1e9) * 1e6);
                 return 0;
         case KEY_MOVES:
-                context->managed.moves_at_once = (uint32_t) number(state, "--moves-at-once", arg, 0, 1e6);
+                context->managed.moves_at_once = whole_number(state, "--moves-at-once", arg, 0, 1000000);
                 return 0;
         case KEY_FREEZE:
                 context->world.freeze_usec = (int64_t) (number(state, "--freeze", arg, 0, 1e6) * 1e6);
@@ -254,6 +262,12 @@ static void print_json(const struct context *context, const struct inputs *input
         json_decref(root);
 }
 
+static void print_table(const struct inputs *inputs, const struct report *reports, size_t n) {
+        report_print(stdout, reports, n);
+        if (inputs->trace.n_skipped > 0)
+                (void) printf("%zu lines of the trace are no whole jobs, and were left out\n", inputs->trace.n_skipped);
+}
+
 static int run_all(const struct context *context, const struct inputs *inputs, struct outputs *outputs, struct rm_error *err) {
         struct report reports[MAX_POLICIES];
         int r;
@@ -266,7 +280,7 @@ static int run_all(const struct context *context, const struct inputs *inputs, s
         if (context->json)
                 print_json(context, inputs, reports);
         else
-                report_print(stdout, reports, context->n_policies);
+                print_table(inputs, reports, context->n_policies);
         if (outputs->svg)
                 plot_write(outputs->plot, outputs->svg);
         return fflush(stdout) == 0 ? 0 : error_sys(err, -errno, "standard output");

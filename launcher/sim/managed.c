@@ -77,29 +77,29 @@ static void add_job(struct managed *managed, const struct world *world, struct s
                 add_placed(managed, world, own, snapshot, index);
 }
 
-static int compare_indices(const void *a, const void *b) {
-        uint32_t x = *(const uint32_t *) a, y = *(const uint32_t *) b;
-
-        return x < y ? -1 : x > y;
+static void mark(uint64_t *marks, const uint32_t *jobs, uint32_t n) {
+        for (uint32_t i = 0; i < n; i++)
+                marks[jobs[i] / 64] |= UINT64_C(1) << jobs[i] % 64;
 }
 
 /* Running and waiting jobs in the order of submission. */
 static struct snapshot *describe(struct managed *managed, const struct world *world) {
         struct snapshot *snapshot = snapshot_copy(world->cluster, NULL); /* it has no jobs */
         uint32_t n_waiting = world->n_waiting < managed->config.queue ? world->n_waiting : managed->config.queue;
-        uint32_t n = world->n_running + n_waiting, group_size = usual_group_size(managed, world);
-        cleanup_free uint32_t *order = xcalloc(n + 1u, sizeof(*order));
+        uint32_t group_size = usual_group_size(managed, world);
+        size_t n_words = world->trace->n_jobs / 64 + 1;
+        cleanup_free uint64_t *wanted = xcalloc(n_words, sizeof(*wanted));
 
         snapshot_params(snapshot)->backfill = managed->config.backfill == MANAGED_LIMITS ? ROUND_BACKFILL_LIMITS
                                               : managed->config.backfill == MANAGED_ANY  ? 1
                                                                                          : 0;
         for (uint32_t s = 0; s < world->cluster->n_nodes; s++)
                 snapshot_node(snapshot, s)->cores = world->nodes[s].cores;
-        memcpy(order, world->running, sizeof(*order) * world->n_running);
-        memcpy(order + world->n_running, world->waiting, sizeof(*order) * n_waiting);
-        qsort(order, n, sizeof(*order), compare_indices);
-        for (uint32_t i = 0; i < n; i++)
-                add_job(managed, world, snapshot, order[i], group_size);
+        mark(wanted, world->running, world->n_running);
+        mark(wanted, world->waiting, n_waiting);
+        for (size_t word = 0; word < n_words; word++)
+                for (uint64_t left = wanted[word]; left; left &= left - 1)
+                        add_job(managed, world, snapshot, (uint32_t) (word * 64) + (uint32_t) __builtin_ctzll(left), group_size);
         return snapshot;
 }
 
@@ -171,7 +171,9 @@ static int run(void *self, struct world *world, struct rm_error *err) {
         if (!managed->jobs)
                 prepare(managed, world->trace);
         snapshot = describe(managed, world);
-        r = round_create(snapshot_view(snapshot), managed->jobs, &round, err);
+        r = snapshot_check_jobs(snapshot_view(snapshot), err); /* its nodes were checked when they were read */
+        if (r == 0)
+                r = round_create_checked(snapshot_view(snapshot), managed->jobs, &round, err);
         if (r < 0)
                 return r;
         for (uint32_t pass = 0; pass < round_passes(round); pass++)
@@ -203,6 +205,7 @@ static void destroy(void *self) {
 }
 
 int managed_create(const struct managed_config *config, struct sim_scheduler *ret_scheduler, struct rm_error *err) {
+        const struct policy_folders folders = { .own = config->directory, .standard = RM_POLICY_DIR };
         struct managed *managed = xcalloc(1, sizeof(*managed));
         int r;
 
@@ -215,7 +218,7 @@ int managed_create(const struct managed_config *config, struct sim_scheduler *re
                 managed->host.text_name = managed->model_name;
         }
         if (r == 0)
-                r = policy_load(config->directory, config->policy, &managed->host, &managed->policy, err);
+                r = policy_load(&folders, config->policy, &managed->host, &managed->policy, err);
         if (r < 0) {
                 destroy(managed);
                 return r;

@@ -88,12 +88,20 @@ struct report report_make(const char *policy, const struct world *world) {
 
 /* ---- for people ---- */
 
-static void print_line(FILE *out, const char *what, const char *unit, const struct report *reports, size_t n,
-                       double (*value)(const struct report *report)) {
-        (void) fprintf(out, "%-28s", what);
-        for (size_t i = 0; i < n; i++)
-                (void) fprintf(out, " %16.*f", value(&reports[i]) < 1000 ? 3 : 0, value(&reports[i]));
-        (void) fprintf(out, "  %s\n", unit);
+struct line {
+        const char *what, *unit;
+        double (*value)(const struct report *report);
+        bool count;
+};
+
+static void print_line(FILE *out, const struct line *line, const struct report *reports, size_t n) {
+        (void) fprintf(out, "%-28s", line->what);
+        for (size_t i = 0; i < n; i++) {
+                double value = line->value(&reports[i]);
+
+                (void) fprintf(out, " %16.*f", line->count || value >= 1000 ? 0 : 3, value);
+        }
+        (void) fprintf(out, "%s%s\n", *line->unit ? "  " : "", line->unit);
 }
 
 #define VALUE(name, expression)                                                                                                    \
@@ -119,28 +127,25 @@ VALUE(real, report->real_seconds)
 VALUE(rounds, report->rounds)
 VALUE(settle, report->settle_seconds)
 
-static const struct {
-        const char *what, *unit;
-        double (*value)(const struct report *report);
-} lines[] = {
-        { "jobs ended", "", done },
-        { "jobs that never could", "", never },
-        { "wait, mean", "s", wait_mean },
-        { "wait, median", "s", wait_median },
-        { "wait, 95 % below", "s", wait_p95 },
-        { "bounded slowdown, mean", "", slowdown_mean },
-        { "bounded slowdown, median", "", slowdown_median },
-        { "bounded slowdown, 95 % below", "", slowdown_p95 },
-        { "utilisation", "%", utilisation },
-        { "from first to last", "h", makespan },
-        { "moves", "", moves },
-        { "moved", "GB", moved },
-        { "jobs killed", "", kills },
-        { "work lost by that", "core h", lost },
-        { "stood still or folded", "core h", slowed },
-        { "rounds", "", rounds },
-        { "from a change to its round", "s", settle },
-        { "simulated in", "s", real },
+static const struct line lines[] = {
+        { "jobs ended", "", done, true },
+        { "jobs that never could", "", never, true },
+        { "wait, mean", "s", wait_mean, false },
+        { "wait, median", "s", wait_median, false },
+        { "wait, 95 % below", "s", wait_p95, false },
+        { "bounded slowdown, mean", "", slowdown_mean, false },
+        { "bounded slowdown, median", "", slowdown_median, false },
+        { "bounded slowdown, 95 % below", "", slowdown_p95, false },
+        { "utilisation", "%", utilisation, false },
+        { "from first to last", "h", makespan, false },
+        { "moves", "", moves, true },
+        { "moved", "GB", moved, false },
+        { "jobs killed", "", kills, true },
+        { "work lost by that", "core h", lost, false },
+        { "stood still or folded", "core h", slowed, false },
+        { "rounds", "", rounds, true },
+        { "from a change to its round", "s", settle, false },
+        { "simulated in", "s", real, false },
 };
 
 void report_print(FILE *out, const struct report *reports, size_t n) {
@@ -149,7 +154,7 @@ void report_print(FILE *out, const struct report *reports, size_t n) {
                 (void) fprintf(out, " %16s", reports[i].policy);
         (void) fputc('\n', out);
         for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
-                print_line(out, lines[i].what, lines[i].unit, reports, n, lines[i].value);
+                print_line(out, &lines[i], reports, n);
 }
 
 /* ---- for programs ---- */

@@ -156,12 +156,20 @@ int swf_parse(const char *name, const char *text, size_t size_bytes, struct swf 
         return 0;
 }
 
+static bool is_gzip(const char *text, size_t size_bytes) {
+        return size_bytes > 2 && memcmp(text, "\x1f\x8b", 2) == 0;
+}
+
 int swf_read(const char *path, struct swf *ret_swf, struct rm_error *err) {
         cleanup_free char *text = NULL;
         size_t size_bytes;
-        int r = read_file(path, SWF_MAX_BYTES, &text, &size_bytes);
+        int r = read_file(strcmp(path, "-") == 0 ? "/dev/stdin" : path, SWF_MAX_BYTES, &text, &size_bytes);
 
-        return r < 0 ? error_sys(err, r, "%s", path) : swf_parse(path, text, size_bytes, ret_swf, err);
+        if (r < 0)
+                return error_sys(err, r, "%s", path);
+        if (is_gzip(text, size_bytes))
+                return error_set(err, -EINVAL, "%s: it is compressed: zcat %s | rm-sim ... -", path, path);
+        return swf_parse(path, text, size_bytes, ret_swf, err);
 }
 
 void swf_finish(struct swf *swf) {

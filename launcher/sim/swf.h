@@ -29,6 +29,7 @@ struct swf {
 
 /* Strict: any bytes give a trace or one error that begins with "NAME:LINE: " (-EINVAL). */
 int swf_parse(const char *name, const char *text, size_t size_bytes, struct swf *ret_swf, struct rm_error *err);
+/* "-": the standard input. */
 int swf_read(const char *path, struct swf *ret_swf, struct rm_error *err);
 void swf_finish(struct swf *swf);
 

@@ -33,22 +33,64 @@ int policy_check_descriptor(const struct rm_policy_plugin *plugin, const char *n
         return 0;
 }
 
-int policy_load(const char *directory, const char *name, const struct rm_plugin_host *host, struct loaded_policy *ret_policy,
-                struct rm_error *err) {
+static bool ends_in(const char *name, const char *suffix) {
+        size_t length = strlen(name), suffix_length = strlen(suffix);
+
+        return length > suffix_length && strcmp(name + length - suffix_length, suffix) == 0;
+}
+
+static int no_policy(const struct policy_folders *folders, const char *name, struct rm_error *err) {
+        bool object = ends_in(name, ".so");
+
+        if (object || ends_in(name, MODEL_SUFFIX))
+                return error_set(err, -ENOENT, "policy '%s': a policy is asked for without its '%s'", name,
+                                 object ? ".so" : MODEL_SUFFIX);
+        return error_set(err, -ENOENT, "policy '%s': %s has neither %s.so nor %s" MODEL_SUFFIX, name, folders->own, name, name);
+}
+
+static int find_object(const struct policy_folders *folders, const char *name, bool text, char **ret_path, struct rm_error *err) {
+        cleanup_free char *path = xasprintf("%s/%s.so", folders->own, name);
+        int r = access(path, F_OK) < 0 ? -errno : 0;
+
+        if (r == -ENOENT && !text)
+                return no_policy(folders, name, err);
+        if (r < 0 && text && folders->standard) { /* a model's folder may be closed to nobody: root has read the model */
+                cleanup_free char *other = xasprintf("%s/%s.so", folders->standard, name);
+
+                if (access(other, F_OK) < 0)
+                        return error_set(err, -ENOENT, "models need %s.so, and neither %s nor %s has it", name, folders->own,
+                                         folders->standard);
+                *ret_path = take_ptr(other);
+                return 0;
+        }
+        if (r == 0 && access(path, R_OK) < 0)
+                r = -errno;
+        if (r == -EACCES)
+                return error_set(err, r, "policy '%s': %s cannot be read: policies run as nobody, who must be able to", name, path);
+        if (r < 0)
+                return error_sys(err, r, "policy '%s': %s", name, path);
+        *ret_path = take_ptr(path);
+        return 0;
+}
+
+int policy_load(const struct policy_folders *folders, const char *name, const struct rm_plugin_host *host,
+                struct loaded_policy *ret_policy, struct rm_error *err) {
         struct loaded_policy policy = { 0 };
         cleanup_free char *path = NULL;
         int r;
 
-        if (!name_valid(name))
-                return error_set(err, -EINVAL, "policy '%.64s': not a valid name", name);
+        if (!name_valid(name)) {
+                (void) error_set(err, -EINVAL,
+                                 "policy '%.64s': that is no name: a policy is asked for by that of its file, without folder "
+                                 "and ending",
+                                 name);
+                error_clean(err);
+                return -EINVAL;
+        }
         if (host->text)
                 name = MODEL_RUNNER;
-        path = xasprintf("%s/%s.so", directory, name);
-        if (access(path, F_OK) < 0 && errno == ENOENT && !host->text)
-                return error_set(err, -ENOENT, "policy '%s': %s has neither %s.so nor %s" MODEL_SUFFIX, name, directory, name,
-                                 name);
-        if (access(path, F_OK) < 0)
-                return error_sys(err, -errno, "policy '%s': %s", name, path);
+        if ((r = find_object(folders, name, host->text != NULL, &path, err)) < 0)
+                return r;
         /* Never unmapped: libraries of policies may have left something behind that is run when the process ends. */
         policy.library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
         if (!policy.library)
@@ -77,33 +119,33 @@ void policy_unload(struct loaded_policy *policy) {
 }
 
 /* What is known of a policy: {"name", "description"}, or {"name", "error"}. */
-static json_t *describe(const char *directory, const char *name, const struct rm_plugin_host *host) {
+static json_t *describe(const struct policy_folders *folders, const char *name, const struct rm_plugin_host *host) {
         struct rm_plugin_host own = *host;
         cleanup_free char *text = NULL, *text_name = xasprintf("%s" MODEL_SUFFIX, name);
         struct loaded_policy policy;
         struct rm_error err = { 0 };
         const char *description;
-        int r = model_read(directory, name, &text, &err);
+        int r = model_read(folders->own, name, &text, &err);
 
         own.text = text;
         own.text_name = text ? text_name : NULL;
         if (r == 0)
-                r = policy_load(directory, name, &own, &policy, &err);
+                r = policy_load(folders, name, &own, &policy, &err);
         if (r < 0)
                 return json_pack("{s:s, s:s}", "name", name, "error", error_text(&err));
         description = policy.plugin->plugin.description ? policy.plugin->plugin.description : "";
         return json_pack("{s:s, s:s}", "name", name, "description", text ? "a model, run by " MODEL_RUNNER : description);
 }
 
-static int try_one(const char *directory, const char *name, const struct rm_plugin_host *host, int fd) {
-        json_t *entry = describe(directory, name, host);
+static int try_one(const struct policy_folders *folders, const char *name, const struct rm_plugin_host *host, int fd) {
+        json_t *entry = describe(folders, name, host);
         cleanup_free char *text = entry ? json_dumps(entry, JSON_COMPACT) : NULL;
 
         return text ? write_all(fd, text, strlen(text)) : -EINVAL;
 }
 
 /* What a child says about one policy: loading it runs its code, which may do anything. */
-static json_t *ask_one(const char *directory, const char *name, const struct rm_plugin_host *host) {
+static json_t *ask_one(const struct policy_folders *folders, const char *name, const struct rm_plugin_host *host) {
         char text[8192];
         size_t used = 0;
         ssize_t n;
@@ -117,7 +159,7 @@ static json_t *ask_one(const char *directory, const char *name, const struct rm_
         if (child == 0) {
                 (void) close(fds[0]);
                 (void) alarm(2);
-                _exit(try_one(directory, name, host, fds[1]) < 0);
+                _exit(try_one(folders, name, host, fds[1]) < 0);
         }
         (void) close(fds[1]);
         while (child > 0 && used < sizeof(text) &&
@@ -128,12 +170,6 @@ static json_t *ask_one(const char *directory, const char *name, const struct rm_
                 (void) waitpid(child, &status, 0);
         entry = status == 0 ? json_loadb(text, used, 0, NULL) : NULL;
         return entry ? entry : json_pack("{s:s, s:s}", "name", name, "error", "loading it ends the process");
-}
-
-static bool ends_in(const char *name, const char *suffix) {
-        size_t length = strlen(name), suffix_length = strlen(suffix);
-
-        return length > suffix_length && strcmp(name + length - suffix_length, suffix) == 0;
 }
 
 /* The one that runs texts is none by itself. */
@@ -149,18 +185,18 @@ static bool same_name_before(const json_t *list, const char *name) {
         return last_name && strcmp(last_name, name) == 0;
 }
 
-int policy_list(const char *directory, const struct rm_plugin_host *host, json_t **ret_list, struct rm_error *err) {
+int policy_list(const struct policy_folders *folders, const struct rm_plugin_host *host, json_t **ret_list, struct rm_error *err) {
         struct dirent **entries;
         json_t *list;
-        int n = scandir(directory, &entries, is_policy, alphasort);
+        int n = scandir(folders->own, &entries, is_policy, alphasort);
 
         if (n < 0)
-                return error_sys(err, -errno, "policy directory %s", directory);
+                return error_sys(err, -errno, "policy directory %s", folders->own);
         list = json_array();
         for (int i = 0; i < n; i++) {
                 *strrchr(entries[i]->d_name, '.') = '\0';
                 if (!same_name_before(list, entries[i]->d_name))
-                        json_array_append_new(list, ask_one(directory, entries[i]->d_name, host));
+                        json_array_append_new(list, ask_one(folders, entries[i]->d_name, host));
                 free(entries[i]);
         }
         free(entries);

@@ -14,16 +14,22 @@ struct loaded_policy {
         void *self;
 };
 
-/* With host->text, `name` is that text's, and the policy that runs texts is loaded. `host` must stay valid until policy_unload(). -ENOENT: no such file; -ELIBBAD: cannot be loaded, or is no policy of this ABI;
- * else what its create said. Code of the plugin runs. */
-int policy_load(const char *directory, const char *name, const struct rm_plugin_host *host, struct loaded_policy *ret_policy,
-                struct rm_error *err);
+/* Where policies are. */
+struct policy_folders {
+        const char *own;      /* looked at first, and the only one for policies */
+        const char *standard; /* has the policy that runs texts where `own` has not; NULL ok */
+};
+
+/* With host->text, `name` is that text's, and the policy that runs texts is loaded. `host` must stay valid until policy_unload().
+ * -ENOENT: no such file; -ELIBBAD: cannot be loaded, or is no policy of this ABI; else what its create said. Code of the plugin runs. */
+int policy_load(const struct policy_folders *folders, const char *name, const struct rm_plugin_host *host,
+                struct loaded_policy *ret_policy, struct rm_error *err);
 void policy_unload(struct loaded_policy *policy);
 
 /* Is `plugin` what we know how to call? Looks at nothing behind a field that already fails. */
 int policy_check_descriptor(const struct rm_policy_plugin *plugin, const char *name, struct rm_error *err);
 
 /* [{"name","description"} or {"name","error"}] sorted by name; every policy is tried in a process of its own. The caller owns it. */
-int policy_list(const char *directory, const struct rm_plugin_host *host, json_t **ret_list, struct rm_error *err);
+int policy_list(const struct policy_folders *folders, const struct rm_plugin_host *host, json_t **ret_list, struct rm_error *err);
 
 #endif

@@ -4,6 +4,8 @@
  *      rm-policy-host --policy NAME [--dir DIR] [--time-usec N] [--memory-bytes N]    snapshot on stdin, plan on stdout
  *      rm-policy-host --list [--dir DIR]                                              policies in DIR, as JSON
  *
+ * --standard-dir DIR: where the policy is that runs models, if DIR has it not (default: where rmd's own policies are installed).
+ *
  * NAME is NAME.so in DIR, or the model NAME.mod, which is read before this process gives up what it may do; a snapshot with the field
  * "x_model": "text" brings its own.
  *
@@ -26,14 +28,15 @@
 #include "policies/place/cost.h"
 
 struct context {
-        const char *directory, *policy;
+        struct policy_folders folders;
+        const char *policy;
         bool list;
         uint64_t time_usec, memory_bytes, deadline_usec;
         char said[512]; /* the last error the policy told of */
         int answer_fd; /* the real stdout: a policy that prints something prints to stderr */
 };
 
-enum { KEY_TIME = 256, KEY_MEMORY, KEY_LIST };
+enum { KEY_TIME = 256, KEY_MEMORY, KEY_LIST, KEY_STANDARD };
 
 static int parse_u64(const char *arg, uint64_t *ret_value) {
         int64_t value;
@@ -52,7 +55,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
                 context->policy = arg;
                 return 0;
         case 'd':
-                context->directory = arg;
+                context->folders.own = arg;
+                return 0;
+        case KEY_STANDARD:
+                context->folders.standard = arg;
                 return 0;
         case KEY_LIST:
                 context->list = true;
@@ -77,6 +83,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
 static const struct argp_option options[] = {
         { "policy", 'p', "NAME", 0, "Policy to run", 0 },
         { "dir", 'd', "DIR", 0, "Where policies are", 0 },
+        { "standard-dir", KEY_STANDARD, "DIR", 0, "Where the policy is that runs models, if not there", 0 },
         { "list", KEY_LIST, NULL, 0, "List the policies in DIR as JSON", 0 },
         { "time-usec", KEY_TIME, "N", 0, "Time budget, from the start of this program (default 5000000)", 0 },
         { "memory-bytes", KEY_MEMORY, "N", 0, "Limit on address space (default none)", 0 },
@@ -141,10 +148,23 @@ static void clean_text(char *text, size_t size_bytes) {
                         *text = '?';
 }
 
+static const char *too_full(const struct rm_snapshot *snapshot, char *text, size_t size_bytes) {
+        uint64_t ranks = 0, cores = 0;
+
+        for (uint32_t s = 0; s < snapshot->n_nodes; s++)
+                cores += snapshot->nodes[s].cores;
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
+                ranks += job_runs(&snapshot->jobs[j]) ? snapshot->jobs[j].ranks : 0;
+        (void) snprintf(text, size_bytes, "running jobs do not fit: they have %" PRIu64 " ranks, and %" PRIu64 " cores may be used",
+                        ranks, cores);
+        return text;
+}
+
 static int place(struct context *context, const struct loaded_policy *policy, const struct rm_snapshot *snapshot,
                  struct plan_answer *answer, struct rm_error *err) {
         struct rm_policy_run run = { .size = sizeof(run), .context = context, .left_usec = on_left };
         uint64_t begin = now_usec();
+        char text[160];
         int r;
 
         answer->plan = plan_create(snapshot);
@@ -154,7 +174,7 @@ static int place(struct context *context, const struct loaded_policy *policy, co
         if (r < 0)
                 return error_set(err, r, "policy '%s': %s", context->policy,
                                  context->said[0] ? context->said
-                                 : r == -ENOSPC   ? "running jobs do not fit"
+                                 : r == -ENOSPC   ? too_full(snapshot, text, sizeof(text))
                                                   : strerror(-r));
         if (context->said[0])
                 log_write(LOG_ERR, "%s", context->said);
@@ -213,8 +233,10 @@ static int run_policy(struct context *context, struct rm_plugin_host *host, char
                 return r;
         host->text = *text;
         host->text_name = *text ? text_name : NULL;
-        if ((r = policy_load(context->directory, context->policy, host, &policy, err)) < 0)
-                return r;
+        if ((r = policy_load(&context->folders, context->policy, host, &policy, err)) < 0) {
+                clean_text(context->said, sizeof(context->said));
+                return context->said[0] ? error_set(err, r, "policy '%s': %s", context->policy, context->said) : r;
+        }
         r = place(context, &policy, snapshot_view(snapshot), &answer, err);
         if (r == 0)
                 r = print(context, plan_to_json(&answer, snapshot_view(snapshot)), err);
@@ -225,7 +247,7 @@ static int run_policy(struct context *context, struct rm_plugin_host *host, char
 
 static int run_list(struct context *context, const struct rm_plugin_host *host, struct rm_error *err) {
         json_t *list;
-        int r = policy_list(context->directory, host, &list, err);
+        int r = policy_list(&context->folders, host, &list, err);
 
         return r < 0 ? r : print(context, list, err);
 }
@@ -234,7 +256,7 @@ int main(int argc, char **argv) {
         static const struct argp argp = { .options = options,
                                           .parser = parse_option,
                                           .doc = "Run one placement policy on a snapshot (stdin) and print its plan (stdout)." };
-        struct context context = { .directory = RM_POLICY_DIR, .time_usec = 5 * 1000 * 1000 };
+        struct context context = { .folders = { RM_POLICY_DIR, RM_POLICY_DIR }, .time_usec = 5 * 1000 * 1000 };
         struct rm_plugin_host host = { .size = sizeof(host), .context = &context, .log = on_log };
         cleanup_free char *text = NULL;
         struct rm_error err = { 0 };
@@ -247,7 +269,7 @@ int main(int argc, char **argv) {
         context.answer_fd = dup(STDOUT_FILENO);
         if (context.answer_fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
                 r = error_sys(&err, -errno, "standard output");
-        else if (!context.list && (r = model_read(context.directory, context.policy, &text, &err)) < 0)
+        else if (!context.list && (r = model_read(context.folders.own, context.policy, &text, &err)) < 0)
                 ; /* said below */
         else if ((r = confine(context.time_usec, context.memory_bytes, &err)) == 0)
                 r = context.list ? run_list(&context, &host, &err) : run_policy(&context, &host, &text, &err);

@@ -27,6 +27,8 @@ case $plan in
 *'"placement":[{"job":"j1","node":"n1","ranks":8},{"job":"j2","node":"n1","ranks":7}],"waiting":["j3"]'*) ;;
 *) fail "its plan: $plan" ;;
 esac
+plan=$("$run" --policy-host "$host" --policy-dir "$work" --policy first-fit "$data/two-nodes.json" | head -n 1)
+[ "$plan" = 'policy   first-fit' ] || fail "how it is called: $plan"
 # It lets running groups stay on a node that is to be left: the host sees that.
 said=$("$run" --policy-host "$host" --policy-dir "$work" --policy first-fit "$data/running.json" 2>&1) && fail "a bad plan passed: $said"
 case $said in

@@ -35,7 +35,8 @@ static void begin(struct runner *runner, const char *text) {
 
         *runner = (struct runner) { .host = { .size = sizeof(runner->host), .log = on_log, .text = text, .text_name = "m.mod" } };
         runner->host.context = runner;
-        if (policy_load(getenv("TEST_POLICY_DIR"), "m", &runner->host, &runner->policy, &err) < 0)
+        if (policy_load(&(struct policy_folders) { .own = getenv("TEST_POLICY_DIR") }, "m", &runner->host, &runner->policy, &err) <
+            0)
                 fail_msg("%s", error_text(&err));
 }
 
@@ -135,13 +136,13 @@ static void serves_what_fits(void **state) {
 
 /* `n` brackets around a number, in the third line. */
 static char *brackets(const char *before, unsigned n) {
-        char *text = xcalloc(1, strlen(before) + 2 * (size_t) n + 64), *at = text + sprintf(text, "# ((\n%s\nparam x := ", before);
+        char *text = xcalloc(1, strlen(before) + 2 * (size_t) n + 96), *at = text + sprintf(text, "# ((\n%s\nparam x := ", before);
 
         memset(at, '(', n);
         at += n;
         *at++ = '1';
         memset(at, ')', n);
-        strcpy(at + n, ";\nvar y;\nend;\n");
+        strcpy(at + n, ";\nvar place{0..0, 0..0, 0..0}, binary;\nend;\n");
         return text;
 }
 
@@ -171,10 +172,38 @@ static void says_what_is_wrong(void **state) {
         refuses(HEAD "never: sum{n in NODES} place[0,0,n] = 2;\nnot{n in NODES}: place[0,0,n] = 0;\nend;\n",
                 "m.mod:4: invalid use of reserved keyword not");
         refuses(HEAD "never: sum{n in NODES} place[0,0,n] = 4;\nend;\n", "m.mod: no plan satisfies it");
+        /* GLPK warns of this first, and would be quoted with that. */
+        refuses("set NODES;\nset JOBS", "m.mod:2: syntax error in set statement");
+        refuses("set NODES; set JOBS;\nvar Place{JOBS, 0..1, NODES}, binary;\nend;\n",
+                "m.mod: it declares no var place{j in JOBS, GROUPS[j], NODES}, which is the plan");
+        refuses("set NODES; set JOBS;\nvar place{JOBS, NODES}, binary;\nall{j in JOBS}: sum{n in NODES} place[j,n] = 1;\nend;\n",
+                "m.mod: place[0,0] has other subscripts than place{JOBS, GROUPS[j], NODES}");
+        refuses("var place, binary;\nall: place = 1;\nend;\n", "m.mod: place has other subscripts");
+        refuses("set NODES; set JOBS;\nvar place{JOBS, 0..1, NODES}, <= 1;\nhalf{n in NODES}: place[0,0,n] = 0.5;\nend;\n",
+                "m.mod: place[0,0,0] is 0.5, where only 0 and 1 mean something: is it binary?");
         refuses(HEAD "two: sum{n in NODES} place[0,0,n] = 2;\nend;\n", "m.mod: group 0 of job 'a' is on two nodes");
         refuses(HEAD "half: sum{n in NODES} place[0,0,n] = 1;\nnone: sum{n in NODES} place[0,1,n] = 0;\nend;\n",
                 "m.mod: 1 of the 2 groups of job 'a' are on no node");
         refuses("var place{0..7, 0..7, 0..7}, binary;\nall: place[7,7,7] = 1;\nend;\n", "m.mod: there is no place[7,7,7]");
+}
+
+/* As some editors write them. */
+static void strange_texts_are_read(void **state) {
+        static const char *const models[] = { "\xef\xbb\xbf" HEAD "end;\n", HEAD "end;", HEAD,
+                                              "set NODES;\r\nset JOBS;\r\nvar place{JOBS, 0..1, NODES}, binary;\r\nend;\r\n" };
+        cleanup_snapshot struct snapshot *snapshot = test_snapshot(SNAPSHOT("{'name':'a','ranks':2,'priority':1}"));
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(models); i++) {
+                cleanup_plan struct rm_plan *plan = NULL;
+                struct runner runner;
+
+                begin(&runner, models[i]);
+                if (place(&runner, snapshot_view(snapshot), &plan) < 0)
+                        fail_msg("%zu: %s", i, runner.said);
+                assert_int_equal(plan->jobs[0].decision, RM_WAIT);
+                policy_unload(&runner.policy);
+        }
 }
 
 /* What the model writes and reads of files is not for it. */
@@ -199,7 +228,8 @@ static void is_nothing_without_a_model(void **state) {
 
         (void) state;
         runner.host.context = &runner;
-        assert_true(policy_load(getenv("TEST_POLICY_DIR"), "mathprog", &runner.host, &runner.policy, &err) < 0);
+        assert_true(policy_load(&(struct policy_folders) { .own = getenv("TEST_POLICY_DIR") }, "mathprog", &runner.host,
+                                &runner.policy, &err) < 0);
         assert_non_null(strstr(runner.said, "ask for one by its name"));
 }
 
@@ -284,6 +314,7 @@ int main(void) {
                 cmocka_unit_test(does_what_distrib_does),
                 cmocka_unit_test(serves_what_fits),
                 cmocka_unit_test(says_what_is_wrong),
+                cmocka_unit_test(strange_texts_are_read),
                 cmocka_unit_test(not_too_deep),
                 cmocka_unit_test(data_of_its_own_is_ignored),
                 cmocka_unit_test(is_nothing_without_a_model),

@@ -88,7 +88,7 @@ static void broken_policies(void **state) {
                 { "hang", "policy 'hang': killed, it had no answer after 450 ms" },
                 { "nonsense",
                   "policy 'nonsense' answers nonsense: job 'j1': group 1 is placed on node number 1000000, and there are 2 nodes" },
-                { "gives-up", "policy 'gives-up': running jobs do not fit" },
+                { "gives-up", "policy 'gives-up': running jobs do not fit: they have 0 ranks, and 8 cores may be used" },
 #if MEMORY_BYTES
                 { "memory", "policy 'memory': Cannot allocate memory" },
 #endif
@@ -102,7 +102,7 @@ static void broken_policies(void **state) {
                 { "no-symbol", "has no symbol 'rm_plugin'" },
                 { "dies-loading", "policy 'dies-loading': crashed (Aborted)" },
                 { "not-there", "policy 'not-there': " },
-                { "../greedy", "policy '../greedy': not a valid name" },
+                { "../greedy", "policy '../greedy': that is no name" },
         };
         struct world world;
 

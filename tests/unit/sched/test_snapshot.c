@@ -140,11 +140,11 @@ static void wrong(const char *text, const char *expected) {
 static void wrong_text(void **state) {
         (void) state;
         wrong("", "not valid JSON");
-        wrong("[]", "snapshot must be an object");
+        wrong("[]", "top level must be an object");
         wrong("{'version':1", "line 1");
         wrong(SNAPSHOT(NODE, JOB) "x", "not valid JSON");
         wrong("{'version':1,'version':1}", "duplicate");
-        wrong("{'nodes':[],'jobs':[]}", "\"version\" is missing");
+        wrong("{'nodes':[],'jobs':[]}", "top level: field \"version\" is missing");
         wrong("{'version':2,'nodes':[],'jobs':[]}", "\"version\" must be a whole number from 1 to 1");
         wrong("{'version':1,'jobs':[]}", "\"nodes\" is missing");
         wrong("{'version':1,'nodes':{},'jobs':[]}", "\"nodes\" must be an array");
@@ -240,7 +240,8 @@ static void wrong_jobs(void **state) {
         wrong(SNAPSHOT(NODE, "{'name':'j1','ranks':4,'priority':1,'move_cost':'x'}"), "must be a whole number");
         wrong(SNAPSHOT(NODE, "{'name':'j1','ranks':4,'priority':1,'availability':{'n7':1}}"), "'n7': there is no such node");
         wrong(SNAPSHOT(NODE, "{'name':'j1','ranks':4,'priority':1,'availability':[]}"), "must be an object");
-        wrong(SNAPSHOT(NODE, "{'name':'j1','ranks':4,'priority':1,'traffic':[[0,4,1]]}"), "from 0 to 3, is 4");
+        wrong(SNAPSHOT(NODE, "{'name':'j1','ranks':4,'priority':1,'traffic':[[0,4,1]]}"),
+              "jobs[0]: traffic[0][1] must be a whole number from 0 to 3, is 4");
         wrong(SNAPSHOT(NODE, "{'name':'j1','ranks':4,'priority':1,'traffic':[[0,0,1]]}"), "talk to itself");
         wrong(SNAPSHOT(NODE, "{'name':'j1','ranks':4,'priority':1,'traffic':[[0,1,1],[0,1,1]]}"), "there twice");
         wrong(SNAPSHOT(NODE, "{'name':'j1','ranks':4,'priority':1,'traffic':[[0,1]]}"), "[rank, rank, bytes]");

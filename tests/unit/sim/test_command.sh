@@ -20,7 +20,14 @@ END
 echo "1 0 -1" >"$work/bad"
 echo "30 n1 0" >"$work/away"
 echo "30 n9 0" >"$work/nowhere"
-check table 0 'jobs ended' -c 2x2 "$work/trace"
+check table 0 'jobs ended                                  2
+jobs that never could                       0
+wait, mean ' -c 2x2 "$work/trace"
+check 'standard input' 0 'jobs ended                                  2' -c 2x2 - <"$work/trace"
+sed '2s/ 60 4/ 0 4/' "$work/trace" >"$work/cancelled"
+check 'a job that never ran' 0 '1 lines of the trace are no whole jobs, and were left out' -c 2x2 "$work/cancelled"
+gzip -c "$work/trace" >"$work/trace.gz"
+check 'compressed' 1 "$work/trace.gz: it is compressed: zcat $work/trace.gz | rm-sim ... -" -c 2x2 "$work/trace.gz"
 check json 0 '"bounded_slowdown": {' -c 2x2 --json -p easy -p greedy "$work/trace"
 check files 0 'easy' -c 2x2 -a "$work/away" -p easy --csv "$work/csv" --svg "$work/svg" "$work/trace"
 [ "$(wc -l <"$work/csv")" = 3 ] && grep -q '^easy,1,' "$work/csv" && grep -q '</svg>' "$work/svg" || {
@@ -33,6 +40,7 @@ check 'no trace' 1 'No such file' -c 2x2 "$work/none"
 check 'no policy' 1 "policy 'nix'" -c 2x2 -p nix "$work/trace"
 check 'no cluster' 2 'a trace and --cluster are needed' "$work/trace"
 check 'bad number' 2 "'x' is no number" -c 2x2 --settle x "$work/trace"
+check 'no whole number' 2 "--group-size: '1.5' is no whole number" -c 2x2 -g 1.5 "$work/trace"
 check 'bad name' 2 "'../x' is no name of a policy" -c 2x2 -p ../x "$work/trace"
 check 'no place to write' 1 'No such file or directory' -c 2x2 --csv "$work/none/csv" "$work/trace"
 exit $failed

@@ -85,9 +85,13 @@ static void reads_clusters(void **state) {
         assert_string_equal(snapshot_view(cluster)->nodes[2].name, "n3");
         assert_int_equal(snapshot_view(cluster)->nodes[2].cores, 16);
         snapshot_destroy(cluster);
-        assert_int_equal(cluster_read("0x16", &cluster, &err), -ENOENT);
-        assert_non_null(strstr(err.text, "'0x16' is neither NODESxCORES nor a file"));
+        assert_int_equal(cluster_read("3x", &cluster, &err), -ENOENT);
+        assert_non_null(strstr(err.text, "'3x' is neither NODESxCORES nor a file"));
+        assert_int_equal(cluster_read("0x16", &cluster, &err), -EINVAL);
+        assert_string_equal(err.text, "cluster '0x16': from 1 to 100000 nodes, with 1 to 1048576 cores each");
+        assert_int_equal(cluster_read("99999999999999999999x1", &cluster, &err), -EINVAL);
         assert_int_equal(cluster_read("100000x1000", &cluster, &err), -EINVAL); /* more cores than a snapshot may have */
+        assert_string_equal(err.text, "cluster '100000x1000': more than 16777216 cores in all nodes together");
 }
 
 static void change_refused(const struct rm_snapshot *cluster, const char *text, const char *expected) {
