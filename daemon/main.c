@@ -352,14 +352,18 @@ static int serve(struct config *config, struct rm_error *err) {
         return r;
 }
 
+/* The switches are read to see whether they are good; who leads reads them for use. */
 static int load(const char *path, struct config *ret_config, struct rm_error *err) {
+        struct switches switches;
         int r = config_load(path, ret_config, err);
 
         if (r < 0)
                 return r;
-        r = config_load_switches(ret_config, err);
+        r = config_load_switches(ret_config, &switches, err);
         if (r < 0)
                 config_finish(ret_config);
+        else
+                switches_finish(&switches);
         return r;
 }
 

@@ -27,6 +27,11 @@ int apply_topology(struct apply *a) {
 
         if (r < 0)
                 return r;
+        message_set_string(&state->topology_error, in->error);
+        if (in->error[0]) {
+                apply_event(a, "topology", NULL, 0, 0, 0, "%s; the switches stay as they were", in->error);
+                return 0;
+        }
         for (size_t i = 0; i < state->n_switches; i++)
                 rm__switch__free_unpacked(state->switches[i], NULL);
         free(state->switches);

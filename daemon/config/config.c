@@ -19,6 +19,7 @@ enum kind {
         KIND_U16,
         KIND_U32,
         KIND_DURATION,
+        KIND_BYTES,
         KIND_NETWORK,
         KIND_PORTS,
         KIND_LEVEL,
@@ -54,6 +55,7 @@ static const struct key keys[] = {
         KEY("node", "socket", KIND_STRING, socket_path, "/run/rmd/rmd.sock"),
         KEY("node", "runtime_dir", KIND_STRING, runtime_dir, "/run/rmd"),
         KEY("node", "move_ports", KIND_PORTS, move_port_first, "any"),
+        KEY("node", "move_rate", KIND_BYTES, move_rate_bytes_per_sec, "0"),
         KEY("capsule", "network", KIND_NETWORK, network, "10.201.0.0/16"),
         KEY("capsule", "group_size", KIND_AUTO_U32, group_size, "auto"),
         KEY("capsule", "cgroup", KIND_STRING, cgroup_parent, ""),
@@ -216,6 +218,8 @@ static int set_key(struct config *config, const struct key *key, const char *val
                 return set_backfill(out, value);
         case KIND_DURATION:
                 return parse_duration_usec(value, out);
+        case KIND_BYTES:
+                return parse_bytes(value, out);
         case KIND_NETWORK:
                 return set_network(config, value);
         case KIND_PORTS:
@@ -244,6 +248,8 @@ static const char *expects(const struct key *key) {
                 return "no, limits or any";
         case KIND_DURATION:
                 return "a time such as 500ms, 5s, 2m, 1h or 1d";
+        case KIND_BYTES:
+                return "a number of bytes such as 500K, 50M or 1G";
         case KIND_NETWORK:
                 return "a network such as 10.201.0.0/16 (prefix 8 to 16, host bits 0)";
         case KIND_PORTS:
@@ -380,19 +386,20 @@ int config_load(const char *path, struct config *ret_config, struct rm_error *er
         return 0;
 }
 
-int config_load_switches(struct config *config, struct rm_error *err) {
+int config_load_switches(const struct config *config, struct switches *ret_switches, struct rm_error *err) {
         int r;
 
-        if (!config->topology[0])
+        if (!config->topology[0]) {
+                *ret_switches = (struct switches) { 0 };
                 return 0;
-        r = switches_load(config->topology, &config->switches, err);
+        }
+        r = switches_load(config->topology, ret_switches, err);
         if (r < 0 && r != -EINVAL) /* which names file and line */
                 (void) error_prefix(err, "[cluster] topology");
         return r;
 }
 
 void config_finish(struct config *config) {
-        switches_finish(&config->switches);
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
                 if (keys[i].kind == KIND_STRING || keys[i].kind == KIND_NAME) {
                         free(*(char **) field(config, &keys[i]));

@@ -20,7 +20,6 @@ struct config {
         uint64_t heartbeat_usec;
         char *state_dir;
         char *topology; /* file with the switches; empty: nothing is known of them */
-        struct switches switches; /* of that file, once config_load_switches() has read it */
         /* [node] */
         char *node_name;
         char *address; /* IPv4 */
@@ -30,6 +29,7 @@ struct config {
         char *runtime_dir;
         uint16_t move_port_first; /* 0 = any */
         uint16_t move_port_last;
+        uint64_t move_rate_bytes_per_sec; /* of what goes ahead in a move; 0 = no limit */
         /* [capsule] */
         uint32_t network; /* IPv4, host byte order */
         uint8_t network_prefix;
@@ -69,8 +69,8 @@ enum config_backfill {
 /* Defaults, then `path`. NULL path: only defaults. Unknown sections, unknown keys and bad values are errors that name
  * file, line and key. Free with config_finish(). */
 int config_load(const char *path, struct config *ret_config, struct rm_error *err);
-/* Reads what [cluster] topology names, if anything. Errors name that file and its line. */
-int config_load_switches(struct config *config, struct rm_error *err);
+/* Reads what [cluster] topology names; none, if it names nothing. Errors name that file and its line. */
+int config_load_switches(const struct config *config, struct switches *ret_switches, struct rm_error *err);
 void config_finish(struct config *config);
 
 #endif

@@ -29,6 +29,7 @@ struct leader {
         struct rmd *rmd;
         struct scheduler *scheduler;
         struct leader_files *files; /* availability; only while leading */
+        struct switches_file *switches; /* likewise */
         struct traffic *traffic;
         struct event *settle;
         struct event *tick;
@@ -312,7 +313,7 @@ static void run_round(struct leader *leader) {
                 leader->again = true;
                 return;
         }
-        if (topology_tell(leader->rmd))
+        if (leader->switches && topology_tell(leader->rmd, leader->switches))
                 return; /* and back once it is known */
         leader->round_usec = now_usec();
         if (make_view(leader->rmd, &view, &err) < 0) {
@@ -430,6 +431,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
         forget_old_jobs(leader, now);
         fail_lost_jobs(leader, now);
         traffic_forget_ended(leader->traffic, state_of(leader));
+        if (leader->switches && switches_file_look(leader->switches))
+                settle_later(leader, leader->rmd->config->settle_usec);
         if (leader->skipped || timer_due(leader)) {
                 leader->skipped = false;
                 run_round(leader);
@@ -457,10 +460,12 @@ void leader_changed(struct leader *leader) {
 
         if (leads && !leader->files) {
                 leader->files = leader_files_create(leader->rmd);
+                leader->switches = switches_file_create(leader->rmd->config);
                 settle_later(leader, leader->rmd->config->settle_usec);
         } else if (!leads && leader->files) {
                 leader_files_destroy(leader->files);
                 leader->files = NULL;
+                switches_file_destroy(take_ptr(leader->switches));
                 scheduler_cancel(leader->scheduler);
         }
 }
@@ -544,6 +549,7 @@ void leader_destroy(struct leader *leader) {
         if (!leader)
                 return;
         leader_files_destroy(leader->files);
+        switches_file_destroy(leader->switches);
         traffic_destroy(leader->traffic);
         scheduler_destroy(leader->scheduler);
         event_free(leader->settle);

@@ -13,9 +13,8 @@ struct told {
         Rm__Switch **pointers;
 };
 
-/* Points into the configuration. */
-static struct told fill(const struct config *config, Rm__CmdTopology *ret_body) {
-        const struct switches *switches = &config->switches;
+/* Points into `switches`. */
+static struct told fill(const struct switches *switches, Rm__CmdTopology *ret_body) {
         struct told told = { xcalloc(switches->n, sizeof(*told.items)), xcalloc(switches->n, sizeof(Rm__Switch *)) };
 
         for (size_t i = 0; i < switches->n; i++) {
@@ -29,7 +28,6 @@ static struct told fill(const struct config *config, Rm__CmdTopology *ret_body) 
                 told.items[i].line = (uint32_t) at->line;
                 told.pointers[i] = &told.items[i];
         }
-        ret_body->path = config->topology;
         ret_body->switches = told.pointers;
         ret_body->n_switches = switches->n;
         return told;
@@ -49,17 +47,19 @@ static bool same(const Rm__CmdTopology *a, const Rm__CmdTopology *b) {
         return memcmp(of_a, of_b, size_bytes) == 0;
 }
 
-bool topology_tell(struct rmd *rmd) {
+static bool tell_switches(struct rmd *rmd, const struct switches *switches) {
         const Rm__State *state = cluster_state(rmd->cluster);
         Rm__CmdTopology known = RM__CMD_TOPOLOGY__INIT;
         Rm__CmdTopology body = RM__CMD_TOPOLOGY__INIT;
         Rm__Command command = RM__COMMAND__INIT;
-        struct told told = fill(rmd->config, &body);
+        struct told told = fill(switches, &body);
         bool news;
 
+        body.path = rmd->config->topology;
         known.path = state->topology_path;
         known.switches = state->switches;
         known.n_switches = state->n_switches;
+        known.error = state->topology_error;
         news = !same(&known, &body);
         if (news) {
                 command.body_case = RM__COMMAND__BODY_TOPOLOGY;
@@ -69,4 +69,24 @@ bool topology_tell(struct rmd *rmd) {
         free(told.items);
         free(told.pointers);
         return news;
+}
+
+/* The state keeps the switches that it has. */
+static bool tell_error(struct rmd *rmd, const char *error) {
+        Rm__CmdTopology body = RM__CMD_TOPOLOGY__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        if (strcmp(cluster_state(rmd->cluster)->topology_error, error) == 0)
+                return false;
+        body.error = (char *) error;
+        command.body_case = RM__COMMAND__BODY_TOPOLOGY;
+        command.topology = &body;
+        cluster_propose(rmd->cluster, &command, NULL, NULL);
+        return true;
+}
+
+bool topology_tell(struct rmd *rmd, const struct switches_file *file) {
+        const char *error = switches_file_error(file);
+
+        return error ? tell_error(rmd, error) : tell_switches(rmd, switches_file_list(file));
 }

@@ -1,12 +1,13 @@
-/* The switches of the leader's configuration become known to all. */
+/* What the leader's file with the switches says becomes known to all. */
 #ifndef RM_LEADER_TOPOLOGY_H
 #define RM_LEADER_TOPOLOGY_H
 
 #include <stdbool.h>
 
 #include "daemon/context.h"
+#include "daemon/leader/switches_file.h"
 
-/* Proposes them, if the state has others; true: it has. Only for the leader. */
-bool topology_tell(struct rmd *rmd);
+/* Proposes it, if the state has something else; true: it has. Only for the leader. */
+bool topology_tell(struct rmd *rmd, const struct switches_file *file);
 
 #endif

@@ -165,6 +165,7 @@ static void enter_precopy(struct move *move, struct local *local) {
                 return;
         }
         procs_file = body.procs_file = procs_file_of(local);
+        body.bytes_per_sec = move->moves->rmd->config->move_rate_bytes_per_sec;
         command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;
         command.precopy = &body;
         move_deadline(move, PRECOPY_USEC);

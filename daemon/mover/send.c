@@ -9,8 +9,12 @@
 #include "daemon/mover/capture.h"
 #include "daemon/mover/fault.h"
 #include "daemon/mover/mover.h"
+#include "daemon/mover/pace.h"
 #include "daemon/mover/precopy.h"
 #include "daemon/mover/sink.h"
+
+/* While it waits rmd hears of it at least so often. */
+#define WAIT_MSEC 250
 
 struct sender {
         struct control *control;
@@ -20,6 +24,7 @@ struct sender {
         struct image_writer *writer;
         struct image_known *known;
         struct precopy_figures ahead;
+        struct pace pace; /* of what goes ahead */
         struct capture_figures captured;
         struct image_tree_figures trees;
         bool end_mark_sent;
@@ -95,6 +100,25 @@ static int tree_poll(void *ctx, const char *path, struct rm_error *err) {
         return link_peer_speaks(s->link) ? peer_refusal(s, err) : 0;
 }
 
+/* As tree_poll(), and not before more may be sent. */
+static int ahead_poll(void *ctx, const char *what, struct rm_error *err) {
+        struct sender *s = ctx;
+        int r = tree_poll(s, what, err);
+        uint64_t wait_usec;
+
+        while (r == 0 && (wait_usec = pace_wait_usec(&s->pace, image_writer_figures(s->writer)->wire_bytes, now_usec())) > 0) {
+                struct pollfd fds[2] = { { .fd = -1 }, { .fd = link_fd(s->link), .events = POLLIN } };
+                int msec = wait_usec < WAIT_MSEC * 1000 ? (int) (wait_usec / 1000) + 1 : WAIT_MSEC;
+
+                r = sink_flush(s->sink, err);
+                if (r == 0)
+                        r = control_poll(s->control, fds, 2, msec, err);
+                if (r >= 0)
+                        r = tree_poll(s, what, err);
+        }
+        return r;
+}
+
 static int setup_check(const Rm__MoverSend *m, struct rm_error *err) {
         if (m->token.len < MOVER_TOKEN_MIN_BYTES || m->token.len > MOVER_TOKEN_MAX_BYTES)
                 return error_set(err, -EINVAL, "a token of %zu bytes", m->token.len);
@@ -133,10 +157,11 @@ static int prepare(struct sender *s, const Rm__MoverSend *m, struct rm_error *er
 }
 
 static int precopy(struct sender *s, struct rm_error *err) {
-        const struct precopy_hooks hooks = { .ctx = s, .poll = tree_poll, .idle = idle };
+        const struct precopy_hooks hooks = { .ctx = s, .poll = ahead_poll, .idle = idle };
         Rm__MoverFigures figures = RM__MOVER_FIGURES__INIT;
         int r = fault_point("mover.send.precopy", err);
 
+        s->pace.bytes_per_sec = s->control->precopy->precopy->bytes_per_sec;
         if (r == 0)
                 r = precopy_run(s->control->precopy->precopy->procs_file, s->writer, s->known, &hooks, &s->ahead, err);
         if (r < 0)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/node/file_look.h"
 
 #define POLL_DEFAULT_USEC 1000000U
 #define POLL_MIN_USEC 50000U
@@ -18,16 +19,6 @@
 #define DIRECTORY_MASK                                                                                                             \
         (IN_ONLYDIR | IN_ATTRIB | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF)
 #define FILE_MASK (IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE)
-
-/* What tells one state of the file from another. */
-struct look {
-        int error; /* 0, or why it cannot be opened */
-        dev_t dev;
-        ino_t ino;
-        off_t size_bytes;
-        struct timespec written;
-        struct timespec changed;
-};
 
 enum told { TOLD_NOTHING, TOLD_CONTENT, TOLD_ERROR };
 
@@ -51,20 +42,20 @@ struct availability_watch {
         uint64_t changes_usec; /* of the first change not read yet, 0 = none */
         bool whole;            /* the last change left a file that its writer has done with */
         bool moved_in;         /* the file came to its place by a rename, and has not been judged yet */
-        struct look seen;      /* at the last reading */
+        struct file_look seen;      /* at the last reading */
         bool stamp_fresh;      /* another write might hide behind the time stamp seen */
         uint64_t doubt_usec;   /* since when what is doubtful has been unchanged, 0 = not known */
 
         enum told told;
         bool taken; /* content of the file is in force */
-        struct look taken_look;
+        struct file_look taken_look;
         struct availability content; /* last told; empty at first */
         char *error;                 /* last told */
 };
 
 /* What one reading found. Owns `content`. */
 struct finding {
-        struct look look;
+        struct file_look look;
         bool missing;
         bool doubtful;
         struct rm_error error;
@@ -73,46 +64,20 @@ struct finding {
 
 /* ---- looking at the file ---- */
 
-static struct look look_of(int error, const struct stat *st) {
-        struct look look = { .error = error };
-
-        if (error == 0) {
-                look.dev = st->st_dev;
-                look.ino = st->st_ino;
-                look.size_bytes = st->st_size;
-                look.written = st->st_mtim;
-                look.changed = st->st_ctim;
-        }
-        return look;
-}
-
-static bool times_equal(const struct timespec *a, const struct timespec *b) {
-        return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
-}
-
-static bool same_file(const struct look *a, const struct look *b) {
-        return a->error == b->error && a->dev == b->dev && a->ino == b->ino;
-}
-
-static bool looks_equal(const struct look *a, const struct look *b) {
-        return same_file(a, b) && a->size_bytes == b->size_bytes && times_equal(&a->written, &b->written) &&
-               times_equal(&a->changed, &b->changed);
-}
-
-static bool stamp_is_fresh(const struct look *look) {
+static bool stamp_is_fresh(const struct file_look *look) {
         int64_t age_usec = (int64_t) now_real_usec() - ((int64_t) look->written.tv_sec * 1000000 + look->written.tv_nsec / 1000);
 
         return look->error == 0 && age_usec < (int64_t) STAMP_USEC && age_usec > -(int64_t) STAMP_USEC;
 }
 
 /* Opening, rather than stat(), makes network file systems ask the server. */
-static struct look look_now(const struct availability_watch *watch, int *ret_fd) {
+static struct file_look look_now(const struct availability_watch *watch, int *ret_fd) {
         struct stat st;
         int fd = -1;
         int r = user_file_open(watch->path, watch->uid, watch->gid, &fd, &st);
 
         *ret_fd = fd;
-        return look_of(r, &st);
+        return file_look_of(r, &st);
 }
 
 /* A watch descriptor of an inode that is watched already comes back as it is, so that this can be called at any time. */
@@ -176,14 +141,14 @@ static bool cut_to_nothing(const struct availability_watch *watch, const struct 
         if (watch->directory_wd >= 0)
                 return !watch->moved_in;
         /* Polling does not see how it came to its place, only that it is another file. */
-        return !watch->taken_look.ino || same_file(&watch->taken_look, &finding->look);
+        return !watch->taken_look.ino || file_look_same_file(&watch->taken_look, &finding->look);
 }
 
 static void judge_bytes(struct availability_watch *watch, int fd, struct finding *finding) {
         cleanup_free char *data = NULL;
         size_t size_bytes = 0;
         struct stat after;
-        struct look look_after;
+        struct file_look look_after;
         int r = read_bytes(fd, &data, &size_bytes);
 
         if (r < 0) {
@@ -193,8 +158,8 @@ static void judge_bytes(struct availability_watch *watch, int fd, struct finding
         if (availability_parse(watch->path, data, size_bytes, watch->ops.find, watch->userdata, &finding->content,
                                &finding->error) < 0)
                 return;
-        look_after = look_of(fstat(fd, &after) < 0 ? -errno : 0, &after);
-        finding->doubtful = finding->content.open_end || finding->content.blank || !looks_equal(&look_after, &finding->look);
+        look_after = file_look_of(fstat(fd, &after) < 0 ? -errno : 0, &after);
+        finding->doubtful = finding->content.open_end || finding->content.blank || !file_look_equal(&look_after, &finding->look);
         if (cut_to_nothing(watch, finding))
                 (void) error_set(&finding->error, -EINVAL,
                                  "%s:1: the file is empty, as if being written; a comment line alone lifts all restrictions",
@@ -250,7 +215,7 @@ static void tell_error(struct availability_watch *watch, struct finding *finding
         availability_finish(&finding->content);
         watch->told = TOLD_ERROR;
         if (finding->missing)
-                watch->taken_look = (struct look) { 0 }; /* its inode number may come back as another file's */
+                watch->taken_look = (struct file_look) { 0 }; /* its inode number may come back as another file's */
         if (!news)
                 return;
         free(watch->error);
@@ -294,7 +259,7 @@ static void change_seen(struct availability_watch *watch) {
 static bool settled(struct availability_watch *watch, const struct finding *finding) {
         uint64_t now = now_usec();
 
-        if (watch->doubt_usec == 0 || !looks_equal(&finding->look, &watch->seen))
+        if (watch->doubt_usec == 0 || !file_look_equal(&finding->look, &watch->seen))
                 watch->doubt_usec = now;
         return now - watch->doubt_usec >= AVAILABILITY_SETTLE_USEC;
 }
@@ -323,8 +288,8 @@ static void on_read(evutil_socket_t fd, short what, void *userdata) {
 static void on_poll(evutil_socket_t fd, short what, void *userdata) {
         struct availability_watch *watch = userdata;
         cleanup_close int file = -1;
-        struct look look = look_now(watch, &file);
-        bool changed = !looks_equal(&look, &watch->seen);
+        struct file_look look = look_now(watch, &file);
+        bool changed = !file_look_equal(&look, &watch->seen);
 
         changed |= refresh_watches(watch, file >= 0);
         if (evtimer_pending(watch->read_event, NULL))

@@ -28,7 +28,6 @@ struct front {
         uint32_t request_id;
         uint64_t job;
         bool input;
-        bool release; /* this front end takes the output for good */
         uint32_t channel; /* to the head's node, 0 = none now */
         char *node;       /* where that is */
         uint64_t made_by; /* which copy of the head */
@@ -234,19 +233,10 @@ static void tell(struct front *front, const Rm__Job *job, bool final) {
 }
 
 static void finish(struct front *front, const Rm__Job *job) {
-        Rm__CmdJobOutputDone body = RM__CMD_JOB_OUTPUT_DONE__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
-
         front->final = true;
         disconnect(front);
         (void) evtimer_del(front->retry);
         tell(front, job, true);
-        if (job->output_done || !front->release)
-                return;
-        body.job = job->id;
-        command.body_case = RM__COMMAND__BODY_JOB_OUTPUT_DONE;
-        command.job_output_done = &body;
-        cluster_propose(front->client->rmd->cluster, &command, NULL, NULL);
 }
 
 static bool head_reachable(const struct front *front, const Rm__Capsule *head) {
@@ -303,7 +293,6 @@ void request_attach_job(struct client *client, const Rm__LocalRequest *request) 
         front->request_id = request->id;
         front->job = in->job;
         front->input = in->input;
-        front->release = in->release;
         front->taken[1] = in->stdout_offset;
         front->taken[2] = in->stderr_offset;
         front->retry = evtimer_new(client->rmd->base, on_retry, front);
@@ -342,8 +331,35 @@ void request_job_input(struct client *client, const Rm__LocalRequest *request) {
         send_piece(front, piece);
 }
 
+/* The front end has all of it: the spool may go. */
+static void output_done(struct client *client, uint32_t request_id, const Rm__Job *job) {
+        Rm__CmdJobOutputDone body = RM__CMD_JOB_OUTPUT_DONE__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        if (!job_ended(job)) {
+                client_error(client, request_id, -EBUSY, "output-ack: job %" PRIu64 " has not ended", job->id);
+                return;
+        }
+        if (job->output_done) {
+                client_ok(client, request_id, job->id, "");
+                return;
+        }
+        body.job = job->id;
+        command.body_case = RM__COMMAND__BODY_JOB_OUTPUT_DONE;
+        command.job_output_done = &body;
+        request_propose(client, request_id, &command);
+}
+
 void request_output_ack(struct client *client, const Rm__LocalRequest *request) {
-        /* A local client's acknowledgement is implied by its reading: see acknowledge(). */
-        if (!client->conn && request_own_job(client, request->id, "output-ack", request->output_ack->job))
-                outputs_ack(client->rmd->outputs, client, request->output_ack);
+        const Rm__OutputAck *ack = request->output_ack;
+        const Rm__Job *job;
+
+        /* While the job runs, a local client's acknowledgement is implied by its reading: see acknowledge(). */
+        if (client->conn && !ack->done)
+                return;
+        job = request_own_job(client, request->id, "output-ack", ack->job);
+        if (job && ack->done)
+                output_done(client, request->id, job);
+        else if (job)
+                outputs_ack(client->rmd->outputs, client, ack);
 }

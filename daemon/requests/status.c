@@ -27,7 +27,8 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         cleanup_free char *unknown = NULL;
         cleanup_free char *loose = NULL;
-        char *warnings[8];
+        cleanup_free char *refused = NULL;
+        char *warnings[9];
 
         status.cluster = rmd->config->cluster_name;
         status.node = rmd->config->node_name;
@@ -48,6 +49,8 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
                         (char *) "the disk with [cluster] state_dir is full: running jobs go on, nothing can be changed";
         if (state->availability->error[0])
                 warnings[status.n_warnings++] = state->availability->error;
+        if (state->topology_error[0])
+                warnings[status.n_warnings++] = refused = xasprintf("%s; the switches stay as they were", state->topology_error);
         state_topology_doubts(state, &unknown, &loose);
         if (unknown)
                 warnings[status.n_warnings++] = unknown;

@@ -22,6 +22,8 @@
 #define UNHEARD_USEC (10U * 1000000U)
 /* How long a job that was given up may take to end. */
 #define GIVE_UP_USEC (5U * 1000000U)
+/* How long rmd may take to know that the output is ours. If it never does, it keeps it for a while, and that is all. */
+#define RELEASE_USEC (5U * 1000000U)
 
 /* A signal or cancel that rmd has not confirmed yet. */
 struct control {
@@ -72,6 +74,11 @@ struct session {
         char *said;              /* the reason last told */
         bool giving_up;
         uint64_t give_up_usec;
+        bool ending;             /* all has come */
+        uint64_t
+                release_at_usec; /* tell rmd then that we have it; SESSION_NEVER_USEC: told, or it has not said over this connection that it is all */
+        uint32_t release_id;
+        uint64_t release_usec; /* go then in any case; SESSION_NEVER_USEC: there is output to be written before */
 
         bool done;
         int code;
@@ -85,6 +92,7 @@ struct session *session_create(const struct session_config *config, uint64_t now
         s->lost_usec = now;
         s->attach_at_usec = SESSION_NEVER_USEC;
         s->input_at_usec = SESSION_NEVER_USEC;
+        s->release_usec = s->release_at_usec = SESSION_NEVER_USEC;
         s->input_known = config->submitted;
         s->input_over = !config->input;
         return s;
@@ -204,7 +212,6 @@ static void put_attach(struct session *s) {
         attach.stdout_offset = s->received[0];
         attach.stderr_offset = s->received[1];
         attach.input = s->config.input;
-        attach.release = s->config.release;
         request.body_case = RM__LOCAL_REQUEST__BODY_ATTACH_JOB;
         request.attach_job = &attach;
         s->attach_id = put(s, &request);
@@ -228,12 +235,49 @@ void session_lost(struct session *s, uint64_t now) {
                 s->lost_usec = now;
         s->connected = false;
         s->attached = false;
+        s->release_at_usec = SESSION_NEVER_USEC;
+        s->release_id = 0;
         buffer_finish(&s->requests);
         session_tick(s, now);
 }
 
 bool session_wants_connection(const struct session *s) {
         return !s->connected && !s->done;
+}
+
+/* ---- the end ---- */
+
+/* mpirun has told of its own troubles on standard error; the rest is ours to tell. */
+static void tell_end(struct session *s) {
+        const char *why = s->reason && *s->reason ? s->reason : "no reason given";
+
+        switch (s->state) {
+        case RM__JOB_STATE__JOB_CANCELLED:
+                if (!s->cancel_signo && !s->giving_up)
+                        say(s, "job %" PRIu64 " was cancelled: %s", s->config.job, why);
+                break;
+        case RM__JOB_STATE__JOB_TIMEOUT:
+                say(s, "job %" PRIu64 " reached its time limit: %s", s->config.job, why);
+                break;
+        case RM__JOB_STATE__JOB_NODE_FAIL:
+                say(s, "job %" PRIu64 " lost a node: %s", s->config.job, why);
+                break;
+        case RM__JOB_STATE__JOB_FAILED:
+                if (!s->started)
+                        say(s, "job %" PRIu64 " could not start: %s", s->config.job, why);
+                break;
+        default:
+                break;
+        }
+}
+
+static void end(struct session *s) {
+        int code = s->exit_code;
+
+        tell_end(s);
+        if (code == 0 && s->state != RM__JOB_STATE__JOB_COMPLETED)
+                code = s->cancel_signo ? 128 + s->cancel_signo : EXIT_REFUSED;
+        finish(s, s->giving_up ? EXIT_REFUSED : code);
 }
 
 /* ---- signals ---- */
@@ -288,7 +332,9 @@ void session_signal(struct session *s, int signo, uint64_t now) {
         (void) now;
         if (s->done)
                 return;
-        if (signo == SIGINT || signo == SIGTERM)
+        if (s->ending && (signo == SIGINT || signo == SIGTERM))
+                end(s);
+        else if (signo == SIGINT || signo == SIGTERM)
                 interrupt(s, signo);
         else if (runs(s))
                 add_control(s, false, signo);
@@ -364,39 +410,6 @@ static bool is_end(Rm__JobState state) {
         return state >= RM__JOB_STATE__JOB_COMPLETED;
 }
 
-/* mpirun has told of its own troubles on standard error; the rest is ours to tell. */
-static void tell_end(struct session *s) {
-        const char *why = s->reason && *s->reason ? s->reason : "no reason given";
-
-        switch (s->state) {
-        case RM__JOB_STATE__JOB_CANCELLED:
-                if (!s->cancel_signo && !s->giving_up)
-                        say(s, "job %" PRIu64 " was cancelled: %s", s->config.job, why);
-                break;
-        case RM__JOB_STATE__JOB_TIMEOUT:
-                say(s, "job %" PRIu64 " reached its time limit: %s", s->config.job, why);
-                break;
-        case RM__JOB_STATE__JOB_NODE_FAIL:
-                say(s, "job %" PRIu64 " lost a node: %s", s->config.job, why);
-                break;
-        case RM__JOB_STATE__JOB_FAILED:
-                if (!s->started)
-                        say(s, "job %" PRIu64 " could not start: %s", s->config.job, why);
-                break;
-        default:
-                break;
-        }
-}
-
-static void end(struct session *s) {
-        int code = s->exit_code;
-
-        tell_end(s);
-        if (code == 0 && s->state != RM__JOB_STATE__JOB_COMPLETED)
-                code = s->cancel_signo ? 128 + s->cancel_signo : EXIT_REFUSED;
-        finish(s, s->giving_up ? EXIT_REFUSED : code);
-}
-
 static void take_update(struct session *s, const Rm__JobUpdate *update) {
         const Rm__Job *job = update->job ? update->job->job : NULL;
 
@@ -413,10 +426,14 @@ static void take_update(struct session *s, const Rm__JobUpdate *update) {
                 say(s, "job %" PRIu64 " starts%s%s", s->config.job, *update->job->nodes ? " on " : "", update->job->nodes);
                 free(take_ptr(s->said));
         }
-        if (update->final)
-                end(s);
-        else
+        if (!update->final) {
                 put_input(s);
+        } else if (s->config.release) {
+                s->ending = true;
+                s->release_at_usec = 0;
+        } else {
+                end(s);
+        }
 }
 
 /* The job's node is between two owners; asking again finds it. */
@@ -449,6 +466,13 @@ static void take_error(struct session *s, uint32_t id, const Rm__Error *error, u
                 attach_refused(s, error, now);
                 return;
         }
+        if (id == s->release_id) {
+                if (is_passing(error->code))
+                        s->release_at_usec = now + RETRY_USEC;
+                else
+                        end(s); /* then it is kept for a while */
+                return;
+        }
         for (size_t i = 0; i < s->n_controls; i++) {
                 if (s->controls[i].id != id)
                         continue;
@@ -473,6 +497,8 @@ static void take_error(struct session *s, uint32_t id, const Rm__Error *error, u
 }
 
 static void take_ok(struct session *s, uint32_t id) {
+        if (id == s->release_id)
+                end(s);
         for (size_t i = 0; i < s->n_controls; i++) {
                 if (s->controls[i].id != id)
                         continue;
@@ -576,6 +602,31 @@ static void tell_away(struct session *s, uint64_t now) {
                 leave(s, EXIT_NO_DAEMON);
 }
 
+/* Once the output is out of our hands, rmd may forget it. */
+static void release_output(struct session *s, uint64_t now) {
+        Rm__OutputAck ack = RM__OUTPUT_ACK__INIT;
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+
+        if (s->output[0].used > 0 || s->output[1].used > 0)
+                return;
+        if (s->release_usec == SESSION_NEVER_USEC)
+                s->release_usec = now + RELEASE_USEC;
+        if (now >= s->release_usec) {
+                end(s);
+                return;
+        }
+        if (now < s->release_at_usec)
+                return;
+        s->release_at_usec = SESSION_NEVER_USEC;
+        ack.job = s->config.job;
+        ack.stdout_offset = s->received[0];
+        ack.stderr_offset = s->received[1];
+        ack.done = true;
+        request.body_case = RM__LOCAL_REQUEST__BODY_OUTPUT_ACK;
+        request.output_ack = &ack;
+        s->release_id = put(s, &request);
+}
+
 void session_tick(struct session *s, uint64_t now) {
         if (s->done)
                 return;
@@ -587,6 +638,10 @@ void session_tick(struct session *s, uint64_t now) {
         if (s->connected && now >= s->input_at_usec) {
                 s->input_at_usec = SESSION_NEVER_USEC;
                 put_input(s);
+        }
+        if (s->ending) {
+                release_output(s, now);
+                return;
         }
         give_up(s, now);
         tell_wait(s, now);
@@ -604,12 +659,16 @@ uint64_t session_due_usec(const struct session *s) {
         } while (0)
         if (s->done)
                 return due;
+        if (s->ending && s->release_usec != SESSION_NEVER_USEC) {
+                DUE(s->release_usec);
+                DUE(s->release_at_usec);
+        }
         if (s->connected) {
                 DUE(s->attach_at_usec);
                 DUE(s->input_at_usec);
                 for (size_t i = 0; i < s->n_controls; i++)
                         DUE(s->controls[i].at_usec);
-        } else {
+        } else if (!s->ending) {
                 DUE(s->lost_usec + s->config.away_usec);
                 if (!s->away_said)
                         DUE(s->lost_usec + AWAY_QUIET_USEC);
@@ -618,7 +677,7 @@ uint64_t session_due_usec(const struct session *s) {
                 DUE(s->start_usec + WAIT_QUIET_USEC);
         if (may_give_up(s))
                 DUE(give_up_at(s));
-        if (s->giving_up)
+        if (s->giving_up && !s->ending)
                 DUE(s->give_up_usec);
 #undef DUE
         return due;

@@ -16,7 +16,7 @@ struct session_config {
         uint64_t job;
         bool input;          /* standard input is sent to the job */
         bool submitted;      /* just now, by us: the job exists, and its input begins at offset 0 */
-        bool release;        /* rmd may forget the output once we have it all */
+        bool release;        /* rmd may forget the output once all of it is written: it is told so, and answers, before the end */
         bool wait_set;       /* give up when the job has not started after wait_usec */
         uint64_t wait_usec;
         uint64_t away_usec;  /* how long rmd may be away before we leave the job to itself */

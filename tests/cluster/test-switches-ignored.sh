@@ -57,8 +57,7 @@ grep -qF "$file:1: no node 'n77' in this cluster" "$work/status" || fail "nobody
 grep -qF "$file: it has no switch for node 'n6'" "$work/status" || fail "nobody is told of n6: $(<"$work/status")"
 grep -F topology.conf "$work/status" | while read -r line; do see "status: $line"; done
 put 'SwitchName=s1 Nodes=n1,n3,n5\nSwitchName=s2 Nodes=n2,n4,n6\nSwitchName=core Switches=s[1-2]\n'
-bed_do restart-rmd n1
-must "the new file is not known" until_true 20 sh -c "'$repo_dir/tools/testbed' exec --name '$bed' n2 -- rmctl show-node n6 </dev/null | grep -q 's2 below core'"
+must "an edit is not known" until_true 20 sh -c "'$repo_dir/tools/testbed' exec --name '$bed' n2 -- rmctl show-node n6 </dev/null | grep -q 's2 below core'"
 rmctl status | grep -q topology.conf && fail "still warned: $(rmctl status)"
 must "not all nodes are back" until_true 20 all_joined
 rmctl list-nodes | head -n 3 | while read -r line; do see "$line"; done
@@ -81,6 +80,29 @@ must "that they talk to others now changes nothing: $(placed)" until_true 60 tog
 must "that they talk to others now changes nothing: $(placed)" until_true 60 together 1 2
 see "after the shift it has $(placed)after $(q moves live | wc -l) moves"
 together 0 1 && fail "all are below one switch: $(placed)"
+
+# --- the file is edited while the job runs ---
+
+known_to_be_bad() {
+    on n4 rmctl status >"$work/status"
+    grep -qF "$file:2: node 'n3' is below switch 's1' (line 1) already; the switches stay as they were" "$work/status"
+}
+
+put 'SwitchName=s1 Nodes=n1,n3,n5\nSwitchName=s9 Nodes=n[2-6]\n'
+must "nobody is told that the new file is bad" until_true 20 known_to_be_bad
+see "status: $(grep -F "$file" "$work/status")"
+same "after a bad edit n6 hangs on" "$(on n4 rmctl show-node n6 | sed -n 's/^Switch: *//p')" "s2 below core"
+free=()
+for node in $(nodes); do
+    for group in 0 1 2 3; do [[ $(q where live $group) == "$node" ]] && continue 2; done
+    free+=("$node")
+done
+same "nodes without a group" "${#free[@]}" 2
+put "SwitchName=t1 Nodes=$(q where live 0),$(q where live 1),${free[0]}\nSwitchName=t2 Nodes=$(q where live 2),$(q where live 3),${free[1]}\n"
+must "partners stay below two switches when the switches are others: $(placed)" until_true 60 together 0 3
+must "partners stay below two switches when the switches are others: $(placed)" until_true 60 together 1 2
+see "with other switches it has $(placed)after $(q moves live | wc -l) moves"
+on n4 rmctl status | grep -F "$file" && fail "still warned"
 release live
 finish live
 ended_well live "all whole"

@@ -1,5 +1,5 @@
 /* A stand-in for rmd: speaks proto/local.proto with made-up nodes, and runs the program of a submitted job right here.
- *   fake-rmd SOCKET [--pending MS] [--cut BYTES] [--away MS] [--refuse TEXT] [--no-spool] [--lose N]
+ *   fake-rmd SOCKET [--pending MS] [--cut BYTES] [--away MS] [--refuse TEXT] [--no-spool] [--lose N] [--lose-done N]
  * --pending: jobs wait that long, with a reason that changes half-way; --cut: connections break after so many bytes sent,
  * inside a frame as it comes; SIGUSR1: break all connections and be away for --away. */
 #include <errno.h>
@@ -78,6 +78,7 @@ struct fake {
         const char *refuse;
         bool leaving;
         unsigned lose; /* that many submissions are taken, and the daemon goes away before it answers */
+        unsigned lose_done; /* likewise of what front ends say of having all output */
         struct fake_client clients[MAX_CLIENTS];
         struct fake_job jobs[MAX_JOBS];
         size_t n_jobs;
@@ -417,6 +418,19 @@ static void do_signal(struct fake *f, struct fake_client *c, uint32_t id, uint64
         reply_ok(c, id, job, "");
 }
 
+static void do_output_ack(struct fake *f, struct fake_client *c, uint32_t id, const Rm__OutputAck *ack) {
+        if (!ack->done)
+                return;
+        (void) fprintf(stderr, "output-done: job %llu, %llu and %llu bytes\n", (unsigned long long) ack->job,
+                       (unsigned long long) ack->stdout_offset, (unsigned long long) ack->stderr_offset);
+        if (f->lose_done > 0) {
+                f->lose_done--;
+                f->leaving = true;
+        } else {
+                reply_ok(c, id, ack->job, "");
+        }
+}
+
 static void do_list_nodes(struct fake *f, struct fake_client *c, uint32_t id, const Rm__ListNodes *list) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__NodeList nodes = RM__NODE_LIST__INIT;
@@ -737,6 +751,9 @@ static void handle(struct fake *f, struct fake_client *c, const Rm__LocalRequest
         case RM__LOCAL_REQUEST__BODY_JOB_INPUT:
                 do_input(f, c, r->id, r->job_input);
                 break;
+        case RM__LOCAL_REQUEST__BODY_OUTPUT_ACK:
+                do_output_ack(f, c, r->id, r->output_ack);
+                break;
         case RM__LOCAL_REQUEST__BODY_SIGNAL_JOB:
                 do_signal(f, c, r->id, r->signal_job->job, r->signal_job->signal, false);
                 break;
@@ -958,6 +975,8 @@ int main(int argc, char **argv) {
                         f.refuse = argv[i + 1];
                 else if (strcmp(argv[i], "--lose") == 0)
                         f.lose = (unsigned) strtoul(argv[i + 1], NULL, 10);
+                else if (strcmp(argv[i], "--lose-done") == 0)
+                        f.lose_done = (unsigned) strtoul(argv[i + 1], NULL, 10);
         }
         if (argc < 2)
                 return 2;

@@ -143,7 +143,7 @@ static void say_done(struct bed *b) {
 }
 
 /* The memory of this very process goes ahead. */
-static void say_precopy(struct bed *b) {
+static void say_precopy(struct bed *b, uint64_t bytes_per_sec) {
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverPrecopy m = RM__MOVER_PRECOPY__INIT;
         cleanup_free char *procs = xasprintf("%d\n999999999\n", (int) getpid());
@@ -151,6 +151,7 @@ static void say_precopy(struct bed *b) {
 
         assert_int_equal(write_file_atomic(path, procs, strlen(procs), 0600, false), 0);
         m.procs_file = path;
+        m.bytes_per_sec = bytes_per_sec;
         command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;
         command.precopy = &m;
         pair_say(&b->pair, PAIR_SEND, &command);
@@ -422,7 +423,7 @@ static void test_nonsense_from_rmd(void **state) {
         assert_int_equal(b->codes[PAIR_RECEIVE], 1);
 }
 
-static void go_ahead(struct bed *b, int flags) {
+static void go_ahead(struct bed *b, int flags, uint64_t bytes_per_sec) {
         char *pages = mmap(NULL, PAGES_BYTES, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
         cleanup_free char *pattern = pages_make();
         Rm__MoverFigures *f;
@@ -431,10 +432,13 @@ static void go_ahead(struct bed *b, int flags) {
         assert_ptr_not_equal(pages, MAP_FAILED);
         memcpy(pages, pattern, PAGES_BYTES);
         connect_unstarted(b, NULL);
-        say_precopy(b);
+        say_precopy(b, bytes_per_sec);
         e = pair_expect(&b->pair, PAIR_SEND, RM__MOVER_EVENT__BODY_PRECOPIED);
         assert_non_null(e);
-        assert_true(e->precopied->figures->ahead_bytes > 0 && e->precopied->figures->ahead_rounds > 0);
+        f = e->precopied->figures;
+        assert_true(f->ahead_bytes > 0 && f->ahead_rounds > 0);
+        if (bytes_per_sec > 0)
+                assert_in_range(f->ahead_bytes * 1000000 / f->ahead_usec, bytes_per_sec / 10, bytes_per_sec / 2 * 3);
         rm__mover_event__free_unpacked(e, NULL);
         memset(pages + 5 * 4096, 'n', 4096);
         memset(pages + 77 * 4096 + 8, 'w', 1);
@@ -457,11 +461,15 @@ static void go_ahead(struct bed *b, int flags) {
 
 /* What went ahead is not sent again; what has changed since is. */
 static void test_memory_goes_ahead(void **state) {
-        go_ahead(*state, MAP_PRIVATE);
+        go_ahead(*state, MAP_PRIVATE, 0);
+}
+
+static void test_memory_goes_ahead_slowly(void **state) {
+        go_ahead(*state, MAP_PRIVATE, 4 << 20);
 }
 
 static void test_shared_memory_goes_ahead(void **state) {
-        go_ahead(*state, MAP_SHARED);
+        go_ahead(*state, MAP_SHARED, 0);
 }
 
 /* Processes that cannot be read cost nothing but time in the freeze. */
@@ -493,7 +501,7 @@ static void test_destination_full_ahead(void **state) {
         if (mount("none", b->out, "tmpfs", 0, "size=64k") < 0)
                 skip();
         connect_unstarted(b, NULL);
-        say_precopy(b);
+        say_precopy(b, 0);
         expect_failure(b, PAIR_RECEIVE, "No space left on device", NULL, NULL);
         expect_failure(b, PAIR_SEND, "the destination: write what is sent ahead", NULL, NULL);
         finish_failed(b);
@@ -539,7 +547,7 @@ static void fault_try(struct bed *b, const char *point, const char *action) {
                 e = pair_expect(&b->pair, PAIR_SEND, RM__MOVER_EVENT__BODY_READY);
         if (e) {
                 rm__mover_event__free_unpacked(e, NULL);
-                say_precopy(b);
+                say_precopy(b, 0);
                 e = pair_expect(&b->pair, PAIR_SEND, RM__MOVER_EVENT__BODY_PRECOPIED);
         }
         if (e) {
@@ -593,6 +601,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_rmd_gone, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_nonsense_from_rmd, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_memory_goes_ahead, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_memory_goes_ahead_slowly, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_shared_memory_goes_ahead, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_nothing_goes_ahead, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_destination_full_ahead, setup, teardown),

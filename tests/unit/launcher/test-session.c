@@ -171,6 +171,32 @@ static void expect_done(struct session *s, int code) {
         assert_int_equal(got, code);
 }
 
+static void tell_ok(struct session *s, uint32_t id, uint64_t now) {
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__Ok ok = RM__OK__INIT;
+
+        reply.id = id;
+        reply.body_case = RM__LOCAL_REPLY__BODY_OK;
+        reply.ok = &ok;
+        session_reply(s, &reply, now);
+}
+
+/* It says that it has all of the output. */
+static uint32_t expect_release(struct session *s) {
+        Rm__LocalRequest *request = next_request(s);
+        uint32_t id;
+        int code;
+
+        assert_non_null(request);
+        assert_int_equal(request->body_case, RM__LOCAL_REQUEST__BODY_OUTPUT_ACK);
+        assert_int_equal(request->output_ack->job, 7);
+        assert_true(request->output_ack->done);
+        assert_false(session_done(s, &code));
+        id = request->id;
+        rm__local_request__free_unpacked(request, NULL);
+        return id;
+}
+
 static struct session *begin_running(bool input) {
         struct session *s = begin(input, false, 0);
 
@@ -200,6 +226,7 @@ static void output_is_neither_lost_nor_repeated(void **state) {
         expect_text(s, 1, "hello world again!");
         expect_text(s, 2, "oops");
         tell_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 0, true, 3);
+        tell_ok(s, expect_release(s), 3);
         expect_done(s, 0);
         session_destroy(s);
 }
@@ -342,6 +369,7 @@ static void a_waiting_job_is_cancelled_by_an_interrupt(void **state) {
         session_signal(s, SIGINT, 0);
         expect_control(s, true, SIGINT);
         tell_state(s, RM__JOB_STATE__JOB_CANCELLED, "by alice", 0, true, 0);
+        tell_ok(s, expect_release(s), 0);
         expect_done(s, 130);
         expect_text(s, 2, "");
         session_destroy(s);
@@ -435,6 +463,11 @@ static void waiting_is_given_up(void **state) {
         session_tick(s, 5 * SECOND);
         expect_control(s, true, SIGTERM);
         tell_state(s, RM__JOB_STATE__JOB_CANCELLED, "", 0, true, 5 * SECOND);
+        expect_text(s, 2,
+                    "rm-mpirun: job 7 waits: no cores\n"
+                    "rm-mpirun: job 7 has not started within 5 s and is given up: no cores\n");
+        session_tick(s, 5 * SECOND);
+        tell_ok(s, expect_release(s), 5 * SECOND);
         expect_done(s, 1);
         session_destroy(s);
 }
@@ -473,6 +506,7 @@ static void the_way_it_ended_is_told(void **state) {
                 struct session *s = begin_running(false);
 
                 tell_state(s, examples[i].state, "why", examples[i].exit_code, true, 0);
+                tell_ok(s, expect_release(s), 0);
                 expect_done(s, examples[i].code);
                 expect_text(s, 2, examples[i].text);
                 session_destroy(s);
@@ -514,6 +548,91 @@ static void an_end_that_rmd_has_forgotten_is_remembered(void **state) {
         session_destroy(s);
 }
 
+static void the_end_waits_until_the_output_is_written_and_rmd_knows(void **state) {
+        struct session *s = begin_running(false);
+        int code;
+
+        (void) state;
+        tell_output(s, 1, 0, "last words");
+        tell_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 4, true, 0);
+        expect_none(s);
+        assert_false(session_done(s, &code));
+        expect_text(s, 1, "last words");
+        session_tick(s, SECOND);
+        tell_ok(s, expect_release(s), SECOND);
+        expect_done(s, 4);
+        session_destroy(s);
+}
+
+static void rmd_is_told_again_when_it_died_before_it_answered(void **state) {
+        struct session *s = begin_running(false);
+        uint32_t id;
+
+        (void) state;
+        tell_output(s, 1, 0, "all");
+        expect_text(s, 1, "all");
+        tell_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 0, true, 0);
+        (void) expect_release(s);
+        session_lost(s, SECOND);
+        assert_true(session_wants_connection(s));
+        session_connected(s, 2 * SECOND);
+        id = expect_attach(s, 3, 0);
+        expect_none(s);
+        tell_error(s, id, EAGAIN, "not yet", 2 * SECOND);
+        session_tick(s, session_due_usec(s));
+        (void) expect(s, RM__LOCAL_REQUEST__BODY_ATTACH_JOB);
+        tell_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 0, false, 3 * SECOND);
+        expect_none(s);
+        tell_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 0, true, 3 * SECOND);
+        /* The node that keeps the log is away, too. */
+        tell_error(s, expect_release(s), EHOSTUNREACH, "no leader", 3 * SECOND);
+        expect_none(s);
+        assert_int_equal(session_due_usec(s), 3 * SECOND + SECOND / 10);
+        session_tick(s, session_due_usec(s));
+        tell_ok(s, expect_release(s), 4 * SECOND);
+        expect_done(s, 0);
+        session_destroy(s);
+}
+
+/* It keeps the output then, which is no reason to stay. */
+static void the_end_does_not_wait_for_ever(void **state) {
+        struct session *s[3];
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(s); i++) {
+                uint32_t id;
+
+                s[i] = begin_running(false);
+                tell_state(s[i], RM__JOB_STATE__JOB_FAILED, "", 3, true, 0);
+                id = expect_release(s[i]);
+                if (i == 0) {
+                        session_lost(s[i], SECOND);
+                        assert_int_equal(session_due_usec(s[i]), 5 * SECOND);
+                        session_tick(s[i], 5 * SECOND);
+                } else if (i == 1) {
+                        tell_error(s[i], id, ENOENT, "no such job", SECOND);
+                } else {
+                        session_signal(s[i], SIGINT, SECOND);
+                }
+                expect_done(s[i], 3);
+                expect_text(s[i], 2, "");
+                session_destroy(s[i]);
+        }
+}
+
+static void who_only_looks_on_leaves_the_output(void **state) {
+        struct session_config config = { .program = "rmctl", .job = 7, .away_usec = 60 * SECOND };
+        struct session *s = session_create(&config, 0);
+
+        (void) state;
+        session_connected(s, 0);
+        (void) expect_attach(s, 0, 0);
+        tell_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 0, true, 0);
+        expect_none(s);
+        expect_done(s, 0);
+        session_destroy(s);
+}
+
 static void rmd_may_be_away_for_some_time(void **state) {
         struct session *s = begin_running(false);
         int code;
@@ -551,6 +670,10 @@ int main(void) {
                 cmocka_unit_test(the_way_it_ended_is_told),
                 cmocka_unit_test(a_passing_refusal_is_tried_again),
                 cmocka_unit_test(an_end_that_rmd_has_forgotten_is_remembered),
+                cmocka_unit_test(the_end_waits_until_the_output_is_written_and_rmd_knows),
+                cmocka_unit_test(rmd_is_told_again_when_it_died_before_it_answered),
+                cmocka_unit_test(the_end_does_not_wait_for_ever),
+                cmocka_unit_test(who_only_looks_on_leaves_the_output),
                 cmocka_unit_test(rmd_may_be_away_for_some_time),
         };
 

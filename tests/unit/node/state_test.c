@@ -322,6 +322,13 @@ int topology(struct world *w, const char *text) {
         return code;
 }
 
+int topology_error(struct world *w, const char *error) {
+        COMMAND(Topology, topology, TOPOLOGY);
+
+        body.error = (char *) error;
+        return apply_command(w, &command);
+}
+
 int submit(struct world *w, uint32_t ranks) {
         char *argv[] = { (char *) "mpirun", (char *) "./a.out" };
         Rm__JobSpec spec = RM__JOB_SPEC__INIT;

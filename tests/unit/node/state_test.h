@@ -69,6 +69,7 @@ int move_abort(struct world *w, uint64_t move, const char *error);
 int move_done(struct world *w, uint64_t move, uint64_t memory_bytes, uint64_t freeze_usec);
 /* "leaf1:n1,n2:1 ...": each switch with its nodes and the number of the one above, counted from 1, 0 for none. */
 int topology(struct world *w, const char *text);
+int topology_error(struct world *w, const char *error);
 int scheduling(struct world *w, const char *warning);
 int note(struct world *w, const char *text);
 

@@ -766,8 +766,15 @@ static void test_topology(void **state) {
         REFUSED(topology(w, "a:n1:3 b:n2:0"), -EINVAL, "hangs on itself, or on none");
         REFUSED(topology(w, "a/b:n1:0"), -EINVAL, "without a valid name");
         assert_int_equal(w->state->n_switches, 2);
+
+        assert_int_equal(topology_error(w, "/t.conf:3: what is this"), 0);
+        EVENTS("topology ");
+        assert_int_equal(w->state->n_switches, 2);
+        assert_string_equal(w->state->topology_path, "/t.conf");
+        assert_string_equal(w->state->topology_error, "/t.conf:3: what is this");
         assert_int_equal(topology(w, ""), 0);
         assert_int_equal(w->state->n_switches, 0);
+        assert_string_equal(w->state->topology_error, "");
 }
 
 static void test_note_and_unknown(void **state) {

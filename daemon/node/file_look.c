@@ -1,0 +1,27 @@
+#include "daemon/node/file_look.h"
+
+struct file_look file_look_of(int error, const struct stat *st) {
+        struct file_look look = { .error = error };
+
+        if (error == 0) {
+                look.dev = st->st_dev;
+                look.ino = st->st_ino;
+                look.size_bytes = st->st_size;
+                look.written = st->st_mtim;
+                look.changed = st->st_ctim;
+        }
+        return look;
+}
+
+static bool times_equal(const struct timespec *a, const struct timespec *b) {
+        return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+bool file_look_same_file(const struct file_look *a, const struct file_look *b) {
+        return a->error == b->error && a->dev == b->dev && a->ino == b->ino;
+}
+
+bool file_look_equal(const struct file_look *a, const struct file_look *b) {
+        return file_look_same_file(a, b) && a->size_bytes == b->size_bytes && times_equal(&a->written, &b->written) &&
+               times_equal(&a->changed, &b->changed);
+}

@@ -1,0 +1,26 @@
+/* What tells one state of a file from another, without reading it. */
+#ifndef RM_NODE_FILE_LOOK_H
+#define RM_NODE_FILE_LOOK_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <time.h>
+
+/* All zero: never looked. */
+struct file_look {
+        int error; /* 0, or why it cannot be opened: a negative errno */
+        dev_t dev;
+        ino_t ino;
+        off_t size_bytes;
+        struct timespec written;
+        struct timespec changed;
+};
+
+/* `st` counts only where `error` is 0. */
+struct file_look file_look_of(int error, const struct stat *st);
+/* The same inode, whatever is in it now. */
+bool file_look_same_file(const struct file_look *a, const struct file_look *b);
+bool file_look_equal(const struct file_look *a, const struct file_look *b);
+
+#endif
