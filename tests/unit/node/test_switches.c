@@ -172,11 +172,8 @@ static void test_names(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_good),
-                cmocka_unit_test(test_bad),
-                cmocka_unit_test(test_limits),
-                cmocka_unit_test(test_large),
-                cmocka_unit_test(test_names),
+                cmocka_unit_test(test_good),  cmocka_unit_test(test_bad),   cmocka_unit_test(test_limits),
+                cmocka_unit_test(test_large), cmocka_unit_test(test_names),
         };
 
         return cmocka_run_group_tests_name("switches", tests, NULL, NULL);
