@@ -8,7 +8,7 @@
 #include "policies/distrib/arena.h"
 
 enum {
-        MAX_WAYS = 300,  /* of a job */
+        MAX_WAYS = 300, /* of a job */
         MAX_ROUNDS = 60, /* of one search */
         MAX_PIVOTS = 2000, /* of one program: the solver may go round in circles */
 };
@@ -16,14 +16,20 @@ enum {
 static const double least_lack = 0.01, enough = 0.6, hardly = 1e-6;
 static const int64_t never = INT64_MAX / 4;
 
-/* Variables: of each node and number of groups from 1 on, then the right side. Rows: ways to place the job. */
+/* Ways to place a job that have been met, one after another: each node, groups there. */
+struct ways {
+        uint16_t *amounts;
+        uint32_t n;
+};
+
 struct facets {
         const struct problem *problem;
         uint32_t stride;
         const uint16_t *now_low, *now_high; /* ranges of cells */
         uint16_t *low, *high;               /* as they are taken into account */
-        glp_prob **lps;  /* each job; NULL: not asked for yet */
+        struct ways *ways; /* each job: room for MAX_WAYS; NULL: not asked for yet */
         glp_smcp simplex;
+        int *column;     /* as values: of the program; 0: it is not in it */
         int64_t *before; /* by nodes before one and groups on them: the least they weigh */
         int64_t *after;  /* by nodes from one on */
         bool *free_values; /* as values: may become smaller */
@@ -69,17 +75,9 @@ static int64_t *after_of(const struct facets *facets, uint32_t s) {
         return facets->after + (size_t) s * facets->n_before;
 }
 
-/* The least that any way of the job weighs, and that way. INT64_MAX: there is none. */
-static int64_t least_way(struct facets *facets, uint32_t j, const int32_t *values) {
-        uint32_t nodes = facets->problem->n_nodes, full = facets->problem->jobs[j].full, left = full;
-
-        for (uint32_t x = 0; x <= full; x++)
-                before_of(facets, 0)[x] = x == 0 ? 0 : never;
-        for (uint32_t s = 0; s < nodes; s++)
-                add_node(facets, j, s, values, before_of(facets, s), before_of(facets, s + 1), false);
-        if (before_of(facets, nodes)[full] > never / 2)
-                return INT64_MAX;
-        for (uint32_t s = nodes; s-- > 0;) {
+/* The way over the nodes before `s` that weighs least, with `left` groups; `before` is known. */
+static void trace_before(struct facets *facets, uint32_t j, const int32_t *values, uint32_t s, uint32_t left) {
+        while (s-- > 0) {
                 const int64_t *from = before_of(facets, s);
                 int64_t to = before_of(facets, s + 1)[left];
                 uint32_t v = low_of(facets, j, s);
@@ -89,19 +87,52 @@ static int64_t least_way(struct facets *facets, uint32_t j, const int32_t *value
                 facets->way[s] = (uint16_t) v;
                 left -= v;
         }
+}
+
+/* The same over the nodes from `s` on, when there are `x` groups before them; `after` is known. */
+static void trace_after(struct facets *facets, uint32_t j, const int32_t *values, uint32_t s, uint32_t x) {
+        for (; s < facets->problem->n_nodes; s++) {
+                const int64_t *to = after_of(facets, s + 1);
+                int64_t from = after_of(facets, s)[x];
+                uint32_t v = low_of(facets, j, s);
+
+                while (to[x + v] + values[(size_t) s * facets->stride + v] != from)
+                        v++;
+                facets->way[s] = (uint16_t) v;
+                x += v;
+        }
+}
+
+/* The least that any way of the job weighs, and that way. INT64_MAX: there is none. */
+static int64_t least_way(struct facets *facets, uint32_t j, const int32_t *values) {
+        uint32_t nodes = facets->problem->n_nodes, full = facets->problem->jobs[j].full;
+
+        for (uint32_t x = 0; x <= full; x++)
+                before_of(facets, 0)[x] = x == 0 ? 0 : never;
+        for (uint32_t s = 0; s < nodes; s++)
+                add_node(facets, j, s, values, before_of(facets, s), before_of(facets, s + 1), false);
+        if (before_of(facets, nodes)[full] > never / 2)
+                return INT64_MAX;
+        trace_before(facets, j, values, nodes, full);
         return before_of(facets, nodes)[full];
+}
+
+static void look_back(struct facets *facets, uint32_t j, const int32_t *values) {
+        uint32_t nodes = facets->problem->n_nodes, full = facets->problem->jobs[j].full;
+
+        for (uint32_t x = 0; x <= full; x++)
+                after_of(facets, nodes)[x] = x == full ? 0 : never;
+        for (uint32_t s = nodes; s-- > 0;)
+                add_node(facets, j, s, values, after_of(facets, s + 1), after_of(facets, s), true);
 }
 
 /* Make free values as small as they can be, one after another, such that all ways still weigh `least`; but not below `lowest`. */
 static void lower_values(struct facets *facets, uint32_t j, int32_t *values, int64_t least, int32_t lowest) {
         uint32_t nodes = facets->problem->n_nodes, full = facets->problem->jobs[j].full;
 
-        for (uint32_t x = 0; x <= full; x++) {
+        look_back(facets, j, values);
+        for (uint32_t x = 0; x <= full; x++)
                 before_of(facets, 0)[x] = x == 0 ? 0 : never;
-                after_of(facets, nodes)[x] = x == full ? 0 : never;
-        }
-        for (uint32_t s = nodes; s-- > 0;)
-                add_node(facets, j, s, values, after_of(facets, s + 1), after_of(facets, s), true);
         for (uint32_t s = 0; s < nodes; s++) {
                 const int64_t *before = before_of(facets, s), *after = after_of(facets, s + 1);
 
@@ -121,66 +152,63 @@ static void lower_values(struct facets *facets, uint32_t j, int32_t *values, int
 
 /* ---- the program of one job ---- */
 
-static int column_of(const struct facets *facets, uint32_t s, uint32_t v) {
-        return (int) (s * (facets->stride - 1) + v); /* v from 1 on */
+/* facets->way is remembered. False: no memory. */
+static bool keep_way(struct facets *facets, uint32_t j) {
+        struct ways *ways = &facets->ways[j];
+        size_t nodes = facets->problem->n_nodes;
+
+        if (!ways->amounts)
+                ways->amounts = calloc(MAX_WAYS * nodes, sizeof(*ways->amounts));
+        if (!ways->amounts)
+                return false;
+        memcpy(ways->amounts + ways->n++ * nodes, facets->way, nodes * sizeof(*facets->way));
+        return true;
 }
 
-static int right_side(const struct facets *facets) {
-        return (int) (facets->problem->n_nodes * (facets->stride - 1)) + 1;
-}
-
-static glp_prob *create_program(const struct facets *facets) {
-        glp_prob *lp = glp_create_prob();
-
-        glp_set_obj_dir(lp, GLP_MAX);
-        glp_add_cols(lp, right_side(facets));
-        for (int k = 1; k < right_side(facets); k++)
-                glp_set_col_bnds(lp, k, GLP_FX, 1, 1);
-        glp_set_col_bnds(lp, right_side(facets), GLP_FR, 0, 0);
-        glp_set_obj_coef(lp, right_side(facets), 1);
-        return lp;
-}
-
-/* facets->way keeps what is to be found. */
-static void add_way(const struct facets *facets, glp_prob *lp) {
-        int indices[64], n = 0, row = glp_add_rows(lp, 1);
+/* A row: that way must weigh as much as the right side says. Values that are not in the program weigh 1. */
+static void add_way(const struct facets *facets, glp_prob *lp, const uint16_t *way) {
+        int indices[64], n = 0, row = glp_add_rows(lp, 1), others = 0;
         double coefficients[64];
 
-        for (uint32_t s = 0; s < facets->problem->n_nodes; s++)
-                if (facets->way[s] > 0) {
-                        indices[++n] = column_of(facets, s, facets->way[s]);
+        for (uint32_t s = 0; s < facets->problem->n_nodes; s++) {
+                int column = way[s] > 0 ? facets->column[(size_t) s * facets->stride + way[s]] : 0;
+
+                if (column > 0) {
+                        indices[++n] = column;
                         coefficients[n] = 1;
                 }
-        indices[++n] = right_side(facets);
+                others += way[s] > 0 && column == 0;
+        }
+        indices[++n] = 1;
         coefficients[n] = -1;
-        glp_set_row_bnds(lp, row, GLP_LO, 0, 0);
+        glp_set_row_bnds(lp, row, GLP_LO, -others, 0);
         glp_set_mat_row(lp, row, n, indices, coefficients);
 }
 
-static glp_prob *program_of(struct facets *facets, uint32_t j) {
-        if (facets->lps[j] && glp_get_num_rows(facets->lps[j]) > MAX_WAYS) {
-                glp_delete_prob(facets->lps[j]);
-                facets->lps[j] = NULL;
-        }
-        if (!facets->lps[j])
-                facets->lps[j] = create_program(facets);
-        return facets->lps[j];
-}
+/* Variables: the right side, and the values that the shares have; all others are as large as can be, to be lowered later. Rows: the
+ * ways known. What the right side exceeds the shares by is to be large. */
+static glp_prob *create_program(struct facets *facets, uint32_t j, const double *shares) {
+        const struct ways *ways = &facets->ways[j];
+        glp_prob *lp = glp_create_prob();
 
-/* Values that the shares have are looked for, all others are as large as can be, to be lowered later. */
-static void set_shares(struct facets *facets, uint32_t j, const double *shares, glp_prob *lp) {
+        glp_set_obj_dir(lp, GLP_MAX);
+        glp_add_cols(lp, 1);
+        glp_set_col_bnds(lp, 1, GLP_FR, 0, 0);
+        glp_set_obj_coef(lp, 1, 1);
         for (uint32_t s = 0; s < facets->problem->n_nodes; s++)
                 for (uint32_t v = 1; v < facets->stride; v++) {
                         size_t i = (size_t) s * facets->stride + v;
-                        bool wanted = shares[i] > hardly && v >= low_of(facets, j, s) && v <= high_of(facets, j, s);
-                        int column = column_of(facets, s, v);
 
-                        if (wanted || glp_get_obj_coef(lp, column) != 0) {
-                                glp_set_col_bnds(lp, column, wanted ? GLP_DB : GLP_FX, wanted ? -1 : 1, 1);
-                                glp_set_obj_coef(lp, column, wanted ? -shares[i] : 0);
-                        }
-                        facets->free_values[i] = !wanted;
+                        facets->free_values[i] = shares[i] <= hardly || v < low_of(facets, j, s) || v > high_of(facets, j, s);
+                        facets->column[i] = facets->free_values[i] ? 0 : glp_add_cols(lp, 1);
+                        if (facets->free_values[i])
+                                continue;
+                        glp_set_col_bnds(lp, facets->column[i], GLP_DB, -1, 1);
+                        glp_set_obj_coef(lp, facets->column[i], -shares[i]);
                 }
+        for (uint32_t k = 0; k < ways->n; k++)
+                add_way(facets, lp, ways->amounts + (size_t) k * facets->problem->n_nodes);
+        return lp;
 }
 
 /* What the program found, in whole numbers. Returns what the shares weigh at that. */
@@ -194,7 +222,7 @@ static double read_values(const struct facets *facets, glp_prob *lp, const doubl
 
                         values[i] = FACET_UNIT;
                         if (!facets->free_values[i]) {
-                                values[i] = (int32_t) lround(FACET_UNIT * glp_get_col_prim(lp, column_of(facets, s, v)));
+                                values[i] = (int32_t) lround(FACET_UNIT * glp_get_col_prim(lp, facets->column[i]));
                                 kept += values[i] * shares[i];
                         }
                 }
@@ -202,17 +230,47 @@ static double read_values(const struct facets *facets, glp_prob *lp, const doubl
         return kept;
 }
 
-bool facets_find(struct facets *facets, uint32_t job, const double *shares, int32_t *ret_values, int64_t *ret_least) {
-        glp_prob *lp = program_of(facets, job);
+/* The way is among those known from `first` on. */
+static bool is_known(const struct facets *facets, uint32_t j, uint32_t first) {
+        const struct ways *ways = &facets->ways[j];
+        size_t nodes = facets->problem->n_nodes;
 
-        set_shares(facets, job, shares, lp);
-        if (glp_get_num_rows(lp) == 0) {
-                (void) read_values(facets, lp, shares, ret_values);
-                if (least_way(facets, job, ret_values) == INT64_MAX)
-                        return false;
-                add_way(facets, lp);
+        while (first < ways->n && memcmp(ways->amounts + first * nodes, facets->way, nodes * sizeof(*facets->way)) != 0)
+                first++;
+        return first < ways->n;
+}
+
+/* After least_way(): of the ways with each value looked for, those that weigh least, where that is less than the right side. */
+static void add_more_ways(struct facets *facets, uint32_t j, const int32_t *values, int64_t right_side, glp_prob *lp) {
+        uint32_t first = facets->ways[j].n - 1, full = facets->problem->jobs[j].full;
+
+        look_back(facets, j, values);
+        for (uint32_t s = 0; s < facets->problem->n_nodes; s++) {
+                const int64_t *before = before_of(facets, s), *after = after_of(facets, s + 1);
+
+                for (uint32_t v = 1; v < facets->stride; v++) {
+                        size_t i = (size_t) s * facets->stride + v;
+                        int64_t least = never;
+                        uint32_t best = 0;
+
+                        for (uint32_t x = 0; x + v <= full && !facets->free_values[i]; x++)
+                                if (before[x] + after[x + v] < least) {
+                                        least = before[x] + after[x + v];
+                                        best = x;
+                                }
+                        if (facets->free_values[i] || least + values[i] >= right_side || facets->ways[j].n == MAX_WAYS)
+                                continue;
+                        trace_before(facets, j, values, s, best);
+                        facets->way[s] = (uint16_t) v;
+                        trace_after(facets, j, values, s + 1, best + v);
+                        if (!is_known(facets, j, first) && keep_way(facets, j))
+                                add_way(facets, lp, facets->way);
+                }
         }
-        for (int i = 0; i < MAX_ROUNDS; i++) {
+}
+
+static bool find(struct facets *facets, uint32_t job, const double *shares, glp_prob *lp, int32_t *ret_values, int64_t *ret_least) {
+        for (int i = 0; i < MAX_ROUNDS && facets->ways[job].n < MAX_WAYS; i++) {
                 double kept, hoped;
 
                 facets->simplex.meth = i == 0 ? GLP_PRIMAL : GLP_DUALP;
@@ -223,17 +281,36 @@ bool facets_find(struct facets *facets, uint32_t job, const double *shares, int3
                         return false;
                 kept = read_values(facets, lp, shares, ret_values);
                 *ret_least = least_way(facets, job, ret_values);
-                if (*ret_least == INT64_MAX)
+                if (*ret_least == INT64_MAX || !keep_way(facets, job))
                         return false;
                 if (((double) *ret_least - kept) / FACET_UNIT > fmax(least_lack, hoped * enough)) {
-                        add_way(facets, lp);
                         lower_values(facets, job, ret_values, *ret_least, -2 * FACET_UNIT);
                         *ret_least = least_way(facets, job, ret_values);
                         return true;
                 }
-                add_way(facets, lp);
+                add_way(facets, lp, facets->way);
+                add_more_ways(facets, job, ret_values, lround(FACET_UNIT * glp_get_col_prim(lp, 1)), lp);
         }
         return false;
+}
+
+bool facets_find(struct facets *facets, uint32_t job, const double *shares, int32_t *ret_values, int64_t *ret_least) {
+        struct ways *ways = &facets->ways[job];
+        glp_prob *lp;
+        bool found;
+
+        if (2 * ways->n > MAX_WAYS)
+                ways->n = 0;
+        if (ways->n == 0) {
+                for (uint32_t i = 0; i < facets->problem->n_nodes * facets->stride; i++)
+                        ret_values[i] = i % facets->stride > 0 ? FACET_UNIT : 0;
+                if (least_way(facets, job, ret_values) == INT64_MAX || !keep_way(facets, job))
+                        return false;
+        }
+        lp = create_program(facets, job, shares);
+        found = find(facets, job, shares, lp, ret_values, ret_least);
+        glp_delete_prob(lp);
+        return found;
 }
 
 bool facets_import(struct facets *facets, uint32_t job, const double *costs, int32_t *ret_values, int64_t *ret_least) {
@@ -290,10 +367,11 @@ struct facets *facets_create(const struct problem *problem, uint32_t stride, con
         facets->simplex.it_lim = MAX_PIVOTS;
         facets->low = arena_alloc(&facets->arena, cells, sizeof(*facets->low));
         facets->high = arena_alloc(&facets->arena, cells, sizeof(*facets->high));
-        facets->lps = arena_alloc(&facets->arena, problem->n_jobs, sizeof(glp_prob *));
+        facets->ways = arena_alloc(&facets->arena, problem->n_jobs, sizeof(*facets->ways));
         facets->before = arena_alloc(&facets->arena, states, sizeof(*facets->before));
         facets->after = arena_alloc(&facets->arena, states, sizeof(*facets->after));
         facets->way = arena_alloc(&facets->arena, problem->n_nodes, sizeof(*facets->way));
+        facets->column = arena_alloc(&facets->arena, (size_t) problem->n_nodes * stride, sizeof(*facets->column));
         facets->free_values = arena_alloc(&facets->arena, (size_t) problem->n_nodes * stride, sizeof(*facets->free_values));
         if (facets->arena.failed) {
                 facets_destroy(facets);
@@ -316,18 +394,15 @@ void facets_narrow(struct facets *facets) {
                         continue;
                 memcpy(facets->low + first, facets->now_low + first, bytes);
                 memcpy(facets->high + first, facets->now_high + first, bytes);
-                if (facets->lps[j])
-                        glp_delete_prob(facets->lps[j]);
-                facets->lps[j] = NULL;
+                facets->ways[j].n = 0;
         }
 }
 
 void facets_destroy(struct facets *facets) {
         if (!facets)
                 return;
-        for (uint32_t j = 0; facets->lps && j < facets->problem->n_jobs; j++)
-                if (facets->lps[j])
-                        glp_delete_prob(facets->lps[j]);
+        for (uint32_t j = 0; facets->ways && j < facets->problem->n_jobs; j++)
+                free(facets->ways[j].amounts);
         arena_finish(&facets->arena);
         free(facets);
 }

@@ -484,11 +484,11 @@ static int enter(struct pattern *pattern) {
                         return r;
                 if (add_covers(pattern) || add_facets(pattern))
                         return 0;
-                if (pattern->root)
-                        keep_root(pattern);
-                if (push_branch(pattern))
+                if (pattern->root) {
+                        keep_root(pattern); /* that may be all that is asked for */
                         return 0;
-                return -EAGAIN;
+                }
+                return push_branch(pattern) ? 0 : -EAGAIN;
         }
         return next_side(pattern) ? 0 : 1;
 }

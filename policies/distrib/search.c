@@ -49,6 +49,7 @@ struct level {
         struct choice choice; /* branched on */
         uint32_t branches;    /* done: 0, 1, 2 */
         bool low_first;
+        bool chosen;          /* `choice` is, or that there is none */
         int64_t bound;        /* of what is open here */
 };
 
@@ -135,13 +136,13 @@ static void tighten(struct search *search, struct dual *dual, int sweeps) {
         }
 }
 
-/* At the root: the bound by ascent and the plan by annealing in turn, until neither gets better. */
-static int tighten_root(struct search *search, struct dual *dual) {
+/* At the root: the bound by ascent and the plan by annealing in turn, so many times, and then until neither gets better. */
+static int tighten_root(struct search *search, struct dual *dual, int least_rounds) {
         int idle = 0, r = 0;
 
         tighten(search, dual, ROOT_SWEEPS);
-        for (int i = 0;
-             i < ROOT_ROUNDS && (idle < 2 || i < ROOT_ROUNDS / 2) && r == 0 && !dual_is_over(dual) && !out_of_time(search); i++) {
+        for (int i = 0; i < ROOT_ROUNDS && (idle < 2 || i < least_rounds) && r == 0 && !dual_is_over(dual) && !out_of_time(search);
+             i++) {
                 int64_t slack = dual->target - dual->base - dual->sum;
 
                 r = ascent_run(search->ascent, dual, search->work, search->deadline, ROOT_STEPS);
@@ -262,6 +263,13 @@ static int64_t open_bound(const struct search *search) {
         return bound;
 }
 
+/* Perhaps it is settled in another way before it is to be branched on. */
+static void leave_open(struct level *level) {
+        level->branches = dual_is_over(&level->dual) ? 2 : 0;
+        level->chosen = false;
+        level->bound = dual_bound(&level->dual);
+}
+
 /* How to go on from the level, whose bound has been raised. */
 static int choose_at(struct search *search, struct level *level) {
         int r = dual_is_over(&level->dual) ? 1 : choose(search, level);
@@ -271,6 +279,7 @@ static int choose_at(struct search *search, struct level *level) {
         if (r == 0 && !dual_is_over(&level->dual))
                 try_leaf(search, &level->dual);
         level->branches = r == 0 || dual_is_over(&level->dual) ? 2 : 0;
+        level->chosen = true;
         level->bound = dual_bound(&level->dual);
         return 0;
 }
@@ -417,7 +426,7 @@ static int enter_level(struct search *search, struct level *level) {
 
         search->result->nodes++;
         dual_set_target(&level->dual, target_of(search));
-        r = root ? tighten_root(search, &level->dual) : tighten_node(search, &level->dual);
+        r = root ? tighten_root(search, &level->dual, ROOT_ROUNDS / 2) : tighten_node(search, &level->dual);
         if (r == 0)
                 r = root ? conclude_new_root(search, &level->dual, search->patterns_promise ? 0 : CONCLUDE_STEPS)
                          : conclude_level(search, &level->dual);
@@ -426,7 +435,9 @@ static int enter_level(struct search *search, struct level *level) {
                 dual_set_target(&level->dual, target_of(search));
                 tighten(search, &level->dual, ROOT_SWEEPS);
         }
-        return r < 0 ? r : choose_at(search, level);
+        if (r == 0 && root)
+                leave_open(level);
+        return r < 0 || root ? r : choose_at(search, level);
 }
 
 /* ---- patterns of nodes, another way to prove it ---- */
@@ -523,7 +534,7 @@ static int narrow_root(struct search *search) {
         tighten(search, &level->dual, ROOT_SWEEPS);
         r = dual_is_over(&level->dual) ? 0 : reprice(search->pattern, &level->dual, target_of(search), &other);
         if (r == 1) {
-                r = tighten_root(search, &other);
+                r = tighten_root(search, &other, 0);
                 best = open_gap(&other) < open_gap(&level->dual) ? &other : &level->dual;
         }
         if (r == 0)
@@ -539,7 +550,9 @@ static int narrow_root(struct search *search) {
                 tighten(search, &level->dual, ROOT_SWEEPS);
         }
         dual_finish(&other);
-        return r < 0 ? r : choose_at(search, level);
+        if (r == 0)
+                leave_open(level);
+        return r;
 }
 
 /* So many branches, or a share of those there have been of the other way: the worse of the two costs no more than a few times what
@@ -593,6 +606,10 @@ static int walk(struct search *search) {
                 }
                 if ((r = conclude_root_again(search, &over)) < 0 || over) {
                         search->n_levels = r < 0 ? search->n_levels : 0;
+                        continue;
+                }
+                if (!level->chosen) {
+                        r = choose_at(search, level);
                         continue;
                 }
                 low = (level->branches++ == 0) == level->low_first;
