@@ -538,6 +538,10 @@ int components_list(struct components *c, const struct dual *dual, const struct 
         return is_over(c) ? 0 : 1;
 }
 
+bool components_full(const struct components *components) {
+        return components->branches.full;
+}
+
 int64_t components_gap(const struct components *components) {
         return components->margins.gap;
 }

@@ -55,6 +55,9 @@ void components_destroy(struct components *components); /* NULL ok */
 int components_list(struct components *components, const struct dual *dual, const struct deadline *deadline, uint64_t max_steps,
                     uint64_t *steps);
 
+/* After a 0: there is no room for all branches, however long it takes. */
+bool components_full(const struct components *components);
+
 /* After a 1; to be sorted at will; valid until the next call. */
 struct component *components_all(struct components *components, size_t *ret_n);
 

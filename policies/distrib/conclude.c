@@ -104,11 +104,15 @@ static double times_grown(const struct conclude_progress *progress, int64_t gap)
 /* What it can be expected to take; 0: not known. Steps grow faster than a power of the gap, and slower than by a factor with every
  * unit of it: they are taken to lie in the middle. */
 static double steps_to(const struct conclude_progress *progress, int64_t gap) {
+        if (progress->too_large > 0 && gap >= progress->too_large)
+                return CONCLUDE_NEVER;
         return progress->growth > 0 && gap > 0 ? (double) progress->steps * exp(progress->growth * times_grown(progress, gap)) : 0;
 }
 
-/* It has not been done within so many steps: it may take twice as many. */
-static void note_failure(struct conclude_progress *progress, int64_t gap, uint64_t steps) {
+/* It has not been done within so many steps: it may take twice as many, or there is no room for it. */
+static void note_failure(struct conclude_progress *progress, int64_t gap, uint64_t steps, bool full) {
+        if (full)
+                progress->too_large = gap;
         if (progress->growth > 0 && gap > progress->gap && 2 * steps > progress->steps)
                 progress->growth = log(2 * (double) steps / (double) progress->steps) / times_grown(progress, gap);
 }
@@ -180,7 +184,7 @@ int conclude_bit_by_bit(struct conclude *conclude, const struct dual *dual, cons
                         note_steps(progress, gap, conclude->steps - before);
                 }
                 if (r == 0)
-                        note_failure(progress, gap, conclude->steps - before);
+                        note_failure(progress, gap, conclude->steps - before, components_full(conclude->components));
         }
         return r;
 }

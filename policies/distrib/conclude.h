@@ -27,6 +27,8 @@ struct conclude_task {
 int conclude_at_once(struct conclude *conclude, const struct dual *dual, const struct conclude_task *task, uint32_t *ret_values,
                      int64_t *ret_cost);
 
+#define CONCLUDE_NEVER 1e18
+
 /* How far it has come with a dual. All 0 and settled INT64_MIN / 2: not yet begun. */
 struct conclude_progress {
         int64_t settled; /* no plan that the dual leaves over costs this or less */
@@ -34,9 +36,10 @@ struct conclude_progress {
         uint64_t steps; /* what that took; 0: never */
         double growth; /* of the logarithm of that since the time before; 0: not known */
         int64_t gap_before;
+        int64_t too_large; /* a gap with which there is no room for it; 0: not known */
 };
 
-/* How many steps all of it can be expected to take, up to plans that cost `target`; 0: not known. */
+/* How many steps all of it can be expected to take, up to plans that cost `target`; 0: not known; CONCLUDE_NEVER: there is no room. */
 double conclude_expected(const struct conclude_progress *progress, const struct dual *dual, int64_t target);
 
 /* With what gap it takes hardly any time, as far as is known; 0: not known. */

@@ -24,6 +24,7 @@ enum {
         AMOUNT_TRIALS = 4,  /* and amounts in cells */
         DEGREE_TRIALS = 4,  /* and degrees of jobs */
         TRIAL_SWEEPS = 2,
+        WEAKER_SIDE = 1000, /* what the bound gains in it counts so much more: trees get deep where it gains nothing there */
         NODE_STEPS = 12,
         ANNEAL_MOVES = 200, /* in a run, for each cell */
         THOROUGH_MOVES = 1000,
@@ -240,7 +241,7 @@ static int choose(struct search *search, struct level *level) {
                         }
                         if (again || out_of_time(search))
                                 break;
-                        score = (gain[0] < gain[1] ? gain[0] * 8 + gain[1] : gain[1] * 8 + gain[0]);
+                        score = gain[0] < gain[1] ? gain[0] * WEAKER_SIDE + gain[1] : gain[1] * WEAKER_SIDE + gain[0];
                         if (score > best) {
                                 best = score;
                                 level->choice = choices[i];
