@@ -193,15 +193,26 @@ static int write_program(const struct rm_snapshot *snapshot, const struct rm_pla
         return fclose(file) == 0 ? 0 : -errno;
 }
 
+/* The policy's plan, and how long it took; what the policy returns. */
+static int place(const struct options *options, const struct rm_policy_plugin *plugin, const struct rm_snapshot *view, double seconds,
+                 struct rm_plan *plan, double *ret_seconds) {
+        uint64_t begin = clock_usec(options->wall);
+        struct clock clock = { .deadline_usec = begin + (uint64_t) (seconds * 1e6), .wall = options->wall };
+        struct rm_policy_run run = { .size = sizeof(run), .context = &clock, .left_usec = left_usec };
+        int r = plugin->place(NULL, view, &run, plan);
+
+        *ret_seconds = (double) (clock_usec(options->wall) - begin) / 1e6;
+        return r;
+}
+
 /* False: there is no plan to begin with. */
 static bool make_change(const struct options *options, const struct rm_policy_plugin *plugin, const struct instance *instance,
                         struct snapshot *snapshot) {
         const struct rm_snapshot *view = snapshot_view(snapshot);
         cleanup_plan struct rm_plan *plan = plan_create(view);
-        struct clock clock = { .deadline_usec = clock_usec(options->wall) + 200000, .wall = options->wall };
-        struct rm_policy_run run = { .size = sizeof(run), .context = &clock, .left_usec = left_usec };
+        double seconds;
 
-        if (plugin->place(NULL, view, &run, plan) < 0)
+        if (place(options, plugin, view, 0.2, plan, &seconds) < 0)
                 return false;
         instance_change(instance, snapshot, plan);
         return true;
@@ -212,24 +223,15 @@ static int measure_one(const struct options *options, const struct rm_policy_plu
         cleanup_snapshot struct snapshot *snapshot = instance_create(instance);
         const struct rm_snapshot *view = snapshot_view(snapshot);
         cleanup_plan struct rm_plan *plan = plan_create(view);
-        struct clock clock = { .wall = options->wall };
-        struct rm_policy_run run = { .size = sizeof(run), .context = &clock, .left_usec = left_usec };
         struct rm_error err = { 0 };
-        uint64_t begin;
+        double seconds;
         int64_t cost;
         int r;
 
         if (options->changed && !make_change(options, plugin, instance, snapshot))
                 return -1;
-        begin = clock_usec(options->wall);
-        clock.deadline_usec = begin + (uint64_t) (options->seconds * 1e6);
-        r = plugin->place(NULL, view, &run, plan);
-
-        *ret_measure = (struct measure) {
-                .instance = *instance,
-                .seconds = (double) (clock_usec(options->wall) - begin) / 1e6,
-                .gap = INFINITY,
-        };
+        r = place(options, plugin, view, options->seconds, plan, &seconds);
+        *ret_measure = (struct measure) { .instance = *instance, .seconds = seconds, .gap = INFINITY };
         if (r < 0 || plan_validate(view, plan, &err) < 0 || cost_plan(view, plan, &cost) < 0) {
                 (void) fprintf(stderr, "seed %" PRIu64 ", %u x %u: %s\n", instance->seed, instance->nodes, instance->jobs,
                                r < 0 ? strerror(-r) : error_text(&err));

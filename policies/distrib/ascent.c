@@ -180,7 +180,7 @@ int ascent_run(struct ascent *ascent, struct dual *dual, struct dual_work *work,
                 square = turn(ascent, dual);
                 if (square <= 0)
                         break;
-                step(ascent, dual, length * (double) (dual->target - dual->base - dual->sum + 1) / square);
+                step(ascent, dual, length * (double) (dual_gap(dual) + 1) / square);
         }
         if (r == 0 && best > INT64_MIN && !dual_is_over(dual))
                 r = dual_copy(dual, &ascent->best);

@@ -88,11 +88,6 @@ static int conclude_some(struct conclude *conclude, const struct dual *dual, con
         return dual_is_over(&conclude->trial) ? 1 : conclude_at_once(conclude, &conclude->trial, task, ret_values, ret_cost);
 }
 
-/* Of a target, scaled. */
-static int64_t gap_to(const struct dual *dual, int64_t target) {
-        return (dual->shift >= 0 ? target * ((int64_t) 1 << dual->shift) : target >> -dual->shift) - dual->base - dual->sum;
-}
-
 /* How often the logarithm of steps grows again as it has last, up to the gap. */
 static double times_grown(const struct conclude_progress *progress, int64_t gap) {
         double factor = (double) (gap - progress->gap) / (double) (progress->gap - progress->gap_before);
@@ -118,7 +113,7 @@ static void note_failure(struct conclude_progress *progress, int64_t gap, uint64
 }
 
 double conclude_expected(const struct conclude_progress *progress, const struct dual *dual, int64_t target) {
-        return steps_to(progress, gap_to(dual, target));
+        return steps_to(progress, dual_gap_to(dual, target));
 }
 
 static void note_steps(struct conclude_progress *progress, int64_t gap, uint64_t steps) {
@@ -169,7 +164,7 @@ int conclude_bit_by_bit(struct conclude *conclude, const struct dual *dual, cons
                 if (left == 0 || deadline_left_usec(task->deadline) <= 0)
                         return 0;
                 part.target = next_target(progress, dual, task, left);
-                gap = gap_to(dual, part.target);
+                gap = dual_gap_to(dual, part.target);
                 expected = steps_to(progress, gap);
                 whole = conclude_expected(progress, dual, task->target);
                 if (expected > hope * (double) left ||

@@ -207,6 +207,10 @@ void dual_set_target(struct dual *dual, int64_t target) {
         dual->target = scale(target, dual->shift);
 }
 
+int64_t dual_gap_to(const struct dual *dual, int64_t target) {
+        return scale(target, dual->shift) - dual->base - dual->sum;
+}
+
 int64_t dual_bound(const struct dual *dual) {
         int64_t sum = dual->base + dual->sum;
 
@@ -227,7 +231,7 @@ static bool push(struct dual *dual, const struct row *row, struct dual_work *wor
         struct dual_cell *cell = work->cells[i];
         struct dual_value *values = dual->values + cell->first;
         struct chain_value *mine = work->values + (work->links[i].values - work->values);
-        int64_t slack = dual->target - dual->base - dual->sum;
+        int64_t slack = dual_gap(dual);
         uint32_t kept = 0;
         bool changed = false;
 

@@ -77,9 +77,17 @@ int dual_copy(struct dual *to, const struct dual *from);
 /* Nothing costs less than this, the problem's unit of cost; rounded up to what costs can be. */
 int64_t dual_bound(const struct dual *dual);
 
+/* How far the target is above what chains cost at least, scaled. */
+static inline int64_t dual_gap(const struct dual *dual) {
+        return dual->target - dual->base - dual->sum;
+}
+
+/* The same for another target, not scaled. */
+int64_t dual_gap_to(const struct dual *dual, int64_t target);
+
 /* No plan can cost the target or less. */
 static inline bool dual_is_over(const struct dual *dual) {
-        return dual->base + dual->sum > dual->target;
+        return dual_gap(dual) < 0;
 }
 
 void dual_set_target(struct dual *dual, int64_t target);

@@ -123,14 +123,14 @@ static void anneal_thoroughly(struct search *search) {
 
 /* Sweep until it is over or nothing moves any more. */
 static void tighten(struct search *search, struct dual *dual, int sweeps) {
-        int64_t slack = dual->target - dual->base - dual->sum;
+        int64_t slack = dual_gap(dual);
 
         for (int i = 0; i < sweeps && !dual_is_over(dual); i++) {
                 int64_t left;
 
                 if (out_of_time(search) || !dual_sweep(dual, search->work))
                         return;
-                left = dual->target - dual->base - dual->sum;
+                left = dual_gap(dual);
                 if (i > 2 && left > slack - slack / 30)
                         return;
                 slack = left;
@@ -144,7 +144,7 @@ static int tighten_root(struct search *search, struct dual *dual, int least_roun
         tighten(search, dual, ROOT_SWEEPS);
         for (int i = 0; i < ROOT_ROUNDS && (idle < 2 || i < least_rounds) && r == 0 && !dual_is_over(dual) && !out_of_time(search);
              i++) {
-                int64_t slack = dual->target - dual->base - dual->sum;
+                int64_t slack = dual_gap(dual);
 
                 r = ascent_run(search->ascent, dual, search->work, search->deadline, ROOT_STEPS);
                 if (dual_is_over(dual) || r < 0)
@@ -152,7 +152,7 @@ static int tighten_root(struct search *search, struct dual *dual, int least_roun
                 anneal(search);
                 dual_set_target(dual, target_of(search));
                 tighten(search, dual, ROOT_SWEEPS);
-                idle = dual->target - dual->base - dual->sum > slack - slack / 20 ? idle + 1 : 0;
+                idle = dual_gap(dual) > slack - slack / 20 ? idle + 1 : 0;
         }
         return r;
 }
@@ -296,12 +296,8 @@ static bool is_for_patterns(const struct problem *problem) {
         return equal;
 }
 
-static int64_t gap_of(const struct dual *dual) {
-        return dual->target - dual->base - dual->sum;
-}
-
 static double open_gap(const struct dual *dual) {
-        return ldexp((double) gap_of(dual), -dual->shift);
+        return ldexp((double) dual_gap(dual), -dual->shift);
 }
 
 static struct conclude_task conclude_task(const struct search *search, uint64_t max_steps) {
