@@ -24,7 +24,7 @@ enum {
         AMOUNT_TRIALS = 4,  /* and amounts in cells */
         DEGREE_TRIALS = 4,  /* and degrees of jobs */
         TRIAL_SWEEPS = 2,
-        WEAKER_SIDE = 1000, /* what the bound gains in it counts so much more: trees get deep where it gains nothing there */
+        WEAKER_SIDE = 100, /* what the bound gains in it counts so much more: trees get deep where it gains nothing there */
         NODE_STEPS = 12,
         ANNEAL_MOVES = 200, /* in a run, for each cell */
         THOROUGH_MOVES = 1000,
