@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "policies/distrib/branch.h"
 #include "policies/distrib/vectorised.h"
@@ -48,6 +49,7 @@ struct components {
         uint32_t jobs, nodes, stride; /* as in margins */
         struct margins margins;
         int64_t *ahead[AHEAD_KINDS][2]; /* least costs, by units and nodes still wanted; [1]: another node has something free */
+        int64_t *with[AHEAD_KINDS][2];  /* the same, with something of the first of the jobs on the node */
         struct branches branches;
         struct options *options; /* of each node, and job there */
         size_t n_listed; /* branches that options are made of */
@@ -110,16 +112,26 @@ static size_t ahead_at(const struct components *c, uint32_t j, uint32_t room, ui
         return ((size_t) j * (c->most_missing + 1) + missing) * c->stride + room;
 }
 
-/* What a fill may cost, that is yet to be filled by the jobs from j on. */
-static int64_t most_before(const struct components *c, const struct fill *fill, uint32_t j, uint32_t room, uint32_t missing) {
-        size_t i = ahead_at(c, j, room, missing);
+/* What a fill may cost, when that much is yet to come at least: costs[kind][slack][i]. */
+static int64_t most_above(const struct components *c, const struct fill *fill, int64_t *const costs[AHEAD_KINDS][2], size_t i) {
         int64_t most, bare;
 
         if (!fill->wanted)
-                return fill->most - c->ahead[AHEAD_SETTLED][fill->slack][i];
-        most = c->budget - c->ahead[AHEAD_HANGING][fill->slack][i];
-        bare = c->branch_budget - c->ahead[AHEAD_BARE][fill->slack][i];
+                return fill->most - costs[AHEAD_SETTLED][fill->slack][i];
+        most = c->budget - costs[AHEAD_HANGING][fill->slack][i];
+        bare = c->branch_budget - costs[AHEAD_BARE][fill->slack][i];
         return most < bare ? most : bare;
+}
+
+/* What a fill may cost, that is yet to be filled by the jobs from j on. */
+static int64_t most_before(const struct components *c, const struct fill *fill, uint32_t j, uint32_t room, uint32_t missing) {
+        return most_above(c, fill, c->ahead, ahead_at(c, j, room, missing));
+}
+
+/* Can anything of the job be on the node? */
+static bool may_hold(const struct components *c, const struct fill *fill, uint32_t j) {
+        return !(fill->mask & component_job(j)) &&
+               fill->above <= most_above(c, fill, c->with, ahead_at(c, j, fill->room, fill->missing));
 }
 
 static void finish_fill(struct components *c, const struct fill *fill) {
@@ -191,7 +203,7 @@ static void fill_from_group(struct components *c, const struct fill *fill, uint3
         struct fill after = *fill;
         int64_t most;
 
-        if (group->units > fill->room || group->n_nodes > fill->missing || (group->slack && fill->slack))
+        if (group->n_nodes > fill->missing || (group->slack && fill->slack))
                 return;
         after.slack |= group->slack;
         most = most_before(c, &after, j + 1, fill->room - group->units, fill->missing - group->n_nodes) - fill->above;
@@ -223,8 +235,8 @@ static void fill_from(struct components *c, const struct fill *fill, uint32_t j)
 
                 if (out_of_steps(c))
                         return;
-                if (!(now.mask & component_job(j))) {
-                        for (uint32_t k = 0; k < options->n_groups; k++)
+                if (may_hold(c, &now, j)) {
+                        for (uint32_t k = 0; k < options->n_groups && options->groups[k].units <= now.room; k++)
                                 fill_from_group(c, &now, j, &options->groups[k]);
                         if (now.wanted)
                                 fill_hanging(c, &now, j);
@@ -372,27 +384,28 @@ static void look_with(const struct components *c, int64_t *to, const int64_t *fr
 /* Of one kind and slack. */
 static void look_ahead_as(struct components *c, uint32_t j, enum ahead_kind kind, bool slack) {
         const struct options *options = options_of(c, c->node, j);
-        size_t here = ahead_at(c, j, 0, 0), next = ahead_at(c, j + 1, 0, 0);
-        int64_t *to = c->ahead[kind][slack] + here, none = c->margins.node_cost[at(c, j, c->node, 0)];
+        size_t here = ahead_at(c, j, 0, 0), next = ahead_at(c, j + 1, 0, 0), n = (size_t) c->stride * (c->most_missing + 1);
+        int64_t *with = c->with[kind][slack] + here, none = c->margins.node_cost[at(c, j, c->node, 0)];
 
-        for (size_t i = 0; i < (size_t) c->stride * (c->most_missing + 1); i++)
-                to[i] = NEVER;
-        if (none < NEVER)
-                look_with(c, to, c->ahead[kind][slack] + next, 0, 0, none);
+        for (size_t i = 0; i < n; i++)
+                with[i] = NEVER;
         for (uint32_t k = 0; k < options->n_groups; k++) {
                 const struct option_group *group = &options->groups[k];
 
                 if (!group->slack || !slack)
-                        look_with(c, to, c->ahead[kind][slack || group->slack] + next, group->units, group->n_nodes,
+                        look_with(c, with, c->ahead[kind][slack || group->slack] + next, group->units, group->n_nodes,
                                   options->options[group->first].above);
         }
         for (uint32_t v = 1; kind != AHEAD_SETTLED && v < c->problem->jobs[j].units && v < c->stride; v++) {
                 size_t i = at(c, j, c->node, v);
 
                 if (c->margins.node_cost[i] < NEVER && c->margins.job_margin[i] < NEVER)
-                        look_with(c, to, c->ahead[AHEAD_SETTLED][slack] + next, v, 0,
+                        look_with(c, with, c->ahead[AHEAD_SETTLED][slack] + next, v, 0,
                                   c->margins.node_cost[i] + (kind == AHEAD_HANGING ? c->margins.job_margin[i] : 0));
         }
+        memcpy(c->ahead[kind][slack] + here, with, n * sizeof(*with));
+        if (none < NEVER)
+                look_with(c, c->ahead[kind][slack] + here, c->ahead[kind][slack] + next, 0, 0, none);
 }
 
 static void look_ahead(struct components *c, bool hanging) {
@@ -579,9 +592,12 @@ struct components *components_create(const struct problem *problem) {
                 c->free_units -= problem->jobs[j].units;
         c->stride = c->margins.stride;
         c->options = arena_alloc(&c->arena, (size_t) c->nodes * c->jobs, sizeof(*c->options));
-        for (int i = 0; i < 2 * AHEAD_KINDS; i++)
-                c->ahead[i / 2][i % 2] =
-                        arena_alloc(&c->arena, (size_t) (c->jobs + 1) * c->stride * (c->nodes + 1), sizeof(int64_t));
+        for (int i = 0; i < 2 * AHEAD_KINDS; i++) {
+                size_t n = (size_t) (c->jobs + 1) * c->stride * (c->nodes + 1);
+
+                c->ahead[i / 2][i % 2] = arena_alloc(&c->arena, n, sizeof(int64_t));
+                c->with[i / 2][i % 2] = arena_alloc(&c->arena, n, sizeof(int64_t));
+        }
         if (c->arena.failed) {
                 components_destroy(c);
                 return NULL;
