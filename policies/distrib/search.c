@@ -22,9 +22,9 @@ enum {
         ROOT_STEPS = 60,   /* in a round, of ascent; or up the model, in the first, and in others half as many */
         LOOK_STEPS = 6,    /* of ascent, to see where choices differ */
         NODE_SWEEPS = 12,
-        TRIALS = 6,        /* cells on which both branches are tried */
+        TRIALS = 1,        /* cells on which both branches are tried: more look better at once than they are later */
         AMOUNT_TRIALS = 4,  /* and amounts in cells */
-        DEGREE_TRIALS = 4,  /* and degrees of jobs */
+        DEGREE_TRIALS = 1,  /* and degrees of jobs, where stages are not */
         TRIAL_SWEEPS = 2,
         NODE_STEPS = 12,
         ANNEAL_MOVES = 200, /* in a run, for each cell */
@@ -40,7 +40,8 @@ enum {
         STAGE_PART = 16,    /* of the gap, that the first of them looks at; */
         STAGE_QUICK = 8,    /* nodes of one after which twice as much is looked at, else less */
         STAGE_MOVES = 100,  /* of annealing at a time in them, and THOROUGH_MOVES before one that is not quick */
-        STAGE_PATTERNS = 400, /* nodes until patterns are tried */
+        STAGE_PATTERNS = 1000, /* nodes until patterns are tried; */
+        STAGE_FACTOR = 160,    /* PATTERNS_FACTOR there: nodes are quick */
         CONCLUDE_STEPS = 1000 * 1000, /* for a level, and for the root before anything else; */
         CONCLUDE_ROOT_STEPS = 10 * 1000 * 1000, /* then; */
         CONCLUDE_AT_ONCE_STEPS = 40 * 1000 * 1000, /* when it is expected to take less than that; */
@@ -246,7 +247,8 @@ static int choose(struct search *search, struct level *level) {
                 n = choices_of_cells(search->ascent, &level->dual, choices, TRIALS);
                 if (n == 0 || (choice_is_of_amount(&choices[0]) && search->flow && flow_applies(search->flow, &level->dual)))
                         return 0;
-                n += choices_of_degrees(search->ascent, &level->dual, choices + n, DEGREE_TRIALS);
+                if (!search->staged)
+                        n += choices_of_degrees(search->ascent, &level->dual, choices + n, DEGREE_TRIALS);
                 n += choices_of_amounts(search->ascent, &level->dual, choices + n, AMOUNT_TRIALS);
                 for (uint32_t i = 0; i < n && !again; i++) {
                         int64_t gain[2], score, at = level->dual.base + level->dual.sum;
@@ -500,7 +502,7 @@ static void pattern_try_support(void *context, const bool *support) {
 static uint64_t pattern_share(const struct search *search, uint64_t nodes) {
         if (search->patterns_promise)
                 return PATTERNS_LEAST + PATTERNS_SHARE * nodes;
-        return nodes / PATTERNS_FACTOR;
+        return nodes / (search->staged ? STAGE_FACTOR : PATTERNS_FACTOR);
 }
 
 static const struct pattern_host pattern_calls = {
