@@ -23,7 +23,7 @@ enum {
         LOOK_STEPS = 6,    /* of ascent, to see where choices differ */
         NODE_SWEEPS = 12,
         TRIALS = 1,        /* cells on which both branches are tried: more look better at once than they are later */
-        AMOUNT_TRIALS = 4,  /* and amounts in cells */
+        AMOUNT_TRIALS = 3,  /* and amounts in cells */
         DEGREE_TRIALS = 1,  /* and degrees of jobs, where stages are not */
         TRIAL_SWEEPS = 2,
         NODE_STEPS = 12,
@@ -39,8 +39,9 @@ enum {
         STAGE_ROUNDS = 2,   /* at the root, when stages follow; */
         STAGE_PART = 16,    /* of the gap, that the first of them looks at; */
         STAGE_QUICK = 8,    /* nodes of one after which twice as much is looked at, else less */
+        STAGE_STEPS = 20,   /* up the model, at a node */
         STAGE_MOVES = 100,  /* of annealing at a time in them, and THOROUGH_MOVES before one that is not quick */
-        STAGE_PATTERNS = 1000, /* nodes until patterns are tried; */
+        STAGE_PATTERNS = 4000, /* nodes until patterns are tried; */
         STAGE_FACTOR = 160,    /* PATTERNS_FACTOR there: nodes are quick */
         CONCLUDE_STEPS = 1000 * 1000, /* for a level, and for the root before anything else; */
         CONCLUDE_ROOT_STEPS = 10 * 1000 * 1000, /* then; */
@@ -157,7 +158,7 @@ static void tighten(struct search *search, struct dual *dual, int sweeps) {
         }
 }
 
-static int raise_root(struct search *search, struct dual *dual, uint32_t steps) {
+static int raise_bound(struct search *search, struct dual *dual, uint32_t steps) {
         if (!search->bundle)
                 return ascent_run(search->ascent, dual, search->work, search->deadline, ROOT_STEPS);
         bundle_run(search->bundle, dual, search->work, search->deadline, steps);
@@ -173,7 +174,7 @@ static int tighten_root(struct search *search, struct dual *dual) {
         for (int i = 0; i < rounds && (idle < 2 || i < rounds / 2) && r == 0 && !dual_is_over(dual) && !out_of_time(search); i++) {
                 int64_t slack = dual->target - dual->base - dual->sum;
 
-                r = raise_root(search, dual, i == 0 ? ROOT_STEPS : ROOT_STEPS / 2);
+                r = raise_bound(search, dual, i == 0 ? ROOT_STEPS : ROOT_STEPS / 2);
                 if (dual_is_over(dual) || r < 0)
                         break;
                 anneal(search);
@@ -193,7 +194,8 @@ static int tighten_node(struct search *search, struct dual *dual) {
         }
         tighten(search, dual, NODE_SWEEPS);
         if (!dual_is_over(dual) && !search->timed_out)
-                r = ascent_run(search->ascent, dual, search->work, search->deadline, NODE_STEPS);
+                r = search->staged && search->bundle ? raise_bound(search, dual, STAGE_STEPS)
+                                                     : ascent_run(search->ascent, dual, search->work, search->deadline, NODE_STEPS);
         if (r == 0 && !dual_is_over(dual))
                 tighten(search, dual, 2);
         return r;
@@ -632,7 +634,7 @@ static int begin_stage(struct search *search, int64_t limit) {
         dual_set_target(&level->dual, target_of(search));
         tighten(search, &level->dual, ROOT_SWEEPS);
         if (!dual_is_over(&level->dual))
-                r = raise_root(search, &level->dual, ROOT_STEPS / 2);
+                r = raise_bound(search, &level->dual, ROOT_STEPS / 2);
         return r < 0 ? r : choose_at(search, level);
 }
 
