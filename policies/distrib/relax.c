@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <glpk.h>
+#include <math.h>
 #include <stdlib.h>
 
 /* The least that a unit more than the least possible costs in the cell. False: nothing more can be there. */
@@ -72,7 +73,8 @@ static bool build(glp_prob *lp, const struct problem *problem) {
         return true;
 }
 
-int relax_prices(const struct problem *problem, int64_t limit_usec, double *ret_job_price, double *ret_node_price) {
+/* Of a unit of each job, and (>= 0) of each node. 0, -ENOMEM or -EAGAIN when time was over. */
+static int relax_prices(const struct problem *problem, int64_t limit_usec, double *ret_job_price, double *ret_node_price) {
         glp_prob *lp;
         glp_smcp simplex;
         int r = -EAGAIN;
@@ -98,5 +100,48 @@ int relax_prices(const struct problem *problem, int64_t limit_usec, double *ret_
                 r = 0;
         }
         glp_delete_prob(lp);
+        return r;
+}
+
+/* So that what lies between the bound and the cost of the best plan known fits into a dual. */
+static int pick_shift(const struct problem *problem, double relaxed, int64_t cost) {
+        double slack = (double) cost - relaxed + 1, reach = (double) dual_reach(problem);
+        int shift = 0;
+
+        while (shift < 20 && slack * 2 * 4 < reach) {
+                slack *= 2;
+                shift++;
+        }
+        while (shift > -40 && slack * 4 > reach) {
+                slack /= 2;
+                shift--;
+        }
+        return shift;
+}
+
+int relax_dual(const struct problem *problem, int64_t limit_usec, int64_t cost, int64_t target, struct dual *ret_dual) {
+        struct arena arena = { 0 };
+        struct dual_start start = { .job_price = arena_alloc(&arena, problem->n_jobs, sizeof(int64_t)),
+                                    .node_price = arena_alloc(&arena, problem->n_nodes, sizeof(int64_t)) };
+        double *job_price = arena_alloc(&arena, problem->n_jobs, sizeof(double));
+        double *node_price = arena_alloc(&arena, problem->n_nodes, sizeof(double));
+        double relaxed = 0;
+        int shift, r = arena.failed ? -ENOMEM : relax_prices(problem, limit_usec, job_price, node_price);
+
+        if (r == 0) {
+                for (uint32_t j = 0; j < problem->n_jobs; j++)
+                        relaxed += job_price[j] * problem->jobs[j].units;
+                for (uint32_t s = 0; s < problem->n_nodes; s++)
+                        relaxed -= node_price[s] * problem->nodes[s].capacity;
+        }
+        if (r != -ENOMEM) {
+                shift = pick_shift(problem, relaxed, cost);
+                for (uint32_t j = 0; j < problem->n_jobs; j++)
+                        start.job_price[j] = llround(ldexp(job_price[j], shift));
+                for (uint32_t s = 0; s < problem->n_nodes; s++)
+                        start.node_price[s] = llround(ldexp(node_price[s], shift));
+                r = dual_init(ret_dual, problem, &start, shift, target);
+        }
+        arena_finish(&arena);
         return r;
 }

@@ -7,6 +7,7 @@
 
 #include "policies/distrib/anneal.h"
 #include "policies/distrib/ascent.h"
+#include "policies/distrib/bundle.h"
 #include "policies/distrib/choice.h"
 #include "policies/distrib/conclude.h"
 #include "policies/distrib/dual.h"
@@ -18,11 +19,12 @@
 enum {
         ROOT_SWEEPS = 12,
         ROOT_ROUNDS = 8,
-        ROOT_STEPS = 60,   /* of ascent in a round */
+        ROOT_STEPS = 60,   /* in a round, of ascent; or up the model, in the first, and in others half as many */
+        LOOK_STEPS = 6,    /* of ascent, to see where choices differ */
         NODE_SWEEPS = 12,
-        TRIALS = 6,        /* cells on which both branches are tried */
-        AMOUNT_TRIALS = 4,  /* and amounts in cells */
-        DEGREE_TRIALS = 4,  /* and degrees of jobs */
+        TRIALS = 1,        /* cells on which both branches are tried: more look better at once than they are later */
+        AMOUNT_TRIALS = 3,  /* and amounts in cells */
+        DEGREE_TRIALS = 1,  /* and degrees of jobs, where stages are not */
         TRIAL_SWEEPS = 2,
         WEAKER_SIDE = 100, /* what the bound gains in it counts so much more: trees get deep where it gains nothing there */
         NODE_STEPS = 12,
@@ -35,6 +37,13 @@ enum {
         PATTERNS_FACTOR = 40, /* nodes of the other way for one more branch, where they do not promise much */
         PATTERNS_EVERY = 8,  /* nodes between tries, and a part of those there have been */
         ANNEAL_EVERY = 24,  /* nodes of the tree */
+        STAGE_ROUNDS = 2,   /* at the root, when stages follow; */
+        STAGE_PART = 16,    /* of the gap, that the first of them looks at; */
+        STAGE_QUICK = 8,    /* nodes of one after which twice as much is looked at, else less */
+        STAGE_STEPS = 20,   /* up the model, at a node */
+        STAGE_MOVES = 100,  /* of annealing at a time in them, and THOROUGH_MOVES before one that is not quick */
+        STAGE_PATTERNS = 4000, /* nodes until patterns are tried; */
+        STAGE_FACTOR = 160,    /* PATTERNS_FACTOR there: nodes are quick */
         CONCLUDE_STEPS = 1000 * 1000, /* for a level, and for the root before anything else; */
         CONCLUDE_ROOT_STEPS = 10 * 1000 * 1000, /* then; */
         CONCLUDE_AT_ONCE_STEPS = 40 * 1000 * 1000, /* when it is expected to take less than that; */
@@ -43,6 +52,8 @@ enum {
         STEPS_OF_NODE = 60 * 1000,  /* of the tree */
         MAX_COPIED_VALUES = 8 * 1000 * 1000,
 };
+
+static const double stage_more = 1.3;
 
 /* Where the search has yet to go from a level. */
 struct level {
@@ -60,6 +71,7 @@ struct search {
         struct dual_work *work;
         struct anneal *anneal;
         struct ascent *ascent;
+        struct bundle *bundle; /* NULL: the problem is too large */
         struct flow *flow; /* NULL: of no use here */
         struct conclude *conclude; /* NULL: of no use here */
         struct dual root;      /* the best one without branches, to be settled later; cells NULL: not yet */
@@ -76,11 +88,22 @@ struct search {
         struct pattern *pattern; /* NULL: none yet */
         bool patterns_promise;     /* more than the other way */
         uint64_t patterns_at;      /* nodes of the tree, when patterns are tried next */
+        bool staged;
+        struct dual start;    /* what stages begin with; cells NULL: not yet */
+        int64_t limit;        /* of the stage: only plans that cost this or less are looked for */
+        uint64_t stage_at;    /* nodes of the tree when it began */
         bool timed_out;       /* or out of room: what is open stays open */
 };
 
-static int64_t target_of(const struct search *search) {
+/* What a plan costs at most that is better than the best one known. */
+static int64_t better_cost(const struct search *search) {
         return search->result->cost - (search->problem->step > 0 ? search->problem->step : 1);
+}
+
+static int64_t target_of(const struct search *search) {
+        int64_t better = better_cost(search);
+
+        return better < search->limit ? better : search->limit;
 }
 
 static bool out_of_time(struct search *search) {
@@ -137,16 +160,23 @@ static void tighten(struct search *search, struct dual *dual, int sweeps) {
         }
 }
 
-/* At the root: the bound by ascent and the plan by annealing in turn, so many times, and then until neither gets better. */
-static int tighten_root(struct search *search, struct dual *dual, int least_rounds) {
+static int raise_bound(struct search *search, struct dual *dual, uint32_t steps) {
+        if (!search->bundle)
+                return ascent_run(search->ascent, dual, search->work, search->deadline, ROOT_STEPS);
+        bundle_run(search->bundle, dual, search->work, search->deadline, steps);
+        tighten(search, dual, ROOT_SWEEPS);
+        return dual_is_over(dual) ? 0 : ascent_run(search->ascent, dual, search->work, search->deadline, LOOK_STEPS);
+}
+
+/* At the root: the bound by steps up the model and the plan by annealing in turn, some rounds, and then until neither gets better. */
+static int tighten_root(struct search *search, struct dual *dual, int rounds, int least_rounds) {
         int idle = 0, r = 0;
 
         tighten(search, dual, ROOT_SWEEPS);
-        for (int i = 0; i < ROOT_ROUNDS && (idle < 2 || i < least_rounds) && r == 0 && !dual_is_over(dual) && !out_of_time(search);
-             i++) {
+        for (int i = 0; i < rounds && (idle < 2 || i < least_rounds) && r == 0 && !dual_is_over(dual) && !out_of_time(search); i++) {
                 int64_t slack = dual_gap(dual);
 
-                r = ascent_run(search->ascent, dual, search->work, search->deadline, ROOT_STEPS);
+                r = raise_bound(search, dual, i == 0 ? ROOT_STEPS : ROOT_STEPS / 2);
                 if (dual_is_over(dual) || r < 0)
                         break;
                 anneal(search);
@@ -161,12 +191,13 @@ static int tighten_node(struct search *search, struct dual *dual) {
         int r = 0;
 
         if (search->result->nodes % ANNEAL_EVERY == 0) {
-                anneal_with(search, THOROUGH_MOVES);
+                anneal_with(search, search->staged ? STAGE_MOVES : THOROUGH_MOVES);
                 dual_set_target(dual, target_of(search));
         }
         tighten(search, dual, NODE_SWEEPS);
         if (!dual_is_over(dual) && !search->timed_out)
-                r = ascent_run(search->ascent, dual, search->work, search->deadline, NODE_STEPS);
+                r = search->staged && search->bundle ? raise_bound(search, dual, STAGE_STEPS)
+                                                     : ascent_run(search->ascent, dual, search->work, search->deadline, NODE_STEPS);
         if (r == 0 && !dual_is_over(dual))
                 tighten(search, dual, 2);
         return r;
@@ -220,7 +251,8 @@ static int choose(struct search *search, struct level *level) {
                 n = choices_of_cells(search->ascent, &level->dual, choices, TRIALS);
                 if (n == 0 || (choice_is_of_amount(&choices[0]) && search->flow && flow_applies(search->flow, &level->dual)))
                         return 0;
-                n += choices_of_degrees(search->ascent, &level->dual, choices + n, DEGREE_TRIALS);
+                if (!search->staged)
+                        n += choices_of_degrees(search->ascent, &level->dual, choices + n, DEGREE_TRIALS);
                 n += choices_of_amounts(search->ascent, &level->dual, choices + n, AMOUNT_TRIALS);
                 for (uint32_t i = 0; i < n && !again; i++) {
                         int64_t gain[2], score, at = level->dual.base + level->dual.sum;
@@ -256,7 +288,7 @@ static int choose(struct search *search, struct level *level) {
 
 /* What the search knows about everything that is still open. */
 static int64_t open_bound(const struct search *search) {
-        int64_t bound = search->result->cost;
+        int64_t bound = search->limit < search->result->cost ? search->limit + 1 : search->result->cost;
 
         for (uint32_t i = 0; i < search->n_levels; i++)
                 if (search->levels[i].bound < bound)
@@ -291,6 +323,8 @@ static int choose_at(struct search *search, struct level *level) {
 static bool is_for_patterns(const struct problem *problem) {
         bool equal = true;
 
+        for (size_t i = 0; i < (size_t) problem->n_jobs * problem->n_nodes && equal; i++)
+                equal = problem->cells[i].here == 0;
         for (uint32_t s = 1; s < problem->n_nodes && equal; s++)
                 equal = problem->nodes[s].penalty == problem->nodes[0].penalty;
         return equal;
@@ -418,16 +452,16 @@ static int conclude_root_again(struct search *search, bool *ret_over) {
 }
 
 static int enter_level(struct search *search, struct level *level) {
+        int r, rounds = search->staged ? STAGE_ROUNDS : ROOT_ROUNDS;
         bool root = search->n_levels == 1;
-        int r;
 
         search->result->nodes++;
         dual_set_target(&level->dual, target_of(search));
-        r = root ? tighten_root(search, &level->dual, ROOT_ROUNDS / 2) : tighten_node(search, &level->dual);
+        r = root ? tighten_root(search, &level->dual, rounds, rounds / 2) : tighten_node(search, &level->dual);
         if (r == 0)
                 r = root ? conclude_new_root(search, &level->dual, search->patterns_promise ? 0 : CONCLUDE_STEPS)
                          : conclude_level(search, &level->dual);
-        if (r == 0 && root && !dual_is_over(&level->dual)) {
+        if (r == 0 && root && !search->staged && !dual_is_over(&level->dual)) {
                 anneal_thoroughly(search);
                 dual_set_target(&level->dual, target_of(search));
                 tighten(search, &level->dual, ROOT_SWEEPS);
@@ -440,7 +474,7 @@ static int enter_level(struct search *search, struct level *level) {
 /* ---- patterns of nodes, another way to prove it ---- */
 
 static int64_t pattern_target(void *context) {
-        return target_of(context);
+        return better_cost(context);
 }
 
 static int64_t pattern_left_usec(void *context) {
@@ -457,7 +491,7 @@ static void pattern_try_support(void *context, const bool *support) {
         struct search *search = context;
         const struct problem *problem = search->problem;
 
-        if (!search->flow || dual_copy(&search->trial, &search->levels[0].dual) < 0)
+        if (!search->flow || dual_copy(&search->trial, search->start.cells ? &search->start : &search->levels[0].dual) < 0)
                 return;
         for (uint32_t j = 0; j < problem->n_jobs; j++)
                 for (uint32_t s = 0; s < problem->n_nodes; s++) {
@@ -474,7 +508,7 @@ static void pattern_try_support(void *context, const bool *support) {
 static uint64_t pattern_share(const struct search *search, uint64_t nodes) {
         if (search->patterns_promise)
                 return PATTERNS_LEAST + PATTERNS_SHARE * nodes;
-        return nodes / PATTERNS_FACTOR;
+        return nodes / (search->staged ? STAGE_FACTOR : PATTERNS_FACTOR);
 }
 
 static const struct pattern_host pattern_calls = {
@@ -486,7 +520,7 @@ static const struct pattern_host pattern_calls = {
 
 /* With what the root knows of each cell. */
 static int make_pattern(struct search *search) {
-        const struct dual *root = &search->levels[0].dual;
+        const struct dual *root = search->start.cells ? &search->start : &search->levels[0].dual;
         size_t cells = (size_t) search->problem->n_jobs * search->problem->n_nodes;
         struct arena arena = { 0 };
         uint32_t *low = arena_alloc(&arena, cells, sizeof(*low)), *high = arena_alloc(&arena, cells, sizeof(*high));
@@ -531,7 +565,7 @@ static int narrow_root(struct search *search) {
         tighten(search, &level->dual, ROOT_SWEEPS);
         r = dual_is_over(&level->dual) ? 0 : reprice(search->pattern, &level->dual, target_of(search), &other);
         if (r == 1) {
-                r = tighten_root(search, &other, 0);
+                r = tighten_root(search, &other, ROOT_ROUNDS, 0);
                 best = open_gap(&other) < open_gap(&level->dual) ? &other : &level->dual;
         }
         if (r == 0)
@@ -567,7 +601,7 @@ static int try_patterns(struct search *search) {
                 search->patterns_at = UINT64_MAX;
                 return 0;
         }
-        first = !search->pattern && search->n_levels == 1 && search->levels[0].branches == 0;
+        first = !search->pattern && !search->start.cells && search->n_levels == 1 && search->levels[0].branches == 0;
         if (!search->pattern && make_pattern(search) < 0)
                 return -ENOMEM;
         r = pattern_run(search->pattern, most > search->result->pattern_nodes ? most - search->result->pattern_nodes : 0,
@@ -577,6 +611,7 @@ static int try_patterns(struct search *search) {
                 search->result->bound = pattern_bound(search->pattern);
         if (r == 1) {
                 search->n_levels = 0;
+                search->limit = INT64_MAX;
                 search->result->by_patterns = true;
         }
         if (r == -EAGAIN)
@@ -586,19 +621,73 @@ static int try_patterns(struct search *search) {
         return r == -ENOMEM ? r : 0;
 }
 
+/* ---- stages ---- */
+
+/*
+ * Where good plans are hard to come by, the tree is walked for plans that cost little more than the bound, then for some that cost a
+ * little more, and so on: how large it is depends on what is left open, which a poor plan would make much of. What such a tree does
+ * not find is not there, so the limit of each is a bound.
+ */
+static int begin_stage(struct search *search, int64_t limit) {
+        struct level *level = &search->levels[0];
+        int r = 0;
+
+        search->limit = limit;
+        search->stage_at = search->result->nodes;
+        search->n_levels = 1;
+        if (dual_copy(&level->dual, &search->start) < 0)
+                return -ENOMEM;
+        dual_set_target(&level->dual, target_of(search));
+        tighten(search, &level->dual, ROOT_SWEEPS);
+        if (!dual_is_over(&level->dual))
+                r = raise_bound(search, &level->dual, ROOT_STEPS / 2);
+        return r < 0 ? r : choose_at(search, level);
+}
+
+/* From the root, as it is now. */
+static int first_stage(struct search *search) {
+        struct level *level = &search->levels[0];
+        int64_t bound = dual_bound(&level->dual);
+
+        if (dual_copy(&search->start, &level->dual) < 0)
+                return -ENOMEM;
+        return begin_stage(search, bound + (better_cost(search) - bound) / STAGE_PART);
+}
+
+static int next_stage(struct search *search) {
+        int64_t bound = dual_bound(&search->start), limit;
+        bool quick = search->result->nodes - search->stage_at <= STAGE_QUICK;
+
+        if (search->limit + 1 > search->result->bound)
+                search->result->bound = search->limit + 1;
+        if (!quick)
+                anneal_with(search, THOROUGH_MOVES);
+        limit = (int64_t) ((double) (search->limit - bound) * (quick ? 2 : stage_more)) + bound + 1;
+        return begin_stage(search, limit < better_cost(search) ? limit : INT64_MAX);
+}
+
 static int walk(struct search *search) {
         int r = enter_level(search, &search->levels[0]);
 
-        while (r == 0 && search->n_levels > 0 && !search->timed_out) {
-                struct level *level = &search->levels[search->n_levels - 1], *next;
+        while (r == 0 && (search->n_levels > 0 || search->limit < better_cost(search)) && !search->timed_out) {
+                struct level *level, *next;
                 bool low, over;
 
+                if (search->n_levels == 0) {
+                        r = next_stage(search);
+                        continue;
+                }
+                level = &search->levels[search->n_levels - 1];
                 if (level->branches == 2 || level->bound > target_of(search)) {
                         search->n_levels--;
                         continue;
                 }
                 if (search->result->nodes - search->result->pattern_nodes >= search->patterns_at) {
                         r = try_patterns(search);
+                        continue;
+                }
+                if (search->staged && !search->start.cells) {
+                        r = first_stage(search);
                         continue;
                 }
                 if ((r = conclude_root_again(search, &over)) < 0 || over) {
@@ -632,50 +721,12 @@ static int walk(struct search *search) {
 
 /* ---- the root ---- */
 
-static int pick_shift(const struct search *search, double relaxed) {
-        double slack = (double) search->result->cost - relaxed + 1;
-        double reach = (double) dual_reach(search->problem);
-        int shift = 0;
-
-        while (shift < 20 && slack * 2 * 4 < reach) {
-                slack *= 2;
-                shift++;
-        }
-        while (shift > -40 && slack * 4 > reach) {
-                slack /= 2;
-                shift--;
-        }
-        return shift;
-}
-
 static int make_root(struct search *search) {
-        const struct problem *problem = search->problem;
-        struct arena arena = { 0 };
-        struct dual_start start = { .job_price = arena_alloc(&arena, problem->n_jobs, sizeof(int64_t)),
-                                    .node_price = arena_alloc(&arena, problem->n_nodes, sizeof(int64_t)) };
-        double *job_price = arena_alloc(&arena, problem->n_jobs, sizeof(double));
-        double *node_price = arena_alloc(&arena, problem->n_nodes, sizeof(double));
-        double relaxed = 0;
-        int shift, r = arena.failed ? -ENOMEM : relax_prices(problem, deadline_left_usec(search->deadline), job_price, node_price);
+        int r = push_level(search);
 
-        if (r == 0) {
-                for (uint32_t j = 0; j < problem->n_jobs; j++)
-                        relaxed += job_price[j] * problem->jobs[j].units;
-                for (uint32_t s = 0; s < problem->n_nodes; s++)
-                        relaxed -= node_price[s] * problem->nodes[s].capacity;
-        }
-        if (r != -ENOMEM) {
-                shift = pick_shift(search, relaxed);
-                for (uint32_t j = 0; j < problem->n_jobs; j++)
-                        start.job_price[j] = llround(ldexp(job_price[j], shift));
-                for (uint32_t s = 0; s < problem->n_nodes; s++)
-                        start.node_price[s] = llround(ldexp(node_price[s], shift));
-                r = push_level(search);
-                if (r == 0)
-                        r = dual_init(&search->levels[0].dual, problem, &start, shift, target_of(search));
-        }
-        arena_finish(&arena);
-        return r;
+        return r < 0 ? r
+                     : relax_dual(search->problem, deadline_left_usec(search->deadline), search->result->cost, target_of(search),
+                                  &search->levels[0].dual);
 }
 
 static void search_finish(struct search *search) {
@@ -684,9 +735,11 @@ static void search_finish(struct search *search) {
         free(search->levels);
         dual_finish(&search->trial);
         dual_finish(&search->root);
+        dual_finish(&search->start);
         dual_work_destroy(search->work);
         anneal_destroy(search->anneal);
         ascent_destroy(search->ascent);
+        bundle_destroy(search->bundle);
         flow_destroy(search->flow);
         conclude_destroy(search->conclude);
         pattern_destroy(search->pattern);
@@ -695,7 +748,7 @@ static void search_finish(struct search *search) {
 
 int search_run(const struct problem *problem, const struct deadline *deadline, uint32_t *values, struct search_result *result) {
         struct search search = { .problem = problem, .deadline = deadline, .values = values, .result = result };
-        bool no_flow, no_conclude;
+        bool no_flow, no_conclude, no_bundle;
         int r = 0;
 
         search.work = dual_work_create(problem);
@@ -704,11 +757,15 @@ int search_run(const struct problem *problem, const struct deadline *deadline, u
         search.flow = flow_create(problem, &no_flow);
         search.conclude = conclude_create(problem, &no_conclude);
         search.progress.settled = INT64_MIN / 2;
+        search.bundle = bundle_create(problem, &no_bundle);
+        search.staged = !search.conclude;
+        search.limit = INT64_MAX;
         search.patterns_promise = is_for_patterns(problem);
+        search.patterns_at = search.staged && !search.patterns_promise ? STAGE_PATTERNS : 0;
         search.steps_next = CONCLUDE_AGAIN_STEPS;
         search.trial_values = calloc((size_t) problem->n_jobs * problem->n_nodes + 1, sizeof(*search.trial_values));
         if (!search.work || !search.anneal || !search.ascent || (!search.flow && !no_flow) || (!search.conclude && !no_conclude) ||
-            !search.trial_values)
+            (!search.bundle && !no_bundle) || !search.trial_values)
                 r = -ENOMEM;
         if (r == 0) {
                 anneal(&search);
