@@ -178,6 +178,7 @@ struct market *market_create(struct pieces *pieces) {
         glp_init_smcp(&market->simplex);
         market->simplex.msg_lev = GLP_MSG_OFF;
         market->simplex.it_lim = MAX_PIVOTS;
+        market->simplex.pricing = GLP_PT_STD;
         glp_set_obj_dir(market->lp, GLP_MIN);
         glp_add_rows(market->lp, (int) (stairs->n_treads + stairs->n_stairs));
         for (uint32_t t = 0; t < stairs->n_treads; t++)

@@ -19,9 +19,9 @@ enum {
         HULL_STEPS = 4000,
         LEAST_STEPS = 2,  /* so many are better than none */
         FEW_STEPS = 100,  /* to begin with, where another bound follows */
-        MANY_STEPS = 500, /* of the bound by pieces, where linear programming follows, */
-        MARKET_PART = 3,  /* which takes one part in so many of the time left at most */
-        DRIFT_PART = 2,   /* of the time left after a walk with a hall, at least, for one without */
+        MANY_STEPS = 1000, /* of the bound by pieces, where linear programming follows, */
+        MARKET_PART = 2,  /* which takes one part in so many of the time left at most */
+        DRIFT_PART = 3,   /* of the time left after a walk with a hall, at least, for one without */
         SHARING = 2,      /* jobs have that much ranks, for a core of the largest node, where nodes are shared */
         STEPS = 20,       /* of the bound by pieces, between two looks at the plan */
         ROUNDS = 16,      /* of refitting, the same */
