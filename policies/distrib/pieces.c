@@ -148,6 +148,7 @@ static bool make_prices(struct pieces *pieces) {
         pieces->least = arena_alloc(arena, pieces->most_ranks + 1u, sizeof(*pieces->least));
         pieces->group_price = arena_alloc(arena, width, sizeof(*pieces->group_price));
         pieces->group_least = arena_alloc(arena, pieces->most_ranks + 1u, sizeof(*pieces->group_least));
+        pieces->bought = arena_alloc(arena, pieces->most_ranks + 1u, sizeof(*pieces->bought));
         pieces->value = arena_alloc(arena, width, sizeof(*pieces->value));
         pieces->order = arena_alloc(arena, n_treads, sizeof(*pieces->order));
         return !arena->failed && scale_prices(pieces);
@@ -266,7 +267,7 @@ void pieces_cut(const struct pieces *pieces, uint32_t tread, uint32_t ranks, int
 /* Returns what the job pays. */
 static int64_t buy(struct pieces *pieces, uint32_t tread) {
         const int32_t *price = pieces->price + pieces->first[tread], *least = pieces->least;
-        uint32_t left = pieces->ranks[tread];
+        uint32_t left = pieces->ranks[tread], n = 0;
         int64_t paid;
 
         pieces_cut(pieces, tread, left, pieces->least);
@@ -277,8 +278,11 @@ static int64_t buy(struct pieces *pieces, uint32_t tread) {
                 while (x > 1 && (!pieces_is_possible(pieces, tread, left, x) || least[left - x] + price[x] != least[left]))
                         x--;
                 pieces->over[pieces->first[tread] + x]++;
+                pieces->bought[n++] = (uint32_t) pieces->first[tread] + x;
                 left -= x;
         }
+        if (pieces->listener)
+                pieces->listener->bought(pieces->listener->context, tread, pieces->bought, n);
         return paid;
 }
 
@@ -472,8 +476,10 @@ static int64_t sell_empty(struct pieces *pieces, uint32_t penalty, uint32_t *ret
                         uint32_t n_sold = sell(pieces, n, pieces->penalties[penalty], stairs->stairs[i].cores, pieces->class_sold);
 
                         sum += (int64_t) last[stairs->stairs[i].cores] * pieces->nodes[i];
-                        while (n_sold > 0)
-                                pieces->over[pieces->class_sold[--n_sold]] -= (int32_t) pieces->nodes[i];
+                        for (uint32_t k = 0; k < n_sold; k++)
+                                pieces->over[pieces->class_sold[k]] -= (int32_t) pieces->nodes[i];
+                        if (pieces->listener)
+                                pieces->listener->sold(pieces->listener->context, i, pieces->class_sold, n_sold);
                 }
         *ret_n_rows = n;
         return sum;
@@ -613,6 +619,18 @@ int64_t pieces_raise(struct pieces *pieces, int64_t cost, const struct deadline 
                         (void) evaluate(pieces, i % parts, parts);
                 pieces_step(pieces, slack, pieces->length);
         }
+        return pieces_known(pieces);
+}
+
+int64_t pieces_look(struct pieces *pieces) {
+        int64_t bound = evaluate(pieces, 0, 1);
+
+        if (bound > pieces->best)
+                keep(pieces, bound);
+        return bound;
+}
+
+int64_t pieces_known(const struct pieces *pieces) {
         return -(-pieces->best >> pieces->shift);
 }
 

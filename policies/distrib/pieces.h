@@ -13,6 +13,13 @@
 #include "policies/distrib/homes.h"
 #include "policies/place/staircase.h"
 
+/* Is told at each evaluation what is bought and sold: `n` indices of prices, to be changed at will. */
+struct pieces_listener {
+        void *context;
+        void (*bought)(void *context, uint32_t tread, uint32_t *prices, uint32_t n);
+        void (*sold)(void *context, uint32_t stair, uint32_t *prices, uint32_t n); /* by each node of it */
+};
+
 /* Fields are the interface, to be read only but by dive.c, which uses up `nodes`, `ranks` and sites. Prices and sums of them are scaled
  * by 2^shift. */
 struct pieces {
@@ -47,6 +54,8 @@ struct pieces {
         uint32_t *sold; /* indices of the prices of what it sells: */
         uint32_t *first_sold, *n_sold; /* which of them are whose */
         uint32_t *class_sold; /* by a node that nobody runs on */
+        uint32_t *bought; /* the same by a job */
+        const struct pieces_listener *listener; /* NULL: nobody wants to know */
         double length;
         int idle;
         struct arena arena;
@@ -76,7 +85,13 @@ const int32_t *pieces_best_worth(const struct pieces *pieces, int64_t penalty);
 /* Sites x (most_cores + 1): what a site gains by its cores at the prices now. */
 void pieces_list_site_worth(struct pieces *pieces, int32_t *ret_worth);
 
-/* ---- for dive.c and drift.c ---- */
+/* ---- for dive.c, drift.c and market.c ---- */
+
+/* What the prices now, of which all jobs and nodes take part, say of the bound, scaled; they are kept if they are better. */
+int64_t pieces_look(struct pieces *pieces);
+
+/* No plan costs less. */
+int64_t pieces_known(const struct pieces *pieces);
 
 /* All nodes and ranks are there again, and the best prices. */
 void pieces_restart(struct pieces *pieces);

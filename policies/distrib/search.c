@@ -168,15 +168,19 @@ static int raise_bound(struct search *search, struct dual *dual, uint32_t steps)
         return dual_is_over(dual) ? 0 : ascent_run(search->ascent, dual, search->work, search->deadline, LOOK_STEPS);
 }
 
-/* At the root: the bound by steps up the model and the plan by annealing in turn, some rounds, and then until neither gets better. */
-static int tighten_root(struct search *search, struct dual *dual, int rounds, int least_rounds) {
-        int idle = 0, r = 0;
+/* At the root: the bound by steps up the model and the plan by annealing in turn, until neither gets better. Where the prices of
+ * patterns are what it begins with, there is little to gain, and steps of ascent leave shorter lists of components. */
+static int tighten_root(struct search *search, struct dual *dual, bool repriced) {
+        int idle = 0, r = 0, rounds = search->staged ? STAGE_ROUNDS : ROOT_ROUNDS, least = repriced ? 0 : rounds / 2;
 
         tighten(search, dual, ROOT_SWEEPS);
-        for (int i = 0; i < rounds && (idle < 2 || i < least_rounds) && r == 0 && !dual_is_over(dual) && !out_of_time(search); i++) {
+        for (int i = 0; i < rounds && (idle < 2 || i < least) && r == 0 && !dual_is_over(dual) && !out_of_time(search); i++) {
                 int64_t slack = dual_gap(dual);
 
-                r = raise_bound(search, dual, i == 0 ? ROOT_STEPS : ROOT_STEPS / 2);
+                if (repriced)
+                        r = ascent_run(search->ascent, dual, search->work, search->deadline, ROOT_STEPS);
+                else
+                        r = raise_bound(search, dual, i == 0 ? ROOT_STEPS : ROOT_STEPS / 2);
                 if (dual_is_over(dual) || r < 0)
                         break;
                 anneal(search);
@@ -452,12 +456,12 @@ static int conclude_root_again(struct search *search, bool *ret_over) {
 }
 
 static int enter_level(struct search *search, struct level *level) {
-        int r, rounds = search->staged ? STAGE_ROUNDS : ROOT_ROUNDS;
         bool root = search->n_levels == 1;
+        int r;
 
         search->result->nodes++;
         dual_set_target(&level->dual, target_of(search));
-        r = root ? tighten_root(search, &level->dual, rounds, rounds / 2) : tighten_node(search, &level->dual);
+        r = root ? tighten_root(search, &level->dual, false) : tighten_node(search, &level->dual);
         if (r == 0)
                 r = root ? conclude_new_root(search, &level->dual, search->patterns_promise ? 0 : CONCLUDE_STEPS)
                          : conclude_level(search, &level->dual);
@@ -565,7 +569,7 @@ static int narrow_root(struct search *search) {
         tighten(search, &level->dual, ROOT_SWEEPS);
         r = dual_is_over(&level->dual) ? 0 : reprice(search->pattern, &level->dual, target_of(search), &other);
         if (r == 1) {
-                r = tighten_root(search, &other, ROOT_ROUNDS, 0);
+                r = tighten_root(search, &other, true);
                 best = open_gap(&other) < open_gap(&level->dual) ? &other : &level->dual;
         }
         if (r == 0)

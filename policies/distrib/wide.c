@@ -7,7 +7,9 @@
 #include "policies/distrib/complete.h"
 #include "policies/distrib/dive.h"
 #include "policies/distrib/drift.h"
+#include "policies/distrib/hall.h"
 #include "policies/distrib/hull.h"
+#include "policies/distrib/market.h"
 #include "policies/distrib/pieces.h"
 #include "policies/distrib/refit.h"
 #include "policies/place/cost.h"
@@ -17,6 +19,9 @@ enum {
         HULL_STEPS = 4000,
         LEAST_STEPS = 2,  /* so many are better than none */
         FEW_STEPS = 100,  /* to begin with, where another bound follows */
+        MANY_STEPS = 1000, /* of the bound by pieces, where linear programming follows, */
+        MARKET_PART = 2,  /* which takes one part in so many of the time left at most */
+        DRIFT_PART = 3,   /* of the time left after a walk with a hall, at least, for one without */
         SHARING = 2,      /* jobs have that much ranks, for a core of the largest node, where nodes are shared */
         STEPS = 20,       /* of the bound by pieces, between two looks at the plan */
         ROUNDS = 16,      /* of refitting, the same */
@@ -102,6 +107,26 @@ static bool runs(const struct wide *wide) {
         return false;
 }
 
+/* Are prices of pieces by linear programming worth it, and walks with a hall? */
+static bool uses_market(const struct wide *wide) {
+        return wide->pieces && shares_nodes(wide) && hall_applies(wide->pieces, wide->snapshot);
+}
+
+/* Steps by themselves get stuck: the rest by linear programming, which begins with what was bought and sold last. */
+static void raise_pieces_by_market(struct wide *wide) {
+        struct market *market;
+
+        raise_pieces(wide, 3, MANY_STEPS);
+        if (!is_open(wide))
+                return;
+        market = market_create(wide->pieces);
+        raise_pieces(wide, 3, market ? STEPS : UINT32_MAX);
+        if (market && is_open(wide))
+                know_bound(wide, market_raise(market, wide->deadline,
+                                              wide->until_usec + left_usec(wide) - left_usec(wide) / MARKET_PART));
+        market_destroy(market);
+}
+
 /* Jobs by themselves first. Where nodes hold pieces of several jobs there is more to be had, and prices for pieces are wanted anyway. */
 static void raise_bound(struct wide *wide) {
         int64_t until_usec = wide->until_usec + left_usec(wide) - left_usec(wide) / 6;
@@ -121,7 +146,9 @@ static void raise_bound(struct wide *wide) {
                 pieces_destroy(wide->pieces);
                 wide->pieces = NULL;
         }
-        if (wide->pieces && (shared || is_particular(wide)))
+        if (uses_market(wide))
+                raise_pieces_by_market(wide);
+        else if (wide->pieces && (shared || is_particular(wide)))
                 raise_pieces(wide, 3, UINT32_MAX);
         else if (wide->pieces)
                 know_bound(wide, pieces_raise(wide->pieces, wide->result->cost, wide->deadline, wide->until_usec, 1));
@@ -140,6 +167,8 @@ static int begin_refit(struct wide *wide, struct refit *refit) {
         uint32_t n = 0;
         int r = refit_all(refit);
 
+        if (uses_market(wide)) /* a walk with a hall needs no better plan to begin with */
+                return r;
         if (r < 0 || !wide->pieces || !refit_is_whole(refit, &wide->staircase) || !is_dive_worth_it(wide) ||
             dive_work_usec(wide->pieces, wide->snapshot->n_nodes) > (double) left_usec(wide) / 3)
                 return r;
@@ -174,9 +203,13 @@ static int run_refit(struct wide *wide) {
 }
 
 static int run_drift(struct wide *wide) {
-        struct drift *drift = drift_create(wide->snapshot, wide->plan, wide->seed);
+        struct drift *drift;
         int r = 0;
 
+        if (uses_market(wide) && wide->seed % 2 == 0)
+                return hall_run(wide->pieces, wide->snapshot, wide->deadline, wide->until_usec + left_usec(wide) / DRIFT_PART,
+                                wide->drift.usec, wide->seed, wide->plan);
+        drift = drift_create(wide->snapshot, wide->plan, wide->seed);
         if (!drift)
                 return 0;
         if (wide->pieces && (is_particular(wide) || is_dive_worth_it(wide)) &&
@@ -223,7 +256,7 @@ static void set_turns(struct wide *wide) {
 
         drift_destroy(drift);
         wide->walk_usec = begin - left_usec(wide);
-        wide->hot = is_particular(wide) ? hot_completed : shared ? hot_shared : hot_alone;
+        wide->hot = is_particular(wide) || uses_market(wide) ? hot_completed : shared ? hot_shared : hot_alone;
         wide->refit.usec = PLACE_USEC * places;
         wide->drift.usec = (shared ? LONG_PLACE_USEC : PLACE_USEC) * places;
 }

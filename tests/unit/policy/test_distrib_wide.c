@@ -6,7 +6,9 @@
 #include "policies/distrib/complete.h"
 #include "policies/distrib/dive.h"
 #include "policies/distrib/drift.h"
+#include "policies/distrib/hall.h"
 #include "policies/distrib/hull.h"
+#include "policies/distrib/market.h"
 #include "policies/distrib/pieces.h"
 #include "policies/distrib/refit.h"
 #include "policies/distrib/wide.h"
@@ -114,6 +116,65 @@ static void pieces_bound(void **state) {
         }
         print_message("%d tight, %d of them with jobs that run\n", tight, tight_running);
         assert_true(tight > 100 && tight_running > 30);
+        test_policy_unload(&policy);
+}
+
+/* The bound by linear programming is none that a plan costs less than, is not lower than that of the steps before, and often as good as
+ * it can be; and walks with a hall find valid plans, that are not dearer. */
+static void markets_and_halls(void **state) {
+        struct test_policy policy;
+        int markets = 0, raised = 0, tight = 0, walks = 0, better = 0;
+
+        (void) state;
+        test_policy_load(&policy, "greedy");
+        for (uint32_t seed = 1; seed <= repetitions(1000); seed++) {
+                struct dice dice = { seed };
+                struct exhaustive_kind kind = { .groups = seed % 3 == 0, .limits = seed % 7 == 0 };
+                cleanup_snapshot struct snapshot *snapshot = exhaustive_instance(&dice, &kind);
+                const struct rm_snapshot *view = snapshot_view(snapshot);
+                cleanup_plan struct rm_plan *plan = NULL;
+                uint32_t looks = 1000;
+                struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = milliseconds_left };
+                struct deadline deadline = { .run = &run };
+                struct staircase staircase;
+                struct pieces *pieces;
+                struct market *market;
+                struct rm_error err = { 0 };
+                int64_t cost, after, before, bound, least;
+
+                if (test_policy_place(&policy, view, &plan) < 0)
+                        continue;
+                assert_int_equal(staircase_init(&staircase, view, plan), 0);
+                assert_int_equal(cost_plan(view, plan, &cost), 0);
+                pieces = pieces_create(&staircase, view);
+                market = pieces ? market_create(pieces) : NULL;
+                if (market) {
+                        before = pieces_raise(pieces, cost, &deadline, 0, 3);
+                        bound = market_raise(market, &deadline, 700 * 1000);
+                        least = exhaustive_least(view, plan);
+                        if (bound > least || bound < before)
+                                fail_msg("seed %" PRIu32 ": bound %" PRId64 " after %" PRId64 ", the least is %" PRId64, seed,
+                                         bound, before, least);
+                        markets++;
+                        raised += bound > before;
+                        tight += bound == least;
+                }
+                market_destroy(market);
+                if (pieces && hall_applies(pieces, view)) {
+                        assert_int_equal(hall_run(pieces, view, &deadline, 0, 100 * 1000, seed, plan), 0);
+                        if (plan_validate(view, plan, &err) < 0)
+                                fail_msg("seed %" PRIu32 ": %s", seed, error_text(&err));
+                        assert_int_equal(cost_plan(view, plan, &after), 0);
+                        assert_true(after <= cost);
+                        walks++;
+                        better += after < cost;
+                }
+                pieces_destroy(pieces);
+                staircase_finish(&staircase);
+        }
+        print_message("%d markets, %d raised the bound, %d to the least; %d walks, %d found a better plan\n", markets, raised,
+                      tight, walks, better);
+        assert_true(raised > 20 && tight > 20 && better > 5);
         test_policy_unload(&policy);
 }
 
@@ -377,9 +438,13 @@ static void all_kinds(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(pieces_bound), cmocka_unit_test(pieces_know_what_is_left_of_nodes),
-                cmocka_unit_test(dives),        cmocka_unit_test(drifts),
-                cmocka_unit_test(completes),    cmocka_unit_test(all_kinds),
+                cmocka_unit_test(pieces_bound),
+                cmocka_unit_test(pieces_know_what_is_left_of_nodes),
+                cmocka_unit_test(dives),
+                cmocka_unit_test(drifts),
+                cmocka_unit_test(completes),
+                cmocka_unit_test(all_kinds),
+                cmocka_unit_test(markets_and_halls),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
