@@ -45,6 +45,7 @@ enum {
         STAGE_PATTERNS = 4000, /* nodes until patterns are tried; */
         STAGE_FACTOR = 160,    /* PATTERNS_FACTOR there: nodes are quick */
         CONCLUDE_STEPS = 1000 * 1000, /* for a level, and for the root before anything else; */
+        CONCLUDE_SOON_STEPS = 10 * 1000 * 1000, /* when it is expected to take less than that, without patterns; */
         CONCLUDE_ROOT_STEPS = 10 * 1000 * 1000, /* then; */
         CONCLUDE_AT_ONCE_STEPS = 40 * 1000 * 1000, /* when it is expected to take less than that; */
         CONCLUDE_AGAIN_STEPS = 16 * 1000 * 1000, /* and after so many */
@@ -455,6 +456,19 @@ static int conclude_root_again(struct search *search, bool *ret_over) {
         return r;
 }
 
+/* Patterns may leave less, but take longer than all of it is expected to. */
+static int conclude_soon(struct search *search, struct dual *dual) {
+        bool over = false;
+        int r = 0;
+
+        if (search->conclude && search->root.cells && !search->patterns_promise && !dual_is_over(dual) &&
+            expected_steps(search) < CONCLUDE_SOON_STEPS)
+                r = conclude_root(search, (uint64_t) (2 * expected_steps(search)), 0, &over);
+        if (over)
+                dual_fail(dual);
+        return r;
+}
+
 static int enter_level(struct search *search, struct level *level) {
         bool root = search->n_levels == 1;
         int r;
@@ -469,6 +483,7 @@ static int enter_level(struct search *search, struct level *level) {
                 anneal_thoroughly(search);
                 dual_set_target(&level->dual, target_of(search));
                 tighten(search, &level->dual, ROOT_SWEEPS);
+                r = conclude_soon(search, &level->dual);
         }
         if (r == 0 && root)
                 leave_open(level);
