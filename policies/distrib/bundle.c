@@ -351,7 +351,7 @@ static double begin(struct bundle *bundle, struct dual *dual, struct dual_work *
         }
         for (size_t i = 0; i < n_cells(bundle); i++)
                 square += product(&bundle->traits_apart[i], &bundle->traits_apart[i]);
-        return square > 0 ? first_length * (double) (dual->target - dual->base - dual->sum + 1) / square : 0;
+        return square > 0 ? first_length * (double) (dual_gap(dual) + 1) / square : 0;
 }
 
 void bundle_run(struct bundle *bundle, struct dual *dual, struct dual_work *work, const struct deadline *deadline, uint32_t steps) {

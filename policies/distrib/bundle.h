@@ -1,4 +1,5 @@
-/* Raises the bound of a dual far and quickly: steps to the top of a model that is made of the choices seen (a bundle method). */
+/* Raises the bound of a dual far and quickly: steps to the top of a model that is made of the choices seen (a proximal bundle
+ * method: Lemarechal 1975, Kiwiel 1990). */
 #ifndef RM_POLICIES_DISTRIB_BUNDLE_H
 #define RM_POLICIES_DISTRIB_BUNDLE_H
 

@@ -1,6 +1,7 @@
 /*
  * Prices of pieces by linear programming: the best prices for what jobs have bought and nodes have sold so far; what they buy and sell
- * at these is added, until nobody wants anything else. Where steps along what is over get stuck (pieces.h), that goes on.
+ * at these is added, until nobody wants anything else; prices stay in a box around the best ones (boxstep: Marsten, Hogan &
+ * Blankenship 1975). Where steps along what is over get stuck (pieces.h), that goes on.
  */
 #ifndef RM_POLICIES_DISTRIB_MARKET_H
 #define RM_POLICIES_DISTRIB_MARKET_H

@@ -6,7 +6,8 @@
 
 enum {
         ELEMENTS = 2 * COMPONENT_MAX_SIDE,
-        CHECK_EVERY = 4096,
+        CHECK_EVERY = 4096, /* steps between looks at the clock */
+        LOOKS = 16,         /* at components, are a step */
 };
 
 struct partition {
@@ -17,6 +18,7 @@ struct partition {
         int64_t target;
         uint32_t chosen[COMPONENT_MAX_SIDE], n_chosen;
         struct partition_result *best;
+        uint64_t looks, checked; /* looks since they were steps; steps when the clock was looked at */
         bool over;
 };
 
@@ -44,19 +46,20 @@ static bool list_by_element(struct partition *p, struct arena *arena) {
 }
 
 /* The uncovered job or node with the fewest components left; UINT32_MAX: one has none. */
-static uint32_t pick_element(const struct partition *p, uint64_t covered, int64_t slack) {
+static uint32_t pick_element(struct partition *p, uint64_t covered, int64_t slack) {
         uint32_t best = UINT32_MAX, fewest = UINT32_MAX;
 
         for (uint64_t left = p->elements & ~covered; left; left &= left - 1) {
-                uint32_t e = (uint32_t) __builtin_ctzll(left), n = 0;
+                uint32_t e = (uint32_t) __builtin_ctzll(left), n = 0, i;
 
-                for (uint32_t i = 0; i < p->n_of_element[e] && n < fewest; i++) {
+                for (i = 0; i < p->n_of_element[e] && n < fewest; i++) {
                         const struct component *component = &p->task->components[p->of_element[e][i]];
 
                         if (component->above > slack)
                                 break;
                         n += !(component->mask & covered);
                 }
+                p->looks += i;
                 if (n == 0)
                         return UINT32_MAX;
                 if (n < fewest) {
@@ -68,10 +71,13 @@ static uint32_t pick_element(const struct partition *p, uint64_t covered, int64_
 }
 
 static bool out_of_steps(struct partition *p) {
-        p->best->steps++;
-        if (p->best->steps > p->task->max_steps ||
-            (p->best->steps % CHECK_EVERY == 0 && deadline_left_usec(p->task->deadline) <= 0))
-                p->over = true;
+        p->best->steps += 1 + p->looks / LOOKS;
+        p->looks %= LOOKS;
+        if (p->best->steps > p->checked + CHECK_EVERY) {
+                p->over |= deadline_left_usec(p->task->deadline) <= 0;
+                p->checked = p->best->steps;
+        }
+        p->over |= p->best->steps > p->task->max_steps;
         return p->over;
 }
 
@@ -115,6 +121,7 @@ int partition_find(const struct partition_task *task, struct partition_result *r
                 p.elements |= component_job(j);
         if (list_by_element(&p, &arena)) {
                 search(&p, 0, task->gap, 0);
+                ret_result->steps += p.looks / LOOKS;
                 r = p.over ? 0 : 1;
         }
         arena_finish(&arena);

@@ -3,6 +3,33 @@
 #include <errno.h>
 #include <math.h>
 
+struct pattern *pattern_of_dual(const struct dual *root, const uint32_t *values, const struct pattern_host *host) {
+        const struct problem *problem = root->problem;
+        size_t cells = (size_t) problem->n_jobs * problem->n_nodes;
+        struct arena arena = { 0 };
+        uint32_t *low = arena_alloc(&arena, cells, sizeof(*low)), *high = arena_alloc(&arena, cells, sizeof(*high));
+        double *costs = arena_alloc(&arena, problem->n_prices, sizeof(*costs));
+        struct pattern_start start = { .values = values, .low = low, .high = high, .costs = costs };
+        struct pattern *pattern = NULL;
+
+        for (size_t i = 0; !arena.failed && i < cells; i++) {
+                const struct dual_cell *cell = &root->cells[i];
+                size_t first = problem->cells[i].first;
+
+                low[i] = root->values[cell->first].v;
+                high[i] = root->values[cell->first + cell->n - 1].v;
+                for (uint32_t v = 0; v < problem->cells[i].n; v++)
+                        costs[first + v] = INFINITY;
+                for (uint32_t k = 0; k < cell->n; k++)
+                        costs[first + root->values[cell->first + k].v] =
+                                ldexp(root->values[cell->first + k].job_cost, -root->shift);
+        }
+        if (!arena.failed)
+                pattern = pattern_create(problem, host, &start);
+        arena_finish(&arena);
+        return pattern;
+}
+
 /* The largest scale, not above the root's, at which all that values in it cost fits into a dual. */
 static int shift_of_prices(const struct dual *root, const double *job_price, const double *value_price) {
         const struct problem *problem = root->problem;

@@ -506,11 +506,16 @@ static void pattern_improve(void *context) {
         anneal(context);
 }
 
+/* Not of a stage: with all plans that are better than the best one known. */
+static const struct dual *whole_root(const struct search *search) {
+        return search->start.cells ? &search->start : &search->levels[0].dual;
+}
+
 static void pattern_try_support(void *context, const bool *support) {
         struct search *search = context;
         const struct problem *problem = search->problem;
 
-        if (!search->flow || dual_copy(&search->trial, search->start.cells ? &search->start : &search->levels[0].dual) < 0)
+        if (!search->flow || dual_copy(&search->trial, whole_root(search)) < 0)
                 return;
         for (uint32_t j = 0; j < problem->n_jobs; j++)
                 for (uint32_t s = 0; s < problem->n_nodes; s++) {
@@ -539,31 +544,9 @@ static const struct pattern_host pattern_calls = {
 
 /* With what the root knows of each cell. */
 static int make_pattern(struct search *search) {
-        const struct dual *root = search->start.cells ? &search->start : &search->levels[0].dual;
-        size_t cells = (size_t) search->problem->n_jobs * search->problem->n_nodes;
-        struct arena arena = { 0 };
-        uint32_t *low = arena_alloc(&arena, cells, sizeof(*low)), *high = arena_alloc(&arena, cells, sizeof(*high));
-        double *costs = arena_alloc(&arena, search->problem->n_prices, sizeof(*costs));
-
-        for (size_t i = 0; !arena.failed && i < cells; i++) {
-                const struct dual_cell *cell = &root->cells[i];
-                size_t first = search->problem->cells[i].first;
-
-                low[i] = root->values[cell->first].v;
-                high[i] = root->values[cell->first + cell->n - 1].v;
-                for (uint32_t v = 0; v < search->problem->cells[i].n; v++)
-                        costs[first + v] = INFINITY;
-                for (uint32_t k = 0; k < cell->n; k++)
-                        costs[first + root->values[cell->first + k].v] =
-                                ldexp(root->values[cell->first + k].job_cost, -root->shift);
-        }
         search->pattern_host = pattern_calls;
         search->pattern_host.context = search;
-        if (!arena.failed)
-                search->pattern = pattern_create(search->problem, &search->pattern_host,
-                                                 &(struct pattern_start) {
-                                                         .values = search->values, .low = low, .high = high, .costs = costs });
-        arena_finish(&arena);
+        search->pattern = pattern_of_dual(whole_root(search), search->values, &search->pattern_host);
         return search->pattern ? 0 : -ENOMEM;
 }
 
@@ -748,6 +731,15 @@ static int make_root(struct search *search) {
                                   &search->levels[0].dual);
 }
 
+/* Something is somewhere already, and would rather stay. */
+static bool is_running(const struct problem *problem) {
+        bool running = false;
+
+        for (size_t i = 0; i < (size_t) problem->n_jobs * problem->n_nodes && !running; i++)
+                running = problem->cells[i].here > 0;
+        return running;
+}
+
 static void search_finish(struct search *search) {
         for (uint32_t i = 0; i < search->max_levels; i++)
                 dual_finish(&search->levels[i].dual);
@@ -777,7 +769,7 @@ int search_run(const struct problem *problem, const struct deadline *deadline, u
         search.conclude = conclude_create(problem, &no_conclude);
         search.progress.settled = INT64_MIN / 2;
         search.bundle = bundle_create(problem, &no_bundle);
-        search.staged = !search.conclude;
+        search.staged = !search.conclude && is_running(problem);
         search.limit = INT64_MAX;
         search.patterns_promise = is_for_patterns(problem);
         search.patterns_at = search.staged && !search.patterns_promise ? STAGE_PATTERNS : 0;

@@ -5,6 +5,7 @@
 #include "common/util.h"
 #include "policies/distrib/anneal.h"
 #include "policies/distrib/conclude.h"
+#include "policies/distrib/partition.h"
 #include "policies/distrib/row.h"
 #include "tests/unit/policy/exhaustive.h"
 #include "tests/unit/repeat.h"
@@ -180,8 +181,32 @@ static void agrees_with_itself(void **state) {
         test_policy_unload(&greedy);
 }
 
+/* Looking through many components is work, too: four nodes and seventeen jobs once took eight seconds for a million steps. */
+static void looking_takes_steps(void **state) {
+        enum { MANY = 100 * 1000 };
+        struct problem problem = { .n_jobs = 1, .n_nodes = 1 };
+        struct component *components = xcalloc(MANY, sizeof(*components));
+        struct partition_task task = { .problem = &problem,
+                                       .deadline = &deadline,
+                                       .components = components,
+                                       .n = MANY,
+                                       .target = MANY,
+                                       .gap = MANY,
+                                       .max_steps = MANY };
+        struct partition_result result;
+
+        (void) state;
+        for (uint32_t i = 0; i < MANY; i++)
+                components[i] = (struct component) { .mask = component_node(0), .cost = i, .above = i };
+        assert_int_equal(partition_find(&task, &result), 1);
+        assert_int_equal(result.n, 0);
+        assert_true(result.steps > MANY / 100);
+        free(components);
+}
+
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(finds_what_there_is), cmocka_unit_test(agrees_with_itself) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(finds_what_there_is), cmocka_unit_test(agrees_with_itself),
+                                            cmocka_unit_test(looking_takes_steps) };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
