@@ -194,8 +194,8 @@ static int write_program(const struct rm_snapshot *snapshot, const struct rm_pla
 }
 
 /* The policy's plan, and how long it took; what the policy returns. */
-static int place(const struct options *options, const struct rm_policy_plugin *plugin, const struct rm_snapshot *view, double seconds,
-                 struct rm_plan *plan, double *ret_seconds) {
+static int place(const struct options *options, const struct rm_policy_plugin *plugin, const struct rm_snapshot *view,
+                 double seconds, struct rm_plan *plan, double *ret_seconds) {
         uint64_t begin = clock_usec(options->wall);
         struct clock clock = { .deadline_usec = begin + (uint64_t) (seconds * 1e6), .wall = options->wall };
         struct rm_policy_run run = { .size = sizeof(run), .context = &clock, .left_usec = left_usec };

@@ -49,7 +49,7 @@ struct components {
         uint32_t jobs, nodes, stride; /* as in margins */
         struct margins margins;
         int64_t *ahead[AHEAD_KINDS][2]; /* least costs, by units and nodes still wanted; [1]: another node has something free */
-        int64_t *with[AHEAD_KINDS][2];  /* the same, with something of the first of the jobs on the node */
+        int64_t *with[AHEAD_KINDS][2]; /* the same, with something of the first of the jobs on the node */
         struct branches branches;
         struct options *options; /* of each node, and job there */
         size_t n_listed; /* branches that options are made of */
