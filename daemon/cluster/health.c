@@ -21,6 +21,7 @@ struct pending {
 struct health {
         struct cluster *cluster;
         uint64_t since_usec;
+        uint64_t cut_off_usec; /* when the leader last took itself for cut off; 0: never */
         LIST_HEAD(, pending) pending;
 };
 
@@ -128,6 +129,11 @@ static bool cut_off(const struct cluster *c) {
         return 2 * present < all;
 }
 
+/* Not everybody is back at once when a network is: nobody is buried before all have had as long as ever to be heard of. */
+static bool is_whole(const struct health *h) {
+        return !cut_off(h->cluster) && now_usec() - h->cut_off_usec > h->cluster->node_timeout_usec;
+}
+
 static void check_absent(struct health *h, const Rm__Node *known) {
         const struct cluster *c = h->cluster;
         uint64_t heard = peers_heard_usec(c->peers, known->name);
@@ -137,7 +143,7 @@ static void check_absent(struct health *h, const Rm__Node *known) {
         if (known->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN || silent <= c->node_timeout_usec)
                 return;
         (void) snprintf(why, sizeof(why), "not heard of for %.1f s", (double) silent / 1e6);
-        if (silent > UNKNOWN_TIMEOUTS * c->node_timeout_usec || (heard > 0 && !cut_off(c)))
+        if (silent > UNKNOWN_TIMEOUTS * c->node_timeout_usec || (heard > 0 && is_whole(h)))
                 propose_health(h, known->name, RM__NODE_HEALTH__NODE_HEALTH_DOWN, why);
         else if (known->health == RM__NODE_HEALTH__NODE_HEALTH_UP)
                 propose_health(h, known->name, RM__NODE_HEALTH__NODE_HEALTH_UNKNOWN, why);
@@ -166,6 +172,8 @@ void health_check(struct health *h, const char *node) {
 
         if (!raftlog_leading(c->log))
                 return;
+        if (cut_off(c))
+                h->cut_off_usec = now_usec();
         if (node) {
                 check_one(h, node);
                 return;

@@ -228,6 +228,33 @@ static void test_cut_off_leader_buries_nobody(void **state) {
         world_finish(&w);
 }
 
+/* When its network is back, one node is heard of later than the others: it was buried at once. */
+static void test_late_node_is_not_buried(void **state) {
+        struct world w;
+        uint64_t begin;
+
+        world_init(&w);
+        w.node_timeout_usec = 2000000;
+        for (int i = 0; i < 4; i++)
+                (void) tnode_start(&w, i, 0);
+        EXPECT(&w, joined(&w, 4), 5000);
+        for (int i = 1; i < 4; i++)
+                tnode_stop(&w.nodes[i]);
+        for (int i = 1; i < 4; i++)
+                EXPECT(&w, health_of(&w.nodes[0], w.nodes[i].name) == RM__NODE_HEALTH__NODE_HEALTH_UNKNOWN, 5000);
+        (void) tnode_start(&w, 1, 0);
+        (void) tnode_start(&w, 2, 0);
+        for (int i = 1; i < 3; i++)
+                EXPECT(&w, health_of(&w.nodes[0], w.nodes[i].name) == RM__NODE_HEALTH__NODE_HEALTH_UP, 5000);
+        begin = now_usec();
+        RUN_UNTIL(&w, now_usec() - begin > w.node_timeout_usec / 4, 5000);
+        assert_string_equal(w.nodes[0].downs, "");
+        (void) tnode_start(&w, 3, 0);
+        EXPECT(&w, joined(&w, 4), 5000);
+        assert_string_equal(w.nodes[0].downs, "");
+        world_finish(&w);
+}
+
 static void test_description_changes(void **state) {
         Rm__Node self = RM__NODE__INIT;
         struct world w;
@@ -309,6 +336,7 @@ int main(void) {
                 cmocka_unit_test(test_node_down_and_up),
                 cmocka_unit_test(test_unheard_node_is_unknown_first),
                 cmocka_unit_test(test_cut_off_leader_buries_nobody),
+                cmocka_unit_test(test_late_node_is_not_buried),
                 cmocka_unit_test(test_description_changes),
                 cmocka_unit_test(test_messages),
                 cmocka_unit_test(test_new_log),
