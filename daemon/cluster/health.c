@@ -172,12 +172,12 @@ void health_check(struct health *h, const char *node) {
 
         if (!raftlog_leading(c->log))
                 return;
-        if (cut_off(c))
-                h->cut_off_usec = now_usec();
         if (node) {
                 check_one(h, node);
                 return;
         }
+        if (cut_off(c))
+                h->cut_off_usec = now_usec();
         check_one(h, peers_self(c->peers)->name);
         peers_foreach(c->peers, visit_peer, h);
         for (size_t i = 0; i < c->state->n_nodes; i++)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policies/distrib/roll.h"
+
 enum {
         DRAWS = 1024,     /* entries of the table of logarithms */
         SAMPLES = 256,    /* moves looked at to find the temperature */
@@ -49,10 +51,7 @@ struct anneal {
 };
 
 static uint32_t roll(struct anneal *anneal, uint32_t n) {
-        anneal->random ^= anneal->random << 13;
-        anneal->random ^= anneal->random >> 7;
-        anneal->random ^= anneal->random << 17;
-        return (uint32_t) (((anneal->random >> 32) * n) >> 32);
+        return roll_below(&anneal->random, n);
 }
 
 static size_t cell_index(const struct anneal *anneal, uint32_t job, uint32_t node) {
@@ -127,7 +126,7 @@ struct anneal *anneal_create(const struct problem *problem, const uint32_t *valu
         if (!anneal)
                 return NULL;
         anneal->problem = problem;
-        anneal->random = 88172645463325252u;
+        anneal->random = ROLL_BEGIN;
         anneal->kinds = arena_alloc(&anneal->arena, 2u * problem->n_jobs, sizeof(*anneal->kinds));
         anneal->stocks = arena_alloc(&anneal->arena, 2 * cells, sizeof(*anneal->stocks));
         anneal->place = arena_alloc(&anneal->arena, 2 * cells, sizeof(*anneal->place));
@@ -140,8 +139,7 @@ struct anneal *anneal_create(const struct problem *problem, const uint32_t *valu
         }
         for (int i = 0; i < DRAWS; i++)
                 anneal->draw[i] = -log((i + 0.5) / DRAWS);
-        for (size_t i = 0; i < cells; i++)
-                anneal->running |= problem->cells[i].here > 0;
+        anneal->running = problem_is_running(problem);
         memcpy(anneal->best, values, sizeof(*values) * cells);
         anneal->best_cost = problem_judge(problem, values);
         list_kinds(anneal);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policies/distrib/roll.h"
+
 enum {
         ROUNDS = 20,
         STEPS = 10,    /* of prices, in a round */
@@ -45,10 +47,7 @@ struct dive {
 };
 
 static uint32_t roll(struct dive *dive, uint32_t n) {
-        dive->random ^= dive->random << 13;
-        dive->random ^= dive->random >> 7;
-        dive->random ^= dive->random << 17;
-        return (uint32_t) (((dive->random >> 32) * n) >> 32);
+        return roll_below(&dive->random, n);
 }
 
 double dive_work_usec(const struct pieces *pieces, uint32_t n_nodes) {
@@ -83,7 +82,7 @@ static bool init(struct dive *dive, struct pieces *pieces, const struct rm_snaps
         uint32_t n_treads = pieces->stairs->n_treads;
 
         dive->pieces = pieces;
-        dive->random = 88172645463325252u;
+        dive->random = ROLL_BEGIN;
         for (uint32_t t = 0; t < n_treads; t++)
                 dive->ranks += pieces->ranks[t];
         dive->left = dive->ranks;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "policies/distrib/arena.h"
+#include "policies/distrib/roll.h"
 #include "policies/place/cost.h"
 #include "policies/place/pack.h"
 
@@ -90,10 +91,7 @@ struct swap {
 };
 
 static uint32_t roll(struct drift *drift, uint32_t n) {
-        drift->random ^= drift->random << 13;
-        drift->random ^= drift->random >> 7;
-        drift->random ^= drift->random << 17;
-        return (uint32_t) (((drift->random >> 32) * n) >> 32);
+        return roll_below(&drift->random, n);
 }
 
 static size_t cell(const struct drift *drift, uint32_t job, uint32_t node) {
@@ -355,7 +353,7 @@ struct drift *drift_create(const struct rm_snapshot *snapshot, const struct rm_p
         if (drift && free_cores && wanted && node_of) {
                 drift->snapshot = snapshot;
                 drift->weight = snapshot->params.distribution_weight;
-                drift->random = 88172645463325252u + seed;
+                drift->random = ROLL_BEGIN + seed;
                 drift->jobs = arena_alloc(&drift->arena, 2u * (size_t) snapshot->n_jobs, sizeof(*drift->jobs));
                 drift->nodes = arena_alloc(&drift->arena, snapshot->n_nodes, sizeof(*drift->nodes));
                 for (int i = 0; i < DRAWS; i++)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policies/distrib/roll.h"
 #include "policies/place/cost.h"
 
 enum {
@@ -84,10 +85,7 @@ struct hall {
 };
 
 static uint32_t roll(struct hall *hall, uint32_t n) {
-        hall->random ^= hall->random << 13;
-        hall->random ^= hall->random >> 7;
-        hall->random ^= hall->random << 17;
-        return (uint32_t) (((hall->random >> 32) * n) >> 32);
+        return roll_below(&hall->random, n);
 }
 
 static uint32_t least_of(uint32_t a, uint32_t b) {
@@ -561,7 +559,7 @@ int hall_run(struct pieces *pieces, const struct rm_snapshot *snapshot, const st
         if (!hall)
                 return -ENOMEM;
         hall->pieces = pieces;
-        hall->random = 88172645463325252u + seed;
+        hall->random = ROLL_BEGIN + seed;
         hall->fee = CLOSED;
         pieces_restart(pieces);
         if (making_usec(pieces, snapshot) > (double) (deadline_left_usec(deadline) - until_usec) / 3)

@@ -384,3 +384,11 @@ int64_t problem_judge(const struct problem *problem, const uint32_t *values) {
         free(load);
         return valid ? cost : PRICE_NEVER;
 }
+
+bool problem_is_running(const struct problem *problem) {
+        bool running = false;
+
+        for (size_t i = 0; i < (size_t) problem->n_jobs * problem->n_nodes && !running; i++)
+                running = problem->cells[i].here > 0;
+        return running;
+}

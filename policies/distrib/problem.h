@@ -61,6 +61,9 @@ static inline const struct cell *problem_cell(const struct problem *problem, uin
         return &problem->cells[(size_t) job * problem->n_nodes + node];
 }
 
+/* Something is somewhere already, and would rather stay. */
+bool problem_is_running(const struct problem *problem);
+
 /* Which value each cell has in `plan`, into ret_values (n_jobs x n_nodes), and what it costs. */
 int64_t problem_read_plan(const struct problem *problem, const struct rm_plan *plan, uint32_t *ret_values);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policies/distrib/roll.h"
 #include "policies/place/cost.h"
 #include "policies/place/pack.h"
 #include "policies/place/shelf.h"
@@ -64,10 +65,7 @@ struct refit {
 };
 
 static uint32_t roll(struct refit *refit, uint32_t n) {
-        refit->random ^= refit->random << 13;
-        refit->random ^= refit->random >> 7;
-        refit->random ^= refit->random << 17;
-        return (uint32_t) (((refit->random >> 32) * n) >> 32);
+        return roll_below(&refit->random, n);
 }
 
 /* ---- making ---- */
@@ -147,7 +145,7 @@ struct refit *refit_create(const struct rm_snapshot *snapshot, const struct rm_p
                 return NULL;
         refit->snapshot = snapshot;
         refit->weight = snapshot->params.distribution_weight;
-        refit->random = 88172645463325252u + seed;
+        refit->random = ROLL_BEGIN + seed;
         refit->jobs = calloc(snapshot->n_jobs + 1u, sizeof(*refit->jobs));
         done = refit->jobs && read_plan(refit, plan) && refit->n_jobs > 0;
         if (done) {

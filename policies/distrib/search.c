@@ -326,10 +326,8 @@ static int choose_at(struct search *search, struct level *level) {
 
 /* Where little tells nodes apart, patterns prove more than the other way. */
 static bool is_for_patterns(const struct problem *problem) {
-        bool equal = true;
+        bool equal = !problem_is_running(problem);
 
-        for (size_t i = 0; i < (size_t) problem->n_jobs * problem->n_nodes && equal; i++)
-                equal = problem->cells[i].here == 0;
         for (uint32_t s = 1; s < problem->n_nodes && equal; s++)
                 equal = problem->nodes[s].penalty == problem->nodes[0].penalty;
         return equal;
@@ -731,15 +729,6 @@ static int make_root(struct search *search) {
                                   &search->levels[0].dual);
 }
 
-/* Something is somewhere already, and would rather stay. */
-static bool is_running(const struct problem *problem) {
-        bool running = false;
-
-        for (size_t i = 0; i < (size_t) problem->n_jobs * problem->n_nodes && !running; i++)
-                running = problem->cells[i].here > 0;
-        return running;
-}
-
 static void search_finish(struct search *search) {
         for (uint32_t i = 0; i < search->max_levels; i++)
                 dual_finish(&search->levels[i].dual);
@@ -769,7 +758,7 @@ int search_run(const struct problem *problem, const struct deadline *deadline, u
         search.conclude = conclude_create(problem, &no_conclude);
         search.progress.settled = INT64_MIN / 2;
         search.bundle = bundle_create(problem, &no_bundle);
-        search.staged = !search.conclude && is_running(problem);
+        search.staged = !search.conclude && problem_is_running(problem);
         search.limit = INT64_MAX;
         search.patterns_promise = is_for_patterns(problem);
         search.patterns_at = search.staged && !search.patterns_promise ? STAGE_PATTERNS : 0;

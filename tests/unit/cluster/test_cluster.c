@@ -206,19 +206,24 @@ static void test_unheard_node_is_unknown_first(void **state) {
         world_finish(&w);
 }
 
+/* Four nodes, of which the leader hears nobody any more. */
+static void start_cut_off(struct world *w, uint64_t node_timeout_usec, uint32_t msec) {
+        world_init(w);
+        w->node_timeout_usec = node_timeout_usec;
+        for (int i = 0; i < 4; i++)
+                (void) tnode_start(w, i, 0);
+        EXPECT(w, joined(w, 4), 5000);
+        for (int i = 1; i < 4; i++)
+                tnode_stop(&w->nodes[i]);
+        for (int i = 1; i < 4; i++)
+                EXPECT(w, health_of(&w->nodes[0], w->nodes[i].name) == RM__NODE_HEALTH__NODE_HEALTH_UNKNOWN, msec);
+}
+
 /* Hearing nobody, a leader takes itself for the one that is cut off. */
 static void test_cut_off_leader_buries_nobody(void **state) {
         struct world w;
 
-        world_init(&w);
-        w.node_timeout_usec = 500000;
-        for (int i = 0; i < 4; i++)
-                (void) tnode_start(&w, i, 0);
-        EXPECT(&w, joined(&w, 4), 5000);
-        for (int i = 1; i < 4; i++)
-                tnode_stop(&w.nodes[i]);
-        for (int i = 1; i < 4; i++)
-                EXPECT(&w, health_of(&w.nodes[0], w.nodes[i].name) == RM__NODE_HEALTH__NODE_HEALTH_UNKNOWN, 2000);
+        start_cut_off(&w, 500000, 2000);
         assert_string_equal(w.nodes[0].downs, "");
         (void) tnode_start(&w, 1, 0);
         (void) tnode_start(&w, 2, 0);
@@ -233,15 +238,7 @@ static void test_late_node_is_not_buried(void **state) {
         struct world w;
         uint64_t begin;
 
-        world_init(&w);
-        w.node_timeout_usec = 2000000;
-        for (int i = 0; i < 4; i++)
-                (void) tnode_start(&w, i, 0);
-        EXPECT(&w, joined(&w, 4), 5000);
-        for (int i = 1; i < 4; i++)
-                tnode_stop(&w.nodes[i]);
-        for (int i = 1; i < 4; i++)
-                EXPECT(&w, health_of(&w.nodes[0], w.nodes[i].name) == RM__NODE_HEALTH__NODE_HEALTH_UNKNOWN, 5000);
+        start_cut_off(&w, 2000000, 5000);
         (void) tnode_start(&w, 1, 0);
         (void) tnode_start(&w, 2, 0);
         for (int i = 1; i < 3; i++)
