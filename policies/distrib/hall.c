@@ -1,6 +1,5 @@
 #include "policies/distrib/hall.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +78,9 @@ struct hall {
         uint32_t n_in_hall;
         int64_t fee, cost, best_cost; /* cost: of what is placed, scaled as all is */
         int32_t *best_node; /* each rank of each job */
+        int32_t *first_node; /* the same, where walks begin */
+        uint32_t n_ranks;
+        uint32_t *number_of; /* each node of the snapshot: its number, from 1 on */
         double draw[DRAWS]; /* -log of numbers evenly between 0 and 1 */
         uint64_t random;
         struct arena arena;
@@ -216,16 +218,16 @@ static int compare_nodes(const void *a, const void *b) {
         return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Those of the plan, and the cheapest, as many as all ranks could fill. `node_of`: each node of the snapshot: its number, from 1 on. */
-static bool list_nodes(struct hall *hall, const struct rm_snapshot *snapshot, const struct rm_plan *plan, uint32_t *node_of) {
+/* Those of the plan, and the cheapest, as many as all ranks could fill. */
+static bool list_nodes(struct hall *hall, const struct rm_snapshot *snapshot) {
         const struct staircase *stairs = hall->pieces->stairs;
+        uint32_t *number_of = hall->number_of;
         uint64_t room = 0, ranks = 0;
 
-        for (uint32_t t = 0; t < stairs->n_treads; t++) {
+        for (uint32_t t = 0; t < stairs->n_treads; t++)
                 ranks += stairs->treads[t].ranks;
-                for (uint32_t g = 0; g < stairs->treads[t].ranks; g++)
-                        node_of[plan->jobs[stairs->treads[t].job].group_node[g]] = 1;
-        }
+        for (uint32_t i = 0; i < hall->n_ranks; i++)
+                number_of[hall->first_node[i]] = 1;
         for (uint32_t s = 0; s < snapshot->n_nodes; s++)
                 hall->nodes[s] =
                         (struct hall_node) { .index = s, .cores = snapshot->nodes[s].cores, .penalty = snapshot->nodes[s].penalty };
@@ -234,14 +236,14 @@ static bool list_nodes(struct hall *hall, const struct rm_snapshot *snapshot, co
         for (uint32_t s = 0; s < snapshot->n_nodes; s++) {
                 struct hall_node node = hall->nodes[s];
 
-                if (room >= ranks && node_of[node.index] == 0)
+                if (room >= ranks && number_of[node.index] == 0)
                         continue;
                 room += node.cores;
                 node.free_cores = node.cores;
                 node.worth = pieces_best_worth(hall->pieces, node.penalty);
                 node.places = arena_alloc(&hall->arena, node.cores, sizeof(*node.places));
                 hall->nodes[hall->n_nodes] = node;
-                node_of[node.index] = ++hall->n_nodes;
+                number_of[node.index] = ++hall->n_nodes;
         }
         return !hall->arena.failed;
 }
@@ -325,10 +327,9 @@ static void list_by_node(struct hall *hall) {
 static bool make_lists(struct hall *hall, const struct rm_snapshot *snapshot) {
         uint32_t n_jobs = hall->pieces->stairs->n_treads;
         struct arena *arena = &hall->arena;
-        uint64_t ranks = 0;
 
         for (uint32_t t = 0; t < n_jobs; t++)
-                ranks += hall->pieces->stairs->treads[t].ranks;
+                hall->n_ranks += hall->pieces->stairs->treads[t].ranks;
         hall->jobs = arena_alloc(arena, n_jobs, sizeof(*hall->jobs));
         hall->nodes = arena_alloc(arena, snapshot->n_nodes, sizeof(*hall->nodes));
         hall->candidates = arena_alloc(arena, (size_t) n_jobs * CANDIDATES, sizeof(*hall->candidates));
@@ -336,7 +337,9 @@ static bool make_lists(struct hall *hall, const struct rm_snapshot *snapshot) {
         hall->n_candidates = arena_alloc(arena, n_jobs, sizeof(*hall->n_candidates));
         hall->waiting = arena_alloc(arena, n_jobs, sizeof(*hall->waiting));
         hall->holes = arena_alloc(arena, snapshot->n_nodes, sizeof(*hall->holes));
-        hall->best_node = arena_alloc(arena, ranks, sizeof(*hall->best_node));
+        hall->best_node = arena_alloc(arena, hall->n_ranks, sizeof(*hall->best_node));
+        hall->first_node = arena_alloc(arena, hall->n_ranks, sizeof(*hall->first_node));
+        hall->number_of = arena_alloc(arena, snapshot->n_nodes, sizeof(*hall->number_of));
         return !arena->failed;
 }
 
@@ -352,23 +355,68 @@ static void save(struct hall *hall) {
 
 static bool make(struct hall *hall, const struct rm_snapshot *snapshot, const struct rm_plan *plan) {
         const struct staircase *stairs = hall->pieces->stairs;
-        uint32_t *node_of = arena_alloc(&hall->arena, snapshot->n_nodes, sizeof(*node_of));
+        int32_t *to;
 
-        if (!node_of || !make_lists(hall, snapshot) || !list_nodes(hall, snapshot, plan, node_of) || !list_jobs(hall))
+        if (!make_lists(hall, snapshot))
+                return false;
+        to = hall->first_node;
+        for (uint32_t t = 0; t < stairs->n_treads; to += stairs->treads[t++].ranks)
+                memcpy(to, plan->jobs[stairs->treads[t].job].group_node, sizeof(*to) * stairs->treads[t].ranks);
+        if (!list_nodes(hall, snapshot) || !list_jobs(hall))
                 return false;
         for (int i = 0; i < DRAWS; i++)
                 hall->draw[i] = -log((i + 0.5) / DRAWS);
-        for (uint32_t j = 0; j < hall->n_jobs; j++) {
+        for (uint32_t j = 0; j < hall->n_jobs; j++)
                 list_candidates(hall, j);
-                for (uint32_t g = 0; g < hall->jobs[j].ranks; g++) {
-                        uint32_t node = node_of[plan->jobs[stairs->treads[j].job].group_node[g]] - 1;
-
-                        put(hall, j, node, ranks_at(hall, j, node) + 1);
-                }
-        }
         list_by_node(hall);
-        save(hall);
         return true;
+}
+
+static double making_usec(const struct pieces *pieces, const struct rm_snapshot *snapshot) {
+        return (double) pieces->n_prices * snapshot->n_nodes * look_usec;
+}
+
+struct hall *hall_create(struct pieces *pieces, const struct rm_snapshot *snapshot, int64_t usec, const struct rm_plan *plan) {
+        struct hall *hall;
+
+        if (making_usec(pieces, snapshot) > (double) usec)
+                return NULL;
+        hall = calloc(1, sizeof(*hall));
+        if (!hall)
+                return NULL;
+        hall->pieces = pieces;
+        pieces_restart(pieces);
+        if (!make(hall, snapshot, plan)) {
+                hall_destroy(hall);
+                return NULL;
+        }
+        return hall;
+}
+
+void hall_destroy(struct hall *hall) {
+        if (!hall)
+                return;
+        arena_finish(&hall->arena);
+        free(hall);
+}
+
+/* All as it was in the first plan. */
+static void begin(struct hall *hall) {
+        const int32_t *node = hall->first_node;
+
+        hall->fee = CLOSED;
+        for (uint32_t j = 0; j < hall->n_jobs; j++) {
+                put(hall, j, NOWHERE, 0);
+                while (hall->jobs[j].n_nodes > 0)
+                        put(hall, j, hall->jobs[j].nodes[0], 0);
+        }
+        for (uint32_t j = 0; j < hall->n_jobs; j++)
+                for (uint32_t g = 0; g < hall->jobs[j].ranks; g++, node++) {
+                        uint32_t number = hall->number_of[*node] - 1;
+
+                        put(hall, j, number, ranks_at(hall, j, number) + 1);
+                }
+        save(hall);
 }
 
 /* ---- moves ---- */
@@ -545,33 +593,13 @@ static void walk(struct hall *hall, const struct deadline *deadline, int64_t unt
         }
 }
 
-static double making_usec(const struct pieces *pieces, const struct rm_snapshot *snapshot) {
-        return (double) pieces->n_prices * snapshot->n_nodes * look_usec;
+int64_t hall_walk(struct hall *hall, const struct deadline *deadline, int64_t until_usec, int64_t usec, uint64_t seed) {
+        hall->random = ROLL_BEGIN + seed;
+        begin(hall);
+        walk(hall, deadline, until_usec, usec);
+        return hall->best_cost >> hall->pieces->shift;
 }
 
-int hall_run(struct pieces *pieces, const struct rm_snapshot *snapshot, const struct deadline *deadline, int64_t until_usec,
-             int64_t usec, uint64_t seed, struct rm_plan *plan) {
-        const struct staircase *stairs = pieces->stairs;
-        struct hall *hall = calloc(1, sizeof(*hall));
-        const int32_t *from;
-        int r = -ENOMEM;
-
-        if (!hall)
-                return -ENOMEM;
-        hall->pieces = pieces;
-        hall->random = ROLL_BEGIN + seed;
-        hall->fee = CLOSED;
-        pieces_restart(pieces);
-        if (making_usec(pieces, snapshot) > (double) (deadline_left_usec(deadline) - until_usec) / 3)
-                r = 0;
-        else if (make(hall, snapshot, plan)) {
-                walk(hall, deadline, until_usec, usec);
-                from = hall->best_node;
-                for (uint32_t t = 0; t < stairs->n_treads; from += stairs->treads[t++].ranks)
-                        memcpy(plan->jobs[stairs->treads[t].job].group_node, from, sizeof(*from) * stairs->treads[t].ranks);
-                r = 0;
-        }
-        arena_finish(&hall->arena);
-        free(hall);
-        return r;
+const int32_t *hall_nodes(const struct hall *hall) {
+        return hall->best_node;
 }

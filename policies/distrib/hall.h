@@ -12,9 +12,17 @@
 /* Is it made for this: single ranks of jobs that may be put anywhere and run nowhere? */
 bool hall_applies(const struct pieces *pieces, const struct rm_snapshot *snapshot);
 
-/* For `usec`, but not longer than until `until_usec` are left: `plan`, which must be valid and is of all jobs of the pieces, becomes
- * the best one found. `seed`: another one, another walk. -ENOMEM. */
-int hall_run(struct pieces *pieces, const struct rm_snapshot *snapshot, const struct deadline *deadline, int64_t until_usec,
-             int64_t usec, uint64_t seed, struct rm_plan *plan);
+struct hall;
+
+/* Walks begin at `plan`, which must be valid and is of all jobs of the pieces. The best prices of the pieces are used. Both are
+ * borrowed. NULL: no memory, or it would take longer than `usec`. */
+struct hall *hall_create(struct pieces *pieces, const struct rm_snapshot *snapshot, int64_t usec, const struct rm_plan *plan);
+void hall_destroy(struct hall *hall); /* NULL ok */
+
+/* For `usec`, but not longer than until `until_usec` are left. `seed`: another one, another walk. Returns what the best plan costs. */
+int64_t hall_walk(struct hall *hall, const struct deadline *deadline, int64_t until_usec, int64_t usec, uint64_t seed);
+
+/* The node of each rank of each tread in that plan, until the next walk. */
+const int32_t *hall_nodes(const struct hall *hall);
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "policies/distrib/deadline.h"
+#include "policies/distrib/ledger.h"
 #include "policies/distrib/pieces.h"
 
 struct market;
@@ -21,5 +22,8 @@ void market_destroy(struct market *market); /* NULL ok */
 /* The pieces have the best prices found. Ends when `until_usec` are left, or nothing more is to be gained. Returns the bound: no plan
  * costs less. */
 int64_t market_raise(struct market *market, const struct deadline *deadline, int64_t until_usec);
+
+/* Adds to the ledger what is bought and sold in the optimum of the program that was solved last. */
+void market_list_used(const struct market *market, struct ledger *ledger);
 
 #endif

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "policies/distrib/complete.h"
 #include "policies/distrib/dive.h"
@@ -10,6 +11,7 @@
 #include "policies/distrib/hall.h"
 #include "policies/distrib/hull.h"
 #include "policies/distrib/market.h"
+#include "policies/distrib/merge.h"
 #include "policies/distrib/pieces.h"
 #include "policies/distrib/refit.h"
 #include "policies/place/cost.h"
@@ -19,9 +21,8 @@ enum {
         HULL_STEPS = 4000,
         LEAST_STEPS = 2,  /* so many are better than none */
         FEW_STEPS = 100,  /* to begin with, where another bound follows */
-        MANY_STEPS = 1000, /* of the bound by pieces, where linear programming follows, */
+        MANY_STEPS = 600, /* of the bound by pieces, where linear programming follows, */
         MARKET_PART = 2,  /* which takes one part in so many of the time left at most */
-        DRIFT_PART = 3,   /* of the time left after a walk with a hall, at least, for one without */
         SHARING = 2,      /* jobs have that much ranks, for a core of the largest node, where nodes are shared */
         STEPS = 20,       /* of the bound by pieces, between two looks at the plan */
         ROUNDS = 16,      /* of refitting, the same */
@@ -30,6 +31,12 @@ enum {
         DEARER = 100,     /* a plan out of prices may be one part in so many dearer, to begin with */
         LONG_PLACE_USEC = 2500,
         IDLE_TURNS = 3,   /* without a gain */
+        WALKS = 8,        /* that are merged, at once */
+        WALK_USEC = 10000, /* of the first ones */
+        WALKS_LEAVE = 3,  /* one part in so many of the time left, at least, for merging */
+        MERGE_PART = 3,   /* merging takes at most that much longer than the walks did, */
+        MERGE_LEAVES = 5, /* and leaves one part in so many of the time */
+        REST = 10,        /* one part in so many of it is for walks from the best plan on */
 };
 
 /* Of a walk: where it begins at first, how much less where one gained nothing, and where it ends, as part of that. */
@@ -48,6 +55,7 @@ struct wide {
         struct staircase staircase;
         struct hull *hull;
         struct pieces *pieces; /* NULL where they are of no use */
+        struct merge *merge; /* NULL where nothing is merged */
         struct rm_plan *plan;
         struct method refit, drift;
         int64_t walk_usec; /* that it takes to begin a walk; to end it, a fraction */
@@ -112,7 +120,8 @@ static bool uses_market(const struct wide *wide) {
         return wide->pieces && shares_nodes(wide) && hall_applies(wide->pieces, wide->snapshot);
 }
 
-/* Steps by themselves get stuck: the rest by linear programming, which begins with what was bought and sold last. */
+/* Steps by themselves get stuck: the rest by linear programming, which begins with what was bought and sold last. What is bought and
+ * sold at last is what plans are merged with. */
 static void raise_pieces_by_market(struct wide *wide) {
         struct market *market;
 
@@ -121,9 +130,14 @@ static void raise_pieces_by_market(struct wide *wide) {
                 return;
         market = market_create(wide->pieces);
         raise_pieces(wide, 3, market ? STEPS : UINT32_MAX);
-        if (market && is_open(wide))
+        if (market && is_open(wide)) {
                 know_bound(wide, market_raise(market, wide->deadline,
                                               wide->until_usec + left_usec(wide) - left_usec(wide) / MARKET_PART));
+                pieces_restart(wide->pieces);
+                wide->merge = merge_create(wide->pieces, wide->snapshot);
+                if (wide->merge)
+                        market_list_used(market, merge_ledger(wide->merge));
+        }
         market_destroy(market);
 }
 
@@ -206,9 +220,6 @@ static int run_drift(struct wide *wide) {
         struct drift *drift;
         int r = 0;
 
-        if (uses_market(wide) && wide->seed % 2 == 0)
-                return hall_run(wide->pieces, wide->snapshot, wide->deadline, wide->until_usec + left_usec(wide) / DRIFT_PART,
-                                wide->drift.usec, wide->seed, wide->plan);
         drift = drift_create(wide->snapshot, wide->plan, wide->seed);
         if (!drift)
                 return 0;
@@ -234,6 +245,54 @@ static int complete(struct wide *wide) {
                 r = complete_run(wide->snapshot, &wide->staircase, portions, n, wide->plan, &wide->result->cost);
         free(portions);
         return r;
+}
+
+static void adopt(struct wide *wide, const int32_t *nodes, int64_t cost) {
+        const struct staircase *stairs = &wide->staircase;
+
+        if (cost >= wide->result->cost)
+                return;
+        for (uint32_t t = 0; t < stairs->n_treads; nodes += stairs->treads[t++].ranks)
+                memcpy(wide->plan->jobs[stairs->treads[t].job].group_node, nodes, sizeof(*nodes) * stairs->treads[t].ranks);
+        wide->result->cost = cost;
+}
+
+/* Some walks. */
+static void walk(struct wide *wide, struct hall *hall, int64_t usec) {
+        int64_t until_usec = wide->until_usec + left_usec(wide) / WALKS_LEAVE;
+
+        for (int i = 0; i < WALKS && deadline_left_usec(wide->deadline) > until_usec; i++) {
+                int64_t cost = hall_walk(hall, wide->deadline, until_usec, usec, wide->seed++);
+
+                merge_add(wide->merge, hall_nodes(hall), cost);
+                adopt(wide, hall_nodes(hall), cost);
+        }
+}
+
+/* Many short walks with a hall, and what can be made of all of them; then longer ones. Until little time is left, or as turns() does. */
+static void gather(struct wide *wide) {
+        struct hall *hall = hall_create(wide->pieces, wide->snapshot, left_usec(wide) / 3, wide->plan);
+        int64_t begin = left_usec(wide), gained_at = begin, usec = WALK_USEC;
+
+        for (int idle = 0; hall && is_open(wide) && left_usec(wide) > begin / REST;) {
+                int64_t cost = wide->result->cost, merged_cost, turn = left_usec(wide), walked, usable;
+                const int32_t *nodes;
+
+                walk(wide, hall, usec);
+                walked = turn - left_usec(wide);
+                usable = left_usec(wide) - left_usec(wide) / MERGE_LEAVES;
+                nodes = merge_solve(wide->merge, wide->deadline, MERGE_PART * walked < usable ? MERGE_PART * walked : usable,
+                                    &merged_cost);
+                if (nodes)
+                        adopt(wide, nodes, merged_cost);
+                usec += usec / 2;
+                if (wide->result->cost < cost) {
+                        gained_at = left_usec(wide);
+                        idle = 0;
+                } else if (++idle >= IDLE_TURNS && gained_at - left_usec(wide) > begin - gained_at)
+                        break;
+        }
+        hall_destroy(hall);
 }
 
 /* A turn of one method. */
@@ -269,6 +328,8 @@ static int turns(struct wide *wide) {
         if (is_particular(wide))
                 r = complete(wide);
         set_turns(wide);
+        if (wide->merge)
+                gather(wide);
         for (int idle = 0; r == 0 && is_open(wide) && left_usec(wide) > 2 * wide->walk_usec; wide->seed++) {
                 int64_t cost = wide->result->cost;
 
@@ -304,6 +365,7 @@ int wide_run(const struct rm_snapshot *snapshot, const struct deadline *deadline
                 r = turns(&wide);
         }
         hull_destroy(wide.hull);
+        merge_destroy(wide.merge);
         pieces_destroy(wide.pieces);
         staircase_finish(&wide.staircase);
         return r;

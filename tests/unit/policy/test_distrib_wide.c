@@ -1,6 +1,7 @@
 /* What makes plans and bounds of large problems, on small ones: each part by itself, and all of it on problems of every kind. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/util.h"
 #include "policies/distrib/complete.h"
@@ -9,6 +10,7 @@
 #include "policies/distrib/hall.h"
 #include "policies/distrib/hull.h"
 #include "policies/distrib/market.h"
+#include "policies/distrib/merge.h"
 #include "policies/distrib/pieces.h"
 #include "policies/distrib/refit.h"
 #include "policies/distrib/wide.h"
@@ -119,6 +121,11 @@ static void pieces_bound(void **state) {
         test_policy_unload(&policy);
 }
 
+static void write_nodes(const struct staircase *stairs, const int32_t *nodes, struct rm_plan *plan) {
+        for (uint32_t t = 0; t < stairs->n_treads; nodes += stairs->treads[t++].ranks)
+                memcpy(plan->jobs[stairs->treads[t].job].group_node, nodes, sizeof(*nodes) * stairs->treads[t].ranks);
+}
+
 /* The bound by linear programming is none that a plan costs less than, is not lower than that of the steps before, and often as good as
  * it can be; and walks with a hall find valid plans, that are not dearer. */
 static void markets_and_halls(void **state) {
@@ -161,7 +168,12 @@ static void markets_and_halls(void **state) {
                 }
                 market_destroy(market);
                 if (pieces && hall_applies(pieces, view)) {
-                        assert_int_equal(hall_run(pieces, view, &deadline, 0, 100 * 1000, seed, plan), 0);
+                        struct hall *hall = hall_create(pieces, view, 1000 * 1000, plan);
+
+                        assert_non_null(hall);
+                        assert_true(hall_walk(hall, &deadline, 0, 100 * 1000, seed) <= cost);
+                        write_nodes(&staircase, hall_nodes(hall), plan);
+                        hall_destroy(hall);
                         if (plan_validate(view, plan, &err) < 0)
                                 fail_msg("seed %" PRIu32 ": %s", seed, error_text(&err));
                         assert_int_equal(cost_plan(view, plan, &after), 0);
@@ -175,6 +187,111 @@ static void markets_and_halls(void **state) {
         print_message("%d markets, %d raised the bound, %d to the least; %d walks, %d found a better plan\n", markets, raised,
                       tight, walks, better);
         assert_true(raised > 20 && tight > 20 && better > 5);
+        test_policy_unload(&policy);
+}
+
+/* Two plans, each of which has one job where it is cheap: merged, both are. */
+static void two_plans_merge_into_a_better_one(void **state) {
+        static const int32_t one[] = { 0, 0, 0, 0, 3, 3, 3, 3, 3, 3 }, other[] = { 1, 1, 1, 1, 2, 2, 2, 2, 2, 2 };
+        static const int32_t both[] = { 0, 0, 0, 0, 2, 2, 2, 2, 2, 2 };
+        cleanup_snapshot struct snapshot *snapshot = snapshot_create();
+        uint32_t looks = 10000;
+        struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = milliseconds_left };
+        struct deadline deadline = { .run = &run };
+        cleanup_plan struct rm_plan *plan = NULL;
+        struct test_policy policy;
+        struct staircase staircase;
+        struct pieces *pieces;
+        struct merge *merge;
+        const int32_t *merged;
+        int64_t cost = 0;
+
+        (void) state;
+        snapshot_add_node(snapshot, "n0", 4)->penalty = 1;
+        snapshot_add_node(snapshot, "n1", 4)->penalty = 5;
+        snapshot_add_node(snapshot, "n2", 6)->penalty = 2;
+        snapshot_add_node(snapshot, "n3", 6)->penalty = 6;
+        snapshot_add_job(snapshot, "j0", 4, 1)->priority = 3;
+        snapshot_add_job(snapshot, "j1", 6, 1)->priority = 2;
+        test_policy_load(&policy, "greedy");
+        assert_int_equal(test_policy_place(&policy, snapshot_view(snapshot), &plan), 0);
+        assert_int_equal(staircase_init(&staircase, snapshot_view(snapshot), plan), 0);
+        pieces = pieces_create(&staircase, snapshot_view(snapshot));
+        assert_non_null(pieces);
+        merge = merge_create(pieces, snapshot_view(snapshot));
+        assert_non_null(merge);
+
+        assert_null(merge_solve(merge, &deadline, 1000 * 1000, &cost));
+        merge_add(merge, one, 3 * (4 * 1 + 10) + 2 * (6 * 6 + 10));
+        assert_null(merge_solve(merge, &deadline, 1000 * 1000, &cost));
+        merge_add(merge, other, 3 * (4 * 5 + 10) + 2 * (6 * 2 + 10));
+        merged = merge_solve(merge, &deadline, 1000 * 1000, &cost);
+        assert_non_null(merged);
+        assert_memory_equal(merged, both, sizeof(both));
+        assert_int_equal(cost, 3 * (4 * 1 + 10) + 2 * (6 * 2 + 10));
+        assert_null(merge_solve(merge, &deadline, 1000 * 1000, &cost));
+
+        merge_destroy(merge);
+        pieces_destroy(pieces);
+        staircase_finish(&staircase);
+        test_policy_unload(&policy);
+}
+
+/* Short walks, merged: the plan is valid, costs what is said, and less than each of them. */
+static void merges(void **state) {
+        const struct kind kind = { .nodes = 30, .jobs = 40, .most_ranks = 30, .group_size = 1 };
+        struct test_policy policy;
+        int merged = 0;
+
+        (void) state;
+        test_policy_load(&policy, "greedy");
+        for (uint32_t seed = 1; seed <= repetitions(100); seed++) {
+                struct dice dice = { seed };
+                cleanup_snapshot struct snapshot *snapshot = draw_snapshot(&dice, &kind);
+                const struct rm_snapshot *view = snapshot_view(snapshot);
+                cleanup_plan struct rm_plan *plan = NULL;
+                uint32_t looks = 100 * 1000;
+                struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = milliseconds_left };
+                struct deadline deadline = { .run = &run };
+                struct staircase staircase;
+                struct pieces *pieces;
+                struct hall *hall;
+                struct merge *merge;
+                struct rm_error err = { 0 };
+                const int32_t *nodes;
+                int64_t least, cost, told;
+
+                assert_int_equal(test_policy_place(&policy, view, &plan), 0);
+                assert_int_equal(staircase_init(&staircase, view, plan), 0);
+                assert_int_equal(cost_plan(view, plan, &least), 0);
+                pieces = pieces_create(&staircase, view);
+                assert_non_null(pieces);
+                (void) pieces_raise(pieces, least, &deadline, 0, 200);
+                hall = hall_create(pieces, view, 1000 * 1000, plan);
+                merge = merge_create(pieces, view);
+                assert_true(hall && merge);
+                for (uint32_t i = 0; i < 5; i++) {
+                        cost = hall_walk(hall, &deadline, 0, 5 * 1000, i);
+                        merge_add(merge, hall_nodes(hall), cost);
+                        least = cost < least ? cost : least;
+                }
+                nodes = merge_solve(merge, &deadline, INT64_C(10) * 1000 * 1000, &told);
+                if (nodes) {
+                        write_nodes(&staircase, nodes, plan);
+                        if (plan_validate(view, plan, &err) < 0)
+                                fail_msg("seed %" PRIu32 ": %s", seed, error_text(&err));
+                        assert_int_equal(cost_plan(view, plan, &cost), 0);
+                        assert_int_equal(cost, told);
+                        assert_true(cost < least);
+                        merged++;
+                }
+                merge_destroy(merge);
+                hall_destroy(hall);
+                pieces_destroy(pieces);
+                staircase_finish(&staircase);
+        }
+        print_message("%d merged into a better plan\n", merged);
+        assert_true(merged > (int) repetitions(100) / 4);
         test_policy_unload(&policy);
 }
 
@@ -445,6 +562,8 @@ int main(void) {
                 cmocka_unit_test(completes),
                 cmocka_unit_test(all_kinds),
                 cmocka_unit_test(markets_and_halls),
+                cmocka_unit_test(two_plans_merge_into_a_better_one),
+                cmocka_unit_test(merges),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,201 @@
+#include "policies/distrib/ledger.h"
+
+#include <stdlib.h>
+
+enum {
+        MAX_LISTED = 16 * LEDGER_MAX_ENTRIES, /* prices of them */
+        SLOTS = 1 << 16,               /* of the table of entries */
+        MAX_PRICES = 50000,
+};
+
+static uint64_t mix(uint64_t hash, uint64_t value) {
+        hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+        return hash ^ (hash >> 29);
+}
+
+/* Where in the table the entry is, or a free place. Two of one hash are taken for one: the other is missing. */
+static uint32_t *find_slot(const struct ledger *ledger, uint64_t hash) {
+        uint32_t i = (uint32_t) (hash >> 40) % SLOTS;
+
+        while (ledger->slots[i] != 0 && ledger->hashes[ledger->slots[i] - 1] != hash)
+                i = (i + 1) % SLOTS;
+        return &ledger->slots[i];
+}
+
+uint32_t ledger_tread_of(const struct ledger *ledger, uint32_t price) {
+        uint32_t low = 0, high = ledger->pieces->stairs->n_treads;
+
+        while (high - low > 1) {
+                uint32_t middle = low + (high - low) / 2;
+
+                if (ledger->pieces->first[middle] <= price)
+                        low = middle;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+int ledger_row_of_owner(const struct ledger *ledger, const struct entry *entry) {
+        return entry->is_sale ? ledger->stair_row[entry->owner] : (int) entry->owner + 1;
+}
+
+static int make_row_of_owner(struct ledger *ledger, const struct entry *entry) {
+        if (entry->is_sale && ledger->stair_row[entry->owner] == 0) {
+                int row = ledger->stair_row[entry->owner] = glp_add_rows(ledger->lp, 1);
+
+                glp_set_row_bnds(ledger->lp, row, GLP_UP, 0, ledger->pieces->stairs->stairs[entry->owner].nodes);
+        }
+        return ledger_row_of_owner(ledger, entry);
+}
+
+/* A row for a price that is both bought and sold from now on. */
+static void add_row(struct ledger *ledger, uint32_t price) {
+        int length = 0, row = glp_add_rows(ledger->lp, 1);
+
+        for (uint32_t i = ledger->head[price]; i > 0; i = ledger->next[i - 1]) {
+                const struct entry *entry = &ledger->entries[ledger->entry_of[i - 1]];
+
+                if (length == 0 || ledger->indices[length] != entry->column) {
+                        ledger->indices[++length] = entry->column;
+                        ledger->coefficients[length] = 0;
+                }
+                ledger->coefficients[length] += entry->is_sale ? 1 : -1;
+        }
+        glp_set_row_bnds(ledger->lp, row, GLP_FX, 0, 0);
+        glp_set_mat_row(ledger->lp, row, length, ledger->indices, ledger->coefficients);
+        ledger->row_of[price] = row;
+        ledger->row_price[ledger->n_row_prices++] = price;
+}
+
+static bool has_other_side(const struct ledger *ledger, uint32_t price, bool is_sale) {
+        uint32_t i = ledger->head[price];
+
+        return i > 0 && ledger->entries[ledger->entry_of[i - 1]].is_sale != is_sale;
+}
+
+bool ledger_first_is_sale(const struct ledger *ledger, uint32_t price) {
+        uint32_t i = ledger->head[price];
+
+        while (ledger->next[i - 1] > 0)
+                i = ledger->next[i - 1];
+        return ledger->entries[ledger->entry_of[i - 1]].is_sale;
+}
+
+static void add_column(struct ledger *ledger, struct entry *entry) {
+        int length = 0;
+
+        for (uint32_t i = 0; i < entry->n; i++) {
+                int row = ledger->row_of[entry->prices[i]];
+
+                if (row == 0)
+                        continue;
+                if (length == 0 || ledger->indices[length] != row) {
+                        ledger->indices[++length] = row;
+                        ledger->coefficients[length] = 0;
+                }
+                ledger->coefficients[length] += entry->is_sale ? 1 : -1;
+        }
+        ledger->indices[++length] = make_row_of_owner(ledger, entry);
+        ledger->coefficients[length] = 1;
+        entry->column = glp_add_cols(ledger->lp, 1);
+        glp_set_col_bnds(ledger->lp, entry->column, GLP_LO, 0, 0);
+        glp_set_obj_coef(ledger->lp, entry->column, entry->cost);
+        glp_set_mat_col(ledger->lp, entry->column, length, ledger->indices, ledger->coefficients);
+}
+
+static int compare_prices(const void *a, const void *b) {
+        const uint32_t *x = a, *y = b;
+
+        return *x < *y ? -1 : *x > *y;
+}
+
+uint32_t ledger_add(struct ledger *ledger, const struct entry *from) {
+        uint64_t hash = mix(mix(1, from->is_sale), from->owner);
+        uint32_t *to = ledger->list + ledger->n_listed, *slot;
+        struct entry entry = *from;
+
+        for (uint32_t i = 0; i < entry.n; i++)
+                hash = mix(hash, from->prices[i]);
+        slot = find_slot(ledger, hash);
+        if (*slot > 0)
+                return *slot - 1;
+        if (entry.n == 0 || ledger->n_entries == LEDGER_MAX_ENTRIES || entry.n > MAX_LISTED - ledger->n_listed)
+                return LEDGER_FULL;
+        entry.prices = to;
+        for (uint32_t i = 0; i < entry.n; i++) {
+                to[i] = from->prices[i];
+                if (ledger->row_of[to[i]] == 0 && has_other_side(ledger, to[i], entry.is_sale))
+                        add_row(ledger, to[i]);
+        }
+        add_column(ledger, &entry);
+        for (uint32_t i = 0; i < entry.n; i++) {
+                uint32_t listed = ledger->n_listed++;
+
+                ledger->entry_of[listed] = ledger->n_entries;
+                ledger->next[listed] = ledger->head[to[i]];
+                ledger->head[to[i]] = listed + 1;
+        }
+        ledger->entries[ledger->n_entries] = entry;
+        ledger->hashes[ledger->n_entries] = hash;
+        *slot = ++ledger->n_entries;
+        return ledger->n_entries - 1;
+}
+
+uint32_t ledger_buy(struct ledger *ledger, uint32_t tread, uint32_t *prices, uint32_t n) {
+        qsort(prices, n, sizeof(*prices), compare_prices);
+        return ledger_add(ledger, &(struct entry) { .owner = tread, .n = n, .prices = prices });
+}
+
+uint32_t ledger_sell(struct ledger *ledger, uint32_t stair, uint32_t *prices, uint32_t n) {
+        const struct pieces *pieces = ledger->pieces;
+        const struct staircase *stairs = pieces->stairs;
+        double cost = 0;
+
+        qsort(prices, n, sizeof(*prices), compare_prices);
+        for (uint32_t i = 0; i < n; i++) {
+                uint32_t tread = ledger_tread_of(ledger, prices[i]);
+                int64_t ranks = (int64_t) (prices[i] - pieces->first[tread]);
+
+                cost += (double) (stairs->treads[tread].priority * (stairs->stairs[stair].penalty * ranks + pieces->weight));
+        }
+        return ledger_add(ledger, &(struct entry) { .is_sale = true, .owner = stair, .n = n, .prices = prices, .cost = cost });
+}
+
+bool ledger_init(struct ledger *ledger, const struct pieces *pieces) {
+        const struct staircase *stairs = pieces->stairs;
+        /* of a row, or a column; a job has at most as many pieces as ranks, so its column is not longer than that of prices */
+        size_t most = LEDGER_MAX_ENTRIES + pieces->n_prices + stairs->n_treads + stairs->n_stairs + 1;
+        struct arena *arena = &ledger->arena;
+
+        *ledger = (struct ledger) { .pieces = pieces };
+        if (pieces->n_prices > MAX_PRICES || pieces->homes.n_sites > 0)
+                return false;
+        ledger->entries = arena_alloc(arena, LEDGER_MAX_ENTRIES, sizeof(*ledger->entries));
+        ledger->row_of = arena_alloc(arena, pieces->n_prices, sizeof(*ledger->row_of));
+        ledger->row_price = arena_alloc(arena, pieces->n_prices, sizeof(*ledger->row_price));
+        ledger->head = arena_alloc(arena, pieces->n_prices, sizeof(*ledger->head));
+        ledger->stair_row = arena_alloc(arena, stairs->n_stairs, sizeof(*ledger->stair_row));
+        ledger->slots = arena_alloc(arena, SLOTS, sizeof(*ledger->slots));
+        ledger->hashes = arena_alloc(arena, LEDGER_MAX_ENTRIES, sizeof(*ledger->hashes));
+        ledger->list = arena_alloc(arena, MAX_LISTED, sizeof(*ledger->list));
+        ledger->entry_of = arena_alloc(arena, MAX_LISTED, sizeof(*ledger->entry_of));
+        ledger->next = arena_alloc(arena, MAX_LISTED, sizeof(*ledger->next));
+        ledger->indices = arena_alloc(arena, most, sizeof(*ledger->indices));
+        ledger->coefficients = arena_alloc(arena, most, sizeof(*ledger->coefficients));
+        if (arena->failed)
+                return false;
+        (void) glp_term_out(GLP_OFF);
+        ledger->lp = glp_create_prob();
+        glp_set_obj_dir(ledger->lp, GLP_MIN);
+        glp_add_rows(ledger->lp, (int) stairs->n_treads);
+        for (uint32_t t = 0; t < stairs->n_treads; t++)
+                glp_set_row_bnds(ledger->lp, (int) t + 1, GLP_FX, 1, 1);
+        return true;
+}
+
+void ledger_finish(struct ledger *ledger) {
+        if (ledger->lp)
+                glp_delete_prob(ledger->lp);
+        arena_finish(&ledger->arena);
+}

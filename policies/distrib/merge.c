@@ -1,0 +1,390 @@
+#include "policies/distrib/merge.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double close_enough = 1e-4; /* of the cost, is as good as the cheapest */
+/* Of what there may be to gain: what costs more in the relaxation than that is left out. */
+static const double most_loss = 0.15;
+static const double tolerance = 1e-6;
+
+#define NO_STAIR UINT32_MAX
+
+/* Ranks of a job on a node. */
+struct held {
+        uint32_t node, price;
+};
+
+struct merge {
+        const struct pieces *pieces;
+        struct ledger ledger;
+        uint32_t n_nodes, n_ranks;
+        uint32_t *stair_of; /* each node */
+        uint32_t *nodes;    /* by stair */
+        uint32_t *first;    /* each stair, in nodes; one more */
+        uint32_t *taken;    /* each stair: nodes in use */
+        uint32_t *first_rank; /* each tread, in node_of; one more */
+        uint32_t *placed;   /* each tread: ranks */
+        int32_t *node_of;   /* each rank of each tread */
+        int32_t *sorted;    /* of one tread */
+        struct held *held;
+        uint32_t *prices;   /* of a job or a node */
+        uint32_t *entries, *best; /* of a plan, one for each job and each node; of the best one */
+        uint32_t n_best;
+        int64_t best_cost;
+        double *in_best;    /* each entry: how often it is in the best plan, */
+        double *times;      /* and in the one that is made */
+        struct arena arena;
+};
+
+/* The part of the program that is not settled. */
+struct part {
+        glp_prob *lp;
+        uint32_t *entry_of; /* each column */
+        double *best;       /* each column: how often it is in the best plan known */
+        double *settled;    /* each row of the whole: what is in it already */
+        double cost;        /* of what is settled */
+        bool has_begun;
+        struct arena arena;
+};
+
+struct ledger *merge_ledger(struct merge *merge) {
+        return &merge->ledger;
+}
+
+/* ---- making ---- */
+
+static void list_nodes(struct merge *merge, const struct rm_snapshot *snapshot) {
+        const struct staircase *stairs = merge->pieces->stairs;
+
+        for (uint32_t s = 0; s < snapshot->n_nodes; s++) {
+                const struct rm_node *node = &snapshot->nodes[s];
+                uint32_t i = 0;
+
+                while (i < stairs->n_stairs &&
+                       (stairs->stairs[i].penalty != node->penalty || stairs->stairs[i].cores != node->cores))
+                        i++;
+                merge->stair_of[s] = i < stairs->n_stairs ? i : NO_STAIR;
+                if (i < stairs->n_stairs)
+                        merge->first[i + 1]++;
+        }
+        for (uint32_t i = 0; i < stairs->n_stairs; i++)
+                merge->first[i + 1] += merge->first[i];
+        for (uint32_t s = 0; s < snapshot->n_nodes; s++)
+                if (merge->stair_of[s] != NO_STAIR)
+                        merge->nodes[merge->first[merge->stair_of[s]] + merge->taken[merge->stair_of[s]]++] = s;
+}
+
+static bool make_lists(struct merge *merge) {
+        const struct staircase *stairs = merge->pieces->stairs;
+        struct arena *arena = &merge->arena;
+
+        merge->stair_of = arena_alloc(arena, merge->n_nodes, sizeof(*merge->stair_of));
+        merge->nodes = arena_alloc(arena, merge->n_nodes, sizeof(*merge->nodes));
+        merge->first = arena_alloc(arena, stairs->n_stairs + 1ul, sizeof(*merge->first));
+        merge->taken = arena_alloc(arena, stairs->n_stairs, sizeof(*merge->taken));
+        merge->first_rank = arena_alloc(arena, stairs->n_treads + 1ul, sizeof(*merge->first_rank));
+        merge->placed = arena_alloc(arena, stairs->n_treads, sizeof(*merge->placed));
+        merge->node_of = arena_alloc(arena, merge->n_ranks, sizeof(*merge->node_of));
+        merge->sorted = arena_alloc(arena, merge->pieces->most_ranks, sizeof(*merge->sorted));
+        merge->held = arena_alloc(arena, merge->n_ranks, sizeof(*merge->held));
+        merge->prices = arena_alloc(arena, merge->n_ranks, sizeof(*merge->prices));
+        merge->entries = arena_alloc(arena, (size_t) stairs->n_treads + merge->n_nodes, sizeof(*merge->entries));
+        merge->best = arena_alloc(arena, (size_t) stairs->n_treads + merge->n_nodes, sizeof(*merge->best));
+        merge->in_best = arena_alloc(arena, LEDGER_MAX_ENTRIES, sizeof(*merge->in_best));
+        merge->times = arena_alloc(arena, LEDGER_MAX_ENTRIES, sizeof(*merge->times));
+        return !arena->failed;
+}
+
+struct merge *merge_create(const struct pieces *pieces, const struct rm_snapshot *snapshot) {
+        const struct staircase *stairs = pieces->stairs;
+        struct merge *merge = calloc(1, sizeof(*merge));
+
+        if (!merge)
+                return NULL;
+        merge->pieces = pieces;
+        merge->n_nodes = snapshot->n_nodes;
+        merge->best_cost = INT64_MAX;
+        for (uint32_t t = 0; t < stairs->n_treads; t++)
+                merge->n_ranks += stairs->treads[t].ranks;
+        if (!make_lists(merge) || !ledger_init(&merge->ledger, pieces)) {
+                merge_destroy(merge);
+                return NULL;
+        }
+        for (uint32_t t = 0; t < stairs->n_treads; t++)
+                merge->first_rank[t + 1] = merge->first_rank[t] + stairs->treads[t].ranks;
+        list_nodes(merge, snapshot);
+        return merge;
+}
+
+void merge_destroy(struct merge *merge) {
+        if (!merge)
+                return;
+        ledger_finish(&merge->ledger);
+        arena_finish(&merge->arena);
+        free(merge);
+}
+
+/* ---- plans ---- */
+
+static int compare_nodes(const void *a, const void *b) {
+        const int32_t *x = a, *y = b;
+
+        return *x < *y ? -1 : *x > *y;
+}
+
+static int compare_held(const void *a, const void *b) {
+        const struct held *x = a, *y = b;
+
+        return x->node < y->node ? -1 : x->node > y->node;
+}
+
+/* How jobs are cut, into `entries`, and what they hold where. Returns how much that is. */
+static uint32_t add_jobs(struct merge *merge, const int32_t *nodes) {
+        uint32_t n_held = 0;
+
+        for (uint32_t t = 0; t < merge->pieces->stairs->n_treads; t++) {
+                uint32_t ranks = merge->pieces->stairs->treads[t].ranks, n = 0;
+
+                memcpy(merge->sorted, nodes + merge->first_rank[t], sizeof(*merge->sorted) * ranks);
+                qsort(merge->sorted, ranks, sizeof(*merge->sorted), compare_nodes);
+                for (uint32_t i = 0, x; i < ranks; i += x) {
+                        uint32_t price;
+
+                        for (x = 1; i + x < ranks && merge->sorted[i + x] == merge->sorted[i];)
+                                x++;
+                        price = (uint32_t) merge->pieces->first[t] + x;
+                        merge->prices[n++] = price;
+                        merge->held[n_held++] = (struct held) { (uint32_t) merge->sorted[i], price };
+                }
+                merge->entries[t] = ledger_buy(&merge->ledger, t, merge->prices, n);
+        }
+        return n_held;
+}
+
+/* What nodes hold, into `entries`. Returns how many there are with those of jobs. */
+static uint32_t add_nodes(struct merge *merge, uint32_t n_held) {
+        uint32_t n = merge->pieces->stairs->n_treads;
+
+        qsort(merge->held, n_held, sizeof(*merge->held), compare_held);
+        for (uint32_t i = 0, k; i < n_held; i += k) {
+                uint32_t stair = merge->stair_of[merge->held[i].node];
+
+                for (k = 0; i + k < n_held && merge->held[i + k].node == merge->held[i].node; k++)
+                        merge->prices[k] = merge->held[i + k].price;
+                merge->entries[n++] = stair == NO_STAIR ? LEDGER_FULL : ledger_sell(&merge->ledger, stair, merge->prices, k);
+        }
+        return n;
+}
+
+void merge_add(struct merge *merge, const int32_t *nodes, int64_t cost) {
+        uint32_t n = add_nodes(merge, add_jobs(merge, nodes));
+
+        if (cost >= merge->best_cost)
+                return;
+        for (uint32_t i = 0; i < n; i++)
+                if (merge->entries[i] == LEDGER_FULL)
+                        return;
+        memcpy(merge->best, merge->entries, sizeof(*merge->best) * n);
+        merge->n_best = n;
+        merge->best_cost = cost;
+}
+
+/* Another node of the class holds these. False: there is none, or a job would have more ranks than it has. */
+static bool fill_node(struct merge *merge, const struct entry *sale) {
+        uint32_t at = merge->first[sale->owner] + merge->taken[sale->owner]++;
+
+        if (at >= merge->first[sale->owner + 1])
+                return false;
+        for (uint32_t i = 0; i < sale->n; i++) {
+                uint32_t t = ledger_tread_of(&merge->ledger, sale->prices[i]);
+                uint32_t x = sale->prices[i] - (uint32_t) merge->pieces->first[t];
+
+                if (x > merge->pieces->stairs->treads[t].ranks - merge->placed[t])
+                        return false;
+                while (x-- > 0)
+                        merge->node_of[merge->first_rank[t] + merge->placed[t]++] = (int32_t) merge->nodes[at];
+        }
+        return true;
+}
+
+/* The plan that `times` say. False: it is none. */
+static bool write_plan(struct merge *merge) {
+        const struct staircase *stairs = merge->pieces->stairs;
+        bool is_whole = true;
+
+        memset(merge->taken, 0, sizeof(*merge->taken) * stairs->n_stairs);
+        memset(merge->placed, 0, sizeof(*merge->placed) * stairs->n_treads);
+        for (uint32_t i = 0; i < merge->ledger.n_entries; i++)
+                for (double left = merge->times[i]; merge->ledger.entries[i].is_sale && left > 0.5; left--)
+                        if (!fill_node(merge, &merge->ledger.entries[i]))
+                                return false;
+        for (uint32_t t = 0; t < stairs->n_treads; t++)
+                is_whole &= merge->placed[t] == stairs->treads[t].ranks;
+        return is_whole;
+}
+
+/* ---- the program ---- */
+
+/* What nobody sells can't be bought, and the other way round. */
+static bool is_possible(const struct merge *merge, const struct entry *entry) {
+        for (uint32_t i = 0; i < entry->n; i++)
+                if (merge->ledger.row_of[entry->prices[i]] == 0)
+                        return false;
+        return true;
+}
+
+static bool relax(glp_prob *lp, int64_t usec) {
+        glp_smcp options;
+
+        glp_init_smcp(&options);
+        options.msg_lev = GLP_MSG_OFF;
+        options.tm_lim = usec / 1000 < INT_MAX ? (int) (usec / 1000) + 1 : INT_MAX;
+        return usec > 0 && glp_simplex(lp, &options) == 0 && glp_get_status(lp) == GLP_OPT;
+}
+
+static bool relax_all(struct merge *merge, int64_t usec) {
+        for (uint32_t i = 0; i < merge->ledger.n_entries; i++) {
+                const struct entry *entry = &merge->ledger.entries[i];
+
+                glp_set_col_bnds(merge->ledger.lp, entry->column, is_possible(merge, entry) ? GLP_LO : GLP_FX, 0, 0);
+        }
+        return relax(merge->ledger.lp, usec);
+}
+
+/* What the best plan and the relaxation agree on, into `times`. */
+static void settle(struct merge *merge, struct part *part) {
+        struct ledger *ledger = &merge->ledger;
+
+        memset(merge->in_best, 0, sizeof(*merge->in_best) * ledger->n_entries);
+        for (uint32_t i = 0; i < merge->n_best; i++)
+                merge->in_best[merge->best[i]]++;
+        for (uint32_t i = 0; i < ledger->n_entries; i++) {
+                const struct entry *entry = &ledger->entries[i];
+                int length;
+
+                merge->times[i] = fmin(merge->in_best[i], floor(glp_get_col_prim(ledger->lp, entry->column) + tolerance));
+                if (merge->times[i] < 0.5)
+                        continue;
+                part->cost += merge->times[i] * entry->cost;
+                length = glp_get_mat_col(ledger->lp, entry->column, ledger->indices, ledger->coefficients);
+                for (int k = 1; k <= length; k++)
+                        part->settled[ledger->indices[k]] += merge->times[i] * ledger->coefficients[k];
+        }
+}
+
+static void add_rows(struct part *part, glp_prob *whole) {
+        glp_add_rows(part->lp, glp_get_num_rows(whole));
+        for (int i = 1; i <= glp_get_num_rows(whole); i++) {
+                double left = glp_get_row_ub(whole, i) - part->settled[i];
+
+                glp_set_row_bnds(part->lp, i, glp_get_row_type(whole, i), left, left);
+        }
+}
+
+/* All that may take part in a cheaper plan, and what the best one has. */
+static void add_columns(struct merge *merge, struct part *part) {
+        struct ledger *ledger = &merge->ledger;
+        double loss = most_loss * ((double) merge->best_cost - glp_get_obj_val(ledger->lp));
+
+        for (uint32_t i = 0; i < ledger->n_entries; i++) {
+                const struct entry *entry = &ledger->entries[i];
+                int length, column;
+
+                if (glp_get_row_ub(part->lp, ledger_row_of_owner(ledger, entry)) < 0.5 || !is_possible(merge, entry) ||
+                    (merge->in_best[i] < 0.5 && glp_get_col_dual(ledger->lp, entry->column) > loss))
+                        continue;
+                column = glp_add_cols(part->lp, 1);
+                part->entry_of[column] = i;
+                part->best[column] = merge->in_best[i] - merge->times[i];
+                length = glp_get_mat_col(ledger->lp, entry->column, ledger->indices, ledger->coefficients);
+                glp_set_mat_col(part->lp, column, length, ledger->indices, ledger->coefficients);
+                glp_set_obj_coef(part->lp, column, entry->cost);
+                glp_set_col_kind(part->lp, column, GLP_IV);
+                glp_set_col_bnds(part->lp, column, GLP_LO, 0, 0);
+        }
+}
+
+/* The best plan fulfils them, so these are fulfilled by what is settled. */
+static void remove_empty_rows(struct merge *merge, struct part *part) {
+        int n = 0, *rows = merge->ledger.indices;
+
+        for (int i = 1; i <= glp_get_num_rows(part->lp); i++)
+                if (glp_get_mat_row(part->lp, i, NULL, NULL) == 0)
+                        rows[++n] = i;
+        if (n > 0)
+                glp_del_rows(part->lp, n, rows);
+}
+
+static bool make_part(struct merge *merge, struct part *part) {
+        uint32_t n = merge->ledger.n_entries + 1;
+
+        part->entry_of = arena_alloc(&part->arena, n, sizeof(*part->entry_of));
+        part->best = arena_alloc(&part->arena, n, sizeof(*part->best));
+        part->settled = arena_alloc(&part->arena, (size_t) glp_get_num_rows(merge->ledger.lp) + 1, sizeof(*part->settled));
+        if (part->arena.failed)
+                return false;
+        part->lp = glp_create_prob();
+        settle(merge, part);
+        add_rows(part, merge->ledger.lp);
+        add_columns(merge, part);
+        remove_empty_rows(merge, part);
+        return true;
+}
+
+static void finish_part(struct part *part) {
+        if (part->lp)
+                glp_delete_prob(part->lp);
+        arena_finish(&part->arena);
+}
+
+/* What is dearer than the best plan need not be looked at. */
+static void offer_best(glp_tree *tree, void *context) {
+        struct part *part = context;
+
+        if (glp_ios_reason(tree) != GLP_IHEUR || part->has_begun)
+                return;
+        part->has_begun = true;
+        (void) glp_ios_heur_sol(tree, part->best);
+}
+
+/* True: there is a cheaper plan. */
+static bool decide(struct merge *merge, struct part *part, int64_t usec) {
+        glp_iocp options;
+        int status;
+
+        glp_init_iocp(&options);
+        options.msg_lev = GLP_MSG_OFF;
+        options.br_tech = GLP_BR_FFV;
+        options.mip_gap = close_enough;
+        options.tm_lim = usec / 1000 < INT_MAX ? (int) (usec / 1000) + 1 : INT_MAX;
+        options.cb_func = offer_best;
+        options.cb_info = part;
+        (void) glp_intopt(part->lp, &options);
+        status = glp_mip_status(part->lp);
+        if ((status != GLP_OPT && status != GLP_FEAS) || llround(glp_mip_obj_val(part->lp) + part->cost) >= merge->best_cost)
+                return false;
+        for (int j = 1; j <= glp_get_num_cols(part->lp); j++)
+                merge->times[part->entry_of[j]] += round(glp_mip_col_val(part->lp, j));
+        return true;
+}
+
+const int32_t *merge_solve(struct merge *merge, const struct deadline *deadline, int64_t usec, int64_t *ret_cost) {
+        int64_t end = deadline_left_usec(deadline) - usec, left;
+        struct part part = { 0 };
+        bool is_cheaper = false;
+
+        end = end > 0 ? end : 0;
+        if (merge->n_best > 0 && relax_all(merge, deadline_left_usec(deadline) - end) && make_part(merge, &part) &&
+            relax(part.lp, deadline_left_usec(deadline) - end) && (left = deadline_left_usec(deadline) - end) > 0)
+                is_cheaper = decide(merge, &part, left);
+        if (is_cheaper)
+                *ret_cost = llround(glp_mip_obj_val(part.lp) + part.cost);
+        finish_part(&part);
+        if (!is_cheaper || !write_plan(merge))
+                return NULL;
+        merge_add(merge, merge->node_of, *ret_cost);
+        return merge->node_of;
+}
