@@ -34,6 +34,7 @@ enum {
         WALKS = 8,        /* that are merged, at once */
         WALK_USEC = 10000, /* of the first ones */
         WALKS_LEAVE = 3,  /* one part in so many of the time left, at least, for merging */
+        MERGE_USEC = 3,   /* for each two jobs, is the least that is worth it */
         MERGE_PART = 3,   /* merging takes at most that much longer than the walks did, */
         MERGE_LEAVES = 5, /* and leaves one part in so many of the time */
         REST = 10,        /* one part in so many of it is for walks from the best plan on */
@@ -217,10 +218,9 @@ static int run_refit(struct wide *wide) {
 }
 
 static int run_drift(struct wide *wide) {
-        struct drift *drift;
+        struct drift *drift = drift_create(wide->snapshot, wide->plan, wide->seed);
         int r = 0;
 
-        drift = drift_create(wide->snapshot, wide->plan, wide->seed);
         if (!drift)
                 return 0;
         if (wide->pieces && (is_particular(wide) || is_dive_worth_it(wide)) &&
@@ -257,41 +257,51 @@ static void adopt(struct wide *wide, const int32_t *nodes, int64_t cost) {
         wide->result->cost = cost;
 }
 
-/* Some walks. */
 static void walk(struct wide *wide, struct hall *hall, int64_t usec) {
         int64_t until_usec = wide->until_usec + left_usec(wide) / WALKS_LEAVE;
+        int64_t cost = hall_walk(hall, wide->deadline, until_usec, usec, wide->seed++);
 
-        for (int i = 0; i < WALKS && deadline_left_usec(wide->deadline) > until_usec; i++) {
-                int64_t cost = hall_walk(hall, wide->deadline, until_usec, usec, wide->seed++);
-
-                merge_add(wide->merge, hall_nodes(hall), cost);
-                adopt(wide, hall_nodes(hall), cost);
-        }
+        merge_add(wide->merge, hall_nodes(hall), cost);
+        adopt(wide, hall_nodes(hall), cost);
 }
 
-/* Many short walks with a hall, and what can be made of all of them; then longer ones. Until little time is left, or as turns() does. */
-static void gather(struct wide *wide) {
-        struct hall *hall = hall_create(wide->pieces, wide->snapshot, left_usec(wide) / 3, wide->plan);
+/* What can be made of all plans so far, where the last walks took so long. */
+static void merge(struct wide *wide, int64_t walked_usec) {
+        int64_t usable = left_usec(wide) - left_usec(wide) / MERGE_LEAVES, cost;
+        const int32_t *nodes = merge_solve(wide->merge, wide->deadline,
+                                           MERGE_PART * walked_usec < usable ? MERGE_PART * walked_usec : usable, &cost);
+
+        if (nodes)
+                adopt(wide, nodes, cost);
+}
+
+/* Many short walks with a hall, merged; then longer ones. Until little time is left, or as turns() does. */
+static void gather(struct wide *wide, struct hall *hall) {
         int64_t begin = left_usec(wide), gained_at = begin, usec = WALK_USEC;
 
-        for (int idle = 0; hall && is_open(wide) && left_usec(wide) > begin / REST;) {
-                int64_t cost = wide->result->cost, merged_cost, turn = left_usec(wide), walked, usable;
-                const int32_t *nodes;
+        for (int idle = 0; is_open(wide) && left_usec(wide) > begin / REST; usec += usec / 2) {
+                int64_t cost = wide->result->cost, turn = left_usec(wide);
 
-                walk(wide, hall, usec);
-                walked = turn - left_usec(wide);
-                usable = left_usec(wide) - left_usec(wide) / MERGE_LEAVES;
-                nodes = merge_solve(wide->merge, wide->deadline, MERGE_PART * walked < usable ? MERGE_PART * walked : usable,
-                                    &merged_cost);
-                if (nodes)
-                        adopt(wide, nodes, merged_cost);
-                usec += usec / 2;
+                for (int i = 0; i < WALKS && left_usec(wide) > turn / WALKS_LEAVE; i++)
+                        walk(wide, hall, usec);
+                merge(wide, turn - left_usec(wide));
                 if (wide->result->cost < cost) {
                         gained_at = left_usec(wide);
                         idle = 0;
                 } else if (++idle >= IDLE_TURNS && gained_at - left_usec(wide) > begin - gained_at)
                         break;
         }
+}
+
+/* With a hall: short walks where there is time to merge them, else one long one. */
+static void walk_with_hall(struct wide *wide) {
+        struct hall *hall = hall_create(wide->pieces, wide->snapshot, left_usec(wide) / 3, wide->plan);
+        int64_t n_treads = wide->staircase.n_treads;
+
+        if (hall && left_usec(wide) > MERGE_USEC * n_treads * n_treads)
+                gather(wide, hall);
+        else if (hall)
+                walk(wide, hall, left_usec(wide));
         hall_destroy(hall);
 }
 
@@ -329,7 +339,7 @@ static int turns(struct wide *wide) {
                 r = complete(wide);
         set_turns(wide);
         if (wide->merge)
-                gather(wide);
+                walk_with_hall(wide);
         for (int idle = 0; r == 0 && is_open(wide) && left_usec(wide) > 2 * wide->walk_usec; wide->seed++) {
                 int64_t cost = wide->result->cost;
 
