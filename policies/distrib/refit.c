@@ -1,12 +1,12 @@
 #include "policies/distrib/refit.h"
 
 #include <errno.h>
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "policies/distrib/roll.h"
+#include "policies/distrib/vectorised.h"
 #include "policies/place/cost.h"
 #include "policies/place/pack.h"
 #include "policies/place/shelf.h"
@@ -57,8 +57,8 @@ struct refit {
         uint32_t n_offers, n_used; /* used: those looked at */
         struct bundle *bundles;
         uint32_t n_bundles, max_bundles;
-        double *least, *next; /* each number of ranks */
-        uint8_t *taken;       /* bundles x (ranks + 1) */
+        float *least, *next; /* each number of ranks */
+        uint8_t *taken;      /* bundles x (ranks + 1) */
         size_t taken_bytes;
         uint32_t *trace; /* each offer: nodes filled */
         uint64_t random;
@@ -308,36 +308,34 @@ static int list_bundles(struct refit *refit, uint32_t ranks) {
         return 0;
 }
 
+/* With nodes that hold `size` ranks together for `price`, where that is less than without them. */
+VECTORISED static void take(const float *restrict from, float *restrict to, uint8_t *restrict taken, uint32_t size, uint32_t ranks,
+                            float price) {
+        memcpy(to, from, sizeof(*to) * size);
+        memset(taken, 0, size);
+        for (size_t m = size; m <= ranks; m++) {
+                float with = from[m - size] + price;
+
+                to[m] = with < from[m] ? with : from[m];
+        }
+        for (size_t m = size; m <= ranks; m++)
+                taken[m] = to[m] < from[m];
+}
+
 /* least[m]: of filling nodes with m ranks together. */
 static void fill(struct refit *refit, uint32_t ranks) {
         for (uint32_t m = 0; m <= ranks; m++)
-                refit->least[m] = m == 0 ? 0 : DBL_MAX;
+                refit->least[m] = m == 0 ? 0 : INFINITY;
         for (uint32_t i = 0; i < refit->n_bundles; i++) {
-                const struct offer *offer = &refit->offers[refit->bundles[i].offer];
-                uint32_t size = refit->bundles[i].nodes * offer->free_cores;
-                uint8_t *taken = refit->taken + (size_t) i * (ranks + 1u);
-                double price = refit->bundles[i].nodes * offer->price, *swap = refit->least;
+                const struct bundle *bundle = &refit->bundles[i];
+                const struct offer *offer = &refit->offers[bundle->offer];
+                float *swap = refit->least;
 
-                memcpy(refit->next, refit->least, sizeof(*refit->next) * (ranks + 1u));
-                memset(taken, 0, size < ranks ? size : ranks);
-                for (uint32_t m = size; m <= ranks; m++) {
-                        double with = refit->least[m - size] + price;
-
-                        taken[m] = with < refit->least[m];
-                        refit->next[m] = with < refit->least[m] ? with : refit->least[m];
-                }
+                take(refit->least, refit->next, refit->taken + (size_t) i * (ranks + 1u), bundle->nodes * offer->free_cores, ranks,
+                     (float) (bundle->nodes * offer->price));
                 refit->least = refit->next;
                 refit->next = swap;
         }
-}
-
-/* What it costs to put `ranks` on a node of the offer that has room for more. */
-static double part_price(const struct refit *refit, const struct refit_job *job, const struct offer *offer, uint32_t ranks) {
-        uint32_t row = offer->class / refit->shelf.stride;
-        double penalty = (double) refit->shelf.penalties[row];
-
-        return (double) job->priority * ((double) refit->weight + penalty * ranks) + refit->worth[offer->class] -
-               refit->worth[offer->class - ranks];
 }
 
 /* How many nodes of each offer are filled to get `ranks` together. */
@@ -350,6 +348,26 @@ static void trace_fill(struct refit *refit, uint32_t ranks, uint32_t stride) {
                 }
 }
 
+/* How many ranks on a node of the offer that has room for more, where the others fill nodes, cost less than `*best`, all together: that
+ * is the new best. 0: none do. */
+static uint32_t best_part(const struct refit *refit, const struct refit_job *job, const struct offer *offer, double *best) {
+        const float *least = refit->least + job->left;
+        const double *worth = refit->worth + offer->class;
+        double penalty = (double) refit->shelf.penalties[offer->class / refit->shelf.stride];
+        double piece = (double) job->priority * (double) refit->weight + *worth, rank = (double) job->priority * penalty;
+        uint32_t part = 0;
+
+        for (uint32_t x = 1; x < offer->free_cores && x <= job->left; x++, least--, worth--) {
+                double price = least[-1] + piece + rank * x - worth[-1];
+
+                if (price < *best) {
+                        *best = price;
+                        part = x;
+                }
+        }
+        return part;
+}
+
 /* The best way to put all ranks: nodes filled, and at most one in part. *ret_part: ranks on that one. -1: there is none. */
 static int32_t choose_part(struct refit *refit, const struct refit_job *job, uint32_t *ret_part) {
         for (uint32_t i = 0; i < refit->n_used; i++)
@@ -357,19 +375,14 @@ static int32_t choose_part(struct refit *refit, const struct refit_job *job, uin
         for (int tries = 0; tries < PIECE_TRIES; tries++) {
                 double best = refit->least[job->left];
                 int32_t offer = (int32_t) refit->n_offers;
-                uint32_t part = 0;
+                uint32_t part = 0, x;
 
                 for (uint32_t i = 0; i < refit->n_used; i++)
-                        for (uint32_t x = 1; !refit->offers[i].banned && x < refit->offers[i].free_cores && x <= job->left; x++) {
-                                double price = refit->least[job->left - x];
-
-                                if (price < best && (price += part_price(refit, job, &refit->offers[i], x)) < best) {
-                                        best = price;
-                                        offer = (int32_t) i;
-                                        part = x;
-                                }
+                        if (!refit->offers[i].banned && (x = best_part(refit, job, &refit->offers[i], &best)) > 0) {
+                                offer = (int32_t) i;
+                                part = x;
                         }
-                if (best >= DBL_MAX)
+                if (isinf(best))
                         return -1;
                 trace_fill(refit, job->left - part, job->left + 1);
                 *ret_part = part;
