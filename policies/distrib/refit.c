@@ -353,9 +353,9 @@ static void trace_fill(struct refit *refit, uint32_t ranks, uint32_t stride) {
 static uint32_t best_part(const struct refit *refit, const struct refit_job *job, const struct offer *offer, double *best) {
         const float *least = refit->least + job->left;
         const double *worth = refit->worth + offer->class;
-        double penalty = (double) refit->shelf.penalties[offer->class / refit->shelf.stride];
-        double piece = (double) job->priority * (double) refit->weight + *worth, rank = (double) job->priority * penalty;
-        uint32_t part = 0;
+        uint32_t row = offer->class / refit->shelf.stride, part = 0;
+        double piece = (double) job->priority * (double) refit->weight + *worth;
+        double rank = (double) job->priority * (double) refit->shelf.penalties[row];
 
         for (uint32_t x = 1; x < offer->free_cores && x <= job->left; x++, least--, worth--) {
                 double price = least[-1] + piece + rank * x - worth[-1];
