@@ -44,7 +44,7 @@ static void add_placed(struct managed *managed, const struct world *world, const
 
         round->group_moving_to = moving;
         round->group_move_usec = move_usec;
-        round->left_usec = left > 0 ? (uint64_t) left : 1;
+        round->left_usec = left > 0 ? (uint64_t) left : 0; /* beyond its limit nobody knows */
         for (uint32_t g = 0; g < own->n_groups; g++) {
                 struct rm_group *group = snapshot_group(snapshot, index, g);
 

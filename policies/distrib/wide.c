@@ -338,8 +338,10 @@ static int turns(struct wide *wide) {
         if (is_particular(wide))
                 r = complete(wide);
         set_turns(wide);
-        if (wide->merge)
+        if (r == 0 && wide->merge) {
                 walk_with_hall(wide);
+                r = cost_plan(wide->snapshot, wide->plan, &wide->result->cost);
+        }
         for (int idle = 0; r == 0 && is_open(wide) && left_usec(wide) > 2 * wide->walk_usec; wide->seed++) {
                 int64_t cost = wide->result->cost;
 

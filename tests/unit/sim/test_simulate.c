@@ -168,6 +168,18 @@ static void does_not_go_back_for_nothing(void **state) {
         assert_int_equal(outcome.report.moves, 2); /* away, and not back: by its limit it has a millisecond left */
 }
 
+/* Nobody ends a job at the time that its trace has asked for: one that folding has made late goes back as any other. */
+static void late_job_goes_back(void **state) {
+        static const struct workload workload = { .cluster = "2x2",
+                                                  .trace = JOB(1, 0, 100, 4, 100),
+                                                  .changes = "20 n1 0\n130 n1 all\n" };
+        struct outcome outcome = run(&workload, "greedy");
+
+        (void) state;
+        assert_int_equal(outcome.report.moves, 4);
+        assert_true(outcome.end_usec[0] > 155 * SECOND && outcome.end_usec[0] < 156 * SECOND); /* 20 s whole, 110 half, 25 whole */
+}
+
 /* A second, but where rounds would be too many: on 10,000 nodes 20,000 without jobs, or one in a fiftieth of what jobs run. */
 static void large_clusters_have_fewer_rounds(void **state) {
         struct rm_node nodes[10000] = { 0 };
@@ -219,6 +231,7 @@ int main(void) {
                 cmocka_unit_test(moving_beats_killing),
                 cmocka_unit_test(folds_and_unfolds),
                 cmocka_unit_test(does_not_go_back_for_nothing),
+                cmocka_unit_test(late_job_goes_back),
                 cmocka_unit_test(large_clusters_have_fewer_rounds),
                 cmocka_unit_test(jobs_that_never_can),
         };
