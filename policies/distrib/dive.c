@@ -70,9 +70,7 @@ static void list_nodes(struct dive *dive, const struct rm_snapshot *snapshot) {
                         site++;
                 if (site < homes->n_sites && homes->sites[site].node == s)
                         node.site = site;
-                while (node.stair < stairs->n_stairs && (stairs->stairs[node.stair].penalty != snapshot->nodes[s].penalty ||
-                                                         stairs->stairs[node.stair].cores != snapshot->nodes[s].cores))
-                        node.stair++;
+                node.stair = staircase_find(stairs, snapshot->nodes[s].penalty, snapshot->nodes[s].cores);
                 if (node.stair < stairs->n_stairs)
                         dive->nodes[dive->n_nodes++] = node;
         }

@@ -220,12 +220,9 @@ static int compare_nodes(const void *a, const void *b) {
 
 /* Those of the plan, and the cheapest, as many as all ranks could fill. */
 static bool list_nodes(struct hall *hall, const struct rm_snapshot *snapshot) {
-        const struct staircase *stairs = hall->pieces->stairs;
+        uint64_t room = 0, ranks = hall->n_ranks;
         uint32_t *number_of = hall->number_of;
-        uint64_t room = 0, ranks = 0;
 
-        for (uint32_t t = 0; t < stairs->n_treads; t++)
-                ranks += stairs->treads[t].ranks;
         for (uint32_t i = 0; i < hall->n_ranks; i++)
                 number_of[hall->first_node[i]] = 1;
         for (uint32_t s = 0; s < snapshot->n_nodes; s++)

@@ -49,6 +49,16 @@ static int make_row_of_owner(struct ledger *ledger, const struct entry *entry) {
         return ledger_row_of_owner(ledger, entry);
 }
 
+/* One more piece in a row or a column of so many coefficients; the same ones follow each other. Returns how many there are then. */
+static int add_piece(struct ledger *ledger, int length, int index, bool is_sale) {
+        if (length == 0 || ledger->indices[length] != index) {
+                ledger->indices[++length] = index;
+                ledger->coefficients[length] = 0;
+        }
+        ledger->coefficients[length] += is_sale ? 1 : -1;
+        return length;
+}
+
 /* A row for a price that is both bought and sold from now on. */
 static void add_row(struct ledger *ledger, uint32_t price) {
         int length = 0, row = glp_add_rows(ledger->lp, 1);
@@ -56,11 +66,7 @@ static void add_row(struct ledger *ledger, uint32_t price) {
         for (uint32_t i = ledger->head[price]; i > 0; i = ledger->next[i - 1]) {
                 const struct entry *entry = &ledger->entries[ledger->entry_of[i - 1]];
 
-                if (length == 0 || ledger->indices[length] != entry->column) {
-                        ledger->indices[++length] = entry->column;
-                        ledger->coefficients[length] = 0;
-                }
-                ledger->coefficients[length] += entry->is_sale ? 1 : -1;
+                length = add_piece(ledger, length, entry->column, entry->is_sale);
         }
         glp_set_row_bnds(ledger->lp, row, GLP_FX, 0, 0);
         glp_set_mat_row(ledger->lp, row, length, ledger->indices, ledger->coefficients);
@@ -88,13 +94,8 @@ static void add_column(struct ledger *ledger, struct entry *entry) {
         for (uint32_t i = 0; i < entry->n; i++) {
                 int row = ledger->row_of[entry->prices[i]];
 
-                if (row == 0)
-                        continue;
-                if (length == 0 || ledger->indices[length] != row) {
-                        ledger->indices[++length] = row;
-                        ledger->coefficients[length] = 0;
-                }
-                ledger->coefficients[length] += entry->is_sale ? 1 : -1;
+                if (row > 0)
+                        length = add_piece(ledger, length, row, entry->is_sale);
         }
         ledger->indices[++length] = make_row_of_owner(ledger, entry);
         ledger->coefficients[length] = 1;

@@ -60,12 +60,8 @@ static void list_nodes(struct merge *merge, const struct rm_snapshot *snapshot) 
         const struct staircase *stairs = merge->pieces->stairs;
 
         for (uint32_t s = 0; s < snapshot->n_nodes; s++) {
-                const struct rm_node *node = &snapshot->nodes[s];
-                uint32_t i = 0;
+                uint32_t i = staircase_find(stairs, snapshot->nodes[s].penalty, snapshot->nodes[s].cores);
 
-                while (i < stairs->n_stairs &&
-                       (stairs->stairs[i].penalty != node->penalty || stairs->stairs[i].cores != node->cores))
-                        i++;
                 merge->stair_of[s] = i < stairs->n_stairs ? i : NO_STAIR;
                 if (i < stairs->n_stairs)
                         merge->first[i + 1]++;
@@ -236,12 +232,16 @@ static bool is_possible(const struct merge *merge, const struct entry *entry) {
         return true;
 }
 
+static int milliseconds(int64_t usec) {
+        return usec / 1000 < INT_MAX ? (int) (usec / 1000) + 1 : INT_MAX;
+}
+
 static bool relax(glp_prob *lp, int64_t usec) {
         glp_smcp options;
 
         glp_init_smcp(&options);
         options.msg_lev = GLP_MSG_OFF;
-        options.tm_lim = usec / 1000 < INT_MAX ? (int) (usec / 1000) + 1 : INT_MAX;
+        options.tm_lim = milliseconds(usec);
         return usec > 0 && glp_simplex(lp, &options) == 0 && glp_get_status(lp) == GLP_OPT;
 }
 
@@ -359,7 +359,7 @@ static bool decide(struct merge *merge, struct part *part, int64_t usec) {
         options.msg_lev = GLP_MSG_OFF;
         options.br_tech = GLP_BR_FFV;
         options.mip_gap = close_enough;
-        options.tm_lim = usec / 1000 < INT_MAX ? (int) (usec / 1000) + 1 : INT_MAX;
+        options.tm_lim = milliseconds(usec);
         options.cb_func = offer_best;
         options.cb_info = part;
         (void) glp_intopt(part->lp, &options);

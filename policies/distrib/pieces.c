@@ -163,10 +163,8 @@ static bool make_sites(struct pieces *pieces, const struct rm_snapshot *snapshot
                 return false;
         for (uint32_t k = 0; k < pieces->homes.n_sites; k++) {
                 const struct site *site = &pieces->homes.sites[k];
-                uint32_t i = 0;
+                uint32_t i = staircase_find(stairs, site->penalty, site->cores);
 
-                while (stairs->stairs[i].penalty != site->penalty || stairs->stairs[i].cores != site->cores)
-                        i++;
                 pieces->empty[i]--;
                 pieces->nodes[i]--;
                 cores += site->cores;

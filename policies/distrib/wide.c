@@ -109,13 +109,6 @@ static bool is_particular(const struct wide *wide) {
         return wide->pieces && (wide->pieces->has_groups || wide->pieces->homes.n_sites > 0);
 }
 
-static bool runs(const struct wide *wide) {
-        for (uint32_t t = 0; t < wide->staircase.n_treads; t++)
-                if (job_runs(&wide->snapshot->jobs[wide->staircase.treads[t].job]))
-                        return true;
-        return false;
-}
-
 /* Are prices of pieces by linear programming worth it, and walks with a hall? */
 static bool uses_market(const struct wide *wide) {
         return wide->pieces && shares_nodes(wide) && hall_applies(wide->pieces, wide->snapshot);
@@ -134,7 +127,6 @@ static void raise_pieces_by_market(struct wide *wide) {
         if (market && is_open(wide)) {
                 know_bound(wide, market_raise(market, wide->deadline,
                                               wide->until_usec + left_usec(wide) - left_usec(wide) / MARKET_PART));
-                pieces_restart(wide->pieces);
                 wide->merge = merge_create(wide->pieces, wide->snapshot);
                 if (wide->merge)
                         market_list_used(market, merge_ledger(wide->merge));
@@ -148,7 +140,7 @@ static void raise_bound(struct wide *wide) {
         bool shared = shares_nodes(wide);
         int least_steps;
 
-        if (!runs(wide)) /* it knows nothing of moves */
+        if (!any_job_runs(wide->snapshot)) /* it knows nothing of moves */
                 wide->hull = hull_create(&wide->staircase, wide->snapshot->params.distribution_weight);
         if (wide->hull)
                 know_bound(wide,

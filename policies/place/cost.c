@@ -54,3 +54,10 @@ bool job_runs(const struct rm_job *job) {
                         return true;
         return false;
 }
+
+bool any_job_runs(const struct rm_snapshot *snapshot) {
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
+                if (job_runs(&snapshot->jobs[j]))
+                        return true;
+        return false;
+}

@@ -19,5 +19,6 @@ int cost_plan(const struct rm_snapshot *snapshot, const struct rm_plan *plan, in
 
 /* Running: at least one group has a node. */
 bool job_runs(const struct rm_job *job);
+bool any_job_runs(const struct rm_snapshot *snapshot);
 
 #endif

@@ -174,6 +174,14 @@ static int64_t rank_cost(const struct staircase *staircase, const struct tread *
         return least;
 }
 
+uint32_t staircase_find(const struct staircase *staircase, int64_t penalty, uint32_t cores) {
+        uint32_t i = 0;
+
+        while (i < staircase->n_stairs && (staircase->stairs[i].penalty != penalty || staircase->stairs[i].cores != cores))
+                i++;
+        return i;
+}
+
 int64_t staircase_bound(const struct staircase *staircase, int64_t distribution_weight) {
         int64_t sum = 0, last_cost = 0;
         const struct tread *last = NULL;

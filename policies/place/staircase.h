@@ -37,6 +37,9 @@ struct staircase {
 int staircase_init(struct staircase *staircase, const struct rm_snapshot *snapshot, const struct rm_plan *plan);
 void staircase_finish(struct staircase *staircase);
 
+/* Of the nodes that are so; n_stairs: there are none. */
+uint32_t staircase_find(const struct staircase *staircase, int64_t penalty, uint32_t cores);
+
 /* No plan that places the same jobs costs less. */
 int64_t staircase_bound(const struct staircase *staircase, int64_t distribution_weight);
 

@@ -54,13 +54,6 @@ static void go_back(const struct scene *scene, const struct keepsake *kept) {
         }
 }
 
-static bool any_runs(const struct rm_snapshot *snapshot) {
-        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
-                if (job_runs(&snapshot->jobs[j]))
-                        return true;
-        return false;
-}
-
 static void place_by_traffic(struct scene *scene) {
         struct scene_bytes before, after;
         struct keepsake kept;
@@ -78,7 +71,7 @@ static void place_by_traffic(struct scene *scene) {
         }
         (void) snprintf(scene->plan->method, sizeof(scene->plan->method), "treematch, %.2f of %s",
                         before.hop_bytes > 0 ? after.hop_bytes / before.hop_bytes : 1.0,
-                        any_runs(scene->snapshot) ? "leaving all where it is" : "by slot");
+                        any_job_runs(scene->snapshot) ? "leaving all where it is" : "by slot");
 }
 
 static int treematch_place(void *self, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan) {
