@@ -224,15 +224,31 @@ static void add_rmat(struct links *links, uint32_t n, uint64_t *state) {
         }
 }
 
-static void add_dense(struct links *links, uint32_t n) {
+static void add_dense(struct links *links, uint32_t n, enum traffic_kind kind, uint64_t *state) {
         for (uint32_t a = 0; a < n; a++)
                 for (uint32_t b = a + 1; b < n; b++)
-                        add_link(links, a, b, 1000);
+                        add_link(links, a, b,
+                                 kind == TRAFFIC_DENSE          ? 1000
+                                 : kind == TRAFFIC_DENSE_RANDOM ? 1 + roll(state, 1000)
+                                                                : 1 + 1000 * 1000 / (b - a));
 }
 
 const char *traffic_kind_name(enum traffic_kind kind) {
-        static const char *const names[] = { "2d5", "3d7", "3d27",   "2d5-permuted",      "3d7-permuted", "3d27-permuted", "cg",
-                                             "bt",  "mg",  "random", "clusters-permuted", "rmat",         "dense" };
+        static const char *const names[] = { "2d5",
+                                             "3d7",
+                                             "3d27",
+                                             "2d5-permuted",
+                                             "3d7-permuted",
+                                             "3d27-permuted",
+                                             "cg",
+                                             "bt",
+                                             "mg",
+                                             "random",
+                                             "clusters-permuted",
+                                             "rmat",
+                                             "dense",
+                                             "dense-random",
+                                             "dense-permuted" };
 
         return names[kind];
 }
@@ -240,7 +256,7 @@ const char *traffic_kind_name(enum traffic_kind kind) {
 struct rm_traffic traffic_make(enum traffic_kind kind, uint32_t ranks, uint64_t seed) {
         uint64_t state = seed;
         bool permuted = (kind >= TRAFFIC_STENCIL_2D5_PERMUTED && kind <= TRAFFIC_STENCIL_3D27_PERMUTED) ||
-                        kind == TRAFFIC_CLUSTERS_PERMUTED;
+                        kind == TRAFFIC_CLUSTERS_PERMUTED || kind == TRAFFIC_DENSE_PERMUTED;
         cleanup_free uint32_t *name = permutation(ranks, permuted, &state);
         struct links links = { .name = name };
 
@@ -276,7 +292,9 @@ struct rm_traffic traffic_make(enum traffic_kind kind, uint32_t ranks, uint64_t 
                 add_rmat(&links, ranks, &state);
                 break;
         case TRAFFIC_DENSE:
-                add_dense(&links, ranks);
+        case TRAFFIC_DENSE_RANDOM:
+        case TRAFFIC_DENSE_PERMUTED:
+                add_dense(&links, ranks, kind, &state);
                 break;
         }
         return rows_of(&links, ranks);

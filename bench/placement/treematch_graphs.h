@@ -20,8 +20,12 @@ enum traffic_kind {
         TRAFFIC_CLUSTERS_PERMUTED,
         TRAFFIC_RMAT,
         N_TRAFFIC_KINDS,
-        TRAFFIC_DENSE = N_TRAFFIC_KINDS, /* everybody with everybody; only timed */
+        /* Everybody with everybody; only timed: all the same, at random, and less with the distance between numbers that are permuted. */
+        TRAFFIC_DENSE = N_TRAFFIC_KINDS,
+        TRAFFIC_DENSE_RANDOM,
+        TRAFFIC_DENSE_PERMUTED,
 };
+enum { ALL_TRAFFIC_KINDS = TRAFFIC_DENSE_PERMUTED + 1 };
 
 enum cluster_kind { CLUSTER_BALANCED, CLUSTER_IRREGULAR, CLUSTER_SPARE, N_CLUSTER_KINDS };
 

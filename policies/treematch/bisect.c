@@ -132,8 +132,9 @@ static struct fm_score run(struct bisection *b, const struct graph *graph, uint8
 
         b->level[0] = (struct level) { .graph = *graph, .side = side };
         coarsen(b, NULL);
-        (void) start(b, &b->level[b->n_levels - 1]);
-        score = project(b);
+        score = start(b, &b->level[b->n_levels - 1]);
+        if (b->n_levels > 1)
+                score = project(b);
         pool_release(b->pool, mark);
         return score;
 }

@@ -2,18 +2,13 @@
 
 #include <string.h>
 
-/* Rises with the gain. */
+/* Rises with the gain. Without branches: nobody can foretell which way they go. */
 static uint32_t bucket_of(int64_t gain) {
-        uint64_t size = gain < 0 ? -(uint64_t) gain : (uint64_t) gain;
-        uint32_t at = 0;
+        uint64_t sign = -(uint64_t) (gain < 0), size = ((uint64_t) gain ^ sign) - sign;
+        uint32_t shift = 63 - BUCKETS_BITS - (uint32_t) __builtin_clzll(size | 1 << BUCKETS_BITS);
+        uint32_t at = (uint32_t) (size >> shift) + (shift << BUCKETS_BITS);
 
-        if (size >> BUCKETS_BITS) {
-                uint32_t shift = 63 - BUCKETS_BITS - (uint32_t) __builtin_clzll(size);
-
-                at = (uint32_t) ((size >> shift) + ((uint64_t) shift << BUCKETS_BITS));
-        } else
-                at = (uint32_t) size;
-        return gain < 0 ? BUCKETS_HALF - 1 - at : BUCKETS_HALF + at;
+        return BUCKETS_HALF + (at ^ (uint32_t) sign); /* -1 - at below 0 */
 }
 
 struct buckets *buckets_make(struct pool *pool, uint32_t n, const struct buckets *like) {

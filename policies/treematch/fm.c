@@ -47,14 +47,13 @@ static void open_border(struct fm *fm) {
         fm->size0 = 0;
         fm->cut = 0;
         for (uint32_t v = 0; v < graph->n; v++) {
-                int64_t out = 0, in = 0;
+                int64_t out = 0, all = 0;
 
-                for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++)
-                        if (fm->side[graph->to[e]] == fm->side[v])
-                                in += graph->weight[e];
-                        else
-                                out += graph->weight[e];
-                fm->gain[v] = out - in;
+                for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++) {
+                        out += graph->weight[e] * (fm->side[graph->to[e]] != fm->side[v]);
+                        all += graph->weight[e];
+                }
+                fm->gain[v] = 2 * out - all;
                 fm->size0 += fm->side[v] ? 0 : graph->size[v];
                 fm->cut += fm->side[v] ? 0 : out;
                 if (out > 0)
@@ -124,25 +123,28 @@ static void cross(struct fm *fm, uint32_t v) {
         for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++) {
                 uint32_t u = graph->to[e];
 
-                fm->gain[u] += fm->side[u] == to ? -2 * graph->weight[e] : 2 * graph->weight[e];
+                fm->gain[u] += graph->weight[e] * (2 - 4 * (fm->side[u] == to));
                 if (!fm->locked[u])
                         buckets_set(fm->open[fm->side[u]], u, fm->gain[u]);
         }
 }
 
-/* Takes back the moves after the first `kept`, and makes all of them free to move again. */
+/* Takes back the moves after the first `kept`, and makes all of them free to move again; after the last pass nobody asks for gains. */
 static void end_pass(struct fm *fm, uint32_t kept, bool again) {
         const struct graph *graph = fm->graph;
 
         for (uint32_t i = fm->n_moved; i-- > kept;)
-                cross(fm, fm->moved[i]);
+                if (again)
+                        cross(fm, fm->moved[i]);
+                else
+                        fm->side[fm->moved[i]] = !fm->side[fm->moved[i]];
         memset(fm->locked, 0, graph->n);
         for (uint32_t i = 0; again && i < fm->n_moved; i++)
                 buckets_set(fm->open[fm->side[fm->moved[i]]], fm->moved[i], fm->gain[fm->moved[i]]);
 }
 
 /* One pass; whether it gained anything. */
-static bool pass(struct fm *fm, struct fm_score *score) {
+static bool pass(struct fm *fm, struct fm_score *score, bool last) {
         bool better = false;
         uint32_t kept = 0;
 
@@ -160,7 +162,7 @@ static bool pass(struct fm *fm, struct fm_score *score) {
                         better = true;
                 }
         }
-        end_pass(fm, kept, better);
+        end_pass(fm, kept, better && !last);
         return better;
 }
 
@@ -181,7 +183,7 @@ struct fm_score fm_refine(struct pool *pool, const struct graph *graph, const st
         fm.open[1] = buckets_make(pool, graph->n, fm.open[0]);
         open_border(&fm);
         score = score_now(&fm);
-        for (uint32_t i = 0; i < goal->passes && pass(&fm, &score); i++)
+        for (uint32_t i = 0; i < goal->passes && pass(&fm, &score, i + 1 == goal->passes); i++)
                 ;
         pool_release(pool, mark);
         return score;

@@ -4,17 +4,22 @@
 #include "policies/treematch/crowd.h"
 #include "policies/treematch/map.h"
 
-enum { WORK_EACH = 8000, MOST_WORK = 1000 * 1000 }; /* for further attempts: some 15 ms */
+enum {
+        WORK_EACH = 8000, /* for further attempts */
+        MOST_WORK = 1000 * 1000, /* some 15 ms */
+        HALF_AT = 4096, /* groups; the more there are, the less do further attempts bring */
+};
 
 static void map_crowd(struct scene *scene, const uint32_t *jobs, uint32_t n_jobs) {
         struct crowd crowd;
         struct tree tree;
-        uint64_t work;
+        uint64_t work, most;
 
         crowd_make(scene, jobs, n_jobs, scene->snapshot->jobs[jobs[0]].group_size == 1, &crowd);
         tree_with_room(scene->pool, &crowd.places->tree, crowd.room, &tree);
-        work = crowd.n_groups < MOST_WORK / WORK_EACH ? crowd.n_groups * WORK_EACH : MOST_WORK;
-        map_improve(scene->pool, &tree, &crowd.graph, &scene->limits, work, crowd.leaf);
+        work = (uint64_t) crowd.n_groups * WORK_EACH;
+        most = (uint64_t) MOST_WORK * HALF_AT / (HALF_AT + (uint64_t) crowd.n_groups);
+        map_improve(scene->pool, &tree, &crowd.graph, &scene->limits, work < most ? work : most, crowd.leaf);
         crowd_take(&crowd);
 }
 

@@ -108,6 +108,11 @@ void graph_contract(struct pool *pool, const struct graph *graph, const uint32_t
 
 /* ---- thinning ---- */
 
+enum {
+        SAMPLED = 16, /* one in so many */
+        PLENTY = 4,  /* times what is kept, about, is heavier than what the sample says */
+};
+
 static void swap(int64_t *a, int64_t *b) {
         int64_t was = *a;
 
@@ -150,8 +155,9 @@ struct thinning {
                 uint32_t from; /* ascending in each row */
                 int64_t weight;
         } *coming;
-        int64_t *weight; /* scratch, as many as the longest row has */
-        bool *heavy;     /* likewise */
+        int64_t *weight;     /* scratch, as many as the longest row has */
+        uint32_t *candidate; /* likewise: of one row, ascending, what may be kept */
+        bool *heavy;         /* likewise: each candidate */
 };
 
 static uint64_t degree_of(const struct graph *graph, uint32_t v) {
@@ -169,33 +175,64 @@ static bool all_equal(const int64_t *weight, uint64_t n) {
         return true;
 }
 
+/* The entries from number `at` on, and at the end from the first on, as many as are kept. */
+static uint64_t list_next(const struct thinning *t, uint64_t degree, uint64_t at) {
+        uint64_t wrapped = at + t->most > degree ? at + t->most - degree : 0, n = 0;
+
+        for (uint64_t i = 0; i < wrapped; i++)
+                t->candidate[n++] = (uint32_t) i;
+        for (uint64_t i = at; n < t->most; i++)
+                t->candidate[n++] = (uint32_t) i;
+        return n;
+}
+
+/* Some that are heavier than all others, at least as many as are kept: what is lighter than a few of a sample need not be looked at
+ * twice. */
+static uint64_t list_heavy(const struct thinning *t, const int64_t *weight, uint64_t degree) {
+        uint64_t n_sample = 0, nth = 1 + (uint64_t) t->most * PLENTY / SAMPLED, n = 0;
+        int64_t least;
+
+        for (uint64_t i = 0; i < degree; i += SAMPLED)
+                t->weight[n_sample++] = weight[i];
+        least = select_heavy(t->weight, n_sample, nth < n_sample ? nth : n_sample);
+        for (uint64_t i = 0; i < degree; i++) {
+                t->candidate[n] = (uint32_t) i;
+                n += weight[i] > least;
+        }
+        for (uint64_t i = 0; n < t->most && i < degree; i++)
+                t->candidate[i] = (uint32_t) i;
+        return n < t->most ? degree : n;
+}
+
 /* The heaviest entries of row v; of equal ones, those that are nearest behind v. Returns where the next row's begin. */
 static uint64_t keep_heaviest(struct thinning *t, uint32_t v, uint64_t used) {
         const struct graph *graph = t->graph;
         const int64_t *weight = graph->weight + graph->first[v];
-        uint64_t degree = degree_of(graph, v), equal = t->most;
+        uint64_t degree = degree_of(graph, v), equal = t->most, n, i = 0;
         uint64_t at = graph_first_from(graph->to, graph->first[v], graph->first[v + 1], v) - graph->first[v];
         int64_t least;
 
-        memset(t->heavy, 0, degree);
-        if (all_equal(weight, degree))
-                least = weight[0];
-        else {
-                memcpy(t->weight, weight, sizeof(*weight) * degree);
-                least = select_heavy(t->weight, degree, t->most);
-                for (uint64_t i = 0; i < degree; i++) {
-                        t->heavy[i] = weight[i] > least;
-                        equal -= t->heavy[i];
-                }
+        n = all_equal(weight, degree) ? list_next(t, degree, at) : list_heavy(t, weight, degree);
+        for (uint64_t k = 0; k < n; k++)
+                t->weight[k] = weight[t->candidate[k]];
+        least = select_heavy(t->weight, n, t->most);
+        for (uint64_t k = 0; k < n; k++) {
+                t->heavy[k] = weight[t->candidate[k]] > least;
+                equal -= t->heavy[k];
         }
-        for (uint64_t i = at; equal > 0; i = i + 1 < degree ? i + 1 : 0)
-                if (i < degree && weight[i] == least) {
+        while (i < n && t->candidate[i] < at)
+                i++;
+        for (; equal > 0; i++) {
+                if (i == n)
+                        i = 0;
+                if (weight[t->candidate[i]] == least) {
                         t->heavy[i] = true;
                         equal--;
                 }
-        for (uint64_t i = 0; i < degree; i++)
-                if (t->heavy[i])
-                        t->kept[used++] = graph->first[v] + i;
+        }
+        for (uint64_t k = 0; k < n; k++)
+                if (t->heavy[k])
+                        t->kept[used++] = graph->first[v] + t->candidate[k];
         return used;
 }
 
@@ -210,6 +247,7 @@ static void keep_all(struct pool *pool, struct thinning *t) {
         t->first_kept = pool_alloc(pool, n + 1u, sizeof(*t->first_kept));
         t->kept = pool_alloc(pool, (size_t) n_long * t->most, sizeof(*t->kept));
         t->weight = pool_alloc(pool, longest, sizeof(*t->weight));
+        t->candidate = pool_alloc(pool, longest, sizeof(*t->candidate));
         t->heavy = pool_alloc(pool, longest, sizeof(*t->heavy));
         for (uint32_t v = 0; v < n; v++) {
                 t->first_kept[v] = used;

@@ -83,3 +83,24 @@ int64_t layout_cost(struct pool *pool, const struct tree *tree, const struct gra
         pool_release(pool, mark);
         return cost / 2;
 }
+
+int64_t layout_gain(struct pool *pool, const struct tree *tree, const struct graph *graph, const uint32_t *from,
+                    const uint32_t *to) {
+        struct pool_mark mark = pool_mark(pool);
+        uint32_t *before = pool_alloc(pool, tree->n_leaves, sizeof(*before)),
+                 *after = pool_alloc(pool, tree->n_leaves, sizeof(*after));
+        const uint32_t *partner = graph->to;
+        const int64_t *weight = graph->weight;
+        int64_t gain = 0;
+
+        for (uint32_t v = 0; v < graph->n; v++) {
+                uint64_t end = graph->first[v + 1], e = graph_first_from(partner, graph->first[v], end, v);
+
+                tree_distances(tree, from[v], before);
+                tree_distances(tree, to[v], after);
+                for (; e < end; e++)
+                        gain += weight[e] * ((int64_t) before[from[partner[e]]] - after[to[partner[e]]]);
+        }
+        pool_release(pool, mark);
+        return gain;
+}

@@ -53,4 +53,8 @@ static inline const uint32_t *layout_members(const struct layout *layout, uint32
 /* Weight times hops between leaves, over all edges; leaves must not hold more than their room. */
 int64_t layout_cost(struct pool *pool, const struct tree *tree, const struct graph *graph, const uint32_t *leaf);
 
+/* How much less the mapping `to` costs than `from`, in one pass over a graph whose rows ascend. */
+int64_t layout_gain(struct pool *pool, const struct tree *tree, const struct graph *graph, const uint32_t *from,
+                    const uint32_t *to);
+
 #endif

@@ -12,7 +12,7 @@
 enum {
         ATTEMPTS = 1,
         ROUNDS = 12,
-        ANNEAL_WORK = 4000, /* for each who leaves */
+        ANNEAL_WORK = 3000, /* for each who leaves */
         MOST_ANNEAL_WORK = 16 * 1000 * 1000, /* some 100 ms */
         PRICES = 10, /* that are tried to spend the budget */
 };

@@ -13,19 +13,24 @@ enum {
         ROUNDS = 20,
         CHAIN_WORK = 10, /* times the entries of all rows: after that chains cost more than they bring */
         PAIR_WORK = 300, /* likewise */
+        DENSE_PAIR_WORK = 15, /* likewise */
         BLOCK_WORK = 5, /* likewise */
         AFTER_BLOCKS = 30, /* likewise, of pairs */
         BLOCK_ROUNDS = 2,
         MOST_PAIR_WORK = 4 * 1000 * 1000,
         PROMISING = 8, /* what was given is worth refining when 1/8 less of it is better than the best */
-        MOST_ENTRIES = 1 << 17,
-        FEWEST_PARTNERS = 32,
+        MOST_ENTRIES = 1 << 17, /* that vertices keep, where that is not less than */
+        FEWEST_PARTNERS = 32,   /* of each */
+        DENSE_ENTRIES = 1 << 21, /* with more than so many, */
+        DENSE_PARTNERS = 256,    /* and of a vertex on the average, it is the time to look through them that counts: */
+        DENSE_PART = 4,          /* only one part in so many is kept */
 };
 
 struct mapping {
         struct pool *pool;
         const struct tree *tree;
         struct graph graph; /* thinned out */
+        bool dense;         /* before */
         const struct limits *limits;
         uint64_t work;
         uint32_t *all, *number; /* as descend() wants them */
@@ -33,9 +38,11 @@ struct mapping {
         int64_t least;
 };
 
-static uint64_t pair_work(uint64_t entries) {
-        uint64_t most = MOST_PAIR_WORK + 50 * entries;
+static uint64_t pair_work(const struct mapping *m) {
+        uint64_t entries = m->graph.first[m->graph.n], most = MOST_PAIR_WORK + 50 * entries;
 
+        if (m->dense)
+                return DENSE_PAIR_WORK * entries;
         return PAIR_WORK * entries < most ? PAIR_WORK * entries : most;
 }
 
@@ -93,7 +100,7 @@ static void descend_often(struct mapping *m) {
                 if (i >= attempts.least && spent + spent / i > m->work)
                         break;
                 descend_once(m, attempts.ways[i % 4]);
-                refine(m, pair_work(m->graph.first[m->graph.n]));
+                refine(m, pair_work(m));
                 spent = m->pool->work - begin;
         }
 }
@@ -110,10 +117,16 @@ static void exchange_blocks(struct mapping *m) {
         }
 }
 
-static uint32_t most_partners(const struct graph *graph) {
-        uint32_t share = graph->n > 0 ? MOST_ENTRIES / graph->n : 0;
+static bool is_dense(const struct graph *graph) {
+        uint64_t entries = graph->first[graph->n];
 
-        return share > FEWEST_PARTNERS ? share : FEWEST_PARTNERS;
+        return entries > DENSE_ENTRIES && entries / graph->n > DENSE_PARTNERS;
+}
+
+static uint32_t most_partners(const struct graph *graph) {
+        uint32_t share = graph->n > 0 ? MOST_ENTRIES / graph->n : 0, most = share > FEWEST_PARTNERS ? share : FEWEST_PARTNERS;
+
+        return is_dense(graph) ? most / DENSE_PART : most;
 }
 
 void map_improve(struct pool *pool, const struct tree *tree, const struct graph *graph, const struct limits *limits, uint64_t work,
@@ -130,6 +143,7 @@ void map_improve(struct pool *pool, const struct tree *tree, const struct graph 
                 .trial = pool_alloc(pool, n, sizeof(*m.trial)),
                 .best = pool_alloc(pool, n, sizeof(*m.best)),
                 .least = INT64_MAX,
+                .dense = is_dense(graph),
         };
         int64_t given;
         bool thinned;
@@ -145,10 +159,10 @@ void map_improve(struct pool *pool, const struct tree *tree, const struct graph 
         thinned = m.graph.first[n] < graph->first[n];
         if (!thinned && given - given / PROMISING < m.least && !limits_over(limits)) {
                 memcpy(m.trial, leaf, sizeof(*leaf) * n);
-                refine(&m, pair_work(m.graph.first[n]));
+                refine(&m, pair_work(&m));
         }
         exchange_blocks(&m);
-        if (m.least < given && (!thinned || layout_cost(pool, tree, graph, m.best) < layout_cost(pool, tree, graph, leaf)))
+        if (m.least < given && (!thinned || layout_gain(pool, tree, graph, leaf, m.best) > 0))
                 memcpy(leaf, m.best, sizeof(*leaf) * n);
         pool_release(pool, mark);
 }

@@ -62,12 +62,15 @@ static void mark_leaves(struct pairing *p, const struct pair *pair, bool on) {
 
 static int64_t gain_of(const struct pairing *p, const struct pair *pair, uint32_t v, uint32_t end) {
         const struct graph *graph = p->layout->graph;
+        const uint32_t *leaf = p->layout->leaf, *to = graph->to;
+        const int64_t *weight = graph->weight;
+        const int32_t *nearer = p->nearer;
         int64_t gain = 0, all = 0;
 
         *p->work += graph->first[v + 1] - graph->first[v];
-        for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++) {
-                gain += graph->weight[e] * p->nearer[p->layout->leaf[graph->to[e]]];
-                all += graph->weight[e];
+        for (uint64_t e = graph->first[v], row_end = graph->first[v + 1]; e < row_end; e++) {
+                gain += weight[e] * nearer[leaf[to[e]]];
+                all += weight[e];
         }
         gain += all * pair->base;
         return (end == 0 ? gain : -gain) + layout_worth(p->layout, v, pair->leaf[!end]) -

@@ -143,68 +143,120 @@ static uint32_t leaf_of(const struct scene *scene, uint32_t node, int32_t core) 
         return core < 0 ? first : first + (uint32_t) core % place->wrap / place->count;
 }
 
-/* Where the ranks of a job are. */
+/* Where a plan has the ranks of a job. */
 struct whereabouts {
         const struct rm_traffic *traffic;
-        const uint32_t *leaf;
-        const int32_t *node;
+        uint32_t *leaf;
+        int32_t *node;
 };
 
-static inline void add_entry(const struct scene *scene, const struct whereabouts *at, uint32_t r, const uint32_t *distance,
-                             uint64_t e, struct scene_bytes *sum) {
-        uint32_t peer = at->traffic->peer[e];
-        double bytes = (double) at->traffic->bytes[e];
-        uint32_t hops = distance ? distance[at->leaf[peer]] + 2 : places_hops(&scene->cores, at->leaf[r], at->leaf[peer]);
+/* The distances from leaves to all others, worked out when asked for. */
+struct distances {
+        const struct scene *scene;
+        uint32_t **from; /* each leaf; NULL: not yet */
+};
 
-        sum->hop_bytes += bytes * hops;
-        sum->inter_node_bytes += at->node[r] != at->node[peer] ? bytes : 0;
-}
+static const uint32_t *distances_from(const struct distances *distances, uint32_t leaf) {
+        const struct tree *tree = &distances->scene->cores.tree;
 
-/* Adds what rank r has to do with ranks above it. `distance`: from its leaf, NULL: not worked out. */
-static void measure_rank(const struct scene *scene, const struct whereabouts *at, uint32_t r, const uint32_t *distance,
-                         struct scene_bytes *sum) {
-        uint64_t end = at->traffic->offset[r + 1], e = graph_first_from(at->traffic->peer, at->traffic->offset[r], end, r);
-        struct scene_bytes even = { 0, 0 }, odd = { 0, 0 }; /* so that an addition need not wait for the one before */
-
-        for (; e + 1 < end; e += 2) {
-                add_entry(scene, at, r, distance, e, &even);
-                add_entry(scene, at, r, distance, e + 1, &odd);
+        if (!distances->from[leaf]) {
+                distances->from[leaf] = pool_alloc(distances->scene->pool, tree->n_leaves, sizeof(**distances->from));
+                tree_distances(tree, leaf, distances->from[leaf]);
         }
-        if (e < end)
-                add_entry(scene, at, r, distance, e, &even);
-        sum->hop_bytes += even.hop_bytes + odd.hop_bytes;
-        sum->inter_node_bytes += even.inter_node_bytes + odd.inter_node_bytes;
+        return distances->from[leaf];
 }
 
-struct scene_bytes scene_measure(const struct scene *scene) {
+static struct whereabouts find_ranks(const struct scene *scene, const struct rm_plan *plan, uint32_t j) {
+        const struct rm_job *job = &scene->snapshot->jobs[j];
+        struct whereabouts at = {
+                .traffic = &job->traffic,
+                .leaf = pool_alloc(scene->pool, job->ranks, sizeof(*at.leaf)),
+                .node = pool_alloc(scene->pool, job->ranks, sizeof(*at.node)),
+        };
+
+        for (uint32_t r = 0; r < job->ranks; r++) {
+                at.node[r] = plan->jobs[j].group_node[r / job->group_size];
+                at.leaf[r] = leaf_of(scene, (uint32_t) at.node[r], plan->jobs[j].rank_core[r]);
+        }
+        return at;
+}
+
+/* Adds what rank r has to do with ranks above it. */
+static void measure_short(const struct scene *scene, const struct whereabouts *at, uint32_t r, struct scene_bytes *sum) {
+        uint64_t end = at->traffic->offset[r + 1];
+
+        for (uint64_t e = graph_first_from(at->traffic->peer, at->traffic->offset[r], end, r); e < end; e++) {
+                uint32_t peer = at->traffic->peer[e];
+                double bytes = (double) at->traffic->bytes[e];
+
+                sum->hop_bytes += bytes * places_hops(&scene->cores, at->leaf[r], at->leaf[peer]);
+                sum->inter_node_bytes += at->node[r] != at->node[peer] ? bytes : 0;
+        }
+}
+
+/* The same; `distance`: from its leaf. */
+static void measure_long(const struct scene *scene, const struct whereabouts *at, uint32_t r, const uint32_t *distance,
+                         struct scene_bytes *sum) {
+        const uint32_t *peer = at->traffic->peer, *leaf = at->leaf;
+        const uint64_t *bytes = at->traffic->bytes;
+        const int32_t *node = at->node;
+        uint64_t end = at->traffic->offset[r + 1], hop_bytes = 0, inter_node_bytes = 0;
+        int32_t here = node[r];
+
+        if (scene->shift > 0) {
+                measure_short(scene, at, r, sum);
+                return;
+        }
+        for (uint64_t e = graph_first_from(peer, at->traffic->offset[r], end, r); e < end; e++) {
+                hop_bytes += bytes[e] * (distance[leaf[peer[e]]] + 2); /* the sum of all of them fits */
+                inter_node_bytes += bytes[e] * (node[peer[e]] != here);
+        }
+        sum->hop_bytes += (double) hop_bytes;
+        sum->inter_node_bytes += (double) inter_node_bytes;
+}
+
+void scene_measure(const struct scene *scene, const struct rm_plan *const *plans, uint32_t n_plans, struct scene_bytes *ret_bytes) {
         const struct tree *tree = &scene->cores.tree;
         struct pool_mark mark = pool_mark(scene->pool);
-        uint32_t *distance = pool_alloc(scene->pool, tree->n_leaves, sizeof(*distance));
-        struct scene_bytes sum = { 0, 0 };
+        struct whereabouts *at = pool_alloc(scene->pool, n_plans, sizeof(*at));
+        struct distances distances = { scene, pool_zalloc(scene->pool, tree->n_leaves, sizeof(*distances.from)) };
 
+        for (uint32_t i = 0; i < n_plans; i++)
+                ret_bytes[i] = (struct scene_bytes) { 0, 0 };
         for (uint32_t j = 0; j < scene->snapshot->n_jobs; j++) {
                 const struct rm_job *job = &scene->snapshot->jobs[j];
-                const struct rm_plan_job *planned = &scene->plan->jobs[j];
-                uint32_t *leaf;
-                int32_t *node;
+                const uint64_t *offset = job->traffic.offset;
 
                 if (!scene_places(scene, j) || !job_has_traffic(job))
                         continue;
-                leaf = pool_alloc(scene->pool, job->ranks, sizeof(*leaf));
-                node = pool_alloc(scene->pool, job->ranks, sizeof(*node));
+                for (uint32_t i = 0; i < n_plans; i++)
+                        at[i] = find_ranks(scene, plans[i], j);
                 for (uint32_t r = 0; r < job->ranks; r++) {
-                        node[r] = planned->group_node[r / job->group_size];
-                        leaf[r] = leaf_of(scene, (uint32_t) node[r], planned->rank_core[r]);
-                }
-                for (uint32_t r = 0; r < job->ranks; r++) {
-                        const struct whereabouts at = { &job->traffic, leaf, node };
-                        bool many = job->traffic.offset[r + 1] - job->traffic.offset[r] > tree->n_leaves / 8;
+                        bool many = offset[r + 1] - offset[r] > tree->n_leaves / 8;
 
-                        if (many)
-                                tree_distances(tree, leaf[r], distance);
-                        measure_rank(scene, &at, r, many ? distance : NULL, &sum);
+                        for (uint32_t i = 0; i < n_plans; i++) /* a row is read once, and looked at again where it is near */
+                                if (many)
+                                        measure_long(scene, &at[i], r, distances_from(&distances, at[i].leaf[r]), &ret_bytes[i]);
+                                else
+                                        measure_short(scene, &at[i], r, &ret_bytes[i]);
                 }
         }
         pool_release(scene->pool, mark);
-        return sum;
+}
+
+struct rm_plan *scene_copy_plan(const struct scene *scene) {
+        struct rm_plan *copy = pool_alloc(scene->pool, 1, sizeof(*copy));
+
+        *copy = *scene->plan;
+        copy->jobs = pool_alloc(scene->pool, copy->n_jobs, sizeof(*copy->jobs));
+        for (uint32_t j = 0; j < copy->n_jobs; j++) {
+                const struct rm_job *job = &scene->snapshot->jobs[j];
+
+                copy->jobs[j] = scene->plan->jobs[j];
+                copy->jobs[j].group_node = pool_alloc(scene->pool, job->n_groups, sizeof(int32_t));
+                copy->jobs[j].rank_core = pool_alloc(scene->pool, job->ranks, sizeof(int32_t));
+                memcpy(copy->jobs[j].group_node, scene->plan->jobs[j].group_node, sizeof(int32_t) * job->n_groups);
+                memcpy(copy->jobs[j].rank_core, scene->plan->jobs[j].rank_core, sizeof(int32_t) * job->ranks);
+        }
+        return copy;
 }

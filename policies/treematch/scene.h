@@ -42,10 +42,14 @@ static inline int64_t scene_weight(const struct scene *scene, uint64_t bytes) {
 /* The traffic of some jobs between their groups, as one graph: vertices are groups, job after job. */
 void scene_graph(const struct scene *scene, const uint32_t *jobs, uint32_t n_jobs, struct graph *ret_graph);
 
-/* What the plan costs in bytes times hops, and how many bytes leave their nodes, over the jobs that it places (all ranks must have cores). */
+/* What plans cost in bytes times hops, and how many bytes leave their nodes, over the jobs that the scene's places, as all of them must (and all
+ * ranks have cores). */
 struct scene_bytes {
         double hop_bytes, inter_node_bytes;
 };
-struct scene_bytes scene_measure(const struct scene *scene);
+void scene_measure(const struct scene *scene, const struct rm_plan *const *plans, uint32_t n_plans, struct scene_bytes *ret_bytes);
+
+/* A copy in the pool of where the plan has groups and ranks now. */
+struct rm_plan *scene_copy_plan(const struct scene *scene);
 
 #endif

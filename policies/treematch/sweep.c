@@ -12,35 +12,54 @@ enum {
 struct sweep {
         const struct graph *graph;
         uint32_t low, high;
-        int64_t *heaviest; /* each vertex */
+        uint64_t *first; /* as in the graph, of strong edges only: of each vertex, who is `near` */
+        uint32_t *near;
         uint32_t *queue;
         uint32_t *distance[MOST_CORNERS]; /* from each corner, each vertex */
         uint32_t corner[MOST_CORNERS];
         uint32_t n_corners, furthest;
         uint32_t *key, *order, *count, *place; /* of the sweep in hand; `place`: each vertex, in the order */
+        uint8_t *late; /* likewise: at `low` or behind */
 };
 
-static bool is_strong(const struct sweep *s, uint32_t v, uint64_t e) {
-        return s->graph->weight[e] >= s->heaviest[v] / STRONG || s->graph->weight[e] >= s->heaviest[s->graph->to[e]] / STRONG;
+static void list_strong(struct pool *pool, struct sweep *s) {
+        const struct graph *graph = s->graph;
+        int64_t *enough = pool_zalloc(pool, graph->n, sizeof(*enough)); /* of each vertex: to be strong at its end */
+        uint64_t n = 0;
+
+        s->first = pool_alloc(pool, graph->n + 1u, sizeof(*s->first));
+        s->near = pool_alloc(pool, graph->first[graph->n], sizeof(*s->near));
+        for (uint32_t v = 0; v < graph->n; v++) {
+                for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++)
+                        enough[v] = graph->weight[e] > enough[v] ? graph->weight[e] : enough[v];
+                enough[v] /= STRONG;
+        }
+        for (uint32_t v = 0; v < graph->n; v++) {
+                s->first[v] = n;
+                for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++) {
+                        s->near[n] = graph->to[e];
+                        n += graph->weight[e] >= enough[v] || graph->weight[e] >= enough[graph->to[e]];
+                }
+        }
+        s->first[graph->n] = n;
 }
 
 /* Steps over strong edges from the first `n_starts` of the queue, which have distance 0 and all others UINT32_MAX; what cannot be reached
  * is one step further than the furthest. Returns the vertex that is reached last. */
 static uint32_t spread_from(const struct sweep *s, uint32_t n_starts, uint32_t *distance) {
-        const struct graph *graph = s->graph;
         uint32_t head = 0, tail = n_starts, last;
 
         while (head < tail) {
                 uint32_t v = s->queue[head++];
 
-                for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++)
-                        if (distance[graph->to[e]] == UINT32_MAX && is_strong(s, v, e)) {
-                                distance[graph->to[e]] = distance[v] + 1;
-                                s->queue[tail++] = graph->to[e];
+                for (uint64_t e = s->first[v]; e < s->first[v + 1]; e++)
+                        if (distance[s->near[e]] == UINT32_MAX) {
+                                distance[s->near[e]] = distance[v] + 1;
+                                s->queue[tail++] = s->near[e];
                         }
         }
         last = s->queue[tail - 1];
-        for (uint32_t v = 0; tail < graph->n && v < graph->n; v++)
+        for (uint32_t v = 0; tail < s->graph->n && v < s->graph->n; v++)
                 if (distance[v] == UINT32_MAX)
                         distance[v] = distance[last] + 1;
         return last;
@@ -73,10 +92,8 @@ static uint32_t find_middle(const struct sweep *s, uint32_t *distance) {
 }
 
 static bool is_corner(const struct sweep *s, uint32_t v, const uint32_t *distance) {
-        const struct graph *graph = s->graph;
-
-        for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++)
-                if (distance[graph->to[e]] > distance[v] && is_strong(s, v, e))
+        for (uint64_t e = s->first[v]; e < s->first[v + 1]; e++)
+                if (distance[s->near[e]] > distance[v])
                         return false;
         return true;
 }
@@ -117,25 +134,37 @@ static void sort_by_key(struct sweep *s, uint32_t n_keys) {
         memcpy(s->order, sorted, sizeof(*sorted) * n);
 }
 
-/* The cut for every split of the order; the best one that is allowed. */
-static int64_t best_split(struct sweep *s, uint32_t *ret_split) {
+/* What is cut between the first `low` of the order and the others; when it is `enough` or more, it need not be all of it. */
+static int64_t first_cut(const struct sweep *s, int64_t enough) {
         const struct graph *graph = s->graph;
-        int64_t cut = 0, best = INT64_MAX;
+        int64_t cut = 0;
+
+        for (uint32_t v = 0; v < graph->n; v++)
+                s->late[v] = s->place[v] >= s->low;
+        for (uint32_t v = 0; v < graph->n && cut < enough; v++)
+                for (uint64_t e = graph->first[v], end = s->late[v] ? e : graph->first[v + 1]; e < end; e++)
+                        cut += graph->weight[e] * s->late[graph->to[e]];
+        return cut;
+}
+
+/* The best of the splits of the order that are allowed, if it cuts less than `most`, else that or more. */
+static int64_t best_split(struct sweep *s, int64_t most, uint32_t *ret_split) {
+        const struct graph *graph = s->graph;
+        int64_t cut, best;
 
         for (uint32_t i = 0; i < graph->n; i++)
                 s->place[s->order[i]] = i;
-        for (uint32_t i = 0; i <= s->high; i++) {
-                uint32_t v;
+        best = cut = first_cut(s, s->low == s->high ? most : INT64_MAX);
+        *ret_split = s->low;
+        for (uint32_t i = s->low; i < s->high; i++) {
+                uint32_t v = s->order[i];
 
-                if (i >= s->low && cut < best) {
-                        best = cut;
-                        *ret_split = i;
-                }
-                if (i == s->high)
-                        break;
-                v = s->order[i];
                 for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++)
-                        cut += s->place[graph->to[e]] > i ? graph->weight[e] : -graph->weight[e];
+                        cut += graph->weight[e] * (2 * (s->place[graph->to[e]] > i) - 1);
+                if (cut < best) {
+                        best = cut;
+                        *ret_split = i + 1;
+                }
         }
         return best;
 }
@@ -153,7 +182,7 @@ static void try_all(struct sweep *s, int64_t *best, uint8_t *side) {
                         for (uint32_t v = 0; v < n; v++)
                                 s->key[v] = reach + s->distance[a][v] - s->distance[b][v];
                         sort_by_key(s, 2 * reach + 1);
-                        cut = best_split(s, &split);
+                        cut = best_split(s, *best, &split);
                         if (cut >= *best)
                                 continue;
                         *best = cut;
@@ -169,21 +198,18 @@ bool sweep_bisect(struct pool *pool, const struct graph *graph, uint32_t low, ui
                 .graph = graph,
                 .low = low,
                 .high = high,
-                .heaviest = pool_zalloc(pool, n, sizeof(*s.heaviest)),
                 .queue = pool_alloc(pool, n, sizeof(*s.queue)),
                 .key = pool_alloc(pool, n, sizeof(*s.key)),
                 .order = pool_alloc(pool, n, sizeof(*s.order)),
                 .count = pool_alloc(pool, 2u * n + 4u, sizeof(*s.count)),
                 .place = pool_alloc(pool, n, sizeof(*s.place)),
+                .late = pool_alloc(pool, n, sizeof(*s.late)),
         };
         int64_t best = INT64_MAX;
 
-        for (uint32_t v = 0; v < n; v++) {
+        list_strong(pool, &s);
+        for (uint32_t v = 0; v < n; v++)
                 s.order[v] = v;
-                for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++)
-                        if (graph->weight[e] > s.heaviest[v])
-                                s.heaviest[v] = graph->weight[e];
-        }
         find_corners(&s, find_middle(&s, from_one), from_one);
         find_corners(&s, pool_random(pool, n), from_one);
         if (s.n_corners > 1 && 5 * s.furthest >= 4 * bits) {

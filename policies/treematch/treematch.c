@@ -25,52 +25,32 @@ static bool any_traffic(const struct scene *scene) {
         return false;
 }
 
-/* Copies of a plan's nodes and cores, to go back to. */
-struct keepsake {
-        int32_t **node, **core;
-};
-
-static struct keepsake keep(const struct scene *scene) {
-        uint32_t n = scene->snapshot->n_jobs;
-        struct keepsake kept = { pool_zalloc(scene->pool, n, sizeof(*kept.node)), pool_zalloc(scene->pool, n, sizeof(*kept.core)) };
-
-        for (uint32_t j = 0; j < n; j++) {
-                const struct rm_job *job = &scene->snapshot->jobs[j];
-
-                kept.node[j] = pool_alloc(scene->pool, job->n_groups, sizeof(**kept.node));
-                kept.core[j] = pool_alloc(scene->pool, job->ranks, sizeof(**kept.core));
-                memcpy(kept.node[j], scene->plan->jobs[j].group_node, sizeof(**kept.node) * job->n_groups);
-                memcpy(kept.core[j], scene->plan->jobs[j].rank_core, sizeof(**kept.core) * job->ranks);
-        }
-        return kept;
-}
-
-static void go_back(const struct scene *scene, const struct keepsake *kept) {
+static void go_back(const struct scene *scene, const struct rm_plan *kept) {
         for (uint32_t j = 0; j < scene->snapshot->n_jobs; j++) {
                 const struct rm_job *job = &scene->snapshot->jobs[j];
 
-                memcpy(scene->plan->jobs[j].group_node, kept->node[j], sizeof(**kept->node) * job->n_groups);
-                memcpy(scene->plan->jobs[j].rank_core, kept->core[j], sizeof(**kept->core) * job->ranks);
+                memcpy(scene->plan->jobs[j].group_node, kept->jobs[j].group_node, sizeof(int32_t) * job->n_groups);
+                memcpy(scene->plan->jobs[j].rank_core, kept->jobs[j].rank_core, sizeof(int32_t) * job->ranks);
         }
 }
 
 static void place_by_traffic(struct scene *scene) {
-        struct scene_bytes before, after;
-        struct keepsake kept;
+        enum { BEFORE, AFTER, N_PLANS };
+        const struct rm_plan *plans[N_PLANS] = { [AFTER] = scene->plan };
+        struct scene_bytes bytes[N_PLANS];
 
         inside_assign(scene, false);
-        before = scene_measure(scene);
-        kept = keep(scene);
+        plans[BEFORE] = scene_copy_plan(scene);
         running_place(scene, scene->snapshot->params.move_budget);
         fresh_place(scene);
         inside_assign(scene, true);
-        after = scene_measure(scene);
-        if (after.hop_bytes > before.hop_bytes) {
-                go_back(scene, &kept);
-                after = before;
+        scene_measure(scene, plans, N_PLANS, bytes);
+        if (bytes[AFTER].hop_bytes > bytes[BEFORE].hop_bytes) {
+                go_back(scene, plans[BEFORE]);
+                bytes[AFTER] = bytes[BEFORE];
         }
         (void) snprintf(scene->plan->method, sizeof(scene->plan->method), "treematch, %.2f of %s",
-                        before.hop_bytes > 0 ? after.hop_bytes / before.hop_bytes : 1.0,
+                        bytes[BEFORE].hop_bytes > 0 ? bytes[AFTER].hop_bytes / bytes[BEFORE].hop_bytes : 1.0,
                         any_job_runs(scene->snapshot) ? "leaving all where it is" : "by slot");
 }
 

@@ -265,9 +265,9 @@ static void cliques_find_their_packages(void **state) {
 
 /* ---- random ones ---- */
 
-static struct graph random_graph(struct pool *pool, struct dice *dice, uint32_t n) {
+/* With up to `tries` edges. */
+static struct graph random_graph_of(struct pool *pool, struct dice *dice, uint32_t n, uint32_t tries) {
         static struct edges edges;
-        uint32_t tries = n * (1 + dice_roll(dice, 4));
         cleanup_free bool *there = xcalloc((size_t) n * n, sizeof(*there));
 
         edges.n = 0;
@@ -280,6 +280,10 @@ static struct graph random_graph(struct pool *pool, struct dice *dice, uint32_t 
                 add_edge(&edges, a, b, 1 + (int64_t) dice_roll(dice, 1000) * dice_roll(dice, 1000));
         }
         return make_graph(pool, n, &edges);
+}
+
+static struct graph random_graph(struct pool *pool, struct dice *dice, uint32_t n) {
+        return random_graph_of(pool, dice, n, n * (1 + dice_roll(dice, 4)));
 }
 
 /* ---- thinning ---- */
@@ -310,13 +314,14 @@ static void thins_rows(void **state) {
 
         (void) state;
         for (int i = 0; i < 60; i++) {
-                uint32_t n = 2 + dice_roll(&dice, 40), most = 1 + dice_roll(&dice, 6);
+                bool large = i % 10 > 6; /* long rows: a sample tells which entries may be heavy enough */
+                uint32_t n = large ? 150 : 2 + dice_roll(&dice, 40), most = 1 + dice_roll(&dice, large ? 30 : 6);
                 struct graph graph, thin;
                 uint64_t used = 0;
                 struct pool pool;
 
                 pool_init(&pool);
-                graph = random_graph(&pool, &dice, n);
+                graph = large ? random_graph_of(&pool, &dice, n, 15000) : random_graph(&pool, &dice, n);
                 for (uint64_t e = 0; i % 3 > 0 && e < graph.first[n]; e++) /* many equal ones, or all */
                         graph.weight[e] = i % 3 == 1 ? 7 : 1 + (graph.weight[e] & 1);
                 graph_thin(&pool, &graph, most, &thin);
@@ -444,38 +449,50 @@ static void blocks_never_lose(void **state) {
         assert_true(better > 50);
 }
 
-/* So many partners each that rows are thinned out. */
-static void everybody_with_everybody(void **state) {
-        enum { N = 520 };
-        uint32_t parent[41] = { TREE_NONE }, room[41] = { 0 };
-        cleanup_free uint32_t *leaf = xcalloc(N, sizeof(*leaf));
+/* n times n partners, so that rows are thinned out. Groups of 13, whose numbers are far from each other, talk a hundred times more: they are to be
+ * together. */
+static void find_groups(uint32_t n) {
+        uint32_t n_groups = n / 13;
+        cleanup_free uint32_t *parent = xcalloc(n_groups + 1u, sizeof(*parent)), *room = xcalloc(n_groups + 1u, sizeof(*room));
+        cleanup_free uint32_t *leaf = xcalloc(n, sizeof(*leaf)), *by_slot = xcalloc(n, sizeof(*by_slot));
+        int64_t pairs = (int64_t) n * (n - 1) / 2, least = 2 * (pairs - (int64_t) n_groups * 13 * 12 / 2);
         struct pool pool;
         struct graph graph;
         struct tree tree;
-        int64_t before;
 
-        (void) state;
         pool_init(&pool);
-        graph_make(&pool, N, N * (N - 1), &graph);
-        for (uint32_t v = 0; v < N; v++) {
+        graph_make(&pool, n, (uint64_t) n * (n - 1), &graph);
+        for (uint32_t v = 0; v < n; v++) {
                 graph.first[v + 1] = graph.first[v];
-                for (uint32_t u = 0; u < N; u++)
+                for (uint32_t u = 0; u < n; u++)
                         if (u != v) {
                                 graph.to[graph.first[v + 1]] = u;
-                                graph.weight[graph.first[v + 1]++] = u % 40 == v % 40 ? 100 : 1;
+                                graph.weight[graph.first[v + 1]++] = u % n_groups == v % n_groups ? 100 : 1;
                         }
         }
-        for (uint32_t i = 1; i < 41; i++)
+        parent[0] = TREE_NONE;
+        for (uint32_t i = 1; i <= n_groups; i++)
                 room[i] = 13;
-        tree_make(&pool, 41, parent, room, &tree);
-        fill_by_slot(&tree, N, leaf);
-        before = layout_cost(&pool, &tree, &graph, leaf);
+        tree_make(&pool, n_groups + 1, parent, room, &tree);
+        fill_by_slot(&tree, n, by_slot);
+        memcpy(leaf, by_slot, sizeof(*leaf) * n);
         map_improve(&pool, &tree, &graph, &no_limits, 0, leaf);
-        assert_within_room(&tree, N, leaf);
-        /* The 40 groups of 13 that talk a hundred times more are together. */
-        assert_int_equal(layout_cost(&pool, &tree, &graph, leaf), 2 * (N * (N - 1) / 2 - 40 * 13 * 12 / 2));
-        assert_true(before > layout_cost(&pool, &tree, &graph, leaf));
+        assert_within_room(&tree, n, leaf);
+        assert_int_equal(layout_cost(&pool, &tree, &graph, leaf), least);
+        assert_int_equal(layout_gain(&pool, &tree, &graph, by_slot, leaf), layout_cost(&pool, &tree, &graph, by_slot) - least);
+        assert_true(layout_gain(&pool, &tree, &graph, by_slot, leaf) > 0);
         pool_finish(&pool);
+}
+
+static void everybody_with_everybody(void **state) {
+        (void) state;
+        find_groups(520);
+}
+
+/* So many that of a group, too, most is left out. */
+static void thousands_with_thousands(void **state) {
+        (void) state;
+        find_groups(3328);
 }
 
 static bool always(void *context) {
@@ -571,9 +588,11 @@ static void moves_are_as_few_as_can_be(void **state) {
                                 here[s.home[v]]++;
                 for (uint32_t x = 0; x < s.tree.n_leaves; x++)
                         least += here[x] > s.tree.room[s.tree.leaf[x]] ? here[x] - s.tree.room[s.tree.leaf[x]] : 0;
+                s.pool.random = 1 + (uint64_t) i;
                 assert_int_equal(leave_solve(&s.pool, &leave, leaf), 0);
                 assert_within_room(&s.tree, s.n, leaf);
                 assert_int_equal(count_moves(&s, leaf), least);
+                s.pool.random = 1 + (uint64_t) i; /* the same way, up to where the budget is spent */
                 leave.budget = 1 + dice_roll(&dice, 20);
                 assert_true(leave_solve(&s.pool, &leave, more) <= leave.budget);
                 assert_within_room(&s.tree, s.n, more);
@@ -635,6 +654,7 @@ int main(void) {
                 cmocka_unit_test(whole_nodes_change_places),
                 cmocka_unit_test(blocks_never_lose),
                 cmocka_unit_test(everybody_with_everybody),
+                cmocka_unit_test(thousands_with_thousands),
                 cmocka_unit_test(no_time),
                 cmocka_unit_test(moves_are_as_few_as_can_be),
                 cmocka_unit_test(cliques_leave_together),
