@@ -348,6 +348,7 @@ static void take_cores(const struct round *round, struct round_result *result) {
 }
 
 void round_finish(struct round *round, struct round_result **ret_result) {
+        cleanup_free uint32_t *kept = xcalloc(round->given->n_jobs + 1u, sizeof(*kept));
         struct round_result *result = xcalloc(1, sizeof(*result));
         struct diff diff = {
                 .given = round->given,
@@ -365,7 +366,9 @@ void round_finish(struct round *round, struct round_result **ret_result) {
                         memcpy(result->jobs[j].policy, round->policies[j], POLICY_BYTES);
         while (round->n_decided < round->n_passes)
                 round_skip(round, round->n_decided, NULL);
-        settle_plan(snapshot_view(round->fold->snapshot), round->plan);
+        settle_plan(snapshot_view(round->fold->snapshot), round->plan, kept);
+        for (uint32_t j = 0; j < result->n_jobs; j++)
+                result->jobs[j].kept = kept[j];
         back_settle(round->fold, round->jobs, round->move_usec, round->plan);
         diff_actions(&diff, result);
         diff_outcomes(&diff, result);

@@ -69,6 +69,7 @@ struct round_job_result {
         bool waits; /* it has no node, and is not started by an action of this round */
         bool lost; /* it waits because others were served or it does not fit: its age rises */
         bool folded; /* after the actions it has more ranks than usable cores on some node */
+        uint32_t kept; /* groups that its policy wanted to have on other nodes, which was not worth the moves */
         char policy[64]; /* that placed it; empty: none did */
         int32_t *group_node,
                 *rank_core; /* where its groups are to be, and the cores there that its ranks get, RM_NO_CORE: any. NULL: its

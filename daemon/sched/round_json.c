@@ -32,17 +32,30 @@ static json_t *action_to_json(const struct rm_snapshot *snapshot, const struct r
                          "spares", spares);
 }
 
+/* NULL: there is nothing to say about the job. */
+static json_t *note_to_json(const struct rm_job *job, const struct round_job_result *result) {
+        char kept[100] = "";
+
+        if (!result->reason[0] && !result->waits && !result->folded && result->kept == 0)
+                return NULL;
+        if (result->kept > 0)
+                (void) snprintf(kept, sizeof(kept),
+                                "%s%u of its groups stay%s: another node is worth less to it than the move costs",
+                                result->reason[0] ? "; " : "", result->kept, result->kept == 1 ? "s" : "");
+        return json_pack("{s:s, s:b, s:b, s:i, s:s+}", "job", job->name, "waits", (int) result->waits, "folded",
+                         (int) result->folded, "kept", (int) result->kept, "note", result->reason, kept);
+}
+
 json_t *round_result_to_json(const struct rm_snapshot *snapshot, const struct round_result *result) {
         json_t *actions = json_array(), *notes = json_array();
 
         for (size_t i = 0; i < result->n_actions; i++)
                 json_array_append_new(actions, action_to_json(snapshot, &result->actions[i]));
         for (uint32_t j = 0; j < result->n_jobs; j++) {
-                const struct round_job_result *job = &result->jobs[j];
+                json_t *note = note_to_json(&snapshot->jobs[j], &result->jobs[j]);
 
-                if (job->reason[0] || job->waits || job->folded)
-                        json_array_append_new(notes, json_pack("{s:s, s:b, s:b, s:s}", "job", snapshot->jobs[j].name, "waits",
-                                                               (int) job->waits, "folded", (int) job->folded, "note", job->reason));
+                if (note)
+                        json_array_append_new(notes, note);
         }
         return json_pack("{s:o, s:o}", "actions", actions, "notes", notes);
 }

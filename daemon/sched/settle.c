@@ -275,14 +275,19 @@ static bool any_to_return(const struct settling *s) {
         return false;
 }
 
-/* Cores were chosen for the node the policy chose. */
-static void forget_cores(const struct rm_job *job, struct rm_plan_job *planned, const int32_t *chosen) {
-        for (uint32_t g = 0; g < job->n_groups; g++)
+/* Cores were chosen for the node the policy chose. Returns for how many groups that is another one now. */
+static uint32_t forget_cores(const struct rm_job *job, struct rm_plan_job *planned, const int32_t *chosen) {
+        uint32_t back = 0;
+
+        for (uint32_t g = 0; g < job->n_groups; g++) {
+                back += chosen[g] != planned->group_node[g];
                 for (uint32_t i = 0; chosen[g] != planned->group_node[g] && i < job->groups[g].ranks; i++)
                         planned->rank_core[job->groups[g].first_rank + i] = RM_NO_CORE;
+        }
+        return back;
 }
 
-void settle_plan(const struct rm_snapshot *snapshot, struct rm_plan *plan) {
+void settle_plan(const struct rm_snapshot *snapshot, struct rm_plan *plan, uint32_t *ret_back) {
         uint32_t n = snapshot->n_nodes + 1u, most_groups = 1;
         cleanup_free uint64_t *load = xcalloc(n, sizeof(*load));
         cleanup_free uint32_t *here = xcalloc(n, sizeof(*here)), *island = xcalloc(n, sizeof(*island));
@@ -295,6 +300,7 @@ void settle_plan(const struct rm_snapshot *snapshot, struct rm_plan *plan) {
         struct gauge gauge;
         bool again = true;
 
+        memset(ret_back, 0, sizeof(*ret_back) * snapshot->n_jobs);
         if (!any_to_return(&s))
                 return;
         if (snapshot->params.move_budget > 0) {
@@ -326,7 +332,7 @@ void settle_plan(const struct rm_snapshot *snapshot, struct rm_plan *plan) {
                 return_islands(&s);
         at = 0;
         for (uint32_t j = 0; j < snapshot->n_jobs; at += snapshot->jobs[j].n_groups, j++)
-                forget_cores(&snapshot->jobs[j], &plan->jobs[j], chosen + at);
+                ret_back[j] = forget_cores(&snapshot->jobs[j], &plan->jobs[j], chosen + at);
         if (s.gauge)
                 gauge_finish(&gauge);
 }

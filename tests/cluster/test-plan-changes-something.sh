@@ -21,6 +21,12 @@ start live n1 --group-size 1 -n 2 "$programs/spin" --stop-file="$(stop_file live
 running live
 start waiting n1 -n 4 "$programs/ordered" --iterations=5
 must "it does not wait" q state waiting PENDING 30 >/dev/null
+# Of moves that a policy wants and that are worth nothing it says so.
+rmctl plan --policy spread >"$work/plan"
+grep -qE "Would do: +nothing" "$work/plan" || fail "plan --policy spread would do something: $(<"$work/plan")"
+see "plan --policy spread: $(grep -E "Runs: " "$work/plan")"
+grep -qE "Runs: +$(job live): 1 of its groups stays: another node is worth less to it than the move costs" "$work/plan" ||
+    fail "plan --policy spread does not say why: $(<"$work/plan")"
 # Where somebody wants it: the scheduler would rather have both groups on one node, and leaves them for a minute.
 move live 1 "$(a_node_but "$(q where live 1)")"
 must "it does not come to rest" q settled 10 >/dev/null

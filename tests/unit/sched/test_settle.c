@@ -30,20 +30,26 @@ static uint32_t moves_left(const char *text, const int32_t *to) {
         cleanup_snapshot struct snapshot *snapshot = test_snapshot(text);
         const struct rm_snapshot *view = snapshot_view(snapshot);
         cleanup_plan struct rm_plan *plan = plan_create(view);
+        cleanup_free uint32_t *back = xcalloc(view->n_jobs, sizeof(*back));
         struct rm_error err = { 0 };
-        uint32_t moves = 0;
+        uint32_t moves = 0, planned = 0;
 
         for (uint32_t j = 0; j < view->n_jobs; j++) {
                 plan->jobs[j].decision = RM_PLACE;
-                for (uint32_t g = 0; g < view->jobs[j].n_groups; g++)
+                for (uint32_t g = 0; g < view->jobs[j].n_groups; g++) {
+                        planned += *to != view->jobs[j].groups[g].node;
                         plan->jobs[j].group_node[g] = *to++;
+                }
         }
-        settle_plan(view, plan);
+        settle_plan(view, plan, back);
         if (plan_validate(view, plan, &err) < 0)
                 fail_msg("%s", error_text(&err));
-        for (uint32_t j = 0; j < view->n_jobs; j++)
+        for (uint32_t j = 0; j < view->n_jobs; j++) {
+                planned -= back[j];
                 for (uint32_t g = 0; g < view->jobs[j].n_groups; g++)
                         moves += plan->jobs[j].group_node[g] != view->jobs[j].groups[g].node;
+        }
+        assert_int_equal(planned, moves);
         return moves;
 }
 
