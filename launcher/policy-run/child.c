@@ -98,7 +98,7 @@ static const char *split_last_line(char *text) {
         return strncmp(line, "rm-policy-host: ", 16) == 0 ? line + 16 : line;
 }
 
-static int judge(int status, char *said, struct rm_error *err) {
+static int judge(const char *what, int status, char *said, struct rm_error *err) {
         const char *line;
 
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
@@ -107,12 +107,12 @@ static int judge(int status, char *said, struct rm_error *err) {
         }
         line = split_last_line(said);
         if (WIFSIGNALED(status))
-                return error_set(err, -EPROTO, "the policy crashed (%s)%s%s", strsignal(WTERMSIG(status)), line[0] ? ": " : "",
+                return error_set(err, -EPROTO, "%s: crashed (%s)%s%s", what, strsignal(WTERMSIG(status)), line[0] ? ": " : "",
                                  line);
         return error_set(err, -EPROTO, "%s", line[0] ? line : "the policy host failed and said nothing");
 }
 
-int child_run(char *const argv[], const char *input, size_t input_bytes, uint64_t limit_usec, char **ret_output,
+int child_run(const char *what, char *const argv[], const char *input, size_t input_bytes, uint64_t limit_usec, char **ret_output,
               struct rm_error *err) {
         cleanup_close int input_fd = memfd_create("snapshot", MFD_CLOEXEC);
         struct text out = { .fd = -1 }, said = { .fd = -1 };
@@ -134,11 +134,11 @@ int child_run(char *const argv[], const char *input, size_t input_bytes, uint64_
                 (void) waitpid(pid, &status, 0);
         }
         if (r == -ETIME)
-                (void) error_set(err, r, "the policy was killed: it had no answer after %.1f s", (double) limit_usec / 1e6);
+                (void) error_set(err, r, "%s: killed, it had no answer after %.1f s", what, (double) limit_usec / 1e6);
         else if (r < 0)
                 (void) error_sys(err, r, "running %s", argv[0]);
         else
-                r = judge(status, said.data, err);
+                r = judge(what, status, said.data, err);
         if (out.fd >= 0)
                 (void) close(out.fd);
         if (said.fd >= 0)

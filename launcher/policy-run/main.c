@@ -97,7 +97,7 @@ static int run(const struct context *context, struct rm_error *err) {
         cleanup_free char *snapshot = NULL, *answer = NULL;
         uint64_t budget_usec = (uint64_t) (context->seconds * 1e6);
         size_t snapshot_bytes;
-        char time[32];
+        char time[32], what[100];
         char *const argv[] = { (char *) context->host,
                                (char *) "--policy",
                                (char *) context->policy,
@@ -112,7 +112,8 @@ static int run(const struct context *context, struct rm_error *err) {
         if (r < 0)
                 return error_sys(err, r, "%s", context->path);
         (void) snprintf(time, sizeof(time), "%" PRIu64, budget_usec);
-        if ((r = child_run(argv, snapshot, snapshot_bytes, budget_usec + GRACE_USEC, &answer, err)) < 0) {
+        (void) snprintf(what, sizeof(what), "policy '%s'", context->policy);
+        if ((r = child_run(what, argv, snapshot, snapshot_bytes, budget_usec + GRACE_USEC, &answer, err)) < 0) {
                 error_prefix(err, "%s", context->path);
                 return r;
         }
