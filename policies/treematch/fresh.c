@@ -6,8 +6,8 @@
 
 enum {
         WORK_EACH = 8000, /* for further attempts */
-        MOST_WORK = 1000 * 1000, /* some 15 ms */
-        HALF_AT = 4096, /* groups; the more there are, the less do further attempts bring */
+        MOST_WORK = 1200 * 1000, /* some 15 ms */
+        HALF_AT = 16384, /* groups; the more there are, the less do further attempts bring */
 };
 
 static void map_crowd(struct scene *scene, const uint32_t *jobs, uint32_t n_jobs) {
