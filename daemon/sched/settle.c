@@ -280,8 +280,10 @@ static uint32_t forget_cores(const struct rm_job *job, struct rm_plan_job *plann
         uint32_t back = 0;
 
         for (uint32_t g = 0; g < job->n_groups; g++) {
-                back += chosen[g] != planned->group_node[g];
-                for (uint32_t i = 0; chosen[g] != planned->group_node[g] && i < job->groups[g].ranks; i++)
+                if (chosen[g] == planned->group_node[g])
+                        continue;
+                back++;
+                for (uint32_t i = 0; i < job->groups[g].ranks; i++)
                         planned->rank_core[job->groups[g].first_rank + i] = RM_NO_CORE;
         }
         return back;

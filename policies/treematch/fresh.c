@@ -6,7 +6,7 @@
 
 enum {
         WORK_EACH = 8000, /* for further attempts */
-        MOST_WORK = 1200 * 1000, /* some 15 ms */
+        MOST_WORK = 1200 * 1000, /* some 18 ms */
         HALF_AT = 16384, /* groups; the more there are, the less do further attempts bring */
 };
 

@@ -123,10 +123,10 @@ static bool is_dense(const struct graph *graph) {
         return entries > DENSE_ENTRIES && entries / graph->n > DENSE_PARTNERS;
 }
 
-static uint32_t most_partners(const struct graph *graph) {
-        uint32_t share = graph->n > 0 ? MOST_ENTRIES / graph->n : 0, most = share > FEWEST_PARTNERS ? share : FEWEST_PARTNERS;
+static uint32_t most_partners(uint32_t n, bool dense) {
+        uint32_t share = n > 0 ? MOST_ENTRIES / n : 0, most = share > FEWEST_PARTNERS ? share : FEWEST_PARTNERS;
 
-        return is_dense(graph) ? most / DENSE_PART : most;
+        return dense ? most / DENSE_PART : most;
 }
 
 void map_improve(struct pool *pool, const struct tree *tree, const struct graph *graph, const struct limits *limits, uint64_t work,
@@ -148,7 +148,7 @@ void map_improve(struct pool *pool, const struct tree *tree, const struct graph 
         int64_t given;
         bool thinned;
 
-        graph_thin(pool, graph, most_partners(graph), &m.graph);
+        graph_thin(pool, graph, most_partners(n, m.dense), &m.graph);
         given = layout_cost(pool, tree, &m.graph, leaf);
         for (uint32_t v = 0; v < n; v++) {
                 m.all[v] = v;

@@ -4,13 +4,6 @@
 #include "policies/treematch/scene.h"
 #include "policies/treematch/slots.h"
 
-static bool any_known(const struct scene *scene) {
-        for (uint32_t j = 0; j < scene->snapshot->n_jobs; j++)
-                if (scene_places(scene, j) && job_has_traffic(&scene->snapshot->jobs[j]))
-                        return true;
-        return false;
-}
-
 static bool any_without_core(const struct scene *scene) {
         for (uint32_t j = 0; j < scene->snapshot->n_jobs; j++)
                 for (uint32_t r = 0; scene_places(scene, j) && r < scene->snapshot->jobs[j].ranks; r++)
@@ -31,7 +24,7 @@ static bool measure(const struct rm_snapshot *snapshot, const struct rm_plan *pl
 
         pool_init(&pool);
         scene_make(&pool, snapshot, NULL, (struct rm_plan *) plan, &scene);
-        known = any_known(&scene);
+        known = scene_has_traffic(&scene);
         if (known && (by_slot || any_without_core(&scene))) {
                 scene.plan = scene_copy_plan(&scene); /* so that it may be changed */
                 known = !by_slot || slots_place(&scene, true);

@@ -65,6 +65,13 @@ void scene_make(struct pool *pool, const struct rm_snapshot *snapshot, const str
 
 /* ---- who talks to whom ---- */
 
+bool scene_has_traffic(const struct scene *scene) {
+        for (uint32_t j = 0; j < scene->snapshot->n_jobs; j++)
+                if (scene_places(scene, j) && job_has_traffic(&scene->snapshot->jobs[j]))
+                        return true;
+        return false;
+}
+
 static void add_rows(const struct scene *scene, const struct rm_job *job, uint32_t first, struct graph *graph) {
         uint64_t used = graph->first[first];
 
@@ -244,19 +251,27 @@ void scene_measure(const struct scene *scene, const struct rm_plan *const *plans
         pool_release(scene->pool, mark);
 }
 
+static void copy_places(const struct rm_snapshot *snapshot, const struct rm_plan *from, const struct rm_plan *to) {
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
+                memcpy(to->jobs[j].group_node, from->jobs[j].group_node, sizeof(int32_t) * snapshot->jobs[j].n_groups);
+                memcpy(to->jobs[j].rank_core, from->jobs[j].rank_core, sizeof(int32_t) * snapshot->jobs[j].ranks);
+        }
+}
+
 struct rm_plan *scene_copy_plan(const struct scene *scene) {
         struct rm_plan *copy = pool_alloc(scene->pool, 1, sizeof(*copy));
 
         *copy = *scene->plan;
         copy->jobs = pool_alloc(scene->pool, copy->n_jobs, sizeof(*copy->jobs));
         for (uint32_t j = 0; j < copy->n_jobs; j++) {
-                const struct rm_job *job = &scene->snapshot->jobs[j];
-
                 copy->jobs[j] = scene->plan->jobs[j];
-                copy->jobs[j].group_node = pool_alloc(scene->pool, job->n_groups, sizeof(int32_t));
-                copy->jobs[j].rank_core = pool_alloc(scene->pool, job->ranks, sizeof(int32_t));
-                memcpy(copy->jobs[j].group_node, scene->plan->jobs[j].group_node, sizeof(int32_t) * job->n_groups);
-                memcpy(copy->jobs[j].rank_core, scene->plan->jobs[j].rank_core, sizeof(int32_t) * job->ranks);
+                copy->jobs[j].group_node = pool_alloc(scene->pool, scene->snapshot->jobs[j].n_groups, sizeof(int32_t));
+                copy->jobs[j].rank_core = pool_alloc(scene->pool, scene->snapshot->jobs[j].ranks, sizeof(int32_t));
         }
+        copy_places(scene->snapshot, scene->plan, copy);
         return copy;
+}
+
+void scene_go_back(const struct scene *scene, const struct rm_plan *copy) {
+        copy_places(scene->snapshot, copy, scene->plan);
 }

@@ -39,6 +39,9 @@ static inline int64_t scene_weight(const struct scene *scene, uint64_t bytes) {
         return (int64_t) (bytes >> scene->shift ? bytes >> scene->shift : 1);
 }
 
+/* Is anything known of the traffic of the jobs that the plan places? */
+bool scene_has_traffic(const struct scene *scene);
+
 /* The traffic of some jobs between their groups, as one graph: vertices are groups, job after job. */
 void scene_graph(const struct scene *scene, const uint32_t *jobs, uint32_t n_jobs, struct graph *ret_graph);
 
@@ -49,7 +52,8 @@ struct scene_bytes {
 };
 void scene_measure(const struct scene *scene, const struct rm_plan *const *plans, uint32_t n_plans, struct scene_bytes *ret_bytes);
 
-/* A copy in the pool of where the plan has groups and ranks now. */
+/* A copy in the pool of where the plan has groups and ranks now; and back to it. */
 struct rm_plan *scene_copy_plan(const struct scene *scene);
+void scene_go_back(const struct scene *scene, const struct rm_plan *copy);
 
 #endif

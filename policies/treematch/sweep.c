@@ -22,6 +22,7 @@ struct sweep {
         uint8_t *late; /* likewise: at `low` or behind */
 };
 
+/* Once, for all the steps over them. */
 static void list_strong(struct pool *pool, struct sweep *s) {
         const struct graph *graph = s->graph;
         int64_t *enough = pool_zalloc(pool, graph->n, sizeof(*enough)); /* of each vertex: to be strong at its end */

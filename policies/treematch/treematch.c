@@ -17,23 +17,6 @@
 #include "policies/treematch/scene.h"
 #include "policies/treematch/slots.h"
 
-/* Of all jobs in the plan. */
-static bool any_traffic(const struct scene *scene) {
-        for (uint32_t j = 0; j < scene->snapshot->n_jobs; j++)
-                if (scene_places(scene, j) && job_has_traffic(&scene->snapshot->jobs[j]))
-                        return true;
-        return false;
-}
-
-static void go_back(const struct scene *scene, const struct rm_plan *kept) {
-        for (uint32_t j = 0; j < scene->snapshot->n_jobs; j++) {
-                const struct rm_job *job = &scene->snapshot->jobs[j];
-
-                memcpy(scene->plan->jobs[j].group_node, kept->jobs[j].group_node, sizeof(int32_t) * job->n_groups);
-                memcpy(scene->plan->jobs[j].rank_core, kept->jobs[j].rank_core, sizeof(int32_t) * job->ranks);
-        }
-}
-
 static void place_by_traffic(struct scene *scene) {
         enum { BEFORE, AFTER, N_PLANS };
         const struct rm_plan *plans[N_PLANS] = { [AFTER] = scene->plan };
@@ -46,7 +29,7 @@ static void place_by_traffic(struct scene *scene) {
         inside_assign(scene, true);
         scene_measure(scene, plans, N_PLANS, bytes);
         if (bytes[AFTER].hop_bytes > bytes[BEFORE].hop_bytes) {
-                go_back(scene, plans[BEFORE]);
+                scene_go_back(scene, plans[BEFORE]);
                 bytes[AFTER] = bytes[BEFORE];
         }
         (void) snprintf(scene->plan->method, sizeof(scene->plan->method), "treematch, %.2f of %s",
@@ -65,7 +48,7 @@ static int treematch_place(void *self, const struct rm_snapshot *snapshot, const
         pool_init(&pool);
         scene_make(&pool, snapshot, run, plan, &scene);
         (void) slots_place(&scene, false);
-        if (any_traffic(&scene))
+        if (scene_has_traffic(&scene))
                 place_by_traffic(&scene);
         else {
                 inside_assign(&scene, false);

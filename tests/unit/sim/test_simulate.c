@@ -144,12 +144,15 @@ static void moving_beats_killing(void **state) {
         assert_non_null(strstr(moved.svg, "<svg "));
 }
 
+static struct outcome run_while_half_goes(const char *trace, const char *changes) {
+        const struct workload workload = { .cluster = "2x2", .trace = trace, .changes = changes };
+
+        return run(&workload, "greedy");
+}
+
 /* Half of the cluster goes for a while: everybody folds onto the rest, and unfolds when it is back. */
 static void folds_and_unfolds(void **state) {
-        static const struct workload workload = { .cluster = "2x2",
-                                                  .trace = JOB(1, 0, 100, 4, 1000),
-                                                  .changes = "20 n1 0\n60 n1 all\n" };
-        struct outcome outcome = run(&workload, "greedy");
+        struct outcome outcome = run_while_half_goes(JOB(1, 0, 100, 4, 1000), "20 n1 0\n60 n1 all\n");
 
         (void) state;
         /* 20 s whole, 40 s at half speed, 60 s whole, and four moves of a millisecond each, two at a time */
@@ -159,10 +162,7 @@ static void folds_and_unfolds(void **state) {
 
 /* What is left of the job is too short for going back to pay: 1 s of 100 MB/s moves to win half a second. */
 static void does_not_go_back_for_nothing(void **state) {
-        static const struct workload workload = { .cluster = "2x2",
-                                                  .trace = JOB(1, 0, 100, 4, 100),
-                                                  .changes = "20 n1 0\n99.999 n1 all\n" };
-        struct outcome outcome = run(&workload, "greedy");
+        struct outcome outcome = run_while_half_goes(JOB(1, 0, 100, 4, 100), "20 n1 0\n99.999 n1 all\n");
 
         (void) state;
         assert_int_equal(outcome.report.moves, 2); /* away, and not back: by its limit it has a millisecond left */
@@ -170,10 +170,7 @@ static void does_not_go_back_for_nothing(void **state) {
 
 /* Nobody ends a job at the time that its trace has asked for: one that folding has made late goes back as any other. */
 static void late_job_goes_back(void **state) {
-        static const struct workload workload = { .cluster = "2x2",
-                                                  .trace = JOB(1, 0, 100, 4, 100),
-                                                  .changes = "20 n1 0\n130 n1 all\n" };
-        struct outcome outcome = run(&workload, "greedy");
+        struct outcome outcome = run_while_half_goes(JOB(1, 0, 100, 4, 100), "20 n1 0\n130 n1 all\n");
 
         (void) state;
         assert_int_equal(outcome.report.moves, 4);
