@@ -1,5 +1,5 @@
-/* Good plans for large problems: jobs are taken out, some at a time, and put back by dynamic programming over classes of nodes, at
- * prices that say what the cores are worth to the others. */
+/* Good plans for large problems: jobs are taken out, some at a time, and put back by dynamic programming over classes of nodes
+ * (filling.h): some drawn at random, or those that have what another one wishes for (oust.h). */
 #ifndef RM_POLICIES_DISTRIB_REFIT_H
 #define RM_POLICIES_DISTRIB_REFIT_H
 
@@ -8,6 +8,7 @@
 #include "policies/distrib/deadline.h"
 #include "policies/distrib/dive.h"
 #include "policies/distrib/pieces.h"
+#include "policies/distrib/wishes.h"
 #include "policies/place/staircase.h"
 
 struct refit;
@@ -20,6 +21,9 @@ void refit_destroy(struct refit *refit); /* NULL ok */
 /* What cores are worth from now on. */
 void refit_set_prices(struct refit *refit, const struct staircase *staircase);
 void refit_set_worth(struct refit *refit, const struct pieces *pieces);
+
+/* Where jobs would rather be, by the same prices; it must outlive this. Without it, jobs are drawn at random only. -ENOMEM. */
+int refit_set_wishes(struct refit *refit, const struct wishes *wishes);
 
 /* Put all jobs anew, highest priority first, if that is better. -ENOMEM. */
 int refit_all(struct refit *refit);

@@ -14,6 +14,7 @@
 #include "policies/distrib/merge.h"
 #include "policies/distrib/pieces.h"
 #include "policies/distrib/refit.h"
+#include "policies/distrib/wishes.h"
 #include "policies/place/cost.h"
 #include "policies/place/staircase.h"
 
@@ -56,6 +57,7 @@ struct wide {
         struct staircase staircase;
         struct hull *hull;
         struct pieces *pieces; /* NULL where they are of no use */
+        struct wishes *wishes; /* NULL: it is not known where jobs would rather be */
         struct merge *merge; /* NULL where nothing is merged */
         struct rm_plan *plan;
         struct method refit, drift;
@@ -199,6 +201,8 @@ static int run_refit(struct wide *wide) {
                 refit_set_prices(refit, &wide->staircase);
         if (wide->seed == 0)
                 r = begin_refit(wide, refit);
+        if (r == 0 && wide->wishes)
+                r = refit_set_wishes(refit, wide->wishes);
         while (r == 0 && is_open(wide) && begin - left_usec(wide) < wide->refit.usec) {
                 r = refit_some(refit, wide->deadline, wide->until_usec, first_cost - wide->result->bound, ROUNDS);
                 wide->result->cost = first_cost - refit_gain(refit);
@@ -317,6 +321,7 @@ static void set_turns(struct wide *wide) {
 
         drift_destroy(drift);
         wide->walk_usec = begin - left_usec(wide);
+        wide->drift.rate = 1; /* as long as it is not known */
         wide->hot = is_particular(wide) || uses_market(wide) ? hot_completed : shared ? hot_shared : hot_alone;
         wide->refit.usec = PLACE_USEC * places;
         wide->drift.usec = (shared ? LONG_PLACE_USEC : PLACE_USEC) * places;
@@ -334,11 +339,14 @@ static int turns(struct wide *wide) {
                 walk_with_hall(wide);
                 r = cost_plan(wide->snapshot, wide->plan, &wide->result->cost);
         }
+        if (wide->pieces)
+                wide->wishes = wishes_create(wide->pieces, wide->snapshot, left_usec(wide) / 5);
         for (int idle = 0; r == 0 && is_open(wide) && left_usec(wide) > 2 * wide->walk_usec; wide->seed++) {
                 int64_t cost = wide->result->cost;
 
                 r = run(wide, run_refit, &wide->refit);
-                if (r == 0 && is_open(wide) && left_usec(wide) > 2 * wide->walk_usec)
+                if (r == 0 && is_open(wide) && left_usec(wide) > 2 * wide->walk_usec &&
+                    (wide->drift.rate > 0 || wide->refit.rate <= 0))
                         r = run(wide, run_drift, &wide->drift);
                 if (wide->drift.rate <= 0)
                         wide->hot *= milder;
@@ -370,6 +378,7 @@ int wide_run(const struct rm_snapshot *snapshot, const struct deadline *deadline
         }
         hull_destroy(wide.hull);
         merge_destroy(wide.merge);
+        wishes_destroy(wide.wishes);
         pieces_destroy(wide.pieces);
         staircase_finish(&wide.staircase);
         return r;

@@ -1,0 +1,168 @@
+#include "policies/distrib/wishes.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policies/distrib/vectorised.h"
+
+enum {
+        MOST_WISHES = 100, /* of a job */
+        LANES = 8,         /* that a loop is vectorised by */
+};
+
+/* Of looking at a number of ranks of a job on a node. */
+static const double look_usec = 0.0005;
+
+/* What it takes to make them. */
+struct listing {
+        struct pieces *pieces;
+        struct wishes *wishes;
+        struct wish *all;   /* of one job: each stair */
+        int32_t *least;     /* of so many ranks of it */
+        float *extra;       /* most_cores - x: what x ranks cost more on a node of the penalty than in the cheapest cut */
+        float *worth;       /* of so many cores of a node of it */
+        struct arena arena;
+};
+
+/* ---- making ---- */
+
+static bool list_nodes(struct wishes *wishes, const struct rm_snapshot *snapshot) {
+        const struct staircase *stairs = wishes->stairs;
+        uint32_t *listed = calloc(stairs->n_stairs + 1ul, sizeof(*listed));
+
+        wishes->nodes = arena_alloc(&wishes->arena, snapshot->n_nodes + 1ul, sizeof(*wishes->nodes));
+        wishes->first_node = arena_alloc(&wishes->arena, stairs->n_stairs + 2ul, sizeof(*wishes->first_node));
+        if (!listed || wishes->arena.failed) {
+                free(listed);
+                return false;
+        }
+        for (uint32_t s = 0; s < snapshot->n_nodes; s++)
+                wishes->first_node[staircase_find(stairs, snapshot->nodes[s].penalty, snapshot->nodes[s].cores) + 1]++;
+        for (uint32_t i = 0; i < stairs->n_stairs; i++)
+                wishes->first_node[i + 1] += wishes->first_node[i];
+        for (uint32_t s = 0; s < snapshot->n_nodes; s++) {
+                uint32_t i = staircase_find(stairs, snapshot->nodes[s].penalty, snapshot->nodes[s].cores);
+
+                wishes->nodes[wishes->first_node[i] + listed[i]++] = s;
+        }
+        free(listed);
+        return true;
+}
+
+static int compare_wishes(const void *a, const void *b) {
+        const struct wish *x = a, *y = b;
+
+        if (x->loss != y->loss)
+                return x->loss < y->loss ? -1 : 1;
+        return x->stair < y->stair ? -1 : x->stair > y->stair;
+}
+
+/* The least of a[i] - b[i]. */
+VECTORISED static float least_difference(const float *restrict a, const float *restrict b, uint32_t n) {
+        float lanes[LANES], least = INFINITY;
+        uint32_t i = 0;
+
+        for (int k = 0; k < LANES; k++)
+                lanes[k] = INFINITY;
+        for (; i + LANES <= n; i += LANES)
+                for (uint32_t k = 0; k < LANES; k++) {
+                        float difference = a[i + k] - b[i + k];
+
+                        lanes[k] = difference < lanes[k] ? difference : lanes[k];
+                }
+        for (; i < n; i++)
+                least = a[i] - b[i] < least ? a[i] - b[i] : least;
+        for (int k = 0; k < LANES; k++)
+                least = lanes[k] < least ? lanes[k] : least;
+        return least;
+}
+
+/* x ranks of the tread on a node with c cores lose extra[x] + worth[c] - worth[c - x]: for all stairs of a penalty. */
+static void wish_at(struct listing *listing, uint32_t tread, uint32_t penalty) {
+        const struct pieces *pieces = listing->pieces;
+        const struct staircase *stairs = pieces->stairs;
+        const int32_t *worth = pieces->best_worth + penalty * (pieces->most_cores + 1ul);
+        uint32_t ranks = stairs->treads[tread].ranks;
+        double each = (double) stairs->treads[tread].priority;
+
+        for (uint32_t c = 0; c <= pieces->most_cores; c++)
+                listing->worth[c] = (float) ldexp(worth[c], -pieces->shift);
+        for (uint32_t x = 1; x <= pieces->most_cores; x++) {
+                float *extra = &listing->extra[pieces->most_cores - x];
+
+                *extra = x > ranks ? INFINITY
+                                   : (float) (each * ((double) pieces->weight + (double) pieces->penalties[penalty] * x) -
+                                              ldexp(listing->least[ranks] - listing->least[ranks - x], -pieces->shift));
+        }
+        for (uint32_t i = 0; i < stairs->n_stairs; i++)
+                if (pieces->penalty_of[i] == penalty) {
+                        uint32_t cores = stairs->stairs[i].cores;
+
+                        listing->all[i] = (struct wish) { i, listing->worth[cores] +
+                                                                     least_difference(listing->extra + pieces->most_cores - cores,
+                                                                                      listing->worth, cores) };
+                }
+}
+
+static void wish(struct listing *listing, uint32_t tread) {
+        struct pieces *pieces = listing->pieces;
+        struct wishes *wishes = listing->wishes;
+        uint32_t n = pieces->stairs->n_stairs, ranks = pieces->stairs->treads[tread].ranks;
+
+        pieces_cut(pieces, tread, ranks, listing->least);
+        wishes->ideal[tread] = ldexp(listing->least[ranks], -pieces->shift);
+        for (uint32_t k = 0; k < pieces->n_penalties; k++)
+                wish_at(listing, tread, k);
+        qsort(listing->all, n, sizeof(*listing->all), compare_wishes);
+        n = n < MOST_WISHES ? n : MOST_WISHES;
+        memcpy(wishes->wishes + wishes->first[tread], listing->all, sizeof(*listing->all) * n);
+        wishes->first[tread + 1] = wishes->first[tread] + n;
+}
+
+static bool wish_all(struct wishes *wishes, struct pieces *pieces) {
+        struct listing listing = { .pieces = pieces, .wishes = wishes };
+        bool done;
+
+        listing.all = arena_alloc(&listing.arena, wishes->stairs->n_stairs, sizeof(*listing.all));
+        listing.least = arena_alloc(&listing.arena, pieces->most_ranks + 1ul, sizeof(*listing.least));
+        listing.extra = arena_alloc(&listing.arena, pieces->most_cores + 1ul, sizeof(*listing.extra));
+        listing.worth = arena_alloc(&listing.arena, pieces->most_cores + 1ul, sizeof(*listing.worth));
+        done = !listing.arena.failed;
+        if (done)
+                memcpy(pieces->price, pieces->best_price, sizeof(*pieces->price) * pieces->n_prices);
+        for (uint32_t t = 0; done && t < wishes->stairs->n_treads; t++)
+                wish(&listing, t);
+        arena_finish(&listing.arena);
+        return done;
+}
+
+struct wishes *wishes_create(struct pieces *pieces, const struct rm_snapshot *snapshot, int64_t usec) {
+        const struct staircase *stairs = pieces->stairs;
+        struct wishes *wishes;
+        double looks = 0;
+
+        for (uint32_t i = 0; i < stairs->n_stairs; i++)
+                looks += (double) stairs->stairs[i].cores * stairs->n_treads;
+        if (pieces->has_groups || pieces->homes.n_sites > 0 || looks * look_usec > (double) usec)
+                return NULL;
+        wishes = calloc(1, sizeof(*wishes));
+        if (!wishes)
+                return NULL;
+        wishes->stairs = stairs;
+        wishes->wishes = arena_alloc(&wishes->arena, (size_t) stairs->n_treads * MOST_WISHES, sizeof(*wishes->wishes));
+        wishes->first = arena_alloc(&wishes->arena, stairs->n_treads + 1ul, sizeof(*wishes->first));
+        wishes->ideal = arena_alloc(&wishes->arena, stairs->n_treads, sizeof(*wishes->ideal));
+        if (wishes->arena.failed || !list_nodes(wishes, snapshot) || !wish_all(wishes, pieces)) {
+                wishes_destroy(wishes);
+                return NULL;
+        }
+        return wishes;
+}
+
+void wishes_destroy(struct wishes *wishes) {
+        if (!wishes)
+                return;
+        arena_finish(&wishes->arena);
+        free(wishes);
+}
