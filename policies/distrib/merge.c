@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policies/distrib/roster.h"
+
 static const double close_enough = 1e-4; /* of the cost, is as good as the cheapest */
 /* Of what there may be to gain: what costs more in the relaxation than that is left out. */
 static const double most_loss = 0.15;
 static const double tolerance = 1e-6;
-
-#define NO_STAIR UINT32_MAX
 
 /* Ranks of a job on a node. */
 struct held {
@@ -21,9 +21,7 @@ struct merge {
         const struct pieces *pieces;
         struct ledger ledger;
         uint32_t n_nodes, n_ranks;
-        uint32_t *stair_of; /* each node */
-        uint32_t *nodes;    /* by stair */
-        uint32_t *first;    /* each stair, in nodes; one more */
+        struct roster roster;
         uint32_t *taken;    /* each stair: nodes in use */
         uint32_t *first_rank; /* each tread, in node_of; one more */
         uint32_t *placed;   /* each tread: ranks */
@@ -56,30 +54,10 @@ struct ledger *merge_ledger(struct merge *merge) {
 
 /* ---- making ---- */
 
-static void list_nodes(struct merge *merge, const struct rm_snapshot *snapshot) {
-        const struct staircase *stairs = merge->pieces->stairs;
-
-        for (uint32_t s = 0; s < snapshot->n_nodes; s++) {
-                uint32_t i = staircase_find(stairs, snapshot->nodes[s].penalty, snapshot->nodes[s].cores);
-
-                merge->stair_of[s] = i < stairs->n_stairs ? i : NO_STAIR;
-                if (i < stairs->n_stairs)
-                        merge->first[i + 1]++;
-        }
-        for (uint32_t i = 0; i < stairs->n_stairs; i++)
-                merge->first[i + 1] += merge->first[i];
-        for (uint32_t s = 0; s < snapshot->n_nodes; s++)
-                if (merge->stair_of[s] != NO_STAIR)
-                        merge->nodes[merge->first[merge->stair_of[s]] + merge->taken[merge->stair_of[s]]++] = s;
-}
-
 static bool make_lists(struct merge *merge) {
         const struct staircase *stairs = merge->pieces->stairs;
         struct arena *arena = &merge->arena;
 
-        merge->stair_of = arena_alloc(arena, merge->n_nodes, sizeof(*merge->stair_of));
-        merge->nodes = arena_alloc(arena, merge->n_nodes, sizeof(*merge->nodes));
-        merge->first = arena_alloc(arena, stairs->n_stairs + 1ul, sizeof(*merge->first));
         merge->taken = arena_alloc(arena, stairs->n_stairs, sizeof(*merge->taken));
         merge->first_rank = arena_alloc(arena, stairs->n_treads + 1ul, sizeof(*merge->first_rank));
         merge->placed = arena_alloc(arena, stairs->n_treads, sizeof(*merge->placed));
@@ -105,13 +83,13 @@ struct merge *merge_create(const struct pieces *pieces, const struct rm_snapshot
         merge->best_cost = INT64_MAX;
         for (uint32_t t = 0; t < stairs->n_treads; t++)
                 merge->n_ranks += stairs->treads[t].ranks;
-        if (!make_lists(merge) || !ledger_init(&merge->ledger, pieces)) {
+        if (!make_lists(merge) || !roster_init(&merge->roster, &merge->arena, stairs, snapshot) ||
+            !ledger_init(&merge->ledger, pieces)) {
                 merge_destroy(merge);
                 return NULL;
         }
         for (uint32_t t = 0; t < stairs->n_treads; t++)
                 merge->first_rank[t + 1] = merge->first_rank[t] + stairs->treads[t].ranks;
-        list_nodes(merge, snapshot);
         return merge;
 }
 
@@ -166,11 +144,13 @@ static uint32_t add_nodes(struct merge *merge, uint32_t n_held) {
 
         qsort(merge->held, n_held, sizeof(*merge->held), compare_held);
         for (uint32_t i = 0, k; i < n_held; i += k) {
-                uint32_t stair = merge->stair_of[merge->held[i].node];
+                uint32_t stair = merge->roster.stair_of[merge->held[i].node];
 
                 for (k = 0; i + k < n_held && merge->held[i + k].node == merge->held[i].node; k++)
                         merge->prices[k] = merge->held[i + k].price;
-                merge->entries[n++] = stair == NO_STAIR ? LEDGER_FULL : ledger_sell(&merge->ledger, stair, merge->prices, k);
+                merge->entries[n++] = stair == merge->pieces->stairs->n_stairs
+                                              ? LEDGER_FULL
+                                              : ledger_sell(&merge->ledger, stair, merge->prices, k);
         }
         return n;
 }
@@ -190,9 +170,9 @@ void merge_add(struct merge *merge, const int32_t *nodes, int64_t cost) {
 
 /* Another node of the class holds these. False: there is none, or a job would have more ranks than it has. */
 static bool fill_node(struct merge *merge, const struct entry *sale) {
-        uint32_t at = merge->first[sale->owner] + merge->taken[sale->owner]++;
+        uint32_t at = merge->roster.first[sale->owner] + merge->taken[sale->owner]++;
 
-        if (at >= merge->first[sale->owner + 1])
+        if (at >= merge->roster.first[sale->owner + 1])
                 return false;
         for (uint32_t i = 0; i < sale->n; i++) {
                 uint32_t t = ledger_tread_of(&merge->ledger, sale->prices[i]);
@@ -201,7 +181,7 @@ static bool fill_node(struct merge *merge, const struct entry *sale) {
                 if (x > merge->pieces->stairs->treads[t].ranks - merge->placed[t])
                         return false;
                 while (x-- > 0)
-                        merge->node_of[merge->first_rank[t] + merge->placed[t]++] = (int32_t) merge->nodes[at];
+                        merge->node_of[merge->first_rank[t] + merge->placed[t]++] = (int32_t) merge->roster.nodes[at];
         }
         return true;
 }

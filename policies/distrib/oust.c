@@ -97,13 +97,13 @@ static void list_offers(struct oust *oust, const struct fit_job *job) {
 
         filling->n_offers = 0;
         for (size_t i = wishes->first[tread]; i < wishes->first[tread + 1] && wishes->wishes[i].loss < loss; i++) {
-                uint32_t stair = wishes->wishes[i].stair, first = wishes->first_node[stair],
+                uint32_t stair = wishes->wishes[i].stair, first = wishes->roster.first[stair],
                          cores = wishes->stairs->stairs[stair].cores;
-                uint32_t count = wishes->first_node[stair + 1] - first, class;
+                uint32_t count = wishes->roster.first[stair + 1] - first, class;
 
                 if (count == 0 || cores == 0)
                         continue;
-                class = shelf->penalty_of[wishes->nodes[first]] * shelf->stride + cores;
+                class = shelf->penalty_of[wishes->roster.nodes[first]] * shelf->stride + cores;
                 oust->offer_stair[filling->n_offers] = stair;
                 filling->offers[filling->n_offers++] = (struct offer) {
                         .class = class,
@@ -158,12 +158,12 @@ static bool is_to_be_had(const struct oust *oust, uint32_t node) {
 static bool want_node(struct oust *oust, uint32_t stair, uint32_t ranks) {
         const struct wishes *wishes = oust->wishes;
         const struct fitting *fitting = oust->fitting;
-        uint32_t first = wishes->first_node[stair], n = wishes->first_node[stair + 1] - first, at = roll(oust, n), best_n = 0;
+        uint32_t first = wishes->roster.first[stair], n = wishes->roster.first[stair + 1] - first, at = roll(oust, n), best_n = 0;
         double best_rate = 0;
         int64_t best = NONE;
 
         for (uint32_t i = 0; i < n && i < MOST_LOOKS && (best == NONE || best_n > 0); i++) {
-                uint32_t node = wishes->nodes[first + (at + i) % n], n_more;
+                uint32_t node = wishes->roster.nodes[first + (at + i) % n], n_more;
                 double rate;
 
                 if (oust->wanted_in[node] == oust->tries)

@@ -27,29 +27,6 @@ struct listing {
 
 /* ---- making ---- */
 
-static bool list_nodes(struct wishes *wishes, const struct rm_snapshot *snapshot) {
-        const struct staircase *stairs = wishes->stairs;
-        uint32_t *listed = calloc(stairs->n_stairs + 1ul, sizeof(*listed));
-
-        wishes->nodes = arena_alloc(&wishes->arena, snapshot->n_nodes + 1ul, sizeof(*wishes->nodes));
-        wishes->first_node = arena_alloc(&wishes->arena, stairs->n_stairs + 2ul, sizeof(*wishes->first_node));
-        if (!listed || wishes->arena.failed) {
-                free(listed);
-                return false;
-        }
-        for (uint32_t s = 0; s < snapshot->n_nodes; s++)
-                wishes->first_node[staircase_find(stairs, snapshot->nodes[s].penalty, snapshot->nodes[s].cores) + 1]++;
-        for (uint32_t i = 0; i < stairs->n_stairs; i++)
-                wishes->first_node[i + 1] += wishes->first_node[i];
-        for (uint32_t s = 0; s < snapshot->n_nodes; s++) {
-                uint32_t i = staircase_find(stairs, snapshot->nodes[s].penalty, snapshot->nodes[s].cores);
-
-                wishes->nodes[wishes->first_node[i] + listed[i]++] = s;
-        }
-        free(listed);
-        return true;
-}
-
 static int compare_wishes(const void *a, const void *b) {
         const struct wish *x = a, *y = b;
 
@@ -153,7 +130,7 @@ struct wishes *wishes_create(struct pieces *pieces, const struct rm_snapshot *sn
         wishes->wishes = arena_alloc(&wishes->arena, (size_t) stairs->n_treads * MOST_WISHES, sizeof(*wishes->wishes));
         wishes->first = arena_alloc(&wishes->arena, stairs->n_treads + 1ul, sizeof(*wishes->first));
         wishes->ideal = arena_alloc(&wishes->arena, stairs->n_treads, sizeof(*wishes->ideal));
-        if (wishes->arena.failed || !list_nodes(wishes, snapshot) || !wish_all(wishes, pieces)) {
+        if (wishes->arena.failed || !roster_init(&wishes->roster, &wishes->arena, stairs, snapshot) || !wish_all(wishes, pieces)) {
                 wishes_destroy(wishes);
                 return NULL;
         }

@@ -6,6 +6,7 @@
 #define RM_POLICIES_DISTRIB_WISHES_H
 
 #include "policies/distrib/pieces.h"
+#include "policies/distrib/roster.h"
 
 /* A node of the stair, and what is lost by it at least: below 0 where that counts the job twice on it. */
 struct wish {
@@ -19,8 +20,7 @@ struct wishes {
         struct wish *wishes; /* of each tread, the least loss first */
         size_t *first; /* each tread, in wishes; one more */
         double *ideal; /* each tread: what it pays at least */
-        uint32_t *nodes; /* of the snapshot, by stair */
-        uint32_t *first_node; /* each stair, in nodes; one more */
+        struct roster roster;
         struct arena arena;
 };
 
