@@ -3,12 +3,17 @@
  * and a summary; usage in bench/placement/treematch.
  */
 #include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "bench/placement/treematch_graphs.h"
 #include "bench/placement/treematch_scotch.h"
@@ -24,7 +29,7 @@ struct options {
         uint64_t seed;
         uint32_t sizes[MOST_SIZES], n_sizes;
         uint32_t repeats;
-        bool timing, reconfigure, quality;
+        bool timing, reconfigure, quality, memory;
 };
 
 struct result {
@@ -217,9 +222,17 @@ static void compare_all(const struct options *options) {
 
 /* ---- time ---- */
 
+/* Bytes times hops of the answer, as part of those by slot. */
+static double compare_by_slot(const struct bench_cluster *cluster, struct instance *i) {
+        double ours = count_bytes(&i->job, i->core).hop;
+
+        put_by_slot(cluster, i->job.ranks, i->core);
+        return ours / count_bytes(&i->job, i->core).hop;
+}
+
 /* Median over the kinds of traffic from..to on all clusters, of the median of some repeats. */
 static double time_kinds(const struct options *options, int from, int to, uint32_t ranks) {
-        double medians[ALL_TRAFFIC_KINDS * N_CLUSTER_KINDS], least = INFINITY, most = 0, all;
+        double medians[ALL_TRAFFIC_KINDS * N_CLUSTER_KINDS], least = INFINITY, most = 0, logs = 0, all;
         uint32_t n = 0;
 
         for (int kind = from; kind <= to; kind++)
@@ -237,14 +250,15 @@ static double time_kinds(const struct options *options, int from, int to, uint32
                         medians[n] = median(seconds, options->repeats) * 1e3;
                         least = fmin(least, medians[n]);
                         most = fmax(most, medians[n++]);
+                        logs += log(compare_by_slot(&cluster, &i));
                         instance_finish(&i);
                         cluster_free(&cluster);
                         traffic_free(&traffic);
                 }
         all = median(medians, n);
-        (void) printf("%s..%s, %u ranks: median %.1f ms, %.1f..%.1f (%u instances, %u repeats)\n",
+        (void) printf("%s..%s, %u ranks: median %.1f ms, %.1f..%.1f (%u instances, %u repeats), bytes x hops %.4f of by slot\n",
                       traffic_kind_name((enum traffic_kind) from), traffic_kind_name((enum traffic_kind) to), ranks, all, least,
-                      most, n, options->repeats);
+                      most, n, options->repeats, exp(logs / n));
         return all;
 }
 
@@ -255,6 +269,89 @@ static void time_all(const struct options *options) {
         verdict("ms, 16384 ranks of stencils", time_kinds(options, 0, TRAFFIC_STENCIL_3D27_PERMUTED, 16384), 1000);
         for (int kind = TRAFFIC_DENSE; kind < ALL_TRAFFIC_KINDS; kind++)
                 verdict("ms, 4096 ranks, everybody with everybody", time_kinds(options, kind, kind, 4096), 300);
+}
+
+/* ---- memory ---- */
+
+/* What the kernel says of this process, in KiB. */
+static double status_kib(const char *name) {
+        cleanup_file FILE *status = fopen("/proc/self/status", "re");
+        char line[256];
+
+        while (status && fgets(line, sizeof(line), status))
+                if (strncmp(line, name, strlen(name)) == 0)
+                        return strtod(line + strlen(name), NULL);
+        (void) fprintf(stderr, "%s is not known\n", name);
+        exit(1);
+}
+
+static void forget_peak(void) {
+        cleanup_file FILE *refs = fopen("/proc/self/clear_refs", "we");
+
+        if (!refs || fputs("5", refs) < 0 || fflush(refs) != 0) {
+                (void) fprintf(stderr, "the peak of memory can't be reset: %s\n", strerror(errno));
+                exit(1);
+        }
+}
+
+/* Of a process of its own, so that nothing is there from before. Bytes for each edge, beyond the snapshot. */
+static double weigh(const struct options *options, enum traffic_kind kind, uint32_t ranks) {
+        struct rm_traffic traffic = traffic_make(kind, ranks, options->seed + 1000 * ranks + kind);
+        struct bench_cluster cluster = cluster_make(CLUSTER_IRREGULAR, ranks, options->seed + 77 * ranks);
+        double edges = (double) traffic.offset[ranks] / 2, bytes;
+        int ends[2], status;
+        pid_t child;
+
+        if (pipe2(ends, O_CLOEXEC) < 0 || (child = fork()) < 0) {
+                (void) fprintf(stderr, "no process: %s\n", strerror(errno));
+                exit(1);
+        }
+        if (child == 0) {
+                struct instance i;
+                double before;
+
+                instance_init(&i, &cluster, &traffic, ranks);
+                (void) malloc_trim(0);
+                forget_peak();
+                before = status_kib("VmRSS:");
+                (void) instance_solve(&i);
+                bytes = (status_kib("VmHWM:") - before) * 1024;
+                _exit(write(ends[1], &bytes, sizeof(bytes)) != sizeof(bytes));
+        }
+        (void) close(ends[1]);
+        if (read(ends[0], &bytes, sizeof(bytes)) != sizeof(bytes) || waitpid(child, &status, 0) < 0) {
+                (void) fprintf(stderr, "a process failed\n");
+                exit(1);
+        }
+        (void) close(ends[0]);
+        cluster_free(&cluster);
+        traffic_free(&traffic);
+        return bytes / edges;
+}
+
+static void weigh_all(const struct options *options) {
+        static const enum traffic_kind kinds[] = { TRAFFIC_STENCIL_2D5, TRAFFIC_STENCIL_3D27_PERMUTED, TRAFFIC_RANDOM, TRAFFIC_RMAT };
+        static const uint32_t ranks[] = { 4096, 16384, 65536 };
+        double worst = 0;
+
+        (void) printf("\nPeak of memory beyond the snapshot, bytes for each edge\n%-18s", "traffic");
+        for (size_t k = 0; k < ARRAY_SIZE(ranks); k++)
+                (void) printf(" %8" PRIu32, ranks[k]);
+        (void) printf("\n");
+        for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+                double first = 0, last = 0;
+
+                (void) printf("%-18s", traffic_kind_name(kinds[i]));
+                for (size_t k = 0; k < ARRAY_SIZE(ranks); k++) {
+                        last = weigh(options, kinds[i], ranks[k]);
+                        first = k == 0 ? last : first;
+                        (void) printf(" %8.0f", last);
+                        (void) fflush(stdout);
+                }
+                (void) printf("\n");
+                worst = fmax(worst, last / first);
+        }
+        verdict("bytes for each edge, of 16 times as many ranks against the first", worst, 1.25);
 }
 
 /* ---- reconfiguration ---- */
@@ -355,6 +452,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
                 options->quality = strcmp(arg, "quality") == 0;
                 options->timing = strcmp(arg, "time") == 0;
                 options->reconfigure = strcmp(arg, "reconfigure") == 0;
+                options->memory = strcmp(arg, "memory") == 0;
+                if (!options->quality && !options->timing && !options->reconfigure && !options->memory)
+                        argp_error(state, "--only: quality, time, reconfigure or memory, not '%s'", arg);
                 return 0;
         default:
                 return ARGP_ERR_UNKNOWN;
@@ -366,7 +466,7 @@ int main(int argc, char **argv) {
                 { "seed", 's', "N", 0, "Of all instances (default 1)", 0 },
                 { "sizes", 'n', "N,N...", 0, "Ranks of the instances compared (default 64 to 4096)", 0 },
                 { "quick", 'q', NULL, 0, "Small ones only", 0 },
-                { "only", 'o', "PART", 0, "quality, time or reconfigure", 0 },
+                { "only", 'o', "PART", 0, "quality, time, reconfigure or memory", 0 },
                 { 0 },
         };
         static const struct argp argp = { .options = known, .parser = parse_option, .doc = "treematch against Scotch and others." };
@@ -376,7 +476,8 @@ int main(int argc, char **argv) {
                                    .repeats = 3,
                                    .timing = true,
                                    .reconfigure = true,
-                                   .quality = true };
+                                   .quality = true,
+                                   .memory = true };
 
         argp_err_exit_status = 2;
         (void) argp_parse(&argp, argc, argv, 0, NULL, &options);
@@ -387,5 +488,7 @@ int main(int argc, char **argv) {
                 time_all(&options);
         if (options.reconfigure)
                 reconfigure_all(&options);
+        if (options.memory)
+                weigh_all(&options);
         return 0;
 }

@@ -175,12 +175,12 @@ static uint32_t list_partners(const struct layout *layout, uint32_t leaf, uint32
         return n;
 }
 
-static int64_t refine_round(struct pairing *p, uint32_t round, uint32_t *seen, uint32_t *other) {
+static int64_t refine_round(struct pairing *p, uint32_t round, uint64_t until, uint32_t *seen, uint32_t *other) {
         uint32_t n_leaves = p->layout->tree->n_leaves;
         int64_t gained = 0;
 
         memset(seen, 0, sizeof(*seen) * n_leaves);
-        for (uint32_t a = 0; a < n_leaves; a++) {
+        for (uint32_t a = 0; a < n_leaves && *p->work < until; a++) {
                 uint32_t n = list_partners(p->layout, a, seen, other);
                 bool loose = layout_loose(p->layout, a);
 
@@ -223,7 +223,7 @@ int64_t pair_refine(struct pool *pool, struct layout *layout, uint32_t rounds, u
         int64_t gained = 0;
 
         for (uint32_t round = 1; round <= rounds; round++) {
-                int64_t gain = refine_round(p, round, seen, other);
+                int64_t gain = refine_round(p, round, until, seen, other);
 
                 gained += gain;
                 if (gain == 0 || pool->work >= until)
