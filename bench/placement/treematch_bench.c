@@ -330,7 +330,8 @@ static double weigh(const struct options *options, enum traffic_kind kind, uint3
 }
 
 static void weigh_all(const struct options *options) {
-        static const enum traffic_kind kinds[] = { TRAFFIC_STENCIL_2D5, TRAFFIC_STENCIL_3D27_PERMUTED, TRAFFIC_RANDOM, TRAFFIC_RMAT };
+        static const enum traffic_kind kinds[] = { TRAFFIC_STENCIL_2D5, TRAFFIC_STENCIL_3D27_PERMUTED, TRAFFIC_RANDOM,
+                                                   TRAFFIC_RMAT };
         static const uint32_t ranks[] = { 4096, 16384, 65536 };
         double worst = 0;
 

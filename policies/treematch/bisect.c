@@ -10,6 +10,7 @@
 enum {
         MAX_LEVELS = 40,
         COARSE_ENOUGH = 48,
+        MOST_FULL = 2, /* levels that have hardly fewer entries than the one before, so that memory is linear in the edges */
         N_TRIES = 4, /* at the coarsest level */
         N_RUNS = 4,
         SWEEP_ENOUGH = 16, /* vertices from which on a sweep is tried */
@@ -39,6 +40,8 @@ static struct fm_goal goal_of(const struct bisection *b, const struct graph *gra
 
 /* Levels down from 0. `side` (NULL ok): a bisection of level 0 that is kept and carried down. */
 static void coarsen(struct bisection *b, const uint8_t *side) {
+        uint32_t n_full = 0;
+
         b->n_levels = 1;
         for (;;) {
                 struct level *from = &b->level[b->n_levels - 1], *to = from + 1;
@@ -55,6 +58,9 @@ static void coarsen(struct bisection *b, const uint8_t *side) {
                 for (uint32_t v = 0; side && v < from->graph.n; v++)
                         to->side[from->coarse[v]] = from->side[v];
                 b->n_levels++;
+                n_full += to->graph.first[n] > from->graph.first[from->graph.n] / 8 * 7;
+                if (n_full == MOST_FULL)
+                        break;
         }
 }
 
