@@ -327,6 +327,11 @@ static void set_turns(struct wide *wide) {
         wide->drift.usec = (shared ? LONG_PLACE_USEC : PLACE_USEC) * places;
 }
 
+/* Where it gained nothing, not before the other one gains nothing either. */
+static bool is_drift_worth_it(const struct wide *wide) {
+        return left_usec(wide) > 2 * wide->walk_usec && (wide->drift.rate > 0 || wide->refit.rate <= 0);
+}
+
 /* In turn; the one that gains more gets more time. Until nothing was gained for some turns, and for as long as it took to the last gain. */
 static int turns(struct wide *wide) {
         int64_t begin = left_usec(wide), gained_at = begin;
@@ -345,11 +350,11 @@ static int turns(struct wide *wide) {
                 int64_t cost = wide->result->cost;
 
                 r = run(wide, run_refit, &wide->refit);
-                if (r == 0 && is_open(wide) && left_usec(wide) > 2 * wide->walk_usec &&
-                    (wide->drift.rate > 0 || wide->refit.rate <= 0))
+                if (r == 0 && is_open(wide) && is_drift_worth_it(wide)) {
                         r = run(wide, run_drift, &wide->drift);
-                if (wide->drift.rate <= 0)
-                        wide->hot *= milder;
+                        if (wide->drift.rate <= 0)
+                                wide->hot *= milder;
+                }
                 if (wide->refit.rate >= wide->drift.rate)
                         wide->refit.usec *= 2;
                 if (wide->drift.rate >= wide->refit.rate)
