@@ -299,7 +299,7 @@ static double weigh(const struct options *options, enum traffic_kind kind, uint3
         struct rm_traffic traffic = traffic_make(kind, ranks, options->seed + 1000 * ranks + kind);
         struct bench_cluster cluster = cluster_make(CLUSTER_IRREGULAR, ranks, options->seed + 77 * ranks);
         double edges = (double) traffic.offset[ranks] / 2, bytes;
-        int ends[2], status;
+        int ends[2];
         pid_t child;
 
         if (pipe2(ends, O_CLOEXEC) < 0 || (child = fork()) < 0) {
@@ -319,7 +319,7 @@ static double weigh(const struct options *options, enum traffic_kind kind, uint3
                 _exit(write(ends[1], &bytes, sizeof(bytes)) != sizeof(bytes));
         }
         (void) close(ends[1]);
-        if (read(ends[0], &bytes, sizeof(bytes)) != sizeof(bytes) || waitpid(child, &status, 0) < 0) {
+        if (read(ends[0], &bytes, sizeof(bytes)) != sizeof(bytes) || waitpid(child, NULL, 0) < 0) {
                 (void) fprintf(stderr, "a process failed\n");
                 exit(1);
         }

@@ -226,12 +226,12 @@ int filling_put(struct filling *filling, struct fit_job *job) {
         return filling_put_left(filling, job);
 }
 
-static int put_wanted(struct filling *filling, struct fit_job *job, const struct fit_piece *wanted, uint32_t n_wanted) {
+/* All of it, by these pieces. */
+static void put_wanted(struct filling *filling, struct fit_job *job, const struct fit_piece *wanted, uint32_t n_wanted) {
         job->n_pieces = 0;
         for (uint32_t i = 0; i < n_wanted; i++)
                 fitting_add_piece(filling->fitting, job, wanted[i].node, wanted[i].ranks);
         fitting_settle(filling->fitting, job);
-        return 0;
 }
 
 int filling_put_anew(struct filling *filling, struct fit_job *jobs[], uint32_t n, const struct fit_piece *wanted,
@@ -247,8 +247,9 @@ int filling_put_anew(struct filling *filling, struct fit_job *jobs[], uint32_t n
                 fitting_take_out(fitting, jobs[i]);
         }
         for (; in < n && after <= before; after += jobs[in++]->cost) {
-                r = in == 0 && n_wanted > 0 ? put_wanted(filling, jobs[0], wanted, n_wanted) : filling_put(filling, jobs[in]);
-                if (r < 0)
+                if (in == 0 && n_wanted > 0)
+                        put_wanted(filling, jobs[0], wanted, n_wanted);
+                else if ((r = filling_put(filling, jobs[in])) < 0)
                         break;
         }
         if (in == n && after <= before) {

@@ -183,11 +183,6 @@ void fitting_take_out(struct fitting *fitting, const struct fit_job *job) {
         }
 }
 
-void fitting_put_in(struct fitting *fitting, const struct fit_job *job) {
-        for (uint32_t i = 0; i < job->n_pieces; i++)
-                occupy(fitting, job, &job->pieces[i]);
-}
-
 static bool is_tenant(const struct fitting *fitting, uint32_t job, uint32_t node) {
         for (uint32_t i = 0; i < fitting->n_tenants[node]; i++)
                 if (fitting->tenants[fitting->first_tenant[node] + i] == job)
@@ -234,7 +229,8 @@ void fitting_restore(struct fitting *fitting, struct fit_job *job) {
         job->n_pieces = job->n_old_pieces;
         job->cost = job->old_cost;
         job->paid = job->old_paid;
-        fitting_put_in(fitting, job);
+        for (uint32_t i = 0; i < job->n_pieces; i++)
+                occupy(fitting, job, &job->pieces[i]);
 }
 
 void fitting_write(const struct fitting *fitting, struct rm_plan *plan) {

@@ -51,9 +51,8 @@ void fitting_finish(struct fitting *fitting);
 void fitting_set_prices(struct fitting *fitting, const struct staircase *staircase);
 void fitting_set_worth(struct fitting *fitting, const struct pieces *pieces);
 
-/* All pieces of the job leave their nodes, or come to them; the job has them still. */
+/* All pieces of the job leave their nodes; the job has them still. */
 void fitting_take_out(struct fitting *fitting, const struct fit_job *job);
-void fitting_put_in(struct fitting *fitting, const struct fit_job *job);
 
 /* One more piece, or a larger one where there is one. */
 void fitting_add_piece(struct fitting *fitting, struct fit_job *job, uint32_t node, uint32_t ranks);

@@ -97,18 +97,15 @@ static void list_offers(struct oust *oust, const struct fit_job *job) {
 
         filling->n_offers = 0;
         for (size_t i = wishes->first[tread]; i < wishes->first[tread + 1] && wishes->wishes[i].loss < loss; i++) {
-                uint32_t stair = wishes->wishes[i].stair, first = wishes->roster.first[stair],
-                         cores = wishes->stairs->stairs[stair].cores;
-                uint32_t count = wishes->roster.first[stair + 1] - first, class;
+                uint32_t stair = wishes->wishes[i].stair, cores = wishes->stairs->stairs[stair].cores;
+                uint32_t first = wishes->roster.nodes[wishes->roster.first[stair]];
+                uint32_t class = shelf->penalty_of[first] * shelf->stride + cores;
 
-                if (count == 0 || cores == 0)
-                        continue;
-                class = shelf->penalty_of[wishes->roster.nodes[first]] * shelf->stride + cores;
                 oust->offer_stair[filling->n_offers] = stair;
                 filling->offers[filling->n_offers++] = (struct offer) {
                         .class = class,
                         .free_cores = cores,
-                        .count = count,
+                        .count = wishes->stairs->stairs[stair].nodes,
                         .price = filling_price(oust->fitting, job, class) +
                                  (shelf->count[class] > 0 ? 0 : hindrance * loss * shade(oust)),
                 };
@@ -140,20 +137,6 @@ static double rate_node(struct oust *oust, uint32_t node, uint32_t *ret_n) {
         return *ret_n > 0 ? loss / *ret_n : 0;
 }
 
-/* Is all that is not free on the node held by jobs that may be ousted? */
-static bool is_to_be_had(const struct oust *oust, uint32_t node) {
-        const struct fitting *fitting = oust->fitting;
-        uint32_t held = 0;
-
-        for (uint32_t k = 0; k < fitting->n_tenants[node]; k++) {
-                const struct fit_job *job = &fitting->jobs[fitting->tenants[fitting->first_tenant[node] + k]];
-
-                for (uint32_t i = 0; i < job->n_pieces; i++)
-                        held += job->pieces[i].node == node ? job->pieces[i].ranks : 0;
-        }
-        return fitting->shelf.free_of[node] + held == fitting->snapshot->nodes[node].cores;
-}
-
 /* A node of the stair for so many ranks, and who is there is out. False: there is none to be had. */
 static bool want_node(struct oust *oust, uint32_t stair, uint32_t ranks) {
         const struct wishes *wishes = oust->wishes;
@@ -169,8 +152,7 @@ static bool want_node(struct oust *oust, uint32_t stair, uint32_t ranks) {
                 if (oust->wanted_in[node] == oust->tries)
                         continue;
                 rate = rate_node(oust, node, &n_more);
-                if (oust->n_jobs + n_more > MOST_OUSTED + 1 || (n_more > 0 && best != NONE && rate <= best_rate) ||
-                    !is_to_be_had(oust, node))
+                if (oust->n_jobs + n_more > MOST_OUSTED + 1 || (n_more > 0 && best != NONE && rate <= best_rate))
                         continue;
                 best = node;
                 best_n = n_more;

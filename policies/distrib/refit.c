@@ -10,8 +10,8 @@
 enum {
         MOST_OUT = 4, /* jobs taken out at a time */
         NEAR = 12,    /* jobs this close in priority are often taken out together */
-        OUSTED = 13,
-        ROUNDS = 16, /* where it is known what jobs wish for, so many of so many rounds are for that */
+        OUSTED = 13,  /* where it is known what jobs wish for, so many rounds are for that, */
+        ROUNDS = 16,  /* of so many */
 };
 
 struct refit {

@@ -344,7 +344,7 @@ static int turns(struct wide *wide) {
                 walk_with_hall(wide);
                 r = cost_plan(wide->snapshot, wide->plan, &wide->result->cost);
         }
-        if (wide->pieces)
+        if (wide->pieces && is_open(wide))
                 wide->wishes = wishes_create(wide->pieces, wide->snapshot, left_usec(wide) / 5);
         for (int idle = 0; r == 0 && is_open(wide) && left_usec(wide) > 2 * wide->walk_usec; wide->seed++) {
                 int64_t cost = wide->result->cost;

@@ -21,7 +21,7 @@ struct listing {
         struct wish *all;   /* of one job: each stair */
         int32_t *least;     /* of so many ranks of it */
         float *extra;       /* most_cores - x: what x ranks cost more on a node of the penalty than in the cheapest cut */
-        float *worth;       /* of so many cores of a node of it */
+        float *worth;       /* penalties x (most_cores + 1): of so many cores of a node of it */
         struct arena arena;
 };
 
@@ -59,12 +59,10 @@ VECTORISED static float least_difference(const float *restrict a, const float *r
 static void wish_at(struct listing *listing, uint32_t tread, uint32_t penalty) {
         const struct pieces *pieces = listing->pieces;
         const struct staircase *stairs = pieces->stairs;
-        const int32_t *worth = pieces->best_worth + penalty * (pieces->most_cores + 1ul);
+        const float *worth = listing->worth + penalty * (pieces->most_cores + 1ul);
         uint32_t ranks = stairs->treads[tread].ranks;
         double each = (double) stairs->treads[tread].priority;
 
-        for (uint32_t c = 0; c <= pieces->most_cores; c++)
-                listing->worth[c] = (float) ldexp(worth[c], -pieces->shift);
         for (uint32_t x = 1; x <= pieces->most_cores; x++) {
                 float *extra = &listing->extra[pieces->most_cores - x];
 
@@ -75,10 +73,9 @@ static void wish_at(struct listing *listing, uint32_t tread, uint32_t penalty) {
         for (uint32_t i = 0; i < stairs->n_stairs; i++)
                 if (pieces->penalty_of[i] == penalty) {
                         uint32_t cores = stairs->stairs[i].cores;
+                        const float *extra = listing->extra + pieces->most_cores - cores;
 
-                        listing->all[i] = (struct wish) { i, listing->worth[cores] +
-                                                                     least_difference(listing->extra + pieces->most_cores - cores,
-                                                                                      listing->worth, cores) };
+                        listing->all[i] = (struct wish) { i, worth[cores] + least_difference(extra, worth, cores) };
                 }
 }
 
@@ -99,15 +96,18 @@ static void wish(struct listing *listing, uint32_t tread) {
 
 static bool wish_all(struct wishes *wishes, struct pieces *pieces) {
         struct listing listing = { .pieces = pieces, .wishes = wishes };
+        size_t n_worth = pieces->n_penalties * (pieces->most_cores + 1ul);
         bool done;
 
         listing.all = arena_alloc(&listing.arena, wishes->stairs->n_stairs, sizeof(*listing.all));
         listing.least = arena_alloc(&listing.arena, pieces->most_ranks + 1ul, sizeof(*listing.least));
         listing.extra = arena_alloc(&listing.arena, pieces->most_cores + 1ul, sizeof(*listing.extra));
-        listing.worth = arena_alloc(&listing.arena, pieces->most_cores + 1ul, sizeof(*listing.worth));
+        listing.worth = arena_alloc(&listing.arena, n_worth, sizeof(*listing.worth));
         done = !listing.arena.failed;
         if (done)
                 memcpy(pieces->price, pieces->best_price, sizeof(*pieces->price) * pieces->n_prices);
+        for (size_t i = 0; done && i < n_worth; i++)
+                listing.worth[i] = (float) ldexp(pieces->best_worth[i], -pieces->shift);
         for (uint32_t t = 0; done && t < wishes->stairs->n_treads; t++)
                 wish(&listing, t);
         arena_finish(&listing.arena);
