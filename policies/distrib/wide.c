@@ -8,6 +8,7 @@
 #include "policies/distrib/complete.h"
 #include "policies/distrib/dive.h"
 #include "policies/distrib/drift.h"
+#include "policies/distrib/ejection.h"
 #include "policies/distrib/hall.h"
 #include "policies/distrib/hull.h"
 #include "policies/distrib/market.h"
@@ -271,8 +272,19 @@ static void merge(struct wide *wide, int64_t walked_usec) {
                 adopt(wide, nodes, cost);
 }
 
+/* What is lost in it here and there. */
+static void eject(struct wide *wide, struct ejection *ejection) {
+        int64_t gain;
+        const int32_t *nodes = ejection_run(ejection, wide->plan, wide->deadline, wide->until_usec, &gain);
+
+        if (!nodes)
+                return;
+        merge_add(wide->merge, nodes, wide->result->cost - gain);
+        adopt(wide, nodes, wide->result->cost - gain);
+}
+
 /* Many short walks with a hall, merged; then longer ones. Until little time is left, or as turns() does. */
-static void gather(struct wide *wide, struct hall *hall) {
+static void gather(struct wide *wide, struct hall *hall, struct ejection *ejection) {
         int64_t begin = left_usec(wide), gained_at = begin, usec = WALK_USEC;
 
         for (int idle = 0; is_open(wide) && left_usec(wide) > begin / REST; usec += usec / 2) {
@@ -281,6 +293,8 @@ static void gather(struct wide *wide, struct hall *hall) {
                 for (int i = 0; i < WALKS && left_usec(wide) > turn / WALKS_LEAVE; i++)
                         walk(wide, hall, usec);
                 merge(wide, turn - left_usec(wide));
+                if (is_open(wide))
+                        eject(wide, ejection);
                 if (wide->result->cost < cost) {
                         gained_at = left_usec(wide);
                         idle = 0;
@@ -292,12 +306,14 @@ static void gather(struct wide *wide, struct hall *hall) {
 /* With a hall: short walks where there is time to merge them, else one long one. */
 static void walk_with_hall(struct wide *wide) {
         struct hall *hall = hall_create(wide->pieces, wide->snapshot, left_usec(wide) / 3, wide->plan);
+        struct ejection *ejection = hall ? ejection_create(wide->pieces, wide->snapshot) : NULL;
         int64_t n_treads = wide->staircase.n_treads;
 
-        if (hall && left_usec(wide) > MERGE_USEC * n_treads * n_treads)
-                gather(wide, hall);
+        if (ejection && left_usec(wide) > MERGE_USEC * n_treads * n_treads)
+                gather(wide, hall, ejection);
         else if (hall)
                 walk(wide, hall, left_usec(wide));
+        ejection_destroy(ejection);
         hall_destroy(hall);
 }
 

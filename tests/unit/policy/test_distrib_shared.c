@@ -1,0 +1,301 @@
+/* What makes plans where nodes are shared by several jobs, each part by itself. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "policies/distrib/ejection.h"
+#include "policies/distrib/hall.h"
+#include "policies/distrib/market.h"
+#include "policies/distrib/merge.h"
+#include "policies/distrib/pieces.h"
+#include "policies/place/cost.h"
+#include "policies/place/staircase.h"
+#include "tests/unit/policy/drawn.h"
+#include "tests/unit/policy/exhaustive.h"
+#include "tests/unit/repeat.h"
+
+/* The bound by linear programming is none that a plan costs less than, is not lower than that of the steps before, and often as good as
+ * it can be; and walks with a hall find valid plans, that are not dearer. */
+static void markets_and_halls(void **state) {
+        struct test_policy policy;
+        int markets = 0, raised = 0, tight = 0, walks = 0, better = 0;
+
+        (void) state;
+        test_policy_load(&policy, "greedy");
+        for (uint32_t seed = 1; seed <= repetitions(1000); seed++) {
+                struct dice dice = { seed };
+                struct exhaustive_kind kind = { .groups = seed % 3 == 0, .limits = seed % 7 == 0 };
+                cleanup_snapshot struct snapshot *snapshot = exhaustive_instance(&dice, &kind);
+                const struct rm_snapshot *view = snapshot_view(snapshot);
+                cleanup_plan struct rm_plan *plan = NULL;
+                uint32_t looks = 1000;
+                struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = drawn_milliseconds_left };
+                struct deadline deadline = { .run = &run };
+                struct staircase staircase;
+                struct pieces *pieces;
+                struct market *market;
+                struct rm_error err = { 0 };
+                int64_t cost, after, before, bound, least;
+
+                if (test_policy_place(&policy, view, &plan) < 0)
+                        continue;
+                assert_int_equal(staircase_init(&staircase, view, plan), 0);
+                assert_int_equal(cost_plan(view, plan, &cost), 0);
+                pieces = pieces_create(&staircase, view);
+                market = pieces ? market_create(pieces) : NULL;
+                if (market) {
+                        before = pieces_raise(pieces, cost, &deadline, 0, 3);
+                        bound = market_raise(market, &deadline, 700 * 1000);
+                        least = exhaustive_least(view, plan);
+                        if (bound > least || bound < before)
+                                fail_msg("seed %" PRIu32 ": bound %" PRId64 " after %" PRId64 ", the least is %" PRId64, seed,
+                                         bound, before, least);
+                        markets++;
+                        raised += bound > before;
+                        tight += bound == least;
+                }
+                market_destroy(market);
+                if (pieces && hall_applies(pieces, view)) {
+                        struct hall *hall = hall_create(pieces, view, 1000 * 1000, plan);
+
+                        assert_non_null(hall);
+                        assert_true(hall_walk(hall, &deadline, 0, 100 * 1000, seed) <= cost);
+                        drawn_write_nodes(&staircase, hall_nodes(hall), plan);
+                        hall_destroy(hall);
+                        if (plan_validate(view, plan, &err) < 0)
+                                fail_msg("seed %" PRIu32 ": %s", seed, error_text(&err));
+                        assert_int_equal(cost_plan(view, plan, &after), 0);
+                        assert_true(after <= cost);
+                        walks++;
+                        better += after < cost;
+                }
+                pieces_destroy(pieces);
+                staircase_finish(&staircase);
+        }
+        print_message("%d markets, %d raised the bound, %d to the least; %d walks, %d found a better plan\n", markets, raised,
+                      tight, walks, better);
+        assert_true(raised > 20 && tight > 20 && better > 5);
+        test_policy_unload(&policy);
+}
+
+/* Two plans, each of which has one job where it is cheap: merged, both are. */
+static void two_plans_merge_into_a_better_one(void **state) {
+        static const int32_t one[] = { 0, 0, 0, 0, 3, 3, 3, 3, 3, 3 }, other[] = { 1, 1, 1, 1, 2, 2, 2, 2, 2, 2 };
+        static const int32_t both[] = { 0, 0, 0, 0, 2, 2, 2, 2, 2, 2 };
+        cleanup_snapshot struct snapshot *snapshot = snapshot_create();
+        uint32_t looks = 10000;
+        struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = drawn_milliseconds_left };
+        struct deadline deadline = { .run = &run };
+        cleanup_plan struct rm_plan *plan = NULL;
+        struct test_policy policy;
+        struct staircase staircase;
+        struct pieces *pieces;
+        struct merge *merge;
+        const int32_t *merged;
+        int64_t cost = 0;
+
+        (void) state;
+        snapshot_add_node(snapshot, "n0", 4)->penalty = 1;
+        snapshot_add_node(snapshot, "n1", 4)->penalty = 5;
+        snapshot_add_node(snapshot, "n2", 6)->penalty = 2;
+        snapshot_add_node(snapshot, "n3", 6)->penalty = 6;
+        snapshot_add_job(snapshot, "j0", 4, 1)->priority = 3;
+        snapshot_add_job(snapshot, "j1", 6, 1)->priority = 2;
+        test_policy_load(&policy, "greedy");
+        assert_int_equal(test_policy_place(&policy, snapshot_view(snapshot), &plan), 0);
+        assert_int_equal(staircase_init(&staircase, snapshot_view(snapshot), plan), 0);
+        pieces = pieces_create(&staircase, snapshot_view(snapshot));
+        assert_non_null(pieces);
+        merge = merge_create(pieces, snapshot_view(snapshot));
+        assert_non_null(merge);
+
+        assert_null(merge_solve(merge, &deadline, 1000 * 1000, &cost));
+        merge_add(merge, one, 3 * (4 * 1 + 10) + 2 * (6 * 6 + 10));
+        assert_null(merge_solve(merge, &deadline, 1000 * 1000, &cost));
+        merge_add(merge, other, 3 * (4 * 5 + 10) + 2 * (6 * 2 + 10));
+        merged = merge_solve(merge, &deadline, 1000 * 1000, &cost);
+        assert_non_null(merged);
+        assert_memory_equal(merged, both, sizeof(both));
+        assert_int_equal(cost, 3 * (4 * 1 + 10) + 2 * (6 * 2 + 10));
+        assert_null(merge_solve(merge, &deadline, 1000 * 1000, &cost));
+
+        merge_destroy(merge);
+        pieces_destroy(pieces);
+        staircase_finish(&staircase);
+        test_policy_unload(&policy);
+}
+
+/* Short walks, merged: the plan is valid, costs what is said, and less than each of them. */
+static void merges(void **state) {
+        const struct drawn_kind kind = { .nodes = 30, .jobs = 40, .most_ranks = 30, .group_size = 1 };
+        struct test_policy policy;
+        int merged = 0;
+
+        (void) state;
+        test_policy_load(&policy, "greedy");
+        for (uint32_t seed = 1; seed <= repetitions(100); seed++) {
+                struct dice dice = { seed };
+                cleanup_snapshot struct snapshot *snapshot = drawn_snapshot(&dice, &kind);
+                const struct rm_snapshot *view = snapshot_view(snapshot);
+                cleanup_plan struct rm_plan *plan = NULL;
+                uint32_t looks = 100 * 1000;
+                struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = drawn_milliseconds_left };
+                struct deadline deadline = { .run = &run };
+                struct staircase staircase;
+                struct pieces *pieces;
+                struct hall *hall;
+                struct merge *merge;
+                struct rm_error err = { 0 };
+                const int32_t *nodes;
+                int64_t least, cost, told;
+
+                assert_int_equal(test_policy_place(&policy, view, &plan), 0);
+                assert_int_equal(staircase_init(&staircase, view, plan), 0);
+                assert_int_equal(cost_plan(view, plan, &least), 0);
+                pieces = pieces_create(&staircase, view);
+                assert_non_null(pieces);
+                (void) pieces_raise(pieces, least, &deadline, 0, 200);
+                hall = hall_create(pieces, view, 1000 * 1000, plan);
+                merge = merge_create(pieces, view);
+                assert_true(hall && merge);
+                for (uint32_t i = 0; i < 5; i++) {
+                        cost = hall_walk(hall, &deadline, 0, 5 * 1000, i);
+                        merge_add(merge, hall_nodes(hall), cost);
+                        least = cost < least ? cost : least;
+                }
+                nodes = merge_solve(merge, &deadline, INT64_C(10) * 1000 * 1000, &told);
+                if (nodes) {
+                        drawn_write_nodes(&staircase, nodes, plan);
+                        if (plan_validate(view, plan, &err) < 0)
+                                fail_msg("seed %" PRIu32 ": %s", seed, error_text(&err));
+                        assert_int_equal(cost_plan(view, plan, &cost), 0);
+                        assert_int_equal(cost, told);
+                        assert_true(cost < least);
+                        merged++;
+                }
+                merge_destroy(merge);
+                hall_destroy(hall);
+                pieces_destroy(pieces);
+                staircase_finish(&staircase);
+        }
+        print_message("%d merged into a better plan\n", merged);
+        assert_true(merged > (int) repetitions(100) / 4);
+        test_policy_unload(&policy);
+}
+
+/* Each job is on the node that another one fills, but one, which is where it is dear: they all have to move at once. */
+static void a_chain_goes_through_all_nodes(void **state) {
+        static const uint32_t ranks[] = { 10, 7, 5 };
+        static const int32_t bad[] = { 3, 0, 1 };
+        cleanup_snapshot struct snapshot *snapshot = snapshot_create();
+        const struct rm_snapshot *view;
+        uint32_t looks = 100 * 1000;
+        struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = drawn_milliseconds_left };
+        struct deadline deadline = { .run = &run };
+        cleanup_plan struct rm_plan *plan = NULL;
+        struct staircase staircase;
+        struct pieces *pieces;
+        struct ejection *ejection;
+        const int32_t *nodes;
+        int64_t cost, gain = 0;
+
+        (void) state;
+        for (uint32_t i = 0; i < ARRAY_SIZE(ranks); i++) {
+                snapshot_add_node(snapshot, (char[]) { 'n', (char) ('0' + i), 0 }, ranks[i])->penalty = 1;
+                snapshot_add_job(snapshot, (char[]) { 'j', (char) ('0' + i), 0 }, ranks[i], 1)->priority = 1;
+        }
+        snapshot_add_node(snapshot, "n3", 10)->penalty = 9;
+        view = snapshot_view(snapshot);
+        plan = plan_create(view);
+        for (uint32_t i = 0; i < ARRAY_SIZE(ranks); i++) {
+                plan->jobs[i].decision = RM_PLACE;
+                for (uint32_t g = 0; g < ranks[i]; g++)
+                        plan->jobs[i].group_node[g] = bad[i];
+        }
+        assert_int_equal(cost_plan(view, plan, &cost), 0);
+        assert_int_equal(staircase_init(&staircase, view, plan), 0);
+        pieces = pieces_create(&staircase, view);
+        (void) pieces_raise(pieces, cost, &deadline, 0, 500);
+        ejection = ejection_create(pieces, view);
+        assert_non_null(ejection);
+
+        nodes = ejection_run(ejection, plan, &deadline, 0, &gain);
+        assert_non_null(nodes);
+        assert_int_equal(gain, 10 * (9 - 1));
+        drawn_write_nodes(&staircase, nodes, plan);
+        for (uint32_t i = 0; i < ARRAY_SIZE(ranks); i++)
+                for (uint32_t g = 0; g < ranks[i]; g++)
+                        assert_int_equal(plan->jobs[i].group_node[g], i);
+        assert_null(ejection_run(ejection, plan, &deadline, 0, &gain));
+
+        ejection_destroy(ejection);
+        pieces_destroy(pieces);
+        staircase_finish(&staircase);
+}
+
+/* Plans of annealing, bettered: valid, and cheaper by what is said. No time: nothing. */
+static void ejects(void **state) {
+        const struct drawn_kind kind = { .nodes = 30, .jobs = 40, .most_ranks = 30, .group_size = 1 };
+        struct test_policy policy;
+        int better = 0;
+
+        (void) state;
+        test_policy_load(&policy, "greedy");
+        for (uint32_t seed = 1; seed <= repetitions(100); seed++) {
+                struct dice dice = { seed };
+                cleanup_snapshot struct snapshot *snapshot = drawn_snapshot(&dice, &kind);
+                const struct rm_snapshot *view = snapshot_view(snapshot);
+                cleanup_plan struct rm_plan *plan = NULL;
+                uint32_t looks = 100 * 1000;
+                struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = drawn_milliseconds_left };
+                struct deadline deadline = { .run = &run };
+                struct staircase staircase;
+                struct pieces *pieces;
+                struct hall *hall;
+                struct ejection *ejection;
+                struct rm_error err = { 0 };
+                const int32_t *nodes;
+                int64_t before, after, gain;
+
+                assert_int_equal(test_policy_place(&policy, view, &plan), 0);
+                assert_int_equal(staircase_init(&staircase, view, plan), 0);
+                assert_int_equal(cost_plan(view, plan, &before), 0);
+                pieces = pieces_create(&staircase, view);
+                assert_non_null(pieces);
+                (void) pieces_raise(pieces, before, &deadline, 0, 200);
+                hall = hall_create(pieces, view, 1000 * 1000, plan);
+                ejection = ejection_create(pieces, view);
+                assert_true(hall && ejection);
+                before = hall_walk(hall, &deadline, 0, 5 * 1000, seed);
+                drawn_write_nodes(&staircase, hall_nodes(hall), plan);
+                assert_null(ejection_run(ejection, plan, &deadline, deadline_left_usec(&deadline), &gain));
+                nodes = ejection_run(ejection, plan, &deadline, 0, &gain);
+                if (nodes) {
+                        drawn_write_nodes(&staircase, nodes, plan);
+                        if (plan_validate(view, plan, &err) < 0)
+                                fail_msg("seed %" PRIu32 ": %s", seed, error_text(&err));
+                        assert_int_equal(cost_plan(view, plan, &after), 0);
+                        assert_int_equal(after, before - gain);
+                        better++;
+                }
+                ejection_destroy(ejection);
+                hall_destroy(hall);
+                pieces_destroy(pieces);
+                staircase_finish(&staircase);
+        }
+        print_message("%d plans bettered\n", better);
+        assert_true(better > (int) repetitions(100) / 2);
+        test_policy_unload(&policy);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(markets_and_halls),
+                cmocka_unit_test(two_plans_merge_into_a_better_one),
+                cmocka_unit_test(merges),
+                cmocka_unit_test(a_chain_goes_through_all_nodes),
+                cmocka_unit_test(ejects),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
