@@ -1,8 +1,8 @@
 #include "policies/distrib/ejection.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "policies/distrib/rankwise.h"
 #include "policies/distrib/roll.h"
 #include "policies/distrib/roster.h"
 
@@ -16,12 +16,14 @@ enum {
         CLOCK_LOOKS = 4096, /* between two looks at the clock */
 };
 
-/* In parts of what is the least that plans can differ by. */
-static const double least_loss = 1, least_gain = 0.5;
-
 #define NONE UINT32_MAX
 
-/* Ranks of a job on a node, where `node` matters. */
+/* Ranks of a job that are to be placed. */
+struct eject_loose {
+        uint32_t job, ranks;
+};
+
+/* Ranks of a job on a node. */
 struct eject_piece {
         uint32_t job, ranks, node;
         uint32_t next, before; /* of the same size */
@@ -41,7 +43,7 @@ struct chain {
         int64_t budget; /* what was lost before, less what is lost now */
         uint32_t n_nodes, n_empty, n_ejected, n_placed;
         uint32_t empty[MOST_NODES];               /* nodes to be filled */
-        struct eject_piece ejected[MOST_EJECTED]; /* to be placed; one of each job where that is possible */
+        struct eject_loose ejected[MOST_EJECTED]; /* one of each job where that is possible */
 };
 
 struct ejection {
@@ -53,9 +55,8 @@ struct ejection {
         uint32_t n_pieces;
         uint32_t *unused, n_unused; /* of the pieces */
         uint32_t *by_size;  /* each number of ranks: a piece, or NONE */
-        uint32_t *first_rank; /* each job, in node_of; one more */
         int32_t *node_of;   /* each rank of each job */
-        uint32_t *written;  /* each job: ranks */
+        uint32_t *next_rank; /* each job, in node_of */
         uint32_t *order;    /* nodes that lose, the most first */
         /* the chain in hand */
         uint32_t most_nodes; /* it may have */
@@ -63,7 +64,6 @@ struct ejection {
         uint32_t nodes_of_chain[MOST_NODES];
         struct eject_piece placed[MOST_PLACED];
         struct chain best;
-        int64_t least_gain;
         const struct deadline *deadline;
         int64_t until_usec;
         uint64_t random;
@@ -119,45 +119,39 @@ static void clear_node(struct ejection *ejection, uint32_t s) {
         node->loss = node->worth ? node->worth[node->cores] : 0;
 }
 
-static int compare_nodes(const void *a, const void *b) {
-        const int32_t *x = a, *y = b;
-
-        return *x < *y ? -1 : *x > *y;
-}
-
 static void read_plan(struct ejection *ejection, const struct rm_plan *plan) {
+        const struct staircase *stairs = ejection->prices->stairs;
+        int32_t *nodes = ejection->node_of;
+
         for (uint32_t s = 0; s < ejection->n_nodes; s++)
                 clear_node(ejection, s);
-        for (uint32_t t = 0; t < ejection->n_jobs; t++) {
-                uint32_t ranks = ejection->first_rank[t + 1] - ejection->first_rank[t];
-                int32_t *nodes = ejection->node_of + ejection->first_rank[t];
+        rankwise_read(stairs, plan, nodes);
+        for (uint32_t t = 0; t < ejection->n_jobs; nodes += stairs->treads[t++].ranks) {
+                uint32_t ranks = stairs->treads[t].ranks;
 
-                memcpy(nodes, plan->jobs[ejection->prices->stairs->treads[t].job].group_node, sizeof(*nodes) * ranks);
-                qsort(nodes, ranks, sizeof(*nodes), compare_nodes);
+                rankwise_sort(nodes, ranks);
                 for (uint32_t i = 0, x; i < ranks; i += x) {
-                        for (x = 1; i + x < ranks && nodes[i + x] == nodes[i];)
-                                x++;
+                        x = rankwise_piece(nodes + i, ranks - i);
                         add_piece(ejection, (uint32_t) nodes[i], t, x);
                 }
         }
 }
 
 static void write_plan(struct ejection *ejection) {
-        memset(ejection->written, 0, sizeof(*ejection->written) * ejection->n_jobs);
+        for (uint32_t t = 0, first = 0; t < ejection->n_jobs; first += ejection->prices->stairs->treads[t++].ranks)
+                ejection->next_rank[t] = first;
         for (uint32_t s = 0; s < ejection->n_nodes; s++)
                 for (uint32_t k = 0; k < ejection->nodes[s].n_pieces; k++) {
                         const struct eject_piece *piece = &ejection->pieces[ejection->nodes[s].pieces[k]];
-                        int32_t *to = ejection->node_of + ejection->first_rank[piece->job] + ejection->written[piece->job];
 
                         for (uint32_t i = 0; i < piece->ranks; i++)
-                                to[i] = (int32_t) s;
-                        ejection->written[piece->job] += piece->ranks;
+                                ejection->node_of[ejection->next_rank[piece->job]++] = (int32_t) s;
                 }
 }
 
 /* ---- making ---- */
 
-static void list_nodes(struct ejection *ejection, const struct rm_snapshot *snapshot) {
+static void list_nodes(struct ejection *ejection) {
         const struct staircase *stairs = ejection->prices->stairs;
 
         for (uint32_t s = 0; s < ejection->n_nodes; s++) {
@@ -167,7 +161,7 @@ static void list_nodes(struct ejection *ejection, const struct rm_snapshot *snap
                 if (stair == stairs->n_stairs)
                         continue;
                 node->cores = stairs->stairs[stair].cores;
-                node->penalty = snapshot->nodes[s].penalty;
+                node->penalty = stairs->stairs[stair].penalty;
                 node->worth = pieces_best_worth(ejection->prices, node->penalty);
                 node->pieces = arena_alloc(&ejection->arena, node->cores, sizeof(*node->pieces));
         }
@@ -176,25 +170,20 @@ static void list_nodes(struct ejection *ejection, const struct rm_snapshot *snap
 static bool make(struct ejection *ejection, const struct rm_snapshot *snapshot) {
         const struct staircase *stairs = ejection->prices->stairs;
         struct arena *arena = &ejection->arena;
-        uint32_t n_ranks = 0;
+        uint32_t n_ranks = rankwise_ranks(stairs);
 
-        for (uint32_t t = 0; t < ejection->n_jobs; t++)
-                n_ranks += stairs->treads[t].ranks;
         ejection->nodes = arena_alloc(arena, ejection->n_nodes, sizeof(*ejection->nodes));
         ejection->pieces = arena_alloc(arena, n_ranks, sizeof(*ejection->pieces));
         ejection->unused = arena_alloc(arena, n_ranks, sizeof(*ejection->unused));
         ejection->by_size = arena_alloc(arena, ejection->prices->most_cores + 1ul, sizeof(*ejection->by_size));
-        ejection->first_rank = arena_alloc(arena, ejection->n_jobs + 1ul, sizeof(*ejection->first_rank));
         ejection->node_of = arena_alloc(arena, n_ranks, sizeof(*ejection->node_of));
-        ejection->written = arena_alloc(arena, ejection->n_jobs, sizeof(*ejection->written));
+        ejection->next_rank = arena_alloc(arena, ejection->n_jobs, sizeof(*ejection->next_rank));
         ejection->order = arena_alloc(arena, ejection->n_nodes, sizeof(*ejection->order));
         if (arena->failed || !roster_init(&ejection->roster, arena, stairs, snapshot))
                 return false;
-        for (uint32_t t = 0; t < ejection->n_jobs; t++)
-                ejection->first_rank[t + 1] = ejection->first_rank[t] + stairs->treads[t].ranks;
         for (uint32_t x = 0; x <= ejection->prices->most_cores; x++)
                 ejection->by_size[x] = NONE;
-        list_nodes(ejection, snapshot);
+        list_nodes(ejection);
         return !arena->failed;
 }
 
@@ -258,7 +247,7 @@ static bool eject(const struct ejection *ejection, struct chain *chain, const st
         }
         if (chain->n_ejected == MOST_EJECTED)
                 return false;
-        chain->ejected[chain->n_ejected++] = (struct eject_piece) { .job = piece->job, .ranks = piece->ranks };
+        chain->ejected[chain->n_ejected++] = (struct eject_loose) { piece->job, piece->ranks };
         return true;
 }
 
@@ -447,8 +436,6 @@ static bool fill_next(struct ejection *ejection, const struct chain *chain) {
         uint32_t s;
 
         if (chain->n_empty == 0 && chain->n_ejected == 0) {
-                if (chain->budget < ejection->least_gain)
-                        return false;
                 ejection->best = *chain;
                 return true;
         }
@@ -496,8 +483,9 @@ static int compare_losses(const void *a, const void *b, void *context) {
         return x < y ? -1 : x > y;
 }
 
+/* More than the least that plans can differ by. */
 static bool loses(const struct ejection *ejection, uint32_t s) {
-        return (double) ejection->nodes[s].loss > least_loss * (double) unit(ejection);
+        return ejection->nodes[s].loss > unit(ejection);
 }
 
 static uint32_t list_losers(struct ejection *ejection) {
@@ -527,7 +515,6 @@ const int32_t *ejection_run(struct ejection *ejection, const struct rm_plan *pla
 
         ejection->deadline = deadline;
         ejection->until_usec = until_usec;
-        ejection->least_gain = (int64_t) (least_gain * (double) unit(ejection));
         read_plan(ejection, plan);
         /* short chains first, and again after a gain */
         for (ejection->most_nodes = 2; ejection->most_nodes <= MOST_NODES; ejection->most_nodes++) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policies/distrib/rankwise.h"
 #include "policies/distrib/roll.h"
 #include "policies/place/cost.h"
 
@@ -325,8 +326,7 @@ static bool make_lists(struct hall *hall, const struct rm_snapshot *snapshot) {
         uint32_t n_jobs = hall->pieces->stairs->n_treads;
         struct arena *arena = &hall->arena;
 
-        for (uint32_t t = 0; t < n_jobs; t++)
-                hall->n_ranks += hall->pieces->stairs->treads[t].ranks;
+        hall->n_ranks = rankwise_ranks(hall->pieces->stairs);
         hall->jobs = arena_alloc(arena, n_jobs, sizeof(*hall->jobs));
         hall->nodes = arena_alloc(arena, snapshot->n_nodes, sizeof(*hall->nodes));
         hall->candidates = arena_alloc(arena, (size_t) n_jobs * CANDIDATES, sizeof(*hall->candidates));
@@ -351,14 +351,9 @@ static void save(struct hall *hall) {
 }
 
 static bool make(struct hall *hall, const struct rm_snapshot *snapshot, const struct rm_plan *plan) {
-        const struct staircase *stairs = hall->pieces->stairs;
-        int32_t *to;
-
         if (!make_lists(hall, snapshot))
                 return false;
-        to = hall->first_node;
-        for (uint32_t t = 0; t < stairs->n_treads; to += stairs->treads[t++].ranks)
-                memcpy(to, plan->jobs[stairs->treads[t].job].group_node, sizeof(*to) * stairs->treads[t].ranks);
+        rankwise_read(hall->pieces->stairs, plan, hall->first_node);
         if (!list_nodes(hall, snapshot) || !list_jobs(hall))
                 return false;
         for (int i = 0; i < DRAWS; i++)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policies/distrib/rankwise.h"
 #include "policies/distrib/roster.h"
 
 static const double close_enough = 1e-4; /* of the cost, is as good as the cheapest */
@@ -81,8 +82,7 @@ struct merge *merge_create(const struct pieces *pieces, const struct rm_snapshot
         merge->pieces = pieces;
         merge->n_nodes = snapshot->n_nodes;
         merge->best_cost = INT64_MAX;
-        for (uint32_t t = 0; t < stairs->n_treads; t++)
-                merge->n_ranks += stairs->treads[t].ranks;
+        merge->n_ranks = rankwise_ranks(stairs);
         if (!make_lists(merge) || !roster_init(&merge->roster, &merge->arena, stairs, snapshot) ||
             !ledger_init(&merge->ledger, pieces)) {
                 merge_destroy(merge);
@@ -103,12 +103,6 @@ void merge_destroy(struct merge *merge) {
 
 /* ---- plans ---- */
 
-static int compare_nodes(const void *a, const void *b) {
-        const int32_t *x = a, *y = b;
-
-        return *x < *y ? -1 : *x > *y;
-}
-
 static int compare_held(const void *a, const void *b) {
         const struct held *x = a, *y = b;
 
@@ -123,12 +117,11 @@ static uint32_t add_jobs(struct merge *merge, const int32_t *nodes) {
                 uint32_t ranks = merge->pieces->stairs->treads[t].ranks, n = 0;
 
                 memcpy(merge->sorted, nodes + merge->first_rank[t], sizeof(*merge->sorted) * ranks);
-                qsort(merge->sorted, ranks, sizeof(*merge->sorted), compare_nodes);
+                rankwise_sort(merge->sorted, ranks);
                 for (uint32_t i = 0, x; i < ranks; i += x) {
                         uint32_t price;
 
-                        for (x = 1; i + x < ranks && merge->sorted[i + x] == merge->sorted[i];)
-                                x++;
+                        x = rankwise_piece(merge->sorted + i, ranks - i);
                         price = (uint32_t) merge->pieces->first[t] + x;
                         merge->prices[n++] = price;
                         merge->held[n_held++] = (struct held) { (uint32_t) merge->sorted[i], price };

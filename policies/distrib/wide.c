@@ -14,6 +14,7 @@
 #include "policies/distrib/market.h"
 #include "policies/distrib/merge.h"
 #include "policies/distrib/pieces.h"
+#include "policies/distrib/rankwise.h"
 #include "policies/distrib/refit.h"
 #include "policies/distrib/wishes.h"
 #include "policies/place/cost.h"
@@ -245,12 +246,9 @@ static int complete(struct wide *wide) {
 }
 
 static void adopt(struct wide *wide, const int32_t *nodes, int64_t cost) {
-        const struct staircase *stairs = &wide->staircase;
-
         if (cost >= wide->result->cost)
                 return;
-        for (uint32_t t = 0; t < stairs->n_treads; nodes += stairs->treads[t++].ranks)
-                memcpy(wide->plan->jobs[stairs->treads[t].job].group_node, nodes, sizeof(*nodes) * stairs->treads[t].ranks);
+        rankwise_write(&wide->staircase, nodes, wide->plan);
         wide->result->cost = cost;
 }
 
@@ -306,10 +304,11 @@ static void gather(struct wide *wide, struct hall *hall, struct ejection *ejecti
 /* With a hall: short walks where there is time to merge them, else one long one. */
 static void walk_with_hall(struct wide *wide) {
         struct hall *hall = hall_create(wide->pieces, wide->snapshot, left_usec(wide) / 3, wide->plan);
-        struct ejection *ejection = hall ? ejection_create(wide->pieces, wide->snapshot) : NULL;
         int64_t n_treads = wide->staircase.n_treads;
+        bool merges = hall && left_usec(wide) > MERGE_USEC * n_treads * n_treads;
+        struct ejection *ejection = merges ? ejection_create(wide->pieces, wide->snapshot) : NULL;
 
-        if (ejection && left_usec(wide) > MERGE_USEC * n_treads * n_treads)
+        if (ejection)
                 gather(wide, hall, ejection);
         else if (hall)
                 walk(wide, hall, left_usec(wide));

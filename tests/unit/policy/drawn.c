@@ -1,7 +1,6 @@
 #include "tests/unit/policy/drawn.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "common/util.h"
 #include "policies/place/pack.h"
@@ -53,9 +52,4 @@ struct snapshot *drawn_snapshot(struct dice *dice, const struct drawn_kind *kind
                 }
         }
         return snapshot;
-}
-
-void drawn_write_nodes(const struct staircase *stairs, const int32_t *nodes, struct rm_plan *plan) {
-        for (uint32_t t = 0; t < stairs->n_treads; nodes += stairs->treads[t++].ranks)
-                memcpy(plan->jobs[stairs->treads[t].job].group_node, nodes, sizeof(*nodes) * stairs->treads[t].ranks);
 }

@@ -2,7 +2,6 @@
 #ifndef RM_TESTS_UNIT_POLICY_DRAWN_H
 #define RM_TESTS_UNIT_POLICY_DRAWN_H
 
-#include "policies/place/staircase.h"
 #include "tests/unit/sched/sched_test.h"
 
 struct drawn_kind {
@@ -15,8 +14,5 @@ struct snapshot *drawn_snapshot(struct dice *dice, const struct drawn_kind *kind
 
 /* A clock that goes on by a millisecond with each look, for left_usec of struct rm_policy_run. `context`: uint32_t, looks left. */
 uint64_t drawn_milliseconds_left(void *context);
-
-/* Into the plan: the node of each rank of each tread. */
-void drawn_write_nodes(const struct staircase *stairs, const int32_t *nodes, struct rm_plan *plan);
 
 #endif

@@ -8,6 +8,7 @@
 #include "policies/distrib/market.h"
 #include "policies/distrib/merge.h"
 #include "policies/distrib/pieces.h"
+#include "policies/distrib/rankwise.h"
 #include "policies/place/cost.h"
 #include "policies/place/staircase.h"
 #include "tests/unit/policy/drawn.h"
@@ -60,7 +61,7 @@ static void markets_and_halls(void **state) {
 
                         assert_non_null(hall);
                         assert_true(hall_walk(hall, &deadline, 0, 100 * 1000, seed) <= cost);
-                        drawn_write_nodes(&staircase, hall_nodes(hall), plan);
+                        rankwise_write(&staircase, hall_nodes(hall), plan);
                         hall_destroy(hall);
                         if (plan_validate(view, plan, &err) < 0)
                                 fail_msg("seed %" PRIu32 ": %s", seed, error_text(&err));
@@ -125,58 +126,93 @@ static void two_plans_merge_into_a_better_one(void **state) {
         test_policy_unload(&policy);
 }
 
+/* A drawn problem, its prices, and a hall. */
+struct scene {
+        struct snapshot *snapshot;
+        const struct rm_snapshot *view;
+        struct rm_plan *plan;
+        uint32_t looks;
+        struct rm_policy_run run;
+        struct deadline deadline;
+        struct staircase staircase;
+        struct pieces *pieces;
+        struct hall *hall;
+        int64_t cost; /* of the plan by the policy */
+};
+
+static void scene_begin(struct scene *scene, struct test_policy *policy, uint32_t seed) {
+        const struct drawn_kind kind = { .nodes = 30, .jobs = 40, .most_ranks = 30, .group_size = 1 };
+        struct dice dice = { seed };
+
+        *scene = (struct scene) { .snapshot = drawn_snapshot(&dice, &kind), .looks = 100 * 1000 };
+        scene->view = snapshot_view(scene->snapshot);
+        scene->run = (struct rm_policy_run) {
+                .size = sizeof(scene->run),
+                .context = &scene->looks,
+                .left_usec = drawn_milliseconds_left,
+        };
+        scene->deadline.run = &scene->run;
+        assert_int_equal(test_policy_place(policy, scene->view, &scene->plan), 0);
+        assert_int_equal(staircase_init(&scene->staircase, scene->view, scene->plan), 0);
+        assert_int_equal(cost_plan(scene->view, scene->plan, &scene->cost), 0);
+        scene->pieces = pieces_create(&scene->staircase, scene->view);
+        assert_non_null(scene->pieces);
+        (void) pieces_raise(scene->pieces, scene->cost, &scene->deadline, 0, 200);
+        scene->hall = hall_create(scene->pieces, scene->view, 1000 * 1000, scene->plan);
+        assert_non_null(scene->hall);
+}
+
+static void scene_end(struct scene *scene) {
+        hall_destroy(scene->hall);
+        pieces_destroy(scene->pieces);
+        staircase_finish(&scene->staircase);
+        plan_destroy(scene->plan);
+        snapshot_destroy(scene->snapshot);
+}
+
+/* The plan is valid, and costs so much. */
+static void scene_check(struct scene *scene, uint32_t seed, const int32_t *nodes, int64_t told) {
+        struct rm_error err = { 0 };
+        int64_t cost;
+
+        rankwise_write(&scene->staircase, nodes, scene->plan);
+        if (plan_validate(scene->view, scene->plan, &err) < 0)
+                fail_msg("seed %" PRIu32 ": %s", seed, error_text(&err));
+        assert_int_equal(cost_plan(scene->view, scene->plan, &cost), 0);
+        assert_int_equal(cost, told);
+}
+
 /* Short walks, merged: the plan is valid, costs what is said, and less than each of them. */
 static void merges(void **state) {
-        const struct drawn_kind kind = { .nodes = 30, .jobs = 40, .most_ranks = 30, .group_size = 1 };
         struct test_policy policy;
         int merged = 0;
 
         (void) state;
         test_policy_load(&policy, "greedy");
         for (uint32_t seed = 1; seed <= repetitions(100); seed++) {
-                struct dice dice = { seed };
-                cleanup_snapshot struct snapshot *snapshot = drawn_snapshot(&dice, &kind);
-                const struct rm_snapshot *view = snapshot_view(snapshot);
-                cleanup_plan struct rm_plan *plan = NULL;
-                uint32_t looks = 100 * 1000;
-                struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = drawn_milliseconds_left };
-                struct deadline deadline = { .run = &run };
-                struct staircase staircase;
-                struct pieces *pieces;
-                struct hall *hall;
+                struct scene scene;
                 struct merge *merge;
-                struct rm_error err = { 0 };
                 const int32_t *nodes;
-                int64_t least, cost, told;
+                int64_t least, told;
 
-                assert_int_equal(test_policy_place(&policy, view, &plan), 0);
-                assert_int_equal(staircase_init(&staircase, view, plan), 0);
-                assert_int_equal(cost_plan(view, plan, &least), 0);
-                pieces = pieces_create(&staircase, view);
-                assert_non_null(pieces);
-                (void) pieces_raise(pieces, least, &deadline, 0, 200);
-                hall = hall_create(pieces, view, 1000 * 1000, plan);
-                merge = merge_create(pieces, view);
-                assert_true(hall && merge);
+                scene_begin(&scene, &policy, seed);
+                least = scene.cost;
+                merge = merge_create(scene.pieces, scene.view);
+                assert_non_null(merge);
                 for (uint32_t i = 0; i < 5; i++) {
-                        cost = hall_walk(hall, &deadline, 0, 5 * 1000, i);
-                        merge_add(merge, hall_nodes(hall), cost);
+                        int64_t cost = hall_walk(scene.hall, &scene.deadline, 0, 5 * 1000, i);
+
+                        merge_add(merge, hall_nodes(scene.hall), cost);
                         least = cost < least ? cost : least;
                 }
-                nodes = merge_solve(merge, &deadline, INT64_C(10) * 1000 * 1000, &told);
+                nodes = merge_solve(merge, &scene.deadline, INT64_C(10) * 1000 * 1000, &told);
                 if (nodes) {
-                        drawn_write_nodes(&staircase, nodes, plan);
-                        if (plan_validate(view, plan, &err) < 0)
-                                fail_msg("seed %" PRIu32 ": %s", seed, error_text(&err));
-                        assert_int_equal(cost_plan(view, plan, &cost), 0);
-                        assert_int_equal(cost, told);
-                        assert_true(cost < least);
+                        scene_check(&scene, seed, nodes, told);
+                        assert_true(told < least);
                         merged++;
                 }
                 merge_destroy(merge);
-                hall_destroy(hall);
-                pieces_destroy(pieces);
-                staircase_finish(&staircase);
+                scene_end(&scene);
         }
         print_message("%d merged into a better plan\n", merged);
         assert_true(merged > (int) repetitions(100) / 4);
@@ -222,7 +258,7 @@ static void a_chain_goes_through_all_nodes(void **state) {
         nodes = ejection_run(ejection, plan, &deadline, 0, &gain);
         assert_non_null(nodes);
         assert_int_equal(gain, 10 * (9 - 1));
-        drawn_write_nodes(&staircase, nodes, plan);
+        rankwise_write(&staircase, nodes, plan);
         for (uint32_t i = 0; i < ARRAY_SIZE(ranks); i++)
                 for (uint32_t g = 0; g < ranks[i]; g++)
                         assert_int_equal(plan->jobs[i].group_node[g], i);
@@ -235,53 +271,30 @@ static void a_chain_goes_through_all_nodes(void **state) {
 
 /* Plans of annealing, bettered: valid, and cheaper by what is said. No time: nothing. */
 static void ejects(void **state) {
-        const struct drawn_kind kind = { .nodes = 30, .jobs = 40, .most_ranks = 30, .group_size = 1 };
         struct test_policy policy;
         int better = 0;
 
         (void) state;
         test_policy_load(&policy, "greedy");
         for (uint32_t seed = 1; seed <= repetitions(100); seed++) {
-                struct dice dice = { seed };
-                cleanup_snapshot struct snapshot *snapshot = drawn_snapshot(&dice, &kind);
-                const struct rm_snapshot *view = snapshot_view(snapshot);
-                cleanup_plan struct rm_plan *plan = NULL;
-                uint32_t looks = 100 * 1000;
-                struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = drawn_milliseconds_left };
-                struct deadline deadline = { .run = &run };
-                struct staircase staircase;
-                struct pieces *pieces;
-                struct hall *hall;
+                struct scene scene;
                 struct ejection *ejection;
-                struct rm_error err = { 0 };
                 const int32_t *nodes;
-                int64_t before, after, gain;
+                int64_t before, gain;
 
-                assert_int_equal(test_policy_place(&policy, view, &plan), 0);
-                assert_int_equal(staircase_init(&staircase, view, plan), 0);
-                assert_int_equal(cost_plan(view, plan, &before), 0);
-                pieces = pieces_create(&staircase, view);
-                assert_non_null(pieces);
-                (void) pieces_raise(pieces, before, &deadline, 0, 200);
-                hall = hall_create(pieces, view, 1000 * 1000, plan);
-                ejection = ejection_create(pieces, view);
-                assert_true(hall && ejection);
-                before = hall_walk(hall, &deadline, 0, 5 * 1000, seed);
-                drawn_write_nodes(&staircase, hall_nodes(hall), plan);
-                assert_null(ejection_run(ejection, plan, &deadline, deadline_left_usec(&deadline), &gain));
-                nodes = ejection_run(ejection, plan, &deadline, 0, &gain);
+                scene_begin(&scene, &policy, seed);
+                ejection = ejection_create(scene.pieces, scene.view);
+                assert_non_null(ejection);
+                before = hall_walk(scene.hall, &scene.deadline, 0, 5 * 1000, seed);
+                rankwise_write(&scene.staircase, hall_nodes(scene.hall), scene.plan);
+                assert_null(ejection_run(ejection, scene.plan, &scene.deadline, deadline_left_usec(&scene.deadline), &gain));
+                nodes = ejection_run(ejection, scene.plan, &scene.deadline, 0, &gain);
                 if (nodes) {
-                        drawn_write_nodes(&staircase, nodes, plan);
-                        if (plan_validate(view, plan, &err) < 0)
-                                fail_msg("seed %" PRIu32 ": %s", seed, error_text(&err));
-                        assert_int_equal(cost_plan(view, plan, &after), 0);
-                        assert_int_equal(after, before - gain);
+                        scene_check(&scene, seed, nodes, before - gain);
                         better++;
                 }
                 ejection_destroy(ejection);
-                hall_destroy(hall);
-                pieces_destroy(pieces);
-                staircase_finish(&staircase);
+                scene_end(&scene);
         }
         print_message("%d plans bettered\n", better);
         assert_true(better > (int) repetitions(100) / 2);
