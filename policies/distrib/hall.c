@@ -365,7 +365,11 @@ static bool make(struct hall *hall, const struct rm_snapshot *snapshot, const st
 }
 
 static double making_usec(const struct pieces *pieces, const struct rm_snapshot *snapshot) {
-        return (double) pieces->n_prices * snapshot->n_nodes * look_usec;
+        double sizes = 0;
+
+        for (uint32_t t = 0; t < pieces->stairs->n_treads; t++)
+                sizes += pieces->largest[t];
+        return sizes * snapshot->n_nodes * look_usec;
 }
 
 struct hall *hall_create(struct pieces *pieces, const struct rm_snapshot *snapshot, int64_t usec, const struct rm_plan *plan) {

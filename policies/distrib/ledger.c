@@ -1,26 +1,14 @@
+#define HASH_NONFATAL_OOM 1
+#define uthash_nonfatal_oom(entry) ((void) (entry)) /* then the next one of its kind is another entry */
+#define HASH_FUNCTION(key, n, hash) HASH_FNV(key, n, hash)
 #include "policies/distrib/ledger.h"
 
-#include <stdlib.h>
+#include <string.h>
 
 enum {
-        MAX_LISTED = 16 * LEDGER_MAX_ENTRIES, /* prices of them */
-        SLOTS = 1 << 16,               /* of the table of entries */
+        MAX_LISTED = 16 * LEDGER_MAX_ENTRIES, /* prices of them, and what else tells them apart */
         MAX_PRICES = 50000,
 };
-
-static uint64_t mix(uint64_t hash, uint64_t value) {
-        hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
-        return hash ^ (hash >> 29);
-}
-
-/* Where in the table the entry is, or a free place. Two of one hash are taken for one: the other is missing. */
-static uint32_t *find_slot(const struct ledger *ledger, uint64_t hash) {
-        uint32_t i = (uint32_t) (hash >> 40) % SLOTS;
-
-        while (ledger->slots[i] != 0 && ledger->hashes[ledger->slots[i] - 1] != hash)
-                i = (i + 1) % SLOTS;
-        return &ledger->slots[i];
-}
 
 uint32_t ledger_tread_of(const struct ledger *ledger, uint32_t price) {
         uint32_t low = 0, high = ledger->pieces->stairs->n_treads;
@@ -111,36 +99,49 @@ static int compare_prices(const void *a, const void *b) {
         return *x < *y ? -1 : *x > *y;
 }
 
-uint32_t ledger_add(struct ledger *ledger, const struct entry *from) {
-        uint64_t hash = mix(mix(1, from->is_sale), from->owner);
-        uint32_t *to = ledger->list + ledger->n_listed, *slot;
-        struct entry entry = *from;
+/* Its place in the list, if it were the next one: who buys or sells, and then the prices. NULL: there is no room. */
+static uint32_t *list_next(struct ledger *ledger, const struct entry *entry) {
+        uint32_t *list = ledger->list + ledger->n_listed;
 
-        for (uint32_t i = 0; i < entry.n; i++)
-                hash = mix(hash, from->prices[i]);
-        slot = find_slot(ledger, hash);
-        if (*slot > 0)
-                return *slot - 1;
-        if (entry.n == 0 || ledger->n_entries == LEDGER_MAX_ENTRIES || entry.n > MAX_LISTED - ledger->n_listed)
-                return LEDGER_FULL;
-        entry.prices = to;
-        for (uint32_t i = 0; i < entry.n; i++) {
-                to[i] = from->prices[i];
-                if (ledger->row_of[to[i]] == 0 && has_other_side(ledger, to[i], entry.is_sale))
-                        add_row(ledger, to[i]);
-        }
-        add_column(ledger, &entry);
-        for (uint32_t i = 0; i < entry.n; i++) {
-                uint32_t listed = ledger->n_listed++;
+        if (entry->n >= MAX_LISTED - ledger->n_listed)
+                return NULL;
+        list[0] = 2 * entry->owner + entry->is_sale;
+        memcpy(list + 1, entry->prices, sizeof(*list) * entry->n);
+        return list;
+}
+
+static void link_prices(struct ledger *ledger, const struct entry *entry) {
+        for (uint32_t i = 0; i < entry->n; i++) {
+                uint32_t listed = ledger->n_listed + 1 + i, price = entry->prices[i];
 
                 ledger->entry_of[listed] = ledger->n_entries;
-                ledger->next[listed] = ledger->head[to[i]];
-                ledger->head[to[i]] = listed + 1;
+                ledger->next[listed] = ledger->head[price];
+                ledger->head[price] = listed + 1;
         }
-        ledger->entries[ledger->n_entries] = entry;
-        ledger->hashes[ledger->n_entries] = hash;
-        *slot = ++ledger->n_entries;
-        return ledger->n_entries - 1;
+}
+
+uint32_t ledger_add(struct ledger *ledger, const struct entry *from) {
+        uint32_t *key = list_next(ledger, from);
+        size_t key_bytes = sizeof(*key) * (from->n + 1ul);
+        struct entry *entry = NULL;
+
+        if (!key || from->n == 0)
+                return LEDGER_FULL;
+        HASH_FIND(hh, ledger->by_key, key, key_bytes, entry);
+        if (entry)
+                return (uint32_t) (entry - ledger->entries);
+        if (ledger->n_entries == LEDGER_MAX_ENTRIES)
+                return LEDGER_FULL;
+        entry = &ledger->entries[ledger->n_entries];
+        *entry = (struct entry) { from->is_sale, from->owner, from->n, .prices = key + 1, .cost = from->cost };
+        for (uint32_t i = 0; i < entry->n; i++)
+                if (ledger->row_of[entry->prices[i]] == 0 && has_other_side(ledger, entry->prices[i], entry->is_sale))
+                        add_row(ledger, entry->prices[i]);
+        add_column(ledger, entry);
+        link_prices(ledger, entry);
+        ledger->n_listed += entry->n + 1;
+        HASH_ADD_KEYPTR(hh, ledger->by_key, key, key_bytes, entry);
+        return ledger->n_entries++;
 }
 
 uint32_t ledger_buy(struct ledger *ledger, uint32_t tread, uint32_t *prices, uint32_t n) {
@@ -177,8 +178,6 @@ bool ledger_init(struct ledger *ledger, const struct pieces *pieces) {
         ledger->row_price = arena_alloc(arena, pieces->n_prices, sizeof(*ledger->row_price));
         ledger->head = arena_alloc(arena, pieces->n_prices, sizeof(*ledger->head));
         ledger->stair_row = arena_alloc(arena, stairs->n_stairs, sizeof(*ledger->stair_row));
-        ledger->slots = arena_alloc(arena, SLOTS, sizeof(*ledger->slots));
-        ledger->hashes = arena_alloc(arena, LEDGER_MAX_ENTRIES, sizeof(*ledger->hashes));
         ledger->list = arena_alloc(arena, MAX_LISTED, sizeof(*ledger->list));
         ledger->entry_of = arena_alloc(arena, MAX_LISTED, sizeof(*ledger->entry_of));
         ledger->next = arena_alloc(arena, MAX_LISTED, sizeof(*ledger->next));
@@ -196,6 +195,7 @@ bool ledger_init(struct ledger *ledger, const struct pieces *pieces) {
 }
 
 void ledger_finish(struct ledger *ledger) {
+        HASH_CLEAR(hh, ledger->by_key);
         if (ledger->lp)
                 glp_delete_prob(ledger->lp);
         arena_finish(&ledger->arena);

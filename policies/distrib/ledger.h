@@ -5,6 +5,7 @@
 
 #include <glpk.h>
 #include <stdbool.h>
+#include <uthash.h>
 
 #include "policies/distrib/pieces.h"
 
@@ -16,6 +17,7 @@ struct entry {
         const uint32_t *prices; /* of each, in order */
         double cost; /* of what is sold */
         int column; /* of the program */
+        UT_hash_handle hh;
 };
 
 /* More than these are not taken. */
@@ -34,10 +36,9 @@ struct ledger {
         double *coefficients;
         /* the ledger's own */
         int *stair_row; /* each stair; 0: none yet */
-        uint32_t *slots; /* a table of entries, from 1 on; 0: free */
-        uint64_t *hashes; /* of each entry */
-        uint32_t *list; /* prices of all entries */
-        uint32_t *entry_of; /* each of these: its entry */
+        struct entry *by_key; /* which is what the list has of them */
+        uint32_t *list; /* of each entry, one after another, whose it is and then its prices */
+        uint32_t *entry_of; /* each price of these: its entry */
         uint32_t *next; /* each of these: the next one of the same price, from 1 on; 0: none */
         uint32_t *head; /* each price: the same */
         uint32_t n_listed;

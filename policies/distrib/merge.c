@@ -8,9 +8,13 @@
 #include "policies/distrib/rankwise.h"
 #include "policies/distrib/roster.h"
 
+#define NOBODY UINT32_MAX
+
+enum { WORTH_IT = 4 }; /* one part in so many of the time is worth another search */
+
 static const double close_enough = 1e-4; /* of the cost, is as good as the cheapest */
-/* Of what there may be to gain: what costs more in the relaxation than that is left out. */
-static const double most_loss = 0.15;
+/* Of what there may be to gain: what costs more in the relaxation than that is left out. More is looked at where all else is known. */
+static const double first_loss = 0.15, least_loss = 0.1, all_loss = 1, wider = 1.7;
 static const double tolerance = 1e-6;
 
 /* Ranks of a job on a node. */
@@ -18,23 +22,31 @@ struct held {
         uint32_t node, price;
 };
 
+/* A piece that a job is cut into. */
+struct wanted {
+        uint32_t tread, next; /* of the same price; NOBODY: none */
+};
+
 struct merge {
         const struct pieces *pieces;
         struct ledger ledger;
         uint32_t n_nodes, n_ranks;
         struct roster roster;
-        uint32_t *taken;    /* each stair: nodes in use */
+        uint32_t *taken; /* each stair: nodes in use */
         uint32_t *first_rank; /* each tread, in node_of; one more */
-        uint32_t *placed;   /* each tread: ranks */
-        int32_t *node_of;   /* each rank of each tread */
-        int32_t *sorted;    /* of one tread */
+        uint32_t *placed; /* each tread: ranks */
+        int32_t *node_of, *plan; /* each rank of each tread; in the plan that was returned */
+        struct wanted *wanted; /* pieces that jobs are cut into */
+        uint32_t *first_wanted; /* each price; NOBODY: none */
+        int32_t *sorted; /* of one tread */
         struct held *held;
-        uint32_t *prices;   /* of a job or a node */
+        uint32_t *prices; /* of a job or a node */
         uint32_t *entries, *best; /* of a plan, one for each job and each node; of the best one */
         uint32_t n_best;
         int64_t best_cost;
-        double *in_best;    /* each entry: how often it is in the best plan, */
-        double *times;      /* and in the one that is made */
+        double *in_best; /* each entry: how often it is in the best plan, */
+        double *times; /* and in the one that is made */
+        double loss; /* that is looked at */
         struct arena arena;
 };
 
@@ -42,9 +54,9 @@ struct merge {
 struct part {
         glp_prob *lp;
         uint32_t *entry_of; /* each column */
-        double *best;       /* each column: how often it is in the best plan known */
-        double *settled;    /* each row of the whole: what is in it already */
-        double cost;        /* of what is settled */
+        double *best; /* each column: how often it is in the best plan known */
+        double *settled; /* each row of the whole: what is in it already */
+        double cost; /* of what is settled */
         bool has_begun;
         struct arena arena;
 };
@@ -63,6 +75,9 @@ static bool make_lists(struct merge *merge) {
         merge->first_rank = arena_alloc(arena, stairs->n_treads + 1ul, sizeof(*merge->first_rank));
         merge->placed = arena_alloc(arena, stairs->n_treads, sizeof(*merge->placed));
         merge->node_of = arena_alloc(arena, merge->n_ranks, sizeof(*merge->node_of));
+        merge->plan = arena_alloc(arena, merge->n_ranks, sizeof(*merge->plan));
+        merge->wanted = arena_alloc(arena, merge->n_ranks, sizeof(*merge->wanted));
+        merge->first_wanted = arena_alloc(arena, merge->pieces->n_prices, sizeof(*merge->first_wanted));
         merge->sorted = arena_alloc(arena, merge->pieces->most_ranks, sizeof(*merge->sorted));
         merge->held = arena_alloc(arena, merge->n_ranks, sizeof(*merge->held));
         merge->prices = arena_alloc(arena, merge->n_ranks, sizeof(*merge->prices));
@@ -82,6 +97,7 @@ struct merge *merge_create(const struct pieces *pieces, const struct rm_snapshot
         merge->pieces = pieces;
         merge->n_nodes = snapshot->n_nodes;
         merge->best_cost = INT64_MAX;
+        merge->loss = first_loss;
         merge->n_ranks = rankwise_ranks(stairs);
         if (!make_lists(merge) || !roster_init(&merge->roster, &merge->arena, stairs, snapshot) ||
             !ledger_init(&merge->ledger, pieces)) {
@@ -161,18 +177,44 @@ void merge_add(struct merge *merge, const int32_t *nodes, int64_t cost) {
         merge->best_cost = cost;
 }
 
-/* Another node of the class holds these. False: there is none, or a job would have more ranks than it has. */
+/* How jobs are cut: for each price whose pieces these are. False: not each job is, or one is twice. */
+static bool list_wanted(struct merge *merge) {
+        const struct staircase *stairs = merge->pieces->stairs;
+        const struct ledger *ledger = &merge->ledger;
+        uint32_t n_wanted = 0, n_cut = 0;
+
+        memset(merge->first_wanted, 0xff, sizeof(*merge->first_wanted) * merge->pieces->n_prices);
+        memset(merge->placed, 0, sizeof(*merge->placed) * stairs->n_treads);
+        for (uint32_t i = 0; i < ledger->n_entries; i++) {
+                const struct entry *entry = &ledger->entries[i];
+
+                if (entry->is_sale || merge->times[i] < 0.5)
+                        continue;
+                if (merge->times[i] > 1.5 || ++n_cut > stairs->n_treads || entry->n > merge->n_ranks - n_wanted)
+                        return false;
+                for (uint32_t k = 0; k < entry->n; k++) {
+                        merge->wanted[n_wanted] = (struct wanted) { entry->owner, merge->first_wanted[entry->prices[k]] };
+                        merge->first_wanted[entry->prices[k]] = n_wanted++;
+                }
+        }
+        return n_cut == stairs->n_treads;
+}
+
+/* Another node of the class holds these, each for any job that wants it. False: there is no such node, or no such job. */
 static bool fill_node(struct merge *merge, const struct entry *sale) {
         uint32_t at = merge->roster.first[sale->owner] + merge->taken[sale->owner]++;
 
         if (at >= merge->roster.first[sale->owner + 1])
                 return false;
         for (uint32_t i = 0; i < sale->n; i++) {
-                uint32_t t = ledger_tread_of(&merge->ledger, sale->prices[i]);
-                uint32_t x = sale->prices[i] - (uint32_t) merge->pieces->first[t];
+                const struct wanted *wanted = &merge->wanted[merge->first_wanted[sale->prices[i]]];
+                uint32_t t, x;
 
-                if (x > merge->pieces->stairs->treads[t].ranks - merge->placed[t])
+                if (merge->first_wanted[sale->prices[i]] == NOBODY)
                         return false;
+                t = wanted->tread;
+                x = sale->prices[i] - (uint32_t) merge->pieces->first[t];
+                merge->first_wanted[sale->prices[i]] = wanted->next;
                 while (x-- > 0)
                         merge->node_of[merge->first_rank[t] + merge->placed[t]++] = (int32_t) merge->roster.nodes[at];
         }
@@ -184,8 +226,9 @@ static bool write_plan(struct merge *merge) {
         const struct staircase *stairs = merge->pieces->stairs;
         bool is_whole = true;
 
+        if (!list_wanted(merge))
+                return false;
         memset(merge->taken, 0, sizeof(*merge->taken) * stairs->n_stairs);
-        memset(merge->placed, 0, sizeof(*merge->placed) * stairs->n_treads);
         for (uint32_t i = 0; i < merge->ledger.n_entries; i++)
                 for (double left = merge->times[i]; merge->ledger.entries[i].is_sale && left > 0.5; left--)
                         if (!fill_node(merge, &merge->ledger.entries[i]))
@@ -193,6 +236,26 @@ static bool write_plan(struct merge *merge) {
         for (uint32_t t = 0; t < stairs->n_treads; t++)
                 is_whole &= merge->placed[t] == stairs->treads[t].ranks;
         return is_whole;
+}
+
+/* Less than the program says where a node has got two pieces of a job. */
+static int64_t cost_of_plan(struct merge *merge) {
+        const struct staircase *stairs = merge->pieces->stairs;
+        int64_t cost = 0;
+
+        for (uint32_t t = 0; t < stairs->n_treads; t++) {
+                int32_t *nodes = merge->node_of + merge->first_rank[t];
+                uint32_t ranks = stairs->treads[t].ranks;
+
+                rankwise_sort(nodes, ranks);
+                for (uint32_t i = 0, x; i < ranks; i += x) {
+                        const struct stair *stair = &stairs->stairs[merge->roster.stair_of[nodes[i]]];
+
+                        x = rankwise_piece(nodes + i, ranks - i);
+                        cost += stairs->treads[t].priority * (stair->penalty * x + merge->pieces->weight);
+                }
+        }
+        return cost;
 }
 
 /* ---- the program ---- */
@@ -260,7 +323,7 @@ static void add_rows(struct part *part, glp_prob *whole) {
 /* All that may take part in a cheaper plan, and what the best one has. */
 static void add_columns(struct merge *merge, struct part *part) {
         struct ledger *ledger = &merge->ledger;
-        double loss = most_loss * ((double) merge->best_cost - glp_get_obj_val(ledger->lp));
+        double loss = merge->loss * ((double) merge->best_cost - glp_get_obj_val(ledger->lp));
 
         for (uint32_t i = 0; i < ledger->n_entries; i++) {
                 const struct entry *entry = &ledger->entries[i];
@@ -323,10 +386,12 @@ static void offer_best(glp_tree *tree, void *context) {
         (void) glp_ios_heur_sol(tree, part->best);
 }
 
-/* True: there is a cheaper plan. */
-static bool decide(struct merge *merge, struct part *part, int64_t usec) {
+/* What a search came to. */
+enum outcome { NOTHING, BETTER, LATE };
+
+static enum outcome decide(struct merge *merge, struct part *part, int64_t usec) {
         glp_iocp options;
-        int status;
+        int status, r;
 
         glp_init_iocp(&options);
         options.msg_lev = GLP_MSG_OFF;
@@ -335,29 +400,48 @@ static bool decide(struct merge *merge, struct part *part, int64_t usec) {
         options.tm_lim = milliseconds(usec);
         options.cb_func = offer_best;
         options.cb_info = part;
-        (void) glp_intopt(part->lp, &options);
+        r = glp_intopt(part->lp, &options);
         status = glp_mip_status(part->lp);
         if ((status != GLP_OPT && status != GLP_FEAS) || llround(glp_mip_obj_val(part->lp) + part->cost) >= merge->best_cost)
-                return false;
+                return r == GLP_ETMLIM ? LATE : NOTHING;
         for (int j = 1; j <= glp_get_num_cols(part->lp); j++)
                 merge->times[part->entry_of[j]] += round(glp_mip_col_val(part->lp, j));
-        return true;
+        return BETTER;
+}
+
+/* Once, until `end_usec` are left. */
+static enum outcome search(struct merge *merge, const struct deadline *deadline, int64_t end_usec) {
+        struct part part = { 0 };
+        enum outcome outcome = LATE;
+        int64_t left;
+
+        if (relax_all(merge, deadline_left_usec(deadline) - end_usec) && make_part(merge, &part) &&
+            relax(part.lp, deadline_left_usec(deadline) - end_usec) && (left = deadline_left_usec(deadline) - end_usec) > 0)
+                outcome = decide(merge, &part, left);
+        finish_part(&part);
+        return outcome != BETTER || write_plan(merge) ? outcome : LATE;
 }
 
 const int32_t *merge_solve(struct merge *merge, const struct deadline *deadline, int64_t usec, int64_t *ret_cost) {
-        int64_t end = deadline_left_usec(deadline) - usec, left;
-        struct part part = { 0 };
-        bool is_cheaper = false;
+        int64_t end = deadline_left_usec(deadline) > usec ? deadline_left_usec(deadline) - usec : 0;
+        enum outcome outcome = BETTER;
+        bool is_better = false;
 
-        end = end > 0 ? end : 0;
-        if (merge->n_best > 0 && relax_all(merge, deadline_left_usec(deadline) - end) && make_part(merge, &part) &&
-            relax(part.lp, deadline_left_usec(deadline) - end) && (left = deadline_left_usec(deadline) - end) > 0)
-                is_cheaper = decide(merge, &part, left);
-        if (is_cheaper)
-                *ret_cost = llround(glp_mip_obj_val(part.lp) + part.cost);
-        finish_part(&part);
-        if (!is_cheaper || !write_plan(merge))
+        if (merge->n_best == 0)
                 return NULL;
-        merge_add(merge, merge->node_of, *ret_cost);
-        return merge->node_of;
+        while (outcome != LATE && deadline_left_usec(deadline) - end > usec / WORTH_IT) {
+                outcome = search(merge, deadline, end);
+                if (outcome == BETTER) {
+                        is_better = true;
+                        *ret_cost = cost_of_plan(merge);
+                        memcpy(merge->plan, merge->node_of, sizeof(*merge->plan) * merge->n_ranks);
+                        merge_add(merge, merge->plan, *ret_cost);
+                } else if (outcome == NOTHING && merge->loss >= all_loss)
+                        break;
+                else if (outcome == NOTHING)
+                        merge->loss = fmin(merge->loss * wider, all_loss);
+        }
+        if (outcome == LATE && !is_better)
+                merge->loss = fmax(merge->loss / wider, least_loss);
+        return is_better ? merge->plan : NULL;
 }

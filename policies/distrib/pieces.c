@@ -6,6 +6,7 @@
 
 #include "policies/distrib/cut.h"
 #include "policies/distrib/vectorised.h"
+#include "policies/place/cost.h"
 
 enum {
         MAX_CORES = 1024,
@@ -41,6 +42,22 @@ static void list_penalties(struct pieces *pieces) {
         }
 }
 
+/* Jobs that run somewhere, or whose groups are not split, are of a kind of their own. */
+static void list_kinds(struct pieces *pieces, const struct rm_snapshot *snapshot) {
+        const struct staircase *stairs = pieces->stairs;
+        bool runs = any_job_runs(snapshot);
+
+        for (uint32_t t = 0; t < stairs->n_treads; t++) {
+                const struct tread *tread = &stairs->treads[t];
+                uint32_t size = pieces->group_size[t] = snapshot->jobs[tread->job].group_size;
+
+                pieces->has_groups |= size > 1;
+                if (runs || t == 0 || tread->priority != tread[-1].priority || size > 1 || pieces->group_size[t - 1] > 1)
+                        pieces->kinds[pieces->n_kinds++].first = t;
+                pieces->kinds[pieces->n_kinds - 1].end = t + 1;
+        }
+}
+
 static void list_sizes(struct pieces *pieces) {
         const struct staircase *stairs = pieces->stairs;
 
@@ -52,9 +69,14 @@ static void list_sizes(struct pieces *pieces) {
 
                 pieces->ranks[t] = ranks;
                 pieces->largest[t] = ranks < pieces->most_cores ? ranks : pieces->most_cores;
-                pieces->first[t] = pieces->n_prices;
-                pieces->n_prices += pieces->largest[t] + 1u;
                 pieces->most_ranks = ranks > pieces->most_ranks ? ranks : pieces->most_ranks;
+        }
+        for (struct kind *kind = pieces->kinds; kind < pieces->kinds + pieces->n_kinds; kind++) {
+                for (uint32_t t = kind->first; t < kind->end; t++) {
+                        pieces->first[t] = pieces->n_prices;
+                        kind->largest = pieces->largest[t] > kind->largest ? pieces->largest[t] : kind->largest;
+                }
+                pieces->n_prices += kind->largest + 1u;
         }
 }
 
@@ -64,8 +86,8 @@ static double first_prices(const struct pieces *pieces, double *ret_price) {
         double highest = 0;
         double each[MAX_CORES + 2];
 
-        for (uint32_t t = 0; t < stairs->n_treads; t++) {
-                double priority = (double) stairs->treads[t].priority;
+        for (const struct kind *kind = pieces->kinds; kind < pieces->kinds + pieces->n_kinds; kind++) {
+                double priority = (double) stairs->treads[kind->first].priority;
 
                 for (uint32_t x = 0; x <= pieces->most_cores + 1; x++)
                         each[x] = INFINITY;
@@ -77,10 +99,10 @@ static double first_prices(const struct pieces *pieces, double *ret_price) {
                 }
                 for (uint32_t x = pieces->most_cores; x > 0; x--) {
                         each[x] = fmin(each[x], each[x + 1]);
-                        if (x > pieces->largest[t])
+                        if (x > kind->largest)
                                 continue;
-                        ret_price[pieces->first[t] + x] = priority * (double) pieces->weight + x * each[x];
-                        highest = fmax(highest, ret_price[pieces->first[t] + x]);
+                        ret_price[pieces->first[kind->first] + x] = priority * (double) pieces->weight + x * each[x];
+                        highest = fmax(highest, ret_price[pieces->first[kind->first] + x]);
                 }
         }
         return highest;
@@ -109,14 +131,12 @@ static void rule_out_sizes(struct pieces *pieces, uint32_t tread, const struct r
         uint32_t rest = job->ranks % job->group_size;
         size_t first = pieces->first[tread];
 
-        pieces->group_size[tread] = job->group_size;
-        pieces->has_groups |= job->group_size > 1;
         for (uint32_t x = 1; x <= pieces->largest[tread]; x++)
                 if (x % job->group_size != 0 && (x < rest || (x - rest) % job->group_size != 0))
                         pieces->price[first + x] = pieces->best_price[first + x] = pieces->most_price;
 }
 
-static bool make_lists(struct pieces *pieces) {
+static bool make_lists(struct pieces *pieces, const struct rm_snapshot *snapshot) {
         size_t n_stairs = pieces->stairs->n_stairs, n_treads = pieces->stairs->n_treads;
         struct arena *arena = &pieces->arena;
 
@@ -128,9 +148,11 @@ static bool make_lists(struct pieces *pieces) {
         pieces->largest = arena_alloc(arena, n_treads, sizeof(*pieces->largest));
         pieces->group_size = arena_alloc(arena, n_treads, sizeof(*pieces->group_size));
         pieces->first = arena_alloc(arena, n_treads, sizeof(*pieces->first));
+        pieces->kinds = arena_alloc(arena, n_treads, sizeof(*pieces->kinds));
         if (arena->failed || n_stairs == 0 || n_treads == 0)
                 return false;
         list_penalties(pieces);
+        list_kinds(pieces, snapshot);
         list_sizes(pieces);
         return pieces->most_cores <= MAX_CORES && pieces->most_ranks <= MAX_RANKS;
 }
@@ -150,6 +172,9 @@ static bool make_prices(struct pieces *pieces) {
         pieces->group_least = arena_alloc(arena, pieces->most_ranks + 1u, sizeof(*pieces->group_least));
         pieces->bought = arena_alloc(arena, pieces->most_ranks + 1u, sizeof(*pieces->bought));
         pieces->value = arena_alloc(arena, width, sizeof(*pieces->value));
+        pieces->single = arena_alloc(arena, pieces->n_kinds * width, sizeof(*pieces->single));
+        pieces->several = arena_alloc(arena, pieces->n_kinds * width, sizeof(*pieces->several));
+        pieces->doubled = arena_alloc(arena, width, sizeof(*pieces->doubled));
         pieces->order = arena_alloc(arena, n_treads, sizeof(*pieces->order));
         return !arena->failed && scale_prices(pieces);
 }
@@ -194,7 +219,7 @@ struct pieces *pieces_create(const struct staircase *staircase, const struct rm_
         pieces->weight = snapshot->params.distribution_weight;
         pieces->best = INT64_MIN;
         pieces->length = first_length;
-        if (!make_lists(pieces) || !make_prices(pieces) || !make_sites(pieces, snapshot)) {
+        if (!make_lists(pieces, snapshot) || !make_prices(pieces) || !make_sites(pieces, snapshot)) {
                 pieces_destroy(pieces);
                 return NULL;
         }
@@ -211,11 +236,24 @@ void pieces_destroy(struct pieces *pieces) {
         free(pieces);
 }
 
+/* Which of the kind has the most ranks. */
+static uint32_t largest_tread(const struct pieces *pieces, const struct kind *kind) {
+        uint32_t largest = kind->first;
+
+        for (uint32_t t = kind->first + 1; t < kind->end; t++)
+                if (pieces->ranks[t] > pieces->ranks[largest])
+                        largest = t;
+        return largest;
+}
+
 double pieces_work_usec(const struct pieces *pieces) {
         double nodes = (double) pieces->n_penalties * pieces->most_cores / 2, work = 0;
 
-        for (uint32_t t = 0; t < pieces->stairs->n_treads; t++)
-                work += pieces->largest[t] * (nodes + pieces->ranks[t]);
+        for (uint32_t k = 0; k < pieces->n_kinds; k++) {
+                uint32_t t = largest_tread(pieces, &pieces->kinds[k]);
+
+                work += pieces->kinds[k].largest * (nodes + pieces->ranks[t]);
+        }
         for (uint32_t i = 0; i < pieces->homes.n_sites; i++)
                 work += pieces->homes.sites[i].n_homes * (double) pieces->homes.sites[i].cores *
                         (HOME_WORK + pieces->homes.sites[i].cores);
@@ -262,14 +300,12 @@ void pieces_cut(const struct pieces *pieces, uint32_t tread, uint32_t ranks, int
                 cut_groups(pieces, tread, ranks, least);
 }
 
-/* Returns what the job pays. */
+/* Returns what the job pays, when it is known what any number of ranks does. */
 static int64_t buy(struct pieces *pieces, uint32_t tread) {
         const int32_t *price = pieces->price + pieces->first[tread], *least = pieces->least;
         uint32_t left = pieces->ranks[tread], n = 0;
-        int64_t paid;
+        int64_t paid = least[left];
 
-        pieces_cut(pieces, tread, left, pieces->least);
-        paid = least[left];
         while (left > 0) {
                 uint32_t x = left < pieces->largest[tread] ? left : pieces->largest[tread];
 
@@ -282,6 +318,18 @@ static int64_t buy(struct pieces *pieces, uint32_t tread) {
         if (pieces->listener)
                 pieces->listener->bought(pieces->listener->context, tread, pieces->bought, n);
         return paid;
+}
+
+/* Returns what jobs of the kind pay. */
+static int64_t buy_all(struct pieces *pieces, struct kind *kind) {
+        uint32_t largest = largest_tread(pieces, kind);
+        int64_t sum = 0;
+
+        pieces_cut(pieces, largest, pieces->ranks[largest], pieces->least);
+        for (uint32_t t = kind->first; t < kind->end; t++)
+                if (pieces->ranks[t] > 0)
+                        sum += buy(pieces, t);
+        return sum;
 }
 
 /* ---- what nodes sell ---- */
@@ -343,31 +391,82 @@ static uint32_t largest_left(const struct pieces *pieces, uint32_t tread, uint32
         return largest < pieces->ranks[tread] ? largest : pieces->ranks[tread];
 }
 
+static bool has_several(const struct kind *kind) {
+        return kind->end - kind->first > 1;
+}
+
+/* As many pieces of the kind as the node likes, out of what each of them brings: in twos, fours and so on. */
+static void combine(struct pieces *pieces, uint32_t k, uint32_t largest, uint32_t cores) {
+        size_t width = pieces->most_cores + 1u;
+        int32_t *single = pieces->single + k * width, *several = pieces->several + k * width;
+
+        memset(single, 0, sizeof(*single) * width);
+        memcpy(single + 1, pieces->value + 1, sizeof(*single) * largest);
+        several[0] = 0;
+        for (uint32_t c = 1; c <= cores; c++)
+                several[c] = single[c] > several[c - 1] ? single[c] : several[c - 1];
+        for (;;) {
+                choose(several, pieces->doubled, several, cores, cores);
+                if (memcmp(several, pieces->doubled, sizeof(*several) * (cores + 1u)) == 0)
+                        return;
+                memcpy(several, pieces->doubled, sizeof(*several) * (cores + 1u));
+        }
+}
+
 /* The rows of gain, for nodes of a penalty with up to `cores`. Returns how many follow the first. */
 static uint32_t fill_rows(struct pieces *pieces, int64_t penalty, uint32_t cores) {
         size_t width = pieces->most_cores + 1u;
         uint32_t n = 0;
 
         memset(pieces->gain, 0, sizeof(*pieces->gain) * width);
-        for (uint32_t t = 0; t < pieces->stairs->n_treads; t++) {
-                uint32_t largest = largest_left(pieces, t, cores);
+        for (uint32_t k = 0; k < pieces->n_kinds; k++) {
+                const struct kind *kind = &pieces->kinds[k];
+                uint32_t largest = kind->left < cores ? kind->left : cores;
                 int32_t *from = pieces->gain + n * width;
 
-                if (largest == 0 || !value_pieces(pieces, t, penalty, largest))
+                if (largest == 0 || !value_pieces(pieces, kind->first, penalty, largest))
                         continue;
-                choose(from, from + width, pieces->value, largest, cores);
-                pieces->order[n++] = t;
+                if (has_several(kind)) {
+                        combine(pieces, k, largest, cores);
+                        choose(from, from + width, pieces->several + k * width, cores, cores);
+                } else
+                        choose(from, from + width, pieces->value, largest, cores);
+                pieces->order[n++] = k;
         }
         return n;
 }
 
 /* The largest piece by which the row reaches what it does with `left` cores. */
-static uint32_t trace_piece(const struct pieces *pieces, const int32_t *from, uint32_t left, uint32_t largest) {
+static uint32_t trace_piece(const struct pieces *pieces, const int32_t *from, const int32_t *value, uint32_t left,
+                            uint32_t largest) {
         uint32_t width = pieces->most_cores + 1, x = largest;
 
-        while (x > 1 && from[left - x] + pieces->value[x] != from[width + left])
+        while (x > 1 && from[left - x] + value[x] != from[width + left])
                 x--;
         return x;
+}
+
+/* Of which pieces of the kind so many cores hold the most. Returns how many are sold then. */
+static uint32_t split(const struct pieces *pieces, uint32_t k, uint32_t cores, uint32_t *sold, uint32_t n) {
+        size_t width = pieces->most_cores + 1u;
+        const int32_t *single = pieces->single + k * width, *several = pieces->several + k * width;
+
+        while (cores > 0) {
+                uint32_t x = 1;
+
+                while (cores > 0 && several[cores] == several[cores - 1])
+                        cores--;
+                if (cores == 0)
+                        break;
+                if (single[cores] == several[cores])
+                        x = cores;
+                else
+                        while (single[x] + several[cores - x] != several[cores])
+                                x++;
+                sold[n++] = (uint32_t) pieces->first[pieces->kinds[k].first] + x;
+                cores -= x;
+        }
+        return n;
 }
 
 /* Follow the rows back from where `left` cores of a node of the penalty are used. Which prices its pieces have, into `sold`. Returns
@@ -376,14 +475,22 @@ static uint32_t sell(struct pieces *pieces, uint32_t n_rows, int64_t penalty, ui
         size_t width = pieces->most_cores + 1u;
         uint32_t n = 0;
 
-        for (uint32_t k = n_rows; k-- > 0 && left > 0;) {
-                const int32_t *from = pieces->gain + k * width;
-                uint32_t t = pieces->order[k], x = largest_left(pieces, t, left);
+        for (uint32_t row = n_rows; row-- > 0 && left > 0;) {
+                const int32_t *from = pieces->gain + row * width;
+                uint32_t k = pieces->order[row], x;
+                const struct kind *kind = &pieces->kinds[k];
 
-                if (from[width + left] == from[left] || !value_pieces(pieces, t, penalty, x))
+                if (from[width + left] == from[left])
                         continue;
-                x = trace_piece(pieces, from, left, x);
-                sold[n++] = (uint32_t) pieces->first[t] + x;
+                if (has_several(kind)) {
+                        x = trace_piece(pieces, from, pieces->several + k * width, left, left);
+                        n = split(pieces, k, x, sold, n);
+                } else {
+                        x = kind->left < left ? kind->left : left;
+                        (void) value_pieces(pieces, kind->first, penalty, x);
+                        x = trace_piece(pieces, from, pieces->value, left, x);
+                        sold[n++] = (uint32_t) pieces->first[kind->first] + x;
+                }
                 left -= x;
         }
         return n;
@@ -435,7 +542,7 @@ static void sell_site(struct pieces *pieces, uint32_t i, uint32_t n_rows) {
                 from -= width;
                 if (from[width + left] == from[left] || !value_at_home(pieces, &site->homes[k], site->penalty, x))
                         continue;
-                x = trace_piece(pieces, from, left, x);
+                x = trace_piece(pieces, from, pieces->value, left, x);
                 sold[n++] = (uint32_t) pieces->first[t] + x;
                 left -= x;
         }
@@ -503,13 +610,25 @@ static int64_t sell_all(struct pieces *pieces, uint32_t penalty, uint32_t part, 
 
 /* ---- raising ---- */
 
+static void count_left(struct pieces *pieces) {
+        for (struct kind *kind = pieces->kinds; kind < pieces->kinds + pieces->n_kinds; kind++) {
+                kind->left = 0;
+                for (uint32_t t = kind->first; t < kind->end; t++) {
+                        uint32_t left = largest_left(pieces, t, pieces->most_cores);
+
+                        kind->left = left > kind->left ? left : kind->left;
+                }
+        }
+}
+
 static int64_t evaluate(struct pieces *pieces, uint32_t part, uint32_t parts) {
         int64_t sum = pieces->homes.moved;
 
         memset(pieces->over, 0, sizeof(*pieces->over) * pieces->n_prices);
-        for (uint32_t t = 0; t < pieces->stairs->n_treads; t++)
-                if (pieces->ranks[t] > 0)
-                        sum += buy(pieces, t);
+        count_left(pieces);
+        for (uint32_t k = 0; k < pieces->n_kinds; k++)
+                if (pieces->kinds[k].left > 0)
+                        sum += buy_all(pieces, &pieces->kinds[k]);
         for (uint32_t k = 0; k < pieces->n_penalties; k++)
                 sum -= sell_all(pieces, k, part, parts);
         return sum;
@@ -519,12 +638,12 @@ int64_t pieces_evaluate(struct pieces *pieces) {
         return evaluate(pieces, 0, 1);
 }
 
-/* What is over, and besides, for all sizes of a job, so much of the ranks and of the pieces that are over as the shares say. */
-static double turn(struct pieces *pieces, uint32_t tread) {
-        const int32_t *over = pieces->over + pieces->first[tread];
-        float *direction = pieces->direction + pieces->first[tread];
+/* What is over, and besides, for all sizes of a kind, so much of the ranks and of the pieces that are over as the shares say. */
+static double turn(struct pieces *pieces, const struct kind *kind) {
+        const int32_t *over = pieces->over + pieces->first[kind->first];
+        float *direction = pieces->direction + pieces->first[kind->first];
         double ranks = 0, n = 0, square = 0;
-        uint32_t largest = pieces->largest[tread];
+        uint32_t largest = kind->largest;
 
         for (uint32_t x = 1; x <= largest && pieces->homes.n_sites > 0; x++) {
                 ranks += (double) x * over[x];
@@ -542,8 +661,8 @@ static double turn(struct pieces *pieces, uint32_t tread) {
 void pieces_step(struct pieces *pieces, int64_t slack, double length) {
         double square = 0, factor;
 
-        for (uint32_t t = 0; t < pieces->stairs->n_treads; t++)
-                square += turn(pieces, t);
+        for (uint32_t k = 0; k < pieces->n_kinds; k++)
+                square += turn(pieces, &pieces->kinds[k]);
         if (square <= 0) {
                 memset(pieces->direction, 0, sizeof(*pieces->direction) * pieces->n_prices);
                 return;
@@ -642,6 +761,7 @@ const int32_t *pieces_best_worth(const struct pieces *pieces, int64_t penalty) {
 void pieces_list_site_worth(struct pieces *pieces, int32_t *ret_worth) {
         size_t width = pieces->most_cores + 1u;
 
+        count_left(pieces);
         for (uint32_t k = 0; k < pieces->n_penalties; k++) {
                 uint32_t n_rows = fill_rows(pieces, pieces->penalties[k], most_cores_of(pieces, k));
 

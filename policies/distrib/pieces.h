@@ -20,6 +20,16 @@ struct pieces_listener {
         void (*sold)(void *context, uint32_t stair, uint32_t *prices, uint32_t n); /* by each node of it */
 };
 
+/*
+ * Jobs of one priority, which are treads one after another: to a node a piece of one is as good as one of another, so these have the
+ * same prices. Where a node sells two pieces to a job that way, that is a plan that costs less as one piece, so the bound is one yet.
+ */
+struct kind {
+        uint32_t first, end; /* treads */
+        uint32_t largest;    /* piece of any of them */
+        uint32_t left;       /* the same, of the ranks that are there */
+};
+
 /* Fields are the interface, to be read only but by dive.c, which uses up `nodes`, `ranks` and sites. Prices and sums of them are scaled
  * by 2^shift. */
 struct pieces {
@@ -36,7 +46,9 @@ struct pieces {
         uint32_t *ranks; /* each tread: how many there are */
         uint32_t *largest; /* each tread: its largest piece */
         uint32_t *group_size; /* each tread: ranks in a full group */
-        size_t *first; /* each tread: price[first + x] is that of a piece of x ranks */
+        struct kind *kinds;
+        uint32_t n_kinds;
+        size_t *first; /* each tread: price[first + x] is that of a piece of x ranks; the same for all of a kind */
         size_t n_prices;
         int32_t *price, *best_price;
         int32_t *over; /* as price: wanted less sold */
@@ -47,7 +59,9 @@ struct pieces {
         int32_t *group_price, *group_least; /* the same by full groups, of the job in hand */
         int32_t *value; /* of a piece to a node */
         int32_t *gain; /* (treads + homes of a site + 1) x (most_cores + 1) */
-        uint32_t *order; /* treads of the rows of gain */
+        int32_t *single, *several; /* kinds x (most_cores + 1): of one piece to a node, and of as many as it likes */
+        int32_t *doubled;
+        uint32_t *order; /* kinds of the rows of gain */
         struct homes homes;
         bool *is_open; /* each site of homes: is it there? */
         int32_t *site_worth; /* what it gains by its cores */

@@ -34,11 +34,12 @@ enum {
         DEARER = 100,     /* a plan out of prices may be one part in so many dearer, to begin with */
         LONG_PLACE_USEC = 2500,
         IDLE_TURNS = 3,   /* without a gain */
-        WALKS = 8,        /* that are merged, at once */
-        WALK_USEC = 10000, /* of the first ones */
+        WALKS = 24,       /* that are merged, at once */
+        WALK_USEC = 5000, /* of the first ones */
+        VAIN_PART = 4,    /* walks may take one part in so many of the time without a gain */
         WALKS_LEAVE = 3,  /* one part in so many of the time left, at least, for merging */
         MERGE_USEC = 3,   /* for each two jobs, is the least that is worth it */
-        MERGE_PART = 3,   /* merging takes at most that much longer than the walks did, */
+        MERGE_PART = 2,   /* merging takes at most that much longer than the walks did, */
         MERGE_LEAVES = 5, /* and leaves one part in so many of the time */
         REST = 10,        /* one part in so many of it is for walks from the best plan on */
 };
@@ -252,12 +253,27 @@ static void adopt(struct wide *wide, const int32_t *nodes, int64_t cost) {
         wide->result->cost = cost;
 }
 
-static void walk(struct wide *wide, struct hall *hall, int64_t usec) {
+/* Returns what the plan costs. */
+static int64_t walk(struct wide *wide, struct hall *hall, int64_t usec) {
         int64_t until_usec = wide->until_usec + left_usec(wide) / WALKS_LEAVE;
         int64_t cost = hall_walk(hall, wide->deadline, until_usec, usec, wide->seed++);
 
         merge_add(wide->merge, hall_nodes(hall), cost);
         adopt(wide, hall_nodes(hall), cost);
+        return cost;
+}
+
+/* Some walks, twice as long after each that leads nowhere. Returns how long they shall be from now on. */
+static int64_t walk_some(struct wide *wide, struct hall *hall, int64_t first_cost, int64_t usec) {
+        int64_t begin = left_usec(wide), enough = begin / WALKS_LEAVE;
+
+        for (int i = 0; i < WALKS && left_usec(wide) > enough; i++) {
+                if (walk(wide, hall, usec) >= first_cost)
+                        usec *= 2;
+                if (wide->result->cost == first_cost && begin - left_usec(wide) > begin / VAIN_PART)
+                        break;
+        }
+        return usec;
 }
 
 /* What can be made of all plans so far, where the last walks took so long. */
@@ -283,13 +299,14 @@ static void eject(struct wide *wide, struct ejection *ejection) {
 
 /* Many short walks with a hall, merged; then longer ones. Until little time is left, or as turns() does. */
 static void gather(struct wide *wide, struct hall *hall, struct ejection *ejection) {
-        int64_t begin = left_usec(wide), gained_at = begin, usec = WALK_USEC;
+        int64_t begin = left_usec(wide), gained_at = begin, usec = WALK_USEC, first_cost = wide->result->cost;
 
         for (int idle = 0; is_open(wide) && left_usec(wide) > begin / REST; usec += usec / 2) {
                 int64_t cost = wide->result->cost, turn = left_usec(wide);
 
-                for (int i = 0; i < WALKS && left_usec(wide) > turn / WALKS_LEAVE; i++)
-                        walk(wide, hall, usec);
+                usec = walk_some(wide, hall, first_cost, usec);
+                if (wide->result->cost == first_cost)
+                        break;
                 merge(wide, turn - left_usec(wide));
                 if (is_open(wide))
                         eject(wide, ejection);

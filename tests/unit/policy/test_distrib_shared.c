@@ -126,6 +126,49 @@ static void two_plans_merge_into_a_better_one(void **state) {
         test_policy_unload(&policy);
 }
 
+/* A node that held one job of a priority may as well hold another one: the two cheap nodes are known for the same job only. */
+static void jobs_alike_change_places(void **state) {
+        static const int32_t one[] = { 0, 0, 0, 0, 2, 2, 2, 2 }, other[] = { 1, 1, 1, 1, 3, 3, 3, 3 };
+        cleanup_snapshot struct snapshot *snapshot = snapshot_create();
+        uint32_t looks = 10000;
+        struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = drawn_milliseconds_left };
+        struct deadline deadline = { .run = &run };
+        cleanup_plan struct rm_plan *plan = NULL;
+        struct test_policy policy;
+        struct staircase staircase;
+        struct pieces *pieces;
+        struct merge *merge;
+        const int32_t *merged;
+        int64_t cost = 0;
+
+        (void) state;
+        snapshot_add_node(snapshot, "n0", 4)->penalty = 1;
+        snapshot_add_node(snapshot, "n1", 4)->penalty = 2;
+        snapshot_add_node(snapshot, "n2", 4)->penalty = 8;
+        snapshot_add_node(snapshot, "n3", 4)->penalty = 9;
+        snapshot_add_job(snapshot, "j0", 4, 1)->priority = 3;
+        snapshot_add_job(snapshot, "j1", 4, 1)->priority = 3;
+        test_policy_load(&policy, "greedy");
+        assert_int_equal(test_policy_place(&policy, snapshot_view(snapshot), &plan), 0);
+        assert_int_equal(staircase_init(&staircase, snapshot_view(snapshot), plan), 0);
+        pieces = pieces_create(&staircase, snapshot_view(snapshot));
+        assert_non_null(pieces);
+        merge = merge_create(pieces, snapshot_view(snapshot));
+        assert_non_null(merge);
+
+        merge_add(merge, one, 3 * (4 * 1 + 10) + 3 * (4 * 8 + 10));
+        merge_add(merge, other, 3 * (4 * 2 + 10) + 3 * (4 * 9 + 10));
+        merged = merge_solve(merge, &deadline, 1000 * 1000, &cost);
+        assert_non_null(merged);
+        assert_int_equal(cost, 3 * (4 * 1 + 10) + 3 * (4 * 2 + 10));
+        assert_int_equal(merged[0] + merged[4], 0 + 1);
+
+        merge_destroy(merge);
+        pieces_destroy(pieces);
+        staircase_finish(&staircase);
+        test_policy_unload(&policy);
+}
+
 /* A drawn problem, its prices, and a hall. */
 struct scene {
         struct snapshot *snapshot;
@@ -180,6 +223,43 @@ static void scene_check(struct scene *scene, uint32_t seed, const int32_t *nodes
                 fail_msg("seed %" PRIu32 ": %s", seed, error_text(&err));
         assert_int_equal(cost_plan(scene->view, scene->plan, &cost), 0);
         assert_int_equal(cost, told);
+}
+
+/* What some owners sell and buy of the first prices, in ones and twos. Returns how many entries that is. */
+static uint32_t sell_and_buy(struct ledger *ledger) {
+        enum { OWNERS = 5, PRICES = 12 };
+        uint32_t n = 0;
+
+        for (uint32_t owner = 0; owner < OWNERS; owner++)
+                for (uint32_t i = 0; i < PRICES; i++)
+                        for (uint32_t k = i + 1; k <= PRICES; k++, n += 2) {
+                                uint32_t sold[] = { k, i }, bought[] = { k, i };
+
+                                /* the first one there is not: of it there is no piece */
+                                assert_int_not_equal(ledger_sell(ledger, owner, sold, i > 0 ? 2 : 1), LEDGER_FULL);
+                                assert_int_not_equal(ledger_buy(ledger, owner, bought, i > 0 ? 2 : 1), LEDGER_FULL);
+                        }
+        return n;
+}
+
+/* What differs in anything is another entry, what does not is the same. */
+static void entries_are_told_apart(void **state) {
+        struct test_policy policy;
+        struct scene scene;
+        struct ledger ledger;
+        uint32_t n;
+
+        (void) state;
+        test_policy_load(&policy, "greedy");
+        scene_begin(&scene, &policy, 1);
+        assert_true(ledger_init(&ledger, scene.pieces));
+        n = sell_and_buy(&ledger);
+        assert_int_equal(ledger.n_entries, n);
+        (void) sell_and_buy(&ledger);
+        assert_int_equal(ledger.n_entries, n);
+        ledger_finish(&ledger);
+        scene_end(&scene);
+        test_policy_unload(&policy);
 }
 
 /* Short walks, merged: the plan is valid, costs what is said, and less than each of them. */
@@ -305,6 +385,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(markets_and_halls),
                 cmocka_unit_test(two_plans_merge_into_a_better_one),
+                cmocka_unit_test(jobs_alike_change_places),
+                cmocka_unit_test(entries_are_told_apart),
                 cmocka_unit_test(merges),
                 cmocka_unit_test(a_chain_goes_through_all_nodes),
                 cmocka_unit_test(ejects),
