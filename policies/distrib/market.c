@@ -133,6 +133,14 @@ static bool solve(struct market *market) {
         return r == 0 && glp_get_status(market->ledger.lp) == GLP_OPT;
 }
 
+static uint32_t n_one_sided(const struct ledger *ledger, const struct entry *entry) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < entry->n; i++)
+                n += ledger->row_of[entry->prices[i]] == 0;
+        return n;
+}
+
 /* The price of what is only bought, or only sold: as near the best one as this column lets it be. */
 static void set_one_sided_price(struct market *market, const struct entry *entry, uint32_t price, int32_t off) {
         struct pieces *pieces = market->pieces;
@@ -152,7 +160,8 @@ static void set_prices(struct market *market, double reach) {
         memcpy(pieces->price, pieces->best_price, sizeof(*pieces->price) * pieces->n_prices);
         for (uint32_t i = 0; i < ledger->n_entries; i++) {
                 const struct entry *entry = &ledger->entries[i];
-                double off = ldexp(reach - glp_get_col_dual(ledger->lp, entry->column), pieces->shift);
+                uint32_t n = n_one_sided(ledger, entry); /* which share what the column has left */
+                double off = n > 0 ? ldexp(reach - glp_get_col_dual(ledger->lp, entry->column) / n, pieces->shift) : 0;
 
                 for (uint32_t k = 0; k < entry->n && off > 0; k++)
                         if (ledger->row_of[entry->prices[k]] == 0)

@@ -262,6 +262,34 @@ static void entries_are_told_apart(void **state) {
         test_policy_unload(&policy);
 }
 
+/* Where the program ends, no steps get further. */
+static void markets_end_at_the_best_prices(void **state) {
+        struct test_policy policy;
+
+        (void) state;
+        test_policy_load(&policy, "greedy");
+        for (uint32_t seed = 1; seed <= repetitions(20); seed++) {
+                struct scene scene;
+                struct pieces *pieces;
+                struct market *market;
+                int64_t by_steps;
+
+                scene_begin(&scene, &policy, seed);
+                by_steps = pieces_raise(scene.pieces, scene.cost, &scene.deadline, 0, 20 * 1000);
+                pieces = pieces_create(&scene.staircase, scene.view);
+                assert_non_null(pieces);
+                scene.looks = 100 * 1000;
+                market = market_create(pieces);
+                assert_non_null(market);
+                (void) pieces_raise(pieces, scene.cost, &scene.deadline, 0, 50);
+                assert_true(market_raise(market, &scene.deadline, 0) >= by_steps);
+                market_destroy(market);
+                pieces_destroy(pieces);
+                scene_end(&scene);
+        }
+        test_policy_unload(&policy);
+}
+
 /* Short walks, merged: the plan is valid, costs what is said, and less than each of them. */
 static void merges(void **state) {
         struct test_policy policy;
@@ -387,6 +415,7 @@ int main(void) {
                 cmocka_unit_test(two_plans_merge_into_a_better_one),
                 cmocka_unit_test(jobs_alike_change_places),
                 cmocka_unit_test(entries_are_told_apart),
+                cmocka_unit_test(markets_end_at_the_best_prices),
                 cmocka_unit_test(merges),
                 cmocka_unit_test(a_chain_goes_through_all_nodes),
                 cmocka_unit_test(ejects),
