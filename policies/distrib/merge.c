@@ -14,7 +14,7 @@ enum { WORTH_IT = 4 }; /* one part in so many of the time is worth another searc
 
 static const double close_enough = 1e-4; /* of the cost, is as good as the cheapest */
 /* Of what there may be to gain: what costs more in the relaxation than that is left out. More is looked at where all else is known. */
-static const double first_loss = 0.15, least_loss = 0.1, all_loss = 1, wider = 1.7;
+static const double first_loss = 0.3, least_loss = 0.1, all_loss = 1, wider = 1.7;
 static const double tolerance = 1e-6;
 
 /* Ranks of a job on a node. */
@@ -207,14 +207,13 @@ static bool fill_node(struct merge *merge, const struct entry *sale) {
         if (at >= merge->roster.first[sale->owner + 1])
                 return false;
         for (uint32_t i = 0; i < sale->n; i++) {
-                const struct wanted *wanted = &merge->wanted[merge->first_wanted[sale->prices[i]]];
-                uint32_t t, x;
+                uint32_t price = sale->prices[i], wanted = merge->first_wanted[price], t, x;
 
-                if (merge->first_wanted[sale->prices[i]] == NOBODY)
+                if (wanted == NOBODY)
                         return false;
-                t = wanted->tread;
-                x = sale->prices[i] - (uint32_t) merge->pieces->first[t];
-                merge->first_wanted[sale->prices[i]] = wanted->next;
+                merge->first_wanted[price] = merge->wanted[wanted].next;
+                t = merge->wanted[wanted].tread;
+                x = price - (uint32_t) merge->pieces->first[t];
                 while (x-- > 0)
                         merge->node_of[merge->first_rank[t] + merge->placed[t]++] = (int32_t) merge->roster.nodes[at];
         }

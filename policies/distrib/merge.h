@@ -1,7 +1,8 @@
 /*
  * One plan made of several: the cheapest that is made up of what nodes hold and how jobs are cut in these (optimized crossover:
- * Aggarwal, Orlin & Tai 1997). The best plan known and the linear relaxation agree on most of it: that is kept, and only the rest is
- * decided by an integer program, solved by GLPK (relaxation induced neighborhood search: Danna, Rothberg & Le Pape 2005).
+ * Aggarwal, Orlin & Tai 1997), where pieces of one size of jobs of one priority may change places. The best plan known and the linear
+ * relaxation agree on most of it: that is kept, and only the rest is decided by an integer program, solved by GLPK (relaxation induced
+ * neighborhood search: Danna, Rothberg & Le Pape 2005).
  */
 #ifndef RM_POLICIES_DISTRIB_MERGE_H
 #define RM_POLICIES_DISTRIB_MERGE_H

@@ -250,9 +250,10 @@ double pieces_work_usec(const struct pieces *pieces) {
         double nodes = (double) pieces->n_penalties * pieces->most_cores / 2, work = 0;
 
         for (uint32_t k = 0; k < pieces->n_kinds; k++) {
-                uint32_t t = largest_tread(pieces, &pieces->kinds[k]);
+                const struct kind *kind = &pieces->kinds[k];
+                uint32_t t = largest_tread(pieces, kind);
 
-                work += pieces->kinds[k].largest * (nodes + pieces->ranks[t]);
+                work += kind->largest * (nodes + pieces->ranks[t] + kind->end - kind->first);
         }
         for (uint32_t i = 0; i < pieces->homes.n_sites; i++)
                 work += pieces->homes.sites[i].n_homes * (double) pieces->homes.sites[i].cores *

@@ -1,7 +1,7 @@
 /*
  * A bound for large problems, and what plans are made by: a job buys pieces, so many of its ranks together on one node, at a price
- * for each size; a node sells the pieces of different jobs that gain it the most. A price rises where more is wanted than sold. In
- * whole numbers. Where a job runs already, a piece costs less by the moves that it saves, so such nodes sell each for itself.
+ * for each size; a node sells the pieces that gain it the most. A price rises where more is wanted than sold. In whole numbers. Where a
+ * job runs already, a piece costs less by the moves that it saves, so such nodes sell each for itself.
  */
 #ifndef RM_POLICIES_DISTRIB_PIECES_H
 #define RM_POLICIES_DISTRIB_PIECES_H
@@ -22,7 +22,7 @@ struct pieces_listener {
 
 /*
  * Jobs of one priority, which are treads one after another: to a node a piece of one is as good as one of another, so these have the
- * same prices. Where a node sells two pieces to a job that way, that is a plan that costs less as one piece, so the bound is one yet.
+ * same prices. A node may sell several to a job that way, which costs no less than one piece of their ranks: the bound stays one.
  */
 struct kind {
         uint32_t first, end; /* treads */

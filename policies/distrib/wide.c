@@ -39,7 +39,7 @@ enum {
         VAIN_PART = 4,    /* walks may take one part in so many of the time without a gain */
         WALKS_LEAVE = 3,  /* one part in so many of the time left, at least, for merging */
         MERGE_USEC = 3,   /* for each two jobs, is the least that is worth it */
-        MERGE_PART = 2,   /* merging takes at most that much longer than the walks did, */
+        MERGE_PART = 3,   /* merging takes at most that much longer than the walks did, */
         MERGE_LEAVES = 5, /* and leaves one part in so many of the time */
         REST = 10,        /* one part in so many of it is for walks from the best plan on */
 };

@@ -79,94 +79,105 @@ static void markets_and_halls(void **state) {
         test_policy_unload(&policy);
 }
 
-/* Two plans, each of which has one job where it is cheap: merged, both are. */
-static void two_plans_merge_into_a_better_one(void **state) {
-        static const int32_t one[] = { 0, 0, 0, 0, 3, 3, 3, 3, 3, 3 }, other[] = { 1, 1, 1, 1, 2, 2, 2, 2, 2, 2 };
-        static const int32_t both[] = { 0, 0, 0, 0, 2, 2, 2, 2, 2, 2 };
-        cleanup_snapshot struct snapshot *snapshot = snapshot_create();
-        uint32_t looks = 10000;
-        struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = drawn_milliseconds_left };
-        struct deadline deadline = { .run = &run };
-        cleanup_plan struct rm_plan *plan = NULL;
-        struct test_policy policy;
+/* Four nodes, two jobs, and what merges plans of them. */
+struct corner {
+        struct snapshot *snapshot;
+        struct rm_plan *plan;
+        uint32_t looks;
+        struct rm_policy_run run;
+        struct deadline deadline;
         struct staircase staircase;
         struct pieces *pieces;
         struct merge *merge;
+};
+
+struct corner_kind {
+        uint32_t cores[4];
+        int64_t penalties[4];
+        uint32_t ranks[2];
+        int64_t priorities[2];
+};
+
+static void corner_begin(struct corner *corner, const struct corner_kind *kind) {
+        struct test_policy policy;
+        const struct rm_snapshot *view;
+
+        *corner = (struct corner) { .snapshot = snapshot_create(), .looks = 10000 };
+        corner->run = (struct rm_policy_run) {
+                .size = sizeof(corner->run),
+                .context = &corner->looks,
+                .left_usec = drawn_milliseconds_left,
+        };
+        corner->deadline.run = &corner->run;
+        for (uint32_t s = 0; s < 4; s++) {
+                char name[] = { 'n', (char) ('0' + s), 0 };
+
+                snapshot_add_node(corner->snapshot, name, kind->cores[s])->penalty = kind->penalties[s];
+        }
+        for (uint32_t j = 0; j < 2; j++) {
+                char name[] = { 'j', (char) ('0' + j), 0 };
+
+                snapshot_add_job(corner->snapshot, name, kind->ranks[j], 1)->priority = kind->priorities[j];
+        }
+        view = snapshot_view(corner->snapshot);
+        test_policy_load(&policy, "greedy");
+        assert_int_equal(test_policy_place(&policy, view, &corner->plan), 0);
+        test_policy_unload(&policy);
+        assert_int_equal(staircase_init(&corner->staircase, view, corner->plan), 0);
+        corner->pieces = pieces_create(&corner->staircase, view);
+        assert_non_null(corner->pieces);
+        corner->merge = merge_create(corner->pieces, view);
+        assert_non_null(corner->merge);
+}
+
+static void corner_end(struct corner *corner) {
+        merge_destroy(corner->merge);
+        pieces_destroy(corner->pieces);
+        staircase_finish(&corner->staircase);
+        plan_destroy(corner->plan);
+        snapshot_destroy(corner->snapshot);
+}
+
+/* Two plans, each of which has one job where it is cheap: merged, both are. */
+static void two_plans_merge_into_a_better_one(void **state) {
+        static const struct corner_kind kind = { { 4, 4, 6, 6 }, { 1, 5, 2, 6 }, { 4, 6 }, { 3, 2 } };
+        static const int32_t one[] = { 0, 0, 0, 0, 3, 3, 3, 3, 3, 3 }, other[] = { 1, 1, 1, 1, 2, 2, 2, 2, 2, 2 };
+        static const int32_t both[] = { 0, 0, 0, 0, 2, 2, 2, 2, 2, 2 };
+        struct corner corner;
         const int32_t *merged;
         int64_t cost = 0;
 
         (void) state;
-        snapshot_add_node(snapshot, "n0", 4)->penalty = 1;
-        snapshot_add_node(snapshot, "n1", 4)->penalty = 5;
-        snapshot_add_node(snapshot, "n2", 6)->penalty = 2;
-        snapshot_add_node(snapshot, "n3", 6)->penalty = 6;
-        snapshot_add_job(snapshot, "j0", 4, 1)->priority = 3;
-        snapshot_add_job(snapshot, "j1", 6, 1)->priority = 2;
-        test_policy_load(&policy, "greedy");
-        assert_int_equal(test_policy_place(&policy, snapshot_view(snapshot), &plan), 0);
-        assert_int_equal(staircase_init(&staircase, snapshot_view(snapshot), plan), 0);
-        pieces = pieces_create(&staircase, snapshot_view(snapshot));
-        assert_non_null(pieces);
-        merge = merge_create(pieces, snapshot_view(snapshot));
-        assert_non_null(merge);
-
-        assert_null(merge_solve(merge, &deadline, 1000 * 1000, &cost));
-        merge_add(merge, one, 3 * (4 * 1 + 10) + 2 * (6 * 6 + 10));
-        assert_null(merge_solve(merge, &deadline, 1000 * 1000, &cost));
-        merge_add(merge, other, 3 * (4 * 5 + 10) + 2 * (6 * 2 + 10));
-        merged = merge_solve(merge, &deadline, 1000 * 1000, &cost);
+        corner_begin(&corner, &kind);
+        assert_null(merge_solve(corner.merge, &corner.deadline, 1000 * 1000, &cost));
+        merge_add(corner.merge, one, 3 * (4 * 1 + 10) + 2 * (6 * 6 + 10));
+        assert_null(merge_solve(corner.merge, &corner.deadline, 1000 * 1000, &cost));
+        merge_add(corner.merge, other, 3 * (4 * 5 + 10) + 2 * (6 * 2 + 10));
+        merged = merge_solve(corner.merge, &corner.deadline, 1000 * 1000, &cost);
         assert_non_null(merged);
         assert_memory_equal(merged, both, sizeof(both));
         assert_int_equal(cost, 3 * (4 * 1 + 10) + 2 * (6 * 2 + 10));
-        assert_null(merge_solve(merge, &deadline, 1000 * 1000, &cost));
-
-        merge_destroy(merge);
-        pieces_destroy(pieces);
-        staircase_finish(&staircase);
-        test_policy_unload(&policy);
+        assert_null(merge_solve(corner.merge, &corner.deadline, 1000 * 1000, &cost));
+        corner_end(&corner);
 }
 
-/* A node that held one job of a priority may as well hold another one: the two cheap nodes are known for the same job only. */
+/* A node that held one job of a priority may as well hold another one: both cheap nodes are known of the same job only. */
 static void jobs_alike_change_places(void **state) {
+        static const struct corner_kind kind = { { 4, 4, 4, 4 }, { 1, 2, 8, 9 }, { 4, 4 }, { 3, 3 } };
         static const int32_t one[] = { 0, 0, 0, 0, 2, 2, 2, 2 }, other[] = { 1, 1, 1, 1, 3, 3, 3, 3 };
-        cleanup_snapshot struct snapshot *snapshot = snapshot_create();
-        uint32_t looks = 10000;
-        struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = drawn_milliseconds_left };
-        struct deadline deadline = { .run = &run };
-        cleanup_plan struct rm_plan *plan = NULL;
-        struct test_policy policy;
-        struct staircase staircase;
-        struct pieces *pieces;
-        struct merge *merge;
+        struct corner corner;
         const int32_t *merged;
         int64_t cost = 0;
 
         (void) state;
-        snapshot_add_node(snapshot, "n0", 4)->penalty = 1;
-        snapshot_add_node(snapshot, "n1", 4)->penalty = 2;
-        snapshot_add_node(snapshot, "n2", 4)->penalty = 8;
-        snapshot_add_node(snapshot, "n3", 4)->penalty = 9;
-        snapshot_add_job(snapshot, "j0", 4, 1)->priority = 3;
-        snapshot_add_job(snapshot, "j1", 4, 1)->priority = 3;
-        test_policy_load(&policy, "greedy");
-        assert_int_equal(test_policy_place(&policy, snapshot_view(snapshot), &plan), 0);
-        assert_int_equal(staircase_init(&staircase, snapshot_view(snapshot), plan), 0);
-        pieces = pieces_create(&staircase, snapshot_view(snapshot));
-        assert_non_null(pieces);
-        merge = merge_create(pieces, snapshot_view(snapshot));
-        assert_non_null(merge);
-
-        merge_add(merge, one, 3 * (4 * 1 + 10) + 3 * (4 * 8 + 10));
-        merge_add(merge, other, 3 * (4 * 2 + 10) + 3 * (4 * 9 + 10));
-        merged = merge_solve(merge, &deadline, 1000 * 1000, &cost);
+        corner_begin(&corner, &kind);
+        merge_add(corner.merge, one, 3 * (4 * 1 + 10) + 3 * (4 * 8 + 10));
+        merge_add(corner.merge, other, 3 * (4 * 2 + 10) + 3 * (4 * 9 + 10));
+        merged = merge_solve(corner.merge, &corner.deadline, 1000 * 1000, &cost);
         assert_non_null(merged);
         assert_int_equal(cost, 3 * (4 * 1 + 10) + 3 * (4 * 2 + 10));
         assert_int_equal(merged[0] + merged[4], 0 + 1);
-
-        merge_destroy(merge);
-        pieces_destroy(pieces);
-        staircase_finish(&staircase);
-        test_policy_unload(&policy);
+        corner_end(&corner);
 }
 
 /* A drawn problem, its prices, and a hall. */
