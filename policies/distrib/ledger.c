@@ -99,15 +99,13 @@ static int compare_prices(const void *a, const void *b) {
         return *x < *y ? -1 : *x > *y;
 }
 
-/* Its place in the list, if it were the next one: who buys or sells, and then the prices. NULL: there is no room. */
-static uint32_t *list_next(struct ledger *ledger, const struct entry *entry) {
-        uint32_t *list = ledger->list + ledger->n_listed;
+/* Who buys or sells, and then the prices: behind the list, where they stay if the entry is new. */
+static uint32_t *list_key(struct ledger *ledger, const struct entry *entry) {
+        uint32_t *key = ledger->list + ledger->n_listed;
 
-        if (entry->n >= MAX_LISTED - ledger->n_listed)
-                return NULL;
-        list[0] = 2 * entry->owner + entry->is_sale;
-        memcpy(list + 1, entry->prices, sizeof(*list) * entry->n);
-        return list;
+        key[0] = 2 * entry->owner + entry->is_sale;
+        memcpy(key + 1, entry->prices, sizeof(*key) * entry->n);
+        return key;
 }
 
 static void link_prices(struct ledger *ledger, const struct entry *entry) {
@@ -121,16 +119,14 @@ static void link_prices(struct ledger *ledger, const struct entry *entry) {
 }
 
 uint32_t ledger_add(struct ledger *ledger, const struct entry *from) {
-        uint32_t *key = list_next(ledger, from);
+        uint32_t *key = list_key(ledger, from);
         size_t key_bytes = sizeof(*key) * (from->n + 1ul);
         struct entry *entry = NULL;
 
-        if (!key || from->n == 0)
-                return LEDGER_FULL;
         HASH_FIND(hh, ledger->by_key, key, key_bytes, entry);
         if (entry)
                 return (uint32_t) (entry - ledger->entries);
-        if (ledger->n_entries == LEDGER_MAX_ENTRIES)
+        if (from->n == 0 || ledger->n_entries == LEDGER_MAX_ENTRIES || from->n >= MAX_LISTED - ledger->n_listed)
                 return LEDGER_FULL;
         entry = &ledger->entries[ledger->n_entries];
         *entry = (struct entry) { from->is_sale, from->owner, from->n, .prices = key + 1, .cost = from->cost };
@@ -168,6 +164,7 @@ bool ledger_init(struct ledger *ledger, const struct pieces *pieces) {
         const struct staircase *stairs = pieces->stairs;
         /* of a row, or a column; a job has at most as many pieces as ranks, so its column is not longer than that of prices */
         size_t most = LEDGER_MAX_ENTRIES + pieces->n_prices + stairs->n_treads + stairs->n_stairs + 1;
+        size_t n_key = 1ul + pieces->most_ranks + pieces->most_cores; /* of a job, or of a node */
         struct arena *arena = &ledger->arena;
 
         *ledger = (struct ledger) { .pieces = pieces };
@@ -178,7 +175,7 @@ bool ledger_init(struct ledger *ledger, const struct pieces *pieces) {
         ledger->row_price = arena_alloc(arena, pieces->n_prices, sizeof(*ledger->row_price));
         ledger->head = arena_alloc(arena, pieces->n_prices, sizeof(*ledger->head));
         ledger->stair_row = arena_alloc(arena, stairs->n_stairs, sizeof(*ledger->stair_row));
-        ledger->list = arena_alloc(arena, MAX_LISTED, sizeof(*ledger->list));
+        ledger->list = arena_alloc(arena, MAX_LISTED + n_key, sizeof(*ledger->list));
         ledger->entry_of = arena_alloc(arena, MAX_LISTED, sizeof(*ledger->entry_of));
         ledger->next = arena_alloc(arena, MAX_LISTED, sizeof(*ledger->next));
         ledger->indices = arena_alloc(arena, most, sizeof(*ledger->indices));

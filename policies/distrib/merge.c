@@ -184,7 +184,6 @@ static bool list_wanted(struct merge *merge) {
         uint32_t n_wanted = 0, n_cut = 0;
 
         memset(merge->first_wanted, 0xff, sizeof(*merge->first_wanted) * merge->pieces->n_prices);
-        memset(merge->placed, 0, sizeof(*merge->placed) * stairs->n_treads);
         for (uint32_t i = 0; i < ledger->n_entries; i++) {
                 const struct entry *entry = &ledger->entries[i];
 
@@ -228,6 +227,7 @@ static bool write_plan(struct merge *merge) {
         if (!list_wanted(merge))
                 return false;
         memset(merge->taken, 0, sizeof(*merge->taken) * stairs->n_stairs);
+        memset(merge->placed, 0, sizeof(*merge->placed) * stairs->n_treads);
         for (uint32_t i = 0; i < merge->ledger.n_entries; i++)
                 for (double left = merge->times[i]; merge->ledger.entries[i].is_sale && left > 0.5; left--)
                         if (!fill_node(merge, &merge->ledger.entries[i]))

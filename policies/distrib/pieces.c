@@ -136,6 +136,16 @@ static void rule_out_sizes(struct pieces *pieces, uint32_t tread, const struct r
                         pieces->price[first + x] = pieces->best_price[first + x] = pieces->most_price;
 }
 
+/* Ranks have been used up, or are there again. */
+static void find_most(struct pieces *pieces) {
+        for (struct kind *kind = pieces->kinds; kind < pieces->kinds + pieces->n_kinds; kind++) {
+                kind->most = kind->first;
+                for (uint32_t t = kind->first + 1; t < kind->end; t++)
+                        if (pieces->ranks[t] > pieces->ranks[kind->most])
+                                kind->most = t;
+        }
+}
+
 static bool make_lists(struct pieces *pieces, const struct rm_snapshot *snapshot) {
         size_t n_stairs = pieces->stairs->n_stairs, n_treads = pieces->stairs->n_treads;
         struct arena *arena = &pieces->arena;
@@ -154,6 +164,7 @@ static bool make_lists(struct pieces *pieces, const struct rm_snapshot *snapshot
         list_penalties(pieces);
         list_kinds(pieces, snapshot);
         list_sizes(pieces);
+        find_most(pieces);
         return pieces->most_cores <= MAX_CORES && pieces->most_ranks <= MAX_RANKS;
 }
 
@@ -236,24 +247,13 @@ void pieces_destroy(struct pieces *pieces) {
         free(pieces);
 }
 
-/* Which of the kind has the most ranks. */
-static uint32_t largest_tread(const struct pieces *pieces, const struct kind *kind) {
-        uint32_t largest = kind->first;
-
-        for (uint32_t t = kind->first + 1; t < kind->end; t++)
-                if (pieces->ranks[t] > pieces->ranks[largest])
-                        largest = t;
-        return largest;
-}
-
 double pieces_work_usec(const struct pieces *pieces) {
         double nodes = (double) pieces->n_penalties * pieces->most_cores / 2, work = 0;
 
         for (uint32_t k = 0; k < pieces->n_kinds; k++) {
                 const struct kind *kind = &pieces->kinds[k];
-                uint32_t t = largest_tread(pieces, kind);
 
-                work += kind->largest * (nodes + pieces->ranks[t] + kind->end - kind->first);
+                work += kind->largest * (nodes + pieces->ranks[kind->most] + kind->end - kind->first);
         }
         for (uint32_t i = 0; i < pieces->homes.n_sites; i++)
                 work += pieces->homes.sites[i].n_homes * (double) pieces->homes.sites[i].cores *
@@ -322,11 +322,10 @@ static int64_t buy(struct pieces *pieces, uint32_t tread) {
 }
 
 /* Returns what jobs of the kind pay. */
-static int64_t buy_all(struct pieces *pieces, struct kind *kind) {
-        uint32_t largest = largest_tread(pieces, kind);
+static int64_t buy_all(struct pieces *pieces, const struct kind *kind) {
         int64_t sum = 0;
 
-        pieces_cut(pieces, largest, pieces->ranks[largest], pieces->least);
+        pieces_cut(pieces, kind->most, pieces->ranks[kind->most], pieces->least);
         for (uint32_t t = kind->first; t < kind->end; t++)
                 if (pieces->ranks[t] > 0)
                         sum += buy(pieces, t);
@@ -422,7 +421,7 @@ static uint32_t fill_rows(struct pieces *pieces, int64_t penalty, uint32_t cores
         memset(pieces->gain, 0, sizeof(*pieces->gain) * width);
         for (uint32_t k = 0; k < pieces->n_kinds; k++) {
                 const struct kind *kind = &pieces->kinds[k];
-                uint32_t largest = kind->left < cores ? kind->left : cores;
+                uint32_t largest = largest_left(pieces, kind->most, cores);
                 int32_t *from = pieces->gain + n * width;
 
                 if (largest == 0 || !value_pieces(pieces, kind->first, penalty, largest))
@@ -452,20 +451,14 @@ static uint32_t split(const struct pieces *pieces, uint32_t k, uint32_t cores, u
         size_t width = pieces->most_cores + 1u;
         const int32_t *single = pieces->single + k * width, *several = pieces->several + k * width;
 
-        while (cores > 0) {
-                uint32_t x = 1;
-
-                while (cores > 0 && several[cores] == several[cores - 1])
+        for (uint32_t x; several[cores] > 0; cores -= x) {
+                while (several[cores] == several[cores - 1])
                         cores--;
-                if (cores == 0)
-                        break;
-                if (single[cores] == several[cores])
-                        x = cores;
-                else
-                        while (single[x] + several[cores - x] != several[cores])
+                x = cores;
+                if (single[cores] != several[cores])
+                        for (x = 1; single[x] + several[cores - x] != several[cores];)
                                 x++;
                 sold[n++] = (uint32_t) pieces->first[pieces->kinds[k].first] + x;
-                cores -= x;
         }
         return n;
 }
@@ -487,7 +480,7 @@ static uint32_t sell(struct pieces *pieces, uint32_t n_rows, int64_t penalty, ui
                         x = trace_piece(pieces, from, pieces->several + k * width, left, left);
                         n = split(pieces, k, x, sold, n);
                 } else {
-                        x = kind->left < left ? kind->left : left;
+                        x = largest_left(pieces, kind->most, left);
                         (void) value_pieces(pieces, kind->first, penalty, x);
                         x = trace_piece(pieces, from, pieces->value, left, x);
                         sold[n++] = (uint32_t) pieces->first[kind->first] + x;
@@ -611,24 +604,13 @@ static int64_t sell_all(struct pieces *pieces, uint32_t penalty, uint32_t part, 
 
 /* ---- raising ---- */
 
-static void count_left(struct pieces *pieces) {
-        for (struct kind *kind = pieces->kinds; kind < pieces->kinds + pieces->n_kinds; kind++) {
-                kind->left = 0;
-                for (uint32_t t = kind->first; t < kind->end; t++) {
-                        uint32_t left = largest_left(pieces, t, pieces->most_cores);
-
-                        kind->left = left > kind->left ? left : kind->left;
-                }
-        }
-}
-
 static int64_t evaluate(struct pieces *pieces, uint32_t part, uint32_t parts) {
         int64_t sum = pieces->homes.moved;
 
         memset(pieces->over, 0, sizeof(*pieces->over) * pieces->n_prices);
-        count_left(pieces);
+        find_most(pieces);
         for (uint32_t k = 0; k < pieces->n_kinds; k++)
-                if (pieces->kinds[k].left > 0)
+                if (pieces->ranks[pieces->kinds[k].most] > 0)
                         sum += buy_all(pieces, &pieces->kinds[k]);
         for (uint32_t k = 0; k < pieces->n_penalties; k++)
                 sum -= sell_all(pieces, k, part, parts);
@@ -762,7 +744,7 @@ const int32_t *pieces_best_worth(const struct pieces *pieces, int64_t penalty) {
 void pieces_list_site_worth(struct pieces *pieces, int32_t *ret_worth) {
         size_t width = pieces->most_cores + 1u;
 
-        count_left(pieces);
+        find_most(pieces);
         for (uint32_t k = 0; k < pieces->n_penalties; k++) {
                 uint32_t n_rows = fill_rows(pieces, pieces->penalties[k], most_cores_of(pieces, k));
 

@@ -27,7 +27,7 @@ struct pieces_listener {
 struct kind {
         uint32_t first, end; /* treads */
         uint32_t largest;    /* piece of any of them */
-        uint32_t left;       /* the same, of the ranks that are there */
+        uint32_t most;       /* tread: it has the most ranks now */
 };
 
 /* Fields are the interface, to be read only but by dive.c, which uses up `nodes`, `ranks` and sites. Prices and sums of them are scaled

@@ -79,108 +79,7 @@ static void markets_and_halls(void **state) {
         test_policy_unload(&policy);
 }
 
-/* Four nodes, two jobs, and what merges plans of them. */
-struct corner {
-        struct snapshot *snapshot;
-        struct rm_plan *plan;
-        uint32_t looks;
-        struct rm_policy_run run;
-        struct deadline deadline;
-        struct staircase staircase;
-        struct pieces *pieces;
-        struct merge *merge;
-};
-
-struct corner_kind {
-        uint32_t cores[4];
-        int64_t penalties[4];
-        uint32_t ranks[2];
-        int64_t priorities[2];
-};
-
-static void corner_begin(struct corner *corner, const struct corner_kind *kind) {
-        struct test_policy policy;
-        const struct rm_snapshot *view;
-
-        *corner = (struct corner) { .snapshot = snapshot_create(), .looks = 10000 };
-        corner->run = (struct rm_policy_run) {
-                .size = sizeof(corner->run),
-                .context = &corner->looks,
-                .left_usec = drawn_milliseconds_left,
-        };
-        corner->deadline.run = &corner->run;
-        for (uint32_t s = 0; s < 4; s++) {
-                char name[] = { 'n', (char) ('0' + s), 0 };
-
-                snapshot_add_node(corner->snapshot, name, kind->cores[s])->penalty = kind->penalties[s];
-        }
-        for (uint32_t j = 0; j < 2; j++) {
-                char name[] = { 'j', (char) ('0' + j), 0 };
-
-                snapshot_add_job(corner->snapshot, name, kind->ranks[j], 1)->priority = kind->priorities[j];
-        }
-        view = snapshot_view(corner->snapshot);
-        test_policy_load(&policy, "greedy");
-        assert_int_equal(test_policy_place(&policy, view, &corner->plan), 0);
-        test_policy_unload(&policy);
-        assert_int_equal(staircase_init(&corner->staircase, view, corner->plan), 0);
-        corner->pieces = pieces_create(&corner->staircase, view);
-        assert_non_null(corner->pieces);
-        corner->merge = merge_create(corner->pieces, view);
-        assert_non_null(corner->merge);
-}
-
-static void corner_end(struct corner *corner) {
-        merge_destroy(corner->merge);
-        pieces_destroy(corner->pieces);
-        staircase_finish(&corner->staircase);
-        plan_destroy(corner->plan);
-        snapshot_destroy(corner->snapshot);
-}
-
-/* Two plans, each of which has one job where it is cheap: merged, both are. */
-static void two_plans_merge_into_a_better_one(void **state) {
-        static const struct corner_kind kind = { { 4, 4, 6, 6 }, { 1, 5, 2, 6 }, { 4, 6 }, { 3, 2 } };
-        static const int32_t one[] = { 0, 0, 0, 0, 3, 3, 3, 3, 3, 3 }, other[] = { 1, 1, 1, 1, 2, 2, 2, 2, 2, 2 };
-        static const int32_t both[] = { 0, 0, 0, 0, 2, 2, 2, 2, 2, 2 };
-        struct corner corner;
-        const int32_t *merged;
-        int64_t cost = 0;
-
-        (void) state;
-        corner_begin(&corner, &kind);
-        assert_null(merge_solve(corner.merge, &corner.deadline, 1000 * 1000, &cost));
-        merge_add(corner.merge, one, 3 * (4 * 1 + 10) + 2 * (6 * 6 + 10));
-        assert_null(merge_solve(corner.merge, &corner.deadline, 1000 * 1000, &cost));
-        merge_add(corner.merge, other, 3 * (4 * 5 + 10) + 2 * (6 * 2 + 10));
-        merged = merge_solve(corner.merge, &corner.deadline, 1000 * 1000, &cost);
-        assert_non_null(merged);
-        assert_memory_equal(merged, both, sizeof(both));
-        assert_int_equal(cost, 3 * (4 * 1 + 10) + 2 * (6 * 2 + 10));
-        assert_null(merge_solve(corner.merge, &corner.deadline, 1000 * 1000, &cost));
-        corner_end(&corner);
-}
-
-/* A node that held one job of a priority may as well hold another one: both cheap nodes are known of the same job only. */
-static void jobs_alike_change_places(void **state) {
-        static const struct corner_kind kind = { { 4, 4, 4, 4 }, { 1, 2, 8, 9 }, { 4, 4 }, { 3, 3 } };
-        static const int32_t one[] = { 0, 0, 0, 0, 2, 2, 2, 2 }, other[] = { 1, 1, 1, 1, 3, 3, 3, 3 };
-        struct corner corner;
-        const int32_t *merged;
-        int64_t cost = 0;
-
-        (void) state;
-        corner_begin(&corner, &kind);
-        merge_add(corner.merge, one, 3 * (4 * 1 + 10) + 3 * (4 * 8 + 10));
-        merge_add(corner.merge, other, 3 * (4 * 2 + 10) + 3 * (4 * 9 + 10));
-        merged = merge_solve(corner.merge, &corner.deadline, 1000 * 1000, &cost);
-        assert_non_null(merged);
-        assert_int_equal(cost, 3 * (4 * 1 + 10) + 3 * (4 * 2 + 10));
-        assert_int_equal(merged[0] + merged[4], 0 + 1);
-        corner_end(&corner);
-}
-
-/* A drawn problem, its prices, and a hall. */
+/* A problem, a plan of it, and prices. */
 struct scene {
         struct snapshot *snapshot;
         const struct rm_snapshot *view;
@@ -190,38 +89,114 @@ struct scene {
         struct deadline deadline;
         struct staircase staircase;
         struct pieces *pieces;
-        struct hall *hall;
-        int64_t cost; /* of the plan by the policy */
+        struct hall *hall; /* or NULL */
+        struct merge *merge; /* the same */
+        int64_t cost; /* of the first plan */
 };
 
-static void scene_begin(struct scene *scene, struct test_policy *policy, uint32_t seed) {
-        const struct drawn_kind kind = { .nodes = 30, .jobs = 40, .most_ranks = 30, .group_size = 1 };
-        struct dice dice = { seed };
-
-        *scene = (struct scene) { .snapshot = drawn_snapshot(&dice, &kind), .looks = 100 * 1000 };
-        scene->view = snapshot_view(scene->snapshot);
+/* Takes the snapshot. `policy`: makes the plan; NULL: it is `plan`. Either is the scene's. */
+static void scene_set(struct scene *scene, struct snapshot *snapshot, struct test_policy *policy, struct rm_plan *plan,
+                      uint32_t looks) {
+        *scene = (struct scene) { .snapshot = snapshot, .view = snapshot_view(snapshot), .plan = plan, .looks = looks };
         scene->run = (struct rm_policy_run) {
                 .size = sizeof(scene->run),
                 .context = &scene->looks,
                 .left_usec = drawn_milliseconds_left,
         };
         scene->deadline.run = &scene->run;
-        assert_int_equal(test_policy_place(policy, scene->view, &scene->plan), 0);
+        if (policy)
+                assert_int_equal(test_policy_place(policy, scene->view, &scene->plan), 0);
         assert_int_equal(staircase_init(&scene->staircase, scene->view, scene->plan), 0);
         assert_int_equal(cost_plan(scene->view, scene->plan, &scene->cost), 0);
         scene->pieces = pieces_create(&scene->staircase, scene->view);
         assert_non_null(scene->pieces);
+}
+
+/* A drawn one, and a hall. */
+static void scene_begin(struct scene *scene, struct test_policy *policy, uint32_t seed) {
+        const struct drawn_kind kind = { .nodes = 30, .jobs = 40, .most_ranks = 30, .group_size = 1 };
+        struct dice dice = { seed };
+
+        scene_set(scene, drawn_snapshot(&dice, &kind), policy, NULL, 100 * 1000);
         (void) pieces_raise(scene->pieces, scene->cost, &scene->deadline, 0, 200);
         scene->hall = hall_create(scene->pieces, scene->view, 1000 * 1000, scene->plan);
         assert_non_null(scene->hall);
 }
 
 static void scene_end(struct scene *scene) {
+        merge_destroy(scene->merge);
         hall_destroy(scene->hall);
         pieces_destroy(scene->pieces);
         staircase_finish(&scene->staircase);
         plan_destroy(scene->plan);
         snapshot_destroy(scene->snapshot);
+}
+
+struct corner {
+        uint32_t cores[4];
+        int64_t penalties[4];
+        uint32_t ranks[2];
+        int64_t priorities[2];
+};
+
+/* Four nodes, two jobs, and what merges plans of them. */
+static void scene_begin_corner(struct scene *scene, const struct corner *corner) {
+        struct snapshot *snapshot = snapshot_create();
+        struct test_policy policy;
+
+        for (uint32_t s = 0; s < 4; s++)
+                snapshot_add_node(snapshot, (char[]) { 'n', (char) ('0' + s), 0 }, corner->cores[s])->penalty =
+                        corner->penalties[s];
+        for (uint32_t j = 0; j < 2; j++)
+                snapshot_add_job(snapshot, (char[]) { 'j', (char) ('0' + j), 0 }, corner->ranks[j], 1)->priority =
+                        corner->priorities[j];
+        test_policy_load(&policy, "greedy");
+        scene_set(scene, snapshot, &policy, NULL, 10000);
+        test_policy_unload(&policy);
+        scene->merge = merge_create(scene->pieces, scene->view);
+        assert_non_null(scene->merge);
+}
+
+/* Two plans, each of which has one job where it is cheap: merged, both are. */
+static void two_plans_merge_into_a_better_one(void **state) {
+        static const struct corner corner = { { 4, 4, 6, 6 }, { 1, 5, 2, 6 }, { 4, 6 }, { 3, 2 } };
+        static const int32_t one[] = { 0, 0, 0, 0, 3, 3, 3, 3, 3, 3 }, other[] = { 1, 1, 1, 1, 2, 2, 2, 2, 2, 2 };
+        static const int32_t both[] = { 0, 0, 0, 0, 2, 2, 2, 2, 2, 2 };
+        struct scene scene;
+        const int32_t *merged;
+        int64_t cost = 0;
+
+        (void) state;
+        scene_begin_corner(&scene, &corner);
+        assert_null(merge_solve(scene.merge, &scene.deadline, 1000 * 1000, &cost));
+        merge_add(scene.merge, one, 3 * (4 * 1 + 10) + 2 * (6 * 6 + 10));
+        assert_null(merge_solve(scene.merge, &scene.deadline, 1000 * 1000, &cost));
+        merge_add(scene.merge, other, 3 * (4 * 5 + 10) + 2 * (6 * 2 + 10));
+        merged = merge_solve(scene.merge, &scene.deadline, 1000 * 1000, &cost);
+        assert_non_null(merged);
+        assert_memory_equal(merged, both, sizeof(both));
+        assert_int_equal(cost, 3 * (4 * 1 + 10) + 2 * (6 * 2 + 10));
+        assert_null(merge_solve(scene.merge, &scene.deadline, 1000 * 1000, &cost));
+        scene_end(&scene);
+}
+
+/* A node that held one job of a priority may as well hold another one: both cheap nodes are known of the same job only. */
+static void jobs_alike_change_places(void **state) {
+        static const struct corner corner = { { 4, 4, 4, 4 }, { 1, 2, 8, 9 }, { 4, 4 }, { 3, 3 } };
+        static const int32_t one[] = { 0, 0, 0, 0, 2, 2, 2, 2 }, other[] = { 1, 1, 1, 1, 3, 3, 3, 3 };
+        struct scene scene;
+        const int32_t *merged;
+        int64_t cost = 0;
+
+        (void) state;
+        scene_begin_corner(&scene, &corner);
+        merge_add(scene.merge, one, 3 * (4 * 1 + 10) + 3 * (4 * 8 + 10));
+        merge_add(scene.merge, other, 3 * (4 * 2 + 10) + 3 * (4 * 9 + 10));
+        merged = merge_solve(scene.merge, &scene.deadline, 1000 * 1000, &cost);
+        assert_non_null(merged);
+        assert_int_equal(cost, 3 * (4 * 1 + 10) + 3 * (4 * 2 + 10));
+        assert_int_equal(merged[0] + merged[4], 0 + 1);
+        scene_end(&scene);
 }
 
 /* The plan is valid, and costs so much. */
@@ -310,27 +285,25 @@ static void merges(void **state) {
         test_policy_load(&policy, "greedy");
         for (uint32_t seed = 1; seed <= repetitions(100); seed++) {
                 struct scene scene;
-                struct merge *merge;
                 const int32_t *nodes;
                 int64_t least, told;
 
                 scene_begin(&scene, &policy, seed);
                 least = scene.cost;
-                merge = merge_create(scene.pieces, scene.view);
-                assert_non_null(merge);
+                scene.merge = merge_create(scene.pieces, scene.view);
+                assert_non_null(scene.merge);
                 for (uint32_t i = 0; i < 5; i++) {
                         int64_t cost = hall_walk(scene.hall, &scene.deadline, 0, 5 * 1000, i);
 
-                        merge_add(merge, hall_nodes(scene.hall), cost);
+                        merge_add(scene.merge, hall_nodes(scene.hall), cost);
                         least = cost < least ? cost : least;
                 }
-                nodes = merge_solve(merge, &scene.deadline, INT64_C(10) * 1000 * 1000, &told);
+                nodes = merge_solve(scene.merge, &scene.deadline, INT64_C(10) * 1000 * 1000, &told);
                 if (nodes) {
                         scene_check(&scene, seed, nodes, told);
                         assert_true(told < least);
                         merged++;
                 }
-                merge_destroy(merge);
                 scene_end(&scene);
         }
         print_message("%d merged into a better plan\n", merged);
@@ -342,17 +315,12 @@ static void merges(void **state) {
 static void a_chain_goes_through_all_nodes(void **state) {
         static const uint32_t ranks[] = { 10, 7, 5 };
         static const int32_t bad[] = { 3, 0, 1 };
-        cleanup_snapshot struct snapshot *snapshot = snapshot_create();
-        const struct rm_snapshot *view;
-        uint32_t looks = 100 * 1000;
-        struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = drawn_milliseconds_left };
-        struct deadline deadline = { .run = &run };
-        cleanup_plan struct rm_plan *plan = NULL;
-        struct staircase staircase;
-        struct pieces *pieces;
+        struct snapshot *snapshot = snapshot_create();
+        struct rm_plan *plan;
+        struct scene scene;
         struct ejection *ejection;
         const int32_t *nodes;
-        int64_t cost, gain = 0;
+        int64_t gain = 0;
 
         (void) state;
         for (uint32_t i = 0; i < ARRAY_SIZE(ranks); i++) {
@@ -360,32 +328,28 @@ static void a_chain_goes_through_all_nodes(void **state) {
                 snapshot_add_job(snapshot, (char[]) { 'j', (char) ('0' + i), 0 }, ranks[i], 1)->priority = 1;
         }
         snapshot_add_node(snapshot, "n3", 10)->penalty = 9;
-        view = snapshot_view(snapshot);
-        plan = plan_create(view);
+        plan = plan_create(snapshot_view(snapshot));
         for (uint32_t i = 0; i < ARRAY_SIZE(ranks); i++) {
                 plan->jobs[i].decision = RM_PLACE;
                 for (uint32_t g = 0; g < ranks[i]; g++)
                         plan->jobs[i].group_node[g] = bad[i];
         }
-        assert_int_equal(cost_plan(view, plan, &cost), 0);
-        assert_int_equal(staircase_init(&staircase, view, plan), 0);
-        pieces = pieces_create(&staircase, view);
-        (void) pieces_raise(pieces, cost, &deadline, 0, 500);
-        ejection = ejection_create(pieces, view);
+        scene_set(&scene, snapshot, NULL, plan, 100 * 1000);
+        (void) pieces_raise(scene.pieces, scene.cost, &scene.deadline, 0, 500);
+        ejection = ejection_create(scene.pieces, scene.view);
         assert_non_null(ejection);
 
-        nodes = ejection_run(ejection, plan, &deadline, 0, &gain);
+        nodes = ejection_run(ejection, plan, &scene.deadline, 0, &gain);
         assert_non_null(nodes);
         assert_int_equal(gain, 10 * (9 - 1));
-        rankwise_write(&staircase, nodes, plan);
+        rankwise_write(&scene.staircase, nodes, plan);
         for (uint32_t i = 0; i < ARRAY_SIZE(ranks); i++)
                 for (uint32_t g = 0; g < ranks[i]; g++)
                         assert_int_equal(plan->jobs[i].group_node[g], i);
-        assert_null(ejection_run(ejection, plan, &deadline, 0, &gain));
+        assert_null(ejection_run(ejection, plan, &scene.deadline, 0, &gain));
 
         ejection_destroy(ejection);
-        pieces_destroy(pieces);
-        staircase_finish(&staircase);
+        scene_end(&scene);
 }
 
 /* Plans of annealing, bettered: valid, and cheaper by what is said. No time: nothing. */
