@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/placement/treematch_anneal.h"
 #include "bench/placement/treematch_graphs.h"
 #include "bench/placement/treematch_scotch.h"
 #include "bench/placement/treematch_twostep.h"
@@ -23,10 +24,18 @@
 
 extern const struct rm_policy_plugin rm_plugin;
 
-enum { MOST_SIZES = 16, MOST_RESULTS = 4096, RECONFIGURED_RANKS = 1024, FEW_NODES = 48, ALL_NODES = 64 };
+enum {
+        MOST_SIZES = 16,
+        MOST_RESULTS = 4096,
+        RECONFIGURED_RANKS = 1024,
+        FEW_NODES = 48,
+        ALL_NODES = 64,
+        MOST_ANNEAL_SECONDS = 3600
+};
 
 struct options {
         uint64_t seed;
+        double anneal_seconds; /* of each reconfiguration; 0: it is not done */
         uint32_t sizes[MOST_SIZES], n_sizes;
         uint32_t repeats;
         bool timing, reconfigure, quality, memory;
@@ -357,12 +366,19 @@ static void weigh_all(const struct options *options) {
 
 /* ---- reconfiguration ---- */
 
-/* A job on 48 nodes, which 64 are to take: by slot, or as treematch placed it. Returns ours / plain in bytes between nodes. */
-static double reconfigure(const struct options *options, enum traffic_kind kind, bool placed, double *ret_seconds) {
+/* Bytes between nodes, of those of the plain two-step. */
+struct reconfigured {
+        double ours, annealed; /* annealed: the fewest known for as many moves */
+        double seconds;
+};
+
+/* A job on 48 nodes, which 64 are to take: by slot, or as treematch placed it. */
+static struct reconfigured reconfigure(const struct options *options, enum traffic_kind kind, bool placed) {
         uint32_t ranks = RECONFIGURED_RANKS, moves = 0, plain_moves = 0;
         struct rm_traffic traffic = traffic_make(kind, ranks, options->seed + 1000 * ranks + kind);
         struct bench_cluster cluster = cluster_make(CLUSTER_BALANCED, ranks, options->seed);
         cleanup_free uint32_t *home = xcalloc(ranks, sizeof(*home));
+        struct reconfigured result = { 0 };
         double ours, plain;
         struct instance i;
 
@@ -384,35 +400,56 @@ static double reconfigure(const struct options *options, enum traffic_kind kind,
         }
         for (uint32_t n = 0; n < ALL_NODES; n++)
                 cluster.nodes[n].cores = NODE_CORES;
-        *ret_seconds = instance_solve(&i);
+        result.seconds = instance_solve(&i);
         ours = count_bytes(&i.job, i.core).inter_node;
+        if (options->anneal_seconds > 0)
+                result.annealed = anneal_moves(&i.job, home, i.core, options->seed, options->anneal_seconds);
         for (uint32_t r = 0; r < ranks; r++)
                 moves += i.core[r] / NODE_CORES != home[r];
         twostep_plain(&i.job, home, ALL_NODES, options->seed, i.core);
         plain = count_bytes(&i.job, i.core).inter_node;
         for (uint32_t r = 0; r < ranks; r++)
                 plain_moves += i.core[r] / NODE_CORES != home[r];
-        (void) printf("%-18s %-9s %14.0f %14.0f %7.4f %6u %6u %9.1f\n", traffic_kind_name(kind), placed ? "treematch" : "by slot",
-                      ours, plain, ours / plain, moves, plain_moves, *ret_seconds * 1e3);
+        result.ours = ours / plain;
+        result.annealed /= plain;
+        (void) printf("%-18s %-9s %14.0f %14.0f %7.4f", traffic_kind_name(kind), placed ? "treematch" : "by slot", ours, plain,
+                      result.ours);
+        if (options->anneal_seconds > 0)
+                (void) printf(" %8.4f", result.annealed);
+        (void) printf(" %6u %6u %9.1f\n", moves, plain_moves, result.seconds * 1e3);
         instance_finish(&i);
         cluster_free(&cluster);
         traffic_free(&traffic);
-        return ours / plain;
+        return result;
 }
 
 static void reconfigure_all(const struct options *options) {
-        double seconds[N_TRAFFIC_KINDS * 2], logs[2] = { 0, 0 };
+        static const char *const began[] = { "jobs that began by slot", "jobs that treematch placed" };
+        double seconds[N_TRAFFIC_KINDS * 2], ours[2] = { 0, 0 }, annealed[2] = { 0, 0 };
         uint32_t n = 0;
 
         (void) printf("\nreconfiguration: %d ranks, %d nodes to %d\n", RECONFIGURED_RANKS, FEW_NODES, ALL_NODES);
-        (void) printf("%-18s %-9s %14s %14s %7s %6s %6s %9s\n", "traffic", "began", "between nodes", "plain two-step", "ratio",
-                      "moves", "plain", "ms");
+        (void) printf("%-18s %-9s %14s %14s %7s", "traffic", "began", "between nodes", "plain two-step", "ratio");
+        if (options->anneal_seconds > 0)
+                (void) printf(" %8s", "annealed");
+        (void) printf(" %6s %6s %9s\n", "moves", "plain", "ms");
         for (int placed = 0; placed < 2; placed++)
-                for (int kind = 0; kind < N_TRAFFIC_KINDS; kind++)
-                        logs[placed] += log(reconfigure(options, (enum traffic_kind) kind, placed, &seconds[n++]));
-        verdict("geometric mean against the plain two-step, jobs that treematch placed", exp(logs[1] / N_TRAFFIC_KINDS), 0.85);
-        verdict("geometric mean against the plain two-step, jobs that began by slot", exp(logs[0] / N_TRAFFIC_KINDS), 0.85);
-        verdict("geometric mean of both", exp((logs[0] + logs[1]) / n), 0.85);
+                for (int kind = 0; kind < N_TRAFFIC_KINDS; kind++) {
+                        struct reconfigured result = reconfigure(options, (enum traffic_kind) kind, placed);
+
+                        seconds[n++] = result.seconds;
+                        ours[placed] += log(result.ours);
+                        annealed[placed] += log(result.annealed);
+                }
+        for (int placed = 0; placed < 2; placed++) {
+                (void) printf("geometric mean against the plain two-step, %s: %.4f", began[placed],
+                              exp(ours[placed] / N_TRAFFIC_KINDS));
+                if (options->anneal_seconds > 0)
+                        (void) printf("; as many moves, annealed for %g s each: %.4f", options->anneal_seconds,
+                                      exp(annealed[placed] / N_TRAFFIC_KINDS));
+                (void) printf("\n");
+        }
+        verdict("geometric mean of both", exp((ours[0] + ours[1]) / n), 0.85);
         verdict("median ms", median(seconds, n) * 1e3, 20);
 }
 
@@ -457,6 +494,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
                 if (!options->quality && !options->timing && !options->reconfigure && !options->memory)
                         argp_error(state, "--only: quality, time, reconfigure or memory, not '%s'", arg);
                 return 0;
+        case 'a':
+                options->anneal_seconds = strtod(arg, &end);
+                if (*end || end == arg || !(options->anneal_seconds > 0) || options->anneal_seconds > MOST_ANNEAL_SECONDS)
+                        argp_error(state, "--anneal: seconds, up to %d, not '%s'", MOST_ANNEAL_SECONDS, arg);
+                return 0;
         default:
                 return ARGP_ERR_UNKNOWN;
         }
@@ -468,6 +510,7 @@ int main(int argc, char **argv) {
                 { "sizes", 'n', "N,N...", 0, "Ranks of the instances compared (default 64 to 4096)", 0 },
                 { "quick", 'q', NULL, 0, "Small ones only", 0 },
                 { "only", 'o', "PART", 0, "quality, time, reconfigure or memory", 0 },
+                { "anneal", 'a', "SECONDS", 0, "For each reconfiguration: the fewest bytes that as many moves allow, too", 0 },
                 { 0 },
         };
         static const struct argp argp = { .options = known, .parser = parse_option, .doc = "treematch against Scotch and others." };
