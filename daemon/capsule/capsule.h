@@ -203,8 +203,8 @@ typedef void (*capsule_flows_fn)(struct capsule *capsule, int error, const char 
 int capsule_get_flows(struct capsule *capsule, capsule_flows_fn done, void *arg);
 
 /* All threads of the payload may run on these CPUs only, and so may what they start. Works without PID 1. Those who have bound themselves are not
- * asked. -ENOENT, or why some could not. */
-int capsule_bind(struct capsule *capsule, const cpu_set_t *cpus);
+ * asked, but left alone with `keep_narrower` if it is to some of these. -ENOENT, or why some could not. */
+int capsule_bind(struct capsule *capsule, const cpu_set_t *cpus, bool keep_narrower);
 
 /* Destination: counters set, CRIU preloaded. `carry` NULL: from zero. */
 int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t size, capsule_done_fn done, void *arg);

@@ -9,6 +9,9 @@
 #include "daemon/job/runner_internal.h"
 #include "daemon/node/topology.h"
 
+/* What was being forked when its group was bound may come out elsewhere: so it is looked at again for a while. */
+#define LOOKED_AFTER_USEC 10000000
+
 static bool same_cores(const struct local *local, const Rm__Capsule *capsule) {
         if (local->n_cores != capsule->n_cores)
                 return false;
@@ -43,8 +46,17 @@ static void remember(struct local *local, const Rm__Capsule *capsule) {
                 memcpy(local->cores, capsule->cores, sizeof(*local->cores) * capsule->n_cores);
 }
 
+/* Whoever is elsewhere by now; those who have bound themselves to some of their cores stay there. */
+static void look_after(struct runner *runner, struct local *local, const cpu_set_t *cpus) {
+        if (now_usec() - local->bound_usec > LOOKED_AFTER_USEC)
+                local->bound_usec = 0;
+        else if (capsule_bind(local->capsule, cpus, true) == 0)
+                runner_retry(runner);
+}
+
 void cores_apply(struct runner *runner, struct local *local, const Rm__Capsule *capsule) {
         const struct topology *topology = runner->rmd->topology;
+        bool same = same_cores(local, capsule);
         cpu_set_t cpus;
         int r;
 
@@ -52,14 +64,21 @@ void cores_apply(struct runner *runner, struct local *local, const Rm__Capsule *
         if (runner->rmd->config->cores > topology->real_cores)
                 return;
         /* What never was given cores is left alone, and so is what is about to move. */
-        if (same_cores(local, capsule) || capsule_phase(local->capsule) != CAPSULE_RUNNING ||
+        if ((same && local->bound_usec == 0) || capsule_phase(local->capsule) != CAPSULE_RUNNING ||
             state_capsule_move(cluster_state(runner->rmd->cluster), local->job, local->index))
                 return;
         find_cpus(topology, capsule, &cpus);
         if (CPU_COUNT(&cpus) == 0)
                 return;
-        r = capsule_bind(local->capsule, &cpus);
+        if (same) {
+                look_after(runner, local, &cpus);
+                return;
+        }
+        r = capsule_bind(local->capsule, &cpus, false);
         if (r < 0)
                 log_warn("capsule %s cannot be bound to its cores: %s", capsule_id(local->capsule), strerror(-r));
         remember(local, capsule);
+        local->bound_usec = capsule->n_cores > 0 ? now_usec() : 0;
+        if (local->bound_usec > 0)
+                runner_retry(runner);
 }

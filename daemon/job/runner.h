@@ -32,6 +32,7 @@ struct local {
         bool reporting;   /* a proposal about it is under way */
         uint32_t *cores;  /* cores.c: that it was bound to, n_cores; none: it never was */
         size_t n_cores;
+        uint64_t bound_usec; /* cores.c: when that was; 0: long ago, or never */
         struct sent *sent; /* traffic.c: what it had sent when it was last looked at; NULL = never */
         struct local *next;
 };
