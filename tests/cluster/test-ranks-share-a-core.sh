@@ -61,7 +61,7 @@ bed_do restart-rmd n2 --kill
 must "all are not back" until_true 20 all_joined
 must "a restarted rmd lets go: $(cores n2)" apart n2
 rmctl show-job "$(job live)" | awk '/^GROUP/ { on = 1 } on { print "  " $0 }'
-rmctl show-job "$(job live)" --json | grep -q '"cores"' || fail "show-job does not tell the cores"
+grep -q '"cores"' <(rmctl show-job "$(job live)" --json) || fail "show-job does not tell the cores"
 release live
 finish live
 ended_well live spin
