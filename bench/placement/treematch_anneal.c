@@ -1,7 +1,6 @@
 #include "bench/placement/treematch_anneal.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -99,16 +98,12 @@ static double try_swap(struct annealing *a, const uint32_t *home, double heat) {
         return more;
 }
 
-double anneal_moves(const struct rm_job *job, const uint32_t *home, const uint32_t *core, uint64_t seed, double seconds) {
+double anneal_moves(const struct rm_job *job, const uint32_t *home, const uint32_t *core, uint32_t n_nodes, uint64_t seed,
+                    double seconds) {
         struct annealing a = { .traffic = &job->traffic, .n_ranks = job->ranks, .state = seed };
-        uint32_t n_nodes = 1;
-        double cut, best, mean, part = 0;
+        double cut, best, mean, part;
         clock_t begin = clock();
 
-        for (uint32_t r = 0; r < job->ranks; r++) {
-                n_nodes = home[r] >= n_nodes ? home[r] + 1 : n_nodes;
-                n_nodes = core[r] / NODE_CORES >= n_nodes ? core[r] / NODE_CORES + 1 : n_nodes;
-        }
         a.node = xcalloc(job->ranks, sizeof(*a.node));
         a.movers = xcalloc(job->ranks, sizeof(*a.movers));
         a.stayers = xcalloc(job->ranks, sizeof(*a.stayers));

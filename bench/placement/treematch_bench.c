@@ -403,7 +403,7 @@ static struct reconfigured reconfigure(const struct options *options, enum traff
         result.seconds = instance_solve(&i);
         ours = count_bytes(&i.job, i.core).inter_node;
         if (options->anneal_seconds > 0)
-                result.annealed = anneal_moves(&i.job, home, i.core, options->seed, options->anneal_seconds);
+                result.annealed = anneal_moves(&i.job, home, i.core, ALL_NODES, options->seed, options->anneal_seconds);
         for (uint32_t r = 0; r < ranks; r++)
                 moves += i.core[r] / NODE_CORES != home[r];
         twostep_plain(&i.job, home, ALL_NODES, options->seed, i.core);
