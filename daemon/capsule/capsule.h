@@ -188,11 +188,12 @@ int capsule_criu_preload(struct capsule *capsule, capsule_done_fn done, void *ar
 /* Dumps the frozen payload into `images_dir` (path on the node, which only root may enter). With `stream` CRIU writes
  * to the socket streamer-capture.sock in it, which must exist and be listened on. The payload stays frozen, whatever
  * the outcome. */
-int capsule_dump(struct capsule *capsule, const char *images_dir, bool stream, capsule_done_fn done, void *arg);
+int capsule_dump(struct capsule *capsule, const char *images_dir, bool stream, uint64_t timeout_usec, capsule_done_fn done,
+                 void *arg);
 
 /* What must go from source to destination beside images and tmpfs contents: counters of stdio, open agent requests.
  * Opaque bytes; taken at the source when frozen, handed to restore_prepare at the destination. */
-enum { CAPSULE_CARRY_MAX = 64 * 1024 };
+enum { CAPSULE_CARRY_MAX = 7 * 512 * 1024 };
 typedef void (*capsule_carry_fn)(struct capsule *capsule, int error, const char *text, const void *carry, size_t size, void *arg);
 int capsule_get_carry(struct capsule *capsule, capsule_carry_fn done, void *arg);
 
@@ -209,7 +210,7 @@ int capsule_bind(struct capsule *capsule, const cpu_set_t *cpus, bool keep_narro
 /* Destination: counters set, CRIU preloaded. `carry` NULL: from zero. */
 int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t size, capsule_done_fn done, void *arg);
 /* The tmpfs contents must be in place. Leaves the payload frozen and filtered. */
-int capsule_restore(struct capsule *capsule, const char *images_dir, capsule_done_fn done, void *arg);
+int capsule_restore(struct capsule *capsule, const char *images_dir, uint64_t timeout_usec, capsule_done_fn done, void *arg);
 
 /* Stdin: `data` is what comes at `offset`; what was taken already is skipped, so repeating is safe. -ERANGE for a gap.
  * Done (the ack) when the FIFO took all of it; until then do not send more than a few hundred kB. size 0: end of file at

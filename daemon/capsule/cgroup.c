@@ -146,6 +146,14 @@ int cgroup_set_frozen(int dir_fd, bool v1, bool frozen) {
         return write_at(dir_fd, "cgroup.freeze", frozen ? "1" : "0");
 }
 
+int cgroup_share_freezer(int dir_fd, bool v1) {
+        const char *file = v1 ? "freezer.state" : "cgroup.freeze";
+
+        if (fchownat(dir_fd, file, (uid_t) -1, CGROUP_FREEZER_GID, 0) < 0 || fchmodat(dir_fd, file, 0664, 0) < 0)
+                return -errno;
+        return 0;
+}
+
 int cgroup_is_frozen(int dir_fd, bool v1) {
         char text[512];
         int r = read_at(dir_fd, v1 ? "freezer.state" : "cgroup.events", text, sizeof(text));

@@ -27,6 +27,10 @@ int cgroup_remove(const char *path);
 int cgroup_enter(int dir_fd, pid_t pid);
 /* Asks for it; it may take a while until it is so. */
 int cgroup_set_frozen(int dir_fd, bool v1, bool frozen);
+/* Lets processes with the supplementary group CGROUP_FREEZER_GID freeze and thaw it as well: the CRIU that dumps it, which is not
+ * root. No user is in that group. 0 or negative errno. */
+int cgroup_share_freezer(int dir_fd, bool v1);
+#define CGROUP_FREEZER_GID ((gid_t) - 2)
 /* 1 all stand still, 0 not yet, negative errno. */
 int cgroup_is_frozen(int dir_fd, bool v1);
 /* Descriptor that reports POLLPRI when the answer of cgroup_is_frozen may have changed; -ENOTSUP on v1. */

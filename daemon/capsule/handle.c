@@ -11,7 +11,7 @@
 const char *const capsule_tmpfs_mounts[] = { "/tmp", "/dev/shm", "/run", NULL };
 
 bool capsule_path_is_private(const char *path) {
-        static const char *const ours[] = { "/run/criu.kdat", "/run/rm/io", "/run/rm/hosts" };
+        static const char *const ours[] = { "/run/criu.kdat", "/run/rm/criu", "/run/rm/io", "/run/rm/hosts" };
 
         for (size_t i = 0; i < ARRAY_SIZE(ours); i++) {
                 size_t length = strlen(ours[i]);

@@ -321,7 +321,9 @@ void destination_enter(struct move *move) {
                 break; /* rm-mover watches over the stream */
         case MOVE_RESTORE:
                 move_deadline(move, move->moves->rmd->config->move_timeout_usec);
-                if (!local || !local->ready || capsule_restore(local->capsule, move->dir, on_restored, move_op(move)) < 0)
+                if (!local || !local->ready ||
+                    capsule_restore(local->capsule, move->dir, move->moves->rmd->config->move_timeout_usec, on_restored,
+                                    move_op(move)) < 0)
                         move_fail(move, "the restore cannot be started");
                 break;
         case MOVE_COMMIT:

@@ -73,7 +73,7 @@ int move_make_dir(struct move *move, struct rm_error *err) {
 
 void move_trees_init(struct move_trees *ret, const struct move *move, const struct local *local) {
         /* What the capsule's own PID 1 makes anew: see capsule_path_is_private(). */
-        static char *run_private[] = { (char *) "criu.kdat", (char *) "rm/io", (char *) "rm/hosts" };
+        static char *run_private[] = { (char *) "criu.kdat", (char *) "rm/criu", (char *) "rm/io", (char *) "rm/hosts" };
         const char *root = capsule_root(local->capsule);
 
         for (size_t i = 0; i < ARRAY_SIZE(ret->trees); i++) {

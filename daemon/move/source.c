@@ -78,13 +78,15 @@ static const struct mover_ops mover_ops = { on_mover_event, on_mover_gone };
 void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared) {
         const Rm__State *state = cluster_state(move->moves->rmd->cluster);
         const Rm__Node *to = state_node(state, move->other);
+        const Rm__Move *record = state_move(state, move->id);
+        const Rm__Job *job = record ? state_job(state, record->job) : NULL;
         Rm__MoverSend body = RM__MOVER_SEND__INIT;
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         struct rm_error err = { 0 };
 
         if (move->state != MOVE_PREPARE || move->mover)
                 return;
-        if (prepared->error[0] || !to) {
+        if (prepared->error[0] || !to || !job) {
                 move_fail(move, "%s: %s", move->other, prepared->error);
                 return;
         }
@@ -99,6 +101,7 @@ void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared) {
         body.key_file = move->moves->rmd->config->key_file;
         body.cluster = move->moves->rmd->config->cluster_name;
         body.images_dir = move->dir;
+        body.criu_uid = job->spec->uid;
         command.body_case = RM__MOVER_COMMAND__BODY_SEND;
         command.send = &body;
         if (mover_command(move->mover, &command) < 0)
@@ -284,7 +287,8 @@ static void enter_transfer(struct move *move, struct local *local) {
         command.body_case = RM__MOVER_COMMAND__BODY_START;
         command.start = &start;
         if (mover_command(move->mover, &command) < 0 || capsule_get_carry(local->capsule, on_carry, move_op(move)) < 0 ||
-            capsule_dump(local->capsule, move->dir, true, on_dumped, move_op(move)) < 0)
+            capsule_dump(local->capsule, move->dir, true, move->moves->rmd->config->move_timeout_usec, on_dumped, move_op(move)) <
+                    0)
                 move_fail(move, "the dump cannot be started");
 }
 

@@ -32,6 +32,7 @@ struct capture {
         int dir_fd;
         int listen_fd;
         int criu_fd;
+        uid_t criu_uid;
         bool criu_came;
         size_t n_pipes;
         struct pipe pipes[PIPES_MAX];
@@ -46,13 +47,14 @@ enum {
         POLL_PIPES,
 };
 
-int capture_listen(const char *images_dir, struct capture **ret_capture, struct rm_error *err) {
+int capture_listen(const char *images_dir, uid_t criu_uid, struct capture **ret_capture, struct rm_error *err) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         struct capture *c = xcalloc(1, sizeof(*c));
         int r;
 
         c->listen_fd = -1;
         c->criu_fd = -1;
+        c->criu_uid = criu_uid;
         /* A short name, whatever the length of the path. */
         c->dir_fd = open(images_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (c->dir_fd >= 0)
@@ -61,7 +63,7 @@ int capture_listen(const char *images_dir, struct capture **ret_capture, struct 
         if (c->dir_fd >= 0)
                 (void) unlinkat(c->dir_fd, SOCKET_NAME, 0);
         if (c->listen_fd < 0 || bind(c->listen_fd, (struct sockaddr *) &address, sizeof(address)) < 0 ||
-            fchmodat(c->dir_fd, SOCKET_NAME, 0600, 0) < 0 || listen(c->listen_fd, 4) < 0) {
+            fchmodat(c->dir_fd, SOCKET_NAME, 0666, 0) < 0 || listen(c->listen_fd, 4) < 0) {
                 r = error_sys(err, -errno, "listen on %s/%s", images_dir, SOCKET_NAME);
                 capture_destroy(c);
                 return r;
@@ -92,7 +94,7 @@ void capture_destroy(struct capture *c) {
         free(c);
 }
 
-/* CRIU runs as root, or with root as its effective user; the capsule's user must not pose as it. */
+/* The directory keeps out everybody but root and the CRIU that was lent it. */
 static void criu_accept(struct capture *c) {
         struct ucred peer = { .uid = (uid_t) -1 };
         socklen_t size = sizeof(peer);
@@ -100,7 +102,8 @@ static void criu_accept(struct capture *c) {
 
         if (fd < 0)
                 return;
-        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || (peer.uid != 0 && peer.uid != geteuid()) || c->criu_came) {
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || (peer.uid != 0 && peer.uid != c->criu_uid) ||
+            c->criu_came) {
                 log_warn("refused a connection to the capture socket, from pid %d of uid %u%s", (int) peer.pid, (unsigned) peer.uid,
                          c->criu_came ? ": there was one before" : "");
                 (void) close(fd);

@@ -3,13 +3,16 @@
 #ifndef RM_MOVER_CAPTURE_H
 #define RM_MOVER_CAPTURE_H
 
+#include <sys/types.h>
+
 #include "daemon/image/writer.h"
 #include "daemon/mover/control.h"
 
 struct capture;
 
-/* Listens on DIR/streamer-capture.sock, which only root can connect to. */
-int capture_listen(const char *images_dir, struct capture **ret_capture, struct rm_error *err);
+/* Listens on DIR/streamer-capture.sock and accepts one connection, of root or of `criu_uid`. DIR must lie below a directory that only
+ * root can enter. */
+int capture_listen(const char *images_dir, uid_t criu_uid, struct capture **ret_capture, struct rm_error *err);
 void capture_destroy(struct capture *c); /* NULL ok; removes the socket */
 
 struct capture_figures {

@@ -144,7 +144,7 @@ static int prepare(struct sender *s, const Rm__MoverSend *m, struct rm_error *er
         if (r == 0)
                 r = link_connect(s->control, &config, m->host, (uint16_t) m->port, &s->link, err);
         if (r == 0)
-                r = capture_listen(m->images_dir, &s->capture, err);
+                r = capture_listen(m->images_dir, m->criu_uid, &s->capture, err);
         if (r < 0)
                 return r;
         s->connect_usec = now_usec() - start_usec;

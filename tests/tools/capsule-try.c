@@ -210,7 +210,7 @@ static int act(struct capsule *capsule, char **w, struct asked *a) {
         if (strcmp(c, "preload") == 0)
                 return capsule_criu_preload(capsule, on_done, a);
         if (strcmp(c, "dump") == 0 || strcmp(c, "stream") == 0)
-                return capsule_dump(capsule, w[2], *c == 's', on_done, a);
+                return capsule_dump(capsule, w[2], *c == 's', 0, on_done, a);
         if (strcmp(c, "carry") == 0) {
                 a->file = xstrdup(w[2]);
                 return capsule_get_carry(capsule, on_carry, a);
@@ -218,7 +218,7 @@ static int act(struct capsule *capsule, char **w, struct asked *a) {
         if (strcmp(c, "prepare") == 0)
                 return do_prepare(capsule, w, a);
         if (strcmp(c, "restore") == 0)
-                return capsule_restore(capsule, w[2], on_done, a);
+                return capsule_restore(capsule, w[2], 0, on_done, a);
         if (strcmp(c, "input") == 0)
                 return do_input(capsule, w, a);
         if (strcmp(c, "eof") == 0)

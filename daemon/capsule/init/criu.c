@@ -1,16 +1,15 @@
 #include "daemon/capsule/init/criu.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -21,15 +20,21 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/capsule/cgroup.h"
+#include "daemon/capsule/init/clocks.h"
+#include "daemon/capsule/init/identity.h"
 #include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/lender.h"
 #include "daemon/capsule/init/mend.h"
 #include "daemon/capsule/init/remap.h"
 #include "daemon/capsule/log_tail.h"
 #include "proto/criu.pb-c.h"
 
-#define GATE "criu.conf"
+/* Below the directory that node.criu names. */
+#define GATE "dump.conf"
+#define RESTORE_CONF "restore.conf"
 #define DUMP_LOG "dump.log"
 #define RESTORE_LOG "restore.log"
+#define LOG_DIR "criu/" /* from the working directory of PID 1 */
 
 enum {
         REQ_RESTORE = 2,
@@ -38,6 +43,7 @@ enum {
         LOG_LEVEL = 1, /* errors only: writing much of a log is part of the freeze */
         GATE_WAIT_USEC = 5000000,
         FROZEN_WAIT_USEC = 1000000,
+        TIMEOUT_USEC = 600 * 1000000,
         TEXT_BYTES = 500,
 };
 
@@ -47,8 +53,10 @@ struct criu {
         pid_t restore_pid; /* service worker */
         struct source rpc; /* to it; fd -1: none */
         criu_done_fn done; /* NULL: nothing is being done */
-        bool remapped;     /* the dump may have left helper links */
-        bool answered;
+        pid_t lender;      /* 0: none */
+        uint64_t deadline; /* UINT64_MAX: none */
+        bool expired;
+        bool remapped; /* the dump may have left helper links */
 };
 
 int criu_create(struct init *init, struct criu **ret) {
@@ -56,7 +64,30 @@ int criu_create(struct init *init, struct criu **ret) {
 
         criu->init = init;
         criu->rpc.fd = -1;
+        criu->deadline = UINT64_MAX;
         *ret = criu; /* lives as long as the process */
+        return 0;
+}
+
+/* From here on `done` is owed. */
+static void begin(struct criu *criu, criu_done_fn done, uint64_t timeout_usec) {
+        criu->done = done;
+        criu->expired = false;
+        criu->deadline = now_usec() + (timeout_usec != 0 ? timeout_usec : TIMEOUT_USEC);
+}
+
+static void end_lender(struct criu *criu) {
+        lender_end(criu->lender);
+        criu->lender = 0;
+}
+
+static int lend_images(struct criu *criu, int images_fd, const struct clocks *clocks, struct rm_error *error) {
+        pid_t pid = lender_start(criu->init->spec, images_fd, clocks, error);
+
+        end_lender(criu);
+        if (pid < 0)
+                return pid;
+        criu->lender = pid;
         return 0;
 }
 
@@ -66,17 +97,29 @@ static void finish(struct criu *criu, int error, const char *log) {
 
         if (error < 0)
                 log_tail_errors(log, text, sizeof(text));
+        if (error < 0 && criu->expired)
+                snprintf(text, sizeof(text), "CRIU took too long and was killed");
         criu->done = NULL;
+        criu->deadline = UINT64_MAX;
+        end_lender(criu);
         done(criu->init, error, error < 0 && !*text ? "CRIU failed without telling why" : text);
 }
 
-/* prlimit() on another user's process needs CAP_SYS_RESOURCE, or the real ids of its owner. Hosts that withhold that
- * capability (containers) get the latter. */
-static void adopt_real_ids(const Capsule__Spec *spec) {
-        if (prctl(PR_CAPBSET_READ, CAP_SYS_RESOURCE, 0, 0, 0) == 1)
+uint64_t criu_deadline(const struct criu *criu) {
+        return criu->deadline;
+}
+
+/* A dump that is killed leaves the payload as it is after a dump: the parasite in each task undoes itself when its end of the
+ * socket is closed. */
+void criu_timeout(struct criu *criu) {
+        pid_t pid = criu->dump_pid > 0 ? criu->dump_pid : criu->restore_pid;
+
+        if (!criu->done || criu->deadline > now_usec())
                 return;
-        (void) setresgid(spec->gid, 0, 0);
-        (void) setresuid(spec->uid, 0, 0);
+        criu->deadline = UINT64_MAX;
+        criu->expired = true;
+        if (pid > 0)
+                (void) kill(pid, SIGKILL);
 }
 
 /* The ranks beside us poll without pause, and every time slice they get while CRIU waits is part of the freeze. Never a real-time
@@ -85,36 +128,72 @@ static void hurry(void) {
         (void) setpriority(PRIO_PROCESS, 0, -20);
 }
 
-/* In the child. CRIU must not die of a reader that goes away: it would leave the payload half cured. */
-static _Noreturn void execute(const struct init *init, char *const *argv, int keep_fd) {
+/* What is restored may have higher hard limits than we were started with, and its owner may not raise his own. */
+static void raise_hard_limits(void) {
+        for (unsigned i = 0; i < RLIM_NLIMITS; i++) {
+                struct rlimit limit;
+
+                if (getrlimit(i, &limit) < 0)
+                        continue;
+                limit.rlim_max = RLIM_INFINITY;
+                (void) setrlimit(i, &limit);
+        }
+}
+
+/* In the child. As the job's owner: names and memory that he controls decide what CRIU opens, makes and links, so it must have no
+ * right that he lacks. His home may hold a configuration for CRIU, and what PID 1 was started with does not concern it, so the
+ * environment is ours. CRIU must not die of a reader that goes away: it would leave the payload half cured. */
+static _Noreturn void execute(const struct init *init, char *const *argv, const int *keep_fds, size_t n_fds, bool dump) {
+        static char *const env[] = { (char *) "PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *) "XDG_RUNTIME_DIR=" CRIU_KDAT_DIR,
+                                     NULL };
         sigset_t none;
+        int r;
 
         (void) signal(SIGPIPE, SIG_IGN);
         sigemptyset(&none);
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
         (void) close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
-        if (keep_fd >= 0)
-                (void) set_cloexec(keep_fd, false);
+        for (size_t i = 0; i < n_fds; i++)
+                (void) set_cloexec(keep_fds[i], false);
         (void) chdir("/");
         hurry();
-        adopt_real_ids(init->spec);
-        execv(argv[0], argv);
+        raise_hard_limits();
+        r = identity_become(init->spec, identity_criu_capabilities(dump), dump ? CGROUP_FREEZER_GID : IDENTITY_NO_GROUP);
+        if (r < 0)
+                log_error("cannot become the job's owner: %s", strerror(-r));
+        else
+                execve(argv[0], argv, env);
         log_error("cannot run %s: %s", argv[0], strerror(errno));
         _exit(127);
 }
 
+/* A job of root is restored by root: there is nothing its owner may not do. */
+static bool as_owner(const struct criu *criu) {
+        return criu->init->spec->uid != 0;
+}
+
+static int make_log(const struct criu *criu, const char *name) {
+        const struct init *init = criu->init;
+        cleanup_close int fd = -1;
+
+        (void) unlinkat(init->node.criu, name, 0);
+        fd = openat(init->node.criu, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        return fd < 0 || fchown(fd, init->spec->uid, init->spec->gid) < 0 ? -errno : 0;
+}
+
 int criu_preload_dump(struct criu *criu, struct rm_error *error) {
         struct init *init = criu->init;
-        cleanup_free char *gate = xasprintf("/proc/1/fd/%d/" GATE, init->node.runtime);
+        const int keep[] = { init->node.criu, init->node.cgroup_payload };
+        cleanup_free char *gate = xasprintf("/proc/self/fd/%d/" GATE, init->node.criu);
         char *argv[] = { init->spec->criu_path, (char *) "dump", (char *) "--no-default-config", (char *) "--config", gate, NULL };
 
         if (criu->dump_pid != 0)
                 return 0;
-        if (mkfifoat(init->node.runtime, GATE, 0600) < 0 && errno != EEXIST)
-                return error_sys(error, -errno, "cannot make CRIU's gate");
+        if ((mkfifoat(init->node.criu, GATE, 0644) < 0 && errno != EEXIST) || fchmodat(init->node.criu, GATE, 0644, 0) < 0)
+                return error_sys(error, -errno, "cannot make the FIFO for CRIU's options");
         criu->dump_pid = fork();
         if (criu->dump_pid == 0)
-                execute(init, argv, -1);
+                execute(init, argv, keep, ARRAY_SIZE(keep), true);
         if (criu->dump_pid < 0) {
                 criu->dump_pid = 0;
                 return error_sys(error, -errno, "cannot start CRIU");
@@ -127,7 +206,7 @@ static int open_gate(struct criu *criu) {
         uint64_t deadline = now_usec() + GATE_WAIT_USEC;
         int fd;
 
-        while ((fd = openat(criu->init->node.runtime, GATE, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0) {
+        while ((fd = openat(criu->init->node.criu, GATE, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0) {
                 if (errno != ENXIO)
                         return -errno;
                 if (now_usec() > deadline || kill(criu->dump_pid, 0) < 0)
@@ -137,42 +216,54 @@ static int open_gate(struct criu *criu) {
         return fd;
 }
 
-int criu_dump(struct criu *criu, int images_fd, bool stream, criu_done_fn done, struct rm_error *error) {
+static char *dump_options(const struct criu *criu, bool stream) {
         const struct init *init = criu->init;
+
+        return xasprintf("tree %d\n"
+                         "images-dir /proc/%d/fd/%d\n"
+                         "work-dir /proc/self/fd/%d\n"
+                         "log-file " DUMP_LOG "\n"
+                         "verbosity %d\n"
+                         "freeze-cgroup /proc/self/fd/%d\n"
+                         "leave-running\n"
+                         "manage-cgroups ignore\n"
+                         "network-lock skip\n"
+                         "tcp-established\n"
+                         "ext-unix-sk\n"
+                         "file-locks\n"
+                         "link-remap\n"
+                         "ghost-limit 1G\n"
+                         "%s%s%s",
+                         init->payload_pid, (int) criu->lender, LENDER_FD, init->node.criu, LOG_LEVEL, init->node.cgroup_payload,
+                         as_owner(criu) ? "unprivileged\n" : "", criu->remapped ? REMAP_OPTION : "", stream ? "stream\n" : "");
+}
+
+int criu_dump(struct criu *criu, int images_fd, bool stream, uint64_t timeout_usec, criu_done_fn done, struct rm_error *error) {
         cleanup_free char *options = NULL;
         cleanup_close int gate = -1;
         int r = criu_preload_dump(criu, error);
 
         if (r < 0)
                 return r;
+        /* A stream needs no more than to enter; its directory lies below one that only root can enter. */
+        if (fchmod(images_fd, 0755) < 0 || (!stream && fchown(images_fd, criu->init->spec->uid, criu->init->spec->gid) < 0))
+                return error_sys(error, -errno, "cannot share the directory for the images");
+        r = lend_images(criu, images_fd, NULL, error);
+        if (r < 0)
+                return r;
         criu->remapped = remap_wanted("/proc");
-        options = xasprintf("tree %d\n"
-                            "images-dir /proc/1/fd/%d\n"
-                            "work-dir /proc/1/fd/%d\n"
-                            "log-file " DUMP_LOG "\n"
-                            "verbosity %d\n"
-                            "freeze-cgroup %s/payload\n"
-                            "leave-running\n"
-                            "manage-cgroups ignore\n"
-                            "network-lock skip\n"
-                            "tcp-established\n"
-                            "ext-unix-sk\n"
-                            "file-locks\n"
-                            "link-remap\n"
-                            "ghost-limit 1G\n"
-                            "%s%s",
-                            init->payload_pid, images_fd, init->node.runtime, LOG_LEVEL, init->spec->cgroup_dir,
-                            criu->remapped ? REMAP_OPTION : "", stream ? "stream\n" : "");
-        (void) unlinkat(init->node.runtime, DUMP_LOG, 0);
-        gate = open_gate(criu);
-        if (gate < 0) {
+        options = dump_options(criu, stream);
+        r = make_log(criu, DUMP_LOG);
+        if (r == 0)
+                r = gate = open_gate(criu);
+        if (r < 0) {
                 criu_unload(criu);
-                return error_sys(error, gate, "CRIU does not start");
+                return error_sys(error, r, "CRIU does not start");
         }
         r = write_all(gate, options, strlen(options));
         if (r < 0)
                 return error_sys(error, r, "CRIU does not take its options");
-        criu->done = done;
+        begin(criu, done, timeout_usec);
         return 0;
 }
 
@@ -243,7 +334,7 @@ static void on_restored(struct criu *criu, const Criu__Resp *response) {
         }
         close_rpc(criu);
         if (criu->done)
-                finish(criu, r, RESTORE_LOG);
+                finish(criu, r, LOG_DIR RESTORE_LOG);
 }
 
 static void on_rpc(struct source *source, uint32_t events) {
@@ -279,7 +370,7 @@ static void set_next_pid(unsigned pid) {
 int criu_preload_restore(struct criu *criu, unsigned free_pid, struct rm_error *error) {
         struct init *init = criu->init;
         char fd_text[16];
-        char *argv[] = { init->spec->criu_path, (char *) "swrk", fd_text, NULL };
+        char *argv[] = { init->spec->criu_path, (char *) "--no-default-config", (char *) "swrk", fd_text, NULL };
         int sockets[2];
 
         if (criu->restore_pid != 0)
@@ -290,9 +381,11 @@ int criu_preload_restore(struct criu *criu, unsigned free_pid, struct rm_error *
         set_next_pid(free_pid);
         criu->restore_pid = fork();
         if (criu->restore_pid == 0) {
+                const int keep[] = { init->node.criu, sockets[1] };
+
                 if (cgroup_enter(init->node.cgroup_payload, 0) < 0)
                         _exit(127);
-                execute(init, argv, sockets[1]);
+                execute(init, argv, keep, ARRAY_SIZE(keep), false);
         }
         close(sockets[1]);
         criu->rpc = (struct source) { .fd = sockets[0], .fn = on_rpc, .data = criu };
@@ -305,17 +398,40 @@ int criu_preload_restore(struct criu *criu, unsigned free_pid, struct rm_error *
         return 0;
 }
 
-int criu_restore(struct criu *criu, int images_fd, criu_done_fn done, struct rm_error *error) {
+/* The owner's CRIU reads the images, which lie below a directory that only root can enter. */
+static int share_images(int images_fd) {
+        int fd = openat(images_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        const struct dirent *entry;
+        int r = dir && fchmod(fd, 0755) == 0 ? 0 : -errno;
+
+        while (r == 0 && (entry = readdir(dir)))
+                if (entry->d_name[0] != '.' && fchmodat(fd, entry->d_name, 0644, 0) < 0)
+                        r = -errno;
+        if (dir)
+                (void) closedir(dir);
+        return r;
+}
+
+/* By the service protocol only a number of ours can name the directory for the log, and our descriptors are root's. */
+static int write_restore_config(const struct init *init) {
+        cleanup_free char *text = xasprintf("work-dir /proc/self/fd/%d\n", init->node.criu);
+
+        return write_file_atomic(LOG_DIR RESTORE_CONF, text, strlen(text), 0644, false);
+}
+
+static int request_restore(struct criu *criu, bool join_time) {
+        cleanup_free char *images = xasprintf("/proc/%d/fd/%d", (int) criu->lender, LENDER_FD);
+        cleanup_free char *config = xasprintf("/proc/self/fd/%d/" RESTORE_CONF, criu->init->node.criu);
+        cleanup_free char *lender = xasprintf("%d", (int) criu->lender);
+        Criu__JoinNamespace join = CRIU__JOIN_NAMESPACE__INIT;
+        Criu__JoinNamespace *joins[] = { &join };
         Criu__Req request = CRIU__REQ__INIT;
         Criu__Opts opts = CRIU__OPTS__INIT;
-        int r = criu_preload_restore(criu, 0, error);
 
-        if (r < 0)
-                return r;
-        mend_images(images_fd);
-        opts.images_dir_fd = images_fd;
-        opts.has_work_dir_fd = true;
-        opts.work_dir_fd = criu->init->node.runtime;
+        opts.images_dir_fd = -1;
+        opts.images_dir = images;
+        opts.config_file = config;
         opts.log_file = (char *) RESTORE_LOG;
         opts.has_log_level = true;
         opts.log_level = LOG_LEVEL;
@@ -327,14 +443,55 @@ int criu_restore(struct criu *criu, int images_fd, criu_done_fn done, struct rm_
         opts.has_manage_cgroups_mode = true;
         opts.has_network_lock = true;
         opts.network_lock = NETWORK_LOCK_SKIP;
+        opts.has_unprivileged = opts.unprivileged = as_owner(criu);
+        join.ns = (char *) "time";
+        join.ns_file = lender;
+        opts.join_ns = joins;
+        opts.n_join_ns = join_time ? 1 : 0;
         request.type = REQ_RESTORE;
         request.opts = &opts;
-        (void) unlinkat(criu->init->node.runtime, RESTORE_LOG, 0);
-        r = send_request(criu, &request);
+        return send_request(criu, &request);
+}
+
+int criu_restore(struct criu *criu, int images_fd, uint64_t timeout_usec, criu_done_fn done, struct rm_error *error) {
+        struct init *init = criu->init;
+        struct clocks clocks;
+        bool own_clocks;
+        int r = criu_preload_restore(criu, 0, error);
+
+        if (r < 0)
+                return r;
+        mend_images(images_fd);
+        r = share_images(images_fd);
+        if (r == 0)
+                r = write_restore_config(init);
+        if (r == 0)
+                r = make_log(criu, RESTORE_LOG);
+        if (r < 0)
+                return error_sys(error, r, "cannot make the images ready for CRIU");
+        /* Without root's rights CRIU makes no time namespace, but joins that of a process. */
+        own_clocks = as_owner(criu) && clocks_read_image(images_fd, &clocks) == 0;
+        r = lend_images(criu, images_fd, own_clocks ? &clocks : NULL, error);
+        if (r < 0)
+                return r;
+        r = request_restore(criu, own_clocks);
         if (r < 0)
                 return error_sys(error, r, "CRIU does not take its request");
-        criu->done = done;
+        begin(criu, done, timeout_usec);
         return 0;
+}
+
+/* Names in directories that the owner controls: with his rights, and one more to see what his processes have open. */
+static void change_links(const struct criu *criu, void (*fn)(const char *proc)) {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+                if (identity_become(criu->init->spec, UINT64_C(1) << CAP_SYS_PTRACE, IDENTITY_NO_GROUP) == 0)
+                        fn("/proc");
+                _exit(0);
+        }
+        if (pid > 0)
+                (void) waitpid(pid, NULL, 0);
 }
 
 bool criu_reaped(struct criu *criu, pid_t pid, int status) {
@@ -352,17 +509,17 @@ bool criu_reaped(struct criu *criu, pid_t pid, int status) {
         if (criu->done && (dump || criu->rpc.fd < 0 || status != 0)) {
                 close_rpc(criu);
                 if (dump && criu->remapped && status == 0)
-                        remap_show("/proc");
+                        change_links(criu, remap_show);
                 else if (dump)
                         criu_forget_dump(criu);
-                finish(criu, status == 0 && dump ? 0 : -EIO, dump ? DUMP_LOG : RESTORE_LOG);
+                finish(criu, status == 0 && dump ? 0 : -EIO, dump ? LOG_DIR DUMP_LOG : LOG_DIR RESTORE_LOG);
         }
         return true;
 }
 
 void criu_forget_dump(struct criu *criu) {
         if (criu->remapped)
-                remap_remove("/proc");
+                change_links(criu, remap_remove);
         criu->remapped = false;
 }
 

@@ -3,7 +3,11 @@
 #define RM_DAEMON_CAPSULE_INIT_CRIU_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
+
+/* Where CRIU finds what it knows of the kernel; only root may write there. */
+#define CRIU_KDAT_DIR "/run/rm/criu"
 
 struct criu;
 struct init;
@@ -23,10 +27,15 @@ int criu_preload_dump(struct criu *criu, struct rm_error *error);
 /* `free_pid`: CRIU and its helpers take pids from there on, away from those to be restored. */
 int criu_preload_restore(struct criu *criu, unsigned free_pid, struct rm_error *error);
 
-/* One at a time. `images_fd` stays the caller's and must stay open until `done`. */
-int criu_dump(struct criu *criu, int images_fd, bool stream, criu_done_fn done, struct rm_error *error);
-/* Leaves the payload frozen. */
-int criu_restore(struct criu *criu, int images_fd, criu_done_fn done, struct rm_error *error);
+/* One at a time. `images_fd` stays the caller's and must stay open until `done`. After `timeout_usec` (0: ten minutes) CRIU is
+ * killed and `done` gets -ETIMEDOUT. */
+int criu_dump(struct criu *criu, int images_fd, bool stream, uint64_t timeout_usec, criu_done_fn done, struct rm_error *error);
+/* Leaves the payload frozen. CRIU runs as the job's owner (but for a job of root), so it opens and makes nothing that he could
+ * not. When it fails, what it has made until then is the caller's to kill. */
+int criu_restore(struct criu *criu, int images_fd, uint64_t timeout_usec, criu_done_fn done, struct rm_error *error);
+/* Time (now_usec) at which criu_timeout wants to be called; UINT64_MAX: not. */
+uint64_t criu_deadline(const struct criu *criu);
+void criu_timeout(struct criu *criu);
 
 /* The payload goes on here, or ends: what a dump has left in its directories goes. */
 void criu_forget_dump(struct criu *criu);

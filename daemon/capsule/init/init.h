@@ -20,6 +20,7 @@ struct stdio;
 struct node_fds {
         int root;
         int runtime;
+        int criu; /* directory "criu" in it, which the owner's CRIU may enter: options and logs */
         int spool;
         int cgroup_init;
         int cgroup_payload;

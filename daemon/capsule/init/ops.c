@@ -18,6 +18,7 @@
 #include "daemon/capsule/init/criu.h"
 #include "daemon/capsule/init/flows.h"
 #include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/inventory.h"
 #include "daemon/capsule/init/payload.h"
 #include "daemon/capsule/init/pids.h"
 #include "daemon/capsule/init/stdio.h"
@@ -42,8 +43,8 @@ struct ops {
         struct waiting **last;
         struct ticket current; /* of the freeze, dump or restore that is going on */
         bool busy;
-        bool prepared;
         unsigned free_pid;
+        Capsule__Carry *carry; /* what came with the capsule that is to be restored; NULL: nothing has */
         uint64_t freeze_deadline; /* UINT64_MAX: not freezing */
         uint64_t link_deadline;   /* when the link of a cut capsule goes down; UINT64_MAX: not */
         int images_fd;
@@ -170,7 +171,9 @@ uint64_t ops_deadline(const struct ops *ops) {
         /* Without notification we have to look. */
         if (freeze != UINT64_MAX && ops->init->cgroup_events.fd < 0)
                 freeze = now_usec() + 1000;
-        return freeze < ops->link_deadline ? freeze : ops->link_deadline;
+        if (ops->link_deadline < freeze)
+                freeze = ops->link_deadline;
+        return criu_deadline(ops->init->criu) < freeze ? criu_deadline(ops->init->criu) : freeze;
 }
 
 static void take_link_down(struct ops *ops) {
@@ -186,6 +189,7 @@ static void take_link_down(struct ops *ops) {
 void ops_timeout(struct ops *ops) {
         if (ops->link_deadline <= now_usec())
                 take_link_down(ops);
+        criu_timeout(ops->init->criu);
         ops_check_frozen(ops);
         if (ops->freeze_deadline > now_usec())
                 return;
@@ -243,7 +247,8 @@ static int op_dump(struct ops *ops, const Capsule__Request *request, struct tick
         int r = open_images(ops, request->dump->images_dir, error);
 
         if (r == 0)
-                r = criu_dump(ops->init->criu, ops->images_fd, request->dump->stream, on_dumped, error);
+                r = criu_dump(ops->init->criu, ops->images_fd, request->dump->stream, request->dump->timeout_usec, on_dumped,
+                              error);
         if (r < 0) {
                 close_images(ops, r, error_text(error));
                 return r;
@@ -253,28 +258,48 @@ static int op_dump(struct ops *ops, const Capsule__Request *request, struct tick
         return start(ops, ticket);
 }
 
-static void on_restored(struct init *init, int error, const char *text) {
-        struct ops *ops = init->ops;
+/* What was restored stands frozen and silenced: the last moment at which it can be taken back. */
+static int verify(const struct ops *ops, struct rm_error *error) {
+        const struct init *init = ops->init;
+        Capsule__Inventory *now = NULL;
+        int r = inventory_take(init->node.cgroup_payload, init->spec, &now, error);
 
-        close_images(ops, error, text);
-        if (error < 0) {
+        if (r == 0)
+                r = inventory_compare(ops->carry->inventory, now, error);
+        if (r == 0)
+                r = inventory_reach(now, init->spec, error);
+        if (now)
+                capsule__inventory__free_unpacked(now, NULL);
+        return r < 0 ? error_prefix(error, "what was restored is not what was frozen") : 0;
+}
+
+static void on_restored(struct init *init, int code, const char *text) {
+        struct ops *ops = init->ops;
+        struct rm_error error = { 0 };
+
+        if (code == 0) {
+                code = verify(ops, &error);
+                text = code < 0 ? error_text(&error) : "";
+        }
+        close_images(ops, code, text);
+        if (code < 0) {
                 (void) cgroup_kill(init->node.cgroup_payload, init->spec->cgroup_v1);
                 (void) set_frozen(ops, false, NULL);
                 init->payload_pid = 0;
                 init_set_phase(init, CAPSULE__PHASE__PHASE_EMPTY);
         } else
                 init_set_phase(init, CAPSULE__PHASE__PHASE_RESTORED);
-        done(ops, error, text);
+        done(ops, code, text);
 }
 
 static int op_restore(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         int r;
 
-        if (!ops->prepared)
-                return error_set(error, -EPROTO, "restore comes after restore_prepare");
+        if (!ops->carry || !ops->carry->inventory)
+                return error_set(error, -EPROTO, "nothing has come with the capsule that a restore could be compared with");
         r = open_images(ops, request->restore->images_dir, error);
         if (r == 0)
-                r = criu_restore(ops->init->criu, ops->images_fd, on_restored, error);
+                r = criu_restore(ops->init->criu, ops->images_fd, request->restore->timeout_usec, on_restored, error);
         if (r < 0) {
                 close_images(ops, r, error_text(error));
                 return r;
@@ -368,18 +393,32 @@ static int op_preload(struct ops *ops, const Capsule__Request *request, struct t
 }
 
 static int op_get_carry(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        const struct init *init = ops->init;
         Capsule__Carry carry = CAPSULE__CARRY__INIT;
         uint64_t ends[2] = { 0 };
+        int r = inventory_take(init->node.cgroup_payload, init->spec, &carry.inventory, error);
 
         (void) request;
-        (void) error;
+        if (r < 0)
+                return r;
         carry.n_output_end = ARRAY_SIZE(ends);
         carry.output_end = ends;
-        stdio_get_carry(ops->init->stdio, &carry);
-        carry.payload_pid = (uint32_t) ops->init->payload_pid;
+        stdio_get_carry(init->stdio, &carry);
+        carry.payload_pid = (uint32_t) init->payload_pid;
         carry.free_pid = pids_find_gap();
-        ctl_reply_carry(ops->init->ctl, ticket, &carry);
+        ctl_reply_carry(init->ctl, ticket, &carry);
+        capsule__inventory__free_unpacked(carry.inventory, NULL);
         return STARTED;
+}
+
+static void keep_carry(struct ops *ops, const Capsule__Carry *carry) {
+        size_t size = capsule__carry__get_packed_size(carry);
+        cleanup_free uint8_t *data = xcalloc(1, size + 1);
+
+        (void) capsule__carry__pack(carry, data);
+        if (ops->carry)
+                capsule__carry__free_unpacked(ops->carry, NULL);
+        ops->carry = capsule__carry__unpack(NULL, size, data);
 }
 
 static int op_restore_prepare(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
@@ -398,8 +437,8 @@ static int op_restore_prepare(struct ops *ops, const Capsule__Request *request, 
                 if (r < 0)
                         return error_set(error, r, "what came with the capsule is damaged");
                 ops->free_pid = carry->free_pid;
+                keep_carry(ops, carry);
         }
-        ops->prepared = true;
         ops_send_status(ops);
         return criu_preload_restore(init->criu, ops->free_pid, error);
 }
@@ -474,7 +513,7 @@ static const struct {
         [CAPSULE__REQUEST__OP_OPEN] = { op_open, IN(EMPTY) | IN(RUNNING) | IN(FROZEN) | IN(RESTORED) | IN(EXITED), false },
         [CAPSULE__REQUEST__OP_PRELOAD] = { op_preload, IN(EMPTY) | IN(RUNNING) | IN(FROZEN), false },
         [CAPSULE__REQUEST__OP_DUMP] = { op_dump, IN(FROZEN), false },
-        [CAPSULE__REQUEST__OP_GET_CARRY] = { op_get_carry, IN(FROZEN) | IN(DUMPING), true },
+        [CAPSULE__REQUEST__OP_GET_CARRY] = { op_get_carry, IN(FROZEN), false },
         [CAPSULE__REQUEST__OP_RESTORE_PREPARE] = { op_restore_prepare, IN(EMPTY), false },
         [CAPSULE__REQUEST__OP_RESTORE] = { op_restore, IN(EMPTY), false },
         [CAPSULE__REQUEST__OP_INPUT] = { op_input, IN(RUNNING) | IN(FROZEN) | IN(DUMPING) | IN(RESTORED), true },

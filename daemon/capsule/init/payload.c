@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
@@ -18,6 +17,7 @@
 #include "common/error.h"
 #include "common/util.h"
 #include "daemon/capsule/cgroup.h"
+#include "daemon/capsule/init/identity.h"
 #include "daemon/capsule/init/stdio.h"
 
 /* What the child says through the pipe: first its pid, then, only when something fails, what. */
@@ -51,20 +51,6 @@ static void set_limits(const Capsule__Run *run) {
         }
 }
 
-/* As at login: no capabilities beyond the user's (leaving uid 0 drops them), setuid programs work as always. */
-static int become_user(const Capsule__Spec *spec) {
-        cleanup_free gid_t *groups = xcalloc(spec->n_groups, sizeof(*groups));
-
-        for (size_t i = 0; i < spec->n_groups; i++)
-                groups[i] = spec->groups[i];
-        if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
-                return -errno;
-        if (setgroups(spec->n_groups, groups) < 0 || setresgid(spec->gid, spec->gid, spec->gid) < 0 ||
-            setresuid(spec->uid, spec->uid, spec->uid) < 0)
-                return -errno;
-        return 0;
-}
-
 static void reset_signals(void) {
         sigset_t none;
 
@@ -89,7 +75,8 @@ static _Noreturn void run_payload(const struct init *init, const Capsule__Run *r
         (void) umask(run->umask);
         set_limits(run);
         reset_signals();
-        r = become_user(init->spec);
+        /* As at login: no capabilities beyond the user's, and setuid programs work as always. */
+        r = identity_become(init->spec, 0, IDENTITY_NO_GROUP);
         if (r < 0)
                 fail(pipe_fd, r, "cannot become the job's owner");
         r = stdio_attach(run->stdin_null);

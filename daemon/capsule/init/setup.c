@@ -17,6 +17,7 @@
 #include "common/util.h"
 #include "daemon/capsule/agent_request.h"
 #include "daemon/capsule/cgroup.h"
+#include "daemon/capsule/init/criu.h"
 #include "daemon/capsule/init/seed.h"
 #include "daemon/capsule/init/stdio.h"
 
@@ -88,13 +89,17 @@ int setup_node_side(struct init *init, const char *runtime_dir, struct rm_error 
                 return error_prefix(error, "spool") < 0 ? -EIO : error_set(error, -EIO, "cannot make %s", spec->spool_dir);
         node->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
         node->runtime = open_dir(runtime_dir, "", error);
+        node->criu = mkdir("criu", 0755) < 0 && errno != EEXIST ? -1 : open_dir(runtime_dir, "/criu", error);
         node->cgroup_init = open_dir(spec->cgroup_dir, "/init", error);
         node->cgroup_payload = open_dir(spec->cgroup_dir, "/payload", error);
-        if (node->root < 0 || node->runtime < 0 || node->cgroup_init < 0 || node->cgroup_payload < 0)
+        if (node->root < 0 || node->runtime < 0 || node->criu < 0 || node->cgroup_init < 0 || node->cgroup_payload < 0)
                 return -EIO;
         /* The working directory stays the runtime directory: our own small files need no path. */
         if (fchdir(node->runtime) < 0)
                 return error_sys(error, -errno, "cannot enter %s", runtime_dir);
+        r = cgroup_share_freezer(node->cgroup_payload, spec->cgroup_v1);
+        if (r < 0)
+                return error_sys(error, r, "cannot share the freezer of %s/payload", spec->cgroup_dir);
         r = cgroup_enter(node->cgroup_init, 0);
         if (r < 0)
                 return error_sys(error, r, "cannot enter %s/init", spec->cgroup_dir);
@@ -156,7 +161,11 @@ static int fill_run(const struct init *init, const char *kdat, size_t kdat_size,
                 r = make_dir("/run/user", 0755, 0, 0, error);
         if (r == 0)
                 r = make_dir(runtime, 0700, spec->uid, spec->gid, error);
+        if (r == 0)
+                r = make_dir(CRIU_KDAT_DIR, 0755, 0, 0, error);
         if (r == 0 && kdat)
+                r = write_file_atomic(CRIU_KDAT_DIR "/criu.kdat", kdat, kdat_size, 0644, false);
+        if (r == 0 && kdat && spec->uid == 0)
                 r = write_file_atomic("/run/criu.kdat", kdat, kdat_size, 0600, false);
         if (r < 0 || !*spec->hosts)
                 return r;

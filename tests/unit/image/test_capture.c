@@ -43,7 +43,7 @@ static int setup(void **state) {
         s->rmd_fd = pair[1];
         memory_init(&s->memory);
         assert_int_equal(image_writer_create(&s->memory.sink, NULL, NULL, &s->writer, &err), 0);
-        assert_int_equal(capture_listen(s->dir, &s->capture, &err), 0);
+        assert_int_equal(capture_listen(s->dir, 0, &s->capture, &err), 0);
         (void) alarm(LIMIT_SEC);
         *state = s;
         return 0;

@@ -1,0 +1,182 @@
+#include "daemon/capsule/init/identity.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/util.h"
+
+enum { CAPABILITIES_MAX = 64 };
+
+static uint64_t bit(unsigned capability) {
+        return UINT64_C(1) << capability;
+}
+
+uint64_t identity_criu_capabilities(bool dump) {
+        uint64_t wanted =
+                bit(CAP_SYS_ADMIN) | bit(CAP_SYS_PTRACE) | bit(CAP_NET_ADMIN) | bit(CAP_SYS_TIME) | bit(CAP_CHECKPOINT_RESTORE);
+        int has = 1;
+
+        if (dump)
+                wanted |= bit(CAP_DAC_READ_SEARCH);
+        /* -1: past the last capability that the kernel knows. */
+        for (unsigned c = 0; c < CAPABILITIES_MAX && has >= 0; c++) {
+                has = prctl(PR_CAPBSET_READ, c, 0, 0, 0);
+                if (has == 0)
+                        wanted |= bit(CAP_SETPCAP);
+        }
+        return wanted;
+}
+
+static int set_capabilities(uint64_t capabilities) {
+        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+        struct __user_cap_data_struct data[2];
+
+        for (unsigned i = 0; i < ARRAY_SIZE(data); i++) {
+                uint32_t half = (uint32_t) (capabilities >> (32 * i));
+
+                data[i] = (struct __user_cap_data_struct) { .effective = half, .permitted = half, .inheritable = half };
+        }
+        if (syscall(SYS_capset, &header, data) < 0)
+                return -errno;
+        for (unsigned c = 0; c < CAPABILITIES_MAX; c++)
+                if ((capabilities & bit(c)) && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, c, 0, 0) < 0)
+                        return -errno;
+        return 0;
+}
+
+int identity_become(const Capsule__Spec *spec, uint64_t capabilities, gid_t extra_group) {
+        cleanup_free gid_t *groups = xcalloc(spec->n_groups + 1, sizeof(*groups));
+        size_t n = spec->n_groups;
+
+        for (size_t i = 0; i < n; i++)
+                groups[i] = spec->groups[i];
+        if (extra_group != IDENTITY_NO_GROUP)
+                groups[n++] = extra_group;
+        if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
+                return -errno;
+        if (capabilities != 0 && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
+                return -errno;
+        if (setgroups(n, groups) < 0 || setresgid(spec->gid, spec->gid, spec->gid) < 0 ||
+            setresuid(spec->uid, spec->uid, spec->uid) < 0)
+                return -errno;
+        return capabilities != 0 && spec->uid != 0 ? set_capabilities(capabilities) : 0;
+}
+
+/* ---- what the kernel says ---- */
+
+static const char *find_line(const char *status, const char *name) {
+        size_t n = strlen(name);
+
+        for (const char *line = status; line; line = strchr(line, '\n')) {
+                line += *line == '\n';
+                if (strncmp(line, name, n) == 0 && line[n] == ':')
+                        return line + n + 1;
+        }
+        return NULL;
+}
+
+static int read_ids(const char *status, const char *name, uint32_t ret[4]) {
+        const char *text = find_line(status, name);
+
+        return text && sscanf(text, "%" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32, &ret[0], &ret[1], &ret[2], &ret[3]) == 4
+                       ? 0
+                       : -EBADMSG;
+}
+
+static int read_mask(const char *status, const char *name, uint64_t *ret) {
+        const char *text = find_line(status, name);
+
+        return text && sscanf(text, "%" SCNx64, ret) == 1 ? 0 : -EBADMSG;
+}
+
+static int read_number(const char *status, const char *name, uint32_t *ret) {
+        const char *text = find_line(status, name);
+
+        return text && sscanf(text, "%" SCNu32, ret) == 1 ? 0 : -EBADMSG;
+}
+
+static int read_groups(const char *status, struct identity *identity) {
+        const char *text = find_line(status, "Groups");
+        size_t capacity = 0;
+
+        if (!text)
+                return -EBADMSG;
+        for (text += strspn(text, " \t"); *text && *text != '\n'; text += strspn(text, " \t")) {
+                char *end = NULL;
+                unsigned long group = strtoul(text, &end, 10);
+
+                if (end == text)
+                        return -EBADMSG;
+                if (identity->n_groups == capacity) {
+                        capacity = capacity * 2 + 16;
+                        identity->groups = xrealloc(identity->groups, capacity * sizeof(identity->groups[0]));
+                }
+                identity->groups[identity->n_groups++] = (uint32_t) group;
+                text = end;
+        }
+        return 0;
+}
+
+int identity_parse(const char *status, struct identity *ret) {
+        struct identity identity = { 0 };
+
+        if (read_ids(status, "Uid", identity.uids) < 0 || read_ids(status, "Gid", identity.gids) < 0 ||
+            read_groups(status, &identity) < 0 || read_mask(status, "CapInh", &identity.inheritable) < 0 ||
+            read_mask(status, "CapPrm", &identity.permitted) < 0 || read_mask(status, "CapEff", &identity.effective) < 0 ||
+            read_mask(status, "CapBnd", &identity.bounding) < 0 || read_mask(status, "CapAmb", &identity.ambient) < 0 ||
+            read_number(status, "NoNewPrivs", &identity.no_new_privs) < 0 ||
+            read_number(status, "Seccomp", &identity.seccomp) < 0) {
+                identity_finish(&identity);
+                return -EBADMSG;
+        }
+        *ret = identity;
+        return 0;
+}
+
+void identity_finish(struct identity *identity) {
+        free(identity->groups);
+        identity->groups = NULL;
+        identity->n_groups = 0;
+}
+
+static int compare_numbers(const void *a, const void *b) {
+        uint32_t x = *(const uint32_t *) a;
+        uint32_t y = *(const uint32_t *) b;
+
+        return x < y ? -1 : x > y;
+}
+
+static bool groups_equal(const struct identity *identity, const Capsule__Spec *spec) {
+        cleanup_free uint32_t *groups = NULL;
+
+        if (identity->n_groups != spec->n_groups || spec->n_groups == 0)
+                return identity->n_groups == spec->n_groups;
+        groups = xcalloc(spec->n_groups, sizeof(*groups));
+        memcpy(groups, spec->groups, spec->n_groups * sizeof(*groups));
+        qsort(groups, spec->n_groups, sizeof(*groups), compare_numbers);
+        return memcmp(groups, identity->groups, spec->n_groups * sizeof(*groups)) == 0;
+}
+
+int identity_check(const struct identity *identity, const Capsule__Spec *spec, struct rm_error *error) {
+        for (size_t i = 0; i < 4; i++)
+                if (identity->uids[i] != spec->uid)
+                        return error_set(error, -EPERM, "has user id %" PRIu32 ", not %" PRIu32, identity->uids[i], spec->uid);
+        for (size_t i = 0; i < 4; i++)
+                if (identity->gids[i] != spec->gid)
+                        return error_set(error, -EPERM, "has group id %" PRIu32 ", not %" PRIu32, identity->gids[i], spec->gid);
+        if (!groups_equal(identity, spec))
+                return error_set(error, -EPERM, "has other groups than its owner");
+        if (spec->uid != 0 && (identity->inheritable | identity->permitted | identity->effective | identity->ambient) != 0)
+                return error_set(error, -EPERM, "has capabilities (permitted %" PRIx64 ")", identity->permitted);
+        return 0;
+}

@@ -1,0 +1,46 @@
+/* The job's owner, as rm-capsule makes processes of him and finds him in what was restored. */
+#ifndef RM_DAEMON_CAPSULE_INIT_IDENTITY_H
+#define RM_DAEMON_CAPSULE_INIT_IDENTITY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "proto/capsule.pb-c.h"
+
+struct rm_error;
+
+/* What CRIU needs where it runs as the owner, and nothing that opens, makes or owns files beyond his rights. On a node whose
+ * bounding set is not whole CAP_SETPCAP as well: the restorer drops each capability that is not in the set. A dump may search any
+ * directory besides: the kernel names what inotify watches by a handle, and only so does CRIU find its path. */
+uint64_t identity_criu_capabilities(bool dump);
+
+/* In a child: real, effective, saved and file system ids become the owner's, with his groups in the spec's order, and
+ * `extra_group` unless that is IDENTITY_NO_GROUP. Of all capabilities only `capabilities` (1 << CAP_...) stay, so that they outlive
+ * execve(2). A job of root keeps what root has. 0 or -errno; after an error the process must end. */
+int identity_become(const Capsule__Spec *spec, uint64_t capabilities, gid_t extra_group);
+#define IDENTITY_NO_GROUP ((gid_t) - 1)
+
+/* What the kernel says of one thread. */
+struct identity {
+        uint32_t uids[4]; /* real, effective, saved, file system */
+        uint32_t gids[4];
+        uint32_t *groups; /* sorted, as the kernel keeps them */
+        size_t n_groups;
+        uint64_t inheritable;
+        uint64_t permitted;
+        uint64_t effective;
+        uint64_t bounding;
+        uint64_t ambient;
+        uint32_t no_new_privs;
+        uint32_t seccomp;
+};
+
+/* From the text of /proc/PID/task/TID/status. 0, or -EBADMSG when a line is missing. Free with identity_finish(). */
+int identity_parse(const char *status, struct identity *ret);
+void identity_finish(struct identity *identity);
+
+/* Is that thread the owner, with no capability that he does not have at login? 0, or -EPERM with what differs. */
+int identity_check(const struct identity *identity, const Capsule__Spec *spec, struct rm_error *error);
+
+#endif

@@ -1,0 +1,28 @@
+/* What the tasks of a frozen group have open. Taken at the source, carried beside the image, compared at the destination before
+ * anything runs there: a restore puts back what its images say, and these come from memory and names that the job's owner
+ * controls. */
+#ifndef RM_DAEMON_CAPSULE_INIT_INVENTORY_H
+#define RM_DAEMON_CAPSULE_INIT_INVENTORY_H
+
+#include <stdbool.h>
+
+#include "proto/capsule.pb-c.h"
+
+struct rm_error;
+
+/* Of all tasks in the control group that `cgroup_fd` names, which must be frozen. Every thread must be the owner of `spec`, with no
+ * capability that he does not have at login: -EPERM names the one that is not. -EFBIG: it would not fit beside the image. Free with
+ * capsule__inventory__free_unpacked(). */
+int inventory_take(int cgroup_fd, const Capsule__Spec *spec, Capsule__Inventory **ret, struct rm_error *error);
+
+/* Is `now` what `before` was? 0, or -EPERM with the first difference. */
+int inventory_compare(const Capsule__Inventory *before, const Capsule__Inventory *now, struct rm_error *error);
+
+/* Can the owner reach each file of `inventory` himself, by its path and as it is open, and is it the same file? -EPERM names one
+ * that he cannot. */
+int inventory_reach(const Capsule__Inventory *inventory, const Capsule__Spec *spec, struct rm_error *error);
+
+/* Has the file a path that another process can open? Not: pipes, sockets, memory, deleted files. */
+bool inventory_has_path(const Capsule__InventoryFile *file);
+
+#endif

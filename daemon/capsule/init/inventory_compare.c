@@ -1,0 +1,235 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/util.h"
+#include "daemon/capsule/init/identity.h"
+#include "daemon/capsule/init/inventory.h"
+
+/* Two inventories side by side; what came from the source may name files that are not in its list. */
+struct pair {
+        const Capsule__Inventory *before;
+        const Capsule__Inventory *now;
+        uint32_t pid;
+};
+
+static const Capsule__InventoryFile *file_of(const Capsule__Inventory *inventory, uint32_t index) {
+        return index < inventory->n_files ? inventory->files[index] : NULL;
+}
+
+static bool same_file(const Capsule__InventoryFile *a, const Capsule__InventoryFile *b) {
+        return a && b && a->mode == b->mode && a->uid == b->uid && a->gid == b->gid && strcmp(a->name, b->name) == 0;
+}
+
+static char *describe(const Capsule__InventoryFile *file) {
+        return file ? xasprintf("%s (mode %" PRIo32 ", user %" PRIu32 ", group %" PRIu32 ")", file->name, file->mode, file->uid,
+                                file->gid)
+                    : xstrdup("nothing");
+}
+
+static int differ(const struct pair *pair, const char *what, uint32_t before, uint32_t now, struct rm_error *error) {
+        cleanup_free char *was = describe(file_of(pair->before, before));
+        cleanup_free char *is = describe(file_of(pair->now, now));
+
+        error_set(error, -EPERM, "process %" PRIu32 ": %s is %.350s and was %.350s", pair->pid, what, is, was);
+        error_clean(error);
+        return -EPERM;
+}
+
+static int compare_file(const struct pair *pair, const char *what, uint32_t before, uint32_t now, struct rm_error *error) {
+        return same_file(file_of(pair->before, before), file_of(pair->now, now)) ? 0 : differ(pair, what, before, now, error);
+}
+
+static int compare_descriptors(const struct pair *pair, const Capsule__InventoryTask *before, const Capsule__InventoryTask *now,
+                               struct rm_error *error) {
+        char what[32];
+
+        for (size_t i = 0; i < before->n_descriptors && i < now->n_descriptors; i++) {
+                const Capsule__InventoryDescriptor *a = before->descriptors[i];
+                const Capsule__InventoryDescriptor *b = now->descriptors[i];
+
+                snprintf(what, sizeof(what), "descriptor %" PRIu32, b->fd);
+                if (a->fd != b->fd)
+                        return error_set(error, -EPERM, "process %" PRIu32 ": %s is open and was not", pair->pid, what);
+                if (compare_file(pair, what, a->file, b->file, error) < 0)
+                        return -EPERM;
+                if (a->flags != b->flags)
+                        return error_set(error, -EPERM,
+                                         "process %" PRIu32 ": %s is open with flags %" PRIo32 " and was with %" PRIo32, pair->pid,
+                                         what, b->flags, a->flags);
+        }
+        if (before->n_descriptors == now->n_descriptors)
+                return 0;
+        return error_set(error, -EPERM, "process %" PRIu32 " has %zu descriptors and had %zu", pair->pid, now->n_descriptors,
+                         before->n_descriptors);
+}
+
+static int compare_mappings(const struct pair *pair, const Capsule__InventoryTask *before, const Capsule__InventoryTask *now,
+                            struct rm_error *error) {
+        char what[64];
+
+        for (size_t i = 0; i < before->n_mappings && i < now->n_mappings; i++) {
+                const Capsule__InventoryMapping *a = before->mappings[i];
+                const Capsule__InventoryMapping *b = now->mappings[i];
+
+                snprintf(what, sizeof(what), "the mapping at %" PRIx64, b->start);
+                if (a->start != b->start || a->bytes != b->bytes || a->offset != b->offset || a->protection != b->protection)
+                        return error_set(error, -EPERM,
+                                         "process %" PRIu32 ": a mapping is %" PRIx64 "+%" PRIx64 " of offset %" PRIx64
+                                         ", protection %" PRIu32 ", and was %" PRIx64 "+%" PRIx64 " of offset %" PRIx64
+                                         ", protection %" PRIu32,
+                                         pair->pid, b->start, b->bytes, b->offset, b->protection, a->start, a->bytes, a->offset,
+                                         a->protection);
+                if (compare_file(pair, what, a->file, b->file, error) < 0)
+                        return -EPERM;
+        }
+        if (before->n_mappings == now->n_mappings)
+                return 0;
+        return error_set(error, -EPERM, "process %" PRIu32 " maps files at %zu places and did at %zu", pair->pid, now->n_mappings,
+                         before->n_mappings);
+}
+
+static int compare_threads(const struct pair *pair, const Capsule__InventoryTask *before, const Capsule__InventoryTask *now,
+                           struct rm_error *error) {
+        if (before->n_threads != now->n_threads)
+                return error_set(error, -EPERM, "process %" PRIu32 " has %zu threads and had %zu", pair->pid, now->n_threads,
+                                 before->n_threads);
+        for (size_t i = 0; i < before->n_threads; i++) {
+                const Capsule__InventoryThread *a = before->threads[i];
+                const Capsule__InventoryThread *b = now->threads[i];
+
+                if (a->tid != b->tid || a->no_new_privs != b->no_new_privs || a->seccomp != b->seccomp ||
+                    a->bounding != b->bounding)
+                        return error_set(error, -EPERM,
+                                         "thread %" PRIu32 " of process %" PRIu32 " is restricted otherwise than before", b->tid,
+                                         pair->pid);
+        }
+        return 0;
+}
+
+static int compare_task(const struct pair *pair, const Capsule__InventoryTask *before, const Capsule__InventoryTask *now,
+                        struct rm_error *error) {
+        int r = compare_threads(pair, before, now, error);
+
+        /* A process that has ended and waits for its parent has nothing open, and no files that its fields could name. */
+        if (r < 0 || (before->n_mappings == 0 && now->n_mappings == 0 && before->n_descriptors == 0 && now->n_descriptors == 0))
+                return r;
+        r = compare_file(pair, "the working directory", before->cwd, now->cwd, error);
+        if (r == 0)
+                r = compare_file(pair, "the root directory", before->root, now->root, error);
+        if (r == 0)
+                r = compare_file(pair, "the program", before->exe, now->exe, error);
+        if (r == 0)
+                r = compare_descriptors(pair, before, now, error);
+        return r == 0 ? compare_mappings(pair, before, now, error) : r;
+}
+
+int inventory_compare(const Capsule__Inventory *before, const Capsule__Inventory *now, struct rm_error *error) {
+        struct pair pair = { .before = before, .now = now };
+        int r = 0;
+
+        if (before->n_tasks != now->n_tasks)
+                return error_set(error, -EPERM, "there are %zu processes and were %zu", now->n_tasks, before->n_tasks);
+        for (size_t i = 0; i < now->n_tasks && r == 0; i++) {
+                pair.pid = now->tasks[i]->pid;
+                if (before->tasks[i]->pid != pair.pid)
+                        return error_set(error, -EPERM, "process %" PRIu32 " was not there before", pair.pid);
+                r = compare_task(&pair, before->tasks[i], now->tasks[i], error);
+        }
+        return r;
+}
+
+/* ---- can the owner reach it himself? ---- */
+
+/* As a descriptor opens it: for reading, writing or both. O_PATH needs no right over the file. */
+static int access_of(uint32_t flags) {
+        if (flags & O_PATH)
+                return F_OK;
+        switch (flags & O_ACCMODE) {
+        case O_RDONLY:
+                return R_OK;
+        case O_WRONLY:
+                return W_OK;
+        default:
+                return R_OK | W_OK;
+        }
+}
+
+/* Below /proc a path means what the one who looks is; no file there outlives its process. */
+static bool is_checked(const Capsule__InventoryFile *file) {
+        return inventory_has_path(file) && strncmp(file->name, "/proc/", 6) != 0;
+}
+
+static int reach(const Capsule__InventoryFile *file, int access) {
+        struct stat st;
+
+        if (!is_checked(file))
+                return 0;
+        if (stat(file->name, &st) < 0)
+                return -errno;
+        if (st.st_mode != file->mode || st.st_uid != file->uid || st.st_gid != file->gid)
+                return -ESTALE;
+        return access != F_OK && faccessat(AT_FDCWD, file->name, access, AT_EACCESS) < 0 ? -errno : 0;
+}
+
+/* What a child finds out. */
+struct verdict {
+        int error;
+        uint32_t file;
+};
+
+static void reach_all(const Capsule__Inventory *inventory, struct verdict *verdict) {
+        cleanup_free int *access = xcalloc(inventory->n_files + 1, sizeof(*access));
+
+        for (size_t t = 0; t < inventory->n_tasks; t++)
+                for (size_t i = 0; i < inventory->tasks[t]->n_descriptors; i++) {
+                        const Capsule__InventoryDescriptor *d = inventory->tasks[t]->descriptors[i];
+
+                        access[d->file] |= access_of(d->flags);
+                }
+        for (uint32_t f = 0; f < inventory->n_files && verdict->error == 0; f++) {
+                verdict->error = reach(inventory->files[f], access[f]);
+                verdict->file = f;
+        }
+}
+
+static _Noreturn void be_owner(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int report_fd) {
+        struct verdict verdict = { 0 };
+
+        verdict.error = identity_become(spec, 0, IDENTITY_NO_GROUP);
+        if (verdict.error == 0)
+                reach_all(inventory, &verdict);
+        (void) write_all(report_fd, &verdict, sizeof(verdict));
+        _exit(0);
+}
+
+int inventory_reach(const Capsule__Inventory *inventory, const Capsule__Spec *spec, struct rm_error *error) {
+        struct verdict verdict = { .error = -ECHILD };
+        int report[2];
+        pid_t pid;
+
+        if (pipe2(report, O_CLOEXEC) < 0)
+                return error_sys(error, -errno, "cannot make a pipe");
+        pid = fork();
+        if (pid == 0)
+                be_owner(inventory, spec, report[1]);
+        (void) close(report[1]);
+        if (pid > 0)
+                (void) read_all(report[0], &verdict, sizeof(verdict));
+        (void) close(report[0]);
+        if (pid > 0)
+                (void) waitpid(pid, NULL, 0);
+        if (verdict.error == 0)
+                return 0;
+        error_set(error, -EPERM, "%.400s: its owner cannot reach it: %s",
+                  inventory->n_files > 0 ? inventory->files[verdict.file]->name : "?",
+                  verdict.error == -ESTALE ? "another file stands there now" : strerror(-verdict.error));
+        error_clean(error);
+        return -EPERM;
+}

@@ -1,0 +1,202 @@
+/* What the owner of a job does beside it, on a node, while the job is moved. No MPI.
+ *
+ * usage: intruder tamper NAME uids|capabilities SECONDS   in each process NAME of the user: overwrites what CRIU's parasite has
+ *                                                         found out of its ids, or of its capabilities, wherever that shows up
+ *        intruder swap A B SECONDS                        exchanges two names over and over
+ *        intruder watch DIRECTORY PREFIX SECONDS          prints each name with that prefix that appears in the directory
+ * Says at the end what it has done, on standard output. */
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+
+#include "common.h"
+
+enum { PROCESSES_MAX = 16, REGION_MAX = 1 << 20, TEXT_MAX = 1 << 18, CREDENTIAL_WORDS = 19 };
+
+/* ---- tamper ---- */
+
+struct victim {
+        int pid;
+        int mem_fd;
+        char *maps_before;
+};
+
+static char *read_text(const char *path) {
+        FILE *f = fopen(path, "re");
+        char *text = malloc(TEXT_MAX);
+
+        if (!text)
+                exit(1);
+        text[f ? fread(text, 1, TEXT_MAX - 1, f) : 0] = '\0';
+        if (f)
+                (void) fclose(f);
+        return text;
+}
+
+static bool is_named(const char *pid, const char *name) {
+        char path[PATH_MAX];
+        struct stat st;
+        char *text;
+        bool same;
+
+        (void) snprintf(path, sizeof(path), "/proc/%s/comm", pid);
+        if (stat(path, &st) < 0 || st.st_uid != getuid())
+                return false;
+        text = read_text(path);
+        text[strcspn(text, "\n")] = '\0';
+        same = strcmp(text, name) == 0;
+        free(text);
+        return same;
+}
+
+static int find_victims(const char *name, struct victim *victims) {
+        DIR *dir = opendir("/proc");
+        struct dirent *entry;
+        int n = 0;
+
+        while (dir && n < PROCESSES_MAX && (entry = readdir(dir))) {
+                char path[PATH_MAX];
+
+                if (!isdigit((unsigned char) entry->d_name[0]) || !is_named(entry->d_name, name))
+                        continue;
+                (void) snprintf(path, sizeof(path), "/proc/%s/mem", entry->d_name);
+                victims[n] = (struct victim) { .pid = atoi(entry->d_name), .mem_fd = open(path, O_RDWR | O_CLOEXEC) };
+                (void) snprintf(path, sizeof(path), "/proc/%s/maps", entry->d_name);
+                victims[n].maps_before = read_text(path);
+                if (victims[n].mem_fd >= 0)
+                        n++;
+        }
+        if (dir)
+                (void) closedir(dir);
+        return n;
+}
+
+/* The last capability, five sets of two words, then four user and four group ids. */
+static bool is_credentials(const uint32_t *words) {
+        if (words[0] < 30 || words[0] > 63)
+                return false;
+        for (int i = 0; i < 4; i++)
+                if (words[11 + i] != getuid() || words[15 + i] != getgid())
+                        return false;
+        return true;
+}
+
+static unsigned overwrite(const struct victim *v, off_t at, bool uids) {
+        static const uint32_t zeros[8];
+        static const uint32_t ones[6] = { ~0U, ~0U, ~0U, ~0U, ~0U, ~0U };
+        unsigned hits = 0;
+
+        if (uids)
+                hits += pwrite(v->mem_fd, zeros, sizeof(zeros), at + 44) > 0;
+        else
+                hits += pwrite(v->mem_fd, ones, sizeof(ones), at + 4) > 0;
+        return hits;
+}
+
+/* Again and again, until the region is gone: the parasite writes what it finds out, and CRIU reads it a moment later. */
+static unsigned long long tamper_region(const struct victim *v, unsigned long start, unsigned long end, bool uids) {
+        static uint32_t words[REGION_MAX / 4];
+        unsigned long long hits = 0;
+        ssize_t bytes;
+
+        while ((bytes = pread(v->mem_fd, words, end - start, (off_t) start)) > 0)
+                for (long i = 0; i + CREDENTIAL_WORDS <= bytes / 4; i++)
+                        if (is_credentials(words + i))
+                                hits += overwrite(v, (off_t) (start + (unsigned long) i * 4), uids);
+        return hits;
+}
+
+/* What is shared and was not there at first may be the parasite's. */
+static unsigned long long tamper_once(const struct victim *v, bool uids) {
+        char path[64];
+        unsigned long long hits = 0;
+        char *maps, *line, *rest;
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/maps", v->pid);
+        rest = maps = read_text(path);
+        while ((line = strsep(&rest, "\n"))) {
+                unsigned long start, end;
+                char protection[5];
+
+                if (sscanf(line, "%lx-%lx %4s", &start, &end, protection) == 3 && protection[1] == 'w' && protection[3] == 's' &&
+                    end - start <= REGION_MAX && !strstr(v->maps_before, line))
+                        hits += tamper_region(v, start, end, uids);
+        }
+        free(maps);
+        return hits;
+}
+
+static int tamper(const char *name, const char *what, int seconds) {
+        struct victim victims[PROCESSES_MAX];
+        int n = find_victims(name, victims);
+        int64_t end = now_usec() + seconds * 1000000;
+        unsigned long long hits = 0;
+
+        printf("intruder: watches %d processes\n", n);
+        (void) fflush(stdout);
+        while (n > 0 && now_usec() < end)
+                for (int i = 0; i < n; i++)
+                        hits += tamper_once(&victims[i], strcmp(what, "uids") == 0);
+        printf("intruder: wrote %llu times\n", hits);
+        return 0;
+}
+
+/* ---- the others ---- */
+
+static int swap(const char *a, const char *b, int seconds) {
+        int64_t end = now_usec() + seconds * 1000000;
+        unsigned long long n = 0;
+
+        while (now_usec() < end) {
+                n += renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) == 0;
+                pause_usec(500);
+        }
+        printf("intruder: exchanged %llu times\n", n);
+        return 0;
+}
+
+static int watch(const char *directory, const char *prefix, int seconds) {
+        int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+        int64_t end = now_usec() + seconds * 1000000;
+        union {
+                struct inotify_event event;
+                char bytes[4096];
+        } buffer;
+
+        if (fd < 0 || inotify_add_watch(fd, directory, IN_CREATE | IN_MOVED_TO) < 0)
+                return 1;
+        printf("intruder: watches %s\n", directory);
+        (void) fflush(stdout);
+        while (now_usec() < end) {
+                ssize_t n = read(fd, buffer.bytes, sizeof(buffer.bytes));
+
+                for (char *p = buffer.bytes; n > 0 && p < buffer.bytes + n;) {
+                        struct inotify_event event;
+
+                        memcpy(&event, p, sizeof(event));
+                        if (strncmp(p + sizeof(event), prefix, strlen(prefix)) == 0)
+                                printf("intruder: saw %s\n", p + sizeof(event));
+                        p += sizeof(event) + event.len;
+                }
+                (void) fflush(stdout);
+                pause_usec(1000);
+        }
+        return 0;
+}
+
+int main(int argc, char **argv) {
+        int seconds = argc == 5 ? atoi(argv[4]) : 0;
+
+        if (argc == 5 && strcmp(argv[1], "tamper") == 0)
+                return tamper(argv[2], argv[3], seconds);
+        if (argc == 5 && strcmp(argv[1], "swap") == 0)
+                return swap(argv[2], argv[3], seconds);
+        if (argc == 5 && strcmp(argv[1], "watch") == 0)
+                return watch(argv[2], argv[3], seconds);
+        (void) fprintf(stderr,
+                       "usage: intruder tamper NAME uids|capabilities SECONDS | swap A B SECONDS | watch DIR PREFIX SECONDS\n");
+        return 2;
+}
