@@ -230,6 +230,7 @@ static int start_capsules(struct rmd *rmd, struct rm_error *err) {
                 .init_path = RM_LIBEXEC_DIR "/rm-capsule",
                 .criu_path = "/usr/sbin/criu",
                 .kdat_path = "/run/criu.kdat",
+                .writable = rmd->config->writable,
         };
 
         return capsule_ctx_create(&config, &rmd->capsules, err);

@@ -57,6 +57,7 @@ struct capsule_config {
         const char *init_path;     /* /usr/libexec/rmd/rm-capsule */
         const char *criu_path;     /* /usr/sbin/criu */
         const char *kdat_path;     /* /run/criu.kdat */
+        const char *writable;      /* directories of the node, separated by spaces, that capsules may write in; NULL: none */
 };
 
 /* Copies what it needs of `config`. */

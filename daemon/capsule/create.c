@@ -15,6 +15,18 @@
 
 enum { CREATE_TIMEOUT_SEC = 20, ADOPT_RETRY_MSEC = 50, ADOPT_TRIES = 100, REPORT_FD = 3 };
 
+static void set_writable(struct capsule_ctx *ctx, const char *list) {
+        cleanup_free char *copy = xstrdup(list ? list : "");
+        char *rest = copy;
+        char *word;
+
+        while ((word = strsep(&rest, " \t")))
+                if (*word) {
+                        ctx->writable = xrealloc(ctx->writable, (ctx->n_writable + 1) * sizeof(*ctx->writable));
+                        ctx->writable[ctx->n_writable++] = xstrdup(word);
+                }
+}
+
 int capsule_ctx_create(const struct capsule_config *config, struct capsule_ctx **ret, struct rm_error *error) {
         struct capsule_ctx *ctx = xcalloc(1, sizeof(*ctx));
         int r = mkdir_p(config->runtime_dir, 0700);
@@ -26,6 +38,7 @@ int capsule_ctx_create(const struct capsule_config *config, struct capsule_ctx *
         ctx->init_path = xstrdup(config->init_path);
         ctx->criu_path = xstrdup(config->criu_path);
         ctx->kdat_path = xstrdup(config->kdat_path);
+        set_writable(ctx, config->writable);
         if (r < 0 || chmod(config->runtime_dir, 0700) < 0)
                 r = error_sys(error, r < 0 ? r : -errno, "cannot make %s", config->runtime_dir);
         if (r == 0 && config->cgroup_parent)

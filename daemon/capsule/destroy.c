@@ -176,5 +176,8 @@ void capsule_ctx_destroy(struct capsule_ctx *ctx) {
         free(ctx->init_path);
         free(ctx->criu_path);
         free(ctx->kdat_path);
+        for (size_t i = 0; i < ctx->n_writable; i++)
+                free(ctx->writable[i]);
+        free(ctx->writable);
         free(ctx);
 }

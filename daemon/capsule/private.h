@@ -18,6 +18,8 @@ struct capsule_ctx {
         char *init_path;
         char *criu_path;
         char *kdat_path;
+        char **writable;
+        size_t n_writable;
         bool cgroup_v1;
         LIST_HEAD(, capsule) capsules;
         LIST_HEAD(, reaper) reapers; /* what is left of destroyed ones */

@@ -71,6 +71,8 @@ int capsule_spec_write(const struct capsule_ctx *ctx, const struct capsule_spec 
         message.cgroup_v1 = ctx->cgroup_v1;
         message.criu_path = ctx->criu_path;
         message.kdat_path = ctx->kdat_path;
+        message.writable = ctx->writable;
+        message.n_writable = ctx->n_writable;
         size = capsule__spec__get_packed_size(&message);
         data = xcalloc(1, size);
         (void) capsule__spec__pack(&message, data);

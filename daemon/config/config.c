@@ -14,6 +14,7 @@
 
 enum kind {
         KIND_STRING,
+        KIND_PATHS, /* absolute, separated by spaces */
         KIND_NAME,
         KIND_BOOL,
         KIND_U16,
@@ -59,6 +60,7 @@ static const struct key keys[] = {
         KEY("capsule", "network", KIND_NETWORK, network, "10.201.0.0/16"),
         KEY("capsule", "group_size", KIND_AUTO_U32, group_size, "auto"),
         KEY("capsule", "cgroup", KIND_STRING, cgroup_parent, ""),
+        KEY("capsule", "writable", KIND_PATHS, writable, "/home /scratch /var/tmp"),
         KEY("availability", "file", KIND_STRING, availability_file, "/etc/rmd/availability"),
         KEY("availability", "poll", KIND_DURATION, availability_poll_usec, "1s"),
         KEY("sched", "policy", KIND_NAME, policy, "distrib"),
@@ -183,6 +185,15 @@ static int set_backfill(uint32_t *out, const char *value) {
         return -EINVAL;
 }
 
+static bool all_absolute(const char *paths) {
+        for (paths += strspn(paths, " \t"); *paths; paths += strspn(paths, " \t")) {
+                if (*paths != '/')
+                        return false;
+                paths += strcspn(paths, " \t");
+        }
+        return true;
+}
+
 static int set_key(struct config *config, const struct key *key, const char *value) {
         void *out = field(config, key);
         uint32_t number = 0;
@@ -191,6 +202,10 @@ static int set_key(struct config *config, const struct key *key, const char *val
         switch (key->kind) {
         case KIND_NAME:
                 if (!name_valid(value))
+                        return -EINVAL;
+                __attribute__((fallthrough));
+        case KIND_PATHS:
+                if (key->kind == KIND_PATHS && !all_absolute(value))
                         return -EINVAL;
                 __attribute__((fallthrough));
         case KIND_STRING:
@@ -401,7 +416,7 @@ int config_load_switches(const struct config *config, struct switches *ret_switc
 
 void config_finish(struct config *config) {
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-                if (keys[i].kind == KIND_STRING || keys[i].kind == KIND_NAME) {
+                if (keys[i].kind == KIND_STRING || keys[i].kind == KIND_PATHS || keys[i].kind == KIND_NAME) {
                         free(*(char **) field(config, &keys[i]));
                         *(char **) field(config, &keys[i]) = NULL;
                 }

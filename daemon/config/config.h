@@ -35,6 +35,7 @@ struct config {
         uint8_t network_prefix;
         uint32_t group_size; /* 0 = auto */
         char *cgroup_parent; /* NULL = found by itself */
+        char *writable;      /* absolute paths, separated by spaces */
         /* [availability] */
         char *availability_file;
         uint64_t availability_poll_usec;

@@ -22,6 +22,7 @@
 #include "daemon/capsule/init/payload.h"
 #include "daemon/capsule/init/pids.h"
 #include "daemon/capsule/init/stdio.h"
+#include "daemon/capsule/init/world.h"
 
 enum {
         FREEZE_TIMEOUT_USEC = 5000000,
@@ -297,7 +298,9 @@ static int op_restore(struct ops *ops, const Capsule__Request *request, struct t
 
         if (!ops->carry || !ops->carry->inventory)
                 return error_set(error, -EPROTO, "nothing has come with the capsule that a restore could be compared with");
-        r = open_images(ops, request->restore->images_dir, error);
+        r = world_protect(ops->init->spec, error);
+        if (r == 0)
+                r = open_images(ops, request->restore->images_dir, error);
         if (r == 0)
                 r = criu_restore(ops->init->criu, ops->images_fd, request->restore->timeout_usec, on_restored, error);
         if (r < 0) {

@@ -20,6 +20,7 @@
 #include "daemon/capsule/init/criu.h"
 #include "daemon/capsule/init/seed.h"
 #include "daemon/capsule/init/stdio.h"
+#include "daemon/capsule/init/world.h"
 
 enum { SPEC_MAX_BYTES = 4 * 1024 * 1024, KDAT_MAX_BYTES = 1024 * 1024 };
 
@@ -186,6 +187,11 @@ int setup_capsule_side(struct init *init, struct rm_error *error) {
         r = mount_private(error);
         if (r == 0)
                 r = fill_run(init, kdat, kdat_size, error);
+        if (r == 0)
+                r = world_protect(init->spec, error);
+        /* Our own small files are written through the node's mount, which stays as it is. */
+        if (r == 0 && fchdir(init->node.runtime) < 0)
+                r = error_sys(error, -errno, "cannot enter the runtime directory");
         if (r < 0)
                 return r;
         if (sethostname(init->spec->hostname, strlen(init->spec->hostname)) < 0)
