@@ -169,20 +169,29 @@ static int read_flags(int task_fd, unsigned fd, uint32_t *ret) {
         return 0;
 }
 
+static void append_descriptor(Capsule__InventoryTask *task, const Capsule__InventoryDescriptor *descriptor) {
+        Capsule__InventoryDescriptor *copy = xcalloc(1, sizeof(*copy));
+
+        *copy = *descriptor;
+        task->descriptors = make_room(task->descriptors, task->n_descriptors, sizeof(Capsule__InventoryDescriptor *));
+        task->descriptors[task->n_descriptors++] = copy;
+}
+
 static int add_descriptor(struct taking *taking, Capsule__InventoryTask *task, int task_fd, unsigned fd) {
-        Capsule__InventoryDescriptor *descriptor = xcalloc(1, sizeof(*descriptor));
+        Capsule__InventoryDescriptor descriptor = CAPSULE__INVENTORY_DESCRIPTOR__INIT;
         struct stat st;
         char path[32];
         int r;
 
-        capsule__inventory_descriptor__init(descriptor);
-        descriptor->fd = fd;
+        descriptor.fd = fd;
         snprintf(path, sizeof(path), "fd/%u", fd);
-        r = look_at(taking, task_fd, path, &descriptor->file, &st);
-        if (r == 0 && inventory_has_path(taking->inventory->files[descriptor->file]))
-                r = read_flags(task_fd, fd, &descriptor->flags);
-        task->descriptors = make_room(task->descriptors, task->n_descriptors, sizeof(Capsule__InventoryDescriptor *));
-        task->descriptors[task->n_descriptors++] = descriptor;
+        r = look_at(taking, task_fd, path, &descriptor.file, &st);
+        if (r == -ENOENT) /* closed since it was listed: it is missing in the comparison, if it should be there */
+                return 0;
+        if (r == 0 && inventory_has_path(taking->inventory->files[descriptor.file]))
+                r = read_flags(task_fd, fd, &descriptor.flags);
+        if (r == 0)
+                append_descriptor(task, &descriptor);
         return r;
 }
 
