@@ -36,6 +36,7 @@ enum {
 
         CAPSULE_ID_MAX = 64,
         CAPSULE_GROUPS_MAX = 1024,
+        CAPSULE_PEERS_MAX = 1024 * 1024 / 16,
         CAPSULE_HOSTS_MAX = 1024 * 1024,
         CAPSULE_ARGS_MAX = 2 * 1024 * 1024, /* argv and environment together */
         CAPSULE_AGENT_COMMAND_MAX = 128 * 1024,
@@ -74,6 +75,8 @@ struct capsule_spec {
         uint8_t prefix;         /* length, 1..32 */
         uint8_t mac[6];
         uint32_t gateway;       /* 0: none */
+        const uint32_t *peers;  /* addresses of the job's capsules, network byte order; no others can be talked to */
+        size_t n_peers;
         bool cut;               /* made cut (destination of a move) */
         uid_t uid;              /* owner of the payload */
         gid_t gid;

@@ -38,6 +38,8 @@ int capsule_spec_check(const struct capsule_spec *spec, struct rm_error *error) 
                 return error_set(error, -EINVAL, "capsule %s: the spool needs an absolute path", spec->id);
         if (spec->n_groups > CAPSULE_GROUPS_MAX)
                 return error_set(error, -EINVAL, "capsule %s: more than %d groups", spec->id, CAPSULE_GROUPS_MAX);
+        if (spec->n_peers > CAPSULE_PEERS_MAX)
+                return error_set(error, -EINVAL, "capsule %s: more than %d addresses to talk to", spec->id, CAPSULE_PEERS_MAX);
         return check_link(spec, error);
 }
 
@@ -61,6 +63,8 @@ int capsule_spec_write(const struct capsule_ctx *ctx, const struct capsule_spec 
         message.mac.data = (uint8_t *) spec->mac;
         message.mac.len = sizeof(spec->mac);
         message.gateway = spec->gateway;
+        message.peers = (uint32_t *) spec->peers;
+        message.n_peers = spec->n_peers;
         message.cut = spec->cut;
         message.uid = spec->uid;
         message.gid = spec->gid;

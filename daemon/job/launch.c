@@ -88,6 +88,14 @@ static char *hosts_text(const struct config *config, const Rm__Job *job) {
         return text;
 }
 
+static uint32_t *peer_addresses(const struct config *config, const Rm__Job *job) {
+        uint32_t *peers = xcalloc(job->n_capsules, sizeof(*peers));
+
+        for (size_t i = 0; i < job->n_capsules; i++)
+                peers[i] = htonl(launch_address(config, job->capsules[i]));
+        return peers;
+}
+
 int launch_spec_init(struct launch_spec *ret, const struct config *config, const Rm__Job *job, int32_t index, uint64_t move,
                      bool cut) {
         const Rm__Capsule *capsule = job_capsule(job, index);
@@ -99,6 +107,7 @@ int launch_spec_init(struct launch_spec *ret, const struct config *config, const
         launch_capsule_id(ret->id, job->id, index, move);
         launch_hostname(ret->hostname, job->id, index);
         ret->hosts = hosts_text(config, job);
+        ret->peers = peer_addresses(config, job);
         ret->spool_dir = launch_spool_dir(config, ret->id);
         address = launch_address(config, capsule);
         ret->spec = (struct capsule_spec) {
@@ -108,6 +117,8 @@ int launch_spec_init(struct launch_spec *ret, const struct config *config, const
                 .uplink = config->uplink,
                 .address = htonl(address),
                 .prefix = config->network_prefix,
+                .peers = ret->peers,
+                .n_peers = job->n_capsules,
                 .mac = { 0x02, 0x72, (uint8_t) (address >> 24), (uint8_t) (address >> 16), (uint8_t) (address >> 8),
                          (uint8_t) address },
                 .cut = cut,
@@ -122,6 +133,7 @@ int launch_spec_init(struct launch_spec *ret, const struct config *config, const
 
 void launch_spec_finish(struct launch_spec *spec) {
         free(spec->hosts);
+        free(spec->peers);
         free(spec->spool_dir);
 }
 

@@ -15,6 +15,7 @@ struct launch_spec {
         char id[64];
         char hostname[64];
         char *hosts;
+        uint32_t *peers;
         char *spool_dir;
 };
 

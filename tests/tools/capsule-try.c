@@ -28,7 +28,7 @@
 #include "common/util.h"
 #include "daemon/capsule/capsule.h"
 
-enum { WORDS_MAX = 12, CARRY_FILE_MAX = 64 * 1024, HOSTS_FILE_MAX = 1024 * 1024 };
+enum { WORDS_MAX = 12, CARRY_FILE_MAX = 64 * 1024, HOSTS_FILE_MAX = 1024 * 1024, PEERS_MAX = 64 };
 
 struct try {
         struct event_base *base;
@@ -127,11 +127,24 @@ static const struct capsule_callbacks callbacks = {
         .lost = on_lost,
 };
 
+/* Who may be talked to: the addresses that begin the lines of the hosts file. */
+static size_t read_peers(const char *hosts, uint32_t *peers, size_t max) {
+        char address[INET_ADDRSTRLEN];
+        struct in_addr in;
+        size_t n = 0;
+
+        for (; hosts && n < max; hosts = strchr(hosts, '\n') ? strchr(hosts, '\n') + 1 : NULL)
+                if (sscanf(hosts, "%15s", address) == 1 && inet_pton(AF_INET, address, &in) == 1)
+                        peers[n++] = in.s_addr;
+        return n;
+}
+
 static int do_create(struct try *try, char **w, struct rm_error *error) {
         struct capsule_spec spec = { .id = w[1], .hostname = w[2], .uplink = strcmp(w[3], "-") == 0 ? NULL : w[3] };
         cleanup_free char *spool = xasprintf("%s/%s", try->spool, w[1]);
         cleanup_free char *hosts = NULL;
         struct capsule *capsule;
+        uint32_t peers[PEERS_MAX];
         unsigned mac[6] = { 0 };
         char *slash = strchr(w[4], '/');
         size_t size;
@@ -150,6 +163,8 @@ static int do_create(struct try *try, char **w, struct rm_error *error) {
         if (strcmp(w[9], "-") != 0 && read_file(w[9], HOSTS_FILE_MAX, &hosts, &size) < 0)
                 return error_set(error, -ENOENT, "no file %s", w[9]);
         spec.hosts = hosts;
+        spec.peers = peers;
+        spec.n_peers = read_peers(hosts, peers, PEERS_MAX);
         spec.spool_dir = spool;
         return capsule_create(try->ctx, &spec, &callbacks, NULL, &capsule, error);
 }

@@ -6,10 +6,6 @@
 #include <linux/if_ether.h>
 #include <linux/if_link.h>
 #include <linux/if_packet.h>
-#include <linux/netfilter.h>
-#include <linux/netfilter/nf_tables.h>
-#include <linux/netfilter/nfnetlink.h>
-#include <linux/netfilter_arp.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <net/if_arp.h>
@@ -22,74 +18,26 @@
 
 #include "common/error.h"
 #include "common/util.h"
+#include "daemon/capsule/init/filter.h"
+#include "daemon/capsule/init/netlink.h"
 
-#define FILTER_TABLE "rmd_cut"
-
-enum { LO_INDEX = 1, BUFFER_BYTES = 8192, FILTER_PRIORITY = -400 };
-
-static struct mnl_socket *open_socket(int bus, struct rm_error *error) {
-        struct mnl_socket *nl = mnl_socket_open2(bus, SOCK_CLOEXEC);
-
-        if (!nl || mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) < 0) {
-                error_sys(error, -errno, "cannot open a netlink socket");
-                if (nl)
-                        mnl_socket_close(nl);
-                return NULL;
-        }
-        return nl;
-}
-
-/* Sends what is in `buffer` and waits for `acks` acknowledgements. */
-static int talk(struct mnl_socket *nl, const void *buffer, size_t size, unsigned acks) {
-        char answer[BUFFER_BYTES];
-
-        if (mnl_socket_sendto(nl, buffer, size) < 0)
-                return -errno;
-        while (acks > 0) {
-                ssize_t n = mnl_socket_recvfrom(nl, answer, sizeof(answer));
-                int left;
-
-                if (n < 0)
-                        return -errno;
-                left = (int) n;
-                for (struct nlmsghdr *h = (struct nlmsghdr *) (void *) answer; mnl_nlmsg_ok(h, left);
-                     h = mnl_nlmsg_next(h, &left)) {
-                        const struct nlmsgerr *e = mnl_nlmsg_get_payload(h);
-
-                        if (h->nlmsg_type != NLMSG_ERROR)
-                                continue;
-                        if (e->error != 0)
-                                return e->error;
-                        acks--;
-                }
-        }
-        return 0;
-}
-
-static struct nlmsghdr *request(char *buffer, uint16_t type, uint16_t flags) {
-        struct nlmsghdr *h = mnl_nlmsg_put_header(buffer);
-
-        h->nlmsg_type = type;
-        h->nlmsg_flags = (uint16_t) (NLM_F_REQUEST | NLM_F_ACK | flags);
-        h->nlmsg_seq = 1;
-        return h;
-}
+enum { LO_INDEX = 1 };
 
 static int set_flags(struct mnl_socket *nl, int index, bool up) {
-        char buffer[BUFFER_BYTES];
-        struct nlmsghdr *h = request(buffer, RTM_NEWLINK, 0);
+        char buffer[NETLINK_BUFFER_BYTES];
+        struct nlmsghdr *h = netlink_request(buffer, RTM_NEWLINK, 0);
         struct ifinfomsg *info = mnl_nlmsg_put_extra_header(h, sizeof(*info));
 
         info->ifi_family = AF_UNSPEC;
         info->ifi_index = index;
         info->ifi_change = IFF_UP;
         info->ifi_flags = up ? IFF_UP : 0;
-        return talk(nl, h, h->nlmsg_len, 1);
+        return netlink_talk(nl, h, h->nlmsg_len, 1);
 }
 
 static int make_macvlan(struct link *link, int lower_index, int netns_fd) {
-        char buffer[BUFFER_BYTES];
-        struct nlmsghdr *h = request(buffer, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
+        char buffer[NETLINK_BUFFER_BYTES];
+        struct nlmsghdr *h = netlink_request(buffer, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
         struct ifinfomsg *info = mnl_nlmsg_put_extra_header(h, sizeof(*info));
         struct nlattr *outer;
         struct nlattr *inner;
@@ -105,12 +53,12 @@ static int make_macvlan(struct link *link, int lower_index, int netns_fd) {
         mnl_attr_put_u32(h, IFLA_MACVLAN_MODE, MACVLAN_MODE_BRIDGE);
         mnl_attr_nest_end(h, inner);
         mnl_attr_nest_end(h, outer);
-        return talk(link->node, h, h->nlmsg_len, 1);
+        return netlink_talk(link->node, h, h->nlmsg_len, 1);
 }
 
 static int add_address(struct link *link) {
-        char buffer[BUFFER_BYTES];
-        struct nlmsghdr *h = request(buffer, RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE);
+        char buffer[NETLINK_BUFFER_BYTES];
+        struct nlmsghdr *h = netlink_request(buffer, RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE);
         struct ifaddrmsg *info = mnl_nlmsg_put_extra_header(h, sizeof(*info));
         uint32_t mask = link->spec.prefix == 0 ? 0 : htonl(~0U << (32 - link->spec.prefix));
 
@@ -121,12 +69,12 @@ static int add_address(struct link *link) {
         mnl_attr_put_u32(h, IFA_ADDRESS, link->spec.address);
         if (link->spec.prefix < 31)
                 mnl_attr_put_u32(h, IFA_BROADCAST, link->spec.address | ~mask);
-        return talk(link->own, h, h->nlmsg_len, 1);
+        return netlink_talk(link->own, h, h->nlmsg_len, 1);
 }
 
 int link_lend_address(struct mnl_socket *nl, uint32_t address, bool on) {
-        char buffer[BUFFER_BYTES];
-        struct nlmsghdr *h = request(buffer, on ? RTM_NEWADDR : RTM_DELADDR, on ? NLM_F_CREATE : 0);
+        char buffer[NETLINK_BUFFER_BYTES];
+        struct nlmsghdr *h = netlink_request(buffer, on ? RTM_NEWADDR : RTM_DELADDR, on ? NLM_F_CREATE : 0);
         struct ifaddrmsg *info = mnl_nlmsg_put_extra_header(h, sizeof(*info));
 
         info->ifa_family = AF_INET;
@@ -134,12 +82,12 @@ int link_lend_address(struct mnl_socket *nl, uint32_t address, bool on) {
         info->ifa_index = LO_INDEX;
         mnl_attr_put_u32(h, IFA_LOCAL, address);
         mnl_attr_put_u32(h, IFA_ADDRESS, address);
-        return talk(nl, h, h->nlmsg_len, 1);
+        return netlink_talk(nl, h, h->nlmsg_len, 1);
 }
 
 static int add_gateway(struct link *link) {
-        char buffer[BUFFER_BYTES];
-        struct nlmsghdr *h = request(buffer, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE);
+        char buffer[NETLINK_BUFFER_BYTES];
+        struct nlmsghdr *h = netlink_request(buffer, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE);
         struct rtmsg *info = mnl_nlmsg_put_extra_header(h, sizeof(*info));
 
         info->rtm_family = AF_INET;
@@ -149,7 +97,7 @@ static int add_gateway(struct link *link) {
         info->rtm_type = RTN_UNICAST;
         mnl_attr_put_u32(h, RTA_GATEWAY, link->spec.gateway);
         mnl_attr_put_u32(h, RTA_OIF, (uint32_t) link->index);
-        return talk(link->own, h, h->nlmsg_len, 1);
+        return netlink_talk(link->own, h, h->nlmsg_len, 1);
 }
 
 /* Per network namespace. Short timers make the peers of a moved capsule resume soon; kernels without them just wait
@@ -168,7 +116,7 @@ static void tune(void) {
 
 int link_open_node(struct link *link, const struct link_spec *spec, struct rm_error *error) {
         *link = (struct link) { .spec = *spec, .announce_fd = -1 };
-        link->node = open_socket(NETLINK_ROUTE, error);
+        link->node = netlink_open(NETLINK_ROUTE, error);
         if (!link->node)
                 return -EIO;
         if (!spec->uplink || !*spec->uplink)
@@ -179,6 +127,21 @@ int link_open_node(struct link *link, const struct link_spec *spec, struct rm_er
         return 0;
 }
 
+static int keep_to_job(const struct link *link, struct rm_error *error) {
+        const struct link_spec *spec = &link->spec;
+        struct filter_job job = {
+                .device = LINK_NAME,
+                .address = spec->address,
+                .prefix = spec->prefix,
+                .gateway = spec->gateway,
+                .peers = spec->peers,
+                .n_peers = spec->n_peers,
+        };
+
+        memcpy(job.mac, spec->mac, sizeof(job.mac));
+        return filter_set_job(&job, error);
+}
+
 int link_create(struct link *link, struct rm_error *error) {
         int lower_index = link->index;
         cleanup_close int netns_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -186,8 +149,8 @@ int link_create(struct link *link, struct rm_error *error) {
 
         link->index = 0;
         tune();
-        link->own = open_socket(NETLINK_ROUTE, error);
-        link->filter = link->own ? open_socket(NETLINK_NETFILTER, error) : NULL;
+        link->own = netlink_open(NETLINK_ROUTE, error);
+        link->filter = link->own ? netlink_open(NETLINK_NETFILTER, error) : NULL;
         if (!link->filter || netns_fd < 0)
                 return -EIO;
         r = set_flags(link->own, LO_INDEX, true);
@@ -202,6 +165,9 @@ int link_create(struct link *link, struct rm_error *error) {
         r = link->index == 0 ? -errno : add_address(link);
         if (r < 0)
                 return error_sys(error, r, "cannot give the capsule's link its address");
+        r = keep_to_job(link, error);
+        if (r < 0)
+                return r;
         link->announce_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         return 0;
 }
@@ -220,81 +186,15 @@ int link_set_up(struct link *link, bool up, struct rm_error *error) {
         return 0;
 }
 
-static void batch_mark(struct mnl_nlmsg_batch *batch, uint16_t type) {
-        struct nlmsghdr *h = mnl_nlmsg_put_header(mnl_nlmsg_batch_current(batch));
-        struct nfgenmsg *nfg = mnl_nlmsg_put_extra_header(h, sizeof(*nfg));
-
-        h->nlmsg_type = type;
-        h->nlmsg_flags = NLM_F_REQUEST;
-        nfg->nfgen_family = AF_UNSPEC;
-        nfg->version = NFNETLINK_V0;
-        nfg->res_id = htons(NFNL_SUBSYS_NFTABLES);
-        mnl_nlmsg_batch_next(batch);
-}
-
-static struct nlmsghdr *batch_message(struct mnl_nlmsg_batch *batch, uint8_t family, uint16_t type, uint16_t flags) {
-        struct nlmsghdr *h = request(mnl_nlmsg_batch_current(batch), (NFNL_SUBSYS_NFTABLES << 8) | type, flags);
-        struct nfgenmsg *nfg = mnl_nlmsg_put_extra_header(h, sizeof(*nfg));
-
-        nfg->nfgen_family = family;
-        nfg->version = NFNETLINK_V0;
-        return h;
-}
-
-/* A base chain without rules whose policy is to drop. */
-static void batch_chain(struct mnl_nlmsg_batch *batch, uint8_t family, const char *name, uint32_t hook) {
-        struct nlmsghdr *h = batch_message(batch, family, NFT_MSG_NEWCHAIN, NLM_F_CREATE);
-        struct nlattr *nest;
-
-        mnl_attr_put_strz(h, NFTA_CHAIN_TABLE, FILTER_TABLE);
-        mnl_attr_put_strz(h, NFTA_CHAIN_NAME, name);
-        nest = mnl_attr_nest_start(h, NFTA_CHAIN_HOOK);
-        mnl_attr_put_u32(h, NFTA_HOOK_HOOKNUM, htonl(hook));
-        mnl_attr_put_u32(h, NFTA_HOOK_PRIORITY, htonl((uint32_t) FILTER_PRIORITY));
-        mnl_attr_nest_end(h, nest);
-        mnl_attr_put_u32(h, NFTA_CHAIN_POLICY, htonl(NF_DROP));
-        mnl_attr_put_strz(h, NFTA_CHAIN_TYPE, "filter");
-        mnl_nlmsg_batch_next(batch);
-}
-
-static void batch_table(struct mnl_nlmsg_batch *batch, uint8_t family, bool on) {
-        struct nlmsghdr *h = batch_message(batch, family, on ? NFT_MSG_NEWTABLE : NFT_MSG_DELTABLE, on ? NLM_F_CREATE : 0);
-
-        mnl_attr_put_strz(h, NFTA_TABLE_NAME, FILTER_TABLE);
-        mnl_nlmsg_batch_next(batch);
-}
-
-/* One transaction: it is there as a whole or not at all. */
 int link_set_filter(struct link *link, bool on, struct rm_error *error) {
-        static const struct {
-                uint8_t family;
-                uint32_t in;
-                uint32_t out;
-        } families[] = { { NFPROTO_INET, NF_INET_LOCAL_IN, NF_INET_LOCAL_OUT }, { NFPROTO_ARP, NF_ARP_IN, NF_ARP_OUT } };
-        char buffer[BUFFER_BYTES];
-        struct mnl_nlmsg_batch *batch;
         int r;
 
         if (link->filtered == on)
                 return 0;
-        batch = mnl_nlmsg_batch_start(buffer, sizeof(buffer) / 2);
-        if (!batch)
-                return error_set(error, -ENOMEM, "no memory for a netlink batch");
-        batch_mark(batch, NFNL_MSG_BATCH_BEGIN);
-        for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
-                batch_table(batch, families[i].family, on);
-                if (on) {
-                        batch_chain(batch, families[i].family, "in", families[i].in);
-                        batch_chain(batch, families[i].family, "out", families[i].out);
-                }
-        }
-        batch_mark(batch, NFNL_MSG_BATCH_END);
-        r = talk(link->filter, mnl_nlmsg_batch_head(batch), mnl_nlmsg_batch_size(batch), on ? 6 : 2);
-        mnl_nlmsg_batch_stop(batch);
-        if (r < 0)
-                return error_sys(error, r, "cannot %s the capsule's packet filter (nf_tables)", on ? "set" : "remove");
-        link->filtered = on;
-        return 0;
+        r = filter_set_cut(link->filter, on, error);
+        if (r == 0)
+                link->filtered = on;
+        return r;
 }
 
 struct announcement {
@@ -329,14 +229,14 @@ void link_announce(struct link *link) {
 }
 
 void link_delete(struct link *link) {
-        char buffer[BUFFER_BYTES];
-        struct nlmsghdr *h = request(buffer, RTM_DELLINK, 0);
+        char buffer[NETLINK_BUFFER_BYTES];
+        struct nlmsghdr *h = netlink_request(buffer, RTM_DELLINK, 0);
         struct ifinfomsg *info = mnl_nlmsg_put_extra_header(h, sizeof(*info));
 
         if (link->index == 0)
                 return;
         info->ifi_family = AF_UNSPEC;
         info->ifi_index = link->index;
-        (void) talk(link->own, h, h->nlmsg_len, 1);
+        (void) netlink_talk(link->own, h, h->nlmsg_len, 1);
         link->index = 0;
 }

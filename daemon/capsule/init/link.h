@@ -1,8 +1,9 @@
-/* The capsule's network link, over rtnetlink; and the filter that keeps it silent, over nfnetlink. */
+/* The capsule's network link, over rtnetlink; what passes it is filter.h's. */
 #ifndef RM_DAEMON_CAPSULE_INIT_LINK_H
 #define RM_DAEMON_CAPSULE_INIT_LINK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct rm_error;
@@ -16,6 +17,8 @@ struct link_spec {
         uint32_t gateway;   /* 0: none */
         uint8_t prefix;
         uint8_t mac[6];
+        const uint32_t *peers; /* addresses of the job's capsules, network byte order: who may be talked to. Borrowed */
+        size_t n_peers;
 };
 
 /* A rtnetlink socket stays in the network namespace it was opened in: `node` is opened before, `own` after the change. */
@@ -32,7 +35,7 @@ struct link {
 
 /* In the node's namespace. */
 int link_open_node(struct link *link, const struct link_spec *spec, struct rm_error *error);
-/* In the capsule's: lo up, no IPv6, TCP timers; the link made (down) with its address. */
+/* In the capsule's: lo up, no IPv6, TCP timers; the link made (down) with its address, and shut to all but the job's capsules. */
 int link_create(struct link *link, struct rm_error *error);
 /*
  * Two ways to silence a capsule, for they cost and do different things. The filter drops every IP and every ARP packet,

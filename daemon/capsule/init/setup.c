@@ -80,7 +80,12 @@ int setup_node_side(struct init *init, const char *runtime_dir, struct rm_error 
         const Capsule__Spec *spec = init->spec;
         struct node_fds *node = &init->node;
         struct link_spec link = {
-                .uplink = spec->uplink, .address = spec->address, .gateway = spec->gateway, .prefix = (uint8_t) spec->prefix
+                .uplink = spec->uplink,
+                .address = spec->address,
+                .gateway = spec->gateway,
+                .prefix = (uint8_t) spec->prefix,
+                .peers = spec->peers,
+                .n_peers = spec->n_peers,
         };
         int r;
 
