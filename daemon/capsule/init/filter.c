@@ -28,6 +28,7 @@ enum {
         CUT_PRIORITY = -400,
         JOB_PRIORITY = -300, /* after the cut */
         LO_INDEX = 1,
+        CRIU_MARK = 0xc114, /* SOCCR_MARK of CRIU's soccr/soccr.h */
         TYPE_IPADDR = 7, /* what nft(8) shows the set's keys as */
 };
 
@@ -443,6 +444,20 @@ int filter_set_job(const struct filter_job *job, struct rm_error *error) {
         return r;
 }
 
+/* CRIU restores a connection that is being closed by sending the peer's last packets itself, over lo, with this mark, which only root
+ * can set. */
+static void put_criu_rule(struct batch *b, const char *chain, enum nft_meta_keys key) {
+        const uint32_t lo = LO_INDEX;
+        const uint32_t mark = CRIU_MARK;
+        struct rule rule = rule_begin(b, chain);
+
+        load_meta(&rule, NFT_META_MARK);
+        compare(&rule, NFT_CMP_EQ, &mark, sizeof(mark));
+        load_meta(&rule, key);
+        compare(&rule, NFT_CMP_EQ, &lo, sizeof(lo));
+        rule_accept(&rule);
+}
+
 int filter_set_cut(struct mnl_socket *nl, bool on, struct rm_error *error) {
         struct batch b;
         int r = batch_begin(&b, CUT_TABLE, error);
@@ -455,6 +470,10 @@ int filter_set_cut(struct mnl_socket *nl, bool on, struct rm_error *error) {
                 if (on) {
                         put_chain(&b, "in", families[i].in, NULL, CUT_PRIORITY);
                         put_chain(&b, "out", families[i].out, NULL, CUT_PRIORITY);
+                }
+                if (on && b.family == NFPROTO_INET) {
+                        put_criu_rule(&b, "in", NFT_META_IIF);
+                        put_criu_rule(&b, "out", NFT_META_OIF);
                 }
         }
         r = batch_end(&b, nl);

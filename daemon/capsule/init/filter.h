@@ -30,8 +30,8 @@ struct filter_job {
  */
 int filter_set_job(const struct filter_job *job, struct rm_error *error);
 
-/* Drops every IP and every ARP packet, in and out, lo included, within 0.1 ms; or no longer. `nl` is of
- * NETLINK_NETFILTER, in the capsule's namespace. On and off take turns. */
+/* Drops every IP and every ARP packet, in and out, lo included (but what CRIU sends there itself), within 0.1 ms; or no longer. `nl`
+ * is of NETLINK_NETFILTER, in the capsule's namespace. On and off take turns. */
 int filter_set_cut(struct mnl_socket *nl, bool on, struct rm_error *error);
 
 #endif

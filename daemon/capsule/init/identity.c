@@ -28,6 +28,8 @@ uint64_t identity_criu_capabilities(bool dump) {
 
         if (dump)
                 wanted |= bit(CAP_DAC_READ_SEARCH);
+        else
+                wanted |= bit(CAP_NET_RAW); /* see put_criu_rule() in filter.c; in the capsule's own network */
         /* -1: past the last capability that the kernel knows. */
         for (unsigned c = 0; c < CAPABILITIES_MAX && has >= 0; c++) {
                 has = prctl(PR_CAPBSET_READ, c, 0, 0, 0);
