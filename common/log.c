@@ -3,11 +3,25 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 static const char *log_name = "rmd";
 static int log_max_level = LOG_INFO;
+
+static uint64_t log_file_bytes;
+
+void log_limit_file(uint64_t bytes) {
+        log_file_bytes = bytes;
+}
+
+static void keep_small(void) {
+        struct stat st;
+
+        if (log_file_bytes > 0 && fstat(STDERR_FILENO, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t) st.st_size > log_file_bytes)
+                (void) !ftruncate(STDERR_FILENO, 0);
+}
 
 void log_setup(const char *name, int max_level) {
         if (name)
@@ -47,6 +61,7 @@ void log_write(int level, const char *fmt, ...) {
         va_end(ap);
         used = strlen(line);
         line[used++] = '\n';
+        keep_small();
         /* One write, so that lines of several processes do not mix. */
         (void) !write(STDERR_FILENO, line, used);
 }

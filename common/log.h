@@ -2,10 +2,15 @@
 #ifndef RM_COMMON_LOG_H
 #define RM_COMMON_LOG_H
 
+#include <stdint.h>
 #include <syslog.h>
 
-/* The one piece of process-wide state we allow ourselves: how much is logged, and under which name. `name` is not copied. */
+/* The one piece of process-wide state we allow ourselves: how much is logged, under which name, and how large a file may become.
+ * `name` is not copied. */
 void log_setup(const char *name, int max_level);
+/* When standard error is a regular file of more than this, it is emptied before the next line: for a file that others may make
+ * grow, on a file system that others need. 0: never. */
+void log_limit_file(uint64_t bytes);
 void log_write(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #define log_error(...) log_write(LOG_ERR, __VA_ARGS__)

@@ -30,8 +30,13 @@ struct agent {
         bool answered;
 };
 
+/* Who writes nonsense into the directory is not to fill the log with it. */
+enum { REFUSALS_TOLD = 5, REFUSALS_USEC = 60 * 1000000 };
+
 struct agents {
         struct init *init;
+        uint64_t refused_since_usec; /* of the counts */
+        unsigned refused_told, refused_untold;
         LIST_HEAD(, agent) list;
         size_t count;
         int dir_fd;
@@ -129,6 +134,22 @@ static struct agent *find(struct agents *agents, const char *id) {
         return NULL;
 }
 
+static void tell_refusal(struct agents *agents, const char *file, int r) {
+        uint64_t now = now_usec();
+
+        if (now - agents->refused_since_usec >= REFUSALS_USEC) {
+                if (agents->refused_untold > 0)
+                        log_warn("%u more requests of rm-agent were refused", agents->refused_untold);
+                agents->refused_told = agents->refused_untold = 0;
+                agents->refused_since_usec = now;
+        }
+        if (agents->refused_told < REFUSALS_TOLD) {
+                agents->refused_told++;
+                log_warn("rm-agent's request %s is refused: %s", file, strerror(-r));
+        } else
+                agents->refused_untold++;
+}
+
 static void learn(struct agents *agents, const char *file, const char *id, pid_t pid) {
         struct agent_request request;
         struct agent *agent;
@@ -137,7 +158,7 @@ static void learn(struct agents *agents, const char *file, const char *id, pid_t
         int r = agents->count < AGENT_REQUESTS_MAX ? read_request(agents, file, &text, &request) : -EUSERS;
 
         if (r < 0) {
-                log_warn("rm-agent's request %s is refused: %s", file, strerror(-r));
+                tell_refusal(agents, file, r);
                 remove_files(agents, id); /* it then sees its FIFO gone and fails */
                 return;
         }

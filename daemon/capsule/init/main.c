@@ -26,7 +26,7 @@
 #include "daemon/capsule/init/setup.h"
 #include "daemon/capsule/init/stdio.h"
 
-enum { REPORT_FD = 3 };
+enum { REPORT_FD = 3, LOG_FILE_BYTES = 256 * 1024 };
 
 static void reap(struct init *init) {
         int status;
@@ -171,6 +171,7 @@ int main(int argc, char **argv) {
         int r;
 
         log_setup("rm-capsule", LOG_INFO);
+        log_limit_file(LOG_FILE_BYTES); /* it lies on the node's /run */
         if (argc == 1 && action)
                 return remap_script(action);
         if (argc != 2 || fcntl(REPORT_FD, F_GETFD) < 0) {
