@@ -26,7 +26,8 @@ enum kind {
         KIND_LEVEL,
         KIND_AUTO_U32,
         KIND_COUNT,
-        KIND_BACKFILL
+        KIND_BACKFILL,
+        KIND_MOVE_TIMEOUT
 };
 
 struct key {
@@ -67,7 +68,7 @@ static const struct key keys[] = {
         KEY("sched", "policy_dir", KIND_STRING, policy_dir, RM_POLICY_DIR),
         KEY("sched", "budget", KIND_DURATION, budget_usec, "1s"),
         KEY("sched", "settle", KIND_DURATION, settle_usec, "20ms"),
-        KEY("sched", "move_timeout", KIND_DURATION, move_timeout_usec, "10m"),
+        KEY("sched", "move_timeout", KIND_MOVE_TIMEOUT, move_timeout_usec, "2m"),
         KEY("sched", "moves_at_once", KIND_U32, moves_at_once, "8"),
         KEY("sched", "horizon", KIND_DURATION, horizon_usec, "10m"),
         KEY("sched", "move_budget", KIND_COUNT, move_budget, "4"),
@@ -194,6 +195,17 @@ static bool all_absolute(const char *paths) {
         return true;
 }
 
+static int set_move_timeout(uint64_t *out, const char *value) {
+        uint64_t usec;
+        int r = parse_duration_usec(value, &usec);
+
+        if (r == 0 && (usec < CONFIG_MOVE_TIMEOUT_MIN_USEC || usec > CONFIG_MOVE_TIMEOUT_MAX_USEC))
+                r = -ERANGE;
+        if (r == 0)
+                *out = usec;
+        return r;
+}
+
 static int set_key(struct config *config, const struct key *key, const char *value) {
         void *out = field(config, key);
         uint32_t number = 0;
@@ -231,6 +243,8 @@ static int set_key(struct config *config, const struct key *key, const char *val
                 return set_number(value, 0, 1000000, out);
         case KIND_BACKFILL:
                 return set_backfill(out, value);
+        case KIND_MOVE_TIMEOUT:
+                return set_move_timeout(out, value);
         case KIND_DURATION:
                 return parse_duration_usec(value, out);
         case KIND_BYTES:
@@ -261,6 +275,8 @@ static const char *expects(const struct key *key) {
                 return "a number from 0 to 1000000";
         case KIND_BACKFILL:
                 return "no, limits or any";
+        case KIND_MOVE_TIMEOUT:
+                return "a time from 1s to 2m: connections to a group that stands still for longer would break";
         case KIND_DURATION:
                 return "a time such as 500ms, 5s, 2m, 1h or 1d";
         case KIND_BYTES:

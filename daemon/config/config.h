@@ -8,6 +8,10 @@
 #include "common/error.h"
 #include "daemon/config/switches.h"
 
+/* What [sched] move_timeout may be. While a group stands still its peers send to it in vain; some time their kernels give up. */
+#define CONFIG_MOVE_TIMEOUT_MIN_USEC UINT64_C(1000000)
+#define CONFIG_MOVE_TIMEOUT_MAX_USEC UINT64_C(120000000)
+
 /* All strings are owned by the structure. */
 struct config {
         /* [cluster] */
@@ -44,7 +48,7 @@ struct config {
         char *policy_dir;
         uint64_t budget_usec;
         uint64_t settle_usec;
-        uint64_t move_timeout_usec;
+        uint64_t move_timeout_usec; /* of a group's freeze, up to the commit */
         uint32_t moves_at_once;
         uint64_t horizon_usec;
         uint32_t move_budget; /* groups that one round may move for the sake of traffic */

@@ -70,5 +70,5 @@ int fault_point(struct fault *fault, const char *role, const char *state, struct
         log_warn("fault point %s: %s", name, action);
         if (strcmp(action, "kill") == 0)
                 (void) kill(getpid(), SIGKILL);
-        return error_set(err, -EIO, "fault point %s", name);
+        return error_set(err, strcmp(action, "hang") == 0 ? -EINPROGRESS : -EIO, "fault point %s", name);
 }

@@ -1,5 +1,6 @@
 /* Named fault points, so that a test can break every stage of a move. Off unless RM_FAULT or RM_FAULT_FILE is in rmd's
- * environment. RM_FAULT="move.source.transfer:fail,..." holds for good; lines of the file RM_FAULT_FILE names hold once each. */
+ * environment. RM_FAULT="move.source.transfer:fail,..." (or `kill`, `hang`) holds for good; lines of the file RM_FAULT_FILE names
+ * hold once each. */
 #ifndef RM_MOVE_FAULT_H
 #define RM_MOVE_FAULT_H
 
@@ -9,7 +10,8 @@
 struct fault *fault_create(void); /* never NULL */
 void fault_destroy(struct fault *fault);
 
-/* 0: go on. Otherwise this point is to fail: -EIO with text. `kill` ends the process here, as kill -9 would. */
+/* 0: go on. Otherwise this point is to fail: -EIO with text; with `hang` -EINPROGRESS: nothing is done in this state, as if it took
+ * for ever. `kill` ends the process here, as kill -9 would. */
 int fault_point(struct fault *fault, const char *role, const char *state, struct rm_error *err);
 
 #endif

@@ -24,7 +24,11 @@ struct move *move_find(struct moves *moves, uint64_t id, enum move_role role) {
 static void on_deadline(evutil_socket_t fd, short what, void *arg) {
         struct move *move = arg;
 
-        move_fail(move, "%s did not come to its end in time", machine_state_name(move->state));
+        if (move->role == MOVE_SOURCE && move->state >= MOVE_TRANSFER)
+                move_fail(move, "the group has stood still for %.0f s, as long as [sched] move_timeout allows (%s)",
+                          (double) (now_usec() - move->freeze_usec) / 1e6, machine_state_name(move->state));
+        else
+                move_fail(move, "%s did not come to its end in time", machine_state_name(move->state));
 }
 
 struct move *move_create(struct moves *moves, const Rm__Move *record, enum move_role role) {
@@ -142,11 +146,15 @@ void move_event(struct move *move, enum move_event event) {
         log_debug("move %" PRIu64 " (%s): %s -> %s", move->id, machine_role_name(move->role), machine_state_name(move->state),
                   machine_state_name(next));
         move->state = next;
-        if (next != MOVE_UNDO && next != MOVE_END &&
-            fault_point(move->moves->rmd->fault, machine_role_name(move->role), machine_state_name(next), &err) < 0 &&
-            next != MOVE_OPEN && next != MOVE_RELEASE) {
-                move_fail(move, "%s", error_text(&err));
-                return;
+        if (next != MOVE_UNDO && next != MOVE_END) {
+                int r = fault_point(move->moves->rmd->fault, machine_role_name(move->role), machine_state_name(next), &err);
+
+                if (r == -EINPROGRESS)
+                        return;
+                if (r < 0 && next != MOVE_OPEN && next != MOVE_RELEASE) {
+                        move_fail(move, "%s", error_text(&err));
+                        return;
+                }
         }
         if (move->role == MOVE_SOURCE)
                 source_enter(move);

@@ -278,11 +278,22 @@ static void on_dumped(struct capsule *capsule, int error, const char *text, void
         send_trees(move, local);
 }
 
+/* Connections to the group last as long as move_timeout may be at most. */
+_Static_assert(CONFIG_MOVE_TIMEOUT_MAX_USEC <= CAPSULE_SILENCE_MAX_USEC, "a group would stand still for longer than it survives");
+
+/* One limit for all that is still to be done while the group stands still, RESTORE included. */
+static void limit_freeze(struct move *move) {
+        uint64_t limit = move->moves->rmd->config->move_timeout_usec;
+        uint64_t stood = now_usec() - move->freeze_usec;
+
+        move_deadline(move, stood < limit ? limit - stood : 1);
+}
+
 static void enter_transfer(struct move *move, struct local *local) {
         Rm__MoverStart start = RM__MOVER_START__INIT;
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
 
-        move_deadline(move, move->moves->rmd->config->move_timeout_usec);
+        limit_freeze(move);
         move->dump_usec = now_usec();
         command.body_case = RM__MOVER_COMMAND__BODY_START;
         command.start = &start;
@@ -384,8 +395,7 @@ void source_enter(struct move *move) {
                 enter_transfer(move, local);
                 break;
         case MOVE_RESTORE:
-                move_deadline(move, move->moves->rmd->config->move_timeout_usec);
-                break;
+                break; /* the limit on the freeze goes on */
         case MOVE_RELEASE:
                 move_deadline(move, 0);
                 source_release(move);

@@ -100,14 +100,21 @@ static int add_gateway(struct link *link) {
         return netlink_talk(link->own, h, h->nlmsg_len, 1);
 }
 
-/* Per network namespace. Short timers make the peers of a moved capsule resume soon; kernels without them just wait
- * longer. */
+/*
+ * Per network namespace. Short timers make the peers of a moved capsule resume soon; kernels without them just wait longer. But
+ * they make TCP give up soon as well, since it counts how often it has sent again: after some 14 s. A peer that stands still in a
+ * move is not dead, so the counts have the most that the kernel takes: some 250 s for data, 130 s for a connection being made.
+ * CAPSULE_SILENCE_MAX_USEC is less than both.
+ */
 static void tune(void) {
         static const char *const settings[][2] = {
                 { "/proc/sys/net/ipv6/conf/all/disable_ipv6", "1" },
                 { "/proc/sys/net/ipv6/conf/default/disable_ipv6", "1" },
                 { "/proc/sys/net/ipv4/tcp_rto_min_us", "20000" },
                 { "/proc/sys/net/ipv4/tcp_rto_max_ms", "1000" },
+                { "/proc/sys/net/ipv4/tcp_retries2", "255" },
+                { "/proc/sys/net/ipv4/tcp_orphan_retries", "255" }, /* who has written its last and is gone: 2 s otherwise */
+                { "/proc/sys/net/ipv4/tcp_syn_retries", "127" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(settings); i++)
