@@ -6,8 +6,13 @@
 
 #include "common/error.h"
 
-/* Die with the parent; limits on CPU time, memory (0: none) and core files; no way to gain privileges; user nobody when root; no
- * network, no new programs, no signals to others, no files to write. What the kernel has no means for is left out, the limits are not. */
+/*
+ * Die with the parent; limits on CPU time, memory (0: none), core files and written files; no way to gain privileges; user nobody when
+ * root; and of the system calls only those that compute, read, or write to what is open. Threads are among them. Any failure is an
+ * error, after which no policy may be loaded.
+ */
 int confine(uint64_t cpu_usec, uint64_t memory_bytes, struct rm_error *err);
+/* After it: no child processes, and no signals but to this process. Apart, because who lists policies tries each in a child. */
+int confine_alone(struct rm_error *err);
 
 #endif

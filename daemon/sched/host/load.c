@@ -145,7 +145,8 @@ static int try_one(const struct policy_folders *folders, const char *name, const
 }
 
 /* What a child says about one policy: loading it runs its code, which may do anything. */
-static json_t *ask_one(const struct policy_folders *folders, const char *name, const struct rm_plugin_host *host) {
+static json_t *ask_one(const struct policy_folders *folders, const char *name, const struct rm_plugin_host *host,
+                       int (*confine)(struct rm_error *err)) {
         char text[8192];
         size_t used = 0;
         ssize_t n;
@@ -159,7 +160,7 @@ static json_t *ask_one(const struct policy_folders *folders, const char *name, c
         if (child == 0) {
                 (void) close(fds[0]);
                 (void) alarm(2);
-                _exit(try_one(folders, name, host, fds[1]) < 0);
+                _exit((confine && confine(NULL) < 0) || try_one(folders, name, host, fds[1]) < 0);
         }
         (void) close(fds[1]);
         while (child > 0 && used < sizeof(text) &&
@@ -185,7 +186,8 @@ static bool same_name_before(const json_t *list, const char *name) {
         return last_name && strcmp(last_name, name) == 0;
 }
 
-int policy_list(const struct policy_folders *folders, const struct rm_plugin_host *host, json_t **ret_list, struct rm_error *err) {
+int policy_list(const struct policy_folders *folders, const struct rm_plugin_host *host, int (*confine)(struct rm_error *err),
+                json_t **ret_list, struct rm_error *err) {
         struct dirent **entries;
         json_t *list;
         int n = scandir(folders->own, &entries, is_policy, alphasort);
@@ -196,7 +198,7 @@ int policy_list(const struct policy_folders *folders, const struct rm_plugin_hos
         for (int i = 0; i < n; i++) {
                 *strrchr(entries[i]->d_name, '.') = '\0';
                 if (!same_name_before(list, entries[i]->d_name))
-                        json_array_append_new(list, ask_one(folders, entries[i]->d_name, host));
+                        json_array_append_new(list, ask_one(folders, entries[i]->d_name, host, confine));
                 free(entries[i]);
         }
         free(entries);

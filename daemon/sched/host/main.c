@@ -247,7 +247,7 @@ static int run_policy(struct context *context, struct rm_plugin_host *host, char
 
 static int run_list(struct context *context, const struct rm_plugin_host *host, struct rm_error *err) {
         json_t *list;
-        int r = policy_list(&context->folders, host, &list, err);
+        int r = policy_list(&context->folders, host, confine_alone, &list, err);
 
         return r < 0 ? r : print(context, list, err);
 }
@@ -271,7 +271,8 @@ int main(int argc, char **argv) {
                 r = error_sys(&err, -errno, "standard output");
         else if (!context.list && (r = model_read(context.folders.own, context.policy, &text, &err)) < 0)
                 ; /* said below */
-        else if ((r = confine(context.time_usec, context.memory_bytes, &err)) == 0)
+        else if ((r = confine(context.time_usec, context.memory_bytes, &err)) == 0 &&
+                 (context.list || (r = confine_alone(&err)) == 0))
                 r = context.list ? run_list(&context, &host, &err) : run_policy(&context, &host, &text, &err);
         if (r < 0)
                 (void) fprintf(stderr, "rm-policy-host: %s\n", error_text(&err));

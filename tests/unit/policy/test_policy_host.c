@@ -66,7 +66,7 @@ static void run(struct world *world, const char *policy, uint64_t budget_usec) {
 }
 
 static void good_policies(void **state) {
-        static const char *const names[] = { "greedy", "noisy", "escapes" };
+        static const char *const names[] = { "greedy", "noisy", "escapes", "threads" };
         struct world world;
 
         (void) state;
@@ -132,6 +132,22 @@ static void no_host(void **state) {
         assert_int_equal(policy_host_run(world.host, "greedy", snapshot_view(snapshot), 1000, on_answer, &world, &err), -ENOENT);
         assert_non_null(strstr(error_text(&err), "/nowhere/rm-policy-host"));
         assert_int_equal(world.calls, 0);
+        end(&world);
+}
+
+/* No policy is run that could do what it likes. */
+static void no_filter(void **state) {
+        struct world world;
+
+        (void) state;
+        begin(&world);
+        policy_host_destroy(world.host);
+        world.config.program = getenv("TEST_WITHOUT_SECCOMP");
+        world.host = policy_host_create(world.base, &world.config);
+        run(&world, "greedy", 10000000);
+        assert_false(world.answered);
+        if (!strstr(world.text, "(seccomp)"))
+                fail_msg("%s", world.text);
         end(&world);
 }
 
@@ -239,7 +255,8 @@ static void falls_back(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(good_policies), cmocka_unit_test(broken_policies), cmocka_unit_test(no_host),
-                cmocka_unit_test(cancelled),     cmocka_unit_test(lists),           cmocka_unit_test(falls_back),
+                cmocka_unit_test(no_filter),     cmocka_unit_test(cancelled),       cmocka_unit_test(lists),
+                cmocka_unit_test(falls_back),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
