@@ -337,7 +337,7 @@ static int serve(struct config *config, struct rm_error *err) {
         if (r == 0)
                 r = tls_key_read(config->key_file, key, err);
         if (r == 0)
-                r = tls_create(config->cluster_name, key, &tls, err);
+                r = tls_create(config->cluster_name, TLS_PEER, key, &tls, err);
         explicit_bzero(key, sizeof(key));
         if (r < 0)
                 return r;

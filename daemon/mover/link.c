@@ -344,7 +344,7 @@ static int link_make(struct control *c, const struct link_config *config, struct
         if (*config->key_file) {
                 r = tls_key_read(config->key_file, key, err);
                 if (r == 0)
-                        r = tls_create(config->cluster, key, &l->tls, err);
+                        r = tls_create(config->cluster, TLS_MOVER, key, &l->tls, err);
                 OPENSSL_cleanse(key, sizeof(key));
                 if (r < 0) {
                         link_close(l);
@@ -403,7 +403,7 @@ static int handshake_some(struct link *l, int *ret_wait, struct rm_error *err) {
         *ret_wait = r;
         if (r > 0)
                 return 0;
-        return error_set(err, -EACCES, "TLS handshake: not of this cluster (another key or name?): %.300s",
+        return error_set(err, -EACCES, "TLS handshake: %s: %.300s", tls_refusal(l->ssl),
                          r < 0 ? error_text(&why) : "connection closed");
 }
 

@@ -238,9 +238,8 @@ static void fail_from_bufferevent(struct conn *conn) {
                 const char *text = ERR_reason_error_string(code);
 
                 if (conn->stage == CONN_OPENING)
-                        (void) snprintf(what, sizeof(what),
-                                        "TLS handshake failed, not of this cluster (another key or cluster name?): %s",
-                                        text ? text : "unknown error");
+                        (void) snprintf(what, sizeof(what), "TLS handshake failed: %s: %s",
+                                        tls_refusal(bufferevent_openssl_get_ssl(conn->bev)), text ? text : "unknown error");
                 else
                         (void) snprintf(what, sizeof(what), "TLS error: %s", text ? text : "unknown error");
                 conn_refuse(conn, conn->stage == CONN_OPENING ? -EACCES : -EPROTO, what);
@@ -262,7 +261,8 @@ static void on_event(struct bufferevent *bev, short what, void *userdata) {
         } else if (what & BEV_EVENT_EOF) {
                 conn->ended = true;
                 if (conn->stage == CONN_OPENING && conn->tls)
-                        conn_finish(conn, -ECONNRESET, "closed during the TLS handshake (another key or cluster name there?)");
+                        conn_finish(conn, -ECONNRESET,
+                                    "closed during the TLS handshake (another key, cluster name or version of rmd there?)");
                 else if (conn->stage == CONN_LINGERING)
                         conn_kill(conn);
                 else if (conn->stage == CONN_READY)

@@ -7,9 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/kdf.h>
 
 #include "common/util.h"
 
@@ -17,8 +19,13 @@
 #define TLS_SUITE "TLS_AES_128_GCM_SHA256"
 static const unsigned char tls_suite_bytes[] = { 0x13, 0x01 };
 
+/* Raised when keys are derived, or used, in another way: versions that differ here refuse each other, and say so. What came before
+ * derived nothing, and named only the cluster. */
+#define TLS_VERSION "1"
+
 struct tls {
         SSL_CTX *ctx;
+        char *cluster;
         char *identity;
         uint8_t key[TLS_KEY_BYTES];
 };
@@ -114,7 +121,33 @@ int tls_key_read(const char *path, uint8_t ret_key[static TLS_KEY_BYTES], struct
         return 0;
 }
 
+/* ---- the key of a purpose ---- */
+
+static const char *purpose_name(enum tls_purpose purpose) {
+        return purpose == TLS_MOVER ? "mover" : "peer";
+}
+
+/* HKDF (RFC 5869) with SHA-256; `info` sets the keys apart. */
+static bool derive(const uint8_t *key, const char *info, uint8_t *ret) {
+        EVP_KDF *kdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
+        EVP_KDF_CTX *ctx = kdf ? EVP_KDF_CTX_new(kdf) : NULL;
+        const OSSL_PARAM params[] = {
+                OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char *) "SHA256", 0),
+                OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *) key, TLS_KEY_BYTES),
+                OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, (void *) info, strlen(info)),
+                OSSL_PARAM_construct_end(),
+        };
+        bool ok = ctx && EVP_KDF_derive(ctx, ret, TLS_KEY_BYTES, params) == 1;
+
+        EVP_KDF_CTX_free(ctx);
+        EVP_KDF_free(kdf);
+        return ok;
+}
+
 /* ---- sessions ---- */
+
+/* Set on a session whose other end named our cluster, but not as we do. */
+static char other_version;
 
 static SSL_SESSION *psk_session(const struct tls *tls, SSL *ssl) {
         const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, tls_suite_bytes);
@@ -141,8 +174,13 @@ static int on_psk_find(SSL *ssl, const unsigned char *id, size_t id_bytes, SSL_S
         const struct tls *tls = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
 
         *session = NULL;
-        if (id_bytes != strlen(tls->identity) || memcmp(id, tls->identity, id_bytes) != 0)
+        if (id_bytes != strlen(tls->identity) || memcmp(id, tls->identity, id_bytes) != 0) {
+                size_t n = strlen(tls->cluster);
+
+                if (id_bytes >= n && memcmp(id, tls->cluster, n) == 0 && (id_bytes == n || id[n] == '/'))
+                        (void) SSL_set_app_data(ssl, &other_version);
                 return 1;
+        }
         *session = psk_session(tls, ssl);
         return *session ? 1 : 0;
 }
@@ -159,13 +197,22 @@ static bool context_setup(SSL_CTX *ctx) {
                SSL_CTX_set_num_tickets(ctx, 0);
 }
 
-int tls_create(const char *cluster, const uint8_t key[static TLS_KEY_BYTES], struct tls **ret, struct rm_error *err) {
-        struct tls *tls = xcalloc(1, sizeof(*tls));
+const char *tls_refusal(const SSL *ssl) {
+        if (ssl && SSL_get_app_data(ssl) == &other_version)
+                return "it is of this cluster, but has another version of rmd, which uses the key in another way: all nodes need "
+                       "the same version";
+        return "not of this cluster (another key, cluster name or version of rmd?)";
+}
 
-        tls->identity = xstrdup(cluster);
-        memcpy(tls->key, key, TLS_KEY_BYTES);
+int tls_create(const char *cluster, enum tls_purpose purpose, const uint8_t key[static TLS_KEY_BYTES], struct tls **ret,
+               struct rm_error *err) {
+        struct tls *tls = xcalloc(1, sizeof(*tls));
+        cleanup_free char *info = xasprintf("rmd %s %s %s", TLS_VERSION, purpose_name(purpose), cluster);
+
+        tls->cluster = xstrdup(cluster);
+        tls->identity = xasprintf("%s/%s/%s", cluster, purpose_name(purpose), TLS_VERSION);
         tls->ctx = SSL_CTX_new(TLS_method());
-        if (!tls->ctx || !context_setup(tls->ctx)) {
+        if (!derive(key, info, tls->key) || !tls->ctx || !context_setup(tls->ctx)) {
                 char text[256];
 
                 ERR_error_string_n(ERR_get_error(), text, sizeof(text));
@@ -183,6 +230,7 @@ void tls_destroy(struct tls *tls) {
         SSL_CTX_free(tls->ctx);
         OPENSSL_cleanse(tls->key, sizeof(tls->key));
         free(tls->identity);
+        free(tls->cluster);
         free(tls);
 }
 
@@ -213,6 +261,7 @@ bool tls_proven(const SSL *ssl) {
 static int handshake_blocking(struct tls *tls, int fd, bool server, SSL **ret, struct rm_error *err) {
         SSL *ssl = tls_session(tls, server);
         char text[256] = "the other end has gone";
+        const char *refusal;
         int saved;
         int r;
 
@@ -232,12 +281,13 @@ static int handshake_blocking(struct tls *tls, int fd, bool server, SSL **ret, s
         if (ERR_peek_error())
                 ERR_error_string_n(ERR_peek_error(), text, sizeof(text));
         ERR_clear_error();
+        refusal = tls_refusal(ssl);
         SSL_free(ssl);
         if (r == SSL_ERROR_WANT_READ || r == SSL_ERROR_WANT_WRITE)
                 return error_set(err, -ETIMEDOUT, "TLS handshake: no answer in time");
         if (r == SSL_ERROR_SYSCALL && saved != 0)
                 return error_sys(err, -saved, "TLS handshake");
-        return error_set(err, -EACCES, "TLS handshake: not of this cluster (another key or name?): %s", text);
+        return error_set(err, -EACCES, "TLS handshake: %s: %s", refusal, text);
 }
 
 int tls_connect_blocking(struct tls *tls, int fd, SSL **ret, struct rm_error *err) {

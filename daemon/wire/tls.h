@@ -12,14 +12,20 @@
 
 #define TLS_KEY_BYTES 32U
 
+/* What a connection is for. Each has a key of its own, derived from the cluster's: a stranger who finds a use for one has not the
+ * other. Both ends must agree, or the handshake fails. */
+enum tls_purpose { TLS_PEER, TLS_MOVER };
+
 struct tls;
 
 /* Read a key file: 32 raw bytes, or one line of 64 hex digits or of base64. It must be a regular file owned by root (or by who
  * we run as), mode 0600 or 0400. */
 int tls_key_read(const char *path, uint8_t ret_key[static TLS_KEY_BYTES], struct rm_error *err);
 
-/* `cluster` is the identity that both sides name. The key is copied, and wiped when destroyed. */
-int tls_create(const char *cluster, const uint8_t key[static TLS_KEY_BYTES], struct tls **ret, struct rm_error *err);
+/* `key` is the cluster's; what is kept is derived from it, and wiped when destroyed. Both sides name the cluster, the purpose and the
+ * version of the derivation. */
+int tls_create(const char *cluster, enum tls_purpose purpose, const uint8_t key[static TLS_KEY_BYTES], struct tls **ret,
+               struct rm_error *err);
 void tls_destroy(struct tls *tls); /* NULL ok; sessions must be gone */
 
 /* A new session, owned by the caller (SSL_free), set to connect or accept. NULL when memory is out. */
@@ -27,6 +33,9 @@ SSL *tls_session(struct tls *tls, bool server);
 
 /* The finished handshake was made with the key: without this nothing has been shown. conn checks it by itself. */
 bool tls_proven(const SSL *ssl);
+
+/* What to make of a handshake that failed, for a person. Never NULL. */
+const char *tls_refusal(const SSL *ssl);
 
 /* Handshake on a blocking, connected socket, which stays the caller's. Use SO_RCVTIMEO/SO_SNDTIMEO for time limits. Free with
  * SSL_free() after SSL_shutdown(). -EACCES: the other end has another key, or is none of ours. */

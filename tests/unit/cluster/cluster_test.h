@@ -153,7 +153,7 @@ static inline int tnode_try(struct world *w, struct tnode *node, bool bootstrap,
         int r;
 
         if (!node->tls)
-                assert_int_equal(tls_create(cluster_name, w->key, &node->tls, NULL), 0);
+                assert_int_equal(tls_create(cluster_name, TLS_PEER, w->key, &node->tls, NULL), 0);
         config.tls = node->tls;
         self.name = node->name;
         self.address = (char *) "127.0.0.1";

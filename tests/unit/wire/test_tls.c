@@ -11,6 +11,26 @@
 static const uint8_t key_one[TLS_KEY_BYTES] = { 1, 2, 3 };
 static const uint8_t key_two[TLS_KEY_BYTES] = { 3, 2, 1 };
 
+/* How rmd before keys were derived would use the key, and name itself: by its own callbacks. */
+static SSL_SESSION *plain_session(SSL *ssl) {
+        static const unsigned char suite[] = { 0x13, 0x01 };
+        SSL_SESSION *session = SSL_SESSION_new();
+
+        assert_non_null(session);
+        assert_int_equal(SSL_SESSION_set1_master_key(session, key_one, TLS_KEY_BYTES), 1);
+        assert_int_equal(SSL_SESSION_set_cipher(session, SSL_CIPHER_find(ssl, suite)), 1);
+        assert_int_equal(SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION), 1);
+        return session;
+}
+
+static int on_plain_use(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *id_bytes, SSL_SESSION **session) {
+        (void) md;
+        *session = plain_session(ssl);
+        *id = (const unsigned char *) "testers";
+        *id_bytes = strlen("testers");
+        return 1;
+}
+
 struct sides {
         struct event_base *base;
         struct tls *client_tls;
@@ -25,8 +45,8 @@ static void setup_sides(struct sides *s, const char *client_name, const uint8_t 
 
         memset(s, 0, sizeof(*s));
         s->base = event_base_new();
-        assert_int_equal(tls_create(client_name, client_key, &s->client_tls, NULL), 0);
-        assert_int_equal(tls_create("testers", key_one, &s->server_tls, NULL), 0);
+        assert_int_equal(tls_create(client_name, TLS_PEER, client_key, &s->client_tls, NULL), 0);
+        assert_int_equal(tls_create("testers", TLS_PEER, key_one, &s->server_tls, NULL), 0);
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
         config = end_config(tls_session(s->client_tls, false));
         assert_int_equal(conn_create(s->base, fds[0], &config, &end_ops, &s->client, &s->client.conn), 0);
@@ -82,6 +102,52 @@ static void test_wrong_cluster(void **state) {
         finish_sides(&s);
 }
 
+/* One purpose's key is not another's, and one that nothing was derived from is neither. */
+static void other_way(SSL *client_ssl, const char *expected) {
+        struct event_base *base = event_base_new();
+        struct end client = { 0 }, server = { 0 };
+        struct conn_config config;
+        struct tls *tls;
+        int fds[2];
+
+        assert_int_equal(tls_create("testers", TLS_PEER, key_one, &tls, NULL), 0);
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+        config = end_config(client_ssl);
+        assert_int_equal(conn_create(base, fds[0], &config, &end_ops, &client, &client.conn), 0);
+        config = end_config(tls_session(tls, true));
+        assert_int_equal(conn_create(base, fds[1], &config, &end_ops, &server, &server.conn), 0);
+        RUN_UNTIL(base, client.closed && server.closed, 30000);
+        assert_int_equal(client.ready + server.ready, 0);
+        assert_int_equal(server.code, -EACCES);
+        if (!strstr(server.reason, expected))
+                fail_msg("'%s' does not say '%s'", server.reason, expected);
+        conn_destroy(client.conn);
+        conn_destroy(server.conn);
+        tls_destroy(tls);
+        event_base_free(base);
+}
+
+static void test_key_of_another_purpose(void **state) {
+        struct tls *mover;
+
+        assert_int_equal(tls_create("testers", TLS_MOVER, key_one, &mover, NULL), 0);
+        other_way(tls_session(mover, false), "the same version");
+        tls_destroy(mover);
+}
+
+static void test_older_version(void **state) {
+        SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+        SSL *ssl;
+
+        assert_non_null(ctx);
+        SSL_CTX_set_psk_use_session_callback(ctx, on_plain_use);
+        (void) SSL_CTX_set_ciphersuites(ctx, "TLS_AES_128_GCM_SHA256");
+        ssl = SSL_new(ctx);
+        SSL_set_connect_state(ssl);
+        other_way(ssl, "another version of rmd");
+        SSL_CTX_free(ctx);
+}
+
 /* A server without the key that shows a certificate instead: nobody may believe it. */
 static SSL_CTX *certificate_context(void) {
         SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
@@ -110,7 +176,7 @@ static void test_certificate_instead_of_key(void **state) {
         SSL *ssl = SSL_new(rogue);
         int fds[2];
 
-        assert_int_equal(tls_create("testers", key_one, &tls, NULL), 0);
+        assert_int_equal(tls_create("testers", TLS_PEER, key_one, &tls, NULL), 0);
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
         config = end_config(tls_session(tls, false));
         assert_int_equal(conn_create(base, fds[0], &config, &end_ops, &client, &client.conn), 0);
@@ -140,7 +206,7 @@ static void test_client_without_key(void **state) {
         SSL *ssl = SSL_new(rogue);
         int fds[2];
 
-        assert_int_equal(tls_create("testers", key_one, &tls, NULL), 0);
+        assert_int_equal(tls_create("testers", TLS_PEER, key_one, &tls, NULL), 0);
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
         config = end_config(tls_session(tls, true));
         assert_int_equal(conn_create(base, fds[0], &config, &end_ops, &server, &server.conn), 0);
@@ -167,7 +233,7 @@ static void test_plain_text_on_tls_port(void **state) {
         struct tls *tls;
         int fds[2];
 
-        assert_int_equal(tls_create("testers", key_one, &tls, NULL), 0);
+        assert_int_equal(tls_create("testers", TLS_PEER, key_one, &tls, NULL), 0);
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
         config = end_config(tls_session(tls, true));
         assert_int_equal(conn_create(base, fds[0], &config, &end_ops, &server, &server.conn), 0);
@@ -211,8 +277,8 @@ static void run_blocking(const uint8_t *client_key, int expected_client, int exp
         int fds[2];
         int r;
 
-        assert_int_equal(tls_create("testers", client_key, &tls, NULL), 0);
-        assert_int_equal(tls_create("testers", key_one, &server.tls, NULL), 0);
+        assert_int_equal(tls_create("testers", TLS_PEER, client_key, &tls, NULL), 0);
+        assert_int_equal(tls_create("testers", TLS_PEER, key_one, &server.tls, NULL), 0);
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
         server.fd = fds[1];
         assert_int_equal(pthread_create(&thread, NULL, blocking_server, &server), 0);
@@ -286,7 +352,8 @@ static void test_key_file(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_same_key),           cmocka_unit_test(test_wrong_key),
-                cmocka_unit_test(test_wrong_cluster),      cmocka_unit_test(test_certificate_instead_of_key),
+                cmocka_unit_test(test_wrong_cluster),      cmocka_unit_test(test_key_of_another_purpose),
+                cmocka_unit_test(test_older_version),      cmocka_unit_test(test_certificate_instead_of_key),
                 cmocka_unit_test(test_client_without_key), cmocka_unit_test(test_plain_text_on_tls_port),
                 cmocka_unit_test(test_blocking),           cmocka_unit_test(test_blocking_wrong_key),
                 cmocka_unit_test(test_key_file),
