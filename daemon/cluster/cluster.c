@@ -8,13 +8,16 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/cluster/cluster_internal.h"
+#include "daemon/wire/unknown.h"
 
 #define NODE_TIMEOUT_USEC UINT64_C(5000000)
 #define HEARTBEAT_USEC UINT64_C(1000000)
 #define PROPOSE_TIMEOUT_USEC UINT64_C(10000000)
 #define SNAPSHOT_ENTRIES 1024U
-#define FEED_ENTRIES 2048U
-#define FEED_BYTES ((size_t) 1 << 20)
+/* A follower to whom nothing of what it lacks came for so long asks again; one to whom it came broken, later each time. */
+#define STALLED_USEC UINT64_C(30000000)
+#define ASK_AGAIN_USEC UINT64_C(1000000)
+#define ASK_AGAIN_MAX_USEC UINT64_C(60000000)
 
 static bool is_self(const struct cluster *c, const char *node) {
         return strcmp(node, peers_self(c->peers)->name) == 0;
@@ -60,78 +63,25 @@ static void set_leader(struct cluster *c, const char *leader) {
         c->leader = xstrdup(leader);
         if (!leader || !c->log)
                 c->synced = false;
+        parts_reset(&c->install);
         if (c->ops.on_leader)
                 c->ops.on_leader(c->userdata, c->leader);
         proposals_leader_changed(c->proposals);
 }
 
-/* ---- at the leader: the log, and those who follow ---- */
-
-static struct follower *follower_find(const struct cluster *c, const char *node) {
-        struct follower *follower;
-
-        LIST_FOREACH (follower, &c->followers, entry)
-                if (strcmp(follower->name, node) == 0)
-                        return follower;
-        return NULL;
-}
-
-static void follower_free(struct follower *follower) {
-        if (!follower)
-                return;
-        LIST_REMOVE(follower, entry);
-        free(follower->name);
-        free(follower);
-}
-
-static int send_append(struct cluster *c, const char *node, uint64_t index, const Rm__Command *command) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
-        Rm__Append append = RM__APPEND__INIT;
-
-        append.index = index;
-        append.command = (Rm__Command *) command;
-        message.body_case = RM__PEER_MESSAGE__BODY_APPEND;
-        message.append = &append;
-        return peers_send(c->peers, node, &message);
-}
-
-/* A follower that misses one command must begin anew: it goes without until it asks again over its next connection. */
-static void follower_failed(struct cluster *c, struct follower *follower, int code) {
-        cleanup_free char *name = xstrdup(follower->name);
-
-        log_warn("node %s cannot follow: %s", name, strerror(-code));
-        follower_free(follower);
-        peers_reset(c->peers, name, "it does not take in what is sent");
-}
-
-static void send_to_followers(struct cluster *c, uint64_t index, const Rm__Command *command) {
-        struct follower *follower = LIST_FIRST(&c->followers);
-
-        while (follower) {
-                struct follower *next = LIST_NEXT(follower, entry);
-                int r = send_append(c, follower->name, index, command);
-
-                if (r < 0) {
-                        follower_failed(c, follower, r);
-                        next = LIST_FIRST(&c->followers);
-                        /* Those that have it already pass it over: see take_append(). */
-                }
-                follower = next;
-        }
-}
+/* ---- at the leader: the log ---- */
 
 static void on_log_apply(void *userdata, uint64_t index, const Rm__Command *command, struct raftlog_outcome *ret) {
         struct cluster *c = userdata;
+        uint64_t before = c->state->index;
         struct state_result result;
 
         apply(c, index, command, &result);
         ret->error = result.error;
         ret->created = result.created;
-        feed_push(c->feed, index, command);
-        if (!c->replaying) {
-                send_to_followers(c, index, command);
+        followers_applied(c->followers, before, index, command);
+        if (!c->replaying)
                 tell_applied(c, command, &result);
-        }
         state_result_finish(&result);
 }
 
@@ -139,7 +89,7 @@ static void on_log_restore(void *userdata, Rm__State *state) {
         struct cluster *c = userdata;
 
         replace_state(c, state);
-        feed_reset(c->feed, state->index);
+        followers_restored(c->followers, state->index);
 }
 
 static const Rm__State *on_log_state(void *userdata) {
@@ -161,69 +111,15 @@ int cluster_log(struct cluster *c, Rm__Command *command, raftlog_done_fn done, v
         return raftlog_propose(c->log, command, done, userdata);
 }
 
-struct replay {
-        struct cluster *cluster;
-        const char *node;
-};
-
-static int replay_one(void *userdata, uint64_t index, Rm__Command *command) {
-        struct replay *replay = userdata;
-
-        return send_append(replay->cluster, replay->node, index, command);
-}
-
-static int send_install(struct cluster *c, const char *node) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
-        Rm__Install install = RM__INSTALL__INIT;
-
-        install.state = c->state;
-        install.log = raftlog_id(c->log);
-        message.body_case = RM__PEER_MESSAGE__BODY_INSTALL;
-        message.install = &install;
-        return peers_send(c->peers, node, &message);
-}
-
-static int send_followed(struct cluster *c, const char *node) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
-        Rm__Followed followed = RM__FOLLOWED__INIT;
-
-        followed.index = c->state->index;
-        followed.log = raftlog_id(c->log);
-        message.body_case = RM__PEER_MESSAGE__BODY_FOLLOWED;
-        message.followed = &followed;
-        return peers_send(c->peers, node, &message);
-}
-
-static void serve_follow(struct cluster *c, const char *node, const Rm__Follow *follow) {
-        struct replay replay = { .cluster = c, .node = node };
-        struct follower *follower;
-        int r;
-
-        if (!c->log)
-                return;
-        if (follow->log == raftlog_id(c->log) && follow->index <= c->state->index && feed_covers(c->feed, follow->index))
-                r = feed_replay(c->feed, follow->index, replay_one, &replay);
-        else
-                r = send_install(c, node);
-        if (r == 0)
-                r = send_followed(c, node);
-        if (r < 0) {
-                peers_reset(c->peers, node, "it does not take in what is sent");
-                return;
-        }
-        if (follower_find(c, node))
-                return;
-        follower = xcalloc(1, sizeof(*follower));
-        follower->name = xstrdup(node);
-        LIST_INSERT_HEAD(&c->followers, follower, entry);
-}
-
 /* ---- at a follower ---- */
 
 static void ask_to_follow(struct cluster *c) {
         Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__Follow follow = RM__FOLLOW__INIT;
 
+        parts_reset(&c->install);
+        c->ask_usec = 0;
+        c->progress_usec = now_usec();
         follow.index = c->state->index;
         follow.log = c->cached_log;
         message.body_case = RM__PEER_MESSAGE__BODY_FOLLOW;
@@ -231,24 +127,93 @@ static void ask_to_follow(struct cluster *c) {
         (void) peers_send(c->peers, c->leader, &message);
 }
 
-static void take_install(struct cluster *c, Rm__Install *install) {
-        if (!install->state || strcmp(install->state->cluster, c->state->cluster) != 0) {
-                log_warn("node %s sends a state that is not this cluster's", c->leader);
+/* What comes is not what was asked for: on_beat() asks again, so that neither side is busy with a fault that stays. */
+static void ask_later(struct cluster *c, const char *why) {
+        uint64_t wait = ASK_AGAIN_USEC << (c->ask_failures < 6 ? c->ask_failures : 6);
+
+        if (wait > ASK_AGAIN_MAX_USEC)
+                wait = ASK_AGAIN_MAX_USEC;
+        log_warn("the state that node %s sends is of no use: %s; asking for it again in %" PRIu64 " s", c->leader, why,
+                 wait / 1000000U);
+        parts_reset(&c->install);
+        c->synced = false;
+        c->ask_failures++;
+        c->ask_usec = now_usec() + wait;
+}
+
+static void ask_if_due(struct cluster *c) {
+        uint64_t now = now_usec();
+
+        if (c->log || !c->leader || c->synced)
+                return;
+        if (c->ask_usec == 0 && now - c->progress_usec > STALLED_USEC)
+                ask_later(c, "nothing comes");
+        else if (c->ask_usec != 0 && now >= c->ask_usec)
+                ask_to_follow(c);
+}
+
+/* What is on its way when it has been asked for anew is passed over. */
+static bool asked(const struct cluster *c) {
+        return c->ask_usec == 0;
+}
+
+static Rm__State *unpack_state(const struct cluster *c) {
+        Rm__State *state = rm__state__unpack(NULL, c->install.received_bytes, c->install.data);
+
+        if (!state)
+                return NULL;
+        unknown_drop(&state->base);
+        if (strcmp(state->cluster, c->state->cluster) == 0 && state->index == c->install_index)
+                return state;
+        rm__state__free_unpacked(state, NULL);
+        return NULL;
+}
+
+static void take_install(struct cluster *c) {
+        Rm__State *state = unpack_state(c);
+
+        parts_reset(&c->install);
+        if (!state) {
+                ask_later(c, "it is not a state of this cluster");
                 return;
         }
-        if (c->cached_log != 0 && install->log != c->cached_log)
+        if (c->cached_log != 0 && c->install_log != c->cached_log)
                 log_warn("the leader has another log than the one this node knew: all that was known is replaced");
-        replace_state(c, take_ptr(install->state));
-        c->cached_log = install->log;
+        replace_state(c, state);
+        c->cached_log = c->install_log;
         state_cache_touch(c->cache);
         tell_installed(c);
+}
+
+static void take_install_part(struct cluster *c, const Rm__InstallPart *part) {
+        bool first = part->offset == 0;
+        int r = -EPROTO;
+
+        if (!asked(c) || (!first && c->install.received_bytes == 0))
+                return;
+        if (first) {
+                c->install_log = part->log;
+                c->install_index = part->index;
+        }
+        if (part->log != 0 && part->log == c->install_log && part->index == c->install_index)
+                r = parts_add(&c->install, part->total_bytes, part->offset, part->data.data, part->data.len, STATE_MAX_BYTES);
+        c->progress_usec = now_usec();
+        if (r < 0)
+                ask_later(c, r == -EMSGSIZE ? "it is too long" : "a part is missing or does not fit");
+        else if (r > 0)
+                take_install(c);
 }
 
 static void take_append(struct cluster *c, const Rm__Append *append) {
         struct state_result result;
 
-        if (!append->command || append->index <= c->state->index)
+        if (!asked(c) || !append->command || append->index <= c->state->index)
                 return;
+        if (append->after != c->state->index) {
+                ask_later(c, "commands are missing");
+                return;
+        }
+        c->progress_usec = now_usec();
         apply(c, append->index, append->command, &result);
         state_cache_touch(c->cache);
         tell_applied(c, append->command, &result);
@@ -259,6 +224,7 @@ static void take_followed(struct cluster *c, const Rm__Followed *followed) {
         if (c->synced || followed->index != c->state->index || followed->log != c->cached_log)
                 return;
         c->synced = true;
+        c->ask_failures = 0;
         log_info("following node %s, at entry %" PRIu64, c->leader, c->state->index);
         /* For those who wait to act until the state is certain. */
         tell_installed(c);
@@ -290,8 +256,8 @@ static void on_leading(void *userdata, const char *node, bool leading) {
 static void on_peer(void *userdata, const char *node, bool connected) {
         struct cluster *c = userdata;
 
-        if (!connected)
-                follower_free(follower_find(c, node));
+        if (!connected && c->followers)
+                followers_lost(c->followers, node);
         if (c->ops.on_peer)
                 c->ops.on_peer(c->userdata, node, connected);
         if (!connected && !c->log && c->leader && strcmp(c->leader, node) == 0)
@@ -312,7 +278,17 @@ static void on_beat(void *userdata) {
 
         if (c->health)
                 health_check(c->health, NULL);
+        if (c->followers)
+                followers_beat(c->followers);
+        ask_if_due(c);
         proposals_expire(c->proposals, now_usec());
+}
+
+static void on_drained(void *userdata, const char *node) {
+        struct cluster *c = userdata;
+
+        if (c->followers)
+                followers_drained(c->followers, node);
 }
 
 static void on_message(void *userdata, const char *node, Rm__PeerMessage *message) {
@@ -321,11 +297,12 @@ static void on_message(void *userdata, const char *node, Rm__PeerMessage *messag
 
         switch (message->body_case) {
         case RM__PEER_MESSAGE__BODY_FOLLOW:
-                serve_follow(c, node, message->follow);
+                if (c->log)
+                        followers_serve(c->followers, node, message->follow);
                 break;
-        case RM__PEER_MESSAGE__BODY_INSTALL:
+        case RM__PEER_MESSAGE__BODY_INSTALL_PART:
                 if (from_leader)
-                        take_install(c, message->install);
+                        take_install_part(c, message->install_part);
                 break;
         case RM__PEER_MESSAGE__BODY_APPEND:
                 if (from_leader)
@@ -438,7 +415,7 @@ static int open_log(struct cluster *c, const struct cluster_config *config, stru
 
         if (!config->bootstrap && !raftlog_exists(config->state_dir))
                 return 0;
-        c->feed = feed_create(FEED_ENTRIES, FEED_BYTES);
+        c->followers = followers_create(c);
         c->replaying = true;
         r = raftlog_open(c->base, config->state_dir, config->self->name,
                          config->snapshot_entries ? config->snapshot_entries : SNAPSHOT_ENTRIES, &ops, c, &c->log, err);
@@ -475,9 +452,12 @@ static void open_cache(struct cluster *c, const struct cluster_config *config) {
 }
 
 static int open_peers(struct cluster *c, const struct cluster_config *config, struct rm_error *err) {
-        static const struct peers_ops ops = {
-                .on_peer = on_peer, .on_message = on_message, .on_leading = on_leading, .on_changed = on_changed, .on_beat = on_beat
-        };
+        static const struct peers_ops ops = { .on_peer = on_peer,
+                                              .on_message = on_message,
+                                              .on_leading = on_leading,
+                                              .on_changed = on_changed,
+                                              .on_drained = on_drained,
+                                              .on_beat = on_beat };
         struct peers_config peers = {
                 .cluster = config->name,
                 .self = config->self,
@@ -535,7 +515,6 @@ int cluster_create(struct event_base *base, const struct cluster_config *config,
         c->userdata = userdata;
         c->node_timeout_usec = config->node_timeout_usec ? config->node_timeout_usec : NODE_TIMEOUT_USEC;
         c->propose_timeout_usec = config->propose_timeout_usec ? config->propose_timeout_usec : PROPOSE_TIMEOUT_USEC;
-        LIST_INIT(&c->followers);
         STAILQ_INIT(&c->self_messages);
         c->state = state_create(config->name);
         c->proposals = proposals_create(c);
@@ -565,9 +544,8 @@ void cluster_destroy(struct cluster *c) {
         state_cache_destroy(c->cache);
         peers_destroy(c->peers);
         health_destroy(c->health);
-        feed_destroy(c->feed);
-        while (!LIST_EMPTY(&c->followers))
-                follower_free(LIST_FIRST(&c->followers));
+        followers_destroy(c->followers);
+        parts_reset(&c->install);
         while ((item = STAILQ_FIRST(&c->self_messages))) {
                 STAILQ_REMOVE_HEAD(&c->self_messages, entry);
                 rm__peer_message__free_unpacked(item->message, NULL);

@@ -1,4 +1,4 @@
-/* Between cluster.c (state, leader, following), propose.c (proposals on their way) and health.c (what the leader proposes about
+/* Between cluster.c (state, leader, following), followers.c (those who follow this node), propose.c (proposals on their way) and health.c (what the leader proposes about
  * nodes). */
 #ifndef RM_CLUSTER_CLUSTER_INTERNAL_H
 #define RM_CLUSTER_CLUSTER_INTERNAL_H
@@ -7,22 +7,18 @@
 
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/follow.h"
+#include "daemon/cluster/parts.h"
 #include "daemon/cluster/peers.h"
 #include "daemon/cluster/raftlog.h"
 
 struct proposals;
 struct health;
+struct followers;
 
 /* A message to oneself, until the loop delivers it. */
 struct self_message {
         Rm__PeerMessage *message;
         STAILQ_ENTRY(self_message) entry;
-};
-
-/* At the leader: a node that gets every command applied. */
-struct follower {
-        char *name;
-        LIST_ENTRY(follower) entry;
 };
 
 struct cluster {
@@ -31,13 +27,18 @@ struct cluster {
         void *userdata;
         Rm__State *state;
         struct raftlog *log; /* NULL unless this node keeps the log */
-        struct feed *feed;   /* likewise */
+        struct followers *followers; /* likewise */
         struct state_cache *cache;
         uint64_t cached_log; /* follower: the log that the state is of; 0 = of none */
+        struct parts install; /* follower: of a state on its way */
+        uint64_t install_log;
+        uint64_t install_index;
+        uint64_t ask_usec; /* when to ask for the state again; 0: it is on its way */
+        uint64_t progress_usec; /* when something of it came last */
+        unsigned ask_failures;
         struct peers *peers;
         struct proposals *proposals;
         struct health *health; /* likewise */
-        LIST_HEAD(, follower) followers;
         STAILQ_HEAD(, self_message) self_messages;
         struct event *self_event;
         struct event *start_event;
@@ -53,6 +54,21 @@ struct cluster {
 
 /* Stamp and put into the log; as raftlog_propose(). */
 int cluster_log(struct cluster *c, Rm__Command *command, raftlog_done_fn done, void *userdata);
+
+/* ---- followers.c ---- */
+struct followers *followers_create(struct cluster *c);
+void followers_destroy(struct followers *fs); /* NULL ok */
+/* A node asks to be brought up to date, and to be told of every command from then on. */
+void followers_serve(struct followers *fs, const char *node, const Rm__Follow *follow);
+/* A command was applied as entry `index`; the state was at `before`. */
+void followers_applied(struct followers *fs, uint64_t before, uint64_t index, const Rm__Command *command);
+/* The log begins with a state at `index`. */
+void followers_restored(struct followers *fs, uint64_t index);
+/* What was sent to the node has left. */
+void followers_drained(struct followers *fs, const char *node);
+void followers_lost(struct followers *fs, const char *node);
+/* From time to time. */
+void followers_beat(struct followers *fs);
 
 /* ---- propose.c ---- */
 struct proposals *proposals_create(struct cluster *c);

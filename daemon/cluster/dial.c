@@ -13,6 +13,8 @@
 #define BACKOFF_REFUSED_USEC UINT64_C(5000000) /* another key, another cluster: that takes a person */
 /* The node with the lower name dials; the other one only when that does not happen, for it may not know of us. */
 #define HIGHER_WAITS_USEC UINT64_C(300000)
+/* A connection that is lost sooner than this is made again with a delay that grows: what ended it may still be there. */
+#define FLAP_USEC UINT64_C(5000000)
 #define FAILURES_TOLD 5U /* then one line, and then silence until it works */
 
 static uint64_t backoff(unsigned failures, int code) {
@@ -32,6 +34,14 @@ void dial_soon(struct peers *peers, struct peer *peer) {
         peer->failures = 0;
         peer->next_dial_usec = now_usec() + (self_is_lower(peers, peer) ? 0 : HIGHER_WAITS_USEC);
         peers_wake(peers);
+}
+
+void dial_lost(struct peers *peers, struct peer *peer, uint64_t stood_usec) {
+        dial_soon(peers, peer);
+        peer->flaps = stood_usec < FLAP_USEC ? peer->flaps + 1 : 0;
+        /* Once is nothing: the other end was started again. */
+        if (peer->flaps > 1)
+                peer->next_dial_usec += backoff(peer->flaps - 1, 0);
 }
 
 static int dial(struct link *link, struct in_addr address, uint16_t port, unsigned failures) {
@@ -167,6 +177,13 @@ static bool seed_wanted(const struct seed *seed) {
         return !seed->self && !seed->dialling && !seed->resolving && !(peer && (peer->link || peer->dialling));
 }
 
+/* Who was lost is not sought at once by another way. */
+static uint64_t seed_due_usec(const struct seed *seed) {
+        const struct peer *peer = seed->name ? peer_find(seed->peers, seed->name) : NULL;
+
+        return peer && peer->flaps > 0 && peer->next_dial_usec > seed->next_dial_usec ? peer->next_dial_usec : seed->next_dial_usec;
+}
+
 static bool peer_wanted(const struct peer *peer) {
         return peer->port != 0 && !peer->link && !peer->dialling;
 }
@@ -181,7 +198,7 @@ void dial_due(struct peers *peers, uint64_t now) {
                 if (peer_wanted(peer) && peer->next_dial_usec <= now)
                         dial_peer(peers, peer);
         LIST_FOREACH (seed, &peers->seeds, entry)
-                if (seed_wanted(seed) && seed->next_dial_usec <= now)
+                if (seed_wanted(seed) && seed_due_usec(seed) <= now)
                         dial_seed(seed);
 }
 
@@ -194,8 +211,8 @@ uint64_t dial_next(const struct peers *peers) {
                 if (peer_wanted(peer) && peer->next_dial_usec < next)
                         next = peer->next_dial_usec;
         LIST_FOREACH (seed, &peers->seeds, entry)
-                if (seed_wanted(seed) && seed->next_dial_usec < next)
-                        next = seed->next_dial_usec;
+                if (seed_wanted(seed) && seed_due_usec(seed) < next)
+                        next = seed_due_usec(seed);
         return next;
 }
 

@@ -7,10 +7,11 @@
 #include "common/frame.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/cluster/state.h"
 #include "proto/peer.pb-c.h"
 
 #define CACHE_MAGIC 0x524d4631U
-#define CACHE_MAX_BYTES (64U << 20)
+#define CACHE_MAX_BYTES ((uint32_t) STATE_MAX_BYTES + 64U) /* and the log's number */
 #define CACHE_DELAY_SEC 2
 
 struct feed_entry {
@@ -84,24 +85,27 @@ bool feed_covers(const struct feed *feed, uint64_t index) {
         return index >= feed->base;
 }
 
-int feed_replay(const struct feed *feed, uint64_t index, int (*tell)(void *userdata, uint64_t index, Rm__Command *command),
-                void *userdata) {
-        for (size_t i = 0; i < feed->n; i++) {
-                const struct feed_entry *entry = &feed->entries[(feed->first + i) % feed->max_entries];
-                Rm__Command *command;
-                int r;
+Rm__Command *feed_next(const struct feed *feed, uint64_t after, uint64_t *ret_index) {
+        const struct feed_entry *entry;
+        Rm__Command *command;
+        size_t low = 0, high = feed->n;
 
-                if (entry->index <= index)
-                        continue;
-                command = rm__command__unpack(NULL, entry->size_bytes, entry->data);
-                if (!command)
-                        abort();
-                r = tell(userdata, entry->index, command);
-                rm__command__free_unpacked(command, NULL);
-                if (r != 0)
-                        return r;
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (feed->entries[(feed->first + middle) % feed->max_entries].index <= after)
+                        low = middle + 1;
+                else
+                        high = middle;
         }
-        return 0;
+        if (low == feed->n)
+                return NULL;
+        entry = &feed->entries[(feed->first + low) % feed->max_entries];
+        command = rm__command__unpack(NULL, entry->size_bytes, entry->data);
+        if (!command)
+                abort();
+        *ret_index = entry->index;
+        return command;
 }
 
 /* ---- the copy on disk ---- */

@@ -22,9 +22,8 @@ void feed_reset(struct feed *feed, uint64_t index);
 void feed_push(struct feed *feed, uint64_t index, const Rm__Command *command);
 /* Are all commands after `index` here? */
 bool feed_covers(const struct feed *feed, uint64_t index);
-/* Tell of every command after `index`, in order. Stops when the callback returns other than 0, and returns that. */
-int feed_replay(const struct feed *feed, uint64_t index, int (*tell)(void *userdata, uint64_t index, Rm__Command *command),
-                void *userdata);
+/* The first command after entry `after`, the caller's; NULL when there is none. */
+Rm__Command *feed_next(const struct feed *feed, uint64_t after, uint64_t *ret_index);
 
 /* ---- at a follower ---- */
 

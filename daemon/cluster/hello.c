@@ -166,7 +166,7 @@ static void establish(struct link *link) {
         }
         peer->link = link;
         peer->failures = 0;
-        peer->heard_usec = link->heard_usec = now_usec();
+        peer->heard_usec = link->heard_usec = link->up_usec = now_usec();
         take_description(peer, link->node);
         if (old)
                 link_free(old, false);

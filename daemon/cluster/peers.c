@@ -83,8 +83,8 @@ void link_over(struct link *link, int code, const char *reason) {
 
         if (link->stage == LINK_UP) {
                 log_info("node %s: connection lost: %s", peer->name, reason);
+                dial_lost(peers, peer, now_usec() - link->up_usec);
                 link_free(link, false);
-                dial_soon(peers, peer);
                 if (peers->ops.on_peer)
                         peers->ops.on_peer(peers->userdata, peer->name, false);
                 return;
@@ -182,6 +182,15 @@ static void on_message(struct conn *conn, ProtobufCMessage *message, void *userd
                 hello_message(link, (Rm__PeerMessage *) message);
 }
 
+static void on_drained(struct conn *conn, void *userdata) {
+        struct link *link = userdata;
+        struct peers *peers = link->peers;
+
+        (void) conn;
+        if (link->stage == LINK_UP && peers->ops.on_drained)
+                peers->ops.on_drained(peers->userdata, link->peer->name);
+}
+
 static void on_close(struct conn *conn, int code, const char *reason, void *userdata) {
         struct link *link = userdata;
 
@@ -190,7 +199,9 @@ static void on_close(struct conn *conn, int code, const char *reason, void *user
 }
 
 const struct conn_ops *link_conn_ops(void) {
-        static const struct conn_ops ops = { .on_ready = on_ready, .on_message = on_message, .on_close = on_close };
+        static const struct conn_ops ops = {
+                .on_ready = on_ready, .on_message = on_message, .on_drained = on_drained, .on_close = on_close
+        };
 
         return &ops;
 }

@@ -36,6 +36,8 @@ struct peers_ops {
         void (*on_leading)(void *userdata, const char *name, bool leading);
         /* A connected peer has told new things of itself. */
         void (*on_changed)(void *userdata, const char *name);
+        /* What was queued to it has left, or nearly: more may be sent. */
+        void (*on_drained)(void *userdata, const char *name);
         /* Once every heartbeat_usec when leading, less often otherwise. */
         void (*on_beat)(void *userdata);
 };

@@ -12,7 +12,7 @@
 #include "daemon/wire/conn.h"
 #include "daemon/wire/listener.h"
 
-#define PEERS_VERSION 1U
+#define PEERS_VERSION 2U
 #define PEERS_DIAL_USEC UINT64_C(3000000)   /* a dialled connection has to stand by then, hello and all */
 #define PEERS_ACCEPT_USEC UINT64_C(5000000) /* and an accepted one by then */
 #define PEERS_WAITING_MAX 128U              /* accepted and not yet known, at once */
@@ -33,6 +33,7 @@ struct link {
         Rm__Node *node;    /* as told in hello */
         uint64_t instance;
         uint64_t heard_usec;
+        uint64_t up_usec; /* when it came to stand */
         enum link_stage stage;
         bool dialled;
         bool leading;
@@ -50,6 +51,7 @@ struct peer {
         uint64_t heard_usec;
         uint64_t next_dial_usec;
         unsigned failures;
+        unsigned flaps; /* connections in a row that were lost as soon as they stood */
         LIST_ENTRY(peer) entry;
 };
 
@@ -119,6 +121,8 @@ uint64_t dial_next(const struct peers *peers);
 void dial_failed(struct link *link, int code, const char *reason);
 /* A first attempt at this peer: at once by the lower name, a little later by the higher one. */
 void dial_soon(struct peers *peers, struct peer *peer);
+/* Its connection, which had stood for so long, is lost: as dial_soon(), but later each time that it did not last. */
+void dial_lost(struct peers *peers, struct peer *peer, uint64_t stood_usec);
 /* Look at the times again, from the loop. */
 void peers_wake(struct peers *peers);
 

@@ -14,6 +14,7 @@
 #define STATE_JOBS_MAX 10000U    /* jobs known at once; a submission over it is refused */
 #define STATE_CAPSULES_MAX 65000U /* capsules at once: addresses in a network with a prefix of 16 */
 #define STATE_SWITCH_DEPTH_MAX 16U /* switches above each other */
+#define STATE_MAX_BYTES ((size_t) 512 << 20) /* packed: more is not sent to a follower, nor read from a disk */
 #define STATE_HEAD (-1)          /* index of a job's head capsule */
 
 /* What applying one command did. `error.code` 0: applied. Otherwise the command was refused and the state is unchanged

@@ -1,6 +1,8 @@
 /* A few nodes that share a state: joining, proposing from anywhere, catching up, losing the leader. */
 #include "cluster_test.h"
 
+#include "daemon/cluster/peers.h"
+
 static void start(struct world *w, int n) {
         world_init(w);
         for (int i = 0; i < n; i++)
@@ -320,6 +322,177 @@ static void test_new_log(void **state) {
         world_finish(&w);
 }
 
+/* ---- a state that is long ---- */
+
+static char *long_text(size_t n) {
+        char *text = xcalloc(1, n + 1);
+
+        memset(text, 'x', n);
+        return text;
+}
+
+/* Jobs whose environment is in the state, as logs of earlier versions have it. */
+static void propose_large_jobs(struct world *w, unsigned count, size_t env_bytes, struct answer *answer) {
+        cleanup_free char *env = long_text(env_bytes);
+        char *argv[] = { (char *) "true" };
+        Rm__JobSpec spec = RM__JOB_SPEC__INIT;
+        Rm__CmdJobSubmit submit = RM__CMD_JOB_SUBMIT__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        spec.ranks = 1;
+        spec.argv = argv;
+        spec.n_argv = 1;
+        spec.env = &env;
+        spec.n_env = 1;
+        submit.spec = &spec;
+        command.body_case = RM__COMMAND__BODY_JOB_SUBMIT;
+        command.job_submit = &submit;
+        for (unsigned i = 0; i < count; i++) {
+                unsigned calls = answer->calls;
+
+                cluster_propose(w->nodes[0].cluster, &command, on_answer, answer);
+                EXPECT(w, answer->calls > calls, 5000);
+                assert_int_equal(answer->code, 0);
+        }
+}
+
+#define LARGE_JOBS 76U /* of 900 kB: a little more than a frame takes */
+
+/* As joined(), but to compare so much takes longer than heartbeats may be late. */
+static bool level(const struct world *w, int n) {
+        for (int i = 0; i < n; i++)
+                if (!cluster_synced(w->nodes[i].cluster) ||
+                    cluster_state(w->nodes[i].cluster)->index != cluster_state(w->nodes[0].cluster)->index)
+                        return false;
+        return true;
+}
+
+/* A node that comes back was sent all in one frame, which is too small for it: it was reset, and again, for ever. */
+static void test_joins_with_a_long_state(void **state) {
+        struct answer answer = { 0 };
+        struct answer other = { 0 };
+        uint64_t begin;
+        struct world w;
+
+        start(&w, 1);
+        w.node_timeout_usec = 10000000; /* all nodes share one processor here */
+        propose_large_jobs(&w, LARGE_JOBS, 900000, &answer);
+        begin = now_usec();
+        (void) tnode_start(&w, 1, 0);
+        EXPECT(&w, cluster_connected(w.nodes[0].cluster, "n2"), 2000);
+        /* Commands meanwhile are neither lost nor done twice. */
+        propose_note(&w.nodes[0], "meanwhile", &other);
+        propose_drain(&w.nodes[0], "n1", "meanwhile", false, &other);
+        EXPECT(&w, level(&w, 2) && other.calls == 2, 5000);
+        print_message("%zu bytes of state after %.0f ms\n", rm__state__get_packed_size(cluster_state(w.nodes[1].cluster)),
+                      (double) (now_usec() - begin) / 1000);
+        assert_true(same_state(&w.nodes[0], &w.nodes[1]));
+        assert_int_equal(w.nodes[0].peer_down, 0);
+        /* Both keep so much on their disks, and come back with it. */
+        tnode_stop(&w.nodes[1]);
+        tnode_stop(&w.nodes[0]);
+        w.nodes[1].installed = 0;
+        (void) tnode_start(&w, 1, 0);
+        assert_int_equal(cluster_state(w.nodes[1].cluster)->n_jobs, LARGE_JOBS);
+        (void) tnode_start(&w, 0, 0);
+        assert_int_equal(cluster_state(w.nodes[0].cluster)->n_jobs, LARGE_JOBS);
+        EXPECT(&w, level(&w, 2), 5000);
+        assert_int_equal(w.nodes[1].installed, 1); /* that all is certain now: nothing had to be sent */
+        world_finish(&w);
+}
+
+/* A leader made of a bare mesh, which sends what no leader sends. */
+struct bad_leader {
+        struct peers *peers;
+        struct tls *tls;
+        unsigned follows;
+        unsigned lost;
+        int kind;
+};
+
+static void send_part(struct bad_leader *bad, uint64_t total, uint64_t offset) {
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        Rm__InstallPart part = RM__INSTALL_PART__INIT;
+        uint8_t bytes[10] = { 0 };
+
+        part.log = 5;
+        part.index = 100;
+        part.total_bytes = total;
+        part.offset = offset;
+        part.data = (ProtobufCBinaryData) { .len = sizeof(bytes), .data = bytes };
+        message.body_case = RM__PEER_MESSAGE__BODY_INSTALL_PART;
+        message.install_part = &part;
+        assert_int_equal(peers_send(bad->peers, "n2", &message), 0);
+}
+
+static void bad_on_message(void *userdata, const char *name, Rm__PeerMessage *message) {
+        struct bad_leader *bad = userdata;
+
+        if (message->body_case != RM__PEER_MESSAGE__BODY_FOLLOW)
+                return;
+        bad->follows++;
+        switch (bad->kind) {
+        case 0: /* one is missing */
+                send_part(bad, 100, 0);
+                send_part(bad, 100, 20);
+                break;
+        case 1: /* more than a follower takes */
+                send_part(bad, UINT64_C(1) << 40, 0);
+                break;
+        case 2: /* whole, but no state */
+                send_part(bad, 10, 0);
+                break;
+        default: /* one too many */
+                send_part(bad, 10, 0);
+                send_part(bad, 10, 10);
+                break;
+        }
+        for (int i = 0; i < 50; i++)
+                send_part(bad, 1000, 30); /* the rest, which is of no use any more */
+}
+
+static void bad_on_peer(void *userdata, const char *name, bool connected) {
+        struct bad_leader *bad = userdata;
+
+        bad->lost += !connected;
+}
+
+/* It is asked for again, later each time, over the same connection. */
+static void test_broken_install_is_no_loop(void **state) {
+        static const struct peers_ops ops = { .on_message = bad_on_message, .on_peer = bad_on_peer };
+
+        for (int kind = 0; kind < 4; kind++) {
+                struct bad_leader bad = { .kind = kind };
+                Rm__Node self = RM__NODE__INIT;
+                struct peers_config config = {
+                        .cluster = "testers", .self = &self, .listen_address = "127.0.0.1", .leading = true
+                };
+                struct world w;
+
+                world_init(&w);
+                w.node_timeout_usec = 1000000;
+                assert_int_equal(tls_create("testers", w.key, &bad.tls, NULL), 0);
+                self.name = (char *) "n1";
+                self.address = (char *) "127.0.0.1";
+                config.tls = bad.tls;
+                config.heartbeat_usec = 100000;
+                config.timeout_usec = 1000000;
+                assert_int_equal(peers_create(w.base, &config, &ops, &bad, &bad.peers, NULL), 0);
+                w.nodes[0].port = peers_port(bad.peers);
+                (void) tnode_start(&w, 1, 0);
+                EXPECT(&w, bad.follows == 1, 3000);
+                EXPECT(&w, bad.follows == 2, 3000);
+                RUN_UNTIL(&w, false, 1500);
+                assert_true(bad.follows <= 3);
+                assert_int_equal(bad.lost, 0);
+                assert_false(cluster_synced(w.nodes[1].cluster));
+                assert_int_equal(cluster_state(w.nodes[1].cluster)->n_nodes, 0);
+                peers_destroy(bad.peers);
+                tls_destroy(bad.tls);
+                world_finish(&w);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_four_nodes_join),
@@ -337,6 +510,8 @@ int main(void) {
                 cmocka_unit_test(test_description_changes),
                 cmocka_unit_test(test_messages),
                 cmocka_unit_test(test_new_log),
+                cmocka_unit_test(test_joins_with_a_long_state),
+                cmocka_unit_test(test_broken_install_is_no_loop),
         };
 
         (void) signal(SIGPIPE, SIG_IGN);
