@@ -8,6 +8,7 @@ struct event_base;
 struct config;
 struct cluster;
 struct capsule_ctx;
+struct bodies;
 struct runner;
 struct outputs;
 struct moves;
@@ -24,6 +25,7 @@ struct rmd {
         struct topology *topology; /* of this machine */
         struct cluster *cluster;
         struct capsule_ctx *capsules;
+        struct bodies *bodies;     /* job/: what jobs are launched with */
         struct runner *runner;     /* job/: this node's capsules */
         struct outputs *outputs;   /* job/: output of jobs whose head is here */
         struct moves *moves;       /* move/ */

@@ -17,6 +17,7 @@
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
 #include "daemon/context.h"
+#include "daemon/job/bodies.h"
 #include "daemon/job/outputs.h"
 #include "daemon/job/runner.h"
 #include "daemon/leader/leader.h"
@@ -74,6 +75,8 @@ static void on_applied(void *userdata, const Rm__Command *command, const struct 
         events_add(rmd->events, result);
         for (size_t i = 0; i < result->n_events; i++)
                 log_info("%s", result->events[i]->text);
+        if (rmd->runner)
+                bodies_applied(rmd->bodies, command);
         if (result->error.code < 0 || !rmd->runner)
                 return;
         /* One that comes late, while this node catches up, may be over by now: moves_wake() sees what is left of it. */
@@ -90,6 +93,7 @@ static void on_installed(void *userdata) {
 
         if (!rmd->runner)
                 return;
+        bodies_applied(rmd->bodies, NULL);
         moves_wake(rmd->moves);
         runner_wake(rmd->runner);
         leader_wake(rmd->leader, NULL);
@@ -99,7 +103,8 @@ static void on_installed(void *userdata) {
 static void on_message(void *userdata, const char *node, const Rm__PeerMessage *message) {
         struct rmd *rmd = userdata;
 
-        if (!rmd->runner || proxies_on_message(rmd->proxies, node, message) || moves_on_message(rmd->moves, node, message))
+        if (!rmd->runner || proxies_on_message(rmd->proxies, node, message) || moves_on_message(rmd->moves, node, message) ||
+            bodies_on_message(rmd->bodies, node, message))
                 return;
         switch (message->body_case) {
         case RM__PEER_MESSAGE__BODY_AGENT_RUN:
@@ -254,6 +259,8 @@ static int start(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
         rmd->outputs = outputs_create(rmd);
         r = moves_create(rmd, &rmd->moves, err);
         if (r == 0)
+                r = bodies_create(rmd, &rmd->bodies, err);
+        if (r == 0)
                 r = leader_create(rmd, &rmd->leader, err);
         if (r == 0)
                 r = runner_create(rmd, &runner_ops, rmd, &rmd->runner, err);
@@ -275,6 +282,7 @@ static void stop(struct rmd *rmd) {
         runner_destroy(rmd->runner);
         rmd->runner = NULL; /* nothing of what the cluster still says is listened to */
         cluster_destroy(rmd->cluster);
+        bodies_destroy(rmd->bodies);
         proxies_destroy(rmd->proxies);
         outputs_destroy(rmd->outputs);
         capsule_ctx_destroy(rmd->capsules);
@@ -291,6 +299,7 @@ static void on_clean(evutil_socket_t fd, short what, void *arg) {
         struct rmd *rmd = arg;
 
         outputs_clean(rmd->outputs);
+        bodies_clean(rmd->bodies);
 }
 
 static void on_started(evutil_socket_t fd, short what, void *arg) {

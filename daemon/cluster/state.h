@@ -15,6 +15,10 @@
 #define STATE_CAPSULES_MAX 65000U /* capsules at once: addresses in a network with a prefix of 16 */
 #define STATE_SWITCH_DEPTH_MAX 16U /* switches above each other */
 #define STATE_MAX_BYTES ((size_t) 512 << 20) /* packed: more is not sent to a follower, nor read from a disk */
+#define STATE_DIGEST_BYTES 32U /* of a LaunchBody: SHA-256 */
+#define STATE_BODY_MAX_BYTES (1U << 20)               /* of one LaunchBody */
+#define STATE_USER_BODIES_MAX_BYTES (UINT64_C(16) << 20) /* of one user's waiting and running jobs; the same body counts once */
+#define STATE_BODIES_MAX_BYTES (UINT64_C(1) << 30)       /* of all jobs together */
 #define STATE_HEAD (-1)          /* index of a job's head capsule */
 
 /* What applying one command did. `error.code` 0: applied. Otherwise the command was refused and the state is unchanged
@@ -38,6 +42,12 @@ ProtobufCMessage *message_copy(const ProtobufCMessage *message);
 /* Replace a string field of a message that lives in allocated memory. `value` NULL is empty. */
 void message_set_string(char **field, const char *value);
 
+/* Is there room for the LaunchBody of one more job? -EINVAL: its digest is none; -EDQUOT: the user, or all users together, have too many
+ * that wait or run. */
+int state_check_body(const Rm__State *state, const Rm__JobSpec *spec, struct rm_error *err);
+/* The job has a LaunchBody, and may still need it. */
+bool job_has_body(const Rm__Job *job);
+
 /* ---- reading; all return NULL when there is no such thing; what they return belongs to the state ---- */
 Rm__Node *state_node(const Rm__State *state, const char *name);
 Rm__Job *state_job(const Rm__State *state, uint64_t id);
@@ -55,7 +65,7 @@ uint32_t state_node_ranks(const Rm__State *state, const char *node, uint32_t *re
 const char *state_node_word(const Rm__State *state, const Rm__Node *node);
 /* PENDING ... as in DESIGN.md, MIGRATING and FOLDED included. */
 const char *state_job_word(const Rm__State *state, const Rm__Job *job);
-bool job_ended(const Rm__Job *job);   /* in a final state */
+bool job_ended(const Rm__Job *job); /* in a final state */
 bool job_running(const Rm__Job *job); /* its capsules are placed and it has not come to its end */
 /* For each node the index of the switch it is plugged into, -1 when not known; malloc'ed. */
 int32_t *state_node_switches(const Rm__State *state);

@@ -27,6 +27,7 @@ static const Rm__Job *submitted_before(const Rm__State *state, const Rm__JobSpec
 
 int apply_job_submit(struct apply *a) {
         const Rm__JobSpec *spec = a->command->job_submit->spec;
+        struct rm_error err = { 0 };
         const Rm__Job *before;
         Rm__Job *job;
 
@@ -40,6 +41,8 @@ int apply_job_submit(struct apply *a) {
         if (a->state->n_jobs >= STATE_JOBS_MAX)
                 return apply_refuse(a, -EAGAIN, "submit: %u jobs are known already; try again when some have ended",
                                     STATE_JOBS_MAX);
+        if (state_check_body(a->state, spec, &err) < 0)
+                return apply_refuse(a, err.code, "submit: %s", err.text);
         job = xcalloc(1, sizeof(*job));
         rm__job__init(job);
         job->id = a->state->next_job++;

@@ -4,6 +4,7 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/job/bodies.h"
 #include "daemon/job/launch.h"
 #include "daemon/job/runner_internal.h"
 
@@ -175,11 +176,34 @@ static void on_launched(struct capsule *capsule, int error, const char *text, vo
         free(launched);
 }
 
+/* False: not yet, what it is launched with is on its way; the request is sent again. */
+static bool launch_group(struct runner *runner, struct local *group, const Rm__Job *job, const char *line) {
+        struct launch_command command;
+        struct launched *launched;
+        struct rm_error err = { 0 };
+        Rm__JobSpec *spec = NULL;
+        int r = bodies_get(runner->rmd->bodies, job, &spec, &err);
+
+        if (r == -EAGAIN)
+                return false;
+        group->launching = true;
+        launched = xcalloc(1, sizeof(*launched));
+        *launched = (struct launched) { runner, job->id, group->index, group->made_by };
+        if (r < 0) {
+                on_launched(group->capsule, r, error_text(&err), launched);
+                return true;
+        }
+        launch_group_command(&command, job, spec, line);
+        if (capsule_run(group->capsule, &command.command, on_launched, launched) < 0)
+                free(launched);
+        launch_command_finish(&command);
+        rm__job_spec__free_unpacked(spec, NULL);
+        return true;
+}
+
 void runner_agent_run(struct runner *runner, const Rm__AgentRun *run) {
         struct local *group = runner_current(runner, run->job, run->to_capsule);
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), run->job);
-        struct launch_command command;
-        struct launched *launched;
 
         if (!group || !group->ready || !job || run->to_capsule < 0)
                 return; /* not here, or not yet: it is sent again */
@@ -189,15 +213,8 @@ void runner_agent_run(struct runner *runner, const Rm__AgentRun *run) {
                 agents_report_exit(runner, group);
                 return;
         }
-        if (!group->launching && capsule_phase(group->capsule) == CAPSULE_EMPTY) {
-                group->launching = true;
-                launched = xcalloc(1, sizeof(*launched));
-                *launched = (struct launched) { runner, run->job, run->to_capsule, group->made_by };
-                launch_group_command(&command, job, run->command);
-                if (capsule_run(group->capsule, &command.command, on_launched, launched) < 0)
-                        free(launched);
-                launch_command_finish(&command);
-        }
+        if (!group->launching && capsule_phase(group->capsule) == CAPSULE_EMPTY && !launch_group(runner, group, job, run->command))
+                return;
         tell_head(runner, group, true, 0);
 }
 

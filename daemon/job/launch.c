@@ -166,7 +166,7 @@ static bool env_has(const Rm__JobSpec *spec, const char *assignment) {
 }
 
 /* The job's environment, and of ours what it does not set itself. */
-static char **build_env(const Rm__Job *job) {
+static char **build_env(const Rm__Job *job, const Rm__JobSpec *spec) {
         /* Over TCP between capsules and shared memory inside them: what can be carried. Ranks are not bound here: a capsule moves
          * to other cores (see cores.c). What stands in a job's own environment wins. */
         static const char *const ours[] = {
@@ -185,7 +185,6 @@ static char **build_env(const Rm__Job *job) {
                  * rank that ends at once may be forgotten, and mpirun then waits for ever. Without threads it is not. */
                 "PRTE_MCA_odls_base_max_threads=0",
         };
-        const Rm__JobSpec *spec = job->spec;
         char **env = xcalloc(spec->n_env + ARRAY_SIZE(ours) + 3, sizeof(char *));
         size_t n = 0;
 
@@ -200,10 +199,8 @@ static char **build_env(const Rm__Job *job) {
         return env;
 }
 
-static void finish_command(struct launch_command *ret, const Rm__Job *job, bool stdin_null) {
-        const Rm__JobSpec *spec = job->spec;
-
-        ret->env = build_env(job);
+static void finish_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec, bool stdin_null) {
+        ret->env = build_env(job, spec);
         ret->cwd = xstrdup(spec->cwd);
         for (size_t i = 0; i < RLIM_NLIMITS; i++)
                 (void) getrlimit((int) i, &ret->rlimits[i]);
@@ -223,23 +220,21 @@ static void finish_command(struct launch_command *ret, const Rm__Job *job, bool 
         };
 }
 
-void launch_head_command(struct launch_command *ret, const Rm__Job *job) {
-        const Rm__JobSpec *spec = job->spec;
-
+void launch_head_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec) {
         memset(ret, 0, sizeof(*ret));
         ret->argv = xcalloc(spec->n_argv + 1, sizeof(char *));
         for (size_t i = 0; i < spec->n_argv; i++)
                 ret->argv[i] = xstrdup(spec->argv[i]);
-        finish_command(ret, job, !spec->input);
+        finish_command(ret, job, spec, !spec->input);
 }
 
-void launch_group_command(struct launch_command *ret, const Rm__Job *job, const char *line) {
+void launch_group_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec, const char *line) {
         memset(ret, 0, sizeof(*ret));
         ret->argv = xcalloc(4, sizeof(char *));
         ret->argv[0] = xstrdup("/bin/sh");
         ret->argv[1] = xstrdup("-c");
         ret->argv[2] = xstrdup(line);
-        finish_command(ret, job, true);
+        finish_command(ret, job, spec, true);
 }
 
 static void free_list(char **list) {

@@ -45,9 +45,9 @@ struct launch_command {
 };
 
 /* mpirun, as the user wrote it, told to start its daemons through rm-agent in the job's capsules. */
-void launch_head_command(struct launch_command *ret, const Rm__Job *job);
+void launch_head_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec);
 /* The shell line that PRRTE gives to its agent. */
-void launch_group_command(struct launch_command *ret, const Rm__Job *job, const char *line);
+void launch_group_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec, const char *line);
 void launch_command_finish(struct launch_command *command);
 
 /* Text of the host file for mpirun; malloc'ed. */

@@ -10,6 +10,7 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/job/bodies.h"
 #include "daemon/job/launch.h"
 #include "daemon/job/outputs.h"
 
@@ -320,19 +321,37 @@ static int write_hostfile(const struct local *head, const Rm__Job *job) {
         return write_file_atomic(path, text, strlen(text), 0644, false);
 }
 
+/* Not before what it is launched with is here; a job that has lost that ends. */
+static Rm__JobSpec *head_spec(struct runner *runner, struct local *head, const Rm__Job *job) {
+        struct rm_error err = { 0 };
+        Rm__JobSpec *spec = NULL;
+        int r = bodies_get(runner->rmd->bodies, job, &spec, &err);
+
+        if (r < 0 && r != -EAGAIN)
+                report_exit(runner, head, 255, error_text(&err), RM__JOB_STATE__JOB_FAILED);
+        if (r == -EAGAIN)
+                runner_retry(runner);
+        return spec;
+}
+
 static void launch_head(struct runner *runner, struct local *head, const Rm__Job *job) {
+        Rm__JobSpec *spec = head_spec(runner, head, job);
         struct launch_command command;
         struct report *report;
-        int r = write_hostfile(head, job);
+        int r;
 
+        if (!spec)
+                return;
+        r = write_hostfile(head, job);
         if (r < 0)
                 log_warn("job %" PRIu64 ": cannot write the host file: %s", job->id, strerror(-r));
         head->launching = true;
         report = xcalloc(1, sizeof(*report));
         *report = (struct report) { runner, job->id, STATE_HEAD, head->made_by };
-        launch_head_command(&command, job);
+        launch_head_command(&command, job, spec);
         r = capsule_run(head->capsule, &command.command, on_head_launched, report);
         launch_command_finish(&command);
+        rm__job_spec__free_unpacked(spec, NULL);
         if (r < 0) {
                 free(report);
                 head->launching = false;
@@ -378,7 +397,8 @@ static void reconcile_head(struct runner *runner, struct local *head, const Rm__
         } else if (job->state == RM__JOB_STATE__JOB_STARTING && head->ready && all_ready(job)) {
                 if (!head->launching)
                         launch_head(runner, head, job);
-                report_running(runner, head);
+                if (head->launching)
+                        report_running(runner, head);
         }
 }
 

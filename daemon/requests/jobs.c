@@ -6,6 +6,7 @@
 
 #include "common/util.h"
 #include "daemon/config/config.h"
+#include "daemon/job/bodies.h"
 #include "daemon/job/runner.h"
 #include "daemon/requests/requests.h"
 #include "daemon/requests/views.h"
@@ -62,6 +63,9 @@ Rm__JobView *job_view(const struct client *client, const Rm__State *state, const
         if (view->foreign)
                 hide(view->job->spec);
         message_set_string(&view->job->spec->token, "");
+        /* Who has it could try out what a short environment may be. */
+        free(view->job->spec->body_digest.data);
+        view->job->spec->body_digest = (ProtobufCBinaryData) { 0 };
         /* The environment is long and of no use to anybody here. */
         for (size_t i = 0; i < view->job->spec->n_env; i++)
                 free(view->job->spec->env[i]);
@@ -168,7 +172,10 @@ void request_submit_job(struct client *client, const Rm__LocalRequest *request) 
         body.spec = spec;
         command.body_case = RM__COMMAND__BODY_JOB_SUBMIT;
         command.job_submit = &body;
-        request_propose(client, request->id, &command);
+        if (bodies_take(client->rmd->bodies, spec, &err) < 0)
+                client_error(client, request->id, err.code, "submit: %s", err.text);
+        else
+                request_propose(client, request->id, &command);
         rm__job_spec__free_unpacked(spec, NULL);
 }
 

@@ -3,6 +3,7 @@
 
 #include "common/util.h"
 #include "daemon/config/config.h"
+#include "daemon/job/bodies.h"
 #include "daemon/leader/leader.h"
 #include "daemon/requests/requests.h"
 #include "daemon/sched/snapshot.h"
@@ -47,6 +48,9 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
         if (cluster_disk_full(rmd->cluster))
                 warnings[status.n_warnings++] =
                         (char *) "the disk with [cluster] state_dir is full: running jobs go on, nothing can be changed";
+        else if (bodies_disk_full(rmd->bodies))
+                warnings[status.n_warnings++] =
+                        (char *) "the disk with [cluster] state_dir is full: running jobs go on, no new ones are taken";
         if (state->availability->error[0])
                 warnings[status.n_warnings++] = state->availability->error;
         if (state->topology_error[0])

@@ -264,7 +264,7 @@ static void test_head_command(void **state) {
         struct job j;
 
         job_init(&j, NULL);
-        launch_head_command(&command, &j.job);
+        launch_head_command(&command, &j.job, j.job.spec);
         for (size_t i = 0; i < j.spec.n_argv; i++)
                 assert_string_equal(command.command.argv[i], j.argv[i]);
         assert_null(command.command.argv[j.spec.n_argv]);
@@ -273,7 +273,7 @@ static void test_head_command(void **state) {
         assert_false(command.command.stdin_null);
         launch_command_finish(&command);
         j.spec.input = false;
-        launch_head_command(&command, &j.job);
+        launch_head_command(&command, &j.job, j.job.spec);
         assert_true(command.command.stdin_null);
         launch_command_finish(&command);
 }
@@ -283,7 +283,7 @@ static void test_group_command(void **state) {
         struct job j;
 
         job_init(&j, NULL);
-        launch_group_command(&command, &j.job, "exec prted --x 'y z'");
+        launch_group_command(&command, &j.job, j.job.spec, "exec prted --x 'y z'");
         assert_string_equal(command.command.argv[0], "/bin/sh");
         assert_string_equal(command.command.argv[1], "-c");
         assert_string_equal(command.command.argv[2], "exec prted --x 'y z'");
@@ -300,7 +300,7 @@ static void test_env_defaults(void **state) {
         struct job j;
 
         job_init(&j, env);
-        launch_head_command(&command, &j.job);
+        launch_head_command(&command, &j.job, j.job.spec);
         assert_string_equal(env_value(&command, "PATH"), "/usr/bin");
         assert_string_equal(env_value(&command, "HOME"), "/home/alice");
         assert_string_equal(env_value(&command, "RM_JOB_ID"), "7");
@@ -323,9 +323,9 @@ static void test_env_of_the_job_wins(void **state) {
         struct job j;
 
         job_init(&j, NULL);
-        launch_head_command(&without, &j.job);
+        launch_head_command(&without, &j.job, j.job.spec);
         job_init(&j, env);
-        launch_head_command(&with, &j.job);
+        launch_head_command(&with, &j.job, j.job.spec);
         assert_string_equal(env_value(&with, "OMPI_MCA_btl"), "tcp,self");
         assert_string_equal(env_value(&with, "OMPI_MCA_pml"), "");
         assert_string_equal(env_value(&with, "PRTE_MCA_hwloc_default_binding_policy"), "core");
@@ -344,7 +344,7 @@ static void test_env_cannot_be_spoofed(void **state) {
         struct job j;
 
         job_init(&j, env);
-        launch_head_command(&command, &j.job);
+        launch_head_command(&command, &j.job, j.job.spec);
         assert_string_equal(env_value(&command, "RM_JOB_ID"), "7");
         assert_string_equal(env_value(&command, "RM_ATTEMPT"), "2");
         assert_string_equal(env_value(&command, "RM_JOB_IDENTITY"), "mine");
@@ -368,7 +368,7 @@ static void test_rlimits(void **state) {
         job_init(&j, NULL);
         j.spec.rlimits = list;
         j.spec.n_rlimits = ARRAY_SIZE(list);
-        launch_head_command(&command, &j.job);
+        launch_head_command(&command, &j.job, j.job.spec);
         assert_int_equal(command.command.rlimits[RLIMIT_NOFILE].rlim_cur, 100);
         assert_int_equal(command.command.rlimits[RLIMIT_NOFILE].rlim_max, 200);
         assert_int_equal(getrlimit(RLIMIT_STACK, &ours), 0);

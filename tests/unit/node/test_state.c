@@ -250,6 +250,45 @@ static void test_submit(void **state) {
         assert_int_equal(w->state->next_job, 3);
 }
 
+/* A job of this user with a body of so many bytes, `body` telling one from another. */
+static int submit_body(struct world *w, uint32_t uid, uint8_t body_number, uint32_t size_bytes) {
+        char *argv[] = { (char *) "mpirun" };
+        uint8_t digest[STATE_DIGEST_BYTES] = { body_number };
+        Rm__JobSpec spec = RM__JOB_SPEC__INIT;
+        Rm__CmdJobSubmit body = RM__CMD_JOB_SUBMIT__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        spec.uid = uid;
+        spec.ranks = 1;
+        spec.argv = argv;
+        spec.n_argv = ARRAY_SIZE(argv);
+        spec.body_digest = (ProtobufCBinaryData) { .len = sizeof(digest), .data = digest };
+        spec.body_bytes = size_bytes;
+        body.spec = &spec;
+        command.body_case = RM__COMMAND__BODY_JOB_SUBMIT;
+        command.job_submit = &body;
+        return apply_command(w, &command);
+}
+
+/* What is kept for one user's waiting and running jobs is bounded; the same body counts once. */
+static void test_bodies_of_a_user(void **state) {
+        const uint32_t mib = 1U << 20;
+        struct world *w = *state;
+
+        REFUSED(submit_body(w, 7, 0, 0), -EINVAL, "does not say what it is launched with");
+        REFUSED(submit_body(w, 7, 0, mib + 1), -EINVAL, "does not say what it is launched with");
+        for (uint8_t i = 0; i < 16; i++)
+                assert_int_equal(submit_body(w, 7, i, mib), 0);
+        REFUSED(submit_body(w, 7, 16, 1), -EDQUOT, "at most 16 MiB");
+        assert_int_equal(submit_body(w, 7, 3, mib), 0); /* one that he has */
+        assert_int_equal(submit_body(w, 8, 3, mib), 0); /* somebody else, who has the same */
+        assert_int_equal(submit_body(w, 8, 77, mib), 0);
+        assert_int_equal(cancel(w, 4, SIGTERM, false), 0);
+        REFUSED(submit_body(w, 7, 16, mib), -EDQUOT, "17.0 MiB"); /* another of his jobs still has the fourth */
+        assert_int_equal(cancel(w, 1, SIGTERM, false), 0);
+        assert_int_equal(submit_body(w, 7, 16, mib), 0);
+}
+
 /* The same answer to a front end that did not get the first one, and nobody else's. */
 static void test_submit_again(void **state) {
         struct world *w = *state;
@@ -826,6 +865,7 @@ int main(void) {
                 T(test_drain_ends_with_an_arriving_move),
                 T(test_availability),
                 T(test_submit),
+                T(test_bodies_of_a_user),
                 T(test_submit_again),
                 T(test_too_many_jobs),
                 T(test_place),

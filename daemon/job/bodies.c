@@ -1,0 +1,507 @@
+#include "daemon/job/bodies.h"
+
+#include <event2/event.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/cluster/parts.h"
+#include "daemon/config/config.h"
+#include "daemon/job/body.h"
+#include "daemon/job/body_store.h"
+#include "daemon/job/runner.h"
+
+/* What is left of a spec stays in the state of every node until the job is forgotten. */
+#define REST_MAX_BYTES 32768U
+/* Kept for submissions whose answer is not there yet, of one user and of all; and how long, if no answer comes: proposals end before that. */
+#define HELD_USER_MAX_BYTES STATE_USER_BODIES_MAX_BYTES
+#define HELD_MAX_BYTES (UINT64_C(256) << 20)
+#define HELD_USEC UINT64_C(60000000)
+#define FETCHES_MAX 16U
+#define SOURCES_MAX 16U
+#define ANSWER_USEC UINT64_C(5000000)
+#define AGAIN_USEC UINT64_C(1000000)
+#define TICK_MSEC 500U
+
+/* Submitted, and perhaps not yet in the state. */
+struct held {
+        uint8_t digest[STATE_DIGEST_BYTES];
+        uint32_t size_bytes;
+        uid_t uid;
+        uint64_t until_usec;
+        LIST_ENTRY(held) entry;
+};
+
+/* One that is being brought here. Nodes that may have it are asked one after the other; `lacking` of this round have said that they have not. */
+struct fetch {
+        uint64_t job;
+        uint8_t digest[STATE_DIGEST_BYTES];
+        struct parts parts;
+        char *source; /* asked now; NULL: nobody until `due_usec` */
+        uint64_t due_usec;
+        unsigned asked; /* nodes of this round */
+        unsigned lacking;
+        bool lost; /* all nodes that may have it have not */
+        LIST_ENTRY(fetch) entry;
+};
+
+struct bodies {
+        struct rmd *rmd;
+        struct body_store *store;
+        struct event *tick; /* while something is being brought */
+        struct event *wake;
+        LIST_HEAD(, held) held;
+        LIST_HEAD(, fetch) fetches;
+        unsigned n_fetches;
+        bool full;
+        bool changed; /* jobs have, since the last sweep */
+};
+
+static const Rm__State *state_of(const struct bodies *bodies) {
+        return cluster_state(bodies->rmd->cluster);
+}
+
+static const char *self_of(const struct bodies *bodies) {
+        return cluster_self(bodies->rmd->cluster);
+}
+
+/* ---- which of them belong here ---- */
+
+static bool has_capsule_here(const struct bodies *bodies, const Rm__Job *job) {
+        for (size_t i = 0; i < job->n_capsules; i++)
+                if (strcmp(job->capsules[i]->node, self_of(bodies)) == 0)
+                        return true;
+        return false;
+}
+
+static bool keeps(const struct bodies *bodies, const Rm__Job *job) {
+        return job_has_body(job) && (cluster_is_leader(bodies->rmd->cluster) ||
+                                     strcmp(job->spec->submit_node, self_of(bodies)) == 0 || has_capsule_here(bodies, job));
+}
+
+/* Of those, the ones to be brought without being asked for: of jobs that are still to be launched. */
+static bool is_needed(const struct bodies *bodies, const Rm__Job *job) {
+        return (job->state == RM__JOB_STATE__JOB_PENDING || job->state == RM__JOB_STATE__JOB_STARTING) && keeps(bodies, job);
+}
+
+/* ---- submission ---- */
+
+static void held_free(struct held *held) {
+        LIST_REMOVE(held, entry);
+        free(held);
+}
+
+static int check_held(const struct bodies *bodies, uid_t uid, size_t size_bytes, struct rm_error *err) {
+        uint64_t user_bytes = size_bytes, bytes = size_bytes;
+        const struct held *held;
+
+        LIST_FOREACH (held, &bodies->held, entry) {
+                bytes += held->size_bytes;
+                user_bytes += held->uid == uid ? held->size_bytes : 0;
+        }
+        if (user_bytes > HELD_USER_MAX_BYTES || bytes > HELD_MAX_BYTES)
+                return error_set(err, -EAGAIN, "too many large jobs are being submitted at once; try again");
+        return 0;
+}
+
+static void hold(struct bodies *bodies, const Rm__JobSpec *spec) {
+        struct held *held = xcalloc(1, sizeof(*held));
+
+        memcpy(held->digest, spec->body_digest.data, STATE_DIGEST_BYTES);
+        held->size_bytes = spec->body_bytes;
+        held->uid = spec->uid;
+        held->until_usec = now_usec() + HELD_USEC;
+        LIST_INSERT_HEAD(&bodies->held, held, entry);
+        bodies->changed = true;
+}
+
+static void release(struct bodies *bodies, const Rm__JobSpec *spec) {
+        struct held *held;
+
+        if (!spec || spec->body_digest.len != STATE_DIGEST_BYTES)
+                return;
+        LIST_FOREACH (held, &bodies->held, entry)
+                if (held->uid == spec->uid && memcmp(held->digest, spec->body_digest.data, STATE_DIGEST_BYTES) == 0) {
+                        held_free(held);
+                        return;
+                }
+}
+
+static int check_room(struct bodies *bodies, const Rm__JobSpec *spec, struct rm_error *err) {
+        int r = state_check_body(state_of(bodies), spec, err);
+
+        if (r == 0)
+                r = check_held(bodies, spec->uid, spec->body_bytes, err);
+        if (r == 0 && body_store_bytes(bodies->store) > STATE_BODIES_MAX_BYTES)
+                bodies_clean(bodies);
+        if (r == 0 && body_store_bytes(bodies->store) > STATE_BODIES_MAX_BYTES + HELD_MAX_BYTES)
+                r = error_set(err, -EAGAIN, "too much is kept of jobs that have just ended; try again");
+        return r;
+}
+
+int bodies_take(struct bodies *bodies, Rm__JobSpec *spec, struct rm_error *err) {
+        size_t size_bytes = 0;
+        cleanup_free uint8_t *data = body_split(spec, &size_bytes);
+        int r;
+
+        if (rm__job_spec__get_packed_size(spec) > REST_MAX_BYTES)
+                return error_set(err, -E2BIG, "names and paths of the job are too long");
+        if (!data)
+                return 0;
+        r = check_room(bodies, spec, err);
+        if (r < 0)
+                return r;
+        r = body_store_put(bodies->store, spec->body_digest.data, data, size_bytes, true);
+        bodies->full = r == -ENOSPC;
+        if (r == -ENOSPC)
+                return error_set(err, r,
+                                 "the leader's disk is full, so that no job can be taken until there is room; what runs goes on");
+        if (r < 0)
+                return error_sys(err, r, "the leader cannot keep the job's environment");
+        hold(bodies, spec);
+        return 0;
+}
+
+bool bodies_disk_full(const struct bodies *bodies) {
+        return bodies && bodies->full && !body_store_has_room(bodies->store, 0);
+}
+
+/* ---- bringing one here ---- */
+
+static struct fetch *fetch_find(const struct bodies *bodies, uint64_t job) {
+        struct fetch *fetch;
+
+        LIST_FOREACH (fetch, &bodies->fetches, entry)
+                if (fetch->job == job)
+                        return fetch;
+        return NULL;
+}
+
+static void fetch_free(struct bodies *bodies, struct fetch *fetch) {
+        LIST_REMOVE(fetch, entry);
+        bodies->n_fetches--;
+        parts_reset(&fetch->parts);
+        free(fetch->source);
+        free(fetch);
+}
+
+static void add_source(const struct bodies *bodies, const char **sources, unsigned *n, const char *node) {
+        if (!node || !node[0] || strcmp(node, self_of(bodies)) == 0 || *n >= SOURCES_MAX)
+                return;
+        for (unsigned i = 0; i < *n; i++)
+                if (strcmp(sources[i], node) == 0)
+                        return;
+        sources[(*n)++] = node;
+}
+
+/* The leader first: it has them all. */
+static unsigned find_sources(const struct bodies *bodies, const Rm__Job *job, const char *sources[static SOURCES_MAX]) {
+        unsigned n = 0;
+
+        add_source(bodies, sources, &n, cluster_leader(bodies->rmd->cluster));
+        add_source(bodies, sources, &n, job->spec->submit_node);
+        for (size_t i = 0; i < job->n_capsules; i++)
+                add_source(bodies, sources, &n, job->capsules[i]->node);
+        return n;
+}
+
+/* Such a node will not answer, and what it has may be gone with it. */
+static bool is_down(const struct bodies *bodies, const char *name) {
+        const Rm__Node *node = state_node(state_of(bodies), name);
+
+        return !node || node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN;
+}
+
+static int ask(struct bodies *bodies, struct fetch *fetch) {
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        Rm__BodyGet get = RM__BODY_GET__INIT;
+
+        get.digest = (ProtobufCBinaryData) { .len = STATE_DIGEST_BYTES, .data = fetch->digest };
+        get.offset = fetch->parts.received_bytes;
+        message.body_case = RM__PEER_MESSAGE__BODY_BODY_GET;
+        message.body_get = &get;
+        fetch->due_usec = now_usec() + ANSWER_USEC;
+        return cluster_send(bodies->rmd->cluster, fetch->source, &message);
+}
+
+/* A round is over when all were asked: either nobody has it, or some could not be asked, and then it begins again. */
+static void ask_next(struct bodies *bodies, struct fetch *fetch, const Rm__Job *job) {
+        const char *sources[SOURCES_MAX];
+        unsigned n = find_sources(bodies, job, sources);
+
+        parts_reset(&fetch->parts);
+        free(take_ptr(fetch->source));
+        while (fetch->asked < n) {
+                const char *node = sources[fetch->asked++];
+
+                if (is_down(bodies, node)) {
+                        fetch->lacking++;
+                        continue;
+                }
+                fetch->source = xstrdup(node);
+                if (ask(bodies, fetch) == 0)
+                        return;
+                free(take_ptr(fetch->source));
+        }
+        if (fetch->lacking >= n && !fetch->lost) {
+                log_warn("job %" PRIu64 ": no node has its environment and command line any more", job->id);
+                fetch->lost = true;
+                runner_wake(bodies->rmd->runner);
+        }
+        fetch->asked = fetch->lacking = 0;
+        fetch->due_usec = now_usec() + AGAIN_USEC;
+}
+
+static void start_ticking(struct bodies *bodies) {
+        static const struct timeval tick = { .tv_usec = TICK_MSEC * 1000 };
+
+        if (!LIST_EMPTY(&bodies->fetches) && !evtimer_pending(bodies->tick, NULL))
+                (void) evtimer_add(bodies->tick, &tick);
+}
+
+static struct fetch *fetch_begin(struct bodies *bodies, const Rm__Job *job) {
+        struct fetch *fetch;
+
+        if (bodies->n_fetches >= FETCHES_MAX)
+                return NULL; /* in its turn */
+        fetch = xcalloc(1, sizeof(*fetch));
+        fetch->job = job->id;
+        memcpy(fetch->digest, job->spec->body_digest.data, STATE_DIGEST_BYTES);
+        LIST_INSERT_HEAD(&bodies->fetches, fetch, entry);
+        bodies->n_fetches++;
+        ask_next(bodies, fetch, job);
+        start_ticking(bodies);
+        return fetch;
+}
+
+static void take_part(struct bodies *bodies, struct fetch *fetch, const Rm__Job *job, const Rm__BodyPart *part) {
+        uint8_t digest[STATE_DIGEST_BYTES];
+        int r;
+
+        if (part->total_bytes == 0) {
+                fetch->lacking++;
+                ask_next(bodies, fetch, job);
+                return;
+        }
+        r = parts_add(&fetch->parts, part->total_bytes, part->offset, part->data.data, part->data.len, STATE_BODY_MAX_BYTES);
+        if (r == 0) {
+                if (ask(bodies, fetch) < 0)
+                        ask_next(bodies, fetch, job);
+                return;
+        }
+        if (r > 0) {
+                body_digest(fetch->parts.data, fetch->parts.received_bytes, digest);
+                if (memcmp(digest, fetch->digest, sizeof(digest)) == 0 &&
+                    body_store_put(bodies->store, digest, fetch->parts.data, fetch->parts.received_bytes, false) == 0) {
+                        fetch_free(bodies, fetch);
+                        runner_wake(bodies->rmd->runner);
+                        event_active(bodies->wake, EV_TIMEOUT, 0); /* the next one's turn */
+                        return;
+                }
+        }
+        log_warn("job %" PRIu64 ": what node %s has of its environment is of no use", job->id, fetch->source);
+        fetch->lacking++;
+        ask_next(bodies, fetch, job);
+}
+
+static void on_part(struct bodies *bodies, const char *node, const Rm__BodyPart *part) {
+        struct fetch *fetch, *next;
+
+        for (fetch = LIST_FIRST(&bodies->fetches); fetch; fetch = next) {
+                const Rm__Job *job = state_job(state_of(bodies), fetch->job);
+
+                next = LIST_NEXT(fetch, entry);
+                if (job && fetch->source && strcmp(fetch->source, node) == 0 && part->digest.len == STATE_DIGEST_BYTES &&
+                    memcmp(part->digest.data, fetch->digest, STATE_DIGEST_BYTES) == 0 &&
+                    part->offset == fetch->parts.received_bytes) {
+                        take_part(bodies, fetch, job, part);
+                        return;
+                }
+        }
+}
+
+/* Somebody else's. */
+static void on_get(struct bodies *bodies, const char *node, const Rm__BodyGet *get) {
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        Rm__BodyPart part = RM__BODY_PART__INIT;
+        cleanup_free uint8_t *data = NULL;
+        size_t size_bytes = 0;
+
+        if (get->digest.len != STATE_DIGEST_BYTES)
+                return;
+        part.digest = get->digest;
+        if (body_store_get(bodies->store, get->digest.data, &data, &size_bytes) == 0 && get->offset < size_bytes) {
+                part.total_bytes = size_bytes;
+                part.offset = get->offset;
+                part.data.data = data + get->offset;
+                part.data.len = size_bytes - get->offset < PART_BYTES ? size_bytes - (size_t) get->offset : PART_BYTES;
+        }
+        message.body_case = RM__PEER_MESSAGE__BODY_BODY_PART;
+        message.body_part = &part;
+        (void) cluster_send(bodies->rmd->cluster, node, &message);
+}
+
+bool bodies_on_message(struct bodies *bodies, const char *node, const Rm__PeerMessage *message) {
+        if (message->body_case == RM__PEER_MESSAGE__BODY_BODY_GET)
+                on_get(bodies, node, message->body_get);
+        else if (message->body_case == RM__PEER_MESSAGE__BODY_BODY_PART)
+                on_part(bodies, node, message->body_part);
+        else
+                return false;
+        return true;
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg) {
+        struct bodies *bodies = arg;
+        struct fetch *fetch, *next;
+        uint64_t now = now_usec();
+
+        for (fetch = LIST_FIRST(&bodies->fetches); fetch; fetch = next) {
+                const Rm__Job *job = state_job(state_of(bodies), fetch->job);
+
+                next = LIST_NEXT(fetch, entry);
+                if (!job || !keeps(bodies, job))
+                        fetch_free(bodies, fetch);
+                else if (now >= fetch->due_usec)
+                        ask_next(bodies, fetch, job);
+        }
+        start_ticking(bodies);
+}
+
+static void on_wake(evutil_socket_t fd, short what, void *arg) {
+        struct bodies *bodies = arg;
+        const Rm__State *state = state_of(bodies);
+
+        if (!cluster_synced(bodies->rmd->cluster))
+                return;
+        for (size_t i = 0; i < state->n_jobs; i++) {
+                const Rm__Job *job = state->jobs[i];
+
+                if (is_needed(bodies, job) && !body_store_has(bodies->store, job->spec->body_digest.data) &&
+                    !fetch_find(bodies, job->id))
+                        (void) fetch_begin(bodies, job);
+        }
+}
+
+int bodies_get(struct bodies *bodies, const Rm__Job *job, Rm__JobSpec **ret, struct rm_error *err) {
+        cleanup_free uint8_t *data = NULL;
+        const struct fetch *fetch;
+        size_t size_bytes = 0;
+
+        if (!job_has_body(job)) {
+                *ret = (Rm__JobSpec *) message_copy(&job->spec->base);
+                return 0;
+        }
+        if (body_store_get(bodies->store, job->spec->body_digest.data, &data, &size_bytes) == 0) {
+                *ret = body_join(job->spec, data, size_bytes);
+                return *ret ? 0 : error_set(err, -EBADMSG, "what job %" PRIu64 " is launched with cannot be read", job->id);
+        }
+        fetch = fetch_find(bodies, job->id);
+        if (!fetch)
+                fetch = fetch_begin(bodies, job);
+        if (fetch && fetch->lost)
+                return error_set(err, -ENOENT,
+                                 "its environment and command line are lost: neither the leader nor node %s has them any more",
+                                 job->spec->submit_node);
+        return error_set(err, -EAGAIN, "its environment and command line are not here yet");
+}
+
+/* ---- dropping ---- */
+
+static int compare_digests(const void *a, const void *b) {
+        return memcmp(*(const uint8_t *const *) a, *(const uint8_t *const *) b, STATE_DIGEST_BYTES);
+}
+
+struct kept {
+        const uint8_t **digests; /* sorted */
+        size_t n;
+};
+
+static bool is_kept(void *userdata, const uint8_t *digest) {
+        const struct kept *kept = userdata;
+
+        return bsearch(&digest, kept->digests, kept->n, sizeof(*kept->digests), compare_digests) != NULL;
+}
+
+static void expire_held(struct bodies *bodies) {
+        struct held *held, *next;
+        uint64_t now = now_usec();
+
+        for (held = LIST_FIRST(&bodies->held); held; held = next) {
+                next = LIST_NEXT(held, entry);
+                if (now >= held->until_usec) {
+                        held_free(held);
+                        bodies->changed = true;
+                }
+        }
+}
+
+void bodies_clean(struct bodies *bodies) {
+        const Rm__State *state = state_of(bodies);
+        struct kept kept = { 0 };
+        const struct held *held;
+        size_t max = state->n_jobs;
+
+        expire_held(bodies);
+        if (!bodies->changed || !cluster_synced(bodies->rmd->cluster))
+                return; /* what we know may be old: drop nothing by it */
+        LIST_FOREACH (held, &bodies->held, entry)
+                max++;
+        kept.digests = xcalloc(max, sizeof(*kept.digests));
+        for (size_t i = 0; i < state->n_jobs; i++)
+                if (keeps(bodies, state->jobs[i]))
+                        kept.digests[kept.n++] = state->jobs[i]->spec->body_digest.data;
+        LIST_FOREACH (held, &bodies->held, entry)
+                kept.digests[kept.n++] = held->digest;
+        qsort(kept.digests, kept.n, sizeof(*kept.digests), compare_digests);
+        body_store_sweep(bodies->store, is_kept, &kept);
+        free(kept.digests);
+        bodies->changed = false;
+}
+
+void bodies_applied(struct bodies *bodies, const Rm__Command *command) {
+        if (command && command->body_case == RM__COMMAND__BODY_JOB_SUBMIT)
+                release(bodies, command->job_submit->spec);
+        bodies->changed = true;
+        event_active(bodies->wake, EV_TIMEOUT, 0);
+}
+
+/* ---- life ---- */
+
+int bodies_create(struct rmd *rmd, struct bodies **ret, struct rm_error *err) {
+        struct bodies *bodies = xcalloc(1, sizeof(*bodies));
+        cleanup_free char *dir = xasprintf("%s/launch", rmd->config->state_dir);
+        int r;
+
+        bodies->rmd = rmd;
+        bodies->changed = true;
+        LIST_INIT(&bodies->held);
+        LIST_INIT(&bodies->fetches);
+        bodies->tick = evtimer_new(rmd->base, on_tick, bodies);
+        bodies->wake = evtimer_new(rmd->base, on_wake, bodies);
+        if (!bodies->tick || !bodies->wake)
+                abort();
+        r = body_store_open(dir, &bodies->store, err);
+        if (r < 0) {
+                bodies_destroy(bodies);
+                return r;
+        }
+        *ret = bodies;
+        return 0;
+}
+
+void bodies_destroy(struct bodies *bodies) {
+        if (!bodies)
+                return;
+        while (!LIST_EMPTY(&bodies->fetches))
+                fetch_free(bodies, LIST_FIRST(&bodies->fetches));
+        while (!LIST_EMPTY(&bodies->held))
+                held_free(LIST_FIRST(&bodies->held));
+        event_free(bodies->tick);
+        event_free(bodies->wake);
+        body_store_close(bodies->store);
+        free(bodies);
+}

@@ -1,0 +1,35 @@
+/* LaunchBodies on this node's disk, each in a file named after its digest that only root may read. What is read is checked. */
+#ifndef RM_JOB_BODY_STORE_H
+#define RM_JOB_BODY_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "daemon/cluster/state.h"
+
+struct body_store;
+
+/* Made when it is not there; what lies there already is taken over. */
+int body_store_open(const char *dir, struct body_store **ret, struct rm_error *err);
+void body_store_close(struct body_store *store); /* NULL ok */
+
+bool body_store_has(const struct body_store *store, const uint8_t *digest);
+/* Of all that is here. */
+uint64_t body_store_bytes(const struct body_store *store);
+
+/* Has the disk room for so much, beside what the log may need? */
+bool body_store_has_room(const struct body_store *store, size_t size_bytes);
+
+/* Keep it. `safe`: it outlives a power failure; -ENOSPC: the disk has no room beside what the log may need, or another errno. Otherwise it is
+ * kept in memory where the disk does not take it. */
+int body_store_put(struct body_store *store, const uint8_t *digest, const uint8_t *data, size_t size_bytes, bool safe);
+
+/* malloc'ed. -ENOENT: not here, or not what its name says (and so here no more). */
+int body_store_get(struct body_store *store, const uint8_t *digest, uint8_t **ret_data, size_t *ret_size_bytes);
+
+/* Remove all that `keep` does not want. */
+void body_store_sweep(struct body_store *store, bool (*keep)(void *userdata, const uint8_t *digest), void *userdata);
+
+#endif
