@@ -1,15 +1,16 @@
 #!/bin/bash
-# The disk under the leader's log is full: jobs run on, what cannot be kept is refused with a reason, large jobs at once and small changes when
+# The disk under the leader's log is full: jobs run on, what cannot be kept is refused with a reason, jobs at once and small changes when
 # nothing that was made ahead is left; rmd neither dies nor spoils its log. With room again all goes on, also after a restart.
-# limit: 120
+# limit: 240
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
-cluster 2 --cores 2
+cluster 3 --cores 2
 bed_do stop-rmd n1
 # shellcheck disable=SC2016 # the node's shell expands it
 on n1 sh -c 'd=/var/lib/rmd; cp -a $d $d.copy; mount -t tmpfs -o size=16m tmpfs $d; cp -a $d.copy/. $d/; rm -r $d.copy'
 bed_do start-rmd n1
 must "n1 does not join again" until_true 20 all_joined
+must "n3 cannot be drained" rmctl drain-node n3 --reason spare
 start live n2 --group-size 1 -n 2 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=30000
 running live
 on n1 sh -c 'dd if=/dev/zero of=/var/lib/rmd/fill bs=64k 2>/dev/null'
@@ -24,11 +25,20 @@ if submit 100000 >"$work/large" 2>&1; then fail "a large job is taken: $(<"$work
 grep -q "disk is full" "$work/large" || fail "why it is not taken: $(<"$work/large")"
 see "a large job: $(<"$work/large")"
 
+if submit 1000 >"$work/small" 2>&1; then fail "a small job is taken: $(<"$work/small")"; fi
+grep -q "disk is full" "$work/small" || fail "why a small job is not taken: $(<"$work/small")"
+must "status does not say that no jobs are taken" until_true 5 eval 'rmctl status | grep -q "is full: running jobs go on, no new ones are taken"'
+
 # Small changes until nothing is left.
-for ((i = 0; i < 200; i++)); do submit 4000 >"$work/small" 2>&1 || break; done
-grep -q "disk is full" "$work/small" || fail "small jobs are not refused, or for another reason: $(<"$work/small")"
-see "after $i small jobs: $(<"$work/small")"
-must "status does not say so" until_true 5 eval 'rmctl status | grep -q "is full: running jobs go on"'
+# shellcheck disable=SC2016 # the node's shell expands it
+on n1 bash -c 'change() {
+        for ((i = 0; i < 3000; i++)); do said=$(rmctl drain-node n3 --update --reason "$1 $i $2" 2>&1) || break; done
+        echo "after $i small changes: $said"
+    }
+    for k in 1 2 3 4; do change "$k" "$1" & done; wait' bash "$(printf 'x%.0s' {1..240})" >"$work/change"
+see "$(<"$work/change")"
+grep -q "disk is full" "$work/change" || fail "small changes are not refused, or for another reason: $(<"$work/change")"
+must "status does not say so" until_true 5 eval 'rmctl status | grep -q "is full: running jobs go on, nothing can be changed"'
 same "the job" "$(q job live state)" RUNNING
 see "$(on n1 grep -c "disk is full" /var/log/rmd.log) lines of the log say so"
 (($(on n1 grep -c "disk is full" /var/log/rmd.log) < 5)) || fail "the log is filled with it"
