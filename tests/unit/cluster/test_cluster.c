@@ -451,10 +451,57 @@ static void bad_on_message(void *userdata, const char *name, Rm__PeerMessage *me
                 send_part(bad, 1000, 30); /* the rest, which is of no use any more */
 }
 
+static void resetting_on_message(void *userdata, const char *name, Rm__PeerMessage *message) {
+        struct bad_leader *bad = userdata;
+
+        if (message->body_case != RM__PEER_MESSAGE__BODY_FOLLOW)
+                return;
+        bad->follows++;
+        peers_reset(bad->peers, name, "it does not take in what is sent");
+}
+
 static void bad_on_peer(void *userdata, const char *name, bool connected) {
         struct bad_leader *bad = userdata;
 
         bad->lost += !connected;
+}
+
+static void start_bad(struct world *w, struct bad_leader *bad, const struct peers_ops *ops) {
+        Rm__Node self = RM__NODE__INIT;
+        struct peers_config config = { .cluster = "testers", .self = &self, .listen_address = "127.0.0.1", .leading = true };
+
+        world_init(w);
+        w->node_timeout_usec = 1000000;
+        assert_int_equal(tls_create("testers", w->key, &bad->tls, NULL), 0);
+        self.name = (char *) "n1";
+        self.address = (char *) "127.0.0.1";
+        config.tls = bad->tls;
+        config.heartbeat_usec = 100000;
+        config.timeout_usec = 1000000;
+        assert_int_equal(peers_create(w->base, &config, ops, bad, &bad->peers, NULL), 0);
+        w->nodes[0].port = peers_port(bad->peers);
+        (void) tnode_start(w, 1, 0);
+}
+
+static void finish_bad(struct world *w, struct bad_leader *bad) {
+        peers_destroy(bad->peers);
+        tls_destroy(bad->tls);
+        world_finish(w);
+}
+
+/* Connections that are lost as soon as they stand are made again at a slower and slower pace, by both sides; it was thousands in a minute. */
+static void test_reset_is_no_loop(void **state) {
+        static const struct peers_ops ops = { .on_message = resetting_on_message, .on_peer = bad_on_peer };
+        struct bad_leader bad = { 0 };
+        struct world w;
+
+        start_bad(&w, &bad, &ops);
+        EXPECT(&w, bad.lost >= 2, 3000);
+        bad.lost = 0;
+        RUN_UNTIL(&w, false, 4000);
+        print_message("lost %u times in 4 s\n", bad.lost);
+        assert_true(bad.lost >= 1 && bad.lost <= 10);
+        finish_bad(&w, &bad);
 }
 
 /* It is asked for again, later each time, over the same connection. */
@@ -463,23 +510,9 @@ static void test_broken_install_is_no_loop(void **state) {
 
         for (int kind = 0; kind < 4; kind++) {
                 struct bad_leader bad = { .kind = kind };
-                Rm__Node self = RM__NODE__INIT;
-                struct peers_config config = {
-                        .cluster = "testers", .self = &self, .listen_address = "127.0.0.1", .leading = true
-                };
                 struct world w;
 
-                world_init(&w);
-                w.node_timeout_usec = 1000000;
-                assert_int_equal(tls_create("testers", w.key, &bad.tls, NULL), 0);
-                self.name = (char *) "n1";
-                self.address = (char *) "127.0.0.1";
-                config.tls = bad.tls;
-                config.heartbeat_usec = 100000;
-                config.timeout_usec = 1000000;
-                assert_int_equal(peers_create(w.base, &config, &ops, &bad, &bad.peers, NULL), 0);
-                w.nodes[0].port = peers_port(bad.peers);
-                (void) tnode_start(&w, 1, 0);
+                start_bad(&w, &bad, &ops);
                 EXPECT(&w, bad.follows == 1, 3000);
                 EXPECT(&w, bad.follows == 2, 3000);
                 RUN_UNTIL(&w, false, 1500);
@@ -487,9 +520,7 @@ static void test_broken_install_is_no_loop(void **state) {
                 assert_int_equal(bad.lost, 0);
                 assert_false(cluster_synced(w.nodes[1].cluster));
                 assert_int_equal(cluster_state(w.nodes[1].cluster)->n_nodes, 0);
-                peers_destroy(bad.peers);
-                tls_destroy(bad.tls);
-                world_finish(&w);
+                finish_bad(&w, &bad);
         }
 }
 
@@ -512,6 +543,7 @@ int main(void) {
                 cmocka_unit_test(test_new_log),
                 cmocka_unit_test(test_joins_with_a_long_state),
                 cmocka_unit_test(test_broken_install_is_no_loop),
+                cmocka_unit_test(test_reset_is_no_loop),
         };
 
         (void) signal(SIGPIPE, SIG_IGN);
