@@ -281,8 +281,9 @@ static void stop(struct rmd *rmd) {
         rmd->leader = NULL;
         runner_destroy(rmd->runner);
         rmd->runner = NULL; /* nothing of what the cluster still says is listened to */
-        cluster_destroy(rmd->cluster);
         bodies_destroy(rmd->bodies);
+        rmd->bodies = NULL;
+        cluster_destroy(rmd->cluster);
         proxies_destroy(rmd->proxies);
         outputs_destroy(rmd->outputs);
         capsule_ctx_destroy(rmd->capsules);

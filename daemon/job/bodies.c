@@ -16,9 +16,11 @@
 
 /* What is left of a spec stays in the state of every node until the job is forgotten. */
 #define REST_MAX_BYTES 32768U
-/* Kept for submissions whose answer is not there yet, of one user and of all; and how long, if no answer comes: proposals end before that. */
+/* Kept, and until the disk has it in memory, for submissions whose answer is not there yet, of one user and of all; and how long, if no answer
+ * comes: proposals end before that. The number keeps one user's from holding up the others', who wait for the same disk. */
+#define HELD_USER_MAX 256U
 #define HELD_USER_MAX_BYTES STATE_USER_BODIES_MAX_BYTES
-#define HELD_MAX_BYTES (UINT64_C(256) << 20)
+#define HELD_MAX_BYTES (UINT64_C(64) << 20)
 #define HELD_USEC UINT64_C(60000000)
 #define FETCHES_MAX 16U
 #define SOURCES_MAX 16U
@@ -96,14 +98,16 @@ static void held_free(struct held *held) {
 
 static int check_held(const struct bodies *bodies, uid_t uid, size_t size_bytes, struct rm_error *err) {
         uint64_t user_bytes = size_bytes, bytes = size_bytes;
+        unsigned user_held = 1;
         const struct held *held;
 
         LIST_FOREACH (held, &bodies->held, entry) {
                 bytes += held->size_bytes;
                 user_bytes += held->uid == uid ? held->size_bytes : 0;
+                user_held += held->uid == uid;
         }
-        if (user_bytes > HELD_USER_MAX_BYTES || bytes > HELD_MAX_BYTES)
-                return error_set(err, -EAGAIN, "too many large jobs are being submitted at once; try again");
+        if (user_held > HELD_USER_MAX || user_bytes > HELD_USER_MAX_BYTES || bytes > HELD_MAX_BYTES)
+                return error_set(err, -EAGAIN, "too many jobs are being submitted at once; try again");
         return 0;
 }
 
@@ -118,13 +122,11 @@ static void hold(struct bodies *bodies, const Rm__JobSpec *spec) {
         bodies->changed = true;
 }
 
-static void release(struct bodies *bodies, const Rm__JobSpec *spec) {
+static void release(struct bodies *bodies, uid_t uid, const uint8_t *digest) {
         struct held *held;
 
-        if (!spec || spec->body_digest.len != STATE_DIGEST_BYTES)
-                return;
         LIST_FOREACH (held, &bodies->held, entry)
-                if (held->uid == spec->uid && memcmp(held->digest, spec->body_digest.data, STATE_DIGEST_BYTES) == 0) {
+                if (held->uid == uid && memcmp(held->digest, digest, STATE_DIGEST_BYTES) == 0) {
                         held_free(held);
                         return;
                 }
@@ -142,27 +144,51 @@ static int check_room(struct bodies *bodies, const Rm__JobSpec *spec, struct rm_
         return r;
 }
 
-int bodies_take(struct bodies *bodies, Rm__JobSpec *spec, struct rm_error *err) {
+/* One on its way to the disk. */
+struct taking {
+        struct bodies *bodies;
+        uint8_t digest[STATE_DIGEST_BYTES];
+        uid_t uid;
+        bodies_taken_fn done;
+        void *userdata;
+};
+
+static void on_kept(void *userdata, int code) {
+        struct taking *taking = userdata;
+        struct bodies *bodies = taking->bodies;
+        struct rm_error err = { 0 };
+
+        bodies->full = code == -ENOSPC;
+        if (code == -ENOSPC)
+                (void) error_set(&err, code,
+                                 "the leader's disk is full, so that no job can be taken until there is room; what runs goes on");
+        else if (code < 0)
+                (void) error_sys(&err, code, "the leader cannot keep the job's environment");
+        if (code < 0)
+                release(bodies, taking->uid, taking->digest);
+        taking->done(taking->userdata, &err);
+        free(taking);
+}
+
+void bodies_take(struct bodies *bodies, Rm__JobSpec *spec, bodies_taken_fn done, void *userdata) {
         size_t size_bytes = 0;
         cleanup_free uint8_t *data = body_split(spec, &size_bytes);
-        int r;
+        struct rm_error err = { 0 };
+        struct taking *taking;
 
         if (rm__job_spec__get_packed_size(spec) > REST_MAX_BYTES)
-                return error_set(err, -E2BIG, "names and paths of the job are too long");
-        if (!data)
-                return 0;
-        r = check_room(bodies, spec, err);
-        if (r < 0)
-                return r;
-        r = body_store_put(bodies->store, spec->body_digest.data, data, size_bytes, true);
-        bodies->full = r == -ENOSPC;
-        if (r == -ENOSPC)
-                return error_set(err, r,
-                                 "the leader's disk is full, so that no job can be taken until there is room; what runs goes on");
-        if (r < 0)
-                return error_sys(err, r, "the leader cannot keep the job's environment");
+                (void) error_set(&err, -E2BIG, "names and paths of the job are too long");
+        else if (data)
+                (void) check_room(bodies, spec, &err);
+        if (!data || err.code < 0) {
+                done(userdata, &err);
+                return;
+        }
         hold(bodies, spec);
-        return 0;
+        taking = xcalloc(1, sizeof(*taking));
+        *taking = (struct taking) { .bodies = bodies, .uid = spec->uid, .done = done, .userdata = userdata };
+        memcpy(taking->digest, spec->body_digest.data, STATE_DIGEST_BYTES);
+        body_store_put_safely(bodies->store, taking->digest, take_ptr(data), size_bytes, on_kept, taking);
 }
 
 bool bodies_disk_full(const struct bodies *bodies) {
@@ -294,8 +320,8 @@ static void take_part(struct bodies *bodies, struct fetch *fetch, const Rm__Job 
         }
         if (r > 0) {
                 body_digest(fetch->parts.data, fetch->parts.received_bytes, digest);
-                if (memcmp(digest, fetch->digest, sizeof(digest)) == 0 &&
-                    body_store_put(bodies->store, digest, fetch->parts.data, fetch->parts.received_bytes, false) == 0) {
+                if (memcmp(digest, fetch->digest, sizeof(digest)) == 0) {
+                        body_store_put(bodies->store, digest, fetch->parts.data, fetch->parts.received_bytes);
                         fetch_free(bodies, fetch);
                         runner_wake(bodies->rmd->runner);
                         event_active(bodies->wake, EV_TIMEOUT, 0); /* the next one's turn */
@@ -463,8 +489,10 @@ void bodies_clean(struct bodies *bodies) {
 }
 
 void bodies_applied(struct bodies *bodies, const Rm__Command *command) {
-        if (command && command->body_case == RM__COMMAND__BODY_JOB_SUBMIT)
-                release(bodies, command->job_submit->spec);
+        const Rm__JobSpec *spec = command && command->body_case == RM__COMMAND__BODY_JOB_SUBMIT ? command->job_submit->spec : NULL;
+
+        if (spec && spec->body_digest.len == STATE_DIGEST_BYTES)
+                release(bodies, spec->uid, spec->body_digest.data);
         bodies->changed = true;
         event_active(bodies->wake, EV_TIMEOUT, 0);
 }
@@ -484,7 +512,7 @@ int bodies_create(struct rmd *rmd, struct bodies **ret, struct rm_error *err) {
         bodies->wake = evtimer_new(rmd->base, on_wake, bodies);
         if (!bodies->tick || !bodies->wake)
                 abort();
-        r = body_store_open(dir, &bodies->store, err);
+        r = body_store_open(rmd->base, dir, &bodies->store, err);
         if (r < 0) {
                 bodies_destroy(bodies);
                 return r;
@@ -496,12 +524,12 @@ int bodies_create(struct rmd *rmd, struct bodies **ret, struct rm_error *err) {
 void bodies_destroy(struct bodies *bodies) {
         if (!bodies)
                 return;
+        body_store_close(bodies->store); /* answers those that wait for it */
         while (!LIST_EMPTY(&bodies->fetches))
                 fetch_free(bodies, LIST_FIRST(&bodies->fetches));
         while (!LIST_EMPTY(&bodies->held))
                 held_free(LIST_FIRST(&bodies->held));
         event_free(bodies->tick);
         event_free(bodies->wake);
-        body_store_close(bodies->store);
         free(bodies);
 }

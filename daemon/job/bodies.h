@@ -14,8 +14,10 @@ struct bodies;
 int bodies_create(struct rmd *rmd, struct bodies **ret, struct rm_error *err);
 void bodies_destroy(struct bodies *bodies); /* NULL ok */
 
-/* At the leader: take out of a new job's spec what is long, and keep it. -EDQUOT, -ENOSPC, or another errno: the job is to be refused. */
-int bodies_take(struct bodies *bodies, Rm__JobSpec *spec, struct rm_error *err);
+/* `err` with code 0: the job may go into the log. Otherwise (-EDQUOT, -ENOSPC, ...) it is to be refused. */
+typedef void (*bodies_taken_fn)(void *userdata, const struct rm_error *err);
+/* At the leader: take out of a new job's spec what is long, and keep it safe. `done` is called exactly once, now or from the loop. */
+void bodies_take(struct bodies *bodies, Rm__JobSpec *spec, bodies_taken_fn done, void *userdata);
 /* The disk did not take the last one, and would not now. */
 bool bodies_disk_full(const struct bodies *bodies);
 

@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/job/body.h"
+#include "daemon/job/file_writer.h"
 
 #define NAME_CHARS ((size_t) 2 * STATE_DIGEST_BYTES)
 /* The log lies on the same disk, and needs as much for itself (raftlog.c): without it nothing can be changed any more. */
@@ -24,6 +25,8 @@ struct stored {
 };
 
 struct body_store {
+        struct event_base *base;
+        struct file_writer *writer; /* made when it is first needed */
         char *dir;
         struct stored *list; /* sorted by digest */
         size_t n;
@@ -128,10 +131,11 @@ static int scan(struct body_store *store, struct rm_error *err) {
         return 0;
 }
 
-int body_store_open(const char *dir, struct body_store **ret, struct rm_error *err) {
+int body_store_open(struct event_base *base, const char *dir, struct body_store **ret, struct rm_error *err) {
         struct body_store *store = xcalloc(1, sizeof(*store));
         int r = mkdir_p(dir, 0700);
 
+        store->base = base;
         store->dir = xstrdup(dir);
         if (r == 0 && chmod(dir, 0700) < 0)
                 r = -errno;
@@ -150,6 +154,7 @@ int body_store_open(const char *dir, struct body_store **ret, struct rm_error *e
 void body_store_close(struct body_store *store) {
         if (!store)
                 return;
+        file_writer_destroy(store->writer);
         for (size_t i = 0; i < store->n; i++)
                 free(store->list[i].data);
         free(store->list);
@@ -183,34 +188,66 @@ static void set_failed(struct body_store *store, int code) {
         store->failed = code < 0;
 }
 
-/* The name too must outlive a power failure. */
-static int write_body(const struct body_store *store, const char *path, const uint8_t *data, size_t size_bytes, bool safe) {
-        int r = write_file_atomic(path, data, size_bytes, 0600, safe);
-        cleanup_close int dir_fd = r == 0 && safe ? open(store->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-
-        if (dir_fd >= 0 && fsync(dir_fd) < 0)
-                r = -errno;
-        return r;
-}
-
-int body_store_put(struct body_store *store, const uint8_t *digest, const uint8_t *data, size_t size_bytes, bool safe) {
+void body_store_put(struct body_store *store, const uint8_t *digest, const uint8_t *data, size_t size_bytes) {
         cleanup_free char *path = path_of(store, digest);
         uint8_t *copy = NULL;
         int r = -ENOSPC;
 
         if (body_store_has(store, digest))
-                return 0;
+                return;
         if (body_store_has_room(store, size_bytes))
-                r = write_body(store, path, data, size_bytes, safe);
+                r = write_file_atomic(path, data, size_bytes, 0600, false);
         set_failed(store, r);
-        if (r < 0 && safe)
-                return r;
         if (r < 0) {
                 copy = xcalloc(1, size_bytes);
                 memcpy(copy, data, size_bytes);
         }
         insert(store, digest, copy, (uint32_t) size_bytes);
-        return 0;
+}
+
+/* One that is being written. */
+struct put {
+        struct body_store *store;
+        uint8_t digest[STATE_DIGEST_BYTES];
+        uint32_t size_bytes;
+        body_stored_fn done;
+        void *userdata;
+};
+
+static void on_put(void *userdata, int code) {
+        struct put *put = userdata;
+
+        if (code != -ECANCELED)
+                set_failed(put->store, code);
+        if (code == 0)
+                insert(put->store, put->digest, NULL, put->size_bytes);
+        put->done(put->userdata, code);
+        free(put);
+}
+
+static int check_put(struct body_store *store, size_t size_bytes) {
+        if (!body_store_has_room(store, size_bytes))
+                return -ENOSPC;
+        return store->writer ? 0 : file_writer_create(store->base, &store->writer);
+}
+
+void body_store_put_safely(struct body_store *store, const uint8_t *digest, uint8_t *data, size_t size_bytes, body_stored_fn done,
+                           void *userdata) {
+        bool there = body_store_has(store, digest);
+        int r = there ? 0 : check_put(store, size_bytes);
+        struct put *put;
+
+        if (r < 0)
+                set_failed(store, r);
+        if (there || r < 0) {
+                free(data);
+                done(userdata, r);
+                return;
+        }
+        put = xcalloc(1, sizeof(*put));
+        *put = (struct put) { .store = store, .size_bytes = (uint32_t) size_bytes, .done = done, .userdata = userdata };
+        memcpy(put->digest, digest, STATE_DIGEST_BYTES);
+        file_writer_add(store->writer, path_of(store, digest), data, size_bytes, on_put, put);
 }
 
 int body_store_get(struct body_store *store, const uint8_t *digest, uint8_t **ret_data, size_t *ret_size_bytes) {

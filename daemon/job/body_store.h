@@ -6,13 +6,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <event2/event.h>
+
 #include "common/error.h"
 #include "daemon/cluster/state.h"
 
 struct body_store;
 
 /* Made when it is not there; what lies there already is taken over. */
-int body_store_open(const char *dir, struct body_store **ret, struct rm_error *err);
+int body_store_open(struct event_base *base, const char *dir, struct body_store **ret, struct rm_error *err);
 void body_store_close(struct body_store *store); /* NULL ok */
 
 bool body_store_has(const struct body_store *store, const uint8_t *digest);
@@ -22,9 +24,14 @@ uint64_t body_store_bytes(const struct body_store *store);
 /* Has the disk room for so much, beside what the log may need? */
 bool body_store_has_room(const struct body_store *store, size_t size_bytes);
 
-/* Keep it. `safe`: it outlives a power failure; -ENOSPC: the disk has no room beside what the log may need, or another errno. Otherwise it is
- * kept in memory where the disk does not take it. */
-int body_store_put(struct body_store *store, const uint8_t *digest, const uint8_t *data, size_t size_bytes, bool safe);
+/* Keep it; in memory where the disk does not take it. */
+void body_store_put(struct body_store *store, const uint8_t *digest, const uint8_t *data, size_t size_bytes);
+
+typedef void (*body_stored_fn)(void *userdata, int code);
+/* Keep it so that it outlives a power failure. `data` is malloc'ed and taken over. `done` is called exactly once, now or from the loop, with 0, -ENOSPC
+ * (the disk has no room beside what the log may need), or another negative errno; with -ECANCELED from body_store_close(). */
+void body_store_put_safely(struct body_store *store, const uint8_t *digest, uint8_t *data, size_t size_bytes, body_stored_fn done,
+                           void *userdata);
 
 /* malloc'ed. -ENOENT: not here, or not what its name says (and so here no more). */
 int body_store_get(struct body_store *store, const uint8_t *digest, uint8_t **ret_data, size_t *ret_size_bytes);

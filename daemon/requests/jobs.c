@@ -151,9 +151,32 @@ static void set_groups(Rm__JobSpec *spec) {
                 spec->groups[spec->n_groups++] = groups[i];
 }
 
-void request_submit_job(struct client *client, const Rm__LocalRequest *request) {
+/* What the job is launched with goes to the disk first. */
+struct submission {
+        struct client *client;
+        uint32_t request_id;
+        Rm__JobSpec *spec;
+};
+
+static void on_taken(void *userdata, const struct rm_error *err) {
+        struct submission *submission = userdata;
         Rm__CmdJobSubmit body = RM__CMD_JOB_SUBMIT__INIT;
         Rm__Command command = RM__COMMAND__INIT;
+
+        body.spec = submission->spec;
+        command.body_case = RM__COMMAND__BODY_JOB_SUBMIT;
+        command.job_submit = &body;
+        if (err->code < 0)
+                client_error(submission->client, submission->request_id, err->code, "submit: %s", err->text);
+        else
+                request_propose(submission->client, submission->request_id, &command);
+        client_release(submission->client);
+        rm__job_spec__free_unpacked(submission->spec, NULL);
+        free(submission);
+}
+
+void request_submit_job(struct client *client, const Rm__LocalRequest *request) {
+        struct submission *submission;
         struct rm_error err = { 0 };
         Rm__JobSpec *spec = request->submit_job->spec;
 
@@ -169,14 +192,11 @@ void request_submit_job(struct client *client, const Rm__LocalRequest *request) 
         set_groups(spec);
         if (!spec->submit_node[0])
                 message_set_string(&spec->submit_node, client->node ? client->node : cluster_self(client->rmd->cluster));
-        body.spec = spec;
-        command.body_case = RM__COMMAND__BODY_JOB_SUBMIT;
-        command.job_submit = &body;
-        if (bodies_take(client->rmd->bodies, spec, &err) < 0)
-                client_error(client, request->id, err.code, "submit: %s", err.text);
-        else
-                request_propose(client, request->id, &command);
-        rm__job_spec__free_unpacked(spec, NULL);
+        submission = xcalloc(1, sizeof(*submission));
+        submission->client = client_hold(client);
+        submission->request_id = request->id;
+        submission->spec = spec;
+        bodies_take(client->rmd->bodies, spec, on_taken, submission);
 }
 
 const Rm__Job *request_own_job(struct client *client, uint32_t request_id, const char *verb, uint64_t id) {

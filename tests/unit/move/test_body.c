@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <event2/event.h>
 
 #include "common/util.h"
 #include "daemon/job/body.h"
@@ -165,9 +166,23 @@ static size_t count_files(const char *dir) {
         return n;
 }
 
+static struct event_base *base;
+
+static void on_stored(void *userdata, int code) {
+        int *ret_code = userdata;
+
+        assert_int_equal(*ret_code, 1); /* once */
+        *ret_code = code;
+}
+
 static void put(struct body_store *store, const char *text, uint8_t *ret_digest) {
+        int code = 1;
+
         body_digest((const uint8_t *) text, strlen(text), ret_digest);
-        assert_int_equal(body_store_put(store, ret_digest, (const uint8_t *) text, strlen(text), true), 0);
+        body_store_put_safely(store, ret_digest, (uint8_t *) xstrdup(text), strlen(text), on_stored, &code);
+        while (code == 1)
+                (void) event_base_loop(base, EVLOOP_ONCE);
+        assert_int_equal(code, 0);
         assert_true(body_store_has(store, ret_digest));
 }
 
@@ -202,7 +217,7 @@ static void test_store(void **state) {
 
         assert_int_equal(mkdir(dir, 0755), 0); /* by an administrator, say */
         assert_int_equal(write_file_atomic(leftover, "x", 1, 0644, false), 0);
-        assert_int_equal(body_store_open(dir, &store, NULL), 0);
+        assert_int_equal(body_store_open(base, dir, &store, NULL), 0);
         assert_int_equal(count_files(dir), 0);
         put(store, "PASSWORD=secret", a);
         put(store, "PASSWORD=secret", a);
@@ -217,7 +232,7 @@ static void test_store(void **state) {
         body_store_close(store);
 
         /* After a restart all is there; what is damaged is not, and goes. */
-        assert_int_equal(body_store_open(dir, &store, NULL), 0);
+        assert_int_equal(body_store_open(base, dir, &store, NULL), 0);
         check_there(store, a, "PASSWORD=secret");
         check_there(store, b, "B=2");
         assert_int_equal(write_file_atomic(file, "PASSWORD=changed", 16, 0600, false), 0);
@@ -239,18 +254,67 @@ static void test_store(void **state) {
         (void) remove_tree(top);
 }
 
+/* Who waits for one that is being written is answered, also at the end. */
+static void test_closed_while_writing(void **state) {
+        char top[] = "/tmp/test-body-XXXXXX";
+        struct body_store *store = NULL;
+        int codes[100];
+
+        assert_non_null(mkdtemp(top));
+        assert_int_equal(body_store_open(base, top, &store, NULL), 0);
+        for (int i = 0; i < 100; i++) {
+                char *text = xasprintf("N=%d", i);
+                uint8_t digest[STATE_DIGEST_BYTES];
+
+                codes[i] = 1;
+                body_digest((const uint8_t *) text, strlen(text), digest);
+                body_store_put_safely(store, digest, (uint8_t *) text, strlen(text), on_stored, &codes[i]);
+        }
+        body_store_close(store);
+        for (int i = 0; i < 100; i++)
+                assert_int_equal(codes[i], -ECANCELED);
+        (void) remove_tree(top);
+}
+
+/* Where nothing can be written those who launch a job have it all the same, those who promise to keep it say no. */
+static void test_unwritable(void **state) {
+        char top[] = "/tmp/test-body-XXXXXX";
+        uint8_t a[STATE_DIGEST_BYTES], b[STATE_DIGEST_BYTES];
+        struct body_store *store = NULL;
+        int code = 1;
+
+        assert_non_null(mkdtemp(top));
+        cleanup_free char *dir = xasprintf("%s/launch", top);
+
+        assert_int_equal(body_store_open(base, dir, &store, NULL), 0);
+        assert_int_equal(rmdir(dir), 0);
+        body_digest((const uint8_t *) "A=1", 3, a);
+        body_digest((const uint8_t *) "B=2", 3, b);
+        body_store_put(store, a, (const uint8_t *) "A=1", 3);
+        check_there(store, a, "A=1");
+        body_store_put_safely(store, b, (uint8_t *) xstrdup("B=2"), 3, on_stored, &code);
+        while (code == 1)
+                (void) event_base_loop(base, EVLOOP_ONCE);
+        assert_int_equal(code, -ENOENT);
+        assert_false(body_store_has(store, b));
+        body_store_sweep(store, keep_none, NULL);
+        assert_false(body_store_has(store, a));
+        body_store_close(store);
+        (void) remove_tree(top);
+}
+
 static void test_many(void **state) {
         char top[] = "/tmp/test-body-XXXXXX";
         struct body_store *store = NULL;
         uint8_t digests[200][STATE_DIGEST_BYTES];
 
         assert_non_null(mkdtemp(top));
-        assert_int_equal(body_store_open(top, &store, NULL), 0);
+        assert_int_equal(body_store_open(base, top, &store, NULL), 0);
         for (int i = 0; i < 200; i++) {
                 cleanup_free char *text = xasprintf("N=%d", i);
 
                 body_digest((const uint8_t *) text, strlen(text), digests[i]);
-                assert_int_equal(body_store_put(store, digests[i], (const uint8_t *) text, strlen(text), false), 0);
+                body_store_put(store, digests[i], (const uint8_t *) text, strlen(text));
         }
         for (int i = 0; i < 200; i++) {
                 cleanup_free char *text = xasprintf("N=%d", i);
@@ -263,9 +327,18 @@ static void test_many(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_split_and_join), cmocka_unit_test(test_cut),  cmocka_unit_test(test_forged),
-                cmocka_unit_test(test_store),          cmocka_unit_test(test_many),
+                cmocka_unit_test(test_split_and_join),
+                cmocka_unit_test(test_cut),
+                cmocka_unit_test(test_forged),
+                cmocka_unit_test(test_store),
+                cmocka_unit_test(test_closed_while_writing),
+                cmocka_unit_test(test_unwritable),
+                cmocka_unit_test(test_many),
         };
+        int r;
 
-        return cmocka_run_group_tests(tests, NULL, NULL);
+        base = event_base_new();
+        r = cmocka_run_group_tests(tests, NULL, NULL);
+        event_base_free(base);
+        return r;
 }
