@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/text.h"
+
 static const char *log_name = "rmd";
 static int log_max_level = LOG_INFO;
 
@@ -43,7 +45,8 @@ static const char *level_word(int level) {
 }
 
 void log_write(int level, const char *fmt, ...) {
-        char line[2048];
+        char text[2048];
+        char line[3 * sizeof(text)];
         struct timespec now;
         struct tm tm;
         size_t used;
@@ -57,9 +60,10 @@ void log_write(int level, const char *fmt, ...) {
         used += (size_t) snprintf(line + used, sizeof(line) - used, ".%03ld %s[%d] %s: ", now.tv_nsec / 1000000, log_name,
                                   (int) getpid(), level_word(level));
         va_start(ap, fmt);
-        (void) vsnprintf(line + used, sizeof(line) - used - 1, fmt, ap);
+        (void) vsnprintf(text, sizeof(text), fmt, ap);
         va_end(ap);
-        used = strlen(line);
+        /* Much of it came from users: whatever they wrote, it is one line, and moves no cursor. */
+        used += text_escape(text, line + used, sizeof(line) - used - 1);
         line[used++] = '\n';
         keep_small();
         /* One write, so that lines of several processes do not mix. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/cluster/state_internal.h"
 
@@ -40,12 +41,13 @@ Rm__State *state_create(const char *cluster) {
 void apply_event(struct apply *a, const char *kind, const char *node, uint64_t job, uint64_t move, int32_t capsule, const char *fmt,
                  ...) {
         Rm__Event *event = xcalloc(1, sizeof(*event));
-        char text[512];
+        char raw[512], text[2 * sizeof(raw)];
         va_list ap;
 
         va_start(ap, fmt);
-        (void) vsnprintf(text, sizeof(text), fmt, ap);
+        (void) vsnprintf(raw, sizeof(raw), fmt, ap);
         va_end(ap);
+        (void) text_escape(raw, text, sizeof(text));
         rm__event__init(event);
         event->index = a->state->index;
         event->time_usec = a->time_usec;

@@ -12,7 +12,7 @@ struct apply {
         struct state_result *result;
 };
 
-/* Append an event; text is for people. `node` NULL ok. */
+/* Append an event; text is for people, one line: control characters in it are escaped. `node` NULL ok. */
 void apply_event(struct apply *a, const char *kind, const char *node, uint64_t job, uint64_t move, int32_t capsule, const char *fmt,
                  ...) __attribute__((format(printf, 7, 8)));
 int apply_refuse(struct apply *a, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

@@ -1,5 +1,7 @@
 #include "state_test.h"
 
+#include "common/text.h"
+
 struct packed pack_state(const Rm__State *state) {
         struct packed packed = { .bytes = rm__state__get_packed_size(state) };
 
@@ -175,6 +177,7 @@ static void keep_result(struct world *w, const struct state_result *result) {
                 assert_int_equal(result->events[i]->index, w->index);
                 assert_int_equal(result->events[i]->time_usec, w->time_usec);
                 assert_true(result->events[i]->text[0]);
+                assert_true(text_is_plain(result->events[i]->text));
                 if (used + 64 < sizeof(w->events))
                         used += (size_t) snprintf(w->events + used, sizeof(w->events) - used, "%s ", result->events[i]->kind);
         }

@@ -13,6 +13,8 @@
 
 #include "common/error.h"
 #include "common/frame.h"
+#include "common/log.h"
+#include "common/text.h"
 #include "common/util.h"
 #include "proto/state.pb-c.h"
 
@@ -268,10 +270,83 @@ static void test_frames(void **state) {
         protobuf_c_message_free_unpacked(message, NULL);
 }
 
+static void test_texts(void **state) {
+        static const struct {
+                const char *text, *escaped; /* NULL: plain */
+        } cases[] = {
+                { "", NULL },
+                { "a name-1.2_3 \\ ~", NULL },
+                { "W\xc3\xa4rme \xe2\x82\xac \xf0\x9f\x98\x80", NULL },
+                { "a\nb\tc\rd", "a\\nb\\tc\\rd" },
+                { "\033[31m\177", "\\x1b[31m\\x7f" },
+                { "\xc2\x9b"
+                  "31m",
+                  "\\xc2\\x9b31m" },           /* CSI, as one character of UTF-8 */
+                { "\x9b"
+                  "31m",
+                  "\\x9b31m" },                    /* and as a byte */
+                { "\xe2\x80\xa8x", "\\xe2\\x80\\xa8x" },         /* line separator */
+                { "\xc0\x8a", "\\xc0\\x8a" },                   /* newline, overlong */
+                { "\xed\xa0\x80", "\\xed\\xa0\\x80" },          /* surrogate */
+                { "\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80" },  /* behind the last one */
+                { "\xe2\x82", "\\xe2\\x82" },                   /* cut short */
+        };
+        char out[64];
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                const char *want = cases[i].escaped ? cases[i].escaped : cases[i].text;
+
+                assert_int_equal(text_is_plain(cases[i].text), !cases[i].escaped);
+                assert_int_equal(text_escape(cases[i].text, out, sizeof(out)), strlen(want));
+                assert_string_equal(out, want);
+        }
+        assert_int_equal(text_escape("ab\n", out, 4), 2); /* never half of an escape */
+        assert_string_equal(out, "ab");
+        assert_int_equal(text_escape("\xe2\x82\xac", out, 3), 0);
+        assert_int_equal(text_escape("abc", out, 1), 0);
+}
+
+/* What log_write() writes for a text, as a reader of the log gets it. */
+static size_t logged(const char *text, char *ret_log, size_t size_bytes) {
+        int pipes[2], old = dup(STDERR_FILENO);
+        ssize_t n;
+
+        assert_int_equal(pipe(pipes), 0);
+        assert_true(old >= 0 && dup2(pipes[1], STDERR_FILENO) >= 0);
+        log_info("job 1 of alice: %s, 1 ranks", text);
+        assert_true(dup2(old, STDERR_FILENO) >= 0);
+        (void) close(old);
+        (void) close(pipes[1]);
+        n = read(pipes[0], ret_log, size_bytes - 1);
+        (void) close(pipes[0]);
+        assert_true(n > 0);
+        ret_log[n] = 0;
+        return (size_t) n;
+}
+
+static void test_user_forges_log_line(void **state) {
+        char log[8192];
+        char longest[4096];
+        size_t n = logged("x\n2026-01-01T00:00:00.000 rmd[1] error: FORGED\033[31m\x9b"
+                          "2J",
+                          log, sizeof(log));
+
+        assert_ptr_equal(strchr(log, '\n'), log + n - 1); /* one line */
+        assert_null(strchr(log, '\033'));
+        assert_null(strchr(log, '\x9b'));
+        assert_non_null(strstr(log, "x\\n2026-01-01"));
+        memset(longest, '\n', sizeof(longest) - 1);
+        longest[sizeof(longest) - 1] = 0;
+        n = logged(longest, log, sizeof(log));
+        assert_ptr_equal(strchr(log, '\n'), log + n - 1);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_numbers),  cmocka_unit_test(test_durations), cmocka_unit_test(test_bytes),
-                cmocka_unit_test(test_names),    cmocka_unit_test(test_errors),    cmocka_unit_test(test_files),
+                cmocka_unit_test(test_texts),    cmocka_unit_test(test_user_forges_log_line),
+                cmocka_unit_test(test_numbers),  cmocka_unit_test(test_durations),
+                cmocka_unit_test(test_bytes),    cmocka_unit_test(test_names),
+                cmocka_unit_test(test_errors),   cmocka_unit_test(test_files),
                 cmocka_unit_test(test_read_all), cmocka_unit_test(test_frames),
         };
 

@@ -1,0 +1,69 @@
+#include "common/text.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/* How many bytes the sequence of UTF-8 that begins here has; 0: none begins here. Overlong forms and surrogates are none. */
+static size_t sequence_bytes(const unsigned char *at, uint32_t *ret_code) {
+        static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+        size_t n = at[0] < 0x80 ? 1 : (at[0] & 0xe0) == 0xc0 ? 2 : (at[0] & 0xf0) == 0xe0 ? 3 : (at[0] & 0xf8) == 0xf0 ? 4 : 0;
+        uint32_t code = n == 1 ? at[0] : at[0] & (0x7fU >> n);
+
+        for (size_t i = 1; i < n; i++) {
+                if ((at[i] & 0xc0) != 0x80) /* also the end of the text */
+                        return 0;
+                code = code << 6 | (at[i] & 0x3f);
+        }
+        if (n > 1 && (code < least[n] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)))
+                return 0;
+        *ret_code = code;
+        return n;
+}
+
+static bool is_control(uint32_t code) {
+        return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029;
+}
+
+/* Bytes of the character that begins here and may be shown as it is; 0: it may not. */
+static size_t plain_bytes(const char *at) {
+        uint32_t code = 0;
+        size_t n = sequence_bytes((const unsigned char *) at, &code);
+
+        return is_control(code) ? 0 : n;
+}
+
+bool text_is_plain(const char *text) {
+        while (*text) {
+                size_t n = plain_bytes(text);
+
+                if (n == 0)
+                        return false;
+                text += n;
+        }
+        return true;
+}
+
+static size_t escape_byte(unsigned char byte, char out[static 5]) {
+        const char *letter = byte == '\n' ? "n" : byte == '\t' ? "t" : byte == '\r' ? "r" : NULL;
+
+        return (size_t) (letter ? snprintf(out, 5, "\\%s", letter) : snprintf(out, 5, "\\x%02x", byte));
+}
+
+size_t text_escape(const char *text, char *ret_text, size_t size_bytes) {
+        size_t used = 0;
+
+        while (*text) {
+                char escaped[5];
+                size_t plain = plain_bytes(text);
+                size_t n = plain ? plain : escape_byte((unsigned char) *text, escaped);
+
+                if (used + n >= size_bytes)
+                        break;
+                memcpy(ret_text + used, plain ? text : escaped, n);
+                used += n;
+                text += plain ? plain : 1;
+        }
+        ret_text[used] = 0;
+        return used;
+}
