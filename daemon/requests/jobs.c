@@ -8,15 +8,12 @@
 #include "daemon/config/config.h"
 #include "daemon/job/bodies.h"
 #include "daemon/job/runner.h"
+#include "daemon/requests/jobspec.h"
 #include "daemon/requests/requests.h"
 #include "daemon/requests/views.h"
 #include "daemon/sched/host/model.h"
 
-#define ARGS_MAX 4096U
-#define ENV_MAX 8192U
-#define SPEC_MAX_BYTES (1U << 20)
-#define RANKS_MAX 65536U
-#define SPARES_MAX 10000U
+#define JOBS_NAMED_MAX 100U /* that may be named even where fewer are known: so many get the usual answer */
 
 /* The nodes a job's groups are on, each once, as "n1 n2". */
 static char *job_nodes(const Rm__Job *job) {
@@ -88,6 +85,12 @@ void request_list_jobs(struct client *client, const Rm__LocalRequest *request) {
         Rm__JobList jobs = RM__JOB_LIST__INIT;
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
 
+        /* Some would be named twice, and each is looked for in the whole list. */
+        if (list->n_jobs > state->n_jobs + JOBS_NAMED_MAX) {
+                client_error(client, request->id, -E2BIG, "list-jobs: %zu jobs named, and %zu are known", list->n_jobs,
+                             state->n_jobs);
+                return;
+        }
         for (size_t i = 0; i < list->n_jobs; i++) {
                 const Rm__Job *job = state_job(state, list->jobs[i]);
 
@@ -109,31 +112,19 @@ void request_list_jobs(struct client *client, const Rm__LocalRequest *request) {
         free(jobs.jobs);
 }
 
-/* Checked where the job is submitted, so that a slip is told at once and not to nobody in a round of scheduling. */
+/* Checked where the job is submitted, so that a slip is told at once and not in a round of scheduling. */
 static int check_policy(const struct config *config, const char *policy, struct rm_error *err) {
-        if (!policy[0])
+        if (!policy[0] || policy_there(config->policy_dir, policy))
                 return 0;
-        if (!name_valid(policy))
-                return error_set(err, -EINVAL, "--policy '%s' is not a name", policy);
-        if (!policy_there(config->policy_dir, policy))
-                return error_set(err, -ENOENT, "no policy '%s' (rmctl list-policies shows which there are)", policy);
-        return 0;
+        return error_set(err, -ENOENT, "no policy '%s' (rmctl list-policies shows which there are)", policy);
 }
 
-static int check_spec(const struct config *config, const Rm__JobSpec *spec, struct rm_error *err) {
-        if (spec->ranks == 0 || spec->ranks > RANKS_MAX)
-                return error_set(err, -EINVAL, "a job has 1 to %u ranks, not %u", RANKS_MAX, spec->ranks);
-        if (spec->group_size > spec->ranks)
-                return error_set(err, -EINVAL, "--group-size %u is more than the %u ranks", spec->group_size, spec->ranks);
-        if (spec->spares > SPARES_MAX)
-                return error_set(err, -EINVAL, "--spares %u: at most %u", spec->spares, SPARES_MAX);
-        if (spec->n_argv == 0 || spec->n_argv > ARGS_MAX || spec->n_env > ENV_MAX)
-                return error_set(err, -E2BIG, "the command line may have %u words and the environment %u", ARGS_MAX, ENV_MAX);
-        if (protobuf_c_message_get_packed_size(&spec->base) > SPEC_MAX_BYTES)
-                return error_set(err, -E2BIG, "command line and environment are over 1 MiB");
-        if (spec->cwd[0] != '/')
-                return error_set(err, -EINVAL, "the working directory '%s' is not absolute", spec->cwd);
-        return check_policy(config, spec->policy, err);
+static int check_spec(const struct client *client, const Rm__JobSpec *spec, struct rm_error *err) {
+        const struct config *config = client->rmd->config;
+        struct jobspec_rules rules = { .max_priority = JOBSPEC_PRIORITY_MAX };
+        int r = jobspec_check(spec, &rules, err);
+
+        return r < 0 ? r : check_policy(config, spec->policy, err);
 }
 
 /* The groups of a login, whatever the client says. */
@@ -149,6 +140,15 @@ static void set_groups(Rm__JobSpec *spec) {
         spec->groups = xcalloc((size_t) n, sizeof(spec->groups[0]));
         for (int i = 0; i < n; i++)
                 spec->groups[spec->n_groups++] = groups[i];
+}
+
+/* Who asks is what the kernel said, at the node where it was said. */
+static void set_origin(const struct client *client, Rm__JobSpec *spec) {
+        spec->uid = client->uid;
+        spec->gid = client->gid;
+        message_set_string(&spec->user, client->user);
+        message_set_string(&spec->submit_node, client->node ? client->node : cluster_self(client->rmd->cluster));
+        set_groups(spec);
 }
 
 /* What the job is launched with goes to the disk first. */
@@ -180,18 +180,13 @@ void request_submit_job(struct client *client, const Rm__LocalRequest *request) 
         struct rm_error err = { 0 };
         Rm__JobSpec *spec = request->submit_job->spec;
 
-        if (!spec || check_spec(client->rmd->config, spec, &err) < 0) {
+        if (!spec || check_spec(client, spec, &err) < 0) {
                 client_error(client, request->id, err.code ? err.code : -EINVAL, "submit: %s", spec ? err.text : "no job in it");
                 return;
         }
-        /* Who asks is what the kernel said, at the node where it was said. */
         spec = (Rm__JobSpec *) message_copy(&spec->base);
-        spec->uid = client->uid;
-        spec->gid = client->gid;
-        message_set_string(&spec->user, client->user);
-        set_groups(spec);
-        if (!spec->submit_node[0])
-                message_set_string(&spec->submit_node, client->node ? client->node : cluster_self(client->rmd->cluster));
+        jobspec_normalize(spec);
+        set_origin(client, spec);
         submission = xcalloc(1, sizeof(*submission));
         submission->client = client_hold(client);
         submission->request_id = request->id;
@@ -208,11 +203,20 @@ const Rm__Job *request_own_job(struct client *client, uint32_t request_id, const
         return NULL;
 }
 
+/* 0: the usual one. */
+static bool refuse_signal(struct client *client, uint32_t request_id, const char *verb, uint32_t signal) {
+        if (signal <= (uint32_t) SIGRTMAX)
+                return false;
+        client_error(client, request_id, -EINVAL, "%s: there is no signal %u", verb, signal);
+        return true;
+}
+
 void request_cancel_job(struct client *client, const Rm__LocalRequest *request) {
         Rm__CmdJobCancel body = RM__CMD_JOB_CANCEL__INIT;
         Rm__Command command = RM__COMMAND__INIT;
 
-        if (!request_own_job(client, request->id, "cancel-job", request->cancel_job->job))
+        if (!request_own_job(client, request->id, "cancel-job", request->cancel_job->job) ||
+            refuse_signal(client, request->id, "cancel-job", request->cancel_job->signal))
                 return;
         body.job = request->cancel_job->job;
         body.signal = request->cancel_job->signal ? request->cancel_job->signal : SIGTERM;
@@ -225,9 +229,10 @@ void request_cancel_job(struct client *client, const Rm__LocalRequest *request) 
 void request_signal_job(struct client *client, const Rm__LocalRequest *request) {
         const Rm__SignalJob *in = request->signal_job;
 
-        if (!request_own_job(client, request->id, "signal-job", in->job))
+        if (!request_own_job(client, request->id, "signal-job", in->job) ||
+            refuse_signal(client, request->id, "signal-job", in->signal))
                 return;
-        if (in->signal == 0 || in->signal >= 65 || runner_signal_head(client->rmd->runner, in->job, (int) in->signal) < 0)
+        if (in->signal == 0 || runner_signal_head(client->rmd->runner, in->job, (int) in->signal) < 0)
                 client_error(client, request->id, -EAGAIN, "signal-job: job %" PRIu64 " cannot take a signal now", in->job);
         else
                 client_ok(client, request->id, 0, NULL);
@@ -242,7 +247,11 @@ void request_migrate_job(struct client *client, const Rm__LocalRequest *request)
         if (!request_own_job(client, request->id, "migrate-job", in->job))
                 return;
         if (in->mode[0] && strcmp(in->mode, "stop") != 0 && strcmp(in->mode, "live") != 0) {
-                client_error(client, request->id, -EINVAL, "migrate-job: mode '%s' is neither live nor stop", in->mode);
+                client_error(client, request->id, -EINVAL, "migrate-job: the mode is neither live nor stop");
+                return;
+        }
+        if (!name_valid(in->to)) {
+                client_error(client, request->id, -EINVAL, "migrate-job: what is named as destination is no name of a node");
                 return;
         }
         reason = xasprintf("asked for by %s", client->user);

@@ -27,12 +27,16 @@ static char *default_name(const char *program) {
         return name;
 }
 
-static size_t count_words(char *const *words) {
+/* What is no variable, as a program may have left it there, rmd would refuse. */
+static void take_environment(Rm__JobSpec *spec) {
         size_t n = 0;
 
-        while (words[n])
+        while (environ[n])
                 n++;
-        return n;
+        spec->env = xcalloc(n + 1, sizeof(*spec->env));
+        for (size_t i = 0; i < n; i++)
+                if (strchr(environ[i], '='))
+                        spec->env[spec->n_env++] = environ[i];
 }
 
 static int check_size(const Rm__JobSpec *spec, struct rm_error *err) {
@@ -84,8 +88,7 @@ int capture_job(const struct command *command, const struct options *options, bo
         }
         spec->argv = command->argv;
         spec->n_argv = command->argc;
-        spec->env = environ;
-        spec->n_env = count_words(environ);
+        take_environment(spec);
         take_limits(spec);
         spec->umask = current_umask();
         spec->ranks = command->ranks;
@@ -111,6 +114,7 @@ void capture_free(Rm__JobSpec *spec) {
                 return;
         free(spec->name);
         free(spec->cwd);
+        free(spec->env);
         for (size_t i = 0; i < spec->n_rlimits; i++)
                 free(spec->rlimits[i]);
         free(spec->rlimits);

@@ -1,0 +1,202 @@
+#include "daemon/requests/jobspec.h"
+
+#include <limits.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "common/text.h"
+#include "common/util.h"
+#include "daemon/cluster/state.h"
+#include "daemon/sched/fields.h"
+
+typedef int check_fn(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err);
+
+static int check_name(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        if (name_valid(spec->name))
+                return 0;
+        return error_set(err, -EINVAL,
+                         "a job's name has 1 to 63 letters, digits, '.', '_' and '-', and begins with a letter or digit");
+}
+
+static int check_words(const char *what, char *const *words, size_t n, struct rm_error *err) {
+        for (size_t i = 0; i < n; i++)
+                if (strlen(words[i]) >= JOBSPEC_WORD_MAX_BYTES)
+                        return error_set(err, -E2BIG, "%s %zu has %zu bytes; no program can be started with more than %u", what, i,
+                                         strlen(words[i]), JOBSPEC_WORD_MAX_BYTES - 1);
+        return 0;
+}
+
+static int check_argv(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        if (spec->n_argv == 0 || spec->n_argv > JOBSPEC_ARGS_MAX)
+                return error_set(err, -E2BIG, "the command line has 1 to %u words, not %zu", JOBSPEC_ARGS_MAX, spec->n_argv);
+        if (!spec->argv[0][0])
+                return error_set(err, -EINVAL, "the command line names no program");
+        return check_words("word", spec->argv, spec->n_argv, err);
+}
+
+static int check_env(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        if (spec->n_env > JOBSPEC_ENV_MAX)
+                return error_set(err, -E2BIG, "the environment has at most %u variables, not %zu", JOBSPEC_ENV_MAX, spec->n_env);
+        for (size_t i = 0; i < spec->n_env; i++)
+                if (!strchr(spec->env[i], '='))
+                        return error_set(err, -EINVAL, "entry %zu of the environment has no '='", i);
+        return check_words("variable", spec->env, spec->n_env, err);
+}
+
+static int check_cwd(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        if (spec->cwd[0] == '/' && strlen(spec->cwd) < PATH_MAX)
+                return 0;
+        return error_set(err, -EINVAL, "the working directory must be an absolute path of less than %d bytes", PATH_MAX);
+}
+
+static int check_umask(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        return spec->umask <= 0777 ? 0 : error_set(err, -EINVAL, "umask: from 0 to 0777, not %#o", spec->umask);
+}
+
+static int check_rlimits(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        bool seen[RLIM_NLIMITS] = { false };
+
+        for (size_t i = 0; i < spec->n_rlimits; i++) {
+                const Rm__Rlimit *limit = spec->rlimits[i];
+
+                if (limit->resource >= RLIM_NLIMITS)
+                        return error_set(err, -EINVAL, "limits: there is no resource %u", limit->resource);
+                if (seen[limit->resource])
+                        return error_set(err, -EINVAL, "limits: resource %u is there twice", limit->resource);
+                if (limit->soft > limit->hard) /* no limit is the largest number */
+                        return error_set(err, -EINVAL, "limits: the soft limit of resource %u is above the hard one",
+                                         limit->resource);
+                seen[limit->resource] = true;
+        }
+        return 0;
+}
+
+static int check_ranks(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        if (spec->ranks >= 1 && spec->ranks <= JOBSPEC_RANKS_MAX)
+                return 0;
+        return error_set(err, -EINVAL, "a job has 1 to %u ranks, not %u", JOBSPEC_RANKS_MAX, spec->ranks);
+}
+
+/* Each group is a capsule with an address, and so is the head. */
+static int check_group_size(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        if (spec->group_size == 0 || (spec->ranks - 1) / spec->group_size + 2 < STATE_CAPSULES_MAX)
+                return 0;
+        return error_set(err, -EINVAL, "--group-size %u: %u ranks make more than the %u groups there are addresses for",
+                         spec->group_size, spec->ranks, STATE_CAPSULES_MAX - 2);
+}
+
+static int check_policy(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        if (!spec->policy[0] || name_valid(spec->policy))
+                return 0;
+        return error_set(err, -EINVAL, "--policy: a policy's name has 1 to 63 letters, digits, '.', '_' and '-'");
+}
+
+static int check_priority(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        if (spec->priority >= 0 && spec->priority <= rules->max_priority)
+                return 0;
+        if (rules->max_priority >= JOBSPEC_PRIORITY_MAX)
+                return error_set(err, -EINVAL, "--priority %d: from 0 to %d", spec->priority, JOBSPEC_PRIORITY_MAX);
+        return error_set(err, -EINVAL, "--priority %d: users may say 0 to %d here (rmd.conf: [job] max_priority)", spec->priority,
+                         rules->max_priority);
+}
+
+/* The leader logs it, and shows it in errors. */
+static int check_availability_path(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        const char *path = spec->availability_path;
+        size_t n = strlen(path);
+
+        if (n == 0 || (path[0] == '/' && path[n - 1] != '/' && n < PATH_MAX && text_is_plain(path)))
+                return 0;
+        return error_set(
+                err, -EINVAL,
+                "--availability: must be the absolute path of a file, of less than %d bytes and without control characters",
+                PATH_MAX);
+}
+
+static int check_time_limit(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        /* What a policy can be shown, in microseconds. */
+        return spec->time_limit_usec <= (uint64_t) FIELD_MAX ? 0 : error_set(err, -EINVAL, "--time: at most 104249 days");
+}
+
+static int check_on_node_loss(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        static const char *const words[] = { "abort", "restart", "fold" };
+
+        if (spec->on_node_loss == 0)
+                return 0;
+        if (spec->on_node_loss >= ARRAY_SIZE(words))
+                return error_set(err, -EINVAL, "--on-node-loss: there is no choice %u", spec->on_node_loss);
+        return error_set(err, -EINVAL, "--on-node-loss: '%s' is not available in rmd " RM_VERSION "; 'abort' is",
+                         words[spec->on_node_loss]);
+}
+
+static int check_token(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        size_t n = strspn(spec->token, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz._-");
+
+        if (!spec->token[n] && n <= JOBSPEC_TOKEN_MAX_BYTES)
+                return 0;
+        return error_set(err, -EINVAL, "token: at most %u letters, digits, '.', '_' and '-'", JOBSPEC_TOKEN_MAX_BYTES);
+}
+
+static int check_spares(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        if (spec->spares <= JOBSPEC_SPARES_MAX)
+                return 0;
+        return error_set(err, -EINVAL, "--spares %u: at most %u", spec->spares, JOBSPEC_SPARES_MAX);
+}
+
+/* Any value is good. */
+static int check_nothing(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        return 0;
+}
+
+static const struct {
+        uint32_t number; /* in proto/state.proto */
+        const char *name;
+        check_fn *check; /* NULL: rmd sets it, whatever the client said */
+} fields[] = {
+        { 1, "name", check_name },
+        { 2, "uid", NULL },
+        { 3, "gid", NULL },
+        { 4, "groups", NULL },
+        { 5, "user", NULL },
+        { 6, "argv", check_argv },
+        { 7, "env", check_env },
+        { 8, "cwd", check_cwd },
+        { 9, "umask", check_umask },
+        { 10, "rlimits", check_rlimits },
+        { 11, "ranks", check_ranks },
+        { 12, "group_size", check_group_size },
+        { 13, "policy", check_policy },
+        { 14, "priority", check_priority },
+        { 15, "availability_path", check_availability_path },
+        { 16, "time_limit_usec", check_time_limit },
+        { 17, "on_node_loss", check_on_node_loss },
+        { 18, "detach", check_nothing },
+        { 19, "input", check_nothing },
+        { 20, "submit_node", NULL },
+        { 21, "token", check_token },
+        { 22, "spares", check_spares },
+};
+
+void jobspec_normalize(Rm__JobSpec *spec) {
+        if (spec->group_size > spec->ranks)
+                spec->group_size = spec->ranks;
+}
+
+int jobspec_check(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+                int r = fields[i].check ? fields[i].check(spec, rules, err) : 0;
+
+                if (r < 0)
+                        return r;
+        }
+        if (protobuf_c_message_get_packed_size(&spec->base) > JOBSPEC_MAX_BYTES)
+                return error_set(err, -E2BIG, "command line and environment are over %u KiB", JOBSPEC_MAX_BYTES / 1024);
+        return 0;
+}
+
+const char *jobspec_field(size_t i, uint32_t *ret_number) {
+        if (i >= ARRAY_SIZE(fields))
+                return NULL;
+        *ret_number = fields[i].number;
+        return fields[i].name;
+}

@@ -1,0 +1,44 @@
+/*
+ * What a submitted JobSpec may say. Clients are whoever can open a socket, and what they write goes into the replicated state, into every
+ * policy's snapshot, into logs and onto other nodes: so each field is looked at here, and a field that nobody has thought of is one
+ * that the unit test finds missing in the table. A spec that passes can be put into the state, shown to a policy and read back without being
+ * refused (tests/fuzz/requests).
+ *
+ * Pure: no files, no user data base, no clock.
+ */
+#ifndef RM_REQUESTS_JOBSPEC_H
+#define RM_REQUESTS_JOBSPEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "proto/state.pb-c.h"
+
+#define JOBSPEC_ARGS_MAX 4096U
+#define JOBSPEC_ENV_MAX 8192U
+#define JOBSPEC_WORD_MAX_BYTES (32U * 4096U) /* with its NUL: the kernel starts no program with a longer one (MAX_ARG_STRLEN) */
+#define JOBSPEC_MAX_BYTES (1U << 20)         /* packed */
+#define JOBSPEC_RANKS_MAX 65536U
+#define JOBSPEC_SPARES_MAX 10000U
+#define JOBSPEC_PRIORITY_MAX 1000000
+#define JOBSPEC_TOKEN_MAX_BYTES 64U
+
+struct jobspec_rules {
+        int32_t max_priority; /* of who asks; at most JOBSPEC_PRIORITY_MAX */
+};
+
+/* Set what is not the client's to say to what it means: a group size above the number of ranks is the number of ranks. `spec` must own
+ * its memory. */
+void jobspec_normalize(Rm__JobSpec *spec);
+
+/* Each field. Those that rmd fills in itself (user, groups, node of submission) are not looked at: the caller sets them, whatever they
+ * say. Whether the policy exists is not known here. -EINVAL or -E2BIG, and `err` names the option or field, what is wrong and what is
+ * allowed. */
+int jobspec_check(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err);
+
+/* The fields that are checked or set, for the test that compares them with the message: name of entry `i`, and its number in proto/state.proto;
+ * NULL behind the last. */
+const char *jobspec_field(size_t i, uint32_t *ret_number);
+
+#endif
