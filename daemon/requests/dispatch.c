@@ -76,30 +76,36 @@ static uint64_t job_of(const Rm__LocalRequest *request) {
         return request->body_case == RM__LOCAL_REQUEST__BODY_SIGNAL_JOB ? request->signal_job->job : 0;
 }
 
+static const char *leader_of(struct client *client, uint32_t request_id, const char *verb) {
+        struct cluster *cluster = client->rmd->cluster;
+        const char *node = cluster_leader(cluster);
+
+        if (!node)
+                client_error(client, request_id, -EHOSTUNREACH,
+                             "%s: no leader can be reached from %s now; running jobs go on, changes have to wait", verb,
+                             cluster_self(cluster));
+        return node;
+}
+
+/* Whose job it is comes first: of another user's nothing is told, not even that it is there. */
+static const char *head_of(struct client *client, const Rm__LocalRequest *request, const char *verb) {
+        const Rm__Job *job = request_own_job(client, request->id, verb, job_of(request));
+
+        if (job && job->n_capsules == 0)
+                client_error(client, request->id, -EAGAIN, "%s: job %" PRIu64 " does not run", verb, job->id);
+        return job && job->n_capsules > 0 ? job->capsules[0]->node : NULL;
+}
+
 /* The node that answers; NULL when there is none (the client was told). */
 static const char *destination(struct client *client, const Rm__LocalRequest *request, const struct request *entry) {
-        struct cluster *cluster = client->rmd->cluster;
-        const char *node = NULL;
-
-        if (entry->route == ROUTE_HERE)
-                return cluster_self(cluster);
-        if (entry->route == ROUTE_LEADER) {
-                node = cluster_leader(cluster);
-                if (!node)
-                        client_error(client, request->id, -EHOSTUNREACH,
-                                     "%s: no leader can be reached from %s now; running jobs go on, changes have to wait",
-                                     entry->name, cluster_self(cluster));
-        } else {
-                const Rm__Job *job = state_job(cluster_state(cluster), job_of(request));
-
-                if (!job)
-                        client_error(client, request->id, -ENOENT, "%s: no job %" PRIu64, entry->name, job_of(request));
-                else if (job->n_capsules == 0)
-                        client_error(client, request->id, -EAGAIN, "%s: job %" PRIu64 " does not run", entry->name, job->id);
-                else
-                        node = job->capsules[0]->node;
+        switch (entry->route) {
+        case ROUTE_LEADER:
+                return leader_of(client, request->id, entry->name);
+        case ROUTE_HEAD:
+                return head_of(client, request, entry->name);
+        default:
+                return cluster_self(client->rmd->cluster);
         }
-        return node;
 }
 
 void request_dispatch(struct client *client, const Rm__LocalRequest *request) {
