@@ -42,6 +42,11 @@ struct front {
         struct event *retry;
 };
 
+/* An empty piece takes memory too. */
+static size_t piece_bytes(const struct piece *piece) {
+        return sizeof(*piece) + piece->size_bytes;
+}
+
 static void front_update(struct front *front);
 
 static const Rm__Job *job_of(const struct front *front) {
@@ -136,7 +141,7 @@ static void forget_input(struct front *front, uint64_t offset) {
                 struct piece *piece = front->pieces;
 
                 front->pieces = piece->next;
-                front->pieces_bytes -= piece->size_bytes;
+                front->pieces_bytes -= piece_bytes(piece);
                 free(piece->data);
                 free(piece);
         }
@@ -326,7 +331,7 @@ void request_job_input(struct client *client, const Rm__LocalRequest *request) {
         for (end = &front->pieces; *end; end = &(*end)->next)
                 ;
         *end = piece;
-        front->pieces_bytes += piece->size_bytes;
+        front->pieces_bytes += piece_bytes(piece);
         front->input_request_id = request->id;
         send_piece(front, piece);
 }

@@ -1,10 +1,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/requests/requests.h"
 
 #define REASON_MAX_BYTES 256
+#define NAMES_MAX 100U /* that may be given even where there are fewer nodes: so many get the usual answer */
 
 /* The names are the state's. */
 static void fill_switches(const Rm__State *state, int32_t index, Rm__NodeView *view) {
@@ -40,11 +42,17 @@ static bool wanted(const Rm__ListNodes *list, const char *name) {
 
 static bool refuse_unknown(struct client *client, uint32_t request_id, const char *verb, const Rm__State *state, char **names,
                            size_t n) {
+        /* Some would be named twice, and each node is looked for in the whole list. */
+        if (n > state->n_nodes + NAMES_MAX) {
+                client_error(client, request_id, -E2BIG, "%s: %zu nodes named, and the cluster has %zu", verb, n, state->n_nodes);
+                return true;
+        }
         for (size_t i = 0; i < n; i++)
                 if (!state_node(state, names[i])) {
                         cleanup_free char *known = state_known_nodes(state);
 
-                        client_error(client, request_id, -ENOENT, "%s: no node '%s' (known: %s)", verb, names[i], known);
+                        client_error(client, request_id, -ENOENT, "%s: no node '%s' (known: %s)", verb,
+                                     name_valid(names[i]) ? names[i] : "?", known);
                         return true;
                 }
         return false;
@@ -113,9 +121,9 @@ void request_drain_node(struct client *client, const Rm__LocalRequest *request) 
         const Rm__DrainNode *in = request->drain_node;
         struct batch *batch;
 
-        if (in->n_names == 0 || strlen(in->reason) > REASON_MAX_BYTES) {
-                client_error(client, request->id, -EINVAL, "drain-node: name at least one node, and a reason of at most %d bytes",
-                             REASON_MAX_BYTES);
+        if (in->n_names == 0 || strlen(in->reason) > REASON_MAX_BYTES || !text_is_plain(in->reason)) {
+                client_error(client, request->id, -EINVAL,
+                             "drain-node: name at least one node, and a reason of one line and at most %d bytes", REASON_MAX_BYTES);
                 return;
         }
         if (refuse_unknown(client, request->id, "drain-node", cluster_state(client->rmd->cluster), in->names, in->n_names))

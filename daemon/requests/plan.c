@@ -158,11 +158,16 @@ static void on_round(void *context, const struct rm_snapshot *snapshot, const st
 }
 
 void request_plan(struct client *client, const Rm__LocalRequest *request) {
-        struct planning *planning = xcalloc(1, sizeof(*planning));
         const char *asked = request->get_plan->policy;
         struct rmd *rmd = client->rmd;
         struct rm_error err = { 0 };
+        struct planning *planning;
 
+        if (asked[0] && !name_valid(asked)) {
+                client_error(client, request->id, -EINVAL, "plan: what is asked for is no name of a policy");
+                return;
+        }
+        planning = xcalloc(1, sizeof(*planning));
         planning->client = client_hold(client);
         planning->request_id = request->id;
         planning->policy = xstrdup(asked[0] ? asked : rmd->config->policy);
