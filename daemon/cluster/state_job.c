@@ -25,11 +25,80 @@ static const Rm__Job *submitted_before(const Rm__State *state, const Rm__JobSpec
         return NULL;
 }
 
+/* What one user has in the table of jobs. */
+struct share {
+        size_t open; /* jobs that have not ended */
+        uint64_t open_ranks;
+        size_t ended;
+};
+
+static struct share share_of(const Rm__State *state, uint32_t uid) {
+        struct share share = { 0 };
+
+        for (size_t i = 0; i < state->n_jobs; i++) {
+                const Rm__Job *job = state->jobs[i];
+
+                if (job->spec->uid != uid)
+                        continue;
+                if (job_ended(job)) {
+                        share.ended++;
+                        continue;
+                }
+                share.open++;
+                share.open_ranks += job->spec->ranks;
+        }
+        return share;
+}
+
+static void remove_job(Rm__State *state, size_t i) {
+        rm__job__free_unpacked(state->jobs[i], NULL);
+        state->n_jobs--;
+        memmove(state->jobs + i, state->jobs + i + 1, (state->n_jobs - i) * sizeof(Rm__Job *));
+}
+
+/* By the time of their end, not of their submission: a front end may still be reading what ended just now. */
+static void forget_first_ended(Rm__State *state, uint32_t uid) {
+        size_t first = SIZE_MAX;
+
+        for (size_t i = 0; i < state->n_jobs; i++) {
+                const Rm__Job *job = state->jobs[i];
+
+                if (job->spec->uid == uid && job_ended(job) && (first == SIZE_MAX || job->end_usec < state->jobs[first]->end_usec))
+                        first = i;
+        }
+        if (first != SIZE_MAX)
+                remove_job(state, first);
+}
+
+static size_t over(const struct share *share, uint32_t ended_kept) {
+        return ended_kept > 0 && share->ended > ended_kept ? share->ended - ended_kept : 0;
+}
+
+static int check_share(struct apply *a, const Rm__CmdJobSubmit *in, const struct share *share) {
+        if (in->max_jobs > 0 && share->open >= in->max_jobs)
+                return apply_refuse(a, -EDQUOT,
+                                    "submit: %s has %zu jobs that have not ended, and %u is the limit ([job] max_jobs_per_user); "
+                                    "try again when some have ended",
+                                    in->spec->user, share->open, in->max_jobs);
+        if (in->max_ranks > 0 && share->open_ranks + in->spec->ranks > in->max_ranks)
+                return apply_refuse(a, -EDQUOT,
+                                    "submit: the jobs of %s that have not ended have %" PRIu64
+                                    " ranks; with %u more they are over the limit of %" PRIu64 " ([job] max_ranks_per_user)",
+                                    in->spec->user, share->open_ranks, in->spec->ranks, in->max_ranks);
+        if (a->state->n_jobs - over(share, in->ended_kept) >= STATE_JOBS_MAX)
+                return apply_refuse(a, -EAGAIN, "submit: %u jobs are known already; try again when some have ended",
+                                    STATE_JOBS_MAX);
+        return 0;
+}
+
 int apply_job_submit(struct apply *a) {
-        const Rm__JobSpec *spec = a->command->job_submit->spec;
+        const Rm__CmdJobSubmit *in = a->command->job_submit;
+        const Rm__JobSpec *spec = in->spec;
+        struct share share;
         struct rm_error err = { 0 };
         const Rm__Job *before;
         Rm__Job *job;
+        int r;
 
         if (!spec || spec->ranks == 0 || spec->n_argv == 0)
                 return apply_refuse(a, -EINVAL, "submit: a job needs a command line and at least one rank");
@@ -38,11 +107,14 @@ int apply_job_submit(struct apply *a) {
                 a->result->created = before->id;
                 return 0;
         }
-        if (a->state->n_jobs >= STATE_JOBS_MAX)
-                return apply_refuse(a, -EAGAIN, "submit: %u jobs are known already; try again when some have ended",
-                                    STATE_JOBS_MAX);
+        share = share_of(a->state, spec->uid);
+        r = check_share(a, in, &share);
+        if (r < 0)
+                return r;
         if (state_check_body(a->state, spec, &err) < 0)
                 return apply_refuse(a, err.code, "submit: %s", err.text);
+        for (size_t n = over(&share, in->ended_kept); n > 0; n--)
+                forget_first_ended(a->state, spec->uid);
         job = xcalloc(1, sizeof(*job));
         rm__job__init(job);
         job->id = a->state->next_job++;
@@ -391,9 +463,7 @@ int apply_job_forget(struct apply *a) {
                         continue;
                 if (!job_ended(job))
                         return apply_refuse(a, -EBUSY, "forget: job %" PRIu64 " has not ended", job->id);
-                rm__job__free_unpacked(job, NULL);
-                a->state->n_jobs--;
-                memmove(a->state->jobs + i, a->state->jobs + i + 1, (a->state->n_jobs - i) * sizeof(Rm__Job *));
+                remove_job(a->state, i);
                 return 0;
         }
         return apply_refuse(a, -ENOENT, "forget: no job %" PRIu64, a->command->job_forget->job);

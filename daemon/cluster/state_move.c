@@ -20,6 +20,30 @@ static void prune_moves(Rm__State *state) {
         }
 }
 
+/* One that this user asked for and that is under way; NULL: none. */
+static const Rm__Move *asked_by(const Rm__State *state, uint32_t uid) {
+        for (size_t i = state->n_moves; i > 0; i--) {
+                const Rm__Move *move = state->moves[i - 1];
+
+                if (move->asked && move->asked_uid == uid &&
+                    (move->state == RM__MOVE_STATE__MOVE_RUNNING || move->state == RM__MOVE_STATE__MOVE_COMMITTED))
+                        return move;
+        }
+        return NULL;
+}
+
+static int check_asked(struct apply *a, const Rm__CmdMoveStart *in) {
+        const Rm__Move *open = in->one_at_a_time ? asked_by(a->state, in->asked_uid) : NULL;
+
+        if (!open)
+                return 0;
+        return apply_refuse(a, -EBUSY,
+                            "migrate: move %" PRIu64 " of job %" PRIu64
+                            ", which you asked for, is under way; users may ask for one at a "
+                            "time",
+                            open->id, open->job);
+}
+
 static int check_start(struct apply *a, const Rm__CmdMoveStart *in, Rm__Capsule **ret_capsule) {
         const Rm__Job *job = state_job(a->state, in->job);
         const Rm__Node *to = state_node(a->state, in->to);
@@ -56,7 +80,7 @@ static int check_start(struct apply *a, const Rm__CmdMoveStart *in, Rm__Capsule 
                 return apply_refuse(a, -EBUSY, "migrate: %s of job %" PRIu64 " is moving already; try again when it has arrived",
                                     capsule_word(in->capsule, word), in->job);
         *ret_capsule = capsule;
-        return 0;
+        return check_asked(a, in);
 }
 
 int apply_move_start(struct apply *a) {
@@ -78,6 +102,8 @@ int apply_move_start(struct apply *a) {
         message_set_string(&move->reason, in->reason);
         move->start_usec = a->time_usec;
         move->stop = in->stop;
+        move->asked = in->asked;
+        move->asked_uid = in->asked_uid;
         REPEATED_PUSH(a->state->moves, a->state->n_moves, move);
         prune_moves(a->state);
         a->result->created = move->id;

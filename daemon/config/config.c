@@ -80,6 +80,9 @@ static const struct key keys[] = {
         KEY("job", "keep", KIND_DURATION, keep_jobs_usec, "1d"),
         KEY("job", "kill_wait", KIND_DURATION, kill_wait_usec, "10s"),
         KEY("job", "admin_group", KIND_STRING, admin_group, "rmadmin"),
+        KEY("job", "max_priority", KIND_COUNT, max_priority, "1000"),
+        KEY("job", "max_jobs_per_user", KIND_COUNT, max_jobs_per_user, "1000"),
+        KEY("job", "max_ranks_per_user", KIND_COUNT, max_ranks_per_user, "1000000"),
         KEY("log", "level", KIND_LEVEL, log_level, "info"),
 };
 

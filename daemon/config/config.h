@@ -61,6 +61,9 @@ struct config {
         uint64_t keep_jobs_usec;
         uint64_t kill_wait_usec;
         char *admin_group;
+        uint32_t max_priority; /* of users' jobs */
+        uint32_t max_jobs_per_user; /* that have not ended, and as many ended ones; 0 = no limit */
+        uint32_t max_ranks_per_user; /* of jobs that have not ended; 0 = no limit */
         /* [log] */
         int log_level;
 };

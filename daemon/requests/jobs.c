@@ -121,7 +121,7 @@ static int check_policy(const struct config *config, const char *policy, struct 
 
 static int check_spec(const struct client *client, const Rm__JobSpec *spec, struct rm_error *err) {
         const struct config *config = client->rmd->config;
-        struct jobspec_rules rules = { .max_priority = JOBSPEC_PRIORITY_MAX };
+        struct jobspec_rules rules = { .max_priority = client->admin ? JOBSPEC_PRIORITY_MAX : (int32_t) config->max_priority };
         int r = jobspec_check(spec, &rules, err);
 
         return r < 0 ? r : check_policy(config, spec->policy, err);
@@ -151,6 +151,17 @@ static void set_origin(const struct client *client, Rm__JobSpec *spec) {
         set_groups(spec);
 }
 
+/* An administrator's jobs are not counted; but nobody's ended ones keep others out of the table of jobs. */
+static void set_shares(const struct client *client, Rm__CmdJobSubmit *body) {
+        const struct config *config = client->rmd->config;
+
+        body->ended_kept = config->max_jobs_per_user > 0 ? config->max_jobs_per_user : STATE_JOBS_MAX / 10;
+        if (client->admin)
+                return;
+        body->max_jobs = config->max_jobs_per_user;
+        body->max_ranks = config->max_ranks_per_user;
+}
+
 /* What the job is launched with goes to the disk first. */
 struct submission {
         struct client *client;
@@ -164,6 +175,7 @@ static void on_taken(void *userdata, const struct rm_error *err) {
         Rm__Command command = RM__COMMAND__INIT;
 
         body.spec = submission->spec;
+        set_shares(submission->client, &body);
         command.body_case = RM__COMMAND__BODY_JOB_SUBMIT;
         command.job_submit = &body;
         if (err->code < 0)
@@ -260,6 +272,9 @@ void request_migrate_job(struct client *client, const Rm__LocalRequest *request)
         body.to = in->to;
         body.reason = reason;
         body.stop = strcmp(in->mode, "stop") == 0;
+        body.asked = true;
+        body.asked_uid = client->uid;
+        body.one_at_a_time = !client->admin;
         command.body_case = RM__COMMAND__BODY_MOVE_START;
         command.move_start = &body;
         request_propose(client, request->id, &command);

@@ -338,6 +338,84 @@ static void test_too_many_jobs(void **state) {
         assert_int_equal(submit(w, 1), STATE_JOBS_MAX + 1);
 }
 
+/* A job of `uid` under the limits given; its number or the (negative) code. */
+static int submit_limited(struct world *w, uint32_t uid, uint32_t ranks, uint32_t max_jobs, uint64_t max_ranks,
+                          uint32_t ended_kept) {
+        char *argv[] = { (char *) "mpirun" };
+        Rm__JobSpec spec = RM__JOB_SPEC__INIT;
+        Rm__CmdJobSubmit body = RM__CMD_JOB_SUBMIT__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+        int code;
+
+        spec.user = (char *) "alice";
+        spec.name = (char *) "a.out";
+        spec.uid = uid;
+        spec.argv = argv;
+        spec.n_argv = 1;
+        spec.ranks = ranks;
+        body.spec = &spec;
+        body.max_jobs = max_jobs;
+        body.max_ranks = max_ranks;
+        body.ended_kept = ended_kept;
+        command.body_case = RM__COMMAND__BODY_JOB_SUBMIT;
+        command.job_submit = &body;
+        code = apply_command(w, &command);
+        return code < 0 ? code : (int) w->created;
+}
+
+static void test_user_takes_all_jobs(void **state) {
+        struct world *w = *state;
+
+        assert_int_equal(submit_limited(w, 1000, 4, 2, 10, 3), 1);
+        assert_int_equal(submit_limited(w, 1000, 4, 2, 10, 3), 2);
+        REFUSED(submit_limited(w, 1000, 1, 2, 10, 3), -EDQUOT, "max_jobs_per_user");
+        REFUSED(submit_limited(w, 1000, 3, 9, 10, 3), -EDQUOT, "max_ranks_per_user");
+        REFUSED(submit_limited(w, 1000, UINT32_MAX, 9, 10, 3), -EDQUOT, "max_ranks_per_user");
+        assert_int_equal(submit_limited(w, 1000, 2, 9, 10, 3), 3);
+        assert_int_equal(submit_limited(w, 1001, 9, 2, 10, 3), 4); /* another one's are not counted */
+        assert_int_equal(submit_limited(w, 1000, 9, 0, 0, 3), 5);  /* an administrator's neither */
+        assert_int_equal(cancel(w, 1, 0, false), 0);
+        assert_int_equal(submit_limited(w, 1000, 1, 4, 0, 3), 6); /* nor what has ended */
+}
+
+/* By the time of their end, and of this user alone. */
+static void test_first_ended_are_forgotten(void **state) {
+        struct world *w = *state;
+
+        for (int i = 1; i <= 6; i++)
+                assert_int_equal(submit_limited(w, i == 6 ? 1001 : 1000, 1, 0, 0, 2), i);
+        assert_int_equal(cancel(w, 6, 0, false), 0);
+        assert_int_equal(cancel(w, 3, 0, false), 0);
+        assert_int_equal(cancel(w, 2, 0, false), 0);
+        assert_int_equal(cancel(w, 4, 0, false), 0);
+        assert_int_equal(cancel(w, 1, 0, false), 0);
+        assert_int_equal(w->state->n_jobs, 6);
+        REFUSED(submit_limited(w, 1000, 1, 1, 0, 2), -EDQUOT, "max_jobs_per_user"); /* and nothing is forgotten for it */
+        assert_int_equal(submit_limited(w, 1000, 1, 0, 0, 2), 7);
+        assert_null(state_job(w->state, 3));
+        assert_null(state_job(w->state, 2));
+        assert_non_null(state_job(w->state, 4));
+        assert_non_null(state_job(w->state, 1));
+        assert_non_null(state_job(w->state, 6));
+        assert_int_equal(submit_limited(w, 1000, 1, 0, 0, 0), 8);
+        assert_int_equal(w->state->n_jobs, 6);
+}
+
+/* With the share of ended ones, the table has room for others however many one user submits and cancels. */
+static void test_ended_jobs_of_one_user_fill_table(void **state) {
+        struct world *w = *state;
+
+        w->thorough = false;
+        for (unsigned i = 1; i <= STATE_JOBS_MAX + 10; i++) {
+                int job = submit_limited(w, 1000, 1, 1, 0, 100);
+
+                assert_true(job > 0);
+                assert_int_equal(cancel(w, (uint64_t) job, 0, false), 0);
+        }
+        assert_true(w->state->n_jobs <= 102);
+        assert_true(submit_limited(w, 1001, 1, 0, 0, 100) > 0);
+}
+
 static void test_place(void **state) {
         struct world *w = *state;
         static const char *const nodes[] = { "n1", "n2", "n9" };
@@ -560,6 +638,9 @@ static void test_job_availability(void **state) {
         assert_int_equal(job_available(w, job, NULL, 0, ""), 0);
         assert_int_equal(job_of(w, job)->n_available, 0);
         assert_false(job_of(w, job)->available_set);
+        /* The text of an event is one line whoever wrote what is in it; apply_command() looks. */
+        assert_int_equal(job_available(w, job, NULL, 0, "/j\nrmd[1] error: FORGED\033[31m: what"), 0);
+        EVENTS("availability-error ");
         REFUSED(job_available(w, 99, "n1", 2, ""), -ENOENT, "no job 99");
         REFUSED(output_done(w, 99), -ENOENT, "no job 99");
         REFUSED(job_wait(w, 99, "x", false), -ENOENT, "no job 99");
@@ -647,6 +728,42 @@ static void test_move(void **state) {
         assert_int_equal(move_start(w, job, 1, "n2"), 0);
         assert_int_equal(move_commit(w, 3), 0);
         assert_int_equal(move_commit(w, 2), 0);
+}
+
+static int ask_for_move(struct world *w, uint32_t uid, bool one_at_a_time, uint64_t job, int32_t capsule, const char *to) {
+        Rm__CmdMoveStart body = RM__CMD_MOVE_START__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        body.job = job;
+        body.capsule = capsule;
+        body.to = (char *) to;
+        body.asked = true;
+        body.asked_uid = uid;
+        body.one_at_a_time = one_at_a_time;
+        command.body_case = RM__COMMAND__BODY_MOVE_START;
+        command.move_start = &body;
+        return apply_command(w, &command);
+}
+
+static void test_user_keeps_all_move_slots_busy(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w), move;
+
+        assert_int_equal(move_start(w, job, STATE_HEAD, "n3"), 0); /* the scheduler's do not count */
+        assert_int_equal(ask_for_move(w, 1000, true, job, 1, "n3"), 0);
+        move = w->created;
+        assert_true(state_move(w->state, move)->asked);
+        REFUSED(ask_for_move(w, 1000, true, job, 0, "n3"), -EBUSY, "one at a time");
+        assert_int_equal(ask_for_move(w, 0, false, job, 0, "n3"), 0); /* an administrator's */
+        assert_int_equal(move_abort(w, w->created, "x"), 0);
+        assert_int_equal(move_commit(w, move), 0);
+        REFUSED(ask_for_move(w, 1000, true, job, 0, "n3"), -EBUSY, "one at a time"); /* its source is not done yet */
+        assert_int_equal(move_done(w, move, 1, 1), 0);
+        assert_int_equal(ask_for_move(w, 1000, true, job, 0, "n3"), 0);
+        move = w->created;
+        REFUSED(ask_for_move(w, 1000, true, job, 1, "n1"), -EBUSY, "one at a time");
+        assert_int_equal(move_abort(w, move, "x"), 0);
+        assert_int_equal(ask_for_move(w, 1000, true, job, 1, "n1"), 0);
 }
 
 static void test_refused_moves(void **state) {
@@ -868,6 +985,9 @@ int main(void) {
                 T(test_bodies_of_a_user),
                 T(test_submit_again),
                 T(test_too_many_jobs),
+                T(test_user_takes_all_jobs),
+                T(test_first_ended_are_forgotten),
+                T(test_ended_jobs_of_one_user_fill_table),
                 T(test_place),
                 T(test_addresses),
                 T(test_start),
@@ -882,6 +1002,7 @@ int main(void) {
                 T(test_refused_moves),
                 T(test_commit_and_abort_race),
                 T(test_job_ends_during_moves),
+                T(test_user_keeps_all_move_slots_busy),
                 T(test_old_moves_are_forgotten),
                 T(test_words),
                 T(test_scheduling_warning),
