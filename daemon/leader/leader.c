@@ -284,7 +284,7 @@ static int64_t bytes_per_cost(const struct config *config) {
         return move_cost_bytes((uint64_t) config->link_mbit_per_sec * (1000000 / 8), config->horizon_usec);
 }
 
-static int make_view(const struct rmd *rmd, struct view *ret, struct rm_error *err) {
+static void make_view(const struct rmd *rmd, struct view *ret) {
         static const uint32_t backfill[] = {
                 [CONFIG_BACKFILL_NO] = 0, [CONFIG_BACKFILL_LIMITS] = ROUND_BACKFILL_LIMITS, [CONFIG_BACKFILL_ANY] = 1
         };
@@ -299,7 +299,16 @@ static int make_view(const struct rmd *rmd, struct view *ret, struct rm_error *e
                 .backfill = backfill[rmd->config->backfill],
         };
 
-        return view_create(cluster_state(rmd->cluster), &config, ret, err);
+        view_create(cluster_state(rmd->cluster), &config, ret);
+}
+
+static void tell_left_out(struct leader *leader, const struct view *view) {
+        for (size_t i = 0; i < view->n_left_out; i++) {
+                const Rm__Job *job = state_job(state_of(leader), view->left_out[i].job);
+
+                if (job && !job->cancel && job->state <= RM__JOB_STATE__JOB_RUNNING)
+                        tell_waiting(leader, job, view->left_out[i].reason, false);
+        }
 }
 
 static void run_round(struct leader *leader) {
@@ -316,10 +325,8 @@ static void run_round(struct leader *leader) {
         if (leader->switches && topology_tell(leader->rmd, leader->switches))
                 return; /* and back once it is known */
         leader->round_usec = now_usec();
-        if (make_view(leader->rmd, &view, &err) < 0) {
-                log_error("scheduling: %s", error_text(&err));
-                return;
-        }
+        make_view(leader->rmd, &view);
+        tell_left_out(leader, &view);
         traffic_mark(leader->traffic);
         r = scheduler_run(leader->scheduler, take_ptr(view.snapshot), view.jobs, on_round, leader, &err);
         if (r < 0 && r != -ENOSPC)
@@ -487,10 +494,9 @@ void leader_on_traffic(struct leader *leader, const Rm__Traffic *report) {
 int leader_snapshot(struct rmd *rmd, struct leader_view *ret, struct rm_error *err) {
         struct leader_view result = { 0 };
         struct view view;
-        int r = make_view(rmd, &view, err);
+        int r;
 
-        if (r < 0)
-                return r;
+        make_view(rmd, &view);
         r = round_view(snapshot_view(view.snapshot), view.jobs, &result.policy, err);
         if (r == 0) {
                 result.real = take_ptr(view.snapshot);
@@ -522,10 +528,9 @@ struct scheduler *leader_side_scheduler(struct rmd *rmd, const char *policy) {
 
 int leader_try_round(struct rmd *rmd, struct scheduler *scheduler, scheduler_done done, void *context, struct rm_error *err) {
         struct view view;
-        int r = make_view(rmd, &view, err);
+        int r;
 
-        if (r < 0)
-                return r;
+        make_view(rmd, &view);
         r = scheduler_run(scheduler, take_ptr(view.snapshot), view.jobs, done, context, err);
         view_finish(&view);
         return r;

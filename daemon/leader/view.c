@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "daemon/leader/admit.h"
+#include "daemon/sched/fields.h"
 #include "daemon/sched/move_cost.h"
 
 /* Moves looked at to say what one usually takes. */
@@ -118,6 +120,8 @@ struct placing {
         const struct view_config *config;
         struct view *view;
         uint64_t usual_freeze_usec;
+        bool *skip; /* each job of the state: it is not in the view */
+        size_t *index; /* each job of the view: its index in the state */
 };
 
 static void fill_placed(const struct placing *p, const Rm__Job *job, uint32_t index) {
@@ -186,29 +190,175 @@ static void add_job(const struct placing *p, const Rm__Job *job) {
         view->n_jobs++;
 }
 
-int view_create(const Rm__State *state, const struct view_config *config, struct view *ret, struct rm_error *err) {
-        struct view view = { .snapshot = snapshot_create() };
-        struct placing placing = { .state = state, .config = config, .view = &view, .usual_freeze_usec = usual_freeze(state) };
+/* ---- jobs that a round cannot be made with ---- */
 
-        view.jobs = xcalloc(state->n_jobs, sizeof(view.jobs[0]));
-        snapshot_params(view.snapshot)->age_weight = config->age_weight;
-        snapshot_params(view.snapshot)->move_budget = config->move_budget;
-        snapshot_params(view.snapshot)->bytes_per_cost = config->bytes_per_cost;
-        snapshot_params(view.snapshot)->backfill = config->backfill;
-        add_nodes(state, view.snapshot);
+static void leave_out(struct placing *p, size_t index, const char *reason) {
+        struct view *view = p->view;
+        struct view_left_out *entry;
+
+        view->left_out = xrealloc(view->left_out, (view->n_left_out + 1) * sizeof(*view->left_out));
+        entry = &view->left_out[view->n_left_out++];
+        entry->job = p->state->jobs[index]->id;
+        (void) snprintf(entry->reason, sizeof(entry->reason), "left out of scheduling: %s", reason);
+        p->skip[index] = true;
+}
+
+static struct admit_job admission(const struct placing *p, const Rm__Job *job, uint64_t cores, long double weight) {
+        return (struct admit_job) {
+                .weight = weight,
+                .priority = job->spec->priority + (int64_t) p->config->age_weight * job->age,
+                .runs = job->n_capsules > 0,
+                .too_large = job->spec->ranks > cores,
+        };
+}
+
+static uint64_t usable_cores(const Rm__State *state) {
+        uint64_t cores = 0;
+
+        for (size_t i = 0; i < state->n_nodes; i++)
+                cores += node_usable_cores(state->nodes[i]);
+        return cores;
+}
+
+/* Before anything is made of them: so many ranks would not fit into memory either. */
+static void leave_out_by_ranks(struct placing *p) {
+        const Rm__State *state = p->state;
+        cleanup_free struct admit_job *jobs = xcalloc(state->n_jobs + 1, sizeof(*jobs));
+        cleanup_free size_t *index = xcalloc(state->n_jobs + 1, sizeof(*index));
+        cleanup_free bool *marked = xcalloc(state->n_jobs + 1, sizeof(*marked));
+        uint64_t cores = usable_cores(state);
+        size_t n = 0;
+
         for (size_t i = 0; i < state->n_jobs; i++) {
                 const Rm__Job *job = state->jobs[i];
 
-                if (job_ended(job) || (job->cancel && job->n_capsules == 0))
+                if (p->skip[i])
                         continue;
-                add_job(&placing, job);
+                if (job->spec->ranks > SNAPSHOT_MAX_RANKS) {
+                        leave_out(p, i, "it has more ranks than a policy can be shown");
+                        continue;
+                }
+                jobs[n] = admission(p, job, cores, job->spec->ranks);
+                index[n++] = i;
         }
+        if (admit_within(jobs, n, SNAPSHOT_MAX_TOTAL_RANKS, marked) == 0)
+                return;
+        for (size_t k = 0; k < n; k++)
+                if (marked[k])
+                        leave_out(p, index[k], "all jobs have more ranks than a policy can be shown at once");
+}
+
+/* A group can only come from where it is. */
+static bool moves_from_nowhere(const struct rm_job *job, const struct round_job *round) {
+        for (uint32_t g = 0; round->group_moving_to && g < job->n_groups; g++)
+                if (round->group_moving_to[g] >= 0 && job->groups[g].node < 0)
+                        return true;
+        return false;
+}
+
+/* True: there were some, so that the view is to be made again. */
+static bool leave_out_wrong(struct placing *p) {
+        const struct rm_snapshot *snapshot = snapshot_view(p->view->snapshot);
+        size_t before = p->view->n_left_out;
+
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
+                struct rm_error err = { 0 };
+
+                if (snapshot_check_job(snapshot, j, &err) < 0)
+                        leave_out(p, p->index[j], error_text(&err));
+                else if (moves_from_nowhere(&snapshot->jobs[j], &p->view->jobs[j]))
+                        leave_out(p, p->index[j], "one of its groups moves, and is on no node that is known");
+        }
+        return p->view->n_left_out > before;
+}
+
+static bool leave_out_by_costs(struct placing *p) {
+        const struct rm_snapshot *snapshot = snapshot_view(p->view->snapshot);
+        cleanup_free long double *costs = xcalloc(snapshot->n_jobs + 1u, sizeof(*costs));
+        cleanup_free struct admit_job *jobs = xcalloc(snapshot->n_jobs + 1u, sizeof(*jobs));
+        cleanup_free bool *marked = xcalloc(snapshot->n_jobs + 1u, sizeof(*marked));
+        uint64_t cores = usable_cores(p->state);
+
+        snapshot_worst_costs(snapshot, costs);
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
+                jobs[j] = admission(p, p->state->jobs[p->index[j]], cores, costs[j]);
+        if (admit_within(jobs, snapshot->n_jobs, (long double) FIELD_MAX, marked) == 0)
+                return false;
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
+                if (marked[j])
+                        leave_out(p, p->index[j], "the costs of all jobs are more than a policy can be shown at once");
+        return true;
+}
+
+/* Nothing else is put on the cores of what runs. */
+static void hold_cores(const struct placing *p, const Rm__Job *job) {
+        for (size_t i = 0; i < job->n_capsules; i++) {
+                const Rm__Capsule *capsule = job->capsules[i];
+                int32_t at[2];
+
+                at[0] = capsule_place(p->state, job, capsule, &at[1]);
+                for (int k = 0; k < 2; k++) {
+                        struct rm_node *node = at[k] >= 0 ? snapshot_node(p->view->snapshot, (uint32_t) at[k]) : NULL;
+
+                        if (node)
+                                node->cores -= capsule->ranks < node->cores ? capsule->ranks : node->cores;
+                }
+        }
+}
+
+/* ---- the view ---- */
+
+static void set_params(const struct view_config *config, struct rm_params *params) {
+        params->age_weight = config->age_weight;
+        params->move_budget = config->move_budget;
+        params->bytes_per_cost = config->bytes_per_cost;
+        params->backfill = config->backfill;
+}
+
+/* Once more from the start, without those to be skipped. */
+static void make(struct placing *p) {
+        struct view *view = p->view;
+
+        snapshot_destroy(view->snapshot);
+        view->snapshot = snapshot_create();
+        view->n_jobs = 0;
+        set_params(p->config, snapshot_params(view->snapshot));
+        add_nodes(p->state, view->snapshot);
+        for (size_t i = 0; i < view->n_left_out; i++)
+                hold_cores(p, state_job(p->state, view->left_out[i].job));
+        for (size_t i = 0; i < p->state->n_jobs; i++) {
+                if (p->skip[i])
+                        continue;
+                p->index[view->n_jobs] = i;
+                add_job(p, p->state->jobs[i]);
+        }
+}
+
+void view_create(const Rm__State *state, const struct view_config *config, struct view *ret) {
+        cleanup_free bool *skip = xcalloc(state->n_jobs + 1, sizeof(*skip));
+        cleanup_free size_t *index = xcalloc(state->n_jobs + 1, sizeof(*index));
+        struct view view = { .jobs = xcalloc(state->n_jobs + 1, sizeof(view.jobs[0])) };
+        struct placing placing = { .state = state,
+                                   .config = config,
+                                   .view = &view,
+                                   .usual_freeze_usec = usual_freeze(state),
+                                   .skip = skip,
+                                   .index = index };
+
+        for (size_t i = 0; i < state->n_jobs; i++)
+                skip[i] = job_ended(state->jobs[i]) || (state->jobs[i]->cancel && state->jobs[i]->n_capsules == 0);
+        leave_out_by_ranks(&placing);
+        make(&placing);
+        if (leave_out_wrong(&placing))
+                make(&placing);
+        if (leave_out_by_costs(&placing))
+                make(&placing);
         *ret = view;
-        return 0;
 }
 
 void view_finish(struct view *view) {
         snapshot_destroy(view->snapshot);
         free(view->jobs);
+        free(view->left_out);
         *view = (struct view) { 0 };
 }

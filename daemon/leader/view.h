@@ -2,16 +2,23 @@
 #ifndef RM_LEADER_VIEW_H
 #define RM_LEADER_VIEW_H
 
-#include "common/error.h"
 #include "daemon/cluster/state.h"
 #include "daemon/leader/traffic.h"
 #include "daemon/sched/round.h"
 #include "daemon/sched/snapshot.h"
 
+/* A job that the round is made without: shown to policies, it would have stopped all others' too. */
+struct view_left_out {
+        uint64_t job;
+        char reason[RM_REASON_BYTES];
+};
+
 struct view {
         struct snapshot *snapshot; /* jobs are named by their numbers */
         struct round_job *jobs;    /* in the order of the snapshot's */
         uint32_t n_jobs;
+        struct view_left_out *left_out; /* what runs of them holds its cores: they are missing from its nodes */
+        size_t n_left_out;
 };
 
 struct view_config {
@@ -25,8 +32,8 @@ struct view_config {
         uint32_t backfill; /* as in rm_params, or ROUND_BACKFILL_LIMITS */
 };
 
-/* Free with view_finish(). */
-int view_create(const Rm__State *state, const struct view_config *config, struct view *ret, struct rm_error *err);
+/* Free with view_finish(). The jobs in it pass snapshot_check_jobs(), whatever the state holds. */
+void view_create(const Rm__State *state, const struct view_config *config, struct view *ret);
 void view_finish(struct view *view);
 
 /* The group size of a waiting job. */

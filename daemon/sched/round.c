@@ -222,7 +222,8 @@ static const struct rm_plan_job *settled_job(const struct round *round, uint32_t
 }
 
 /* Mark the waiting jobs of the pass that could be placed at all: in the order they are served in, as long as there are cores. A job that
- * needs more than there are holds up those behind it, but where it could not run even alone. So a long queue costs nothing. */
+ * needs more than there are holds up those behind it, but where it could not run even alone: that one takes no cores from them either.
+ * So a long queue costs nothing. */
 static void want_waiting(const struct round *round, uint32_t pass, bool *wanted) {
         const struct rm_snapshot *view = snapshot_view(round->fold->snapshot);
         cleanup_free uint32_t *order = xcalloc(view->n_jobs + 1u, sizeof(*order));
@@ -233,15 +234,14 @@ static void want_waiting(const struct round *round, uint32_t pass, bool *wanted)
         for (uint32_t i = 0; i < n; i++) {
                 const struct rm_job *job = &view->jobs[order[i]];
 
-                if (round->pass_of[order[i]] != pass)
+                if (round->pass_of[order[i]] != pass || !pack_fits_alone(view, job))
                         continue;
                 wanted[order[i]] = job->ranks <= cores;
                 if (!strict)
                         continue;
-                if (wanted[order[i]])
-                        cores -= job->ranks;
-                else if (pack_fits_alone(view, job))
+                if (!wanted[order[i]])
                         return;
+                cores -= job->ranks;
         }
 }
 

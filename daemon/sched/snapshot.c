@@ -440,7 +440,31 @@ static int check_groups(const struct rm_snapshot *snapshot, const struct rm_job 
         return 0;
 }
 
-static int check_job(const struct rm_snapshot *snapshot, const struct rm_job *job, struct rm_error *err) {
+/* What cannot be written as JSON and read again is not for a policy. */
+static int check_traffic(const struct rm_job *job, struct rm_error *err) {
+        int r = 0;
+
+        for (uint64_t e = 0; job->traffic.offset && e < job->traffic.offset[job->ranks] && r == 0; e++)
+                r = job->traffic.bytes[e] <= (uint64_t) FIELD_MAX
+                            ? 0
+                            : error_set(err, -EINVAL, "job '%s': traffic of more than 2^53 bytes between two ranks", job->name);
+        return r;
+}
+
+static int check_limits(const struct rm_snapshot *snapshot, const struct rm_job *job, struct rm_error *err) {
+        int r = job->time_limit_usec <= (uint64_t) FIELD_MAX
+                        ? 0
+                        : error_set(err, -EINVAL, "job '%s': time_limit_usec must be from 0 to %" PRId64 ", is %" PRIu64, job->name,
+                                    FIELD_MAX, job->time_limit_usec);
+
+        for (uint32_t s = 0; job->node_limit && s < snapshot->n_nodes && r == 0; s++)
+                if (job->node_limit[s] != RM_NO_LIMIT)
+                        r = check_range("job", job->name, "availability", job->node_limit[s], 0, SNAPSHOT_MAX_RANKS, err);
+        return r;
+}
+
+int snapshot_check_job(const struct rm_snapshot *snapshot, uint32_t index, struct rm_error *err) {
+        const struct rm_job *job = &snapshot->jobs[index];
         int r;
 
         if (!job->name || !name_valid(job->name))
@@ -449,32 +473,50 @@ static int check_job(const struct rm_snapshot *snapshot, const struct rm_job *jo
                 return error_set(err, -EINVAL, "job '%s': policy name '%.64s' is not valid", job->name, job->policy);
         if ((r = check_range("job", job->name, "ranks", job->ranks, 1, SNAPSHOT_MAX_RANKS, err)) < 0 ||
             (r = check_range("job", job->name, "group_size", job->group_size, 1, job->ranks, err)) < 0 ||
-            (r = check_range("job", job->name, "priority", job->priority, 0, FIELD_MAX, err)) < 0)
+            (r = check_range("job", job->name, "priority", job->priority, 0, FIELD_MAX, err)) < 0 ||
+            (r = check_limits(snapshot, job, err)) < 0 || (r = check_traffic(job, err)) < 0)
                 return r;
         return check_groups(snapshot, job, err);
 }
 
-/* The dearest plan there could be must stay below 2^53, so that no policy has to think of overflow. */
-static int check_costs(const struct rm_snapshot *snapshot, struct rm_error *err) {
-        long double worst = 0, penalty = 0;
+static long double dearest_penalty(const struct rm_snapshot *snapshot) {
+        long double penalty = 0;
 
         for (uint32_t s = 0; s < snapshot->n_nodes; s++)
                 if (snapshot->nodes[s].penalty > penalty)
                         penalty = (long double) snapshot->nodes[s].penalty;
-        for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
-                const struct rm_job *job = &snapshot->jobs[j];
-                uint32_t most = job->n_groups < snapshot->n_nodes ? job->n_groups : snapshot->n_nodes;
+        return penalty;
+}
 
-                worst += (long double) job->priority *
-                         (penalty * job->ranks + (long double) snapshot->params.distribution_weight * most);
-                for (uint32_t g = 0; g < job->n_groups; g++)
-                        worst += (long double) job->groups[g].move_cost;
+static long double worst_cost(const struct rm_snapshot *snapshot, const struct rm_job *job, long double penalty) {
+        uint32_t most = job->n_groups < snapshot->n_nodes ? job->n_groups : snapshot->n_nodes;
+        long double worst =
+                (long double) job->priority * (penalty * job->ranks + (long double) snapshot->params.distribution_weight * most);
+
+        for (uint32_t g = 0; g < job->n_groups; g++)
+                worst += (long double) job->groups[g].move_cost;
+        return worst;
+}
+
+void snapshot_worst_costs(const struct rm_snapshot *snapshot, long double *ret_costs) {
+        long double penalty = dearest_penalty(snapshot);
+
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
+                ret_costs[j] = worst_cost(snapshot, &snapshot->jobs[j], penalty);
+}
+
+/* The dearest plan there could be must stay below 2^53, so that no policy has to think of overflow. */
+static int check_costs(const struct rm_snapshot *snapshot, struct rm_error *err) {
+        long double worst = 0, penalty = dearest_penalty(snapshot);
+
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
+                worst += worst_cost(snapshot, &snapshot->jobs[j], penalty);
                 if (worst > (long double) FIELD_MAX)
                         return error_set(
                                 err, -EINVAL,
                                 "job '%s': the costs of all jobs together could exceed 2^53; use smaller priorities, penalties, "
                                 "weights or move costs",
-                                job->name);
+                                snapshot->jobs[j].name);
         }
         return 0;
 }
@@ -484,7 +526,7 @@ int snapshot_check_jobs(const struct rm_snapshot *snapshot, struct rm_error *err
         int r = check_range("top level", NULL, "number of jobs", snapshot->n_jobs, 0, SNAPSHOT_MAX_JOBS, err);
 
         for (uint32_t j = 0; j < snapshot->n_jobs && r == 0; j++) {
-                r = check_job(snapshot, &snapshot->jobs[j], err);
+                r = snapshot_check_job(snapshot, j, err);
                 ranks += snapshot->jobs[j].ranks;
                 if (r == 0 && ranks > SNAPSHOT_MAX_TOTAL_RANKS)
                         r = error_set(err, -EINVAL, "more than %u ranks in all jobs together", SNAPSHOT_MAX_TOTAL_RANKS);

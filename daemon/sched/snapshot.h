@@ -85,6 +85,12 @@ int snapshot_check(const struct rm_snapshot *snapshot, struct rm_error *err);
 /* The rules on jobs and costs alone: for many snapshots of nodes that have been checked once, and have no more cores now. */
 int snapshot_check_jobs(const struct rm_snapshot *snapshot, struct rm_error *err);
 
+/* The rules that job `index` can break by itself: what passes, snapshot_parse() reads from what snapshot_to_json() wrote. The rest are those on
+ * sums: at most SNAPSHOT_MAX_TOTAL_RANKS, and worst costs of FIELD_MAX. */
+int snapshot_check_job(const struct rm_snapshot *snapshot, uint32_t index, struct rm_error *err);
+/* For each job the most that it could add to the cost of a plan. */
+void snapshot_worst_costs(const struct rm_snapshot *snapshot, long double *ret_costs);
+
 /* Strict; any bytes at all give a checked snapshot or one clear error (-EINVAL). */
 int snapshot_parse(const void *data, size_t size_bytes, struct snapshot **ret_snapshot, struct rm_error *err);
 

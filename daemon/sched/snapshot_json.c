@@ -318,15 +318,25 @@ static json_t *write_move_cost(const struct rm_job *job) {
         return costs;
 }
 
+static void write_edge(json_t *edges, uint32_t from, uint32_t to, uint64_t bytes) {
+        json_array_append_new(edges, json_pack("[I, I, I]", (json_int_t) from, (json_int_t) to, (json_int_t) bytes));
+}
+
+/* Both ways together, as one, but where that is more than a reader takes for one. */
 static json_t *write_traffic(const struct rm_job *job) {
         json_t *edges = json_array();
 
         for (uint32_t rank = 0; rank < job->ranks; rank++)
-                for (uint64_t e = job->traffic.offset[rank]; e < job->traffic.offset[rank + 1]; e++)
-                        if (job->traffic.peer[e] > rank)
-                                json_array_append_new(edges,
-                                                      json_pack("[I, I, I]", (json_int_t) rank, (json_int_t) job->traffic.peer[e],
-                                                                (json_int_t) job->traffic.bytes[e]));
+                for (uint64_t e = job->traffic.offset[rank]; e < job->traffic.offset[rank + 1]; e++) {
+                        uint64_t bytes = job->traffic.bytes[e];
+                        uint64_t back = bytes > FIELD_MAX / 2 ? bytes - FIELD_MAX / 2 : 0;
+
+                        if (job->traffic.peer[e] <= rank)
+                                continue;
+                        write_edge(edges, rank, job->traffic.peer[e], bytes - back);
+                        if (back > 0)
+                                write_edge(edges, job->traffic.peer[e], rank, back);
+                }
         return edges;
 }
 

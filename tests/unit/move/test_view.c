@@ -1,6 +1,7 @@
 /* From the cluster's state to what the scheduler sees of it. */
 #include <errno.h>
 
+#include "daemon/leader/admit.h"
 #include "daemon/leader/view.h"
 #include "daemon/sched/fold.h"
 #include "tests/unit/node/state_test.h"
@@ -42,12 +43,12 @@ static uint64_t running_job(struct world *w) {
 
 static struct view make_view(const struct world *w, uint32_t group_size) {
         const struct view_config config = {
-                .group_size = group_size, .now_usec = w->time_usec, .horizon_usec = 600000000, .age_weight = 2, .move_budget = 3
+                .group_size = group_size, .now_usec = w->time_usec, .horizon_usec = 600000000, .age_weight = 2, .move_budget = 3, .bytes_per_cost = 1
         };
         struct rm_error err = { 0 };
         struct view view = { 0 };
 
-        assert_int_equal(view_create(w->state, &config, &view, &err), 0);
+        view_create(w->state, &config, &view);
         assert_int_equal(snapshot_view(view.snapshot)->n_jobs, view.n_jobs);
         if (snapshot_check(snapshot_view(view.snapshot), &err) < 0)
                 fail_msg("the view is no snapshot: %s", error_text(&err));
@@ -398,6 +399,167 @@ static void test_group_size_in_view(void **state) {
         view_finish(&view);
 }
 
+/* ---- one bad job never stops a round; below the check of what is submitted ---- */
+
+/* What a policy's host does with it. */
+static void expect_readable(const struct view *view) {
+        json_t *json = snapshot_to_json(snapshot_view(view->snapshot));
+        cleanup_free char *text = json_dumps(json, JSON_COMPACT);
+        struct snapshot *again = NULL;
+        struct rm_error err = { 0 };
+
+        json_decref(json);
+        assert_non_null(text);
+        if (snapshot_parse(text, strlen(text), &again, &err) < 0)
+                fail_msg("a policy cannot read the view: %s", error_text(&err));
+        snapshot_destroy(again);
+}
+
+static const char *left_out(const struct view *view, uint64_t job) {
+        for (size_t i = 0; i < view->n_left_out; i++)
+                if (view->left_out[i].job == job)
+                        return view->left_out[i].reason;
+        return NULL;
+}
+
+static void expect_left_out(const struct view *view, uint64_t job, const char *why) {
+        const char *reason = left_out(view, job);
+
+        assert_non_null(reason);
+        assert_ptr_equal(strstr(reason, "left out of scheduling: "), reason);
+        if (!strstr(reason, why))
+                fail_msg("'%s' does not say '%s'", reason, why);
+}
+
+static Rm__JobSpec *submitted(struct world *w, uint32_t ranks) {
+        int id = submit(w, ranks);
+
+        assert_true(id > 0);
+        return state_job(w->state, (uint64_t) id)->spec;
+}
+
+static void test_one_bad_job_stops_scheduling(void **state) {
+        struct world *w = *state;
+        uint64_t bad_running = running_job(w);
+        struct rm_error err = { 0 };
+        struct snapshot *policy = NULL;
+        struct view view;
+
+        state_job(w->state, bad_running)->spec->time_limit_usec = INT64_MAX;
+        submitted(w, 2)->time_limit_usec = UINT64_MAX; /* job 2 */
+        (void) submitted(w, 3);                         /* job 3, good */
+        message_set_string(&submitted(w, 2)->policy, "../x\n");
+        submitted(w, 2)->ranks = UINT32_MAX;
+        (void) submitted(w, 1); /* job 6, good */
+        view = make_view(w, 0);
+        expect_readable(&view);
+        assert_int_equal(view.n_left_out, 4);
+        expect_left_out(&view, bad_running, "time_limit_usec");
+        expect_left_out(&view, 2, "time_limit_usec");
+        expect_left_out(&view, 4, "policy name");
+        expect_left_out(&view, 5, "more ranks than a policy can be shown");
+        assert_int_equal(view.n_jobs, 2);
+        assert_string_equal(job_in(&view, 0)->name, "3");
+        assert_string_equal(job_in(&view, 1)->name, "6");
+        /* What runs of them keeps its cores. */
+        assert_int_equal(node_in(&view, "n1")->cores, 2);
+        assert_int_equal(node_in(&view, "n2")->cores, 2);
+        assert_int_equal(node_in(&view, "n3")->cores, 8);
+        assert_int_equal(round_view(snapshot_view(view.snapshot), view.jobs, &policy, &err), 0);
+        snapshot_destroy(policy);
+        view_finish(&view);
+}
+
+static void test_moving_job_left_out_holds_both_ends(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+        struct view view;
+
+        assert_int_equal(move_start(w, job, 1, "n3"), 0);
+        state_job(w->state, job)->spec->time_limit_usec = INT64_MAX;
+        view = make_view(w, 0);
+        assert_int_equal(view.n_left_out, 1);
+        assert_int_equal(node_in(&view, "n1")->cores, 2);
+        assert_int_equal(node_in(&view, "n2")->cores, 2);
+        assert_int_equal(node_in(&view, "n3")->cores, 6);
+        view_finish(&view);
+}
+
+/* What could start is taken before what could not; what runs before all. */
+static void test_too_many_ranks_stop_scheduling(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+        uint64_t ranks = 0, good;
+        struct view view;
+
+        for (unsigned i = 0; i < 300; i++) {
+                Rm__JobSpec *spec = submitted(w, 65536);
+
+                spec->group_size = 65536;
+                spec->priority = 1000000;
+        }
+        (void) submitted(w, 2);
+        good = w->created;
+        view = make_view(w, 0);
+        expect_readable(&view);
+        for (uint32_t j = 0; j < view.n_jobs; j++)
+                ranks += job_in(&view, j)->ranks;
+        assert_int_equal(ranks, 4 + 255 * 65536 + 2);
+        assert_int_equal(view.n_left_out, 45);
+        assert_null(left_out(&view, job));
+        assert_null(left_out(&view, good));
+        assert_null(left_out(&view, job + 1)); /* the first of them */
+        expect_left_out(&view, good - 1, "more ranks");
+        view_finish(&view);
+}
+
+static void test_costs_stop_scheduling(void **state) {
+        struct world *w = *state;
+        struct view view;
+        uint64_t good;
+
+        for (unsigned i = 0; i < 2000; i++) {
+                char name[16];
+
+                (void) snprintf(name, sizeof(name), "m%u", i);
+                assert_int_equal(join(w, name, 1), 0);
+        }
+        for (unsigned i = 0; i < 250; i++) {
+                Rm__JobSpec *spec = submitted(w, 2003);
+
+                spec->group_size = 1;
+                spec->priority = INT32_MAX;
+        }
+        good = (uint64_t) submit(w, 2);
+        view = make_view(w, 1);
+        expect_readable(&view);
+        assert_true(view.n_left_out > 0 && view.n_left_out < 250);
+        assert_null(left_out(&view, good)); /* a light one fits behind them */
+        expect_left_out(&view, good - 1, "costs");
+        view_finish(&view);
+}
+
+static void test_who_is_admitted(void **state) {
+        static const struct admit_job jobs[] = {
+                { .weight = 4, .priority = 1 },
+                { .weight = 5, .priority = 9, .too_large = true },
+                { .weight = 3, .priority = 7 },
+                { .weight = 3, .priority = 0, .runs = true },
+                { .weight = 3, .priority = 7 },
+                { .weight = 1, .priority = 0 },
+        };
+        bool out[ARRAY_SIZE(jobs)];
+
+        assert_int_equal(admit_within(jobs, ARRAY_SIZE(jobs), 19, out), 0);
+        assert_int_equal(admit_within(jobs, ARRAY_SIZE(jobs), 18, out), 1);
+        assert_true(out[1]);
+        assert_int_equal(admit_within(jobs, ARRAY_SIZE(jobs), 10, out), 2); /* 3 + 3 + 3, not 4, but 1 */
+        assert_true(out[0] && out[1] && !out[5]);
+        assert_int_equal(admit_within(jobs, ARRAY_SIZE(jobs), 6, out), 4);
+        assert_true(!out[3] && !out[2]); /* of equals the first */
+        assert_int_equal(admit_within(jobs, 0, 0, out), 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_empty),
@@ -413,6 +575,11 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_folding, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_group_size, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_group_size_in_view, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_one_bad_job_stops_scheduling, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_moving_job_left_out_holds_both_ends, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_too_many_ranks_stop_scheduling, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_costs_stop_scheduling, set_up, tear_down),
+                cmocka_unit_test(test_who_is_admitted),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,6 +100,25 @@ static void leaves_a_node_with_its_head(void **state) {
         finish(&f);
 }
 
+/* Jobs that could not run even on the empty cluster take none of the cores that those behind them are shown: neither by their own
+ * availability nor by the size of their groups. */
+static void job_that_fits_nowhere_stops_nobody(void **state) {
+        struct fixture f;
+
+        (void) state;
+        run(&f,
+            SNAPSHOT(NODES("2", "2"), "{'name':'a','ranks':4,'priority':9,'availability':{'n1':0,'n2':0}},"
+                                      "{'name':'b','ranks':4,'group_size':4,'priority':8},{'name':'c','ranks':4,'priority':1}"),
+            NULL);
+        assert_true(f.result->jobs[0].waits);
+        assert_true(f.result->jobs[1].waits);
+        assert_false(f.result->jobs[2].waits);
+        assert_int_equal(f.result->n_actions, 1);
+        assert_int_equal(f.result->actions[0].kind, ROUND_START);
+        assert_int_equal(f.result->actions[0].job, 2);
+        finish(&f);
+}
+
 static void folds_and_unfolds(void **state) {
         struct fixture f;
         uint32_t to_second = 0;
@@ -399,6 +418,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(starts_and_waits),
                 cmocka_unit_test(leaves_a_node_with_its_head),
+                cmocka_unit_test(job_that_fits_nowhere_stops_nobody),
                 cmocka_unit_test(folds_and_unfolds),
                 cmocka_unit_test(folds_whole_groups),
                 cmocka_unit_test(nothing_left),

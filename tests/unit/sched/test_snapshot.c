@@ -37,6 +37,23 @@ static void minimal_form(void **state) {
         assert_int_equal(job->traffic.peer[3], 2);
 }
 
+/* What is written is read again, also where both ways together are more than a reader takes for one. */
+static void most_traffic_and_back(void **state) {
+        cleanup_snapshot struct snapshot *snapshot =
+                test_snapshot("{'version':1,'nodes':[],'jobs':[{'name':'j1','ranks':2,'priority':1,"
+                              "'traffic':[[0,1,4503599627370496],[1,0,4503599627370496]]}]}");
+        cleanup_snapshot struct snapshot *again = NULL;
+        json_t *json = snapshot_to_json(snapshot_view(snapshot));
+        cleanup_free char *text = json_dumps(json, 0);
+        struct rm_error err = { 0 };
+
+        (void) state;
+        json_decref(json);
+        if (snapshot_parse(text, strlen(text), &again, &err) < 0)
+                fail_msg("%s", error_text(&err));
+        assert_true(snapshot_view(again)->jobs[0].traffic.bytes[0] == UINT64_C(1) << 53);
+}
+
 static const char full_form[] =
         "{'version':1,'x_made_by':{'any':'thing'},'params':{'distribution_weight':0,'age_weight':3,'backfill':true},'nodes':["
         "{'name':'n1','cores':4.0,'penalty':0,'state':'DRAINING','topology':'package:2 core:2','switch':['s1','s0']},"
@@ -276,9 +293,9 @@ static void damaged_text(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(minimal_form), cmocka_unit_test(full_form_and_back), cmocka_unit_test(copies_are_apart),
-                cmocka_unit_test(wrong_text),   cmocka_unit_test(wrong_nodes),        cmocka_unit_test(wrong_jobs),
-                cmocka_unit_test(damaged_text), cmocka_unit_test(too_many_switches),
+                cmocka_unit_test(minimal_form),     cmocka_unit_test(full_form_and_back), cmocka_unit_test(most_traffic_and_back),
+                cmocka_unit_test(copies_are_apart), cmocka_unit_test(wrong_text),         cmocka_unit_test(wrong_nodes),
+                cmocka_unit_test(wrong_jobs),       cmocka_unit_test(damaged_text),       cmocka_unit_test(too_many_switches),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
