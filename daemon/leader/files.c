@@ -8,18 +8,22 @@
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
+#include "daemon/leader/leader.h"
 #include "daemon/node/availability_watch.h"
 
 /* One file that is watched. */
 struct file {
         struct leader_files *files;
         uint64_t job; /* 0 = the cluster's */
+        bool judged;  /* it is known what it says, or that it says nothing */
+        bool content; /* it said something, which is in the state or on its way there */
         struct availability_watch *watch;
         struct file *next;
 };
 
 struct leader_files {
         struct rmd *rmd;
+        struct file_reader *reader;
         struct file *list;
         size_t n_nodes; /* known when the files were last looked at */
 };
@@ -99,9 +103,18 @@ static void propose_job(struct file *file, const struct availability *availabili
         free_list(&list);
 }
 
+/* Its job may have waited for that. */
+static void on_judged(void *userdata) {
+        struct file *file = userdata;
+
+        file->judged = true;
+        leader_round_soon(file->files->rmd->leader);
+}
+
 static void on_content(void *userdata, const struct availability *availability) {
         struct file *file = userdata;
 
+        file->content = true;
         if (file->job)
                 propose_job(file, availability, "");
         else
@@ -117,7 +130,7 @@ static void on_error(void *userdata, const char *text) {
                 propose_cluster(file, NULL, text);
 }
 
-static const struct availability_watch_ops ops = { find, on_content, on_error };
+static const struct availability_watch_ops ops = { find, on_judged, on_content, on_error };
 
 static void add_file(struct leader_files *files, const Rm__Job *job) {
         const struct config *config = files->rmd->config;
@@ -126,6 +139,7 @@ static void add_file(struct leader_files *files, const Rm__Job *job) {
                 .poll_usec = config->availability_poll_usec,
                 .uid = job ? job->spec->uid : USER_NONE,
                 .gid = job ? job->spec->gid : 0,
+                .reader = files->reader,
                 .was_taken = job ? job->available_set : state_of(files)->availability->path[0] != 0,
         };
         struct file *file = xcalloc(1, sizeof(*file));
@@ -137,6 +151,7 @@ static void add_file(struct leader_files *files, const Rm__Job *job) {
         files->list = file;
         if (availability_watch_create(files->rmd->base, &watch, &ops, file, &file->watch, &err) < 0) {
                 log_warn("availability: %s", error_text(&err));
+                file->judged = true;
                 on_error(file, error_text(&err));
         }
 }
@@ -145,11 +160,20 @@ static bool wants_file(const Rm__Job *job) {
         return job && !job_ended(job) && job->spec->availability_path[0];
 }
 
-static bool watched(const struct leader_files *files, uint64_t job) {
+static const struct file *find_file(const struct leader_files *files, uint64_t job) {
         for (const struct file *f = files->list; f; f = f->next)
                 if (f->job == job)
-                        return true;
-        return false;
+                        return f;
+        return NULL;
+}
+
+bool leader_files_unknown(const struct leader_files *files, const Rm__Job *job) {
+        const struct file *file;
+
+        if (!files || !wants_file(job) || job->available_set)
+                return false;
+        file = find_file(files, job->id);
+        return !file || !file->judged || file->content;
 }
 
 void leader_files_check(struct leader_files *files) {
@@ -169,7 +193,7 @@ void leader_files_check(struct leader_files *files) {
                 free(file);
         }
         for (size_t i = 0; i < state->n_jobs; i++)
-                if (wants_file(state->jobs[i]) && !watched(files, state->jobs[i]->id))
+                if (wants_file(state->jobs[i]) && !find_file(files, state->jobs[i]->id))
                         add_file(files, state->jobs[i]);
         if (files->n_nodes != state->n_nodes)
                 for (struct file *f = files->list; f; f = f->next)
@@ -182,6 +206,7 @@ struct leader_files *leader_files_create(struct rmd *rmd) {
         struct leader_files *files = xcalloc(1, sizeof(*files));
 
         files->rmd = rmd;
+        files->reader = file_reader_create(&(struct file_reader_config) { .base = rmd->base });
         add_file(files, NULL);
         leader_files_check(files);
         return files;
@@ -197,5 +222,6 @@ void leader_files_destroy(struct leader_files *files) {
                 availability_watch_destroy(file->watch);
                 free(file);
         }
+        file_reader_destroy(files->reader);
         free(files);
 }

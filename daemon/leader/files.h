@@ -2,12 +2,18 @@
 #ifndef RM_LEADER_FILES_H
 #define RM_LEADER_FILES_H
 
+#include <stdbool.h>
+
 #include "daemon/context.h"
+#include "proto/state.pb-c.h"
 
 struct leader_files;
 
 struct leader_files *leader_files_create(struct rmd *rmd);
 void leader_files_destroy(struct leader_files *files); /* NULL ok */
+/* The job has a file of its own, and what it says is not in the state yet: it is not to start on cores that are not its own. False once the
+ * file is known to be missing, wrong or out of reach. NULL ok: false. */
+bool leader_files_unknown(const struct leader_files *files, const Rm__Job *job);
 /* Jobs or nodes may have changed. NULL ok. */
 void leader_files_check(struct leader_files *files);
 

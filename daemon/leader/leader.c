@@ -284,6 +284,10 @@ static int64_t bytes_per_cost(const struct config *config) {
         return move_cost_bytes((uint64_t) config->link_mbit_per_sec * (1000000 / 8), config->horizon_usec);
 }
 
+static bool waits_for_file(const void *files, const Rm__Job *job) {
+        return leader_files_unknown(files, job);
+}
+
 static void make_view(const struct rmd *rmd, struct view *ret) {
         static const uint32_t backfill[] = {
                 [CONFIG_BACKFILL_NO] = 0, [CONFIG_BACKFILL_LIMITS] = ROUND_BACKFILL_LIMITS, [CONFIG_BACKFILL_ANY] = 1
@@ -296,6 +300,8 @@ static void make_view(const struct rmd *rmd, struct view *ret) {
                 .move_budget = rmd->config->move_budget,
                 .bytes_per_cost = bytes_per_cost(rmd->config),
                 .traffic = rmd->leader ? rmd->leader->traffic : NULL,
+                .waits = waits_for_file,
+                .waits_context = rmd->leader ? rmd->leader->files : NULL,
                 .backfill = backfill[rmd->config->backfill],
         };
 
@@ -460,6 +466,11 @@ void leader_wake(struct leader *leader, const Rm__Command *command) {
              command->body_case == RM__COMMAND__BODY_CAPSULE_READY))
                 return;
         settle_later(leader, leader->rmd->config->settle_usec);
+}
+
+void leader_round_soon(struct leader *leader) {
+        if (leader)
+                settle_later(leader, leader->rmd->config->settle_usec);
 }
 
 void leader_changed(struct leader *leader) {

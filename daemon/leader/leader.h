@@ -17,6 +17,8 @@ void leader_destroy(struct leader *leader);
 
 /* The state changed by this command (NULL: as a whole). NULL `leader` ok. */
 void leader_wake(struct leader *leader, const Rm__Command *command);
+/* What is not in the state has changed: a round is made soon. NULL ok. Destroys nothing, so it may be called from anywhere. */
+void leader_round_soon(struct leader *leader);
 /* This node began or ceased to lead. */
 void leader_changed(struct leader *leader);
 

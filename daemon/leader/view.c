@@ -334,6 +334,12 @@ static void make(struct placing *p) {
         }
 }
 
+static bool not_for_round(const struct view_config *config, const Rm__Job *job) {
+        if (job_ended(job))
+                return true;
+        return job->n_capsules == 0 && (job->cancel || (config->waits && config->waits(config->waits_context, job)));
+}
+
 void view_create(const Rm__State *state, const struct view_config *config, struct view *ret) {
         cleanup_free bool *skip = xcalloc(state->n_jobs + 1, sizeof(*skip));
         cleanup_free size_t *index = xcalloc(state->n_jobs + 1, sizeof(*index));
@@ -346,7 +352,7 @@ void view_create(const Rm__State *state, const struct view_config *config, struc
                                    .index = index };
 
         for (size_t i = 0; i < state->n_jobs; i++)
-                skip[i] = job_ended(state->jobs[i]) || (state->jobs[i]->cancel && state->jobs[i]->n_capsules == 0);
+                skip[i] = not_for_round(config, state->jobs[i]);
         leave_out_by_ranks(&placing);
         make(&placing);
         if (leave_out_wrong(&placing))

@@ -29,6 +29,9 @@ struct view_config {
         uint32_t move_budget; /* as in rm_params */
         int64_t bytes_per_cost; /* as in rm_params */
         const struct traffic *traffic; /* NULL: nothing is known of it */
+        /* A waiting job is not to be placed yet. NULL: all are. */
+        bool (*waits)(const void *context, const Rm__Job *job);
+        const void *waits_context;
         uint32_t backfill; /* as in rm_params, or ROUND_BACKFILL_LIMITS */
 };
 

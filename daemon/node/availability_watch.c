@@ -8,6 +8,7 @@
 
 #include "common/util.h"
 #include "daemon/node/file_look.h"
+#include "daemon/node/file_reader.h"
 
 #define POLL_DEFAULT_USEC 1000000U
 #define POLL_MIN_USEC 50000U
@@ -32,6 +33,13 @@ struct availability_watch {
         struct availability_watch_ops ops;
         void *userdata;
 
+        struct file_reader *reader;
+        struct file_asking *asking; /* NULL: the file is not being looked at */
+        bool asked_whole;           /* `whole` when it was asked for, and nothing seen since that makes the answer doubtful */
+        bool unread;                /* something happened meanwhile to what the answer is the first to tell of */
+        bool read_wanted;           /* a reading came due meanwhile */
+        bool late;                  /* there was no answer in time */
+
         int inotify_fd; /* -1: polling alone */
         int directory_wd;
         int file_wd;
@@ -46,6 +54,7 @@ struct availability_watch {
         bool stamp_fresh;      /* another write might hide behind the time stamp seen */
         uint64_t doubt_usec;   /* since when what is doubtful has been unchanged, 0 = not known */
 
+        bool judged;
         enum told told;
         bool taken; /* content of the file is in force */
         struct file_look taken_look;
@@ -70,67 +79,48 @@ static bool stamp_is_fresh(const struct file_look *look) {
         return look->error == 0 && age_usec < (int64_t) STAMP_USEC && age_usec > -(int64_t) STAMP_USEC;
 }
 
-/* Opening, rather than stat(), makes network file systems ask the server. */
-static struct file_look look_now(const struct availability_watch *watch, int *ret_fd) {
-        struct stat st;
-        int fd = -1;
-        int r = user_file_open(watch->path, watch->uid, watch->gid, &fd, &st);
-
-        *ret_fd = fd;
-        return file_look_of(r, &st);
-}
-
-/* A watch descriptor of an inode that is watched already comes back as it is, so that this can be called at any time. */
-static bool refresh_wd(struct availability_watch *watch, const char *path, uint32_t mask, int *wd) {
-        int fresh = user_inotify_add(watch->inotify_fd, path, mask, watch->uid, watch->gid);
+/* A watch descriptor of an inode that is watched already comes back as it is. */
+static bool take_wd(struct availability_watch *watch, int fresh, int *wd) {
         bool changed = fresh >= 0 && fresh != *wd;
 
         if (*wd >= 0 && fresh != *wd)
                 (void) inotify_rm_watch(watch->inotify_fd, *wd);
-        *wd = fresh >= 0 ? fresh : -1;
+        *wd = fresh;
         return changed;
 }
 
 /* True: something new is watched, so what happened to it before was not seen. */
-static bool refresh_watches(struct availability_watch *watch, bool regular) {
+static bool take_watches(struct availability_watch *watch, const struct file_answer *answer) {
         bool changed;
 
         if (watch->inotify_fd < 0)
                 return false;
-        changed = refresh_wd(watch, watch->directory, DIRECTORY_MASK, &watch->directory_wd);
+        changed = take_wd(watch, answer->directory_wd, &watch->directory_wd);
         /* The directory tells of a file's coming. Anything but a regular file is not worth being woken for. */
-        if (regular)
-                changed |= refresh_wd(watch, watch->path, FILE_MASK, &watch->file_wd);
+        if (answer->error == 0)
+                changed |= take_wd(watch, answer->file_wd, &watch->file_wd);
         return changed;
 }
 
-/* ---- reading and judging ---- */
+/* Opening, rather than stat(), makes network file systems ask the server. */
+static void ask(struct availability_watch *watch, size_t max_bytes, const struct file_asking_ops *asking_ops) {
+        const struct file_question question = {
+                .path = watch->path,
+                .uid = watch->uid,
+                .gid = watch->gid,
+                .max_bytes = max_bytes,
+                .inotify_fd = watch->inotify_fd,
+                .directory = watch->directory,
+                .directory_mask = DIRECTORY_MASK,
+                .file_mask = FILE_MASK,
+        };
 
-static int read_bytes(int fd, char **ret_data, size_t *ret_size_bytes) {
-        size_t room = 4096;
-        size_t used = 0;
-        cleanup_free char *data = xcalloc(1, room);
-
-        for (;;) {
-                ssize_t n = read(fd, data + used, room - used);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return -errno;
-                used += (size_t) n;
-                /* One byte too many is enough for the parser to refuse it. */
-                if (n == 0 || used > AVAILABILITY_MAX_BYTES)
-                        break;
-                if (used == room) {
-                        room *= 2;
-                        data = xrealloc(data, room);
-                }
-        }
-        *ret_data = take_ptr(data);
-        *ret_size_bytes = used;
-        return 0;
+        watch->unread = watch->read_wanted = watch->late = false;
+        watch->asked_whole = watch->whole;
+        watch->asking = file_reader_ask(watch->reader, &question, asking_ops, watch);
 }
+
+/* ---- reading and judging ---- */
 
 /* Empty, and not because somebody wanted it so. */
 static bool cut_to_nothing(const struct availability_watch *watch, const struct finding *finding) {
@@ -144,22 +134,18 @@ static bool cut_to_nothing(const struct availability_watch *watch, const struct 
         return !watch->taken_look.ino || file_look_same_file(&watch->taken_look, &finding->look);
 }
 
-static void judge_bytes(struct availability_watch *watch, int fd, struct finding *finding) {
-        cleanup_free char *data = NULL;
-        size_t size_bytes = 0;
-        struct stat after;
-        struct file_look look_after;
-        int r = read_bytes(fd, &data, &size_bytes);
+static void judge_bytes(struct availability_watch *watch, const struct file_answer *answer, struct finding *finding) {
+        struct file_look after;
 
-        if (r < 0) {
-                (void) error_sys(&finding->error, r, "%s: cannot be read", watch->path);
+        if (answer->read_error < 0) {
+                (void) error_sys(&finding->error, answer->read_error, "%s: cannot be read", watch->path);
                 return;
         }
-        if (availability_parse(watch->path, data, size_bytes, watch->ops.find, watch->userdata, &finding->content,
+        if (availability_parse(watch->path, answer->data, answer->size_bytes, watch->ops.find, watch->userdata, &finding->content,
                                &finding->error) < 0)
                 return;
-        look_after = file_look_of(fstat(fd, &after) < 0 ? -errno : 0, &after);
-        finding->doubtful = finding->content.open_end || finding->content.blank || !file_look_equal(&look_after, &finding->look);
+        after = file_look_of(answer->after_error, &answer->after);
+        finding->doubtful = finding->content.open_end || finding->content.blank || !file_look_equal(&after, &finding->look);
         if (cut_to_nothing(watch, finding))
                 (void) error_set(&finding->error, -EINVAL,
                                  "%s:1: the file is empty, as if being written; a comment line alone lifts all restrictions",
@@ -181,14 +167,11 @@ static void judge_unopened(struct availability_watch *watch, struct finding *fin
                 (void) error_sys(&finding->error, error, "%s: cannot be opened", watch->path);
 }
 
-static void find_out(struct availability_watch *watch, struct finding *ret_finding) {
-        cleanup_close int fd = -1;
-
+static void judge(struct availability_watch *watch, const struct file_answer *answer, struct finding *ret_finding) {
         memset(ret_finding, 0, sizeof(*ret_finding));
-        ret_finding->look = look_now(watch, &fd);
-        (void) refresh_watches(watch, fd >= 0);
-        if (fd >= 0)
-                judge_bytes(watch, fd, ret_finding);
+        ret_finding->look = file_look_of(answer->error, &answer->st);
+        if (answer->error == 0)
+                judge_bytes(watch, answer, ret_finding);
         else
                 judge_unopened(watch, ret_finding);
         if (ret_finding->missing || ret_finding->error.code)
@@ -196,6 +179,14 @@ static void find_out(struct availability_watch *watch, struct finding *ret_findi
 }
 
 /* ---- telling; each may end with the watch destroyed, so it is the last thing done ---- */
+
+static void tell_judged(struct availability_watch *watch) {
+        if (watch->judged)
+                return;
+        watch->judged = true;
+        if (watch->ops.on_judged)
+                watch->ops.on_judged(watch->userdata);
+}
 
 static void tell_content(struct availability_watch *watch, struct finding *finding) {
         bool news = watch->told != TOLD_CONTENT || !availability_equal(&watch->content, &finding->content);
@@ -224,7 +215,9 @@ static void tell_error(struct availability_watch *watch, struct finding *finding
 }
 
 static void tell(struct availability_watch *watch, struct finding *finding) {
-        watch->moved_in = false;
+        if (!evtimer_pending(watch->read_event, NULL)) /* else it is of what has come since */
+                watch->moved_in = false;
+        tell_judged(watch);
         if (finding->error.code)
                 tell_error(watch, finding);
         else if (!finding->missing || watch->told == TOLD_ERROR)
@@ -264,48 +257,14 @@ static bool settled(struct availability_watch *watch, const struct finding *find
         return now - watch->doubt_usec >= AVAILABILITY_SETTLE_USEC;
 }
 
-static void on_read(evutil_socket_t fd, short what, void *userdata) {
-        struct availability_watch *watch = userdata;
-        struct finding finding;
-        bool ready;
-
-        watch->changes_usec = 0;
-        find_out(watch, &finding);
-        ready = (watch->whole && !finding.doubtful) || settled(watch, &finding);
-        watch->seen = finding.look;
-        watch->stamp_fresh = stamp_is_fresh(&finding.look);
-        if (!ready) {
-                uint64_t since_usec = now_usec() - watch->doubt_usec;
-
-                availability_finish(&finding.content);
-                read_in(watch, AVAILABILITY_SETTLE_USEC - (since_usec < AVAILABILITY_SETTLE_USEC ? since_usec : 0));
-                return;
-        }
-        watch->whole = true;
-        tell(watch, &finding);
-}
-
-static void on_poll(evutil_socket_t fd, short what, void *userdata) {
-        struct availability_watch *watch = userdata;
-        cleanup_close int file = -1;
-        struct file_look look = look_now(watch, &file);
-        bool changed = !file_look_equal(&look, &watch->seen);
-
-        changed |= refresh_watches(watch, file >= 0);
-        if (evtimer_pending(watch->read_event, NULL))
-                return;
-        if (changed)
-                watch->whole = false;
-        if (changed || watch->stamp_fresh)
-                change_seen(watch);
-}
-
 /* `name` is valid when the event has one. */
 static bool event_matters(struct availability_watch *watch, const struct inotify_event *event, const char *name) {
         if (event->mask & IN_Q_OVERFLOW) {
                 watch->whole = false;
                 return true;
         }
+        if (event->mask & IN_IGNORED)
+                return false; /* the end of a watch */
         if (event->wd == watch->file_wd && (event->mask & FILE_MASK)) {
                 if (event->mask & IN_CLOSE_WRITE)
                         watch->whole = true;
@@ -313,8 +272,10 @@ static bool event_matters(struct availability_watch *watch, const struct inotify
                         watch->whole = false;
                 return true;
         }
-        if (event->wd != watch->directory_wd)
+        if (event->wd != watch->directory_wd) {
+                watch->unread |= watch->asking != NULL; /* of a watch that the answer will tell of */
                 return false;
+        }
         if (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF)) {
                 watch->whole = false;
                 return true;
@@ -327,13 +288,12 @@ static bool event_matters(struct availability_watch *watch, const struct inotify
         return true;
 }
 
-static void on_inotify(evutil_socket_t fd, short what, void *userdata) {
-        struct availability_watch *watch = userdata;
+static void read_events(struct availability_watch *watch) {
         char buf[4096];
         bool matters = false;
 
         for (;;) {
-                ssize_t n = read(fd, buf, sizeof(buf));
+                ssize_t n = watch->inotify_fd >= 0 ? read(watch->inotify_fd, buf, sizeof(buf)) : -1;
 
                 if (n <= 0)
                         break;
@@ -342,11 +302,100 @@ static void on_inotify(evutil_socket_t fd, short what, void *userdata) {
 
                         memcpy(&event, buf + at, sizeof(event));
                         matters |= event_matters(watch, &event, buf + at + sizeof(event));
+                        watch->asked_whole = watch->asked_whole && watch->whole && !watch->unread;
                         at += (ssize_t) (sizeof(event) + event.len);
                 }
         }
         if (matters)
                 change_seen(watch);
+}
+
+static void on_inotify(evutil_socket_t fd, short what, void *userdata) {
+        read_events(userdata);
+}
+
+/* What came while the file was being looked at is gone into now. */
+static void catch_up(struct availability_watch *watch) {
+        if (watch->unread) {
+                watch->whole = false;
+                change_seen(watch);
+        } else if (watch->read_wanted) {
+                read_in(watch, AVAILABILITY_QUICK_USEC);
+        }
+}
+
+static void on_content_read(void *userdata, struct file_answer *answer) {
+        struct availability_watch *watch = userdata;
+        struct finding finding;
+        bool ready;
+
+        read_events(watch); /* that came before the answer, and may be behind it in the loop */
+        watch->asking = NULL;
+        (void) take_watches(watch, answer);
+        judge(watch, answer, &finding);
+        ready = (watch->asked_whole && !finding.doubtful) || settled(watch, &finding);
+        watch->seen = finding.look;
+        watch->stamp_fresh = stamp_is_fresh(&finding.look);
+        if (!ready) {
+                uint64_t since_usec = now_usec() - watch->doubt_usec;
+
+                availability_finish(&finding.content);
+                if (!evtimer_pending(watch->read_event, NULL)) /* for a change that came meanwhile */
+                        read_in(watch, AVAILABILITY_SETTLE_USEC - (since_usec < AVAILABILITY_SETTLE_USEC ? since_usec : 0));
+                catch_up(watch);
+                return;
+        }
+        if (!evtimer_pending(watch->read_event, NULL))
+                watch->whole = true;
+        catch_up(watch);
+        tell(watch, &finding);
+}
+
+static void on_looked(void *userdata, struct file_answer *answer) {
+        struct availability_watch *watch = userdata;
+        struct file_look look = file_look_of(answer->error, &answer->st);
+        bool changed = !file_look_equal(&look, &watch->seen);
+
+        watch->asking = NULL;
+        watch->read_wanted |= watch->late; /* an error was told that is over */
+        changed |= take_watches(watch, answer);
+        if (changed)
+                watch->whole = false;
+        if (watch->unread || watch->read_wanted)
+                catch_up(watch);
+        else if (!evtimer_pending(watch->read_event, NULL) && (changed || watch->stamp_fresh))
+                change_seen(watch);
+}
+
+/* The file system does not answer. It may still; until then nobody is asked again. */
+static void on_late(void *userdata) {
+        struct availability_watch *watch = userdata;
+        struct finding finding = { 0 };
+
+        watch->late = true;
+        (void) error_set(&finding.error, -ETIMEDOUT, "%s: its file system does not answer", watch->path);
+        tell_judged(watch);
+        tell_error(watch, &finding);
+}
+
+static void on_read(evutil_socket_t fd, short what, void *userdata) {
+        static const struct file_asking_ops asking_ops = { on_content_read, on_late };
+        struct availability_watch *watch = userdata;
+
+        if (watch->asking) {
+                watch->read_wanted = true;
+                return;
+        }
+        watch->changes_usec = 0;
+        ask(watch, AVAILABILITY_MAX_BYTES, &asking_ops);
+}
+
+static void on_poll(evutil_socket_t fd, short what, void *userdata) {
+        static const struct file_asking_ops asking_ops = { on_looked, on_late };
+        struct availability_watch *watch = userdata;
+
+        if (!watch->asking)
+                ask(watch, 0, &asking_ops);
 }
 
 /* ---- life ---- */
@@ -401,6 +450,7 @@ int availability_watch_create(struct event_base *base, const struct availability
         watch->gid = config->gid;
         watch->ops = *ops;
         watch->userdata = userdata;
+        watch->reader = config->reader;
         watch->inotify_fd = watch->directory_wd = watch->file_wd = -1;
         watch->whole = true;
         watch->taken = config->was_taken;
@@ -423,6 +473,7 @@ void availability_watch_recheck(struct availability_watch *watch) {
 void availability_watch_destroy(struct availability_watch *watch) {
         if (!watch)
                 return;
+        file_asking_cancel(watch->asking);
         if (watch->inotify_event)
                 event_free(watch->inotify_event);
         if (watch->poll_event)

@@ -12,6 +12,7 @@
  *   space, and it must not set all nodes free. An empty file that was renamed into place where another one was, or that
  *   was there before anything was ever taken, is good and restricts nothing, as is one that has only comments.
  * - A file that was never there is no error and restricts nothing; one that vanishes is an error.
+ * - A file whose file system does not answer within 5 s (file_reader.h) is an error until it does; the loop never waits for it.
  * After an error, what was last told as content stays in force; that is the caller's to do. */
 #ifndef RM_NODE_AVAILABILITY_WATCH_H
 #define RM_NODE_AVAILABILITY_WATCH_H
@@ -24,6 +25,7 @@
 
 #include "common/error.h"
 #include "daemon/node/availability.h"
+#include "daemon/node/file_reader.h"
 #include "daemon/node/user_file.h"
 
 #define AVAILABILITY_SETTLE_USEC 200000U /* without a change, before doubtful content is judged */
@@ -37,12 +39,16 @@ struct availability_watch_config {
         uint64_t poll_usec; /* 0 = 1 s; at least 50 ms is taken */
         uid_t uid;          /* whose rights the file is read with; USER_NONE = ours */
         gid_t gid;
+        struct file_reader *reader; /* of the same loop; outlives the watch */
         bool was_taken; /* content of this file is in force already, from before this watch: to have no file is an error */
 };
 
 /* Called from the loop only. The callbacks may destroy the watch; what they were given is gone then. */
 struct availability_watch_ops {
         availability_find_fn find; /* which names are nodes; NULL = all are */
+        /* Once, when it is first known what the file says, or that it is missing, wrong or out of reach; before the others. NULL ok. It may
+         * not destroy the watch. */
+        void (*on_judged)(void *userdata);
         /* The file's content: at first, then each time it differs from what was last told, and after an error that is over. */
         void (*on_content)(void *userdata, const struct availability *availability);
         /* "PATH:LINE: what" or "PATH: what". Not repeated while it stays the same. */

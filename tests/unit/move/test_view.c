@@ -42,9 +42,12 @@ static uint64_t running_job(struct world *w) {
 }
 
 static struct view make_view(const struct world *w, uint32_t group_size) {
-        const struct view_config config = {
-                .group_size = group_size, .now_usec = w->time_usec, .horizon_usec = 600000000, .age_weight = 2, .move_budget = 3, .bytes_per_cost = 1
-        };
+        const struct view_config config = { .group_size = group_size,
+                                            .now_usec = w->time_usec,
+                                            .horizon_usec = 600000000,
+                                            .age_weight = 2,
+                                            .move_budget = 3,
+                                            .bytes_per_cost = 1 };
         struct rm_error err = { 0 };
         struct view view = { 0 };
 
@@ -399,6 +402,30 @@ static void test_group_size_in_view(void **state) {
         view_finish(&view);
 }
 
+static bool waits_for_second(const void *context, const Rm__Job *job) {
+        return job->id == *(const uint64_t *) context;
+}
+
+/* One whose file has not been read yet must not be placed as if it had none. */
+static void test_job_starts_before_its_file_is_read(void **state) {
+        static const uint64_t second = 2, running = 1;
+        struct world *w = *state;
+        struct view_config config = { .waits = waits_for_second, .waits_context = &second, .bytes_per_cost = 1 };
+        struct view view;
+
+        (void) running_job(w);
+        assert_int_equal(submit(w, 1), 2);
+        assert_int_equal(submit(w, 1), 3);
+        view_create(w->state, &config, &view);
+        assert_int_equal(view.n_jobs, 2);
+        assert_string_equal(job_in(&view, 1)->name, "3");
+        view_finish(&view);
+        config.waits_context = &running;
+        view_create(w->state, &config, &view);
+        assert_int_equal(view.n_jobs, 3);
+        view_finish(&view);
+}
+
 /* ---- one bad job never stops a round; below the check of what is submitted ---- */
 
 /* What a policy's host does with it. */
@@ -447,7 +474,7 @@ static void test_one_bad_job_stops_scheduling(void **state) {
 
         state_job(w->state, bad_running)->spec->time_limit_usec = INT64_MAX;
         submitted(w, 2)->time_limit_usec = UINT64_MAX; /* job 2 */
-        (void) submitted(w, 3);                         /* job 3, good */
+        (void) submitted(w, 3); /* job 3, good */
         message_set_string(&submitted(w, 2)->policy, "../x\n");
         submitted(w, 2)->ranks = UINT32_MAX;
         (void) submitted(w, 1); /* job 6, good */
@@ -541,12 +568,9 @@ static void test_costs_stop_scheduling(void **state) {
 
 static void test_who_is_admitted(void **state) {
         static const struct admit_job jobs[] = {
-                { .weight = 4, .priority = 1 },
-                { .weight = 5, .priority = 9, .too_large = true },
-                { .weight = 3, .priority = 7 },
-                { .weight = 3, .priority = 0, .runs = true },
-                { .weight = 3, .priority = 7 },
-                { .weight = 1, .priority = 0 },
+                { .weight = 4, .priority = 1 }, { .weight = 5, .priority = 9, .too_large = true },
+                { .weight = 3, .priority = 7 }, { .weight = 3, .priority = 0, .runs = true },
+                { .weight = 3, .priority = 7 }, { .weight = 1, .priority = 0 },
         };
         bool out[ARRAY_SIZE(jobs)];
 
@@ -579,6 +603,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_moving_job_left_out_holds_both_ends, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_too_many_ranks_stop_scheduling, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_costs_stop_scheduling, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_job_starts_before_its_file_is_read, set_up, tear_down),
                 cmocka_unit_test(test_who_is_admitted),
         };
 

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <semaphore.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@ struct fixture {
         char *directory;
         char *path;
         struct event_base *base;
+        struct file_reader *reader;
         struct availability_watch *watch;
         uint64_t poll_usec;
         bool was_taken;
@@ -80,6 +82,7 @@ static int set_up(void **state) {
         f->directory = xasprintf("%s/dir", f->root);
         f->path = xasprintf("%s/availability", f->directory);
         f->base = event_base_new();
+        f->reader = file_reader_create(&(struct file_reader_config) { .base = f->base });
         f->uid = USER_NONE;
         /* So rarely that what a test sees in time was seen by inotify. */
         f->poll_usec = 100U * SECOND;
@@ -91,6 +94,7 @@ static int tear_down(void **state) {
         struct fixture *f = *state;
 
         availability_watch_destroy(f->watch);
+        file_reader_destroy(f->reader);
         event_base_free(f->base);
         (void) remove_tree(f->root);
         free(f->directory);
@@ -106,6 +110,7 @@ static void start(struct fixture *f) {
                 .poll_usec = f->poll_usec,
                 .uid = f->uid,
                 .gid = f->gid,
+                .reader = f->reader,
                 .was_taken = f->was_taken,
         };
         struct rm_error err = { 0 };
@@ -712,6 +717,85 @@ static void test_idle(void **state) {
 
 #define T(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
+/* ---- a file system that does not answer ---- */
+
+static sem_t answer_now; /* one hung call goes on */
+
+/* As a path on a server that is gone: in the system call, and nothing ends it. */
+static int open_or_hang(const char *path, uid_t uid, gid_t gid, int *ret_fd, struct stat *ret_stat) {
+        if (strstr(path, "/hung/"))
+                (void) sem_wait(&answer_now);
+        return user_file_open(path, uid, gid, ret_fd, ret_stat);
+}
+
+static void hang_on_some_paths(struct fixture *f) {
+        assert_int_equal(sem_init(&answer_now, 0, 0), 0);
+        file_reader_destroy(f->reader);
+        f->reader =
+                file_reader_create(&(struct file_reader_config) { .base = f->base, .late_usec = SECOND / 5, .open = open_or_hang });
+}
+
+static void start_hung(struct fixture *f, struct fixture *hung) {
+        *hung = (struct fixture) {
+                .base = f->base, .reader = f->reader, .poll_usec = SECOND / 20, .uid = geteuid(), .gid = getegid()
+        };
+        hung->directory = xasprintf("%s/hung", f->root);
+        hung->path = xasprintf("%s/availability", hung->directory);
+        assert_int_equal(mkdir(hung->directory, 0755), 0);
+        write_at(hung->path, "n1:1\n");
+        start(hung);
+}
+
+static void finish_hung(struct fixture *hung) {
+        free(hung->path);
+        free(hung->directory);
+}
+
+static void test_hung_path_stops_the_loop(void **state) {
+        struct fixture *f = *state, hung;
+
+        hang_on_some_paths(f);
+        start_hung(f, &hung);
+        write_at(f->path, "n1:4\n");
+        start(f);
+        (void) wait_content(f, "n1=4"); /* another user's */
+        wait_error(&hung, "does not answer");
+        assert_int_equal(hung.contents, 0);
+        write_at(f->path, "n1:3\n");
+        (void) wait_content(f, "n1=3");
+        spin(f, SECOND / 2);
+        assert_int_equal(hung.errors, 1); /* told once */
+        /* It answers again: what was asked, and what is asked after that. */
+        for (int i = 0; i < 1000; i++)
+                (void) sem_post(&answer_now);
+        (void) wait_content(&hung, "n1=1");
+        write_at(hung.path, "n1:2\n");
+        (void) wait_content(&hung, "n1=2");
+        assert_int_equal(hung.errors, 1);
+        availability_watch_destroy(hung.watch);
+        finish_hung(&hung);
+}
+
+/* The thread is left behind, and what it comes back with goes nowhere. */
+static void test_watch_ends_while_its_path_hangs(void **state) {
+        struct fixture *f = *state, hung;
+
+        hang_on_some_paths(f);
+        start_hung(f, &hung);
+        wait_error(&hung, "does not answer");
+        availability_watch_destroy(hung.watch);
+        spin(f, SECOND / 20);
+        start(&hung); /* waits behind the other one */
+        spin(f, SECOND / 20);
+        availability_watch_destroy(hung.watch);
+        file_reader_destroy(take_ptr(f->reader));
+        for (int i = 0; i < 1000; i++)
+                (void) sem_post(&answer_now);
+        spin(f, SECOND / 5);
+        assert_int_equal(hung.contents, 0);
+        finish_hung(&hung);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 T(test_ways_to_write),
@@ -741,6 +825,8 @@ int main(void) {
                 T(test_destroyed_in_callbacks),
                 T(test_bad_paths),
                 T(test_idle),
+                T(test_hung_path_stops_the_loop),
+                T(test_watch_ends_while_its_path_hangs),
         };
 
         return cmocka_run_group_tests_name("availability_watch", tests, NULL, NULL);
