@@ -472,7 +472,7 @@ static void start_bad(struct world *w, struct bad_leader *bad, const struct peer
 
         world_init(w);
         w->node_timeout_usec = 1000000;
-        assert_int_equal(tls_create("testers", w->key, &bad->tls, NULL), 0);
+        assert_int_equal(tls_create("testers", TLS_PEER, w->key, &bad->tls, NULL), 0);
         self.name = (char *) "n1";
         self.address = (char *) "127.0.0.1";
         config.tls = bad->tls;
