@@ -32,11 +32,18 @@ enum {
         TYPE_IPADDR = 7, /* what nft(8) shows the set's keys as */
 };
 
-static const struct {
+struct family {
         uint8_t family;
         uint32_t in;
         uint32_t out;
-} families[] = { { NFPROTO_INET, NF_INET_LOCAL_IN, NF_INET_LOCAL_OUT }, { NFPROTO_ARP, NF_ARP_IN, NF_ARP_OUT } };
+};
+
+/* The cut drops IPv6 as well. What keeps jobs apart has rules for each packet, so it leaves out the look at the protocol: IPv6 is
+ * off in a capsule, and no frame of it leaves the device. */
+static const struct family cut_families[] = { { NFPROTO_INET, NF_INET_LOCAL_IN, NF_INET_LOCAL_OUT },
+                                              { NFPROTO_ARP, NF_ARP_IN, NF_ARP_OUT } };
+static const struct family job_families[] = { { NFPROTO_IPV4, NF_INET_LOCAL_IN, NF_INET_LOCAL_OUT },
+                                              { NFPROTO_ARP, NF_ARP_IN, NF_ARP_OUT } };
 
 /* ---- a transaction: it is there as a whole or not at all ---- */
 
@@ -260,16 +267,6 @@ static void ip_lo_rule(struct batch *b, const char *chain, enum nft_meta_keys ke
         rule_accept(&rule);
 }
 
-/* The table sees IPv6 too, which has no rule and so is dropped. */
-static struct rule ip_rule_begin(struct batch *b, const char *chain) {
-        const uint8_t ipv4 = NFPROTO_IPV4;
-        struct rule rule = rule_begin(b, chain);
-
-        load_meta(&rule, NFT_META_NFPROTO);
-        compare(&rule, NFT_CMP_EQ, &ipv4, sizeof(ipv4));
-        return rule;
-}
-
 static void from_us(struct rule *rule, const struct filter_job *job) {
         load_payload(rule, NFT_PAYLOAD_NETWORK_HEADER, IP_SOURCE, 4);
         compare(rule, NFT_CMP_EQ, &job->address, 4);
@@ -285,25 +282,25 @@ static void elsewhere(struct rule *rule, const struct filter_job *job, uint32_t 
 }
 
 static void put_ip_rules(struct batch *b, const struct filter_job *job) {
-        struct rule rule;
+        struct rule rule = rule_begin(b, "in");
 
-        ip_lo_rule(b, "in", NFT_META_IIF);
-        ip_lo_rule(b, "out", NFT_META_OIF);
-        rule = ip_rule_begin(b, "in");
         load_payload(&rule, NFT_PAYLOAD_NETWORK_HEADER, IP_SOURCE, 4);
         is_peer(&rule);
         rule_accept(&rule);
-        rule = ip_rule_begin(b, "out");
+        rule = rule_begin(b, "out");
         from_us(&rule, job);
         load_payload(&rule, NFT_PAYLOAD_NETWORK_HEADER, IP_TARGET, 4);
         is_peer(&rule);
         rule_accept(&rule);
+        /* Last, as ranks in one capsule talk through shared memory. */
+        ip_lo_rule(b, "in", NFT_META_IIF);
+        ip_lo_rule(b, "out", NFT_META_OIF);
         if (job->gateway == 0)
                 return;
-        rule = ip_rule_begin(b, "in");
+        rule = rule_begin(b, "in");
         elsewhere(&rule, job, IP_SOURCE);
         rule_accept(&rule);
-        rule = ip_rule_begin(b, "out");
+        rule = rule_begin(b, "out");
         from_us(&rule, job);
         elsewhere(&rule, job, IP_TARGET);
         rule_accept(&rule);
@@ -327,13 +324,13 @@ static int put_peers(struct mnl_socket *nl, const uint32_t *peers, size_t n, str
         for (size_t done = 0; done < n; done += PEERS_A_MESSAGE) {
                 size_t more = n - done < PEERS_A_MESSAGE ? n - done : PEERS_A_MESSAGE;
 
-                for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
+                for (size_t i = 0; i < ARRAY_SIZE(job_families); i++) {
                         struct batch b;
                         int r = batch_begin(&b, JOB_TABLE, error);
 
                         if (r < 0)
                                 return r;
-                        b.family = families[i].family;
+                        b.family = job_families[i].family;
                         put_elements(&b, peers + done, more);
                         r = batch_end(&b, nl);
                         if (r < 0)
@@ -401,12 +398,12 @@ static int put_tables(struct mnl_socket *nl, const struct filter_job *job, size_
 
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
-                b.family = families[i].family;
+        for (size_t i = 0; i < ARRAY_SIZE(job_families); i++) {
+                b.family = job_families[i].family;
                 put_table(&b, true);
                 put_set(&b, n_peers > 0 ? n_peers : 1);
-                put_chain(&b, "in", families[i].in, NULL, JOB_PRIORITY);
-                put_chain(&b, "out", families[i].out, NULL, JOB_PRIORITY);
+                put_chain(&b, "in", job_families[i].in, NULL, JOB_PRIORITY);
+                put_chain(&b, "out", job_families[i].out, NULL, JOB_PRIORITY);
                 if (b.family == NFPROTO_ARP)
                         put_arp_rules(&b, job);
                 else
@@ -444,8 +441,8 @@ int filter_set_job(const struct filter_job *job, struct rm_error *error) {
         return r;
 }
 
-/* CRIU restores a connection that is being closed by sending the peer's last packets itself, over lo, with this mark, which only root
- * can set. */
+/* CRIU restores a connection that is being closed by sending the peer's last packets itself, over lo, with this mark, which only
+ * root can set. */
 static void put_criu_rule(struct batch *b, const char *chain, enum nft_meta_keys key) {
         const uint32_t lo = LO_INDEX;
         const uint32_t mark = CRIU_MARK;
@@ -464,12 +461,12 @@ int filter_set_cut(struct mnl_socket *nl, bool on, struct rm_error *error) {
 
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
-                b.family = families[i].family;
+        for (size_t i = 0; i < ARRAY_SIZE(cut_families); i++) {
+                b.family = cut_families[i].family;
                 put_table(&b, on);
                 if (on) {
-                        put_chain(&b, "in", families[i].in, NULL, CUT_PRIORITY);
-                        put_chain(&b, "out", families[i].out, NULL, CUT_PRIORITY);
+                        put_chain(&b, "in", cut_families[i].in, NULL, CUT_PRIORITY);
+                        put_chain(&b, "out", cut_families[i].out, NULL, CUT_PRIORITY);
                 }
                 if (on && b.family == NFPROTO_INET) {
                         put_criu_rule(&b, "in", NFT_META_IIF);
