@@ -10,8 +10,7 @@ gap() {
 }
 
 # What has to be sent in the freeze takes more than 20 s.
-mb=65 link=25mbit
-if thorough; then mb=550 link=100mbit; fi
+mb=$(thorough 260 65) link=$(thorough 100mbit 25mbit)
 cluster 2 --cores 2 --link "$link" --set sched.move_timeout=100s
 start large n1 --group-size 1 -n 2 "$programs/memory" --mb="$mb" --only-rank=1 --zero-percent=0 --gap-msec=5000 --stop-file="$(stop_file large)"
 running large 60

@@ -46,6 +46,7 @@ grep -q '^reach: told' "$work/his.out" || fail "bob's program did not run"
 neighbours "$head_node" prterun >"$work/arp"
 mac=$(awk -v a="$group_address" '$1 == a { print $4 }' "$work/arp")
 see "alice's head has $group_address at $mac"
+# shellcheck disable=SC2086 # four arguments
 same "the MAC of alice's group" "$mac" "$(printf '02:72:%02x:%02x:%02x:%02x' ${group_address//./ })"
 before=$(udp_in "$head_node" prterun)
 hostile /home/rmd/raw --forge "$head_address" "$group_address"
