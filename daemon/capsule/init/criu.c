@@ -26,6 +26,7 @@
 #include "daemon/capsule/init/lender.h"
 #include "daemon/capsule/init/mend.h"
 #include "daemon/capsule/init/remap.h"
+#include "daemon/capsule/init/waiting.h"
 #include "daemon/capsule/log_tail.h"
 #include "proto/criu.pb-c.h"
 
@@ -461,7 +462,7 @@ int criu_restore(struct criu *criu, int images_fd, uint64_t timeout_usec, criu_d
 
         if (r < 0)
                 return r;
-        mend_images(images_fd);
+        mend_images(images_fd, waiting_again, init->waiting);
         r = share_images(images_fd);
         if (r == 0)
                 r = write_restore_config(init);

@@ -15,6 +15,7 @@ struct criu;
 struct ctl;
 struct ops;
 struct stdio;
+struct waiting;
 
 /* What must be open before the node's mounts are left. Paths of the node are reached through `node_root` for ever. */
 struct node_fds {
@@ -45,6 +46,7 @@ struct init {
         struct criu *criu;
         struct ctl *ctl;
         struct ops *ops;
+        struct waiting *waiting;
 };
 
 /* Changes the phase and tells rmd. */

@@ -25,6 +25,7 @@
 #include "daemon/capsule/init/remap.h"
 #include "daemon/capsule/init/setup.h"
 #include "daemon/capsule/init/stdio.h"
+#include "daemon/capsule/init/waiting.h"
 
 enum { REPORT_FD = 3, LOG_FILE_BYTES = 256 * 1024 };
 
@@ -98,6 +99,7 @@ static int start(struct init *init, struct rm_error *error) {
                 return r;
         (void) criu_create(init, &init->criu);
         (void) ops_create(init, &init->ops);
+        init->waiting = waiting_create();
         r = ctl_create(init, &init->ctl);
         return r < 0 ? error_sys(error, r, "cannot listen on the control socket") : 0;
 }

@@ -22,6 +22,7 @@
 #include "daemon/capsule/init/payload.h"
 #include "daemon/capsule/init/pids.h"
 #include "daemon/capsule/init/stdio.h"
+#include "daemon/capsule/init/waiting.h"
 #include "daemon/capsule/init/world.h"
 
 enum {
@@ -353,12 +354,35 @@ static int op_thaw(struct ops *ops, const Capsule__Request *request, struct tick
         return r;
 }
 
+static void note_waiting(const struct init *init) {
+        cleanup_free pid_t *pids = NULL;
+        size_t n = pids_of_group(init->node.cgroup_payload, &pids);
+
+        waiting_note(init->waiting, pids, n);
+}
+
 static int op_cut(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         (void) request;
         (void) ticket;
+        if (ops->init->phase == CAPSULE__PHASE__PHASE_FROZEN)
+                note_waiting(ops->init);
         if (ops->init->link.up)
                 ops->link_deadline = now_usec() + LINK_DOWN_USEC;
         return link_set_filter(&ops->init->link, true, error);
+}
+
+/* As if it had not been frozen, where it goes on at its source. */
+static int thaw_at_once(struct ops *ops, struct rm_error *error) {
+        const struct init *init = ops->init;
+        bool here = init->phase == CAPSULE__PHASE__PHASE_FROZEN;
+        int r;
+
+        if (here)
+                waiting_hold(init->waiting);
+        r = set_frozen(ops, false, error);
+        if (here)
+                waiting_let_go(init->waiting);
+        return r;
 }
 
 static int op_open(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
@@ -373,8 +397,9 @@ static int op_open(struct ops *ops, const Capsule__Request *request, struct tick
         r = link_set_up(&init->link, true, error);
         if (r == 0)
                 r = link_set_filter(&init->link, false, error);
-        if (r == 0)
-                r = set_frozen(ops, false, error);
+        if (r < 0)
+                return r;
+        r = thaw_at_once(ops, error);
         if (r < 0)
                 return r;
         link_announce(&init->link);
@@ -409,7 +434,9 @@ static int op_get_carry(struct ops *ops, const Capsule__Request *request, struct
         stdio_get_carry(init->stdio, &carry);
         carry.payload_pid = (uint32_t) init->payload_pid;
         carry.free_pid = pids_find_gap();
+        waiting_carry(init->waiting, &carry);
         ctl_reply_carry(init->ctl, ticket, &carry);
+        waiting_carry_finish(&carry);
         capsule__inventory__free_unpacked(carry.inventory, NULL);
         return STARTED;
 }
@@ -439,6 +466,7 @@ static int op_restore_prepare(struct ops *ops, const Capsule__Request *request, 
                 r = stdio_set_carry(init->stdio, carry);
                 if (r < 0)
                         return error_set(error, r, "what came with the capsule is damaged");
+                waiting_set_carry(init->waiting, carry);
                 ops->free_pid = carry->free_pid;
                 keep_carry(ops, carry);
         }

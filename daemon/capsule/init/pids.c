@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,4 +100,21 @@ unsigned pids_find_gap(void) {
         gap = pids_find_gap_in(list.pids, list.n, pid_max);
         free(list.pids);
         return gap;
+}
+
+size_t pids_of_group(int group_fd, pid_t **ret) {
+        int fd = openat(group_fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+        cleanup_file FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+        pid_t *pids = NULL;
+        size_t n = 0;
+        int pid;
+
+        while (f && fscanf(f, "%d", &pid) == 1) {
+                if (pid <= 0) /* one outside of our pid namespace */
+                        continue;
+                pids = xrealloc(pids, sizeof(*pids) * (n + 1));
+                pids[n++] = pid;
+        }
+        *ret = pids;
+        return n;
 }

@@ -1,14 +1,31 @@
-/* What comes to the capsule's PID 1 and to rmd's side of it from outside: rm-agent's files, written by users, and messages. */
+/* What comes to the capsule's PID 1 and to rmd's side of it from outside: rm-agent's files, written by users, messages, and images whose
+ * content a user has shaped. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "common/util.h"
 #include "daemon/capsule/agent_request.h"
+#include "daemon/capsule/init/mend.h"
 #include "daemon/capsule/spool.h"
 #include "proto/capsule.pb-c.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* As a file of each kind. */
+static void mend(const uint8_t *data, size_t size) {
+        static const uint32_t kinds[] = { 0x56303138, 0x55053847 };
+
+        for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+                cleanup_free uint8_t *image = xcalloc(1, size + 8);
+
+                memcpy(image + 4, &kinds[i], sizeof(kinds[i]));
+                if (size > 0)
+                        memcpy(image + 8, data, size);
+                (void) mend_timerfds(image, size + 8);
+                (void) mend_call(image, size + 8, 202);
+        }
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         cleanup_free char *text = xcalloc(1, size + 1);
@@ -19,6 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         uint64_t offset;
         pid_t pid;
 
+        mend(data, size);
         memcpy(text, data, size);
         (void) agent_file_parse(text, id, &pid);
         (void) spool_segment_parse(text, "stdout", &offset);

@@ -1,0 +1,199 @@
+#include "daemon/capsule/init/waiting.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/capsule/init/mend.h"
+
+enum {
+        ERESTARTNOHAND_VALUE = 514, /* of the kernel: call again, unless a handler was called */
+        STOP_WAIT_USEC = 500000,
+};
+
+struct call {
+        pid_t tid;
+        long number;
+        bool again; /* it is in restart_syscall() now */
+        bool held;
+        unsigned long long sp;
+        unsigned long long pc;
+};
+
+struct waiting {
+        struct call *calls;
+        size_t n;
+        size_t capacity;
+};
+
+struct waiting *waiting_create(void) {
+        return xcalloc(1, sizeof(struct waiting));
+}
+
+/* ---- where threads wait ---- */
+
+static void add(struct waiting *waiting, const struct call *call) {
+        if (waiting->n == waiting->capacity) {
+                waiting->capacity = waiting->capacity * 2 + 64;
+                waiting->calls = xrealloc(waiting->calls, waiting->capacity * sizeof(*waiting->calls));
+        }
+        waiting->calls[waiting->n++] = *call;
+}
+
+static const struct call *find(const struct waiting *waiting, pid_t tid) {
+        for (size_t i = 0; i < waiting->n; i++)
+                if (waiting->calls[i].tid == tid)
+                        return &waiting->calls[i];
+        return NULL;
+}
+
+/* "NUMBER ARGUMENT... SP PC"; a thread that was in no system call has "-1 SP PC". */
+static bool read_call(pid_t pid, pid_t tid, struct call *ret) {
+        cleanup_free char *path = xasprintf("/proc/%d/task/%d/syscall", (int) pid, (int) tid);
+        cleanup_free char *text = NULL;
+        size_t size;
+
+        *ret = (struct call) { .tid = tid };
+        return read_file(path, 512, &text, &size) == 0 &&
+               sscanf(text, "%ld %*x %*x %*x %*x %*x %*x %llx %llx", &ret->number, &ret->sp, &ret->pc) == 3;
+}
+
+static void note_thread(struct waiting *waiting, const struct waiting *before, pid_t pid, pid_t tid) {
+        const struct call *old;
+        struct call call;
+
+        if (!read_call(pid, tid, &call))
+                return;
+        if (call.number == SYS_restart_syscall) {
+                old = find(before, tid);
+                if (!old || old->sp != call.sp || old->pc != call.pc)
+                        return;
+                call.number = old->number;
+                call.again = true;
+        }
+        if (mend_can_restart(call.number))
+                add(waiting, &call);
+}
+
+void waiting_note(struct waiting *waiting, const pid_t *pids, size_t n) {
+        struct waiting before = *waiting;
+
+        *waiting = (struct waiting) { 0 };
+        for (size_t i = 0; i < n; i++) {
+                cleanup_free char *path = xasprintf("/proc/%d/task", (int) pids[i]);
+                DIR *dir = opendir(path);
+                struct dirent *entry;
+
+                while (dir && (entry = readdir(dir)))
+                        if (isdigit((unsigned char) entry->d_name[0]))
+                                note_thread(waiting, &before, pids[i], (pid_t) strtol(entry->d_name, NULL, 10));
+                if (dir)
+                        (void) closedir(dir);
+        }
+        free(before.calls);
+}
+
+/* ---- to the other end ---- */
+
+void waiting_carry(const struct waiting *waiting, Capsule__Carry *carry) {
+        carry->waiting = xcalloc(waiting->n + 1, sizeof(*carry->waiting)); /* NOLINT(bugprone-sizeof-expression) */
+        for (size_t i = 0; i < waiting->n && carry->n_waiting < WAITING_CARRY_MAX; i++) {
+                Capsule__WaitingCall *call;
+
+                if (!waiting->calls[i].again)
+                        continue;
+                call = xcalloc(1, sizeof(*call));
+                capsule__waiting_call__init(call);
+                call->tid = (uint32_t) waiting->calls[i].tid;
+                call->number = (uint32_t) waiting->calls[i].number;
+                carry->waiting[carry->n_waiting++] = call;
+        }
+}
+
+void waiting_carry_finish(Capsule__Carry *carry) {
+        for (size_t i = 0; i < carry->n_waiting; i++)
+                free(carry->waiting[i]);
+        free(carry->waiting);
+        carry->waiting = NULL;
+        carry->n_waiting = 0;
+}
+
+void waiting_set_carry(struct waiting *waiting, const Capsule__Carry *carry) {
+        waiting->n = 0;
+        for (size_t i = 0; i < carry->n_waiting && i < WAITING_CARRY_MAX; i++) {
+                const struct call call = { .tid = (pid_t) carry->waiting[i]->tid,
+                                           .number = carry->waiting[i]->number,
+                                           .again = true };
+
+                add(waiting, &call);
+        }
+}
+
+long waiting_again(void *waiting, pid_t tid) {
+        const struct call *call = find(waiting, tid);
+
+        return call && call->again ? call->number : -1;
+}
+
+/* ---- going on at the source ---- */
+
+/* A thread that is interrupted comes to its stop in the freezer, or, in one of version 1, when it is thawed. */
+void waiting_hold(struct waiting *waiting) {
+        for (size_t i = 0; i < waiting->n; i++) {
+                struct call *call = &waiting->calls[i];
+
+                call->held =
+                        ptrace(PTRACE_SEIZE, call->tid, NULL, NULL) == 0 && ptrace(PTRACE_INTERRUPT, call->tid, NULL, NULL) == 0;
+        }
+}
+
+static bool wait_stopped(pid_t tid) {
+        uint64_t deadline = now_usec() + STOP_WAIT_USEC;
+        int status;
+        pid_t pid;
+
+        while ((pid = waitpid(tid, &status, __WALL | WNOHANG)) == 0 && now_usec() < deadline)
+                usleep(50);
+        return pid == tid && WIFSTOPPED(status);
+}
+
+/* It is still where it was, with EINTR: the kernel then decides as for calls that it begins again by itself. */
+static void give_back(const struct call *call) {
+        struct user_regs_struct regs;
+        uint64_t rdi, rdx;
+
+        if (ptrace(PTRACE_GETREGS, call->tid, NULL, &regs) < 0 || regs.rip != call->pc || regs.rsp != call->sp ||
+            (int64_t) regs.rax != -EINTR)
+                return;
+        rdi = regs.rdi;
+        rdx = regs.rdx;
+        mend_sleep_arguments(call->number, &rdi, regs.rsi, &rdx, regs.r10);
+        regs.rdi = rdi;
+        regs.rdx = rdx;
+        regs.rax = (unsigned long long) -ERESTARTNOHAND_VALUE;
+        regs.orig_rax = (unsigned long long) call->number;
+        (void) ptrace(PTRACE_SETREGS, call->tid, NULL, &regs);
+}
+
+void waiting_let_go(struct waiting *waiting) {
+        for (size_t i = 0; i < waiting->n; i++) {
+                struct call *call = &waiting->calls[i];
+
+                if (!call->held)
+                        continue;
+                call->held = false;
+                if (wait_stopped(call->tid))
+                        give_back(call);
+                (void) ptrace(PTRACE_DETACH, call->tid, NULL, NULL);
+        }
+}

@@ -1,0 +1,33 @@
+/* The system calls that the payload's threads wait in, when it is frozen: so that none is interrupted by it. */
+#ifndef RM_DAEMON_CAPSULE_INIT_WAITING_H
+#define RM_DAEMON_CAPSULE_INIT_WAITING_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "proto/capsule.pb-c.h"
+
+struct waiting;
+
+enum { WAITING_CARRY_MAX = 2048 };
+
+/* Never fails; lives as long as the process. */
+struct waiting *waiting_create(void);
+
+/* Looks where all threads of these processes, which are frozen, wait. */
+void waiting_note(struct waiting *waiting, const pid_t *pids, size_t n);
+
+/* Of what was noted, what the image does not tell: the number of a call that the kernel has already begun again, by restart_syscall().
+ * waiting_carry() fills `carry`, which borrows it until waiting_carry_finish(). */
+void waiting_carry(const struct waiting *waiting, Capsule__Carry *carry);
+void waiting_carry_finish(Capsule__Carry *carry);
+void waiting_set_carry(struct waiting *waiting, const Capsule__Carry *carry);
+/* The number of the call that this thread has begun again; -1: not known. Of type mend_again_fn, with the `struct waiting`. */
+long waiting_again(void *waiting, pid_t tid);
+
+/* The payload is to go on where it is. Threads that the freeze, or CRIU, left with an interrupted call get it back: hold before it is
+ * thawed, let go after. */
+void waiting_hold(struct waiting *waiting);
+void waiting_let_go(struct waiting *waiting);
+
+#endif
