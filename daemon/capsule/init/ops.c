@@ -22,6 +22,7 @@
 #include "daemon/capsule/init/payload.h"
 #include "daemon/capsule/init/pids.h"
 #include "daemon/capsule/init/stdio.h"
+#include "daemon/capsule/init/sysv.h"
 #include "daemon/capsule/init/waiting.h"
 #include "daemon/capsule/init/world.h"
 
@@ -434,9 +435,12 @@ static int op_get_carry(struct ops *ops, const Capsule__Request *request, struct
         stdio_get_carry(init->stdio, &carry);
         carry.payload_pid = (uint32_t) init->payload_pid;
         carry.free_pid = pids_find_gap();
+        carry.sysv = sysv_read();
         waiting_carry(init->waiting, &carry);
         ctl_reply_carry(init->ctl, ticket, &carry);
         waiting_carry_finish(&carry);
+        if (carry.sysv)
+                capsule__sysv__free_unpacked(carry.sysv, NULL);
         capsule__inventory__free_unpacked(carry.inventory, NULL);
         return STARTED;
 }
@@ -466,6 +470,9 @@ static int op_restore_prepare(struct ops *ops, const Capsule__Request *request, 
                 r = stdio_set_carry(init->stdio, carry);
                 if (r < 0)
                         return error_set(error, r, "what came with the capsule is damaged");
+                r = sysv_make(carry->sysv, error);
+                if (r < 0)
+                        return r;
                 waiting_set_carry(init->waiting, carry);
                 ops->free_pid = carry->free_pid;
                 keep_carry(ops, carry);

@@ -1,0 +1,121 @@
+#include "daemon/capsule/init/obstacle.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "common/util.h"
+
+static const struct {
+        const char *text; /* %s: the detail */
+        bool transient;
+} kinds[OBSTACLE_KINDS] = {
+        [OBSTACLE_NONE] = { "nothing", false },
+        [OBSTACLE_IO_URING] = { "uses io_uring", false },
+        [OBSTACLE_USERFAULTFD] = { "uses userfaultfd", false },
+        [OBSTACLE_PERF_EVENT] = { "uses performance counters (perf_event_open)", false },
+        [OBSTACLE_BPF] = { "uses BPF objects", false },
+        [OBSTACLE_FANOTIFY] = { "uses fanotify", false },
+        [OBSTACLE_MEMFD_SECRET] = { "uses memfd_secret", false },
+        [OBSTACLE_ANON_FILE] = { "has a special file open (%s)", false },
+        [OBSTACLE_DEVICE] = { "has the device %s open", false },
+        [OBSTACLE_EVENTFD_SEMAPHORE] = { "uses an eventfd with EFD_SEMAPHORE", false },
+        [OBSTACLE_POSIX_LOCK] = { "holds a lock (fcntl) of %s", true },
+        [OBSTACLE_FLOCK] = { "holds a lock (flock) of %s", true },
+        [OBSTACLE_OFD_LOCK] = { "holds a lock (fcntl, open file) of %s", true },
+        [OBSTACLE_LEASE] = { "holds a lease of %s", true },
+        [OBSTACLE_TRACED] = { "is traced by a debugger or another process", false },
+        [OBSTACLE_NAMESPACE] = { "has a namespace of its own (%s)", false },
+        [OBSTACLE_OTHER_USER] = { "runs as another user or group than its job (a setuid or setgid program)", false },
+        [OBSTACLE_CAPABILITIES] = { "has capabilities that its job's owner has not", false },
+        [OBSTACLE_SEM_UNDO] = { "may have to undo operations on System V semaphores (SEM_UNDO)", false },
+        [OBSTACLE_SHM] = { "there is System V shared memory (segment %s)", false },
+        [OBSTACLE_SYSV_SIZE] = { "System V semaphores and message queues hold more than a move carries (%s)", false },
+        [OBSTACLE_MQUEUE] = { "there is a POSIX message queue (/%s)", false },
+};
+
+bool obstacle_is_transient(enum obstacle_kind kind) {
+        return kind < OBSTACLE_KINDS && kinds[kind].transient;
+}
+
+static void make_printable(char *text) {
+        for (char *p = text; *p; p++)
+                if (*p < ' ' || *p > '~')
+                        *p = '?';
+}
+
+void obstacle_text(const struct obstacle *obstacle, char *text) {
+        const char *form = obstacle->kind < OBSTACLE_KINDS ? kinds[obstacle->kind].text : kinds[OBSTACLE_NONE].text;
+        const char *hole = strstr(form, "%s");
+        int size = 0;
+
+        if (obstacle->pid > 0)
+                size = snprintf(text, OBSTACLE_TEXT_BYTES, "process %d (%.*s) ", (int) obstacle->pid, OBSTACLE_NAME_BYTES,
+                                obstacle->name);
+        if (hole)
+                (void) snprintf(text + size, OBSTACLE_TEXT_BYTES - (size_t) size, "%.*s%.*s%s", (int) (hole - form), form,
+                                OBSTACLE_DETAIL_BYTES, obstacle->detail, hole + 2);
+        else
+                (void) snprintf(text + size, OBSTACLE_TEXT_BYTES - (size_t) size, "%s", form);
+        make_printable(text);
+}
+
+static bool begins(const char *text, const char *with) {
+        return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* What CRIU does not know it refuses, so that those it knows are listed, not the others. */
+static enum obstacle_kind of_anon_inode(const char *name) {
+        static const struct {
+                const char *name;
+                enum obstacle_kind kind;
+        } names[] = {
+                { "[eventpoll]", OBSTACLE_NONE },
+                { "[eventfd]", OBSTACLE_NONE },
+                { "[signalfd]", OBSTACLE_NONE },
+                { "[timerfd]", OBSTACLE_NONE },
+                { "[pidfd]", OBSTACLE_NONE },
+                { "inotify", OBSTACLE_NONE },
+                { "[io_uring]", OBSTACLE_IO_URING },
+                { "[userfaultfd]", OBSTACLE_USERFAULTFD },
+                { "[perf_event]", OBSTACLE_PERF_EVENT },
+                { "bpf", OBSTACLE_BPF },
+                { "[fanotify]", OBSTACLE_FANOTIFY },
+                { "[secretmem]", OBSTACLE_MEMFD_SECRET },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (begins(name, names[i].name))
+                        return names[i].kind;
+        return OBSTACLE_ANON_FILE;
+}
+
+enum obstacle_kind obstacle_of_link(const char *link) {
+        if (begins(link, "anon_inode:"))
+                return of_anon_inode(link + strlen("anon_inode:"));
+        if (strcmp(link, "/secretmem (deleted)") == 0)
+                return OBSTACLE_MEMFD_SECRET;
+        return OBSTACLE_NONE;
+}
+
+enum obstacle_kind obstacle_of_lock(const char *line, dev_t *ret_dev) {
+        static const struct {
+                const char *word;
+                enum obstacle_kind kind;
+        } words[] = {
+                { "POSIX", OBSTACLE_POSIX_LOCK }, { "FLOCK", OBSTACLE_FLOCK }, { "OFDLCK", OBSTACLE_OFD_LOCK },
+                { "LEASE", OBSTACLE_LEASE },      { "DELEG", OBSTACLE_LEASE },
+        };
+        unsigned major_number, minor_number;
+        char word[16];
+
+        /* "lock:	1: POSIX  ADVISORY  WRITE 7 00:2f:1234 0 EOF" */
+        if (sscanf(line, "lock: %*d: %15s %*s %*s %*d %x:%x:", word, &major_number, &minor_number) != 3)
+                return OBSTACLE_NONE;
+        for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+                if (strcmp(word, words[i].word) == 0) {
+                        *ret_dev = makedev(major_number, minor_number);
+                        return words[i].kind;
+                }
+        return OBSTACLE_NONE;
+}

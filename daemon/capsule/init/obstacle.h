@@ -1,0 +1,61 @@
+/* What keeps a group from being moved, as a kind, a process and a detail, and in words. Pure. */
+#ifndef RM_DAEMON_CAPSULE_INIT_OBSTACLE_H
+#define RM_DAEMON_CAPSULE_INIT_OBSTACLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+enum obstacle_kind {
+        OBSTACLE_NONE,
+        /* Of a process, seen by what it has open or mapped. */
+        OBSTACLE_IO_URING,
+        OBSTACLE_USERFAULTFD,
+        OBSTACLE_PERF_EVENT,
+        OBSTACLE_BPF,
+        OBSTACLE_FANOTIFY,
+        OBSTACLE_MEMFD_SECRET,
+        OBSTACLE_ANON_FILE, /* detail: its name */
+        OBSTACLE_DEVICE,    /* detail: its path */
+        OBSTACLE_EVENTFD_SEMAPHORE,
+        /* Of a file that is not the capsule's own; detail: its path. */
+        OBSTACLE_POSIX_LOCK,
+        OBSTACLE_FLOCK,
+        OBSTACLE_OFD_LOCK,
+        OBSTACLE_LEASE,
+        /* Of a process itself. */
+        OBSTACLE_TRACED,
+        OBSTACLE_NAMESPACE,    /* detail: which */
+        OBSTACLE_OTHER_USER,   /* it runs, or ran, a setuid or setgid program */
+        OBSTACLE_CAPABILITIES,
+        OBSTACLE_SEM_UNDO,
+        /* Of the capsule. */
+        OBSTACLE_SHM,
+        OBSTACLE_SYSV_SIZE,
+        OBSTACLE_MQUEUE, /* detail: its name */
+        OBSTACLE_KINDS,
+};
+
+enum { OBSTACLE_NAME_BYTES = 16, OBSTACLE_DETAIL_BYTES = 160, OBSTACLE_TEXT_BYTES = 256 };
+
+struct obstacle {
+        enum obstacle_kind kind;
+        pid_t pid;                           /* in the capsule; 0: of the capsule as a whole */
+        char name[OBSTACLE_NAME_BYTES];      /* of the program, as it calls itself */
+        char detail[OBSTACLE_DETAIL_BYTES];
+};
+
+/* Most are gone within moments (locks): worth another try. */
+bool obstacle_is_transient(enum obstacle_kind kind);
+
+/* One line of printable ASCII without "cannot be moved", whatever names and details hold. `text` gets OBSTACLE_TEXT_BYTES. */
+void obstacle_text(const struct obstacle *obstacle, char *text);
+
+/* What a descriptor or mapping that reads as `link` in /proc is: OBSTACLE_NONE when CRIU carries it, or when more must be looked at: an
+ * eventfd, a device. `link` ends with its NUL. */
+enum obstacle_kind obstacle_of_link(const char *link);
+
+/* A line of fdinfo beginning with "lock:"; its file system's device in `ret_dev`. OBSTACLE_NONE: it is none. */
+enum obstacle_kind obstacle_of_lock(const char *line, dev_t *ret_dev);
+
+#endif
