@@ -136,7 +136,7 @@ char *capsule_payload_cgroup(const struct capsule *capsule);
 
 enum capsule_phase {
         CAPSULE_CREATING, /* until `ready` */
-        CAPSULE_EMPTY,    /* no payload yet */
+        CAPSULE_EMPTY, /* no payload yet */
         CAPSULE_RUNNING,
         CAPSULE_FROZEN,
         CAPSULE_DUMPING,
@@ -152,13 +152,13 @@ struct capsule_status {
         enum capsule_phase phase;
         bool cut; /* nothing gets in or out */
         bool stdin_closed;
-        uint64_t stdin_offset;    /* bytes the payload's stdin FIFO has taken */
-        uint64_t output_end[3];   /* [CAPSULE_STDOUT], [CAPSULE_STDERR] */
+        uint64_t stdin_offset; /* bytes the payload's stdin FIFO has taken */
+        uint64_t output_end[3]; /* [CAPSULE_STDOUT], [CAPSULE_STDERR] */
         uint64_t output_begin[3]; /* what the spool still holds begins here */
-        pid_t payload_pid;        /* inside the capsule; 0: none */
-        int wait_status;          /* when EXITED */
-        int op_error;             /* outcome of the last dump or restore: 0 or -errno */
-        char op_text[512];        /* and its text */
+        pid_t payload_pid; /* inside the capsule; 0: none */
+        int wait_status; /* when EXITED */
+        int op_error; /* outcome of the last dump or restore: 0 or -errno */
+        char op_text[512]; /* and its text */
 };
 /* Last known status; kept up to date by PID 1. Fresh when `ready` is called. */
 void capsule_get_status(const struct capsule *capsule, struct capsule_status *ret);
@@ -170,11 +170,11 @@ typedef void (*capsule_done_fn)(struct capsule *capsule, int error, const char *
 
 struct capsule_command {
         const char *const *argv; /* argv[0] is looked up in the payload's PATH */
-        const char *const *env;  /* complete environment; NULL: empty */
+        const char *const *env; /* complete environment; NULL: empty */
         const char *cwd;
         mode_t umask;
         const struct rlimit *rlimits; /* by RLIMIT_*; RLIM_NLIMITS entries, or NULL: PID 1's own */
-        bool stdin_null;              /* true: /dev/null, capsule_input is refused */
+        bool stdin_null; /* true: /dev/null, capsule_input is refused */
 };
 /* Done when the program runs; "program not found" and the like are errors here. */
 int capsule_run(struct capsule *capsule, const struct capsule_command *command, capsule_done_fn done, void *arg);
@@ -185,12 +185,14 @@ int capsule_signal(struct capsule *capsule, int signo, bool all, capsule_done_fn
 /* Stops all processes (cgroup freezer). Done when they stand still; -ETIMEDOUT (and thawed again) after 5 s. */
 int capsule_freeze(struct capsule *capsule, capsule_done_fn done, void *arg);
 int capsule_thaw(struct capsule *capsule, capsule_done_fn done, void *arg);
-/* From now on nothing gets in or out, not even ARP. */
+/* From now on nothing gets in or out, not even ARP. A frozen payload is looked at before: -EOPNOTSUPP when it holds what no move can carry,
+ * -EAGAIN when it is about to let go of it (a lock), each with a text for people; then it is not cut. */
 int capsule_cut(struct capsule *capsule, capsule_done_fn done, void *arg);
 /* No longer cut, thawed, stdio pumped, the capsule's address announced: the way out of every state of a move. */
 int capsule_open(struct capsule *capsule, capsule_done_fn done, void *arg);
 
-/* Starts CRIU so that it only waits for its order: takes its start-up out of the freeze. Optional, any time before. */
+/* Starts CRIU so that it only waits for its order: takes its start-up out of the freeze. Optional, any time before. Where it runs:
+ * -EOPNOTSUPP with a text for people when it holds what no move can carry. */
 int capsule_criu_preload(struct capsule *capsule, capsule_done_fn done, void *arg);
 
 /* Dumps the frozen payload into `images_dir` (path on the node, which only root may enter). With `stream` CRIU writes

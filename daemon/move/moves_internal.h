@@ -41,6 +41,7 @@ struct move {
         struct event *deadline;
         struct event *breath; /* source: open for a moment, so that connections are accepted */
         unsigned breaths;
+        unsigned lock_tries; /* source: times that it was open since it held a lock */
         uint8_t token[MOVE_TOKEN_BYTES];
         char error[512];
         /* monotonic times of this end, 0 = not reached */

@@ -1,4 +1,5 @@
 /* The end of a move that has the running capsule. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #define PRECOPY_USEC (15U * 1000000U) /* from one sign of life to the next */
 #define BREATH_USEC 20000
 #define BREATHS_MAX 50U /* then CRIU tries, and says what it thinks of it */
+#define LOCK_TRIES_MAX 10U /* with pauses of 20, 40, ... ms: about a second */
 #define OPENED_USEC (5U * 1000000U)
 
 /* ---- mover ---- */
@@ -127,6 +129,14 @@ static void measure_need(const struct local *local, Rm__MovePrepare *prepare) {
         }
 }
 
+/* That CRIU waits is good to have; that the group cannot be moved ends it here, before anything stands still. */
+static void on_preloaded(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct move *move = move_op_done(arg);
+
+        if (move && error == -EOPNOTSUPP && move->state < MOVE_CUT)
+                move_fail(move, "%s", text);
+}
+
 static void enter_prepare(struct move *move) {
         struct local *local = move_local(move);
         Rm__MovePrepare prepare = RM__MOVE_PREPARE__INIT;
@@ -145,7 +155,7 @@ static void enter_prepare(struct move *move) {
                 move_fail(move, "no random numbers");
                 return;
         }
-        (void) capsule_criu_preload(local->capsule, NULL, NULL);
+        (void) capsule_criu_preload(local->capsule, on_preloaded, move_op(move));
         prepare.move = move->id;
         prepare.token.data = move->token;
         prepare.token.len = sizeof(move->token);
@@ -176,7 +186,8 @@ static void enter_precopy(struct move *move, struct local *local) {
                 move_fail(move, "rm-mover does not listen");
 }
 
-static void breathe(struct move *move, struct capsule *capsule);
+/* Lets the capsule run for a moment, and begins the freeze again. */
+static void breathe(struct move *move, struct capsule *capsule, unsigned usec);
 
 static void on_frozen(struct capsule *capsule, int error, const char *text, void *arg) {
         struct move *move = move_op_done(arg);
@@ -194,10 +205,14 @@ static void on_cut(struct capsule *capsule, int error, const char *text, void *a
 
         if (!move)
                 return;
-        if (error < 0)
+        if (error == -EAGAIN && move->lock_tries < LOCK_TRIES_MAX)
+                breathe(move, capsule, ++move->lock_tries * BREATH_USEC);
+        else if (error == -EAGAIN || error == -EOPNOTSUPP)
+                move_fail(move, "%s", text); /* what it holds that cannot be carried */
+        else if (error < 0)
                 move_fail(move, "cutting the link: %s", text);
-        else if (inflight_connections(capsule_init_pid(capsule)) && move->breaths < BREATHS_MAX)
-                breathe(move, capsule);
+        else if (inflight_connections(capsule_init_pid(capsule)) && move->breaths++ < BREATHS_MAX)
+                breathe(move, capsule, BREATH_USEC);
         else
                 move_event(move, MOVE_EV_CUT);
 }
@@ -215,10 +230,9 @@ static void on_breath_over(evutil_socket_t fd, short what, void *arg) {
                 move_fail(move, "the capsule cannot be frozen again");
 }
 
-static void breathe(struct move *move, struct capsule *capsule) {
-        static const struct timeval delay = { 0, BREATH_USEC };
+static void breathe(struct move *move, struct capsule *capsule, unsigned usec) {
+        const struct timeval delay = { 0, usec };
 
-        move->breaths++;
         if (!move->breath)
                 move->breath = evtimer_new(move->moves->rmd->base, on_breath_over, move);
         if (capsule_open(capsule, NULL, NULL) < 0)

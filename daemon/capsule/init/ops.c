@@ -19,6 +19,7 @@
 #include "daemon/capsule/init/flows.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/inventory.h"
+#include "daemon/capsule/init/obstacles.h"
 #include "daemon/capsule/init/payload.h"
 #include "daemon/capsule/init/pids.h"
 #include "daemon/capsule/init/stdio.h"
@@ -355,18 +356,22 @@ static int op_thaw(struct ops *ops, const Capsule__Request *request, struct tick
         return r;
 }
 
-static void note_waiting(const struct init *init) {
+/* Before it is cut off: a group that is not to be moved has then lost nothing but the moment. */
+static int look_before_cut(const struct init *init, struct rm_error *error) {
         cleanup_free pid_t *pids = NULL;
         size_t n = pids_of_group(init->node.cgroup_payload, &pids);
 
         waiting_note(init->waiting, pids, n);
+        return obstacles_refuse(init, error);
 }
 
 static int op_cut(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        int r = ops->init->phase == CAPSULE__PHASE__PHASE_FROZEN ? look_before_cut(ops->init, error) : 0;
+
         (void) request;
         (void) ticket;
-        if (ops->init->phase == CAPSULE__PHASE__PHASE_FROZEN)
-                note_waiting(ops->init);
+        if (r < 0)
+                return r;
         if (ops->init->link.up)
                 ops->link_deadline = now_usec() + LINK_DOWN_USEC;
         return link_set_filter(&ops->init->link, true, error);
@@ -414,11 +419,15 @@ static int op_open(struct ops *ops, const Capsule__Request *request, struct tick
 }
 
 static int op_preload(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        int r;
+
         (void) request;
         (void) ticket;
         if (ops->init->phase == CAPSULE__PHASE__PHASE_EMPTY)
                 return criu_preload_restore(ops->init->criu, ops->free_pid, error);
-        return criu_preload_dump(ops->init->criu, error);
+        /* In vain, most often before anything has to stand still; and the kernel then has at hand what the look in the freeze reads. */
+        r = obstacles_warn(ops->init, error);
+        return r < 0 ? r : criu_preload_dump(ops->init->criu, error);
 }
 
 static int op_get_carry(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
