@@ -104,6 +104,9 @@ struct capsule_callbacks {
         /* The payload's root ended with `wait_status` (as of waitpid(2)) and all output is in the spool. Repeated after
          * adoption. */
         void (*exited)(struct capsule *capsule, int wait_status, void *userdata);
+        /* What is known to keep the payload from being moved, one line; "": nothing. After `ready`, and when it changes: PID 1 looks every
+         * ten seconds, more rarely where it changes often. */
+        void (*obstacle)(struct capsule *capsule, const char *text, void *userdata);
         /* PID 1 died, and with it everything in the capsule. Only capsule_destroy makes sense now. */
         void (*lost)(struct capsule *capsule, const char *text, void *userdata);
 };

@@ -159,6 +159,10 @@ static void take_event(struct capsule *capsule, const Capsule__Event *event) {
         case CAPSULE__EVENT__EVENT_EXITED:
                 report_exited(capsule, event->exited->wait_status);
                 break;
+        case CAPSULE__EVENT__EVENT_OBSTACLE:
+                if (callbacks->obstacle)
+                        callbacks->obstacle(capsule, event->obstacle->text, capsule->userdata);
+                break;
         default:
                 log_warn("capsule %s: unknown event %d", capsule->id, event->event_case);
         }

@@ -115,6 +115,7 @@ static const struct {
         { RM__COMMAND__BODY_SCHEDULING, apply_scheduling },
         { RM__COMMAND__BODY_TOPOLOGY, apply_topology },
         { RM__COMMAND__BODY_JOB_CORES, apply_job_cores },
+        { RM__COMMAND__BODY_CAPSULE_OBSTACLE, apply_capsule_obstacle },
 };
 
 void state_apply(Rm__State *state, uint64_t index, const Rm__Command *command, struct state_result *ret_result) {

@@ -11,6 +11,7 @@
 #include "proto/state.pb-c.h"
 
 #define STATE_MOVES_KEPT 1000U   /* ended moves that are remembered */
+#define STATE_OBSTACLE_MAX 255     /* bytes of what is told of a capsule that cannot move */
 #define STATE_JOBS_MAX 10000U    /* jobs known at once; a submission over it is refused */
 #define STATE_CAPSULES_MAX 65000U /* capsules at once: addresses in a network with a prefix of 16 */
 #define STATE_SWITCH_DEPTH_MAX 16U /* switches above each other */

@@ -39,6 +39,7 @@ int apply_job_cores(struct apply *a);
 int apply_job_place(struct apply *a);
 int apply_capsule_ready(struct apply *a);
 int apply_capsule_gone(struct apply *a);
+int apply_capsule_obstacle(struct apply *a);
 int apply_job_running(struct apply *a);
 int apply_job_cancel(struct apply *a);
 int apply_job_exit(struct apply *a);

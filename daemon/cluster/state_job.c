@@ -343,6 +343,19 @@ int apply_capsule_ready(struct apply *a) {
         return 0;
 }
 
+int apply_capsule_obstacle(struct apply *a) {
+        const Rm__CmdCapsuleObstacle *in = a->command->capsule_obstacle;
+        Rm__Job *job = find_job(a, "capsule-obstacle", in->job);
+        Rm__Capsule *capsule = job ? job_capsule(job, in->capsule) : NULL;
+
+        if (!capsule || strcmp(capsule->node, in->node) != 0)
+                return apply_refuse(a, -ESRCH, "capsule-obstacle: not the place of that capsule");
+        if (strlen(in->text) > STATE_OBSTACLE_MAX)
+                return apply_refuse(a, -EMSGSIZE, "capsule-obstacle: more than %d bytes", STATE_OBSTACLE_MAX);
+        message_set_string(&capsule->obstacle, in->text);
+        return 0;
+}
+
 int apply_job_running(struct apply *a) {
         Rm__Job *job = find_job(a, "job-running", a->command->job_running->job);
 

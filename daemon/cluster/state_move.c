@@ -136,6 +136,7 @@ int apply_move_commit(struct apply *a) {
         free(capsule->cores); /* those were the other node's */
         capsule->cores = NULL;
         capsule->n_cores = 0;
+        message_set_string(&capsule->obstacle, NULL); /* it has moved */
         capsule->made_by = move->id;
         capsule->moves++;
         job->moves++;

@@ -62,6 +62,7 @@ static void remove_local(struct runner *runner, struct local *local) {
         traffic_forget(local);
         free(local->making_again);
         free(local->lost_text);
+        free(local->obstacle);
         free(local->agent);
         free(local->cores);
         free(local);
@@ -176,12 +177,23 @@ static void on_lost(struct capsule *capsule, const char *text, void *userdata) {
         runner_wake(runner);
 }
 
+static void on_obstacle(struct capsule *capsule, const char *text, void *userdata) {
+        struct local *local = find_by_capsule(userdata, capsule);
+
+        if (!local)
+                return;
+        free(local->obstacle);
+        local->obstacle = xstrdup(text);
+        runner_wake(userdata);
+}
+
 static const struct capsule_callbacks callbacks = {
         .ready = on_ready,
         .output = on_output,
         .agent_request = on_agent_request,
         .agent_gone = on_agent_gone,
         .exited = on_exited,
+        .obstacle = on_obstacle,
         .lost = on_lost,
 };
 
@@ -275,6 +287,23 @@ static void report_running(struct runner *runner, struct local *local) {
         body.job = local->job;
         command.body_case = RM__COMMAND__BODY_JOB_RUNNING;
         command.job_running = &body;
+        propose_for(runner, local, &command);
+}
+
+/* What keeps it from being moved, when that is another thing than the state says. */
+static void report_obstacle(struct runner *runner, struct local *local, const Rm__Capsule *capsule) {
+        Rm__CmdCapsuleObstacle body = RM__CMD_CAPSULE_OBSTACLE__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        if (!local->ready || local->exited || !local->obstacle || capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED ||
+            strcmp(local->obstacle, capsule->obstacle) == 0)
+                return;
+        body.job = local->job;
+        body.capsule = local->index;
+        body.node = (char *) self_of(runner);
+        body.text = local->obstacle;
+        command.body_case = RM__COMMAND__BODY_CAPSULE_OBSTACLE;
+        command.capsule_obstacle = &body;
         propose_for(runner, local, &command);
 }
 
@@ -455,6 +484,7 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
         } else if (local->ready) {
                 cores_apply(runner, local, capsule);
         }
+        report_obstacle(runner, local, capsule);
 }
 
 static void reconcile_job(struct runner *runner, const Rm__Job *job) {

@@ -33,6 +33,7 @@ struct local {
         uint32_t *cores;  /* cores.c: that it was bound to, n_cores; none: it never was */
         size_t n_cores;
         uint64_t bound_usec; /* cores.c: when that was; 0: long ago, or never */
+        char *obstacle;    /* that its PID 1 knows of, "": none; NULL: it has not told */
         struct sent *sent; /* traffic.c: what it had sent when it was last looked at; NULL = never */
         struct local *next;
 };

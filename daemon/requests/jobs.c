@@ -57,8 +57,11 @@ Rm__JobView *job_view(const struct client *client, const Rm__State *state, const
         message_set_string(&view->nodes, nodes);
         free(nodes);
         view->foreign = !client_may(client, job->spec->uid);
-        if (view->foreign)
+        if (view->foreign) {
                 hide(view->job->spec);
+                for (size_t i = 0; i < view->job->n_capsules; i++)
+                        message_set_string(&view->job->capsules[i]->obstacle, NULL);
+        }
         message_set_string(&view->job->spec->token, "");
         /* Who has it could try out what a short environment may be. */
         free(view->job->spec->body_digest.data);

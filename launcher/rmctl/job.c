@@ -206,6 +206,20 @@ static char *spare_text(const Rm__Job *job) {
         return xasprintf("%u wanted: %s", job->spec->spares, nodes && *nodes ? nodes : "none yet");
 }
 
+/* Without waiting for the first move that fails. */
+static void show_obstacles(const Rm__Job *job) {
+        for (size_t i = 0; i < job->n_capsules; i++) {
+                const Rm__Capsule *c = job->capsules[i];
+
+                if (!*c->obstacle)
+                        continue;
+                if (c->index < 0)
+                        call_take_key("Cannot move", xasprintf("head on %s: %s", c->node, c->obstacle));
+                else
+                        call_take_key("Cannot move", xasprintf("group %d on %s: %s", c->index, c->node, c->obstacle));
+        }
+}
+
 static void show_job(struct call *call, const Rm__JobView *v) {
         const Rm__Job *j = v->job;
         const Rm__JobSpec *s = j->spec;
@@ -234,6 +248,7 @@ static void show_job(struct call *call, const Rm__JobView *v) {
         call_print_key("Availability", s->availability_path);
         call_take_key("Moves", xasprintf("%u", j->moves));
         call_take_key("Attempt", xasprintf("%u", j->attempt));
+        show_obstacles(j);
         if (!v->foreign) {
                 call_print_key("Directory", s->cwd);
                 call_take_key("Command", command_line(s));

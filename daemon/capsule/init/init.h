@@ -16,6 +16,7 @@ struct ctl;
 struct ops;
 struct stdio;
 struct waiting;
+struct watch;
 
 /* What must be open before the node's mounts are left. Paths of the node are reached through `node_root` for ever. */
 struct node_fds {
@@ -47,6 +48,7 @@ struct init {
         struct ctl *ctl;
         struct ops *ops;
         struct waiting *waiting;
+        struct watch *watch;
 };
 
 /* Changes the phase and tells rmd. */

@@ -26,6 +26,7 @@
 #include "daemon/capsule/init/setup.h"
 #include "daemon/capsule/init/stdio.h"
 #include "daemon/capsule/init/waiting.h"
+#include "daemon/capsule/init/watch.h"
 
 enum { REPORT_FD = 3, LOG_FILE_BYTES = 256 * 1024 };
 
@@ -100,6 +101,7 @@ static int start(struct init *init, struct rm_error *error) {
         (void) criu_create(init, &init->criu);
         (void) ops_create(init, &init->ops);
         init->waiting = waiting_create();
+        init->watch = watch_create(init);
         r = ctl_create(init, &init->ctl);
         return r < 0 ? error_sys(error, r, "cannot listen on the control socket") : 0;
 }
@@ -107,9 +109,11 @@ static int start(struct init *init, struct rm_error *error) {
 static int timeout_msec(const struct init *init) {
         uint64_t a = ops_deadline(init->ops);
         uint64_t b = stdio_deadline(init->stdio);
+        uint64_t c = watch_deadline(init->watch);
         uint64_t next = a < b ? a : b;
         uint64_t now = now_usec();
 
+        next = c < next ? c : next;
         if (next == UINT64_MAX)
                 return -1;
         return next <= now ? 0 : (int) ((next - now + 999) / 1000);
@@ -126,6 +130,8 @@ static void run_loop(struct init *init) {
                         ops_timeout(init->ops);
                 if (stdio_deadline(init->stdio) <= now)
                         stdio_retry(init->stdio);
+                if (watch_deadline(init->watch) <= now)
+                        watch_timeout(init->watch);
         }
 }
 

@@ -25,6 +25,7 @@
 #include "daemon/capsule/init/stdio.h"
 #include "daemon/capsule/init/sysv.h"
 #include "daemon/capsule/init/waiting.h"
+#include "daemon/capsule/init/watch.h"
 #include "daemon/capsule/init/world.h"
 
 enum {
@@ -111,6 +112,7 @@ static void send_exited(struct ops *ops) {
 
 void ops_greet(struct ops *ops) {
         ops_send_status(ops);
+        watch_greet(ops->init->watch);
         if (ops->init->phase == CAPSULE__PHASE__PHASE_EMPTY)
                 return;
         stdio_report(ops->init->stdio, true);
@@ -126,6 +128,7 @@ static void run_again(struct ops *ops) {
         init_set_phase(init, CAPSULE__PHASE__PHASE_RUNNING);
         stdio_resume(init->stdio);
         agents_scan(init->agents, true);
+        watch_restart(init->watch);
 }
 
 static int set_frozen(struct ops *ops, bool frozen, struct rm_error *error) {

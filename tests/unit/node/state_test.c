@@ -419,6 +419,16 @@ int ready(struct world *w, uint64_t job, int32_t capsule, const char *node) {
         return apply_command(w, &command);
 }
 
+int obstacle(struct world *w, uint64_t job, int32_t capsule, const char *node, const char *text) {
+        COMMAND(CapsuleObstacle, capsule_obstacle, CAPSULE_OBSTACLE);
+
+        body.job = job;
+        body.capsule = capsule;
+        body.node = (char *) node;
+        body.text = (char *) text;
+        return apply_command(w, &command);
+}
+
 int gone(struct world *w, uint64_t job, int32_t capsule, const char *node) {
         COMMAND(CapsuleGone, capsule_gone, CAPSULE_GONE);
 

@@ -57,6 +57,7 @@ int job_cores(struct world *w, uint64_t job, int32_t group, const char *node, co
 int spares(struct world *w, uint64_t job, const char *const *nodes, size_t n);
 int place(struct world *w, uint64_t job, const char *head, const char *const *nodes, const uint32_t *ranks, size_t n);
 int ready(struct world *w, uint64_t job, int32_t capsule, const char *node);
+int obstacle(struct world *w, uint64_t job, int32_t capsule, const char *node, const char *text);
 int gone(struct world *w, uint64_t job, int32_t capsule, const char *node);
 int running(struct world *w, uint64_t job);
 int cancel(struct world *w, uint64_t job, uint32_t signal, bool timeout);

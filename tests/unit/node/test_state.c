@@ -690,6 +690,28 @@ static void test_job_cores(void **state) {
         assert_int_equal(group->n_cores, 0);
 }
 
+/* What keeps a group from being moved is told by its node, and is of no more interest where it has been moved all the same. */
+static void test_obstacle(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+        const Rm__Capsule *group = job_capsule(job_of(w, job), 1);
+        char text[STATE_OBSTACLE_MAX + 2];
+
+        memset(text, 'x', sizeof(text));
+        text[sizeof(text) - 1] = '\0';
+        assert_int_equal(obstacle(w, job, 1, "n2", "uses io_uring"), 0);
+        assert_string_equal(group->obstacle, "uses io_uring");
+        REFUSED(obstacle(w, job, 1, "n1", ""), -ESRCH, "not the place");
+        REFUSED(obstacle(w, job, 77, "n2", ""), -ESRCH, "not the place");
+        REFUSED(obstacle(w, 99, 1, "n2", ""), -ESRCH, "");
+        REFUSED(obstacle(w, job, 1, "n2", text), -EMSGSIZE, "more than 255 bytes");
+        assert_string_equal(group->obstacle, "uses io_uring");
+        assert_int_equal(move_start(w, job, 1, "n3"), 0);
+        assert_string_equal(group->obstacle, "uses io_uring");
+        assert_int_equal(move_commit(w, w->created), 0);
+        assert_string_equal(group->obstacle, "");
+}
+
 /* ---- moves ---- */
 
 static void test_move(void **state) {
@@ -998,6 +1020,7 @@ int main(void) {
                 T(test_job_availability),
                 T(test_job_spares),
                 T(test_job_cores),
+                T(test_obstacle),
                 T(test_move),
                 T(test_refused_moves),
                 T(test_commit_and_abort_race),

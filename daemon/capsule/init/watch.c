@@ -1,0 +1,74 @@
+#include "daemon/capsule/init/watch.h"
+
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/capsule/init/ctl.h"
+#include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/obstacles.h"
+
+enum {
+        FIRST_USEC = 3000000, /* jobs that are short cost nothing */
+        LOOK_USEC = 10000000, /* a look takes 1 to 2 ms for two ranks */
+        LONG_USEC = 320000000,
+};
+
+struct watch {
+        struct init *init;
+        uint64_t deadline;
+        uint64_t
+                pause_usec; /* until the next look: longer each time that there was something new, as each is an entry in the log */
+        enum obstacle_kind last; /* what the last look found */
+        char text[OBSTACLE_TEXT_BYTES]; /* what rmd was told */
+};
+
+struct watch *watch_create(struct init *init) {
+        struct watch *watch = xcalloc(1, sizeof(*watch));
+
+        watch->init = init;
+        watch->deadline = UINT64_MAX;
+        watch->pause_usec = LOOK_USEC;
+        return watch;
+}
+
+uint64_t watch_deadline(const struct watch *watch) {
+        return watch->init->phase == CAPSULE__PHASE__PHASE_RUNNING ? watch->deadline : UINT64_MAX;
+}
+
+void watch_greet(const struct watch *watch) {
+        Capsule__Event event = CAPSULE__EVENT__INIT;
+        Capsule__Obstacle obstacle = CAPSULE__OBSTACLE__INIT;
+
+        obstacle.text = (char *) watch->text;
+        event.event_case = CAPSULE__EVENT__EVENT_OBSTACLE;
+        event.obstacle = &obstacle;
+        ctl_send(watch->init->ctl, &event);
+}
+
+void watch_restart(struct watch *watch) {
+        if (watch->deadline == UINT64_MAX)
+                watch->deadline = now_usec() + FIRST_USEC;
+}
+
+static void tell(struct watch *watch, const char *text) {
+        if (strcmp(watch->text, text) == 0) {
+                watch->pause_usec = watch->pause_usec / 2 > LOOK_USEC ? watch->pause_usec / 2 : LOOK_USEC;
+                return;
+        }
+        strcpy(watch->text, text);
+        watch->pause_usec = watch->pause_usec * 2 < LONG_USEC ? watch->pause_usec * 2 : LONG_USEC;
+        watch_greet(watch);
+}
+
+void watch_timeout(struct watch *watch) {
+        struct obstacle obstacle;
+        char text[OBSTACLE_TEXT_BYTES] = "";
+
+        obstacles_look(watch->init, &obstacle);
+        /* What passes is told when it is there twice in a row. */
+        if (obstacle.kind != OBSTACLE_NONE && (!obstacle_is_transient(obstacle.kind) || obstacle.kind == watch->last))
+                obstacle_text(&obstacle, text);
+        watch->last = obstacle.kind;
+        tell(watch, text);
+        watch->deadline = now_usec() + watch->pause_usec;
+}
