@@ -18,6 +18,7 @@
 #include "daemon/config/config.h"
 #include "daemon/context.h"
 #include "daemon/job/bodies.h"
+#include "daemon/job/limits.h"
 #include "daemon/job/outputs.h"
 #include "daemon/job/runner.h"
 #include "daemon/leader/leader.h"
@@ -255,6 +256,7 @@ static int start(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
                 r = start_cluster(rmd, tls, err);
         if (r < 0)
                 return r;
+        limits_begin(rmd);
         rmd->proxies = proxies_create(rmd, service_carried_request, service_carried_gone);
         rmd->outputs = outputs_create(rmd);
         r = moves_create(rmd, &rmd->moves, err);

@@ -65,6 +65,12 @@ struct capsule_config {
         const char *writable;      /* directories of the node, separated by spaces, that capsules may write in; NULL: none */
 };
 
+/* What the payload of a capsule may use, where the host's control groups can hold it to that. UINT64_MAX: as much as there is. */
+struct capsule_limits {
+        uint64_t memory_bytes; /* also what its own file systems are sized by, which needs no control group */
+        uint64_t pids;         /* processes and threads */
+};
+
 /* Copies what it needs of `config`. */
 int capsule_ctx_create(const struct capsule_config *config, struct capsule_ctx **ret, struct rm_error *error);
 /* Lets go of all capsules and leaves them running. NULL ok. */
@@ -87,6 +93,7 @@ struct capsule_spec {
         const gid_t *groups;    /* supplementary */
         size_t n_groups;
         const char *spool_dir;  /* on the node's disk, made with mode 0700 when missing; output is kept here */
+        struct capsule_limits limits; /* memory_bytes 0: none of both. With `cut` they hold from capsule_apply_limits() on */
 };
 
 /* All optional. Called from the event loop only, never from inside a call of this library. A callback may destroy the
@@ -219,6 +226,21 @@ int capsule_get_flows(struct capsule *capsule, capsule_flows_fn done, void *arg)
 /* All threads of the payload may run on these CPUs only, and so may what they start. Works without PID 1. Those who have bound themselves are not
  * asked, but left alone with `keep_narrower` if it is to some of these. -ENOENT, or why some could not. */
 int capsule_bind(struct capsule *capsule, const cpu_set_t *cpus, bool keep_narrower);
+
+/* ---- limits ---- */
+
+/* Of the specification it was made by. */
+void capsule_get_limits(const struct capsule *capsule, struct capsule_limits *ret);
+/* Holds the payload to them from now on: of what has come by a move, since the restore itself needs more for a while. 0 also where the host
+ * cannot; negative errno. */
+int capsule_apply_limits(struct capsule *capsule);
+/* All threads of the payload, and those to come, run on these CPUs whatever they ask for. -ENOTSUP without a cpuset. */
+int capsule_confine(struct capsule *capsule, const cpu_set_t *cpus);
+/* Can the host limit memory, processes, cores? */
+enum capsule_resource { CAPSULE_MEMORY, CAPSULE_PIDS, CAPSULE_CORES };
+bool capsule_can_limit(const struct capsule_ctx *ctx, enum capsule_resource which);
+/* All capsules together leave so much of the node's memory to the rest of it. */
+void capsule_reserve_memory(struct capsule_ctx *ctx, uint64_t total_bytes, uint64_t reserve_bytes);
 
 /* Destination: counters set, CRIU preloaded. `carry` NULL: from zero. */
 int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t size, capsule_done_fn done, void *arg);

@@ -14,6 +14,8 @@
 #include "common/error.h"
 #include "common/util.h"
 
+#define DAEMON_GROUP "/rmd-daemon"
+
 static int write_at(int dir_fd, const char *name, const char *text) {
         cleanup_close int fd = openat(dir_fd, name, O_WRONLY | O_CLOEXEC);
 
@@ -58,6 +60,15 @@ static char *find_mount(bool v1) {
         return found;
 }
 
+/* A group whose members are processes cannot pass controllers on: so rmd.service has us in a group below its own (DelegateSubgroup=), and
+ * capsules go beside that. */
+static void leave_daemon_group(char *path) {
+        size_t length = strlen(path), end = strlen(DAEMON_GROUP);
+
+        if (length >= end && strcmp(path + length - end, DAEMON_GROUP) == 0)
+                path[length - end] = '\0';
+}
+
 /* Our own group in that tree; "" for its root or when it lies outside of what we see. */
 static char *find_own_group(bool v1) {
         cleanup_file FILE *f = fopen("/proc/self/cgroup", "re");
@@ -75,6 +86,7 @@ static char *find_own_group(bool v1) {
                 path[strcspn(path, "\n")] = '\0';
                 if (v1 ? !strstr(controllers, "freezer") : *controllers != '\0')
                         continue;
+                leave_daemon_group(path);
                 return xstrdup(strcmp(path, "/") == 0 || strncmp(path, "/..", 3) == 0 ? "" : path);
         }
         return xstrdup("");

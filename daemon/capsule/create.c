@@ -57,6 +57,7 @@ int capsule_ctx_create(const struct capsule_config *config, struct capsule_ctx *
                 return r;
         }
         ctx->cgroup_v1 = r == 1;
+        controllers_find(&ctx->controllers, ctx->cgroup_parent);
         *ret = ctx;
         return 0;
 }
@@ -142,6 +143,16 @@ static int spawn_init(struct capsule *capsule, struct rm_error *error) {
         return 0;
 }
 
+static int make_groups(struct capsule *capsule, bool limited, struct rm_error *error) {
+        int r = cgroup_make(capsule->cgroup_dir, error);
+
+        if (r < 0)
+                return r;
+        controllers_make(&capsule->ctx->controllers, capsule->id, capsule->cgroup_dir, capsule->limit_dirs);
+        r = limited ? capsule_apply_limits(capsule) : 0;
+        return r < 0 ? error_sys(error, r, "capsule %s: cannot limit what it uses", capsule->id) : 0;
+}
+
 int capsule_create(struct capsule_ctx *ctx, const struct capsule_spec *spec, const struct capsule_callbacks *callbacks,
                    void *userdata, struct capsule **ret, struct rm_error *error) {
         struct capsule *capsule;
@@ -152,14 +163,16 @@ int capsule_create(struct capsule_ctx *ctx, const struct capsule_spec *spec, con
         capsule = capsule_new(ctx, spec->id, callbacks, userdata);
         capsule->cgroup_dir = xasprintf("%s/%s", ctx->cgroup_parent, spec->id);
         capsule->spool_dir = xstrdup(spec->spool_dir);
+        if (spec->limits.memory_bytes)
+                capsule->limits = spec->limits;
         if (mkdir(capsule->dir, 0700) < 0) {
                 r = error_sys(error, -errno, "capsule %s: cannot make %s", spec->id, capsule->dir);
                 capsule_unlink(capsule);
                 return r;
         }
-        r = capsule_spec_write(ctx, spec, capsule->dir, capsule->cgroup_dir, error);
+        r = make_groups(capsule, !spec->cut, error);
         if (r == 0)
-                r = cgroup_make(capsule->cgroup_dir, error);
+                r = capsule_spec_write(capsule, spec, error);
         if (r == 0)
                 r = spawn_init(capsule, error);
         if (r < 0) {
@@ -202,8 +215,10 @@ static void adopt(struct capsule_ctx *ctx, const char *id, const struct capsule_
         struct capsule *capsule = capsule_new(ctx, id, callbacks, NULL);
         struct timeval now = { 0 };
 
-        if (capsule_spec_read(capsule->dir, &capsule->cgroup_dir, &capsule->spool_dir) < 0)
+        if (capsule_spec_read(capsule) < 0) {
                 capsule->cgroup_dir = xasprintf("%s/%s", ctx->cgroup_parent, id);
+                controllers_name(&ctx->controllers, id, capsule->cgroup_dir, capsule->limit_dirs);
+        }
         capsule->userdata = choose(capsule, id, arg);
         capsule->report = event_new(ctx->base, -1, 0, on_adopt, capsule);
         if (capsule->report)

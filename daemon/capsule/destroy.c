@@ -25,6 +25,7 @@ struct reaper {
         char *id;
         char *dir;
         char *cgroup_dir;
+        char *limit_dirs[CONTROLLER_COUNT];
         char *spool_dir; /* NULL: keep it */
         uint64_t started_usec;
         bool asked; /* PID 1 was told to end */
@@ -41,6 +42,8 @@ static void reaper_free(struct reaper *reaper) {
         free(reaper->dir);
         free(reaper->cgroup_dir);
         free(reaper->spool_dir);
+        for (enum controller i = 0; i < CONTROLLER_COUNT; i++)
+                free(reaper->limit_dirs[i]);
         free(reaper);
 }
 
@@ -78,8 +81,10 @@ static void kill_all(const struct reaper *reaper) {
 }
 
 static int remove_all(const struct reaper *reaper) {
-        int r = cgroup_remove(reaper->cgroup_dir);
+        int r = controllers_remove(reaper->limit_dirs, reaper->cgroup_dir);
 
+        if (r == 0)
+                r = cgroup_remove(reaper->cgroup_dir);
         if (r == 0)
                 r = remove_tree(reaper->dir);
         if (r == 0 && reaper->spool_dir)
@@ -133,6 +138,8 @@ void capsule_destroy(struct capsule *capsule, bool spool, capsule_done_fn done, 
         reaper->id = xstrdup(capsule->id);
         reaper->dir = xstrdup(capsule->dir);
         reaper->cgroup_dir = xstrdup(capsule->cgroup_dir);
+        for (enum controller i = 0; i < CONTROLLER_COUNT; i++)
+                reaper->limit_dirs[i] = xstrdup(capsule->limit_dirs[i]);
         reaper->spool_dir = spool ? xstrdup(capsule->spool_dir) : NULL;
         reaper->started_usec = now_usec();
         reaper->asked = ask_to_quit(capsule);
@@ -174,6 +181,7 @@ void capsule_ctx_destroy(struct capsule_ctx *ctx) {
         free(ctx->runtime_dir);
         free(ctx->cgroup_parent);
         free(ctx->init_path);
+        controllers_finish(&ctx->controllers);
         free(ctx->criu_path);
         free(ctx->kdat_path);
         for (size_t i = 0; i < ctx->n_writable; i++)

@@ -31,6 +31,7 @@ struct capsule *capsule_new(struct capsule_ctx *ctx, const char *id, const struc
         capsule->id = xstrdup(id);
         capsule->dir = xasprintf("%s/%s", ctx->runtime_dir, id);
         capsule->report_fd = -1;
+        capsule->limits = (struct capsule_limits) { UINT64_MAX, UINT64_MAX };
         STAILQ_INIT(&capsule->pendings);
         LIST_INSERT_HEAD(&ctx->capsules, capsule, entry);
         return capsule;
@@ -41,6 +42,8 @@ static void capsule_free(struct capsule *capsule) {
         free(capsule->dir);
         free(capsule->cgroup_dir);
         free(capsule->spool_dir);
+        for (enum controller i = 0; i < CONTROLLER_COUNT; i++)
+                free(capsule->limit_dirs[i]);
         free(capsule);
 }
 

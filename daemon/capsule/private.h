@@ -7,6 +7,7 @@
 #include <sys/queue.h>
 
 #include "daemon/capsule/capsule.h"
+#include "daemon/capsule/controllers.h"
 #include "proto/capsule.pb-c.h"
 
 struct reaper;
@@ -21,6 +22,7 @@ struct capsule_ctx {
         char **writable;
         size_t n_writable;
         bool cgroup_v1;
+        struct controllers controllers;
         LIST_HEAD(, capsule) capsules;
         LIST_HEAD(, reaper) reapers; /* what is left of destroyed ones */
 };
@@ -49,6 +51,8 @@ struct capsule {
         char *dir; /* runtime directory */
         char *cgroup_dir;
         char *spool_dir;
+        char *limit_dirs[CONTROLLER_COUNT]; /* of its groups, by controller; NULL: none */
+        struct capsule_limits limits;
         char root[32];
         bool ready;         /* `ready` was called */
         bool exit_reported; /* and `exited` */
@@ -89,10 +93,9 @@ void capsule_report_dead(struct capsule *capsule);
 
 /* spec.c */
 int capsule_spec_check(const struct capsule_spec *spec, struct rm_error *error);
-/* Writes the file "spec" in `dir`. */
-int capsule_spec_write(const struct capsule_ctx *ctx, const struct capsule_spec *spec, const char *dir, const char *cgroup_dir,
-                       struct rm_error *error);
-/* The two directories an adopted capsule is known by; -ENOENT, -EBADMSG. */
-int capsule_spec_read(const char *dir, char **ret_cgroup_dir, char **ret_spool_dir);
+/* Writes the file "spec" in the capsule's directory. */
+int capsule_spec_write(const struct capsule *capsule, const struct capsule_spec *spec, struct rm_error *error);
+/* What an adopted capsule is known by: its directories and limits. -ENOENT, -EBADMSG. */
+int capsule_spec_read(struct capsule *capsule);
 
 #endif

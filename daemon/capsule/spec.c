@@ -43,10 +43,11 @@ int capsule_spec_check(const struct capsule_spec *spec, struct rm_error *error) 
         return check_link(spec, error);
 }
 
-int capsule_spec_write(const struct capsule_ctx *ctx, const struct capsule_spec *spec, const char *dir, const char *cgroup_dir,
-                       struct rm_error *error) {
+int capsule_spec_write(const struct capsule *capsule, const struct capsule_spec *spec, struct rm_error *error) {
+        const struct capsule_ctx *ctx = capsule->ctx;
         Capsule__Spec message = CAPSULE__SPEC__INIT;
-        cleanup_free char *path = xasprintf("%s/spec", dir);
+        cleanup_free char *path = xasprintf("%s/spec", capsule->dir);
+        char *limit_dirs[CONTROLLER_COUNT];
         cleanup_free uint32_t *groups = xcalloc(spec->n_groups, sizeof(*groups));
         cleanup_free uint8_t *data = NULL;
         size_t size;
@@ -71,12 +72,18 @@ int capsule_spec_write(const struct capsule_ctx *ctx, const struct capsule_spec 
         message.groups = groups;
         message.n_groups = spec->n_groups;
         message.spool_dir = (char *) spec->spool_dir;
-        message.cgroup_dir = (char *) cgroup_dir;
+        message.cgroup_dir = capsule->cgroup_dir;
         message.cgroup_v1 = ctx->cgroup_v1;
         message.criu_path = ctx->criu_path;
         message.kdat_path = ctx->kdat_path;
         message.writable = ctx->writable;
         message.n_writable = ctx->n_writable;
+        for (enum controller i = 0; i < CONTROLLER_COUNT; i++)
+                limit_dirs[i] = capsule->limit_dirs[i] ? capsule->limit_dirs[i] : (char *) "";
+        message.limit_dirs = limit_dirs;
+        message.n_limit_dirs = CONTROLLER_COUNT;
+        message.memory_max = capsule->limits.memory_bytes;
+        message.pids_max = capsule->limits.pids;
         size = capsule__spec__get_packed_size(&message);
         data = xcalloc(1, size);
         (void) capsule__spec__pack(&message, data);
@@ -84,8 +91,17 @@ int capsule_spec_write(const struct capsule_ctx *ctx, const struct capsule_spec 
         return r < 0 ? error_sys(error, r, "cannot write %s", path) : 0;
 }
 
-int capsule_spec_read(const char *dir, char **ret_cgroup_dir, char **ret_spool_dir) {
-        cleanup_free char *path = xasprintf("%s/spec", dir);
+/* Specs of an older rmd have no limits. */
+static void read_limits(struct capsule *capsule, const Capsule__Spec *message) {
+        for (size_t i = 0; i < message->n_limit_dirs && i < CONTROLLER_COUNT; i++)
+                if (*message->limit_dirs[i])
+                        capsule->limit_dirs[i] = xstrdup(message->limit_dirs[i]);
+        capsule->limits.memory_bytes = message->memory_max ? message->memory_max : UINT64_MAX;
+        capsule->limits.pids = message->pids_max ? message->pids_max : UINT64_MAX;
+}
+
+int capsule_spec_read(struct capsule *capsule) {
+        cleanup_free char *path = xasprintf("%s/spec", capsule->dir);
         cleanup_free char *data = NULL;
         Capsule__Spec *message;
         size_t size;
@@ -96,8 +112,9 @@ int capsule_spec_read(const char *dir, char **ret_cgroup_dir, char **ret_spool_d
         message = capsule__spec__unpack(NULL, size, (const uint8_t *) data);
         if (!message)
                 return -EBADMSG;
-        *ret_cgroup_dir = xstrdup(message->cgroup_dir);
-        *ret_spool_dir = xstrdup(message->spool_dir);
+        capsule->cgroup_dir = xstrdup(message->cgroup_dir);
+        capsule->spool_dir = xstrdup(message->spool_dir);
+        read_limits(capsule, message);
         capsule__spec__free_unpacked(message, NULL);
         return 0;
 }

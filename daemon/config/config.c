@@ -26,9 +26,15 @@ enum kind {
         KIND_LEVEL,
         KIND_AUTO_U32,
         KIND_COUNT,
+        KIND_MOST_BYTES,
+        KIND_MOST_COUNT,
         KIND_BACKFILL,
         KIND_MOVE_TIMEOUT
 };
+
+/* Less starts no MPI program. */
+#define MEMORY_MAX_LEAST (UINT64_C(64) << 20)
+#define PIDS_MAX_LEAST 64U
 
 struct key {
         const char *section;
@@ -62,6 +68,8 @@ static const struct key keys[] = {
         KEY("capsule", "group_size", KIND_AUTO_U32, group_size, "auto"),
         KEY("capsule", "cgroup", KIND_STRING, cgroup_parent, ""),
         KEY("capsule", "writable", KIND_PATHS, writable, "/home /scratch /var/tmp"),
+        KEY("capsule", "memory_max", KIND_MOST_BYTES, memory_max, "auto"),
+        KEY("capsule", "pids_max", KIND_MOST_COUNT, pids_max, "auto"),
         KEY("availability", "file", KIND_STRING, availability_file, "/etc/rmd/availability"),
         KEY("availability", "poll", KIND_DURATION, availability_poll_usec, "1s"),
         KEY("sched", "policy", KIND_NAME, policy, "distrib"),
@@ -209,6 +217,33 @@ static int set_move_timeout(uint64_t *out, const char *value) {
         return r;
 }
 
+static int parse_count(const char *text, uint64_t *ret) {
+        int64_t v;
+        int r = parse_i64(text, 1, INT32_MAX, &v);
+
+        if (r == 0)
+                *ret = (uint64_t) v;
+        return r;
+}
+
+/* 0: auto, UINT64_MAX: none. */
+static int set_most(uint64_t *out, const char *value, uint64_t least, int (*parse)(const char *, uint64_t *)) {
+        uint64_t v = 0;
+        int r = 0;
+
+        if (strcmp(value, "none") == 0)
+                v = UINT64_MAX;
+        else if (strcmp(value, "auto") != 0)
+                r = parse(value, &v);
+        if (r == 0 && v != 0 && v < least)
+                r = -ERANGE;
+        if (r == 0 && v == 0 && strcmp(value, "auto") != 0)
+                r = -ERANGE;
+        if (r == 0)
+                *out = v;
+        return r;
+}
+
 static int set_key(struct config *config, const struct key *key, const char *value) {
         void *out = field(config, key);
         uint32_t number = 0;
@@ -244,6 +279,10 @@ static int set_key(struct config *config, const struct key *key, const char *val
                 return set_number(value, 1, 1000000, out);
         case KIND_COUNT:
                 return set_number(value, 0, 1000000, out);
+        case KIND_MOST_BYTES:
+                return set_most(out, value, MEMORY_MAX_LEAST, parse_bytes);
+        case KIND_MOST_COUNT:
+                return set_most(out, value, PIDS_MAX_LEAST, parse_count);
         case KIND_BACKFILL:
                 return set_backfill(out, value);
         case KIND_MOVE_TIMEOUT:
@@ -276,6 +315,10 @@ static const char *expects(const struct key *key) {
                 return "a number from 1 to 1000000, or auto";
         case KIND_COUNT:
                 return "a number from 0 to 1000000";
+        case KIND_MOST_BYTES:
+                return "auto, none, or a number of bytes such as 500M or 4G, at least 64M";
+        case KIND_MOST_COUNT:
+                return "auto, none, or a number of at least 64";
         case KIND_BACKFILL:
                 return "no, limits or any";
         case KIND_MOVE_TIMEOUT:

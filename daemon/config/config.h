@@ -40,6 +40,8 @@ struct config {
         uint32_t group_size; /* 0 = auto */
         char *cgroup_parent; /* NULL = found by itself */
         char *writable;      /* absolute paths, separated by spaces */
+        uint64_t memory_max; /* of one capsule, bytes; 0 = its cores' share, UINT64_MAX = no limit */
+        uint64_t pids_max;   /* the same, processes and threads */
         /* [availability] */
         char *availability_file;
         uint64_t availability_poll_usec;

@@ -12,6 +12,7 @@
 #include "common/util.h"
 #include "daemon/job/bodies.h"
 #include "daemon/job/launch.h"
+#include "daemon/job/limits.h"
 #include "daemon/job/outputs.h"
 
 #define RETRY_USEC 300000
@@ -197,15 +198,16 @@ static const struct capsule_callbacks callbacks = {
         .lost = on_lost,
 };
 
-static int make_local(struct runner *runner, const Rm__Job *job, int32_t index, uint64_t made_by, bool cut, struct local **ret,
-                      struct rm_error *err) {
+static int make_local(struct runner *runner, const Rm__Job *job, int32_t index, uint64_t made_by, const struct capsule_limits *kept,
+                      struct local **ret, struct rm_error *err) {
         struct launch_spec spec;
         struct capsule *capsule = NULL;
         struct local *local;
-        int r = launch_spec_init(&spec, runner->rmd->config, job, index, made_by, cut);
+        int r = launch_spec_init(&spec, runner->rmd->config, job, index, made_by, made_by != 0);
 
         if (r < 0)
                 return error_set(err, r, "no such capsule");
+        limits_here(runner->rmd, job_capsule(job, index)->ranks, kept, &spec.spec.limits);
         r = capsule_create(runner->rmd->capsules, &spec.spec, &callbacks, runner, &capsule, err);
         if (r < 0)
                 (void) error_prefix(err, "capsule %s", spec.id);
@@ -219,8 +221,9 @@ static int make_local(struct runner *runner, const Rm__Job *job, int32_t index, 
         return 0;
 }
 
-int runner_make_copy(struct runner *runner, const Rm__Job *job, const Rm__Move *move, struct local **ret, struct rm_error *err) {
-        return make_local(runner, job, move->capsule, move->id, true, ret, err);
+int runner_make_copy(struct runner *runner, const Rm__Job *job, const Rm__Move *move, const struct capsule_limits *kept,
+                     struct local **ret, struct rm_error *err) {
+        return make_local(runner, job, move->capsule, move->id, kept, ret, err);
 }
 
 /* ---- proposals about one capsule ---- */
@@ -444,6 +447,19 @@ static void make_again(struct runner *runner, struct local *local) {
         capsule_destroy(capsule, true, on_destroyed, runner);
 }
 
+/* Of what came by a move: during the restore it had none. */
+static void limit(struct runner *runner, struct local *local) {
+        int r;
+
+        if (local->limited || capsule_phase(local->capsule) != CAPSULE_RUNNING ||
+            state_capsule_move(state_of(runner), local->job, local->index))
+                return;
+        r = capsule_apply_limits(local->capsule);
+        if (r < 0)
+                log_warn("capsule %s: its limits cannot be set: %s", capsule_id(local->capsule), strerror(-r));
+        local->limited = true;
+}
+
 /* The state says this capsule is on this node. */
 static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm__Capsule *capsule) {
         struct local *local = runner_copy(runner, job->id, capsule->index, capsule->made_by);
@@ -459,7 +475,7 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
         }
         if (!local) {
                 if (capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED) {
-                        if (make_local(runner, job, capsule->index, 0, false, &local, &err) == 0)
+                        if (make_local(runner, job, capsule->index, 0, NULL, &local, &err) == 0)
                                 return;
                         log_warn("job %" PRIu64 ": %s", job->id, error_text(&err));
                         local = add_local(runner, job->id, capsule->index, capsule->made_by);
@@ -470,6 +486,8 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
                 }
                 local->lost = true;
         }
+        if (local->ready && local->capsule)
+                limit(runner, local);
         if (local->index == STATE_HEAD && local->capsule) {
                 if (local->ready && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED)
                         report_ready(runner, local);

@@ -23,6 +23,7 @@ struct local {
         char *making_again; /* what was left of it goes: its id; NULL: no */
         bool lost;        /* not made, or its PID 1 died */
         char *lost_text;
+        bool limited;     /* arrived or adopted, its limits were set anew */
         bool launching;   /* its command was sent */
         bool exited;
         int wait_status;
@@ -58,8 +59,9 @@ struct local *runner_current(struct runner *runner, uint64_t job, int32_t index)
 /* The copy made by this move, or NULL. */
 struct local *runner_copy(struct runner *runner, uint64_t job, int32_t index, uint64_t made_by);
 
-/* Make the destination's copy for a move; on_capsule() is told when it answers. */
-int runner_make_copy(struct runner *runner, const Rm__Job *job, const Rm__Move *move, struct local **ret, struct rm_error *err);
+/* Make the destination's copy for a move; on_capsule() is told when it answers. It may use at least `kept`, what it could at the source. */
+int runner_make_copy(struct runner *runner, const Rm__Job *job, const Rm__Move *move, const struct capsule_limits *kept,
+                     struct local **ret, struct rm_error *err);
 /* Kill and forget one copy. `spool`: its output too. */
 void runner_drop(struct runner *runner, struct local *local, bool spool);
 

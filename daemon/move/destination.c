@@ -166,6 +166,8 @@ static void keep_early(struct moves *moves, const char *node, const Rm__MovePrep
         memcpy(early->token, prepare->token.data, MOVE_TOKEN_BYTES);
         early->memory_bytes = prepare->memory_bytes;
         early->files_bytes = prepare->files_bytes;
+        early->memory_max = prepare->memory_max;
+        early->pids_max = prepare->pids_max;
         early->next = moves->early;
         moves->early = early;
 }
@@ -183,6 +185,8 @@ void destination_begin_early(struct moves *moves) {
                 prepare.token.len = sizeof(early->token);
                 prepare.memory_bytes = early->memory_bytes;
                 prepare.files_bytes = early->files_bytes;
+                prepare.memory_max = early->memory_max;
+                prepare.pids_max = early->pids_max;
                 destination_begin(moves, early->node, &prepare);
                 free(early->node);
                 free(early);
@@ -205,6 +209,7 @@ void destination_begin(struct moves *moves, const char *node, const Rm__MovePrep
         const Rm__State *state = cluster_state(moves->rmd->cluster);
         const Rm__Move *record = state_move(state, prepare->move);
         const Rm__Job *job = record ? state_job(state, record->job) : NULL;
+        const struct capsule_limits kept = { .memory_bytes = prepare->memory_max, .pids = prepare->pids_max };
         struct rm_error err = { 0 };
         struct local *local = NULL;
         struct move *move;
@@ -229,7 +234,7 @@ void destination_begin(struct moves *moves, const char *node, const Rm__MovePrep
         move->state = MOVE_PREPARE;
         move_deadline(move, PREPARE_USEC);
         if (fault_point(moves->rmd->fault, "destination", "prepare", &err) < 0 ||
-            runner_make_copy(moves->rmd->runner, job, record, &local, &err) < 0)
+            runner_make_copy(moves->rmd->runner, job, record, &kept, &local, &err) < 0)
                 move_fail(move, "%s", error_text(&err));
 }
 

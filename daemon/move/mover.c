@@ -58,6 +58,7 @@ static void run_mover(int fd, bool send) {
         const char *path = RM_LIBEXEC_DIR "/rm-mover";
 
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void) write_text("/proc/self/oom_score_adj", "0"); /* a move may be tried again; rmd's own is not for what buffers */
         if (fd != MOVER_FD && dup2(fd, MOVER_FD) < 0)
                 _exit(126);
         (void) set_cloexec(MOVER_FD, false);

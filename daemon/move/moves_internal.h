@@ -58,6 +58,8 @@ struct early {
         uint8_t token[MOVE_TOKEN_BYTES];
         uint64_t memory_bytes;
         uint64_t files_bytes;
+        uint64_t memory_max;
+        uint64_t pids_max;
         struct early *next;
 };
 

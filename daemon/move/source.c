@@ -121,6 +121,11 @@ static char *procs_file_of(const struct local *local) {
 static void measure_need(const struct local *local, Rm__MovePrepare *prepare) {
         cleanup_free char *procs_file = procs_file_of(local);
 
+        struct capsule_limits limits;
+
+        capsule_get_limits(local->capsule, &limits);
+        prepare->memory_max = limits.memory_bytes;
+        prepare->pids_max = limits.pids;
         prepare->memory_bytes = room_processes(procs_file);
         for (const char *const *mount = capsule_tmpfs_mounts; *mount; mount++) {
                 cleanup_free char *path = xasprintf("%s%s", capsule_root(local->capsule), *mount);

@@ -4,6 +4,7 @@
 #include "common/util.h"
 #include "daemon/config/config.h"
 #include "daemon/job/bodies.h"
+#include "daemon/job/limits.h"
 #include "daemon/leader/leader.h"
 #include "daemon/requests/requests.h"
 #include "daemon/sched/snapshot.h"
@@ -29,7 +30,8 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
         cleanup_free char *unknown = NULL;
         cleanup_free char *loose = NULL;
         cleanup_free char *refused = NULL;
-        char *warnings[9];
+        cleanup_free char *missing = limits_missing(rmd);
+        char *warnings[10];
 
         status.cluster = rmd->config->cluster_name;
         status.node = rmd->config->node_name;
@@ -62,6 +64,8 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
                 warnings[status.n_warnings++] = loose;
         if (state->scheduling_warning[0])
                 warnings[status.n_warnings++] = state->scheduling_warning;
+        if (missing)
+                warnings[status.n_warnings++] = missing;
         reply.body_case = RM__LOCAL_REPLY__BODY_STATUS;
         reply.status = &status;
         client_reply(client, request->id, &reply);

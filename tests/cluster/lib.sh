@@ -243,6 +243,55 @@ start_rmd_with_faults() {
         echo $! >/run/testbed-rmd.pid; }'
 }
 
+# The machine's cgroup v1 hierarchies of what rmd limits with, if it has them so. Emulated nodes have a v2 tree, in which such controllers are not.
+v1_controllers() {
+    awk '$3 == "cgroup" { print $4 }' /proc/mounts | tr ',' '\n' | grep -xE 'memory|pids|cpuset'
+}
+
+# give_controllers NODE: a new start of its rmd, in groups of the node's own in these hierarchies. None: it starts as before.
+give_controllers() {
+    bed_do stop-rmd "$1"
+    on "$1" sh -c 'for c in $2; do mkdir -p /run/controllers/$c && mount -t cgroup -o $c cgroup /run/controllers/$c &&
+            mkdir /run/controllers/$c/$1 || exit 1; done
+        cd /run/controllers && [ ! -e cpuset ] || for f in cpus mems; do cat cpuset/cpuset.$f >cpuset/$1/cpuset.$f; done
+        for c in $2; do echo $$ >$c/$1/cgroup.procs || exit 1; done
+        cd / && { setsid /usr/bin/rmd --foreground </dev/null >>/var/log/rmd.log 2>&1 & echo $! >/run/testbed-rmd.pid; }
+        ' sh "$bed-$1" "$(v1_controllers | paste -sd ' ')" || fail "$1 gets no controllers"
+    given_controllers=yes
+    must "all are not back" until_true 20 all_joined
+    inventory_all >"$work/before"
+}
+
+# unlimited NODE CONTROLLER: the node's rmd says that it has none.
+unlimited() {
+    on "$1" rmctl status | grep -q "not enforced here:.*$2"
+}
+
+# limited NODE CONTROLLER: the node can hold jobs to limits of this kind. What this machine has, rmd must make use of; where it has nothing, rmd must say so.
+limited() {
+    if v1_controllers | grep -qx "$2"; then
+        if unlimited "$1" "$2"; then fail "this machine has the controller $2, but rmd says: $(on "$1" rmctl status | grep 'not enforced')"; fi
+        return 0
+    fi
+    if unlimited "$1" "$2"; then
+        see "NOT ENFORCED here: emulated nodes get no $2 controller on this machine; rmd says so: $(on "$1" rmctl status | grep 'not enforced')"
+        return 1
+    fi
+    return 0
+}
+
+# The groups that give_controllers has made, which are on the machine itself.
+given_controllers=''
+remove_groups() {
+    local controller own mount
+    [[ $given_controllers ]] || return 0
+    for controller in $(v1_controllers); do
+        mount=$(awk -v c="$controller" '$3 == "cgroup" && "," $4 "," ~ "," c "," { print $2; exit }' /proc/mounts)
+        own=$(awk -F : -v c="$controller" '"," $2 "," ~ "," c "," { print $3 }' /proc/self/cgroup)
+        find "$mount${own%/}/" -depth -type d -path "*/$bed-n*" -exec rmdir {} + 2>/dev/null
+    done
+}
+
 rmd_runs() {
     on "$1" sh -c 'read -r pid </run/testbed-rmd.pid && kill -0 "$pid"' 2>/dev/null
 }
@@ -295,6 +344,7 @@ at_end() {
         printf '  kept: tools/testbed ... --name %s, and %s\n' "$bed" "$work"
     else
         bed_do down 2>/dev/null
+        remove_groups
         rm -rf "$work"
     fi
     exit "$status"

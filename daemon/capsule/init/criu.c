@@ -22,6 +22,7 @@
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/clocks.h"
 #include "daemon/capsule/init/identity.h"
+#include "daemon/capsule/init/groups.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/lender.h"
 #include "daemon/capsule/init/mend.h"
@@ -158,6 +159,7 @@ static _Noreturn void execute(const struct init *init, char *const *argv, const 
                 (void) set_cloexec(keep_fds[i], false);
         (void) chdir("/");
         hurry();
+        (void) write_text("/proc/self/oom_score_adj", "0"); /* as the payload */
         raise_hard_limits();
         r = identity_become(init->spec, identity_criu_capabilities(dump), dump ? CGROUP_FREEZER_GID : IDENTITY_NO_GROUP);
         if (r < 0)
@@ -289,7 +291,7 @@ static void close_rpc(struct criu *criu) {
 static void before_resume(struct criu *criu) {
         const struct node_fds *node = &criu->init->node;
         Criu__Req answer = CRIU__REQ__INIT;
-        int r = cgroup_enter(node->cgroup_init, criu->restore_pid);
+        int r = groups_enter(criu->init, LEAF_INIT, criu->restore_pid);
 
         if (r == 0)
                 r = cgroup_set_frozen(node->cgroup_payload, criu->init->spec->cgroup_v1, true);
@@ -384,7 +386,7 @@ int criu_preload_restore(struct criu *criu, unsigned free_pid, struct rm_error *
         if (criu->restore_pid == 0) {
                 const int keep[] = { init->node.criu, sockets[1] };
 
-                if (cgroup_enter(init->node.cgroup_payload, 0) < 0)
+                if (groups_enter(init, LEAF_PAYLOAD, 0) < 0)
                         _exit(127);
                 execute(init, argv, keep, ARRAY_SIZE(keep), false);
         }

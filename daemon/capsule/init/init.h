@@ -18,6 +18,8 @@ struct stdio;
 struct waiting;
 struct watch;
 
+enum { LIMIT_GROUPS_MAX = 3 }; /* hierarchies with a controller that are not the freezer's */
+
 /* What must be open before the node's mounts are left. Paths of the node are reached through `node_root` for ever. */
 struct node_fds {
         int root;
@@ -26,6 +28,7 @@ struct node_fds {
         int spool;
         int cgroup_init;
         int cgroup_payload;
+        int limit_groups[LIMIT_GROUPS_MAX][2]; /* by enum leaf; -1: none. See groups.h */
         int listen;
 };
 

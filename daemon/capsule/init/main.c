@@ -157,6 +157,13 @@ static _Noreturn void be_init(struct init *init) {
         _exit(0);
 }
 
+/* rmd may be the last to be killed when memory is short (-900 in its unit); we are what holds the user's job together, so the job's processes and
+ * helpers go before us, but rmd and what the node cannot do without stay. To go below what we were given takes a privilege that some hosts withhold. */
+static void set_oom_score(void) {
+        if (write_text("/proc/self/oom_score_adj", "-500") < 0)
+                (void) write_text("/proc/self/oom_score_adj", "0");
+}
+
 /* Nothing of rmd's session, terminal or keys may reach a user's program. */
 static void detach(void) {
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -164,6 +171,7 @@ static void detach(void) {
 
         (void) setsid();
         (void) umask(022);
+        set_oom_score();
         (void) dup2(null, STDIN_FILENO);
         (void) dup2(null, STDOUT_FILENO);
         (void) dup2(log >= 0 ? log : null, STDERR_FILENO);

@@ -18,6 +18,7 @@
 #include "common/util.h"
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/identity.h"
+#include "daemon/capsule/init/groups.h"
 #include "daemon/capsule/init/stdio.h"
 
 /* What the child says through the pipe: first its pid, then, only when something fails, what. */
@@ -93,7 +94,7 @@ static _Noreturn void run_payload(const struct init *init, const Capsule__Run *r
 
 /* A time namespace takes effect for the children of who makes it. The go-between ends, and PID 1 inherits the payload. */
 static _Noreturn void run_between(const struct init *init, const Capsule__Run *run, int pipe_fd) {
-        int r = cgroup_enter(init->node.cgroup_payload, 0);
+        int r = groups_enter(init, LEAF_PAYLOAD, 0);
         pid_t pid = r == 0 ? getpid() : 0;
 
         if (r < 0) {

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,11 +19,16 @@
 #include "daemon/capsule/agent_request.h"
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/criu.h"
+#include "daemon/capsule/init/groups.h"
 #include "daemon/capsule/init/seed.h"
 #include "daemon/capsule/init/stdio.h"
 #include "daemon/capsule/init/world.h"
 
 enum { SPEC_MAX_BYTES = 4 * 1024 * 1024, KDAT_MAX_BYTES = 1024 * 1024 };
+
+#define TMPFS_MIN_BYTES (UINT64_C(16) << 20)
+#define TMPFS_MIN_INODES UINT64_C(4096)
+#define BYTES_PER_INODE 16384 /* files smaller than this on the average are few; an empty one takes about 1 kB */
 
 #define HOSTS_FILE "/run/rm/hosts"
 
@@ -96,9 +102,7 @@ int setup_node_side(struct init *init, const char *runtime_dir, struct rm_error 
         node->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
         node->runtime = open_dir(runtime_dir, "", error);
         node->criu = mkdir("criu", 0755) < 0 && errno != EEXIST ? -1 : open_dir(runtime_dir, "/criu", error);
-        node->cgroup_init = open_dir(spec->cgroup_dir, "/init", error);
-        node->cgroup_payload = open_dir(spec->cgroup_dir, "/payload", error);
-        if (node->root < 0 || node->runtime < 0 || node->criu < 0 || node->cgroup_init < 0 || node->cgroup_payload < 0)
+        if (groups_open(init, error) < 0 || node->root < 0 || node->runtime < 0 || node->criu < 0)
                 return -EIO;
         /* The working directory stays the runtime directory: our own small files need no path. */
         if (fchdir(node->runtime) < 0)
@@ -106,7 +110,7 @@ int setup_node_side(struct init *init, const char *runtime_dir, struct rm_error 
         r = cgroup_share_freezer(node->cgroup_payload, spec->cgroup_v1);
         if (r < 0)
                 return error_sys(error, r, "cannot share the freezer of %s/payload", spec->cgroup_dir);
-        r = cgroup_enter(node->cgroup_init, 0);
+        r = groups_enter(init, LEAF_INIT, 0);
         if (r < 0)
                 return error_sys(error, r, "cannot enter %s/init", spec->cgroup_dir);
         node->listen = bind_control(error);
@@ -124,17 +128,29 @@ int setup_unshare(struct rm_error *error) {
         return 0;
 }
 
-static int mount_private(struct rm_error *error) {
-        static const struct {
+/* Halves of its memory for /tmp and /dev/shm, as the kernel has it for a node, and little for /run, where PID 1 has files too. Both full, and
+ * not much else, is thus what a group can be at most; and a file takes memory of the kernel, which the kernel's own default does not count in. */
+static char *tmpfs_options(const char *mode, uint64_t memory_bytes, unsigned share) {
+        uint64_t bytes = memory_bytes / share > TMPFS_MIN_BYTES ? memory_bytes / share : TMPFS_MIN_BYTES;
+
+        if (memory_bytes == 0 || memory_bytes == UINT64_MAX)
+                return xstrdup(mode);
+        return xasprintf("%s,size=%" PRIu64 ",nr_inodes=%" PRIu64, mode, bytes, TMPFS_MIN_INODES + bytes / BYTES_PER_INODE);
+}
+
+static int mount_private(const Capsule__Spec *spec, struct rm_error *error) {
+        cleanup_free char *tmp = tmpfs_options("mode=1777", spec->memory_max, 2);
+        cleanup_free char *run = tmpfs_options("mode=0755", spec->memory_max, 16);
+        const struct {
                 const char *type;
                 const char *path;
                 unsigned long flags;
                 const char *options;
         } mounts[] = {
                 { "proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL },
-                { "tmpfs", "/tmp", MS_NOSUID | MS_NODEV, "mode=1777" },
-                { "tmpfs", "/dev/shm", MS_NOSUID | MS_NODEV, "mode=1777" },
-                { "tmpfs", "/run", MS_NOSUID | MS_NODEV, "mode=0755" },
+                { "tmpfs", "/tmp", MS_NOSUID | MS_NODEV, tmp },
+                { "tmpfs", "/dev/shm", MS_NOSUID | MS_NODEV, tmp },
+                { "tmpfs", "/run", MS_NOSUID | MS_NODEV, run },
                 { "devpts", "/dev/pts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,gid=5" },
         };
 
@@ -189,7 +205,7 @@ int setup_capsule_side(struct init *init, struct rm_error *error) {
         int r;
 
         (void) read_file(init->spec->kdat_path, KDAT_MAX_BYTES, &kdat, &kdat_size);
-        r = mount_private(error);
+        r = mount_private(init->spec, error);
         if (r == 0)
                 r = fill_run(init, kdat, kdat_size, error);
         if (r == 0)

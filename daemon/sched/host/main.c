@@ -266,6 +266,7 @@ int main(int argc, char **argv) {
         (void) argp_parse(&argp, argc, argv, 0, NULL, &context);
         context.deadline_usec = now_usec() + context.time_usec;
         log_setup("rm-policy-host", LOG_INFO);
+        (void) write_text("/proc/self/oom_score_adj", "0"); /* not as rmd, which can do without us */
         context.answer_fd = dup(STDOUT_FILENO);
         if (context.answer_fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
                 r = error_sys(&err, -errno, "standard output");

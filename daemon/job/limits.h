@@ -1,0 +1,30 @@
+/* What each capsule may use of its node, and what this node cannot hold it to. */
+#ifndef RM_JOB_LIMITS_H
+#define RM_JOB_LIMITS_H
+
+#include <stdint.h>
+
+#include "daemon/capsule/capsule.h"
+#include "daemon/config/config.h"
+#include "daemon/context.h"
+
+/* What a node has, or says that it has. */
+struct limits_node {
+        uint64_t memory_bytes;
+        uint32_t cores;
+};
+
+/* Pure. What the configuration says, or the share of so many cores; 0 ranks (a head) count as one, since mpirun keeps what is on its way to
+ * slow readers. No capsule gets more than `node` has. */
+void limits_share(const struct config *config, const struct limits_node *node, uint32_t ranks, struct capsule_limits *ret);
+/* Pure. How much of a node's memory all capsules together leave to the rest of it. */
+uint64_t limits_reserve(uint64_t node_memory_bytes);
+
+/* This node's share for a group of so many ranks, at least `kept` (NULL ok): a group that moves keeps what it had, so that what fitted fits. */
+void limits_here(const struct rmd *rmd, uint32_t ranks, const struct capsule_limits *kept, struct capsule_limits *ret);
+/* Once, when capsules and cluster are there: the reserve; and the log is told what cannot be enforced. */
+void limits_begin(const struct rmd *rmd);
+/* That, in one line; malloc'ed. NULL: all can. */
+char *limits_missing(const struct rmd *rmd);
+
+#endif
