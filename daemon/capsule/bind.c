@@ -13,26 +13,38 @@
 /* Whoever forks while this is done has children that are not seen; they are at the next pass. */
 enum { PASSES = 8 };
 
-static bool is_bound(const cpu_set_t *now, const cpu_set_t *cpus, bool keep_narrower) {
+struct binding {
+        const cpu_set_t *cpus;
+        const cpu_set_t *was; /* NULL: none */
+        bool keep_narrower;
+};
+
+/* Where a thread that now has `now` belongs. */
+static cpu_set_t wanted(const struct binding *binding, const cpu_set_t *now) {
         cpu_set_t both;
 
-        CPU_AND(&both, now, cpus);
-        return CPU_EQUAL(now, keep_narrower ? &both : cpus);
+        CPU_AND(&both, now, binding->cpus);
+        if (binding->keep_narrower && CPU_COUNT(&both) > 0 && !(binding->was && CPU_EQUAL(now, binding->was)))
+                return both;
+        return *binding->cpus;
 }
 
 /* Every thread of one process. Returns how many were elsewhere before. */
-static unsigned bind_process(int pid, const cpu_set_t *cpus, bool keep_narrower, int *error) {
+static unsigned bind_process(int pid, const struct binding *binding, int *error) {
         cleanup_free char *path = xasprintf("/proc/%d/task", pid);
         DIR *dir = opendir(path);
         unsigned changed = 0;
 
         for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
                 int tid = atoi(entry->d_name);
-                cpu_set_t now;
+                cpu_set_t now, next;
 
-                if (tid <= 0 || sched_getaffinity(tid, sizeof(now), &now) < 0 || is_bound(&now, cpus, keep_narrower))
+                if (tid <= 0 || sched_getaffinity(tid, sizeof(now), &now) < 0)
                         continue;
-                if (sched_setaffinity(tid, sizeof(*cpus), cpus) == 0)
+                next = wanted(binding, &now);
+                if (CPU_EQUAL(&next, &now))
+                        continue;
+                if (sched_setaffinity(tid, sizeof(next), &next) == 0)
                         changed++;
                 else if (errno != ESRCH)
                         *error = -errno;
@@ -42,7 +54,8 @@ static unsigned bind_process(int pid, const cpu_set_t *cpus, bool keep_narrower,
         return changed;
 }
 
-int capsule_bind(struct capsule *capsule, const cpu_set_t *cpus, bool keep_narrower) {
+int capsule_bind(struct capsule *capsule, const cpu_set_t *cpus, bool keep_narrower, const cpu_set_t *was) {
+        const struct binding binding = { .cpus = cpus, .was = was, .keep_narrower = keep_narrower };
         cleanup_free char *path = xasprintf("%s/payload/cgroup.procs", capsule->cgroup_dir);
         unsigned changed = 1;
         int error = 0;
@@ -56,7 +69,7 @@ int capsule_bind(struct capsule *capsule, const cpu_set_t *cpus, bool keep_narro
                 changed = 0;
                 while (fscanf(f, "%d", &pid) == 1)
                         if (pid > 0) /* 0: outside of our pid namespace */
-                                changed += bind_process(pid, cpus, keep_narrower, &error);
+                                changed += bind_process(pid, &binding, &error);
         }
         return error;
 }

@@ -224,8 +224,9 @@ typedef void (*capsule_flows_fn)(struct capsule *capsule, int error, const char 
 int capsule_get_flows(struct capsule *capsule, capsule_flows_fn done, void *arg);
 
 /* All threads of the payload may run on these CPUs only, and so may what they start. Works without PID 1. Those who have bound themselves are not
- * asked, but left alone with `keep_narrower` if it is to some of these. -ENOENT, or why some could not. */
-int capsule_bind(struct capsule *capsule, const cpu_set_t *cpus, bool keep_narrower);
+ * asked; but with `keep_narrower` they keep what of theirs is among these, unless it is just `was` (NULL ok: nothing is), what they were given
+ * before. -ENOENT, or why some could not. */
+int capsule_bind(struct capsule *capsule, const cpu_set_t *cpus, bool keep_narrower, const cpu_set_t *was);
 
 /* ---- limits ---- */
 

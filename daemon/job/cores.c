@@ -1,4 +1,4 @@
-/* Groups whose policy chose cores for them run there and nowhere else. */
+/* What runs here runs on the cores of this node that may be used, and groups whose policy chose cores for them on these and no others. */
 #include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -11,6 +11,15 @@
 
 /* What was being forked when its group was bound may come out elsewhere: so it is looked at again for a while. */
 #define LOOKED_AFTER_USEC 10000000
+/* With no cores, what is here is about to leave, which is soonest done if it is not slowed down. What still is here then has nowhere to go. */
+#define LEAVE_USEC 30000000
+
+/* Where one capsule is to run. */
+struct place {
+        cpu_set_t all; /* that the node has */
+        cpu_set_t usable; /* of these */
+        cpu_set_t cpus; /* what its threads get: of the usable ones, or with a cpuset around it, of all */
+};
 
 static bool same_cores(const struct local *local, const Rm__Capsule *capsule) {
         if (local->n_cores != capsule->n_cores)
@@ -21,23 +30,6 @@ static bool same_cores(const struct local *local, const Rm__Capsule *capsule) {
         return true;
 }
 
-static bool has_core(const Rm__Capsule *capsule, int16_t core) {
-        for (size_t i = 0; i < capsule->n_cores; i++)
-                if (core >= 0 && capsule->cores[i] == (uint32_t) core)
-                        return true;
-        return false;
-}
-
-/* The CPUs of its cores; all there are, when it has been given none. */
-static void find_cpus(const struct topology *topology, const Rm__Capsule *capsule, cpu_set_t *ret_cpus) {
-        bool all = capsule->n_cores == 0;
-
-        CPU_ZERO(ret_cpus);
-        for (unsigned cpu = 0; cpu < TOPOLOGY_CPUS_MAX && cpu < CPU_SETSIZE; cpu++)
-                if (all ? topology->core_of_cpu[cpu] >= 0 : has_core(capsule, topology->core_of_cpu[cpu]))
-                        CPU_SET(cpu, ret_cpus);
-}
-
 static void remember(struct local *local, const Rm__Capsule *capsule) {
         free(local->cores);
         local->cores = xcalloc(capsule->n_cores, sizeof(*local->cores));
@@ -46,39 +38,129 @@ static void remember(struct local *local, const Rm__Capsule *capsule) {
                 memcpy(local->cores, capsule->cores, sizeof(*local->cores) * capsule->n_cores);
 }
 
-/* Whoever is elsewhere by now; those who have bound themselves to some of their cores stay there. */
-static void look_after(struct runner *runner, struct local *local, const cpu_set_t *cpus) {
-        if (now_usec() - local->bound_usec > LOOKED_AFTER_USEC)
-                local->bound_usec = 0;
-        else if (capsule_bind(local->capsule, cpus, true) == 0)
-                runner_retry(runner);
+/* What the node offers, less what its line in the availability file or a drain takes away. Whether the leader hears of us is no matter. */
+static uint32_t count_usable(const struct runner *runner, uint32_t offered) {
+        const Rm__Node *node = state_node(cluster_state(runner->rmd->cluster), cluster_self(runner->rmd->cluster));
+
+        if (node && node->drain)
+                return 0;
+        return node && node->available_set && node->available_cores < offered ? node->available_cores : offered;
 }
 
-void cores_apply(struct runner *runner, struct local *local, const Rm__Capsule *capsule) {
-        const struct topology *topology = runner->rmd->topology;
-        bool same = same_cores(local, capsule);
-        cpu_set_t cpus;
+static uint32_t usable_cores(struct runner *runner) {
+        const struct rmd *rmd = runner->rmd;
+        uint32_t offered = rmd->config->cores ? rmd->config->cores : rmd->topology->real_cores;
+        uint32_t usable = count_usable(runner, offered);
+
+        if (usable > 0) {
+                runner->unusable_usec = 0;
+                return runner->usable_cores = usable;
+        }
+        if (runner->unusable_usec == 0)
+                runner->unusable_usec = now_usec();
+        runner_look_again(runner);
+        if (now_usec() - runner->unusable_usec > LEAVE_USEC)
+                return 1;
+        return runner->usable_cores ? runner->usable_cores : offered;
+}
+
+/* The CPUs of the first so many cores. */
+static void cpus_of_first(const struct topology *topology, uint32_t cores, cpu_set_t *ret) {
+        CPU_ZERO(ret);
+        for (unsigned cpu = 0; cpu < TOPOLOGY_CPUS_MAX && cpu < CPU_SETSIZE; cpu++)
+                if (topology->core_of_cpu[cpu] >= 0 && (uint32_t) topology->core_of_cpu[cpu] < cores)
+                        CPU_SET(cpu, ret);
+}
+
+static bool has_core(const Rm__Capsule *capsule, int16_t core) {
+        for (size_t i = 0; i < capsule->n_cores; i++)
+                if (core >= 0 && capsule->cores[i] == (uint32_t) core)
+                        return true;
+        return false;
+}
+
+/* Policies choose among the usable cores; when there are fewer since, the next round chooses anew. */
+static void take_chosen(const struct topology *topology, const Rm__Capsule *capsule, struct place *place) {
+        cpu_set_t chosen;
+
+        CPU_ZERO(&chosen);
+        for (unsigned cpu = 0; cpu < TOPOLOGY_CPUS_MAX && cpu < CPU_SETSIZE; cpu++)
+                if (has_core(capsule, topology->core_of_cpu[cpu]) && CPU_ISSET(cpu, &place->usable))
+                        CPU_SET(cpu, &chosen);
+        if (CPU_COUNT(&chosen) > 0)
+                place->cpus = chosen;
+}
+
+/* A cpuset holds them whatever they ask for. Without one, or while it cannot be set, only their own affinity does. */
+static void confine(struct local *local, const cpu_set_t *usable) {
         int r;
 
-        /* A node that is to pass for a larger one has no cores to choose from. */
-        if (runner->rmd->config->cores > topology->real_cores)
+        if (CPU_EQUAL(&local->confined_cpus, usable))
+                return; /* tried, whatever came of it */
+        r = capsule_confine(local->capsule, usable);
+        if (r < 0 && r != -ENOTSUP)
+                log_warn("capsule %s cannot be kept on the usable cores: %s", capsule_id(local->capsule), strerror(-r));
+        local->confined = r == 0;
+        local->confined_cpus = *usable;
+}
+
+static void find_place(struct runner *runner, struct local *local, const Rm__Capsule *capsule, struct place *ret) {
+        const struct topology *topology = runner->rmd->topology;
+
+        cpus_of_first(topology, topology->real_cores, &ret->all);
+        cpus_of_first(topology, usable_cores(runner), &ret->usable);
+        confine(local, &ret->usable);
+        ret->cpus = local->confined ? ret->all : ret->usable;
+        take_chosen(topology, capsule, ret);
+}
+
+/* Whoever is elsewhere by now; those who have bound themselves to some of their cores stay there. */
+static void look_after(struct runner *runner, struct local *local, const struct place *place) {
+        bool new = local->bound_usec > 0 && now_usec() - local->bound_usec <= LOOKED_AFTER_USEC;
+
+        if (!new)
+                local->bound_usec = 0;
+        if (CPU_EQUAL(&place->cpus, &place->all) || (!new && local->confined))
                 return;
-        /* What never was given cores is left alone, and so is what is about to move. */
-        if ((same && local->bound_usec == 0) || capsule_phase(local->capsule) != CAPSULE_RUNNING ||
-            state_capsule_move(cluster_state(runner->rmd->cluster), local->job, local->index))
-                return;
-        find_cpus(topology, capsule, &cpus);
-        if (CPU_COUNT(&cpus) == 0)
-                return;
-        if (same) {
-                look_after(runner, local, &cpus);
-                return;
-        }
-        r = capsule_bind(local->capsule, &cpus, false);
+        if (capsule_bind(local->capsule, &place->cpus, true, NULL) < 0)
+                return; /* it ends */
+        if (new)
+                runner_retry(runner);
+        else
+                runner_look_again(runner);
+}
+
+static void bind_anew(struct runner *runner, struct local *local, const Rm__Capsule *capsule, const struct place *place) {
+        bool same = same_cores(local, capsule);
+        int r = capsule_bind(local->capsule, &place->cpus, same, local->bound ? &local->cpus : NULL);
+
         if (r < 0)
                 log_warn("capsule %s cannot be bound to its cores: %s", capsule_id(local->capsule), strerror(-r));
         remember(local, capsule);
-        local->bound_usec = capsule->n_cores > 0 ? now_usec() : 0;
-        if (local->bound_usec > 0)
-                runner_retry(runner);
+        local->bound = true;
+        local->cpus = place->cpus;
+        local->bound_usec = now_usec();
+        runner_retry(runner);
+}
+
+void cores_apply(struct runner *runner, struct local *local, const Rm__Capsule *capsule) {
+        enum capsule_phase phase = capsule_phase(local->capsule);
+        struct place place;
+
+        /* A node that is to pass for a larger one has no cores to choose from; and what is about to move is left alone. */
+        if (runner->rmd->config->cores > runner->rmd->topology->real_cores ||
+            (phase != CAPSULE_RUNNING && phase != CAPSULE_EMPTY) ||
+            state_capsule_move(cluster_state(runner->rmd->cluster), local->job, local->index))
+                return;
+        find_place(runner, local, capsule, &place);
+        if (CPU_COUNT(&place.cpus) == 0)
+                return;
+        if (phase == CAPSULE_EMPTY && !CPU_EQUAL(&place.cpus, &place.all))
+                runner_retry(runner); /* until it runs */
+        else if (phase == CAPSULE_EMPTY)
+                return;
+        else if (same_cores(local, capsule) && CPU_EQUAL(&place.cpus, local->bound ? &local->cpus : &place.all))
+                look_after(runner, local, &place);
+        else
+                bind_anew(runner, local, capsule, &place);
 }

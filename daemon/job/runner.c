@@ -16,6 +16,7 @@
 #include "daemon/job/outputs.h"
 
 #define RETRY_USEC 300000
+#define LOOK_SEC 2
 
 static const Rm__State *state_of(const struct runner *runner) {
         return cluster_state(runner->rmd->cluster);
@@ -488,6 +489,8 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
         }
         if (local->ready && local->capsule)
                 limit(runner, local);
+        if (local->ready && local->capsule && capsule->state == RM__CAPSULE_STATE__CAPSULE_READY)
+                cores_apply(runner, local, capsule);
         if (local->index == STATE_HEAD && local->capsule) {
                 if (local->ready && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED)
                         report_ready(runner, local);
@@ -499,8 +502,6 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
                 report_exit(runner, local, 255, reason, job->cancel ? job->final_state : RM__JOB_STATE__JOB_NODE_FAIL);
         } else if (local->ready && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED) {
                 report_ready(runner, local);
-        } else if (local->ready) {
-                cores_apply(runner, local, capsule);
         }
         report_obstacle(runner, local, capsule);
 }
@@ -582,6 +583,13 @@ void runner_retry(struct runner *runner) {
         (void) evtimer_add(runner->retry, &delay);
 }
 
+void runner_look_again(struct runner *runner) {
+        static const struct timeval delay = { LOOK_SEC, 0 };
+
+        if (!evtimer_pending(runner->look, NULL))
+                (void) evtimer_add(runner->look, &delay);
+}
+
 int runner_signal_head(struct runner *runner, uint64_t job, int signo) {
         struct local *head = runner_current(runner, job, STATE_HEAD);
 
@@ -617,6 +625,7 @@ int runner_create(struct rmd *rmd, const struct runner_ops *ops, void *userdata,
         runner->userdata = userdata;
         runner->wake = event_new(rmd->base, -1, 0, on_wake, runner);
         runner->retry = evtimer_new(rmd->base, on_retry, runner);
+        runner->look = evtimer_new(rmd->base, on_wake, runner);
         traffic_start(runner);
         n = capsule_adopt_all(rmd->capsules, &callbacks, adopt_one, runner, err);
         if (n < 0) {
@@ -637,6 +646,7 @@ void runner_destroy(struct runner *runner) {
         agents_finish(runner);
         event_free(runner->wake);
         event_free(runner->retry);
+        event_free(runner->look);
         traffic_stop(runner);
         free(runner);
 }

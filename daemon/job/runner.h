@@ -31,9 +31,13 @@ struct local {
         uint32_t signalled; /* the last signal a cancel sent */
         uint64_t signal_usec;
         bool reporting;   /* a proposal about it is under way */
-        uint32_t *cores;  /* cores.c: that it was bound to, n_cores; none: it never was */
+        uint32_t *cores;  /* cores.c: that were chosen for it when it was bound last, n_cores */
         size_t n_cores;
-        uint64_t bound_usec; /* cores.c: when that was; 0: long ago, or never */
+        bool bound;          /* cores.c: to `cpus`; else it never was */
+        cpu_set_t cpus;
+        bool confined;       /* cores.c: by a cpuset, to `confined_cpus` */
+        cpu_set_t confined_cpus; /* that were tried last; none: not yet */
+        uint64_t bound_usec; /* cores.c: when it was bound; 0: long ago, or never */
         char *obstacle;    /* that its PID 1 knows of, "": none; NULL: it has not told */
         struct sent *sent; /* traffic.c: what it had sent when it was last looked at; NULL = never */
         struct local *next;

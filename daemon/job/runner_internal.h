@@ -27,6 +27,9 @@ struct runner {
         struct event *wake;
         struct event *retry;
         bool retry_wanted;
+        struct event *look;        /* as retry, but not so soon */
+        uint32_t usable_cores;     /* cores.c: of this node, when there last were some */
+        uint64_t unusable_usec;    /* cores.c: since when there are none; 0: there are */
         struct event *sample; /* while there are groups whose traffic is of interest */
 };
 
@@ -45,10 +48,12 @@ void traffic_wake(struct runner *runner);
 void traffic_forget(struct local *local);
 void traffic_stop(struct runner *runner);
 
-/* cores.c: a group that is here, and runs, gets the cores that the state says. */
+/* cores.c: a capsule that is here, and runs, gets the cores that were chosen for it, or else all of the node that may be used. */
 void cores_apply(struct runner *runner, struct local *local, const Rm__Capsule *capsule);
 
 /* Something could not be done now: look again in a moment. */
 void runner_retry(struct runner *runner);
+/* Something has to be looked after for as long as it lasts. */
+void runner_look_again(struct runner *runner);
 
 #endif

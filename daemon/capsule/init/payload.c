@@ -16,9 +16,8 @@
 
 #include "common/error.h"
 #include "common/util.h"
-#include "daemon/capsule/cgroup.h"
-#include "daemon/capsule/init/identity.h"
 #include "daemon/capsule/init/groups.h"
+#include "daemon/capsule/init/identity.h"
 #include "daemon/capsule/init/stdio.h"
 
 /* What the child says through the pipe: first its pid, then, only when something fails, what. */

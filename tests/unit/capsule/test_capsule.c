@@ -571,7 +571,7 @@ static void threads_are_on(pid_t pid, const cpu_set_t *cpus) {
 }
 
 /* Every thread of every process in the payload's control group, there and back; those that have ended are passed over, and with `keep_narrower`
- * those that are on some of these already. */
+ * those that are on some of these already, unless that is just what they were given before. */
 static void test_bind(void **state) {
         cleanup_free char *folder = make_folder();
         cleanup_free char *payload = xasprintf("%s/payload", folder);
@@ -587,15 +587,19 @@ static void test_bind(void **state) {
                 cpu++;
         CPU_ZERO(&one);
         CPU_SET(cpu, &one);
-        assert_int_equal(capsule_bind(&capsule, &one, false), -ENOENT);
+        assert_int_equal(capsule_bind(&capsule, &one, false, NULL), -ENOENT);
         assert_int_equal(mkdir(payload, 0755), 0);
         assert_int_equal(write_file_atomic(procs, text, strlen(text), 0644, false), 0);
         threads_are_on(pid, &all);
-        assert_int_equal(capsule_bind(&capsule, &one, true), 0);
+        assert_int_equal(capsule_bind(&capsule, &one, true, NULL), 0);
         threads_are_on(pid, &one);
-        assert_int_equal(capsule_bind(&capsule, &all, true), 0);
+        assert_int_equal(capsule_bind(&capsule, &all, true, NULL), 0);
         threads_are_on(pid, &one);
-        assert_int_equal(capsule_bind(&capsule, &all, false), 0);
+        assert_int_equal(capsule_bind(&capsule, &all, true, &one), 0);
+        threads_are_on(pid, &all);
+        assert_int_equal(capsule_bind(&capsule, &one, true, &one), 0);
+        threads_are_on(pid, &one);
+        assert_int_equal(capsule_bind(&capsule, &all, false, NULL), 0);
         threads_are_on(pid, &all);
         (void) kill(pid, SIGKILL);
         (void) waitpid(pid, NULL, 0);
