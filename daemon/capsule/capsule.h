@@ -93,7 +93,18 @@ struct capsule_spec {
         const gid_t *groups;    /* supplementary */
         size_t n_groups;
         const char *spool_dir;  /* on the node's disk, made with mode 0700 when missing; output is kept here */
+        uint64_t
+                spool_max_bytes; /* that all spools of this owner, which are beside it, may hold; then its output is not taken. 0: no limit */
+        uint64_t spool_reserve_bytes; /* of its file system that is left free, at most a quarter */
         struct capsule_limits limits; /* memory_bytes 0: none of both. With `cut` they hold from capsule_apply_limits() on */
+};
+
+/* Why output cannot be kept; as in capsule.proto. */
+enum capsule_stall {
+        CAPSULE_STALL_NONE,
+        CAPSULE_STALL_QUOTA, /* spool_max_bytes */
+        CAPSULE_STALL_RESERVE, /* spool_reserve_bytes */
+        CAPSULE_STALL_DISK,
 };
 
 /* All optional. Called from the event loop only, never from inside a call of this library. A callback may destroy the
@@ -114,6 +125,8 @@ struct capsule_callbacks {
         /* What is known to keep the payload from being moved, one line; "": nothing. After `ready`, and when it changes: PID 1 looks every
          * ten seconds, more rarely where it changes often. */
         void (*obstacle)(struct capsule *capsule, const char *text, void *userdata);
+        /* Its output is not taken for now. Told again only for another reason. NULL ok. */
+        void (*stalled)(struct capsule *capsule, enum capsule_stall why, void *userdata);
         /* PID 1 died, and with it everything in the capsule. Only capsule_destroy makes sense now. */
         void (*lost)(struct capsule *capsule, const char *text, void *userdata);
 };

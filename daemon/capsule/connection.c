@@ -144,6 +144,10 @@ static void take_event(struct capsule *capsule, const Capsule__Event *event) {
         case CAPSULE__EVENT__EVENT_STATUS:
                 take_status(capsule, event->status);
                 break;
+        case CAPSULE__EVENT__EVENT_STALLED:
+                if (callbacks->stalled)
+                        callbacks->stalled(capsule, (enum capsule_stall) event->stalled->why, capsule->userdata);
+                break;
         case CAPSULE__EVENT__EVENT_OUTPUT:
                 take_output(capsule, event->output);
                 break;

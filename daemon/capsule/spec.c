@@ -84,6 +84,8 @@ int capsule_spec_write(const struct capsule *capsule, const struct capsule_spec 
         message.n_limit_dirs = CONTROLLER_COUNT;
         message.memory_max = capsule->limits.memory_bytes;
         message.pids_max = capsule->limits.pids;
+        message.spool_max = spec->spool_max_bytes;
+        message.spool_reserve = spec->spool_reserve_bytes;
         size = capsule__spec__get_packed_size(&message);
         data = xcalloc(1, size);
         (void) capsule__spec__pack(&message, data);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { SPOOL_SEGMENT_BYTES = 16 * 1024 * 1024 };
+enum { SPOOL_SEGMENT_BYTES = 4 * 1024 * 1024 }; /* what has been read goes by whole segments */
 
 /* One writer (the capsule's PID 1). Readers need only the directory. */
 struct spool {

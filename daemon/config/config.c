@@ -91,6 +91,8 @@ static const struct key keys[] = {
         KEY("job", "max_priority", KIND_COUNT, max_priority, "1000"),
         KEY("job", "max_jobs_per_user", KIND_COUNT, max_jobs_per_user, "1000"),
         KEY("job", "max_ranks_per_user", KIND_COUNT, max_ranks_per_user, "1000000"),
+        KEY("job", "spool_max", KIND_BYTES, spool_max_bytes, "1G"),
+        KEY("job", "spool_reserve", KIND_BYTES, spool_reserve_bytes, "256M"),
         KEY("log", "level", KIND_LEVEL, log_level, "info"),
 };
 

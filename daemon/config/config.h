@@ -66,6 +66,8 @@ struct config {
         uint32_t max_priority; /* of users' jobs */
         uint32_t max_jobs_per_user; /* that have not ended, and as many ended ones; 0 = no limit */
         uint32_t max_ranks_per_user; /* of jobs that have not ended; 0 = no limit */
+        uint64_t spool_max_bytes;     /* of a user's output on one node */
+        uint64_t spool_reserve_bytes; /* of the file system of state_dir that output leaves free */
         /* [log] */
         int log_level;
 };

@@ -127,6 +127,8 @@ int launch_spec_init(struct launch_spec *ret, const struct config *config, const
                 .groups = job->spec->groups,
                 .n_groups = job->spec->n_groups,
                 .spool_dir = ret->spool_dir,
+                .spool_max_bytes = config->spool_max_bytes,
+                .spool_reserve_bytes = config->spool_reserve_bytes,
         };
         return 0;
 }

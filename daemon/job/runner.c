@@ -164,6 +164,33 @@ static void on_exited(struct capsule *capsule, int wait_status, void *userdata) 
         runner_wake(runner);
 }
 
+/* Once for each reason: a reader that is slower than the program makes it wait over and over. */
+static void on_stalled(struct capsule *capsule, enum capsule_stall why, void *userdata) {
+        struct runner *runner = userdata;
+        struct local *local = find_by_capsule(runner, capsule);
+        const Rm__Job *job = local ? state_job(state_of(runner), local->job) : NULL;
+        Rm__CmdNote body = RM__CMD_NOTE__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+        cleanup_free char *text = NULL;
+
+        if (!job || why == CAPSULE_STALL_NONE || (local->stalled & 1U << why))
+                return;
+        local->stalled |= 1U << why;
+        if (why == CAPSULE_STALL_QUOTA)
+                text = xasprintf("job %" PRIu64 ": the output of %s kept on %s has reached [job] spool_max: until some is fetched "
+                                 "mpirun keeps the rest in its memory",
+                                 job->id, job->spec->user, self_of(runner));
+        else
+                text = xasprintf("job %" PRIu64
+                                 ": the disk with [cluster] state_dir on %s is full%s: until there is room mpirun keeps "
+                                 "its output in its memory",
+                                 job->id, self_of(runner), why == CAPSULE_STALL_RESERVE ? " up to [job] spool_reserve" : "");
+        body.text = text;
+        command.body_case = RM__COMMAND__BODY_NOTE;
+        command.note = &body;
+        cluster_propose(runner->rmd->cluster, &command, NULL, NULL);
+}
+
 static void on_lost(struct capsule *capsule, const char *text, void *userdata) {
         struct runner *runner = userdata;
         struct local *local = find_by_capsule(runner, capsule);
@@ -196,6 +223,7 @@ static const struct capsule_callbacks callbacks = {
         .agent_gone = on_agent_gone,
         .exited = on_exited,
         .obstacle = on_obstacle,
+        .stalled = on_stalled,
         .lost = on_lost,
 };
 

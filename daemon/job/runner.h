@@ -30,6 +30,7 @@ struct local {
         char *agent;      /* of a group: rm-agent in the head that asked for its daemon; NULL = not known (yet) */
         uint32_t signalled; /* the last signal a cancel sent */
         uint64_t signal_usec;
+        unsigned stalled; /* why its output was not taken, as far as told: a bit for each enum capsule_stall */
         bool reporting;   /* a proposal about it is under way */
         uint32_t *cores;  /* cores.c: that were chosen for it when it was bound last, n_cores */
         size_t n_cores;

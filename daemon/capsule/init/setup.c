@@ -20,6 +20,7 @@
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/criu.h"
 #include "daemon/capsule/init/groups.h"
+#include "daemon/capsule/init/quota.h"
 #include "daemon/capsule/init/seed.h"
 #include "daemon/capsule/init/stdio.h"
 #include "daemon/capsule/init/world.h"
@@ -99,6 +100,7 @@ int setup_node_side(struct init *init, const char *runtime_dir, struct rm_error 
         make_kdat(spec);
         if (mkdir_p(spec->spool_dir, 0700) < 0 || (node->spool = open_dir(spec->spool_dir, "", error)) < 0)
                 return error_prefix(error, "spool") < 0 ? -EIO : error_set(error, -EIO, "cannot make %s", spec->spool_dir);
+        (void) quota_mark(node->spool, spec->uid);
         node->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
         node->runtime = open_dir(runtime_dir, "", error);
         node->criu = mkdir("criu", 0755) < 0 && errno != EEXIST ? -1 : open_dir(runtime_dir, "/criu", error);

@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/quota.h"
 #include "daemon/capsule/spool.h"
 
 /* Open MPI 5.0.7 drops what mpirun reads at once beyond this, when rank 0 is under another daemon. */
@@ -32,8 +33,10 @@ struct output {
         struct stdio *stdio;
         uint64_t acked;
         uint64_t reported;
+        uint64_t allowed; /* bytes that may be kept before the next look at the quota */
         bool watched;
-        bool stuck; /* disk full */
+        Capsule__Stall stuck; /* for which reason nothing is taken */
+        Capsule__Stall stall_told; /* to rmd, last */
 };
 
 /* Input the FIFO had no room for. Kept in order of arrival, which is that of the offsets. */
@@ -76,7 +79,7 @@ static void watch(struct stdio *stdio, struct source *source, bool *watched, boo
 static void update_output(struct output *o) {
         bool room = o->spool.end - o->acked < UNACKED_MAX_BYTES;
 
-        watch(o->stdio, &o->source, &o->watched, o->stdio->running && room && !o->stuck, EPOLLIN);
+        watch(o->stdio, &o->source, &o->watched, o->stdio->running && room && o->stuck == CAPSULE__STALL__STALL_NONE, EPOLLIN);
 }
 
 static void update_input(struct stdio *stdio) {
@@ -104,16 +107,46 @@ void stdio_report(struct stdio *stdio, bool all) {
         }
 }
 
+static void stall(struct output *o, Capsule__Stall why) {
+        Capsule__Event event = CAPSULE__EVENT__INIT;
+        Capsule__Stalled stalled = CAPSULE__STALLED__INIT;
+
+        o->stuck = why;
+        o->stdio->deadline = now_usec() + RETRY_USEC;
+        if (o->stall_told == why)
+                return;
+        o->stall_told = why;
+        stalled.why = why;
+        event.event_case = CAPSULE__EVENT__EVENT_STALLED;
+        event.stalled = &stalled;
+        ctl_send(o->stdio->init->ctl, &event);
+}
+
+/* 0: it has to wait. */
+static size_t allowed_bytes(struct output *o) {
+        const struct init *init = o->stdio->init;
+        Capsule__Stall why;
+
+        if (o->allowed == 0) {
+                o->allowed = quota_look(init->spec, init->node.spool, o->spool.end - o->acked, &why);
+                if (o->allowed == 0)
+                        stall(o, why);
+        }
+        return o->allowed < PUMP_BYTES ? (size_t) o->allowed : PUMP_BYTES;
+}
+
 static void on_output(struct source *source, uint32_t events) {
         struct output *o = source->data;
-        ssize_t n = spool_splice(&o->spool, source->fd, PUMP_BYTES);
+        size_t allowed = allowed_bytes(o);
+        ssize_t n = allowed > 0 ? spool_splice(&o->spool, source->fd, allowed) : 0;
 
         (void) events;
+        if (n > 0)
+                o->allowed -= (uint64_t) n;
         if (n < 0 && n != -EAGAIN) {
-                if (!o->stuck)
+                if (o->stuck == CAPSULE__STALL__STALL_NONE)
                         log_warn("cannot keep output: %s; the payload waits", strerror((int) -n));
-                o->stuck = true;
-                o->stdio->deadline = now_usec() + RETRY_USEC;
+                stall(o, CAPSULE__STALL__STALL_DISK);
         }
         update_output(o);
         stdio_report(o->stdio, false);
@@ -126,7 +159,7 @@ uint64_t stdio_deadline(const struct stdio *stdio) {
 void stdio_retry(struct stdio *stdio) {
         stdio->deadline = UINT64_MAX;
         for (size_t i = 0; i < 2; i++) {
-                stdio->outputs[i].stuck = false;
+                stdio->outputs[i].stuck = CAPSULE__STALL__STALL_NONE;
                 update_output(&stdio->outputs[i]);
         }
 }

@@ -33,6 +33,7 @@
 #include "daemon/capsule/init/link.h"
 #include "daemon/capsule/init/mend.h"
 #include "daemon/capsule/init/pids.h"
+#include "daemon/capsule/init/quota.h"
 #include "daemon/capsule/init/remap.h"
 #include "daemon/capsule/init/seed.h"
 #include "daemon/capsule/log_tail.h"
@@ -570,6 +571,45 @@ static void threads_are_on(pid_t pid, const cpu_set_t *cpus) {
         assert_int_equal(n, 2);
 }
 
+static void make_spool(const char *folder, const char *name, gid_t gid, off_t bytes) {
+        cleanup_free char *dir = xasprintf("%s/%s", folder, name);
+        cleanup_free char *file = xasprintf("%s/stdout.0000000000000000", dir);
+        cleanup_close int fd = -1;
+
+        assert_int_equal(mkdir(dir, 0700), 0);
+        if (chown(dir, (uid_t) -1, gid) < 0)
+                skip();
+        fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        assert_int_equal(ftruncate(fd, bytes), 0);
+}
+
+/* What may still be kept: less than a slice near the user's limit or the reserve; others' output does not count; what is read at once only
+ * stops at the reserve. */
+static void test_quota(void **state) {
+        const uint64_t mb = 1 << 20, behind = 100 * mb;
+        cleanup_free char *folder = make_folder();
+        cleanup_free char *own = xasprintf("%s/j1.h", folder);
+        Capsule__Spec spec = CAPSULE__SPEC__INIT;
+        cleanup_close int fd = -1;
+        Capsule__Stall why;
+
+        make_spool(folder, "j1.h", getegid(), (off_t) (5 * mb));
+        make_spool(folder, "j2.h", getegid(), (off_t) (6 * mb));
+        fd = open(own, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        spec.uid = getegid();
+        assert_int_equal(quota_look(&spec, fd, behind, &why), QUOTA_SLICE_BYTES);
+        spec.spool_max = 12 * mb;
+        assert_int_equal(quota_look(&spec, fd, behind, &why), mb);
+        assert_int_equal(why, CAPSULE__STALL__STALL_NONE);
+        spec.spool_max = 11 * mb;
+        assert_int_equal(quota_look(&spec, fd, behind, &why), 0);
+        assert_int_equal(why, CAPSULE__STALL__STALL_QUOTA);
+        assert_int_equal(quota_look(&spec, fd, 5 * mb, &why), mb);
+        spec.uid++;
+        assert_int_equal(quota_look(&spec, fd, behind, &why), QUOTA_SLICE_BYTES);
+        assert_int_equal(remove_tree(folder), 0);
+}
+
 /* Every thread of every process in the payload's control group, there and back; those that have ended are passed over, and with `keep_narrower`
  * those that are on some of these already, unless that is just what they were given before. */
 static void test_bind(void **state) {
@@ -622,6 +662,7 @@ int main(void) {
                 cmocka_unit_test(test_flows),
                 cmocka_unit_test(test_mend_timerfds),
                 cmocka_unit_test(test_log_tail),
+                cmocka_unit_test(test_quota),
                 cmocka_unit_test(test_bind),
         };
 

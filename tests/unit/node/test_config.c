@@ -124,6 +124,8 @@ static const struct {
         { "capsule", "memory_max", U64, AT(memory_max), "0", "300M", "314572800", { "0", "63M", "-1", "much" }, "auto, none, or" },
         { "capsule", "memory_max", U64, AT(memory_max), "0", "none", "18446744073709551615", { "no" }, "auto, none, or" },
         { "capsule", "pids_max", U64, AT(pids_max), "0", "200", "200", { "0", "63", "2K" }, "auto, none, or" },
+        { "job", "spool_max", U64, AT(spool_max_bytes), "1073741824", "0", "0", { "-1", "lots" }, "a number of bytes" },
+        { "job", "spool_reserve", U64, AT(spool_reserve_bytes), "268435456", "1M", "1048576", { "-1", "5%" }, "a number of bytes" },
         { "capsule",
           "network",
           U32,
