@@ -217,6 +217,7 @@ static void on_accept(void *userdata, int fd, const char *name) {
                 .name = label,
                 .trust_usec = PEERS_ACCEPT_USEC,
                 .gate = &peers->gate,
+                .log = &peers->strangers,
         };
         struct link *link = link_new(peers, false);
 

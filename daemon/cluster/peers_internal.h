@@ -76,6 +76,7 @@ struct peers {
         struct tls *tls;
         struct listener *listener;
         struct conn_gate gate;
+        struct log_rate strangers; /* lines about those who are none of us */
         struct event *timer;
         struct evdns_base *dns; /* only when a seed is a name */
         char *cluster;

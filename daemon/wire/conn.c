@@ -44,6 +44,16 @@ struct conn {
         void *userdata;
         char *name;
         struct conn_gate *gate; /* while counted */
+        struct conn *gate_before;
+        struct conn *gate_after;
+        struct conn_meter *meter;
+        size_t buffered;   /* of the buffers, as the meter has it */
+        size_t charged;    /* of the owner's, as the meter has it */
+        struct log_rate *log;
+        uint64_t frame_usec;
+        size_t decoded_max_bytes;
+        const char *fail_reason;
+        int fail_code;     /* conn_fail(): to be told from the loop */
         const ProtobufCMessageDescriptor *type;
         size_t drained_bytes;
         uint64_t trust_usec;
@@ -56,7 +66,11 @@ struct conn {
         enum conn_stage stage;
         bool tls;
         bool paused;
-        bool ended; /* the other end has sent its last byte */
+        bool ended;    /* the other end has sent its last byte */
+        bool known;    /* conn_trust(): the timeout is that of a frame from now on */
+        bool headed;   /* on_header() has seen the frame that comes */
+        bool offered;  /* on_frame() was told, conn_receive() is awaited */
+        bool overdue;  /* the frame timeout runs */
 };
 
 static void start_bufferevent(struct conn *conn);
@@ -65,10 +79,63 @@ static struct timeval timeval_of(uint64_t usec) {
         return (struct timeval) { .tv_sec = (time_t) (usec / 1000000U), .tv_usec = (suseconds_t) (usec % 1000000U) };
 }
 
+/* ---- who waits at the gate ---- */
+
 static void gate_leave(struct conn *conn) {
-        if (conn->gate)
-                conn->gate->waiting--;
+        struct conn_gate *gate = conn->gate;
+
+        if (!gate)
+                return;
+        *(conn->gate_before ? &conn->gate_before->gate_after : &gate->first) = conn->gate_after;
+        *(conn->gate_after ? &conn->gate_after->gate_before : &gate->last) = conn->gate_before;
+        gate->waiting--;
         conn->gate = NULL;
+}
+
+static void gate_join(struct conn_gate *gate, struct conn *conn) {
+        conn->gate = gate;
+        conn->gate_before = gate->last;
+        conn->gate_after = NULL;
+        *(gate->last ? &gate->last->gate_after : &gate->first) = conn;
+        gate->last = conn;
+        gate->waiting++;
+}
+
+/* ---- what it holds ---- */
+
+static void meter_change(struct conn_meter *meter, size_t before, size_t now) {
+        for (; meter; meter = meter->above) {
+                meter->bytes += now - before; /* wraps round and back where it is less */
+                if (now > before && meter->over && meter->max_bytes > 0 && meter->bytes > meter->max_bytes)
+                        event_active(meter->over, EV_TIMEOUT, 0);
+        }
+}
+
+static void on_buffer_changed(struct evbuffer *buffer, const struct evbuffer_cb_info *info, void *userdata) {
+        struct conn *conn = userdata;
+        size_t before = conn->buffered;
+
+        conn->buffered += info->n_added;
+        conn->buffered -= info->n_deleted;
+        meter_change(conn->meter, before, conn->buffered);
+}
+
+static void meter_start(struct conn *conn) {
+        if (!conn->meter)
+                return;
+        (void) evbuffer_add_cb(bufferevent_get_input(conn->bev), on_buffer_changed, conn);
+        (void) evbuffer_add_cb(bufferevent_get_output(conn->bev), on_buffer_changed, conn);
+}
+
+/* The buffers may outlive the conn for a moment. */
+static void meter_stop(struct conn *conn) {
+        if (!conn->meter)
+                return;
+        (void) evbuffer_remove_cb(bufferevent_get_input(conn->bev), on_buffer_changed, conn);
+        (void) evbuffer_remove_cb(bufferevent_get_output(conn->bev), on_buffer_changed, conn);
+        meter_change(conn->meter, conn->buffered + conn->charged, 0);
+        conn->meter = NULL;
+        conn->buffered = conn->charged = 0;
 }
 
 static void free_event(struct event **event) {
@@ -91,6 +158,7 @@ static void conn_kill(struct conn *conn) {
         free_event(&conn->timeout);
         free_event(&conn->dial);
         if (conn->bev) {
+                meter_stop(conn);
                 bufferevent_setcb(conn->bev, NULL, NULL, NULL, NULL);
                 bufferevent_free(conn->bev); /* closes the descriptor, frees the session */
         } else if (conn->fd >= 0) {
@@ -124,20 +192,93 @@ static void conn_refuse(struct conn *conn, int code, const char *what) {
         char reason[256];
 
         (void) snprintf(reason, sizeof(reason), "%s", what);
-        log_write(conn->close_log_level, "%s: %s; connection closed", conn->name, reason);
+        if (conn->log)
+                log_limited(conn->log, conn->close_log_level, "%s: %s; connection closed", conn->name, reason);
+        else
+                log_write(conn->close_log_level, "%s: %s; connection closed", conn->name, reason);
         conn_finish(conn, code, reason);
 }
 
 /* ---- receiving ---- */
 
-/* One frame, if it is complete. 1 = one was handled, 0 = more bytes are needed or the conn is done for. */
-static int receive_frame(struct conn *conn, struct evbuffer *input) {
+/* What a message of few bytes unpacks to may be fifty times as much: empty strings and messages are two bytes each on the wire. */
+struct decoder {
+        size_t bytes;
+        size_t max_bytes;
+};
+
+static void *decoder_alloc(void *userdata, size_t bytes) {
+        struct decoder *decoder = userdata;
+        void *p;
+
+        if (bytes > decoder->max_bytes - decoder->bytes)
+                return NULL;
+        p = malloc(bytes);
+        /* Counted until the message is whole: what is freed within counts as well, so it is an upper bound. */
+        if (p)
+                decoder->bytes += bytes;
+        return p;
+}
+
+static void decoder_free(void *userdata, void *p) {
+        free(p);
+}
+
+static ProtobufCMessage *decode(const struct conn *conn, const uint8_t *payload, size_t payload_bytes) {
+        struct decoder decoder = { .max_bytes = conn->decoded_max_bytes };
+        ProtobufCAllocator allocator = { .alloc = decoder_alloc, .free = decoder_free, .allocator_data = &decoder };
+
+        return protobuf_c_message_unpack(conn->type, conn->decoded_max_bytes > 0 ? &allocator : NULL, payload_bytes, payload);
+}
+
+static void frame_timeout_stop(struct conn *conn) {
+        if (conn->overdue)
+                (void) evtimer_del(conn->timeout);
+        conn->overdue = false;
+}
+
+/* From its first byte until it is whole. */
+static void frame_timeout_start(struct conn *conn) {
+        struct timeval wait = timeval_of(conn->frame_usec);
+
+        if (conn->overdue || !conn->known || conn->frame_usec == 0)
+                return;
+        conn->overdue = true;
+        (void) evtimer_add(conn->timeout, &wait);
+}
+
+/* What it begins with, once. 0: go on; else the conn is done for, or too little of it is here (-EAGAIN). */
+static int look_at_head(struct conn *conn, struct evbuffer *input, uint32_t payload_bytes) {
+        uint8_t bytes[FRAME_HEADER_BYTES + CONN_HEAD_BYTES];
+        size_t n = FRAME_HEADER_BYTES + (payload_bytes < CONN_HEAD_BYTES ? payload_bytes : CONN_HEAD_BYTES);
+        int r;
+
+        if (conn->headed || !conn->ops.on_header)
+                return 0;
+        if (evbuffer_copyout(input, bytes, n) < (ev_ssize_t) n)
+                return -EAGAIN;
+        conn->headed = true;
+        r = conn->ops.on_header(conn, bytes + FRAME_HEADER_BYTES, n - FRAME_HEADER_BYTES, payload_bytes, conn->userdata);
+        if (conn->stage != CONN_READY)
+                return -ENOTCONN;
+        if (r < 0) {
+                char what[96];
+
+                (void) snprintf(what, sizeof(what), "a request of %u bytes is more than it may have", payload_bytes);
+                conn_refuse(conn, r, what);
+        }
+        return r;
+}
+
+/* 1 = a whole frame is there, 0 = more bytes are needed or the conn is done for. */
+static int frame_there(struct conn *conn, struct evbuffer *input, uint32_t *ret_payload_bytes) {
         uint8_t header[FRAME_HEADER_BYTES];
-        ProtobufCMessage *message;
         uint32_t payload_bytes = 0;
         char what[128];
         int r;
 
+        if (evbuffer_get_length(input) > 0)
+                frame_timeout_start(conn);
         if (evbuffer_copyout(input, header, sizeof(header)) < (ev_ssize_t) sizeof(header))
                 return 0;
         r = frame_header_read(header, conn->magic, conn->max_bytes, &payload_bytes);
@@ -150,11 +291,27 @@ static int receive_frame(struct conn *conn, struct evbuffer *input) {
                 conn_refuse(conn, r, what);
                 return 0;
         }
+        if (look_at_head(conn, input, payload_bytes) < 0)
+                return 0;
         if (evbuffer_get_length(input) < FRAME_HEADER_BYTES + (size_t) payload_bytes)
                 return 0;
+        frame_timeout_stop(conn);
+        *ret_payload_bytes = payload_bytes;
+        return 1;
+}
+
+/* One frame, if it is complete. 1 = one was handled, 0 = more bytes are needed or the conn is done for. */
+static int receive_frame(struct conn *conn, struct evbuffer *input) {
+        static uint8_t nothing;
+        ProtobufCMessage *message;
+        uint32_t payload_bytes = 0;
+        char what[128];
+
+        if (frame_there(conn, input, &payload_bytes) == 0)
+                return 0;
+        conn->headed = false;
         (void) evbuffer_drain(input, FRAME_HEADER_BYTES);
-        message = protobuf_c_message_unpack(conn->type, NULL, payload_bytes,
-                                            payload_bytes ? evbuffer_pullup(input, payload_bytes) : header);
+        message = decode(conn, payload_bytes ? evbuffer_pullup(input, payload_bytes) : &nothing, payload_bytes);
         if (!message) {
                 (void) snprintf(what, sizeof(what), "a frame of %u bytes that is no %s", payload_bytes, conn->type->name);
                 conn_refuse(conn, -EBADMSG, what);
@@ -168,7 +325,26 @@ static int receive_frame(struct conn *conn, struct evbuffer *input) {
         return 1;
 }
 
+/* Tell of a whole frame; nothing more is read before it was handled. True when there is one. */
+static bool offer_frame(struct conn *conn) {
+        uint32_t payload_bytes;
+
+        if (conn->offered)
+                return true;
+        if (frame_there(conn, bufferevent_get_input(conn->bev), &payload_bytes) == 0)
+                return false;
+        conn->offered = true;
+        (void) bufferevent_disable(conn->bev, EV_READ);
+        conn->ops.on_frame(conn, conn->userdata);
+        return true;
+}
+
 static void receive_frames(struct conn *conn) {
+        if (conn->ops.on_frame) {
+                if (conn->stage == CONN_READY && !conn->paused)
+                        (void) offer_frame(conn);
+                return;
+        }
         for (int i = 0; i < MESSAGE_BURST; i++)
                 if (conn->stage != CONN_READY || conn->paused || receive_frame(conn, bufferevent_get_input(conn->bev)) == 0)
                         return;
@@ -178,14 +354,32 @@ static void receive_frames(struct conn *conn) {
 
 /* After the other end's last byte: what came before it is still delivered, as slowly as the owner likes. */
 static void receive_rest(struct conn *conn) {
-        while (conn->stage == CONN_READY && !conn->paused && receive_frame(conn, bufferevent_get_input(conn->bev)) == 1)
-                ;
+        if (conn->ops.on_frame) {
+                if (conn->stage == CONN_READY && !conn->paused && offer_frame(conn))
+                        return;
+        } else {
+                while (conn->stage == CONN_READY && !conn->paused && receive_frame(conn, bufferevent_get_input(conn->bev)) == 1)
+                        ;
+        }
         if (conn->stage != CONN_READY || conn->paused)
                 return;
         if (evbuffer_get_length(bufferevent_get_input(conn->bev)) > 0)
                 conn_refuse(conn, -EPIPE, "closed in the middle of a frame");
         else
                 conn_finish(conn, 0, "closed by the other end");
+}
+
+void conn_receive(struct conn *conn) {
+        conn_enter(conn);
+        if (conn->offered && conn->stage == CONN_READY) {
+                conn->offered = false;
+                (void) receive_frame(conn, bufferevent_get_input(conn->bev));
+        }
+        if (conn->stage == CONN_READY && conn->ended)
+                receive_rest(conn);
+        else if (conn->stage == CONN_READY && !conn->paused && !offer_frame(conn) && conn->stage == CONN_READY)
+                (void) bufferevent_enable(conn->bev, EV_READ);
+        conn_leave(conn);
 }
 
 static void on_read(struct bufferevent *bev, void *userdata) {
@@ -277,6 +471,8 @@ static void on_kick(evutil_socket_t fd, short what, void *userdata) {
         conn_enter(conn);
         if (conn->stage == CONN_DIALLING)
                 conn_finish(conn, conn->dial_error, strerror(-conn->dial_error));
+        else if (conn->fail_code < 0)
+                conn_finish(conn, conn->fail_code, conn->fail_reason);
         else if (conn->stage == CONN_OPENING && !conn->tls)
                 become_ready(conn);
         else if (conn->stage == CONN_READY && !conn->ended)
@@ -294,6 +490,8 @@ static void on_timeout(evutil_socket_t fd, short what, void *userdata) {
                 conn_kill(conn);
         else if (conn->stage == CONN_DIALLING)
                 conn_finish(conn, -ETIMEDOUT, "no answer to the connection in time");
+        else if (conn->known)
+                conn_refuse(conn, -ETIMEDOUT, "has not ended in time what it began to say");
         else
                 conn_refuse(conn, -ETIMEDOUT, "has not said who it is in time");
         conn_leave(conn);
@@ -339,6 +537,7 @@ static void start_bufferevent(struct conn *conn) {
                 return;
         }
         conn->ssl = NULL;
+        meter_start(conn);
         bufferevent_setcb(conn->bev, on_read, on_written, on_event, conn);
         bufferevent_setwatermark(conn->bev, EV_WRITE, conn->drained_bytes, 0);
         (void) bufferevent_enable(conn->bev, EV_READ | EV_WRITE);
@@ -370,6 +569,10 @@ static struct conn *conn_new(struct event_base *base, int fd, const struct conn_
         conn->type = config->type;
         conn->magic = config->magic;
         conn->max_bytes = config->max_bytes;
+        conn->meter = config->meter;
+        conn->log = config->log;
+        conn->frame_usec = config->frame_usec;
+        conn->decoded_max_bytes = config->decoded_max_bytes;
         conn->drained_bytes = config->drained_bytes ? config->drained_bytes : DRAINED_DEFAULT_BYTES;
         conn->trust_usec = config->trust_usec ? config->trust_usec : TRUST_DEFAULT_USEC;
         conn->close_log_level = config->close_log_level ? config->close_log_level : LOG_WARNING;
@@ -386,25 +589,34 @@ static struct conn *conn_new(struct event_base *base, int fd, const struct conn_
         return conn;
 }
 
+/* As a full door does: the one who has been there longest without getting in goes. */
+static void gate_make_room(struct conn_gate *gate) {
+        struct conn *oldest = gate->first;
+
+        if (gate->waiting_max == 0 || gate->waiting < gate->waiting_max)
+                return;
+        log_limited(&gate->log, LOG_WARNING, "%s: closed to make room: %u connections wait already to say who they are",
+                    oldest->name, gate->waiting);
+        conn_enter(oldest);
+        conn_finish(oldest, -EUSERS, "closed to make room: too many have not said who they are");
+        conn_leave(oldest);
+}
+
 int conn_create(struct event_base *base, int fd, const struct conn_config *config, const struct conn_ops *ops, void *userdata,
                 struct conn **ret) {
         struct conn *conn;
         int r = set_nonblock(fd, true);
 
-        if (r == 0 && config->gate && config->gate->waiting_max > 0 && config->gate->waiting >= config->gate->waiting_max)
-                r = -EUSERS;
         if (r < 0) {
-                if (r == -EUSERS)
-                        log_warn("%s: refused, %u connections wait already to say who they are",
-                                 config->name ? config->name : "connection", config->gate->waiting);
                 (void) close(fd);
                 SSL_free(config->ssl);
                 return r;
         }
+        if (config->gate)
+                gate_make_room(config->gate);
         conn = conn_new(base, fd, config, ops, userdata);
-        conn->gate = config->gate;
-        if (conn->gate)
-                conn->gate->waiting++;
+        if (config->gate)
+                gate_join(config->gate, conn);
         start_bufferevent(conn);
         *ret = conn;
         return 0;
@@ -460,6 +672,27 @@ size_t conn_pending_bytes(const struct conn *conn) {
         return conn->bev ? evbuffer_get_length(bufferevent_get_output(conn->bev)) : 0;
 }
 
+size_t conn_held_bytes(const struct conn *conn) {
+        return conn->buffered + conn->charged;
+}
+
+void conn_charge(struct conn *conn, ssize_t bytes) {
+        size_t before = conn->charged;
+
+        if (!conn->meter)
+                return;
+        conn->charged += (size_t) bytes;
+        meter_change(conn->meter, before, conn->charged);
+}
+
+void conn_fail(struct conn *conn, int code, const char *reason) {
+        if (conn->stage == CONN_DEAD || conn->stage == CONN_LINGERING || conn->fail_code < 0)
+                return;
+        conn->fail_code = code;
+        conn->fail_reason = reason;
+        event_active(conn->kick, EV_TIMEOUT, 0);
+}
+
 void conn_pause(struct conn *conn, bool paused) {
         if (conn->paused == paused)
                 return;
@@ -469,15 +702,18 @@ void conn_pause(struct conn *conn, bool paused) {
         if (paused) {
                 (void) bufferevent_disable(conn->bev, EV_READ);
         } else {
-                (void) bufferevent_enable(conn->bev, EV_READ);
+                if (!conn->offered)
+                        (void) bufferevent_enable(conn->bev, EV_READ);
                 event_active(conn->kick, EV_TIMEOUT, 0);
         }
 }
 
 void conn_trust(struct conn *conn) {
         gate_leave(conn);
-        if (conn->stage != CONN_DEAD && conn->stage != CONN_LINGERING)
-                (void) evtimer_del(conn->timeout);
+        if (conn->stage == CONN_DEAD || conn->stage == CONN_LINGERING || conn->known)
+                return;
+        conn->known = true;
+        (void) evtimer_del(conn->timeout);
 }
 
 void conn_close(struct conn *conn) {
@@ -495,6 +731,15 @@ void conn_close(struct conn *conn) {
         (void) evtimer_add(conn->timeout, &wait);
         bufferevent_setwatermark(conn->bev, EV_WRITE, 0, 0);
         (void) bufferevent_enable(conn->bev, EV_READ | EV_WRITE);
+}
+
+void conn_close_now(struct conn *conn) {
+        struct evbuffer *output = conn->bev && !conn->tls ? bufferevent_get_output(conn->bev) : NULL;
+        size_t bytes = output ? evbuffer_get_length(output) : 0;
+
+        if (bytes > 0)
+                (void) !send(conn->fd, evbuffer_pullup(output, -1), bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+        conn_destroy(conn);
 }
 
 void conn_destroy(struct conn *conn) {

@@ -13,6 +13,8 @@
 #include <openssl/ssl.h>
 #include <protobuf-c/protobuf-c.h>
 
+#include "common/log_rate.h"
+
 struct conn;
 
 /* Every callback may call anything on its conn, conn_close() and conn_destroy() included. NULL members are skipped. */
@@ -20,6 +22,12 @@ struct conn_ops {
         /* The connection stands: TCP connected, TLS done. Comes before any other callback, and from the loop, never from
          * inside conn_create() or conn_dial(). */
         void (*on_ready)(struct conn *conn, void *userdata);
+        /* A frame of `payload_bytes` begins with these bytes (CONN_HEAD_BYTES of its payload, or all); what follows is not read yet.
+         * Negative: it is refused, and the connection with it. Comes once for each frame, before its message. */
+        int (*on_header)(struct conn *conn, const uint8_t *head, size_t head_bytes, uint32_t payload_bytes, void *userdata);
+        /* A whole frame waits. If there is this callback, frames are not handled as they come but by conn_receive(), one for each
+         * time that this is called, and nothing is read meanwhile: so many connections can be served in turn. */
+        void (*on_frame)(struct conn *conn, void *userdata);
         /* `message` is of the configured type, without fields that this version does not know, and freed when the callback
          * returns. A part of it may be taken over: set its pointer in the message to NULL. */
         void (*on_message)(struct conn *conn, ProtobufCMessage *message, void *userdata);
@@ -31,26 +39,45 @@ struct conn_ops {
         void (*on_close)(struct conn *conn, int code, const char *reason, void *userdata);
 };
 
-/* Connections that have not shown yet who they are, counted together. Plain storage of the caller, outlives the conns. */
+/* How much of a payload on_header() sees at most: enough to tell what a protobuf message is going to be. */
+#define CONN_HEAD_BYTES 16U
+
+/* Connections that have not shown yet who they are, counted together. One too many, and the one that has waited longest is closed:
+ * who only waits cannot keep others out. Plain storage of the caller, zero-initialised but for the limit; outlives the conns. */
 struct conn_gate {
         unsigned waiting;
         unsigned waiting_max; /* 0 = no limit */
+        struct conn *first; /* who has waited longest */
+        struct conn *last;
+        struct log_rate log; /* for the lines about who is closed */
+};
+
+/* Bytes that connections hold in memory: received and not handled yet, to be sent and not taken yet. Plain storage of the caller,
+ * outlives the conns. */
+struct conn_meter {
+        size_t bytes;
+        size_t max_bytes; /* 0 = no limit */
+        struct event *over; /* activated, again and again, while bytes are over it */
+        struct conn_meter *above; /* what is counted here is counted there too; NULL ok */
 };
 
 struct conn_config {
         uint32_t magic;
         uint32_t max_bytes; /* largest payload accepted */
         const ProtobufCMessageDescriptor *type;
-        SSL *ssl;         /* NULL = plain. Taken over by conn_create(), also when that fails. From tls_session(). */
+        SSL *ssl; /* NULL = plain. Taken over by conn_create(), also when that fails. From tls_session(). */
         const char *name; /* the other end, in log lines ("peer n2 (10.0.0.2:4711)"); copied; NULL = from the socket */
-        uint64_t trust_usec;    /* closed with -ETIMEDOUT unless conn_trust() is called within; 0 = 30 s; UINT64_MAX = never */
+        uint64_t trust_usec; /* closed with -ETIMEDOUT unless conn_trust() is called within; 0 = 30 s; UINT64_MAX = never */
+        uint64_t frame_usec; /* a frame that was begun is whole within, or the connection is closed with -ETIMEDOUT; 0 = never */
         struct conn_gate *gate; /* NULL = not counted */
-        size_t drained_bytes;   /* 0 = 64 KiB */
-        int close_log_level;    /* LOG_*: of the line for bytes that are not ours; 0 = LOG_WARNING */
+        struct conn_meter *meter; /* NULL = not counted */
+        struct log_rate *log; /* bounds the lines for bytes that are not ours; NULL = each is written */
+        size_t decoded_max_bytes; /* what one message may take in memory, else it is refused; 0 = no limit */
+        size_t drained_bytes; /* 0 = 64 KiB */
+        int close_log_level; /* LOG_*: of the line for bytes that are not ours; 0 = LOG_WARNING */
 };
 
-/* Take over a connected stream socket. -EUSERS: the gate is full (one log line). On failure `fd` and `config->ssl` are
- * closed too. The conn belongs to the caller until conn_close(), conn_destroy() or on_close. */
+/* Take over a connected stream socket. On failure `fd` and `config->ssl` are closed too. The conn belongs to the caller until conn_close(), conn_destroy() or on_close. */
 int conn_create(struct event_base *base, int fd, const struct conn_config *config, const struct conn_ops *ops, void *userdata,
                 struct conn **ret);
 /* Connect to an address without blocking; failure comes by on_close. */
@@ -62,6 +89,14 @@ int conn_dial(struct event_base *base, const struct sockaddr *address, socklen_t
 int conn_send(struct conn *conn, const ProtobufCMessage *message);
 /* Bytes queued and not yet handed to the kernel. */
 size_t conn_pending_bytes(const struct conn *conn);
+/* Bytes held in memory for it, as in conn_meter. */
+size_t conn_held_bytes(const struct conn *conn);
+/* Count what the owner keeps for this connection elsewhere; negative when it is given back. */
+void conn_charge(struct conn *conn, ssize_t bytes);
+/* Handle the frame that on_frame() told of. */
+void conn_receive(struct conn *conn);
+/* End it from the loop, soon: on_close comes with this code (negative) and reason (a literal, or one that outlives the conn). */
+void conn_fail(struct conn *conn, int code, const char *reason);
 /* Stop and go on reading. */
 void conn_pause(struct conn *conn, bool paused);
 /* The other end is who it says: it leaves the gate, the trust timeout is off. */
@@ -69,6 +104,9 @@ void conn_trust(struct conn *conn);
 
 /* Send what is queued (10 s at most), then close. No callback any more; the pointer is gone. NULL ok. */
 void conn_close(struct conn *conn);
+/* Give the kernel what it takes of what is queued without waiting, and close: for a last word to somebody who may never read it.
+ * Not for TLS. */
+void conn_close_now(struct conn *conn);
 /* Close at once, without callbacks. NULL ok. */
 void conn_destroy(struct conn *conn);
 

@@ -17,7 +17,12 @@
 
 /* At EMFILE the pending connection stays readable: accepting again at once would spin. */
 #define ACCEPT_PAUSE_MSEC 100
-#define ACCEPT_BURST 16
+/* At a time: as many as come, so that one who waits behind a thousand strangers is in soon, but others want the loop too. */
+#define ACCEPT_BURST_USEC 5000U
+/* After such a time there may be as many again; whoever floods us must not have the whole processor by it. */
+#define ACCEPT_REST_MSEC 10
+/* Who finds the queue full waits outside of it, where the kernel keeps no order. It costs rmd nothing. */
+#define BACKLOG 1024
 
 struct listener {
         struct event *event;
@@ -50,8 +55,8 @@ static void describe(const struct listener *listener, int fd, char *buf, size_t 
         (void) snprintf(buf, buf_bytes, "%s:%u", address, (unsigned) ntohs(in.sin_port));
 }
 
-static void pause_accepting(struct listener *listener) {
-        struct timeval wait = { .tv_usec = ACCEPT_PAUSE_MSEC * 1000 };
+static void pause_accepting(struct listener *listener, unsigned msec) {
+        struct timeval wait = { .tv_usec = (suseconds_t) msec * 1000 };
 
         (void) event_del(listener->event);
         (void) evtimer_add(listener->resume, &wait);
@@ -66,8 +71,9 @@ static void on_resume(evutil_socket_t fd, short what, void *userdata) {
 static void on_readable(evutil_socket_t fd, short what, void *userdata) {
         struct listener *listener = userdata;
 
-        /* A burst only: others want the loop too. */
-        for (int i = 0; i < ACCEPT_BURST; i++) {
+        uint64_t end_usec = now_usec() + ACCEPT_BURST_USEC;
+
+        do {
                 int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
                 char name[96];
 
@@ -77,17 +83,18 @@ static void on_readable(evutil_socket_t fd, short what, void *userdata) {
                         if (errno != EAGAIN) {
                                 log_warn("%s: cannot accept a connection: %s", listener->path ? listener->path : "peers",
                                          strerror(errno));
-                                pause_accepting(listener);
+                                pause_accepting(listener, ACCEPT_PAUSE_MSEC);
                         }
                         return;
                 }
                 describe(listener, client, name, sizeof(name));
                 listener->on_accept(listener->userdata, client, name);
-        }
+        } while (now_usec() < end_usec);
+        pause_accepting(listener, ACCEPT_REST_MSEC);
 }
 
 static int listener_start(struct listener *listener, struct event_base *base, struct rm_error *err) {
-        if (listen(listener->fd, 128) < 0)
+        if (listen(listener->fd, BACKLOG) < 0)
                 return error_sys(err, -errno, "cannot listen");
         listener->event = event_new(base, listener->fd, EV_READ | EV_PERSIST, on_readable, listener);
         listener->resume = evtimer_new(base, on_resume, listener);

@@ -201,28 +201,262 @@ static void test_trust_timeout_and_gate(void **state) {
         struct conn_gate gate = { .waiting_max = 2 };
         struct conn_config config = end_config(NULL);
         struct event_base *base = event_base_new();
-        struct end ends[3] = { 0 };
+        struct end ends[4] = { 0 };
         struct conn_ops ops = end_ops;
-        int fds[3][2];
+        int fds[4][2];
 
         ops.on_ready = NULL; /* nobody trusts */
         config.gate = &gate;
-        config.trust_usec = 50000;
-        for (int i = 0; i < 3; i++) {
+        config.trust_usec = 500000;
+        for (int i = 0; i < 4; i++)
                 assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds[i]), 0);
-                assert_int_equal(conn_create(base, fds[i][0], &config, &ops, &ends[i], &ends[i].conn), i < 2 ? 0 : -EUSERS);
-        }
+        for (int i = 0; i < 2; i++)
+                assert_int_equal(conn_create(base, fds[i][0], &config, &ops, &ends[i], &ends[i].conn), 0);
         assert_int_equal(gate.waiting, 2);
-        conn_trust(ends[0].conn);
+        /* One too many: the oldest goes, not the one who comes. */
+        assert_int_equal(conn_create(base, fds[2][0], &config, &ops, &ends[2], &ends[2].conn), 0);
+        assert_int_equal(gate.waiting, 2);
+        assert_int_equal(ends[0].closed, 1);
+        assert_int_equal(ends[0].code, -EUSERS);
+        assert_int_equal(ends[1].closed + ends[2].closed, 0);
+        /* Who is known does not go for others. */
+        conn_trust(ends[1].conn);
         assert_int_equal(gate.waiting, 1);
-        RUN_UNTIL(base, ends[1].closed, 30000);
-        assert_int_equal(ends[1].code, -ETIMEDOUT);
-        assert_int_equal(ends[0].closed, 0);
+        assert_int_equal(conn_create(base, fds[3][0], &config, &ops, &ends[3], &ends[3].conn), 0);
+        RUN_UNTIL(base, ends[2].closed && ends[3].closed, 30000);
+        assert_int_equal(ends[2].code, -ETIMEDOUT);
+        assert_int_equal(ends[3].code, -ETIMEDOUT);
+        assert_int_equal(ends[1].closed, 0);
         assert_int_equal(gate.waiting, 0);
-        conn_destroy(ends[0].conn);
-        for (int i = 0; i < 3; i++)
+        assert_null(gate.first);
+        assert_null(gate.last);
+        conn_destroy(ends[1].conn);
+        for (int i = 0; i < 4; i++)
                 (void) close(fds[i][1]);
         event_base_free(base);
+}
+
+/* ---- one who is served in turn, and counted ---- */
+
+struct turns {
+        struct end end;
+        unsigned frames;
+        unsigned heads;
+        uint32_t payload_bytes;
+        uint32_t max_bytes; /* on_header() refuses more */
+        bool destroy;
+};
+
+static int turns_on_header(struct conn *conn, const uint8_t *head, size_t head_bytes, uint32_t payload_bytes, void *userdata) {
+        struct turns *turns = userdata;
+
+        turns->heads++;
+        turns->payload_bytes = payload_bytes;
+        assert_true(head_bytes == (payload_bytes < CONN_HEAD_BYTES ? payload_bytes : CONN_HEAD_BYTES));
+        assert_true(head_bytes == 0 || head[0] == 0x1a); /* a heartbeat */
+        return payload_bytes > turns->max_bytes ? -EMSGSIZE : 0;
+}
+
+static void turns_on_frame(struct conn *conn, void *userdata) {
+        struct turns *turns = userdata;
+
+        turns->frames++;
+        if (turns->destroy)
+                conn_destroy(take_ptr(turns->end.conn));
+}
+
+static int start_turns(struct event_base *base, struct turns *turns, struct conn_meter *meter, int *ret_raw) {
+        static const struct conn_ops ops = {
+                .on_ready = end_on_ready,
+                .on_header = turns_on_header,
+                .on_frame = turns_on_frame,
+                .on_message = end_on_message,
+                .on_close = end_on_close,
+        };
+        struct conn_config config = end_config(NULL);
+        int fds[2];
+
+        config.meter = meter;
+        config.frame_usec = 300000;
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+        *ret_raw = fds[1];
+        return conn_create(base, fds[0], &config, &ops, turns, &turns->end.conn);
+}
+
+static void write_heartbeats(int fd, unsigned n) {
+        static const uint8_t payload[] = { 0x1a, 0x02, 0x08, 0x09 };
+        uint8_t frame[FRAME_HEADER_BYTES + sizeof(payload)];
+
+        frame_header_write(frame, FRAME_MAGIC_PEER, sizeof(payload));
+        memcpy(frame + FRAME_HEADER_BYTES, payload, sizeof(payload));
+        while (n-- > 0)
+                assert_int_equal(write_all(fd, frame, sizeof(frame)), 0);
+}
+
+/* A frame is handled when its turn has come, and no further one before that; the last ones too, after the other end has closed. */
+static void test_frames_in_turn(void **state) {
+        struct event_base *base = event_base_new();
+        struct conn_meter above = { 0 };
+        struct conn_meter meter = { .above = &above };
+        struct turns turns = { .max_bytes = 100 };
+        int raw;
+
+        assert_int_equal(start_turns(base, &turns, &meter, &raw), 0);
+        write_heartbeats(raw, 3);
+        (void) close(raw);
+        for (unsigned i = 1; i <= 3; i++) {
+                RUN_UNTIL(base, turns.frames == i, 30000);
+                RUN_UNTIL(base, false, 20);
+                assert_int_equal(turns.frames, i);
+                assert_int_equal(turns.end.messages, i - 1);
+                assert_int_equal(turns.end.closed, 0);
+                assert_int_equal(meter.bytes, (4 - i) * 12);
+                assert_int_equal(conn_held_bytes(turns.end.conn), meter.bytes);
+                conn_receive(turns.end.conn);
+                assert_int_equal(turns.end.messages, i);
+                assert_int_equal(turns.heads, i < 3 ? i + 1 : 3);
+        }
+        RUN_UNTIL(base, turns.end.closed, 30000);
+        assert_int_equal(turns.end.code, 0);
+        assert_int_equal(meter.bytes, 0);
+        assert_int_equal(above.bytes, 0);
+        event_base_free(base);
+}
+
+static void test_destroyed_when_a_frame_comes(void **state) {
+        struct event_base *base = event_base_new();
+        struct turns turns = { .max_bytes = 100, .destroy = true };
+        struct conn_meter meter = { 0 };
+        int raw;
+
+        assert_int_equal(start_turns(base, &turns, &meter, &raw), 0);
+        write_heartbeats(raw, 2);
+        RUN_UNTIL(base, turns.frames, 30000);
+        assert_int_equal(turns.frames, 1);
+        assert_int_equal(meter.bytes, 0);
+        (void) close(raw);
+        event_base_free(base);
+}
+
+/* Refused from its first bytes, before the rest has come. */
+static void test_too_large_for_what_it_is(void **state) {
+        struct event_base *base = event_base_new();
+        struct turns turns = { .max_bytes = 100 };
+        uint8_t frame[FRAME_HEADER_BYTES + CONN_HEAD_BYTES] = { 0 };
+        int raw;
+
+        assert_int_equal(start_turns(base, &turns, NULL, &raw), 0);
+        frame_header_write(frame, FRAME_MAGIC_PEER, 1000);
+        frame[FRAME_HEADER_BYTES] = 0x1a;
+        assert_int_equal(write_all(raw, frame, sizeof(frame)), 0);
+        RUN_UNTIL(base, turns.end.closed, 30000);
+        assert_int_equal(turns.end.code, -EMSGSIZE);
+        assert_int_equal(turns.payload_bytes, 1000);
+        (void) close(raw);
+        event_base_free(base);
+}
+
+/* One who begins a frame and never ends it is held in memory for a while only; one who is between frames stays. */
+static void test_half_frame_times_out(void **state) {
+        struct event_base *base = event_base_new();
+        struct turns turns = { .max_bytes = 100 };
+        struct conn_meter meter = { 0 };
+        int raw;
+
+        assert_int_equal(start_turns(base, &turns, &meter, &raw), 0);
+        write_heartbeats(raw, 1);
+        RUN_UNTIL(base, turns.frames, 30000);
+        conn_receive(turns.end.conn);
+        RUN_UNTIL(base, false, 500);
+        assert_int_equal(turns.end.closed, 0);
+        assert_int_equal(write_all(raw, "RMP1", 4), 0);
+        RUN_UNTIL(base, turns.end.closed, 30000);
+        assert_int_equal(turns.end.code, -ETIMEDOUT);
+        assert_int_equal(meter.bytes, 0);
+        (void) close(raw);
+        event_base_free(base);
+}
+
+static void count_over(evutil_socket_t fd, short what, void *arg) {
+        (*(unsigned *) arg)++;
+}
+
+/* What waits to be sent counts, and what the owner says; over the limit somebody is told. */
+static void test_meter(void **state) {
+        struct event_base *base = event_base_new();
+        unsigned over = 0;
+        struct event *event = event_new(base, -1, 0, count_over, &over);
+        struct conn_meter meter = { .max_bytes = 1U << 20, .over = event };
+        struct turns turns = { .max_bytes = 100 };
+        int raw;
+
+        assert_int_equal(start_turns(base, &turns, &meter, &raw), 0);
+        RUN_UNTIL(base, turns.end.ready, 30000);
+        for (unsigned i = 0; i < 10; i++)
+                send_heartbeat(turns.end.conn, i, 0);
+        assert_true(meter.bytes > 100);
+        conn_charge(turns.end.conn, 1 << 20);
+        assert_true(meter.bytes > 1U << 20);
+        RUN_UNTIL(base, over, 30000);
+        assert_int_equal(over, 1);
+        conn_charge(turns.end.conn, -(1 << 20));
+        RUN_UNTIL(base, meter.bytes == 0, 30000);
+        assert_int_equal(meter.bytes, 0);
+        send_heartbeat(turns.end.conn, 1, 0);
+        conn_fail(turns.end.conn, -ENOBUFS, "for a test");
+        assert_int_equal(turns.end.closed, 0);
+        RUN_UNTIL(base, turns.end.closed, 30000);
+        assert_int_equal(turns.end.code, -ENOBUFS);
+        assert_string_equal(turns.end.reason, "for a test");
+        assert_int_equal(meter.bytes, 0);
+        (void) close(raw);
+        event_free(event);
+        event_base_free(base);
+}
+
+/* Few bytes that would be much in memory: so many empty strings. */
+static void test_much_from_few_bytes(void **state) {
+        enum { STRINGS = 200000 };
+        struct event_base *base = event_base_new();
+        struct conn_config config = end_config(NULL);
+        cleanup_free uint8_t *frame = xcalloc(1, FRAME_HEADER_BYTES + 2 * STRINGS);
+        struct end end = { 0 };
+        int fds[2];
+
+        config.type = &rm__node_view__descriptor;
+        config.decoded_max_bytes = 1U << 20;
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+        assert_int_equal(conn_create(base, fds[0], &config, &end_ops, &end, &end.conn), 0);
+        frame_header_write(frame, FRAME_MAGIC_PEER, 2 * STRINGS);
+        for (size_t i = 0; i < STRINGS; i++)
+                frame[FRAME_HEADER_BYTES + 2 * i] = 0x3a; /* a switch's name */
+        set_nonblock(fds[1], true);
+        for (size_t sent = 0; sent < FRAME_HEADER_BYTES + 2 * STRINGS && !end.closed;) {
+                ssize_t n = write(fds[1], frame + sent, FRAME_HEADER_BYTES + 2 * STRINGS - sent);
+
+                sent += n > 0 ? (size_t) n : 0;
+                RUN_UNTIL(base, false, 10);
+        }
+        RUN_UNTIL(base, end.closed, 30000);
+        assert_int_equal(end.code, -EBADMSG);
+        (void) close(fds[1]);
+        event_base_free(base);
+}
+
+/* The last word of one that is closed for others reaches it. */
+static void test_closed_now_with_a_last_word(void **state) {
+        Rm__PeerMessage *message = NULL;
+        struct pair p;
+
+        setup_pair(&p, true);
+        send_heartbeat(p.a.conn, 7, 0);
+        conn_close_now(take_ptr(p.a.conn));
+        assert_int_equal(frame_receive(p.raw, FRAME_MAGIC_PEER, 1000, &rm__peer_message__descriptor,
+                                       (ProtobufCMessage **) &message),
+                         0);
+        assert_int_equal(message->heartbeat->sequence, 7);
+        rm__peer_message__free_unpacked(message, NULL);
+        finish_pair(&p);
 }
 
 static void test_creds(void **state) {
@@ -249,6 +483,13 @@ int main(void) {
                 cmocka_unit_test(test_unknown_fields_are_dropped),
                 cmocka_unit_test(test_closed_in_callback),
                 cmocka_unit_test(test_trust_timeout_and_gate),
+                cmocka_unit_test(test_frames_in_turn),
+                cmocka_unit_test(test_destroyed_when_a_frame_comes),
+                cmocka_unit_test(test_too_large_for_what_it_is),
+                cmocka_unit_test(test_half_frame_times_out),
+                cmocka_unit_test(test_meter),
+                cmocka_unit_test(test_much_from_few_bytes),
+                cmocka_unit_test(test_closed_now_with_a_last_word),
                 cmocka_unit_test(test_creds),
         };
 
