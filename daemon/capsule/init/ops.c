@@ -22,6 +22,7 @@
 #include "daemon/capsule/init/obstacles.h"
 #include "daemon/capsule/init/payload.h"
 #include "daemon/capsule/init/pids.h"
+#include "daemon/capsule/init/ptys.h"
 #include "daemon/capsule/init/stdio.h"
 #include "daemon/capsule/init/sysv.h"
 #include "daemon/capsule/init/waiting.h"
@@ -294,8 +295,10 @@ static void on_restored(struct init *init, int code, const char *text) {
                 (void) set_frozen(ops, false, NULL);
                 init->payload_pid = 0;
                 init_set_phase(init, CAPSULE__PHASE__PHASE_EMPTY);
-        } else
+        } else {
+                (void) ptys_hang_up();
                 init_set_phase(init, CAPSULE__PHASE__PHASE_RESTORED);
+        }
         done(ops, code, text);
 }
 
