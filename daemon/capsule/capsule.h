@@ -180,6 +180,7 @@ struct capsule_status {
         uint64_t output_begin[3]; /* what the spool still holds begins here */
         pid_t payload_pid; /* inside the capsule; 0: none */
         int wait_status; /* when EXITED */
+        uint64_t end_real_usec; /* when it ended; 0: not known */
         int op_error; /* outcome of the last dump or restore: 0 or -errno */
         char op_text[512]; /* and its text */
 };

@@ -84,6 +84,7 @@ static void take_status(struct capsule *capsule, const Capsule__Status *s) {
         }
         status->payload_pid = (pid_t) s->payload_pid;
         status->wait_status = s->wait_status;
+        status->end_real_usec = s->end_real_usec;
         status->op_error = s->op_error;
         snprintf(status->op_text, sizeof(status->op_text), "%s", s->op_text);
         capsule_report_ready(capsule, 0, "");

@@ -116,6 +116,7 @@ static const struct {
         { RM__COMMAND__BODY_TOPOLOGY, apply_topology },
         { RM__COMMAND__BODY_JOB_CORES, apply_job_cores },
         { RM__COMMAND__BODY_CAPSULE_OBSTACLE, apply_capsule_obstacle },
+        { RM__COMMAND__BODY_GROUP_END, apply_group_end },
 };
 
 void state_apply(Rm__State *state, uint64_t index, const Rm__Command *command, struct state_result *ret_result) {

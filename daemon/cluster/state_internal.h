@@ -43,6 +43,7 @@ int apply_capsule_obstacle(struct apply *a);
 int apply_job_running(struct apply *a);
 int apply_job_cancel(struct apply *a);
 int apply_job_exit(struct apply *a);
+int apply_group_end(struct apply *a);
 int apply_job_forget(struct apply *a);
 int apply_job_output_done(struct apply *a);
 

@@ -433,6 +433,32 @@ int apply_job_exit(struct apply *a) {
         return 0;
 }
 
+/* mpirun's word counts, unless it is that all went well: it also says so when it has lost a daemon. */
+int apply_group_end(struct apply *a) {
+        const Rm__CmdGroupEnd *in = a->command->group_end;
+        Rm__Job *job = find_job(a, "group-end", in->job);
+        Rm__Capsule *capsule = job && in->group >= 0 ? job_capsule(job, in->group) : NULL;
+
+        if (!capsule || strcmp(capsule->node, in->node) != 0)
+                return apply_refuse(a, -ESRCH, "group-end: not the place of that group");
+        if (job->state != RM__JOB_STATE__JOB_COMPLETING)
+                return apply_refuse(a, -EBUSY, "group-end: job %" PRIu64 " is not completing", job->id);
+        if (in->exit_code < 1 || in->exit_code > 255)
+                return apply_refuse(a, -EINVAL, "group-end: %" PRId32 " is no exit code of a failure", in->exit_code);
+        if (job->final_state == RM__JOB_STATE__JOB_COMPLETED) {
+                job->final_state = in->lost ? RM__JOB_STATE__JOB_NODE_FAIL : RM__JOB_STATE__JOB_FAILED;
+                job->exit_code = in->exit_code;
+        } else if (job->final_state != RM__JOB_STATE__JOB_FAILED && job->group_end_usec == 0) {
+                return 0;
+        }
+        /* The others end because the first has: it is the reason. */
+        if (job->group_end_usec == 0 ? !job->reason[0] : in->end_usec < job->group_end_usec) {
+                message_set_string(&job->reason, in->reason);
+                job->group_end_usec = in->end_usec;
+        }
+        return 0;
+}
+
 int apply_capsule_gone(struct apply *a) {
         const Rm__CmdCapsuleGone *in = a->command->capsule_gone;
         Rm__Job *job = find_job(a, "capsule-gone", in->job);
@@ -454,6 +480,20 @@ static bool capsule_is_gone(const Rm__State *state, const Rm__Capsule *capsule) 
         return capsule->state == RM__CAPSULE_STATE__CAPSULE_GONE || !node || node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN;
 }
 
+/* A group whose node can no longer tell how it ended: mpirun's exit code 0 does not say that it ended well. */
+static void fail_unheard(Rm__Job *job, const Rm__Capsule *capsule) {
+        char *reason;
+
+        if (job->final_state != RM__JOB_STATE__JOB_COMPLETED || capsule->index == STATE_HEAD ||
+            capsule->state == RM__CAPSULE_STATE__CAPSULE_GONE)
+                return;
+        reason = xasprintf("node '%s' went down before it could say how group %" PRId32 " ended", capsule->node, capsule->index);
+        job->final_state = RM__JOB_STATE__JOB_NODE_FAIL;
+        job->exit_code = 255;
+        message_set_string(&job->reason, reason);
+        free(reason);
+}
+
 void jobs_settle(struct apply *a) {
         for (size_t i = 0; i < a->state->n_jobs; i++) {
                 Rm__Job *job = a->state->jobs[i];
@@ -463,8 +503,11 @@ void jobs_settle(struct apply *a) {
                         continue;
                 for (size_t k = 0; k < job->n_capsules; k++)
                         gone = gone && capsule_is_gone(a->state, job->capsules[k]);
-                if (gone)
-                        job_end(a, job, job->final_state);
+                if (!gone)
+                        continue;
+                for (size_t k = 0; k < job->n_capsules; k++)
+                        fail_unheard(job, job->capsules[k]);
+                job_end(a, job, job->final_state);
         }
 }
 

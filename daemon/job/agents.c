@@ -222,7 +222,7 @@ void runner_agent_kill(struct runner *runner, const Rm__AgentKill *kill) {
         struct local *group = runner_current(runner, kill->job, kill->to_capsule);
 
         if (group && group->ready && !group->exited)
-                (void) capsule_signal(group->capsule, 15, false, NULL, NULL);
+                ends_orphan(runner, group);
 }
 
 void runner_agent_done(struct runner *runner, const Rm__AgentDone *done) {

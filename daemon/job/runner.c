@@ -137,28 +137,20 @@ static void on_agent_gone(struct capsule *capsule, const char *id, void *userdat
                 agents_on_gone(userdata, local, id);
 }
 
-/* What mpirun only calls lost. */
-static void log_group_end(const struct local *group) {
-        if (WIFSIGNALED(group->wait_status))
-                log_warn("job %" PRIu64 ": the MPI daemon of group %" PRId32 " was killed by signal %d (%s)", group->job,
-                         group->index, WTERMSIG(group->wait_status), strsignal(WTERMSIG(group->wait_status)));
-        else if (WEXITSTATUS(group->wait_status) != 0)
-                log_info("job %" PRIu64 ": the MPI daemon of group %" PRId32 " ended with exit code %d", group->job, group->index,
-                         WEXITSTATUS(group->wait_status));
-}
-
 static void on_exited(struct capsule *capsule, int wait_status, void *userdata) {
         struct runner *runner = userdata;
         struct local *local = find_by_capsule(runner, capsule);
+        struct capsule_status status;
 
         if (!local)
                 return;
         local->exited = true;
         local->wait_status = wait_status;
+        capsule_get_status(capsule, &status);
+        local->end_real_usec = status.end_real_usec ? status.end_real_usec : now_real_usec();
         if (local->index == STATE_HEAD) {
                 outputs_pump(runner->rmd->outputs, local->job);
         } else {
-                log_group_end(local);
                 agents_report_exit(runner, local);
         }
         runner_wake(runner);
@@ -199,6 +191,7 @@ static void on_lost(struct capsule *capsule, const char *text, void *userdata) {
                 return;
         log_warn("capsule %s is lost: %s", capsule_id(capsule), text);
         local->lost = true;
+        local->end_real_usec = now_real_usec();
         local->ready = false;
         free(local->lost_text);
         local->lost_text = xstrdup(text);
@@ -275,8 +268,7 @@ static void on_reported(void *userdata, int code, const char *text, uint64_t ind
         free(report);
 }
 
-/* At most one proposal about a capsule is under way; it is made again until the state shows it. */
-static void propose_for(struct runner *runner, struct local *local, const Rm__Command *command) {
+void runner_propose(struct runner *runner, struct local *local, const Rm__Command *command) {
         struct report *report;
 
         if (local->reporting)
@@ -296,7 +288,7 @@ static void report_ready(struct runner *runner, struct local *local) {
         body.node = (char *) self_of(runner);
         command.body_case = RM__COMMAND__BODY_CAPSULE_READY;
         command.capsule_ready = &body;
-        propose_for(runner, local, &command);
+        runner_propose(runner, local, &command);
 }
 
 static void report_exit(struct runner *runner, struct local *local, int exit_code, const char *reason, Rm__JobState final_state) {
@@ -309,7 +301,7 @@ static void report_exit(struct runner *runner, struct local *local, int exit_cod
         body.final_state = final_state;
         command.body_case = RM__COMMAND__BODY_JOB_EXIT;
         command.job_exit = &body;
-        propose_for(runner, local, &command);
+        runner_propose(runner, local, &command);
 }
 
 static void report_running(struct runner *runner, struct local *local) {
@@ -319,7 +311,7 @@ static void report_running(struct runner *runner, struct local *local) {
         body.job = local->job;
         command.body_case = RM__COMMAND__BODY_JOB_RUNNING;
         command.job_running = &body;
-        propose_for(runner, local, &command);
+        runner_propose(runner, local, &command);
 }
 
 /* What keeps it from being moved, when that is another thing than the state says. */
@@ -543,8 +535,10 @@ static void reconcile_job(struct runner *runner, const Rm__Job *job) {
                 if (job_running(job)) {
                         reconcile_placed(runner, job, capsule);
                 } else if (job->state == RM__JOB_STATE__JOB_COMPLETING) {
-                        struct local *local;
+                        struct local *local = runner_copy(runner, job->id, capsule->index, capsule->made_by);
 
+                        if (local && capsule->index != STATE_HEAD && !ends_told(runner, local, job))
+                                continue;
                         while ((local = runner_copy(runner, job->id, capsule->index, capsule->made_by)))
                                 runner_drop(runner, local, capsule->index != STATE_HEAD);
                         /* mpirun may not have ended by itself: who reads its output is told that this was all. */
@@ -584,6 +578,7 @@ static void reconcile(struct runner *runner) {
                         reconcile_job(runner, state->jobs[i]);
         drop_strays(runner);
         agents_reconcile(runner);
+        ends_reconcile(runner);
         traffic_wake(runner);
 }
 

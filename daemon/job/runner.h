@@ -27,7 +27,9 @@ struct local {
         bool launching;   /* its command was sent */
         bool exited;
         int wait_status;
+        uint64_t end_real_usec; /* when it exited or was lost; 0: it has not */
         char *agent;      /* of a group: rm-agent in the head that asked for its daemon; NULL = not known (yet) */
+        uint64_t orphan_usec; /* of a group: since when its rm-agent is gone, or its job's end is decided; 0: not yet */
         uint32_t signalled; /* the last signal a cancel sent */
         uint64_t signal_usec;
         unsigned stalled; /* why its output was not taken, as far as told: a bit for each enum capsule_stall */

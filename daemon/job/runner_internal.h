@@ -41,6 +41,20 @@ void agents_report_exit(struct runner *runner, struct local *group);
 void agents_reconcile(struct runner *runner);
 void agents_finish(struct runner *runner);
 
+/*
+ * ends.c: how a group's MPI daemon ended. mpirun ends with 0 when it has lost one, so the group's node tells the log before it
+ * lets go of the capsule.
+ */
+/* The rm-agent of a group is gone: its daemon may end by itself, and is ended if it does not. */
+void ends_orphan(struct runner *runner, struct local *group);
+/* Its daemon was left alone for too long: end it. */
+void ends_reconcile(struct runner *runner);
+/* Of a job that is COMPLETING: false while the capsule must stay, since it is not known or not in the log how its daemon ended. */
+bool ends_told(struct runner *runner, struct local *group, const Rm__Job *job);
+
+/* At most one proposal about a capsule is under way; it is made again until the state shows it. */
+void runner_propose(struct runner *runner, struct local *local, const Rm__Command *command);
+
 /* traffic.c: asks this node's groups from time to time what they have sent to whom, and tells the leader. */
 void traffic_start(struct runner *runner);
 /* Groups may have come. */

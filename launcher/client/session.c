@@ -265,6 +265,8 @@ static void tell_end(struct session *s) {
         case RM__JOB_STATE__JOB_FAILED:
                 if (!s->started)
                         say(s, "job %" PRIu64 " could not start: %s", s->config.job, why);
+                else if (s->reason && *s->reason)
+                        say(s, "job %" PRIu64 " failed: %s", s->config.job, s->reason);
                 break;
         default:
                 break;

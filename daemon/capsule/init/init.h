@@ -42,6 +42,7 @@ struct init {
         Capsule__Phase phase;
         pid_t payload_pid; /* 0: none */
         int wait_status;
+        uint64_t end_real_usec; /* when the payload ended; 0: it has not */
         int op_error; /* of the last dump or restore */
         char op_text[512];
         bool quit;

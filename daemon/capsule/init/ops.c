@@ -89,6 +89,7 @@ void ops_send_status(struct ops *ops) {
         status.output_end = end;
         status.payload_pid = (uint32_t) init->payload_pid;
         status.wait_status = init->wait_status;
+        status.end_real_usec = init->end_real_usec;
         status.op_error = init->op_error;
         status.op_text = init->op_text;
         event.event_case = CAPSULE__EVENT__EVENT_STATUS;
@@ -641,6 +642,7 @@ void ops_payload_exited(struct ops *ops, int wait_status) {
 
         init->wait_status = wait_status;
         init->payload_pid = 0;
+        init->end_real_usec = now_real_usec();
         end_others(init);
         if (stdio_empty(init->stdio) < 0)
                 log_error("the last output is lost: the disk is full");

@@ -490,22 +490,24 @@ static void the_way_it_ended_is_told(void **state) {
                 Rm__JobState state;
                 int exit_code;
                 int code;
+                const char *reason;
                 const char *text;
         } examples[] = {
-                { RM__JOB_STATE__JOB_COMPLETED, 0, 0, "" },
-                { RM__JOB_STATE__JOB_FAILED, 3, 3, "" },
-                { RM__JOB_STATE__JOB_FAILED, 139, 139, "" },
-                { RM__JOB_STATE__JOB_CANCELLED, 143, 143, "rm-mpirun: job 7 was cancelled: why\n" },
-                { RM__JOB_STATE__JOB_CANCELLED, 0, 1, "rm-mpirun: job 7 was cancelled: why\n" },
-                { RM__JOB_STATE__JOB_TIMEOUT, 143, 143, "rm-mpirun: job 7 reached its time limit: why\n" },
-                { RM__JOB_STATE__JOB_NODE_FAIL, 0, 1, "rm-mpirun: job 7 lost a node: why\n" },
+                { RM__JOB_STATE__JOB_COMPLETED, 0, 0, "", "" },
+                { RM__JOB_STATE__JOB_FAILED, 3, 3, "", "" },
+                { RM__JOB_STATE__JOB_FAILED, 139, 139, "", "" },
+                { RM__JOB_STATE__JOB_FAILED, 137, 137, "why", "rm-mpirun: job 7 failed: why\n" },
+                { RM__JOB_STATE__JOB_CANCELLED, 143, 143, "why", "rm-mpirun: job 7 was cancelled: why\n" },
+                { RM__JOB_STATE__JOB_CANCELLED, 0, 1, "why", "rm-mpirun: job 7 was cancelled: why\n" },
+                { RM__JOB_STATE__JOB_TIMEOUT, 143, 143, "why", "rm-mpirun: job 7 reached its time limit: why\n" },
+                { RM__JOB_STATE__JOB_NODE_FAIL, 0, 1, "why", "rm-mpirun: job 7 lost a node: why\n" },
         };
 
         (void) state;
         for (size_t i = 0; i < ARRAY_SIZE(examples); i++) {
                 struct session *s = begin_running(false);
 
-                tell_state(s, examples[i].state, "why", examples[i].exit_code, true, 0);
+                tell_state(s, examples[i].state, examples[i].reason, examples[i].exit_code, true, 0);
                 tell_ok(s, expect_release(s), 0);
                 expect_done(s, examples[i].code);
                 expect_text(s, 2, examples[i].text);

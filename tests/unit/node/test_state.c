@@ -606,6 +606,92 @@ static void test_cancel(void **state) {
         assert_int_equal(job_of(w, job)->cancel_signal, SIGKILL);
 }
 
+static void all_gone(struct world *w, uint64_t job) {
+        assert_int_equal(gone(w, job, -1, "n1"), 0);
+        assert_int_equal(gone(w, job, 0, "n1"), 0);
+        assert_int_equal(gone(w, job, 1, "n2"), 0);
+}
+
+/* mpirun's 0 counts for nothing when a group has not ended well; any other word of it does. */
+static void test_group_end(void **state) {
+        struct world *w = *state;
+        static const struct {
+                int32_t exit_code;
+                int final_state;
+                bool cancel;
+                bool lost;
+                const char *word;
+                int32_t shown_code;
+                const char *shown;
+        } cases[] = {
+                { 0, 0, false, false, "FAILED", 137, "killed" },
+                { 0, 0, false, true, "NODE_FAIL", 137, "killed" },
+                { 14, 0, false, false, "FAILED", 14, "killed" },
+                { 14, 0, false, true, "FAILED", 14, "killed" },
+                { 0, 0, true, false, "CANCELLED", 0, "cancelled by alice" },
+                { 143, 0, true, false, "CANCELLED", 143, "cancelled by alice" },
+                { 255, RM__JOB_STATE__JOB_NODE_FAIL, false, false, "NODE_FAIL", 255, "n3 is down" },
+                { 255, RM__JOB_STATE__JOB_FAILED, false, false, "FAILED", 255, "n3 is down" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                uint64_t job = running_job(w);
+
+                REFUSED(group_end(w, job, 1, "n2", 137, false, 5, "killed"), -EBUSY, "is not completing");
+                if (cases[i].cancel)
+                        assert_int_equal(cancel(w, job, 0, false), 0);
+                assert_int_equal(ends(w, job, cases[i].exit_code, cases[i].final_state, cases[i].final_state ? "n3 is down" : ""),
+                                 0);
+                REFUSED(group_end(w, 99, 1, "n2", 137, false, 5, "killed"), -ESRCH, "not the place");
+                REFUSED(group_end(w, job, 1, "n1", 137, false, 5, "killed"), -ESRCH, "not the place");
+                REFUSED(group_end(w, job, -1, "n1", 137, false, 5, "killed"), -ESRCH, "not the place");
+                REFUSED(group_end(w, job, 1, "n2", 0, false, 5, "killed"), -EINVAL, "no exit code of a failure");
+                REFUSED(group_end(w, job, 1, "n2", 256, false, 5, "killed"), -EINVAL, "no exit code of a failure");
+                assert_int_equal(group_end(w, job, 1, "n2", 137, cases[i].lost, 5, "killed"), 0);
+                assert_int_equal(group_end(w, job, 1, "n2", 137, cases[i].lost, 5, "killed"), 0);
+                assert_int_equal(group_end(w, job, 0, "n1", 1, false, 6, "later"), 0);
+                all_gone(w, job);
+                assert_string_equal(job_word(w, job), cases[i].word);
+                assert_int_equal(job_of(w, job)->exit_code, cases[i].shown_code);
+                assert_string_equal(job_of(w, job)->reason, cases[i].shown);
+        }
+}
+
+/* The end that came first is the reason, whichever is told first. */
+static void test_group_end_order(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+
+        assert_int_equal(ends(w, job, 0, 0, ""), 0);
+        assert_int_equal(group_end(w, job, 0, "n1", 1, false, 7, "it followed"), 0);
+        assert_int_equal(group_end(w, job, 1, "n2", 137, false, 5, "it was killed"), 0);
+        all_gone(w, job);
+        assert_string_equal(job_of(w, job)->reason, "it was killed");
+        assert_string_equal(job_word(w, job), "FAILED");
+}
+
+/* mpirun says 0, and nobody can say how the group of a node that went down has ended. */
+static void test_success_with_a_node_down(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+
+        assert_int_equal(ends(w, job, 0, 0, ""), 0);
+        assert_int_equal(gone(w, job, -1, "n1"), 0);
+        assert_int_equal(gone(w, job, 0, "n1"), 0);
+        assert_int_equal(health(w, "n2", 2), 0);
+        EVENTS("node-down job-ended ");
+        assert_string_equal(job_word(w, job), "NODE_FAIL");
+        assert_int_equal(job_of(w, job)->exit_code, 255);
+        assert_string_equal(job_of(w, job)->reason, "node 'n2' went down before it could say how group 1 ended");
+        assert_int_equal(health(w, "n2", 1), 0);
+        job = running_job(w);
+        assert_int_equal(ends(w, job, 0, 0, ""), 0);
+        assert_int_equal(gone(w, job, 0, "n1"), 0);
+        assert_int_equal(gone(w, job, 1, "n2"), 0);
+        assert_int_equal(health(w, "n1", 2), 0); /* only mpirun's capsule was still there */
+        assert_string_equal(job_word(w, job), "COMPLETED");
+}
+
 /* A node that is down has no capsules to wait for. */
 static void test_end_with_a_node_down(void **state) {
         struct world *w = *state;
@@ -998,6 +1084,9 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(test_join),
                 T(test_health),
+                T(test_group_end),
+                T(test_group_end_order),
+                T(test_success_with_a_node_down),
                 T(test_drain),
                 T(test_drain_with_work),
                 T(test_nothing_comes_to_a_drained_node),

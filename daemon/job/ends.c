@@ -1,0 +1,129 @@
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/job/launch.h"
+#include "daemon/job/runner_internal.h"
+
+/* mpirun also kills its rm-agents at a normal end, a moment before the daemons are through with theirs. */
+#define ORPHAN_USEC (UINT64_C(2) * 1000000U)
+/* After mpirun's end: a daemon ends within milliseconds, but its group may be frozen in a move that is being undone. */
+#define END_WAIT_USEC (UINT64_C(10) * 1000000U)
+/* That the job has failed is known, and the end of this group may be why. */
+#define WHY_WAIT_USEC (UINT64_C(1) * 1000000U)
+
+/* What became of a daemon. */
+enum end {
+        END_UNKNOWN, /* it runs, or nothing was heard of it yet */
+        END_WELL,    /* exit code 0, or never started */
+        END_EXITED,  /* another exit code */
+        END_KILLED,  /* by a signal */
+        END_LOST,    /* with its capsule */
+};
+
+static enum end end_of(const struct local *group) {
+        if (group->lost)
+                return END_LOST;
+        if (group->exited && WIFSIGNALED(group->wait_status))
+                return END_KILLED;
+        if (group->exited)
+                return WEXITSTATUS(group->wait_status) == 0 ? END_WELL : END_EXITED;
+        return group->ready && !group->launching && capsule_phase(group->capsule) == CAPSULE_EMPTY ? END_WELL : END_UNKNOWN;
+}
+
+/* malloc'ed. */
+static char *reason_of(const struct runner *runner, const struct local *group, enum end end) {
+        const char *self = cluster_self(runner->rmd->cluster);
+        int status = group->wait_status;
+
+        switch (end) {
+        case END_LOST:
+                return xasprintf("group %" PRId32 " on %s is lost: %s", group->index, self,
+                                 group->lost_text ? group->lost_text : "its capsule died");
+        case END_KILLED:
+                return xasprintf("the MPI daemon of group %" PRId32 " on %s was killed by signal %d (%s)", group->index, self,
+                                 WTERMSIG(status), strsignal(WTERMSIG(status)));
+        case END_EXITED:
+                return xasprintf("the MPI daemon of group %" PRId32 " on %s ended with exit code %d", group->index, self,
+                                 WEXITSTATUS(status));
+        default:
+                return xasprintf("mpirun ended while the MPI daemon of group %" PRId32 " on %s still ran", group->index, self);
+        }
+}
+
+static void tell(struct runner *runner, struct local *group, enum end end) {
+        bool has_status = end == END_KILLED || end == END_EXITED;
+        cleanup_free char *reason = reason_of(runner, group, end);
+        Rm__CmdGroupEnd body = RM__CMD_GROUP_END__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        if (group->reporting)
+                return;
+        log_warn("job %" PRIu64 ": %s", group->job, reason);
+        body.job = group->job;
+        body.group = group->index;
+        body.node = (char *) cluster_self(runner->rmd->cluster);
+        body.exit_code = has_status ? launch_exit_code(group->wait_status) : 255;
+        body.reason = reason;
+        body.lost = end == END_LOST;
+        body.end_usec = group->end_real_usec ? group->end_real_usec : now_real_usec();
+        command.body_case = RM__COMMAND__BODY_GROUP_END;
+        command.group_end = &body;
+        runner_propose(runner, group, &command);
+}
+
+/* What the log must hear: what makes of mpirun's 0 a failure, and what explains one. */
+static bool worth_telling(const Rm__Job *job, const struct local *group, enum end end) {
+        bool cause = end == END_KILLED || end == END_LOST;
+
+        if (job->final_state == RM__JOB_STATE__JOB_COMPLETED)
+                return end != END_WELL;
+        if (job->group_end_usec > 0)
+                return end != END_WELL && end != END_UNKNOWN && group->end_real_usec > 0 &&
+                       group->end_real_usec < job->group_end_usec;
+        return job->final_state == RM__JOB_STATE__JOB_FAILED && !job->reason[0] && cause;
+}
+
+static uint64_t wait_usec(const Rm__Job *job) {
+        if (job->final_state == RM__JOB_STATE__JOB_COMPLETED)
+                return END_WAIT_USEC;
+        return job->group_end_usec > 0 || (job->final_state == RM__JOB_STATE__JOB_FAILED && !job->reason[0]) ? WHY_WAIT_USEC : 0;
+}
+
+bool ends_told(struct runner *runner, struct local *group, const Rm__Job *job) {
+        enum end end = end_of(group);
+
+        if (!group->orphan_usec)
+                group->orphan_usec = now_usec();
+        if (end == END_UNKNOWN && now_usec() - group->orphan_usec < wait_usec(job)) {
+                runner_retry(runner);
+                return false;
+        }
+        if (!worth_telling(job, group, end))
+                return true;
+        tell(runner, group, end);
+        return false;
+}
+
+void ends_orphan(struct runner *runner, struct local *group) {
+        if (!group->orphan_usec)
+                group->orphan_usec = now_usec();
+        runner_retry(runner);
+}
+
+void ends_reconcile(struct runner *runner) {
+        for (struct local *l = runner->locals; l; l = l->next) {
+                if (!l->orphan_usec || l->exited || !l->ready || l->signalled)
+                        continue;
+                if (now_usec() - l->orphan_usec < ORPHAN_USEC) {
+                        runner_retry(runner);
+                } else {
+                        l->signalled = SIGTERM;
+                        (void) capsule_signal(l->capsule, SIGTERM, false, NULL, NULL);
+                }
+        }
+}
