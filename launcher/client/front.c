@@ -162,6 +162,8 @@ static void write_output(struct front *f, unsigned stream) {
 
         if (written >= 0)
                 buffer_drop(b, (size_t) written);
+        else if (errno == EPIPE)
+                session_output_unread(f->session, stream);
         else if (!is_try_again(errno))
                 session_output_closed(f->session, stream);
 }

@@ -279,6 +279,8 @@ static void end(struct session *s) {
         tell_end(s);
         if (code == 0 && s->state != RM__JOB_STATE__JOB_COMPLETED)
                 code = s->cancel_signo ? 128 + s->cancel_signo : EXIT_REFUSED;
+        if (s->cancel_signo == SIGPIPE && s->state == RM__JOB_STATE__JOB_CANCELLED)
+                code = 128 + SIGPIPE;
         finish(s, s->giving_up ? EXIT_REFUSED : code);
 }
 
@@ -700,6 +702,17 @@ void session_output_closed(struct session *s, unsigned stream) {
 
         s->closed[i] = true;
         buffer_finish(&s->output[i]);
+}
+
+void session_output_unread(struct session *s, unsigned stream) {
+        bool first = !s->closed[stream == 2 ? 1 : 0];
+
+        session_output_closed(s, stream);
+        if (stream != 1 || !first || !s->config.cancel_unread || s->done || s->ending || s->ended || s->cancel_signo)
+                return;
+        say(s, "standard output has no reader any more (SIGPIPE): job %" PRIu64 " is cancelled", s->config.job);
+        s->cancel_signo = SIGPIPE;
+        add_control(s, true, SIGTERM);
 }
 
 bool session_done(const struct session *s, int *ret_code) {

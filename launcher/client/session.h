@@ -19,6 +19,7 @@ struct session_config {
         bool release;        /* rmd may forget the output once all of it is written: it is told so, and answers, before the end */
         bool wait_set;       /* give up when the job has not started after wait_usec */
         uint64_t wait_usec;
+        bool cancel_unread;  /* the job ends when standard output has no reader any more, as mpirun does */
         uint64_t away_usec;  /* how long rmd may be away before we leave the job to itself */
 };
 
@@ -47,8 +48,10 @@ uint64_t session_due_usec(const struct session *session);
 struct buffer *session_requests(struct session *session);
 /* Bytes for standard output (1) and standard error (2), our own messages among the latter. */
 struct buffer *session_output(struct session *session, unsigned stream);
-/* Nobody reads that stream any more: its bytes are dropped from now on, as mpirun does. */
+/* That stream takes no more: its bytes are dropped from now on. */
 void session_output_closed(struct session *session, unsigned stream);
+/* The same because its reader is gone (EPIPE): see cancel_unread. */
+void session_output_unread(struct session *session, unsigned stream);
 /* True while the connection is of no use any more or yet: connect (again). */
 bool session_wants_connection(const struct session *session);
 /* The end: nothing but output is left. `ret_code` is what to exit with. */

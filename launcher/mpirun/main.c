@@ -71,6 +71,7 @@ static int serve(struct front *front, uint64_t job, const struct options *option
                 .input = input,
                 .submitted = true,
                 .release = true,
+                .cancel_unread = true,
                 .wait_set = options->wait_set,
                 .wait_usec = options->wait_usec,
                 .away_usec = AWAY_USEC,

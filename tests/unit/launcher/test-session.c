@@ -256,6 +256,51 @@ static void output_that_nobody_reads_is_dropped(void **state) {
         session_destroy(s);
 }
 
+/* As mpirun's "SIGPIPE detected": `rm-mpirun ... | head` comes to its end. */
+static void a_reader_that_goes_ends_the_job(void **state) {
+        struct session_config config = { .program = "rm-mpirun", .job = 7, .submitted = true, .cancel_unread = true };
+        static const struct {
+                Rm__JobState state;
+                int exit_code, code;
+        } ends[] = {
+                { RM__JOB_STATE__JOB_CANCELLED, 143, 141 },
+                { RM__JOB_STATE__JOB_CANCELLED, 0, 141 },
+                { RM__JOB_STATE__JOB_COMPLETED, 0, 0 }, /* it was faster */
+                { RM__JOB_STATE__JOB_FAILED, 3, 3 },
+        };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+                struct session *s;
+
+                config.away_usec = 60 * SECOND;
+                s = session_create(&config, 0);
+                session_connected(s, 1);
+                (void) expect_attach(s, 0, 0);
+                tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 2);
+                expect_none(s);
+                session_output_unread(s, 2); /* that of standard error does not matter */
+                expect_none(s);
+                session_output_unread(s, 1);
+                expect_control(s, true, SIGTERM);
+                session_output_unread(s, 1);
+                expect_none(s);
+                tell_state(s, ends[i].state, "", ends[i].exit_code, true, 3);
+                expect_done(s, ends[i].code);
+                session_destroy(s);
+        }
+        config.cancel_unread = false; /* rmctl attach-job */
+        {
+                struct session *s = session_create(&config, 0);
+
+                session_connected(s, 1);
+                (void) expect_attach(s, 0, 0);
+                session_output_unread(s, 1);
+                expect_none(s);
+                session_destroy(s);
+        }
+}
+
 static void input_is_sent_again_from_the_last_acknowledged_byte(void **state) {
         struct session *s = begin_running(true);
 
@@ -657,6 +702,7 @@ int main(void) {
                 cmocka_unit_test(output_is_neither_lost_nor_repeated),
                 cmocka_unit_test(a_hole_in_the_output_is_told),
                 cmocka_unit_test(output_that_nobody_reads_is_dropped),
+                cmocka_unit_test(a_reader_that_goes_ends_the_job),
                 cmocka_unit_test(input_is_sent_again_from_the_last_acknowledged_byte),
                 cmocka_unit_test(input_waits_until_the_job_runs),
                 cmocka_unit_test(input_is_bounded_and_ends_when_refused),
