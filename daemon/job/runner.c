@@ -346,6 +346,16 @@ static void report_gone(struct runner *runner, uint64_t job, int32_t index) {
 
 /* ---- the head ---- */
 
+/* The reason reaches the job's owner, for whom a directory of the node may well be there. */
+static const char *advice(const struct runner *runner, uint64_t id) {
+        const Rm__Job *job = state_job(state_of(runner), id);
+
+        for (const char *const *mount = capsule_tmpfs_mounts; job && *mount; mount++)
+                if (strncmp(job->spec->cwd, *mount, strlen(*mount)) == 0 && job->spec->cwd[strlen(*mount)] == '/')
+                        return " (/tmp, /run and /dev/shm are a job's own)";
+        return "";
+}
+
 static void on_head_launched(struct capsule *capsule, int error, const char *text, void *arg) {
         struct report *report = arg;
         struct local *head;
@@ -357,9 +367,9 @@ static void on_head_launched(struct capsule *capsule, int error, const char *tex
         head = runner_copy(report->runner, report->job, report->index, report->made_by);
         if (head && error < 0) {
                 free(head->lost_text);
-                head->lost_text = xstrdup(text);
-                head->lost = true; /* told by the next look */
-                log_warn("job %" PRIu64 ": cannot start mpirun: %s", head->job, text);
+                head->lost_text = xasprintf("cannot start mpirun: %s%s", text, advice(report->runner, report->job));
+                head->lost = head->unstarted = true; /* told by the next look */
+                log_warn("job %" PRIu64 ": %s", head->job, head->lost_text);
                 runner_wake(report->runner);
         } else if (head && error == 0) {
                 runner_wake(report->runner);
@@ -441,7 +451,8 @@ static void reconcile_head(struct runner *runner, struct local *head, const Rm__
         cleanup_free char *reason = NULL;
 
         if (head->lost) {
-                reason = xasprintf("mpirun is lost: %s", head->lost_text ? head->lost_text : "its capsule died");
+                reason = head->unstarted ? xstrdup(head->lost_text)
+                                         : xasprintf("mpirun is lost: %s", head->lost_text ? head->lost_text : "its capsule died");
                 report_exit(runner, head, 255, reason, RM__JOB_STATE__JOB_FAILED);
         } else if (head->exited) {
                 report_exit(runner, head, launch_exit_code(head->wait_status), NULL, RM__JOB_STATE__JOB_PENDING);

@@ -24,6 +24,7 @@ struct local {
         bool lost;        /* not made, or its PID 1 died */
         char *lost_text;
         bool limited;     /* arrived or adopted, its limits were set anew */
+        bool unstarted;   /* lost since its command could not be started */
         bool launching;   /* its command was sent */
         bool exited;
         int wait_status;

@@ -1,6 +1,8 @@
 #include "launcher/mpirun/capture.h"
 
 #include <ctype.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -65,6 +67,38 @@ static void take_limits(Rm__JobSpec *spec) {
         }
 }
 
+/* What a capsule has of its own: what is below them here is not there for the job. */
+static const char *private_mount(const char *path) {
+        static const char *const mounts[] = { "/tmp", "/run", "/var/run", "/dev/shm" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(mounts); i++) {
+                size_t length = strlen(mounts[i]);
+
+                if (strncmp(path, mounts[i], length) == 0 && path[length] == '/')
+                        return mounts[i];
+        }
+        return NULL;
+}
+
+/* Told here, where the user sees it: mpirun would start in a directory that is not there, or not find the program. */
+static int check_places(const char *cwd, const char *program, struct rm_error *err) {
+        static const char advice[] = "every job has a %s of its own; use a directory that all nodes share, such as your home";
+        cleanup_free char *real = strchr(program, '/') ? realpath(program, NULL) : NULL;
+        const char *path = real ? real : program;
+        const char *mount = private_mount(cwd);
+        char text[160];
+
+        if (mount) {
+                (void) snprintf(text, sizeof(text), advice, mount);
+                return error_set(err, -EINVAL, "the job cannot run in %s: %s", cwd, text);
+        }
+        mount = private_mount(path);
+        if (!mount)
+                return 0;
+        (void) snprintf(text, sizeof(text), advice, mount);
+        return error_set(err, -EINVAL, "the job cannot run the program %s: %s", path, text);
+}
+
 static uint32_t current_umask(void) {
         mode_t mask = umask(0);
 
@@ -81,7 +115,8 @@ int capture_job(const struct command *command, const struct options *options, bo
         rm__job_spec__init(spec);
         spec->name = options->job_name ? xstrdup(options->job_name) : default_name(command->program);
         spec->cwd = getcwd(NULL, 0);
-        r = spec->cwd ? 0 : error_sys(err, -errno, "the current directory has no path");
+        r = spec->cwd ? check_places(spec->cwd, command->program, err)
+                      : error_sys(err, -errno, "the current directory has no path");
         if (r < 0) {
                 capture_free(spec);
                 return r;

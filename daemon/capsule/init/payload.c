@@ -34,6 +34,13 @@ static _Noreturn void fail(int pipe_fd, int code, const char *what) {
         _exit(127);
 }
 
+static _Noreturn void fail_directory(int pipe_fd, int code, const char *cwd) {
+        char what[256];
+
+        (void) snprintf(what, sizeof(what), "the working directory %.160s cannot be entered", cwd);
+        fail(pipe_fd, -code, what);
+}
+
 static void set_limits(const Capsule__Run *run) {
         for (size_t i = 0; i < run->n_limits; i++) {
                 const Capsule__Limit *l = run->limits[i];
@@ -83,7 +90,7 @@ static _Noreturn void run_payload(const struct init *init, const Capsule__Run *r
         if (r < 0)
                 fail(pipe_fd, r, "cannot open the standard streams");
         if (chdir(run->cwd) < 0)
-                fail(pipe_fd, -errno, run->cwd);
+                fail_directory(pipe_fd, errno, run->cwd);
         (void) close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
         /* execvpe would search our PATH, not the program's. */
         environ = env;
