@@ -56,12 +56,7 @@ static int read_settings(char **args, struct command *ret_command, struct option
                 return r;
         options_read_environment(options);
         r = options_read_config(options, config_path(), err);
-        if (r == 0)
-                r = options_resolve(options, err);
-        if (r == 0 && options->group_size > ret_command->ranks)
-                r = error_set(err, -EINVAL, "%s: groups of %u are larger than the %u ranks",
-                              options->sources[OPTION_GROUP_SIZE].origin, options->group_size, ret_command->ranks);
-        return r;
+        return r < 0 ? r : options_resolve(options, err);
 }
 
 static int serve(struct front *front, uint64_t job, const struct options *options, bool input) {
