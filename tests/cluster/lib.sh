@@ -69,9 +69,18 @@ build_programs() {
     [[ ${RM_TEST_PROGRAMS:-} ]] || RM_TEST_PROGRAMS=$("$repo_dir/tools/build" --programs) || fail "tests/programs do not build"
 }
 
+# A test that says `# packages: LIST` has nodes with those of tools/root.packages.LIST.
+more_packages() {
+    local list
+    list=$(sed -n 's/^# packages: *\([a-z]*\)$/\1/p' "$0" | head -n 1)
+    [[ ! $list ]] || RMD_ROOT=$("$repo_dir/tools/root" --with "$list") || fail "no root with the packages of root.packages.$list"
+    [[ ! $list ]] || export RMD_ROOT
+}
+
 # cluster N [OPTION of tools/testbed up]...
 cluster() {
     node_count=$1
+    more_packages
     build_programs
     trap 'exit 143' TERM HUP
     trap 'exit 130' INT
@@ -213,6 +222,23 @@ flood_ends_whole() {
     same "flood's exit code" "$rc" 0
     must "standard output" whole "$work/flood.out" out 2
     must "standard error" whole "$work/flood.err" err 2
+}
+
+# keep_moving NAME MANY: moves the groups of a job, and its head, about until MANY have arrived or it is over.
+keep_moving() {
+    local name=$1 many=$2 group groups
+    must "$name does not run" q state "$name" RUNNING 30 >/dev/null
+    groups=$(q place "$name" | wc -l)
+    while (($(moves_of "$name") < many)) && [[ $(q job "$name" state) =~ RUNNING|MIGRATING|FOLDED ]]; do
+        group=$((RANDOM % groups - 1))
+        # It may be on its way already, or the job over: then the next look tells.
+        migrate "$name" "$group" "$(a_node_but "$(q where "$name" "$group")")" --wait --timeout 60 >"$work/migrate" 2>&1 || sleep 0.3
+    done
+}
+
+# moves_of NAME: how many have arrived.
+moves_of() {
+    q moves "$1" | grep -c ' DONE '
 }
 
 # hash_of NAME: what `ordered` printed. iterations_of NAME.

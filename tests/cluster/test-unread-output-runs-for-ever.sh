@@ -1,0 +1,18 @@
+#!/bin/bash
+# `rm-mpirun ... | head` comes to its end, as `yes | head` does: the job is cancelled when its output has lost its reader.
+# limit: 90
+. "${BASH_SOURCE[0]%/*}/lib.sh"
+
+no_ranks() {
+    [[ $(on n1 "$programs/count" yes) == 0 ]]
+}
+
+cluster 1 --cores 2
+begun=$EPOCHREALTIME
+as alice n1 timeout 60 bash -c 'rm-mpirun --job-name unread -n 2 yes 2>err | head -n 3; echo "code ${PIPESTATUS[0]}"' >"$work/unread.out"
+as alice n1 cat err >"$work/unread.err"
+see "after $(msec_since "$begun") ms: $(tr '\n' ' ' <"$work/unread.out"), $(q job unread state): $(tail -n 1 "$work/unread.err")"
+same "what came" "$(tr '\n' ' ' <"$work/unread.out")" "y y y code 141 "
+same "its state" "$(q job unread state)" CANCELLED
+grep -q '^rm-mpirun: standard output has no reader any more (SIGPIPE)' "$work/unread.err" || fail "it does not say why"
+must "ranks are left" until_true 10 no_ranks
