@@ -328,7 +328,7 @@ static void report_obstacle(struct runner *runner, struct local *local, const Rm
         body.text = local->obstacle;
         command.body_case = RM__COMMAND__BODY_CAPSULE_OBSTACLE;
         command.capsule_obstacle = &body;
-        propose_for(runner, local, &command);
+        runner_propose(runner, local, &command);
 }
 
 static void report_gone(struct runner *runner, uint64_t job, int32_t index) {
