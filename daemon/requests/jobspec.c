@@ -175,6 +175,10 @@ static const struct {
         { 20, "submit_node", NULL },
         { 21, "token", check_token },
         { 22, "spares", check_spares },
+        { 40, "body_digest", NULL },
+        { 41, "body_bytes", NULL },
+        { 42, "argv_cut", NULL },
+        { 43, "cwd_cut", NULL },
 };
 
 void jobspec_normalize(Rm__JobSpec *spec) {

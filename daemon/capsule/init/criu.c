@@ -219,6 +219,15 @@ static int open_gate(struct criu *criu) {
         return fd;
 }
 
+/* Until its group was frozen the owner's processes could end or stop the CRIU that waited for it. */
+static int revive_dump(struct criu *criu, struct rm_error *error) {
+        if (criu->dump_pid > 0 && waitpid(criu->dump_pid, NULL, WNOHANG) == criu->dump_pid)
+                criu->dump_pid = 0;
+        if (criu->dump_pid > 0)
+                (void) kill(criu->dump_pid, SIGCONT);
+        return criu_preload_dump(criu, error);
+}
+
 static char *dump_options(const struct criu *criu, bool stream) {
         const struct init *init = criu->init;
 
@@ -244,7 +253,7 @@ static char *dump_options(const struct criu *criu, bool stream) {
 int criu_dump(struct criu *criu, int images_fd, bool stream, uint64_t timeout_usec, criu_done_fn done, struct rm_error *error) {
         cleanup_free char *options = NULL;
         cleanup_close int gate = -1;
-        int r = criu_preload_dump(criu, error);
+        int r = revive_dump(criu, error);
 
         if (r < 0)
                 return r;

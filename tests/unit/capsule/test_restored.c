@@ -168,7 +168,7 @@ static void inventories(void **state) {
         replace(fd, open_in(&scene, "a", O_RDONLY));
         expect_difference(&scene, before, NULL);
         assert_int_equal(dup2(fd, fd + 20), fd + 20);
-        expect_difference(&scene, before, "is open and was not");
+        expect_difference(&scene, before, "descriptor");
         (void) close(fd + 20);
         /* The same name with other rights. */
         assert_int_equal(fchmod(fd, 0666), 0);
