@@ -164,6 +164,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes) {
                 spec->uid = spec->gid = 1000;
                 message_set_string(&spec->user, "alice");
                 message_set_string(&spec->submit_node, "n1");
+                free(spec->body_digest.data);
+                spec->body_digest = (ProtobufCBinaryData) { 0 };
+                spec->body_bytes = 0;
+                spec->argv_cut = spec->cwd_cut = false;
                 submit_and_show(spec);
         }
         rm__job_spec__free_unpacked(spec, NULL);
