@@ -56,7 +56,7 @@ struct availability_watch_ops {
 };
 
 /* Nothing is read before the loop runs. -EINVAL: the path is not absolute or too long. Where inotify is not to be had
- * (limits of the kernel) polling does alone. */
+ * (limits of the kernel), and for the file of a user, polling does alone. */
 int availability_watch_create(struct event_base *base, const struct availability_watch_config *config,
                               const struct availability_watch_ops *ops, void *userdata, struct availability_watch **ret_watch,
                               struct rm_error *err);

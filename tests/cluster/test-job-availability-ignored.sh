@@ -10,6 +10,9 @@ start live n1 --availability mine --group-size 2 -n 4 "$programs/ordered" --stop
 running live
 see "n1:2 n2:2 n3:0: $(q place live | tr '\n' ' ')"
 q place live | grep -v '^-1' | grep -q n3 && fail "it is on n3"
+# A user with many such files must not use up what the kernel lets root watch.
+watches=$(on n1 sh -c 'read -r pid </run/testbed-rmd.pid && find "/proc/$pid/fd" -lname "anon_inode:inotify" | wc -l')
+same "files that rmd on n1 has the kernel watch" "$watches" 1
 place_of_other=$(q place other)
 as alice n1 sh -c 'printf "n1:0\nn2:2\nn3:2\n" >mine'
 until_true 30 eval '! q place live | grep -v "^-1" | grep -q n1' || fail "it stays on n1"

@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+
+#define HASH_FUNCTION HASH_SAX /* the usual one falls through cases where the length is not known */
 #include <uthash.h>
 
 #include "common/error.h"
