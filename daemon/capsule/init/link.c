@@ -21,6 +21,9 @@
 #include "daemon/capsule/init/filter.h"
 #include "daemon/capsule/init/netlink.h"
 
+/* Before Linux 6.13 a new link must have a name that is free on the node as well, whose uplink often is an eth0. */
+#define NEW_LINK_NAME "rmd-new"
+
 enum { LO_INDEX = 1 };
 
 static int set_flags(struct mnl_socket *nl, int index, bool up) {
@@ -35,6 +38,17 @@ static int set_flags(struct mnl_socket *nl, int index, bool up) {
         return netlink_talk(nl, h, h->nlmsg_len, 1);
 }
 
+static int set_name(struct mnl_socket *nl, int index, const char *name) {
+        char buffer[NETLINK_BUFFER_BYTES];
+        struct nlmsghdr *h = netlink_request(buffer, RTM_NEWLINK, 0);
+        struct ifinfomsg *info = mnl_nlmsg_put_extra_header(h, sizeof(*info));
+
+        info->ifi_family = AF_UNSPEC;
+        info->ifi_index = index;
+        mnl_attr_put_strz(h, IFLA_IFNAME, name);
+        return netlink_talk(nl, h, h->nlmsg_len, 1);
+}
+
 static int make_macvlan(struct link *link, int lower_index, int netns_fd) {
         char buffer[NETLINK_BUFFER_BYTES];
         struct nlmsghdr *h = netlink_request(buffer, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
@@ -43,7 +57,7 @@ static int make_macvlan(struct link *link, int lower_index, int netns_fd) {
         struct nlattr *inner;
 
         info->ifi_family = AF_UNSPEC;
-        mnl_attr_put_strz(h, IFLA_IFNAME, LINK_NAME);
+        mnl_attr_put_strz(h, IFLA_IFNAME, NEW_LINK_NAME);
         mnl_attr_put(h, IFLA_ADDRESS, sizeof(link->spec.mac), link->spec.mac);
         mnl_attr_put_u32(h, IFLA_LINK, (uint32_t) lower_index);
         mnl_attr_put_u32(h, IFLA_NET_NS_FD, (uint32_t) netns_fd);
@@ -168,8 +182,10 @@ int link_create(struct link *link, struct rm_error *error) {
         r = make_macvlan(link, lower_index, netns_fd);
         if (r < 0)
                 return error_sys(error, r, "cannot make a macvlan link on %s", link->spec.uplink);
-        link->index = (int) if_nametoindex(LINK_NAME);
-        r = link->index == 0 ? -errno : add_address(link);
+        link->index = (int) if_nametoindex(NEW_LINK_NAME);
+        r = link->index == 0 ? -errno : set_name(link->own, link->index, LINK_NAME);
+        if (r == 0)
+                r = add_address(link);
         if (r < 0)
                 return error_sys(error, r, "cannot give the capsule's link its address");
         r = keep_to_job(link, error);
