@@ -34,7 +34,7 @@ const struct request *request_find(Rm__LocalRequest__BodyCase body) {
         return NULL;
 }
 
-/* ---- answered by another node: one request, one answer ---- */
+/* ---- answered by another node: one request, one answer, which may be a document in several replies ---- */
 
 struct carried {
         struct client *client;
@@ -47,7 +47,9 @@ static void on_carried_reply(void *userdata, uint32_t channel, Rm__LocalReply *r
 
         if (reply)
                 client_reply(carried->client, carried->request_id, reply);
-        else
+        if (reply && reply->body_case == RM__LOCAL_REPLY__BODY_TEXT && reply->text->more)
+                return;
+        if (!reply)
                 client_error(carried->client, carried->request_id, -EHOSTUNREACH,
                              "the node that was to answer was lost; look with rmctl list-nodes and try again");
         client_release(carried->client);

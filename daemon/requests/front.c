@@ -229,7 +229,7 @@ static void tell(struct front *front, const Rm__Job *job, bool final) {
         }
         free(front->told);
         front->told = now;
-        update.job = job_view(front->client, state, job);
+        update.job = job_view(front->client, state, job, VIEW_LISTED_BYTES);
         update.final = final;
         reply.body_case = RM__LOCAL_REPLY__BODY_JOB_UPDATE;
         reply.job_update = &update;

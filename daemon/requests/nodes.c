@@ -4,6 +4,7 @@
 #include "common/text.h"
 #include "common/util.h"
 #include "daemon/requests/requests.h"
+#include "daemon/requests/views.h"
 
 #define REASON_MAX_BYTES 256
 #define NAMES_MAX 100U /* that may be given even where there are fewer nodes: so many get the usual answer */
@@ -58,22 +59,40 @@ static bool refuse_unknown(struct client *client, uint32_t request_id, const cha
         return false;
 }
 
+static void collect_nodes(struct client *client, const Rm__ListNodes *list, Rm__NodeList *nodes) {
+        const Rm__State *state = cluster_state(client->rmd->cluster);
+        cleanup_free int32_t *switches = state_node_switches(state);
+        size_t max_bytes = page_bytes(list->paged);
+        size_t bytes = 0;
+
+        for (size_t i = 0; i < state->n_nodes; i++) {
+                if (strcmp(state->nodes[i]->name, list->after) <= 0 || !wanted(list, state->nodes[i]->name))
+                        continue;
+                if (bytes >= max_bytes) {
+                        nodes->more = true;
+                        return;
+                }
+                nodes->nodes[nodes->n_nodes] = node_view(client, state, state->nodes[i], switches[i]);
+                bytes += protobuf_c_message_get_packed_size(&nodes->nodes[nodes->n_nodes++]->base);
+        }
+}
+
 void request_list_nodes(struct client *client, const Rm__LocalRequest *request) {
         const Rm__State *state = cluster_state(client->rmd->cluster);
         const Rm__ListNodes *list = request->list_nodes;
-        cleanup_free int32_t *switches = state_node_switches(state);
         Rm__NodeList nodes = RM__NODE_LIST__INIT;
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
 
         if (refuse_unknown(client, request->id, "list-nodes", state, list->names, list->n_names))
                 return;
         nodes.nodes = xcalloc(state->n_nodes, sizeof(Rm__NodeView *));
-        for (size_t i = 0; i < state->n_nodes; i++)
-                if (wanted(list, state->nodes[i]->name))
-                        nodes.nodes[nodes.n_nodes++] = node_view(client, state, state->nodes[i], switches[i]);
+        collect_nodes(client, list, &nodes);
         reply.body_case = RM__LOCAL_REPLY__BODY_NODES;
         reply.nodes = &nodes;
-        client_reply(client, request->id, &reply);
+        if (nodes.more && !list->paged)
+                page_refuse(client, request->id, "list-nodes");
+        else
+                client_reply(client, request->id, &reply);
         for (size_t i = 0; i < nodes.n_nodes; i++) {
                 free(nodes.nodes[i]->switch_);
                 free(nodes.nodes[i]);

@@ -15,6 +15,7 @@
 struct planning {
         struct client *client;
         uint32_t request_id;
+        bool paged;
         char *policy;                /* in question */
         struct scheduler *scheduler; /* of its own: the leader's is not to wait */
         struct leader_view view;
@@ -103,7 +104,7 @@ static void ask_next(struct planning *planning) {
                 add_alternative(planning, NULL, error_text(&err));
                 planning->next++;
         }
-        request_reply_json(planning->client, planning->request_id, planning->answer);
+        request_reply_json(planning->client, planning->request_id, planning->answer, planning->paged);
         planning_free(planning);
 }
 
@@ -170,6 +171,7 @@ void request_plan(struct client *client, const Rm__LocalRequest *request) {
         planning = xcalloc(1, sizeof(*planning));
         planning->client = client_hold(client);
         planning->request_id = request->id;
+        planning->paged = request->get_plan->paged;
         planning->policy = xstrdup(asked[0] ? asked : rmd->config->policy);
         planning->scheduler = leader_side_scheduler(rmd, planning->policy);
         if (leader_snapshot(rmd, &planning->view, &err) < 0 ||

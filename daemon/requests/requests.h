@@ -36,8 +36,8 @@ void request_dispatch(struct client *client, const Rm__LocalRequest *request);
 /* Propose, and answer with Ok (id = what was created) or the error. */
 void request_propose(struct client *client, uint32_t request_id, const Rm__Command *command);
 
-/* Answer with a document. */
-void request_reply_json(struct client *client, uint32_t request_id, const json_t *json);
+/* Answer with a document; `paged`: the client takes it in several replies. */
+void request_reply_json(struct client *client, uint32_t request_id, const json_t *json, bool paged);
 
 /* The job, when this client may see and touch it; otherwise NULL, and the client was told so as to a request of that name. */
 const Rm__Job *request_own_job(struct client *client, uint32_t request_id, const char *verb, uint64_t id);

@@ -9,6 +9,9 @@
 #include "daemon/requests/requests.h"
 #include "daemon/sched/snapshot.h"
 
+/* Of a document that comes in several replies. */
+#define TEXT_PART_BYTES (512U << 10)
+
 static void count(const Rm__State *state, Rm__Status *status) {
         for (size_t i = 0; i < state->n_nodes; i++)
                 status->nodes_up += state->nodes[i]->health == RM__NODE_HEALTH__NODE_HEALTH_UP;
@@ -71,18 +74,34 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
         client_reply(client, request->id, &reply);
 }
 
-void request_reply_json(struct client *client, uint32_t request_id, const json_t *json) {
-        cleanup_free char *text = json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+static void reply_text(struct client *client, uint32_t request_id, char *text, bool more) {
         Rm__Text body = RM__TEXT__INIT;
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
 
         body.text = text;
+        body.more = more;
         reply.body_case = RM__LOCAL_REPLY__BODY_TEXT;
         reply.text = &body;
-        if (text)
-                client_reply(client, request_id, &reply);
-        else
+        client_reply(client, request_id, &reply);
+}
+
+void request_reply_json(struct client *client, uint32_t request_id, const json_t *json, bool paged) {
+        cleanup_free char *text = json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+        char *at = text;
+
+        if (!text) {
                 client_error(client, request_id, -ENOMEM, "the answer cannot be written as JSON");
+                return;
+        }
+        while (paged && strlen(at) > TEXT_PART_BYTES) {
+                char after = at[TEXT_PART_BYTES];
+
+                at[TEXT_PART_BYTES] = 0;
+                reply_text(client, request_id, at, true);
+                at += TEXT_PART_BYTES;
+                *at = after;
+        }
+        reply_text(client, request_id, at, false);
 }
 
 void request_snapshot(struct client *client, const Rm__LocalRequest *request) {
@@ -95,7 +114,7 @@ void request_snapshot(struct client *client, const Rm__LocalRequest *request) {
                 return;
         }
         json = snapshot_to_json(snapshot_view(view.policy));
-        request_reply_json(client, request->id, json);
+        request_reply_json(client, request->id, json, request->get_snapshot->paged);
         json_decref(json);
         leader_view_finish(&view);
 }

@@ -1,6 +1,7 @@
 #include "launcher/rmctl/human.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 #include <time.h>
 #include <wchar.h>
@@ -72,7 +73,7 @@ char *human_iso(uint64_t when_usec) {
 /* One character of `text`: its bytes and columns. A byte that is none counts as one, a control character. */
 static size_t next_character(const char *text, mbstate_t *state, int *ret_width, wchar_t *ret_wide) {
         wchar_t wide = 0;
-        size_t n = mbrtowc(&wide, text, strlen(text), state);
+        size_t n = mbrtowc(&wide, text, strnlen(text, MB_LEN_MAX), state); /* not strlen: texts may be long */
 
         if (n == 0 || n == (size_t) -1 || n == (size_t) -2) {
                 memset(state, 0, sizeof(*state));

@@ -6,6 +6,7 @@
 #include "common/util.h"
 #include "launcher/client/buffer.h"
 #include "launcher/rmctl/human.h"
+#include "launcher/rmctl/pages.h"
 #include "launcher/rmctl/verb.h"
 
 static int fetch(struct call *call, bool all, Rm__LocalReply **ret_reply) {
@@ -21,7 +22,7 @@ static int fetch(struct call *call, bool all, Rm__LocalReply **ret_reply) {
         list.all = all;
         request.body_case = RM__LOCAL_REQUEST__BODY_LIST_JOBS;
         request.list_jobs = &list;
-        return call_request(call, &request, RM__LOCAL_REPLY__BODY_JOBS, ret_reply);
+        return call_request_pages(call, &request, RM__LOCAL_REPLY__BODY_JOBS, ret_reply);
 }
 
 /* How long it has run; "-" before it starts. */
@@ -91,7 +92,7 @@ static int run_list(struct call *call) {
 }
 
 /* The command line, words with spaces in quotes. */
-static char *command_line(const Rm__JobSpec *spec) {
+static char *command_line(const Rm__JobSpec *spec, bool cut) {
         struct buffer b = { 0 };
         char *text;
 
@@ -100,6 +101,8 @@ static char *command_line(const Rm__JobSpec *spec) {
 
                 buffer_printf(&b, plain ? "%s%s" : "%s'%s'", i ? " " : "", spec->argv[i]);
         }
+        if (cut)
+                buffer_printf(&b, " ... (the rest is too long to be shown)");
         buffer_add(&b, "", 1);
         text = xstrdup((const char *) buffer_data(&b));
         buffer_finish(&b);
@@ -251,9 +254,11 @@ static void show_job(struct call *call, const Rm__JobView *v) {
         show_obstacles(j);
         if (!v->foreign) {
                 call_print_key("Directory", s->cwd);
-                call_take_key("Command", command_line(s));
+                call_take_key("Command", command_line(s, v->argv_cut));
         }
         show_capsules(call, j);
+        if (v->capsules_left_out > 0)
+                (void) printf("and %u more groups\n", v->capsules_left_out);
 }
 
 static int run_show(struct call *call) {

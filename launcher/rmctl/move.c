@@ -5,6 +5,7 @@
 
 #include "common/util.h"
 #include "launcher/rmctl/human.h"
+#include "launcher/rmctl/pages.h"
 
 #define AWAY_USEC (60U * 1000000U)
 
@@ -16,7 +17,7 @@ static int fetch(struct call *call, uint64_t job, uint64_t since, Rm__LocalReply
         list.since = since;
         request.body_case = RM__LOCAL_REQUEST__BODY_LIST_MOVES;
         request.list_moves = &list;
-        return call_request(call, &request, RM__LOCAL_REPLY__BODY_MOVES, ret_reply);
+        return call_request_pages(call, &request, RM__LOCAL_REPLY__BODY_MOVES, ret_reply);
 }
 
 static const char *state_text(Rm__MoveState state) {

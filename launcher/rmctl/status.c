@@ -4,11 +4,15 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "launcher/client/buffer.h"
 #include "launcher/rmctl/human.h"
 #include "launcher/rmctl/json.h"
 #include "launcher/rmctl/verb.h"
 
 /* ---- status ---- */
+
+/* As for every other request. */
+#define ANSWER_USEC (60U * 1000000U)
 
 static void print_warning(const struct call *call, const Rm__Status *status, const char *text) {
         bool availability = status->availability && strcmp(status->availability->error, text) == 0;
@@ -64,15 +68,34 @@ static int run_status(struct call *call) {
 
 /* ---- snapshot and plan ---- */
 
+/* A long document comes in several replies. */
 static int fetch_text(struct call *call, Rm__LocalRequest *request, char **ret_text) {
-        Rm__LocalReply *reply = NULL;
-        int r = call_request(call, request, RM__LOCAL_REPLY__BODY_TEXT, &reply);
+        struct buffer text = { 0 };
+        bool more = true;
+        int r = call_connect(call);
 
-        if (r < 0)
-                return r;
-        *ret_text = xstrdup(reply->text->text);
-        rm__local_reply__free_unpacked(reply, NULL);
-        return 0;
+        if (r == 0)
+                r = client_send(call->client, request, &call->err);
+        while (r == 0 && more) {
+                Rm__LocalReply *reply = NULL;
+
+                r = client_receive(call->client, ANSWER_USEC, &reply, &call->err);
+                if (r < 0)
+                        break;
+                if (reply->body_case == RM__LOCAL_REPLY__BODY_TEXT) {
+                        more = reply->text->more;
+                        buffer_add(&text, reply->text->text, strlen(reply->text->text));
+                } else {
+                        r = error_set(&call->err, -EPROTO, "rmd answered with something else (reply %d)", (int) reply->body_case);
+                }
+                rm__local_reply__free_unpacked(reply, NULL);
+        }
+        if (r == 0) {
+                buffer_add(&text, "", 1);
+                *ret_text = xstrdup((const char *) buffer_data(&text));
+        }
+        buffer_finish(&text);
+        return r;
 }
 
 /* rmd's document as it is, only laid out: it carries its own version. */
@@ -94,6 +117,7 @@ static int run_snapshot(struct call *call) {
         int r;
 
         request.body_case = RM__LOCAL_REQUEST__BODY_GET_SNAPSHOT;
+        get.paged = true;
         request.get_snapshot = &get;
         r = fetch_text(call, &request, &text);
         if (r == 0)
@@ -253,6 +277,7 @@ static int run_plan(struct call *call) {
         if (call_flag(call, "policy"))
                 get.policy = (char *) call_flag(call, "policy");
         request.body_case = RM__LOCAL_REQUEST__BODY_GET_PLAN;
+        get.paged = true;
         request.get_plan = &get;
         r = fetch_text(call, &request, &text);
         if (r < 0)

@@ -1,0 +1,109 @@
+#include "daemon/requests/views.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/frame.h"
+#include "common/util.h"
+#include "daemon/config/config.h"
+#include "daemon/requests/requests.h"
+
+/* What is left of a command line that does not fit: enough to know it by. */
+#define ARGV_CUT_BYTES 1024U
+/* And of a long list of capsules. */
+#define CAPSULES_CUT 200U
+/* For the frame, and what an answer has beside the list. */
+#define FRAME_SLACK_BYTES (64U << 10)
+
+/* The nodes a job's groups are on, each once, as "n1 n2". */
+static char *job_nodes(const Rm__Job *job) {
+        char *list = xstrdup("");
+
+        for (size_t i = 0; i < job->n_capsules; i++) {
+                const char *node = job->capsules[i]->node;
+                bool seen = job->capsules[i]->index == STATE_HEAD && job->n_capsules > 1;
+
+                for (size_t k = 0; k < i && !seen; k++)
+                        seen = job->capsules[k]->index != STATE_HEAD && strcmp(job->capsules[k]->node, node) == 0;
+                if (!seen) {
+                        char *longer = xasprintf("%s%s%s", list, *list ? " " : "", node);
+
+                        free(list);
+                        list = longer;
+                }
+        }
+        return list;
+}
+
+/* Borrows from the job; the words that are cut are in `room`. */
+static void cut_argv(Rm__JobSpec *spec, char *room, size_t room_bytes) {
+        size_t used = 0;
+        size_t n = 0;
+
+        while (n < spec->n_argv && used + strlen(spec->argv[n]) < room_bytes)
+                used += strlen(spec->argv[n++]) + 1;
+        if (n == 0 && spec->n_argv > 0) {
+                (void) snprintf(room, room_bytes, "%s", spec->argv[0]);
+                spec->argv[n++] = room;
+        }
+        spec->n_argv = n;
+}
+
+static void copy_job(Rm__JobView *view, Rm__JobSpec *spec, const Rm__Job *job, size_t max_bytes) {
+        cleanup_free char **argv = xcalloc(spec->n_argv, sizeof(char *));
+        char room[ARGV_CUT_BYTES];
+        Rm__Job slim = *job;
+
+        if (spec->n_argv > 0)
+                memcpy(argv, spec->argv, spec->n_argv * sizeof(char *));
+        spec->argv = argv;
+        slim.spec = spec;
+        if (protobuf_c_message_get_packed_size(&slim.base) > max_bytes && spec->n_argv > 0) {
+                cut_argv(spec, room, sizeof(room));
+                view->argv_cut = true;
+        }
+        if (protobuf_c_message_get_packed_size(&slim.base) > max_bytes && slim.n_capsules > CAPSULES_CUT) {
+                view->capsules_left_out = (uint32_t) (slim.n_capsules - CAPSULES_CUT);
+                slim.n_capsules = CAPSULES_CUT;
+        }
+        view->job = (Rm__Job *) message_copy(&slim.base);
+}
+
+Rm__JobView *job_view(const struct client *client, const Rm__State *state, const Rm__Job *job, size_t max_bytes) {
+        Rm__JobView *view = xcalloc(1, sizeof(*view));
+        cleanup_free char *nodes = job_nodes(job);
+        Rm__JobSpec spec = *job->spec;
+
+        rm__job_view__init(view);
+        view->foreign = !client_may(client, job->spec->uid);
+        /* The environment is long and of no use to anybody here; the token is the front end's. */
+        spec.n_env = 0;
+        spec.token = (char *) "";
+        /* Who has it could try out what a short environment may be. */
+        spec.body_digest = (ProtobufCBinaryData) { 0 };
+        if (view->foreign) {
+                spec.n_argv = 0;
+                spec.cwd = spec.availability_path = (char *) "";
+        }
+        copy_job(view, &spec, job, max_bytes);
+        for (size_t i = 0; i < view->job->n_capsules; i++) {
+                view->job->capsules[i]->address += client->rmd->config->network; /* for people: the whole address */
+                if (view->foreign)
+                        message_set_string(&view->job->capsules[i]->obstacle, NULL);
+        }
+        message_set_string(&view->state, state_job_word(state, job));
+        message_set_string(&view->nodes, nodes);
+        return view;
+}
+
+size_t page_bytes(bool paged) {
+        return paged ? PAGE_BYTES : FRAME_MAX_LOCAL_BYTES - FRAME_SLACK_BYTES;
+}
+
+void page_refuse(struct client *client, uint32_t request_id, const char *verb) {
+        client_error(
+                client, request_id, -EMSGSIZE,
+                "%s: the list does not fit into one answer; this command is older than rmd and cannot ask for pages: install the "
+                "same version of both, or ask for fewer",
+                verb);
+}
