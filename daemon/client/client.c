@@ -1,77 +1,102 @@
 #include "daemon/client/client.h"
 
-#include <grp.h>
-#include <pwd.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "common/util.h"
+#include "daemon/client/account.h"
+#include "daemon/client/users.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/config/config.h"
-
-static bool in_group(const char *user, gid_t gid, const char *group) {
-        struct group *entry = group[0] ? getgrnam(group) : NULL;
-
-        if (!entry)
-                return false;
-        if (entry->gr_gid == gid)
-                return true;
-        for (char **member = entry->gr_mem; *member; member++)
-                if (strcmp(*member, user) == 0)
-                        return true;
-        return false;
-}
 
 struct client *client_create(struct rmd *rmd, uid_t uid, gid_t gid) {
         struct client *client = xcalloc(1, sizeof(*client));
-        struct passwd *entry = getpwuid(uid);
 
         client->rmd = rmd;
         client->refs = 1;
         client->uid = uid;
         client->gid = gid;
-        if (entry)
-                (void) snprintf(client->user, sizeof(client->user), "%s", entry->pw_name);
+        if (uid == 0)
+                (void) snprintf(client->user, sizeof(client->user), "root");
         else
                 (void) snprintf(client->user, sizeof(client->user), "%u", (unsigned) uid);
-        client->admin = uid == 0 || in_group(client->user, gid, rmd->config->admin_group);
+        client->admin = uid == 0;
         return client;
+}
+
+void client_identify(struct client *client, const struct user *user) {
+        (void) snprintf(client->user, sizeof(client->user), "%s", user->name);
+        client->admin = client->uid == 0 || user->admin;
+        free(client->groups);
+        client->groups = xcalloc(user->n_groups, sizeof(gid_t));
+        client->n_groups = user->n_groups;
+        if (user->n_groups > 0)
+                memcpy(client->groups, user->groups, user->n_groups * sizeof(gid_t));
+        client->identified = true;
 }
 
 struct client *client_hold(struct client *client) {
         client->refs++;
+        account_open(client->account);
         return client;
 }
 
-void client_release(struct client *client) {
-        if (!client || --client->refs > 0)
+static void client_unref(struct client *client) {
+        if (--client->refs > 0)
                 return;
+        free(client->groups);
+        free(client->limits);
+        free(client->limits_error);
         free(client->node);
         free(client);
+}
+
+void client_release(struct client *client) {
+        if (!client)
+                return;
+        account_close(client->account);
+        client_unref(client);
 }
 
 void client_leave(struct client *client) {
         client->conn = NULL;
         free(client->node);
         client->node = NULL;
-        client_release(client);
+        client_unref(client);
+}
+
+/* 0, or a negative errno; -ENOTCONN when it has gone. */
+static int send_reply(struct client *client, Rm__LocalReply *reply) {
+        Rm__ProxyReply proxied = RM__PROXY_REPLY__INIT;
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+
+        if (client->conn)
+                return conn_send(client->conn, &reply->base);
+        if (!client->node)
+                return -ENOTCONN;
+        proxied.channel = client->channel;
+        proxied.reply = reply;
+        message.body_case = RM__PEER_MESSAGE__BODY_PROXY_REPLY;
+        message.proxy_reply = &proxied;
+        return cluster_send(client->rmd->cluster, client->node, &message);
 }
 
 void client_reply(struct client *client, uint32_t request_id, Rm__LocalReply *reply) {
-        reply->id = request_id;
-        if (client->conn) {
-                (void) conn_send(client->conn, &reply->base);
-        } else if (client->node) {
-                Rm__ProxyReply proxied = RM__PROXY_REPLY__INIT;
-                Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        int r;
 
-                proxied.channel = client->channel;
-                proxied.reply = reply;
-                message.body_case = RM__PEER_MESSAGE__BODY_PROXY_REPLY;
-                message.proxy_reply = &proxied;
-                (void) cluster_send(client->rmd->cluster, client->node, &message);
-        }
+        reply->id = request_id;
+        r = send_reply(client, reply);
+        /* An error always fits. */
+        if (r == -EMSGSIZE && reply->body_case != RM__LOCAL_REPLY__BODY_ERROR)
+                client_error(client, request_id, r,
+                             "the answer has %zu bytes, more than fit into one message: ask for less at a time",
+                             protobuf_c_message_get_packed_size(&reply->base));
+        else if (r == -ENOBUFS && client->conn)
+                conn_fail(client->conn, r, "it does not read its answers");
+        else if (r < 0 && r != -ENOTCONN)
+                log_warn("%s: an answer for uid %u is lost: %s", client->conn ? conn_name(client->conn) : client->node,
+                         (unsigned) client->uid, strerror(-r));
 }
 
 void client_error(struct client *client, uint32_t request_id, int code, const char *fmt, ...) {

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
 #include "daemon/context.h"
@@ -11,7 +12,10 @@
 #include "proto/local.pb-c.h"
 #include "proto/peer.pb-c.h"
 
+struct account;
 struct front;
+struct limits;
+struct user;
 
 struct client {
         struct rmd *rmd;
@@ -19,29 +23,51 @@ struct client {
         gid_t gid;
         bool admin; /* root, or of the group in rmd.conf */
         bool greeted;
+        bool identified; /* user, admin and groups are what the user data base says, not only the numbers */
         char user[64];
+        gid_t *groups; /* as at login */
+        size_t n_groups;
 
         struct conn *conn; /* local one; NULL: carried */
         char *node;        /* carried: from this node */
         uint32_t channel;
 
+        struct account *account; /* local one: client/account.h, whose the following two are. NULL: carried */
+        TAILQ_ENTRY(client) place;
+        TAILQ_ENTRY(client) ready_place;
+        TAILQ_ENTRY(client) all; /* requests/service.c */
+        uint64_t since_usec; /* it is connected */
+        bool silent;
+        bool ready;
+        bool held;           /* its next request waits until it has read the answers to those before */
+        bool waits_for_user; /* its hello waits for the user data base */
+        uint32_t head_id;    /* of the request that comes */
+        struct limits *limits; /* of the process that connected; NULL: unknown */
+        char *limits_error;    /* why */
+
         struct front *front; /* requests/front.c: the job this local client is attached to */
-        uint32_t follow_id;  /* requests/events.c: request that follows events */
-        bool follows;
-        uint64_t follow_position;
+        uint32_t follow_id;  /* requests/events.c: request that follows events, */
+        bool follows;        /* still */
+        uint64_t follow_since;
+        uint64_t follow_position; /* of the next one to be sent */
+        uint64_t follow_end;      /* where the request ends; UINT64_MAX: nowhere */
         unsigned refs;
-        struct client *next;
+        struct client *next; /* carried: client/proxies.c */
 };
 
-/* Fills in user and admin from uid and the user data base. The caller has the first reference. */
+/* The user is a number, and no administrator but for uid 0, until client_identify(). The caller has the first reference. */
 struct client *client_create(struct rmd *rmd, uid_t uid, gid_t gid);
-/* For who must answer later: the client may leave meanwhile, then answers to it go nowhere. */
+/* Copies what it needs. */
+void client_identify(struct client *client, const struct user *user);
+/* For who must answer later: the client may leave meanwhile, then answers to it go nowhere. Counts as one more request of its user's
+ * that is open, until client_release(). */
 struct client *client_hold(struct client *client);
 void client_release(struct client *client); /* NULL ok */
 /* It has left: nothing is sent any more, the caller's reference is given back. */
 void client_leave(struct client *client);
 
-/* Send one answer; sets its id. Lost without a word when the client has gone. */
+/* Send one answer; sets its id. Lost without a word when the client has gone. One that does not fit into a frame becomes an error that
+ * says so; a client that reads none of its answers is closed. */
 void client_reply(struct client *client, uint32_t request_id, Rm__LocalReply *reply);
 void client_error(struct client *client, uint32_t request_id, int code, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 void client_ok(struct client *client, uint32_t request_id, uint64_t id, const char *text);

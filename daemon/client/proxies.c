@@ -4,13 +4,19 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "daemon/client/users.h"
 #include "daemon/cluster/cluster.h"
+
+/* Users' requests that wait on the way to one node: what the log and moves send there has to have room as well. */
+#define PENDING_MAX_BYTES (16U << 20)
 
 struct channel {
         uint32_t id;
         char *node;
         uid_t uid;
         gid_t gid;
+        struct user user;
+        bool identified; /* user is set, and not sent yet */
         proxy_reply_fn on_reply;
         void *userdata;
         struct channel *next;
@@ -37,6 +43,7 @@ struct proxies *proxies_create(struct rmd *rmd, proxy_request_fn on_request, pro
 }
 
 static void channel_free(struct channel *channel) {
+        free(channel->user.groups);
         free(channel->node);
         free(channel);
 }
@@ -77,15 +84,29 @@ static struct channel *unlink_channel(struct proxies *proxies, uint32_t id) {
         return NULL;
 }
 
-uint32_t proxies_open(struct proxies *proxies, const char *node, uid_t uid, gid_t gid, proxy_reply_fn on_reply, void *userdata) {
+static void keep_user(struct channel *channel, const struct client *client) {
+        struct user *user = &channel->user;
+
+        channel->uid = client->uid;
+        channel->gid = client->gid;
+        channel->identified = client->identified;
+        memcpy(user->name, client->user, sizeof(user->name));
+        user->admin = client->admin;
+        user->groups = xcalloc(client->n_groups, sizeof(gid_t));
+        user->n_groups = client->n_groups;
+        if (user->n_groups > 0)
+                memcpy(user->groups, client->groups, user->n_groups * sizeof(gid_t));
+}
+
+uint32_t proxies_open(struct proxies *proxies, const char *node, const struct client *client, proxy_reply_fn on_reply,
+                      void *userdata) {
         struct channel *channel = xcalloc(1, sizeof(*channel));
 
         do
                 channel->id = ++proxies->last_id;
         while (channel->id == 0 || find_channel(proxies, channel->id));
         channel->node = xstrdup(node);
-        channel->uid = uid;
-        channel->gid = gid;
+        keep_user(channel, client);
         channel->on_reply = on_reply;
         channel->userdata = userdata;
         channel->next = proxies->channels;
@@ -98,15 +119,29 @@ int proxies_send(struct proxies *proxies, uint32_t id, const Rm__LocalRequest *r
         Rm__ProxyRequest proxied = RM__PROXY_REQUEST__INIT;
         Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
 
+        int r;
+
         if (!channel)
                 return -ENOTCONN;
+        if (channel->uid != 0 && cluster_pending_bytes(proxies->rmd->cluster, channel->node) > PENDING_MAX_BYTES)
+                return -EBUSY;
         proxied.channel = id;
         proxied.uid = channel->uid;
         proxied.gid = channel->gid;
         proxied.request = (Rm__LocalRequest *) request;
+        proxied.identified = channel->identified;
+        if (channel->identified) {
+                proxied.user = channel->user.name;
+                proxied.admin = channel->user.admin;
+                proxied.groups = channel->user.groups;
+                proxied.n_groups = channel->user.n_groups;
+        }
         message.body_case = RM__PEER_MESSAGE__BODY_PROXY_REQUEST;
         message.proxy_request = &proxied;
-        return cluster_send(proxies->rmd->cluster, channel->node, &message);
+        r = cluster_send(proxies->rmd->cluster, channel->node, &message);
+        if (r == 0)
+                channel->identified = false;
+        return r;
 }
 
 void proxies_close(struct proxies *proxies, uint32_t id) {
@@ -140,6 +175,16 @@ static void drop_client(struct proxies *proxies, struct client *client) {
         client_leave(client);
 }
 
+/* As the node says where the client is: the user data base is not asked here, where that would have to wait. */
+static void identify(struct client *client, const Rm__ProxyRequest *in) {
+        struct user user = { .admin = in->admin, .groups = in->groups, .n_groups = in->n_groups };
+
+        if (!in->identified || !in->user[0])
+                return;
+        (void) snprintf(user.name, sizeof(user.name), "%s", in->user);
+        client_identify(client, &user);
+}
+
 static void on_request(struct proxies *proxies, const char *node, const Rm__ProxyRequest *in) {
         struct client *client = find_client(proxies, node, in->channel);
 
@@ -147,6 +192,7 @@ static void on_request(struct proxies *proxies, const char *node, const Rm__Prox
                 return;
         if (!client) {
                 client = client_create(proxies->rmd, in->uid, in->gid);
+                identify(client, in);
                 client->node = xstrdup(node);
                 client->channel = in->channel;
                 client->greeted = true;

@@ -18,9 +18,11 @@ typedef void (*proxy_gone_fn)(struct rmd *rmd, struct client *client);
 struct proxies *proxies_create(struct rmd *rmd, proxy_request_fn on_request, proxy_gone_fn on_gone);
 void proxies_destroy(struct proxies *proxies);
 
-/* Open a channel to `node` on behalf of this user. Sends nothing yet. Never 0. */
-uint32_t proxies_open(struct proxies *proxies, const char *node, uid_t uid, gid_t gid, proxy_reply_fn on_reply, void *userdata);
-/* -ENOTCONN when the node cannot be reached now; the channel stays. */
+/* Open a channel to `node` on behalf of this client's user. Sends nothing yet. Never 0. */
+uint32_t proxies_open(struct proxies *proxies, const char *node, const struct client *client, proxy_reply_fn on_reply,
+                      void *userdata);
+/* -ENOTCONN when the node cannot be reached now, -EBUSY when too much that users have sent waits to be sent there; the channel
+ * stays. */
 int proxies_send(struct proxies *proxies, uint32_t id, const Rm__LocalRequest *request);
 void proxies_close(struct proxies *proxies, uint32_t id);
 

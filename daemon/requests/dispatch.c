@@ -62,14 +62,19 @@ static void carry(struct client *client, const Rm__LocalRequest *request, const 
         struct rmd *rmd = client->rmd;
         struct carried *carried = xcalloc(1, sizeof(*carried));
         uint32_t channel;
+        int r;
 
         carried->client = client_hold(client);
         carried->request_id = request->id;
-        channel = proxies_open(rmd->proxies, node, client->uid, client->gid, on_carried_reply, carried);
-        if (proxies_send(rmd->proxies, channel, request) == 0)
+        channel = proxies_open(rmd->proxies, node, client, on_carried_reply, carried);
+        r = proxies_send(rmd->proxies, channel, request);
+        if (r == 0)
                 return;
         proxies_close(rmd->proxies, channel);
-        client_error(client, request->id, -EHOSTUNREACH, "node %s cannot be reached now", node);
+        if (r == -EBUSY)
+                client_error(client, request->id, r, "too much waits to be sent to node %s: try again later", node);
+        else
+                client_error(client, request->id, -EHOSTUNREACH, "node %s cannot be reached now", node);
         client_release(client);
         free(carried);
 }

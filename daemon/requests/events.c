@@ -5,7 +5,11 @@
 #include "daemon/requests/requests.h"
 
 #define RING_SIZE 2000U
+/* One reply. */
 #define BATCH 200U
+#define BATCH_BYTES (64U << 10)
+/* A client that has not read so much gets the rest when it has. */
+#define UNREAD_MAX_BYTES (256U << 10)
 
 /* The last events. A position counts events since this daemon started: position p stands at p % RING_SIZE. */
 struct event_ring {
@@ -43,47 +47,60 @@ static bool visible(const struct client *client, const Rm__Event *event) {
         return job && client_may(client, job->spec->uid);
 }
 
-static void send_events(struct client *client, uint32_t request_id, struct event_ring *ring, uint64_t from, uint64_t since,
-                        bool end) {
-        uint64_t position = ring->end > RING_SIZE && from < ring->end - RING_SIZE ? ring->end - RING_SIZE : from;
+/* One reply of those from client->follow_position on; moves that forward. */
+static void send_batch(struct client *client, const struct event_ring *ring, uint64_t end) {
+        Rm__Event *batch[BATCH];
+        Rm__EventList list = RM__EVENT_LIST__INIT;
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        size_t bytes = 0;
 
-        do {
-                Rm__Event *batch[BATCH];
-                Rm__EventList list = RM__EVENT_LIST__INIT;
-                Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        list.events = batch;
+        for (; client->follow_position < end && list.n_events < BATCH && bytes < BATCH_BYTES; client->follow_position++) {
+                Rm__Event *event = ring->events[client->follow_position % RING_SIZE];
 
-                list.events = batch;
-                for (; position < ring->end && list.n_events < BATCH; position++) {
-                        Rm__Event *event = ring->events[position % RING_SIZE];
-
-                        if (event->index > since && visible(client, event))
-                                batch[list.n_events++] = event;
-                }
-                list.end = end && position == ring->end;
-                reply.body_case = RM__LOCAL_REPLY__BODY_EVENTS;
-                reply.events = &list;
-                if (list.n_events > 0 || list.end)
-                        client_reply(client, request_id, &reply);
-        } while (position < ring->end);
+                if (event->index <= client->follow_since || !visible(client, event))
+                        continue;
+                bytes += protobuf_c_message_get_packed_size(&event->base);
+                batch[list.n_events++] = event;
+        }
+        list.end = client->follow_position == client->follow_end;
+        reply.body_case = RM__LOCAL_REPLY__BODY_EVENTS;
+        reply.events = &list;
+        if (list.n_events > 0 || list.end)
+                client_reply(client, client->follow_id, &reply);
+        client->follows = !list.end;
 }
 
-void request_follow_events(struct client *client, const Rm__LocalRequest *request) {
-        struct event_ring *ring = client->rmd->events;
+/* As much as the client reads. */
+static void send_events(struct client *client) {
+        const struct event_ring *ring = client->rmd->events;
+        uint64_t first = ring->end > RING_SIZE ? ring->end - RING_SIZE : 0;
 
-        send_events(client, request->id, ring, 0, request->follow_events->since, !request->follow_events->follow);
-        if (request->follow_events->follow) {
-                client->follows = true;
-                client->follow_id = request->id;
-                client->follow_position = ring->end;
+        while (client->follows && client_pending_bytes(client) <= UNREAD_MAX_BYTES) {
+                uint64_t end = client->follow_end < ring->end ? client->follow_end : ring->end;
+
+                /* A slow reader loses those that the ring has lost. */
+                if (client->follow_position < first)
+                        client->follow_position = first < end ? first : end;
+                if (client->follow_position >= end && client->follow_end != end)
+                        return;
+                send_batch(client, ring, end);
         }
 }
 
-void events_publish(struct rmd *rmd, struct client *clients) {
-        struct event_ring *ring = rmd->events;
+void request_follow_events(struct client *client, const Rm__LocalRequest *request) {
+        client->follows = true;
+        client->follow_id = request->id;
+        client->follow_since = request->follow_events->since;
+        client->follow_position = 0;
+        client->follow_end = request->follow_events->follow ? UINT64_MAX : client->rmd->events->end;
+        send_events(client);
+}
 
-        for (struct client *c = clients; c; c = c->next)
-                if (c->follows && c->follow_position < ring->end) {
-                        send_events(c, c->follow_id, ring, c->follow_position, 0, false);
-                        c->follow_position = ring->end;
-                }
+void events_publish(struct client *client) {
+        send_events(client);
+}
+
+void events_drained(struct client *client) {
+        send_events(client);
 }

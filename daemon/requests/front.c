@@ -81,6 +81,7 @@ void front_leave(struct client *client) {
                 struct piece *piece = front->pieces;
 
                 front->pieces = piece->next;
+                conn_charge(client->conn, -(ssize_t) piece_bytes(piece));
                 free(piece->data);
                 free(piece);
         }
@@ -142,6 +143,7 @@ static void forget_input(struct front *front, uint64_t offset) {
 
                 front->pieces = piece->next;
                 front->pieces_bytes -= piece_bytes(piece);
+                conn_charge(front->client->conn, -(ssize_t) piece_bytes(piece));
                 free(piece->data);
                 free(piece);
         }
@@ -197,7 +199,7 @@ static void connect_head(struct front *front, const Rm__Capsule *head) {
         disconnect(front);
         front->node = xstrdup(head->node);
         front->made_by = head->made_by;
-        front->channel = proxies_open(client->rmd->proxies, head->node, client->uid, client->gid, on_head_reply, front);
+        front->channel = proxies_open(client->rmd->proxies, head->node, client, on_head_reply, front);
         memcpy(front->acked, front->taken, sizeof(front->acked));
         attach.job = front->job;
         attach.stdout_offset = front->taken[1];
@@ -274,10 +276,9 @@ static void front_update(struct front *front) {
                 connect_head(front, head);
 }
 
-void front_state_changed(struct rmd *rmd, struct client *clients) {
-        for (struct client *c = clients; c; c = c->next)
-                if (c->front)
-                        front_update(c->front);
+void front_state_changed(struct client *client) {
+        if (client->front)
+                front_update(client->front);
 }
 
 /* ---- requests ---- */
@@ -332,6 +333,7 @@ void request_job_input(struct client *client, const Rm__LocalRequest *request) {
                 ;
         *end = piece;
         front->pieces_bytes += piece_bytes(piece);
+        conn_charge(client->conn, (ssize_t) piece_bytes(piece));
         front->input_request_id = request->id;
         send_piece(front, piece);
 }

@@ -1,4 +1,3 @@
-#include <grp.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -28,18 +27,13 @@ static int check_spec(const struct client *client, const Rm__JobSpec *spec, stru
 }
 
 /* The groups of a login, whatever the client says. */
-static void set_groups(Rm__JobSpec *spec) {
-        gid_t groups[1024];
-        int n = ARRAY_SIZE(groups);
-
+static void set_groups(Rm__JobSpec *spec, const struct client *client) {
         free(spec->groups);
-        spec->groups = NULL;
-        spec->n_groups = 0;
-        if (getgrouplist(spec->user, spec->gid, groups, &n) < 0)
-                n = 0; /* over the limit, or nobody the user data base knows: the primary group alone */
-        spec->groups = xcalloc((size_t) n, sizeof(spec->groups[0]));
-        for (int i = 0; i < n; i++)
-                spec->groups[spec->n_groups++] = groups[i];
+        spec->n_groups = client->n_groups > 0 ? client->n_groups : 1;
+        spec->groups = xcalloc(spec->n_groups, sizeof(spec->groups[0]));
+        spec->groups[0] = client->gid;
+        for (size_t i = 0; i < client->n_groups; i++)
+                spec->groups[i] = client->groups[i];
 }
 
 /* Who asks is what the kernel said, at the node where it was said. */
@@ -48,7 +42,7 @@ static void set_origin(const struct client *client, Rm__JobSpec *spec) {
         spec->gid = client->gid;
         message_set_string(&spec->user, client->user);
         message_set_string(&spec->submit_node, client->node ? client->node : cluster_self(client->rmd->cluster));
-        set_groups(spec);
+        set_groups(spec, client);
 }
 
 /* An administrator's jobs are not counted; but nobody's ended ones keep others out of the table of jobs. */
@@ -94,6 +88,13 @@ void request_submit_job(struct client *client, const Rm__LocalRequest *request) 
 
         if (!spec || check_spec(client, spec, &err) < 0) {
                 client_error(client, request->id, err.code ? err.code : -EINVAL, "submit: %s", spec ? err.text : "no job in it");
+                return;
+        }
+        /* Without its groups it would run, and fail where it needs them. */
+        if (!client->identified && client->uid != 0) {
+                client_error(client, request->id, -EAGAIN,
+                             "submit: the user data base does not say who uid %u is (does LDAP or NIS hang?): try again later",
+                             (unsigned) client->uid);
                 return;
         }
         spec = (Rm__JobSpec *) message_copy(&spec->base);

@@ -1,18 +1,26 @@
 #include "daemon/requests/limits.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "common/util.h"
 
-#define LIMITS_MAX_BYTES 16384U
+/* linux/socket.h, from 6.5 on. */
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+#define PROC_MAX_BYTES 65536U /* status has a line of all groups */
 
 static const struct {
         const char *name; /* as in /proc/PID/limits */
         uint32_t resource;
-} limits[] = {
+} names[LIMITS_MAX] = {
         { "Max cpu time", RLIMIT_CPU },
         { "Max file size", RLIMIT_FSIZE },
         { "Max data size", RLIMIT_DATA },
@@ -44,56 +52,120 @@ static const char *parse_value(const char *text, uint64_t *ret_value) {
         return end == text ? NULL : end;
 }
 
-static Rm__Rlimit *parse_line(const char *line) {
-        for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
-                size_t n = strlen(limits[i].name);
+/* False: not a line that is known, or not as it should be. */
+static bool parse_line(const char *line, struct limits *limits) {
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                size_t n = strlen(names[i].name);
                 uint64_t soft, hard;
                 const char *rest;
-                Rm__Rlimit *limit;
 
-                if (strncmp(line, limits[i].name, n) != 0)
+                if (strncmp(line, names[i].name, n) != 0)
                         continue;
                 rest = parse_value(line + n, &soft);
                 if (!rest || !parse_value(rest, &hard))
-                        return NULL;
-                limit = xcalloc(1, sizeof(*limit));
-                rm__rlimit__init(limit);
-                limit->resource = limits[i].resource;
-                limit->soft = soft;
-                limit->hard = hard;
-                return limit;
+                        return false;
+                limits->items[limits->n].resource = names[i].resource;
+                limits->items[limits->n].soft = soft;
+                limits->items[limits->n].hard = hard;
+                limits->n++;
+                return true;
         }
-        return NULL;
+        return false;
 }
 
-int limits_parse(Rm__JobSpec *spec, const char *text) {
-        Rm__Rlimit **list = xcalloc(ARRAY_SIZE(limits), sizeof(Rm__Rlimit *));
-        size_t n = 0;
+int limits_parse(const char *text, struct limits *ret) {
+        struct limits limits = { 0 };
 
-        for (const char *line = text; line && *line && n < ARRAY_SIZE(limits); line = strchr(line, '\n')) {
-                Rm__Rlimit *limit;
-
+        for (const char *line = text; line && *line && limits.n < LIMITS_MAX; line = strchr(line, '\n')) {
                 line += strspn(line, "\n");
-                limit = parse_line(line);
-                if (limit)
-                        list[n++] = limit;
+                (void) parse_line(line, &limits);
         }
-        if (n == 0) {
-                free(list);
+        if (limits.n == 0)
                 return -EINVAL;
-        }
-        for (size_t i = 0; i < spec->n_rlimits; i++)
-                rm__rlimit__free_unpacked(spec->rlimits[i], NULL);
-        free(spec->rlimits);
-        spec->rlimits = list;
-        spec->n_rlimits = n;
+        *ret = limits;
         return 0;
 }
 
-int limits_take(Rm__JobSpec *spec, pid_t pid) {
-        cleanup_free char *path = xasprintf("/proc/%d/limits", (int) pid);
-        cleanup_free char *text = NULL;
-        int r = read_file(path, LIMITS_MAX_BYTES, &text, NULL);
+bool limits_status_is(const char *text, uid_t uid) {
+        const char *line = strstr(text, "\nUid:");
+        unsigned ids[4];
 
-        return r < 0 ? r : limits_parse(spec, text);
+        if (!line || sscanf(line, "\nUid: %u %u %u %u", &ids[0], &ids[1], &ids[2], &ids[3]) != 4)
+                return false;
+        for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
+                if (ids[i] != uid)
+                        return false;
+        return true;
+}
+
+void limits_set(Rm__JobSpec *spec, const struct limits *limits) {
+        for (size_t i = 0; i < spec->n_rlimits; i++)
+                rm__rlimit__free_unpacked(spec->rlimits[i], NULL);
+        free(spec->rlimits);
+        spec->rlimits = xcalloc(limits->n, sizeof(Rm__Rlimit *));
+        spec->n_rlimits = limits->n;
+        for (size_t i = 0; i < limits->n; i++) {
+                Rm__Rlimit *limit = spec->rlimits[i] = xcalloc(1, sizeof(*limit));
+
+                rm__rlimit__init(limit);
+                limit->resource = limits->items[i].resource;
+                limit->soft = limits->items[i].soft;
+                limit->hard = limits->items[i].hard;
+        }
+}
+
+/* ---- the process at the other end ---- */
+
+/* The process itself, not its number, which another one may have got since. Kernels before 6.5 only know the number: what has it now
+ * is taken, and the ids tell at least that it is the same user's. */
+static int open_peer(int socket_fd, const struct ucred *peer) {
+        int pidfd = -1;
+        socklen_t size = sizeof(pidfd);
+
+        if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) == 0)
+                return pidfd;
+        if (errno != ENOPROTOOPT)
+                return -errno;
+        pidfd = (int) syscall(SYS_pidfd_open, peer->pid, 0);
+        return pidfd < 0 ? -errno : pidfd;
+}
+
+/* As long as it has not ended, its number is its own. */
+static bool is_alive(int pidfd) {
+        struct pollfd p = { .fd = pidfd, .events = POLLIN };
+
+        return poll(&p, 1, 0) == 0;
+}
+
+static int read_proc(pid_t pid, const char *name, char **ret_text) {
+        cleanup_free char *path = xasprintf("/proc/%d/%s", (int) pid, name);
+
+        return read_file(path, PROC_MAX_BYTES, ret_text, NULL);
+}
+
+int limits_of_peer(int socket_fd, const struct ucred *peer, struct limits **ret, struct rm_error *err) {
+        cleanup_close int pidfd = open_peer(socket_fd, peer);
+        cleanup_free struct limits *limits = xcalloc(1, sizeof(*limits));
+        cleanup_free char *text = NULL;
+        cleanup_free char *status = NULL;
+        int r = pidfd < 0 ? -ESRCH : read_proc(peer->pid, "limits", &text);
+
+        if (r == 0)
+                r = limits_parse(text, limits);
+        if (r == 0)
+                r = read_proc(peer->pid, "status", &status);
+        if (r < 0 || !is_alive(pidfd))
+                return error_set(
+                        err, -ESRCH,
+                        "process %d, which connected, has ended: a job gets the resource limits of the process that submits it, "
+                        "which must connect itself and stay",
+                        (int) peer->pid);
+        /* One that has become another program with more rights may have raised its limits. */
+        if (!limits_status_is(status, peer->uid))
+                return error_set(
+                        err, -EPERM,
+                        "process %d, which connected, does not run as uid %u in every respect: its resource limits are not taken",
+                        (int) peer->pid, (unsigned) peer->uid);
+        *ret = take_ptr(limits);
+        return 0;
 }

@@ -61,7 +61,7 @@ void request_snapshot(struct client *client, const Rm__LocalRequest *request);
 void request_plan(struct client *client, const Rm__LocalRequest *request);
 
 /* front.c */
-void front_state_changed(struct rmd *rmd, struct client *clients);
+void front_state_changed(struct client *client);
 void front_leave(struct client *client);
 void front_drained(struct client *client);
 
@@ -69,7 +69,9 @@ void front_drained(struct client *client);
 struct event_ring *events_create(void);
 void events_destroy(struct event_ring *ring);
 void events_add(struct event_ring *ring, const struct state_result *result);
-/* Send what has come since to those who follow. */
-void events_publish(struct rmd *rmd, struct client *clients);
+/* Send what has come since, if the client follows. */
+void events_publish(struct client *client);
+/* It has read what was sent: there may be more. */
+void events_drained(struct client *client);
 
 #endif

@@ -7,38 +7,103 @@
 #include "common/frame.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/client/account.h"
+#include "daemon/client/request_head.h"
+#include "daemon/client/users.h"
 #include "daemon/config/config.h"
 #include "daemon/job/outputs.h"
 #include "daemon/requests/limits.h"
 #include "daemon/requests/requests.h"
 #include "daemon/wire/listener.h"
 
-#define CLIENTS_MAX 1000U
 #define PROTOCOL_VERSION 1U
+/* A user's client connects and says hello in one go. Root's may be stopped in between by a debugger. */
+#define SILENT_USEC UINT64_C(2000000)
+#define ROOT_SILENT_USEC UINT64_C(30000000)
+/* The largest request is 1 MiB and comes from this machine. */
+#define REQUEST_USEC UINT64_C(30000000)
+/* A job of 1 MiB has at most 12,288 words; that is 1.5 MiB, unpacked. Only what is made to be large is more. */
+#define DECODED_MAX_BYTES (8U << 20)
+/* A client that has not read so much of its answers is answered nothing more. */
+#define UNREAD_MAX_BYTES (256U << 10)
+/* Users' requests at a time, before others have the loop; one takes far less than that. Then the time for everything else: rmd has a
+ * real-time priority, which users must not get hold of by asking without end. A third of a core are 10,000 requests a second. */
+#define TURN_USEC UINT64_C(5000)
+#define REST_USEC UINT64_C(10000)
+/* Beside the socket for all, with a queue of its own: who is the 1,025th to connect waits outside of it. */
+#define ROOT_SOCKET_SUFFIX ".root"
 
 struct service {
         struct rmd *rmd;
         struct listener *listener;
-        struct conn_gate gate;
+        struct listener *root_listener;
+        struct accounts *accounts;
+        struct users *users;
         struct event *wake;
-        struct client *clients;
-        unsigned n_clients;
+        struct event *turn;
+        struct event *over;
+        uint64_t rest_until_usec;
+        struct log_rate refusals;
+        struct log_rate nonsense; /* bytes that are no request */
+        struct client_list clients;
 };
 
-static void client_gone(struct service *service, struct client *client) {
-        for (struct client **p = &service->clients; *p; p = &(*p)->next)
-                if (*p == client) {
-                        *p = client->next;
-                        service->n_clients--;
-                        break;
-                }
+/* What belongs to it here goes; its connection is closed by the caller. */
+static void client_gone(struct client *client) {
+        struct service *service = client->rmd->service;
+
+        TAILQ_REMOVE(&service->clients, client, all);
         front_leave(client);
+        account_leave(client);
         client_leave(client);
+}
+
+/* With a last word, if there is one to be sent. */
+static void drop(struct client *client) {
+        struct conn *conn = client->conn;
+
+        client_gone(client);
+        conn_close_now(conn);
+}
+
+/* ---- requests ---- */
+
+/* When it says hello, not for a job only, so that the time is short in which the process can become another program. */
+static void learn_limits(struct client *client) {
+        struct rm_error err = { 0 };
+        struct ucred creds;
+        int r = conn_peer_creds(client->conn, &creds);
+
+        if (r < 0)
+                (void) error_sys(&err, r, "who connected cannot be told");
+        else
+                r = limits_of_peer(conn_fd(client->conn), &creds, &client->limits, &err);
+        if (r < 0)
+                client->limits_error = xstrdup(error_text(&err));
+}
+
+/* It has said hello: no longer one of those who may be closed for others. False: its user has too many already. */
+static bool take_in(struct client *client) {
+        if (!client->silent)
+                return true;
+        conn_trust(client->conn);
+        if (account_greet(client)) {
+                learn_limits(client);
+                return true;
+        }
+        log_limited(&client->rmd->service->refusals, LOG_WARNING, "%s: refused, its user has %u connections already",
+                    conn_name(client->conn), account_known_max(client->account));
+        client_error(client, client->head_id, -EUSERS,
+                     "uid %u has %u connections to rmd on this node already, and may not have more", (unsigned) client->uid,
+                     account_known_max(client->account));
+        drop(client);
+        return false;
 }
 
 static void hello(struct client *client, const Rm__LocalRequest *request) {
         Rm__HelloReply hello = RM__HELLO_REPLY__INIT;
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        const struct user *user = NULL;
 
         if (request->hello->version != PROTOCOL_VERSION) {
                 client_error(client, request->id, -EPROTONOSUPPORT,
@@ -47,7 +112,8 @@ static void hello(struct client *client, const Rm__LocalRequest *request) {
                 return;
         }
         client->greeted = true;
-        conn_trust(client->conn);
+        if (users_find(client->rmd->service->users, client->uid, client->gid, &user) == 0)
+                client_identify(client, user);
         hello.version = PROTOCOL_VERSION;
         hello.node = client->rmd->config->node_name;
         hello.cluster = client->rmd->config->cluster_name;
@@ -60,24 +126,25 @@ static void hello(struct client *client, const Rm__LocalRequest *request) {
 }
 
 static bool take_limits(struct client *client, const Rm__LocalRequest *request) {
-        struct ucred creds = { 0 };
-
-        if (conn_peer_creds(client->conn, &creds) == 0 && limits_take(request->submit_job->spec, creds.pid) == 0)
-                return true;
-        client_error(client, request->id, -ESRCH, "submit: the limits of process %d cannot be read", (int) creds.pid);
-        return false;
+        if (client->limits)
+                limits_set(request->submit_job->spec, client->limits);
+        else
+                client_error(client, request->id, -EPERM, "submit: %s", client->limits_error);
+        return client->limits;
 }
 
 static void on_message(struct conn *conn, ProtobufCMessage *message, void *userdata) {
         struct client *client = userdata;
         const Rm__LocalRequest *request = (const Rm__LocalRequest *) message;
 
+        if (!take_in(client))
+                return;
         if (request->body_case == RM__LOCAL_REQUEST__BODY_HELLO) {
                 hello(client, request);
         } else if (!client->greeted) {
-                log_warn("%s sent a request before its hello: closed", conn_name(conn));
-                client_gone(client->rmd->service, client);
-                conn_destroy(conn);
+                log_limited(&client->rmd->service->nonsense, LOG_WARNING, "%s sent a request before its hello: closed",
+                            conn_name(conn));
+                drop(client);
         } else {
                 if (request->body_case == RM__LOCAL_REQUEST__BODY_SUBMIT_JOB && request->submit_job->spec &&
                     !take_limits(client, request))
@@ -86,17 +153,138 @@ static void on_message(struct conn *conn, ProtobufCMessage *message, void *userd
         }
 }
 
-static void on_close(struct conn *conn, int code, const char *reason, void *userdata) {
+static int on_header(struct conn *conn, const uint8_t *head_bytes, size_t n, uint32_t payload_bytes, void *userdata) {
+        struct client *client = userdata;
+        struct request_head head = request_head_read(head_bytes, n);
+        uint32_t max_bytes = request_head_max_bytes(&head, client->greeted);
+
+        client->head_id = head.id;
+        if (payload_bytes <= max_bytes)
+                return 0;
+        log_limited(&client->rmd->service->nonsense, LOG_WARNING,
+                    "%s: a request of %u bytes, at most %u are allowed; connection closed", conn_name(conn), payload_bytes,
+                    max_bytes);
+        client_error(client, head.id, -EMSGSIZE, "the request has %u bytes, at most %u are allowed", payload_bytes, max_bytes);
+        drop(client);
+        return -EMSGSIZE;
+}
+
+/* ---- whose turn it is ---- */
+
+/* Who asks must be known before anything is answered; and answers must be read before there are more. But a front end whose output
+ * waits for a slow reader may still cancel its job. */
+static void queue_request(struct client *client) {
+        const struct user *user;
+
+        client->waits_for_user =
+                !client->greeted && users_find(client->rmd->service->users, client->uid, client->gid, &user) == -EAGAIN;
+        client->held = !client->front && client_pending_bytes(client) > UNREAD_MAX_BYTES;
+        if (!client->waits_for_user && !client->held)
+                account_ready(client);
+}
+
+static void on_frame(struct conn *conn, void *userdata) {
         struct client *client = userdata;
 
-        client_gone(client->rmd->service, client);
+        if (take_in(client))
+                queue_request(client);
 }
 
 static void on_drained(struct conn *conn, void *userdata) {
-        front_drained(userdata);
+        struct client *client = userdata;
+
+        front_drained(client);
+        events_drained(client);
+        if (client->held)
+                queue_request(client);
 }
 
-static const struct conn_ops conn_ops = { .on_message = on_message, .on_drained = on_drained, .on_close = on_close };
+static void turn_after(struct service *service, uint64_t usec) {
+        const struct timeval wait = { .tv_usec = (suseconds_t) usec };
+
+        /* A timer also when it is at once, so that the loop looks at everything else first. */
+        (void) evtimer_add(service->turn, &wait);
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *arg) {
+        struct service *service = arg;
+        uint64_t now = now_usec();
+        uint64_t end_usec = now + TURN_USEC;
+        struct client *client;
+
+        if (now < service->rest_until_usec) {
+                turn_after(service, service->rest_until_usec - now);
+                return;
+        }
+        while ((client = accounts_next(service->accounts))) {
+                conn_receive(client->conn);
+                now = now_usec();
+                if (now >= end_usec) {
+                        service->rest_until_usec = now + REST_USEC;
+                        turn_after(service, REST_USEC);
+                        return;
+                }
+        }
+}
+
+static void on_users(void *userdata) {
+        struct service *service = userdata;
+        struct client *client;
+
+        TAILQ_FOREACH (client, &service->clients, all)
+                if (client->waits_for_user)
+                        queue_request(client);
+}
+
+/* ---- connections ---- */
+
+static void on_over(evutil_socket_t fd, short what, void *arg) {
+        struct service *service = arg;
+        struct client *client;
+
+        while ((client = accounts_heaviest(service->accounts))) {
+                log_limited(&service->refusals, LOG_WARNING,
+                            "%s: closed, it holds %zu bytes of this daemon's memory, too much is held", conn_name(client->conn),
+                            conn_held_bytes(client->conn));
+                drop(client);
+        }
+}
+
+static void on_close(struct conn *conn, int code, const char *reason, void *userdata) {
+        client_gone(userdata);
+}
+
+/* Root's requests are handled as they come, users' in turn. */
+static const struct conn_ops root_ops = {
+        .on_header = on_header,
+        .on_message = on_message,
+        .on_drained = on_drained,
+        .on_close = on_close,
+};
+static const struct conn_ops user_ops = {
+        .on_header = on_header,
+        .on_frame = on_frame,
+        .on_message = on_message,
+        .on_drained = on_drained,
+        .on_close = on_close,
+};
+
+/* A place for one more of this user's, if need be another's. */
+static struct account *make_room(struct service *service, uid_t uid, const char *name) {
+        struct account *account = NULL;
+        struct client *victim = NULL;
+
+        if (!accounts_admit(service->accounts, uid, now_usec(), &account, &victim)) {
+                log_limited(&service->refusals, LOG_WARNING,
+                            "%s: refused, its user or all users together have as many connections as they may", name);
+                return NULL;
+        }
+        if (victim) {
+                log_limited(&service->refusals, LOG_WARNING, "%s: closed to make room for %s", conn_name(victim->conn), name);
+                drop(victim);
+        }
+        return account;
+}
 
 static void on_accept(void *userdata, int fd, const char *name) {
         struct service *service = userdata;
@@ -104,44 +292,64 @@ static void on_accept(void *userdata, int fd, const char *name) {
                 .magic = FRAME_MAGIC_LOCAL,
                 .max_bytes = FRAME_MAX_LOCAL_BYTES,
                 .type = &rm__local_request__descriptor,
-                .gate = &service->gate,
+                .name = name,
+                .log = &service->nonsense,
+                .frame_usec = REQUEST_USEC,
+                .decoded_max_bytes = DECODED_MAX_BYTES,
         };
+        struct account *account = NULL;
         struct client *client;
         struct ucred creds;
-        struct conn *conn = NULL;
         socklen_t size = sizeof(creds);
 
-        if (service->n_clients >= CLIENTS_MAX || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &creds, &size) < 0) {
-                log_warn("%s refused: %u clients are connected", name, service->n_clients);
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &creds, &size) == 0)
+                account = make_room(service, creds.uid, name);
+        if (!account) {
                 (void) close(fd);
                 return;
         }
+        config.meter = &account->meter;
+        config.trust_usec = creds.uid == 0 ? ROOT_SILENT_USEC : SILENT_USEC;
         client = client_create(service->rmd, creds.uid, creds.gid);
-        if (conn_create(service->rmd->base, fd, &config, &conn_ops, client, &conn) < 0) {
+        if (conn_create(service->rmd->base, fd, &config, creds.uid == 0 ? &root_ops : &user_ops, client, &client->conn) < 0) {
                 client_leave(client);
                 return;
         }
-        client->conn = conn;
-        client->next = service->clients;
-        service->clients = client;
-        service->n_clients++;
+        account_join(account, client, now_usec());
+        TAILQ_INSERT_TAIL(&service->clients, client, all);
 }
+
+/* ---- the whole ---- */
 
 static void on_wake(evutil_socket_t fd, short what, void *arg) {
         struct service *service = arg;
+        struct client *client;
 
-        front_state_changed(service->rmd, service->clients);
-        events_publish(service->rmd, service->clients);
+        TAILQ_FOREACH (client, &service->clients, all) {
+                front_state_changed(client);
+                events_publish(client);
+        }
 }
 
 int service_create(struct rmd *rmd, struct service **ret, struct rm_error *err) {
         struct service *service = xcalloc(1, sizeof(*service));
+        cleanup_free char *root_path = xasprintf("%s" ROOT_SOCKET_SUFFIX, rmd->config->socket_path);
+        const struct user *root = NULL;
         int r;
 
         service->rmd = rmd;
-        service->gate.waiting_max = 64;
+        TAILQ_INIT(&service->clients);
         service->wake = event_new(rmd->base, -1, 0, on_wake, service);
+        service->turn = evtimer_new(rmd->base, on_turn, service);
+        service->over = event_new(rmd->base, -1, 0, on_over, service);
+        if (!service->wake || !service->turn || !service->over)
+                abort();
+        service->accounts = accounts_create(service->turn, service->over);
+        service->users = users_create(rmd->base, rmd->config->admin_group, on_users, service);
+        (void) users_find(service->users, 0, 0, &root); /* root never waits for it */
         r = listener_create_unix(rmd->base, rmd->config->socket_path, 0666, on_accept, service, &service->listener, err);
+        if (r == 0)
+                r = listener_create_unix(rmd->base, root_path, 0600, on_accept, service, &service->root_listener, err);
         if (r < 0) {
                 service_destroy(service);
                 return r;
@@ -154,14 +362,19 @@ void service_destroy(struct service *service) {
         if (!service)
                 return;
         listener_destroy(service->listener);
-        while (service->clients) {
-                struct client *client = service->clients;
+        listener_destroy(service->root_listener);
+        while (!TAILQ_EMPTY(&service->clients)) {
+                struct client *client = TAILQ_FIRST(&service->clients);
                 struct conn *conn = client->conn;
 
-                client_gone(service, client);
+                client_gone(client);
                 conn_destroy(conn);
         }
+        users_destroy(service->users);
+        accounts_destroy(service->accounts);
         event_free(service->wake);
+        event_free(service->turn);
+        event_free(service->over);
         free(service);
 }
 

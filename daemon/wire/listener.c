@@ -20,7 +20,7 @@
 /* At a time: as many as come, so that one who waits behind a thousand strangers is in soon, but others want the loop too. */
 #define ACCEPT_BURST_USEC 5000U
 /* After such a time there may be as many again; whoever floods us must not have the whole processor by it. */
-#define ACCEPT_REST_MSEC 10
+#define ACCEPT_REST_MSEC 5
 /* Who finds the queue full waits outside of it, where the kernel keeps no order. It costs rmd nothing. */
 #define BACKLOG 1024
 

@@ -14,6 +14,10 @@
 /* rmd answers at once, except when a change has to find a leader first. */
 #define REPLY_TIMEOUT_USEC (60U * 1000000U)
 
+/* rmd closes who has not said hello yet where one user connects many times at once: such as scripts that start many commands. */
+#define OPEN_TRIES 6U
+#define OPEN_PAUSE_USEC 5000U /* doubled each time: 0.3 s in all */
+
 struct client {
         int fd;
         uint32_t last_id;
@@ -24,7 +28,10 @@ struct client {
 const char *client_socket_path(void) {
         const char *path = getenv("RM_SOCKET");
 
-        return path && *path ? path : CLIENT_SOCKET_PATH;
+        if (path && *path)
+                return path;
+        /* Root's own, where users cannot stand in the way. */
+        return geteuid() == 0 && access(CLIENT_ROOT_SOCKET_PATH, W_OK) == 0 ? CLIENT_ROOT_SOCKET_PATH : CLIENT_SOCKET_PATH;
 }
 
 static int connect_error(int code, const char *path, struct rm_error *err) {
@@ -82,7 +89,7 @@ int client_send(struct client *client, Rm__LocalRequest *request, struct rm_erro
                 if (n >= 0)
                         buffer_drop(&out, (size_t) n);
                 else if (errno == EPIPE || errno == ECONNRESET)
-                        r = gone(err);
+                        break; /* it may have said why before it closed: that is still to be received */
                 else if (errno != EINTR)
                         r = error_sys(err, -errno, "cannot send to rmd");
         }
@@ -180,7 +187,7 @@ int client_request(struct client *client, Rm__LocalRequest *request, Rm__LocalRe
         return 0;
 }
 
-int client_open(const char *name, struct client **ret_client, struct rm_error *err) {
+static int open_once(const char *name, struct client **ret_client, struct rm_error *err) {
         Rm__Hello hello = RM__HELLO__INIT;
         Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         struct client *client;
@@ -199,10 +206,26 @@ int client_open(const char *name, struct client **ret_client, struct rm_error *e
         r = client_request(client, &request, RM__LOCAL_REPLY__BODY_HELLO, &client->hello, err);
         if (r < 0) {
                 client_close(client);
-                return r;
+                /* It took the connection, and closed it for others that came later. */
+                return r == CLIENT_NO_DAEMON ? -EAGAIN : r;
         }
         *ret_client = client;
         return 0;
+}
+
+int client_open(const char *name, struct client **ret_client, struct rm_error *err) {
+        struct rm_error why = { 0 };
+        int r = -EAGAIN;
+
+        for (unsigned i = 0; i < OPEN_TRIES && r == -EAGAIN; i++) {
+                if (i > 0)
+                        (void) usleep(OPEN_PAUSE_USEC << i);
+                why = (struct rm_error) { 0 };
+                r = open_once(name, ret_client, &why);
+        }
+        if (r < 0)
+                *err = why;
+        return r == -EAGAIN ? CLIENT_NO_DAEMON : r;
 }
 
 void client_close(struct client *client) {

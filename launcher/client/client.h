@@ -9,6 +9,7 @@
 #include "proto/local.pb-c.h"
 
 #define CLIENT_SOCKET_PATH "/run/rmd/rmd.sock"
+#define CLIENT_ROOT_SOCKET_PATH CLIENT_SOCKET_PATH ".root"
 #define CLIENT_PROTOCOL_VERSION 1U
 
 /* Exit codes of every command of ours. */
@@ -24,7 +25,7 @@ enum {
 
 struct client;
 
-/* RM_SOCKET of the environment, else CLIENT_SOCKET_PATH. */
+/* RM_SOCKET of the environment, else root's socket for root where there is one, else CLIENT_SOCKET_PATH. */
 const char *client_socket_path(void);
 
 /* Descriptors 0 to 2 that are closed become /dev/null, so that nothing else gets their numbers. For the start of main. */

@@ -1,5 +1,5 @@
-/* Bytes from outside against what reads frames: the event loop's connection and the blocking receiver. The first byte says which of
- * the two, and which message is expected; the rest arrives. Whatever decodes must survive being packed and read again. */
+/* Bytes from outside against what reads frames: the event loop's connection, as it serves peers and as it serves local clients, and the
+ * blocking receiver. The first byte says which of them, and which message is expected; the rest arrives. Whatever decodes must survive being packed and read again. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,11 +11,13 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/client/request_head.h"
 #include "daemon/wire/conn.h"
 #include "daemon/wire/unknown.h"
 #include "protocols.h"
 
 #define PROTOCOL (&protocols[FUZZ_PROTOCOL])
+#define IN_TURN 0x80U /* of the first byte: as local clients are served */
 #define SOCKET_BYTES 65536U /* what a socket surely takes without a reader */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);
@@ -37,7 +39,23 @@ static void check_message(const ProtobufCMessage *message) {
 struct watched {
         struct conn *conn;
         bool over;
+        bool waits; /* for its turn */
 };
+
+/* Twice as large as it is allowed to be is enough to see that the rest is refused. */
+static int on_header(struct conn *conn, const uint8_t *bytes, size_t n, uint32_t payload_bytes, void *userdata) {
+        struct request_head head = request_head_read(bytes, n);
+
+        if (n > CONN_HEAD_BYTES || (n < CONN_HEAD_BYTES && n != payload_bytes))
+                abort();
+        return payload_bytes > request_head_max_bytes(&head, payload_bytes & 1) ? -EMSGSIZE : 0;
+}
+
+static void on_frame(struct conn *conn, void *userdata) {
+        struct watched *watched = userdata;
+
+        watched->waits = true;
+}
 
 static void on_message(struct conn *conn, ProtobufCMessage *message, void *userdata) {
         check_message(message);
@@ -50,26 +68,38 @@ static void on_close(struct conn *conn, int code, const char *reason, void *user
         watched->over = true;
 }
 
-static void feed_conn(int fds[2], const ProtobufCMessageDescriptor *type) {
+static void feed_conn(int fds[2], const ProtobufCMessageDescriptor *type, bool in_turn) {
         static struct event_base *base;
         struct watched watched = { 0 };
         static const struct conn_ops ops = { .on_message = on_message, .on_close = on_close };
+        static const struct conn_ops turn_ops = {
+                .on_header = on_header, .on_frame = on_frame, .on_message = on_message, .on_close = on_close
+        };
+        struct conn_meter meter = { 0 };
         struct conn_config config = {
                 .magic = PROTOCOL->magic,
                 .max_bytes = PROTOCOL->max_bytes,
                 .type = type,
                 .name = "fuzz",
                 .trust_usec = UINT64_MAX,
+                .meter = &meter,
+                .decoded_max_bytes = in_turn ? 8U << 20 : 0,
         };
 
         if (!base)
                 base = event_base_new();
-        if (conn_create(base, fds[0], &config, &ops, &watched, &watched.conn) < 0)
+        if (conn_create(base, fds[0], &config, in_turn ? &turn_ops : &ops, &watched, &watched.conn) < 0)
                 abort();
-        for (int i = 0; i < 1000 && !watched.over; i++)
+        /* As many frames as there may be. */
+        for (int i = 0; i < (in_turn ? 10000 : 1000) && !watched.over; i++) {
                 (void) event_base_loop(base, EVLOOP_NONBLOCK);
+                if (!watched.over && watched.waits) {
+                        watched.waits = false;
+                        conn_receive(watched.conn);
+                }
+        }
         /* The other side has closed: every byte was looked at, so the end must have been seen. */
-        if (!watched.over)
+        if (!watched.over || meter.bytes != 0)
                 abort();
 }
 
@@ -105,6 +135,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes) {
         if (data[0] & 1)
                 feed_blocking(fds, type);
         else
-                feed_conn(fds, type);
+                feed_conn(fds, type, data[0] & IN_TURN);
         return 0;
 }

@@ -1,0 +1,33 @@
+/* What the user data base says of uids: names, groups, who administers. It may lie on another machine (LDAP, NIS) and hang, so it is
+ * asked by a thread; the loop only looks at what came back. */
+#ifndef RM_CLIENT_USERS_H
+#define RM_CLIENT_USERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include <event2/event.h>
+
+struct users;
+
+struct user {
+        char name[64]; /* the uid as a number where there is no name */
+        bool admin; /* root, or of the administrators' group */
+        gid_t *groups; /* as at login, the primary one among them */
+        size_t n_groups;
+};
+
+/* From the loop, when anything that users_find() said to wait for is there, or too late. */
+typedef void (*users_changed_fn)(void *userdata);
+
+/* `admin_group` "": none. Copied. */
+struct users *users_create(struct event_base *base, const char *admin_group, users_changed_fn on_changed, void *userdata);
+/* A look-up that hangs is left to hang. NULL ok. */
+void users_destroy(struct users *users);
+
+/* What is known of a process with these ids; valid until the loop runs again. Known for a minute, then asked anew.
+ * -EAGAIN: on_changed comes, within 2 s. -ETIMEDOUT: the data base has not answered in time, and is not asked again for 10 s. */
+int users_find(struct users *users, uid_t uid, gid_t gid, const struct user **ret_user);
+
+#endif

@@ -1,0 +1,126 @@
+/* The user data base, asked beside the loop: also when it hangs. getpwuid_r() here is the test's own. */
+#include <errno.h>
+#include <pthread.h>
+#include <pwd.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/util.h"
+#include "daemon/client/users.h"
+
+#define HANGS 4242
+
+static atomic_bool hang;
+
+int getpwuid_r(uid_t uid, struct passwd *entry, char *buffer, size_t bytes, struct passwd **ret) {
+        while (uid == HANGS && atomic_load(&hang))
+                (void) usleep(1000);
+        *ret = NULL;
+        if (uid > 5000)
+                return 0;
+        (void) snprintf(buffer, bytes, "u%u", (unsigned) uid);
+        *entry = (struct passwd) { .pw_name = buffer, .pw_uid = uid };
+        *ret = entry;
+        return 0;
+}
+
+struct told {
+        struct event_base *base;
+        unsigned times;
+};
+
+static void on_changed(void *userdata) {
+        struct told *told = userdata;
+
+        told->times++;
+        (void) event_base_loopbreak(told->base);
+}
+
+static void wait_told(struct told *told) {
+        unsigned before = told->times;
+
+        while (told->times == before)
+                (void) event_base_loop(told->base, EVLOOP_ONCE);
+}
+
+static void test_known_after_a_while(void **state) {
+        struct told told = { .base = event_base_new() };
+        struct users *users = users_create(told.base, "", on_changed, &told);
+        const struct user *user = NULL;
+
+        assert_int_equal(users_find(users, 1000, 1000, &user), -EAGAIN);
+        assert_int_equal(users_find(users, 1000, 1000, &user), -EAGAIN); /* asked once */
+        wait_told(&told);
+        assert_int_equal(users_find(users, 1000, 1000, &user), 0);
+        assert_string_equal(user->name, "u1000");
+        assert_false(user->admin);
+        assert_true(user->n_groups >= 1);
+        assert_int_equal(user->groups[0], 1000);
+        /* One whom it does not know is a number, and that is an answer. */
+        assert_int_equal(users_find(users, 20000, 7, &user), -EAGAIN);
+        wait_told(&told);
+        assert_int_equal(users_find(users, 20000, 7, &user), 0);
+        assert_string_equal(user->name, "20000");
+        assert_int_equal(user->n_groups, 1);
+        assert_int_equal(user->groups[0], 7);
+        users_destroy(users);
+        event_base_free(told.base);
+}
+
+static void test_administrators_by_group(void **state) {
+        struct told told = { .base = event_base_new() };
+        struct users *users = users_create(told.base, "daemon", on_changed, &told);
+        const struct user *user = NULL;
+
+        assert_int_equal(users_find(users, 1000, 1, &user), -EAGAIN); /* group 1 is daemon everywhere */
+        wait_told(&told);
+        assert_int_equal(users_find(users, 1000, 1, &user), 0);
+        assert_true(user->admin);
+        assert_int_equal(users_find(users, 1000, 1000, &user), -EAGAIN);
+        wait_told(&told);
+        assert_int_equal(users_find(users, 1000, 1000, &user), 0);
+        assert_false(user->admin);
+        users_destroy(users);
+        event_base_free(told.base);
+}
+
+static void test_hangs(void **state) {
+        struct told told = { .base = event_base_new() };
+        struct users *users = users_create(told.base, "", on_changed, &told);
+        const struct user *user = NULL;
+        uint64_t began = now_usec();
+
+        atomic_store(&hang, true);
+        assert_int_equal(users_find(users, HANGS, 1, &user), -EAGAIN);
+        wait_told(&told);
+        assert_in_range(now_usec() - began, 1900000, 20000000);
+        assert_int_equal(users_find(users, HANGS, 1, &user), -ETIMEDOUT);
+        /* What comes late is taken all the same. */
+        atomic_store(&hang, false);
+        wait_told(&told);
+        assert_int_equal(users_find(users, HANGS, 1, &user), 0);
+        assert_string_equal(user->name, "u4242");
+        /* Nobody waits at the end for one that hangs. */
+        atomic_store(&hang, true);
+        assert_int_equal(users_find(users, HANGS, 2, &user), -EAGAIN);
+        users_destroy(users);
+        atomic_store(&hang, false);
+        (void) usleep(50000);
+        event_base_free(told.base);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_known_after_a_while),
+                cmocka_unit_test(test_administrators_by_group),
+                cmocka_unit_test(test_hangs),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
