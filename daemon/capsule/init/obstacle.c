@@ -29,9 +29,11 @@ static const struct {
         [OBSTACLE_OTHER_USER] = { "runs as another user or group than its job (a setuid or setgid program)", false },
         [OBSTACLE_CAPABILITIES] = { "has capabilities that its job's owner has not", false },
         [OBSTACLE_SEM_UNDO] = { "may have to undo operations on System V semaphores (SEM_UNDO)", false },
+        [OBSTACLE_NO_FILE] = { "runs a program that has no file (memfd_create)", false },
         [OBSTACLE_SHM] = { "there is System V shared memory (segment %s)", false },
         [OBSTACLE_SYSV_SIZE] = { "System V semaphores and message queues hold more than a move carries (%s)", false },
         [OBSTACLE_MQUEUE] = { "there is a POSIX message queue (/%s)", false },
+        [OBSTACLE_KEYS] = { "there are keys in the session keyring", false },
 };
 
 bool obstacle_is_transient(enum obstacle_kind kind) {

@@ -29,10 +29,12 @@ enum obstacle_kind {
         OBSTACLE_OTHER_USER,   /* it runs, or ran, a setuid or setgid program */
         OBSTACLE_CAPABILITIES,
         OBSTACLE_SEM_UNDO,
+        OBSTACLE_NO_FILE, /* its program has none: it lies in memory */
         /* Of the capsule. */
         OBSTACLE_SHM,
         OBSTACLE_SYSV_SIZE,
         OBSTACLE_MQUEUE, /* detail: its name */
+        OBSTACLE_KEYS,
         OBSTACLE_KINDS,
 };
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/kcmp.h>
+#include <linux/keyctl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -316,8 +317,23 @@ static void look_at_undo(struct look *look) {
                 note(look, OBSTACLE_SEM_UNDO, NULL);
 }
 
+/* CRIU restores no program from a memfd, and fails only at the destination. */
+static void look_at_program(struct look *look) {
+        char path[32];
+        char link[PATH_MAX];
+        ssize_t n;
+
+        snprintf(path, sizeof(path), "%d/exe", (int) look->pid);
+        n = readlinkat(look->scope->proc, path, link, sizeof(link) - 1);
+        link[n > 0 ? n : 0] = '\0';
+        if (strncmp(link, "/memfd:", 7) == 0)
+                note(look, OBSTACLE_NO_FILE, NULL);
+}
+
 static void look_at_process(struct look *look) {
         look_at_namespaces(look);
+        if (!done(look))
+                look_at_program(look);
         if (!done(look))
                 look_at_threads(look);
         if (!done(look))
@@ -364,6 +380,11 @@ static size_t own_file_systems(dev_t *ret, size_t max) {
         return n;
 }
 
+/* PID 1 has made the session keyring that the payload begins with, empty. One that a process joins later cannot be seen. */
+static bool keys_exist(void) {
+        return syscall(SYS_keyctl, KEYCTL_READ, KEY_SPEC_SESSION_KEYRING, NULL, 0) > 0;
+}
+
 static void look(const struct init *init, bool frozen, struct obstacle *ret) {
         const Capsule__Spec *spec = init->spec;
         cleanup_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -387,6 +408,8 @@ static void look(const struct init *init, bool frozen, struct obstacle *ret) {
         if (ret->kind != OBSTACLE_NONE && !obstacle_is_transient(ret->kind))
                 return;
         sysv_find_obstacle(&of_capsule);
+        if (of_capsule.kind == OBSTACLE_NONE && keys_exist())
+                of_capsule = (struct obstacle) { .kind = OBSTACLE_KEYS };
         if (of_capsule.kind != OBSTACLE_NONE)
                 *ret = of_capsule;
 }

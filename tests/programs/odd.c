@@ -1,0 +1,246 @@
+/* Rarely used state of a process: it must be the same after a move, or the move refused, but never lost or weakened without a word.
+ *
+ * usage: odd MODE --stop-file=F [--dir=D]
+ *        memfd-exe   runs a program that has no file: itself, from a memfd
+ *        seals       a memfd that is sealed against writing and growing
+ *        keyring     a key in the session keyring
+ *        robust      a robust mutex in shared memory, whose owner ends while it holds it
+ *        undumpable  PR_SET_DUMPABLE is 0
+ *        seccomp     a filter that refuses one call, and no_new_privs
+ *        gone        the working directory, in D, has been removed
+ *        stop-criu   stops every process of CRIU's that it sees
+ * Prints "odd: running", then at the end "odd: MODE good" or what is wrong. No MPI. */
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/keyctl.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "common.h"
+
+static const char *wrong; /* what is wrong; NULL: nothing yet */
+
+struct mode {
+        const char *name;
+        void (*begin)(int argc, char **argv);
+        void (*look)(void); /* every 20 ms, and at the end */
+};
+
+/* ---- memfd-exe: the program starts itself anew, from memory ---- */
+
+static void memfd_exe_begin(int argc, char **argv) {
+        char link[PATH_MAX] = "", path[64];
+        ssize_t n = readlink("/proc/self/exe", link, sizeof(link) - 1);
+        int from, to;
+
+        if (n > 0 && strstr(link, "memfd:"))
+                return;
+        from = open("/proc/self/exe", O_RDONLY);
+        to = memfd_create("odd", 0);
+        while (from >= 0 && to >= 0 && sendfile(to, from, NULL, 1 << 20) > 0)
+                ;
+        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", to);
+        (void) execv(path, argv);
+        wrong = "cannot run from a memfd";
+}
+
+static void memfd_exe_look(void) {
+        char link[PATH_MAX] = "";
+
+        if (readlink("/proc/self/exe", link, sizeof(link) - 1) <= 0 || !strstr(link, "memfd:"))
+                wrong = "the program is another file";
+}
+
+/* ---- seals ---- */
+
+static int sealed_fd = -1;
+
+static void seals_begin(int argc, char **argv) {
+        sealed_fd = memfd_create("odd", MFD_ALLOW_SEALING);
+        if (sealed_fd < 0 || write(sealed_fd, "sealed", 6) != 6 || fcntl(sealed_fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW) < 0)
+                wrong = "cannot seal a memfd";
+}
+
+static void seals_look(void) {
+        if (fcntl(sealed_fd, F_GET_SEALS) != (F_SEAL_WRITE | F_SEAL_GROW))
+                wrong = "the seals are others";
+        else if (pwrite(sealed_fd, "broken", 6, 0) >= 0)
+                wrong = "a sealed memfd was written";
+}
+
+/* ---- keyring ---- */
+
+static void keyring_begin(int argc, char **argv) {
+        if (syscall(SYS_add_key, "user", "odd", "secret", 6, KEY_SPEC_SESSION_KEYRING) < 0)
+                wrong = "cannot add a key";
+}
+
+static void keyring_look(void) {
+        char text[16] = "";
+        long key = syscall(SYS_request_key, "user", "odd", NULL, 0);
+
+        if (key < 0 || syscall(SYS_keyctl, KEYCTL_READ, key, text, sizeof(text) - 1) != 6 || strcmp(text, "secret") != 0)
+                wrong = "the key is gone";
+}
+
+/* ---- robust ---- */
+
+static pthread_mutex_t *robust;
+static pid_t robust_owner;
+
+static void robust_begin(int argc, char **argv) {
+        pthread_mutexattr_t attributes;
+
+        robust = mmap(NULL, sizeof(*robust), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        (void) pthread_mutexattr_init(&attributes);
+        (void) pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+        (void) pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+        (void) pthread_mutex_init(robust, &attributes);
+        robust_owner = fork();
+        if (robust_owner == 0) {
+                (void) pthread_mutex_lock(robust);
+                for (;;)
+                        (void) pause();
+        }
+        pause_usec(200000);
+}
+
+static void robust_end(void) {
+        int r;
+
+        (void) kill(robust_owner, SIGKILL);
+        (void) waitpid(robust_owner, NULL, 0);
+        r = pthread_mutex_trylock(robust);
+        if (r != EOWNERDEAD)
+                wrong = "the mutex does not tell that its owner has ended";
+}
+
+static void robust_look(void) {
+        if (pthread_mutex_trylock(robust) != EBUSY)
+                wrong = "the mutex is free";
+}
+
+/* ---- undumpable ---- */
+
+static void undumpable_begin(int argc, char **argv) {
+        (void) prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
+static void undumpable_look(void) {
+        if (prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
+                wrong = "it is dumpable";
+}
+
+/* ---- seccomp ---- */
+
+static void seccomp_begin(int argc, char **argv) {
+        struct sock_filter code[] = {
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mkdir, 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOTTY),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        struct sock_fprog program = { .len = 4, .filter = code };
+
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) < 0)
+                wrong = "cannot set a filter";
+}
+
+static void seccomp_look(void) {
+        if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+                wrong = "no_new_privs is gone";
+        else if (syscall(SYS_mkdir, "/tmp/odd", 0700) == 0 || errno != ENOTTY)
+                wrong = "the filter is gone";
+}
+
+/* ---- gone ---- */
+
+static void gone_begin(int argc, char **argv) {
+        const char *dir = option_text(argc, argv, "dir", "/tmp");
+        char path[PATH_MAX];
+
+        (void) snprintf(path, sizeof(path), "%s/odd-gone", dir);
+        if (mkdir(path, 0700) < 0 || chdir(path) < 0 || rmdir(path) < 0)
+                wrong = "cannot be in a removed directory";
+}
+
+static void gone_look(void) {
+        char path[PATH_MAX] = "";
+        struct stat st;
+
+        if (readlink("/proc/self/cwd", path, sizeof(path) - 1) <= 0 || stat(".", &st) < 0)
+                wrong = "the working directory cannot be seen";
+        else if (st.st_uid != getuid() || st.st_nlink != 0 || !strstr(path, "odd-gone"))
+                wrong = "the working directory is another one";
+}
+
+/* ---- stop-criu ---- */
+
+static void stop_criu_begin(int argc, char **argv) {
+}
+
+static void stop_criu_look(void) {
+        DIR *dir = opendir("/proc");
+        struct dirent *entry;
+
+        while (dir && (entry = readdir(dir))) {
+                char path[300], name[32] = "";
+                FILE *f;
+
+                if (!isdigit((unsigned char) entry->d_name[0]))
+                        continue;
+                (void) snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
+                f = fopen(path, "re");
+                if (f && fgets(name, sizeof(name), f) && strncmp(name, "criu", 4) == 0)
+                        (void) kill(atoi(entry->d_name), SIGSTOP);
+                if (f)
+                        (void) fclose(f);
+        }
+        if (dir)
+                (void) closedir(dir);
+}
+
+static const struct mode modes[] = {
+        { "memfd-exe", memfd_exe_begin, memfd_exe_look },
+        { "seals", seals_begin, seals_look },
+        { "keyring", keyring_begin, keyring_look },
+        { "robust", robust_begin, robust_look },
+        { "undumpable", undumpable_begin, undumpable_look },
+        { "seccomp", seccomp_begin, seccomp_look },
+        { "gone", gone_begin, gone_look },
+        { "stop-criu", stop_criu_begin, stop_criu_look },
+};
+
+int main(int argc, char **argv) {
+        const char *stop_file = option_text(argc, argv, "stop-file", "/nonexistent");
+        const struct mode *mode = NULL;
+
+        for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]) && argc > 1; i++)
+                if (strcmp(argv[1], modes[i].name) == 0)
+                        mode = &modes[i];
+        if (!mode)
+                return 2;
+        mode->begin(argc, argv);
+        printf("odd: running\n");
+        (void) fflush(stdout);
+        while (!wrong && access(stop_file, F_OK) < 0) {
+                mode->look();
+                pause_usec(20000);
+        }
+        if (!wrong && robust)
+                robust_end();
+        printf("odd: %s %s\n", mode->name, wrong ? wrong : "good");
+        return wrong != NULL;
+}
