@@ -273,8 +273,10 @@ int criu_dump(struct criu *criu, int images_fd, bool stream, uint64_t timeout_us
                 return error_sys(error, r, "CRIU does not start");
         }
         r = write_all(gate, options, strlen(options));
-        if (r < 0)
+        if (r < 0) {
+                criu_unload(criu);
                 return error_sys(error, r, "CRIU does not take its options");
+        }
         begin(criu, done, timeout_usec);
         return 0;
 }
@@ -487,8 +489,10 @@ int criu_restore(struct criu *criu, int images_fd, uint64_t timeout_usec, criu_d
         if (r < 0)
                 return r;
         r = request_restore(criu, own_clocks);
-        if (r < 0)
+        if (r < 0) {
+                criu_unload(criu);
                 return error_sys(error, r, "CRIU does not take its request");
+        }
         begin(criu, done, timeout_usec);
         return 0;
 }
@@ -538,6 +542,7 @@ void criu_forget_dump(struct criu *criu) {
 void criu_unload(struct criu *criu) {
         if (criu->done)
                 return;
+        end_lender(criu);
         if (criu->dump_pid > 0)
                 (void) kill(criu->dump_pid, SIGKILL);
         close_rpc(criu); /* the service worker ends by itself */
