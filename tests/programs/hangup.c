@@ -1,8 +1,9 @@
 /* Pseudo-terminals across moves: the end of file that a master has not read yet is still there, and an open one stays open.
  *
- * usage: hangup --stop-file=F
+ * usage: hangup --stop-file=F [--unread]
  * Each rank has a terminal whose child has written its last words and ended, one whose child lives, and one that nobody has opened yet.
- * Says "running", waits for F, and then reads: the first has to be at its end, the second to echo, the third to wait. */
+ * It reads the last words, but with --unread, says "running", waits for F, and then reads on: the first has to be at its end (with
+ * --unread after the last words), the second to echo, the third to wait. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <poll.h>
@@ -64,7 +65,15 @@ static char look(int fd, char *buffer, size_t size, size_t *ret_bytes) {
         return 'b';
 }
 
-static bool ends(int master) {
+static void read_last_words(int master) {
+        char buffer[256];
+        size_t n;
+
+        if (look(master, buffer, sizeof(buffer), &n) != 'b' || !memchr(buffer, '\n', n))
+                abort();
+}
+
+static bool ends(int master, bool unread) {
         char buffer[256];
         size_t n, total = 0;
         char what;
@@ -72,7 +81,7 @@ static bool ends(int master) {
         while ((what = look(master, buffer, sizeof(buffer), &n)) == 'b')
                 total += n;
         printf("hangup: %zu bytes, then %s\n", total, what == 'e' ? "the end" : "no end: BAD");
-        return what == 'e';
+        return what == 'e' && (total > 0) == unread;
 }
 
 static bool lives(int master) {
@@ -99,9 +108,12 @@ int main(int argc, char **argv) {
         const char *stop_file = option_text(argc, argv, "stop-file", "/nonexistent");
         int ended = make_master(), living = make_master(), unopened = make_master();
         pid_t ended_child = start_child(ended, false), living_child = start_child(living, true);
+        bool unread = option_set(argc, argv, "unread");
         int bad, all_bad, rank;
 
         (void) waitpid(ended_child, NULL, 0);
+        if (!unread)
+                read_last_words(ended);
         MPI_Init(&argc, &argv);
         MPI_Comm_rank(MPI_COMM_WORLD, &rank);
         MPI_Barrier(MPI_COMM_WORLD);
@@ -111,7 +123,7 @@ int main(int argc, char **argv) {
         }
         while (access(stop_file, F_OK) != 0)
                 pause_usec(20000);
-        bad = !ends(ended) + !lives(living) + !waits(unopened);
+        bad = !ends(ended, unread) + !lives(living) + !waits(unopened);
         (void) kill(living_child, SIGKILL);
         MPI_Allreduce(&bad, &all_bad, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
         if (rank == 0)

@@ -24,6 +24,7 @@ static const struct {
         [OBSTACLE_FLOCK] = { "holds a lock (flock) of %s", true },
         [OBSTACLE_OFD_LOCK] = { "holds a lock (fcntl, open file) of %s", true },
         [OBSTACLE_LEASE] = { "holds a lease of %s", true },
+        [OBSTACLE_UNREAD_TERMINAL] = { "has not read the last output of a process that has ended (terminal)", true },
         [OBSTACLE_TRACED] = { "is traced by a debugger or another process", false },
         [OBSTACLE_NAMESPACE] = { "has a namespace of its own (%s)", false },
         [OBSTACLE_OTHER_USER] = { "runs as another user or group than its job (a setuid or setgid program)", false },

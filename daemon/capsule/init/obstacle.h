@@ -23,6 +23,7 @@ enum obstacle_kind {
         OBSTACLE_FLOCK,
         OBSTACLE_OFD_LOCK,
         OBSTACLE_LEASE,
+        OBSTACLE_UNREAD_TERMINAL, /* CRIU does not carry what is in it */
         /* Of a process itself. */
         OBSTACLE_TRACED,
         OBSTACLE_NAMESPACE,    /* detail: which */

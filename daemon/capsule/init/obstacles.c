@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <linux/kcmp.h>
 #include <linux/keyctl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -230,6 +231,16 @@ static void look_at_device(struct look *look, int fds, const char *number, const
                 note(look, OBSTACLE_DEVICE, link);
 }
 
+/* What the last process has written to a terminal before it closed it, as a rank that ends does. */
+static void look_at_master(struct look *look, const char *number) {
+        cleanup_close int pidfd = (int) syscall(SYS_pidfd_open, look->pid, 0);
+        cleanup_close int fd = pidfd < 0 ? -1 : (int) syscall(SYS_pidfd_getfd, pidfd, atoi(number), 0);
+        struct pollfd state = { .fd = fd, .events = POLLIN };
+
+        if (fd >= 0 && poll(&state, 1, 0) == 1 && (state.revents & POLLIN) && (state.revents & POLLHUP))
+                note(look, OBSTACLE_UNREAD_TERMINAL, NULL);
+}
+
 static bool begins(const char *text, const char *with) {
         return strncmp(text, with, strlen(with)) == 0;
 }
@@ -247,6 +258,8 @@ static void look_at_descriptor(struct look *look, int fds, const char *number) {
                 note(look, kind, link + (begins(link, "anon_inode:") ? strlen("anon_inode:") : 0));
         else if (strcmp(link, "anon_inode:[eventfd]") == 0)
                 look_at_eventfd(look, number);
+        else if (strcmp(link, "/dev/ptmx") == 0 || strcmp(link, "/dev/pts/ptmx") == 0)
+                look_at_master(look, number);
         else if (begins(link, "/dev/") && !begins(link, "/dev/shm/") && strcmp(link, "/dev/null") != 0)
                 look_at_device(look, fds, number, link);
         else if (link[0] == '/' && !begins(link, "/memfd:") && !begins(link, "/proc/") && !begins(link, "/sys/"))
