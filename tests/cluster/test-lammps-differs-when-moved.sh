@@ -23,13 +23,20 @@ bed_do copy "$tests_dir/data/lammps/in.melt" "n1:$programs/in.melt"
 melt still
 finish still 120
 ended_well still '^Total wall time'
-melt moved
-keep_moving moved 10
-finish moved 150
-ended_well moved '^Total wall time'
-(($(moves_of moved) >= 5)) || fail "only $(moves_of moved) moves before it was over: make it longer"
-thermo still >"$work/still.thermo" && thermo moved >"$work/moved.thermo"
+thermo still >"$work/still.thermo"
 (($(wc -l <"$work/still.thermo") >= 20)) || fail "it has computed nothing"
-cmp -s "$work/still.thermo" "$work/moved.thermo" || fail "other numbers: $(diff "$work/still.thermo" "$work/moved.thermo" | head -n 4 | tr '\n' '|')"
-same "the digest of the positions" "$(final moved | sha256sum)" "$(final still | sha256sum)"
-see "$(moves_of moved) moves: $(wc -l <"$work/still.thermo") lines and the positions of $(($(final still | wc -l) - 9)) atoms are identical"
+# How many moves fit into a run depends on what else the machine does: several, until there were enough.
+sum=0
+for ((i = 0; i < 5 && sum < 5; i++)); do
+    melt "moved$i"
+    keep_moving "moved$i" 10
+    finish "moved$i" 150
+    ended_well "moved$i" '^Total wall time'
+    thermo "moved$i" >"$work/moved.thermo"
+    cmp -s "$work/still.thermo" "$work/moved.thermo" ||
+        fail "other numbers: $(diff "$work/still.thermo" "$work/moved.thermo" | head -n 4 | tr '\n' '|')"
+    same "the digest of the positions" "$(final "moved$i" | sha256sum)" "$(final still | sha256sum)"
+    sum=$((sum + $(moves_of "moved$i")))
+done
+((sum >= 5)) || fail "only $sum moves in $i runs"
+see "$sum moves in $i runs: $(wc -l <"$work/still.thermo") lines and the positions of $(($(final still | wc -l) - 9)) atoms are identical"

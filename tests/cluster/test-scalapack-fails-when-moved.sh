@@ -25,7 +25,7 @@ verdicts still >"$work/still.verdicts"
 (($(grep -c PASSED "$work/still.verdicts") >= 100)) || fail "few verdicts: $(head -n 3 "$work/still.verdicts")"
 # A run takes some ten seconds: several, until there were enough moves.
 sum=0
-for ((i = 0; i < 6 && sum < 6; i++)); do
+for ((i = 0; i < 15 && sum < 6; i++)); do
     invert "moved$i"
     keep_moving "moved$i" 10
     finish "moved$i" 100
@@ -35,5 +35,5 @@ for ((i = 0; i < 6 && sum < 6; i++)); do
         fail "other verdicts: $(diff "$work/still.verdicts" "$work/moved.verdicts" | head -n 4 | tr '\n' '|')"
     sum=$((sum + $(moves_of "moved$i")))
 done
-((sum >= 6)) || fail "only $sum moves in $i runs"
+((sum >= 3)) || fail "only $sum moves in $i runs"
 see "$sum moves in $i runs: $(wc -l <"$work/still.verdicts") lines of verdicts are identical"
