@@ -76,7 +76,7 @@ int identity_become(const Capsule__Spec *spec, uint64_t capabilities, gid_t extr
 
 /* ---- what the kernel says ---- */
 
-static const char *find_line(const char *status, const char *name) {
+const char *identity_field(const char *status, const char *name) {
         size_t n = strlen(name);
 
         for (const char *line = status; line; line = strchr(line, '\n')) {
@@ -88,7 +88,7 @@ static const char *find_line(const char *status, const char *name) {
 }
 
 static int read_ids(const char *status, const char *name, uint32_t ret[4]) {
-        const char *text = find_line(status, name);
+        const char *text = identity_field(status, name);
 
         return text && sscanf(text, "%" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32, &ret[0], &ret[1], &ret[2], &ret[3]) == 4
                        ? 0
@@ -96,19 +96,19 @@ static int read_ids(const char *status, const char *name, uint32_t ret[4]) {
 }
 
 static int read_mask(const char *status, const char *name, uint64_t *ret) {
-        const char *text = find_line(status, name);
+        const char *text = identity_field(status, name);
 
         return text && sscanf(text, "%" SCNx64, ret) == 1 ? 0 : -EBADMSG;
 }
 
 static int read_number(const char *status, const char *name, uint32_t *ret) {
-        const char *text = find_line(status, name);
+        const char *text = identity_field(status, name);
 
         return text && sscanf(text, "%" SCNu32, ret) == 1 ? 0 : -EBADMSG;
 }
 
 static int read_groups(const char *status, struct identity *identity) {
-        const char *text = find_line(status, "Groups");
+        const char *text = identity_field(status, "Groups");
         size_t capacity = 0;
 
         if (!text)
@@ -179,6 +179,6 @@ int identity_check(const struct identity *identity, const Capsule__Spec *spec, s
         if (!groups_equal(identity, spec))
                 return error_set(error, -EPERM, "has other groups than its owner");
         if (spec->uid != 0 && (identity->inheritable | identity->permitted | identity->effective | identity->ambient) != 0)
-                return error_set(error, -EPERM, "has capabilities (permitted %" PRIx64 ")", identity->permitted);
+                return error_set(error, -EACCES, "has capabilities (permitted %" PRIx64 ")", identity->permitted);
         return 0;
 }

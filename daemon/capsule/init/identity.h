@@ -36,11 +36,15 @@ struct identity {
         uint32_t seccomp;
 };
 
+/* What follows "NAME:" in the text of a status file; NULL when it has no such line. */
+const char *identity_field(const char *status, const char *name);
+
 /* From the text of /proc/PID/task/TID/status. 0, or -EBADMSG when a line is missing. Free with identity_finish(). */
 int identity_parse(const char *status, struct identity *ret);
 void identity_finish(struct identity *identity);
 
-/* Is that thread the owner, with no capability that he does not have at login? 0, or -EPERM with what differs. */
+/* Is that thread the owner, with no capability that he does not have at login? 0; -EPERM: it has ids or groups of somebody else,
+ * -EACCES: capabilities; with what differs in `error`. */
 int identity_check(const struct identity *identity, const Capsule__Spec *spec, struct rm_error *error);
 
 #endif

@@ -19,6 +19,7 @@
 
 #include "common/error.h"
 #include "common/util.h"
+#include "daemon/capsule/init/identity.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/pids.h"
 #include "daemon/capsule/init/sysv.h"
@@ -88,66 +89,30 @@ static DIR *open_proc_dir(const struct look *look, const char *what) {
 
 /* ---- threads ---- */
 
-/* What follows "NAME:" in a status file; NULL when it is not there. */
-static const char *status_field(const char *status, const char *name) {
-        size_t length = strlen(name);
+static void look_at_identity(struct look *look, const char *status) {
+        struct rm_error error = { 0 };
+        struct identity identity;
+        int r = identity_parse(status, &identity);
 
-        for (const char *line = status; line; line = strchr(line, '\n')) {
-                line += *line == '\n';
-                if (strncmp(line, name, length) == 0 && line[length] == ':')
-                        return line + length + 1;
-        }
-        return NULL;
-}
-
-static bool all_ids_are(const char *field, unsigned id) {
-        unsigned ids[4]; /* real, effective, saved, of the file system */
-
-        if (!field || sscanf(field, "%u %u %u %u", &ids[0], &ids[1], &ids[2], &ids[3]) != 4)
-                return true;
-        return ids[0] == id && ids[1] == id && ids[2] == id && ids[3] == id;
-}
-
-static bool group_known(const struct obstacles_scope *scope, unsigned long group) {
-        for (size_t i = 0; i < scope->n_groups; i++)
-                if (scope->groups[i] == group)
-                        return true;
-        return false;
-}
-
-/* Nobody but root can leave one, so it is enough that there is none too many. */
-static bool groups_known(const struct obstacles_scope *scope, const char *field) {
-        for (const char *p = field; p && *p && *p != '\n';) {
-                char *end;
-                unsigned long group = strtoul(p, &end, 10);
-
-                if (end == p)
-                        break;
-                if (!group_known(scope, group))
-                        return false;
-                p = end + strspn(end, " \t");
-        }
-        return true;
-}
-
-static bool is_zero(const char *field) {
-        return !field || strtoull(field, NULL, 16) == 0;
+        if (r < 0)
+                return;
+        r = identity_check(&identity, look->scope->spec, &error);
+        identity_finish(&identity);
+        if (r == -EPERM)
+                note(look, OBSTACLE_OTHER_USER, NULL);
+        else if (r == -EACCES)
+                note(look, OBSTACLE_CAPABILITIES, NULL);
 }
 
 static void look_at_status(struct look *look, const char *status) {
-        const struct obstacles_scope *scope = look->scope;
-        const char *tracer = status_field(status, "TracerPid");
-        const char *state = status_field(status, "State");
+        const char *tracer = identity_field(status, "TracerPid");
+        const char *state = identity_field(status, "State");
 
         if (state && strchr(state, 'Z') == state + 1)
                 return; /* a zombie has nothing, and no permission to look at it */
         if (tracer && strtol(tracer, NULL, 10) != 0)
                 note(look, OBSTACLE_TRACED, NULL);
-        if (!all_ids_are(status_field(status, "Uid"), scope->uid) || !all_ids_are(status_field(status, "Gid"), scope->gid) ||
-            !groups_known(scope, status_field(status, "Groups")))
-                note(look, OBSTACLE_OTHER_USER, NULL);
-        else if (scope->uid != 0 && !is_zero(status_field(status, "CapPrm")))
-                note(look, OBSTACLE_CAPABILITIES, NULL);
+        look_at_identity(look, status);
 }
 
 static void look_at_threads(struct look *look) {
@@ -399,15 +364,11 @@ static bool keys_exist(void) {
 }
 
 static void look(const struct init *init, bool frozen, struct obstacle *ret) {
-        const Capsule__Spec *spec = init->spec;
         cleanup_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         dev_t own[4];
         struct obstacles_scope scope = {
                 .proc = proc,
-                .uid = spec->uid,
-                .gid = spec->gid,
-                .groups = spec->groups,
-                .n_groups = spec->n_groups,
+                .spec = init->spec,
                 .own = own,
                 .n_own = own_file_systems(own, ARRAY_SIZE(own)),
                 .mappings = frozen,

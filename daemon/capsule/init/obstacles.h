@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "daemon/capsule/init/obstacle.h"
+#include "proto/capsule.pb-c.h"
 
 struct init;
 struct rm_error;
@@ -15,10 +16,7 @@ struct rm_error;
 /* Whose processes they are, and where to look. */
 struct obstacles_scope {
         int proc;               /* /proc of the capsule */
-        uid_t uid;
-        gid_t gid;
-        const uint32_t *groups; /* in any order */
-        size_t n_groups;
+        const Capsule__Spec *spec;
         const dev_t *own;       /* file systems that no other node sees: a lock there is nobody else's */
         size_t n_own;
         bool mappings;          /* in memory maps as well: while the processes run, that holds them up */

@@ -150,19 +150,20 @@ static void test_processes(void **state) {
         gid_t group_list[256];
         int n_groups = getgroups(ARRAY_SIZE(group_list), group_list);
         uint32_t groups[ARRAY_SIZE(group_list)];
-        struct obstacles_scope scope = { .proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
-                                         .uid = getuid(),
-                                         .gid = getgid(),
-                                         .groups = groups,
-                                         .n_groups = (size_t) n_groups,
-                                         .mappings = true,
-                                         .budget = SIZE_MAX };
+        Capsule__Spec spec = CAPSULE__SPEC__INIT;
+        struct obstacles_scope scope = {
+                .proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), .spec = &spec, .mappings = true, .budget = SIZE_MAX
+        };
         struct stat st;
 
         (void) state;
         assert_true(scope.proc >= 0 && n_groups >= 0);
         for (int i = 0; i < n_groups; i++)
                 groups[i] = group_list[i];
+        spec.uid = getuid();
+        spec.gid = getgid();
+        spec.groups = groups;
+        spec.n_groups = (size_t) n_groups;
         assert_int_equal(found_in(hold_nothing, &scope), OBSTACLE_NONE);
         assert_int_equal(found_in(hold_eventfds, &scope), OBSTACLE_EVENTFD_SEMAPHORE);
         assert_int_equal(found_in(hold_secret, &scope), OBSTACLE_MEMFD_SECRET);
@@ -177,10 +178,10 @@ static void test_processes(void **state) {
         scope.budget = 2; /* one thread, and the first descriptor */
         assert_int_equal(found_in(hold_eventfds, &scope), OBSTACLE_NONE);
         scope.budget = SIZE_MAX;
-        scope.uid++;
+        spec.uid++;
         assert_int_equal(found_in(hold_nothing, &scope), OBSTACLE_OTHER_USER);
-        scope.uid--;
-        scope.gid++;
+        spec.uid--;
+        spec.gid++;
         assert_int_equal(found_in(hold_nothing, &scope), OBSTACLE_OTHER_USER);
         (void) close(scope.proc);
 }

@@ -66,7 +66,7 @@ static void identities(void **state) {
         assert_int_equal(check(STATUS("1000\t1000\t1000\t1000", "1000\t1000\t1000\t1000", "27 1000", NO_CAPS), &error), -EPERM);
         assert_int_equal(check(STATUS("1000\t1000\t1000\t1000", "1000\t1000\t1000\t1000", "27 1000 2000", "0000000000200000"),
                                &error),
-                         -EPERM);
+                         -EACCES);
         assert_non_null(strstr(error.text, "200000"));
         assert_int_equal(check("Uid:\t1000\t1000\t1000\t1000\n", &error), -EBADMSG);
 }
