@@ -23,10 +23,10 @@
 #include "daemon/capsule/init/clocks.h"
 #include "daemon/capsule/init/groups.h"
 #include "daemon/capsule/init/identity.h"
+#include "daemon/capsule/init/image_fixup.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/lender.h"
-#include "daemon/capsule/init/mend.h"
-#include "daemon/capsule/init/remap.h"
+#include "daemon/capsule/init/link_remap.h"
 #include "daemon/capsule/init/waiting.h"
 #include "daemon/capsule/log_tail.h"
 #include "proto/criu.pb-c.h"
@@ -247,7 +247,7 @@ static char *dump_options(const struct criu *criu, bool stream) {
                          "ghost-limit 1G\n"
                          "%s%s%s",
                          init->payload_pid, (int) criu->lender, LENDER_FD, init->node.criu, LOG_LEVEL, init->node.cgroup_payload,
-                         as_owner(criu) ? "unprivileged\n" : "", criu->remapped ? REMAP_OPTION : "", stream ? "stream\n" : "");
+                         as_owner(criu) ? "unprivileged\n" : "", criu->remapped ? LINK_REMAP_OPTION : "", stream ? "stream\n" : "");
 }
 
 int criu_dump(struct criu *criu, int images_fd, bool stream, uint64_t timeout_usec, criu_done_fn done, struct rm_error *error) {
@@ -263,7 +263,7 @@ int criu_dump(struct criu *criu, int images_fd, bool stream, uint64_t timeout_us
         r = lend_images(criu, images_fd, NULL, error);
         if (r < 0)
                 return r;
-        criu->remapped = remap_wanted("/proc");
+        criu->remapped = link_remap_wanted("/proc");
         options = dump_options(criu, stream);
         r = make_log(criu, DUMP_LOG);
         if (r == 0)
@@ -475,7 +475,7 @@ int criu_restore(struct criu *criu, int images_fd, uint64_t timeout_usec, criu_d
 
         if (r < 0)
                 return r;
-        mend_images(images_fd, waiting_again, init->waiting);
+        image_fixup(images_fd, waiting_again, init->waiting);
         r = share_images(images_fd);
         if (r == 0)
                 r = write_restore_config(init);
@@ -525,7 +525,7 @@ bool criu_reaped(struct criu *criu, pid_t pid, int status) {
         if (criu->done && (dump || criu->rpc.fd < 0 || status != 0)) {
                 close_rpc(criu);
                 if (dump && criu->remapped && status == 0)
-                        change_links(criu, remap_show);
+                        change_links(criu, link_remap_show);
                 else if (dump)
                         criu_forget_dump(criu);
                 finish(criu, status == 0 && dump ? 0 : -EIO, dump ? LOG_DIR DUMP_LOG : LOG_DIR RESTORE_LOG);
@@ -535,7 +535,7 @@ bool criu_reaped(struct criu *criu, pid_t pid, int status) {
 
 void criu_forget_dump(struct criu *criu) {
         if (criu->remapped)
-                change_links(criu, remap_remove);
+                change_links(criu, link_remap_remove);
         criu->remapped = false;
 }
 

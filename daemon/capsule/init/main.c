@@ -21,8 +21,8 @@
 #include "daemon/capsule/init/agents.h"
 #include "daemon/capsule/init/criu.h"
 #include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/link_remap.h"
 #include "daemon/capsule/init/ops.h"
-#include "daemon/capsule/init/remap.h"
 #include "daemon/capsule/init/setup.h"
 #include "daemon/capsule/init/stdio.h"
 #include "daemon/capsule/init/waiting.h"
@@ -189,7 +189,7 @@ int main(int argc, char **argv) {
         log_setup("rm-capsule", LOG_INFO);
         log_limit_file(LOG_FILE_BYTES); /* it lies on the node's /run */
         if (argc == 1 && action)
-                return remap_script(action);
+                return link_remap_script(action);
         if (argc != 2 || fcntl(REPORT_FD, F_GETFD) < 0) {
                 fprintf(stderr, "rm-capsule is started by rmd, not by hand\n");
                 return 2;

@@ -19,6 +19,7 @@
 #include "daemon/capsule/init/flows.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/inventory.h"
+#include "daemon/capsule/init/mounts.h"
 #include "daemon/capsule/init/obstacles.h"
 #include "daemon/capsule/init/payload.h"
 #include "daemon/capsule/init/pids.h"
@@ -27,7 +28,6 @@
 #include "daemon/capsule/init/sysv.h"
 #include "daemon/capsule/init/waiting.h"
 #include "daemon/capsule/init/watch.h"
-#include "daemon/capsule/init/world.h"
 
 enum {
         FREEZE_TIMEOUT_USEC = 5000000,
@@ -308,7 +308,7 @@ static int op_restore(struct ops *ops, const Capsule__Request *request, struct t
 
         if (!ops->carry || !ops->carry->inventory)
                 return error_set(error, -EPROTO, "nothing has come with the capsule that a restore could be compared with");
-        r = world_protect(ops->init->spec, error);
+        r = mounts_protect(ops->init->spec, error);
         if (r == 0)
                 r = open_images(ops, request->restore->images_dir, error);
         if (r == 0)

@@ -20,10 +20,10 @@
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/criu.h"
 #include "daemon/capsule/init/groups.h"
+#include "daemon/capsule/init/mounts.h"
 #include "daemon/capsule/init/quota.h"
-#include "daemon/capsule/init/seed.h"
 #include "daemon/capsule/init/stdio.h"
-#include "daemon/capsule/init/world.h"
+#include "daemon/capsule/init/tcp_metrics.h"
 
 enum { SPEC_MAX_BYTES = 4 * 1024 * 1024, KDAT_MAX_BYTES = 1024 * 1024 };
 
@@ -211,7 +211,7 @@ int setup_capsule_side(struct init *init, struct rm_error *error) {
         if (r == 0)
                 r = fill_run(init, kdat, kdat_size, error);
         if (r == 0)
-                r = world_protect(init->spec, error);
+                r = mounts_protect(init->spec, error);
         /* Our own small files are written through the node's mount, which stays as it is. */
         if (r == 0 && fchdir(init->node.runtime) < 0)
                 r = error_sys(error, -errno, "cannot enter the runtime directory");
@@ -221,7 +221,7 @@ int setup_capsule_side(struct init *init, struct rm_error *error) {
                 return error_sys(error, -errno, "cannot set the host name");
         r = link_create(&init->link, error);
         if (r == 0 && init->spec->cut && init->link.index != 0)
-                seed_round_trips(init->link.own, init->spec->address, init->spec->hosts);
+                tcp_metrics_set_round_trips(init->link.own, init->spec->address, init->spec->hosts);
         if (r == 0 && init->spec->cut)
                 r = link_set_filter(&init->link, true, error);
         if (r == 0 && !init->spec->cut)

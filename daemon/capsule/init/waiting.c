@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/capsule/init/mend.h"
+#include "daemon/capsule/init/image_fixup.h"
 
 enum {
         ERESTARTNOHAND_VALUE = 514, /* of the kernel: call again, unless a handler was called */
@@ -81,7 +81,7 @@ static void note_thread(struct waiting *waiting, const struct waiting *before, p
                 call.number = old->number;
                 call.again = true;
         }
-        if (mend_can_restart(call.number))
+        if (image_fixup_can_restart(call.number))
                 add(waiting, &call);
 }
 
@@ -177,7 +177,7 @@ static void give_back(const struct call *call) {
                 return;
         rdi = regs.rdi;
         rdx = regs.rdx;
-        mend_sleep_arguments(call->number, &rdi, regs.rsi, &rdx, regs.r10);
+        image_fixup_sleep_arguments(call->number, &rdi, regs.rsi, &rdx, regs.r10);
         regs.rdi = rdi;
         regs.rdx = rdx;
         regs.rax = (unsigned long long) -ERESTARTNOHAND_VALUE;

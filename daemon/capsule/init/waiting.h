@@ -22,7 +22,7 @@ void waiting_note(struct waiting *waiting, const pid_t *pids, size_t n);
 void waiting_carry(const struct waiting *waiting, Capsule__Carry *carry);
 void waiting_carry_finish(Capsule__Carry *carry);
 void waiting_set_carry(struct waiting *waiting, const Capsule__Carry *carry);
-/* The number of the call that this thread has begun again; -1: not known. Of type mend_again_fn, with the `struct waiting`. */
+/* The number of the call that this thread has begun again; -1: not known. Of type image_fixup_again_fn, with the `struct waiting`. */
 long waiting_again(void *waiting, pid_t tid);
 
 /* The payload is to go on where it is. Threads that the freeze, or CRIU, left with an interrupted call get it back: hold before it is

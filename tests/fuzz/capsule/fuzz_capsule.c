@@ -6,7 +6,7 @@
 
 #include "common/util.h"
 #include "daemon/capsule/agent_request.h"
-#include "daemon/capsule/init/mend.h"
+#include "daemon/capsule/init/image_fixup.h"
 #include "daemon/capsule/spool.h"
 #include "proto/capsule.pb-c.h"
 
@@ -22,8 +22,8 @@ static void mend(const uint8_t *data, size_t size) {
                 memcpy(image + 4, &kinds[i], sizeof(kinds[i]));
                 if (size > 0)
                         memcpy(image + 8, data, size);
-                (void) mend_timerfds(image, size + 8);
-                (void) mend_call(image, size + 8, 202);
+                (void) image_fixup_timerfds(image, size + 8);
+                (void) image_fixup_call(image, size + 8, 202);
         }
 }
 

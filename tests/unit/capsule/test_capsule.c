@@ -30,12 +30,12 @@
 #include "common/util.h"
 #include "daemon/capsule/agent_request.h"
 #include "daemon/capsule/init/flows.h"
+#include "daemon/capsule/init/image_fixup.h"
 #include "daemon/capsule/init/link.h"
-#include "daemon/capsule/init/mend.h"
+#include "daemon/capsule/init/link_remap.h"
 #include "daemon/capsule/init/pids.h"
 #include "daemon/capsule/init/quota.h"
-#include "daemon/capsule/init/remap.h"
-#include "daemon/capsule/init/seed.h"
+#include "daemon/capsule/init/tcp_metrics.h"
 #include "daemon/capsule/log_tail.h"
 #include "daemon/capsule/private.h"
 #include "daemon/capsule/spool.h"
@@ -303,12 +303,12 @@ static void test_hosts(void **state) {
         uint32_t addresses[8];
 
         (void) state;
-        assert_int_equal(seed_parse_hosts(text, inet_addr("10.77.0.100"), addresses, 8), 3);
+        assert_int_equal(tcp_metrics_parse_hosts(text, inet_addr("10.77.0.100"), addresses, 8), 3);
         assert_int_equal(addresses[0], inet_addr("10.77.0.101"));
         assert_int_equal(addresses[1], inet_addr("10.77.0.102"));
         assert_int_equal(addresses[2], inet_addr("10.77.0.103"));
-        assert_int_equal(seed_parse_hosts(text, 0, addresses, 2), 2);
-        assert_int_equal(seed_parse_hosts("", 0, addresses, 2), 0);
+        assert_int_equal(tcp_metrics_parse_hosts(text, 0, addresses, 2), 2);
+        assert_int_equal(tcp_metrics_parse_hosts("", 0, addresses, 2), 0);
 }
 
 /* ---- flows ---- */
@@ -430,16 +430,16 @@ static void test_mend_timerfds(void **state) {
 
         (void) state;
         memcpy(mended, image, sizeof(image));
-        assert_int_equal(mend_timerfds(mended, sizeof(mended)), 1);
+        assert_int_equal(image_fixup_timerfds(mended, sizeof(mended)), 1);
         assert_int_equal(mended[29], 1);
         mended[29] = 0;
         assert_memory_equal(mended, image, sizeof(image));
         for (size_t n = 0; n < sizeof(image); n++) {
                 memcpy(mended, image, sizeof(image));
-                assert_int_equal(mend_timerfds(mended, n), n >= 34 ? 1 : 0);
+                assert_int_equal(image_fixup_timerfds(mended, n), n >= 34 ? 1 : 0);
         }
         mended[4] = 0; /* another kind of image */
-        assert_int_equal(mend_timerfds(mended, sizeof(mended)), 0);
+        assert_int_equal(image_fixup_timerfds(mended, sizeof(mended)), 0);
 }
 
 static void test_log_tail(void **state) {
@@ -498,24 +498,24 @@ static void test_remap(void **state) {
 
         (void) state;
         assert_int_equal(symlink(target, self), 0);
-        assert_false(remap_wanted(proc));
+        assert_false(link_remap_wanted(proc));
         gone = make_file(folder, "gone");
         rename_in(folder, "gone", "other", true);
-        assert_false(remap_wanted(proc));
+        assert_false(link_remap_wanted(proc));
         rename_in(folder, "gone", "link_remap.170", false);
-        assert_true(remap_wanted(proc));
+        assert_true(link_remap_wanted(proc));
         /* Not of that file; not of such a name. */
         rename_in(folder, "named", "link_remap.3", true);
         rename_in(folder, "other", "link_remap.4x", true);
-        remap_hide(proc);
+        link_remap_hide(proc);
         assert_true(there(folder, "link_remap.170.kept") && !there(folder, "link_remap.170"));
-        remap_hide(proc);
-        remap_show(proc);
+        link_remap_hide(proc);
+        link_remap_show(proc);
         assert_true(!there(folder, "link_remap.170.kept") && there(folder, "link_remap.170"));
-        remap_remove(proc);
+        link_remap_remove(proc);
         assert_false(there(folder, "link_remap.170"));
         rename_in(folder, "other", "link_remap.171.kept", true);
-        remap_remove(proc);
+        link_remap_remove(proc);
         assert_false(there(folder, "link_remap.171.kept"));
         assert_true(there(folder, "link_remap.3") && there(folder, "link_remap.4x") && there(folder, "named") &&
                     there(folder, "other"));

@@ -25,7 +25,7 @@
 
 #include "common/error.h"
 #include "common/util.h"
-#include "daemon/capsule/init/mend.h"
+#include "daemon/capsule/init/image_fixup.h"
 #include "daemon/capsule/init/obstacles.h"
 #include "daemon/capsule/init/sysv.h"
 
@@ -288,7 +288,7 @@ static const struct registers interrupted = { .ax = (uint64_t) -EINTR,
 
 static bool mended(struct registers r, uint64_t blocked, int pending, long again, struct registers *ret) {
         struct image image = make_image(&r, blocked, pending);
-        bool was = mend_call(image.bytes, image.size, again);
+        bool was = image_fixup_call(image.bytes, image.size, again);
 
         *ret = read_image(&image);
         return was;
@@ -358,7 +358,7 @@ static void test_damaged_calls(void **state) {
 
                 assert_non_null(copy);
                 memcpy(copy, image.bytes, n);
-                assert_false(mend_call(copy, n, -1));
+                assert_false(image_fixup_call(copy, n, -1));
                 free(copy);
         }
         for (size_t n = 0; n < image.size; n++) {
@@ -366,7 +366,7 @@ static void test_damaged_calls(void **state) {
 
                 for (unsigned value = 0; value < 256; value++) {
                         copy.bytes[n] = (uint8_t) value;
-                        (void) mend_call(copy.bytes, copy.size, -1);
+                        (void) image_fixup_call(copy.bytes, copy.size, -1);
                 }
         }
 }

@@ -15,7 +15,7 @@
 #include "common/util.h"
 #include "daemon/capsule/init/identity.h"
 #include "daemon/capsule/init/inventory.h"
-#include "daemon/capsule/init/world.h"
+#include "daemon/capsule/init/mounts.h"
 
 #define STATUS(uid, gid, groups, prm)                                                                                              \
         "Name:\tUid:\t0\nState:\tS\nUid:\t" uid "\nGid:\t" gid "\nGroups:\t" groups " \nCapInh:\t0000000000000000\nCapPrm:\t" prm  \
@@ -229,13 +229,13 @@ static void owner_reaches(void **state) {
 static void paths_of_mounts(void **state) {
         char text[] = "/a\\040b\\134c\\01";
 
-        world_unescape(text);
+        mounts_unescape(text);
         assert_string_equal(text, "/a b\\c\\01");
-        assert_true(world_below("/home", "/home"));
-        assert_true(world_below("/home/alice", "/home"));
-        assert_false(world_below("/homes", "/home"));
-        assert_false(world_below("/", "/home"));
-        assert_true(world_below("/etc", "/"));
+        assert_true(path_is_below("/home", "/home"));
+        assert_true(path_is_below("/home/alice", "/home"));
+        assert_false(path_is_below("/homes", "/home"));
+        assert_false(path_is_below("/", "/home"));
+        assert_true(path_is_below("/etc", "/"));
 }
 
 int main(void) {

@@ -1,23 +1,23 @@
 /* Helper links of CRIU. A file that is open, and whose name is gone while another one remains, gets the name link_remap.N in the
  * same directory when it is dumped, by which the restore finds it. CRIU takes that away again at the end of a dump that leaves
  * the processes, as ours do: so it is hidden from CRIU then, and is ours to take away when the move is given up. */
-#ifndef RM_CAPSULE_REMAP_H
-#define RM_CAPSULE_REMAP_H
+#ifndef RM_DAEMON_CAPSULE_INIT_LINK_REMAP_H
+#define RM_DAEMON_CAPSULE_INIT_LINK_REMAP_H
 
 #include <stdbool.h>
 
 /* All look at the open files of the processes in `proc` (/proc), and touch no other link than one to such a file. */
 
 /* Is there any such file? Then CRIU needs the option below. */
-bool remap_wanted(const char *proc);
-#define REMAP_OPTION "action-script /proc/1/exe\n"
+bool link_remap_wanted(const char *proc);
+#define LINK_REMAP_OPTION "action-script /proc/1/exe\n"
 /* What rm-capsule does when CRIU runs it so; the exit code. */
-int remap_script(const char *action);
+int link_remap_script(const char *action);
 
 /* For CRIU not to find them: link_remap.N becomes link_remap.N.kept. And back. */
-void remap_hide(const char *proc);
-void remap_show(const char *proc);
+void link_remap_hide(const char *proc);
+void link_remap_show(const char *proc);
 /* Either. */
-void remap_remove(const char *proc);
+void link_remap_remove(const char *proc);
 
 #endif

@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/remap.h"
+#include "daemon/capsule/init/link_remap.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -115,7 +115,7 @@ static unsigned look(const char *proc, link_fn fn) {
         return walk.files;
 }
 
-bool remap_wanted(const char *proc) {
+bool link_remap_wanted(const char *proc) {
         return look(proc, NULL) > 0;
 }
 
@@ -139,21 +139,21 @@ static void link_remove(int dir_fd, const char *name, bool kept) {
                 log_warn("cannot remove %s: %s", name, strerror(errno));
 }
 
-void remap_hide(const char *proc) {
+void link_remap_hide(const char *proc) {
         (void) look(proc, link_hide);
 }
 
-void remap_show(const char *proc) {
+void link_remap_show(const char *proc) {
         (void) look(proc, link_show);
 }
 
-void remap_remove(const char *proc) {
+void link_remap_remove(const char *proc) {
         (void) look(proc, link_remove);
 }
 
 /* After the images are written, and before CRIU tidies up. */
-int remap_script(const char *action) {
+int link_remap_script(const char *action) {
         if (strcmp(action, "post-dump") == 0)
-                remap_hide("/proc");
+                link_remap_hide("/proc");
         return 0;
 }

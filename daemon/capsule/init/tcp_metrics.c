@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/seed.h"
+#include "daemon/capsule/init/tcp_metrics.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -21,7 +21,7 @@ static bool known(const uint32_t *addresses, size_t n, uint32_t address) {
         return false;
 }
 
-size_t seed_parse_hosts(const char *hosts, uint32_t own, uint32_t *addresses, size_t max) {
+size_t tcp_metrics_parse_hosts(const char *hosts, uint32_t own, uint32_t *addresses, size_t max) {
         size_t n = 0;
 
         while (*hosts && n < max) {
@@ -70,9 +70,9 @@ static void connect_once(int listener, uint32_t own, uint32_t peer) {
         }
 }
 
-void seed_round_trips(struct mnl_socket *nl, uint32_t own, const char *hosts) {
-        cleanup_free uint32_t *peers = xcalloc(SEED_PEERS_MAX, sizeof(*peers));
-        size_t n = seed_parse_hosts(hosts, own, peers, SEED_PEERS_MAX);
+void tcp_metrics_set_round_trips(struct mnl_socket *nl, uint32_t own, const char *hosts) {
+        cleanup_free uint32_t *peers = xcalloc(TCP_METRICS_PEERS_MAX, sizeof(*peers));
+        size_t n = tcp_metrics_parse_hosts(hosts, own, peers, TCP_METRICS_PEERS_MAX);
         cleanup_close int listener = n > 0 ? listen_everywhere() : -1;
 
         if (listener < 0 || link_lend_address(nl, own, true) < 0)

@@ -1,6 +1,6 @@
-/* Mends what CRIU dumps in a way that it cannot restore. Pure but for mend_images(). */
-#ifndef RM_CAPSULE_MEND_H
-#define RM_CAPSULE_MEND_H
+/* Corrects what CRIU dumps in a way that it cannot restore. Pure but for image_fixup(). */
+#ifndef RM_DAEMON_CAPSULE_INIT_IMAGE_FIXUP_H
+#define RM_DAEMON_CAPSULE_INIT_IMAGE_FIXUP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,25 +9,25 @@
 
 /* A periodic timerfd that has expired and was not read yet is dumped with 0 left, and 0 disarms it for ever: leave it a
  * nanosecond instead. In a file of images of open files, in place. Returns how many; what is no such file is left alone. */
-unsigned mend_timerfds(uint8_t *image, size_t size_bytes);
+unsigned image_fixup_timerfds(uint8_t *image, size_t size_bytes);
 
 /* Can this system call be begun again when it was interrupted, as far as its arguments tell? Its time limit then counts anew. */
-bool mend_can_restart(long number);
+bool image_fixup_can_restart(long number);
 /* nanosleep() and clock_nanosleep() have left where the caller wanted it what is left to sleep: the arguments (rdi, rsi, rdx, r10) to go
  * on with. What else there is stays as it is. */
-void mend_sleep_arguments(long number, uint64_t *rdi, uint64_t rsi, uint64_t *rdx, uint64_t r10);
+void image_fixup_sleep_arguments(long number, uint64_t *rdi, uint64_t rsi, uint64_t *rdx, uint64_t r10);
 
 /* The freezer interrupts every system call. The kernel goes on with them by itself, but a few it cannot without what CRIU does not save,
  * or does not even where nothing was moved; a thread in one of these would find it interrupted although there was no signal. In the image
  * of a thread, in place: the call is made again, unless a signal waits that shall interrupt it. `again` is the call's number if the
  * thread was in restart_syscall(), which does not tell; -1: not known. Returns whether it was such a call; what is no such file is left
  * alone. */
-bool mend_call(uint8_t *image, size_t size_bytes, long again);
+bool image_fixup_call(uint8_t *image, size_t size_bytes, long again);
 
 /* The number for `again`, of a thread as the capsule counts; -1: not known. */
-typedef long (*mend_again_fn)(void *arg, pid_t tid);
+typedef long (*image_fixup_again_fn)(void *arg, pid_t tid);
 
 /* All of the above, in the images of this directory before they are restored. */
-void mend_images(int images_fd, mend_again_fn again, void *arg);
+void image_fixup(int images_fd, image_fixup_again_fn again, void *arg);
 
 #endif

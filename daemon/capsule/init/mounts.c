@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/world.h"
+#include "daemon/capsule/init/mounts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 /* Made by setup.c for this capsule, and /dev: CRIU gives terminals their owners there and takes EROFS for a failure. */
 static const char *const own[] = { "/dev", "/proc", "/run", "/tmp" };
 
-bool world_below(const char *path, const char *directory) {
+bool path_is_below(const char *path, const char *directory) {
         size_t n = strlen(directory);
 
         if (strcmp(directory, "/") == 0)
@@ -30,7 +30,7 @@ static bool is_octal(const char *text) {
         return true;
 }
 
-void world_unescape(char *path) {
+void mounts_unescape(char *path) {
         char *to = path;
 
         for (const char *from = path; *from; to++) {
@@ -73,10 +73,10 @@ static int find_writable(const Capsule__Spec *spec, char **ret_paths, struct rm_
 
 static bool stays_writable(const char *path, char *const *writable, size_t n) {
         for (size_t i = 0; i < ARRAY_SIZE(own); i++)
-                if (world_below(path, own[i]))
+                if (path_is_below(path, own[i]))
                         return true;
         for (size_t i = 0; i < n; i++)
-                if (writable[i] && world_below(path, writable[i]))
+                if (writable[i] && path_is_below(path, writable[i]))
                         return true;
         return false;
 }
@@ -104,14 +104,14 @@ static int protect_all(char *const *writable, size_t n, struct rm_error *error) 
 
                 if (sscanf(line, "%*s %*s %*s %*s %4095s", path) != 1)
                         continue;
-                world_unescape(path);
+                mounts_unescape(path);
                 if (!stays_writable(path, writable, n))
                         r = protect_mount(path, error);
         }
         return r;
 }
 
-int world_protect(const Capsule__Spec *spec, struct rm_error *error) {
+int mounts_protect(const Capsule__Spec *spec, struct rm_error *error) {
         cleanup_free char **writable = xcalloc(spec->n_writable + 1, sizeof(*writable));
         int r = find_writable(spec, writable, error);
 

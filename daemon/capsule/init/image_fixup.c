@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/mend.h"
+#include "daemon/capsule/init/image_fixup.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -95,7 +95,7 @@ static bool next_field(struct cursor *c, struct field *ret) {
         return true;
 }
 
-static bool mend_timerfd(struct cursor entry) {
+static bool image_fixup_timerfd(struct cursor entry) {
         uint64_t left = 0;
         uint64_t interval = 0;
         uint8_t *nsec = NULL;
@@ -115,7 +115,7 @@ static bool mend_timerfd(struct cursor entry) {
         return true;
 }
 
-unsigned mend_timerfds(uint8_t *image, size_t size_bytes) {
+unsigned image_fixup_timerfds(uint8_t *image, size_t size_bytes) {
         struct cursor c = { image, image + size_bytes };
         uint32_t magic, length;
         unsigned n = 0;
@@ -138,14 +138,14 @@ unsigned mend_timerfds(uint8_t *image, size_t size_bytes) {
                 c.at += length;
                 while (next_field(&entry, &f))
                         if (f.number == FILE_TIMERFD && !f.varint)
-                                n += mend_timerfd(f.bytes);
+                                n += image_fixup_timerfd(f.bytes);
         }
         return n;
 }
 
 /* ---- interrupted system calls ---- */
 
-bool mend_can_restart(long number) {
+bool image_fixup_can_restart(long number) {
         static const long numbers[] = {
                 SYS_poll,        SYS_ppoll,           SYS_select,          SYS_pselect6,        SYS_epoll_wait,
                 SYS_epoll_pwait, SYS_epoll_pwait2,    SYS_nanosleep,       SYS_clock_nanosleep, SYS_futex,
@@ -162,7 +162,7 @@ bool mend_can_restart(long number) {
         return false;
 }
 
-void mend_sleep_arguments(long number, uint64_t *rdi, uint64_t rsi, uint64_t *rdx, uint64_t r10) {
+void image_fixup_sleep_arguments(long number, uint64_t *rdi, uint64_t rsi, uint64_t *rdx, uint64_t r10) {
         if (number == SYS_nanosleep && rsi != 0)
                 *rdi = rsi;
         else if (number == SYS_clock_nanosleep && r10 != 0)
@@ -252,18 +252,18 @@ static bool signal_waits(const struct thread *thread) {
         return (thread->pending & ~(thread->has_blocked[0] ? thread->blocked[0] : thread->blocked[1])) != 0;
 }
 
-static void mend_sleep(struct thread *thread, long number) {
+static void image_fixup_sleep(struct thread *thread, long number) {
         struct field *regs = thread->regs;
         uint64_t rdi = regs[REG_DI].value;
         uint64_t rdx = regs[REG_DX].value;
 
         /* Where it does not fit, which takes a pointer below 64 GiB beside one above, it sleeps all of it once more. */
-        mend_sleep_arguments(number, &rdi, regs[REG_SI].value, &rdx, regs[REG_R10].value);
+        image_fixup_sleep_arguments(number, &rdi, regs[REG_SI].value, &rdx, regs[REG_R10].value);
         (void) put_varint(&regs[REG_DI], rdi);
         (void) put_varint(&regs[REG_DX], rdx);
 }
 
-static bool mend_thread(struct thread *thread, long again) {
+static bool image_fixup_thread(struct thread *thread, long again) {
         static const unsigned needed[] = { REG_AX, REG_ORIG_AX, REG_IP, REG_DI, REG_SI, REG_DX, REG_R10 };
         struct field *regs = thread->regs;
         long number;
@@ -274,16 +274,16 @@ static bool mend_thread(struct thread *thread, long again) {
         number = (long) regs[REG_ORIG_AX].value;
         if (number == SYS_restart_syscall)
                 number = again;
-        if ((int64_t) regs[REG_AX].value != -EINTR || !mend_can_restart(number) || signal_waits(thread) ||
+        if ((int64_t) regs[REG_AX].value != -EINTR || !image_fixup_can_restart(number) || signal_waits(thread) ||
             (regs[REG_MODE].varint && regs[REG_MODE].value != MODE_NATIVE))
                 return false;
         if (!put_varint(&regs[REG_AX], (uint64_t) number) || !put_varint(&regs[REG_IP], regs[REG_IP].value - SYSCALL_BYTES))
                 return false;
-        mend_sleep(thread, number);
+        image_fixup_sleep(thread, number);
         return true;
 }
 
-bool mend_call(uint8_t *image, size_t size_bytes, long again) {
+bool image_fixup_call(uint8_t *image, size_t size_bytes, long again) {
         struct cursor core = { image + MAGIC_BYTES, image + size_bytes };
         struct thread thread = { 0 };
         uint32_t magic, length;
@@ -297,17 +297,17 @@ bool mend_call(uint8_t *image, size_t size_bytes, long again) {
                 return false;
         core.end = core.at + length;
         take_thread(&thread, core);
-        return mend_thread(&thread, again);
+        return image_fixup_thread(&thread, again);
 }
 
 /* ---- the files ---- */
 
 struct mending {
-        mend_again_fn again;
+        image_fixup_again_fn again;
         void *arg;
 };
 
-static void mend_file(const struct mending *mending, int images_fd, const char *name, long tid) {
+static void image_fixup_file(const struct mending *mending, int images_fd, const char *name, long tid) {
         cleanup_close int fd = openat(images_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
         struct stat st;
         void *map;
@@ -320,13 +320,13 @@ static void mend_file(const struct mending *mending, int images_fd, const char *
                 return;
         }
         if (tid == 0)
-                (void) mend_timerfds(map, (size_t) st.st_size);
+                (void) image_fixup_timerfds(map, (size_t) st.st_size);
         else
-                (void) mend_call(map, (size_t) st.st_size, mending->again(mending->arg, (pid_t) tid));
+                (void) image_fixup_call(map, (size_t) st.st_size, mending->again(mending->arg, (pid_t) tid));
         (void) munmap(map, (size_t) st.st_size);
 }
 
-void mend_images(int images_fd, mend_again_fn again, void *arg) {
+void image_fixup(int images_fd, image_fixup_again_fn again, void *arg) {
         const struct mending mending = { again, arg };
         int fd = openat(images_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -335,11 +335,11 @@ void mend_images(int images_fd, mend_again_fn again, void *arg) {
 
         if (!dir && fd >= 0)
                 close(fd);
-        mend_file(&mending, images_fd, "files.img", 0);
+        image_fixup_file(&mending, images_fd, "files.img", 0);
         while (dir && (entry = readdir(dir))) {
                 end = 0;
                 if (sscanf(entry->d_name, "core-%d.img%n", &tid, &end) == 1 && end > 0 && entry->d_name[end] == '\0' && tid > 0)
-                        mend_file(&mending, images_fd, entry->d_name, tid);
+                        image_fixup_file(&mending, images_fd, entry->d_name, tid);
         }
         if (dir)
                 (void) closedir(dir);

@@ -1,0 +1,21 @@
+/* Makes the node's file systems read-only in the capsule, except for the directories of spec->writable. */
+#ifndef RM_DAEMON_CAPSULE_INIT_MOUNTS_H
+#define RM_DAEMON_CAPSULE_INIT_MOUNTS_H
+
+#include <stdbool.h>
+
+#include "proto/capsule.pb-c.h"
+
+struct rm_error;
+
+/* As PID 1, after the capsule's own mounts are made: every other mount becomes read-only, but for /dev and what lies in the
+ * directories of spec->writable; directories that the node does not have are skipped. It sees only existing mounts: one
+ * that the node makes later (an automounter) arrives with the node's flags, so it is called again before a restore. */
+int mounts_protect(const Capsule__Spec *spec, struct rm_error *error);
+
+/* Is `path` the directory or below it? */
+bool path_is_below(const char *path, const char *directory);
+/* Decodes the octal escapes of /proc/self/mountinfo in place. */
+void mounts_unescape(char *path);
+
+#endif
