@@ -204,7 +204,7 @@ static void on_read(struct bufferevent *connection, void *arg) {
         while (r == 1 && !capsule->gone && capsule->connection == connection)
                 r = take_frame(capsule, bufferevent_get_input(connection));
         if (r < 0 && !capsule->gone) {
-                log_error("capsule %s: its PID 1 sends nonsense: %s", capsule->id, strerror(-r));
+                log_error("capsule %s: invalid message from its PID 1: %s", capsule->id, strerror(-r));
                 capsule_report_dead(capsule);
         }
         (void) capsule_release(capsule);

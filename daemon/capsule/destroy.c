@@ -111,7 +111,7 @@ static void on_look(evutil_socket_t fd, short what, void *arg) {
                 return;
         }
         if (r < 0)
-                log_error("capsule %s: something is left of it: %s", reaper->id, strerror(-r));
+                log_error("capsule %s: not completely removed: %s", reaper->id, strerror(-r));
         reaper_finish(reaper, r, r < 0 ? strerror(-r) : "");
 }
 

@@ -93,7 +93,7 @@ void client_reply(struct client *client, uint32_t request_id, Rm__LocalReply *re
                              "the answer has %zu bytes, more than fit into one message: ask for less at a time",
                              protobuf_c_message_get_packed_size(&reply->base));
         else if (r == -ENOBUFS && client->conn)
-                conn_fail(client->conn, r, "it does not read its answers");
+                conn_fail(client->conn, r, "it does not read its replies");
         else if (r < 0 && r != -ENOTCONN)
                 log_warn("%s: an answer for uid %u is lost: %s", client->conn ? conn_name(client->conn) : client->node,
                          (unsigned) client->uid, strerror(-r));

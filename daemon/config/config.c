@@ -391,7 +391,7 @@ static char *read_line(char *buf, int room, void *user) {
         reader->line++;
         blanks = strspn(line, " \t");
         if (strlen(line) < (size_t) n)
-                (void) error_set(reader->err, -EINVAL, "not a text");
+                (void) error_set(reader->err, -EINVAL, "not a text file");
         else if ((size_t) n - blanks >= (size_t) room)
                 (void) error_set(reader->err, -EINVAL, "the line is longer than %d bytes", room - 1);
         else if (check_section(line + blanks, reader->err) == 0)

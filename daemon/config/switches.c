@@ -75,7 +75,7 @@ static int set_name(struct parser *p, const char *value) {
         if (!name_valid(value))
                 return bad(p, p->line, "'%.64s' is not a name for a switch: letters, digits, '.', '_' and '-'", value);
         if (first)
-                return bad(p, p->line, "switch '%s' is in line %zu already", value, p->out.list[first->index].line);
+                return bad(p, p->line, "switch '%s' is already in line %zu", value, p->out.list[first->index].line);
         at->name = xstrdup(value);
         add(&p->switches, at->name, p->out.n - 1);
         return 0;
@@ -236,7 +236,7 @@ int switches_parse(const char *name, const char *data, size_t size_bytes, struct
         if (size_bytes > SWITCHES_MAX_BYTES)
                 return error_set(err, -EINVAL, "%s: the file is larger than %u bytes", name, SWITCHES_MAX_BYTES);
         if (strlen(data) < size_bytes)
-                return error_set(err, -EINVAL, "%s: not a text", name);
+                return error_set(err, -EINVAL, "%s: not a text file", name);
         copy = xstrdup(data);
         r = read_lines(&p, copy);
         if (r == 0)

@@ -161,13 +161,13 @@ static int request_read(int sock, char **ret_name, struct rm_error *err) {
                 return r;
         size_bytes = le32toh(size_bytes);
         if (size_bytes > sizeof(data))
-                return error_set(err, -EPROTO, "CRIU asks for an image with a name of %u bytes", size_bytes);
+                return error_set(err, -EPROTO, "CRIU requests an image with a name of %u bytes", size_bytes);
         r = read_all(sock, data, size_bytes);
         if (r < 0)
                 return r;
         m = rm__criu_stream_request__unpack(NULL, size_bytes, data);
         if (!m)
-                return error_set(err, -EPROTO, "CRIU asks for something that is not an image");
+                return error_set(err, -EPROTO, "CRIU sent an invalid image request");
         *ret_name = xstrdup(m->filename);
         rm__criu_stream_request__free_unpacked(m, NULL);
         return 0;
@@ -190,7 +190,7 @@ static int criu_serve(struct capture *c, struct image_writer *w, struct rm_error
         if (r == 0)
                 r = pipe_receive(c->criu_fd, &fd);
         if (r < 0)
-                return err && err->code ? r : error_sys(err, r, "hear what CRIU asks for");
+                return err && err->code ? r : error_sys(err, r, "receive a request from CRIU");
         if (c->n_pipes >= PIPES_MAX)
                 return error_set(err, -EMFILE, "CRIU writes more than %u images at once", PIPES_MAX);
         o.path = name;
@@ -295,8 +295,8 @@ static int hangup_check(const struct capture *c, uint64_t quiet_since_usec, stru
         if (now_usec() - quiet_since_usec < HANGUP_MSEC * UINT64_C(1000))
                 return 0;
         if (!c->criu_came)
-                return error_set(err, -EPROTO, "the dump is said to be done, but CRIU never came");
-        return error_set(err, -EPROTO, "the dump is said to be done, but CRIU has not closed its images");
+                return error_set(err, -EPROTO, "the dump has ended, but CRIU never connected");
+        return error_set(err, -EPROTO, "the dump has ended, but CRIU has not closed its images");
 }
 
 int capture_run(struct capture *c, struct control *control, struct image_writer *writer, const struct capture_hooks *hooks,

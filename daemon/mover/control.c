@@ -61,7 +61,7 @@ static int command_apply(struct control *c, Rm__MoverCommand *m, struct rm_error
                 break;
         }
         command_free(m);
-        return error_set(err, -EPROTO, "rmd said something that does not belong here");
+        return error_set(err, -EPROTO, "unexpected command from rmd");
 }
 
 static int command_receive(struct control *c, struct rm_error *err) {
@@ -71,10 +71,10 @@ static int command_receive(struct control *c, struct rm_error *err) {
         r = frame_receive(c->fd, FRAME_MAGIC_MOVER, FRAME_MAX_MOVER_BYTES, &rm__mover_command__descriptor, &message);
         if (r == -ENODATA || r == -EPIPE || r == -ECONNRESET) {
                 c->aborted = true;
-                return error_set(err, -ECANCELED, "rmd is gone");
+                return error_set(err, -ECANCELED, "rmd closed the connection");
         }
         if (r < 0)
-                return error_sys(err, r, "hear what rmd says");
+                return error_sys(err, r, "receive from rmd");
         return command_apply(c, (Rm__MoverCommand *) message, err);
 }
 

@@ -154,8 +154,8 @@ int link_listen(const char *address, uint16_t port_min, uint16_t port_max, int *
 
 static int peer_gone(int code, struct rm_error *err) {
         if (code == -ETIMEDOUT)
-                return error_set(err, code, "the other node does not answer any more");
-        return error_sys(err, code, "the connection to the other node broke");
+                return error_set(err, code, "the other node stopped responding");
+        return error_sys(err, code, "lost the connection to the other node");
 }
 
 /* `code` of SSL_get_error as what to wait for, 0 = the stream has ended, or negative errno. */
@@ -293,14 +293,14 @@ int link_receive(struct link *l, Rm__MoverPeerMessage **ret_message, struct rm_e
                 return r;
         r = frame_header_read(header, FRAME_MAGIC_MOVER, FRAME_MAX_MOVER_BYTES, &size_bytes);
         if (r < 0)
-                return error_sys(err, r, "hear what the other mover says");
+                return error_sys(err, r, "receive from the peer mover");
         payload = xcalloc(1, size_bytes);
         r = link_read(l, payload, size_bytes, err);
         if (r < 0)
                 return r;
         m = rm__mover_peer_message__unpack(NULL, size_bytes, payload);
         if (!m)
-                return error_set(err, -EBADMSG, "the other mover says what nobody understands");
+                return error_set(err, -EBADMSG, "unexpected message from the peer mover");
         *ret_message = m;
         return 0;
 }
@@ -398,7 +398,7 @@ static int handshake_some(struct link *l, int *ret_wait, struct rm_error *err) {
         errno = 0;
         r = SSL_do_handshake(l->ssl);
         if (r == 1)
-                return tls_proven(l->ssl) ? 1 : error_set(err, -EACCES, "TLS: without the key of the cluster");
+                return tls_proven(l->ssl) ? 1 : error_set(err, -EACCES, "TLS: the peer does not have the cluster's key");
         r = tls_result(l, r, &why);
         *ret_wait = r;
         if (r > 0)
@@ -419,7 +419,7 @@ static int connect_handshake(struct link *l, unsigned timeout_msec, struct rm_er
                 if (r != 0)
                         return r < 0 ? r : 0;
                 if (now >= deadline_usec)
-                        return error_set(err, -ETIMEDOUT, "TLS handshake: no answer in time");
+                        return error_set(err, -ETIMEDOUT, "TLS handshake: timed out");
                 fds[1].events = (short) wait;
                 r = control_poll(l->control, fds, 2, (int) ((deadline_usec - now) / 1000U) + 1, err);
                 if (r < 0)
@@ -442,11 +442,11 @@ static int greet(struct link *l, const struct link_config *config, struct rm_err
         if (r == 0)
                 r = link_receive(l, &answer, err);
         if (r == -ENODATA)
-                return error_set(err, -EACCES, "the other mover does not know this move (another token?)");
+                return error_set(err, -EACCES, "the peer mover does not know this move (token mismatch)");
         if (r < 0)
                 return r;
         if (answer->body_case != RM__MOVER_PEER_MESSAGE__BODY_WELCOME || answer->welcome->version != LINK_VERSION)
-                r = error_set(err, -EPROTONOSUPPORT, "the other mover speaks another version");
+                r = error_set(err, -EPROTONOSUPPORT, "the peer mover has another protocol version");
         rm__mover_peer_message__free_unpacked(answer, NULL);
         return r;
 }
@@ -586,7 +586,7 @@ static int hello_check(const struct candidate *k, const struct link_config *conf
         if (!m || m->body_case != RM__MOVER_PEER_MESSAGE__BODY_HELLO)
                 r = error_set(err, -EBADMSG, "no hello");
         else if (m->hello->version != LINK_VERSION)
-                r = error_set(err, -EPROTONOSUPPORT, "version %u, this side knows %u", m->hello->version, LINK_VERSION);
+                r = error_set(err, -EPROTONOSUPPORT, "version %u, expected %u", m->hello->version, LINK_VERSION);
         else if (m->hello->token.len != config->token_bytes ||
                  CRYPTO_memcmp(m->hello->token.data, config->token, config->token_bytes) != 0)
                 r = error_set(err, -EACCES, "the wrong token");
@@ -615,7 +615,7 @@ static int candidate_step(struct door *d, struct candidate *k, struct rm_error *
                         return hello_check(k, d->config, err);
                 n = read_some(&k->link, k->hello + k->hello_bytes, missing, &k->wait, err);
                 if (n == -ENODATA)
-                        return error_set(err, -ENODATA, "it closed without a hello");
+                        return error_set(err, -ENODATA, "it closed the connection before its hello");
                 if (n <= 0)
                         return (int) n;
                 k->hello_bytes += (size_t) n;
@@ -627,7 +627,7 @@ static int door_wait(struct door *d, uint64_t deadline_usec, struct pollfd *fds,
         int timeout_msec;
 
         if (now >= deadline_usec)
-                return error_set(err, -ETIMEDOUT, "no mover came with the token of this move");
+                return error_set(err, -ETIMEDOUT, "no mover connected with the token of this move");
         timeout_msec = (int) ((deadline_usec - now) / 1000U) + 1;
         fds[1] = (struct pollfd) { .fd = d->listen_fd, .events = POLLIN };
         for (size_t i = 0; i < CANDIDATES_MAX; i++) {
@@ -650,7 +650,7 @@ static int door_look(struct door *d, const struct pollfd *fds, size_t *ret_index
                 if (fds[2 + i].revents)
                         r = candidate_step(d, k, &why);
                 else if (now_usec() >= k->deadline_usec)
-                        r = error_set(&why, -ETIMEDOUT, "it said nothing");
+                        r = error_set(&why, -ETIMEDOUT, "it sent nothing");
                 if (r > 0) {
                         *ret_index = i;
                         return 1;

@@ -153,7 +153,7 @@ static int run(struct receiver *v, struct rm_error *err) {
                         return r;
         }
         if (v->control->setup->body_case != RM__MOVER_COMMAND__BODY_RECEIVE)
-                return error_set(err, -EPROTO, "rmd has to say 'receive' first");
+                return error_set(err, -EPROTO, "expected 'receive' from rmd first");
         r = prepare(v, v->control->setup->receive, err);
         if (r == 0)
                 r = receive(v, err);

@@ -79,7 +79,7 @@ static int peer_refusal(void *ctx, struct rm_error *err) {
         if (m->body_case == RM__MOVER_PEER_MESSAGE__BODY_ACK && m->ack->code < 0)
                 r = error_set(err, m->ack->code, "the destination: %s", m->ack->text);
         else
-                r = error_set(err, -EPROTO, "the destination spoke when it should listen");
+                r = error_set(err, -EPROTO, "unexpected data from the destination");
         rm__mover_peer_message__free_unpacked(m, NULL);
         return r;
 }
@@ -165,7 +165,7 @@ static int precopy(struct sender *s, struct rm_error *err) {
         if (r == 0)
                 r = precopy_run(s->control->precopy->precopy->procs_file, s->writer, s->known, &hooks, &s->ahead, err);
         if (r < 0)
-                return error_prefix(err, "send memory ahead");
+                return error_prefix(err, "pre-copy memory");
         figures.ahead_bytes = s->ahead.wire_bytes;
         figures.ahead_usec = s->ahead.usec;
         figures.ahead_rounds = s->ahead.rounds;
@@ -209,7 +209,7 @@ static int capture(struct sender *s, struct rm_error *err) {
         r = capture_run(s->capture, s->control, s->writer, &hooks, &s->captured, err);
         s->captured_at_usec = now_usec();
         s->images_raw_bytes = image_writer_figures(s->writer)->raw_bytes;
-        return r < 0 ? error_prefix(err, "carry CRIU's images") : fault_point("mover.send.images", err);
+        return r < 0 ? error_prefix(err, "transfer CRIU's images") : fault_point("mover.send.images", err);
 }
 
 static int tree_send(struct sender *s, const Rm__MoverTree *t, struct rm_error *err) {
@@ -280,13 +280,13 @@ static int wait_ack(struct sender *s, struct rm_error *err) {
 
         r = link_receive(s->link, &m, err);
         if (r < 0)
-                return error_prefix(err, "wait for the destination to have verified all");
+                return error_prefix(err, "wait for the destination to verify the image");
         if (m->body_case != RM__MOVER_PEER_MESSAGE__BODY_ACK)
-                r = error_set(err, -EPROTO, "the destination says something else than expected");
+                r = error_set(err, -EPROTO, "unexpected reply from the destination");
         else if (m->ack->code != 0)
                 r = error_set(err, m->ack->code < 0 ? m->ack->code : -EPROTO, "the destination: %s", m->ack->text);
         else if (m->ack->objects != i->objects || m->ack->raw_bytes != i->raw_bytes)
-                r = error_set(err, -EPROTO, "the destination has something else than what was sent");
+                r = error_set(err, -EPROTO, "the destination received another image than was sent");
         s->by_peer = r < 0;
         rm__mover_peer_message__free_unpacked(m, NULL);
         if (r < 0)
@@ -309,7 +309,7 @@ static int run(struct sender *s, struct rm_error *err) {
                         return r;
         }
         if (s->control->setup->body_case != RM__MOVER_COMMAND__BODY_SEND)
-                return error_set(err, -EPROTO, "rmd has to say 'send' first");
+                return error_set(err, -EPROTO, "expected 'send' from rmd first");
         r = prepare(s, s->control->setup->send, err);
         if (r == 0)
                 r = wait_start(s, err);

@@ -77,7 +77,7 @@ static int check_bytes(struct parser *p, struct span line) {
                 unsigned char c = (unsigned char) line.at[i];
 
                 if ((c < ' ' && c != '\t') || c == 0x7f)
-                        return error_set(p->err, -EINVAL, "%s:%zu: byte 0x%02x does not belong in a text", p->name, p->line, c);
+                        return error_set(p->err, -EINVAL, "%s:%zu: byte 0x%02x is not allowed in a text file", p->name, p->line, c);
         }
         return 0;
 }
@@ -186,7 +186,7 @@ static int check_twice(struct parser *p) {
                 }
         if (again == SIZE_MAX)
                 return 0;
-        return error_set(p->err, -EINVAL, "%s:%zu: node '%s' is in line %zu already", p->name, p->lines[again],
+        return error_set(p->err, -EINVAL, "%s:%zu: node '%s' is already in line %zu", p->name, p->lines[again],
                          p->out.entries[again].host, p->lines[first]);
 }
 

@@ -373,7 +373,7 @@ static void on_late(void *userdata) {
         struct finding finding = { 0 };
 
         watch->late = true;
-        (void) error_set(&finding.error, -ETIMEDOUT, "%s: its file system does not answer", watch->path);
+        (void) error_set(&finding.error, -ETIMEDOUT, "%s: its file system does not respond", watch->path);
         tell_judged(watch);
         tell_error(watch, &finding);
 }

@@ -135,10 +135,10 @@ static int judge_exit(struct policy_host *host, struct rm_error *err) {
         const char *said;
 
         if (waitid(P_PIDFD, (id_t) host->pidfd, &info, WEXITED) < 0)
-                return error_sys(err, -errno, "%s: how it ended is not known", host->what);
+                return error_sys(err, -errno, "%s: exit status unknown", host->what);
         said = last_line(&host->err);
         if (host->overran)
-                return error_set(err, -ETIME, "%s: killed, it had no answer after %" PRIu64 " ms", host->what,
+                return error_set(err, -ETIME, "%s: killed: no answer after %" PRIu64 " ms", host->what,
                                  (host->budget_usec + GRACE_USEC) / 1000);
         if (info.si_code == CLD_EXITED && info.si_status == 0)
                 return 0;
@@ -161,7 +161,7 @@ static void finish_place(struct policy_host *host, int r, struct rm_error *err) 
                 if (r == 0)
                         r = plan_validate(host->snapshot, answer.plan, err);
                 if (r < 0)
-                        error_prefix(err, "%s answers nonsense", host->what);
+                        error_prefix(err, "%s: invalid answer", host->what);
         }
         if (r == 0 && host->model)
                 (void) json_object_set_new(host->good_models, host->policy, json_string(host->model));
@@ -178,7 +178,7 @@ static void finish_list(struct policy_host *host, int r, struct rm_error *err) {
         if (r == 0) {
                 list = json_loadb((const char *) evbuffer_pullup(host->out.data, -1), evbuffer_get_length(host->out.data), 0, NULL);
                 if (!json_is_array(list))
-                        (void) error_set(err, -EPROTO, "%s: no list came back", host->what);
+                        (void) error_set(err, -EPROTO, "%s: no list was returned", host->what);
         }
         end_run(host);
         listed(context, json_is_array(list) ? list : NULL, json_is_array(list) ? NULL : err);
@@ -415,7 +415,7 @@ int policy_host_run_older(struct policy_host *host, const char *policy, const st
         const char *good = json_string_value(json_object_get(host->good_models, policy));
 
         if (!policy_host_has_older(host, policy))
-                return error_set(err, -ENOENT, "policy '%s': there is no other version of it", policy);
+                return error_set(err, -ENOENT, "policy '%s': no other version", policy);
         return run(host, policy, xstrdup(good), snapshot, budget_usec, done, context, err);
 }
 

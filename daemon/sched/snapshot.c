@@ -372,7 +372,7 @@ static int check_unique(const char *what, uint32_t n, const char *(*name_at)(con
         name_index_destroy(index);
         if (twice < 0)
                 return 0;
-        return error_set(err, -EINVAL, "%s '%s' is there twice", what, name_at(snapshot, (uint32_t) twice));
+        return error_set(err, -EINVAL, "%s '%s' is defined twice", what, name_at(snapshot, (uint32_t) twice));
 }
 
 /* Policies may go down the tree by calling themselves, so its depth has a limit; a cycle is over every limit. */
@@ -382,11 +382,11 @@ static int check_switch(const struct rm_snapshot *snapshot, uint32_t index, stru
 
         for (uint32_t steps = 1; at >= 0; steps++) {
                 if (at >= (int32_t) snapshot->n_switches)
-                        return error_set(err, -EINVAL, "switch '%s' hangs on a switch that is not there", name);
+                        return error_set(err, -EINVAL, "switch '%s': unknown parent switch", name);
                 if (at == (int32_t) index)
-                        return error_set(err, -EINVAL, "switch '%s' hangs on itself (the switches form a cycle)", name);
+                        return error_set(err, -EINVAL, "switch '%s': cycle", name);
                 if (steps >= SNAPSHOT_MAX_DEPTH)
-                        return error_set(err, -EINVAL, "switch '%s' has more than %u above it, or they form a cycle", name,
+                        return error_set(err, -EINVAL, "switch '%s': more than %u levels above it, or a cycle", name,
                                          SNAPSHOT_MAX_DEPTH - 1);
                 at = snapshot->switches[at].parent;
         }

@@ -50,7 +50,7 @@ static int read_switches(const json_t *path, const char *where, struct snapshot 
                         node->switch_index = at;
                 else if (snapshot_view(snapshot)->switches[below].parent >= 0 &&
                          snapshot_view(snapshot)->switches[below].parent != at)
-                        return error_set(err, -EINVAL, "%s: switch '%s' hangs on '%s' here and on '%s' elsewhere", where,
+                        return error_set(err, -EINVAL, "%s: switch '%s': its parent is '%s' here and '%s' elsewhere", where,
                                          snapshot_view(snapshot)->switches[below].name, name,
                                          snapshot_view(snapshot)->switches[snapshot_view(snapshot)->switches[below].parent].name);
                 else

@@ -79,7 +79,7 @@ int snapshot_read_traffic(struct snapshot *snapshot, uint32_t job_index, const j
         qsort(edges, n, sizeof(*edges), compare_edges);
         for (i = 1; i < n; i++)
                 if (compare_edges(&edges[i - 1], &edges[i]) == 0)
-                        return error_set(err, -EINVAL, "%s: traffic from rank %u to rank %u is there twice", where, edges[i].from,
+                        return error_set(err, -EINVAL, "%s: traffic from rank %u to rank %u is given twice", where, edges[i].from,
                                          edges[i].to);
         snapshot_set_traffic(snapshot, job_index, edges, n);
         return 0;

@@ -18,10 +18,10 @@ static int validate_group(struct validation *v, const struct rm_job *job, uint32
         const struct rm_group *group = &job->groups[g];
 
         if (node < 0 || node >= (int32_t) v->snapshot->n_nodes)
-                return error_set(err, -EINVAL, "job '%s': group %u is placed on node number %d, and there are %u nodes", job->name,
-                                 g, node, v->snapshot->n_nodes);
+                return error_set(err, -EINVAL, "job '%s': group %u is placed on node number %d of %u nodes", job->name, g, node,
+                                 v->snapshot->n_nodes);
         if ((group->flags & RM_GROUP_PINNED) && node != group->node)
-                return error_set(err, -EINVAL, "job '%s': group %u must stay on '%s', and is placed on '%s'", job->name, g,
+                return error_set(err, -EINVAL, "job '%s': group %u must stay on '%s', but is placed on '%s'", job->name, g,
                                  v->snapshot->nodes[group->node].name, v->snapshot->nodes[node].name);
         v->load[node] += group->ranks;
         v->job_load[node] += group->ranks;
@@ -38,7 +38,7 @@ static int validate_limits(struct validation *v, const struct rm_job *job, const
                 int32_t node = planned->group_node[g];
 
                 if (v->job_load[node] > job_node_limit(job, (uint32_t) node) && v->job_load[node] > v->job_pinned[node])
-                        return error_set(err, -EINVAL, "job '%s': %u ranks on '%s', and its availability allows %u", job->name,
+                        return error_set(err, -EINVAL, "job '%s': %u ranks on '%s', but its availability allows %u", job->name,
                                          v->job_load[node], v->snapshot->nodes[node].name, job_node_limit(job, (uint32_t) node));
         }
         return 0;
@@ -79,9 +79,9 @@ static int validate_job(struct validation *v, const struct rm_job *job, const st
         int r;
 
         if (planned->decision == RM_WAIT)
-                return job_runs(job) ? error_set(err, -EINVAL, "job '%s' runs, and is told to wait", job->name) : 0;
+                return job_runs(job) ? error_set(err, -EINVAL, "job '%s' is running, but the plan lets it wait", job->name) : 0;
         if (planned->decision != RM_PLACE)
-                return error_set(err, -EINVAL, "job '%s': decision %u means nothing", job->name, planned->decision);
+                return error_set(err, -EINVAL, "job '%s': invalid decision %u", job->name, planned->decision);
         for (uint32_t g = 0; g < job->n_groups; g++)
                 if ((r = validate_group(v, job, g, planned->group_node[g], err)) < 0)
                         return r;
@@ -101,7 +101,7 @@ static int validate_all(struct validation *v, const struct rm_plan *plan, struct
                         return r;
         for (uint32_t s = 0; s < snapshot->n_nodes; s++)
                 if (v->load[s] > snapshot->nodes[s].cores && v->load[s] > v->pinned[s])
-                        return error_set(err, -EINVAL, "node '%s' gets %llu ranks, and has %u cores", snapshot->nodes[s].name,
+                        return error_set(err, -EINVAL, "node '%s' gets %llu ranks, but has %u cores", snapshot->nodes[s].name,
                                          (unsigned long long) v->load[s], snapshot->nodes[s].cores);
         return 0;
 }
@@ -116,7 +116,7 @@ int plan_validate(const struct rm_snapshot *snapshot, const struct rm_plan *plan
         int r;
 
         if (plan->n_jobs != snapshot->n_jobs)
-                return error_set(err, -EINVAL, "the plan is for %u jobs, and there are %u", plan->n_jobs, snapshot->n_jobs);
+                return error_set(err, -EINVAL, "the plan has %u jobs, expected %u", plan->n_jobs, snapshot->n_jobs);
         r = validate_all(&v, plan, err);
         free(v.core_first);
         free(v.core_taken);

@@ -73,7 +73,8 @@ int client_connect(bool nonblock, int *ret_fd, struct rm_error *err) {
 }
 
 static int gone(struct rm_error *err) {
-        return error_set(err, CLIENT_NO_DAEMON, "rmd on this node (%s) went away before it answered: see 'systemctl status rmd'",
+        return error_set(err, CLIENT_NO_DAEMON,
+                         "rmd on this node (%s) closed the connection before it answered: see 'systemctl status rmd'",
                          client_socket_path());
 }
 
@@ -108,7 +109,7 @@ static int wait_readable(struct client *client, uint64_t deadline_usec, struct r
                         uint64_t now = now_usec();
 
                         if (now >= deadline_usec)
-                                return error_set(err, -ETIMEDOUT, "rmd has not answered in time");
+                                return error_set(err, -ETIMEDOUT, "rmd did not answer in time");
                         timeout_ms = (int) ((deadline_usec - now + 999) / 1000);
                 }
                 r = poll(&p, 1, timeout_ms);
@@ -146,7 +147,7 @@ int client_receive(struct client *client, uint64_t timeout_usec, Rm__LocalReply 
                 int r = wire_next(&client->in, &reply);
 
                 if (r < 0)
-                        return error_sys(err, r, "rmd sent what is no reply");
+                        return error_sys(err, r, "rmd sent an invalid reply");
                 if (r > 0 && reply->id == client->last_id) {
                         if (reply->body_case != RM__LOCAL_REPLY__BODY_ERROR) {
                                 *ret_reply = reply;
@@ -178,8 +179,7 @@ int client_request(struct client *client, Rm__LocalRequest *request, Rm__LocalRe
         if (r < 0)
                 return r;
         if (reply->body_case != body) {
-                r = error_set(err, -EPROTO, "rmd answered with something else (reply %d, expected %d)", (int) reply->body_case,
-                              (int) body);
+                r = error_set(err, -EPROTO, "unexpected reply %d from rmd (expected %d)", (int) reply->body_case, (int) body);
                 rm__local_reply__free_unpacked(reply, NULL);
                 return r;
         }

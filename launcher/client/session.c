@@ -321,14 +321,14 @@ static void interrupt(struct session *s, int signo) {
         if (s->interrupts == 1) {
                 add_control(s, !runs(s), signo);
                 if (!s->connected)
-                        say(s, "rmd is away: job %" PRIu64 " gets the signal when it is back", s->config.job);
+                        say(s, "no connection to rmd: job %" PRIu64 " gets the signal when it is back", s->config.job);
                 return;
         }
         if (!s->connected || s->interrupts > 2) {
                 leave(s, 128 + signo);
                 return;
         }
-        say(s, "killing job %" PRIu64 " (once more to leave it alone)", s->config.job);
+        say(s, "killing job %" PRIu64 " (again to detach from it)", s->config.job);
         add_control(s, true, SIGKILL);
 }
 
@@ -398,7 +398,7 @@ static void take_output(struct session *s, const Rm__JobOutput *output) {
         if (output->stream != 1 && output->stream != 2)
                 return;
         if (from > s->received[i]) {
-                say(s, "%" PRIu64 " bytes of the job's %s are not kept any more", from - s->received[i],
+                say(s, "%" PRIu64 " bytes of the job's %s are no longer stored", from - s->received[i],
                     i == 0 ? "output" : "error output");
                 s->received[i] = from;
         }
@@ -582,9 +582,9 @@ static void give_up(struct session *s, uint64_t now) {
         if (!may_give_up(s) || now < give_up_at(s))
                 return;
         if (s->config.wait_usec == 0)
-                say(s, "job %" PRIu64 " would have to wait and is given up: %s", s->config.job, waits_for(s));
+                say(s, "job %" PRIu64 " would have to wait: cancelled: %s", s->config.job, waits_for(s));
         else
-                say(s, "job %" PRIu64 " has not started within %" PRIu64 " s and is given up: %s", s->config.job,
+                say(s, "job %" PRIu64 " has not started within %" PRIu64 " s: cancelled: %s", s->config.job,
                     s->config.wait_usec / 1000000U, waits_for(s));
         s->giving_up = true;
         s->give_up_usec = now + GIVE_UP_USEC;
@@ -594,12 +594,12 @@ static void give_up(struct session *s, uint64_t now) {
 static void tell_away(struct session *s, uint64_t now) {
         if (s->connected) {
                 if (s->away_said)
-                        say(s, "rmd is back");
+                        say(s, "reconnected to rmd");
                 s->away_said = false;
                 return;
         }
         if (!s->away_said && now >= s->lost_usec + AWAY_QUIET_USEC) {
-                say(s, "rmd is away (%s): waiting for it", client_socket_path());
+                say(s, "lost the connection to rmd (%s): waiting for it", client_socket_path());
                 s->away_said = true;
         }
         if (now >= s->lost_usec + s->config.away_usec)
@@ -710,7 +710,7 @@ void session_output_unread(struct session *s, unsigned stream) {
         session_output_closed(s, stream);
         if (stream != 1 || !first || !s->config.cancel_unread || s->done || s->ending || s->ended || s->cancel_signo)
                 return;
-        say(s, "standard output has no reader any more (SIGPIPE): job %" PRIu64 " is cancelled", s->config.job);
+        say(s, "standard output was closed (SIGPIPE): job %" PRIu64 " is cancelled", s->config.job);
         s->cancel_signo = SIGPIPE;
         add_control(s, true, SIGTERM);
 }

@@ -46,7 +46,7 @@ static int check_size(const Rm__JobSpec *spec, struct rm_error *err) {
 
         if (size <= CAPTURE_MAX_BYTES)
                 return 0;
-        return error_set(err, -E2BIG, "command line and environment are too large: %zu KiB, and %u are taken", size / 1024,
+        return error_set(err, -E2BIG, "command line and environment are too large: %zu KiB, the limit is %u", size / 1024,
                          CAPTURE_MAX_BYTES / 1024);
 }
 
@@ -116,7 +116,7 @@ int capture_job(const struct command *command, const struct options *options, bo
         spec->name = options->job_name ? xstrdup(options->job_name) : default_name(command->program);
         spec->cwd = getcwd(NULL, 0);
         r = spec->cwd ? check_places(spec->cwd, command->program, err)
-                      : error_sys(err, -errno, "the current directory has no path");
+                      : error_sys(err, -errno, "cannot determine the current directory");
         if (r < 0) {
                 capture_free(spec);
                 return r;

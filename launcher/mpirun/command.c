@@ -160,7 +160,7 @@ static int take_context(struct parser *p) {
         if (!word || is_separator(word))
                 return error_set(p->err, -EINVAL, "no program to run: rm-mpirun [RM OPTIONS] -n N [MPIRUN OPTIONS] PROGRAM [ARGS]");
         if (p->ranks == 0)
-                return error_set(p->err, -EINVAL, "how many ranks of '%s'? Say -n N before it", word);
+                return error_set(p->err, -EINVAL, "the number of ranks of '%s' is missing: put -n N before it", word);
         if (!p->command.program)
                 p->command.program = word;
         for (; (word = p->args[p->at]) && !is_separator(word); p->at++)

@@ -208,7 +208,7 @@ static int resolve_availability(struct options *o, struct rm_error *err) {
         }
         cwd = getcwd(NULL, 0);
         if (!cwd)
-                return error_set(err, -EINVAL, "the current directory has no path: %s", strerror(errno));
+                return error_set(err, -EINVAL, "cannot determine the current directory: %s", strerror(errno));
         o->availability = xasprintf("%s/%s", cwd, source->value);
         return 0;
 }

@@ -21,7 +21,7 @@ static int set_token(char text[static 2 * TOKEN_BYTES + 1], struct rm_error *err
         uint8_t bytes[TOKEN_BYTES];
 
         if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t) sizeof(bytes))
-                return error_sys(err, -errno, "no random numbers");
+                return error_sys(err, -errno, "cannot get random bytes");
         for (size_t i = 0; i < sizeof(bytes); i++)
                 (void) snprintf(text + 2 * i, 3, "%02x", bytes[i]);
         return 0;

@@ -109,7 +109,7 @@ static int judge(const char *what, int status, char *said, struct rm_error *err)
         if (WIFSIGNALED(status))
                 return error_set(err, -EPROTO, "%s: crashed (%s)%s%s", what, strsignal(WTERMSIG(status)), line[0] ? ": " : "",
                                  line);
-        return error_set(err, -EPROTO, "%s", line[0] ? line : "the policy host failed and said nothing");
+        return error_set(err, -EPROTO, "%s", line[0] ? line : "the policy host failed without a message");
 }
 
 int child_run(const char *what, char *const argv[], const char *input, size_t input_bytes, uint64_t limit_usec, char **ret_output,
@@ -134,7 +134,7 @@ int child_run(const char *what, char *const argv[], const char *input, size_t in
                 (void) waitpid(pid, &status, 0);
         }
         if (r == -ETIME)
-                (void) error_set(err, r, "%s: killed, it had no answer after %.1f s", what, (double) limit_usec / 1e6);
+                (void) error_set(err, r, "%s: killed: no answer after %.1f s", what, (double) limit_usec / 1e6);
         else if (r < 0)
                 (void) error_sys(err, r, "running %s", argv[0]);
         else

@@ -87,7 +87,7 @@ static int print(const struct context *context, const char *snapshot, size_t sna
         if (root && given)
                 picture_print(stdout, given, root, terminal_width());
         else
-                (void) error_set(err, -EPROTO, "the policy host answered what is no JSON");
+                (void) error_set(err, -EPROTO, "the policy host's answer is not JSON");
         json_decref(root);
         json_decref(given);
         return root && given ? 0 : err->code;

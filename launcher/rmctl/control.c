@@ -30,7 +30,7 @@ static int read_signal(struct call *call, uint32_t *ret_signal) {
                 *ret_signal = (uint32_t) i;
                 return 0;
         }
-        return call_usage(call, "--signal: there is no signal '%s'", text);
+        return call_usage(call, "--signal: unknown signal '%s'", text);
 }
 
 static int run_cancel(struct call *call) {

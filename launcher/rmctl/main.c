@@ -87,9 +87,9 @@ static int take_words(struct call *call, char **words) {
                         return r;
         }
         if (call->n_args < call->verb->min_args)
-                return call_usage(call, "something is missing: rmctl %s %s", call->verb->name, call->verb->args);
+                return call_usage(call, "missing argument: rmctl %s %s", call->verb->name, call->verb->args);
         if (call->n_args > call->verb->max_args)
-                return call_usage(call, "'%s' is one argument too many: rmctl %s%s%s", call->args[call->verb->max_args],
+                return call_usage(call, "unexpected argument '%s': rmctl %s%s%s", call->args[call->verb->max_args],
                                   call->verb->name, *call->verb->args ? " " : "", call->verb->args);
         return 0;
 }

@@ -103,7 +103,7 @@ static int look(struct call *call, uint64_t job, uint64_t move) {
                 if (m->state == RM__MOVE_STATE__MOVE_COMMITTED || m->state == RM__MOVE_STATE__MOVE_DONE)
                         r = 1;
                 else if (m->state == RM__MOVE_STATE__MOVE_ABORTED)
-                        r = error_set(&call->err, -ECANCELED, "the move from %s to %s was given up: %s", m->from, m->to, m->error);
+                        r = error_set(&call->err, -ECANCELED, "the move from %s to %s was aborted: %s", m->from, m->to, m->error);
         }
         if (reply)
                 rm__local_reply__free_unpacked(reply, NULL);

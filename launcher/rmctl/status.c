@@ -86,7 +86,7 @@ static int fetch_text(struct call *call, Rm__LocalRequest *request, char **ret_t
                         more = reply->text->more;
                         buffer_add(&text, reply->text->text, strlen(reply->text->text));
                 } else {
-                        r = error_set(&call->err, -EPROTO, "rmd answered with something else (reply %d)", (int) reply->body_case);
+                        r = error_set(&call->err, -EPROTO, "unexpected reply %d from rmd", (int) reply->body_case);
                 }
                 rm__local_reply__free_unpacked(reply, NULL);
         }

@@ -265,7 +265,7 @@ static void print_json(const struct context *context, const struct inputs *input
 static void print_table(const struct inputs *inputs, const struct report *reports, size_t n) {
         report_print(stdout, reports, n);
         if (inputs->trace.n_skipped > 0)
-                (void) printf("%zu lines of the trace are no whole jobs, and were left out\n", inputs->trace.n_skipped);
+                (void) printf("%zu incomplete lines of the trace were ignored\n", inputs->trace.n_skipped);
 }
 
 static int run_all(const struct context *context, const struct inputs *inputs, struct outputs *outputs, struct rm_error *err) {

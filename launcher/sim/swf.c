@@ -128,7 +128,7 @@ static int check_numbers(const char *name, const struct swf *swf, struct rm_erro
         qsort(numbers, swf->n_jobs, sizeof(*numbers), compare_numbers);
         for (size_t i = 1; i < swf->n_jobs; i++)
                 if (numbers[i] == numbers[i - 1])
-                        return error_set(err, -EINVAL, "%s: job %llu is there twice", name, (unsigned long long) numbers[i]);
+                        return error_set(err, -EINVAL, "%s: job %llu is given twice", name, (unsigned long long) numbers[i]);
         return 0;
 }
 
@@ -146,7 +146,7 @@ int swf_parse(const char *name, const char *text, size_t size_bytes, struct swf 
         if (r == 0)
                 r = check_numbers(name, &swf, &own);
         if (r == 0 && swf.n_jobs == 0)
-                r = error_set(&own, -EINVAL, "%s: there is no job in it", name);
+                r = error_set(&own, -EINVAL, "%s: contains no job", name);
         free(lines);
         if (r < 0) {
                 swf_finish(&swf);

@@ -17,7 +17,7 @@ start unread n1 --group-size 1 -n 2 "$programs/hangup" --unread --stop-file="$(s
 running unread
 migrate unread 0 n2 --wait --timeout 30 >"$work/migrate" 2>&1 && fail "it was moved"
 see "$(<"$work/migrate")"
-grep -q 'has not read the last output' "$work/migrate" || fail "why it is not moved is not told"
+grep -q 'has unread terminal output' "$work/migrate" || fail "why it is not moved is not told"
 release unread
 finish unread 40
 see "$(grep -a '^hangup: ' "$work/unread.out" | tr '\n' '|')"

@@ -15,7 +15,7 @@ same "looking into it by hand" $? 124
 # rm-mpirun would look at the file itself.
 id=$(as alice n1 timeout 10 "$programs/raw" submit 1=waits 11:64 15=/hung/server/availability) || fail "not submitted: $id"
 on n1 timeout 5 rmctl status >"$work/status" || fail "the leader does not answer"
-until_true 15 eval 'bed_do logs n1 | grep -q "/hung/server/availability: its file system does not answer"' || fail "nothing is said of it"
+until_true 15 eval 'bed_do logs n1 | grep -q "/hung/server/availability: its file system does not respond"' || fail "nothing is said of it"
 see "$(bed_do logs n1 | grep -m 1 'does not answer')"
 # Others', with a file of their own, and this user's.
 as bob n1 sh -c 'echo "n1:1" >one'

@@ -16,5 +16,5 @@ as alice n1 cat err >"$work/unread.err"
 see "after $(msec_since "$begun") ms: $(tr '\n' ' ' <"$work/unread.out"), $(q job unread state): $(tail -n 1 "$work/unread.err")"
 same "what came" "$(tr '\n' ' ' <"$work/unread.out")" "y y y code 141 "
 same "its state" "$(q job unread state)" CANCELLED
-grep -q '^rm-mpirun: standard output has no reader any more (SIGPIPE)' "$work/unread.err" || fail "it does not say why"
+grep -q '^rm-mpirun: standard output was closed (SIGPIPE)' "$work/unread.err" || fail "it does not say why"
 must "ranks are left" until_true 10 no_ranks

@@ -104,7 +104,7 @@ static void finish(struct criu *criu, int error, const char *log) {
         criu->done = NULL;
         criu->deadline = UINT64_MAX;
         end_lender(criu);
-        done(criu->init, error, error < 0 && !*text ? "CRIU failed without telling why" : text);
+        done(criu->init, error, error < 0 && !*text ? "CRIU failed without an error message" : text);
 }
 
 uint64_t criu_deadline(const struct criu *criu) {
@@ -270,12 +270,12 @@ int criu_dump(struct criu *criu, int images_fd, bool stream, uint64_t timeout_us
                 r = gate = open_gate(criu);
         if (r < 0) {
                 criu_unload(criu);
-                return error_sys(error, r, "CRIU does not start");
+                return error_sys(error, r, "CRIU did not start");
         }
         r = write_all(gate, options, strlen(options));
         if (r < 0) {
                 criu_unload(criu);
-                return error_sys(error, r, "CRIU does not take its options");
+                return error_sys(error, r, "cannot send CRIU its options");
         }
         begin(criu, done, timeout_usec);
         return 0;
@@ -307,7 +307,7 @@ static void before_resume(struct criu *criu) {
         if (r == 0)
                 r = cgroup_set_frozen(node->cgroup_payload, criu->init->spec->cgroup_v1, true);
         if (r < 0)
-                log_error("cannot freeze what was restored: %s", strerror(-r));
+                log_error("cannot freeze the restored processes: %s", strerror(-r));
         answer.type = REQ_NOTIFY;
         answer.has_notify_success = true;
         answer.notify_success = r == 0;
@@ -482,7 +482,7 @@ int criu_restore(struct criu *criu, int images_fd, uint64_t timeout_usec, criu_d
         if (r == 0)
                 r = make_log(criu, RESTORE_LOG);
         if (r < 0)
-                return error_sys(error, r, "cannot make the images ready for CRIU");
+                return error_sys(error, r, "cannot prepare the images for CRIU");
         /* Without root's rights CRIU makes no time namespace, but joins that of a process. */
         own_clocks = as_owner(criu) && clocks_read_image(images_fd, &clocks) == 0;
         r = lend_images(criu, images_fd, own_clocks ? &clocks : NULL, error);
@@ -491,7 +491,7 @@ int criu_restore(struct criu *criu, int images_fd, uint64_t timeout_usec, criu_d
         r = request_restore(criu, own_clocks);
         if (r < 0) {
                 criu_unload(criu);
-                return error_sys(error, r, "CRIU does not take its request");
+                return error_sys(error, r, "cannot send CRIU its request");
         }
         begin(criu, done, timeout_usec);
         return 0;

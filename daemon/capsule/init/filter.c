@@ -334,7 +334,7 @@ static int put_peers(struct mnl_socket *nl, const uint32_t *peers, size_t n, str
                         put_elements(&b, peers + done, more);
                         r = batch_end(&b, nl);
                         if (r < 0)
-                                return error_sys(error, r, "cannot tell the packet filter the job's addresses (nf_tables)");
+                                return error_sys(error, r, "cannot set the job's addresses in the packet filter (nf_tables)");
                 }
         }
         return 0;

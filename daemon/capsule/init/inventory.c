@@ -409,7 +409,7 @@ static int fill_task(struct taking *taking, Capsule__InventoryTask *task, int ta
                 r = take_descriptors(taking, task, task_fd);
         if (r == 0)
                 r = take_mappings(taking, task, task_fd);
-        return r < 0 ? error_sys(error, r, "what it has open cannot be read") : 0;
+        return r < 0 ? error_sys(error, r, "cannot read its open files") : 0;
 }
 
 static int take_task(struct taking *taking, unsigned pid, struct rm_error *error) {
@@ -466,7 +466,7 @@ int inventory_take(int cgroup_fd, const Capsule__Spec *spec, Capsule__Inventory 
                 r = take_task(&taking, pids[i], error);
         forget_known(&taking);
         if (r == 0 && capsule__inventory__get_packed_size(taking.inventory) > INVENTORY_MAX_BYTES)
-                r = error_set(error, -EFBIG, "the group has too many files open to be compared after a restore");
+                r = error_set(error, -EFBIG, "the group has too many open files for a restore to be verified");
         if (r == 0)
                 *ret = taking.inventory;
         else

@@ -37,7 +37,7 @@ static int differ(const struct pair *pair, const char *what, uint32_t before, ui
         cleanup_free char *was = describe(file_of(pair->before, before));
         cleanup_free char *is = describe(file_of(pair->now, now));
 
-        error_set(error, -EPERM, "process %" PRIu32 ": %s is %.350s and was %.350s", pair->pid, what, is, was);
+        error_set(error, -EPERM, "process %" PRIu32 ": %s is %.350s, was %.350s", pair->pid, what, is, was);
         error_clean(error);
         return -EPERM;
 }
@@ -56,17 +56,17 @@ static int compare_descriptors(const struct pair *pair, const Capsule__Inventory
 
                 snprintf(what, sizeof(what), "descriptor %" PRIu32, b->fd);
                 if (a->fd != b->fd)
-                        return error_set(error, -EPERM, "process %" PRIu32 ": %s is open and was not", pair->pid, what);
+                        return error_set(error, -EPERM, "process %" PRIu32 ": %s is open but was not before", pair->pid, what);
                 if (compare_file(pair, what, a->file, b->file, error) < 0)
                         return -EPERM;
                 if (a->flags != b->flags)
                         return error_set(error, -EPERM,
-                                         "process %" PRIu32 ": %s is open with flags %" PRIo32 " and was with %" PRIo32, pair->pid,
-                                         what, b->flags, a->flags);
+                                         "process %" PRIu32 ": %s is open with flags %" PRIo32 ", was open with %" PRIo32,
+                                         pair->pid, what, b->flags, a->flags);
         }
         if (before->n_descriptors == now->n_descriptors)
                 return 0;
-        return error_set(error, -EPERM, "process %" PRIu32 " has %zu descriptors and had %zu", pair->pid, now->n_descriptors,
+        return error_set(error, -EPERM, "process %" PRIu32 " has %zu descriptors, had %zu", pair->pid, now->n_descriptors,
                          before->n_descriptors);
 }
 
@@ -91,14 +91,14 @@ static int compare_mappings(const struct pair *pair, const Capsule__InventoryTas
         }
         if (before->n_mappings == now->n_mappings)
                 return 0;
-        return error_set(error, -EPERM, "process %" PRIu32 " maps files at %zu places and did at %zu", pair->pid, now->n_mappings,
+        return error_set(error, -EPERM, "process %" PRIu32 " has %zu file mappings, had %zu", pair->pid, now->n_mappings,
                          before->n_mappings);
 }
 
 static int compare_threads(const struct pair *pair, const Capsule__InventoryTask *before, const Capsule__InventoryTask *now,
                            struct rm_error *error) {
         if (before->n_threads != now->n_threads)
-                return error_set(error, -EPERM, "process %" PRIu32 " has %zu threads and had %zu", pair->pid, now->n_threads,
+                return error_set(error, -EPERM, "process %" PRIu32 " has %zu threads, had %zu", pair->pid, now->n_threads,
                                  before->n_threads);
         for (size_t i = 0; i < before->n_threads; i++) {
                 const Capsule__InventoryThread *a = before->threads[i];
@@ -107,7 +107,7 @@ static int compare_threads(const struct pair *pair, const Capsule__InventoryTask
                 if (a->tid != b->tid || a->no_new_privs != b->no_new_privs || a->seccomp != b->seccomp ||
                     a->bounding != b->bounding)
                         return error_set(error, -EPERM,
-                                         "thread %" PRIu32 " of process %" PRIu32 " is restricted otherwise than before", b->tid,
+                                         "thread %" PRIu32 " of process %" PRIu32 " has other restrictions than before", b->tid,
                                          pair->pid);
         }
         return 0;
@@ -135,11 +135,11 @@ int inventory_compare(const Capsule__Inventory *before, const Capsule__Inventory
         int r = 0;
 
         if (before->n_tasks != now->n_tasks)
-                return error_set(error, -EPERM, "there are %zu processes and were %zu", now->n_tasks, before->n_tasks);
+                return error_set(error, -EPERM, "%zu processes, expected %zu", now->n_tasks, before->n_tasks);
         for (size_t i = 0; i < now->n_tasks && r == 0; i++) {
                 pair.pid = now->tasks[i]->pid;
                 if (before->tasks[i]->pid != pair.pid)
-                        return error_set(error, -EPERM, "process %" PRIu32 " was not there before", pair.pid);
+                        return error_set(error, -EPERM, "process %" PRIu32 " did not exist before", pair.pid);
                 r = compare_task(&pair, before->tasks[i], now->tasks[i], error);
         }
         return r;
@@ -227,9 +227,9 @@ int inventory_reach(const Capsule__Inventory *inventory, const Capsule__Spec *sp
                 (void) waitpid(pid, NULL, 0);
         if (verdict.error == 0)
                 return 0;
-        error_set(error, -EPERM, "%.400s: its owner cannot reach it: %s",
+        error_set(error, -EPERM, "%.400s: its owner cannot access it: %s",
                   inventory->n_files > 0 ? inventory->files[verdict.file]->name : "?",
-                  verdict.error == -ESTALE ? "another file stands there now" : strerror(-verdict.error));
+                  verdict.error == -ESTALE ? "another file has that name now" : strerror(-verdict.error));
         error_clean(error);
         return -EPERM;
 }

@@ -81,7 +81,7 @@ pid_t lender_start(const Capsule__Spec *spec, int fd, const struct clocks *clock
         if (between > 0)
                 (void) read_all(pipe_fds[0], &report, sizeof(report));
         (void) close(pipe_fds[0]);
-        return report.error < 0 ? error_sys(error, report.error, "cannot lend CRIU the images and a clock") : report.pid;
+        return report.error < 0 ? error_sys(error, report.error, "cannot give CRIU its images and a time namespace") : report.pid;
 }
 
 void lender_end(pid_t pid) {

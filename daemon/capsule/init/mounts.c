@@ -50,7 +50,7 @@ static int make_mount(const char *path, struct rm_error *error) {
         if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT, STATX_TYPE, &st) < 0)
                 return error_sys(error, -errno, "%s", path);
         if (!S_ISDIR(st.stx_mode))
-                return error_set(error, -ENOTDIR, "%s is no directory", path);
+                return error_set(error, -ENOTDIR, "%s is not a directory", path);
         if ((st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) && (st.stx_attributes & STATX_ATTR_MOUNT_ROOT))
                 return 0;
         return mount(path, path, NULL, MS_BIND | MS_REC, NULL) < 0 ? error_sys(error, -errno, "cannot keep %s writable", path) : 0;

@@ -398,7 +398,7 @@ static int refuse(const struct obstacle *obstacle, struct rm_error *error) {
         if (obstacle->kind == OBSTACLE_NONE)
                 return 0;
         obstacle_text(obstacle, text);
-        return obstacle_is_transient(obstacle->kind) ? error_set(error, -EAGAIN, "%s: cannot be moved until it lets go", text)
+        return obstacle_is_transient(obstacle->kind) ? error_set(error, -EAGAIN, "%s: cannot be moved until it releases it", text)
                                                      : error_set(error, -EOPNOTSUPP, "%s: cannot be moved", text);
 }
 

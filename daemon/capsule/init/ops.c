@@ -279,7 +279,7 @@ static int verify(const struct ops *ops, struct rm_error *error) {
                 r = inventory_reach(now, init->spec, error);
         if (now)
                 capsule__inventory__free_unpacked(now, NULL);
-        return r < 0 ? error_prefix(error, "what was restored is not what was frozen") : 0;
+        return r < 0 ? error_prefix(error, "the restored processes differ from the dumped ones") : 0;
 }
 
 static void on_restored(struct init *init, int code, const char *text) {
@@ -307,7 +307,7 @@ static int op_restore(struct ops *ops, const Capsule__Request *request, struct t
         int r;
 
         if (!ops->carry || !ops->carry->inventory)
-                return error_set(error, -EPROTO, "nothing has come with the capsule that a restore could be compared with");
+                return error_set(error, -EPROTO, "no inventory came with the image: the restore cannot be verified");
         r = mounts_protect(ops->init->spec, error);
         if (r == 0)
                 r = open_images(ops, request->restore->images_dir, error);
@@ -344,7 +344,7 @@ static int op_signal(struct ops *ops, const Capsule__Request *request, struct ti
 
         (void) ticket;
         if (signo < 1 || signo > SIGRTMAX)
-                return error_set(error, -EINVAL, "there is no signal %d", signo);
+                return error_set(error, -EINVAL, "invalid signal %d", signo);
         if (request->signal->all)
                 r = signo == SIGKILL ? cgroup_kill(init->node.cgroup_payload, init->spec->cgroup_v1)
                                      : cgroup_signal(init->node.cgroup_payload, signo);
@@ -485,7 +485,7 @@ static int op_restore_prepare(struct ops *ops, const Capsule__Request *request, 
         if (carry) {
                 r = stdio_set_carry(init->stdio, carry);
                 if (r < 0)
-                        return error_set(error, r, "what came with the capsule is damaged");
+                        return error_set(error, r, "the data sent with the capsule is damaged");
                 r = sysv_make(carry->sysv, error);
                 if (r < 0)
                         return r;
@@ -587,8 +587,8 @@ static void carry_out(struct ops *ops, const Capsule__Request *request, struct t
         int r;
 
         if (!(operations[request->op_case].phases & (1U << init->phase))) {
-                error_set(&error, init->phase == CAPSULE__PHASE__PHASE_EXITED ? -ESRCH : -EBUSY, "not possible: the capsule is %s",
-                          phase_names[init->phase]);
+                error_set(&error, init->phase == CAPSULE__PHASE__PHASE_EXITED ? -ESRCH : -EBUSY,
+                          "not possible while the capsule is %s", phase_names[init->phase]);
                 ctl_reply(init->ctl, ticket, error.code, error.text);
                 return;
         }

@@ -117,7 +117,7 @@ static _Noreturn void run_between(const struct init *init, const Capsule__Run *r
 
 static int check(const Capsule__Run *run, struct rm_error *error) {
         if (run->n_argv == 0 || !*run->argv[0] || *run->cwd != '/')
-                return error_set(error, -EINVAL, "a program and an absolute working directory are needed");
+                return error_set(error, -EINVAL, "a program and an absolute working directory are required");
         return 0;
 }
 

@@ -126,7 +126,7 @@ int setup_unshare(struct rm_error *error) {
                 return error_sys(error, -errno, "cannot make namespaces");
         /* What the node mounts later (a user's home by autofs) shall appear here, and nothing of ours there. */
         if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
-                return error_sys(error, -errno, "cannot separate the mounts");
+                return error_sys(error, -errno, "cannot make the mounts private");
         return 0;
 }
 
@@ -197,7 +197,7 @@ static int fill_run(const struct init *init, const char *kdat, size_t kdat_size,
         if (r < 0)
                 return error_sys(error, r, "cannot write " HOSTS_FILE);
         if (mount(HOSTS_FILE, "/etc/hosts", NULL, MS_BIND, NULL) < 0)
-                return error_sys(error, -errno, "cannot put a hosts file in place");
+                return error_sys(error, -errno, "cannot mount the hosts file");
         return 0;
 }
 

@@ -375,15 +375,15 @@ int sysv_make(const Capsule__Sysv *sysv, struct rm_error *error) {
         if (!sysv || sysv->n_semaphores + sysv->n_queues == 0)
                 return 0;
         if (!in_bounds(sysv))
-                return error_set(error, -EBADMSG, "System V objects beyond what a move carries");
+                return error_set(error, -EBADMSG, "the System V objects exceed the limits of a move");
         /* In a child: PID 1 would have another identity in between. */
         pid = fork();
         if (pid == 0)
                 _exit(-make_all(sysv) & 0xff);
         while (pid > 0 && waitpid(pid, &status, 0) < 0)
                 if (errno != EINTR)
-                        return error_sys(error, -errno, "cannot make System V objects");
+                        return error_sys(error, -errno, "cannot create System V objects");
         if (pid < 0 || !WIFEXITED(status))
-                return error_set(error, -EAGAIN, "cannot make System V objects: no process for it");
-        return WEXITSTATUS(status) == 0 ? 0 : error_sys(error, -WEXITSTATUS(status), "cannot make System V objects");
+                return error_set(error, -EAGAIN, "cannot create System V objects: cannot fork");
+        return WEXITSTATUS(status) == 0 ? 0 : error_sys(error, -WEXITSTATUS(status), "cannot create System V objects");
 }

@@ -181,8 +181,7 @@ static int load(scmp_filter_ctx filter, int r, struct rm_error *err) {
         if (r == 0)
                 r = seccomp_load(filter);
         seccomp_release(filter);
-        return r < 0 ? error_sys(err, r, "the kernel takes no filter for system calls (seccomp), without which no policy is run")
-                     : 0;
+        return r < 0 ? error_sys(err, r, "the kernel does not support system call filters (seccomp): policies cannot run") : 0;
 }
 
 static int allow_calls(struct rm_error *err) {
@@ -235,6 +234,6 @@ int confine(uint64_t cpu_usec, uint64_t memory_bytes, struct rm_error *err) {
         /* Changing the user has cleared it. */
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-                return error_sys(err, -errno, "giving up new privileges");
+                return error_sys(err, -errno, "setting no_new_privs");
         return allow_calls(err);
 }

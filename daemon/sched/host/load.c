@@ -19,7 +19,7 @@ int policy_check_descriptor(const struct rm_policy_plugin *plugin, const char *n
         if (head->abi != RM_PLUGIN_ABI)
                 return error_set(err, -ELIBBAD, "was built for plugin ABI %u, this rmd has %u", head->abi, RM_PLUGIN_ABI);
         if (head->size < sizeof(*head) || !head->kind || strcmp(head->kind, RM_POLICY_KIND) != 0)
-                return error_set(err, -ELIBBAD, "is no policy");
+                return error_set(err, -ELIBBAD, "is not a policy");
         if (head->kind_abi != RM_POLICY_ABI)
                 return error_set(err, -ELIBBAD, "was built for policy ABI %u, this rmd has %u", head->kind_abi, RM_POLICY_ABI);
         if (head->size < POLICY_MIN_BYTES)

@@ -182,7 +182,7 @@ static int place(struct context *context, const struct loaded_policy *policy, co
         for (uint32_t j = 0; j < snapshot->n_jobs; j++)
                 clean_text(answer->plan->jobs[j].reason, sizeof(answer->plan->jobs[j].reason));
         if ((r = plan_validate(snapshot, answer->plan, err)) < 0) {
-                error_prefix(err, "policy '%s' answers nonsense", context->policy);
+                error_prefix(err, "policy '%s': invalid answer", context->policy);
                 return r;
         }
         (void) snprintf(answer->policy, sizeof(answer->policy), "%s", context->policy);

@@ -39,7 +39,7 @@ int model_read(const char *directory, const char *name, char **ret_text, struct 
         if (r < 0)
                 return error_sys(err, r, "policy '%s': %s", name, path);
         if (strlen(text) != size_bytes || size_bytes == 0)
-                return error_set(err, -EINVAL, "policy '%s': %s is empty, or no text", name, path);
+                return error_set(err, -EINVAL, "policy '%s': %s is empty or not a text file", name, path);
         *ret_text = take_ptr(text);
         return 0;
 }

@@ -194,7 +194,7 @@ static void inventory_with_bad_numbers(void **state) {
         before->tasks[0]->exe = UINT32_MAX;
         expect_difference(&scene, before, "the program");
         before->tasks[0]->pid++;
-        expect_difference(&scene, before, "was not there before");
+        expect_difference(&scene, before, "did not exist before");
         capsule__inventory__free_unpacked(before, NULL);
         scene_finish(&scene);
 }

@@ -281,7 +281,7 @@ static void test_wrong_token(void **state) {
         say_send(b, b->key_file, "b token of a move", port);
         expect_failure(b, PAIR_SEND, "token", NULL, NULL);
         /* The receiver goes on waiting for the right one. */
-        expect_failure(b, PAIR_RECEIVE, "no mover came", NULL, NULL);
+        expect_failure(b, PAIR_RECEIVE, "no mover connected", NULL, NULL);
         finish_failed(b);
 }
 
@@ -367,7 +367,7 @@ static void test_dump_without_criu(void **state) {
 
         connect_pair(b, NULL);
         say_done(b);
-        expect_failure(b, PAIR_SEND, "CRIU never came", NULL, NULL);
+        expect_failure(b, PAIR_SEND, "CRIU never connected", NULL, NULL);
         expect_failure(b, PAIR_RECEIVE, "end mark", NULL, NULL);
         finish_failed(b);
 }

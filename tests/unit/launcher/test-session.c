@@ -510,7 +510,7 @@ static void waiting_is_given_up(void **state) {
         tell_state(s, RM__JOB_STATE__JOB_CANCELLED, "", 0, true, 5 * SECOND);
         expect_text(s, 2,
                     "rm-mpirun: job 7 waits: no cores\n"
-                    "rm-mpirun: job 7 has not started within 5 s and is given up: no cores\n");
+                    "rm-mpirun: job 7 has not started within 5 s: cancelled: no cores\n");
         session_tick(s, 5 * SECOND);
         tell_ok(s, expect_release(s), 5 * SECOND);
         expect_done(s, 1);

@@ -125,22 +125,22 @@ static void test_bad(void **state) {
                 { TEXT("a:1\n"), "/f:1: no node 'a' in this cluster" },
                 { TEXT("n1x:1\n"), "/f:1: no node 'n1x' in this cluster" },
                 { TEXT("c.example.com:1\n"), "/f:1: no node 'c.example.com' in this cluster" },
-                { TEXT("n1:1\nn2:1\nn1:3\n"), "/f:3: node 'n1' is in line 1 already" },
-                { TEXT("n1:1\nn1:1\n"), "/f:2: node 'n1' is in line 1 already" },
-                { TEXT("n1:1\nn1.example.org:1\n"), "/f:2: node 'n1' is in line 1 already" },
-                { TEXT("n1:1\nn2:1\n\nn2:1\nn1:1\nn1:2\n"), "/f:4: node 'n2' is in line 2 already" },
-                { TEXT("n1:1\nn1:1\nwhat\n"), "/f:2: node 'n1' is in line 1 already" },
+                { TEXT("n1:1\nn2:1\nn1:3\n"), "/f:3: node 'n1' is already in line 1" },
+                { TEXT("n1:1\nn1:1\n"), "/f:2: node 'n1' is already in line 1" },
+                { TEXT("n1:1\nn1.example.org:1\n"), "/f:2: node 'n1' is already in line 1" },
+                { TEXT("n1:1\nn2:1\n\nn2:1\nn1:1\nn1:2\n"), "/f:4: node 'n2' is already in line 2" },
+                { TEXT("n1:1\nn1:1\nwhat\n"), "/f:2: node 'n1' is already in line 1" },
                 { TEXT("what\nn1:1\nn1:1\n"), "/f:1: expected hostname:numCores, found 'what'" },
-                { TEXT("\001\002\377 what\n"), "/f:1: byte 0x01 does not belong in a text" },
-                { TEXT("n1:1\nn2:\0001\n"), "/f:2: byte 0x00 does not belong in a text" },
-                { TEXT("\0\0\0\0"), "/f:1: byte 0x00 does not belong in a text" },
-                { TEXT("n1:1 # \x1b[31m\n"), "/f:1: byte 0x1b does not belong in a text" },
-                { TEXT("n1:1\rn2:1\n"), "/f:1: byte 0x0d does not belong in a text" },
-                { TEXT("n1:1\r\r\n"), "/f:1: byte 0x0d does not belong in a text" },
-                { TEXT("\xff\xfen\0001\0"), "/f:1: byte 0x00 does not belong in a text" },
+                { TEXT("\001\002\377 what\n"), "/f:1: byte 0x01 is not allowed in a text file" },
+                { TEXT("n1:1\nn2:\0001\n"), "/f:2: byte 0x00 is not allowed in a text file" },
+                { TEXT("\0\0\0\0"), "/f:1: byte 0x00 is not allowed in a text file" },
+                { TEXT("n1:1 # \x1b[31m\n"), "/f:1: byte 0x1b is not allowed in a text file" },
+                { TEXT("n1:1\rn2:1\n"), "/f:1: byte 0x0d is not allowed in a text file" },
+                { TEXT("n1:1\r\r\n"), "/f:1: byte 0x0d is not allowed in a text file" },
+                { TEXT("\xff\xfen\0001\0"), "/f:1: byte 0x00 is not allowed in a text file" },
                 { TEXT("\x7f"
                        "ELF\n"),
-                  "/f:1: byte 0x7f does not belong in a text" },
+                  "/f:1: byte 0x7f is not allowed in a text file" },
                 { TEXT("0123456789012345678901234567890123456789too long to show\n"),
                   "/f:1: expected hostname:numCores, found '0123456789012345678901234567890123456789'" },
         };
@@ -196,7 +196,7 @@ static void test_large(void **state) {
         availability_finish(&availability);
         used += (size_t) sprintf(text + used, "h0:1\n");
         assert_int_equal(availability_parse("/f", text, used, NULL, NULL, &availability, &err), -EINVAL);
-        assert_non_null(strstr(err.text, "node 'h0' is in line 1 already"));
+        assert_non_null(strstr(err.text, "node 'h0' is already in line 1"));
         assert_true(now_usec() - begun < 5000000);
         memset(text, '\n', bytes + 1);
         assert_int_equal(availability_parse("/f", text, bytes, NULL, NULL, &availability, &err), 0);

@@ -390,7 +390,7 @@ static void test_bad_content_changes_nothing(void **state) {
         replace(f, "n1:-1\n");
         wait_error(f, ":1: cores of 'n1' are '-1'");
         write_at(f->path, "n1:1\nn1:1\n");
-        wait_error(f, ":2: node 'n1' is in line 1 already");
+        wait_error(f, ":2: node 'n1' is already in line 1");
         replace(f, "n1:1\nn9:1\n");
         wait_error(f, ":2: no node 'n9' in this cluster");
         memset(large, '#', AVAILABILITY_MAX_BYTES + 1);
@@ -760,7 +760,7 @@ static void test_hung_path_stops_the_loop(void **state) {
         write_at(f->path, "n1:4\n");
         start(f);
         (void) wait_content(f, "n1=4"); /* another user's */
-        wait_error(&hung, "does not answer");
+        wait_error(&hung, "does not respond");
         assert_int_equal(hung.contents, 0);
         write_at(f->path, "n1:3\n");
         (void) wait_content(f, "n1=3");
@@ -783,7 +783,7 @@ static void test_watch_ends_while_its_path_hangs(void **state) {
 
         hang_on_some_paths(f);
         start_hung(f, &hung);
-        wait_error(&hung, "does not answer");
+        wait_error(&hung, "does not respond");
         availability_watch_destroy(hung.watch);
         spin(f, SECOND / 20);
         start(&hung); /* waits behind the other one */

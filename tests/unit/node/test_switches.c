@@ -84,7 +84,7 @@ static void test_bad(void **state) {
                 { "SwitchName=s1 Nodes=n[4-1]\n", "t.conf:1: Nodes: 'n[4-1]' is not a host list: a range runs backwards" },
                 { "SwitchName=s1 Nodes=\n", "t.conf:1: Nodes: '' is not a host name" },
                 { "SwitchName=s1\n", "t.conf:1: switch 's1' has neither Nodes nor Switches" },
-                { "SwitchName=s1 Nodes=n1\nSwitchName=s1 Nodes=n2\n", "t.conf:2: switch 's1' is in line 1 already" },
+                { "SwitchName=s1 Nodes=n1\nSwitchName=s1 Nodes=n2\n", "t.conf:2: switch 's1' is already in line 1" },
                 { "SwitchName=s1 Nodes=n[1-4]\n#\nSwitchName=s2 Nodes=n[4-8]\n",
                   "t.conf:3: node 'n4' is below switch 's1' (line 1) already" },
                 { "SwitchName=s1 Nodes=n1\nSwitchName=a Switches=s1\nSwitchName=b Switches=s1\n",
@@ -114,7 +114,7 @@ static void test_limits(void **state) {
         char *text = xstrdup("SwitchName=s0 Nodes=n1\n");
 
         assert_int_equal(switches_parse("t.conf", "SwitchName=s1\0Nodes=n1", 22, &switches, &err), -EINVAL);
-        assert_string_equal(err.text, "t.conf: not a text");
+        assert_string_equal(err.text, "t.conf: not a text file");
         assert_int_equal(switches_load("/no/such/file", &switches, &err), -ENOENT);
         assert_non_null(strstr(err.text, "cannot read /no/such/file"));
         for (unsigned i = 1; i <= SWITCHES_DEPTH_MAX; i++) {

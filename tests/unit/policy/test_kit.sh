@@ -32,6 +32,6 @@ plan=$("$run" --policy-host "$host" --policy-dir "$work" --policy first-fit "$da
 # It lets running groups stay on a node that is to be left: the host sees that.
 said=$("$run" --policy-host "$host" --policy-dir "$work" --policy first-fit "$data/running.json" 2>&1) && fail "a bad plan passed: $said"
 case $said in
-*"policy 'first-fit' answers nonsense: node 'n1' gets 2 ranks, and has 0 cores"*) ;;
+*"policy 'first-fit': invalid answer: node 'n1' gets 2 ranks, but has 0 cores"*) ;;
 *) fail "said of a bad plan: $said" ;;
 esac

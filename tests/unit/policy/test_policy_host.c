@@ -85,16 +85,15 @@ static void broken_policies(void **state) {
                 const char *name, *expected;
         } cases[] = {
                 { "crash", "policy 'crash': " SEGMENTATION_FAULT },
-                { "hang", "policy 'hang': killed, it had no answer after 450 ms" },
-                { "nonsense",
-                  "policy 'nonsense' answers nonsense: job 'j1': group 1 is placed on node number 1000000, and there are 2 nodes" },
+                { "hang", "policy 'hang': killed: no answer after 450 ms" },
+                { "nonsense", "policy 'nonsense': invalid answer: job 'j1': group 1 is placed on node number 1000000 of 2 nodes" },
                 { "gives-up", "policy 'gives-up': running jobs do not fit: they have 0 ranks, and 8 cores may be used" },
 #if MEMORY_BYTES
                 { "memory", "policy 'memory': Cannot allocate memory" },
 #endif
                 { "old-abi", "policy 'old-abi': was built for plugin ABI 77, this rmd has 1" },
                 { "old-policy-abi", "policy 'old-policy-abi': was built for policy ABI 78, this rmd has 1" },
-                { "other-kind", "policy 'other-kind': is no policy" },
+                { "other-kind", "policy 'other-kind': is not a policy" },
                 { "other-name", "policy 'other-name': calls itself 'somebody-else': name and file name must agree" },
                 { "no-call", "policy 'no-call': has no place()" },
                 { "too-small", "policy 'too-small': its descriptor has" },
@@ -238,7 +237,7 @@ static void falls_back(void **state) {
         assert_non_null(strstr(world.text, "; asking 'greedy' instead"));
         schedule(&world, NULL, "hang", SNAPSHOT);
         assert_int_equal(world.n_actions, 1);
-        says(&world, "greedy||policy 'hang': killed, it had no answer after 1000 ms; asking 'greedy' instead");
+        says(&world, "greedy||policy 'hang': killed: no answer after 1000 ms; asking 'greedy' instead");
         /* Nothing answers: what must leave leaves nevertheless, nothing starts. */
         schedule(&world, "/nowhere", "greedy",
                  "{'version':1,'nodes':[{'name':'n1','cores':0,'penalty':1},{'name':'n2','cores':4,'penalty':1}],'jobs':["

@@ -78,7 +78,7 @@ set I := 1..1000000;
 check: sum{i in I, k in I} i > 0;
 end;
 END
-check 'never ends' 1 "policy 'endless': killed, it had no answer after 1." --policy-dir "$work" --policy endless --time 0.1 "$data/two-nodes.json"
+check 'never ends' 1 "policy 'endless': killed: no answer after 1." --policy-dir "$work" --policy endless --time 0.1 "$data/two-nodes.json"
 check 'too full' 1 'running jobs do not fit: they have 4 ranks, and 2 cores may be used' - <<'END'
 {"version":1,"nodes":[{"name":"n1","cores":2,"penalty":1}],"jobs":[{"name":"j","ranks":4,"priority":1,"placed":[{"node":"n1","ranks":4}]}]}
 END

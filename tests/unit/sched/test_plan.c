@@ -39,7 +39,7 @@ static void validation(void **state) {
         (void) state;
         assert_int_equal(plan_validate(snapshot_view(snapshot), plan, &err), 0);
         plan->jobs[0].decision = RM_WAIT;
-        refused(snapshot, plan, "job 'j1' runs, and is told to wait");
+        refused(snapshot, plan, "job 'j1' is running, but the plan lets it wait");
         plan->jobs[0].decision = 77;
         refused(snapshot, plan, "decision 77");
         plan->jobs[0].decision = RM_PLACE;
@@ -48,12 +48,12 @@ static void validation(void **state) {
         plan->jobs[0].group_node[0] = -1;
         refused(snapshot, plan, "node number -1");
         plan->jobs[0].group_node[0] = 1;
-        refused(snapshot, plan, "node 'n2' gets 5 ranks, and has 3 cores");
+        refused(snapshot, plan, "node 'n2' gets 5 ranks, but has 3 cores");
         plan->jobs[0].group_node[0] = plan->jobs[0].group_node[1] = 0;
-        refused(snapshot, plan, "group 1 must stay on 'n2', and is placed on 'n1'");
+        refused(snapshot, plan, "group 1 must stay on 'n2', but is placed on 'n1'");
         plan->jobs[0].group_node[1] = 1;
         plan->jobs[1].group_node[0] = 1;
-        refused(snapshot, plan, "job 'j2': 2 ranks on 'n2', and its availability allows 1");
+        refused(snapshot, plan, "job 'j2': 2 ranks on 'n2', but its availability allows 1");
         plan->jobs[1].group_node[0] = 0;
         plan->jobs[1].rank_core[0] = 4;
         refused(snapshot, plan, "core 4 of 'n1', which has 4");
@@ -63,7 +63,7 @@ static void validation(void **state) {
         plan->jobs[0].rank_core[0] = 3;
         refused(snapshot, plan, "core 3 of 'n1' is given twice");
         plan->n_jobs = 1;
-        refused(snapshot, plan, "the plan is for 1 jobs, and there are 2");
+        refused(snapshot, plan, "the plan has 1 jobs, expected 2");
         plan->n_jobs = 2;
 }
 

@@ -187,9 +187,9 @@ static void wrong_nodes(void **state) {
         wrong(SNAPSHOT("{'name':'n1','cores':4,'penalty':9007199254740993}", ""), "to 9007199254740992");
         wrong(SNAPSHOT("{'name':'n1','cores':4,'penalty':1e300}", ""), "is 1e+300");
         wrong(SNAPSHOT("{'name':'n1','cores':4,'penalty':1e999}", ""), "not valid JSON");
-        wrong(SNAPSHOT(NODE "," NODE, ""), "node 'n1' is there twice");
-        wrong(SNAPSHOT(NODE ",{'name':'n2','cores':1,'penalty':0}," NODE, ""), "node 'n1' is there twice");
-        wrong(SNAPSHOT("{'name':'n10','cores':1,'penalty':0}," NODE "," NODE, ""), "node 'n1' is there twice");
+        wrong(SNAPSHOT(NODE "," NODE, ""), "node 'n1' is defined twice");
+        wrong(SNAPSHOT(NODE ",{'name':'n2','cores':1,'penalty':0}," NODE, ""), "node 'n1' is defined twice");
+        wrong(SNAPSHOT("{'name':'n10','cores':1,'penalty':0}," NODE "," NODE, ""), "node 'n1' is defined twice");
         wrong(SNAPSHOT("{'name':'n1','cores':4,'penalty':1,'state':'TIRED'}", ""), "state must be IDLE");
         wrong(SNAPSHOT("{'name':'n1','cores':4,'penalty':1,'switch':'s'}", ""), "\"switch\" must be an array");
         wrong(SNAPSHOT("{'name':'n1','cores':4,'penalty':1,'switch':[1]}", ""), "array of names");
@@ -201,7 +201,7 @@ static void wrong_nodes(void **state) {
         wrong(SNAPSHOT("{'name':'n1','cores':4,'penalty':1,'switch':['a','b']},{'name':'n2','cores':4,'penalty':1,'switch':['a','c'"
                        "]}",
                        ""),
-              "hangs on 'c' here and on 'b' elsewhere");
+              "its parent is 'c' here and 'b' elsewhere");
 }
 
 /* Node i hangs on switches i * step .. i * step + length - 1, each below the next. */
@@ -233,7 +233,7 @@ static void too_many_switches(void **state) {
         (void) state;
         assert_int_equal(snapshot_view(snapshot)->n_switches, 64000);
         assert_int_equal(snapshot_view(snapshot)->nodes[999].switch_index, 63936);
-        wrong(tower, "has more than 63 above it");
+        wrong(tower, "more than 63 levels above it");
         wrong(flat, "nodes[50000]: more than 100000 switches in all");
 }
 
@@ -244,7 +244,7 @@ static void wrong_jobs(void **state) {
         wrong(SNAPSHOT(NODE, "{'name':'j1','ranks':0,'priority':1}"), "is 0");
         wrong(SNAPSHOT(NODE, "{'name':'j1','ranks':4,'priority':-1}"), "is -1");
         wrong(SNAPSHOT(NODE, "{'name':'j1','ranks':4,'priority':1,'group_size':5}"), "from 1 to 4, is 5");
-        wrong(SNAPSHOT(NODE, JOB "," JOB), "job 'j1' is there twice");
+        wrong(SNAPSHOT(NODE, JOB "," JOB), "job 'j1' is defined twice");
         wrong(SNAPSHOT(NODE, "{'name':'j1','ranks':4,'priority':1,'prioritie':1}"), "unknown field \"prioritie\"");
         wrong(SNAPSHOT(NODE, "{'name':'j1','ranks':4,'priority':1,'placed':[{'node':'n2','ranks':1}]}"), "there is no node 'n2'");
         wrong(SNAPSHOT(NODE, "{'name':'j1','ranks':4,'priority':1,'placed':[{'node':'n1','ranks':3},{'node':'n1','ranks':2}]}"),
@@ -260,7 +260,7 @@ static void wrong_jobs(void **state) {
         wrong(SNAPSHOT(NODE, "{'name':'j1','ranks':4,'priority':1,'traffic':[[0,4,1]]}"),
               "jobs[0]: traffic[0][1] must be a whole number from 0 to 3, is 4");
         wrong(SNAPSHOT(NODE, "{'name':'j1','ranks':4,'priority':1,'traffic':[[0,0,1]]}"), "talk to itself");
-        wrong(SNAPSHOT(NODE, "{'name':'j1','ranks':4,'priority':1,'traffic':[[0,1,1],[0,1,1]]}"), "there twice");
+        wrong(SNAPSHOT(NODE, "{'name':'j1','ranks':4,'priority':1,'traffic':[[0,1,1],[0,1,1]]}"), "given twice");
         wrong(SNAPSHOT(NODE, "{'name':'j1','ranks':4,'priority':1,'traffic':[[0,1]]}"), "[rank, rank, bytes]");
         wrong(SNAPSHOT("{'name':'n1','cores':4,'penalty':1000000000000}", "{'name':'j1','ranks':4,'priority':1000000}"),
               "exceed 2^53");

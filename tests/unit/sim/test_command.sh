@@ -25,7 +25,7 @@ jobs that never could                       0
 wait, mean ' -c 2x2 "$work/trace"
 check 'standard input' 0 'jobs ended                                  2' -c 2x2 - <"$work/trace"
 sed '2s/ 60 4/ 0 4/' "$work/trace" >"$work/cancelled"
-check 'a job that never ran' 0 '1 lines of the trace are no whole jobs, and were left out' -c 2x2 "$work/cancelled"
+check 'a job that never ran' 0 '1 incomplete lines of the trace were ignored' -c 2x2 "$work/cancelled"
 gzip -c "$work/trace" >"$work/trace.gz"
 check 'compressed' 1 "$work/trace.gz: it is compressed: zcat $work/trace.gz | rm-sim ... -" -c 2x2 "$work/trace.gz"
 check json 0 '"bounded_slowdown": {' -c 2x2 --json -p easy -p greedy "$work/trace"

@@ -47,8 +47,8 @@ static void reads_jobs(void **state) {
 
 static void refuses_bad_traces(void **state) {
         (void) state;
-        refuses("", "t.swf: there is no job in it");
-        refuses("; only a comment", "t.swf: there is no job in it");
+        refuses("", "t.swf: contains no job");
+        refuses("; only a comment", "t.swf: contains no job");
         refuses(JOB "2 0 -1\n", "t.swf:2: 3 fields, and a job has 18");
         refuses("x 0 -1 100 4 -1 2048 4 200 -1 1 1 1 -1 -1 -1 -1 -1\n", "t.swf:1: job number: 'x' is no number");
         refuses("\n1 0 -1 nan 4 -1 2048 4 200 -1 1 1 1 -1 -1 -1 -1 -1\n", "t.swf:2: run time: 'nan' is no number");
@@ -59,7 +59,7 @@ static void refuses_bad_traces(void **state) {
         refuses("1 0 -1 2 9223372036854775808 -1 2048 4 200 -1 1 1 1 -1 -1 -1 -1 -1\n", "allocated processors must be from -1");
         refuses("1 5 -1 2 4 -1 -1 4 2 -1 1 1 1 -1 -1 -1 -1 -1\n2 4 -1 2 4 -1 -1 4 2 -1 1 1 1 -1 -1 -1 -1 -1\n",
                 "t.swf:2: job 2 was submitted before the job above it");
-        refuses(JOB JOB, "t.swf: job 1 is there twice");
+        refuses(JOB JOB, "t.swf: job 1 is given twice");
         refuses("1 0 -1 2 4 -1 -1 4 2 -1 1 1 1 -1 -1 -1 -1 -1 7\n", "t.swf:1: 19 fields");
         refuses("\x01\n", "t.swf:1: field 1 has a character that is no printable ASCII");
         refuses("1111111111111111111111111111111111111111111111111111111111111111111111111111111111111111\n",
