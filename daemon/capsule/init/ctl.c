@@ -127,10 +127,18 @@ void ctl_reply_carry(struct ctl *ctl, struct ticket ticket, Capsule__Carry *carr
         send_reply(ctl, ticket, &reply);
 }
 
-void ctl_reply_flows(struct ctl *ctl, struct ticket ticket, Capsule__Flow **flows, size_t n) {
+void ctl_reply_flows(struct ctl *ctl, struct ticket ticket, const struct capsule_flow *flows, size_t n) {
+        cleanup_free Capsule__Flow *messages = xcalloc(n + 1, sizeof(*messages));
+        cleanup_free Capsule__Flow **pointers = xcalloc(n + 1, sizeof(*pointers));
         Capsule__Reply reply = CAPSULE__REPLY__INIT;
 
-        reply.flows = flows;
+        for (size_t i = 0; i < n; i++) {
+                capsule__flow__init(&messages[i]);
+                messages[i].address = flows[i].address;
+                messages[i].sent_bytes = flows[i].sent_bytes;
+                pointers[i] = &messages[i];
+        }
+        reply.flows = pointers;
         reply.n_flows = n;
         send_reply(ctl, ticket, &reply);
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/capsule/flow.h"
 #include "proto/capsule.pb-c.h"
 
 struct init;
@@ -22,7 +23,7 @@ void ctl_send(struct ctl *ctl, const Capsule__Event *event);
 /* `text` may be NULL. */
 void ctl_reply(struct ctl *ctl, struct ticket ticket, int error, const char *text);
 void ctl_reply_carry(struct ctl *ctl, struct ticket ticket, Capsule__Carry *carry);
-void ctl_reply_flows(struct ctl *ctl, struct ticket ticket, Capsule__Flow **flows, size_t n);
+void ctl_reply_flows(struct ctl *ctl, struct ticket ticket, const struct capsule_flow *flows, size_t n);
 /* Bytes waiting to be sent; 0 when nobody is there. */
 size_t ctl_backlog(const struct ctl *ctl);
 void ctl_flush(struct ctl *ctl);

@@ -15,17 +15,16 @@
 #include "common/util.h"
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/agents.h"
+#include "daemon/capsule/init/carry.h"
 #include "daemon/capsule/init/criu.h"
 #include "daemon/capsule/init/flows.h"
 #include "daemon/capsule/init/init.h"
-#include "daemon/capsule/init/inventory.h"
 #include "daemon/capsule/init/mounts.h"
 #include "daemon/capsule/init/obstacles.h"
 #include "daemon/capsule/init/payload.h"
 #include "daemon/capsule/init/pids.h"
 #include "daemon/capsule/init/ptys.h"
 #include "daemon/capsule/init/stdio.h"
-#include "daemon/capsule/init/sysv.h"
 #include "daemon/capsule/init/waiting.h"
 #include "daemon/capsule/init/watch.h"
 
@@ -267,27 +266,13 @@ static int op_dump(struct ops *ops, const Capsule__Request *request, struct tick
         return start(ops, ticket);
 }
 
-/* What was restored stands frozen and silenced: the last moment at which it can be taken back. */
-static int verify(const struct ops *ops, struct rm_error *error) {
-        const struct init *init = ops->init;
-        Capsule__Inventory *now = NULL;
-        int r = inventory_take(init->node.cgroup_payload, init->spec, &now, error);
-
-        if (r == 0)
-                r = inventory_compare(ops->carry->inventory, now, error);
-        if (r == 0)
-                r = inventory_reach(now, init->spec, error);
-        if (now)
-                capsule__inventory__free_unpacked(now, NULL);
-        return r < 0 ? error_prefix(error, "the restored processes differ from the dumped ones") : 0;
-}
-
 static void on_restored(struct init *init, int code, const char *text) {
         struct ops *ops = init->ops;
         struct rm_error error = { 0 };
 
         if (code == 0) {
-                code = verify(ops, &error);
+                /* The restored processes are frozen and cut off: the last moment at which they can be discarded. */
+                code = carry_verify(init, ops->carry, &error);
                 text = code < 0 ? error_text(&error) : "";
         }
         close_images(ops, code, text);
@@ -438,37 +423,10 @@ static int op_preload(struct ops *ops, const Capsule__Request *request, struct t
 }
 
 static int op_get_carry(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
-        const struct init *init = ops->init;
-        Capsule__Carry carry = CAPSULE__CARRY__INIT;
-        uint64_t ends[2] = { 0 };
-        int r = inventory_take(init->node.cgroup_payload, init->spec, &carry.inventory, error);
+        int r = carry_send(ops->init, ticket, error);
 
         (void) request;
-        if (r < 0)
-                return r;
-        carry.n_output_end = ARRAY_SIZE(ends);
-        carry.output_end = ends;
-        stdio_get_carry(init->stdio, &carry);
-        carry.payload_pid = (uint32_t) init->payload_pid;
-        carry.free_pid = pids_find_gap();
-        carry.sysv = sysv_read();
-        waiting_carry(init->waiting, &carry);
-        ctl_reply_carry(init->ctl, ticket, &carry);
-        waiting_carry_finish(&carry);
-        if (carry.sysv)
-                capsule__sysv__free_unpacked(carry.sysv, NULL);
-        capsule__inventory__free_unpacked(carry.inventory, NULL);
-        return STARTED;
-}
-
-static void keep_carry(struct ops *ops, const Capsule__Carry *carry) {
-        size_t size = capsule__carry__get_packed_size(carry);
-        cleanup_free uint8_t *data = xcalloc(1, size + 1);
-
-        (void) capsule__carry__pack(carry, data);
-        if (ops->carry)
-                capsule__carry__free_unpacked(ops->carry, NULL);
-        ops->carry = capsule__carry__unpack(NULL, size, data);
+        return r < 0 ? r : STARTED;
 }
 
 static int op_restore_prepare(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
@@ -483,15 +441,13 @@ static int op_restore_prepare(struct ops *ops, const Capsule__Request *request, 
                 return r;
         ops->free_pid = 20000;
         if (carry) {
-                r = stdio_set_carry(init->stdio, carry);
-                if (r < 0)
-                        return error_set(error, r, "the data sent with the capsule is damaged");
-                r = sysv_make(carry->sysv, error);
+                r = carry_set(init, carry, error);
                 if (r < 0)
                         return r;
-                waiting_set_carry(init->waiting, carry);
                 ops->free_pid = carry->free_pid;
-                keep_carry(ops, carry);
+                if (ops->carry)
+                        capsule__carry__free_unpacked(ops->carry, NULL);
+                ops->carry = carry_copy(carry);
         }
         ops_send_status(ops);
         return criu_preload_restore(init->criu, ops->free_pid, error);
@@ -521,23 +477,13 @@ static int op_agent_reply(struct ops *ops, const Capsule__Request *request, stru
 
 static int op_get_flows(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         cleanup_free struct capsule_flow *flows = NULL;
-        cleanup_free Capsule__Flow *messages = NULL;
-        cleanup_free Capsule__Flow **pointers = NULL;
         size_t n = 0;
         int r = flows_read(&flows, &n, error);
 
         (void) request;
         if (r < 0)
                 return r;
-        messages = xcalloc(n + 1, sizeof(*messages));
-        pointers = xcalloc(n + 1, sizeof(*pointers));
-        for (size_t i = 0; i < n; i++) {
-                capsule__flow__init(&messages[i]);
-                messages[i].address = flows[i].address;
-                messages[i].sent_bytes = flows[i].sent_bytes;
-                pointers[i] = &messages[i];
-        }
-        ctl_reply_flows(ops->init->ctl, ticket, pointers, n);
+        ctl_reply_flows(ops->init->ctl, ticket, flows, n);
         return STARTED;
 }
 

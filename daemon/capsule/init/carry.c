@@ -1,0 +1,64 @@
+#include "daemon/capsule/init/carry.h"
+
+#include "common/error.h"
+#include "common/util.h"
+#include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/inventory.h"
+#include "daemon/capsule/init/pids.h"
+#include "daemon/capsule/init/stdio.h"
+#include "daemon/capsule/init/sysv.h"
+#include "daemon/capsule/init/waiting.h"
+
+int carry_send(struct init *init, struct ticket ticket, struct rm_error *error) {
+        Capsule__Carry carry = CAPSULE__CARRY__INIT;
+        uint64_t ends[2] = { 0 };
+        int r = inventory_take(init->node.cgroup_payload, init->spec, &carry.inventory, error);
+
+        if (r < 0)
+                return r;
+        carry.n_output_end = ARRAY_SIZE(ends);
+        carry.output_end = ends;
+        stdio_get_carry(init->stdio, &carry);
+        carry.payload_pid = (uint32_t) init->payload_pid;
+        carry.free_pid = pids_find_gap();
+        carry.sysv = sysv_read();
+        waiting_carry(init->waiting, &carry);
+        ctl_reply_carry(init->ctl, ticket, &carry);
+        waiting_carry_finish(&carry);
+        if (carry.sysv)
+                capsule__sysv__free_unpacked(carry.sysv, NULL);
+        capsule__inventory__free_unpacked(carry.inventory, NULL);
+        return 0;
+}
+
+int carry_set(struct init *init, const Capsule__Carry *carry, struct rm_error *error) {
+        int r = stdio_set_carry(init->stdio, carry);
+
+        if (r < 0)
+                return error_set(error, r, "the data sent with the capsule is damaged");
+        r = sysv_make(carry->sysv, error);
+        if (r == 0)
+                waiting_set_carry(init->waiting, carry);
+        return r;
+}
+
+Capsule__Carry *carry_copy(const Capsule__Carry *carry) {
+        size_t size = capsule__carry__get_packed_size(carry);
+        cleanup_free uint8_t *data = xcalloc(1, size + 1);
+
+        (void) capsule__carry__pack(carry, data);
+        return capsule__carry__unpack(NULL, size, data);
+}
+
+int carry_verify(const struct init *init, const Capsule__Carry *carry, struct rm_error *error) {
+        Capsule__Inventory *now = NULL;
+        int r = inventory_take(init->node.cgroup_payload, init->spec, &now, error);
+
+        if (r == 0)
+                r = inventory_compare(carry->inventory, now, error);
+        if (r == 0)
+                r = inventory_reach(now, init->spec, error);
+        if (now)
+                capsule__inventory__free_unpacked(now, NULL);
+        return r < 0 ? error_prefix(error, "the restored processes differ from the dumped ones") : 0;
+}

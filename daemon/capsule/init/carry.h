@@ -1,0 +1,24 @@
+/* What travels with a capsule beside its image: read from the frozen source, set at the destination before the restore, and what the
+ * restored processes are compared with. */
+#ifndef RM_DAEMON_CAPSULE_INIT_CARRY_H
+#define RM_DAEMON_CAPSULE_INIT_CARRY_H
+
+#include "daemon/capsule/init/ctl.h"
+#include "proto/capsule.pb-c.h"
+
+struct init;
+struct rm_error;
+
+/* Reads it and sends it as the reply of `ticket`. 0, or negative, and then there was no reply. */
+int carry_send(struct init *init, struct ticket ticket, struct rm_error *error);
+
+/* Sets output, System V objects and interrupted calls. -EBADMSG and others: the data is damaged. */
+int carry_set(struct init *init, const Capsule__Carry *carry, struct rm_error *error);
+
+/* A copy; free with capsule__carry__free_unpacked(). */
+Capsule__Carry *carry_copy(const Capsule__Carry *carry);
+
+/* Are the restored, frozen processes what `carry` says of the dumped ones, and may their owner open what they have open? 0 or -EPERM. */
+int carry_verify(const struct init *init, const Capsule__Carry *carry, struct rm_error *error);
+
+#endif
