@@ -24,13 +24,14 @@
 #define RM_IMAGE_FORMAT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/error.h"
 #include "common/frame.h"
 #include "proto/image.pb-c.h"
 
-#define IMAGE_VERSION 2U
+#define IMAGE_VERSION 3U
 #define IMAGE_BLOCK_BYTES 4096U
 #define IMAGE_PAYLOAD_MAX_BYTES (1U << 20)
 #define IMAGE_HEADER_MAX_BYTES (16U << 10)
@@ -45,6 +46,8 @@
 #define IMAGE_PATH_MAX_BYTES 4095U
 #define IMAGE_OBJECT_MAX_BYTES (UINT64_C(1) << 48)
 #define IMAGE_BLOCKS_MAX (UINT64_C(1) << 32) /* sent ahead */
+#define IMAGE_ATTRIBUTES_MAX_BYTES 8192U /* of one object: names, values and what each costs in the header */
+#define IMAGE_ATTRIBUTE_HEAD_BYTES 16U
 
 enum image_run_kind {
         IMAGE_RUN_DATA = 0,
@@ -52,6 +55,13 @@ enum image_run_kind {
         IMAGE_RUN_HAVE = 2,
 };
 #define IMAGE_RUN_KIND_BITS 2U
+
+/* An extended attribute (xattr(7)), such as an access control list. */
+struct image_attribute {
+        const char *name;
+        const void *value;
+        size_t value_bytes;
+};
 
 /* An object as the application sees it. Strings are borrowed for the call. */
 struct image_object {
@@ -64,6 +74,8 @@ struct image_object {
         uint32_t gid;
         int64_t mtime_sec;
         uint32_t mtime_nsec;
+        const struct image_attribute *attributes; /* of files, FIFOs and ends of directories */
+        size_t n_attributes;
 };
 
 /* Counted on both sides. */
@@ -80,8 +92,8 @@ struct image_figures {
 bool image_kind_has_data(Rm__ImageKind kind);
 
 /* May the receiver use this object's names? CRIU images: one component of printable ASCII, no '/', not "." or "..". Paths:
- * relative, no empty, "." or ".." component, except that a directory may be ".". Role: as name_valid(). Every rule of ImageOpen in
- * one place, applied by writer and reader alike. 0 or -EBADMSG with a text that says which rule. */
+ * relative, no empty, "." or ".." component, except that a directory may be ".". Role: as name_valid(). Attributes: as
+ * image_attributes_check(). Every rule of ImageOpen in one place, applied by writer and reader alike. 0 or -EBADMSG with a text that says which rule. */
 int image_object_check(const struct image_object *object, struct rm_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "daemon/image/format.h"
+#include "daemon/image/attributes.h"
 
 bool image_kind_has_data(Rm__ImageKind kind) {
         return kind == RM__IMAGE_KIND__IMAGE_KIND_CRIU || kind == RM__IMAGE_KIND__IMAGE_KIND_REGULAR ||
@@ -81,5 +81,5 @@ int image_object_check(const struct image_object *o, struct rm_error *err) {
                 return error_set(err, -EBADMSG, "object '%.300s' with a target that cannot be: '%.300s'", o->path, o->target);
         if (o->mode > 07777 || o->mtime_nsec >= 1000000000U)
                 return error_set(err, -EBADMSG, "object '%.300s' with a mode or time that cannot be", o->path);
-        return 0;
+        return image_attributes_check(o, err);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/image/attributes.h"
 
 /* A tree's directory or a spool file. */
 struct role {
@@ -42,10 +43,17 @@ struct file {
         uid_t uid;
         gid_t gid;
         struct timespec mtime;
+        struct image_attributes attributes;
 };
 
 static int fail(struct rm_error *err, const char *what, const struct image_object *o) {
         return error_sys(err, -errno, "%s %s%s%s", what, o->role, *o->role ? ":" : "", o->path);
+}
+
+static int attributes_set(const struct image_object *o, int fd, const char *name, struct rm_error *err) {
+        cleanup_free char *label = xasprintf("%s:%s", o->role, o->path);
+
+        return image_attributes_set(o->kind, fd, name, o->attributes, o->n_attributes, label, err);
 }
 
 static const struct timespec *times_of(const struct image_object *o, struct timespec out[static 2]) {
@@ -173,7 +181,7 @@ static int directory_finish(struct image_place *p, const struct image_object *o,
                 return fail(err, "open directory", o);
         if (fchown(fd, o->uid, o->gid) < 0 || fchmod(fd, o->mode) < 0 || futimens(fd, times_of(o, times)) < 0)
                 return fail(err, "set owner, mode and time of directory", o);
-        return 0;
+        return attributes_set(o, fd, NULL, err);
 }
 
 static int fifo_make(struct image_place *p, const struct image_object *o, struct rm_error *err) {
@@ -194,7 +202,7 @@ static int fifo_make(struct image_place *p, const struct image_object *o, struct
         if (fchownat(s.dir_fd, s.name, o->uid, o->gid, AT_SYMLINK_NOFOLLOW) < 0 || fchmodat(s.dir_fd, s.name, o->mode, 0) < 0 ||
             utimensat(s.dir_fd, s.name, times_of(o, times), AT_SYMLINK_NOFOLLOW) < 0)
                 return fail(err, "set owner, mode and time of FIFO", o);
-        return 0;
+        return attributes_set(o, s.dir_fd, s.name, err);
 }
 
 static int symlink_make(struct image_place *p, const struct image_object *o, struct rm_error *err) {
@@ -297,7 +305,8 @@ static int spool_create(struct image_place *p, const struct image_object *o, int
 }
 
 /* A file that is there already is emptied rather than replaced: somebody may have mounted it elsewhere, as init does with the
- * capsule's /etc/hosts. Not when it has other names, which are to keep what they have. */
+ * capsule's /etc/hosts. Not when it has other names, which are to keep what they have. Mode 0600 also
+ * masks what an access control list of it grants. */
 static int regular_reuse(const struct spot *s) {
         cleanup_close int fd = openat(s->dir_fd, s->name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         struct stat st;
@@ -350,6 +359,7 @@ static int file_create(struct image_place *p, const struct image_object *o, void
         f->uid = o->uid;
         f->gid = o->gid;
         f->mtime = (struct timespec) { .tv_sec = o->mtime_sec, .tv_nsec = o->mtime_nsec };
+        image_attributes_copy(o->attributes, o->n_attributes, &f->attributes);
         *ret_handle = f;
         return 0;
 }
@@ -410,6 +420,7 @@ static void place_drop(void *ctx, void *handle) {
 
         (void) ctx;
         (void) close(f->fd);
+        image_attributes_finish(&f->attributes);
         free(f->label);
         free(f);
 }
@@ -425,6 +436,8 @@ static int place_close(void *ctx, void *handle, uint64_t size_bytes, struct rm_e
         else if (f->kind == RM__IMAGE_KIND__IMAGE_KIND_REGULAR &&
                  (fchown(f->fd, f->uid, f->gid) < 0 || fchmod(f->fd, f->mode) < 0 || futimens(f->fd, times) < 0))
                 k = error_sys(err, -errno, "set owner, mode and time of %s", f->label);
+        else if (f->kind == RM__IMAGE_KIND__IMAGE_KIND_REGULAR)
+                k = image_attributes_set(f->kind, f->fd, NULL, f->attributes.list, f->attributes.n, f->label, err);
         if (f->kind == RM__IMAGE_KIND__IMAGE_KIND_CRIU)
                 p->images_done_usec = now_usec();
         place_drop(p, f);

@@ -16,7 +16,7 @@ void image_place_tree(struct image_place *p, const char *role, const char *direc
 void image_place_file(struct image_place *p, const char *role, const char *path);
 
 /* The target for a reader. Paths are resolved below the tree's directory, never through a symlink and never out of its mount. What is
- * there already: directories, FIFOs and regular files with one name are kept and get the new contents, mode and owner (somebody may
+ * there already: directories, FIFOs and regular files with one name are kept and get the new contents, mode, owner and attributes (somebody may
  * hold them open, or have mounted them elsewhere), anything else is replaced. Holes stay holes. */
 const struct image_target *image_place_target(struct image_place *p);
 

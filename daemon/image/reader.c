@@ -138,7 +138,19 @@ static void slot_fill(struct image_reader *r, struct slot *s, void *handle) {
         r->slots_open++;
 }
 
+/* Names and values stay the message's. */
+static struct image_attribute *attributes_of(const Rm__ImageOpen *m) {
+        struct image_attribute *list = xcalloc(m->n_attributes + 1, sizeof(*list));
+
+        for (size_t i = 0; i < m->n_attributes; i++)
+                list[i] = (struct image_attribute) { .name = m->attributes[i]->name,
+                                                     .value = m->attributes[i]->value.data,
+                                                     .value_bytes = m->attributes[i]->value.len };
+        return list;
+}
+
 static int open_apply(struct image_reader *r, const Rm__ImageOpen *m, struct rm_error *err) {
+        cleanup_free struct image_attribute *attributes = attributes_of(m);
         struct image_object o = {
                 .kind = m->kind,
                 .role = string_or_empty(m->role),
@@ -149,6 +161,8 @@ static int open_apply(struct image_reader *r, const Rm__ImageOpen *m, struct rm_
                 .gid = m->gid,
                 .mtime_sec = m->mtime_sec,
                 .mtime_nsec = m->mtime_nsec,
+                .attributes = attributes,
+                .n_attributes = m->n_attributes,
         };
         bool has_data = image_kind_has_data(o.kind);
         void *handle = NULL;

@@ -13,6 +13,7 @@
 #include <uthash.h>
 
 #include "common/util.h"
+#include "daemon/image/attributes.h"
 
 /* The first path of a file that has more than one. */
 struct link {
@@ -121,6 +122,20 @@ static int link_write(struct walk *k, const struct stat *st, struct rm_error *er
         return r < 0 ? r : 1;
 }
 
+/* Opens `o` with the attributes that it has, found as image_attributes_read() does. */
+static int open_with_attributes(struct walk *k, struct image_object *o, int fd, const char *name, uint32_t *ret_slot,
+                                struct rm_error *err) {
+        struct image_attributes a = { 0 };
+        int r = image_attributes_read(o, fd, name, &a, err);
+
+        o->attributes = a.list;
+        o->n_attributes = a.n;
+        if (r == 0)
+                r = image_writer_open(k->writer, o, ret_slot, err);
+        image_attributes_finish(&a);
+        return r;
+}
+
 static int regular_write(struct walk *k, int dir_fd, const char *name, const struct stat *st, struct rm_error *err) {
         struct image_object o = object_of(k->role, RM__IMAGE_KIND__IMAGE_KIND_REGULAR, k->path, st);
         cleanup_close int fd = -1;
@@ -133,7 +148,7 @@ static int regular_write(struct walk *k, int dir_fd, const char *name, const str
         fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         if (fd < 0)
                 return error_sys(err, -errno, "open %s:%s", k->role, k->path);
-        r = image_writer_open(k->writer, &o, &slot, err);
+        r = open_with_attributes(k, &o, fd, NULL, &slot, err);
         if (r == 0)
                 r = contents_write(k->writer, slot, fd, 0, (uint64_t) st->st_size, k->path, k->options, k->figures, err);
         if (r == 0)
@@ -171,8 +186,27 @@ static int subdirectory_write(struct walk *k, int dir_fd, const char *name, cons
         return directory_write(k, fd, st, err);
 }
 
+static int fifo_write(struct walk *k, int dir_fd, const char *name, const struct stat *st, struct rm_error *err) {
+        struct image_object o = object_of(k->role, RM__IMAGE_KIND__IMAGE_KIND_FIFO, k->path, st);
+
+        return open_with_attributes(k, &o, dir_fd, name, NULL, err);
+}
+
+/* CRIU binds sockets anew, with owner and mode and no more. Without its list, a mode would say that the group may what a user may. */
+static int socket_skip(struct walk *k, int dir_fd, const char *name, const struct stat *st, struct rm_error *err) {
+        struct image_object o = object_of(k->role, RM__IMAGE_KIND__IMAGE_KIND_FIFO, k->path, st);
+        struct image_attributes a = { 0 };
+        int r = image_attributes_read(&o, dir_fd, name, &a, err);
+
+        if (r == 0 && a.n > 0)
+                r = error_set(err, -EOPNOTSUPP, "%s:%s is a socket with an access control list, which cannot be carried", k->role,
+                              k->path);
+        image_attributes_finish(&a);
+        k->figures->sockets_skipped++;
+        return r;
+}
+
 static int entry_write(struct walk *k, int dir_fd, const char *name, struct rm_error *err) {
-        struct image_object o;
         struct stat st;
 
         if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -185,11 +219,9 @@ static int entry_write(struct walk *k, int dir_fd, const char *name, struct rm_e
         case S_IFLNK:
                 return symlink_write(k, dir_fd, name, &st, err);
         case S_IFIFO:
-                o = object_of(k->role, RM__IMAGE_KIND__IMAGE_KIND_FIFO, k->path, &st);
-                return image_writer_open(k->writer, &o, NULL, err);
+                return fifo_write(k, dir_fd, name, &st, err);
         case S_IFSOCK:
-                k->figures->sockets_skipped++;
-                return 0;
+                return socket_skip(k, dir_fd, name, &st, err);
         default:
                 return error_set(err, -EOPNOTSUPP, "%s:%s is a device, which cannot be carried", k->role, k->path);
         }
@@ -253,9 +285,11 @@ static int directory_write(struct walk *k, int fd, const struct stat *st, struct
                         r = entry_visit(k, dirfd(d), e->d_name, err);
         }
         k->depth--;
-        (void) closedir(d);
         o.kind = RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY_END;
-        return r == 0 ? image_writer_open(k->writer, &o, NULL, err) : r;
+        if (r == 0)
+                r = open_with_attributes(k, &o, dirfd(d), NULL, NULL, err);
+        (void) closedir(d);
+        return r;
 }
 
 static void links_free(struct walk *k) {

@@ -19,7 +19,7 @@ struct image_tree_figures {
 };
 
 /* What is below the open directory `fd` on the same file system. Nothing may change there meanwhile. Objects of other kinds
- * (devices) are an error, -EOPNOTSUPP: the move would lose them. `figures` is added to. */
+ * (devices, sockets with an access control list) are an error, -EOPNOTSUPP: the move would lose them. `figures` is added to. */
 int image_tree_write(struct image_writer *w, const char *role, int fd, const struct image_tree_options *options,
                      struct image_tree_figures *figures, struct rm_error *err);
 

@@ -135,6 +135,8 @@ static uint32_t slot_take(struct image_writer *w, const struct image_object *obj
         w->slots[i].object.role = xstrdup(object->role);
         w->slots[i].object.path = xstrdup(object->path);
         w->slots[i].object.target = xstrdup(object->target);
+        w->slots[i].object.attributes = NULL; /* on the wire by now, and not needed again */
+        w->slots[i].object.n_attributes = 0;
         w->slot_hint = (i + 1) % IMAGE_SLOTS_MAX;
         w->slots_open++;
         return i;
@@ -144,9 +146,22 @@ static char *string_or_null(const char *s) {
         return *s ? (char *) s : NULL;
 }
 
+/* Values stay the object's. */
+static void attributes_put(const struct image_object *o, Rm__ImageAttribute *to, Rm__ImageAttribute **ret_list) {
+        for (size_t i = 0; i < o->n_attributes; i++) {
+                rm__image_attribute__init(&to[i]);
+                to[i].name = (char *) o->attributes[i].name;
+                to[i].value.data = (uint8_t *) o->attributes[i].value;
+                to[i].value.len = o->attributes[i].value_bytes;
+                ret_list[i] = &to[i];
+        }
+}
+
 static int open_write(struct image_writer *w, const struct image_object *o, uint32_t slot, struct rm_error *err) {
         Rm__ImageOpen open = RM__IMAGE_OPEN__INIT;
         Rm__ImageChunk chunk = RM__IMAGE_CHUNK__INIT;
+        cleanup_free Rm__ImageAttribute *attributes = xcalloc(o->n_attributes + 1, sizeof(*attributes));
+        cleanup_free Rm__ImageAttribute **list = xcalloc(o->n_attributes + 1, sizeof(Rm__ImageAttribute *));
 
         open.slot = slot;
         open.kind = o->kind;
@@ -160,6 +175,9 @@ static int open_write(struct image_writer *w, const struct image_object *o, uint
         open.gid = o->gid;
         open.mtime_sec = o->mtime_sec;
         open.mtime_nsec = o->mtime_nsec;
+        attributes_put(o, attributes, list);
+        open.attributes = list;
+        open.n_attributes = o->n_attributes;
         chunk.body_case = RM__IMAGE_CHUNK__BODY_OPEN;
         chunk.open = &open;
         return chunk_write(w, &chunk, err);

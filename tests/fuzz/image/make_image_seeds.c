@@ -25,12 +25,15 @@ static int last_encode(void *ctx, const void *in, size_t size_bytes, void *out, 
 }
 
 static int objects_put(struct image_writer *w) {
+        static const struct image_attribute attributes[] = { { "user.tag", "value", 5 },
+                                                             { "system.posix_acl_access", "\2\0\0\0", 4 },
+                                                             { "system.posix_acl_default", "", 0 } };
         static const struct image_object objects[] = {
-                { RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY, "tmp", ".", "", 01777, 0, 0, 5, 6 },
-                { RM__IMAGE_KIND__IMAGE_KIND_FIFO, "tmp", "fifo", "", 0644, 1000, 1000, 1700000000, 9 },
-                { RM__IMAGE_KIND__IMAGE_KIND_SYMLINK, "tmp", "a/link", "../x", 0777, 0, 0, 0, 0 },
-                { RM__IMAGE_KIND__IMAGE_KIND_HARDLINK, "tmp", "hard", "fifo", 0644, 0, 0, 0, 0 },
-                { RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY_END, "tmp", ".", "", 01777, 0, 0, 5, 6 },
+                { RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY, "tmp", ".", "", 01777, 0, 0, 5, 6, NULL, 0 },
+                { RM__IMAGE_KIND__IMAGE_KIND_FIFO, "tmp", "fifo", "", 0644, 1000, 1000, 1700000000, 9, &attributes[1], 1 },
+                { RM__IMAGE_KIND__IMAGE_KIND_SYMLINK, "tmp", "a/link", "../x", 0777, 0, 0, 0, 0, NULL, 0 },
+                { RM__IMAGE_KIND__IMAGE_KIND_HARDLINK, "tmp", "hard", "fifo", 0644, 0, 0, 0, 0, NULL, 0 },
+                { RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY_END, "tmp", ".", "", 01777, 0, 0, 5, 6, attributes, ARRAY_SIZE(attributes) },
         };
         int r = 0;
 
@@ -40,7 +43,7 @@ static int objects_put(struct image_writer *w) {
 }
 
 static int contents_put(struct image_writer *w, Rm__ImageKind kind, const char *role, const char *path) {
-        const struct image_object o = { kind, role, path, "", 0600, 0, 0, 1, 2 };
+        const struct image_object o = { kind, role, path, "", 0600, 0, 0, 1, 2, NULL, 0 };
         uint32_t slot = 0;
         char *buffer;
 

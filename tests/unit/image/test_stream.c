@@ -221,14 +221,15 @@ static void test_zero_scan(void **state) {
 
 /* A small stream with every kind of chunk and of object. */
 static void small_stream_make(struct memory *m) {
+        static const struct image_attribute attributes[] = { { "user.tag", "value", 5 }, { "system.posix_acl_default", "", 0 } };
         static const struct image_object objects[] = {
-                { RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY, "tmp", ".", "", 01777, 0, 0, 5, 6 },
-                { RM__IMAGE_KIND__IMAGE_KIND_FIFO, "tmp", "fifo", "", 0644, 1000, 1001, 1700000000, 999999999 },
-                { RM__IMAGE_KIND__IMAGE_KIND_SYMLINK, "tmp", "link", "../anywhere", 0777, 1, 2, -3, 4 },
-                { RM__IMAGE_KIND__IMAGE_KIND_HARDLINK, "tmp", "hard", "fifo", 0644, 0, 0, 0, 0 },
-                { RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY_END, "tmp", ".", "", 01777, 0, 0, 5, 6 },
+                { RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY, "tmp", ".", "", 01777, 0, 0, 5, 6, NULL, 0 },
+                { RM__IMAGE_KIND__IMAGE_KIND_FIFO, "tmp", "fifo", "", 0644, 1000, 1001, 1700000000, 999999999, NULL, 0 },
+                { RM__IMAGE_KIND__IMAGE_KIND_SYMLINK, "tmp", "link", "../anywhere", 0777, 1, 2, -3, 4, NULL, 0 },
+                { RM__IMAGE_KIND__IMAGE_KIND_HARDLINK, "tmp", "hard", "fifo", 0644, 0, 0, 0, 0, NULL, 0 },
+                { RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY_END, "tmp", ".", "", 01777, 0, 0, 5, 6, attributes, ARRAY_SIZE(attributes) },
         };
-        static const struct image_object spool = { RM__IMAGE_KIND__IMAGE_KIND_SPOOL, "stdout", "", "", 0600, 0, 0, 1, 2 };
+        static const struct image_object spool = { RM__IMAGE_KIND__IMAGE_KIND_SPOOL, "stdout", "", "", 0600, 0, 0, 1, 2, NULL, 0 };
         struct image_writer *w = NULL;
         uint32_t slot = 0;
         uint8_t *buffer;
@@ -379,9 +380,8 @@ static void begin_put(struct memory *m) {
         chunk_put(m, &chunk, NULL, 0);
 }
 
-/* What the reader says to one object. */
-static int object_judge(Rm__ImageKind kind, const char *role, const char *path, const char *target) {
-        Rm__ImageOpen open = RM__IMAGE_OPEN__INIT;
+/* What the reader says to the start of one object. */
+static int open_judge(Rm__ImageOpen *open) {
         Rm__ImageChunk chunk = RM__IMAGE_CHUNK__INIT;
         struct image_reader *reader = NULL;
         struct memory m;
@@ -389,12 +389,8 @@ static int object_judge(Rm__ImageKind kind, const char *role, const char *path, 
 
         memory_init(&m);
         begin_put(&m);
-        open.kind = kind;
-        open.role = (char *) role;
-        open.path = (char *) path;
-        open.target = (char *) target;
         chunk.body_case = RM__IMAGE_CHUNK__BODY_OPEN;
-        chunk.open = &open;
+        chunk.open = open;
         chunk_put(&m, &chunk, NULL, 1);
         assert_int_equal(image_reader_create(&m.source, memory_nowhere(), NULL, NULL, &reader, NULL), 0);
         assert_int_equal(image_reader_step(reader, NULL), 1);
@@ -402,6 +398,76 @@ static int object_judge(Rm__ImageKind kind, const char *role, const char *path, 
         image_reader_destroy(reader);
         memory_finish(&m);
         return r;
+}
+
+static int object_judge(Rm__ImageKind kind, const char *role, const char *path, const char *target) {
+        Rm__ImageOpen open = RM__IMAGE_OPEN__INIT;
+
+        open.kind = kind;
+        open.role = (char *) role;
+        open.path = (char *) path;
+        open.target = (char *) target;
+        return open_judge(&open);
+}
+
+/* An object with `n` attributes of one name. */
+static int attributes_judge(Rm__ImageKind kind, const char *name, size_t value_bytes, size_t n) {
+        Rm__ImageAttribute attribute = RM__IMAGE_ATTRIBUTE__INIT;
+        Rm__ImageAttribute **list = xcalloc(n, sizeof(*list));
+        uint8_t *value = xcalloc(1, value_bytes + 1);
+        Rm__ImageOpen open = RM__IMAGE_OPEN__INIT;
+        int r;
+
+        attribute.name = (char *) name;
+        attribute.value.data = value;
+        attribute.value.len = value_bytes;
+        for (size_t i = 0; i < n; i++)
+                list[i] = &attribute;
+        open.kind = kind;
+        open.role = (char *) (kind == RM__IMAGE_KIND__IMAGE_KIND_CRIU ? "" : "tmp");
+        open.path = (char *) "x";
+        open.attributes = list;
+        open.n_attributes = n;
+        r = open_judge(&open);
+        free(value);
+        free(list);
+        return r;
+}
+
+/* An image gives files no more than their owner could. */
+static void test_hostile_attributes(void **state) {
+        static const char *const never[] = {
+                "security.capability", "security.selinux", "trusted.x", "system.nfs4_acl", "user.", "user", "", "USER.x", "xuser.x",
+                "system.posix_acl"
+        };
+        const Rm__ImageKind file = RM__IMAGE_KIND__IMAGE_KIND_REGULAR;
+        const Rm__ImageKind directory = RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY_END;
+        char long_name[257] = "user.";
+
+        (void) state;
+        memset(long_name + 5, 'x', sizeof(long_name) - 6);
+        assert_int_equal(attributes_judge(file, "user.x", 5, 1), 1);
+        assert_int_equal(attributes_judge(file, "user.x", 0, 1), 1);
+        for (size_t i = 0; i < ARRAY_SIZE(never); i++) {
+                assert_int_equal(attributes_judge(file, never[i], 20, 1), -EBADMSG);
+                assert_int_equal(attributes_judge(directory, never[i], 20, 1), -EBADMSG);
+        }
+        assert_int_equal(attributes_judge(file, long_name, 1, 1), -EBADMSG);
+        long_name[255] = 0;
+        assert_int_equal(attributes_judge(file, long_name, 1, 1), 1);
+        assert_int_equal(attributes_judge(file, "system.posix_acl_access", 28, 1), 1);
+        assert_int_equal(attributes_judge(file, "system.posix_acl_default", 28, 1), -EBADMSG);
+        assert_int_equal(attributes_judge(directory, "system.posix_acl_default", 28, 1), 1);
+        assert_int_equal(attributes_judge(RM__IMAGE_KIND__IMAGE_KIND_FIFO, "system.posix_acl_access", 28, 1), 1);
+        assert_int_equal(attributes_judge(RM__IMAGE_KIND__IMAGE_KIND_FIFO, "user.x", 1, 1), -EBADMSG);
+        assert_int_equal(attributes_judge(RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY, "user.x", 1, 1), -EBADMSG);
+        assert_int_equal(attributes_judge(RM__IMAGE_KIND__IMAGE_KIND_CRIU, "user.x", 1, 1), -EBADMSG);
+        assert_int_equal(attributes_judge(file, "user.x", IMAGE_ATTRIBUTES_MAX_BYTES - IMAGE_ATTRIBUTE_HEAD_BYTES - 6, 1), 1);
+        assert_int_equal(attributes_judge(file, "user.x", IMAGE_ATTRIBUTES_MAX_BYTES - IMAGE_ATTRIBUTE_HEAD_BYTES - 5, 1),
+                         -EBADMSG);
+        assert_int_equal(attributes_judge(file, "user.x", 0, IMAGE_ATTRIBUTES_MAX_BYTES / (IMAGE_ATTRIBUTE_HEAD_BYTES + 6)), 1);
+        assert_int_equal(attributes_judge(file, "user.x", 0, IMAGE_ATTRIBUTES_MAX_BYTES / (IMAGE_ATTRIBUTE_HEAD_BYTES + 6) + 1),
+                         -EBADMSG);
 }
 
 static void test_hostile_names(void **state) {
@@ -720,6 +786,7 @@ int main(void) {
                 cmocka_unit_test(test_every_cut_is_seen),
                 cmocka_unit_test(test_lost_and_repeated_chunks_are_seen),
                 cmocka_unit_test(test_swapped_chunks_are_seen),
+                cmocka_unit_test(test_hostile_attributes),
                 cmocka_unit_test(test_hostile_names),
                 cmocka_unit_test(test_hostile_runs),
                 cmocka_unit_test(test_delta),

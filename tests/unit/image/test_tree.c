@@ -16,7 +16,7 @@
 #include "common/util.h"
 #include "daemon/image/place.h"
 #include "daemon/image/tree.h"
-#include "memory.h"
+#include "trees.h"
 
 struct places {
         char base[64];
@@ -188,40 +188,11 @@ static unsigned trees_compare(int a, int b) {
         return n;
 }
 
-static int tree_store(struct memory *m, const char *path, const struct image_tree_options *options,
-                      struct image_tree_figures *figures, struct rm_error *err) {
-        int fd = open(path, O_RDONLY | O_DIRECTORY);
-        struct image_writer *w = NULL;
-        int r;
-
-        memory_init(m);
-        assert_int_equal(image_writer_create(&m->sink, NULL, NULL, &w, NULL), 0);
-        r = image_tree_write(w, "tmp", fd, options, figures, err);
-        if (r == 0)
-                assert_int_equal(image_writer_end(w, NULL), 0);
-        image_writer_destroy(w);
-        (void) close(fd);
-        return r;
-}
-
-static int stream_place(struct memory *m, const char *to, struct rm_error *err) {
-        struct image_place *p = image_place_create();
-        struct image_reader *reader = NULL;
-        int r;
-
-        image_place_tree(p, "tmp", to);
-        assert_int_equal(image_reader_create(&m->source, image_place_target(p), NULL, NULL, &reader, NULL), 0);
-        r = image_reader_run(reader, err);
-        image_reader_destroy(reader);
-        image_place_destroy(p);
-        return r;
-}
-
 static void carry(const struct places *p, const struct image_tree_options *options, struct image_tree_figures *figures) {
         struct rm_error err = { 0 };
         struct memory m;
 
-        if (tree_store(&m, p->from, options, figures, &err) < 0 || stream_place(&m, p->to, &err) < 0)
+        if (trees_store(&m, p->from, options, figures, &err) < 0 || trees_place(&m, p->to, &err) < 0)
                 fail_msg("%s", error_text(&err));
         memory_finish(&m);
 }
@@ -386,7 +357,7 @@ static void test_no_way_through_symlinks(void **state) {
                 }
                 assert_int_equal(image_writer_end(w, NULL), 0);
                 image_writer_destroy(w);
-                assert_true(stream_place(&m, p->to, &err) < 0);
+                assert_true(trees_place(&m, p->to, &err) < 0);
                 memory_finish(&m);
         }
         assert_int_equal(access(escaped, F_OK), -1);
@@ -401,7 +372,7 @@ static void test_unknown_role_is_refused(void **state) {
         struct memory m;
 
         file_put(p->from, "x", "x", 0600);
-        assert_int_equal(tree_store(&m, p->from, NULL, &figures, NULL), 0);
+        assert_int_equal(trees_store(&m, p->from, NULL, &figures, NULL), 0);
         assert_int_equal(image_reader_create(&m.source, image_place_target(place), NULL, NULL, &reader, NULL), 0);
         assert_int_equal(image_reader_run(reader, &err), -ENOENT);
         assert_non_null(strstr(err.text, "tmp"));
@@ -476,7 +447,7 @@ static void test_walk_can_be_stopped(void **state) {
 
         file_put(p->from, "a", "x", 0600);
         file_put(p->from, "b", "x", 0600);
-        assert_int_equal(tree_store(&m, p->from, &options, &figures, &err), -ECANCELED);
+        assert_int_equal(trees_store(&m, p->from, &options, &figures, &err), -ECANCELED);
         assert_int_equal(err.code, -ECANCELED);
         memory_finish(&m);
 }
@@ -497,7 +468,7 @@ static void test_deep_trees_are_refused(void **state) {
                 fd = next;
         }
         (void) close(fd);
-        assert_int_equal(tree_store(&m, p->from, NULL, &figures, &err), -ELOOP);
+        assert_int_equal(trees_store(&m, p->from, NULL, &figures, &err), -ELOOP);
         memory_finish(&m);
 }
 
