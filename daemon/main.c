@@ -337,9 +337,17 @@ static void keep_responsive(void) {
                 (void) setpriority(PRIO_PROCESS, 0, -10);
 }
 
+/* So that nodes can be compared while the key is changed. */
+static void say_keys(const struct config *config, const struct tls *tls) {
+        const char *second = tls_fingerprint(tls, true);
+
+        log_info("fingerprint of the cluster's key: %s (%s)", tls_fingerprint(tls, false), config->key_file);
+        if (second)
+                log_warn("a second key is accepted, of fingerprint %s (%s)", second, config->second_key_file);
+}
+
 static int serve(struct config *config, struct rm_error *err) {
         struct rmd rmd = { .config = config };
-        uint8_t key[TLS_KEY_BYTES];
         struct tls *tls = NULL;
         int r;
 
@@ -347,12 +355,10 @@ static int serve(struct config *config, struct rm_error *err) {
                 return error_set(err, -EPERM, "rmd makes namespaces and runs CRIU: start it as root");
         r = find_address(config, err);
         if (r == 0)
-                r = tls_key_read(config->key_file, key, err);
-        if (r == 0)
-                r = tls_create(config->cluster_name, TLS_PEER, key, &tls, err);
-        explicit_bzero(key, sizeof(key));
+                r = tls_create_from_files(config->cluster_name, TLS_PEER, config->key_file, config->second_key_file, &tls, err);
         if (r < 0)
                 return r;
+        say_keys(config, tls);
         keep_responsive();
         rmd.base = event_base_new();
         r = rmd.base ? start(&rmd, tls, err) : error_set(err, -ENOMEM, "no event loop");

@@ -49,6 +49,7 @@ struct key {
 static const struct key keys[] = {
         KEY("cluster", "name", KIND_NAME, cluster_name, "rmd"),
         KEY("cluster", "key_file", KIND_STRING, key_file, "/etc/rmd/cluster.key"),
+        KEY("cluster", "second_key_file", KIND_STRING, second_key_file, ""),
         KEY("cluster", "peers", KIND_STRING, peers, ""),
         KEY("cluster", "bootstrap", KIND_BOOL, bootstrap, "no"),
         KEY("cluster", "port", KIND_U16, port, "7700"),

@@ -17,6 +17,7 @@ struct config {
         /* [cluster] */
         char *cluster_name;
         char *key_file;
+        char *second_key_file; /* of a key that is accepted too; empty: none */
         char *peers; /* "host[:port] host[:port] ..." to join through */
         bool bootstrap;
         uint16_t port;

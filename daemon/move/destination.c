@@ -133,6 +133,7 @@ static void start_mover(struct move *move, struct local *local) {
         body.token.data = move->token;
         body.token.len = sizeof(move->token);
         body.key_file = config->key_file;
+        body.second_key_file = config->second_key_file;
         body.cluster = config->cluster_name;
         body.images_dir = move->dir;
         move_trees_init(&trees, move, local);

@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <openssl/crypto.h>
 #include <openssl/err.h>
 
 #include "common/frame.h"
@@ -333,8 +332,15 @@ void link_drain(struct link *l, unsigned timeout_msec) {
 
 /* ---- opening ---- */
 
+/* rmd has read the keys at its start; who removes the second before he starts rmd again has had no use for it any more. */
+static const char *second_key_file(const struct link_config *config) {
+        if (!*config->second_key_file || access(config->second_key_file, F_OK) == 0)
+                return config->second_key_file;
+        log_warn("%s: %m: only the first key is accepted", config->second_key_file);
+        return "";
+}
+
 static int link_make(struct control *c, const struct link_config *config, struct link **ret_link, struct rm_error *err) {
-        uint8_t key[TLS_KEY_BYTES];
         struct link *l;
         int r;
 
@@ -342,10 +348,7 @@ static int link_make(struct control *c, const struct link_config *config, struct
         l->control = c;
         l->fd = -1;
         if (*config->key_file) {
-                r = tls_key_read(config->key_file, key, err);
-                if (r == 0)
-                        r = tls_create(config->cluster, TLS_MOVER, key, &l->tls, err);
-                OPENSSL_cleanse(key, sizeof(key));
+                r = tls_create_from_files(config->cluster, TLS_MOVER, config->key_file, second_key_file(config), &l->tls, err);
                 if (r < 0) {
                         link_close(l);
                         return r;

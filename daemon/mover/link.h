@@ -7,7 +7,8 @@
 #include "daemon/wire/tls.h"
 
 struct link_config {
-        const char *key_file; /* "": no TLS */
+        const char *key_file;        /* "": no TLS */
+        const char *second_key_file; /* "": none; that of a sender is not used */
         const char *cluster;
         const uint8_t *token;
         size_t token_bytes;

@@ -49,6 +49,7 @@ static int setup_check(const Rm__MoverReceive *m, struct rm_error *err) {
 static int prepare(struct receiver *v, const Rm__MoverReceive *m, struct rm_error *err) {
         struct link_config config = {
                 .key_file = m->key_file,
+                .second_key_file = m->second_key_file,
                 .cluster = m->cluster,
                 .token = m->token.data,
                 .token_bytes = m->token.len,

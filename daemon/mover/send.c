@@ -130,6 +130,7 @@ static int setup_check(const Rm__MoverSend *m, struct rm_error *err) {
 static int prepare(struct sender *s, const Rm__MoverSend *m, struct rm_error *err) {
         struct link_config config = {
                 .key_file = m->key_file,
+                .second_key_file = "",
                 .cluster = m->cluster,
                 .token = m->token.data,
                 .token_bytes = m->token.len,

@@ -24,6 +24,12 @@ static void count(const Rm__State *state, Rm__Status *status) {
                 status->moves_running += state->moves[i]->state == RM__MOVE_STATE__MOVE_RUNNING;
 }
 
+static char *second_key_warning(const struct config *config) {
+        return xasprintf(
+                "a second key is accepted (%s), until [cluster] second_key_file is removed from rmd.conf and rmd started again",
+                config->second_key_file);
+}
+
 void request_status(struct client *client, const Rm__LocalRequest *request) {
         struct rmd *rmd = client->rmd;
         const Rm__State *state = cluster_state(rmd->cluster);
@@ -34,6 +40,7 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
         cleanup_free char *loose = NULL;
         cleanup_free char *refused = NULL;
         cleanup_free char *missing = limits_missing(rmd);
+        cleanup_free char *second_key = NULL;
         char *warnings[10];
 
         status.cluster = rmd->config->cluster_name;
@@ -67,6 +74,8 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
                 warnings[status.n_warnings++] = loose;
         if (state->scheduling_warning[0])
                 warnings[status.n_warnings++] = state->scheduling_warning;
+        if (rmd->config->second_key_file[0])
+                warnings[status.n_warnings++] = second_key = second_key_warning(rmd->config);
         if (missing)
                 warnings[status.n_warnings++] = missing;
         reply.body_case = RM__LOCAL_REPLY__BODY_STATUS;

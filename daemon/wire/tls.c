@@ -21,13 +21,21 @@ static const unsigned char tls_suite_bytes[] = { 0x13, 0x01 };
 
 /* Raised when keys are derived, or used, in another way: versions that differ here refuse each other, and say so. What came before
  * derived nothing, and named only the cluster. */
-#define TLS_VERSION "1"
+#define TLS_VERSION "2"
+
+/* Of the cluster's key, for one purpose. */
+struct key {
+        uint8_t secret[TLS_KEY_BYTES];
+        char fingerprint[TLS_FINGERPRINT_BYTES];
+        char *identity; /* NULL: there is no such key */
+};
 
 struct tls {
         SSL_CTX *ctx;
+        enum tls_purpose purpose;
         char *cluster;
-        char *identity;
-        uint8_t key[TLS_KEY_BYTES];
+        char *scheme; /* what all identities of ours begin with */
+        struct key keys[2];
 };
 
 /* ---- key file ---- */
@@ -144,16 +152,37 @@ static bool derive(const uint8_t *key, const char *info, uint8_t *ret) {
         return ok;
 }
 
+/* The fingerprint is on the wire in the clear, so it has an `info` of its own, and tells nothing of what the connection is secured with. */
+static bool key_derive(const struct tls *tls, const uint8_t *cluster_key, struct key *ret_key) {
+        cleanup_free char *info = xasprintf("rmd %s %s %s", TLS_VERSION, purpose_name(tls->purpose), tls->cluster);
+        cleanup_free char *shown_info = xasprintf("rmd %s fingerprint %s", TLS_VERSION, tls->cluster);
+        uint8_t shown[TLS_KEY_BYTES];
+
+        if (!derive(cluster_key, info, ret_key->secret) || !derive(cluster_key, shown_info, shown))
+                return false;
+        for (size_t i = 0; i < TLS_FINGERPRINT_BYTES / 2; i++)
+                (void) snprintf(ret_key->fingerprint + 2 * i, 3, "%02x", shown[i]);
+        ret_key->identity = xasprintf("%s%s", tls->scheme, ret_key->fingerprint);
+        return true;
+}
+
+static void key_finish(struct key *key) {
+        OPENSSL_cleanse(key->secret, sizeof(key->secret));
+        free(key->identity);
+}
+
 /* ---- sessions ---- */
 
 /* Set on a session whose other end named our cluster, but not as we do. */
 static char other_version;
+/* Set on one whose other end does all as we do, but with a key that we do not have. */
+static char other_key;
 
-static SSL_SESSION *psk_session(const struct tls *tls, SSL *ssl) {
+static SSL_SESSION *psk_session(const struct key *key, SSL *ssl) {
         const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, tls_suite_bytes);
         SSL_SESSION *session = SSL_SESSION_new();
 
-        if (session && cipher && SSL_SESSION_set1_master_key(session, tls->key, TLS_KEY_BYTES) &&
+        if (session && cipher && SSL_SESSION_set1_master_key(session, key->secret, TLS_KEY_BYTES) &&
             SSL_SESSION_set_cipher(session, cipher) && SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION))
                 return session;
         SSL_SESSION_free(session);
@@ -163,10 +192,27 @@ static SSL_SESSION *psk_session(const struct tls *tls, SSL *ssl) {
 static int on_psk_use(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *id_bytes, SSL_SESSION **session) {
         const struct tls *tls = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
 
-        *session = psk_session(tls, ssl);
-        *id = (const unsigned char *) tls->identity;
-        *id_bytes = strlen(tls->identity);
+        *session = psk_session(&tls->keys[0], ssl);
+        *id = (const unsigned char *) tls->keys[0].identity;
+        *id_bytes = strlen(tls->keys[0].identity);
         return *session ? 1 : 0;
+}
+
+static bool id_is(const unsigned char *id, size_t id_bytes, const char *text) {
+        return text && id_bytes == strlen(text) && memcmp(id, text, id_bytes) == 0;
+}
+
+static bool id_begins(const unsigned char *id, size_t id_bytes, const char *text) {
+        return id_bytes >= strlen(text) && memcmp(id, text, strlen(text)) == 0;
+}
+
+static void refusal_note(const struct tls *tls, SSL *ssl, const unsigned char *id, size_t id_bytes) {
+        size_t n = strlen(tls->cluster);
+
+        if (id_begins(id, id_bytes, tls->scheme))
+                (void) SSL_set_app_data(ssl, &other_key);
+        else if (id_begins(id, id_bytes, tls->cluster) && (id_bytes == n || id[n] == '/'))
+                (void) SSL_set_app_data(ssl, &other_version);
 }
 
 /* An identity that is not ours gives no session; without a certificate the handshake then ends. */
@@ -174,15 +220,13 @@ static int on_psk_find(SSL *ssl, const unsigned char *id, size_t id_bytes, SSL_S
         const struct tls *tls = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
 
         *session = NULL;
-        if (id_bytes != strlen(tls->identity) || memcmp(id, tls->identity, id_bytes) != 0) {
-                size_t n = strlen(tls->cluster);
-
-                if (id_bytes >= n && memcmp(id, tls->cluster, n) == 0 && (id_bytes == n || id[n] == '/'))
-                        (void) SSL_set_app_data(ssl, &other_version);
-                return 1;
-        }
-        *session = psk_session(tls, ssl);
-        return *session ? 1 : 0;
+        for (size_t i = 0; i < ARRAY_SIZE(tls->keys); i++)
+                if (id_is(id, id_bytes, tls->keys[i].identity)) {
+                        *session = psk_session(&tls->keys[i], ssl);
+                        return *session ? 1 : 0;
+                }
+        refusal_note(tls, ssl, id, id_bytes);
+        return 1;
 }
 
 static bool context_setup(SSL_CTX *ctx) {
@@ -201,35 +245,86 @@ const char *tls_refusal(const SSL *ssl) {
         if (ssl && SSL_get_app_data(ssl) == &other_version)
                 return "it is of this cluster, but has another version of rmd, which uses the key in another way: all nodes need "
                        "the same version";
+        if (ssl && SSL_get_app_data(ssl) == &other_key)
+                return "it is of this cluster, but has another key than this node (see [cluster] key_file and second_key_file)";
         return "not of this cluster (another key, cluster name or version of rmd?)";
+}
+
+static int openssl_failed(struct rm_error *err) {
+        char text[256];
+
+        ERR_error_string_n(ERR_get_error(), text, sizeof(text));
+        return error_set(err, -EIO, "TLS: cannot set up OpenSSL: %s", text);
 }
 
 int tls_create(const char *cluster, enum tls_purpose purpose, const uint8_t key[static TLS_KEY_BYTES], struct tls **ret,
                struct rm_error *err) {
         struct tls *tls = xcalloc(1, sizeof(*tls));
-        cleanup_free char *info = xasprintf("rmd %s %s %s", TLS_VERSION, purpose_name(purpose), cluster);
+        int r;
 
         tls->cluster = xstrdup(cluster);
-        tls->identity = xasprintf("%s/%s/%s", cluster, purpose_name(purpose), TLS_VERSION);
+        tls->purpose = purpose;
+        tls->scheme = xasprintf("%s/%s/%s/", cluster, purpose_name(purpose), TLS_VERSION);
         tls->ctx = SSL_CTX_new(TLS_method());
-        if (!derive(key, info, tls->key) || !tls->ctx || !context_setup(tls->ctx)) {
-                char text[256];
-
-                ERR_error_string_n(ERR_get_error(), text, sizeof(text));
+        if (!key_derive(tls, key, &tls->keys[0]) || !tls->ctx || !context_setup(tls->ctx)) {
+                r = openssl_failed(err);
                 tls_destroy(tls);
-                return error_set(err, -EIO, "TLS: cannot set up OpenSSL: %s", text);
+                return r;
         }
         (void) SSL_CTX_set_app_data(tls->ctx, tls);
         *ret = tls;
         return 0;
 }
 
+int tls_accept_too(struct tls *tls, const uint8_t key[static TLS_KEY_BYTES], struct rm_error *err) {
+        struct key second = { 0 };
+
+        if (!key_derive(tls, key, &second)) {
+                key_finish(&second);
+                return openssl_failed(err);
+        }
+        if (strcmp(second.fingerprint, tls->keys[0].fingerprint) == 0) {
+                key_finish(&second);
+                return error_set(err, -EEXIST, "the second key of the cluster is the same as the first");
+        }
+        key_finish(&tls->keys[1]);
+        tls->keys[1] = second;
+        return 0;
+}
+
+int tls_create_from_files(const char *cluster, enum tls_purpose purpose, const char *key_file, const char *second_key_file,
+                          struct tls **ret, struct rm_error *err) {
+        uint8_t key[TLS_KEY_BYTES];
+        struct tls *tls = NULL;
+        int r;
+
+        r = tls_key_read(key_file, key, err);
+        if (r == 0)
+                r = tls_create(cluster, purpose, key, &tls, err);
+        if (r == 0 && *second_key_file) {
+                r = tls_key_read(second_key_file, key, err);
+                if (r == 0)
+                        r = tls_accept_too(tls, key, err);
+        }
+        OPENSSL_cleanse(key, sizeof(key));
+        if (r < 0)
+                tls_destroy(tls);
+        else
+                *ret = tls;
+        return r;
+}
+
+const char *tls_fingerprint(const struct tls *tls, bool second) {
+        return tls->keys[second].identity ? tls->keys[second].fingerprint : NULL;
+}
+
 void tls_destroy(struct tls *tls) {
         if (!tls)
                 return;
         SSL_CTX_free(tls->ctx);
-        OPENSSL_cleanse(tls->key, sizeof(tls->key));
-        free(tls->identity);
+        key_finish(&tls->keys[0]);
+        key_finish(&tls->keys[1]);
+        free(tls->scheme);
         free(tls->cluster);
         free(tls);
 }

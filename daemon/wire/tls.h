@@ -1,4 +1,7 @@
-/* TLS 1.3 with the cluster's pre-shared key: no certificates; whoever has the key belongs to the cluster. */
+/* TLS 1.3 with the cluster's pre-shared key: no certificates; whoever has the key belongs to the cluster.
+ *
+ * A node may have two keys while they are changed: it connects with the first and accepts both. When first all nodes accept the new one
+ * as their second, then all connect with it, and then all forget the old one, each node can talk to each at any time. */
 #ifndef RM_WIRE_TLS_H
 #define RM_WIRE_TLS_H
 
@@ -11,6 +14,7 @@
 #include "common/error.h"
 
 #define TLS_KEY_BYTES 32U
+#define TLS_FINGERPRINT_BYTES 17U /* as text, with its NUL */
 
 /* What a connection is for. Each has a key of its own, derived from the cluster's: a stranger who finds a use for one has not the
  * other. Both ends must agree, or the handshake fails. */
@@ -22,10 +26,17 @@ struct tls;
  * we run as), mode 0600 or 0400. */
 int tls_key_read(const char *path, uint8_t ret_key[static TLS_KEY_BYTES], struct rm_error *err);
 
-/* `key` is the cluster's; what is kept is derived from it, and wiped when destroyed. Both sides name the cluster, the purpose and the
- * version of the derivation. */
+/* `key` is the cluster's; what is kept is derived from it, and wiped when destroyed. A client names the cluster, the purpose, the version
+ * of the derivation and the key's fingerprint. */
 int tls_create(const char *cluster, enum tls_purpose purpose, const uint8_t key[static TLS_KEY_BYTES], struct tls **ret,
                struct rm_error *err);
+/* A second key, which is accepted besides the first, and never used to connect. -EEXIST: it is the first one. */
+int tls_accept_too(struct tls *tls, const uint8_t key[static TLS_KEY_BYTES], struct rm_error *err);
+/* The same from key files; `second_key_file` "": none. */
+int tls_create_from_files(const char *cluster, enum tls_purpose purpose, const char *key_file, const char *second_key_file,
+                          struct tls **ret, struct rm_error *err);
+/* What may be shown of the first or the second key: 16 hexadecimal digits, the same for every purpose. NULL: there is no second. */
+const char *tls_fingerprint(const struct tls *tls, bool second);
 void tls_destroy(struct tls *tls); /* NULL ok; sessions must be gone */
 
 /* A new session, owned by the caller (SSL_free), set to connect or accept. NULL when memory is out. */

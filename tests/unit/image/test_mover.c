@@ -28,6 +28,7 @@
 struct bed {
         char base[64];
         char *key_file;
+        const char *second_key_file; /* of the receiver; NULL: none */
         char *images;
         char *out;
         char *tree_from;
@@ -91,6 +92,7 @@ static uint32_t say_receive(struct bed *b, const char *key_file, const char *tok
         m.address = (char *) "127.0.0.1";
         m.token = bytes(token);
         m.key_file = (char *) key_file;
+        m.second_key_file = (char *) (b->second_key_file ? b->second_key_file : "");
         m.cluster = (char *) "test";
         m.images_dir = b->out;
         m.trees = trees;
@@ -298,6 +300,28 @@ static void test_wrong_key(void **state) {
         pair_say_abort(&b->pair, PAIR_RECEIVE, "enough");
         expect_failure(b, PAIR_RECEIVE, "enough", NULL, NULL);
         finish_failed(b);
+}
+
+/* While the key is changed, a receiver knows both; its second may be gone again before rmd is started anew. */
+static void test_second_key(void **state) {
+        struct bed *b = *state;
+        cleanup_free char *newer = xasprintf("%s/newer", b->base);
+
+        assert_int_equal(write_file_atomic(newer, "xxxxxxxxxxxxxxxx0123456789abcdef", 32, 0600, false), 0);
+        for (unsigned i = 0; i < 3; i++) {
+                uint32_t port;
+
+                pair_start(&b->pair, NULL);
+                b->second_key_file = i == 0 ? newer : i == 1 ? b->key_file : "/nonexistent";
+                port = say_receive(b, i == 1 ? newer : b->key_file, TOKEN);
+                say_send(b, i == 0 ? newer : b->key_file, TOKEN, port);
+                expect(b, PAIR_SEND, RM__MOVER_EVENT__BODY_READY);
+                expect(b, PAIR_RECEIVE, RM__MOVER_EVENT__BODY_READY);
+                pair_say_abort(&b->pair, PAIR_SEND, "enough");
+                expect_failure(b, PAIR_SEND, "enough", NULL, NULL);
+                expect_failure(b, PAIR_RECEIVE, "before its end mark", NULL, NULL);
+                finish_failed(b);
+        }
 }
 
 static int stranger(uint32_t port, const char *text) {
@@ -592,6 +616,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_a_move, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_wrong_token, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_wrong_key, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_second_key, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_strangers_do_not_hold_up, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_abort_at_the_source, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_abort_at_the_destination, setup, teardown),

@@ -74,6 +74,7 @@ static const struct {
 } keys[] = {
         { "cluster", "name", STRING, AT(cluster_name), "rmd", "lab-2", "lab-2", { "a b", "-x", "x/y" }, "a name of letters" },
         { "cluster", "key_file", STRING, AT(key_file), "/etc/rmd/cluster.key", "/k", "/k", { NULL }, NULL },
+        { "cluster", "second_key_file", STRING, AT(second_key_file), "", "/k2", "/k2", { NULL }, NULL },
         { "cluster", "peers", STRING, AT(peers), "", "n1 n2:7701", "n1 n2:7701", { NULL }, NULL },
         { "cluster", "port", U16, AT(port), "7700", "1", "1", { "0", "65536", "-1", "x", "80x" }, "a number from 1 to 65535" },
         { "cluster",

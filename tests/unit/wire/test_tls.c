@@ -26,8 +26,8 @@ static SSL_SESSION *plain_session(SSL *ssl) {
 static int on_plain_use(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *id_bytes, SSL_SESSION **session) {
         (void) md;
         *session = plain_session(ssl);
-        *id = (const unsigned char *) "testers";
-        *id_bytes = strlen("testers");
+        *id = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
+        *id_bytes = strlen(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
         return 1;
 }
 
@@ -39,20 +39,34 @@ struct sides {
         struct end server;
 };
 
-static void setup_sides(struct sides *s, const char *client_name, const uint8_t *client_key) {
+/* Takes both. */
+static void sides_meet(struct sides *s, struct tls *client_tls, struct tls *server_tls) {
         struct conn_config config;
         int fds[2];
 
         memset(s, 0, sizeof(*s));
         s->base = event_base_new();
-        assert_int_equal(tls_create(client_name, TLS_PEER, client_key, &s->client_tls, NULL), 0);
-        assert_int_equal(tls_create("testers", TLS_PEER, key_one, &s->server_tls, NULL), 0);
+        s->client_tls = client_tls;
+        s->server_tls = server_tls;
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
         config = end_config(tls_session(s->client_tls, false));
         assert_int_equal(conn_create(s->base, fds[0], &config, &end_ops, &s->client, &s->client.conn), 0);
         config = end_config(tls_session(s->server_tls, true));
         assert_int_equal(conn_create(s->base, fds[1], &config, &end_ops, &s->server, &s->server.conn), 0);
         RUN_UNTIL(s->base, (s->client.ready && s->server.ready) || (s->client.closed && s->server.closed), 30000);
+}
+
+static struct tls *tls_of(const char *cluster, const uint8_t *first, const uint8_t *second) {
+        struct tls *tls;
+
+        assert_int_equal(tls_create(cluster, TLS_PEER, first, &tls, NULL), 0);
+        if (second)
+                assert_int_equal(tls_accept_too(tls, second, NULL), 0);
+        return tls;
+}
+
+static void setup_sides(struct sides *s, const char *client_name, const uint8_t *client_key) {
+        sides_meet(s, tls_of(client_name, client_key, NULL), tls_of("testers", key_one, NULL));
 }
 
 static void finish_sides(struct sides *s) {
@@ -102,6 +116,64 @@ static void test_wrong_cluster(void **state) {
         finish_sides(&s);
 }
 
+/* The steps of a node while the key is changed: the old one, then the new one as well, then the other way round, then the new one. */
+static struct tls *tls_of_step(unsigned step) {
+        switch (step) {
+        case 0:
+                return tls_of("testers", key_one, NULL);
+        case 1:
+                return tls_of("testers", key_one, key_two);
+        case 2:
+                return tls_of("testers", key_two, key_one);
+        default:
+                return tls_of("testers", key_two, NULL);
+        }
+}
+
+/* Nodes that are one step apart can talk, whoever begins; with only the old key there is no way to one with only the new. */
+static void test_key_is_changed_step_by_step(void **state) {
+        struct sides s;
+
+        for (unsigned client = 0; client < 4; client++)
+                for (unsigned server = 0; server < 4; server++) {
+                        /* What a client connects with changes at step 2, what a server accepts at steps 1 and 3. */
+                        bool expected = client < 2 ? server < 3 : server > 0;
+
+                        sides_meet(&s, tls_of_step(client), tls_of_step(server));
+                        assert_int_equal(s.client.ready && s.server.ready, expected);
+                        if (!expected)
+                                assert_int_equal(s.server.code, -EACCES);
+                        if (!expected && !strstr(s.server.reason, "but has another key than this node"))
+                                fail_msg("'%s' does not tell the reason", s.server.reason);
+                        finish_sides(&s);
+                }
+}
+
+/* Comparable, and nothing of the key. */
+static void test_fingerprints(void **state) {
+        struct tls *tls = tls_of("testers", key_one, key_two);
+        struct tls *other = tls_of("testers", key_two, NULL);
+        struct tls *elsewhere = tls_of("others", key_one, NULL);
+        struct tls *mover;
+        struct rm_error err = { 0 };
+
+        assert_int_equal(tls_create("testers", TLS_MOVER, key_one, &mover, NULL), 0);
+        assert_int_equal(strlen(tls_fingerprint(tls, false)), TLS_FINGERPRINT_BYTES - 1);
+        assert_int_equal(strspn(tls_fingerprint(tls, false), "0123456789abcdef"), TLS_FINGERPRINT_BYTES - 1);
+        assert_int_not_equal(strncmp(tls_fingerprint(tls, false), "010203", 6), 0);
+        assert_string_equal(tls_fingerprint(tls, false), tls_fingerprint(mover, false));
+        assert_string_equal(tls_fingerprint(tls, true), tls_fingerprint(other, false));
+        assert_string_not_equal(tls_fingerprint(tls, false), tls_fingerprint(other, false));
+        assert_string_not_equal(tls_fingerprint(tls, false), tls_fingerprint(elsewhere, false));
+        assert_null(tls_fingerprint(other, true));
+        assert_int_equal(tls_accept_too(other, key_two, &err), -EEXIST);
+        assert_null(tls_fingerprint(other, true));
+        tls_destroy(tls);
+        tls_destroy(other);
+        tls_destroy(elsewhere);
+        tls_destroy(mover);
+}
+
 /* One purpose's key is not another's, and one that nothing was derived from is neither. */
 static void other_way(SSL *client_ssl, const char *expected) {
         struct event_base *base = event_base_new();
@@ -135,17 +207,24 @@ static void test_key_of_another_purpose(void **state) {
         tls_destroy(mover);
 }
 
-static void test_older_version(void **state) {
+static void older_version(const char *identity) {
         SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
         SSL *ssl;
 
         assert_non_null(ctx);
+        (void) SSL_CTX_set_app_data(ctx, (char *) identity);
         SSL_CTX_set_psk_use_session_callback(ctx, on_plain_use);
         (void) SSL_CTX_set_ciphersuites(ctx, "TLS_AES_128_GCM_SHA256");
         ssl = SSL_new(ctx);
         SSL_set_connect_state(ssl);
         other_way(ssl, "another version of rmd");
         SSL_CTX_free(ctx);
+}
+
+/* Before keys were derived, and before identities told which key it is. */
+static void test_older_versions(void **state) {
+        older_version("testers");
+        older_version("testers/peer/1");
 }
 
 /* A server without the key that shows a certificate instead: nobody may believe it. */
@@ -349,14 +428,55 @@ static void test_key_file(void **state) {
         assert_int_equal(tls_key_read("/tmp", key, &err), -EINVAL);
 }
 
+static char *key_put(char c, mode_t mode) {
+        char *path = xasprintf("/tmp/test-key-%d-%c", (int) getpid(), c);
+        char text[TLS_KEY_BYTES];
+
+        memset(text, c, sizeof(text));
+        assert_int_equal(write_file_atomic(path, text, sizeof(text), mode, false), 0);
+        return path;
+}
+
+/* The second file is looked at as closely as the first. */
+static void test_second_key_file(void **state) {
+        cleanup_free char *one = key_put('1', 0600);
+        cleanup_free char *two = key_put('2', 0600);
+        cleanup_free char *open = key_put('3', 0640);
+        struct rm_error err = { 0 };
+        struct tls *tls = NULL;
+
+        assert_int_equal(tls_create_from_files("testers", TLS_PEER, one, two, &tls, NULL), 0);
+        assert_non_null(tls_fingerprint(tls, true));
+        tls_destroy(take_ptr(tls));
+        assert_int_equal(tls_create_from_files("testers", TLS_PEER, one, "", &tls, NULL), 0);
+        assert_null(tls_fingerprint(tls, true));
+        tls_destroy(take_ptr(tls));
+        assert_int_equal(tls_create_from_files("testers", TLS_PEER, one, open, &tls, &err), -EPERM);
+        assert_non_null(strstr(err.text, open));
+        assert_int_equal(tls_create_from_files("testers", TLS_PEER, one, "/nonexistent", &tls, NULL), -ENOENT);
+        assert_int_equal(tls_create_from_files("testers", TLS_PEER, one, one, &tls, NULL), -EEXIST);
+        assert_null(tls);
+        (void) unlink(one);
+        (void) unlink(two);
+        (void) unlink(open);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_same_key),           cmocka_unit_test(test_wrong_key),
-                cmocka_unit_test(test_wrong_cluster),      cmocka_unit_test(test_key_of_another_purpose),
-                cmocka_unit_test(test_older_version),      cmocka_unit_test(test_certificate_instead_of_key),
-                cmocka_unit_test(test_client_without_key), cmocka_unit_test(test_plain_text_on_tls_port),
-                cmocka_unit_test(test_blocking),           cmocka_unit_test(test_blocking_wrong_key),
+                cmocka_unit_test(test_same_key),
+                cmocka_unit_test(test_wrong_key),
+                cmocka_unit_test(test_wrong_cluster),
+                cmocka_unit_test(test_key_of_another_purpose),
+                cmocka_unit_test(test_older_versions),
+                cmocka_unit_test(test_certificate_instead_of_key),
+                cmocka_unit_test(test_client_without_key),
+                cmocka_unit_test(test_plain_text_on_tls_port),
+                cmocka_unit_test(test_blocking),
+                cmocka_unit_test(test_blocking_wrong_key),
                 cmocka_unit_test(test_key_file),
+                cmocka_unit_test(test_second_key_file),
+                cmocka_unit_test(test_key_is_changed_step_by_step),
+                cmocka_unit_test(test_fingerprints),
         };
 
         (void) signal(SIGPIPE, SIG_IGN);
