@@ -161,7 +161,23 @@ static bool keeps_copy(void *userdata, const struct local *local) {
 }
 
 static const struct runner_ops runner_ops = { on_capsule, keeps_copy };
-static const struct cluster_ops cluster_ops = { on_applied, on_installed, on_message, on_peer, on_leader };
+/* Who waits for a node that may say nothing for long is to hear of its loss. */
+static void on_beat(void *userdata) {
+        struct rmd *rmd = userdata;
+
+        if (!rmd->runner)
+                return;
+        proxies_keep(rmd->proxies);
+        moves_keep(rmd->moves);
+        runner_keep_peers(rmd->runner);
+}
+
+static const struct cluster_ops cluster_ops = { .on_applied = on_applied,
+                                                .on_installed = on_installed,
+                                                .on_message = on_message,
+                                                .on_peer = on_peer,
+                                                .on_beat = on_beat,
+                                                .on_leader = on_leader };
 
 /* ---- building the context ---- */
 

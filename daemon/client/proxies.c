@@ -229,6 +229,13 @@ bool proxies_on_message(struct proxies *proxies, const char *node, const Rm__Pee
         }
 }
 
+void proxies_keep(struct proxies *proxies) {
+        for (const struct channel *c = proxies->channels; c; c = c->next)
+                cluster_keep(proxies->rmd->cluster, c->node);
+        for (const struct client *c = proxies->clients; c; c = c->next)
+                cluster_keep(proxies->rmd->cluster, c->node);
+}
+
 void proxies_on_peer(struct proxies *proxies, const char *node, bool connected) {
         bool again = !connected;
 

@@ -28,6 +28,8 @@ void proxies_close(struct proxies *proxies, uint32_t id);
 
 /* From the cluster. False when the message is none of ours. */
 bool proxies_on_message(struct proxies *proxies, const char *node, const Rm__PeerMessage *message);
+/* Keep the connections that channels go over. */
+void proxies_keep(struct proxies *proxies);
 void proxies_on_peer(struct proxies *proxies, const char *node, bool connected);
 
 #endif

@@ -12,6 +12,9 @@
 
 #define NODE_TIMEOUT_USEC UINT64_C(5000000)
 #define HEARTBEAT_USEC UINT64_C(1000000)
+/* Longer than anything that is asked may wait for its answer; and than the time between two calls of on_beat, several times. */
+#define IDLE_USEC UINT64_C(30000000)
+#define IDLE_HEARTBEATS 10U
 #define PROPOSE_TIMEOUT_USEC UINT64_C(10000000)
 #define SNAPSHOT_ENTRIES 1024U
 /* A follower to whom nothing of what it lacks came for so long asks again; one to whom it came broken, later each time. */
@@ -280,6 +283,8 @@ static void on_beat(void *userdata) {
                 health_check(c->health, NULL);
         if (c->followers)
                 followers_beat(c->followers);
+        if (c->ops.on_beat)
+                c->ops.on_beat(c->userdata);
         ask_if_due(c);
         proposals_expire(c->proposals, now_usec());
 }
@@ -343,18 +348,29 @@ static void on_self(evutil_socket_t fd, short what, void *userdata) {
         }
 }
 
+/* Nothing is tried in vain: the leader, who seeks it all the time, would have said otherwise. */
+static bool is_down(const struct cluster *c, const char *name) {
+        const Rm__Node *node = state_node(c->state, name);
+
+        return c->synced && node && node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN && !peers_connected(c->peers, name);
+}
+
 int cluster_send(struct cluster *c, const char *node, const Rm__PeerMessage *message) {
         const struct timeval now = { 0 };
         struct self_message *item;
 
         if (!is_self(c, node))
-                return peers_send(c->peers, node, message);
+                return is_down(c, node) ? -ENOTCONN : peers_post(c->peers, node, message);
         item = xcalloc(1, sizeof(*item));
         item->message = (Rm__PeerMessage *) message_copy(&message->base);
         STAILQ_INSERT_TAIL(&c->self_messages, item, entry);
         /* A timer and not event_active(): who answers himself without end must not keep the loop from its descriptors. */
         (void) evtimer_add(c->self_event, &now);
         return 0;
+}
+
+void cluster_keep(struct cluster *c, const char *node) {
+        peers_keep(c->peers, node);
 }
 
 bool cluster_connected(const struct cluster *c, const char *node) {
@@ -451,6 +467,14 @@ static void open_cache(struct cluster *c, const struct cluster_config *config) {
         c->cache = state_cache_create(c->base, path, get_cached, c);
 }
 
+static uint64_t idle_usec(const struct cluster_config *config) {
+        uint64_t beats_usec = IDLE_HEARTBEATS * config->heartbeat_usec;
+
+        if (config->idle_usec)
+                return config->idle_usec;
+        return beats_usec > IDLE_USEC ? beats_usec : IDLE_USEC;
+}
+
 static int open_peers(struct cluster *c, const struct cluster_config *config, struct rm_error *err) {
         static const struct peers_ops ops = { .on_peer = on_peer,
                                               .on_message = on_message,
@@ -467,6 +491,7 @@ static int open_peers(struct cluster *c, const struct cluster_config *config, st
                 .tls = config->tls,
                 .timeout_usec = c->node_timeout_usec,
                 .heartbeat_usec = config->heartbeat_usec ? config->heartbeat_usec : HEARTBEAT_USEC,
+                .idle_usec = idle_usec(config),
                 .leading = c->log != NULL,
         };
         int r = peers_create(c->base, &peers, &ops, c, &c->peers, err);

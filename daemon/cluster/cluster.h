@@ -27,7 +27,8 @@ struct cluster_config {
         const char *state_dir;      /* log and cached state; made when not there */
         struct tls *tls;
         uint64_t node_timeout_usec;    /* 0 = 5 s: silence that makes a node DOWN */
-        uint64_t heartbeat_usec;       /* 0 = 0.5 s */
+        uint64_t heartbeat_usec;       /* 0 = 1 s */
+        uint64_t idle_usec;            /* 0 = 30 s: after so long unused the connection of two followers is closed */
         uint64_t propose_timeout_usec; /* 0 = 10 s */
         uint32_t snapshot_entries;     /* 0 = 1024: log entries between snapshots */
 };
@@ -43,8 +44,11 @@ struct cluster_ops {
         void (*on_installed)(void *userdata);
         /* A message that is not the cluster's own. `message` is valid during the call. */
         void (*on_message)(void *userdata, const char *node, const Rm__PeerMessage *message);
-        /* A connection to the node stands / is lost. Messages in between arrive in order or not at all. */
+        /* A connection to the node stands / is lost, or could not be made for what was to be sent. Messages in between arrive in order
+         * or not at all. Connections end without a word when both ends have no use for them. */
         void (*on_peer)(void *userdata, const char *node, bool connected);
+        /* Every few seconds, often enough to call cluster_keep() from. */
+        void (*on_beat)(void *userdata);
         /* Who leads now; NULL = nobody that we know. */
         void (*on_leader)(void *userdata, const char *leader);
 };
@@ -80,9 +84,12 @@ uint64_t cluster_leader_heard_usec(const struct cluster *cluster);
  * propose_timeout_usec. Proposals of one node are applied in the order they were made. `callback` NULL ok. */
 void cluster_propose(struct cluster *cluster, const Rm__Command *command, cluster_propose_fn callback, void *userdata);
 
-/* To one node; to oneself comes back by on_message from the loop. -ENOTCONN: no connection now (it is being retried all the
- * time); other codes as conn_send(). */
+/* To one node; to oneself comes back by on_message from the loop. If there is no connection, one is made and the message waits for
+ * it; on_peer(false) tells when it cannot be. -ENOTCONN: that has just failed, or the node is DOWN; -ENOBUFS: too much waits. */
 int cluster_send(struct cluster *cluster, const char *node, const Rm__PeerMessage *message);
+/* Something here depends on hearing from this node, or of its loss: keep the connection (and make it again) for the next idle_usec, although
+ * nothing is sent. */
+void cluster_keep(struct cluster *cluster, const char *node);
 bool cluster_connected(const struct cluster *cluster, const char *node);
 /* Bytes queued to the node and not yet handed to the kernel: for those who send much. */
 size_t cluster_pending_bytes(const struct cluster *cluster, const char *node);

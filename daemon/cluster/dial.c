@@ -11,7 +11,8 @@
 #define BACKOFF_FIRST_USEC UINT64_C(100000)
 #define BACKOFF_MAX_USEC UINT64_C(2000000)
 #define BACKOFF_REFUSED_USEC UINT64_C(5000000) /* another key, another cluster: that takes a person */
-/* The node with the lower name dials; the other one only when that does not happen, for it may not know of us. */
+/* Where leader and follower seek each other, the node with the lower name dials; the other one only when that does not happen, for it may
+ * not know of us. */
 #define HIGHER_WAITS_USEC UINT64_C(300000)
 /* A connection that is lost sooner than this is made again with a delay that grows: what ended it may still be there. */
 #define FLAP_USEC UINT64_C(5000000)
@@ -26,13 +27,14 @@ static uint64_t backoff(unsigned failures, int code) {
         return wait - wait / 4 + (uint64_t) random() % (wait / 2);
 }
 
-static bool self_is_lower(const struct peers *peers, const struct peer *peer) {
-        return strcmp(peers->self->name, peer->name) < 0;
+/* How long the other side may be before us. */
+static uint64_t head_start_usec(const struct peers *peers, const struct peer *peer) {
+        return (peers->leading || peer->led) && strcmp(peers->self->name, peer->name) > 0 ? HIGHER_WAITS_USEC : 0;
 }
 
 void dial_soon(struct peers *peers, struct peer *peer) {
         peer->failures = 0;
-        peer->next_dial_usec = now_usec() + (self_is_lower(peers, peer) ? 0 : HIGHER_WAITS_USEC);
+        peer->next_dial_usec = now_usec() + head_start_usec(peers, peer);
         peers_wake(peers);
 }
 
@@ -171,10 +173,12 @@ static void dial_seed(struct seed *seed) {
         seed->resolving = evdns_getaddrinfo(peers->dns, seed->host, NULL, &hints, on_resolved, seed);
 }
 
+/* Who leads seeks them, others through them the leader. */
 static bool seed_wanted(const struct seed *seed) {
         const struct peer *peer = seed->name ? peer_find(seed->peers, seed->name) : NULL;
 
-        return !seed->self && !seed->dialling && !seed->resolving && !(peer && (peer->link || peer->dialling));
+        return !seed->self && !seed->dialling && !seed->resolving && !(peer && (peer->link || peer->dialling)) &&
+               (seed->peers->leading || !demand_leader(seed->peers));
 }
 
 /* Who was lost is not sought at once by another way. */
@@ -184,8 +188,8 @@ static uint64_t seed_due_usec(const struct seed *seed) {
         return peer && peer->flaps > 0 && peer->next_dial_usec > seed->next_dial_usec ? peer->next_dial_usec : seed->next_dial_usec;
 }
 
-static bool peer_wanted(const struct peer *peer) {
-        return peer->port != 0 && !peer->link && !peer->dialling;
+static bool peer_wanted(const struct peers *peers, const struct peer *peer, uint64_t now) {
+        return peer->port != 0 && !peer->link && !peer->dialling && !peer->accepted && demand_is(peers, peer, now);
 }
 
 /* ---- time ---- */
@@ -195,7 +199,7 @@ void dial_due(struct peers *peers, uint64_t now) {
         struct seed *seed;
 
         LIST_FOREACH (peer, &peers->peer_list, entry)
-                if (peer_wanted(peer) && peer->next_dial_usec <= now)
+                if (peer->next_dial_usec <= now && peer_wanted(peers, peer, now))
                         dial_peer(peers, peer);
         LIST_FOREACH (seed, &peers->seeds, entry)
                 if (seed_wanted(seed) && seed_due_usec(seed) <= now)
@@ -206,9 +210,10 @@ uint64_t dial_next(const struct peers *peers) {
         const struct peer *peer;
         const struct seed *seed;
         uint64_t next = UINT64_MAX;
+        uint64_t now = now_usec();
 
         LIST_FOREACH (peer, &peers->peer_list, entry)
-                if (peer_wanted(peer) && peer->next_dial_usec < next)
+                if (peer->next_dial_usec < next && peer_wanted(peers, peer, now))
                         next = peer->next_dial_usec;
         LIST_FOREACH (seed, &peers->seeds, entry)
                 if (seed_wanted(seed) && seed_due_usec(seed) < next)
@@ -224,8 +229,9 @@ void dial_failed(struct link *link, int code, const char *reason) {
         if (!peer || peer->link)
                 return;
         peer->failures++;
-        peer->next_dial_usec =
-                now_usec() + backoff(peer->failures, code) + (self_is_lower(link->peers, peer) ? 0 : HIGHER_WAITS_USEC);
+        peer->next_dial_usec = now_usec() + backoff(peer->failures, code) + head_start_usec(link->peers, peer);
+        if (code != 0)
+                demand_failed(link->peers, peer); /* else the other side dials */
         if (peer->failures == FAILURES_TOLD)
                 log_warn("node %s cannot be reached: %s; going on trying", peer->name, reason);
         peers_wake(link->peers);

@@ -4,6 +4,7 @@
  *                             HEARTBEAT --------->   the connection stands
  * The last step is the dialling side's word that it holds no other connection to this node: so a connection that the accepting
  * side still holds has ended over there, unless both are dialling at this moment; then the lower name's attempt wins. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -15,11 +16,13 @@
 #include "daemon/cluster/state.h"
 
 static void send_refuse(struct link *link, int code, const char *text) {
+        const struct link *leader = demand_leader(link->peers);
         Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__PeerRefuse refuse = RM__PEER_REFUSE__INIT;
 
         refuse.code = -code;
         refuse.text = (char *) text;
+        refuse.leader = leader ? leader->peer->node : NULL;
         message.body_case = RM__PEER_MESSAGE__BODY_REFUSE;
         message.refuse = &refuse;
         (void) link_send(link, &message);
@@ -68,12 +71,27 @@ static int check_self(const struct link *link, const Rm__PeerHello *hello, struc
                          hello->node, peers->self->address, peers->self->port, hello->self->address, hello->self->port);
 }
 
+/* Whether the one we know is alive elsewhere, only the leader can tell: it is to accept this one first. */
+static int check_unconnected(const struct peers *peers, const struct peer *peer, const Rm__PeerHello *hello, struct rm_error *err) {
+        char known[INET_ADDRSTRLEN] = "?";
+
+        (void) inet_ntop(AF_INET, &peer->address, known, sizeof(known));
+        if (peers->leading || !demand_leader(peers) || peer->port == 0 ||
+            (peer->port == hello->self->port && strcmp(known, hello->self->address) == 0))
+                return 0;
+        return error_set(err, -EEXIST, "node %s is at %s:%u and not at %s:%u, as far as is known here", hello->node, known,
+                         (unsigned) peer->port, hello->self->address, hello->self->port);
+}
+
 /* A node that comes back is welcome from wherever it comes, but not while the one we know is alive elsewhere. */
 static int check_known(const struct link *link, const Rm__PeerHello *hello, struct rm_error *err) {
-        const struct peer *peer = peer_find(link->peers, hello->node);
+        const struct peers *peers = link->peers;
+        const struct peer *peer = peer_find(peers, hello->node);
         const Rm__Node *known = peer && peer->link ? peer->link->node : NULL;
 
-        if (!known || peer->link->instance == hello->instance)
+        if (!known)
+                return peer ? check_unconnected(peers, peer, hello, err) : 0;
+        if (peer->link->instance == hello->instance)
                 return 0;
         if (known->port == hello->self->port && strcmp(known->address, hello->self->address) == 0)
                 return 0;
@@ -103,36 +121,6 @@ static int check_hello(const struct link *link, const Rm__PeerHello *hello, stru
 
 /* ---- the connection stands ---- */
 
-static void send_members(struct link *link, Rm__Node **nodes, size_t n) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
-        Rm__PeerMembers members = RM__PEER_MEMBERS__INIT;
-
-        members.nodes = nodes;
-        members.n_nodes = n;
-        message.body_case = RM__PEER_MESSAGE__BODY_MEMBERS;
-        message.members = &members;
-        (void) link_send(link, &message);
-}
-
-/* All to the new one, the new one to all. */
-static void tell_members(struct peers *peers, struct peer *newcomer) {
-        Rm__Node **nodes = NULL;
-        struct peer *peer;
-        size_t n = 0;
-
-        LIST_FOREACH (peer, &peers->peer_list, entry)
-                if (peer->node && peer != newcomer) {
-                        nodes = xrealloc(nodes, (n + 1) * sizeof(*nodes));
-                        nodes[n++] = peer->node;
-                }
-        if (n > 0)
-                send_members(newcomer->link, nodes, n);
-        free(nodes);
-        LIST_FOREACH (peer, &peers->peer_list, entry)
-                if (peer->link && peer != newcomer)
-                        send_members(peer->link, &newcomer->node, 1);
-}
-
 static void set_name(struct link *link) {
         cleanup_free char *name = xasprintf("peer %s (%s:%u)", link->node->name, link->node->address, link->node->port);
 
@@ -151,6 +139,7 @@ static void establish(struct link *link) {
         struct peer *peer = link->peer;
         unsigned silence_msec = (unsigned) (peers->timeout_usec / 1000U);
         struct link *old = peer->link;
+        bool lost = old && !old->closing;
 
         link->stage = LINK_UP;
         conn_trust(link->conn);
@@ -159,6 +148,8 @@ static void establish(struct link *link) {
         if (peer->dialling && peer->dialling != link)
                 link_free(peer->dialling, false);
         peer->dialling = NULL;
+        if (peer->accepted == link)
+                peer->accepted = NULL;
         if (link->seed) {
                 link->seed->dialling = NULL;
                 link->seed->failures = 0;
@@ -171,11 +162,16 @@ static void establish(struct link *link) {
         if (old)
                 link_free(old, false);
         log_info("node %s is connected (%s:%u)", peer->name, link->node->address, link->node->port);
-        if (old && peers->ops.on_peer)
+        if (lost && peers->ops.on_peer)
                 peers->ops.on_peer(peers->userdata, peer->name, false);
         if (peer->link != link)
                 return;
-        tell_members(peers, peer);
+        demand_use(peers, peer);
+        if (link->leading)
+                demand_leader_found(link);
+        else
+                demand_tell_leader(link);
+        demand_flush(peer);
         if (peers->ops.on_peer)
                 peers->ops.on_peer(peers->userdata, peer->name, true);
         if (peer->link == link && peers->ops.on_leading)
@@ -215,6 +211,7 @@ static void accepted_hello(struct link *link, const Rm__PeerHello *hello) {
                 link_free(take_ptr(peer->dialling), false);
         take_hello(link, hello);
         link->peer = peer;
+        peer->accepted = link;
         set_name(link);
         hello_say(link, true);
         link->stage = LINK_CONFIRM;
@@ -224,7 +221,7 @@ static void accepted_hello(struct link *link, const Rm__PeerHello *hello) {
 static void accepted_confirm(struct link *link) {
         const struct link *standing = link->peer->link;
 
-        if (standing && standing->dialled && standing->instance == link->instance && alive(standing) &&
+        if (standing && standing->dialled && standing->instance == link->instance && alive(standing) && !standing->closing &&
             strcmp(link->peers->self->name, link->peer->name) < 0) {
                 refuse(link, -EBUSY, "connected already");
                 return;
@@ -250,6 +247,7 @@ static void dialled_hello(struct link *link, const Rm__PeerHello *hello) {
                 /* Another node lives at the address now. */
                 link->peer->dialling = NULL;
                 link->peer->port = 0;
+                demand_failed(link->peers, link->peer);
         }
         link->peer = peer;
         if (peer->link && peer->link->instance == hello->instance) {
@@ -264,6 +262,7 @@ static void dialled_hello(struct link *link, const Rm__PeerHello *hello) {
 }
 
 static void dialled_refused(struct link *link, const Rm__PeerRefuse *in) {
+        demand_leader_hint(link->peers, in->leader);
         if (in->code == EBUSY) {
                 link_over(link, 0, in->text);
                 return;

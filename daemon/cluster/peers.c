@@ -33,6 +33,7 @@ struct peer *peer_get(struct peers *peers, const char *name) {
                 return peer;
         peer = xcalloc(1, sizeof(*peer));
         peer->name = xstrdup(name);
+        STAILQ_INIT(&peer->posted);
         LIST_INSERT_HEAD(&peers->peer_list, peer, entry);
         return peer;
 }
@@ -65,6 +66,8 @@ void link_free(struct link *link, bool flush) {
                 link->peer->link = NULL;
         if (link->peer && link->peer->dialling == link)
                 link->peer->dialling = NULL;
+        if (link->peer && link->peer->accepted == link)
+                link->peer->accepted = NULL;
         if (link->seed && link->seed->dialling == link)
                 link->seed->dialling = NULL;
         if (flush)
@@ -81,8 +84,15 @@ void link_over(struct link *link, int code, const char *reason) {
         struct peers *peers = link->peers;
         struct peer *peer = link->peer;
 
+        if (link->stage == LINK_UP && link->closing) {
+                link_free(link, false);
+                peers_wake(peers);
+                return;
+        }
         if (link->stage == LINK_UP) {
                 log_info("node %s: connection lost: %s", peer->name, reason);
+                if (link->leading)
+                        demand_leader_lost(peers);
                 dial_lost(peers, peer, now_usec() - link->up_usec);
                 link_free(link, false);
                 if (peers->ops.on_peer)
@@ -114,9 +124,17 @@ void link_send_heartbeat(struct link *link, bool reply) {
 
 /* ---- what arrives ---- */
 
-static void up_members(struct peers *peers, const Rm__PeerMembers *members) {
-        for (size_t i = 0; i < members->n_nodes; i++)
-                peers_learn(peers, members->nodes[i]);
+static void up_heartbeat(struct link *link, const Rm__Heartbeat *heartbeat) {
+        struct peers *peers = link->peers;
+        bool news = heartbeat->leader && !link->leading;
+
+        link->leading = heartbeat->leader;
+        if (link->leading && !heartbeat->reply)
+                link_send_heartbeat(link, true);
+        if (news)
+                demand_leader_found(link);
+        if (peers->ops.on_leading)
+                peers->ops.on_leading(peers->userdata, link->peer->name, link->leading);
 }
 
 /* The other end describes itself anew. It may not become somebody else by that. */
@@ -141,14 +159,13 @@ static void up_message(struct link *link, Rm__PeerMessage *message) {
         peer->heard_usec = link->heard_usec;
         switch (message->body_case) {
         case RM__PEER_MESSAGE__BODY_HEARTBEAT:
-                link->leading = message->heartbeat->leader;
-                if (link->leading && !message->heartbeat->reply)
-                        link_send_heartbeat(link, true);
-                if (peers->ops.on_leading)
-                        peers->ops.on_leading(peers->userdata, peer->name, link->leading);
+                up_heartbeat(link, message->heartbeat);
                 break;
-        case RM__PEER_MESSAGE__BODY_MEMBERS:
-                up_members(peers, message->members);
+        case RM__PEER_MESSAGE__BODY_LEADER:
+                demand_leader_hint(peers, message->leader->node);
+                break;
+        case RM__PEER_MESSAGE__BODY_IDLE:
+                demand_idle(link, message->idle);
                 break;
         case RM__PEER_MESSAGE__BODY_HELLO:
                 up_hello(link, message->hello);
@@ -160,6 +177,7 @@ static void up_message(struct link *link, Rm__PeerMessage *message) {
                 log_debug("node %s sends a message that this version does not know", peer->name);
                 break;
         default:
+                demand_use(peers, peer);
                 if (peers->ops.on_message)
                         peers->ops.on_message(peers->userdata, peer->name, message);
                 break;
@@ -250,7 +268,7 @@ static void send_heartbeats(struct peers *peers) {
 
         peers->beats++;
         LIST_FOREACH (peer, &peers->peer_list, entry)
-                if (peer->link && !peer->link->leading)
+                if (peer->link && !peer->link->leading && !peer->link->closing)
                         link_send_heartbeat(peer->link, false);
 }
 
@@ -270,6 +288,7 @@ static uint64_t beat(struct peers *peers, uint64_t now) {
         give_up_silent(peers, now_usec());
         if (peers->ops.on_beat)
                 peers->ops.on_beat(peers->userdata);
+        demand_close_idle(peers, now_usec());
         return now + beat_usec(peers);
 }
 
@@ -281,8 +300,12 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata) {
 
         if (now >= peers->next_beat_usec)
                 peers->next_beat_usec = beat(peers, now);
+        demand_tell(peers, now);
+        demand_ask(peers, now);
         dial_due(peers, now);
         next = dial_next(peers);
+        if (next > demand_next_ask(peers))
+                next = demand_next_ask(peers);
         if (next > peers->next_beat_usec)
                 next = peers->next_beat_usec;
         now = now_usec();
@@ -297,7 +320,7 @@ void peers_wake(struct peers *peers) {
                 event_active(peers->timer, EV_TIMEOUT, 0);
 }
 
-/* ---- the mesh ---- */
+/* ---- life ---- */
 
 static int peers_listen(struct peers *peers, const char *address, struct rm_error *err) {
         int r;
@@ -328,6 +351,7 @@ int peers_create(struct event_base *base, const struct peers_config *config, con
         peers->self = (Rm__Node *) message_copy(&config->self->base);
         peers->heartbeat_usec = config->heartbeat_usec;
         peers->timeout_usec = config->timeout_usec;
+        peers->idle_usec = config->idle_usec;
         peers->leading = config->leading;
         peers->gate.waiting_max = PEERS_WAITING_MAX;
         if (getrandom(&peers->instance, sizeof(peers->instance), 0) != (ssize_t) sizeof(peers->instance))
@@ -336,6 +360,7 @@ int peers_create(struct event_base *base, const struct peers_config *config, con
         peers->timer = evtimer_new(base, on_timer, peers);
         if (!peers->timer)
                 abort();
+        demand_leader_lost(peers);
         r = peers_listen(peers, config->listen_address, err);
         for (size_t i = 0; r == 0 && i < config->n_seeds; i++)
                 r = dial_add_seed(peers, config->seeds[i], err);
@@ -361,6 +386,7 @@ void peers_destroy(struct peers *peers) {
                 dial_free_seed(LIST_FIRST(&peers->seeds));
         while ((peer = LIST_FIRST(&peers->peer_list))) {
                 LIST_REMOVE(peer, entry);
+                demand_drop(peer);
                 if (peer->node)
                         rm__node__free_unpacked(peer->node, NULL);
                 free(peer->name);
@@ -385,19 +411,22 @@ void peers_learn(struct peers *peers, const Rm__Node *node) {
                 return;
         peer = peer_get(peers, node->name);
         if (!peer->link && peer_set_address(peer, node))
-                dial_soon(peers, peer);
+                dial_soon(peers, peer); /* if it is needed */
 }
 
 int peers_send(struct peers *peers, const char *name, const Rm__PeerMessage *message) {
         struct peer *peer = peer_find(peers, name);
 
-        return peer && peer->link ? link_send(peer->link, message) : -ENOTCONN;
+        if (!peer || !peer->link)
+                return -ENOTCONN;
+        demand_use(peers, peer);
+        return link_send(peer->link, message);
 }
 
 size_t peers_pending_bytes(const struct peers *peers, const char *name) {
         const struct peer *peer = peer_find(peers, name);
 
-        return peer && peer->link ? conn_pending_bytes(peer->link->conn) : 0;
+        return peer ? peer->posted_bytes + (peer->link ? conn_pending_bytes(peer->link->conn) : 0) : 0;
 }
 
 bool peers_connected(const struct peers *peers, const char *name) {
@@ -446,6 +475,6 @@ void peers_set_self(struct peers *peers, const Rm__Node *self) {
         rm__node__free_unpacked(peers->self, NULL);
         peers->self = copy;
         LIST_FOREACH (peer, &peers->peer_list, entry)
-                if (peer->link)
+                if (peer->link && !peer->link->closing)
                         hello_say(peer->link, true);
 }

@@ -1,5 +1,5 @@
-/* The mesh: one TLS connection between every two nodes, made again whenever it is lost. Knows who is who; knows nothing of jobs,
- * logs or states. */
+/* TLS connections to other nodes, at most one to each: the leader has one to all, any two others one while they need it. Knows who
+ * is who; knows nothing of jobs, logs or states. */
 #ifndef RM_CLUSTER_PEERS_H
 #define RM_CLUSTER_PEERS_H
 
@@ -24,11 +24,14 @@ struct peers_config {
         struct tls *tls;
         uint64_t heartbeat_usec;
         uint64_t timeout_usec; /* silence after which a connection is given up */
+        uint64_t idle_usec;    /* a connection that nobody has used for so long is closed, unless one end leads */
         bool leading;
 };
 
 /* All from the loop; none may call peers_destroy(). */
 struct peers_ops {
+        /* It is connected; its connection is lost, or cannot be made although something was posted (which is dropped). An idle one
+         * ends without a word: nothing was on its way. */
         void (*on_peer)(void *userdata, const char *name, bool connected);
         /* Messages that are not the mesh's own. Parts may be taken over as with conn. */
         void (*on_message)(void *userdata, const char *name, Rm__PeerMessage *message);
@@ -38,7 +41,7 @@ struct peers_ops {
         void (*on_changed)(void *userdata, const char *name);
         /* What was queued to it has left, or nearly: more may be sent. */
         void (*on_drained)(void *userdata, const char *name);
-        /* Once every heartbeat_usec when leading, less often otherwise. */
+        /* Once every heartbeat_usec when leading, less often otherwise. To call peers_keep() from, too. */
         void (*on_beat)(void *userdata);
 };
 
@@ -47,10 +50,16 @@ int peers_create(struct event_base *base, const struct peers_config *config, con
 void peers_destroy(struct peers *peers); /* NULL ok */
 uint32_t peers_port(const struct peers *peers);
 
-/* There is, or was, such a node: try to connect to it. Only name, address and port matter. Connected ones know better. */
+/* There is, or was, such a node; who leads connects to it. Only name, address and port matter. Connected ones know better. */
 void peers_learn(struct peers *peers, const Rm__Node *node);
-/* -ENOTCONN, or as conn_send(). */
+/* Over the connection that there is. -ENOTCONN, or as conn_send(). */
 int peers_send(struct peers *peers, const char *name, const Rm__PeerMessage *message);
+/* Likewise, but where there is none, one is made and the message waits for it: on_peer(false) tells when that fails.
+ * -ENOTCONN: it has just failed, or the node is unknown; -ENOBUFS: too much waits. */
+int peers_post(struct peers *peers, const char *name, const Rm__PeerMessage *message);
+/* The connection to this node is not idle even if nothing is sent; a lost one is made again. Holds for idle_usec. */
+void peers_keep(struct peers *peers, const char *name);
+/* Also of what waits for a connection. */
 size_t peers_pending_bytes(const struct peers *peers, const char *name);
 bool peers_connected(const struct peers *peers, const char *name);
 /* Give the connection up; it is made again. */

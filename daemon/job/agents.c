@@ -240,8 +240,26 @@ void runner_agent_done(struct runner *runner, const Rm__AgentDone *done) {
         forget_request(runner, request);
 }
 
+/* Where the group is that the request is for; NULL when that is not known. */
+static const char *target_node(const struct runner *runner, const struct agent_request *request) {
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), request->job);
+        const Rm__Capsule *target = job ? job_capsule(job, request->to) : NULL;
+
+        return target ? target->node : NULL;
+}
+
+void runner_keep_peers(struct runner *runner) {
+        for (const struct agent_request *r = runner->requests; r; r = r->next)
+                if (target_node(runner, r))
+                        cluster_keep(runner->rmd->cluster, target_node(runner, r));
+}
+
 void runner_peer_connected(struct runner *runner, const char *node) {
-        for (struct agent_request *r = runner->requests; r; r = r->next)
-                r->confirmed = false;
+        for (struct agent_request *r = runner->requests; r; r = r->next) {
+                const char *target = target_node(runner, r);
+
+                if (!target || strcmp(target, node) == 0)
+                        r->confirmed = false;
+        }
         runner_wake(runner);
 }

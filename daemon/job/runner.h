@@ -77,6 +77,8 @@ void runner_drop(struct runner *runner, struct local *local, bool spool);
 void runner_agent_run(struct runner *runner, const Rm__AgentRun *run);
 void runner_agent_done(struct runner *runner, const Rm__AgentDone *done);
 void runner_agent_kill(struct runner *runner, const Rm__AgentKill *kill);
+/* Keep the connections to groups whose daemons heads here wait for: if their rmd is started again, they are to be asked again. */
+void runner_keep_peers(struct runner *runner);
 void runner_peer_connected(struct runner *runner, const char *node);
 
 /* A signal from the job's front end, to mpirun. -ESRCH when the head does not run here. */

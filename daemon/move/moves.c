@@ -243,6 +243,12 @@ static void propose_leftover(struct moves *moves, const Rm__Move *record, bool d
         moves_retry(moves);
 }
 
+static bool is_down(const struct moves *moves, const char *name) {
+        const Rm__Node *node = state_node(cluster_state(moves->rmd->cluster), name);
+
+        return !node || node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN;
+}
+
 /* Moves in the state that nobody here carries out: this daemon was restarted meanwhile, or out of reach when they began. */
 static void wake_leftover(struct moves *moves, const Rm__Move *record) {
         const char *self = cluster_self(moves->rmd->cluster);
@@ -251,7 +257,7 @@ static void wake_leftover(struct moves *moves, const Rm__Move *record) {
         if (strcmp(record->from, self) == 0 && !move_find(moves, record->id, MOVE_SOURCE)) {
                 propose_leftover(moves, record, !running);
         } else if (!running && strcmp(record->to, self) == 0 && !move_find(moves, record->id, MOVE_DESTINATION) &&
-                   !cluster_connected(moves->rmd->cluster, record->from)) {
+                   is_down(moves, record->from)) {
                 /* The source cannot say so: its copy goes when it is back, the move is over now. */
                 propose_leftover(moves, record, true);
         }
@@ -417,6 +423,11 @@ bool moves_on_message(struct moves *moves, const char *node, const Rm__PeerMessa
         default:
                 return false;
         }
+}
+
+void moves_keep(const struct moves *moves) {
+        for (const struct move *m = moves->list; m; m = m->next)
+                cluster_keep(moves->rmd->cluster, m->other);
 }
 
 void moves_on_peer(struct moves *moves, const char *node, bool connected) {

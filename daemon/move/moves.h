@@ -22,6 +22,8 @@ void moves_capsule_ready(struct moves *moves, struct local *local, int error, co
 bool moves_own(struct moves *moves, const struct local *local);
 /* Messages between the two ends. False when it is none of them. */
 bool moves_on_message(struct moves *moves, const char *node, const Rm__PeerMessage *message);
+/* Keep the connections to the other ends. */
+void moves_keep(const struct moves *moves);
 void moves_on_peer(struct moves *moves, const char *node, bool connected);
 
 #endif

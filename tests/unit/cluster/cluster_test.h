@@ -43,6 +43,7 @@ struct world {
         uint8_t key[TLS_KEY_BYTES];
         uint64_t node_timeout_usec;
         uint64_t propose_timeout_usec;
+        uint64_t idle_usec;
         uint32_t snapshot_entries;
         struct tnode nodes[NODES_MAX];
 };
@@ -147,6 +148,7 @@ static inline int tnode_try(struct world *w, struct tnode *node, bool bootstrap,
                 .state_dir = node->dir,
                 .node_timeout_usec = w->node_timeout_usec,
                 .heartbeat_usec = w->node_timeout_usec / 10,
+                .idle_usec = w->idle_usec,
                 .propose_timeout_usec = w->propose_timeout_usec,
                 .snapshot_entries = w->snapshot_entries,
         };
@@ -251,7 +253,7 @@ static inline bool same_state(const struct tnode *a, const struct tnode *b) {
         return memcmp(p, q, n) == 0;
 }
 
-/* Nodes 0 to n-1 are connected each to each, know who leads, and hold the same state with all of them UP. */
+/* Nodes 0 to n-1 are connected to node 0, which leads, and hold the same state with all of them UP. */
 static inline bool joined(const struct world *w, int n) {
         for (int i = 0; i < n; i++) {
                 const struct tnode *node = &w->nodes[i];
@@ -259,9 +261,10 @@ static inline bool joined(const struct world *w, int n) {
 
                 if (!cluster_synced(node->cluster) || state->n_nodes < (size_t) n || !same_state(node, &w->nodes[0]))
                         return false;
+                if (!cluster_connected(node->cluster, w->nodes[0].name) || !cluster_connected(w->nodes[0].cluster, node->name))
+                        return false;
                 for (int k = 0; k < n; k++)
-                        if (!cluster_connected(node->cluster, w->nodes[k].name) ||
-                            state->nodes[k]->health != RM__NODE_HEALTH__NODE_HEALTH_UP)
+                        if (state->nodes[k]->health != RM__NODE_HEALTH__NODE_HEALTH_UP)
                                 return false;
         }
         return true;

@@ -294,6 +294,10 @@ static void test_messages(void **state) {
         send_opened(&w.nodes[1], "n77", 1, -ENOTCONN);
         tnode_stop(&w.nodes[2]);
         EXPECT(&w, !cluster_connected(w.nodes[1].cluster, "n3"), 1000);
+        /* It was there a moment ago: the attempt to reach it fails, and that is told. */
+        w.nodes[1].peer_down = 0;
+        send_opened(&w.nodes[1], "n3", 1, 0);
+        EXPECT(&w, w.nodes[1].peer_down == 1, 1000);
         send_opened(&w.nodes[1], "n3", 1, -ENOTCONN);
         world_finish(&w);
 }
