@@ -333,7 +333,7 @@ inventory_all() {
     local node
     for node in $(nodes); do
         on "$node" "$programs/inventory" | sed "s/^/$node: /"
-    done
+    done | sort
 }
 
 nothing_left() {
