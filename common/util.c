@@ -175,16 +175,21 @@ int set_cloexec(int fd, bool on) {
         return fcntl(fd, F_SETFD, on ? FD_CLOEXEC : 0) < 0 ? -errno : 0;
 }
 
+char *xvasprintf(const char *fmt, va_list ap) {
+        char *s = NULL;
+
+        if (vasprintf(&s, fmt, ap) < 0)
+                abort();
+        return s;
+}
+
 char *xasprintf(const char *fmt, ...) {
         va_list ap;
-        char *s = NULL;
-        int n;
+        char *s;
 
         va_start(ap, fmt);
-        n = vasprintf(&s, fmt, ap);
+        s = xvasprintf(fmt, ap);
         va_end(ap);
-        if (n < 0)
-                abort();
         return s;
 }
 

@@ -2,6 +2,7 @@
 #ifndef RM_COMMON_UTIL_H
 #define RM_COMMON_UTIL_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -59,6 +60,7 @@ int set_cloexec(int fd, bool on);
 /* malloc'ed printf; aborts the process when memory is out, as every x-function here does: the kernel overcommits, and a
  * daemon that cannot get a few bytes cannot do anything useful. */
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+char *xvasprintf(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 void *xcalloc(size_t n, size_t size_bytes);
 void *xrealloc(void *p, size_t size_bytes);
 char *xstrdup(const char *s); /* NULL gives NULL */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/client/proxies.h"
 #include "daemon/cluster/cluster.h"
@@ -30,7 +31,7 @@
 #include "daemon/trim.h"
 
 #define CONFIG_PATH "/etc/rmd/rmd.conf"
-#define CLEAN_SEC 5
+#define CLEAN_USEC 5000000
 #define TRIM_SEC 2 /* after the start: by then it has joined, or it waits */
 
 const char *argp_program_version = "rmd " RM_VERSION;
@@ -326,14 +327,14 @@ static void on_started(evutil_socket_t fd, short what, void *arg) {
 }
 
 static int run(struct rmd *rmd, struct rm_error *err) {
-        const struct timeval clean = { CLEAN_SEC, 0 }, trim = { TRIM_SEC, 0 };
+        const struct timeval trim = { TRIM_SEC, 0 };
         struct event *term = evsignal_new(rmd->base, SIGTERM, on_signal, rmd->base);
         struct event *interrupt = evsignal_new(rmd->base, SIGINT, on_signal, rmd->base);
         struct event *cleaner = event_new(rmd->base, -1, EV_PERSIST, on_clean, rmd);
 
         (void) event_add(term, NULL);
         (void) event_add(interrupt, NULL);
-        (void) event_add(cleaner, &clean);
+        timer_arm(cleaner, CLEAN_USEC);
         (void) event_base_once(rmd->base, -1, EV_TIMEOUT, on_started, NULL, &trim);
         log_info("rmd " RM_VERSION " on node %s of cluster %s", rmd->config->node_name, rmd->config->cluster_name);
         (void) event_base_dispatch(rmd->base);

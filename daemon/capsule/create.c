@@ -9,11 +9,12 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/private.h"
 
-enum { CREATE_TIMEOUT_SEC = 20, ADOPT_RETRY_MSEC = 50, ADOPT_TRIES = 100, REPORT_FD = 3 };
+enum { CREATE_TIMEOUT_USEC = 20000000, ADOPT_RETRY_USEC = 50000, ADOPT_TRIES = 100, REPORT_FD = 3 };
 
 static void set_writable(struct capsule_ctx *ctx, const char *list) {
         cleanup_free char *copy = xstrdup(list ? list : "");
@@ -119,7 +120,6 @@ static _Noreturn void exec_init(const struct capsule *capsule, int report_fd) {
 
 /* Twice forked, so that it is nobody's child to wait for, now and after a restart of ours. */
 static int spawn_init(struct capsule *capsule, struct rm_error *error) {
-        struct timeval timeout = { .tv_sec = CREATE_TIMEOUT_SEC };
         int fds[2];
         pid_t pid;
 
@@ -138,8 +138,9 @@ static int spawn_init(struct capsule *capsule, struct rm_error *error) {
                 return error_sys(error, -errno, "capsule %s: cannot fork", capsule->id);
         (void) waitpid(pid, NULL, 0);
         capsule->report = event_new(capsule->ctx->base, fds[0], EV_READ | EV_PERSIST, on_report, capsule);
-        if (!capsule->report || event_add(capsule->report, &timeout) < 0)
+        if (!capsule->report)
                 return error_set(error, -ENOMEM, "capsule %s: no event", capsule->id);
+        timer_arm(capsule->report, CREATE_TIMEOUT_USEC);
         return 0;
 }
 
@@ -194,14 +195,13 @@ static bool may_be_starting(const struct capsule *capsule) {
 
 static void on_adopt(evutil_socket_t fd, short what, void *arg) {
         struct capsule *capsule = arg;
-        struct timeval again = { .tv_usec = ADOPT_RETRY_MSEC * 1000 };
         int r = capsule->spool_dir ? capsule_connect(capsule) : -ENOENT;
 
         (void) fd;
         (void) what;
         /* rmd may have been killed right after it had started it. */
         if (r < 0 && capsule->spool_dir && ++capsule->tries < ADOPT_TRIES && may_be_starting(capsule)) {
-                (void) event_add(capsule->report, &again);
+                timer_arm(capsule->report, ADOPT_RETRY_USEC);
                 return;
         }
         event_free(capsule->report);
@@ -213,7 +213,6 @@ static void on_adopt(evutil_socket_t fd, short what, void *arg) {
 static void adopt(struct capsule_ctx *ctx, const char *id, const struct capsule_callbacks *callbacks, capsule_adopt_fn choose,
                   void *arg) {
         struct capsule *capsule = capsule_new(ctx, id, callbacks, NULL);
-        struct timeval now = { 0 };
 
         if (capsule_spec_read(capsule) < 0) {
                 capsule->cgroup_dir = xasprintf("%s/%s", ctx->cgroup_parent, id);
@@ -222,7 +221,7 @@ static void adopt(struct capsule_ctx *ctx, const char *id, const struct capsule_
         capsule->userdata = choose(capsule, id, arg);
         capsule->report = event_new(ctx->base, -1, 0, on_adopt, capsule);
         if (capsule->report)
-                (void) event_add(capsule->report, &now);
+                timer_arm(capsule->report, 0);
 }
 
 int capsule_adopt_all(struct capsule_ctx *ctx, const struct capsule_callbacks *callbacks, capsule_adopt_fn choose, void *arg,

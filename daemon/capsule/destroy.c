@@ -7,12 +7,13 @@
 
 #include "common/frame.h"
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/private.h"
 
 enum {
-        LOOK_MSEC = 5,
+        LOOK_USEC = 5000,
         KILL_AFTER_USEC = 200000, /* PID 1 gets this long to remove the link and end by itself */
         GIVE_UP_USEC = 30000000,
 };
@@ -94,7 +95,6 @@ static int remove_all(const struct reaper *reaper) {
 
 static void on_look(evutil_socket_t fd, short what, void *arg) {
         struct reaper *reaper = arg;
-        struct timeval again = { .tv_usec = LOOK_MSEC * 1000 };
         uint64_t waited = now_usec() - reaper->started_usec;
         int r = -EBUSY;
 
@@ -107,7 +107,7 @@ static void on_look(evutil_socket_t fd, short what, void *arg) {
         if (!populated(reaper, "init") && !populated(reaper, "payload"))
                 r = remove_all(reaper);
         if (r == -EBUSY && waited < GIVE_UP_USEC) {
-                (void) event_add(reaper->timer, &again);
+                timer_arm(reaper->timer, LOOK_USEC);
                 return;
         }
         if (r < 0)
@@ -132,7 +132,6 @@ static bool ask_to_quit(struct capsule *capsule) {
 
 void capsule_destroy(struct capsule *capsule, bool spool, capsule_done_fn done, void *arg) {
         struct reaper *reaper = xcalloc(1, sizeof(*reaper));
-        struct timeval now = { 0 };
 
         reaper->ctx = capsule->ctx;
         reaper->id = xstrdup(capsule->id);
@@ -148,7 +147,7 @@ void capsule_destroy(struct capsule *capsule, bool spool, capsule_done_fn done, 
         LIST_INSERT_HEAD(&capsule->ctx->reapers, reaper, entry);
         reaper->timer = event_new(capsule->ctx->base, -1, 0, on_look, reaper);
         if (reaper->timer)
-                (void) event_add(reaper->timer, &now);
+                timer_arm(reaper->timer, 0);
         capsule_hold(capsule);
         capsule_unlink(capsule);
         capsule_fail_pendings(capsule, -ECANCELED, "the capsule is being destroyed");

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/client/client.h"
 
@@ -178,7 +179,6 @@ bool account_greet(struct client *client) {
 /* ---- whose turn it is ---- */
 
 static void queue(struct account *account) {
-        static const struct timeval now = { 0 };
         struct accounts *accounts = account->accounts;
 
         if (account->queued || TAILQ_EMPTY(&account->ready) || account->open >= OPEN_MAX)
@@ -186,7 +186,7 @@ static void queue(struct account *account) {
         account->queued = true;
         TAILQ_INSERT_TAIL(&accounts->turns, account, turn);
         if (accounts->open < USERS_OPEN_MAX)
-                (void) evtimer_add(accounts->turn, &now);
+                timer_arm(accounts->turn, 0);
 }
 
 static void unqueue(struct account *account) {
@@ -237,8 +237,6 @@ void account_open(struct account *account) {
 }
 
 void account_close(struct account *account) {
-        static const struct timeval now = { 0 };
-
         if (!account)
                 return;
         account->open--;
@@ -251,7 +249,7 @@ void account_close(struct account *account) {
                 account->accounts->open--;
         queue(account);
         if (!TAILQ_EMPTY(&account->accounts->turns))
-                (void) evtimer_add(account->accounts->turn, &now);
+                timer_arm(account->accounts->turn, 0);
 }
 
 void account_leave(struct client *client) {

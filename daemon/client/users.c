@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/util.h"
 
 #define KNOWN_USEC UINT64_C(60000000) /* who leaves the administrators' group is none a minute later */
@@ -229,7 +230,6 @@ static void on_answered(evutil_socket_t fd, short what, void *arg) {
 
 static void on_late(evutil_socket_t fd, short what, void *arg) {
         struct users *users = arg;
-        const struct timeval again = { .tv_usec = ANSWER_USEC / 8 };
         uint64_t now = now_usec();
         unsigned late = 0, waiting = 0;
         struct entry *entry;
@@ -246,7 +246,7 @@ static void on_late(evutil_socket_t fd, short what, void *arg) {
                 late++;
         }
         if (waiting > 0)
-                (void) evtimer_add(users->late, &again);
+                timer_arm(users->late, ANSWER_USEC / 8);
         if (late == 0)
                 return;
         log_warn("the user data base does not answer (%u users asked for): they are numbers, and no administrators", late);
@@ -254,14 +254,13 @@ static void on_late(evutil_socket_t fd, short what, void *arg) {
 }
 
 static void ask(struct users *users, struct entry *entry) {
-        const struct timeval wait = { .tv_usec = ANSWER_USEC / 8 };
         struct desk *desk = users->desk;
         struct question *q;
 
         entry->state = ENTRY_ASKED;
         entry->since_usec = now_usec();
         if (!evtimer_pending(users->late, NULL))
-                (void) evtimer_add(users->late, &wait);
+                timer_arm(users->late, ANSWER_USEC / 8);
         /* A thread that hangs has a queue that does not grow. */
         if (entry->outstanding || users->n_outstanding >= ENTRIES_MAX)
                 return;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/cluster/cluster_internal.h"
 #include "daemon/wire/unknown.h"
@@ -356,7 +357,6 @@ static bool is_down(const struct cluster *c, const char *name) {
 }
 
 int cluster_send(struct cluster *c, const char *node, const Rm__PeerMessage *message) {
-        const struct timeval now = { 0 };
         struct self_message *item;
 
         if (!is_self(c, node))
@@ -365,7 +365,7 @@ int cluster_send(struct cluster *c, const char *node, const Rm__PeerMessage *mes
         item->message = (Rm__PeerMessage *) message_copy(&message->base);
         STAILQ_INSERT_TAIL(&c->self_messages, item, entry);
         /* A timer and not event_active(): who answers himself without end must not keep the loop from its descriptors. */
-        (void) evtimer_add(c->self_event, &now);
+        timer_arm(c->self_event, 0);
         return 0;
 }
 

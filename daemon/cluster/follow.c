@@ -6,13 +6,14 @@
 
 #include "common/frame.h"
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/cluster/state.h"
 #include "proto/peer.pb-c.h"
 
 #define CACHE_MAGIC 0x524d4631U
 #define CACHE_MAX_BYTES ((uint32_t) STATE_MAX_BYTES + 64U) /* and the log's number */
-#define CACHE_DELAY_SEC 2
+#define CACHE_DELAY_USEC 2000000
 
 struct feed_entry {
         uint64_t index;
@@ -165,12 +166,10 @@ void state_cache_destroy(struct state_cache *cache) {
 }
 
 void state_cache_touch(struct state_cache *cache) {
-        struct timeval wait = { .tv_sec = CACHE_DELAY_SEC };
-
         if (cache->dirty)
                 return;
         cache->dirty = true;
-        (void) evtimer_add(cache->timer, &wait);
+        timer_arm(cache->timer, CACHE_DELAY_USEC);
 }
 
 int state_cache_load(const char *path, Rm__State **ret, uint64_t *ret_log) {

@@ -8,6 +8,7 @@
 
 #include "common/frame.h"
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/cluster/peers_internal.h"
 #include "daemon/cluster/state.h"
@@ -294,7 +295,6 @@ static uint64_t beat(struct peers *peers, uint64_t now) {
 
 static void on_timer(evutil_socket_t fd, short what, void *userdata) {
         struct peers *peers = userdata;
-        struct timeval wait = { 0 };
         uint64_t now = now_usec();
         uint64_t next;
 
@@ -309,10 +309,7 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata) {
         if (next > peers->next_beat_usec)
                 next = peers->next_beat_usec;
         now = now_usec();
-        if (next > now)
-                wait = (struct timeval) { .tv_sec = (time_t) ((next - now) / 1000000U),
-                                          .tv_usec = (suseconds_t) ((next - now) % 1000000U) };
-        (void) evtimer_add(peers->timer, &wait);
+        timer_arm(peers->timer, next > now ? next - now : 0);
 }
 
 void peers_wake(struct peers *peers) {

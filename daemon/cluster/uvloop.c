@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
+#include "common/timer.h"
 #include "common/util.h"
 
 struct uvloop {
@@ -13,7 +14,6 @@ struct uvloop {
 
 static void on_event(evutil_socket_t fd, short what, void *userdata) {
         struct uvloop *loop = userdata;
-        struct timeval wait;
         int timeout_msec;
 
         (void) uv_run(&loop->uv, UV_RUN_NOWAIT);
@@ -23,8 +23,7 @@ static void on_event(evutil_socket_t fd, short what, void *userdata) {
                 (void) evtimer_del(loop->timer);
                 return;
         }
-        wait = (struct timeval) { .tv_sec = timeout_msec / 1000, .tv_usec = timeout_msec % 1000 * 1000 };
-        (void) evtimer_add(loop->timer, &wait);
+        timer_arm(loop->timer, (uint64_t) timeout_msec * 1000U);
 }
 
 int uvloop_create(struct event_base *base, struct uvloop **ret) {

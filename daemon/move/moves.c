@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/job/launch.h"
 #include "daemon/move/moves_internal.h"
@@ -107,11 +108,9 @@ struct local *move_local(struct move *move) {
 }
 
 void move_deadline(struct move *move, uint64_t usec) {
-        struct timeval delay = { .tv_sec = (time_t) (usec / 1000000), .tv_usec = (suseconds_t) (usec % 1000000) };
-
         (void) evtimer_del(move->deadline);
         if (usec)
-                (void) evtimer_add(move->deadline, &delay);
+                timer_arm(move->deadline, usec);
 }
 
 int move_send(struct move *move, Rm__PeerMessage *message) {
@@ -359,12 +358,10 @@ static void on_retry(evutil_socket_t fd, short what, void *arg) {
 }
 
 void moves_retry(struct moves *moves) {
-        static const struct timeval delay = { 0, RETRY_USEC };
-
         if (moves->retry_wanted)
                 return;
         moves->retry_wanted = true;
-        (void) evtimer_add(moves->retry, &delay);
+        timer_arm(moves->retry, RETRY_USEC);
 }
 
 /* ---- from outside ---- */

@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/move/inflight.h"
 #include "daemon/move/moves_internal.h"
@@ -236,14 +237,12 @@ static void on_breath_over(evutil_socket_t fd, short what, void *arg) {
 }
 
 static void breathe(struct move *move, struct capsule *capsule, unsigned usec) {
-        const struct timeval delay = { 0, usec };
-
         if (!move->breath)
                 move->breath = evtimer_new(move->moves->rmd->base, on_breath_over, move);
         if (capsule_open(capsule, NULL, NULL) < 0)
                 move_fail(move, "the capsule cannot take its breath");
         else
-                (void) evtimer_add(move->breath, &delay);
+                timer_arm(move->breath, usec);
 }
 
 static void on_carry(struct capsule *capsule, int error, const char *text, const void *carry, size_t size, void *arg) {

@@ -6,6 +6,7 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/node/file_look.h"
 #include "daemon/node/file_reader.h"
@@ -227,14 +228,8 @@ static void tell(struct availability_watch *watch, struct finding *finding) {
 
 /* ---- events ---- */
 
-static struct timeval timeval_of(uint64_t usec) {
-        return (struct timeval) { (time_t) (usec / 1000000U), (suseconds_t) (usec % 1000000U) };
-}
-
 static void read_in(struct availability_watch *watch, uint64_t usec) {
-        struct timeval delay = timeval_of(usec);
-
-        (void) evtimer_add(watch->read_event, &delay);
+        timer_arm(watch->read_event, usec);
 }
 
 static void change_seen(struct availability_watch *watch) {
@@ -420,12 +415,11 @@ static void set_paths(struct availability_watch *watch, const char *path) {
 }
 
 static int make_events(struct availability_watch *watch, struct event_base *base) {
-        struct timeval poll = timeval_of(watch->poll_usec);
-
         watch->read_event = evtimer_new(base, on_read, watch);
         watch->poll_event = event_new(base, -1, EV_PERSIST, on_poll, watch);
-        if (!watch->read_event || !watch->poll_event || event_add(watch->poll_event, &poll) < 0)
+        if (!watch->read_event || !watch->poll_event)
                 return -ENOMEM;
+        timer_arm(watch->poll_event, watch->poll_usec);
         /* A user may have many files, and the kernel gives root few of these, which capsules need as well: his are only polled. */
         if (watch->uid != USER_NONE)
                 return 0;

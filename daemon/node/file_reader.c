@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/node/user_file.h"
 
@@ -259,8 +260,6 @@ struct file_asking *file_reader_ask(struct file_reader *reader, const struct fil
                                     const struct file_asking_ops *ops, void *userdata) {
         struct shared *shared = reader->shared;
         struct file_asking *asking = xcalloc(1, sizeof(*asking));
-        struct timeval late = { .tv_sec = (time_t) (reader->late_usec / 1000000U),
-                                .tv_usec = (suseconds_t) (reader->late_usec % 1000000U) };
         struct job *job = make_job(question);
         struct worker *worker;
 
@@ -269,7 +268,7 @@ struct file_asking *file_reader_ask(struct file_reader *reader, const struct fil
         asking->userdata = userdata;
         asking->job = job;
         asking->late = evtimer_new(reader->base, on_late, asking);
-        (void) evtimer_add(asking->late, &late);
+        timer_arm(asking->late, reader->late_usec);
         job->asking = asking;
         (void) pthread_mutex_lock(&shared->lock);
         worker = find_worker(shared, question->uid);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/client/proxies.h"
 #include "daemon/job/outputs.h"
@@ -54,9 +55,7 @@ static const Rm__Job *job_of(const struct front *front) {
 }
 
 static void retry_later(struct front *front) {
-        static const struct timeval delay = { 0, RETRY_USEC };
-
-        (void) evtimer_add(front->retry, &delay);
+        timer_arm(front->retry, RETRY_USEC);
 }
 
 static void on_retry(evutil_socket_t fd, short what, void *arg) {

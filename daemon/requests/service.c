@@ -6,6 +6,7 @@
 
 #include "common/frame.h"
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/client/account.h"
 #include "daemon/client/request_head.h"
@@ -200,10 +201,8 @@ static void on_drained(struct conn *conn, void *userdata) {
 }
 
 static void turn_after(struct service *service, uint64_t usec) {
-        const struct timeval wait = { .tv_usec = (suseconds_t) usec };
-
         /* A timer also when it is at once, so that the loop looks at everything else first. */
-        (void) evtimer_add(service->turn, &wait);
+        timer_arm(service->turn, usec);
 }
 
 static void on_turn(evutil_socket_t fd, short what, void *arg) {

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/sched/host/model.h"
 #include "daemon/sched/snapshot.h"
@@ -308,7 +309,6 @@ static int spawn(struct policy_host *host, char *const argv[], const int child[3
 }
 
 static int begin(struct policy_host *host, char *const argv[], uint64_t kill_usec, struct rm_error *err) {
-        struct timeval time = { .tv_sec = (time_t) (kill_usec / 1000000), .tv_usec = (suseconds_t) (kill_usec % 1000000) };
         int child[3] = { -1, -1, -1 };
         int r = make_streams(host, child);
 
@@ -334,8 +334,10 @@ static int begin(struct policy_host *host, char *const argv[], uint64_t kill_use
         if (r == 0) {
                 host->exit_event = event_new(host->base, host->pidfd, EV_READ, on_exit_event, host);
                 host->timer = evtimer_new(host->base, on_timer, host);
-                if (!host->exit_event || !host->timer || event_add(host->exit_event, NULL) < 0 || event_add(host->timer, &time) < 0)
+                if (!host->exit_event || !host->timer || event_add(host->exit_event, NULL) < 0)
                         r = -ENOMEM;
+                else
+                        timer_arm(host->timer, kill_usec);
         }
         if (r < 0) {
                 (void) error_sys(err, r, "%s: starting %s", host->what, host->program);

@@ -15,6 +15,7 @@
 
 #include "common/frame.h"
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/wire/tls.h"
 #include "daemon/wire/unknown.h"
@@ -74,10 +75,6 @@ struct conn {
 };
 
 static void start_bufferevent(struct conn *conn);
-
-static struct timeval timeval_of(uint64_t usec) {
-        return (struct timeval) { .tv_sec = (time_t) (usec / 1000000U), .tv_usec = (suseconds_t) (usec % 1000000U) };
-}
 
 /* ---- who waits at the gate ---- */
 
@@ -239,12 +236,10 @@ static void frame_timeout_stop(struct conn *conn) {
 
 /* From its first byte until it is whole. */
 static void frame_timeout_start(struct conn *conn) {
-        struct timeval wait = timeval_of(conn->frame_usec);
-
         if (conn->overdue || !conn->known || conn->frame_usec == 0)
                 return;
         conn->overdue = true;
-        (void) evtimer_add(conn->timeout, &wait);
+        timer_arm(conn->timeout, conn->frame_usec);
 }
 
 /* What it begins with, once. 0: go on; else the conn is done for, or too little of it is here (-EAGAIN). */
@@ -581,11 +576,8 @@ static struct conn *conn_new(struct event_base *base, int fd, const struct conn_
         conn->timeout = evtimer_new(base, on_timeout, conn);
         if (!conn->kick || !conn->timeout)
                 abort();
-        if (conn->trust_usec != UINT64_MAX) {
-                struct timeval wait = timeval_of(conn->trust_usec);
-
-                (void) evtimer_add(conn->timeout, &wait);
-        }
+        if (conn->trust_usec != UINT64_MAX)
+                timer_arm(conn->timeout, conn->trust_usec);
         return conn;
 }
 
@@ -717,8 +709,6 @@ void conn_trust(struct conn *conn) {
 }
 
 void conn_close(struct conn *conn) {
-        struct timeval wait = timeval_of(LINGER_USEC);
-
         if (!conn || conn->stage == CONN_DEAD)
                 return;
         if (conn->stage != CONN_READY || conn_pending_bytes(conn) == 0) {
@@ -728,7 +718,7 @@ void conn_close(struct conn *conn) {
         conn->stage = CONN_LINGERING;
         memset(&conn->ops, 0, sizeof(conn->ops));
         gate_leave(conn);
-        (void) evtimer_add(conn->timeout, &wait);
+        timer_arm(conn->timeout, LINGER_USEC);
         bufferevent_setwatermark(conn->bev, EV_WRITE, 0, 0);
         (void) bufferevent_enable(conn->bev, EV_READ | EV_WRITE);
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/util.h"
 
 /* At EMFILE the pending connection stays readable: accepting again at once would spin. */
@@ -56,10 +57,8 @@ static void describe(const struct listener *listener, int fd, char *buf, size_t 
 }
 
 static void pause_accepting(struct listener *listener, unsigned msec) {
-        struct timeval wait = { .tv_usec = (suseconds_t) msec * 1000 };
-
         (void) event_del(listener->event);
-        (void) evtimer_add(listener->resume, &wait);
+        timer_arm(listener->resume, msec * UINT64_C(1000));
 }
 
 static void on_resume(evutil_socket_t fd, short what, void *userdata) {

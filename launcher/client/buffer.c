@@ -40,14 +40,11 @@ void buffer_drop(struct buffer *b, size_t size_bytes) {
 void buffer_printf(struct buffer *b, const char *fmt, ...) {
         cleanup_free char *text = NULL;
         va_list ap;
-        int n;
 
         va_start(ap, fmt);
-        n = vasprintf(&text, fmt, ap);
+        text = xvasprintf(fmt, ap);
         va_end(ap);
-        if (n < 0)
-                abort();
-        buffer_add(b, text, (size_t) n);
+        buffer_add(b, text, strlen(text));
 }
 
 void buffer_finish(struct buffer *b) {

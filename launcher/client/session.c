@@ -115,13 +115,10 @@ static void say(struct session *s, const char *fmt, ...) __attribute__((format(p
 static void say(struct session *s, const char *fmt, ...) {
         cleanup_free char *text = NULL;
         va_list ap;
-        int n;
 
         va_start(ap, fmt);
-        n = vasprintf(&text, fmt, ap);
+        text = xvasprintf(fmt, ap);
         va_end(ap);
-        if (n < 0)
-                abort();
         if (!s->closed[1])
                 buffer_printf(&s->output[1], "%s: %s\n", s->config.program, text);
 }

@@ -57,13 +57,10 @@ void table_take(struct table *t, char *text) {
 void table_printf(struct table *t, const char *fmt, ...) {
         cleanup_free char *text = NULL;
         va_list ap;
-        int n;
 
         va_start(ap, fmt);
-        n = vasprintf(&text, fmt, ap);
+        text = xvasprintf(fmt, ap);
         va_end(ap);
-        if (n < 0)
-                abort();
         table_cell(t, text);
 }
 

@@ -57,13 +57,10 @@ const char *call_flag(const struct call *call, const char *name) {
 int call_usage(struct call *call, const char *fmt, ...) {
         cleanup_free char *text = NULL;
         va_list ap;
-        int n;
 
         va_start(ap, fmt);
-        n = vasprintf(&text, fmt, ap);
+        text = xvasprintf(fmt, ap);
         va_end(ap);
-        if (n < 0)
-                abort();
         call->usage = true;
         return error_set(&call->err, -EINVAL, "%s", text);
 }
