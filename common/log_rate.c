@@ -10,7 +10,8 @@
 #define WINDOW_USEC UINT64_C(10000000)
 #define LINES_MAX 20U
 
-bool log_rate_take(struct log_rate *rate, uint64_t now, unsigned *ret_left_out) {
+/* May a line be written at `now`? If so, `ret_left_out` is how many were not since the last one. */
+static bool may_write(struct log_rate *rate, uint64_t now, unsigned *ret_left_out) {
         if (rate->window_usec == 0 || now - rate->window_usec >= WINDOW_USEC) {
                 rate->window_usec = now;
                 rate->written = 0;
@@ -30,7 +31,7 @@ void log_limited(struct log_rate *rate, int level, const char *fmt, ...) {
         unsigned left_out = 0;
         va_list ap;
 
-        if (!log_rate_take(rate, now_usec(), &left_out))
+        if (!may_write(rate, now_usec(), &left_out))
                 return;
         va_start(ap, fmt);
         (void) vsnprintf(text, sizeof(text), fmt, ap);

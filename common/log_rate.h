@@ -14,7 +14,5 @@ struct log_rate {
 
 /* As log_write(), at most 20 lines within 10 s. The first one after some were left out tells how many. */
 void log_limited(struct log_rate *rate, int level, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* May a line be written at `now_usec`? If so, `ret_left_out` is how many were not since the last one. */
-bool log_rate_take(struct log_rate *rate, uint64_t now_usec, unsigned *ret_left_out);
 
 #endif

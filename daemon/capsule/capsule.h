@@ -50,11 +50,6 @@ enum {
  * capsule_root(). NULL-terminated. */
 extern const char *const capsule_tmpfs_mounts[]; /* "/tmp", "/dev/shm", "/run" */
 
-/* True for files in those that belong to PID 1 and must not be carried (path as seen inside, e.g. "/run/criu.kdat").
- * FIFOs, symlinks, directories and device-less special files other than these must be carried; sockets must not (CRIU
- * makes them). */
-bool capsule_path_is_private(const char *path);
-
 struct capsule_config {
         struct event_base *base;
         const char *runtime_dir;   /* /run/rmd/capsules; made with mode 0700 */
@@ -144,8 +139,6 @@ int capsule_adopt_all(struct capsule_ctx *ctx, const struct capsule_callbacks *c
                       struct rm_error *error);
 
 const char *capsule_id(const struct capsule *capsule);
-void *capsule_userdata(const struct capsule *capsule);
-void capsule_set_userdata(struct capsule *capsule, void *userdata);
 /* NULL when there is none of that name. */
 struct capsule *capsule_find(struct capsule_ctx *ctx, const char *id);
 /* PID of its PID 1 as the node sees it; 0 when not ready. */
@@ -267,9 +260,6 @@ int capsule_restore(struct capsule *capsule, const char *images_dir, uint64_t ti
  * `offset`. */
 int capsule_input(struct capsule *capsule, uint64_t offset, const void *data, size_t size, capsule_done_fn done, void *arg);
 
-/* Reads spooled output, synchronously, from the node's disk. Returns bytes read, 0 at the end, -ERANGE before the
- * begin, -errno. Also works when PID 1 is dead. */
-ssize_t capsule_output_read(struct capsule *capsule, int stream, uint64_t offset, void *buffer, size_t size);
 /* Everything before `offset` is safe elsewhere: the spool may drop it. PID 1 stops reading from the payload (which
  * then blocks) while more than 256 MiB are waiting for this. */
 int capsule_output_ack(struct capsule *capsule, int stream, uint64_t offset);

@@ -19,10 +19,6 @@ enum { TEXT_MAX_BYTES = 64 * 1024 };
 static const char *const
         names[CONTROLLER_COUNT] = { [CONTROLLER_MEMORY] = "memory", [CONTROLLER_PIDS] = "pids", [CONTROLLER_CPUSET] = "cpuset" };
 
-const char *controller_name(enum controller which) {
-        return names[which];
-}
-
 /* O_NONBLOCK: kernels from 6.16 on then set a lower memory.max without waiting for what has to be given back. */
 static int write_into(const char *dir, const char *name, const char *text) {
         cleanup_free char *path = xasprintf("%s/%s", dir, name);

@@ -27,7 +27,6 @@ struct controllers {
  * process stands in a group between. */
 void controllers_find(struct controllers *ret, const char *cgroup_parent);
 void controllers_finish(struct controllers *controllers);
-const char *controller_name(enum controller which);
 
 /* One capsule's directories by controller, malloc'ed; NULL: none. */
 void controllers_name(const struct controllers *controllers, const char *id, const char *cgroup_dir,

@@ -1,26 +1,12 @@
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/util.h"
 #include "daemon/capsule/private.h"
-#include "daemon/capsule/spool.h"
 
 const char *const capsule_tmpfs_mounts[] = { "/tmp", "/dev/shm", "/run", NULL };
-
-bool capsule_path_is_private(const char *path) {
-        static const char *const ours[] = { "/run/criu.kdat", "/run/rm/criu", "/run/rm/io", "/run/rm/hosts" };
-
-        for (size_t i = 0; i < ARRAY_SIZE(ours); i++) {
-                size_t length = strlen(ours[i]);
-
-                if (strncmp(path, ours[i], length) == 0 && (path[length] == '\0' || path[length] == '/'))
-                        return true;
-        }
-        return false;
-}
 
 struct capsule *capsule_new(struct capsule_ctx *ctx, const char *id, const struct capsule_callbacks *callbacks, void *userdata) {
         struct capsule *capsule = xcalloc(1, sizeof(*capsule));
@@ -99,14 +85,6 @@ const char *capsule_id(const struct capsule *capsule) {
         return capsule->id;
 }
 
-void *capsule_userdata(const struct capsule *capsule) {
-        return capsule->userdata;
-}
-
-void capsule_set_userdata(struct capsule *capsule, void *userdata) {
-        capsule->userdata = userdata;
-}
-
 struct capsule *capsule_find(struct capsule_ctx *ctx, const char *id) {
         struct capsule *capsule;
 
@@ -141,17 +119,4 @@ const char *capsule_phase_name(enum capsule_phase phase) {
 
 void capsule_get_status(const struct capsule *capsule, struct capsule_status *ret) {
         *ret = capsule->status;
-}
-
-ssize_t capsule_output_read(struct capsule *capsule, int stream, uint64_t offset, void *buffer, size_t size) {
-        cleanup_close int fd = -1;
-
-        if (stream != CAPSULE_STDOUT && stream != CAPSULE_STDERR)
-                return -EINVAL;
-        if (!capsule->spool_dir)
-                return -ENOENT;
-        fd = open(capsule->spool_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd < 0)
-                return -errno;
-        return spool_read(fd, stream == CAPSULE_STDOUT ? "stdout" : "stderr", offset, buffer, size);
 }

@@ -59,10 +59,8 @@ static void set_leader(struct cluster *c, const char *leader) {
                 return;
         if (leader)
                 log_info("node %s leads", leader);
-        else {
+        else
                 log_warn("the leader, node %s, is out of reach", c->leader);
-                c->leader_heard_usec = peers_heard_usec(c->peers, c->leader);
-        }
         free(c->leader);
         c->leader = xstrdup(leader);
         if (!leader || !c->log)
@@ -409,12 +407,6 @@ const char *cluster_self(const struct cluster *c) {
 
 uint32_t cluster_port(const struct cluster *c) {
         return peers_port(c->peers);
-}
-
-uint64_t cluster_leader_heard_usec(const struct cluster *c) {
-        if (cluster_is_leader(c))
-                return now_usec();
-        return c->leader ? peers_heard_usec(c->peers, c->leader) : c->leader_heard_usec;
 }
 
 void cluster_set_self(struct cluster *c, const Rm__Node *self) {

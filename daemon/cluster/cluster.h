@@ -77,8 +77,6 @@ bool cluster_is_leader(const struct cluster *cluster);
 const char *cluster_leader(const struct cluster *cluster);
 const char *cluster_self(const struct cluster *cluster);
 uint32_t cluster_port(const struct cluster *cluster);
-/* When the leader was last heard of (monotonic); now, on the leader itself. 0 = never. For leases. */
-uint64_t cluster_leader_heard_usec(const struct cluster *cluster);
 
 /* Have one command put into the log; it is copied, the leader stamps time_usec. Without a leader it waits for one, up to
  * propose_timeout_usec. Proposals of one node are applied in the order they were made. `callback` NULL ok. */

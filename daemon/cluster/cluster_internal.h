@@ -47,7 +47,6 @@ struct cluster {
         bool replaying; /* raftlog_open() is running */
         bool closing;
         uint64_t last_time_usec; /* of a command, real */
-        uint64_t leader_heard_usec; /* of the last leader, when there is none */
         uint64_t node_timeout_usec;
         uint64_t propose_timeout_usec;
 };

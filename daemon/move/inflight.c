@@ -9,7 +9,8 @@
 #define STATE_SYN_RECV 0x03U
 #define STATE_LISTEN 0x0aU
 
-bool inflight_in(const char *text) {
+/* Of the text of /proc/net/tcp: a listening socket with something in its queue, or a connection half made. */
+static bool inflight_in(const char *text) {
         for (const char *line = strchr(text, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
                 unsigned state = 0;
                 unsigned sending = 0;

@@ -5,8 +5,6 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Of the text of /proc/net/tcp: a listening socket with something in its queue, or a connection half made. */
-bool inflight_in(const char *text);
 /* In the network namespace of process `pid`. False when it cannot be read: CRIU will say so. */
 bool inflight_connections(pid_t pid);
 

@@ -51,7 +51,7 @@ struct move *move_create(struct moves *moves, const Rm__Move *record, enum move_
         return move;
 }
 
-void move_free(struct move *move) {
+static void move_free(struct move *move) {
         for (struct move **p = &move->moves->list; *p; p = &(*p)->next)
                 if (*p == move) {
                         *p = move->next;
@@ -77,7 +77,7 @@ int move_make_dir(struct move *move, struct rm_error *err) {
 }
 
 void move_trees_init(struct move_trees *ret, const struct move *move, const struct local *local) {
-        /* What the capsule's own PID 1 makes anew: see capsule_path_is_private(). */
+        /* What the capsule's own PID 1 makes anew. */
         static char *run_private[] = { (char *) "criu.kdat", (char *) "rm/criu", (char *) "rm/io", (char *) "rm/hosts" };
         const char *root = capsule_root(local->capsule);
 

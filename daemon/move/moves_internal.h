@@ -75,7 +75,6 @@ struct moves {
 /* moves.c */
 struct move *move_create(struct moves *moves, const Rm__Move *record, enum move_role role);
 struct move *move_find(struct moves *moves, uint64_t id, enum move_role role);
-void move_free(struct move *move);
 /* An event happened: next state, its fault point, then source_enter() or destination_enter(). */
 void move_event(struct move *move, enum move_event event);
 /* Something went wrong at this end: keeps the text and takes the FAILED edge. */
@@ -111,7 +110,6 @@ struct move *move_op_done(struct move_op *op);
 
 /* source.c */
 void source_enter(struct move *move);
-void source_undo(struct move *move);
 /* Committed: end our copy; also when the destination does not answer any more. */
 void source_release(struct move *move);
 void source_capsule_ready(struct move *move);

@@ -339,7 +339,7 @@ static void reopen(struct move *move) {
         move->freeze_usec = 0;
 }
 
-void source_undo(struct move *move) {
+static void source_undo(struct move *move) {
         mover_stop(move->mover);
         move->mover = NULL;
         move_deadline(move, 0);

@@ -306,13 +306,6 @@ int32_t snapshot_find_node(const struct rm_snapshot *snapshot, const char *name)
         return RM_NO_NODE;
 }
 
-int32_t snapshot_find_job(const struct rm_snapshot *snapshot, const char *name) {
-        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
-                if (strcmp(snapshot->jobs[j].name, name) == 0)
-                        return (int32_t) j;
-        return -1;
-}
-
 static const char *const state_words[] = {
         [RM_NODE_IDLE] = "IDLE",         [RM_NODE_MIXED] = "MIXED",     [RM_NODE_ALLOCATED] = "ALLOCATED",
         [RM_NODE_DRAINING] = "DRAINING", [RM_NODE_DRAINED] = "DRAINED", [RM_NODE_DOWN] = "DOWN",

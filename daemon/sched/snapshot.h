@@ -107,9 +107,8 @@ int snapshot_read_traffic(struct snapshot *snapshot, uint32_t job, const json_t 
 /* What snapshot_parse() reads. The caller owns it. */
 json_t *snapshot_to_json(const struct rm_snapshot *snapshot);
 
-/* Index of a name, or RM_NO_NODE / -1. Linear; for many look-ups use struct name_index. */
+/* Index of a name, or RM_NO_NODE. Linear; for many look-ups use struct name_index. */
 int32_t snapshot_find_node(const struct rm_snapshot *snapshot, const char *name);
-int32_t snapshot_find_job(const struct rm_snapshot *snapshot, const char *name);
 
 /* "IDLE", ... and back (-EINVAL). */
 const char *node_state_word(uint32_t state);

@@ -238,10 +238,6 @@ void client_close(struct client *client) {
         free(client);
 }
 
-const Rm__HelloReply *client_hello(const struct client *client) {
-        return client->hello->hello;
-}
-
 int client_exit_code(int error) {
         return error == CLIENT_NO_DAEMON ? EXIT_NO_DAEMON : EXIT_REFUSED;
 }

@@ -39,8 +39,6 @@ int client_connect(bool nonblock, int *ret_fd, struct rm_error *err);
 int client_open(const char *name, struct client **ret_client, struct rm_error *err);
 /* NULL ok. */
 void client_close(struct client *client);
-/* What rmd said of itself; lives as long as the client. */
-const Rm__HelloReply *client_hello(const struct client *client);
 
 /* Send `request` (its id is set here) without waiting. */
 int client_send(struct client *client, Rm__LocalRequest *request, struct rm_error *err);

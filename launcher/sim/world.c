@@ -28,7 +28,7 @@ static void take_sample(struct world *world) {
         *last = (struct sim_sample) { .time_usec = world->now_usec, .working = working, .usable = world->usable };
 }
 
-uint32_t world_group_ranks(const struct sim_job *job, uint32_t group) {
+static uint32_t group_ranks(const struct sim_job *job, uint32_t group) {
         uint32_t first = group * job->group_size;
 
         return job->trace->ranks - first < job->group_size ? job->trace->ranks - first : job->group_size;
@@ -37,7 +37,7 @@ uint32_t world_group_ranks(const struct sim_job *job, uint32_t group) {
 static uint64_t group_bytes(const struct world *world, const struct sim_job *job, uint32_t group) {
         uint64_t each = job->trace->rank_bytes ? job->trace->rank_bytes : world->config.rank_bytes;
 
-        return each * world_group_ranks(job, group);
+        return each * group_ranks(job, group);
 }
 
 int64_t world_freeze_usec(const struct world *world, const struct sim_job *job, uint32_t group) {
@@ -173,7 +173,7 @@ static void release(struct world *world, uint32_t j) {
 
         note_progress(world, job);
         for (uint32_t g = 0; g < job->n_groups; g++) {
-                drop_load(world, job->groups[g].node, world_group_ranks(job, g));
+                drop_load(world, job->groups[g].node, group_ranks(job, g));
                 world->n_moving -= job->groups[g].moving_to >= 0;
         }
         world->working -= job->speed * job->trace->ranks;
@@ -201,7 +201,7 @@ void world_start(struct world *world, uint32_t j, uint32_t group_size, const int
         job->groups = xcalloc(job->n_groups, sizeof(*job->groups));
         for (uint32_t g = 0; g < job->n_groups; g++) {
                 job->groups[g] = (struct sim_group) { .node = group_node[g], .moving_to = -1 };
-                add_load(world, group_node[g], world_group_ranks(job, g));
+                add_load(world, group_node[g], group_ranks(job, g));
         }
         if (job->first_start_usec < 0)
                 job->first_start_usec = world->now_usec;
@@ -253,8 +253,8 @@ static void end_move(struct world *world, uint32_t j, uint32_t g) {
         struct sim_job *job = &world->jobs[j];
         struct sim_group *group = &job->groups[g];
 
-        drop_load(world, group->node, world_group_ranks(job, g));
-        add_load(world, group->moving_to, world_group_ranks(job, g));
+        drop_load(world, group->node, group_ranks(job, g));
+        add_load(world, group->moving_to, group_ranks(job, g));
         group->node = group->moving_to;
         group->moving_to = -1;
         job->n_moving--;

@@ -112,7 +112,6 @@ void world_kill(struct world *world, uint32_t job);
 /* One group that does not move begins to. */
 void world_move(struct world *world, uint32_t job, uint32_t group, int32_t to);
 
-uint32_t world_group_ranks(const struct sim_job *job, uint32_t group);
 /* How long the job stands still when this group moves. */
 int64_t world_freeze_usec(const struct world *world, const struct sim_job *job, uint32_t group);
 

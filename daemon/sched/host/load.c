@@ -13,7 +13,8 @@
 /* What the first version of the descriptor held: later ones only add. */
 #define POLICY_MIN_BYTES (offsetof(struct rm_policy_plugin, place) + sizeof(((struct rm_policy_plugin *) 0)->place))
 
-int policy_check_descriptor(const struct rm_policy_plugin *plugin, const char *name, struct rm_error *err) {
+/* Is `plugin` what we know how to call? Looks at nothing behind a field that already fails. */
+static int check_descriptor(const struct rm_policy_plugin *plugin, const char *name, struct rm_error *err) {
         const struct rm_plugin *head = &plugin->plugin;
 
         if (head->abi != RM_PLUGIN_ABI)
@@ -98,7 +99,7 @@ int policy_load(const struct policy_folders *folders, const char *name, const st
         policy.plugin = dlsym(policy.library, RM_PLUGIN_SYMBOL);
         if (!policy.plugin)
                 r = error_set(err, -ELIBBAD, "policy '%s': %s has no symbol '%s'", name, path, RM_PLUGIN_SYMBOL);
-        else if ((r = policy_check_descriptor(policy.plugin, name, err)) < 0)
+        else if ((r = check_descriptor(policy.plugin, name, err)) < 0)
                 error_prefix(err, "policy '%s'", name);
         else if (policy.plugin->plugin.create && (r = policy.plugin->plugin.create(host, &policy.self)) < 0)
                 error_sys(err, r, "policy '%s': cannot start", name);

@@ -26,9 +26,6 @@ int policy_load(const struct policy_folders *folders, const char *name, const st
                 struct loaded_policy *ret_policy, struct rm_error *err);
 void policy_unload(struct loaded_policy *policy);
 
-/* Is `plugin` what we know how to call? Looks at nothing behind a field that already fails. */
-int policy_check_descriptor(const struct rm_policy_plugin *plugin, const char *name, struct rm_error *err);
-
 /* [{"name","description"} or {"name","error"}] sorted by name; every policy is tried in a process of its own, which first calls
  * `confine` (NULL ok) and tries nothing if that fails. The caller owns it. */
 int policy_list(const struct policy_folders *folders, const struct rm_plugin_host *host, int (*confine)(struct rm_error *err),

@@ -102,16 +102,6 @@ static void test_spec(void **state) {
         refused(&spec, "too many groups");
 }
 
-static void test_private_paths(void **state) {
-        (void) state;
-        assert_true(capsule_path_is_private("/run/criu.kdat"));
-        assert_true(capsule_path_is_private("/run/rm/io"));
-        assert_true(capsule_path_is_private("/run/rm/io/1"));
-        assert_false(capsule_path_is_private("/run/rm/iota"));
-        assert_false(capsule_path_is_private("/run/rm/agent/5-1.req"));
-        assert_false(capsule_path_is_private("/tmp/x"));
-}
-
 static void test_agent_file(void **state) {
         static const char *const bad[] = {
                 "5-1.tmp",    "5.req",   "-1.req",   "5-.req",           "5-1.req.x",
@@ -649,7 +639,6 @@ static void test_bind(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_spec),
-                cmocka_unit_test(test_private_paths),
                 cmocka_unit_test(test_agent_file),
                 cmocka_unit_test(test_agent_request),
                 cmocka_unit_test(test_spool),
