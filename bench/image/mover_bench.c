@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "tests/unit/image/mover_pair.h"
+#include "tests/unit/mover/mover_pair.h"
 
 #define RUNS_MAX 101
 

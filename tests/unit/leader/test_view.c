@@ -4,7 +4,7 @@
 #include "daemon/leader/admit.h"
 #include "daemon/leader/view.h"
 #include "daemon/sched/fold.h"
-#include "tests/unit/node/state_test.h"
+#include "tests/unit/cluster/state_test.h"
 
 static int set_up(void **state) {
         struct world *w = xcalloc(1, sizeof(*w));

@@ -12,7 +12,7 @@
 #include "common/frame.h"
 #include "common/util.h"
 #include "daemon/mover/capture.h"
-#include "memory.h"
+#include "tests/unit/image/memory.h"
 #include "mover_pair.h"
 
 #define LIMIT_SEC 20 /* then the test is ended by SIGALRM */
