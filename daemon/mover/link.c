@@ -1,4 +1,4 @@
-#include "daemon/mover/link.h"
+#include "daemon/mover/link_internal.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -14,29 +14,12 @@
 #include "common/log.h"
 #include "common/util.h"
 
-#define LINK_VERSION 1U
 /* Reads from the socket are this large: some records of 16 KiB at once. */
 #define READ_AHEAD_BYTES (256U << 10)
-#define HELLO_MAX_BYTES 256U
-#define CANDIDATES_MAX 16U
-#define HANDSHAKE_USEC 5000000U
-
-struct link {
-        struct control *control;
-        int fd;
-        struct tls *tls;
-        SSL *ssl; /* NULL: no TLS */
-};
 
 /* ---- sockets ---- */
 
-union address {
-        struct sockaddr any;
-        struct sockaddr_in in;
-        struct sockaddr_in6 in6;
-};
-
-static void socket_setup(int fd, unsigned timeout_msec) {
+void link_socket_setup(int fd, unsigned timeout_msec) {
         const int on = 1;
         const int probes = 4;
         int interval_sec = (int) (timeout_msec / 1000U / ((unsigned) probes + 1U));
@@ -61,7 +44,7 @@ static int connect_one(struct control *c, const struct addrinfo *a, unsigned tim
 
         if (fd < 0)
                 return -errno;
-        socket_setup(fd, timeout_msec);
+        link_socket_setup(fd, timeout_msec);
         if (connect(fd, a->ai_addr, a->ai_addrlen) < 0 && errno != EINPROGRESS)
                 return -errno;
         for (;;) {
@@ -202,7 +185,7 @@ static ssize_t write_some(struct link *l, const void *data, size_t size_bytes, i
 }
 
 /* As write_some; -ENODATA when the stream has ended. */
-static ssize_t read_some(struct link *l, void *data, size_t size_bytes, int *ret_wait, struct rm_error *err) {
+ssize_t link_read_some(struct link *l, void *data, size_t size_bytes, int *ret_wait, struct rm_error *err) {
         size_t done = 0;
         ssize_t n;
         int r;
@@ -257,7 +240,7 @@ int link_read(struct link *l, void *ret_data, size_t size_bytes, struct rm_error
 
         while (left > 0) {
                 int wait = 0;
-                ssize_t n = read_some(l, p, left, &wait, err);
+                ssize_t n = link_read_some(l, p, left, &wait, err);
 
                 if (n == 0)
                         n = link_wait(l, wait, err);
@@ -340,7 +323,7 @@ static const char *second_key_file(const struct link_config *config) {
         return "";
 }
 
-static int link_make(struct control *c, const struct link_config *config, struct link **ret_link, struct rm_error *err) {
+int link_make(struct control *c, const struct link_config *config, struct link **ret_link, struct rm_error *err) {
         struct link *l;
         int r;
 
@@ -376,7 +359,7 @@ static void session_tune(SSL *ssl) {
 }
 
 /* Large reads from the socket have to be asked for before the session reads for the first time. */
-static SSL *session_create(struct tls *tls, bool server, int fd) {
+SSL *link_session_create(struct tls *tls, bool server, int fd) {
         SSL *ssl = tls_session(tls, server);
 
         if (!ssl)
@@ -392,7 +375,7 @@ static SSL *session_create(struct tls *tls, bool server, int fd) {
 }
 
 /* 1: done; 0 and *ret_wait; or negative errno. */
-static int handshake_some(struct link *l, int *ret_wait, struct rm_error *err) {
+int link_handshake_some(struct link *l, int *ret_wait, struct rm_error *err) {
         struct rm_error why = { 0 };
         int r;
 
@@ -417,7 +400,7 @@ static int connect_handshake(struct link *l, unsigned timeout_msec, struct rm_er
                 struct pollfd fds[2] = { { .fd = -1 }, { .fd = l->fd } };
                 uint64_t now = now_usec();
                 int wait = 0;
-                int r = handshake_some(l, &wait, err);
+                int r = link_handshake_some(l, &wait, err);
 
                 if (r != 0)
                         return r < 0 ? r : 0;
@@ -464,7 +447,7 @@ int link_connect(struct control *c, const struct link_config *config, const char
                 return r;
         r = connect_any(c, host, port, config->timeout_msec, &l->fd, err);
         if (r == 0 && l->tls) {
-                l->ssl = session_create(l->tls, false, l->fd);
+                l->ssl = link_session_create(l->tls, false, l->fd);
                 if (!l->ssl)
                         r = error_set(err, -ENOMEM, "TLS: out of memory");
         }
@@ -475,236 +458,6 @@ int link_connect(struct control *c, const struct link_config *config, const char
         if (r < 0) {
                 if (!c->aborted)
                         (void) error_prefix(err, "connect to the mover on %s port %u", host, port);
-                link_close(l);
-                return r;
-        }
-        *ret_link = l;
-        return 0;
-}
-
-/* ---- accepting: several strangers may knock, one gets in ---- */
-
-struct candidate {
-        struct link link; /* tls shared, not owned */
-        uint64_t deadline_usec;
-        bool shaken;
-        uint8_t hello[FRAME_HEADER_BYTES + HELLO_MAX_BYTES];
-        size_t hello_bytes;
-        int wait;
-        char name[INET6_ADDRSTRLEN + 8];
-};
-
-struct door {
-        struct control *control;
-        const struct link_config *config;
-        struct tls *tls;
-        int listen_fd;
-        struct candidate *candidates[CANDIDATES_MAX];
-};
-
-static void candidate_destroy(struct candidate *k) {
-        SSL_free(k->link.ssl);
-        if (k->link.fd >= 0)
-                (void) close(k->link.fd);
-        free(k);
-}
-
-static void candidate_refuse(struct door *d, size_t i, const char *why) {
-        struct candidate *k = d->candidates[i];
-
-        log_warn("refused a connection from %s: %s", k->name, why);
-        candidate_destroy(k);
-        d->candidates[i] = NULL;
-}
-
-static void name_address(const union address *a, char *out, size_t room_bytes) {
-        bool six = a->any.sa_family == AF_INET6;
-        char text[INET6_ADDRSTRLEN] = "?";
-
-        (void) inet_ntop(a->any.sa_family, six ? (const void *) &a->in6.sin6_addr : (const void *) &a->in.sin_addr, text,
-                         sizeof(text));
-        (void) snprintf(out, room_bytes, "%s:%u", text, ntohs(six ? a->in6.sin6_port : a->in.sin_port));
-}
-
-/* A full door refuses the one who has been there longest without getting in. */
-static size_t door_place(struct door *d) {
-        size_t oldest = 0;
-
-        for (size_t i = 0; i < CANDIDATES_MAX; i++) {
-                if (!d->candidates[i])
-                        return i;
-                if (d->candidates[i]->deadline_usec < d->candidates[oldest]->deadline_usec)
-                        oldest = i;
-        }
-        candidate_refuse(d, oldest, "too many at once");
-        return oldest;
-}
-
-static void candidate_add(struct door *d) {
-        union address address = { 0 };
-        socklen_t size = sizeof(address);
-        int fd = accept4(d->listen_fd, &address.any, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        struct candidate *k;
-
-        if (fd < 0)
-                return;
-        socket_setup(fd, d->config->timeout_msec);
-        k = xcalloc(1, sizeof(*k));
-        k->link.control = d->control;
-        k->link.fd = fd;
-        k->deadline_usec = now_usec() + HANDSHAKE_USEC;
-        k->wait = POLLIN;
-        name_address(&address, k->name, sizeof(k->name));
-        if (d->tls) {
-                k->link.ssl = session_create(d->tls, true, fd);
-                if (!k->link.ssl) {
-                        candidate_destroy(k);
-                        return;
-                }
-        }
-        d->candidates[door_place(d)] = k;
-}
-
-/* How many bytes of the hello are still to come; 0: it is whole. */
-static int hello_missing(const struct candidate *k, size_t *ret_bytes) {
-        uint32_t payload_bytes = 0;
-        int r;
-
-        if (k->hello_bytes < FRAME_HEADER_BYTES) {
-                *ret_bytes = FRAME_HEADER_BYTES - k->hello_bytes;
-                return 0;
-        }
-        r = frame_header_read(k->hello, FRAME_MAGIC_MOVER, HELLO_MAX_BYTES, &payload_bytes);
-        if (r < 0)
-                return r;
-        *ret_bytes = FRAME_HEADER_BYTES + payload_bytes - k->hello_bytes;
-        return 0;
-}
-
-static int hello_check(const struct candidate *k, const struct link_config *config, struct rm_error *err) {
-        Rm__MoverPeerMessage *m =
-                rm__mover_peer_message__unpack(NULL, k->hello_bytes - FRAME_HEADER_BYTES, k->hello + FRAME_HEADER_BYTES);
-        int r = 1;
-
-        if (!m || m->body_case != RM__MOVER_PEER_MESSAGE__BODY_HELLO)
-                r = error_set(err, -EBADMSG, "no hello");
-        else if (m->hello->version != LINK_VERSION)
-                r = error_set(err, -EPROTONOSUPPORT, "version %u, expected %u", m->hello->version, LINK_VERSION);
-        else if (m->hello->token.len != config->token_bytes ||
-                 CRYPTO_memcmp(m->hello->token.data, config->token, config->token_bytes) != 0)
-                r = error_set(err, -EACCES, "the wrong token");
-        if (m)
-                rm__mover_peer_message__free_unpacked(m, NULL);
-        return r;
-}
-
-/* 1: may come in; 0: more is to come; negative: refuse. */
-static int candidate_step(struct door *d, struct candidate *k, struct rm_error *err) {
-        size_t missing = 0;
-
-        if (!k->shaken) {
-                int r = handshake_some(&k->link, &k->wait, err);
-
-                if (r <= 0)
-                        return r;
-                k->shaken = true;
-        }
-        for (;;) {
-                ssize_t n = hello_missing(k, &missing);
-
-                if (n < 0)
-                        return error_set(err, (int) n, "not a mover");
-                if (missing == 0)
-                        return hello_check(k, d->config, err);
-                n = read_some(&k->link, k->hello + k->hello_bytes, missing, &k->wait, err);
-                if (n == -ENODATA)
-                        return error_set(err, -ENODATA, "it closed the connection before its hello");
-                if (n <= 0)
-                        return (int) n;
-                k->hello_bytes += (size_t) n;
-        }
-}
-
-static int door_wait(struct door *d, uint64_t deadline_usec, struct pollfd *fds, struct rm_error *err) {
-        uint64_t now = now_usec();
-        int timeout_msec;
-
-        if (now >= deadline_usec)
-                return error_set(err, -ETIMEDOUT, "no mover connected with the token of this move");
-        timeout_msec = (int) ((deadline_usec - now) / 1000U) + 1;
-        fds[1] = (struct pollfd) { .fd = d->listen_fd, .events = POLLIN };
-        for (size_t i = 0; i < CANDIDATES_MAX; i++) {
-                struct candidate *k = d->candidates[i];
-
-                fds[2 + i] = (struct pollfd) { .fd = k ? k->link.fd : -1, .events = (short) (k ? k->wait : 0) };
-        }
-        return control_poll(d->control, fds, CANDIDATES_MAX + 2, timeout_msec < 1000 ? timeout_msec : 1000, err);
-}
-
-/* 1 when *ret_index may come in. */
-static int door_look(struct door *d, const struct pollfd *fds, size_t *ret_index) {
-        for (size_t i = 0; i < CANDIDATES_MAX; i++) {
-                struct candidate *k = d->candidates[i];
-                struct rm_error why = { 0 };
-                int r = 0;
-
-                if (!k)
-                        continue;
-                if (fds[2 + i].revents)
-                        r = candidate_step(d, k, &why);
-                else if (now_usec() >= k->deadline_usec)
-                        r = error_set(&why, -ETIMEDOUT, "it sent nothing");
-                if (r > 0) {
-                        *ret_index = i;
-                        return 1;
-                }
-                if (r < 0)
-                        candidate_refuse(d, i, error_text(&why));
-        }
-        return 0;
-}
-
-static int welcome(struct link *l, struct rm_error *err) {
-        Rm__MoverPeerMessage message = RM__MOVER_PEER_MESSAGE__INIT;
-        Rm__MoverWelcome m = RM__MOVER_WELCOME__INIT;
-
-        m.version = LINK_VERSION;
-        message.body_case = RM__MOVER_PEER_MESSAGE__BODY_WELCOME;
-        message.welcome = &m;
-        return link_send(l, &message, err);
-}
-
-int link_accept(struct control *c, const struct link_config *config, int listen_fd, unsigned accept_timeout_msec,
-                struct link **ret_link, struct rm_error *err) {
-        struct door d = { .control = c, .config = config, .listen_fd = listen_fd };
-        uint64_t deadline_usec = now_usec() + accept_timeout_msec * UINT64_C(1000);
-        struct pollfd fds[CANDIDATES_MAX + 2];
-        struct link *l = NULL;
-        size_t index = 0;
-        int r;
-
-        r = link_make(c, config, &l, err);
-        if (r < 0)
-                return r;
-        d.tls = l->tls;
-        for (;;) {
-                r = door_wait(&d, deadline_usec, fds, err);
-                if (r < 0)
-                        break;
-                r = door_look(&d, fds, &index);
-                if (r > 0) {
-                        l->fd = take_fd(&d.candidates[index]->link.fd);
-                        l->ssl = take_ptr(d.candidates[index]->link.ssl);
-                        r = welcome(l, err);
-                        break;
-                }
-                if (fds[1].revents)
-                        candidate_add(&d);
-        }
-        for (size_t i = 0; i < CANDIDATES_MAX; i++)
-                if (d.candidates[i])
-                        candidate_destroy(d.candidates[i]);
-        if (r < 0) {
                 link_close(l);
                 return r;
         }
