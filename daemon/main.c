@@ -63,11 +63,14 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
 
 static const struct argp_option option_list[] = {
         { "config", 'c', "FILE", 0, "Read FILE instead of " CONFIG_PATH, 0 },
-        { "check-config", 'C', NULL, 0, "Read the configuration, say what is wrong with it, and exit", 0 },
-        { "foreground", 'f', NULL, 0, "Stay in the foreground (it always does)", 0 },
+        { "check-config", 'C', NULL, 0, "Check the configuration and exit", 0 },
+        { "foreground", 'f', NULL, 0, "Ignored: rmd always stays in the foreground", 0 },
         { 0 },
 };
-static const struct argp argp_rmd = { option_list, parse_option, NULL, "The daemon of rmd: one on every node.", NULL, NULL, NULL };
+static const struct argp argp_rmd = {
+        option_list, parse_option, NULL, "Run-time resource manager for MPI clusters: the daemon, one on every node. See rmd(8).",
+        NULL,        NULL,         NULL
+};
 
 /* ---- what the cluster tells ---- */
 

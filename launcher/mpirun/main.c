@@ -18,25 +18,25 @@
 
 static const char help_text[] =
         "Usage: rm-mpirun [RM OPTIONS] -n N [MPIRUN OPTIONS] PROGRAM [ARGS]\n"
-        "Run an MPI program as mpirun does, on the nodes rmd chooses, and let rmd move its ranks when they change.\n"
+        "Run an MPI program as mpirun does, on nodes that rmd selects; rmd can move its ranks while it runs.\n"
         "\n"
-        "RM options, anywhere before PROGRAM; all others go to mpirun as they are (see mpirun(1)):\n"
-        "  --policy P           placement policy (rmctl list-policies)\n"
-        "  --priority N         0 to 1000000, larger goes first\n"
-        "  --group-size K|auto  ranks that move together\n"
-        "  --availability FILE  'hostname:cores' a line: the job stays within it, also when it changes\n"
-        "  --on-node-loss abort end the job when a node is lost with ranks of it (restart and fold: not yet)\n"
+        "RM options, anywhere before PROGRAM (all others are passed to mpirun, see mpirun(1)):\n"
+        "  --availability FILE  limit the job to the cores in FILE, lines of 'hostname:cores'\n"
+        "  --checkpoint EVERY|auto   not available in this version\n"
+        "  --detach             print the job's number and return; see 'rmctl help attach-job'\n"
+        "  --group-size K|auto  number of ranks in a group, the unit that moves\n"
+        "  --job-name S         name in 'rmctl list-jobs' (default: PROGRAM)\n"
+        "  --on-node-loss abort end the job if one of its nodes fails (restart, fold: not available)\n"
+        "  --policy P           placement policy (see 'rmctl list-policies')\n"
+        "  --priority N         0 to 1000000; higher is placed first (default 0)\n"
+        "  --spares N           reserve N idle nodes for when a node of the job is drained or loses cores\n"
         "  --time LIMIT         end the job after this time: 90, 90s, 5m, 2h, 1d\n"
-        "  --job-name S         name shown by rmctl list-jobs (default: PROGRAM's)\n"
-        "  --detach             print the job's number and return; 'rmctl attach-job' gets it back\n"
-        "  --wait SECONDS       give up when the job has not started by then\n"
-        "  --spares N           keep N idle nodes free, for the job to go to when one of its own is left or lost\n"
-        "  --checkpoint EVERY|auto   not yet\n"
+        "  --wait TIME          cancel the job if it has not started within this time\n"
         "  --help, --version\n"
         "\n"
-        "Each is also a variable (RM_GROUP_SIZE for --group-size) and a key of [mpirun] in /etc/rmd/rmd.conf;\n"
-        "the option goes before the variable, the variable before the file.\n"
-        "Exit code: the job's (128+N when signal N ended it), 1 refused, 2 usage, 3 no rmd on this node.\n";
+        "Each option is also a variable (RM_GROUP_SIZE for --group-size) and a key of [mpirun] in\n"
+        "/etc/rmd/rmd.conf. The option overrides the variable, which overrides the file.\n"
+        "Exit status: that of the job (128+N if signal N ended it), 1 refused, 2 usage, 3 no rmd on this node.\n";
 
 static int fail(const struct rm_error *err, int code) {
         (void) fprintf(stderr, PROGRAM ": %s\n", error_text(err));

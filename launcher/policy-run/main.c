@@ -62,10 +62,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
 
 static const struct argp_option options[] = {
         { "policy", 'p', "P", 0, "Policy to run (default distrib)", 0 },
-        { "time", 't', "S", 0, "Seconds it may take (default 20)", 0 },
+        { "time", 't', "S", 0, "Time for the policy in seconds (default 20)", 0 },
         { "json", 'j', NULL, 0, "Print the plan as JSON", 0 },
-        { "policy-dir", KEY_DIR, "DIR", 0, "Where policies are", 1 },
-        { "policy-host", KEY_HOST, "PROGRAM", 0, "The program that runs a policy", 1 },
+        { "policy-dir", KEY_DIR, "DIR", 0, "Directory of the policies", 1 },
+        { "policy-host", KEY_HOST, "PROGRAM", 0, "Program that runs the policy", 1 },
         { 0 },
 };
 
@@ -125,7 +125,7 @@ int main(int argc, char **argv) {
                 .options = options,
                 .parser = parse_option,
                 .args_doc = "SNAPSHOT",
-                .doc = "Run a placement policy on a saved snapshot and show its plan; nothing is changed."
+                .doc = "Run a placement policy on a saved snapshot and print its plan. Changes nothing."
         };
         struct context context = {
                 .policy = "distrib", .directory = RM_POLICY_DIR, .host = RM_LIBEXEC_DIR "/rm-policy-host", .seconds = 20

@@ -142,8 +142,8 @@ const struct verb verb_cancel_job = {
         .min_args = 1,
         .max_args = SIZE_MAX,
         .role = ROLE_OWNER,
-        .help = "end jobs, waiting or running",
-        .flags = { { "signal", "SIGNAL", "send this one (TERM)" } },
+        .help = "end pending or running jobs",
+        .flags = { { "signal", "SIGNAL", "signal to send (default TERM)" } },
         .run = run_cancel,
 };
 
@@ -153,11 +153,11 @@ const struct verb verb_attach_job = {
         .min_args = 1,
         .max_args = 1,
         .role = ROLE_OWNER,
-        .help = "get a job back that lost its front end or runs detached\n"
-                "Its output, from the beginning, comes here; input, signals and exit code are as with rm-mpirun: Ctrl-C ends the "
-                "job.",
-        .flags = { { "watch", NULL, "only look: no input, and Ctrl-C leaves the job alone" },
-                   { "no-input", NULL, "do not send standard input" } },
+        .help = "attach this terminal to a job that runs detached or lost its rm-mpirun\n"
+                "Output is printed from the beginning; input, signals and exit status are as with rm-mpirun: Ctrl-C ends "
+                "the job.",
+        .flags = { { "watch", NULL, "send no input; Ctrl-C does not end the job" },
+                   { "no-input", NULL, "send no standard input" } },
         .run = run_attach,
 };
 
@@ -168,11 +168,11 @@ const struct verb verb_migrate_job = {
         .max_args = 1,
         .role = ROLE_OWNER,
         .help = "move one group of a job to another node\n"
-                "The scheduler may move it again when it finds a better place.",
-        .flags = { { "group", "G", "the group's number, or 'head' for mpirun itself" },
-                   { "to", "NODE", "where to" },
-                   { "mode", "live|stop", "live: copy first, freeze for the rest; stop: freeze and copy" },
-                   { "wait", NULL, "return when it has moved, or with exit code 1 when it has not" },
-                   { "timeout", "TIME", "give up waiting then; the move goes on" } },
+                "For a minute, the scheduler moves no group of the job by choice; afterwards it may.",
+        .flags = { { "group", "G", "number of the group, or 'head' for mpirun" },
+                   { "to", "NODE", "destination" },
+                   { "mode", "live|stop", "live (default): copy memory before the freeze; stop: only in the freeze" },
+                   { "wait", NULL, "return when it has moved, or with exit status 1 if the move failed" },
+                   { "timeout", "TIME", "stop waiting after TIME; the move continues" } },
         .run = run_migrate,
 };

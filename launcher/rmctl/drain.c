@@ -168,12 +168,12 @@ const struct verb verb_drain_node = {
         .min_args = 1,
         .max_args = SIZE_MAX,
         .role = ROLE_ADMIN,
-        .help = "move everything off nodes and keep new work away\n"
-                "Running ranks move to other nodes, more than one to a core if they must; nothing is ended.",
-        .flags = { { "reason", "TEXT", "why, shown by list-nodes" },
-                   { "wait", NULL, "return when all are DRAINED" },
-                   { "timeout", "TIME", "give up waiting then (exit code 1); the draining goes on" },
-                   { "update", NULL, "change the reason of a node that is drained already" } },
+        .help = "evacuate nodes and place no further work on them\n"
+                "Running ranks move to other nodes, where they share cores if necessary; no job is ended.",
+        .flags = { { "reason", "TEXT", "reason, shown by list-nodes" },
+                   { "wait", NULL, "return when all nodes are DRAINED" },
+                   { "timeout", "TIME", "stop waiting after TIME (exit status 1); the drain continues" },
+                   { "update", NULL, "change the reason of nodes that are already drained" } },
         .run = run_drain,
 };
 
@@ -183,6 +183,6 @@ const struct verb verb_resume_node = {
         .min_args = 1,
         .max_args = SIZE_MAX,
         .role = ROLE_ADMIN,
-        .help = "take drained nodes into use again",
+        .help = "return drained nodes to service",
         .run = run_resume,
 };

@@ -179,11 +179,11 @@ static int run(struct call *call) {
 const struct verb verb_events = {
         .name = "events",
         .args = "",
-        .help = "show what happened in the cluster\n"
-                "With --json and --follow or --wait, one object a line.",
-        .flags = { { "follow", NULL, "go on with what happens from now" },
-                   { "since", "INDEX", "only those after this one" },
-                   { "wait", "EVENT", "return when an event of this kind has come, and show it" },
-                   { "timeout", "TIME", "stop then (exit code 1 with --wait)" } },
+        .help = "show the events of the cluster\n"
+                "With --json and --follow or --wait, each object is on one line.",
+        .flags = { { "follow", NULL, "print new events as they occur" },
+                   { "since", "INDEX", "only events after this one" },
+                   { "wait", "EVENT", "return at the next event of this kind, and print it" },
+                   { "timeout", "TIME", "stop after TIME (exit status 1 with --wait)" } },
         .run = run,
 };

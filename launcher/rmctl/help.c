@@ -28,21 +28,21 @@ static void help_verb(const struct verb *verb) {
                       role_text(verb->role));
         for (size_t i = 0; i < CALL_MAX_FLAGS && verb->flags[i].name; i++)
                 print_flag(verb->flags[i].name, verb->flags[i].value, verb->flags[i].help);
-        print_flag("json", NULL, "answer as JSON");
-        print_flag("no-header", NULL, "tables without their first line");
+        print_flag("json", NULL, "print JSON");
+        print_flag("no-header", NULL, "print tables without the header line");
 }
 
 static void help_all(void) {
         (void) puts("Usage: rmctl VERB [ARGUMENTS] [OPTIONS]\n"
-                    "Look at a cluster of nodes that run rmd, and steer it. Works from any node.\n");
+                    "Query and control a cluster that runs rmd, from any node.\n");
         for (size_t i = 0; i < n_verbs; i++) {
                 cleanup_free char *left = xasprintf("%s %s", verbs[i]->name, verbs[i]->args);
 
                 (void) printf("  %-24s %.*s\n", left, (int) strcspn(verbs[i]->help, "\n"), verbs[i]->help);
         }
         (void) puts("\nNODES are host lists such as n1,n[3-5]. All verbs take --json and --no-header.\n"
-                    "'rmctl help VERB' shows more.\n"
-                    "Exit code: 0 done, 1 refused or failed, 2 usage, 3 no rmd on this node.");
+                    "'rmctl help VERB' describes a verb.\n"
+                    "Exit status: 0 success, 1 refused or failed, 2 usage, 3 no rmd on this node.");
 }
 
 /* For the shell's completion, so that it cannot fall behind. */
@@ -84,7 +84,8 @@ const struct verb verb_help = {
         .name = "help",
         .args = "[VERB]",
         .max_args = 1,
-        .help = "show what there is, or how a verb is used",
-        .flags = { { "names", NULL, "only the names of all verbs" }, { "options", NULL, "only the names of the verb's options" } },
+        .help = "list the verbs, or describe one",
+        .flags = { { "names", NULL, "print only the names of the verbs" },
+                   { "options", NULL, "print only the names of the verb's options" } },
         .run = run,
 };

@@ -283,8 +283,8 @@ const struct verb verb_list_jobs = {
         .name = "list-jobs",
         .args = "[JOBS]",
         .max_args = SIZE_MAX,
-        .help = "list jobs that wait or run, and why they wait",
-        .flags = { { "all", NULL, "those that have ended too" } },
+        .help = "list pending and running jobs, with the reason why a job is pending",
+        .flags = { { "all", NULL, "include jobs that have ended" } },
         .run = run_list,
 };
 
@@ -293,6 +293,6 @@ const struct verb verb_show_job = {
         .args = "JOBS",
         .min_args = 1,
         .max_args = SIZE_MAX,
-        .help = "show a job and where its groups are",
+        .help = "show all details of jobs, where their groups are, and what prevents a move",
         .run = run_show,
 };

@@ -132,8 +132,8 @@ int move_wait(struct call *call, uint64_t job, uint64_t move, uint64_t timeout_u
 const struct verb verb_list_moves = {
         .name = "list-moves",
         .args = "",
-        .help = "list moves and how long each group stood still\n"
+        .help = "list moves of groups, with their freeze times\n"
                 "FREEZE is the time from the freeze at the source until the group runs at its new node.",
-        .flags = { { "job", "JOB", "only of this job" }, { "since", "MOVE", "only those after this one" } },
+        .flags = { { "job", "JOB", "only moves of this job" }, { "since", "MOVE", "only moves after this one" } },
         .run = run_list,
 };

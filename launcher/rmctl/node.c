@@ -148,8 +148,8 @@ const struct verb verb_list_nodes = {
         .args = "[NODES]",
         .max_args = SIZE_MAX,
         .help = "list nodes, their states and what runs on them\n"
-                "USABLE is how many cores may be used now: the availability file's number, 0 when drained or not up.\n"
-                "SWITCH is there when [cluster] topology says what nodes are plugged into.",
+                "USABLE is the number of cores that rmd may use: all or those in the availability file; 0 if drained or not up.\n"
+                "SWITCH is shown if [cluster] topology is set.",
         .run = run_list,
 };
 
@@ -158,6 +158,6 @@ const struct verb verb_show_node = {
         .args = "NODES",
         .min_args = 1,
         .max_args = SIZE_MAX,
-        .help = "show all that is known of a node",
+        .help = "show all details of nodes",
         .run = run_show,
 };

@@ -334,7 +334,7 @@ static int run_policies(struct call *call) {
 const struct verb verb_status = {
         .name = "status",
         .args = "",
-        .help = "show how the cluster is, and what is wrong with it",
+        .help = "show the state of the cluster, and warnings",
         .run = run_status,
 };
 
@@ -342,7 +342,7 @@ const struct verb verb_snapshot = {
         .name = "snapshot",
         .args = "",
         .role = ROLE_ADMIN,
-        .help = "print what a policy sees now, as JSON (for rm-policy-run)",
+        .help = "print the snapshot that a policy would get now, as JSON (for rm-policy-run)",
         .run = run_snapshot,
 };
 
@@ -350,8 +350,8 @@ const struct verb verb_plan = {
         .name = "plan",
         .args = "",
         .role = ROLE_ADMIN,
-        .help = "show what would be done now and why, what other policies would make of it, and do nothing",
-        .flags = { { "policy", "P", "ask this one, not the cluster's own" } },
+        .help = "show what rmd would do now and why, and the plans of other policies; change nothing",
+        .flags = { { "policy", "P", "use this policy (default: the cluster's)" } },
         .run = run_plan,
 };
 

@@ -156,24 +156,23 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
 }
 
 static const struct argp_option options[] = {
-        { "cluster", 'c', "NxC|FILE", 0, "N nodes with C cores each, or a snapshot whose nodes are taken", 0 },
-        { "availability", 'a', "FILE", 0, "Nodes that leave and return: lines of seconds, node, cores", 0 },
-        { "policy", 'p', "P", 0, "Who decides: a policy, or easy; may be given several times (default greedy)", 0 },
+        { "cluster", 'c', "NxC|FILE", 0, "N nodes with C cores each, or the nodes of a snapshot", 0 },
+        { "availability", 'a', "FILE", 0, "Changes of usable cores: lines of seconds, node, cores", 0 },
+        { "policy", 'p', "P", 0, "Policy, or easy; can be given several times (default greedy)", 0 },
         { "json", 'j', NULL, 0, "Print JSON", 0 },
         { "csv", KEY_CSV, "FILE", 0, "Write a line for each job", 0 },
-        { "svg", KEY_SVG, "FILE", 0, "Draw the utilisation over time", 0 },
-        { "backfill", KEY_BACKFILL, "HOW", 0, "Who may overtake: no, limits (default), any", 1 },
-        { "group-size", 'g', "N", 0, "Ranks in a group (default: half of the smallest node)", 1 },
-        { "horizon", KEY_HORIZON, "S", 0, "A move that is a choice must pay for itself in this time (default 600)", 1 },
-        { "moves-at-once", KEY_MOVES, "N", 0, "Moves under way at once (default 8)", 1 },
-        { "settle", KEY_SETTLE, "S", 0, "Virtual seconds from a change to the round it causes (default 1, more on large clusters)",
-          1 },
-        { "queue", KEY_QUEUE, "N", 0, "Waiting jobs that are looked at (default 1000)", 1 },
-        { "budget", KEY_BUDGET, "S", 0, "Real seconds a policy may think (default 1)", 1 },
-        { "policy-dir", KEY_DIR, "DIR", 0, "Where policies are", 1 },
-        { "freeze", KEY_FREEZE, "S", 0, "What a move takes at least (default 0.2)", 2 },
-        { "bandwidth", KEY_BANDWIDTH, "MB/S", 0, "Of one move (default 1000)", 2 },
-        { "memory", KEY_MEMORY, "MB", 0, "Of a rank, where the trace does not say (default 1000)", 2 },
+        { "svg", KEY_SVG, "FILE", 0, "Draw usable and busy cores over time", 0 },
+        { "backfill", KEY_BACKFILL, "HOW", 0, "As in rmd.conf: no, limits (default), any", 1 },
+        { "group-size", 'g', "N", 0, "Ranks in a group (default: half the cores of the smallest node)", 1 },
+        { "horizon", KEY_HORIZON, "S", 0, "Seconds in which a move by choice must pay for itself (default 600)", 1 },
+        { "moves-at-once", KEY_MOVES, "N", 0, "Maximum number of concurrent moves (default 8)", 1 },
+        { "settle", KEY_SETTLE, "S", 0, "Virtual seconds from a change to its round (default 1, more on large clusters)", 1 },
+        { "queue", KEY_QUEUE, "N", 0, "Pending jobs that a round considers (default 1000)", 1 },
+        { "budget", KEY_BUDGET, "S", 0, "Real seconds for each answer of a policy (default 1)", 1 },
+        { "policy-dir", KEY_DIR, "DIR", 0, "Directory of the policies", 1 },
+        { "freeze", KEY_FREEZE, "S", 0, "Minimum freeze time of a move in seconds (default 0.2)", 2 },
+        { "bandwidth", KEY_BANDWIDTH, "MB/S", 0, "Speed at which a move copies memory (default 1000)", 2 },
+        { "memory", KEY_MEMORY, "MB", 0, "Memory of a rank, if not in the trace (default 1000)", 2 },
         { 0 },
 };
 
@@ -311,8 +310,8 @@ int main(int argc, char **argv) {
         static const struct argp argp = { .options = options,
                                           .parser = parse_option,
                                           .args_doc = "TRACE",
-                                          .doc = "Replay a trace of jobs (Standard Workload Format) in virtual time, with the "
-                                                 "scheduler of rmd and any policy, and say how long jobs waited." };
+                                          .doc = "Simulate the scheduler of rmd, with any policy, on a trace of jobs (Standard "
+                                                 "Workload Format) in virtual time. Prints waiting times, slowdown and moves." };
         struct context context = {
                 .managed = { .directory = RM_POLICY_DIR,
                              .budget_usec = 1000000,
