@@ -88,8 +88,8 @@ struct capsule_spec {
         const gid_t *groups;    /* supplementary */
         size_t n_groups;
         const char *spool_dir;  /* on the node's disk, made with mode 0700 when missing; output is kept here */
-        uint64_t
-                spool_max_bytes; /* that all spools of this owner, which are beside it, may hold; then its output is not taken. 0: no limit */
+        /* That all spools of this owner, which are beside it, may hold; then its output is not taken. 0: no limit. */
+        uint64_t spool_max_bytes;
         uint64_t spool_reserve_bytes; /* of its file system that is left free, at most a quarter */
         struct capsule_limits limits; /* memory_bytes 0: none of both. With `cut` they hold from capsule_apply_limits() on */
 };

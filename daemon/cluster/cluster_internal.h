@@ -1,5 +1,5 @@
-/* Between cluster.c (state, leader, following), followers.c (those who follow this node), propose.c (proposals on their way) and health.c (what the leader proposes about
- * nodes). */
+/* Between cluster.c (state, leader, following), followers.c (those who follow this node), propose.c (proposals on their way) and
+ * health.c (what the leader proposes about nodes). */
 #ifndef RM_CLUSTER_CLUSTER_INTERNAL_H
 #define RM_CLUSTER_CLUSTER_INTERNAL_H
 

@@ -20,8 +20,8 @@ struct topology {
          * all over (some cores taken away, or of several kinds), for which that form has no words. */
         char description[TOPOLOGY_DESCRIPTION_BYTES];
         uint32_t real_cores; /* that core_of_cpu knows */
-        int16_t core_of_cpu
-                [TOPOLOGY_CPUS_MAX]; /* by the kernel's numbers: its core, as they are counted in the description; -1: none of ours */
+        /* By the kernel's numbers: its core, as they are counted in the description; -1: none of ours. */
+        int16_t core_of_cpu[TOPOLOGY_CPUS_MAX];
         char boot_id[TOPOLOGY_BOOT_ID_BYTES]; /* see topology_boot_id(); empty when read from a file */
 };
 

@@ -31,10 +31,10 @@ struct round;
 
 /* What a job's part in the round is, beside what its snapshot says. In the order of the snapshot's jobs. */
 struct round_job {
-        int32_t head_node;              /* where its head capsule is, RM_NO_NODE: it has none yet */
-        int32_t head_moving_to;         /* RM_NO_NODE: it is not moving */
-        const int32_t *group_moving_to; /* n_groups entries, RM_NO_NODE: not moving; NULL: none is. In the snapshot such a group is
-                                         * where it comes from */
+        int32_t head_node; /* where its head capsule is, RM_NO_NODE: it has none yet */
+        int32_t head_moving_to; /* RM_NO_NODE: it is not moving */
+        /* n_groups entries, RM_NO_NODE: not moving; NULL: none is. In the snapshot such a group is where it comes from. */
+        const int32_t *group_moving_to;
         bool pinned; /* no capsule of it may move now (it starts, or ends) */
         uint64_t left_usec; /* of its time limit; 0: it has none, or does not run */
         uint32_t spares; /* nodes to be kept free for it (spare.h) */
@@ -71,9 +71,8 @@ struct round_job_result {
         bool folded; /* after the actions it has more ranks than usable cores on some node */
         uint32_t kept; /* groups that its policy wanted to have on other nodes, which was not worth the moves */
         char policy[64]; /* that placed it; empty: none did */
-        int32_t *group_node,
-                *rank_core; /* where its groups are to be, and the cores there that its ranks get, RM_NO_CORE: any. NULL: its
-                                          * policy did not choose cores */
+        int32_t *group_node; /* where its groups are to be */
+        int32_t *rank_core; /* the cores there that its ranks get, RM_NO_CORE: any. NULL: its policy did not choose cores */
         char reason[RM_REASON_BYTES]; /* why it waits, or stays on a node that it should leave; empty: nothing to say */
 };
 

@@ -53,10 +53,11 @@ enum rm_node_state {
 /* A node. Source of each value in brackets. */
 struct rm_node {
         const char *name;
-        uint32_t cores;       /* that may be used now [the least of hardware, availability file; 0 when draining or down].
-                               * While jobs are folded it may be more than the hardware has. */
-        uint32_t state;       /* enum rm_node_state */
-        int64_t penalty;      /* >= 0: the price of running one rank here, for each unit of priority [health, configuration] */
+        /* That may be used now [the least of hardware, availability file; 0 when draining or down]. While jobs are folded it may
+         * be more than the hardware has. */
+        uint32_t cores;
+        uint32_t state; /* enum rm_node_state */
+        int64_t penalty; /* >= 0: the price of running one rank here, for each unit of priority [health, configuration] */
         const char *topology; /* hwloc synthetic description, "package:2 core:8"; NULL when not known */
         int32_t switch_index; /* the switch it is plugged into, in rm_snapshot.switches; RM_NO_NODE when not known */
         uint32_t reserved;
@@ -75,10 +76,10 @@ struct rm_switch {
  * but the last, which may be smaller. A group is never split. */
 struct rm_group {
         uint32_t first_rank;
-        uint32_t ranks;     /* >= 1 */
-        int32_t node;       /* where it runs now, RM_NO_NODE when it has not been started */
-        uint32_t flags;     /* RM_GROUP_* */
-        int64_t move_cost;  /* >= 0: of moving it away from `node` [measured freeze times, scaled by configuration] */
+        uint32_t ranks; /* >= 1 */
+        int32_t node; /* where it runs now, RM_NO_NODE when it has not been started */
+        uint32_t flags; /* RM_GROUP_* */
+        int64_t move_cost; /* >= 0: of moving it away from `node` [measured freeze times, scaled by configuration] */
 };
 
 /* Bytes that pairs of ranks exchange, as measured and reckoned for rmd's [sched] horizon, or as declared. Symmetric, compressed sparse rows: the
@@ -101,8 +102,9 @@ struct rm_job {
         /* The job's own availability: ranks it may have on each node, n_nodes entries, RM_NO_LIMIT where it says nothing.
          * NULL when it has none. */
         const uint32_t *node_limit;
-        const char *policy; /* the policy it asked for, NULL for the cluster's. A policy may ignore it: it is given only
-                                  * jobs that are its to place, and others with all groups pinned. */
+        /* The policy it asked for, NULL for the cluster's. A policy may ignore it: it is given only jobs that are its to place,
+         * and others with all groups pinned. */
+        const char *policy;
         uint64_t time_limit_usec; /* 0 = none */
         struct rm_traffic traffic;
 };
@@ -110,10 +112,12 @@ struct rm_job {
 struct rm_params {
         int64_t distribution_weight; /* K of the objective: the price of each node a job uses. Default 10 */
         int64_t age_weight; /* priority gained for each round lost, when it is decided who waits. Default 1 */
-        uint32_t backfill; /* 0: no job overtakes one that waits, but where that one could not run even on the empty
-                                      * cluster; 1: a job that fits may. Default 0 */
-        uint32_t move_budget; /* groups that treematch may move in one plan beyond those that must, to bring ranks nearer to each
-                                      * other; each saves more bytes times hops than its move_cost times bytes_per_cost. Default 0 */
+        /* 0: no job overtakes one that waits, but where that one could not run even on the empty cluster; 1: a job that fits
+         * may. Default 0. */
+        uint32_t backfill;
+        /* Groups that treematch may move in one plan beyond those that must, to bring ranks nearer to each other; each saves more
+         * bytes times hops than its move_cost times bytes_per_cost. Default 0. */
+        uint32_t move_budget;
         int64_t bytes_per_cost; /* so many bytes less over one hop are worth one unit of move_cost. 1 .. 2^32. Default 1 */
 };
 
@@ -125,9 +129,9 @@ struct rm_snapshot {
         uint32_t n_jobs;
         const struct rm_node *nodes;
         const struct rm_switch *switches;
-        const struct rm_job
-                *jobs; /* running ones and waiting ones, in the order of submission. Waiting ones that cannot be placed now,
-                                    * for want of cores or because one before them needs them, may be left out */
+        /* Running ones and waiting ones, in the order of submission. Waiting ones that cannot be placed now, for want of cores or
+         * because one before them needs them, may be left out. */
+        const struct rm_job *jobs;
         struct rm_params params;
 };
 
@@ -140,8 +144,9 @@ struct rm_plan_job {
         uint32_t decision; /* enum rm_decision; RM_WAIT when the policy is called */
         uint32_t reserved;
         int32_t *group_node; /* n_groups entries, the node of each group; valid with RM_PLACE */
-        int32_t *rank_core; /* `ranks` entries: the core on its node (0 .. cores-1 in the order of the topology), or all
-                              * RM_NO_CORE when the policy has no opinion, as at the call */
+        /* `ranks` entries: the core on its node (0 .. cores-1 in the order of the topology), or all RM_NO_CORE when the policy has
+         * no opinion, as at the call. */
+        int32_t *rank_core;
         char reason[RM_REASON_BYTES]; /* for people: why it waits. Empty at the call; the scheduler adds the figures */
 };
 

@@ -75,8 +75,8 @@ struct session {
         bool giving_up;
         uint64_t give_up_usec;
         bool ending;             /* all has come */
-        uint64_t
-                release_at_usec; /* tell rmd then that we have it; SESSION_NEVER_USEC: told, or it has not said over this connection that it is all */
+        /* Tell rmd then that we have it; SESSION_NEVER_USEC: told, or it has not said over this connection that it is all. */
+        uint64_t release_at_usec;
         uint32_t release_id;
         uint64_t release_usec; /* go then in any case; SESSION_NEVER_USEC: there is output to be written before */
 

@@ -19,8 +19,8 @@ struct margins {
         int64_t *job_cost;    /* in the chain of the job, less that of none */
         int64_t *node_margin; /* the least of the node's chain with it, above the least of all */
         int64_t *job_margin;
-        int64_t *
-                ending; /* as node_margin, when it is the last node of the job: with what the other jobs there cost above their least */
+        /* As node_margin, when it is the last node of the job: with what the other jobs there cost above their least. */
+        int64_t *ending;
         int64_t *complete; /* each job and groups: what so many more cost it at least, with the nodes that they go to */
         int64_t *node_least, *job_least;
         int64_t *job_zero; /* what the job's chain costs when it is nowhere */

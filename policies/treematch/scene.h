@@ -19,8 +19,8 @@ struct scene {
         uint64_t reserve_usec; /* kept back to finish with */
         struct places nodes; /* down to nodes */
         struct places cores; /* down to what holds cores */
-        uint32_t **
-                rank_leaf; /* each job, each rank: the leaf of `cores` that was chosen for it, TREE_NONE when only its node was; NULL: for none */
+        /* Each job, each rank: the leaf of `cores` that was chosen for it, TREE_NONE when only its node was; NULL: for none. */
+        uint32_t **rank_leaf;
         bool silent; /* there are pairs of 0 bytes */
         uint32_t shift; /* bytes are divided by 2^shift (but never to 0), so that sums of them times hops fit */
 };

@@ -5,8 +5,8 @@
 
 enum {
         MOST_CORNERS = 8,
-        STRONG =
-                8, /* an edge counts as a side of the grid when it has at least 1/8 of the weight of the heaviest at one of its ends */
+        /* An edge counts as a side of the grid when it has at least 1/8 of the weight of the heaviest at one of its ends. */
+        STRONG = 8,
 };
 
 struct sweep {
