@@ -297,6 +297,7 @@ static void test_leader_found_late(void **state) {
         struct world w;
 
         world_init(&w);
+        w.idle_usec = 600000000; /* a new connection would tell it */
         (void) tnode_start(&w, 0, 0);
         tnode_stop(&w.nodes[0]); /* its port is known now */
         (void) tnode_start(&w, 1, 0);
