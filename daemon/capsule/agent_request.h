@@ -7,12 +7,15 @@
 #include <sys/types.h>
 
 /*
- * rm-agent makes the FIFO "ID.status", then the file "ID.tmp", renames it to "ID.req" and reads the FIFO. PID 1 renames
- * to "ID.done" when it answers, then writes the status and a newline into the FIFO. ID is "PID-NUMBER"; PID is
- * rm-agent's own, watched so that its death is noticed however it comes.
+ * rm-agent makes the FIFO "ID.status", then the file "ID.tmp", renames it to "ID.req", writes a byte into the FIFO AGENT_WAKE and reads
+ * the other FIFO. PID 1 renames to "ID.done" when it answers, then writes the status and a newline into the FIFO. ID is "PID-NUMBER";
+ * PID is rm-agent's own, watched so that its death is noticed however it comes. Why no inotify: it takes an instance for each capsule,
+ * and root has 128 of them by default.
  * The file holds three strings, each ended by a zero byte: AGENT_REQUEST_MAGIC, host, command.
  */
 #define AGENT_DIR "/run/rm/agent"
+/* Made by PID 1, which keeps it open. */
+#define AGENT_WAKE AGENT_DIR "/wake"
 #define AGENT_REQUEST_MAGIC "rm-agent 1"
 
 enum {

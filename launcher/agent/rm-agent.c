@@ -82,6 +82,18 @@ static int write_request(const struct files *files, const char *text, size_t siz
         return rename(files->temporary, files->request);
 }
 
+/* Tells PID 1 to look. A FIFO that is full has told it already. */
+static int wake(void) {
+        int fd = open(AGENT_WAKE, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+        ssize_t n = fd < 0 ? -1 : write(fd, "", 1);
+
+        if (n < 0 && fd >= 0 && errno == EAGAIN)
+                n = 1;
+        if (fd >= 0)
+                (void) close(fd);
+        return n < 0 ? -1 : 0;
+}
+
 static volatile sig_atomic_t ended_by;
 
 static void on_end(int signo) {
@@ -167,7 +179,7 @@ int main(int argc, char **argv) {
         name_files(&files);
         block_ends(&outside);
         fd = open_status(&files);
-        if (fd < 0 || write_request(&files, text, size) < 0) {
+        if (fd < 0 || write_request(&files, text, size) < 0 || wake() < 0) {
                 fprintf(stderr, "rm-agent: %s: cannot ask rmd in %s: %s%s\n", argv[1], AGENT_DIR, strerror(errno),
                         errno == ENOENT ? " (it works only in a job started by rm-mpirun)" : "");
                 remove_files(&files);

@@ -13,6 +13,10 @@ q place live | grep -v '^-1' | grep -q n3 && fail "it is on n3"
 # A user with many such files must not use up what the kernel lets root watch.
 watches=$(on n1 sh -c 'read -r pid </run/testbed-rmd.pid && find "/proc/$pid/fd" -lname "anon_inode:inotify" | wc -l')
 same "files that rmd on n1 has the kernel watch" "$watches" 1
+# Nor may capsules: root has 128 inotify instances by default, and a node with many cores has more capsules.
+watches=$(on n1 sh -c 'find $(pgrep -f "^[^ ]*rm-capsule " | sed "s#.*#/proc/&/fd#") -lname "anon_inode:inotify" | wc -l')
+same "inotify instances of the capsules on n1" "$watches" 0
+on n1 sh -c 'pgrep -f "^[^ ]*rm-capsule " | wc -l' | grep -q '[1-9]' || fail "no capsule was looked at"
 place_of_other=$(q place other)
 as alice n1 sh -c 'printf "n1:0\nn2:2\nn3:2\n" >mine'
 until_true 30 eval '! q place live | grep -v "^-1" | grep -q n1' || fail "it stays on n1"

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/inotify.h>
 #include <sys/queue.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -40,7 +39,7 @@ struct agents {
         LIST_HEAD(, agent) list;
         size_t count;
         int dir_fd;
-        struct source changes;
+        struct source wake;
 };
 
 static void report(struct agent *agent) {
@@ -199,13 +198,12 @@ void agents_scan(struct agents *agents, bool all) {
                 closedir(dir);
 }
 
-static void on_change(struct source *source, uint32_t events) {
+static void on_wake(struct source *source, uint32_t events) {
         struct agents *agents = source->data;
         char buffer[4096];
 
         (void) events;
-        while (read(source->fd, buffer, sizeof(buffer)) > 0)
-                ;
+        (void) read(source->fd, buffer, sizeof(buffer));
         /* While the payload is being restored, its requests are not complete; open() looks again. */
         if (agents->init->phase == CAPSULE__PHASE__PHASE_RUNNING)
                 agents_scan(agents, false);
@@ -233,19 +231,28 @@ int agents_reply(struct agents *agents, const char *id, int status) {
         return write(fd, text, strlen(text)) < 0 ? -EPIPE : 0;
 }
 
+/* Before the payload is there, so that nothing in the directory is the user's yet. */
+static int open_wake(const struct init *init, struct rm_error *error) {
+        int fd;
+
+        if (mkfifo(AGENT_WAKE, 0600) < 0 || chown(AGENT_WAKE, init->spec->uid, init->spec->gid) < 0)
+                return error_sys(error, -errno, "cannot make " AGENT_WAKE);
+        /* For both directions: it never reports an end. */
+        fd = open(AGENT_WAKE, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        return fd < 0 ? error_sys(error, -errno, "cannot open " AGENT_WAKE) : fd;
+}
+
 int agents_create(struct init *init, struct agents **ret, struct rm_error *error) {
         struct agents *agents = xcalloc(1, sizeof(*agents));
-        int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 
         *ret = agents; /* lives as long as the process */
         agents->init = init;
         LIST_INIT(&agents->list);
-        agents->changes = (struct source) { .fd = fd, .fn = on_change, .data = agents };
         agents->dir_fd = open(AGENT_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (agents->dir_fd < 0)
                 return error_sys(error, -errno, "cannot open " AGENT_DIR);
-        if (fd < 0 || inotify_add_watch(fd, AGENT_DIR, IN_MOVED_TO | IN_ONLYDIR) < 0 ||
-            source_add(init->epoll_fd, &agents->changes, EPOLLIN) < 0)
-                return error_sys(error, -errno, "cannot watch " AGENT_DIR);
-        return 0;
+        agents->wake = (struct source) { .fd = open_wake(init, error), .fn = on_wake, .data = agents };
+        if (agents->wake.fd < 0)
+                return agents->wake.fd;
+        return source_add(init->epoll_fd, &agents->wake, EPOLLIN) < 0 ? error_sys(error, -errno, "cannot watch " AGENT_WAKE) : 0;
 }

@@ -12,8 +12,8 @@
 #include "common/frame.h"
 #include "common/util.h"
 #include "daemon/mover/capture.h"
-#include "tests/unit/image/memory.h"
 #include "mover_pair.h"
+#include "tests/unit/image/memory.h"
 
 #define LIMIT_SEC 20 /* then the test is ended by SIGALRM */
 
