@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+struct rm_error;
 struct event_base;
 struct config;
 struct cluster;
@@ -35,6 +36,7 @@ struct rmd {
         struct event_ring *events; /* requests/: the last events */
         struct fault *fault;       /* move/: named fault points */
         uint64_t start_usec;
+        struct rm_error *failed; /* why the loop was left; code 0: a signal said so */
 };
 
 #endif

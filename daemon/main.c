@@ -31,6 +31,7 @@
 #include "daemon/trim.h"
 
 #define CONFIG_PATH "/etc/rmd/rmd.conf"
+#define EXIT_STATE 3 /* state_dir or the cluster's log cannot be read, or is of another version: a restart does not help */
 #define CLEAN_USEC 5000000
 #define TRIM_SEC 2 /* after the start: by then it has joined, or it waits */
 
@@ -152,6 +153,13 @@ static void on_leader(void *userdata, const char *leader) {
         service_wake(rmd->service);
 }
 
+static void on_failed(void *userdata, const struct rm_error *why) {
+        struct rmd *rmd = userdata;
+
+        *rmd->failed = *why;
+        (void) event_base_loopbreak(rmd->base);
+}
+
 static void on_capsule(void *userdata, struct local *local, int error, const char *text) {
         struct rmd *rmd = userdata;
 
@@ -181,7 +189,8 @@ static const struct cluster_ops cluster_ops = { .on_applied = on_applied,
                                                 .on_message = on_message,
                                                 .on_peer = on_peer,
                                                 .on_beat = on_beat,
-                                                .on_leader = on_leader };
+                                                .on_leader = on_leader,
+                                                .on_failed = on_failed };
 
 /* ---- building the context ---- */
 
@@ -329,7 +338,7 @@ static void on_started(evutil_socket_t fd, short what, void *arg) {
         trim_memory();
 }
 
-static int run(struct rmd *rmd, struct rm_error *err) {
+static int run(struct rmd *rmd) {
         const struct timeval trim = { TRIM_SEC, 0 };
         struct event *term = evsignal_new(rmd->base, SIGTERM, on_signal, rmd->base);
         struct event *interrupt = evsignal_new(rmd->base, SIGINT, on_signal, rmd->base);
@@ -345,7 +354,7 @@ static int run(struct rmd *rmd, struct rm_error *err) {
         event_free(term);
         event_free(interrupt);
         event_free(cleaner);
-        return 0;
+        return rmd->failed->code;
 }
 
 /* Ranks that poll must not keep the daemon from its heartbeats: on some kernels ordinary processes wait for seconds beside them, and
@@ -367,7 +376,7 @@ static void say_keys(const struct config *config, const struct tls *tls) {
 }
 
 static int serve(struct config *config, struct rm_error *err) {
-        struct rmd rmd = { .config = config };
+        struct rmd rmd = { .config = config, .failed = err };
         struct tls *tls = NULL;
         int r;
 
@@ -383,7 +392,7 @@ static int serve(struct config *config, struct rm_error *err) {
         rmd.base = event_base_new();
         r = rmd.base ? start(&rmd, tls, err) : error_set(err, -ENOMEM, "no event loop");
         if (r == 0)
-                r = run(&rmd, err);
+                r = run(&rmd);
         stop(&rmd);
         tls_destroy(tls);
         if (rmd.base)
@@ -431,5 +440,7 @@ int main(int argc, char **argv) {
         if (r < 0)
                 log_error("%s", error_text(&err));
         config_finish(&config);
+        if (r == -ENOTSUP || r == -EBADMSG)
+                return EXIT_STATE;
         return r < 0 ? 1 : 0;
 }

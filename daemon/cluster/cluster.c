@@ -29,8 +29,17 @@ static bool is_self(const struct cluster *c, const char *node) {
 
 /* ---- the state ---- */
 
+static void fail(struct cluster *c, const struct rm_error *why) {
+        c->synced = false;
+        c->failed = true;
+        if (c->ops.on_failed)
+                c->ops.on_failed(c->userdata, why);
+}
+
 static void apply(struct cluster *c, uint64_t index, const Rm__Command *command, struct state_result *ret) {
         state_apply(c->state, index, command, ret);
+        if (ret->unknown)
+                return;
         if (command->time_usec > c->last_time_usec)
                 c->last_time_usec = command->time_usec;
         if (!c->replaying && command->body_case == RM__COMMAND__BODY_NODE_JOIN && command->node_join->node)
@@ -73,7 +82,7 @@ static void set_leader(struct cluster *c, const char *leader) {
 
 /* ---- at the leader: the log ---- */
 
-static void on_log_apply(void *userdata, uint64_t index, const Rm__Command *command, struct raftlog_outcome *ret) {
+static int on_log_apply(void *userdata, uint64_t index, const Rm__Command *command, struct raftlog_outcome *ret) {
         struct cluster *c = userdata;
         uint64_t before = c->state->index;
         struct state_result result;
@@ -81,17 +90,28 @@ static void on_log_apply(void *userdata, uint64_t index, const Rm__Command *comm
         apply(c, index, command, &result);
         ret->error = result.error;
         ret->created = result.created;
+        if (result.unknown)
+                return result.error.code;
         followers_applied(c->followers, before, index, command);
         if (!c->replaying)
                 tell_applied(c, command, &result);
         state_result_finish(&result);
+        return 0;
 }
 
-static void on_log_restore(void *userdata, Rm__State *state) {
+static int on_log_restore(void *userdata, Rm__State *state, struct rm_error *err) {
         struct cluster *c = userdata;
+        int r = state_understands_state(state, err);
 
+        if (r < 0)
+                return r;
         replace_state(c, state);
         followers_restored(c->followers, state->index);
+        return 0;
+}
+
+static void on_log_failed(void *userdata, const struct rm_error *why) {
+        fail(userdata, why);
 }
 
 static const Rm__State *on_log_state(void *userdata) {
@@ -103,9 +123,12 @@ static const Rm__State *on_log_state(void *userdata) {
 /* Leaders before us may have had a clock that was ahead: the log's times never go back. */
 int cluster_log(struct cluster *c, Rm__Command *command, raftlog_done_fn done, void *userdata) {
         uint64_t now = now_real_usec();
+        struct rm_error err = { 0 };
 
         if (!c->log)
                 return -EHOSTUNREACH;
+        if (state_understands(command, &err) < 0)
+                return err.code;
         if (now < c->last_time_usec)
                 now = c->last_time_usec;
         c->last_time_usec = now;
@@ -146,7 +169,7 @@ static void ask_later(struct cluster *c, const char *why) {
 static void ask_if_due(struct cluster *c) {
         uint64_t now = now_usec();
 
-        if (c->log || !c->leader || c->synced)
+        if (c->log || !c->leader || c->synced || c->failed)
                 return;
         if (c->ask_usec == 0 && now - c->progress_usec > STALLED_USEC)
                 ask_later(c, "nothing comes");
@@ -156,7 +179,7 @@ static void ask_if_due(struct cluster *c) {
 
 /* What is on its way when it has been asked for anew is passed over. */
 static bool asked(const struct cluster *c) {
-        return c->ask_usec == 0;
+        return c->ask_usec == 0 && !c->failed;
 }
 
 static Rm__State *unpack_state(const struct cluster *c) {
@@ -173,8 +196,15 @@ static Rm__State *unpack_state(const struct cluster *c) {
 
 static void take_install(struct cluster *c) {
         Rm__State *state = unpack_state(c);
+        struct rm_error err = { 0 };
 
         parts_reset(&c->install);
+        if (state && state_understands_state(state, &err) < 0) {
+                rm__state__free_unpacked(state, NULL);
+                (void) error_prefix(&err, "the state that node %s sends", c->leader);
+                fail(c, &err);
+                return;
+        }
         if (!state) {
                 ask_later(c, "it is not a state of this cluster");
                 return;
@@ -207,23 +237,30 @@ static void take_install_part(struct cluster *c, const Rm__InstallPart *part) {
 }
 
 static void take_append(struct cluster *c, const Rm__Append *append) {
+        Rm__Command nothing = RM__COMMAND__INIT;
+        const Rm__Command *command = append->command ? append->command : &nothing;
         struct state_result result;
 
-        if (!asked(c) || !append->command || append->index <= c->state->index)
+        if (!asked(c) || append->index <= c->state->index)
                 return;
         if (append->after != c->state->index) {
                 ask_later(c, "commands are missing");
                 return;
         }
         c->progress_usec = now_usec();
-        apply(c, append->index, append->command, &result);
+        apply(c, append->index, command, &result);
+        if (result.unknown) {
+                (void) error_prefix(&result.error, "entry %" PRIu64 " of the log of node %s", append->index, c->leader);
+                fail(c, &result.error);
+                return;
+        }
         state_cache_touch(c->cache);
-        tell_applied(c, append->command, &result);
+        tell_applied(c, command, &result);
         state_result_finish(&result);
 }
 
 static void take_followed(struct cluster *c, const Rm__Followed *followed) {
-        if (c->synced || followed->index != c->state->index || followed->log != c->cached_log)
+        if (c->synced || c->failed || followed->index != c->state->index || followed->log != c->cached_log)
                 return;
         c->synced = true;
         c->ask_failures = 0;
@@ -410,7 +447,10 @@ uint32_t cluster_port(const struct cluster *c) {
 }
 
 void cluster_set_self(struct cluster *c, const Rm__Node *self) {
-        peers_set_self(c->peers, self);
+        Rm__Node described = *self;
+
+        described.level = STATE_LEVEL;
+        peers_set_self(c->peers, &described);
         if (c->health)
                 health_check(c->health, peers_self(c->peers)->name);
 }
@@ -418,7 +458,9 @@ void cluster_set_self(struct cluster *c, const Rm__Node *self) {
 /* ---- life ---- */
 
 static int open_log(struct cluster *c, const struct cluster_config *config, struct rm_error *err) {
-        static const struct raftlog_ops ops = { .on_apply = on_log_apply, .on_restore = on_log_restore, .get_state = on_log_state };
+        static const struct raftlog_ops ops = {
+                .on_apply = on_log_apply, .on_restore = on_log_restore, .on_failed = on_log_failed, .get_state = on_log_state
+        };
         int r;
 
         if (!config->bootstrap && !raftlog_exists(config->state_dir))
@@ -442,12 +484,15 @@ static int open_log(struct cluster *c, const struct cluster_config *config, stru
 static void open_cache(struct cluster *c, const struct cluster_config *config) {
         cleanup_free char *path = xasprintf("%s/state", config->state_dir);
         Rm__State *state = NULL;
+        struct rm_error err = { 0 };
         uint64_t log = 0;
         int r;
 
         if (c->log)
                 return;
         r = state_cache_load(path, &state, &log);
+        if (r == 0)
+                r = state_understands_state(state, &err);
         if (r == 0 && strcmp(state->cluster, config->name) == 0) {
                 replace_state(c, take_ptr(state));
                 c->cached_log = log;
@@ -474,9 +519,10 @@ static int open_peers(struct cluster *c, const struct cluster_config *config, st
                                               .on_changed = on_changed,
                                               .on_drained = on_drained,
                                               .on_beat = on_beat };
+        Rm__Node self = *config->self;
         struct peers_config peers = {
                 .cluster = config->name,
-                .self = config->self,
+                .self = &self,
                 .listen_address = config->listen_address,
                 .seeds = config->peers,
                 .n_seeds = config->n_peers,
@@ -486,8 +532,10 @@ static int open_peers(struct cluster *c, const struct cluster_config *config, st
                 .idle_usec = idle_usec(config),
                 .leading = c->log != NULL,
         };
-        int r = peers_create(c->base, &peers, &ops, c, &c->peers, err);
+        int r;
 
+        self.level = STATE_LEVEL;
+        r = peers_create(c->base, &peers, &ops, c, &c->peers, err);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < c->state->n_nodes; i++)

@@ -51,6 +51,8 @@ struct cluster_ops {
         void (*on_beat)(void *userdata);
         /* Who leads now; NULL = nobody that we know. */
         void (*on_leader)(void *userdata, const char *leader);
+        /* The log has what this version cannot read or does not understand: nothing more is applied, the daemon is to end. */
+        void (*on_failed)(void *userdata, const struct rm_error *why);
 };
 
 /* Called exactly once, from the loop (or from cluster_destroy() with -ECANCELED: do not propose again then), after the local

@@ -44,6 +44,7 @@ struct cluster {
         struct event *start_event;
         char *leader;
         bool synced;
+        bool failed; /* the log has what is not understood here: nothing more is applied */
         bool replaying; /* raftlog_open() is running */
         bool closing;
         uint64_t last_time_usec; /* of a command, real */
@@ -51,7 +52,7 @@ struct cluster {
         uint64_t propose_timeout_usec;
 };
 
-/* Stamp and put into the log; as raftlog_propose(). */
+/* Stamp and put into the log; as raftlog_propose(). -ENOTSUP: this version does not understand it. */
 int cluster_log(struct cluster *c, Rm__Command *command, raftlog_done_fn done, void *userdata);
 
 /* ---- followers.c ---- */

@@ -11,7 +11,7 @@
 #include "daemon/cluster/state.h"
 #include "proto/peer.pb-c.h"
 
-#define CACHE_MAGIC 0x524d4631U
+#define CACHE_MAGIC 0x524d4632U
 #define CACHE_MAX_BYTES ((uint32_t) STATE_MAX_BYTES + 64U) /* and the log's number */
 #define CACHE_DELAY_USEC 2000000
 

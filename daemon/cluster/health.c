@@ -14,7 +14,7 @@
 /* A proposal about a node is under way: no second one meanwhile. */
 struct pending {
         struct health *health;
-        char *node;
+        char *node; /* "": it is about the feature level */
         LIST_ENTRY(pending) entry;
 };
 
@@ -63,7 +63,7 @@ static void on_done(void *userdata, const struct raftlog_outcome *outcome) {
         cleanup_free char *node = xstrdup(pending->node);
 
         if (outcome->error.code < 0 && outcome->error.code != -ECANCELED && outcome->error.code != -EHOSTUNREACH)
-                log_warn("node %s: %s", node, error_text(&outcome->error));
+                log_warn("node %s: %s", *node ? node : "*", error_text(&outcome->error));
         pending_free(pending);
         /* Things may have changed again meanwhile; a refusal is tried again with the next beat only. */
         if (outcome->error.code == 0 && !h->cluster->closing)
@@ -103,7 +103,7 @@ static void propose_join(struct health *h, const Rm__Node *node) {
 }
 
 static bool same_description(const Rm__Node *a, const Rm__Node *b) {
-        return a->port == b->port && a->cores == b->cores && a->memory_bytes == b->memory_bytes &&
+        return a->port == b->port && a->cores == b->cores && a->level == b->level && a->memory_bytes == b->memory_bytes &&
                strcmp(a->address, b->address) == 0 && strcmp(a->topology, b->topology) == 0 && strcmp(a->boot_id, b->boot_id) == 0;
 }
 
@@ -114,6 +114,23 @@ static void check_present(struct health *h, const Rm__Node *now) {
                 propose_join(h, now);
         else if (known->health != RM__NODE_HEALTH__NODE_HEALTH_UP)
                 propose_health(h, now->name, RM__NODE_HEALTH__NODE_HEALTH_UP, "");
+}
+
+/* As soon as all nodes know a higher feature level than the log's, entries may make use of it. */
+static void check_level(struct health *h) {
+        const Rm__State *state = h->cluster->state;
+        uint32_t level = state_known_level(state);
+        Rm__Command command = RM__COMMAND__INIT;
+        Rm__CmdLevel body = RM__CMD_LEVEL__INIT;
+
+        if (level > STATE_LEVEL)
+                level = STATE_LEVEL;
+        if (level <= state->level || is_pending(h, ""))
+                return;
+        body.level = level;
+        command.body_case = RM__COMMAND__BODY_LEVEL;
+        command.level = &body;
+        propose(h, "", &command);
 }
 
 static bool cut_off(const struct cluster *c) {
@@ -171,6 +188,9 @@ void health_check(struct health *h, const char *node) {
         struct cluster *c = h->cluster;
 
         if (!raftlog_leading(c->log))
+                return;
+        check_level(h);
+        if (node && !*node)
                 return;
         if (node) {
                 check_one(h, node);

@@ -12,7 +12,7 @@
 #include "daemon/wire/conn.h"
 #include "daemon/wire/listener.h"
 
-#define PEERS_VERSION 3U
+#define PEERS_VERSION 4U
 #define PEERS_DIAL_USEC UINT64_C(3000000) /* a dialled connection has to stand by then, hello and all */
 #define PEERS_ACCEPT_USEC UINT64_C(5000000) /* and an accepted one by then */
 #define PEERS_WAITING_MAX 128U /* accepted and not yet known, at once */

@@ -23,9 +23,17 @@
 #include "daemon/cluster/uvloop.h"
 
 /* raft_uv stores entries in multiples of 8 bytes; the frame header keeps the real size. */
-#define ENTRY_MAGIC 0x524d4531U
+#define ENTRY_MAGIC 0x524d4532U
 #define ENTRY_MAX_BYTES (32U << 20)
-#define SNAPSHOT_MAGIC 0x524d5331U
+#define SNAPSHOT_MAGIC 0x524d5332U
+/* Of all that is in the directory, as the file "voter" says. 1, without a word in that file, was that of rmd before there were
+ * incarnations and causes of moves. */
+#define FORMAT 2U
+/* After the word of damage. */
+#define ADVICE                                                                                                                     \
+        "; restore the folder 'log' and the file 'voter' beside it from a copy, or remove 'voter' to begin with an empty log: "    \
+        "jobs that run "                                                                                                           \
+        "are ended then"
 /* Two segments are made ahead at every start, so that small ones make for a quick start; a full log's snapshot comes first. */
 #define SEGMENT_BYTES (256U << 10)
 /* With less than this left of what is made ahead, on a full disk, proposals are refused (-ENOSPC) instead of hanging. */
@@ -60,6 +68,8 @@ struct raftlog {
         bool raft_up;
         bool closed;
         bool full; /* the last entry was refused for want of room */
+        bool opened; /* raftlog_open() has returned */
+        struct rm_error failed; /* why nothing more is applied; code 0: it is */
         char *log_dir;
         char *identity_path;
 };
@@ -75,21 +85,44 @@ static Rm__Command *entry_unpack(const struct raft_buffer *buf) {
         return rm__command__unpack(NULL, size_bytes, (const uint8_t *) buf->base + FRAME_HEADER_BYTES);
 }
 
+static int fail(struct raftlog *log, const struct rm_error *why) {
+        if (log->failed.code == 0) {
+                log->failed = *why;
+                if (log->opened)
+                        log->ops.on_failed(log->userdata, why);
+        }
+        return RAFT_CORRUPT;
+}
+
+static int apply_entry(struct raftlog *log, uint64_t index, const struct raft_buffer *buf, struct raftlog_outcome *ret) {
+        Rm__Command *command = entry_unpack(buf);
+        int r;
+
+        if (!command)
+                return error_set(&ret->error, -EBADMSG,
+                                 "entry %" PRIu64
+                                 " cannot be read: it is damaged; the state after it cannot be known (restore %s and "
+                                 "the file 'voter' beside it from a copy, or remove that file to begin with an empty log)",
+                                 index, log->log_dir);
+        r = log->ops.on_apply(log->userdata, index, command, ret);
+        rm__command__free_unpacked(command, NULL);
+        if (r < 0)
+                (void) error_prefix(&ret->error, "entry %" PRIu64 " of the log", index);
+        return r;
+}
+
+/* After an error raft applies nothing more, and makes no snapshot of a state that lacks the entry. */
 static int fsm_apply(struct raft_fsm *fsm, const struct raft_buffer *buf, void **result) {
         struct raftlog *log = fsm->data;
         uint64_t index = raft_last_applied(&log->raft) + 1;
         struct request *request;
         struct raftlog_outcome outcome = { .index = index };
-        Rm__Command *command = entry_unpack(buf);
 
         *result = NULL;
-        if (command) {
-                log->ops.on_apply(log->userdata, index, command, &outcome);
-                rm__command__free_unpacked(command, NULL);
-        } else {
-                log_error("log entry %" PRIu64 " cannot be read and is passed over", index);
-                (void) error_set(&outcome.error, -EBADMSG, "the log's entry cannot be read");
-        }
+        if (log->failed.code < 0)
+                return RAFT_CORRUPT;
+        if (apply_entry(log, index, buf, &outcome) < 0)
+                return fail(log, &outcome.error);
         outcome.index = index;
         /* Those that were applied in the same go are still there: raft tells of them afterwards. */
         TAILQ_FOREACH (request, &log->pending, entry)
@@ -120,15 +153,22 @@ static int fsm_snapshot(struct raft_fsm *fsm, struct raft_buffer *bufs[], unsign
 static int fsm_restore(struct raft_fsm *fsm, struct raft_buffer *buf) {
         struct raftlog *log = fsm->data;
         uint32_t size_bytes = 0;
+        struct rm_error why = { 0 };
         Rm__State *state = NULL;
 
         if (buf->len >= FRAME_HEADER_BYTES && frame_header_read(buf->base, SNAPSHOT_MAGIC, UINT32_MAX, &size_bytes) == 0 &&
             buf->len - FRAME_HEADER_BYTES >= size_bytes)
                 state = rm__state__unpack(NULL, size_bytes, (const uint8_t *) buf->base + FRAME_HEADER_BYTES);
-        if (!state)
-                return RAFT_CORRUPT;
+        if (!state) {
+                (void) error_set(&why, -EBADMSG, "the snapshot cannot be read: it is damaged" ADVICE);
+                return fail(log, &why);
+        }
+        if (log->ops.on_restore(log->userdata, state, &why) < 0) {
+                rm__state__free_unpacked(state, NULL);
+                (void) error_prefix(&why, "the snapshot");
+                return fail(log, &why);
+        }
         raft_free(buf->base);
-        log->ops.on_restore(log->userdata, state);
         return 0;
 }
 
@@ -155,17 +195,28 @@ bool raftlog_exists(const char *dir) {
 
 static int identity_read(struct raftlog *log, struct rm_error *err) {
         cleanup_free char *text = NULL;
-        int r = read_file(log->identity_path, 256, &text, NULL);
+        unsigned format = 1;
+        int used = 0, r = read_file(log->identity_path, 256, &text, NULL);
 
         if (r < 0)
                 return error_sys(err, r, "cannot read %s", log->identity_path);
-        if (sscanf(text, "%" SCNx64 " %" SCNx64, &log->voter_id, &log->log_id) != 2 || !log->voter_id || !log->log_id)
+        (void) sscanf(text, "rmd-log %u\n%n", &format, &used);
+        if (used == 0)
+                format = 1;
+        if (sscanf(text + used, "%" SCNx64 " %" SCNx64, &log->voter_id, &log->log_id) != 2 || !log->voter_id || !log->log_id)
                 return error_set(err, -EBADMSG, "%s: not what was written there", log->identity_path);
+        if (format != FORMAT)
+                return error_set(
+                        err, -ENOTSUP,
+                        "it is of format %u, and this version of rmd reads format %u only: start the version that wrote it, "
+                        "let its jobs end or cancel them, stop it on all nodes, remove %s, and start this one; it begins with "
+                        "an empty log, without the jobs, moves and drains of the old one",
+                        format, FORMAT, log->identity_path);
         return 0;
 }
 
 static int identity_write(const struct raftlog *log, struct rm_error *err) {
-        cleanup_free char *text = xasprintf("%016" PRIx64 " %016" PRIx64 "\n", log->voter_id, log->log_id);
+        cleanup_free char *text = xasprintf("rmd-log %u\n%016" PRIx64 " %016" PRIx64 "\n", FORMAT, log->voter_id, log->log_id);
         int r = write_file_atomic(log->identity_path, text, strlen(text), 0600, true);
 
         if (r < 0)
@@ -189,8 +240,14 @@ static int set_aside(const struct raftlog *log, struct rm_error *err) {
 static int raft_error(struct raftlog *log, struct rm_error *err, int code, const char *what) {
         const char *detail = raft_errmsg(&log->raft);
 
-        return error_set(err, code == RAFT_NOSPACE ? -ENOSPC : -EIO, "%s: %s (%s)", what, raft_strerror(code),
-                         detail[0] ? detail : log->io.errmsg);
+        if (log->failed.code < 0)
+                return error_set(err, log->failed.code, "%s", log->failed.text);
+        return error_set(err,
+                         code == RAFT_NOSPACE   ? -ENOSPC
+                         : code == RAFT_CORRUPT ? -EBADMSG
+                                                : -EIO,
+                         "%s: %s (%s)%s", what, raft_strerror(code), detail[0] ? detail : log->io.errmsg,
+                         code == RAFT_CORRUPT ? ADVICE : "");
 }
 
 static int raft_make(struct raftlog *log, const char *name, struct rm_error *err) {
@@ -217,6 +274,8 @@ static int raft_open(struct raftlog *log, const char *name, bool make, uint32_t 
         if (r != 0)
                 return error_set(err, -EIO, "%s: %s", raft_strerror(r), log->io.errmsg);
         raft_uv_set_segment_size(&log->io, SEGMENT_BYTES);
+        /* It would rename segments that it cannot read, and begin with what is left: a state without what was promised. */
+        raft_uv_set_auto_recovery(&log->io, false);
         log->fsm = (struct raft_fsm) {
                 .version = 1, .data = log, .apply = fsm_apply, .snapshot = fsm_snapshot, .restore = fsm_restore
         };
@@ -239,7 +298,7 @@ static int raft_open(struct raftlog *log, const char *name, bool make, uint32_t 
                         return r;
         }
         r = raft_start(&log->raft);
-        if (r != 0)
+        if (r != 0 || log->failed.code < 0)
                 return raft_error(log, err, r, "cannot start from it");
         return 0;
 }
@@ -272,6 +331,7 @@ int raftlog_open(struct event_base *base, const char *dir, const char *name, uin
                 return r;
         }
         uvloop_kick(log->loop);
+        log->opened = true;
         *ret = log;
         return 0;
 }

@@ -21,10 +21,12 @@ struct raftlog_outcome {
 
 struct raftlog_ops {
         /* Apply a committed command; called in order, also from raftlog_open() for those that the log holds already. May not call
-         * into the raftlog. */
-        void (*on_apply)(void *userdata, uint64_t index, const Rm__Command *command, struct raftlog_outcome *ret);
-        /* Begin anew from a snapshot; `state` is the callee's. */
-        void (*on_restore)(void *userdata, Rm__State *state);
+         * into the raftlog. < 0, with `ret->error` set: it is not understood; no later one is applied. */
+        int (*on_apply)(void *userdata, uint64_t index, const Rm__Command *command, struct raftlog_outcome *ret);
+        /* Begin anew from a snapshot; `state` is the callee's when it returns 0. < 0: it is not understood. */
+        int (*on_restore)(void *userdata, Rm__State *state, struct rm_error *err);
+        /* An entry cannot be read, or is not understood: this node must not go on. Not told from raftlog_open(), which fails. */
+        void (*on_failed)(void *userdata, const struct rm_error *why);
         /* The state as of the last command applied, to be packed. */
         const Rm__State *(*get_state)(void *userdata);
 };
@@ -34,7 +36,8 @@ typedef void (*raftlog_done_fn)(void *userdata, const struct raftlog_outcome *ou
 
 /* Does `dir` hold a log of ours? */
 bool raftlog_exists(const char *dir);
-/* Open the log in `dir`, or make one. On return all of it has been applied. `name`: this voter's, for the log's records. */
+/* Open the log in `dir`, or make one. On return all of it has been applied. `name`: this voter's, for the log's records.
+ * -EBADMSG, -ENOTSUP: it is damaged, or of another version, and the error says what to do. */
 int raftlog_open(struct event_base *base, const char *dir, const char *name, uint32_t snapshot_entries,
                  const struct raftlog_ops *ops, void *userdata, struct raftlog **ret, struct rm_error *err);
 /* Waits for writes under way; open proposals are cancelled. NULL ok. */

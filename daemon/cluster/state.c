@@ -6,6 +6,7 @@
 #include "common/text.h"
 #include "common/util.h"
 #include "daemon/cluster/state_internal.h"
+#include "daemon/wire/unknown.h"
 
 void message_set_string(char **field, const char *value) {
         if (*field && *field != protobuf_c_empty_string)
@@ -32,6 +33,7 @@ Rm__State *state_create(const char *cluster) {
         message_set_string(&state->cluster, cluster);
         state->next_job = 1;
         state->next_move = 1;
+        state->next_incarnation = 1;
         state->next_address = 1;
         state->availability = xcalloc(1, sizeof(*state->availability));
         rm__availability_status__init(state->availability);
@@ -86,6 +88,28 @@ static int apply_scheduling(struct apply *a) {
         return 0;
 }
 
+uint32_t state_known_level(const Rm__State *state) {
+        uint32_t level = state->n_nodes > 0 ? UINT32_MAX : 0;
+
+        for (size_t i = 0; i < state->n_nodes; i++)
+                if (state->nodes[i]->level < level)
+                        level = state->nodes[i]->level;
+        return level;
+}
+
+int apply_level(struct apply *a) {
+        uint32_t level = a->command->level->level;
+
+        if (level <= a->state->level)
+                return apply_refuse(a, -EALREADY, "level: the log is at feature level %u already", a->state->level);
+        for (size_t i = 0; i < a->state->n_nodes; i++)
+                if (a->state->nodes[i]->level < level)
+                        return apply_refuse(a, -EBUSY, "level: node '%s' knows feature level %u, not %u", a->state->nodes[i]->name,
+                                            a->state->nodes[i]->level, level);
+        a->state->level = level;
+        return 0;
+}
+
 static const struct {
         Rm__Command__BodyCase body;
         int (*apply)(struct apply *a);
@@ -117,19 +141,50 @@ static const struct {
         { RM__COMMAND__BODY_JOB_CORES, apply_job_cores },
         { RM__COMMAND__BODY_CAPSULE_OBSTACLE, apply_capsule_obstacle },
         { RM__COMMAND__BODY_GROUP_END, apply_group_end },
+        { RM__COMMAND__BODY_LEVEL, apply_level },
 };
+
+static int (*find_handler(const Rm__Command *command))(struct apply *a) {
+        for (size_t i = 0; i < ARRAY_SIZE(handlers); i++)
+                if (handlers[i].body == command->body_case)
+                        return handlers[i].apply;
+        return NULL;
+}
+
+int state_understands(const Rm__Command *command, struct rm_error *err) {
+        if (!find_handler(command))
+                return error_set(err, -ENOTSUP, "this version of rmd does not know the command; update rmd on this node");
+        if (!message_known(&command->base))
+                return error_set(err, -ENOTSUP,
+                                 "this version of rmd does not know all that is in the command; update rmd on this node");
+        if (command->body_case == RM__COMMAND__BODY_LEVEL && command->level->level > STATE_LEVEL)
+                return error_set(
+                        err, -ENOTSUP,
+                        "the cluster is raised to feature level %u, and this version of rmd knows %u; update rmd on this node",
+                        command->level->level, STATE_LEVEL);
+        return 0;
+}
+
+int state_understands_state(const Rm__State *state, struct rm_error *err) {
+        if (state->level > STATE_LEVEL)
+                return error_set(err, -ENOTSUP,
+                                 "the cluster is at feature level %u, and this version of rmd knows %u; update rmd on this node",
+                                 state->level, STATE_LEVEL);
+        if (!message_known(&state->base))
+                return error_set(err, -ENOTSUP, "this version of rmd does not know all that is in it; update rmd on this node");
+        return 0;
+}
 
 void state_apply(Rm__State *state, uint64_t index, const Rm__Command *command, struct state_result *ret_result) {
         struct apply a = { .state = state, .command = command, .time_usec = command->time_usec, .result = ret_result };
 
         memset(ret_result, 0, sizeof(*ret_result));
+        if (state_understands(command, &ret_result->error) < 0) {
+                ret_result->unknown = true;
+                return;
+        }
         state->index = index;
-        for (size_t i = 0; i < ARRAY_SIZE(handlers); i++)
-                if (handlers[i].body == command->body_case) {
-                        (void) handlers[i].apply(&a);
-                        return;
-                }
-        (void) apply_refuse(&a, -ENOTSUP, "command %d is not known to this version", (int) command->body_case);
+        (void) find_handler(command)(&a);
 }
 
 void state_result_finish(struct state_result *result) {

@@ -10,6 +10,7 @@
 #include "common/error.h"
 #include "proto/state.pb-c.h"
 
+#define STATE_LEVEL 1U /* the highest feature level that this version knows, see CmdLevel */
 #define STATE_MOVES_KEPT 1000U   /* ended moves that are remembered */
 #define STATE_OBSTACLE_MAX 255     /* bytes of what is told of a capsule that cannot move */
 #define STATE_JOBS_MAX 10000U    /* jobs known at once; a submission over it is refused */
@@ -26,6 +27,7 @@
  * but for its index. Owns the events; free with state_result_finish(). */
 struct state_result {
         struct rm_error error;
+        bool unknown;     /* this version does not understand it: not applied at all, the index included; nothing may follow */
         uint64_t created; /* id of the job or move that was made, 0 = none */
         Rm__Event **events;
         size_t n_events;
@@ -33,6 +35,13 @@ struct state_result {
 
 /* An empty state, owned by the caller; free with rm__state__free_unpacked(state, NULL). */
 Rm__State *state_create(const char *cluster);
+
+/* Does this version know all that is in the command? -ENOTSUP: no. Such a command must not go into the log. */
+int state_understands(const Rm__Command *command, struct rm_error *err);
+/* The same of a whole state, with its feature level. */
+int state_understands_state(const Rm__State *state, struct rm_error *err);
+/* The feature level that all nodes of the cluster know; 0: there are none. */
+uint32_t state_known_level(const Rm__State *state);
 
 /* Apply one command as entry `index` of the log. `state` is changed in place. */
 void state_apply(Rm__State *state, uint64_t index, const Rm__Command *command, struct state_result *ret_result);

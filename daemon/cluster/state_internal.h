@@ -24,6 +24,7 @@ int apply_refuse(struct apply *a, int code, const char *fmt, ...) __attribute__(
                 (array)[(count)++] = (item);                                                                                       \
         } while (0)
 
+int apply_level(struct apply *a);
 int apply_node_join(struct apply *a);
 int apply_node_health(struct apply *a);
 int apply_node_drain(struct apply *a);

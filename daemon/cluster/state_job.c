@@ -207,6 +207,7 @@ static void add_capsule(struct apply *a, Rm__Job *job, int32_t index, uint32_t r
         capsule->ranks = ranks;
         capsule->address = new_address(a);
         capsule->state = RM__CAPSULE_STATE__CAPSULE_PLACED;
+        capsule->incarnation = a->state->next_incarnation++;
         message_set_string(&capsule->node, node);
         REPEATED_PUSH(job->capsules, job->n_capsules, capsule);
 }

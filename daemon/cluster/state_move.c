@@ -25,7 +25,7 @@ static const Rm__Move *asked_by(const Rm__State *state, uint32_t uid) {
         for (size_t i = state->n_moves; i > 0; i--) {
                 const Rm__Move *move = state->moves[i - 1];
 
-                if (move->asked && move->asked_uid == uid &&
+                if (move->cause == RM__MOVE_CAUSE__MOVE_CAUSE_ASKED && move->asked_uid == uid &&
                     (move->state == RM__MOVE_STATE__MOVE_RUNNING || move->state == RM__MOVE_STATE__MOVE_COMMITTED))
                         return move;
         }
@@ -51,6 +51,8 @@ static int check_start(struct apply *a, const Rm__CmdMoveStart *in, Rm__Capsule 
         Rm__Capsule *capsule;
         char word[24];
 
+        if (in->cause == RM__MOVE_CAUSE__MOVE_CAUSE_NONE)
+                return apply_refuse(a, -EINVAL, "migrate: no cause is given");
         if (!job)
                 return apply_refuse(a, -ENOENT, "migrate: no job %" PRIu64, in->job);
         if (job->state != RM__JOB_STATE__JOB_RUNNING)
@@ -102,7 +104,8 @@ int apply_move_start(struct apply *a) {
         message_set_string(&move->reason, in->reason);
         move->start_usec = a->time_usec;
         move->stop = in->stop;
-        move->asked = in->asked;
+        move->cause = in->cause;
+        move->incarnation = a->state->next_incarnation++;
         move->asked_uid = in->asked_uid;
         REPEATED_PUSH(a->state->moves, a->state->n_moves, move);
         prune_moves(a->state);
@@ -137,7 +140,7 @@ int apply_move_commit(struct apply *a) {
         capsule->cores = NULL;
         capsule->n_cores = 0;
         message_set_string(&capsule->obstacle, NULL); /* it has moved */
-        capsule->made_by = move->id;
+        capsule->incarnation = move->incarnation;
         capsule->moves++;
         job->moves++;
         return 0;

@@ -20,6 +20,10 @@ int apply_node_join(struct apply *a) {
 
         if (!in || !name_valid(in->name))
                 return apply_refuse(a, -EINVAL, "join: a node without a valid name");
+        if (in->level < a->state->level)
+                return apply_refuse(a, -EPROTO,
+                                    "join: the rmd of node '%s' knows feature level %u, the cluster is at %u: update it", in->name,
+                                    in->level, a->state->level);
         node = state_node(a->state, in->name);
         if (!node) {
                 node = xcalloc(1, sizeof(*node));
@@ -34,6 +38,7 @@ int apply_node_join(struct apply *a) {
         node->port = in->port;
         node->cores = in->cores;
         node->memory_bytes = in->memory_bytes;
+        node->level = in->level;
         node->health = RM__NODE_HEALTH__NODE_HEALTH_UP;
         node->health_since_usec = a->time_usec;
         apply_event(a, "node-joined", node->name, 0, 0, 0, "node %s joined (%s, %u cores)", node->name, node->address, node->cores);
@@ -48,8 +53,6 @@ int apply_node_health(struct apply *a) {
 
         if (!node)
                 return refuse_unknown_node(a, "node-health", in->node);
-        if ((size_t) in->health >= ARRAY_SIZE(words))
-                return apply_refuse(a, -EINVAL, "node-health: %d is no health", (int) in->health);
         if (node->health == in->health)
                 return 0;
         node->health = in->health;

@@ -160,12 +160,12 @@ struct launched {
         struct runner *runner;
         uint64_t job;
         int32_t index;
-        uint64_t made_by;
+        uint64_t incarnation;
 };
 
 static void on_launched(struct capsule *capsule, int error, const char *text, void *arg) {
         struct launched *launched = arg;
-        struct local *group = runner_copy(launched->runner, launched->job, launched->index, launched->made_by);
+        struct local *group = runner_copy(launched->runner, launched->job, launched->index, launched->incarnation);
 
         if (error < 0 && group && error != -ECANCELED) {
                 log_warn("job %" PRIu64 ": group %" PRId32 " cannot start its daemon: %s", launched->job, launched->index, text);
@@ -188,7 +188,7 @@ static bool launch_group(struct runner *runner, struct local *group, const Rm__J
                 return false;
         group->launching = true;
         launched = xcalloc(1, sizeof(*launched));
-        *launched = (struct launched) { runner, job->id, group->index, group->made_by };
+        *launched = (struct launched) { runner, job->id, group->index, group->incarnation };
         if (r < 0) {
                 on_launched(group->capsule, r, error_text(&err), launched);
                 return true;

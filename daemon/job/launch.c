@@ -8,34 +8,53 @@
 
 #include "common/util.h"
 
-void launch_capsule_id(char out[static 64], uint64_t job, int32_t index, uint64_t move) {
-        char move_part[32] = "";
-
-        if (move)
-                (void) snprintf(move_part, sizeof(move_part), ".m%" PRIu64, move);
+/* "j7.h" or "j7.g0". */
+static void capsule_name(char out[static 48], uint64_t job, int32_t index) {
         if (index == STATE_HEAD)
-                (void) snprintf(out, 64, "j%" PRIu64 ".h%s", job, move_part);
+                (void) snprintf(out, 48, "j%" PRIu64 ".h", job);
         else
-                (void) snprintf(out, 64, "j%" PRIu64 ".g%" PRId32 "%s", job, index, move_part);
+                (void) snprintf(out, 48, "j%" PRIu64 ".g%" PRId32, job, index);
 }
 
-bool launch_parse_id(const char *id, uint64_t *ret_job, int32_t *ret_index, uint64_t *ret_move) {
+void launch_capsule_id(char out[static 64], uint64_t job, int32_t index, uint64_t incarnation) {
+        char name[48];
+
+        capsule_name(name, job, index);
+        (void) snprintf(out, 64, "%s.i%" PRIu64, name, incarnation);
+}
+
+/* What stands after the name: ".i21", or before there were incarnations ".m9" or nothing. */
+static bool parse_incarnation(const char *text, uint64_t *ret_incarnation) {
+        uint64_t number = 0;
+        char again[32];
+
+        *ret_incarnation = 0;
+        if (!text[0])
+                return true;
+        if (text[0] != '.' || (text[1] != 'i' && text[1] != 'm') || sscanf(text + 2, "%" SCNu64, &number) != 1 || number == 0)
+                return false;
+        (void) snprintf(again, sizeof(again), ".%c%" PRIu64, text[1], number);
+        if (strcmp(again, text) != 0)
+                return false;
+        if (text[1] == 'i')
+                *ret_incarnation = number;
+        return true;
+}
+
+bool launch_parse_id(const char *id, uint64_t *ret_job, int32_t *ret_index, uint64_t *ret_incarnation) {
         uint64_t job = 0;
-        uint64_t move = 0;
+        uint64_t incarnation;
         int32_t index = STATE_HEAD;
-        char again[64];
-        const char *move_part = strstr(id, ".m");
+        char name[48];
 
         if (sscanf(id, "j%" SCNu64 ".g%" SCNd32, &job, &index) != 2 && sscanf(id, "j%" SCNu64 ".h", &job) != 1)
                 return false;
-        if (move_part && sscanf(move_part, ".m%" SCNu64, &move) != 1)
-                return false;
-        launch_capsule_id(again, job, index, move);
-        if (index < STATE_HEAD || strcmp(again, id) != 0)
+        capsule_name(name, job, index);
+        if (index < STATE_HEAD || strncmp(name, id, strlen(name)) != 0 || !parse_incarnation(id + strlen(name), &incarnation))
                 return false;
         *ret_job = job;
         *ret_index = index;
-        *ret_move = move;
+        *ret_incarnation = incarnation;
         return true;
 }
 
@@ -96,7 +115,7 @@ static uint32_t *peer_addresses(const struct config *config, const Rm__Job *job)
         return peers;
 }
 
-int launch_spec_init(struct launch_spec *ret, const struct config *config, const Rm__Job *job, int32_t index, uint64_t move,
+int launch_spec_init(struct launch_spec *ret, const struct config *config, const Rm__Job *job, int32_t index, uint64_t incarnation,
                      bool cut) {
         const Rm__Capsule *capsule = job_capsule(job, index);
         uint32_t address;
@@ -104,7 +123,7 @@ int launch_spec_init(struct launch_spec *ret, const struct config *config, const
         if (!capsule)
                 return -ENOENT;
         memset(ret, 0, sizeof(*ret));
-        launch_capsule_id(ret->id, job->id, index, move);
+        launch_capsule_id(ret->id, job->id, index, incarnation);
         launch_hostname(ret->hostname, job->id, index);
         ret->hosts = hosts_text(config, job);
         ret->peers = peer_addresses(config, job);

@@ -19,10 +19,11 @@ struct launch_spec {
         char *spool_dir;
 };
 
-/* "j7.h" or "j7.g0", with ".m9" when move 9 brings it: two copies of one capsule never share a name on a node. */
-void launch_capsule_id(char out[static 64], uint64_t job, int32_t index, uint64_t move);
-/* The reverse; false when it is not such a name. */
-bool launch_parse_id(const char *id, uint64_t *ret_job, int32_t *ret_index, uint64_t *ret_move);
+/* "j7.h.i20" or "j7.g0.i21": with the incarnation, so that no two copies of a capsule ever share a name. */
+void launch_capsule_id(char out[static 64], uint64_t job, int32_t index, uint64_t incarnation);
+/* The reverse; false when it is not such a name. "j7.g0" and "j7.g0.m9", the names that rmd gave before there were incarnations, have
+ * incarnation 0, which no capsule of the state has. */
+bool launch_parse_id(const char *id, uint64_t *ret_job, int32_t *ret_index, uint64_t *ret_incarnation);
 /* "rmj7h" or "rmj7g0": how the capsules of a job call each other. */
 void launch_hostname(char out[static 64], uint64_t job, int32_t index);
 bool launch_parse_hostname(const char *hostname, uint64_t job, int32_t *ret_index);
@@ -31,7 +32,7 @@ uint32_t launch_address(const struct config *config, const Rm__Capsule *capsule)
 /* Directory of a job's output on the node of its head; malloc'ed. */
 char *launch_spool_dir(const struct config *config, const char *capsule_id);
 
-int launch_spec_init(struct launch_spec *ret, const struct config *config, const Rm__Job *job, int32_t index, uint64_t move,
+int launch_spec_init(struct launch_spec *ret, const struct config *config, const Rm__Job *job, int32_t index, uint64_t incarnation,
                      bool cut);
 void launch_spec_finish(struct launch_spec *spec);
 

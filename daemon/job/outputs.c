@@ -64,7 +64,7 @@ static int open_spool(struct outputs *outputs, const Rm__Job *job) {
 
         if (!head || strcmp(head->node, cluster_self(outputs->rmd->cluster)) != 0)
                 return -1;
-        launch_capsule_id(id, job->id, STATE_HEAD, head->made_by);
+        launch_capsule_id(id, job->id, STATE_HEAD, head->incarnation);
         dir = launch_spool_dir(outputs->rmd->config, id);
         return open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
@@ -282,12 +282,12 @@ void outputs_clean(struct outputs *outputs) {
         if (!dir)
                 return;
         for (struct dirent *entry; (entry = readdir(dir));) {
-                uint64_t job_id, made_by;
+                uint64_t job_id, incarnation;
                 int32_t index;
                 const Rm__Job *job;
                 cleanup_free char *path = NULL;
 
-                if (!launch_parse_id(entry->d_name, &job_id, &index, &made_by))
+                if (!launch_parse_id(entry->d_name, &job_id, &index, &incarnation))
                         continue;
                 job = state_job(state, job_id);
                 if (job && (!job_ended(job) || !job->output_done))

@@ -28,9 +28,9 @@ static const char *self_of(const struct runner *runner) {
 
 /* ---- the table of local capsules ---- */
 
-struct local *runner_copy(struct runner *runner, uint64_t job, int32_t index, uint64_t made_by) {
+struct local *runner_copy(struct runner *runner, uint64_t job, int32_t index, uint64_t incarnation) {
         for (struct local *l = runner->locals; l; l = l->next)
-                if (l->job == job && l->index == index && l->made_by == made_by)
+                if (l->job == job && l->index == index && l->incarnation == incarnation)
                         return l;
         return NULL;
 }
@@ -41,15 +41,15 @@ struct local *runner_current(struct runner *runner, uint64_t job, int32_t index)
 
         if (!capsule || strcmp(capsule->node, self_of(runner)) != 0)
                 return NULL;
-        return runner_copy(runner, job, index, capsule->made_by);
+        return runner_copy(runner, job, index, capsule->incarnation);
 }
 
-static struct local *add_local(struct runner *runner, uint64_t job, int32_t index, uint64_t made_by) {
+static struct local *add_local(struct runner *runner, uint64_t job, int32_t index, uint64_t incarnation) {
         struct local *local = xcalloc(1, sizeof(*local));
 
         local->job = job;
         local->index = index;
-        local->made_by = made_by;
+        local->incarnation = incarnation;
         local->next = runner->locals;
         runner->locals = local;
         return local;
@@ -220,12 +220,13 @@ static const struct capsule_callbacks callbacks = {
         .lost = on_lost,
 };
 
-static int make_local(struct runner *runner, const Rm__Job *job, int32_t index, uint64_t made_by, const struct capsule_limits *kept,
-                      struct local **ret, struct rm_error *err) {
+/* `kept`: what a copy that a move makes is allowed at least; such a copy is silent until its move is committed. NULL: none makes it. */
+static int make_local(struct runner *runner, const Rm__Job *job, int32_t index, uint64_t incarnation,
+                      const struct capsule_limits *kept, struct local **ret, struct rm_error *err) {
         struct launch_spec spec;
         struct capsule *capsule = NULL;
         struct local *local;
-        int r = launch_spec_init(&spec, runner->rmd->config, job, index, made_by, made_by != 0);
+        int r = launch_spec_init(&spec, runner->rmd->config, job, index, incarnation, kept != NULL);
 
         if (r < 0)
                 return error_set(err, r, "no such capsule");
@@ -236,7 +237,7 @@ static int make_local(struct runner *runner, const Rm__Job *job, int32_t index, 
         launch_spec_finish(&spec);
         if (r < 0)
                 return r;
-        local = add_local(runner, job->id, index, made_by);
+        local = add_local(runner, job->id, index, incarnation);
         local->capsule = capsule;
         if (ret)
                 *ret = local;
@@ -245,7 +246,7 @@ static int make_local(struct runner *runner, const Rm__Job *job, int32_t index, 
 
 int runner_make_copy(struct runner *runner, const Rm__Job *job, const Rm__Move *move, const struct capsule_limits *kept,
                      struct local **ret, struct rm_error *err) {
-        return make_local(runner, job, move->capsule, move->id, kept, ret, err);
+        return make_local(runner, job, move->capsule, move->incarnation, kept, ret, err);
 }
 
 /* ---- proposals about one capsule ---- */
@@ -254,12 +255,12 @@ struct report {
         struct runner *runner;
         uint64_t job;
         int32_t index;
-        uint64_t made_by;
+        uint64_t incarnation;
 };
 
 static void on_reported(void *userdata, int code, const char *text, uint64_t index, uint64_t created) {
         struct report *report = userdata;
-        struct local *local = runner_copy(report->runner, report->job, report->index, report->made_by);
+        struct local *local = runner_copy(report->runner, report->job, report->index, report->incarnation);
 
         if (local)
                 local->reporting = false;
@@ -275,7 +276,7 @@ void runner_propose(struct runner *runner, struct local *local, const Rm__Comman
                 return;
         local->reporting = true;
         report = xcalloc(1, sizeof(*report));
-        *report = (struct report) { runner, local->job, local->index, local->made_by };
+        *report = (struct report) { runner, local->job, local->index, local->incarnation };
         cluster_propose(runner->rmd->cluster, command, on_reported, report);
 }
 
@@ -364,7 +365,7 @@ static void on_head_launched(struct capsule *capsule, int error, const char *tex
                 free(report);
                 return; /* rmd may be about to end, and the runner be gone */
         }
-        head = runner_copy(report->runner, report->job, report->index, report->made_by);
+        head = runner_copy(report->runner, report->job, report->index, report->incarnation);
         if (head && error < 0) {
                 free(head->lost_text);
                 head->lost_text = xasprintf("cannot start mpirun: %s%s", text, advice(report->runner, report->job));
@@ -410,7 +411,7 @@ static void launch_head(struct runner *runner, struct local *head, const Rm__Job
                 log_warn("job %" PRIu64 ": cannot write the host file: %s", job->id, strerror(-r));
         head->launching = true;
         report = xcalloc(1, sizeof(*report));
-        *report = (struct report) { runner, job->id, STATE_HEAD, head->made_by };
+        *report = (struct report) { runner, job->id, STATE_HEAD, head->incarnation };
         launch_head_command(&command, job, spec);
         r = capsule_run(head->capsule, &command.command, on_head_launched, report);
         launch_command_finish(&command);
@@ -494,7 +495,7 @@ static void limit(struct runner *runner, struct local *local) {
 
 /* The state says this capsule is on this node. */
 static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm__Capsule *capsule) {
-        struct local *local = runner_copy(runner, job->id, capsule->index, capsule->made_by);
+        struct local *local = runner_copy(runner, job->id, capsule->index, capsule->incarnation);
         struct rm_error err = { 0 };
 
         if (local && local->lost && local->adopted && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED)
@@ -507,13 +508,13 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
         }
         if (!local) {
                 if (capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED) {
-                        if (make_local(runner, job, capsule->index, 0, NULL, &local, &err) == 0)
+                        if (make_local(runner, job, capsule->index, capsule->incarnation, NULL, &local, &err) == 0)
                                 return;
                         log_warn("job %" PRIu64 ": %s", job->id, error_text(&err));
-                        local = add_local(runner, job->id, capsule->index, capsule->made_by);
+                        local = add_local(runner, job->id, capsule->index, capsule->incarnation);
                         local->lost_text = xstrdup(error_text(&err));
                 } else {
-                        local = add_local(runner, job->id, capsule->index, capsule->made_by);
+                        local = add_local(runner, job->id, capsule->index, capsule->incarnation);
                         local->lost_text = xasprintf("%s has lost it (was it restarted?)", self_of(runner));
                 }
                 local->lost = true;
@@ -546,11 +547,11 @@ static void reconcile_job(struct runner *runner, const Rm__Job *job) {
                 if (job_running(job)) {
                         reconcile_placed(runner, job, capsule);
                 } else if (job->state == RM__JOB_STATE__JOB_COMPLETING) {
-                        struct local *local = runner_copy(runner, job->id, capsule->index, capsule->made_by);
+                        struct local *local = runner_copy(runner, job->id, capsule->index, capsule->incarnation);
 
                         if (local && capsule->index != STATE_HEAD && !ends_told(runner, local, job))
                                 continue;
-                        while ((local = runner_copy(runner, job->id, capsule->index, capsule->made_by)))
+                        while ((local = runner_copy(runner, job->id, capsule->index, capsule->incarnation)))
                                 runner_drop(runner, local, capsule->index != STATE_HEAD);
                         /* mpirun may not have ended by itself: who reads its output is told that this was all. */
                         if (capsule->index == STATE_HEAD)
@@ -568,7 +569,7 @@ static void drop_strays(struct runner *runner) {
         for (struct local *l = runner->locals; l; l = next) {
                 const Rm__Job *job = state_job(state, l->job);
                 const Rm__Capsule *capsule = job ? job_capsule(job, l->index) : NULL;
-                bool current = capsule && job_running(job) && capsule->made_by == l->made_by &&
+                bool current = capsule && job_running(job) && capsule->incarnation == l->incarnation &&
                                strcmp(capsule->node, self_of(runner)) == 0;
 
                 next = l->next;
@@ -637,14 +638,14 @@ int runner_signal_head(struct runner *runner, uint64_t job, int signo) {
 static void *adopt_one(struct capsule *capsule, const char *id, void *arg) {
         struct runner *runner = arg;
         struct local *local;
-        uint64_t job, made_by;
+        uint64_t job, incarnation;
         int32_t index;
 
-        if (!launch_parse_id(id, &job, &index, &made_by)) {
+        if (!launch_parse_id(id, &job, &index, &incarnation)) {
                 log_warn("capsule '%s' is none of ours: left alone", id);
                 return runner;
         }
-        local = add_local(runner, job, index, made_by);
+        local = add_local(runner, job, index, incarnation);
         local->capsule = capsule;
         local->adopted = true;
         return runner;

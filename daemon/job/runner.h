@@ -16,7 +16,7 @@
 struct local {
         uint64_t job;
         int32_t index;
-        uint64_t made_by; /* the move that brings or brought it here, 0 = started here */
+        uint64_t incarnation;
         struct capsule *capsule;
         bool ready;       /* answers */
         bool adopted;     /* made by an rmd before this one */
@@ -64,8 +64,8 @@ void runner_wake(struct runner *runner);
 
 /* The copy that the state says is the capsule, or NULL when that is not here. */
 struct local *runner_current(struct runner *runner, uint64_t job, int32_t index);
-/* The copy made by this move, or NULL. */
-struct local *runner_copy(struct runner *runner, uint64_t job, int32_t index, uint64_t made_by);
+/* The copy of this incarnation, or NULL. */
+struct local *runner_copy(struct runner *runner, uint64_t job, int32_t index, uint64_t incarnation);
 
 /* Make the destination's copy for a move; on_capsule() is told when it answers. It may use at least `kept`, what it could at the source. */
 int runner_make_copy(struct runner *runner, const Rm__Job *job, const Rm__Move *move, const struct capsule_limits *kept,

@@ -19,7 +19,7 @@ struct question {
         struct runner *runner;
         uint64_t job;
         int32_t index;
-        uint64_t made_by;
+        uint64_t incarnation;
 };
 
 void traffic_forget(struct local *local) {
@@ -70,7 +70,7 @@ static void on_flows(struct capsule *capsule, int error, const char *text, const
         struct local *local;
 
         if (error == 0) {
-                local = runner_copy(question->runner, question->job, question->index, question->made_by);
+                local = runner_copy(question->runner, question->job, question->index, question->incarnation);
                 if (local && local->sent)
                         report(question->runner, local, flows, n);
                 if (local)
@@ -97,7 +97,7 @@ static void ask(struct runner *runner, struct local *local) {
             state_capsule_move(cluster_state(runner->rmd->cluster), local->job, local->index))
                 return;
         question = xcalloc(1, sizeof(*question));
-        *question = (struct question) { runner, local->job, local->index, local->made_by };
+        *question = (struct question) { runner, local->job, local->index, local->incarnation };
         if (capsule_get_flows(local->capsule, on_flows, question) < 0)
                 free(question);
 }

@@ -131,7 +131,7 @@ static bool steered(const Rm__State *state, uint64_t job, uint64_t now) {
         for (size_t i = state->n_moves; i > 0; i--) {
                 const Rm__Move *move = state->moves[i - 1];
 
-                if (move->job == job && strncmp(move->reason, "asked for", 9) == 0 && now < move->start_usec + STEERED_USEC)
+                if (move->job == job && move->cause == RM__MOVE_CAUSE__MOVE_CAUSE_ASKED && now < move->start_usec + STEERED_USEC)
                         return true;
         }
         return false;
@@ -143,8 +143,7 @@ static bool rests(const Rm__State *state, uint64_t job, int32_t capsule, uint64_
                 const Rm__Move *move = state->moves[i - 1];
 
                 if (move->job == job && move->capsule == capsule && move->state != RM__MOVE_STATE__MOVE_ABORTED)
-                        return strncmp(move->reason, ROUND_BY_CHOICE, strlen(ROUND_BY_CHOICE)) == 0 &&
-                               now < move->start_usec + horizon_usec;
+                        return move->cause == RM__MOVE_CAUSE__MOVE_CAUSE_CHOICE && now < move->start_usec + horizon_usec;
         }
         return false;
 }
@@ -165,9 +164,9 @@ static enum hold hold_of(const struct rmd *rmd, const struct rm_snapshot *snapsh
         const Rm__State *state = cluster_state(rmd->cluster);
         uint64_t job = job_number(snapshot, action->job), now = now_real_usec();
 
-        if (!action->must && steered(state, job, now))
+        if (action->cause == ROUND_CHOICE && steered(state, job, now))
                 return HOLD_STEERED;
-        if (!action->must && rests(state, job, capsule_of(action), rmd->config->horizon_usec, now))
+        if (action->cause == ROUND_CHOICE && rests(state, job, capsule_of(action), rmd->config->horizon_usec, now))
                 return HOLD_RESTS;
         return backoff_until(state, job, capsule_of(action)) > now ? HOLD_FAILED : HOLD_NONE;
 }
@@ -183,6 +182,16 @@ const char *leader_hold(const struct rmd *rmd, const struct rm_snapshot *snapsho
         return action->kind == ROUND_MOVE ? reasons[hold_of(rmd, snapshot, action)] : NULL;
 }
 
+static Rm__MoveCause cause_of(enum round_cause cause) {
+        static const Rm__MoveCause causes[] = {
+                [ROUND_NEEDED] = RM__MOVE_CAUSE__MOVE_CAUSE_NEEDED,
+                [ROUND_RETURN] = RM__MOVE_CAUSE__MOVE_CAUSE_RETURN,
+                [ROUND_CHOICE] = RM__MOVE_CAUSE__MOVE_CAUSE_CHOICE,
+        };
+
+        return causes[cause];
+}
+
 static void start_move(struct leader *leader, const struct rm_snapshot *snapshot, const struct round_action *action) {
         Rm__CmdMoveStart body = RM__CMD_MOVE_START__INIT;
         Rm__Command command = RM__COMMAND__INIT;
@@ -191,6 +200,7 @@ static void start_move(struct leader *leader, const struct rm_snapshot *snapshot
         body.job = job_number(snapshot, action->job);
         body.capsule = capsule_of(action);
         body.to = (char *) snapshot->nodes[action->to].name;
+        body.cause = cause_of(action->cause);
         body.reason = (char *) action->reason;
         hold = hold_of(leader->rmd, snapshot, action);
         leader->skipped |= hold == HOLD_FAILED;

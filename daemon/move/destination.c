@@ -230,7 +230,7 @@ void destination_begin(struct moves *moves, const char *node, const Rm__MovePrep
                 return;
         }
         move = move_create(moves, record, MOVE_DESTINATION);
-        move->made_by = record->id;
+        move->incarnation = record->incarnation;
         memcpy(move->token, prepare->token.data, MOVE_TOKEN_BYTES);
         move->state = MOVE_PREPARE;
         move_deadline(move, PREPARE_USEC);

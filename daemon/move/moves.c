@@ -104,7 +104,7 @@ void move_trees_finish(struct move_trees *trees) {
 }
 
 struct local *move_local(struct move *move) {
-        return runner_copy(move->moves->rmd->runner, move->job, move->index, move->made_by);
+        return runner_copy(move->moves->rmd->runner, move->job, move->index, move->incarnation);
 }
 
 void move_deadline(struct move *move, uint64_t usec) {
@@ -218,7 +218,7 @@ void moves_started(struct moves *moves, uint64_t id) {
         if (!capsule || strcmp(record->from, cluster_self(moves->rmd->cluster)) != 0)
                 return;
         move = move_create(moves, record, MOVE_SOURCE);
-        move->made_by = capsule->made_by;
+        move->incarnation = capsule->incarnation;
         move->state = MOVE_PREPARE;
         source_enter(move);
 }
@@ -368,7 +368,7 @@ void moves_retry(struct moves *moves) {
 
 void moves_capsule_ready(struct moves *moves, struct local *local, int error, const char *text) {
         for (struct move *m = moves ? moves->list : NULL; m; m = m->next) {
-                if (m->job != local->job || m->index != local->index || m->made_by != local->made_by)
+                if (m->job != local->job || m->index != local->index || m->incarnation != local->incarnation)
                         continue;
                 if (error < 0)
                         move_fail(m, "the capsule: %s", text);
@@ -385,9 +385,10 @@ bool moves_own(struct moves *moves, const struct local *local) {
         const Rm__Move *active = state_capsule_move(state, local->job, local->index);
 
         for (const struct move *m = moves->list; m; m = m->next)
-                if (m->job == local->job && m->index == local->index && m->made_by == local->made_by && m->state != MOVE_END)
+                if (m->job == local->job && m->index == local->index && m->incarnation == local->incarnation &&
+                    m->state != MOVE_END)
                         return true;
-        return active && active->state == RM__MOVE_STATE__MOVE_RUNNING && active->id == local->made_by;
+        return active && active->state == RM__MOVE_STATE__MOVE_RUNNING && active->incarnation == local->incarnation;
 }
 
 bool moves_on_message(struct moves *moves, const char *node, const Rm__PeerMessage *message) {

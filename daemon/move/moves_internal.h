@@ -22,7 +22,7 @@ struct move {
         enum move_state state;
         uint64_t job;
         int32_t index;
-        uint64_t made_by; /* which copy of the capsule is this end's */
+        uint64_t incarnation; /* of the copy that is this end's */
         char *other;      /* node at the other end */
         char *dir;        /* of images (destination) or the capture socket (source) */
         struct mover *mover;

@@ -31,7 +31,7 @@ struct front {
         bool input;
         uint32_t channel; /* to the head's node, 0 = none now */
         char *node;       /* where that is */
-        uint64_t made_by; /* which copy of the head */
+        uint64_t incarnation; /* of the head there */
         uint64_t taken[3]; /* output passed on to the client */
         uint64_t acked[3];
         bool eof[3];
@@ -193,11 +193,11 @@ static void connect_head(struct front *front, const Rm__Capsule *head) {
         Rm__AttachJob attach = RM__ATTACH_JOB__INIT;
         Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
 
-        if (front->channel && front->made_by == head->made_by && strcmp(front->node, head->node) == 0)
+        if (front->channel && front->incarnation == head->incarnation && strcmp(front->node, head->node) == 0)
                 return;
         disconnect(front);
         front->node = xstrdup(head->node);
-        front->made_by = head->made_by;
+        front->incarnation = head->incarnation;
         front->channel = proxies_open(client->rmd->proxies, head->node, client, on_head_reply, front);
         memcpy(front->acked, front->taken, sizeof(front->acked));
         attach.job = front->job;

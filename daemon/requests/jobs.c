@@ -173,7 +173,7 @@ void request_migrate_job(struct client *client, const Rm__LocalRequest *request)
         body.to = in->to;
         body.reason = reason;
         body.stop = strcmp(in->mode, "stop") == 0;
-        body.asked = true;
+        body.cause = RM__MOVE_CAUSE__MOVE_CAUSE_ASKED;
         body.asked_uid = client->uid;
         body.one_at_a_time = !client->admin;
         command.body_case = RM__COMMAND__BODY_MOVE_START;

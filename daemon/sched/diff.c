@@ -58,19 +58,22 @@ static void explain_move(const struct diff *diff, const uint64_t *load, struct r
         const char *from = node_name(diff, action->from);
         uint32_t cores = diff->fold->real_cores[action->from];
 
+        if (cores == 0 || must_leave(diff, action->job, action->from))
+                action->cause = ROUND_NEEDED;
+        else
+                action->cause = load[action->from] > cores ? ROUND_RETURN : ROUND_CHOICE;
         if (cores == 0)
                 (void) snprintf(action->reason, sizeof(action->reason), "node '%s' is to be left", from);
-        else if (must_leave(diff, action->job, action->from))
+        else if (action->cause == ROUND_NEEDED)
                 (void) snprintf(action->reason, sizeof(action->reason), "the job's availability takes '%s' away", from);
-        else if (load[action->from] > cores)
+        else if (action->cause == ROUND_RETURN)
                 (void) snprintf(action->reason, sizeof(action->reason), "node '%s' has %" PRIu64 " ranks on %u cores", from,
                                 load[action->from], cores);
         else
-                (void) snprintf(action->reason, sizeof(action->reason), ROUND_BY_CHOICE " than '%s'", from);
-        action->must = must_leave(diff, action->job, action->from) || load[action->from] > cores;
+                (void) snprintf(action->reason, sizeof(action->reason), "a better place than '%s'", from);
 }
 
-/* All moves of groups, those that must be and those of choice, in the order of jobs. */
+/* All moves of groups, in the order of jobs. */
 static struct round_result list_moves(const struct diff *diff, const uint64_t *load) {
         struct round_result moves = { 0 };
 
@@ -95,9 +98,9 @@ static struct round_result list_moves(const struct diff *diff, const uint64_t *l
         return moves;
 }
 
-static void add_moves(const struct round_result *moves, bool must, struct round_result *result) {
+static void add_moves(const struct round_result *moves, bool by_choice, struct round_result *result) {
         for (size_t i = 0; i < moves->n_actions; i++)
-                if (moves->actions[i].must == must)
+                if ((moves->actions[i].cause == ROUND_CHOICE) == by_choice)
                         *add_action(result) = moves->actions[i];
 }
 
@@ -156,12 +159,9 @@ static void add_head_moves(const struct diff *diff, const uint64_t *load, struct
 
         for (uint32_t j = 0; j < folded(diff)->n_jobs; j++) {
                 const struct round_job *state = &diff->jobs[j];
-                struct round_action move = { .kind = ROUND_MOVE,
-                                             .job = j,
-                                             .group = ROUND_HEAD,
-                                             .from = state->head_node,
-                                             .head_node = RM_NO_NODE,
-                                             .must = true };
+                struct round_action move = {
+                        .kind = ROUND_MOVE, .job = j, .group = ROUND_HEAD, .from = state->head_node, .head_node = RM_NO_NODE
+                };
 
                 if (state->head_node < 0 || state->head_moving_to >= 0 || state->pinned || !must_leave(diff, j, state->head_node))
                         continue;
@@ -322,9 +322,9 @@ void diff_actions(const struct diff *diff, struct round_result *result) {
         cleanup_free uint64_t *load = load_now(diff);
         struct round_result moves = list_moves(diff, load);
 
-        add_moves(&moves, true, result);
-        add_head_moves(diff, load, result);
         add_moves(&moves, false, result);
+        add_head_moves(diff, load, result);
+        add_moves(&moves, true, result);
         add_starts(diff, load, result);
         free(moves.actions);
 }

@@ -43,8 +43,12 @@ struct round_job {
         const uint64_t *group_move_usec; /* n_groups entries, how long its last moves stood still, 0: not known; NULL: none is */
 };
 
-/* How the reasons of moves begin that are no need: only a better place. */
-#define ROUND_BY_CHOICE "a better place"
+/* Why a capsule moves. */
+enum round_cause {
+        ROUND_NEEDED, /* its job may use no core of its node any more */
+        ROUND_RETURN, /* ranks share cores on its node, and there are free ones elsewhere */
+        ROUND_CHOICE, /* only a better place; the others come before it */
+};
 
 enum round_action_kind {
         ROUND_START, /* make the capsules of a waiting job and start it */
@@ -61,8 +65,8 @@ struct round_action {
         int32_t *group_node; /* ROUND_START: n_groups nodes */
         uint32_t n_spare_nodes;
         int32_t *spare_nodes; /* ROUND_START, ROUND_RESERVE: to be kept free for it */
-        bool must; /* ROUND_MOVE: the node has to be left, or relieved: do these first */
-        char reason[RM_REASON_BYTES]; /* for people: "node 'n1' is to be left" */
+        enum round_cause cause; /* ROUND_MOVE */
+        char reason[RM_REASON_BYTES]; /* the cause for people: "node 'n1' is to be left" */
 };
 
 struct round_job_result {

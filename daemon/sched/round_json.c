@@ -23,7 +23,7 @@ static json_t *action_to_json(const struct rm_snapshot *snapshot, const struct r
         if (action->kind == ROUND_MOVE)
                 return json_pack("{s:s, s:s, s:i, s:s, s:s, s:b, s:s}", "action", "move", "job", job->name, "group",
                                  (int) action->group, "from", snapshot->nodes[action->from].name, "to",
-                                 snapshot->nodes[action->to].name, "need", (int) action->must, "why", action->reason);
+                                 snapshot->nodes[action->to].name, "need", action->cause != ROUND_CHOICE, "why", action->reason);
         spares = node_names(snapshot, action->spare_nodes, action->n_spare_nodes);
         if (action->kind == ROUND_RESERVE)
                 return json_pack("{s:s, s:s, s:o}", "action", "reserve", "job", job->name, "nodes", spares);

@@ -9,7 +9,7 @@ start late n1 --group-size 1 -n 4 "$programs/ordered" --iterations=20
 must "job late is not placed" q state late STARTING 10 >/dev/null
 bed_do stop-rmd n2 --kill
 # As far as it may have come: a directory, and nothing in it yet.
-on n2 mkdir -p /run/rmd/capsules/j1.g0 /run/rmd/capsules/j1.g1 /run/rmd/capsules/j1.g2 /run/rmd/capsules/j1.g3
+on n2 mkdir -p /run/rmd/capsules/j1.g{0.i2,1.i3,2.i4,3.i5}
 bed_do start-rmd n2
 finish late
 ended_well late hash

@@ -33,6 +33,8 @@ struct tnode {
         unsigned peer_up;
         unsigned peer_down;
         unsigned leader_lost;
+        unsigned failed;
+        char why_failed[RM_ERROR_TEXT_BYTES];
         uint64_t last_sequence;
         char downs[256]; /* nodes that were seen going down */
 };
@@ -110,6 +112,13 @@ static inline void tnode_on_leader(void *userdata, const char *leader) {
                 node->leader_lost++;
 }
 
+static inline void tnode_on_failed(void *userdata, const struct rm_error *why) {
+        struct tnode *node = userdata;
+
+        node->failed++;
+        (void) snprintf(node->why_failed, sizeof(node->why_failed), "%s", why->text);
+}
+
 static inline void world_init(struct world *w) {
         memset(w, 0, sizeof(*w));
         w->base = event_base_new();
@@ -136,6 +145,7 @@ static inline int tnode_try(struct world *w, struct tnode *node, bool bootstrap,
                 .on_message = tnode_on_message,
                 .on_peer = tnode_on_peer,
                 .on_leader = tnode_on_leader,
+                .on_failed = tnode_on_failed,
         };
         Rm__Node self = RM__NODE__INIT;
         struct cluster_config config = {

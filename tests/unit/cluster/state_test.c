@@ -74,6 +74,35 @@ static void check_capsules(const Rm__State *state, const Rm__Job *job) {
                 assert_int_equal(ranks, job->spec->ranks);
 }
 
+static int compare_numbers(const void *a, const void *b) {
+        uint64_t x = *(const uint64_t *) a, y = *(const uint64_t *) b;
+
+        return (x > y) - (x < y);
+}
+
+/* Every capsule, and every copy that a move still makes, has an incarnation of its own. */
+static void check_incarnations(const Rm__State *state) {
+        size_t n = 0, most = state->n_moves;
+        uint64_t *seen;
+
+        for (size_t i = 0; i < state->n_jobs; i++)
+                most += state->jobs[i]->n_capsules;
+        seen = xcalloc(most + 1, sizeof(*seen));
+        for (size_t i = 0; i < state->n_jobs; i++)
+                for (size_t k = 0; k < state->jobs[i]->n_capsules; k++)
+                        seen[n++] = state->jobs[i]->capsules[k]->incarnation;
+        for (size_t i = 0; i < state->n_moves; i++)
+                if (state->moves[i]->state == RM__MOVE_STATE__MOVE_RUNNING)
+                        seen[n++] = state->moves[i]->incarnation;
+        qsort(seen, n, sizeof(*seen), compare_numbers);
+        for (size_t i = 0; i < n; i++) {
+                assert_true(seen[i] >= 1 && seen[i] < state->next_incarnation);
+                if (i > 0)
+                        assert_true(seen[i - 1] < seen[i]);
+        }
+        free(seen);
+}
+
 static void check_jobs(const Rm__State *state) {
         static uint8_t used[STATE_CAPSULES_MAX + 1];
 
@@ -112,7 +141,7 @@ static void check_move(const Rm__State *state, const Rm__Move *move) {
         }
         if (move->state == RM__MOVE_STATE__MOVE_COMMITTED && capsule) {
                 assert_string_equal(capsule->node, move->to);
-                assert_int_equal(capsule->made_by, move->id);
+                assert_int_equal(capsule->incarnation, move->incarnation);
         }
         if (under_way(move))
                 assert_ptr_equal(state_capsule_move(state, move->job, move->capsule), move); /* no second one before it */
@@ -139,6 +168,7 @@ static void check_moves(const Rm__State *state) {
 void state_check(const Rm__State *state) {
         check_nodes(state);
         check_jobs(state);
+        check_incarnations(state);
         check_moves(state);
 }
 
@@ -200,6 +230,9 @@ int apply_command(struct world *w, const Rm__Command *command) {
         state_apply(w->twin, w->index, &stamped, &twin);
         code = result.error.code;
         assert_true(code <= 0);
+        assert_int_equal(result.unknown, twin.unknown);
+        if (result.unknown)
+                w->index--; /* it is not applied at all */
         assert_int_equal(code, twin.error.code);
         assert_string_equal(result.error.text, twin.error.text);
         assert_int_equal(result.created, twin.created);
@@ -499,7 +532,8 @@ int move_start(struct world *w, uint64_t job, int32_t capsule, const char *to) {
         body.job = job;
         body.capsule = capsule;
         body.to = (char *) to;
-        body.reason = (char *) "asked for";
+        body.cause = RM__MOVE_CAUSE__MOVE_CAUSE_NEEDED;
+        body.reason = (char *) "its node is to be left";
         return apply_command(w, &command);
 }
 

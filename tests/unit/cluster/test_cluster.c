@@ -528,8 +528,45 @@ static void test_broken_install_is_no_loop(void **state) {
         }
 }
 
+/* A follower to whom a leader of a later version sends what it does not understand: it stops there, and says so once. */
+static void test_unknown_command_at_a_follower(void **state) {
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        Rm__Append append = RM__APPEND__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+        struct answer answer = { 0 };
+        struct world w;
+        struct tnode *n1, *n2;
+        uint64_t index;
+
+        world_init(&w);
+        n1 = tnode_start(&w, 0, 0);
+        EXPECT(&w, joined(&w, 1), 1000);
+        n2 = tnode_start(&w, 1, 0);
+        EXPECT(&w, joined(&w, 2), 1000);
+        EXPECT(&w, cluster_state(n2->cluster)->level == STATE_LEVEL, 1000); /* both know it */
+        index = cluster_state(n2->cluster)->index;
+        append.index = index + 1;
+        append.after = index;
+        append.command = &command;
+        message.body_case = RM__PEER_MESSAGE__BODY_APPEND;
+        message.append = &append;
+        assert_int_equal(cluster_send(n1->cluster, "n2", &message), 0);
+        EXPECT(&w, n2->failed == 1, 1000);
+        assert_non_null(strstr(n2->why_failed, "node n1"));
+        assert_non_null(strstr(n2->why_failed, "does not know the command"));
+        assert_false(cluster_synced(n2->cluster));
+        propose_note(n1, "more", &answer);
+        EXPECT(&w, answer.calls == 1, 1000);
+        RUN_UNTIL(&w, false, 300);
+        assert_int_equal(cluster_state(n2->cluster)->index, index); /* nothing after it is applied */
+        assert_int_equal(n2->failed, 1);
+        assert_int_equal(n1->failed, 0);
+        world_finish(&w);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_unknown_command_at_a_follower),
                 cmocka_unit_test(test_four_nodes_join),
                 cmocka_unit_test(test_join_through_any),
                 cmocka_unit_test(test_propose_from_follower),

@@ -1,9 +1,12 @@
 /* The log of one voter: what was answered is there after any end, and how long an answer takes. */
 #include "cluster_test.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+
+#include "daemon/cluster/raftlog.h"
 
 static void test_answers_and_reopen(void **state) {
         struct answer first = { 0 };
@@ -176,6 +179,183 @@ static void test_begun_and_not_finished(void **state) {
         world_finish(&w);
 }
 
+/* ---- what cannot be read, or is not understood ---- */
+
+static int take_any(void *userdata, uint64_t index, const Rm__Command *command, struct raftlog_outcome *ret) {
+        return 0;
+}
+
+static int take_snapshot(void *userdata, Rm__State *state, struct rm_error *err) {
+        rm__state__free_unpacked(state, NULL);
+        return 0;
+}
+
+/* The entry is there, and it cannot be read. */
+static void on_failed(void *userdata, const struct rm_error *why) {
+        *(bool *) userdata = true;
+}
+
+static const Rm__State *no_state(void *userdata) {
+        return NULL;
+}
+
+static void on_written(void *userdata, const struct raftlog_outcome *outcome) {
+        *(bool *) userdata = true;
+}
+
+/* As another version of rmd may do it: into the log without a look at it. */
+static void write_entry(struct world *w, const struct tnode *node, const Rm__Command *command) {
+        static const struct raftlog_ops ops = { take_any, take_snapshot, on_failed, no_state };
+        struct raftlog *log = NULL;
+        struct rm_error err = { 0 };
+        bool written = false;
+
+        if (raftlog_open(w->base, node->dir, node->name, 1000, &ops, &written, &log, &err) < 0)
+                fail_msg("%s", err.text);
+        assert_int_equal(raftlog_propose(log, command, on_written, &written), 0);
+        EXPECT(w, written, 1000);
+        raftlog_close(log);
+}
+
+static struct tnode *node_with_entries(struct world *w) {
+        struct answer answer = { 0 };
+        struct tnode *n1;
+
+        world_init(w);
+        n1 = tnode_start(w, 0, 0);
+        EXPECT(w, joined(w, 1), 1000);
+        for (unsigned i = 1; i <= 5; i++) {
+                propose_note(n1, "one of several entries", &answer);
+                EXPECT(w, answer.calls == i, 1000);
+        }
+        tnode_stop(n1);
+        return n1;
+}
+
+static void expect_refused(struct world *w, struct tnode *node, int code, const char *a, const char *b) {
+        for (int again = 0; again < 2; again++) {
+                struct rm_error err = { 0 };
+
+                assert_int_equal(tnode_try(w, node, true, NULL, 0, "testers", &err), code);
+                print_message("%s\n", err.text);
+                assert_non_null(strstr(err.text, a));
+                assert_non_null(strstr(err.text, b));
+        }
+}
+
+static void test_unknown_command(void **state) {
+        Rm__Command command = RM__COMMAND__INIT;
+        uint8_t nothing = 0; /* of no length */
+        ProtobufCMessageUnknownField field = {
+                .tag = 900, .wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED, .len = 1, .data = &nothing
+        };
+        struct world w;
+        struct tnode *n1 = node_with_entries(&w);
+
+        command.base.n_unknown_fields = 1;
+        command.base.unknown_fields = &field;
+        write_entry(&w, n1, &command);
+        expect_refused(&w, n1, -ENOTSUP, "entry ", "this version of rmd does not know the command");
+        world_finish(&w);
+}
+
+static void test_unreadable_entry(void **state) {
+        Rm__Command command = RM__COMMAND__INIT;
+        uint8_t cut[] = { 100, 'x' }; /* 100 bytes are to follow */
+        ProtobufCMessageUnknownField field = {
+                .tag = 900, .wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED, .len = 2, .data = cut
+        };
+        struct world w;
+        struct tnode *n1 = node_with_entries(&w);
+
+        command.base.n_unknown_fields = 1;
+        command.base.unknown_fields = &field;
+        write_entry(&w, n1, &command);
+        expect_refused(&w, n1, -EBADMSG, "entry ", "it is damaged");
+        world_finish(&w);
+}
+
+/* One bit of a note that was written last, in the only segment that has it. */
+static void flip_bit(const char *dir) {
+        cleanup_free char *log_dir = xasprintf("%s/log", dir);
+        static const char text[] = "one of several entries";
+        DIR *d = opendir(log_dir);
+        unsigned flipped = 0;
+
+        assert_non_null(d);
+        for (struct dirent *entry; flipped == 0 && (entry = readdir(d));) {
+                cleanup_free char *path = xasprintf("%s/%s", log_dir, entry->d_name);
+                cleanup_free char *data = NULL;
+                size_t bytes = 0;
+                char *at;
+
+                if (entry->d_name[0] == '.' || read_file(path, 64 << 20, &data, &bytes) < 0)
+                        continue;
+                at = memmem(data, bytes, text, strlen(text));
+                if (!at)
+                        continue;
+                for (char *next; (next = memmem(at + 1, bytes - (size_t) (at + 1 - data), text, strlen(text)));)
+                        at = next;
+                *at ^= 1;
+                assert_int_equal(write_file_atomic(path, data, bytes, 0600, false), 0);
+                flipped++;
+        }
+        (void) closedir(d);
+        assert_int_equal(flipped, 1);
+}
+
+static void test_damaged_disk(void **state) {
+        struct world w;
+        struct tnode *n1 = node_with_entries(&w);
+
+        flip_bit(n1->dir);
+        expect_refused(&w, n1, -EBADMSG, "checksum", "remove 'voter'");
+        world_finish(&w);
+}
+
+/* A power failure in the middle of a write leaves such an end of the segment that is written to; the entry was not answered. */
+static void test_torn_write(void **state) {
+        struct world w;
+        struct tnode *n1;
+        pid_t pid;
+
+        world_init(&w);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                struct answer answer = { 0 };
+
+                event_base_free(w.base);
+                w.base = event_base_new();
+                n1 = tnode_start(&w, 0, 0);
+                propose_drain(n1, "n1", "dust", false, &answer);
+                RUN_UNTIL(&w, answer.calls == 1, 10000);
+                propose_note(n1, "one of several entries", &answer);
+                RUN_UNTIL(&w, answer.calls == 2, 10000);
+                (void) kill(getpid(), SIGKILL);
+        }
+        (void) waitpid(pid, NULL, 0);
+        flip_bit(w.nodes[0].dir);
+        n1 = tnode_start(&w, 0, 0);
+        assert_int_equal(cluster_state(n1->cluster)->n_nodes, 1); /* all but the last entry */
+        EXPECT(&w, joined(&w, 1), 1000);
+        world_finish(&w);
+}
+
+static void test_older_format(void **state) {
+        struct world w;
+        struct tnode *n1 = node_with_entries(&w);
+        cleanup_free char *voter = xasprintf("%s/voter", n1->dir), *text = NULL;
+
+        assert_int_equal(read_file(voter, 256, &text, NULL), 0);
+        assert_non_null(strstr(text, "rmd-log 2\n"));
+        assert_int_equal(write_file_atomic(voter, strchr(text, '\n') + 1, strlen(strchr(text, '\n') + 1), 0600, false), 0);
+        expect_refused(&w, n1, -ENOTSUP, "it is of format 1", voter);
+        assert_int_equal(write_file_atomic(voter, "rmd-log 3\n1 2\n", 14, 0600, false), 0);
+        expect_refused(&w, n1, -ENOTSUP, "it is of format 3", voter);
+        world_finish(&w);
+}
+
 static int compare_u64(const void *a, const void *b) {
         const uint64_t *x = a;
         const uint64_t *y = b;
@@ -226,6 +406,11 @@ int main(void) {
                 cmocka_unit_test(test_snapshots),
                 cmocka_unit_test(test_killed),
                 cmocka_unit_test(test_begun_and_not_finished),
+                cmocka_unit_test(test_unknown_command),
+                cmocka_unit_test(test_unreadable_entry),
+                cmocka_unit_test(test_damaged_disk),
+                cmocka_unit_test(test_torn_write),
+                cmocka_unit_test(test_older_format),
                 cmocka_unit_test(test_latency),
         };
 

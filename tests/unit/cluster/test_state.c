@@ -109,8 +109,8 @@ static void test_health(void **state) {
         assert_int_equal(health(w, "n1", 0), 0);
         assert_string_equal(node_word(w, "n1"), "UNKNOWN");
         assert_int_equal(node_usable_cores(node_of(w, "n1")), 0);
-        REFUSED(health(w, "n1", 3), -EINVAL, "3 is no health");
-        REFUSED(health(w, "n1", -1), -EINVAL, "-1 is no health");
+        REFUSED(health(w, "n1", 3), -ENOTSUP, "does not know all");
+        REFUSED(health(w, "n1", -1), -ENOTSUP, "does not know all");
         REFUSED(health(w, "n9", 1), -ENOENT, "no node 'n9' (known: n1 n2 n3)");
 }
 
@@ -578,9 +578,9 @@ static void test_strange_final_states(void **state) {
                 if (final_state == 0 ||
                     (final_state >= RM__JOB_STATE__JOB_COMPLETED && final_state <= RM__JOB_STATE__JOB_NODE_FAIL))
                         continue;
-                assert_int_equal(ends(w, job, 1, final_state, ""), -EINVAL);
+                assert_int_equal(ends(w, job, 1, final_state, ""), final_state > 0 && final_state < 13 ? -EINVAL : -ENOTSUP);
         }
-        REFUSED(ends(w, job, 1, 13, ""), -EINVAL, "13 is no final state");
+        REFUSED(ends(w, job, 1, 2, ""), -EINVAL, "2 is no final state");
         assert_string_equal(job_word(w, job), "RUNNING");
         assert_int_equal(ends(w, 99, 1, 0, ""), -ENOENT);
 }
@@ -805,6 +805,7 @@ static void test_move(void **state) {
         uint64_t job = running_job(w);
         const Rm__Capsule *group = job_capsule(job_of(w, job), 1);
         uint32_t address = group->address;
+        uint64_t before = group->incarnation;
         uint32_t capsules;
 
         assert_int_equal(move_start(w, job, 1, "n3"), 0);
@@ -817,7 +818,7 @@ static void test_move(void **state) {
         assert_int_equal(capsules, 1);
         assert_int_equal(move_commit(w, 1), 0);
         assert_string_equal(group->node, "n3");
-        assert_int_equal(group->made_by, 1);
+        assert_true(group->incarnation > before); /* another copy, also where it has been before */
         assert_int_equal(group->address, address);
         assert_int_equal(state_node_ranks(w->state, "n2", &capsules), 0);
         assert_int_equal(capsules, 1);
@@ -845,7 +846,7 @@ static int ask_for_move(struct world *w, uint32_t uid, bool one_at_a_time, uint6
         body.job = job;
         body.capsule = capsule;
         body.to = (char *) to;
-        body.asked = true;
+        body.cause = RM__MOVE_CAUSE__MOVE_CAUSE_ASKED;
         body.asked_uid = uid;
         body.one_at_a_time = one_at_a_time;
         command.body_case = RM__COMMAND__BODY_MOVE_START;
@@ -860,7 +861,7 @@ static void test_user_keeps_all_move_slots_busy(void **state) {
         assert_int_equal(move_start(w, job, STATE_HEAD, "n3"), 0); /* the scheduler's do not count */
         assert_int_equal(ask_for_move(w, 1000, true, job, 1, "n3"), 0);
         move = w->created;
-        assert_true(state_move(w->state, move)->asked);
+        assert_int_equal(state_move(w->state, move)->cause, RM__MOVE_CAUSE__MOVE_CAUSE_ASKED);
         REFUSED(ask_for_move(w, 1000, true, job, 0, "n3"), -EBUSY, "one at a time");
         assert_int_equal(ask_for_move(w, 0, false, job, 0, "n3"), 0); /* an administrator's */
         assert_int_equal(move_abort(w, w->created, "x"), 0);
@@ -1041,16 +1042,110 @@ static void test_topology(void **state) {
         assert_string_equal(w->state->topology_error, "");
 }
 
-static void test_note_and_unknown(void **state) {
+static void test_note(void **state) {
         struct world *w = *state;
-        Rm__Command command = RM__COMMAND__INIT;
 
         assert_int_equal(note(w, "what happened"), 0);
         EVENTS("note ");
-        command.body_case = RM__COMMAND__BODY__NOT_SET;
-        REFUSED(apply_command(w, &command), -ENOTSUP, "not known to this version");
+}
+
+/* As a later version may have written it: nothing of it is applied, not even its index. */
+static void not_understood(struct world *w, const Rm__Command *command, const char *text) {
+        struct packed before = pack_state(w->state), after;
+        struct state_result result;
+        struct rm_error err = { 0 };
+
+        assert_int_equal(state_understands(command, &err), -ENOTSUP);
+        assert_non_null(strstr(err.text, text));
+        state_apply(w->state, w->index + 1, command, &result);
+        assert_true(result.unknown);
+        assert_int_equal(result.error.code, -ENOTSUP);
+        assert_non_null(strstr(result.error.text, text));
+        assert_int_equal(result.n_events, 0);
+        after = pack_state(w->state);
+        assert_true(packed_equal(&before, &after));
+        packed_finish(&before);
+        packed_finish(&after);
+        state_result_finish(&result);
+}
+
+static void test_what_is_not_understood(void **state) {
+        struct world *w = *state;
+        Rm__Command command = RM__COMMAND__INIT;
+        Rm__CmdMoveStart move = RM__CMD_MOVE_START__INIT;
+        Rm__CmdLevel level = RM__CMD_LEVEL__INIT;
+        Rm__CmdTopology topology = RM__CMD_TOPOLOGY__INIT;
+        Rm__Switch leaf = RM__SWITCH__INIT, *switches[] = { &leaf };
+        ProtobufCMessageUnknownField field = { .tag = 900, .wire_type = PROTOBUF_C_WIRE_TYPE_VARINT, .len = 1 };
+
+        not_understood(w, &command, "does not know the command");
         command.body_case = (Rm__Command__BodyCase) 999;
-        REFUSED(apply_command(w, &command), -ENOTSUP, "command 999");
+        not_understood(w, &command, "does not know the command");
+        command.body_case = RM__COMMAND__BODY_MOVE_START;
+        command.move_start = &move;
+        move.cause = (Rm__MoveCause) 77;
+        not_understood(w, &command, "does not know all");
+        command.body_case = RM__COMMAND__BODY_TOPOLOGY;
+        command.topology = &topology;
+        topology.n_switches = 1;
+        topology.switches = switches;
+        leaf.base.n_unknown_fields = 1;
+        leaf.base.unknown_fields = &field;
+        not_understood(w, &command, "does not know all");
+        command.body_case = RM__COMMAND__BODY_LEVEL;
+        command.level = &level;
+        level.level = STATE_LEVEL + 1;
+        not_understood(w, &command, "feature level");
+}
+
+static int raise_level(struct world *w, uint32_t to) {
+        Rm__Command command = RM__COMMAND__INIT;
+        Rm__CmdLevel body = RM__CMD_LEVEL__INIT;
+
+        body.level = to;
+        command.body_case = RM__COMMAND__BODY_LEVEL;
+        command.level = &body;
+        return apply_command(w, &command);
+}
+
+static int join_at_level(struct world *w, const char *name, uint32_t level) {
+        Rm__Command command = RM__COMMAND__INIT;
+        Rm__CmdNodeJoin body = RM__CMD_NODE_JOIN__INIT;
+        Rm__Node node = RM__NODE__INIT;
+
+        node.name = (char *) name;
+        node.cores = 4;
+        node.level = level;
+        body.node = &node;
+        command.body_case = RM__COMMAND__BODY_NODE_JOIN;
+        command.node_join = &body;
+        return apply_command(w, &command);
+}
+
+static void test_feature_level(void **state) {
+        struct world *w = *state;
+        struct rm_error err = { 0 };
+
+        assert_int_equal(state_known_level(w->state), 0);
+        for (int i = 1; i <= 3; i++) {
+                char name[] = { 'n', (char) ('0' + i), 0 };
+
+                assert_int_equal(join_at_level(w, name, 1), 0);
+        }
+        assert_int_equal(state_known_level(w->state), 1);
+        assert_int_equal(join_at_level(w, "old", 0), 0);
+        assert_int_equal(state_known_level(w->state), 0);
+        REFUSED(raise_level(w, 1), -EBUSY, "node 'old' knows feature level 0");
+        assert_int_equal(join_at_level(w, "old", 1), 0); /* it was updated */
+        assert_int_equal(state_known_level(w->state), 1);
+        assert_int_equal(raise_level(w, 1), 0);
+        assert_int_equal(w->state->level, 1);
+        REFUSED(raise_level(w, 1), -EALREADY, "already");
+        REFUSED(join_at_level(w, "older", 0), -EPROTO, "update it");
+        assert_int_equal(state_understands_state(w->state, &err), 0);
+        w->state->level = STATE_LEVEL + 1;
+        assert_int_equal(state_understands_state(w->state, &err), -ENOTSUP);
+        w->state->level = 1;
 }
 
 /* A command as a later version, or a broken one, may send it: nothing in it. */
@@ -1058,7 +1153,7 @@ static void test_hollow_commands(void **state) {
         struct world *w = *state;
 
         (void) running_job(w);
-        for (unsigned tag = 10; tag < 34; tag++) {
+        for (unsigned tag = 10; tag <= 35; tag++) {
                 uint8_t wire[] = { (uint8_t) ((tag << 3 | 2) & 0x7f), 0, 0 };
                 size_t bytes = 2;
                 Rm__Command *command;
@@ -1119,7 +1214,9 @@ int main(void) {
                 T(test_words),
                 T(test_scheduling_warning),
                 T(test_topology),
-                T(test_note_and_unknown),
+                T(test_note),
+                T(test_what_is_not_understood),
+                T(test_feature_level),
                 T(test_hollow_commands),
         };
 

@@ -19,30 +19,42 @@
 static const struct {
         uint64_t job;
         int32_t index;
-        uint64_t move;
+        uint64_t incarnation;
         const char *id;
         const char *hostname;
 } names[] = {
-        { 7, STATE_HEAD, 0, "j7.h", "rmj7h" },
-        { 7, 0, 0, "j7.g0", "rmj7g0" },
-        { 7, 12, 0, "j7.g12", "rmj7g12" },
-        { 7, STATE_HEAD, 9, "j7.h.m9", "rmj7h" },
-        { 123, 4, 56, "j123.g4.m56", "rmj123g4" },
-        { UINT64_MAX, INT32_MAX, UINT64_MAX, "j18446744073709551615.g2147483647.m18446744073709551615",
+        { 7, STATE_HEAD, 20, "j7.h.i20", "rmj7h" },
+        { 7, 0, 1, "j7.g0.i1", "rmj7g0" },
+        { 7, 12, 33, "j7.g12.i33", "rmj7g12" },
+        { 123, 4, 56, "j123.g4.i56", "rmj123g4" },
+        { UINT64_MAX, INT32_MAX, UINT64_MAX, "j18446744073709551615.g2147483647.i18446744073709551615",
           "rmj18446744073709551615g2147483647" },
 };
 
 static void test_ids_round_trip(void **state) {
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
                 char id[64];
-                uint64_t job = 1, move = 1;
+                uint64_t job = 1, incarnation = 1;
                 int32_t index = 1;
 
-                launch_capsule_id(id, names[i].job, names[i].index, names[i].move);
+                launch_capsule_id(id, names[i].job, names[i].index, names[i].incarnation);
                 assert_string_equal(id, names[i].id);
                 assert_true(strlen(id) <= CAPSULE_ID_MAX);
-                assert_true(launch_parse_id(id, &job, &index, &move));
-                assert_true(job == names[i].job && index == names[i].index && move == names[i].move);
+                assert_true(launch_parse_id(id, &job, &index, &incarnation));
+                assert_true(job == names[i].job && index == names[i].index && incarnation == names[i].incarnation);
+        }
+}
+
+/* What an rmd before this one has left is known as a capsule, and as none that the state has. */
+static void test_names_without_incarnation(void **state) {
+        static const char *const cases[] = { "j7.g3", "j7.g3.m9" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                uint64_t job = 1, incarnation = 1;
+                int32_t index = 1;
+
+                assert_true(launch_parse_id(cases[i], &job, &index, &incarnation));
+                assert_true(job == 7 && index == 3 && incarnation == 0);
         }
 }
 
@@ -69,6 +81,18 @@ static void test_hostile_ids_are_refused(void **state) {
                 "j7.g00",
                 "j7.g-2",
                 "j7.g-1", /* not how the head is called */
+                "j7.g0.i",
+                "j7.g0.i0",
+                "j7.g0.i09",
+                "j7.g0.i-1",
+                "j7.g0.i+1",
+                "j7.g0.i 1",
+                "j7.g0.i9x",
+                "j7.g0.i9.i9",
+                "j7.g0.m9.i9",
+                "j7.i9.g0",
+                "j7.g0.x9",
+                "j7.g0.i18446744073709551616",
                 "j7.g0.m",
                 "j7.g0.m0",
                 "j7.g0.m09",
@@ -90,12 +114,12 @@ static void test_hostile_ids_are_refused(void **state) {
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                uint64_t job = 41, move = 42;
+                uint64_t job = 41, incarnation = 42;
                 int32_t index = 43;
 
-                if (launch_parse_id(cases[i], &job, &index, &move))
+                if (launch_parse_id(cases[i], &job, &index, &incarnation))
                         fail_msg("'%s' is taken for a capsule", cases[i]);
-                assert_true(job == 41 && index == 43 && move == 42);
+                assert_true(job == 41 && index == 43 && incarnation == 42);
         }
 }
 
@@ -225,9 +249,9 @@ static void test_spec(void **state) {
         j.spec.n_groups = 2;
         assert_int_equal(launch_spec_init(&spec, &config, &j.job, 2, 0, false), -ENOENT);
         assert_int_equal(launch_spec_init(&spec, &config, &j.job, 1, 9, true), 0);
-        assert_string_equal(spec.spec.id, "j7.g1.m9");
+        assert_string_equal(spec.spec.id, "j7.g1.i9");
         assert_string_equal(spec.spec.hostname, "rmj7g1");
-        assert_string_equal(spec.spec.spool_dir, "/var/lib/rmd/spool/j7.g1.m9");
+        assert_string_equal(spec.spec.spool_dir, "/var/lib/rmd/spool/j7.g1.i9");
         assert_string_equal(spec.spec.uplink, "eth1");
         assert_string_equal(spec.spec.hosts, "127.0.0.1 localhost\n10.50.1.2 rmj7h\n10.50.1.3 rmj7g0\n10.50.1.4 rmj7g1\n");
         address.s_addr = spec.spec.address;
@@ -389,6 +413,7 @@ static void test_exit_codes(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_ids_round_trip),
+                cmocka_unit_test(test_names_without_incarnation),
                 cmocka_unit_test(test_hostile_ids_are_refused),
                 cmocka_unit_test(test_hostnames),
                 cmocka_unit_test(test_spec),

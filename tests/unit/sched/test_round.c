@@ -92,7 +92,7 @@ static void leaves_a_node_with_its_head(void **state) {
         assert_int_equal(f.result->actions[0].group, 1);
         assert_int_equal(f.result->actions[0].from, 0);
         assert_int_equal(f.result->actions[0].to, 1);
-        assert_true(f.result->actions[0].must);
+        assert_int_equal(f.result->actions[0].cause, ROUND_NEEDED);
         says(f.result->actions[0].reason, "node 'n1' is to be left");
         assert_int_equal(f.result->actions[1].group, ROUND_HEAD);
         assert_int_equal(f.result->actions[1].to, 1);

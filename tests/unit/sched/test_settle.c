@@ -115,7 +115,7 @@ static void rounds(void **state) {
                 assert_int_equal(result->n_actions, moves[i]);
                 for (size_t k = 0; k < result->n_actions; k++) {
                         assert_int_equal(result->actions[k].kind, ROUND_MOVE);
-                        assert_false(result->actions[k].must);
+                        assert_int_equal(result->actions[k].cause, ROUND_CHOICE);
                 }
                 round_result_destroy(result);
         }
