@@ -37,7 +37,7 @@ static void fail(struct cluster *c, const struct rm_error *why) {
 }
 
 static void apply(struct cluster *c, uint64_t index, const Rm__Command *command, struct state_result *ret) {
-        state_apply(c->state, index, command, ret);
+        state_apply(c->state, c->index, index, command, ret);
         if (ret->unknown)
                 return;
         if (command->time_usec > c->last_time_usec)
@@ -47,8 +47,10 @@ static void apply(struct cluster *c, uint64_t index, const Rm__Command *command,
 }
 
 static void replace_state(struct cluster *c, Rm__State *state) {
+        state_index_destroy(c->index);
         rm__state__free_unpacked(c->state, NULL);
         c->state = state;
+        c->index = state_index_create(state);
         for (size_t i = 0; c->peers && i < state->n_nodes; i++)
                 peers_learn(c->peers, state->nodes[i]);
 }
@@ -422,6 +424,10 @@ const Rm__State *cluster_state(const struct cluster *c) {
         return c->state;
 }
 
+const struct state_index *cluster_index(const struct cluster *c) {
+        return c->index;
+}
+
 bool cluster_synced(const struct cluster *c) {
         return c->synced;
 }
@@ -582,6 +588,7 @@ int cluster_create(struct event_base *base, const struct cluster_config *config,
         c->propose_timeout_usec = config->propose_timeout_usec ? config->propose_timeout_usec : PROPOSE_TIMEOUT_USEC;
         STAILQ_INIT(&c->self_messages);
         c->state = state_create(config->name);
+        c->index = state_index_create(c->state);
         c->proposals = proposals_create(c);
         c->self_event = evtimer_new(base, on_self, c);
         c->start_event = evtimer_new(base, on_started, c);
@@ -618,6 +625,7 @@ void cluster_destroy(struct cluster *c) {
         }
         event_free(c->self_event);
         event_free(c->start_event);
+        state_index_destroy(c->index);
         rm__state__free_unpacked(c->state, NULL);
         free(c->leader);
         free(c);

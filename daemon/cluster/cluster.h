@@ -9,7 +9,7 @@
 #include <event2/event.h>
 
 #include "common/error.h"
-#include "daemon/cluster/state.h"
+#include "daemon/cluster/state_index.h"
 #include "daemon/wire/tls.h"
 #include "proto/peer.pb-c.h"
 #include "proto/state.pb-c.h"
@@ -70,6 +70,8 @@ void cluster_destroy(struct cluster *cluster);
 
 /* Never NULL; valid until the next callback. */
 const Rm__State *cluster_state(const struct cluster *cluster);
+/* Of that state; the same holds for it. */
+const struct state_index *cluster_index(const struct cluster *cluster);
 /* The state is known to be current: own log replayed, or the leader has told all. False after the leader is lost. */
 bool cluster_synced(const struct cluster *cluster);
 /* On the leader: its log has no room, so that nothing can be changed. */

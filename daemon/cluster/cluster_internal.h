@@ -10,6 +10,7 @@
 #include "daemon/cluster/parts.h"
 #include "daemon/cluster/peers.h"
 #include "daemon/cluster/raftlog.h"
+#include "daemon/cluster/state_index.h"
 
 struct proposals;
 struct health;
@@ -26,6 +27,7 @@ struct cluster {
         struct cluster_ops ops;
         void *userdata;
         Rm__State *state;
+        struct state_index *index; /* of the state */
         struct raftlog *log; /* NULL unless this node keeps the log */
         struct followers *followers; /* likewise */
         struct state_cache *cache;

@@ -175,15 +175,18 @@ int state_understands_state(const Rm__State *state, struct rm_error *err) {
         return 0;
 }
 
-void state_apply(Rm__State *state, uint64_t index, const Rm__Command *command, struct state_result *ret_result) {
-        struct apply a = { .state = state, .command = command, .time_usec = command->time_usec, .result = ret_result };
+void state_apply(Rm__State *state, struct state_index *index, uint64_t entry, const Rm__Command *command,
+                 struct state_result *ret_result) {
+        struct apply a = {
+                .state = state, .index = index, .command = command, .time_usec = command->time_usec, .result = ret_result
+        };
 
         memset(ret_result, 0, sizeof(*ret_result));
         if (state_understands(command, &ret_result->error) < 0) {
                 ret_result->unknown = true;
                 return;
         }
-        state->index = index;
+        state->index = entry;
         (void) find_handler(command)(&a);
 }
 

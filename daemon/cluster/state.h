@@ -33,6 +33,8 @@ struct state_result {
         size_t n_events;
 };
 
+struct state_index; /* state_index.h */
+
 /* An empty state, owned by the caller; free with rm__state__free_unpacked(state, NULL). */
 Rm__State *state_create(const char *cluster);
 
@@ -43,8 +45,9 @@ int state_understands_state(const Rm__State *state, struct rm_error *err);
 /* The feature level that all nodes of the cluster know; 0: there are none. */
 uint32_t state_known_level(const Rm__State *state);
 
-/* Apply one command as entry `index` of the log. `state` is changed in place. */
-void state_apply(Rm__State *state, uint64_t index, const Rm__Command *command, struct state_result *ret_result);
+/* Apply one command as entry `entry` of the log. `state` is changed in place, and `index`, which is of this state, with it. */
+void state_apply(Rm__State *state, struct state_index *index, uint64_t entry, const Rm__Command *command,
+                 struct state_result *ret_result);
 void state_result_finish(struct state_result *result);
 
 /* Deep copy of any message of ours; the caller frees it with protobuf_c_message_free_unpacked(). */
@@ -58,23 +61,15 @@ int state_check_body(const Rm__State *state, const Rm__JobSpec *spec, struct rm_
 /* The job has a LaunchBody, and may still need it. */
 bool job_has_body(const Rm__Job *job);
 
-/* ---- reading; all return NULL when there is no such thing; what they return belongs to the state ---- */
+/* ---- reading, by the order of the lists; all return NULL when there is no such thing; what they return belongs to the state ---- */
 Rm__Node *state_node(const Rm__State *state, const char *name);
 Rm__Job *state_job(const Rm__State *state, uint64_t id);
 Rm__Move *state_move(const Rm__State *state, uint64_t id);
 Rm__Capsule *job_capsule(const Rm__Job *job, int32_t index);
-/* The move of this capsule that is under way (RUNNING, or COMMITTED and not yet DONE). */
-Rm__Move *state_capsule_move(const Rm__State *state, uint64_t job, int32_t capsule);
 
-/* ---- what follows from the state ---- */
+/* ---- what follows from the state; more is in state_index.h ---- */
 /* Cores of the node that work may use now: 0 unless it is UP and not drained; the availability file's number at most. */
 uint32_t node_usable_cores(const Rm__Node *node);
-/* Ranks and capsules that are on the node, and those on the way to it. */
-uint32_t state_node_ranks(const Rm__State *state, const char *node, uint32_t *ret_capsules);
-/* IDLE MIXED ALLOCATED DRAINING DRAINED DOWN UNKNOWN */
-const char *state_node_word(const Rm__State *state, const Rm__Node *node);
-/* PENDING ... as in DESIGN.md, MIGRATING and FOLDED included. */
-const char *state_job_word(const Rm__State *state, const Rm__Job *job);
 bool job_ended(const Rm__Job *job); /* in a final state */
 bool job_running(const Rm__Job *job); /* its capsules are placed and it has not come to its end */
 /* For each node the index of the switch it is plugged into, -1 when not known; malloc'ed. */

@@ -2,11 +2,12 @@
 #ifndef RM_CLUSTER_STATE_INTERNAL_H
 #define RM_CLUSTER_STATE_INTERNAL_H
 
-#include "daemon/cluster/state.h"
+#include "daemon/cluster/state_index.h"
 
 /* One command being applied. */
 struct apply {
         Rm__State *state;
+        struct state_index *index;
         const Rm__Command *command;
         uint64_t time_usec;
         struct state_result *result;
@@ -53,8 +54,9 @@ int apply_move_commit(struct apply *a);
 int apply_move_abort(struct apply *a);
 int apply_move_done(struct apply *a);
 
-/* Jobs in COMPLETING whose capsules are all gone reach their final state. */
+/* Jobs in COMPLETING whose capsules are all gone reach their final state: all such jobs, or this one. */
 void jobs_settle(struct apply *a);
+void job_settle(struct apply *a, Rm__Job *job);
 /* All moves of a job that are not committed end. */
 void job_moves_end(struct apply *a, uint64_t job, const char *why);
 /* Tell of a drained node that has just become empty. */

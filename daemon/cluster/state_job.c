@@ -50,14 +50,18 @@ static struct share share_of(const Rm__State *state, uint32_t uid) {
         return share;
 }
 
-static void remove_job(Rm__State *state, size_t i) {
+static void remove_job(struct apply *a, size_t i) {
+        Rm__State *state = a->state;
+
+        state_index_forget(a->index, state->jobs[i]->id);
         rm__job__free_unpacked(state->jobs[i], NULL);
         state->n_jobs--;
         memmove(state->jobs + i, state->jobs + i + 1, (state->n_jobs - i) * sizeof(Rm__Job *));
 }
 
 /* By the time of their end, not of their submission: a front end may still be reading what ended just now. */
-static void forget_first_ended(Rm__State *state, uint32_t uid) {
+static void forget_first_ended(struct apply *a, uint32_t uid) {
+        const Rm__State *state = a->state;
         size_t first = SIZE_MAX;
 
         for (size_t i = 0; i < state->n_jobs; i++) {
@@ -67,7 +71,7 @@ static void forget_first_ended(Rm__State *state, uint32_t uid) {
                         first = i;
         }
         if (first != SIZE_MAX)
-                remove_job(state, first);
+                remove_job(a, first);
 }
 
 static size_t over(const struct share *share, uint32_t ended_kept) {
@@ -114,7 +118,7 @@ int apply_job_submit(struct apply *a) {
         if (state_check_body(a->state, spec, &err) < 0)
                 return apply_refuse(a, err.code, "submit: %s", err.text);
         for (size_t n = over(&share, in->ended_kept); n > 0; n--)
-                forget_first_ended(a->state, spec->uid);
+                forget_first_ended(a, spec->uid);
         job = xcalloc(1, sizeof(*job));
         rm__job__init(job);
         job->id = a->state->next_job++;
@@ -123,6 +127,7 @@ int apply_job_submit(struct apply *a) {
         job->submit_usec = a->time_usec;
         message_set_string(&job->reason, "waits to be placed");
         REPEATED_PUSH(a->state->jobs, a->state->n_jobs, job);
+        state_index_job(a->index, job->id);
         a->result->created = job->id;
         apply_event(a, "job-submitted", spec->submit_node, job->id, 0, 0, "job %" PRIu64 " of %s: %s, %u ranks", job->id,
                     spec->user, spec->name, spec->ranks);
@@ -172,31 +177,16 @@ int apply_job_wait(struct apply *a) {
         return 0;
 }
 
-static size_t addresses_used(const Rm__State *state) {
-        size_t used = 0;
-
-        for (size_t i = 0; i < state->n_jobs; i++)
-                if (!job_ended(state->jobs[i]))
-                        used += state->jobs[i]->n_capsules;
-        return used;
-}
-
-/* Addresses of capsules that exist are not given out again. check_place() has seen that there are some left. */
+/* Addresses of capsules that exist are not given out again. check_place() has seen that there are enough left, so that those given to this
+ * job do not come round either. */
 static uint32_t new_address(struct apply *a) {
-        for (;;) {
-                uint32_t address = a->state->next_address;
-                bool used = false;
+        uint32_t address;
 
+        do {
+                address = a->state->next_address;
                 a->state->next_address = address >= STATE_CAPSULES_MAX ? 1 : address + 1;
-                for (size_t i = 0; i < a->state->n_jobs && !used; i++) {
-                        const Rm__Job *job = a->state->jobs[i];
-
-                        for (size_t k = 0; k < job->n_capsules && !job_ended(job); k++)
-                                used |= job->capsules[k]->address == address;
-                }
-                if (!used)
-                        return address;
-        }
+        } while (state_address_used(a->index, address));
+        return address;
 }
 
 static void add_capsule(struct apply *a, Rm__Job *job, int32_t index, uint32_t ranks, const char *node) {
@@ -233,7 +223,7 @@ static int check_place(struct apply *a, const Rm__CmdJobPlace *in, const Rm__Job
                 return apply_refuse(a, -EBUSY, "place: job %" PRIu64 " does not wait to be placed", job->id);
         if (in->n_group_nodes == 0 || in->n_group_nodes != in->n_group_ranks)
                 return apply_refuse(a, -EINVAL, "place: groups and nodes of job %" PRIu64 " do not match", job->id);
-        if (in->n_group_nodes >= STATE_CAPSULES_MAX - addresses_used(a->state))
+        if (in->n_group_nodes >= STATE_CAPSULES_MAX - state_addresses_used(a->index))
                 return apply_refuse(a, -EAGAIN, "place: no addresses left for the %zu groups of job %" PRIu64, in->n_group_nodes,
                                     job->id);
         r = check_node(a, in->head_node);
@@ -323,6 +313,7 @@ int apply_job_place(struct apply *a) {
                 add_capsule(a, job, (int32_t) i, in->group_ranks[i], in->group_nodes[i]);
         job->group_size = in->group_size;
         job->state = RM__JOB_STATE__JOB_STARTING;
+        state_index_job(a->index, job->id);
         job->attempt++;
         job->age = 0;
         message_set_string(&job->reason, NULL);
@@ -365,6 +356,7 @@ int apply_job_running(struct apply *a) {
         if (job->state != RM__JOB_STATE__JOB_STARTING)
                 return apply_refuse(a, -EBUSY, "job-running: job %" PRIu64 " is not starting", job->id);
         job->state = RM__JOB_STATE__JOB_RUNNING;
+        state_index_job_state(a->index, job->id);
         job->start_usec = a->time_usec;
         apply_event(a, "job-started", job->capsules[0]->node, job->id, 0, 0, "job %" PRIu64 " runs", job->id);
         return 0;
@@ -382,6 +374,7 @@ static void job_end(struct apply *a, Rm__Job *job, Rm__JobState final_state) {
         set_spares(job, NULL, 0);
         for (size_t i = 0; i < job->n_capsules; i++)
                 job->capsules[i]->state = RM__CAPSULE_STATE__CAPSULE_GONE;
+        state_index_job(a->index, job->id);
         apply_event(a, "job-ended", NULL, job->id, 0, 0, "job %" PRIu64 " %s, exit code %d%s%s", job->id,
                     words[final_state - RM__JOB_STATE__JOB_COMPLETED], job->exit_code, job->reason[0] ? ": " : "", job->reason);
 }
@@ -429,8 +422,9 @@ int apply_job_exit(struct apply *a) {
         else if (!job->cancel)
                 message_set_string(&job->reason, NULL);
         job->state = RM__JOB_STATE__JOB_COMPLETING;
+        state_index_job_state(a->index, job->id);
         job_moves_end(a, job->id, "the job has ended");
-        jobs_settle(a);
+        job_settle(a, job);
         return 0;
 }
 
@@ -470,7 +464,8 @@ int apply_capsule_gone(struct apply *a) {
         if (job->state != RM__JOB_STATE__JOB_COMPLETING)
                 return apply_refuse(a, -EBUSY, "capsule-gone: job %" PRIu64 " is not completing", job->id);
         capsule->state = RM__CAPSULE_STATE__CAPSULE_GONE;
-        jobs_settle(a);
+        state_index_capsule(a->index, job->id, capsule->index);
+        job_settle(a, job);
         node_emptied(a, in->node);
         return 0;
 }
@@ -495,21 +490,20 @@ static void fail_unheard(Rm__Job *job, const Rm__Capsule *capsule) {
         free(reason);
 }
 
-void jobs_settle(struct apply *a) {
-        for (size_t i = 0; i < a->state->n_jobs; i++) {
-                Rm__Job *job = a->state->jobs[i];
-                bool gone = true;
+void job_settle(struct apply *a, Rm__Job *job) {
+        if (job->state != RM__JOB_STATE__JOB_COMPLETING)
+                return;
+        for (size_t k = 0; k < job->n_capsules; k++)
+                if (!capsule_is_gone(a->state, job->capsules[k]))
+                        return;
+        for (size_t k = 0; k < job->n_capsules; k++)
+                fail_unheard(job, job->capsules[k]);
+        job_end(a, job, job->final_state);
+}
 
-                if (job->state != RM__JOB_STATE__JOB_COMPLETING)
-                        continue;
-                for (size_t k = 0; k < job->n_capsules; k++)
-                        gone = gone && capsule_is_gone(a->state, job->capsules[k]);
-                if (!gone)
-                        continue;
-                for (size_t k = 0; k < job->n_capsules; k++)
-                        fail_unheard(job, job->capsules[k]);
-                job_end(a, job, job->final_state);
-        }
+void jobs_settle(struct apply *a) {
+        for (size_t i = 0; i < a->state->n_jobs; i++)
+                job_settle(a, a->state->jobs[i]);
 }
 
 int apply_job_forget(struct apply *a) {
@@ -520,7 +514,7 @@ int apply_job_forget(struct apply *a) {
                         continue;
                 if (!job_ended(job))
                         return apply_refuse(a, -EBUSY, "forget: job %" PRIu64 " has not ended", job->id);
-                remove_job(a->state, i);
+                remove_job(a, i);
                 return 0;
         }
         return apply_refuse(a, -ENOENT, "forget: no job %" PRIu64, a->command->job_forget->job);

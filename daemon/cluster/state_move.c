@@ -21,19 +21,18 @@ static void prune_moves(Rm__State *state) {
 }
 
 /* One that this user asked for and that is under way; NULL: none. */
-static const Rm__Move *asked_by(const Rm__State *state, uint32_t uid) {
-        for (size_t i = state->n_moves; i > 0; i--) {
-                const Rm__Move *move = state->moves[i - 1];
+static const Rm__Move *asked_by(const struct state_index *index, uint32_t uid) {
+        size_t n;
+        Rm__Move *const *moves = state_open_moves(index, &n);
 
-                if (move->cause == RM__MOVE_CAUSE__MOVE_CAUSE_ASKED && move->asked_uid == uid &&
-                    (move->state == RM__MOVE_STATE__MOVE_RUNNING || move->state == RM__MOVE_STATE__MOVE_COMMITTED))
-                        return move;
-        }
+        for (size_t i = n; i > 0; i--)
+                if (moves[i - 1]->cause == RM__MOVE_CAUSE__MOVE_CAUSE_ASKED && moves[i - 1]->asked_uid == uid)
+                        return moves[i - 1];
         return NULL;
 }
 
 static int check_asked(struct apply *a, const Rm__CmdMoveStart *in) {
-        const Rm__Move *open = in->one_at_a_time ? asked_by(a->state, in->asked_uid) : NULL;
+        const Rm__Move *open = in->one_at_a_time ? asked_by(a->index, in->asked_uid) : NULL;
 
         if (!open)
                 return 0;
@@ -78,7 +77,7 @@ static int check_start(struct apply *a, const Rm__CmdMoveStart *in, Rm__Capsule 
         if (strcmp(capsule->node, in->to) == 0)
                 return apply_refuse(a, -EALREADY, "migrate: %s of job %" PRIu64 " is on %s already",
                                     capsule_word(in->capsule, word), in->job, in->to);
-        if (state_capsule_move(a->state, in->job, in->capsule))
+        if (state_capsule_move(a->index, in->job, in->capsule))
                 return apply_refuse(a, -EBUSY, "migrate: %s of job %" PRIu64 " is moving already; try again when it has arrived",
                                     capsule_word(in->capsule, word), in->job);
         *ret_capsule = capsule;
@@ -108,6 +107,7 @@ int apply_move_start(struct apply *a) {
         move->incarnation = a->state->next_incarnation++;
         move->asked_uid = in->asked_uid;
         REPEATED_PUSH(a->state->moves, a->state->n_moves, move);
+        state_index_move(a->index, move);
         prune_moves(a->state);
         a->result->created = move->id;
         apply_event(a, "move-started", move->from, move->job, move->id, move->capsule,
@@ -143,6 +143,7 @@ int apply_move_commit(struct apply *a) {
         capsule->incarnation = move->incarnation;
         capsule->moves++;
         job->moves++;
+        state_index_move(a->index, move);
         return 0;
 }
 
@@ -152,6 +153,7 @@ static void move_end_aborted(struct apply *a, Rm__Move *move, const char *error)
         move->state = RM__MOVE_STATE__MOVE_ABORTED;
         move->end_usec = a->time_usec;
         message_set_string(&move->error, error);
+        state_index_move(a->index, move);
         apply_event(a, "move-failed", move->from, move->job, move->id, move->capsule, "job %" PRIu64 ": %s stays on %s: %s",
                     move->job, capsule_word(move->capsule, word), move->from, error);
 }
@@ -169,11 +171,20 @@ int apply_move_abort(struct apply *a) {
 }
 
 void job_moves_end(struct apply *a, uint64_t job, const char *why) {
-        for (size_t i = 0; i < a->state->n_moves; i++)
-                if (a->state->moves[i]->job == job && a->state->moves[i]->state == RM__MOVE_STATE__MOVE_RUNNING) {
-                        move_end_aborted(a, a->state->moves[i], why);
-                        node_emptied(a, a->state->moves[i]->to);
+        size_t n, i = 0;
+        Rm__Move *const *moves = state_open_moves(a->index, &n);
+
+        while (i < n) {
+                Rm__Move *move = moves[i];
+
+                if (move->job != job || move->state != RM__MOVE_STATE__MOVE_RUNNING) {
+                        i++;
+                        continue;
                 }
+                move_end_aborted(a, move, why); /* and so it is no longer in the list */
+                moves = state_open_moves(a->index, &n);
+                node_emptied(a, move->to);
+        }
 }
 
 int apply_move_done(struct apply *a) {
@@ -197,6 +208,7 @@ int apply_move_done(struct apply *a) {
         move->transfer_usec = in->transfer_usec;
         move->restore_usec = in->restore_usec;
         move->commit_usec = in->commit_usec;
+        state_index_move(a->index, move);
         if (capsule) {
                 capsule->image_bytes = in->memory_bytes;
                 capsule->freeze_usec = in->freeze_usec;

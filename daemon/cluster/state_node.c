@@ -31,6 +31,7 @@ int apply_node_join(struct apply *a) {
                 message_set_string(&node->name, in->name);
                 REPEATED_PUSH(a->state->nodes, a->state->n_nodes, node);
                 qsort(a->state->nodes, a->state->n_nodes, sizeof(Rm__Node *), compare_nodes);
+                state_index_node(a->index);
         }
         message_set_string(&node->address, in->address);
         message_set_string(&node->topology, in->topology);
@@ -79,7 +80,7 @@ int apply_node_drain(struct apply *a) {
         message_set_string(&node->drain_reason, in->reason);
         message_set_string(&node->drain_by, in->by);
         node->drain_since_usec = a->time_usec;
-        (void) state_node_ranks(a->state, node->name, &capsules);
+        (void) state_node_ranks(a->index, node->name, &capsules);
         apply_event(a, "node-drain", node->name, 0, 0, 0, "node %s is being drained by %s%s%s", node->name, in->by,
                     in->reason[0] ? ": " : "", in->reason);
         node_emptied(a, node->name);
@@ -108,7 +109,7 @@ void node_emptied(struct apply *a, const char *name) {
 
         if (!node || !node->drain || node->health != RM__NODE_HEALTH__NODE_HEALTH_UP)
                 return;
-        (void) state_node_ranks(a->state, name, &capsules);
+        (void) state_node_ranks(a->index, name, &capsules);
         if (capsules == 0)
                 apply_event(a, "node-drained", name, 0, 0, 0, "node %s is drained", name);
 }

@@ -5,46 +5,43 @@
 #include "common/util.h"
 #include "daemon/cluster/state.h"
 
+static int compare_node(const void *key, const void *node) {
+        return strcmp(key, (*(Rm__Node *const *) node)->name);
+}
+
+static int compare_job(const void *key, const void *job) {
+        uint64_t id = *(const uint64_t *) key, other = (*(Rm__Job *const *) job)->id;
+
+        return (id > other) - (id < other);
+}
+
+static int compare_move(const void *key, const void *move) {
+        uint64_t id = *(const uint64_t *) key, other = (*(Rm__Move *const *) move)->id;
+
+        return (id > other) - (id < other);
+}
+
 Rm__Node *state_node(const Rm__State *state, const char *name) {
-        for (size_t i = 0; i < state->n_nodes; i++)
-                if (strcmp(state->nodes[i]->name, name) == 0)
-                        return state->nodes[i];
-        return NULL;
+        Rm__Node **found = state->n_nodes ? bsearch(name, state->nodes, state->n_nodes, sizeof(*state->nodes), compare_node) : NULL;
+
+        return found ? *found : NULL;
 }
 
 Rm__Job *state_job(const Rm__State *state, uint64_t id) {
-        for (size_t i = 0; i < state->n_jobs; i++)
-                if (state->jobs[i]->id == id)
-                        return state->jobs[i];
-        return NULL;
+        Rm__Job **found = state->n_jobs ? bsearch(&id, state->jobs, state->n_jobs, sizeof(*state->jobs), compare_job) : NULL;
+
+        return found ? *found : NULL;
 }
 
 Rm__Move *state_move(const Rm__State *state, uint64_t id) {
-        for (size_t i = 0; i < state->n_moves; i++)
-                if (state->moves[i]->id == id)
-                        return state->moves[i];
-        return NULL;
+        Rm__Move **found = state->n_moves ? bsearch(&id, state->moves, state->n_moves, sizeof(*state->moves), compare_move) : NULL;
+
+        return found ? *found : NULL;
 }
 
 Rm__Capsule *job_capsule(const Rm__Job *job, int32_t index) {
-        for (size_t i = 0; i < job->n_capsules; i++)
-                if (job->capsules[i]->index == index)
-                        return job->capsules[i];
-        return NULL;
-}
-
-static bool move_under_way(const Rm__Move *move) {
-        return move->state == RM__MOVE_STATE__MOVE_RUNNING || move->state == RM__MOVE_STATE__MOVE_COMMITTED;
-}
-
-Rm__Move *state_capsule_move(const Rm__State *state, uint64_t job, int32_t capsule) {
-        for (size_t i = 0; i < state->n_moves; i++) {
-                Rm__Move *move = state->moves[i];
-
-                if (move->job == job && move->capsule == capsule && move_under_way(move))
-                        return move;
-        }
-        return NULL;
+        /* The head, -1, is the first. */
+        return index >= STATE_HEAD && index + INT64_C(1) < (int64_t) job->n_capsules ? job->capsules[index + 1] : NULL;
 }
 
 uint32_t node_usable_cores(const Rm__Node *node) {
@@ -61,84 +58,6 @@ bool job_ended(const Rm__Job *job) {
 
 bool job_running(const Rm__Job *job) {
         return job->state > RM__JOB_STATE__JOB_PENDING && job->state < RM__JOB_STATE__JOB_COMPLETING;
-}
-
-uint32_t state_node_ranks(const Rm__State *state, const char *node, uint32_t *ret_capsules) {
-        uint32_t ranks = 0;
-        uint32_t capsules = 0;
-
-        for (size_t i = 0; i < state->n_jobs; i++) {
-                const Rm__Job *job = state->jobs[i];
-
-                if (job_ended(job))
-                        continue;
-                for (size_t k = 0; k < job->n_capsules; k++) {
-                        const Rm__Capsule *capsule = job->capsules[k];
-
-                        if (capsule->state == RM__CAPSULE_STATE__CAPSULE_GONE || strcmp(capsule->node, node) != 0)
-                                continue;
-                        ranks += capsule->ranks;
-                        capsules++;
-                }
-        }
-        for (size_t i = 0; i < state->n_moves; i++) {
-                const Rm__Move *move = state->moves[i];
-                const Rm__Job *job = state_job(state, move->job);
-                const Rm__Capsule *capsule = job ? job_capsule(job, move->capsule) : NULL;
-
-                /* Before its commit a move holds room at both ends; after it, until the source is clean, too. */
-                if (!capsule || !move_under_way(move))
-                        continue;
-                if (strcmp(move->state == RM__MOVE_STATE__MOVE_RUNNING ? move->to : move->from, node) != 0)
-                        continue;
-                if (move->state == RM__MOVE_STATE__MOVE_RUNNING)
-                        ranks += capsule->ranks;
-                capsules++;
-        }
-        if (ret_capsules)
-                *ret_capsules = capsules;
-        return ranks;
-}
-
-const char *state_node_word(const Rm__State *state, const Rm__Node *node) {
-        uint32_t capsules = 0;
-        uint32_t ranks = state_node_ranks(state, node->name, &capsules);
-
-        if (node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN)
-                return "DOWN";
-        if (node->health != RM__NODE_HEALTH__NODE_HEALTH_UP)
-                return "UNKNOWN";
-        if (node->drain)
-                return capsules > 0 ? "DRAINING" : "DRAINED";
-        if (ranks == 0)
-                return "IDLE";
-        return ranks >= node_usable_cores(node) ? "ALLOCATED" : "MIXED";
-}
-
-static bool job_folded(const Rm__State *state, const Rm__Job *job) {
-        for (size_t i = 0; i < job->n_capsules; i++) {
-                const Rm__Node *node = state_node(state, job->capsules[i]->node);
-
-                if (job->capsules[i]->ranks > 0 && node && state_node_ranks(state, node->name, NULL) > node_usable_cores(node))
-                        return true;
-        }
-        return false;
-}
-
-const char *state_job_word(const Rm__State *state, const Rm__Job *job) {
-        static const char *const words[] = {
-                "PENDING",    "STARTING",  "RUNNING", "MIGRATING", "FOLDED",  "CHECKPOINTING", "RECOVERING",
-                "COMPLETING", "COMPLETED", "FAILED",  "CANCELLED", "TIMEOUT", "NODE_FAIL",
-        };
-
-        if (job->state == RM__JOB_STATE__JOB_RUNNING) {
-                for (size_t i = 0; i < job->n_capsules; i++)
-                        if (state_capsule_move(state, job->id, job->capsules[i]->index))
-                                return "MIGRATING";
-                if (job_folded(state, job))
-                        return "FOLDED";
-        }
-        return (size_t) job->state < ARRAY_SIZE(words) ? words[job->state] : "?";
 }
 
 char *state_known_nodes(const Rm__State *state) {

@@ -60,6 +60,9 @@ struct bodies {
         unsigned n_fetches;
         bool full;
         bool changed; /* jobs have, since the last sweep */
+        bool look_at_all; /* jobs that may need a body that is not here: any, or these */
+        uint64_t *look_at;
+        size_t n_look_at;
 };
 
 static const Rm__State *state_of(const struct bodies *bodies) {
@@ -212,6 +215,8 @@ static void fetch_free(struct bodies *bodies, struct fetch *fetch) {
         parts_reset(&fetch->parts);
         free(fetch->source);
         free(fetch);
+        if (bodies->look_at_all)
+                event_active(bodies->wake, EV_TIMEOUT, 0);
 }
 
 static void add_source(const struct bodies *bodies, const char **sources, unsigned *n, const char *node) {
@@ -291,8 +296,10 @@ static void start_ticking(struct bodies *bodies) {
 static struct fetch *fetch_begin(struct bodies *bodies, const Rm__Job *job) {
         struct fetch *fetch;
 
-        if (bodies->n_fetches >= FETCHES_MAX)
-                return NULL; /* in its turn */
+        if (bodies->n_fetches >= FETCHES_MAX) {
+                bodies->look_at_all = true; /* in its turn */
+                return NULL;
+        }
         fetch = xcalloc(1, sizeof(*fetch));
         fetch->job = job->id;
         memcpy(fetch->digest, job->spec->body_digest.data, STATE_DIGEST_BYTES);
@@ -397,19 +404,34 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
         start_ticking(bodies);
 }
 
+static void bring(struct bodies *bodies, const Rm__Job *job) {
+        if (is_needed(bodies, job) && !body_store_has(bodies->store, job->spec->body_digest.data) && !fetch_find(bodies, job->id))
+                (void) fetch_begin(bodies, job);
+}
+
+/* After a command about one job only that one needs a look. */
 static void on_wake(evutil_socket_t fd, short what, void *arg) {
         struct bodies *bodies = arg;
         const Rm__State *state = state_of(bodies);
+        bool all = bodies->look_at_all;
 
         if (!cluster_synced(bodies->rmd->cluster))
-                return;
-        for (size_t i = 0; i < state->n_jobs; i++) {
-                const Rm__Job *job = state->jobs[i];
+                return; /* and told when it is */
+        bodies->look_at_all = false;
+        for (size_t i = 0; i < state->n_jobs && all; i++)
+                bring(bodies, state->jobs[i]);
+        for (size_t i = 0; i < bodies->n_look_at && !all; i++) {
+                const Rm__Job *job = state_job(state, bodies->look_at[i]);
 
-                if (is_needed(bodies, job) && !body_store_has(bodies->store, job->spec->body_digest.data) &&
-                    !fetch_find(bodies, job->id))
-                        (void) fetch_begin(bodies, job);
+                if (job)
+                        bring(bodies, job);
         }
+        bodies->n_look_at = 0;
+}
+
+static void look_at(struct bodies *bodies, uint64_t job) {
+        bodies->look_at = xrealloc(bodies->look_at, (bodies->n_look_at + 1) * sizeof(*bodies->look_at));
+        bodies->look_at[bodies->n_look_at++] = job;
 }
 
 int bodies_get(struct bodies *bodies, const Rm__Job *job, Rm__JobSpec **ret, struct rm_error *err) {
@@ -490,10 +512,19 @@ void bodies_clean(struct bodies *bodies) {
 
 void bodies_applied(struct bodies *bodies, const Rm__Command *command) {
         const Rm__JobSpec *spec = command && command->body_case == RM__COMMAND__BODY_JOB_SUBMIT ? command->job_submit->spec : NULL;
+        const Rm__State *state = state_of(bodies);
 
         if (spec && spec->body_digest.len == STATE_DIGEST_BYTES)
                 release(bodies, spec->uid, spec->body_digest.data);
         bodies->changed = true;
+        if (!command)
+                bodies->look_at_all = true;
+        else if (spec && state->n_jobs > 0)
+                look_at(bodies, state->jobs[state->n_jobs - 1]->id);
+        else if (command->body_case == RM__COMMAND__BODY_JOB_PLACE)
+                look_at(bodies, command->job_place->job);
+        else
+                return; /* no body is needed that was not before */
         event_active(bodies->wake, EV_TIMEOUT, 0);
 }
 
@@ -531,5 +562,6 @@ void bodies_destroy(struct bodies *bodies) {
                 held_free(LIST_FIRST(&bodies->held));
         event_free(bodies->tick);
         event_free(bodies->wake);
+        free(bodies->look_at);
         free(bodies);
 }

@@ -150,7 +150,7 @@ void cores_apply(struct runner *runner, struct local *local, const Rm__Capsule *
         /* A node that is to pass for a larger one has no cores to choose from; and what is about to move is left alone. */
         if (runner->rmd->config->cores > runner->rmd->topology->real_cores ||
             (phase != CAPSULE_RUNNING && phase != CAPSULE_EMPTY) ||
-            state_capsule_move(cluster_state(runner->rmd->cluster), local->job, local->index))
+            state_capsule_move(cluster_index(runner->rmd->cluster), local->job, local->index))
                 return;
         find_place(runner, local, capsule, &place);
         if (CPU_COUNT(&place.cpus) == 0)

@@ -485,7 +485,7 @@ static void limit(struct runner *runner, struct local *local) {
         int r;
 
         if (local->limited || capsule_phase(local->capsule) != CAPSULE_RUNNING ||
-            state_capsule_move(state_of(runner), local->job, local->index))
+            state_capsule_move(cluster_index(runner->rmd->cluster), local->job, local->index))
                 return;
         r = capsule_apply_limits(local->capsule);
         if (r < 0)
@@ -538,26 +538,29 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
         report_obstacle(runner, local, capsule);
 }
 
-static void reconcile_job(struct runner *runner, const Rm__Job *job) {
-        for (size_t i = 0; i < job->n_capsules; i++) {
-                const Rm__Capsule *capsule = job->capsules[i];
+/* Of a job that is COMPLETING. */
+static void end_placed(struct runner *runner, const Rm__Job *job, const Rm__Capsule *capsule) {
+        struct local *local = runner_copy(runner, job->id, capsule->index, capsule->incarnation);
 
-                if (strcmp(capsule->node, self_of(runner)) != 0 || capsule->state == RM__CAPSULE_STATE__CAPSULE_GONE)
-                        continue;
-                if (job_running(job)) {
-                        reconcile_placed(runner, job, capsule);
-                } else if (job->state == RM__JOB_STATE__JOB_COMPLETING) {
-                        struct local *local = runner_copy(runner, job->id, capsule->index, capsule->incarnation);
+        if (local && capsule->index != STATE_HEAD && !ends_told(runner, local, job))
+                return;
+        while ((local = runner_copy(runner, job->id, capsule->index, capsule->incarnation)))
+                runner_drop(runner, local, capsule->index != STATE_HEAD);
+        /* mpirun may not have ended by itself: who reads its output is told that this was all. */
+        if (capsule->index == STATE_HEAD)
+                outputs_pump(runner->rmd->outputs, job->id);
+        report_gone(runner, job->id, capsule->index);
+}
 
-                        if (local && capsule->index != STATE_HEAD && !ends_told(runner, local, job))
-                                continue;
-                        while ((local = runner_copy(runner, job->id, capsule->index, capsule->incarnation)))
-                                runner_drop(runner, local, capsule->index != STATE_HEAD);
-                        /* mpirun may not have ended by itself: who reads its output is told that this was all. */
-                        if (capsule->index == STATE_HEAD)
-                                outputs_pump(runner->rmd->outputs, job->id);
-                        report_gone(runner, job->id, capsule->index);
-                }
+static void reconcile_residents(struct runner *runner) {
+        size_t n;
+        cleanup_free struct state_resident *residents = state_residents(cluster_index(runner->rmd->cluster), self_of(runner), &n);
+
+        for (size_t i = 0; i < n; i++) {
+                if (job_running(residents[i].job))
+                        reconcile_placed(runner, residents[i].job, residents[i].capsule);
+                else if (residents[i].job->state == RM__JOB_STATE__JOB_COMPLETING)
+                        end_placed(runner, residents[i].job, residents[i].capsule);
         }
 }
 
@@ -581,13 +584,9 @@ static void drop_strays(struct runner *runner) {
 }
 
 static void reconcile(struct runner *runner) {
-        const Rm__State *state = state_of(runner);
-
         if (!cluster_synced(runner->rmd->cluster))
                 return; /* what we know may be old: start and end nothing by it */
-        for (size_t i = 0; i < state->n_jobs; i++)
-                if (!job_ended(state->jobs[i]))
-                        reconcile_job(runner, state->jobs[i]);
+        reconcile_residents(runner);
         drop_strays(runner);
         agents_reconcile(runner);
         ends_reconcile(runner);

@@ -94,7 +94,7 @@ static void ask(struct runner *runner, struct local *local) {
         struct question *question;
 
         if (capsule_phase(local->capsule) != CAPSULE_RUNNING ||
-            state_capsule_move(cluster_state(runner->rmd->cluster), local->job, local->index))
+            state_capsule_move(cluster_index(runner->rmd->cluster), local->job, local->index))
                 return;
         question = xcalloc(1, sizeof(*question));
         *question = (struct question) { runner, local->job, local->index, local->incarnation };

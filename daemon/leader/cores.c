@@ -9,6 +9,7 @@
 /* One round's answer, and what follows from it. */
 struct answer {
         const Rm__State *state;
+        const struct state_index *index;
         const struct rm_snapshot *snapshot;
         const struct round_result *result;
 };
@@ -49,7 +50,7 @@ static bool same_cores(const Rm__Capsule *capsule, const uint32_t *cores, size_t
 static bool leaves(const struct answer *answer, uint32_t j, uint64_t number, const Rm__Capsule *capsule) {
         const int32_t *node = answer->result->jobs[j].group_node;
 
-        return state_capsule_move(answer->state, number, capsule->index) ||
+        return state_capsule_move(answer->index, number, capsule->index) ||
                (node && node[capsule->index] >= 0 &&
                 strcmp(answer->snapshot->nodes[node[capsule->index]].name, capsule->node) != 0);
 }
@@ -102,7 +103,7 @@ static void tell_job(struct rmd *rmd, const struct answer *answer, uint32_t j) {
 }
 
 void cores_tell(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_result *result) {
-        const struct answer answer = { cluster_state(rmd->cluster), snapshot, result };
+        const struct answer answer = { cluster_state(rmd->cluster), cluster_index(rmd->cluster), snapshot, result };
 
         for (uint32_t j = 0; j < result->n_jobs; j++)
                 tell_job(rmd, &answer, j);

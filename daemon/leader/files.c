@@ -22,6 +22,7 @@ struct file {
 };
 
 struct leader_files {
+        uint64_t last_job; /* that was looked at */
         struct rmd *rmd;
         struct file_reader *reader;
         struct file *list;
@@ -178,6 +179,7 @@ bool leader_files_unknown(const struct leader_files *files, const Rm__Job *job) 
 
 void leader_files_check(struct leader_files *files) {
         const Rm__State *state = files ? state_of(files) : NULL;
+        size_t first;
 
         if (!files)
                 return;
@@ -192,9 +194,14 @@ void leader_files_check(struct leader_files *files) {
                 availability_watch_destroy(file->watch);
                 free(file);
         }
-        for (size_t i = 0; i < state->n_jobs; i++)
-                if (wants_file(state->jobs[i]) && !find_file(files, state->jobs[i]->id))
-                        add_file(files, state->jobs[i]);
+        /* What a job asks for never changes: only those that have come since are new. */
+        for (first = state->n_jobs; first > 0 && state->jobs[first - 1]->id > files->last_job;)
+                first--;
+        for (; first < state->n_jobs; first++) {
+                files->last_job = state->jobs[first]->id;
+                if (wants_file(state->jobs[first]))
+                        add_file(files, state->jobs[first]);
+        }
         if (files->n_nodes != state->n_nodes)
                 for (struct file *f = files->list; f; f = f->next)
                         if (f->watch)

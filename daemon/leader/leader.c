@@ -211,15 +211,6 @@ static void start_move(struct leader *leader, const struct rm_snapshot *snapshot
         propose(leader, &command);
 }
 
-static uint32_t moves_running(const Rm__State *state) {
-        uint32_t n = 0;
-
-        for (size_t i = 0; i < state->n_moves; i++)
-                n += state->moves[i]->state == RM__MOVE_STATE__MOVE_RUNNING ||
-                     state->moves[i]->state == RM__MOVE_STATE__MOVE_COMMITTED;
-        return n;
-}
-
 static void tell_waiting(struct leader *leader, const Rm__Job *job, const char *reason, bool lost_round) {
         Rm__CmdJobWait body = RM__CMD_JOB_WAIT__INIT;
         Rm__Command command = RM__COMMAND__INIT;
@@ -258,8 +249,10 @@ static void tell_warnings(struct leader *leader, const struct rm_snapshot *snaps
 
 static void on_round(void *context, const struct rm_snapshot *snapshot, const struct round_result *result, const char *warnings) {
         struct leader *leader = context;
-        uint32_t running = moves_running(state_of(leader));
+        size_t running;
         bool started = false;
+
+        (void) state_open_moves(cluster_index(leader->rmd->cluster), &running);
 
         tell_warnings(leader, snapshot, warnings ? warnings : "");
         cores_tell(leader->rmd, snapshot, result);
@@ -315,7 +308,7 @@ static void make_view(const struct rmd *rmd, struct view *ret) {
                 .backfill = backfill[rmd->config->backfill],
         };
 
-        view_create(cluster_state(rmd->cluster), &config, ret);
+        view_create(cluster_index(rmd->cluster), &config, ret);
 }
 
 static void tell_left_out(struct leader *leader, const struct view *view) {

@@ -30,10 +30,10 @@ uint32_t view_group_size(const Rm__State *state, const Rm__JobSpec *spec, uint32
         return size > spec->ranks ? spec->ranks : size;
 }
 
-static uint32_t node_state(const Rm__State *state, const Rm__Node *node) {
+static uint32_t node_state(const struct state_index *index, const Rm__Node *node) {
         uint32_t word = RM_NODE_DOWN;
 
-        (void) node_state_parse(state_node_word(state, node), &word); /* UNKNOWN counts as DOWN: not used */
+        (void) node_state_parse(state_node_word(index, node), &word); /* UNKNOWN counts as DOWN: not used */
         return word;
 }
 
@@ -45,7 +45,8 @@ static void add_switches(const Rm__State *state, struct snapshot *snapshot) {
                         snapshot_set_parent(snapshot, (int32_t) i, (int32_t) state->switches[i]->above - 1);
 }
 
-static void add_nodes(const Rm__State *state, struct snapshot *snapshot) {
+static void add_nodes(const struct state_index *index, struct snapshot *snapshot) {
+        const Rm__State *state = state_index_state(index);
         cleanup_free int32_t *switches = state_node_switches(state);
 
         add_switches(state, snapshot);
@@ -53,35 +54,29 @@ static void add_nodes(const Rm__State *state, struct snapshot *snapshot) {
                 const Rm__Node *node = state->nodes[i];
                 struct rm_node *n = snapshot_add_node(snapshot, node->name, node_usable_cores(node));
 
-                n->state = node_state(state, node);
+                n->state = node_state(index, node);
                 n->switch_index = switches[i];
                 n->topology = node->topology[0] ? snapshot_string(snapshot, node->topology) : NULL;
         }
 }
 
-static int32_t node_index(const Rm__State *state, const char *name) {
-        for (size_t i = 0; i < state->n_nodes; i++)
-                if (strcmp(state->nodes[i]->name, name) == 0)
-                        return (int32_t) i;
-        return RM_NO_NODE;
-}
-
 /* Where a capsule is for the scheduler, and where it is going. */
-static int32_t capsule_place(const Rm__State *state, const Rm__Job *job, const Rm__Capsule *capsule, int32_t *ret_moving_to) {
-        const Rm__Move *move = state_capsule_move(state, job->id, capsule->index);
+static int32_t capsule_place(const struct state_index *index, const Rm__Job *job, const Rm__Capsule *capsule,
+                             int32_t *ret_moving_to) {
+        const Rm__Move *move = state_capsule_move(index, job->id, capsule->index);
 
-        *ret_moving_to = move ? node_index(state, move->to) : RM_NO_NODE;
-        return node_index(state, move ? move->from : capsule->node);
+        *ret_moving_to = move ? state_node_position(index, move->to) : RM_NO_NODE;
+        return move ? state_node_position(index, move->from) : state_capsule_position(index, job, capsule->index);
 }
 
-static void fill_spares(const Rm__State *state, const Rm__Job *job, struct snapshot *snapshot, struct round_job *round) {
+static void fill_spares(const struct state_index *index, const Rm__Job *job, struct snapshot *snapshot, struct round_job *round) {
         int32_t *nodes = snapshot_alloc(snapshot, sizeof(*nodes) * job->n_spare_nodes);
 
         if (job->state != RM__JOB_STATE__JOB_PENDING && !job_running(job))
                 return; /* it ends, and needs no more */
         round->spares = job->spec->spares;
         for (size_t i = 0; i < job->n_spare_nodes; i++)
-                nodes[i] = node_index(state, job->spare_nodes[i]);
+                nodes[i] = state_node_position(index, job->spare_nodes[i]);
         round->spare_nodes = nodes;
         round->n_spare_nodes = job->n_capsules > 0 ? (uint32_t) job->n_spare_nodes : 0;
 }
@@ -117,11 +112,12 @@ static uint64_t left_usec(const Rm__Job *job, uint64_t now_usec) {
 
 struct placing {
         const Rm__State *state;
+        const struct state_index *index;
         const struct view_config *config;
         struct view *view;
         uint64_t usual_freeze_usec;
         bool *skip; /* each job of the state: it is not in the view */
-        size_t *index; /* each job of the view: its index in the state */
+        size_t *job_at; /* each job of the view: where it stands in the state */
 };
 
 static void fill_placed(const struct placing *p, const Rm__Job *job, uint32_t index) {
@@ -139,7 +135,7 @@ static void fill_placed(const struct placing *p, const Rm__Job *job, uint32_t in
         for (size_t i = 0; i < job->n_capsules; i++) {
                 const Rm__Capsule *capsule = job->capsules[i];
                 int32_t to;
-                int32_t at = capsule_place(state, job, capsule, &to);
+                int32_t at = capsule_place(p->index, job, capsule, &to);
                 struct rm_group *group;
 
                 if (capsule->index == STATE_HEAD) {
@@ -176,13 +172,13 @@ static void add_job(const struct placing *p, const Rm__Job *job) {
         j->policy = job->spec->policy[0] ? snapshot_string(view->snapshot, job->spec->policy) : NULL;
         j->time_limit_usec = job->spec->time_limit_usec;
         for (size_t i = 0; job->available_set && i < job->n_available; i++) {
-                int32_t node = node_index(state, job->available[i]->node);
+                int32_t node = state_node_position(p->index, job->available[i]->node);
 
                 if (node >= 0)
                         snapshot_set_limit(view->snapshot, view->n_jobs, (uint32_t) node, job->available[i]->cores);
         }
         *round = (struct round_job) { .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE };
-        fill_spares(state, job, view->snapshot, round);
+        fill_spares(p->index, job, view->snapshot, round);
         if (job->n_capsules > 0)
                 fill_placed(p, job, view->n_jobs);
         if (p->config->traffic)
@@ -265,9 +261,9 @@ static bool leave_out_wrong(struct placing *p) {
                 struct rm_error err = { 0 };
 
                 if (snapshot_check_job(snapshot, j, &err) < 0)
-                        leave_out(p, p->index[j], error_text(&err));
+                        leave_out(p, p->job_at[j], error_text(&err));
                 else if (moves_from_nowhere(&snapshot->jobs[j], &p->view->jobs[j]))
-                        leave_out(p, p->index[j], "one of its groups moves, and is on no node that is known");
+                        leave_out(p, p->job_at[j], "one of its groups moves, and is on no node that is known");
         }
         return p->view->n_left_out > before;
 }
@@ -281,12 +277,12 @@ static bool leave_out_by_costs(struct placing *p) {
 
         snapshot_worst_costs(snapshot, costs);
         for (uint32_t j = 0; j < snapshot->n_jobs; j++)
-                jobs[j] = admission(p, p->state->jobs[p->index[j]], cores, costs[j]);
+                jobs[j] = admission(p, p->state->jobs[p->job_at[j]], cores, costs[j]);
         if (admit_within(jobs, snapshot->n_jobs, (long double) FIELD_MAX, marked) == 0)
                 return false;
         for (uint32_t j = 0; j < snapshot->n_jobs; j++)
                 if (marked[j])
-                        leave_out(p, p->index[j], "the costs of all jobs are more than a policy can be shown at once");
+                        leave_out(p, p->job_at[j], "the costs of all jobs are more than a policy can be shown at once");
         return true;
 }
 
@@ -296,7 +292,7 @@ static void hold_cores(const struct placing *p, const Rm__Job *job) {
                 const Rm__Capsule *capsule = job->capsules[i];
                 int32_t at[2];
 
-                at[0] = capsule_place(p->state, job, capsule, &at[1]);
+                at[0] = capsule_place(p->index, job, capsule, &at[1]);
                 for (int k = 0; k < 2; k++) {
                         struct rm_node *node = at[k] >= 0 ? snapshot_node(p->view->snapshot, (uint32_t) at[k]) : NULL;
 
@@ -323,13 +319,13 @@ static void make(struct placing *p) {
         view->snapshot = snapshot_create();
         view->n_jobs = 0;
         set_params(p->config, snapshot_params(view->snapshot));
-        add_nodes(p->state, view->snapshot);
+        add_nodes(p->index, view->snapshot);
         for (size_t i = 0; i < view->n_left_out; i++)
                 hold_cores(p, state_job(p->state, view->left_out[i].job));
         for (size_t i = 0; i < p->state->n_jobs; i++) {
                 if (p->skip[i])
                         continue;
-                p->index[view->n_jobs] = i;
+                p->job_at[view->n_jobs] = i;
                 add_job(p, p->state->jobs[i]);
         }
 }
@@ -340,16 +336,18 @@ static bool not_for_round(const struct view_config *config, const Rm__Job *job) 
         return job->n_capsules == 0 && (job->cancel || (config->waits && config->waits(config->waits_context, job)));
 }
 
-void view_create(const Rm__State *state, const struct view_config *config, struct view *ret) {
+void view_create(const struct state_index *index, const struct view_config *config, struct view *ret) {
+        const Rm__State *state = state_index_state(index);
         cleanup_free bool *skip = xcalloc(state->n_jobs + 1, sizeof(*skip));
-        cleanup_free size_t *index = xcalloc(state->n_jobs + 1, sizeof(*index));
+        cleanup_free size_t *job_at = xcalloc(state->n_jobs + 1, sizeof(*job_at));
         struct view view = { .jobs = xcalloc(state->n_jobs + 1, sizeof(view.jobs[0])) };
         struct placing placing = { .state = state,
+                                   .index = index,
                                    .config = config,
                                    .view = &view,
                                    .usual_freeze_usec = usual_freeze(state),
                                    .skip = skip,
-                                   .index = index };
+                                   .job_at = job_at };
 
         for (size_t i = 0; i < state->n_jobs; i++)
                 skip[i] = not_for_round(config, state->jobs[i]);

@@ -2,7 +2,7 @@
 #ifndef RM_LEADER_VIEW_H
 #define RM_LEADER_VIEW_H
 
-#include "daemon/cluster/state.h"
+#include "daemon/cluster/state_index.h"
 #include "daemon/leader/traffic.h"
 #include "daemon/sched/round.h"
 #include "daemon/sched/snapshot.h"
@@ -36,7 +36,7 @@ struct view_config {
 };
 
 /* Free with view_finish(). The jobs in it pass snapshot_check_jobs(), whatever the state holds. */
-void view_create(const Rm__State *state, const struct view_config *config, struct view *ret);
+void view_create(const struct state_index *index, const struct view_config *config, struct view *ret);
 void view_finish(struct view *view);
 
 /* The group size of a waiting job. */

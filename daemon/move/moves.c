@@ -268,27 +268,32 @@ static void on_opened(struct capsule *capsule, int error, const char *text, void
 }
 
 /* Capsules that stand still although no move has them: left by an earlier life of this daemon. */
-static void open_leftovers(struct moves *moves, const Rm__State *state) {
-        for (size_t i = 0; i < state->n_jobs; i++) {
-                const Rm__Job *job = state->jobs[i];
+static void open_leftover(struct moves *moves, const struct state_resident *resident) {
+        struct local *local = runner_current(moves->rmd->runner, resident->job->id, resident->capsule->index);
+        const Rm__Move *active =
+                state_capsule_move(cluster_index(moves->rmd->cluster), resident->job->id, resident->capsule->index);
+        enum capsule_phase phase;
 
-                for (size_t k = 0; k < job->n_capsules && job_running(job); k++) {
-                        const Rm__Capsule *capsule = job->capsules[k];
-                        struct local *local = runner_current(moves->rmd->runner, job->id, capsule->index);
-                        const Rm__Move *active = state_capsule_move(state, job->id, capsule->index);
-                        enum capsule_phase phase;
-
-                        if (!local || !local->ready || (active && active->state == RM__MOVE_STATE__MOVE_RUNNING))
-                                continue;
-                        if (active && move_find(moves, active->id, MOVE_DESTINATION))
-                                continue;
-                        phase = capsule_phase(local->capsule);
-                        if (phase == CAPSULE_FROZEN || phase == CAPSULE_RESTORED) {
-                                log_info("job %" PRIu64 ": capsule %" PRId32 " goes on here", job->id, capsule->index);
-                                (void) capsule_open(local->capsule, on_opened, NULL);
-                        }
-                }
+        if (!local || !local->ready || (active && active->state == RM__MOVE_STATE__MOVE_RUNNING))
+                return;
+        if (active && move_find(moves, active->id, MOVE_DESTINATION))
+                return;
+        phase = capsule_phase(local->capsule);
+        if (phase == CAPSULE_FROZEN || phase == CAPSULE_RESTORED) {
+                log_info("job %" PRIu64 ": capsule %" PRId32 " goes on here", resident->job->id, resident->capsule->index);
+                (void) capsule_open(local->capsule, on_opened, NULL);
         }
+}
+
+/* Capsules that stand still although no move has them: left by an earlier life of this daemon. */
+static void open_leftovers(struct moves *moves) {
+        size_t n;
+        cleanup_free struct state_resident *residents =
+                state_residents(cluster_index(moves->rmd->cluster), cluster_self(moves->rmd->cluster), &n);
+
+        for (size_t i = 0; i < n; i++)
+                if (job_running(residents[i].job))
+                        open_leftover(moves, &residents[i]);
 }
 
 static void apply_record(struct move *move, const Rm__Move *record) {
@@ -322,39 +327,52 @@ static void apply_record(struct move *move, const Rm__Move *record) {
         }
 }
 
-void moves_wake(struct moves *moves) {
+/* A move may end, and with it others, while the list is walked: from the start until nothing ends. */
+static void free_ended(struct moves *moves) {
+        struct move *m = moves->list;
+
+        while (m)
+                if (m->state == MOVE_END) { /* its last word was said */
+                        move_free(m);
+                        m = moves->list;
+                } else {
+                        m = m->next;
+                }
+}
+
+static void reconcile(struct moves *moves) {
         const Rm__State *state = cluster_state(moves->rmd->cluster);
-        bool again = true;
+        Rm__Move *const *open_moves;
+        size_t n;
 
         if (moves->early)
                 destination_begin_early(moves);
-        /* A move may end, and with it others, while the list is walked: from the start until nothing ends. */
         for (struct move *m = moves->list, *next; m; m = next) {
                 next = m->next;
                 apply_record(m, state_move(state, m->id));
         }
-        while (again) {
-                again = false;
-                for (struct move *m = moves->list; m && !again; m = m->next)
-                        if (m->state == MOVE_END) { /* its last word was said */
-                                move_free(m);
-                                again = true;
-                        }
-        }
+        free_ended(moves);
         if (!cluster_synced(moves->rmd->cluster))
                 return;
-        for (size_t i = 0; i < state->n_moves; i++)
-                if (state->moves[i]->state == RM__MOVE_STATE__MOVE_RUNNING ||
-                    state->moves[i]->state == RM__MOVE_STATE__MOVE_COMMITTED)
-                        wake_leftover(moves, state->moves[i]);
-        open_leftovers(moves, state);
+        open_moves = state_open_moves(cluster_index(moves->rmd->cluster), &n);
+        for (size_t i = 0; i < n; i++)
+                wake_leftover(moves, open_moves[i]);
+        open_leftovers(moves);
+}
+
+static void on_wake(evutil_socket_t fd, short what, void *arg) {
+        reconcile(arg);
+}
+
+void moves_wake(struct moves *moves) {
+        event_active(moves->wake, EV_TIMEOUT, 0);
 }
 
 static void on_retry(evutil_socket_t fd, short what, void *arg) {
         struct moves *moves = arg;
 
         moves->retry_wanted = false;
-        moves_wake(moves);
+        reconcile(moves);
 }
 
 void moves_retry(struct moves *moves) {
@@ -381,8 +399,7 @@ void moves_capsule_ready(struct moves *moves, struct local *local, int error, co
 }
 
 bool moves_own(struct moves *moves, const struct local *local) {
-        const Rm__State *state = cluster_state(moves->rmd->cluster);
-        const Rm__Move *active = state_capsule_move(state, local->job, local->index);
+        const Rm__Move *active = state_capsule_move(cluster_index(moves->rmd->cluster), local->job, local->index);
 
         for (const struct move *m = moves->list; m; m = m->next)
                 if (m->job == local->job && m->index == local->index && m->incarnation == local->incarnation &&
@@ -473,6 +490,7 @@ int moves_create(struct rmd *rmd, struct moves **ret, struct rm_error *err) {
                 return r;
         }
         moves->retry = evtimer_new(rmd->base, on_retry, moves);
+        moves->wake = event_new(rmd->base, -1, 0, on_wake, moves);
         *ret = moves;
         return 0;
 }
@@ -492,6 +510,7 @@ void moves_destroy(struct moves *moves) {
         (void) umount2(moves->dir, MNT_DETACH);
         (void) rmdir(moves->dir);
         event_free(moves->retry);
+        event_free(moves->wake);
         free(moves->dir);
         free(moves);
 }

@@ -70,6 +70,7 @@ struct moves {
         char *dir; /* a tmpfs: images and capture sockets */
         struct event *retry;
         bool retry_wanted;
+        struct event *wake;
 };
 
 /* moves.c */

@@ -219,10 +219,10 @@ static void connect_head(struct front *front, const Rm__Capsule *head) {
 /* ---- towards the client ---- */
 
 static void tell(struct front *front, const Rm__Job *job, bool final) {
-        const Rm__State *state = cluster_state(front->client->rmd->cluster);
+        const struct state_index *index = cluster_index(front->client->rmd->cluster);
         Rm__JobUpdate update = RM__JOB_UPDATE__INIT;
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
-        char *now = xasprintf("%s\n%s\n%u", state_job_word(state, job), job->reason, job->moves);
+        char *now = xasprintf("%s\n%s\n%u", state_job_word(index, job), job->reason, job->moves);
 
         if (!final && front->told && strcmp(front->told, now) == 0) {
                 free(now);
@@ -230,7 +230,7 @@ static void tell(struct front *front, const Rm__Job *job, bool final) {
         }
         free(front->told);
         front->told = now;
-        update.job = job_view(front->client, state, job, VIEW_LISTED_BYTES);
+        update.job = job_view(front->client, index, job, VIEW_LISTED_BYTES);
         update.final = final;
         reply.body_case = RM__LOCAL_REPLY__BODY_JOB_UPDATE;
         reply.job_update = &update;

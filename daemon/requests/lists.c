@@ -19,7 +19,8 @@ static bool job_wanted(const struct client *client, const Rm__ListJobs *list, co
 
 /* Up to what fits; sets `more` where there are further ones. */
 static void collect_jobs(struct client *client, const Rm__ListJobs *list, Rm__JobList *jobs) {
-        const Rm__State *state = cluster_state(client->rmd->cluster);
+        const struct state_index *index = cluster_index(client->rmd->cluster);
+        const Rm__State *state = state_index_state(index);
         size_t max_bytes = page_bytes(list->paged);
         size_t bytes = 0;
 
@@ -31,7 +32,7 @@ static void collect_jobs(struct client *client, const Rm__ListJobs *list, Rm__Jo
                         return;
                 }
                 jobs->jobs[jobs->n_jobs] =
-                        job_view(client, state, state->jobs[i], list->n_jobs > 0 ? VIEW_WHOLE_BYTES : VIEW_LISTED_BYTES);
+                        job_view(client, index, state->jobs[i], list->n_jobs > 0 ? VIEW_WHOLE_BYTES : VIEW_LISTED_BYTES);
                 bytes += protobuf_c_message_get_packed_size(&jobs->jobs[jobs->n_jobs++]->base);
         }
 }

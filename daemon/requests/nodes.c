@@ -27,9 +27,9 @@ static Rm__NodeView *node_view(const struct client *client, const Rm__State *sta
         rm__node_view__init(view);
         view->node = node;
         fill_switches(state, switch_index, view);
-        view->state = (char *) state_node_word(state, node);
+        view->state = (char *) state_node_word(cluster_index(client->rmd->cluster), node);
         view->usable_cores = node_usable_cores(node);
-        view->ranks = state_node_ranks(state, node->name, &view->capsules);
+        view->ranks = state_node_ranks(cluster_index(client->rmd->cluster), node->name, &view->capsules);
         view->leader = leader && strcmp(leader, node->name) == 0;
         return view;
 }

@@ -12,16 +12,19 @@
 /* Of a document that comes in several replies. */
 #define TEXT_PART_BYTES (512U << 10)
 
-static void count(const Rm__State *state, Rm__Status *status) {
+static void count(const struct state_index *index, Rm__Status *status) {
+        const Rm__State *state = state_index_state(index);
+        size_t n;
+        Rm__Move *const *moves = state_open_moves(index, &n);
+
         for (size_t i = 0; i < state->n_nodes; i++)
                 status->nodes_up += state->nodes[i]->health == RM__NODE_HEALTH__NODE_HEALTH_UP;
         status->nodes = (uint32_t) state->n_nodes;
-        for (size_t i = 0; i < state->n_jobs; i++) {
-                status->jobs_pending += state->jobs[i]->state == RM__JOB_STATE__JOB_PENDING;
-                status->jobs_running += job_running(state->jobs[i]);
-        }
-        for (size_t i = 0; i < state->n_moves; i++)
-                status->moves_running += state->moves[i]->state == RM__MOVE_STATE__MOVE_RUNNING;
+        status->jobs_pending = (uint32_t) state_jobs_in(index, RM__JOB_STATE__JOB_PENDING);
+        for (int in = RM__JOB_STATE__JOB_STARTING; in < RM__JOB_STATE__JOB_COMPLETING; in++)
+                status->jobs_running += (uint32_t) state_jobs_in(index, (Rm__JobState) in);
+        for (size_t i = 0; i < n; i++)
+                status->moves_running += moves[i]->state == RM__MOVE_STATE__MOVE_RUNNING;
 }
 
 static char *second_key_warning(const struct config *config) {
@@ -52,7 +55,7 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
         status.up_usec = now_usec() - rmd->start_usec;
         status.availability = state->availability;
         status.warnings = warnings;
-        count(state, &status);
+        count(cluster_index(rmd->cluster), &status);
         if (!leader)
                 warnings[status.n_warnings++] = (char *) "no leader can be reached: running jobs go on, nothing can be changed";
         else if (!cluster_synced(rmd->cluster))

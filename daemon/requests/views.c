@@ -3,6 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The usual one has fall-throughs that clang warns of. */
+#define HASH_FUNCTION HASH_OAT
+#include <uthash.h>
+
 #include "common/frame.h"
 #include "common/util.h"
 #include "daemon/config/config.h"
@@ -15,23 +19,34 @@
 /* For the frame, and what an answer has beside the list. */
 #define FRAME_SLACK_BYTES (64U << 10)
 
+struct seen_node {
+        const char *name; /* the state's */
+        UT_hash_handle hh;
+};
+
 /* The nodes a job's groups are on, each once, as "n1 n2". */
 static char *job_nodes(const Rm__Job *job) {
-        char *list = xstrdup("");
+        cleanup_free struct seen_node *entries = xcalloc(job->n_capsules + 1, sizeof(*entries));
+        struct seen_node *seen = NULL, *known;
+        char *list = NULL;
+        size_t bytes = 0, n = 0;
+        FILE *f = open_memstream(&list, &bytes);
 
-        for (size_t i = 0; i < job->n_capsules; i++) {
+        if (!f)
+                abort();
+        for (size_t i = job->n_capsules > 1 ? 1 : 0; i < job->n_capsules; i++) { /* mpirun's only where there are no groups */
                 const char *node = job->capsules[i]->node;
-                bool seen = job->capsules[i]->index == STATE_HEAD && job->n_capsules > 1;
 
-                for (size_t k = 0; k < i && !seen; k++)
-                        seen = job->capsules[k]->index != STATE_HEAD && strcmp(job->capsules[k]->node, node) == 0;
-                if (!seen) {
-                        char *longer = xasprintf("%s%s%s", list, *list ? " " : "", node);
-
-                        free(list);
-                        list = longer;
-                }
+                HASH_FIND_STR(seen, node, known);
+                if (known)
+                        continue;
+                (void) fprintf(f, "%s%s", n > 0 ? " " : "", node);
+                entries[n].name = node;
+                HASH_ADD_KEYPTR(hh, seen, node, strlen(node), &entries[n]);
+                n++;
         }
+        HASH_CLEAR(hh, seen);
+        (void) fclose(f);
         return list;
 }
 
@@ -69,7 +84,7 @@ static void copy_job(Rm__JobView *view, Rm__JobSpec *spec, const Rm__Job *job, s
         view->job = (Rm__Job *) message_copy(&slim.base);
 }
 
-Rm__JobView *job_view(const struct client *client, const Rm__State *state, const Rm__Job *job, size_t max_bytes) {
+Rm__JobView *job_view(const struct client *client, const struct state_index *index, const Rm__Job *job, size_t max_bytes) {
         Rm__JobView *view = xcalloc(1, sizeof(*view));
         cleanup_free char *nodes = job_nodes(job);
         Rm__JobSpec spec = *job->spec;
@@ -91,7 +106,7 @@ Rm__JobView *job_view(const struct client *client, const Rm__State *state, const
                 if (view->foreign)
                         message_set_string(&view->job->capsules[i]->obstacle, NULL);
         }
-        message_set_string(&view->state, state_job_word(state, job));
+        message_set_string(&view->state, state_job_word(index, job));
         message_set_string(&view->nodes, nodes);
         return view;
 }

@@ -3,7 +3,7 @@
 #define RM_REQUESTS_VIEWS_H
 
 #include "daemon/client/client.h"
-#include "daemon/cluster/state.h"
+#include "daemon/cluster/state_index.h"
 
 /* A page of a list is full with so much, and has one entry more than that at most. */
 #define PAGE_BYTES (64U << 10)
@@ -13,7 +13,7 @@
 
 /* A copy without what is not this client's to see, and of about `max_bytes` at most: first the command line is cut, then the list of
  * capsules. Free with rm__job_view__free_unpacked(view, NULL). */
-Rm__JobView *job_view(const struct client *client, const Rm__State *state, const Rm__Job *job, size_t max_bytes);
+Rm__JobView *job_view(const struct client *client, const struct state_index *index, const Rm__Job *job, size_t max_bytes);
 
 /* How much a list may take in one reply to a request that is `paged` or not. */
 size_t page_bytes(bool paged);

@@ -22,12 +22,16 @@ bool packed_equal(const struct packed *a, const struct packed *b) {
 void world_init(struct world *w) {
         memset(w, 0, sizeof(*w));
         w->state = state_create("test");
+        w->indexed = state_index_create(w->state);
         w->twin = state_create("test");
+        w->twin_indexed = state_index_create(w->twin);
         w->time_usec = UINT64_C(1700000000000000);
         w->thorough = true;
 }
 
 void world_finish(struct world *w) {
+        state_index_destroy(w->indexed);
+        state_index_destroy(w->twin_indexed);
         rm__state__free_unpacked(w->state, NULL);
         rm__state__free_unpacked(w->twin, NULL);
 }
@@ -38,7 +42,9 @@ static bool under_way(const Rm__Move *move) {
         return move->state == RM__MOVE_STATE__MOVE_RUNNING || move->state == RM__MOVE_STATE__MOVE_COMMITTED;
 }
 
-static void check_nodes(const Rm__State *state) {
+static void check_nodes(const struct state_index *indexed) {
+        const Rm__State *state = state_index_state(indexed);
+
         for (size_t i = 0; i < state->n_nodes; i++) {
                 const Rm__Node *node = state->nodes[i];
 
@@ -49,7 +55,7 @@ static void check_nodes(const Rm__State *state) {
                 if (!node->drain)
                         assert_string_equal(node->drain_reason, "");
                 assert_true(node_usable_cores(node) <= node->cores);
-                assert_non_null(state_node_word(state, node));
+                assert_non_null(state_node_word(indexed, node));
         }
 }
 
@@ -103,7 +109,8 @@ static void check_incarnations(const Rm__State *state) {
         free(seen);
 }
 
-static void check_jobs(const Rm__State *state) {
+static void check_jobs(const struct state_index *indexed) {
+        const Rm__State *state = state_index_state(indexed);
         static uint8_t used[STATE_CAPSULES_MAX + 1];
 
         memset(used, 0, sizeof(used));
@@ -121,7 +128,7 @@ static void check_jobs(const Rm__State *state) {
                 if (job->state == RM__JOB_STATE__JOB_COMPLETING)
                         assert_in_range(job->final_state, RM__JOB_STATE__JOB_COMPLETED, RM__JOB_STATE__JOB_NODE_FAIL);
                 assert_int_equal(job_ended(job), job->end_usec != 0);
-                assert_string_not_equal(state_job_word(state, job), "?");
+                assert_string_not_equal(state_job_word(indexed, job), "?");
                 for (size_t k = 0; k < job->n_capsules && !job_ended(job); k++)
                         assert_int_equal(used[job->capsules[k]->address]++, 0);
         }
@@ -143,8 +150,6 @@ static void check_move(const Rm__State *state, const Rm__Move *move) {
                 assert_string_equal(capsule->node, move->to);
                 assert_int_equal(capsule->incarnation, move->incarnation);
         }
-        if (under_way(move))
-                assert_ptr_equal(state_capsule_move(state, move->job, move->capsule), move); /* no second one before it */
 }
 
 static void check_moves(const Rm__State *state) {
@@ -165,9 +170,132 @@ static void check_moves(const Rm__State *state) {
         assert_true(ended <= STATE_MOVES_KEPT);
 }
 
-void state_check(const Rm__State *state) {
-        check_nodes(state);
-        check_jobs(state);
+/* ---- the index, against a walk over the state ---- */
+
+static uint32_t walk_ranks(const Rm__State *state, const char *node, uint32_t *ret_capsules) {
+        uint32_t ranks = 0, capsules = 0;
+
+        for (size_t i = 0; i < state->n_jobs; i++)
+                for (size_t k = 0; k < state->jobs[i]->n_capsules && !job_ended(state->jobs[i]); k++) {
+                        const Rm__Capsule *capsule = state->jobs[i]->capsules[k];
+
+                        if (capsule->state == RM__CAPSULE_STATE__CAPSULE_GONE || strcmp(capsule->node, node) != 0)
+                                continue;
+                        ranks += capsule->ranks;
+                        capsules++;
+                }
+        for (size_t i = 0; i < state->n_moves; i++) {
+                const Rm__Move *move = state->moves[i];
+                const Rm__Job *job = state_job(state, move->job);
+                const Rm__Capsule *capsule = job ? job_capsule(job, move->capsule) : NULL;
+                bool running = move->state == RM__MOVE_STATE__MOVE_RUNNING;
+
+                if (!capsule || !under_way(move) || strcmp(running ? move->to : move->from, node) != 0)
+                        continue;
+                ranks += running ? capsule->ranks : 0;
+                capsules++;
+        }
+        *ret_capsules = capsules;
+        return ranks;
+}
+
+static void check_node_entry(const struct state_index *indexed, size_t position) {
+        const Rm__State *state = state_index_state(indexed);
+        const char *name = state->nodes[position]->name;
+        uint32_t capsules, expected_capsules, expected = walk_ranks(state, name, &expected_capsules);
+        size_t n, next = 0;
+        struct state_resident *residents = state_residents(indexed, name, &n);
+
+        assert_int_equal(state_node_ranks(indexed, name, &capsules), expected);
+        assert_int_equal(capsules, expected_capsules);
+        assert_int_equal(state_node_position(indexed, name), position);
+        for (size_t i = 0; i < state->n_jobs; i++)
+                for (size_t k = 0; k < state->jobs[i]->n_capsules && !job_ended(state->jobs[i]); k++) {
+                        if (state->jobs[i]->capsules[k]->state == RM__CAPSULE_STATE__CAPSULE_GONE ||
+                            strcmp(state->jobs[i]->capsules[k]->node, name) != 0)
+                                continue;
+                        assert_true(next < n);
+                        assert_ptr_equal(residents[next].job, state->jobs[i]);
+                        assert_ptr_equal(residents[next++].capsule, state->jobs[i]->capsules[k]);
+                }
+        assert_int_equal(next, n);
+        free(residents);
+}
+
+static void check_open_moves(const struct state_index *indexed) {
+        const Rm__State *state = state_index_state(indexed);
+        size_t n, next = 0;
+        Rm__Move *const *open = state_open_moves(indexed, &n);
+
+        for (size_t i = 0; i < state->n_moves; i++) {
+                Rm__Move *move = state->moves[i];
+                const Rm__Job *job = state_job(state, move->job);
+
+                if (!under_way(move))
+                        continue;
+                assert_true(next < n);
+                assert_ptr_equal(open[next++], move);
+                assert_ptr_equal(state_capsule_move(indexed, move->job, move->capsule), job ? move : NULL);
+        }
+        assert_int_equal(next, n);
+}
+
+static void check_job_entries(const struct state_index *indexed) {
+        const Rm__State *state = state_index_state(indexed);
+        size_t in[RM__JOB_STATE__JOB_NODE_FAIL + 1] = { 0 }, addresses = 0;
+
+        for (size_t i = 0; i < state->n_jobs; i++) {
+                const Rm__Job *job = state->jobs[i];
+
+                in[job->state]++;
+                for (size_t k = 0; k < job->n_capsules; k++) {
+                        const Rm__Capsule *capsule = job->capsules[k];
+                        int32_t position = state_capsule_position(indexed, job, capsule->index);
+                        const Rm__Move *move = state_capsule_move(indexed, job->id, capsule->index);
+
+                        assert_true(position >= 0);
+                        assert_string_equal(state->nodes[position]->name, capsule->node);
+                        assert_true(!move || (under_way(move) && move->job == job->id && move->capsule == capsule->index));
+                        assert_true(job_ended(job) || state_address_used(indexed, capsule->address));
+                        addresses += !job_ended(job);
+                }
+                assert_int_equal(state_capsule_position(indexed, job, (int32_t) job->n_capsules - 1), -1);
+        }
+        assert_int_equal(state_addresses_used(indexed), addresses);
+        for (int i = 0; i <= RM__JOB_STATE__JOB_NODE_FAIL; i++)
+                assert_int_equal(state_jobs_in(indexed, (Rm__JobState) i), in[i]);
+}
+
+void index_check_addresses(const struct state_index *indexed) {
+        size_t used = 0;
+
+        index_check(indexed);
+        for (uint32_t address = 0; address <= STATE_CAPSULES_MAX + 1; address++)
+                used += state_address_used(indexed, address);
+        assert_int_equal(used, state_addresses_used(indexed));
+}
+
+/* One that was kept command by command, and one that is made of the state as it is now. */
+void index_check(const struct state_index *indexed) {
+        struct state_index *again = state_index_create((Rm__State *) state_index_state(indexed));
+        const struct state_index *both[] = { indexed, again };
+
+        for (size_t i = 0; i < ARRAY_SIZE(both); i++) {
+                for (size_t k = 0; k < state_index_state(indexed)->n_nodes; k++)
+                        check_node_entry(both[i], k);
+                check_open_moves(both[i]);
+                check_job_entries(both[i]);
+                assert_null(state_capsule_move(both[i], 0, 0));
+                assert_int_equal(state_node_position(both[i], "no-such-node"), -1);
+        }
+        state_index_destroy(again);
+}
+
+void state_check(const struct state_index *indexed) {
+        const Rm__State *state = state_index_state(indexed);
+
+        check_nodes(indexed);
+        check_jobs(indexed);
         check_incarnations(state);
         check_moves(state);
 }
@@ -226,8 +354,8 @@ int apply_command(struct world *w, const Rm__Command *command) {
         w->index++;
         w->time_usec += 1000;
         stamped.time_usec = w->time_usec;
-        state_apply(w->state, w->index, &stamped, &result);
-        state_apply(w->twin, w->index, &stamped, &twin);
+        state_apply(w->state, w->indexed, w->index, &stamped, &result);
+        state_apply(w->twin, w->twin_indexed, w->index, &stamped, &twin);
         code = result.error.code;
         assert_true(code <= 0);
         assert_int_equal(result.unknown, twin.unknown);
@@ -245,7 +373,8 @@ int apply_command(struct world *w, const Rm__Command *command) {
         state_result_finish(&twin);
         if (w->thorough) {
                 check_twins(w, &before, index_before, code);
-                state_check(w->state);
+                state_check(w->indexed);
+                index_check(w->indexed);
         }
         packed_finish(&before);
         return code;

@@ -11,11 +11,13 @@
 #include <cmocka.h>
 
 #include "common/util.h"
-#include "daemon/cluster/state.h"
+#include "daemon/cluster/state_index.h"
 
 struct world {
         Rm__State *state;
+        struct state_index *indexed;
         Rm__State *twin;
+        struct state_index *twin_indexed;
         uint64_t index;
         uint64_t time_usec;
         uint64_t created; /* by the last command */
@@ -40,7 +42,11 @@ void packed_finish(struct packed *packed);
 bool packed_equal(const struct packed *a, const struct packed *b);
 
 /* What holds in every state that commands can lead to; fails the test otherwise. */
-void state_check(const Rm__State *state);
+void state_check(const struct state_index *indexed);
+/* The index says what a walk over its state finds, and what one made of the state now says; fails the test otherwise. */
+void index_check(const struct state_index *indexed);
+/* Each of the addresses too, which takes its time. */
+void index_check_addresses(const struct state_index *indexed);
 
 /* All return the code of the command; submit() the id or the (negative) code. Ids are in w->created. */
 int join(struct world *w, const char *name, uint32_t cores);

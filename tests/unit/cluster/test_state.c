@@ -37,11 +37,11 @@ static const Rm__Job *job_of(const struct world *w, uint64_t id) {
 }
 
 static const char *node_word(const struct world *w, const char *name) {
-        return state_node_word(w->state, node_of(w, name));
+        return state_node_word(w->indexed, node_of(w, name));
 }
 
 static const char *job_word(const struct world *w, uint64_t id) {
-        return state_job_word(w->state, job_of(w, id));
+        return state_job_word(w->indexed, job_of(w, id));
 }
 
 /* Four ranks in two groups: head and group 0 on n1, group 1 on n2. */
@@ -477,7 +477,8 @@ static void test_addresses(void **state) {
         other = (uint64_t) submit(w, 50);
         assert_int_equal(place(w, other, "n1", nodes, ranks, 50), 0);
         assert_int_equal(w->state->next_address, 102 + 51 - 11);
-        state_check(w->state);
+        state_check(w->indexed);
+        index_check_addresses(w->indexed);
         /* None left is refused; it is not looked for for ever. */
         other = (uint64_t) submit(w, n);
         assert_int_equal(submit(w, STATE_CAPSULES_MAX), other + 1);
@@ -813,14 +814,18 @@ static void test_move(void **state) {
         assert_int_equal(w->created, 1);
         assert_string_equal(job_word(w, job), "MIGRATING");
         /* Room is held at both ends. */
-        assert_int_equal(state_node_ranks(w->state, "n2", &capsules), 2);
-        assert_int_equal(state_node_ranks(w->state, "n3", &capsules), 2);
+        assert_int_equal(state_node_ranks(w->indexed, "n2", &capsules), 2);
+        assert_int_equal(state_node_ranks(w->indexed, "n3", &capsules), 2);
         assert_int_equal(capsules, 1);
         assert_int_equal(move_commit(w, 1), 0);
         assert_string_equal(group->node, "n3");
         assert_true(group->incarnation > before); /* another copy, also where it has been before */
         assert_int_equal(group->address, address);
-        assert_int_equal(state_node_ranks(w->state, "n2", &capsules), 0);
+        assert_null(job_capsule(job_of(w, job), INT32_MAX)); /* users may name any number */
+        assert_null(job_capsule(job_of(w, job), INT32_MIN));
+        assert_null(state_capsule_move(w->indexed, job, INT32_MAX));
+        assert_null(state_capsule_move(w->indexed, job, INT32_MIN));
+        assert_int_equal(state_node_ranks(w->indexed, "n2", &capsules), 0);
         assert_int_equal(capsules, 1);
         assert_string_equal(job_word(w, job), "MIGRATING");
         REFUSED(move_start(w, job, 1, "n1"), -EBUSY, "is moving already");
@@ -956,7 +961,8 @@ static void test_old_moves_are_forgotten(void **state) {
         assert_non_null(state_move(w->state, 1));
         assert_null(state_move(w->state, 2));
         assert_non_null(state_move(w->state, STATE_MOVES_KEPT + 500));
-        state_check(w->state);
+        state_check(w->indexed);
+        index_check_addresses(w->indexed);
 }
 
 static void test_words(void **state) {
@@ -1057,7 +1063,7 @@ static void not_understood(struct world *w, const Rm__Command *command, const ch
 
         assert_int_equal(state_understands(command, &err), -ENOTSUP);
         assert_non_null(strstr(err.text, text));
-        state_apply(w->state, w->index + 1, command, &result);
+        state_apply(w->state, w->indexed, w->index + 1, command, &result);
         assert_true(result.unknown);
         assert_int_equal(result.error.code, -ENOTSUP);
         assert_non_null(strstr(result.error.text, text));

@@ -169,7 +169,8 @@ static void test_walk(void **state) {
                 code = step(&walk, which);
                 (code < 0 ? walk.refused : walk.applied)[which]++;
         }
-        state_check(walk.world.state);
+        state_check(walk.world.indexed);
+        index_check_addresses(walk.world.indexed);
         assert_int_equal(walk.world.state->index, walk.world.index);
         /* A walk that never gets anywhere proves nothing. */
         for (unsigned i = 0; i < 26; i++) {

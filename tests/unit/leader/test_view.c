@@ -51,7 +51,7 @@ static struct view make_view(const struct world *w, uint32_t group_size) {
         struct rm_error err = { 0 };
         struct view view = { 0 };
 
-        view_create(w->state, &config, &view);
+        view_create(w->indexed, &config, &view);
         assert_int_equal(snapshot_view(view.snapshot)->n_jobs, view.n_jobs);
         if (snapshot_check(snapshot_view(view.snapshot), &err) < 0)
                 fail_msg("the view is no snapshot: %s", error_text(&err));
@@ -416,12 +416,12 @@ static void test_job_starts_before_its_file_is_read(void **state) {
         (void) running_job(w);
         assert_int_equal(submit(w, 1), 2);
         assert_int_equal(submit(w, 1), 3);
-        view_create(w->state, &config, &view);
+        view_create(w->indexed, &config, &view);
         assert_int_equal(view.n_jobs, 2);
         assert_string_equal(job_in(&view, 1)->name, "3");
         view_finish(&view);
         config.waits_context = &running;
-        view_create(w->state, &config, &view);
+        view_create(w->indexed, &config, &view);
         assert_int_equal(view.n_jobs, 3);
         view_finish(&view);
 }

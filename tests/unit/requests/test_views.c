@@ -47,14 +47,16 @@ static Rm__Job *make_job(unsigned capsules, unsigned words, size_t word_bytes) {
 }
 
 static Rm__JobView *see(const struct client *client, const Rm__Job *job, size_t max_bytes) {
-        static Rm__State state = RM__STATE__INIT;
-        Rm__JobView *view = job_view(client, &state, job, max_bytes);
+        Rm__State state = RM__STATE__INIT;
+        struct state_index *index = state_index_create(&state);
+        Rm__JobView *view = job_view(client, index, job, max_bytes);
 
         assert_int_equal(view->job->id, 7);
         assert_int_equal(view->job->spec->n_env, 0);
         assert_string_equal(view->job->spec->token, "");
         assert_int_equal(job->spec->n_env, 1); /* the job itself stays */
         assert_string_equal(job->spec->token, "secret");
+        state_index_destroy(index);
         return view;
 }
 
