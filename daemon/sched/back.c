@@ -100,13 +100,11 @@ static void stay(struct loads *loads, const struct rm_job *job, double moving_us
 }
 
 /* Has it something to go back with, and is it known what that takes? */
-static bool may_go_back(const struct rm_job *job, const struct round_job *state, const uint64_t *move_usec,
-                        const struct rm_plan_job *planned) {
-        return state->left_usec > 0 && move_usec && job_runs(job) && moves(job, planned);
+static bool may_go_back(const struct rm_job *job, const struct round_job_state *state, const struct rm_plan_job *planned) {
+        return state->left_usec > 0 && state->group_move_usec && job_runs(job) && moves(job, planned);
 }
 
-static void settle_from(const struct fold *fold, const struct round_job *jobs, const uint64_t *const *move_usec, uint32_t first,
-                        struct rm_plan *plan) {
+static void settle_from(const struct fold *fold, const struct round_job_state *jobs, uint32_t first, struct rm_plan *plan) {
         const struct rm_snapshot *snapshot = snapshot_view(fold->snapshot);
         cleanup_free uint64_t *now = xcalloc(snapshot->n_nodes + 1u, sizeof(*now));
         cleanup_free uint64_t *then = xcalloc(snapshot->n_nodes + 1u, sizeof(*then));
@@ -118,19 +116,19 @@ static void settle_from(const struct fold *fold, const struct round_job *jobs, c
                 const struct rm_job *job = &snapshot->jobs[j];
                 double moving_usec = 0;
 
-                if (may_go_back(job, &jobs[j], move_usec[j], &plan->jobs[j]) && may_stay(&loads, job, plan->jobs[j].group_node) &&
-                    !pays(&loads, job, plan->jobs[j].group_node, jobs[j].left_usec, move_usec[j], &moving_usec))
+                if (may_go_back(job, &jobs[j], &plan->jobs[j]) && may_stay(&loads, job, plan->jobs[j].group_node) &&
+                    !pays(&loads, job, plan->jobs[j].group_node, jobs[j].left_usec, jobs[j].group_move_usec, &moving_usec))
                         stay(&loads, job, moving_usec, &plan->jobs[j]);
         }
 }
 
-void back_settle(const struct fold *fold, const struct round_job *jobs, const uint64_t *const *move_usec, struct rm_plan *plan) {
+void back_settle(const struct fold *fold, const struct round_job_state *jobs, struct rm_plan *plan) {
         const struct rm_snapshot *snapshot = snapshot_view(fold->snapshot);
 
         /* In most rounds nobody does. */
         for (uint32_t j = 0; j < snapshot->n_jobs; j++)
-                if (may_go_back(&snapshot->jobs[j], &jobs[j], move_usec[j], &plan->jobs[j])) {
-                        settle_from(fold, jobs, move_usec, j, plan);
+                if (may_go_back(&snapshot->jobs[j], &jobs[j], &plan->jobs[j])) {
+                        settle_from(fold, jobs, j, plan);
                         return;
                 }
 }

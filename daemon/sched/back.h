@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "daemon/sched/fold.h"
-#include "daemon/sched/round.h"
+#include "daemon/sched/round_state.h"
 
 /* Times in one unit, whichever. Where it is not slower here, going back never pays. */
 bool back_pays(double steps_left, double move_time, double step_here, double step_there);
@@ -25,6 +25,6 @@ bool back_pays(double steps_left, double move_time, double step_here, double ste
  * without measured moves are left as planned, and so are those that must leave a node or whose cores are wanted by others. Its
  * reason says so.
  */
-void back_settle(const struct fold *fold, const struct round_job *jobs, const uint64_t *const *move_usec, struct rm_plan *plan);
+void back_settle(const struct fold *fold, const struct round_job_state *jobs, struct rm_plan *plan);
 
 #endif

@@ -158,7 +158,7 @@ static void add_head_moves(const struct diff *diff, const uint64_t *load, struct
         cleanup_free uint32_t *here = xcalloc(folded(diff)->n_nodes + 1u, sizeof(*here));
 
         for (uint32_t j = 0; j < folded(diff)->n_jobs; j++) {
-                const struct round_job *state = &diff->jobs[j];
+                const struct round_job_state *state = &diff->jobs[j];
                 struct round_action move = {
                         .kind = ROUND_MOVE, .job = j, .group = ROUND_HEAD, .from = state->head_node, .head_node = RM_NO_NODE
                 };
@@ -273,7 +273,7 @@ static void start_or_wait(const struct diff *diff, uint32_t j, const uint64_t *l
 /* Spare nodes of running jobs, where they are not what they were. */
 static void add_reserves(const struct diff *diff, struct starting *starting, struct round_result *result) {
         for (uint32_t j = 0; j < diff->given->n_jobs; j++) {
-                const struct round_job *job = &diff->jobs[j];
+                const struct round_job_state *job = &diff->jobs[j];
                 struct round_action *reserve;
                 uint32_t n;
 
@@ -383,8 +383,8 @@ static void explain_wait(const struct diff *diff, uint32_t j, const struct total
         const char *plural = job->ranks - free_cores == 1 ? "" : "s";
         char *text = job_result->reason;
 
-        if (diff->why_skipped[j] && diff->why_skipped[j][0])
-                (void) snprintf(text, RM_REASON_BYTES, "no policy could place it: %.120s", diff->why_skipped[j]);
+        if (diff->jobs[j].why_skipped && diff->jobs[j].why_skipped[0])
+                (void) snprintf(text, RM_REASON_BYTES, "no policy could place it: %.120s", diff->jobs[j].why_skipped);
         else if (usable < job->ranks)
                 (void) snprintf(text, RM_REASON_BYTES, "needs %u cores, and only %" PRIu64 " are usable", job->ranks, usable);
         else if (diff->fold->unsettled)

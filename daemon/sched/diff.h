@@ -4,14 +4,14 @@
 
 #include "daemon/sched/fold.h"
 #include "daemon/sched/round.h"
+#include "daemon/sched/round_state.h"
 
 struct diff {
         const struct rm_snapshot *given;    /* where groups that move still are */
         const struct fold *fold;            /* its snapshot has the same jobs, with groups that move where they go */
         const struct rm_plan *plan;         /* valid for the fold's snapshot */
-        const struct round_job *jobs;
+        const struct round_job_state *jobs;
         const uint32_t *held; /* each node: its cores, where they are kept free as a spare */
-        const char *const *why_skipped; /* each job: why no policy was heard, or NULL */
 };
 
 /* Fill in the actions. A start that needs cores which something still holds is not given: it waits for the moves. */

@@ -7,6 +7,7 @@
 #include "daemon/sched/backfill.h"
 #include "daemon/sched/diff.h"
 #include "daemon/sched/fold.h"
+#include "daemon/sched/round_state.h"
 #include "daemon/sched/settle.h"
 #include "daemon/sched/spare.h"
 #include "policies/place/cost.h"
@@ -16,7 +17,7 @@ enum { POLICY_BYTES = sizeof(((struct round_job_result *) NULL)->policy) };
 
 struct round {
         const struct rm_snapshot *given;
-        struct round_job *jobs;
+        struct round_job_state *jobs;
         struct fold *fold;
         struct rm_plan *plan;    /* of all jobs, as far as decided */
         const char **passes;     /* the policy of each; NULL: the cluster's */
@@ -24,12 +25,8 @@ struct round {
         bool chose_cores; /* some policy did */
         uint32_t *held; /* each node: its cores, where they are kept free for a job */
         uint32_t n_regular; /* passes without those of jobs that overtake */
-        const uint64_t **move_usec; /* each job: of its groups, NULL: not known */
-        uint32_t *pass_of;       /* each job */
         struct snapshot *asked;  /* of the pass in hand */
         uint32_t *asked_job;     /* its jobs: their index in the round */
-        const char **policies;   /* each job: who placed it, in POLICY_BYTES; NULL: nobody */
-        const char **reasons;    /* each job: why no policy was heard; NULL: one was */
 };
 
 /* ---- what is, in the words of a policy ---- */
@@ -87,7 +84,7 @@ static void add_passes(struct round *round, const bool *wanted) {
                                 ;
                         if (p == round->n_passes)
                                 round->passes[round->n_passes++] = view->jobs[j].policy;
-                        round->pass_of[j] = p;
+                        round->jobs[j].pass = p;
                 }
 }
 
@@ -119,23 +116,28 @@ static void decided(struct round *round, uint32_t pass) {
         add_overtaking(round);
 }
 
-/* The caller's arrays may go after round_create(). */
-static void take_job(struct round *round, uint32_t j, const struct round_job *job) {
-        const uint64_t *move_usec = job ? job->group_move_usec : NULL;
-        size_t size_bytes;
+static void *keep(struct round *round, const void *data, size_t size_bytes) {
+        return memcpy(snapshot_alloc(round->fold->snapshot, size_bytes), data, size_bytes);
+}
 
-        round->jobs[j] = job ? *job : (struct round_job) { .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE };
-        round->jobs[j].group_moving_to = NULL; /* is in the fold's snapshot */
-        round->jobs[j].group_move_usec = NULL;
-        round->jobs[j].spare_nodes = NULL;
-        if (round->jobs[j].n_spare_nodes > 0) {
-                size_bytes = sizeof(*job->spare_nodes) * job->n_spare_nodes;
-                round->jobs[j].spare_nodes =
-                        memcpy(snapshot_alloc(round->fold->snapshot, size_bytes), job->spare_nodes, size_bytes);
-        }
-        size_bytes = sizeof(*move_usec) * round->given->jobs[j].n_groups;
-        if (move_usec)
-                round->move_usec[j] = memcpy(snapshot_alloc(round->fold->snapshot, size_bytes), move_usec, size_bytes);
+/* The caller's arrays may go after round_create(). Where groups move to is in the fold's snapshot. */
+static void take_job(struct round *round, uint32_t j, const struct round_job *job) {
+        struct round_job_state *own = &round->jobs[j];
+
+        *own = (struct round_job_state) { .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE };
+        if (!job)
+                return;
+        own->head_node = job->head_node;
+        own->head_moving_to = job->head_moving_to;
+        own->pinned = job->pinned;
+        own->left_usec = job->left_usec;
+        own->spares = job->spares;
+        own->n_spare_nodes = job->n_spare_nodes;
+        if (job->n_spare_nodes > 0)
+                own->spare_nodes = keep(round, job->spare_nodes, sizeof(*job->spare_nodes) * job->n_spare_nodes);
+        if (job->group_move_usec)
+                own->group_move_usec =
+                        keep(round, job->group_move_usec, sizeof(*job->group_move_usec) * round->given->jobs[j].n_groups);
 }
 
 int round_create_checked(const struct rm_snapshot *snapshot, const struct round_job *jobs, struct round **ret_round,
@@ -156,15 +158,11 @@ int round_create_checked(const struct rm_snapshot *snapshot, const struct round_
                 return r;
         }
         round->jobs = xcalloc(snapshot->n_jobs + 1u, sizeof(*round->jobs));
-        round->move_usec = xcalloc(snapshot->n_jobs + 1u, sizeof(*round->move_usec));
         for (uint32_t j = 0; j < snapshot->n_jobs; j++)
                 take_job(round, j, jobs ? &jobs[j] : NULL);
         round->plan = plan_create(snapshot);
         round->passes = xcalloc(2 * snapshot->n_jobs + 1u, sizeof(*round->passes));
-        round->pass_of = xcalloc(snapshot->n_jobs + 1u, sizeof(*round->pass_of));
         round->asked_job = xcalloc(snapshot->n_jobs + 1u, sizeof(*round->asked_job));
-        round->policies = xcalloc(snapshot->n_jobs + 1u, sizeof(*round->policies));
-        round->reasons = xcalloc(snapshot->n_jobs + 1u, sizeof(*round->reasons));
         add_passes(round, NULL);
         round->n_regular = round->n_passes;
         *ret_round = round;
@@ -184,13 +182,9 @@ void round_destroy(struct round *round) {
         plan_destroy(round->plan);
         snapshot_destroy(round->asked);
         free(round->jobs);
-        free(round->move_usec);
         free(round->held);
         free(round->passes);
-        free(round->pass_of);
         free(round->asked_job);
-        free(round->policies);
-        free(round->reasons);
         free(round);
 }
 
@@ -218,7 +212,7 @@ const char *round_policy(const struct round *round, uint32_t pass) {
 
 /* Where a job stands that is not this pass's to place: where an earlier pass put it, else where the fold has room for it. */
 static const struct rm_plan_job *settled_job(const struct round *round, uint32_t job, uint32_t pass) {
-        return round->pass_of[job] < pass ? &round->plan->jobs[job] : &round->fold->witness->jobs[job];
+        return round->jobs[job].pass < pass ? &round->plan->jobs[job] : &round->fold->witness->jobs[job];
 }
 
 /* Mark the waiting jobs of the pass that could be placed at all: in the order they are served in, as long as there are cores. A job that
@@ -234,7 +228,7 @@ static void want_waiting(const struct round *round, uint32_t pass, bool *wanted)
         for (uint32_t i = 0; i < n; i++) {
                 const struct rm_job *job = &view->jobs[order[i]];
 
-                if (round->pass_of[order[i]] != pass || !pack_fits_alone(view, job))
+                if (round->jobs[order[i]].pass != pass || !pack_fits_alone(view, job))
                         continue;
                 wanted[order[i]] = job->ranks <= cores;
                 if (!strict)
@@ -254,7 +248,7 @@ const struct rm_snapshot *round_prepare(struct round *round, uint32_t pass) {
         if (!round->fold->unsettled)
                 want_waiting(round, pass, wanted);
         for (uint32_t j = 0; j < view->n_jobs; j++) {
-                if (round->pass_of[j] != pass)
+                if (round->jobs[j].pass != pass)
                         wanted[j] = settled_job(round, j, pass)->decision == RM_PLACE;
                 else
                         wanted[j] |= job_runs(&view->jobs[j]);
@@ -268,7 +262,7 @@ const struct rm_snapshot *round_prepare(struct round *round, uint32_t pass) {
         for (uint32_t i = 0; i < n; i++) {
                 uint32_t j = round->asked_job[i];
 
-                for (uint32_t g = 0; round->pass_of[j] != pass && g < view->jobs[j].n_groups; g++) {
+                for (uint32_t g = 0; round->jobs[j].pass != pass && g < view->jobs[j].n_groups; g++) {
                         struct rm_group *group = snapshot_group(round->asked, i, g);
 
                         group->node = settled_job(round, j, pass)->group_node[g];
@@ -304,11 +298,11 @@ int round_accept(struct round *round, uint32_t pass, const char *policy, const s
         for (uint32_t i = 0; i < asked->n_jobs; i++) {
                 uint32_t j = round->asked_job[i];
 
-                if (round->pass_of[j] != pass)
+                if (round->jobs[j].pass != pass)
                         continue;
                 take_decision(round, j, &plan->jobs[i]);
                 if (plan->jobs[i].decision == RM_PLACE)
-                        round->policies[j] = name;
+                        round->jobs[j].policy = name;
         }
         decided(round, pass);
         return 0;
@@ -318,10 +312,10 @@ void round_skip(struct round *round, uint32_t pass, const char *why) {
         const char *reason = snapshot_string(round->fold->snapshot, why);
 
         for (uint32_t j = 0; j < round->given->n_jobs; j++) {
-                if (round->pass_of[j] != pass)
+                if (round->jobs[j].pass != pass)
                         continue;
                 take_decision(round, j, &round->fold->witness->jobs[j]);
-                round->reasons[j] = reason;
+                round->jobs[j].why_skipped = reason;
         }
         decided(round, pass);
 }
@@ -356,20 +350,19 @@ void round_finish(struct round *round, struct round_result **ret_result) {
                 .plan = round->plan,
                 .jobs = round->jobs,
                 .held = round->held,
-                .why_skipped = round->reasons,
         };
 
         result->n_jobs = round->given->n_jobs;
         result->jobs = xcalloc(result->n_jobs + 1u, sizeof(*result->jobs));
         for (uint32_t j = 0; j < result->n_jobs; j++)
-                if (round->policies[j])
-                        memcpy(result->jobs[j].policy, round->policies[j], POLICY_BYTES);
+                if (round->jobs[j].policy)
+                        memcpy(result->jobs[j].policy, round->jobs[j].policy, POLICY_BYTES);
         while (round->n_decided < round->n_passes)
                 round_skip(round, round->n_decided, NULL);
         settle_plan(snapshot_view(round->fold->snapshot), round->plan, kept);
         for (uint32_t j = 0; j < result->n_jobs; j++)
                 result->jobs[j].kept = kept[j];
-        back_settle(round->fold, round->jobs, round->move_usec, round->plan);
+        back_settle(round->fold, round->jobs, round->plan);
         diff_actions(&diff, result);
         diff_outcomes(&diff, result);
         take_cores(round, result);

@@ -91,7 +91,7 @@ static void note_load(struct spare_choice *choice) {
 
 static void note_taken(struct spare_choice *choice) {
         for (uint32_t j = 0; j < view_of(choice)->n_jobs; j++) {
-                const struct round_job *job = &choice->question.jobs[j];
+                const struct round_job_state *job = &choice->question.jobs[j];
 
                 if (job->head_node >= 0)
                         choice->taken[job->head_node] = true;
@@ -150,7 +150,7 @@ static bool is_candidate(const struct spare_choice *choice, uint32_t node, uint3
 }
 
 uint32_t spare_choose(struct spare_choice *choice, uint32_t j, int32_t *ret_nodes) {
-        const struct round_job *job = &choice->question.jobs[j];
+        const struct round_job_state *job = &choice->question.jobs[j];
         uint32_t n = 0, cores = most_on_one(choice, j);
 
         for (uint32_t i = 0; i < job->n_spare_nodes && n < job->spares; i++) {

@@ -12,6 +12,7 @@
 
 #include "daemon/sched/fold.h"
 #include "daemon/sched/round.h"
+#include "daemon/sched/round_state.h"
 
 /* Which spare nodes a round sees. `snapshot` has nodes to be left without cores already, and groups that move where they go. Of each spare
  * that is not needed the cores are taken, and mentioned in ret_held (n_nodes entries, zeroed by the caller: the cores it has). */
@@ -23,7 +24,7 @@ struct spare_choice;
 struct spare_question {
         const struct fold *fold;
         const struct rm_plan *plan; /* valid for the fold's snapshot */
-        const struct round_job *jobs;
+        const struct round_job_state *jobs;
         const uint32_t *held; /* of spare_describe() */
 };
 
