@@ -210,9 +210,7 @@ void destination_begin(struct moves *moves, const char *node, const Rm__MovePrep
         const Rm__State *state = cluster_state(moves->rmd->cluster);
         const Rm__Move *record = state_move(state, prepare->move);
         const Rm__Job *job = record ? state_job(state, record->job) : NULL;
-        const struct capsule_limits kept = { .memory_bytes = prepare->memory_max, .pids = prepare->pids_max };
         struct rm_error err = { 0 };
-        struct local *local = NULL;
         struct move *move;
 
         if (prepare->token.len == MOVE_TOKEN_BYTES && prepare->move >= state->next_move) {
@@ -232,10 +230,21 @@ void destination_begin(struct moves *moves, const char *node, const Rm__MovePrep
         move = move_create(moves, record, MOVE_DESTINATION);
         move->incarnation = record->incarnation;
         memcpy(move->token, prepare->token.data, MOVE_TOKEN_BYTES);
-        move->state = MOVE_PREPARE;
+        move->kept = (struct capsule_limits) { .memory_bytes = prepare->memory_max, .pids = prepare->pids_max };
         move_deadline(move, PREPARE_USEC);
-        if (fault_point(moves->rmd->fault, "destination", "prepare", &err) < 0 ||
-            runner_make_copy(moves->rmd->runner, job, record, &kept, &local, &err) < 0)
+        move_event(move, MOVE_EV_START);
+}
+
+static void enter_prepare(struct move *move) {
+        const Rm__State *state = cluster_state(move->moves->rmd->cluster);
+        const Rm__Move *record = state_move(state, move->id);
+        const Rm__Job *job = state_job(state, move->job);
+        struct rm_error err = { 0 };
+        struct local *local = NULL;
+
+        if (!record || !job)
+                move_fail(move, "the cluster's state here does not have that move any more");
+        else if (runner_make_copy(move->moves->rmd->runner, job, record, &move->kept, &local, &err) < 0)
                 move_fail(move, "%s", error_text(&err));
 }
 
@@ -321,8 +330,12 @@ static void undo(struct move *move) {
 void destination_enter(struct move *move) {
         struct local *local = move_local(move);
 
-        move_deadline(move, 0);
+        if (move->state != MOVE_PREPARE)
+                move_deadline(move, 0);
         switch (move->state) {
+        case MOVE_PREPARE:
+                enter_prepare(move);
+                break;
         case MOVE_TRANSFER:
                 break; /* rm-mover watches over the stream */
         case MOVE_RESTORE:

@@ -1,5 +1,6 @@
 /* The two state machines of a move, as tables: what follows what, at the source and at the destination. Pure.
  *
+ * Both begin with NEW -> PREPARE.
  * Source:      PREPARE -> PRECOPY -> FREEZE -> CUT -> TRANSFER -> RESTORE -> RELEASE -> END      (RESTORE: the other side is at it)
  * Destination: PREPARE -> TRANSFER -> RESTORE -> COMMIT -> OPEN -> END
  * Before the commit every failure leads through UNDO: the abort is proposed, and what the log says first holds. */
@@ -11,6 +12,7 @@
 enum move_role { MOVE_SOURCE, MOVE_DESTINATION };
 
 enum move_state {
+        MOVE_NEW,      /* the log, or the other end, has said that there is such a move */
         MOVE_PREPARE,  /* both ends get ready; the group runs */
         MOVE_PRECOPY,  /* memory goes ahead; the group runs */
         MOVE_FREEZE,
@@ -26,6 +28,7 @@ enum move_state {
 };
 
 enum move_event {
+        MOVE_EV_START,
         MOVE_EV_READY,     /* this end and (source) the other are prepared */
         MOVE_EV_COPIED,    /* as much as is worth it went ahead */
         MOVE_EV_FROZEN,

@@ -219,8 +219,7 @@ void moves_started(struct moves *moves, uint64_t id) {
                 return;
         move = move_create(moves, record, MOVE_SOURCE);
         move->incarnation = capsule->incarnation;
-        move->state = MOVE_PREPARE;
-        source_enter(move);
+        source_begin(move);
 }
 
 static void propose_leftover(struct moves *moves, const Rm__Move *record, bool done) {

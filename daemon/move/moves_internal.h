@@ -33,6 +33,7 @@ struct move {
         bool end_mark_sent; /* source: from here on the destination may have a whole copy */
         bool image_complete; /* destination */
         bool filtered;      /* destination: restore_prepare is done */
+        struct capsule_limits kept; /* destination: what the group may use at the source */
         uint8_t *carry;
         size_t carry_bytes;
         bool proposing;
@@ -110,6 +111,7 @@ struct move_op *move_op(struct move *move);
 struct move *move_op_done(struct move_op *op);
 
 /* source.c */
+void source_begin(struct move *move);
 void source_enter(struct move *move);
 /* Committed: end our copy; also when the destination does not answer any more. */
 void source_release(struct move *move);

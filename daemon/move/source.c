@@ -147,12 +147,7 @@ static void enter_prepare(struct move *move) {
         struct local *local = move_local(move);
         Rm__MovePrepare prepare = RM__MOVE_PREPARE__INIT;
         Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
-        struct rm_error err = { 0 };
 
-        if (fault_point(move->moves->rmd->fault, "source", "prepare", &err) < 0) {
-                move_fail(move, "%s", error_text(&err));
-                return;
-        }
         if (!local || !local->ready || local->exited) {
                 move_fail(move, "the capsule does not run here");
                 return;
@@ -168,9 +163,13 @@ static void enter_prepare(struct move *move) {
         measure_need(local, &prepare);
         message.body_case = RM__PEER_MESSAGE__BODY_MOVE_PREPARE;
         message.move_prepare = &prepare;
-        move_deadline(move, PREPARE_USEC);
         if (move_send(move, &message) < 0)
                 move_fail(move, "%s cannot be reached", move->other);
+}
+
+void source_begin(struct move *move) {
+        move_deadline(move, PREPARE_USEC);
+        move_event(move, MOVE_EV_START);
 }
 
 static void enter_precopy(struct move *move, struct local *local) {

@@ -11,36 +11,38 @@
 #include "daemon/move/machine.h"
 
 /* In the order of enum move_state: one letter each, '.' = refused; Y is PRECOPY. */
-static const char letters[MOVE_STATES + 1] = "PYFCTRMOLUE";
+static const char letters[MOVE_STATES + 1] = "NPYFCTRMOLUE";
 
 /* A row for each state, a column for each event:
- *     ready copied frozen cut sent restored committed opened released failed aborted */
+ *     start ready copied frozen cut sent restored committed opened released failed aborted */
 static const char *const expected[2][MOVE_STATES] = {
         [MOVE_SOURCE] = {
-                [MOVE_PREPARE]  = "Y........UE",
-                [MOVE_PRECOPY]  = ".F.......UE",
-                [MOVE_FREEZE]   = "..C......UE",
-                [MOVE_CUT]      = "...T.....UE",
-                [MOVE_TRANSFER] = "....R.L..UE", /* the destination may be done before we hear that it has all */
-                [MOVE_RESTORE]  = "......L..UE",
-                [MOVE_COMMIT]   = "...........",
-                [MOVE_OPEN]     = "...........",
-                [MOVE_RELEASE]  = "........E..",
-                [MOVE_UNDO]     = "......L...E", /* what the log says first holds */
-                [MOVE_END]      = "...........",
+                [MOVE_NEW]      = "P...........",
+                [MOVE_PREPARE]  = ".Y........UE",
+                [MOVE_PRECOPY]  = "..F.......UE",
+                [MOVE_FREEZE]   = "...C......UE",
+                [MOVE_CUT]      = "....T.....UE",
+                [MOVE_TRANSFER] = ".....R.L..UE", /* the destination may be done before we hear that it has all */
+                [MOVE_RESTORE]  = ".......L..UE",
+                [MOVE_COMMIT]   = "............",
+                [MOVE_OPEN]     = "............",
+                [MOVE_RELEASE]  = ".........E..",
+                [MOVE_UNDO]     = ".......L...E", /* what the log says first holds */
+                [MOVE_END]      = "............",
         },
         [MOVE_DESTINATION] = {
-                [MOVE_PREPARE]  = "T........UE",
-                [MOVE_PRECOPY]  = "...........",
-                [MOVE_FREEZE]   = "...........",
-                [MOVE_CUT]      = "...........",
-                [MOVE_TRANSFER] = "....R....UE",
-                [MOVE_RESTORE]  = ".....M...UE",
-                [MOVE_COMMIT]   = "......O...E", /* proposed: only the log can undo it */
-                [MOVE_OPEN]     = ".......E...",
-                [MOVE_RELEASE]  = "...........",
-                [MOVE_UNDO]     = "..........E",
-                [MOVE_END]      = "...........",
+                [MOVE_NEW]      = "P...........",
+                [MOVE_PREPARE]  = ".T........UE",
+                [MOVE_PRECOPY]  = "............",
+                [MOVE_FREEZE]   = "............",
+                [MOVE_CUT]      = "............",
+                [MOVE_TRANSFER] = ".....R....UE",
+                [MOVE_RESTORE]  = "......M...UE",
+                [MOVE_COMMIT]   = ".......O...E", /* proposed: only the log can undo it */
+                [MOVE_OPEN]     = "........E...",
+                [MOVE_RELEASE]  = "............",
+                [MOVE_UNDO]     = "...........E",
+                [MOVE_END]      = "............",
         },
 };
 
@@ -76,15 +78,17 @@ static void test_every_pair(void **state) {
 static void test_straight_way(void **state) {
         static const struct {
                 enum move_role role;
-                enum move_event events[7];
-                enum move_state states[8];
+                enum move_event events[8];
+                enum move_state states[9];
         } ways[] = {
                 { MOVE_SOURCE,
-                  { MOVE_EV_READY, MOVE_EV_COPIED, MOVE_EV_FROZEN, MOVE_EV_CUT, MOVE_EV_SENT, MOVE_EV_COMMITTED, MOVE_EV_RELEASED },
-                  { MOVE_PREPARE, MOVE_PRECOPY, MOVE_FREEZE, MOVE_CUT, MOVE_TRANSFER, MOVE_RESTORE, MOVE_RELEASE, MOVE_END } },
+                  { MOVE_EV_START, MOVE_EV_READY, MOVE_EV_COPIED, MOVE_EV_FROZEN, MOVE_EV_CUT, MOVE_EV_SENT, MOVE_EV_COMMITTED,
+                    MOVE_EV_RELEASED },
+                  { MOVE_NEW, MOVE_PREPARE, MOVE_PRECOPY, MOVE_FREEZE, MOVE_CUT, MOVE_TRANSFER, MOVE_RESTORE, MOVE_RELEASE,
+                    MOVE_END } },
                 { MOVE_DESTINATION,
-                  { MOVE_EV_READY, MOVE_EV_SENT, MOVE_EV_RESTORED, MOVE_EV_COMMITTED, MOVE_EV_OPENED, MOVE_EVENTS },
-                  { MOVE_PREPARE, MOVE_TRANSFER, MOVE_RESTORE, MOVE_COMMIT, MOVE_OPEN, MOVE_END, MOVE_STATES } },
+                  { MOVE_EV_START, MOVE_EV_READY, MOVE_EV_SENT, MOVE_EV_RESTORED, MOVE_EV_COMMITTED, MOVE_EV_OPENED, MOVE_EVENTS },
+                  { MOVE_NEW, MOVE_PREPARE, MOVE_TRANSFER, MOVE_RESTORE, MOVE_COMMIT, MOVE_OPEN, MOVE_END, MOVE_STATES } },
         };
 
         for (size_t w = 0; w < ARRAY_SIZE(ways); w++)
@@ -144,15 +148,15 @@ static unsigned bit(enum move_state state) {
 static void test_every_move_comes_to_its_end(void **state) {
         for (unsigned r = 0; r < 2; r++)
                 for (unsigned s = 0; s < MOVE_STATES; s++)
-                        if (reachable(r, MOVE_PREPARE, 0) & bit((enum move_state) s))
+                        if (reachable(r, MOVE_NEW, 0) & bit((enum move_state) s))
                                 assert_true(reachable(r, s, 0) & bit(MOVE_END));
         /* And each end knows its own states only. */
-        assert_int_equal(reachable(MOVE_SOURCE, MOVE_PREPARE, 0), bit(MOVE_PREPARE) | bit(MOVE_PRECOPY) | bit(MOVE_FREEZE) |
-                                                                          bit(MOVE_CUT) | bit(MOVE_TRANSFER) | bit(MOVE_RESTORE) |
-                                                                          bit(MOVE_RELEASE) | bit(MOVE_UNDO) | bit(MOVE_END));
-        assert_int_equal(reachable(MOVE_DESTINATION, MOVE_PREPARE, 0), bit(MOVE_PREPARE) | bit(MOVE_TRANSFER) | bit(MOVE_RESTORE) |
-                                                                               bit(MOVE_COMMIT) | bit(MOVE_OPEN) | bit(MOVE_UNDO) |
-                                                                               bit(MOVE_END));
+        assert_int_equal(reachable(MOVE_SOURCE, MOVE_NEW, 0),
+                         bit(MOVE_NEW) | bit(MOVE_PREPARE) | bit(MOVE_PRECOPY) | bit(MOVE_FREEZE) | bit(MOVE_CUT) |
+                                 bit(MOVE_TRANSFER) | bit(MOVE_RESTORE) | bit(MOVE_RELEASE) | bit(MOVE_UNDO) | bit(MOVE_END));
+        assert_int_equal(reachable(MOVE_DESTINATION, MOVE_NEW, 0), bit(MOVE_NEW) | bit(MOVE_PREPARE) | bit(MOVE_TRANSFER) |
+                                                                           bit(MOVE_RESTORE) | bit(MOVE_COMMIT) | bit(MOVE_OPEN) |
+                                                                           bit(MOVE_UNDO) | bit(MOVE_END));
 }
 
 /* The copy at the destination may run, and the one at the source go, only when the log has said so. */
@@ -168,10 +172,10 @@ static void test_only_the_log_commits(void **state) {
 
 static void test_names(void **state) {
         /* Fault points and tests call them so. */
-        static const char *const states[] = { "prepare", "precopy", "freeze",  "cut",  "transfer", "restore",
-                                              "commit",  "open",    "release", "undo", "end" };
-        static const char *const events[] = { "ready",     "copied", "frozen",   "cut",    "sent",   "restored",
-                                              "committed", "opened", "released", "failed", "aborted" };
+        static const char *const states[] = { "new",     "prepare", "precopy", "freeze",  "cut",  "transfer",
+                                              "restore", "commit",  "open",    "release", "undo", "end" };
+        static const char *const events[] = { "start",    "ready",     "copied", "frozen",   "cut",    "sent",
+                                              "restored", "committed", "opened", "released", "failed", "aborted" };
 
         assert_int_equal(ARRAY_SIZE(states), MOVE_STATES);
         assert_int_equal(ARRAY_SIZE(events), MOVE_EVENTS);
