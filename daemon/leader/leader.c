@@ -10,20 +10,16 @@
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
-#include "daemon/leader/cores.h"
+#include "daemon/leader/enact.h"
+#include "daemon/leader/expiry.h"
 #include "daemon/leader/files.h"
+#include "daemon/leader/losses.h"
 #include "daemon/leader/topology.h"
 #include "daemon/leader/traffic.h"
 #include "daemon/leader/view.h"
 #include "daemon/sched/move_cost.h"
 
 #define TICK_USEC 1000000U
-#define JOBS_KEPT 500U
-/* A move that failed is tried again after this, doubled for each failure in a row. */
-#define BACKOFF_FIRST_USEC 500000U
-#define BACKOFF_MAX_USEC 30000000U
-/* How long an asked-for move keeps the scheduler from moving that job without need. */
-#define STEERED_USEC 60000000U
 
 struct leader {
         struct rmd *rmd;
@@ -47,183 +43,7 @@ static void propose(struct leader *leader, const Rm__Command *command) {
         cluster_propose(leader->rmd->cluster, command, NULL, NULL);
 }
 
-/* ---- carrying out a round ---- */
-
-/* A snapshot names jobs by their numbers. */
-static uint64_t job_number(const struct rm_snapshot *snapshot, uint32_t index) {
-        return strtoull(snapshot->jobs[index].name, NULL, 10);
-}
-
-static const Rm__Job *job_at(const struct leader *leader, const struct rm_snapshot *snapshot, uint32_t index) {
-        return state_job(state_of(leader), job_number(snapshot, index));
-}
-
-/* Names of `n` nodes; the array is the caller's, the names are the snapshot's. */
-static char **node_names(const struct rm_snapshot *snapshot, const int32_t *nodes, uint32_t n) {
-        char **names = xcalloc(n + 1u, sizeof(*names));
-
-        for (uint32_t i = 0; i < n; i++)
-                names[i] = (char *) snapshot->nodes[nodes[i]].name;
-        return names;
-}
-
-static void reserve_nodes(struct leader *leader, const struct rm_snapshot *snapshot, const struct round_action *action) {
-        Rm__CmdJobSpares body = RM__CMD_JOB_SPARES__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
-        cleanup_free char **names = node_names(snapshot, action->spare_nodes, action->n_spare_nodes);
-
-        body.job = job_number(snapshot, action->job);
-        body.nodes = names;
-        body.n_nodes = action->n_spare_nodes;
-        command.body_case = RM__COMMAND__BODY_JOB_SPARES;
-        command.job_spares = &body;
-        propose(leader, &command);
-}
-
-static void start_job(struct leader *leader, const struct rm_snapshot *snapshot, const struct round_action *action,
-                      const char *policy) {
-        const struct rm_job *job = &snapshot->jobs[action->job];
-        Rm__CmdJobPlace body = RM__CMD_JOB_PLACE__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
-
-        body.job = job_number(snapshot, action->job);
-        body.group_size = job->group_size;
-        body.head_node = (char *) snapshot->nodes[action->head_node].name;
-        body.policy = (char *) policy;
-        body.n_group_nodes = body.n_group_ranks = job->n_groups;
-        body.group_nodes = node_names(snapshot, action->group_node, job->n_groups);
-        body.spare_nodes = node_names(snapshot, action->spare_nodes, action->n_spare_nodes);
-        body.n_spare_nodes = action->n_spare_nodes;
-        body.group_ranks = xcalloc(job->n_groups, sizeof(uint32_t));
-        for (uint32_t i = 0; i < job->n_groups; i++)
-                body.group_ranks[i] = job->groups[i].ranks;
-        command.body_case = RM__COMMAND__BODY_JOB_PLACE;
-        command.job_place = &body;
-        propose(leader, &command);
-        free(body.group_nodes);
-        free(body.spare_nodes);
-        free(body.group_ranks);
-}
-
-/* When this capsule may be moved again (real time), after moves that failed; 0 = now. */
-static uint64_t backoff_until(const Rm__State *state, uint64_t job, int32_t capsule) {
-        uint64_t wait = 0;
-        uint64_t last = 0;
-
-        for (size_t i = state->n_moves; i > 0; i--) {
-                const Rm__Move *move = state->moves[i - 1];
-
-                if (move->job != job || move->capsule != capsule)
-                        continue;
-                if (move->state != RM__MOVE_STATE__MOVE_ABORTED)
-                        break;
-                if (!last)
-                        last = move->end_usec;
-                wait = wait ? wait * 2 : BACKOFF_FIRST_USEC;
-                if (wait >= BACKOFF_MAX_USEC)
-                        break;
-        }
-        return last ? last + (wait > BACKOFF_MAX_USEC ? BACKOFF_MAX_USEC : wait) : 0;
-}
-
-/* Somebody has just put a capsule of this job where he wants it: nothing is moved only to look better. */
-static bool steered(const Rm__State *state, uint64_t job, uint64_t now) {
-        for (size_t i = state->n_moves; i > 0; i--) {
-                const Rm__Move *move = state->moves[i - 1];
-
-                if (move->job == job && move->cause == RM__MOVE_CAUSE__MOVE_CAUSE_ASKED && now < move->start_usec + STEERED_USEC)
-                        return true;
-        }
-        return false;
-}
-
-/* It was moved by choice not long ago: before the horizon has passed, that move has not paid yet. */
-static bool rests(const Rm__State *state, uint64_t job, int32_t capsule, uint64_t horizon_usec, uint64_t now) {
-        for (size_t i = state->n_moves; i > 0; i--) {
-                const Rm__Move *move = state->moves[i - 1];
-
-                if (move->job == job && move->capsule == capsule && move->state != RM__MOVE_STATE__MOVE_ABORTED)
-                        return move->cause == RM__MOVE_CAUSE__MOVE_CAUSE_CHOICE && now < move->start_usec + horizon_usec;
-        }
-        return false;
-}
-
-/* A move that a round wants is to be begun later. */
-enum hold {
-        HOLD_NONE,
-        HOLD_STEERED,
-        HOLD_RESTS,
-        HOLD_FAILED,
-};
-
-static int32_t capsule_of(const struct round_action *action) {
-        return action->group == ROUND_HEAD ? STATE_HEAD : action->group;
-}
-
-static enum hold hold_of(const struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action) {
-        const Rm__State *state = cluster_state(rmd->cluster);
-        uint64_t job = job_number(snapshot, action->job), now = now_real_usec();
-
-        if (action->cause == ROUND_CHOICE && steered(state, job, now))
-                return HOLD_STEERED;
-        if (action->cause == ROUND_CHOICE && rests(state, job, capsule_of(action), rmd->config->horizon_usec, now))
-                return HOLD_RESTS;
-        return backoff_until(state, job, capsule_of(action)) > now ? HOLD_FAILED : HOLD_NONE;
-}
-
-const char *leader_hold(const struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action) {
-        static const char *const reasons[] = {
-                [HOLD_NONE] = NULL,
-                [HOLD_STEERED] = "the job was moved on request less than a minute ago",
-                [HOLD_RESTS] = "the group was moved by choice within the horizon",
-                [HOLD_FAILED] = "its last move failed a moment ago",
-        };
-
-        return action->kind == ROUND_MOVE ? reasons[hold_of(rmd, snapshot, action)] : NULL;
-}
-
-static Rm__MoveCause cause_of(enum round_cause cause) {
-        static const Rm__MoveCause causes[] = {
-                [ROUND_NEEDED] = RM__MOVE_CAUSE__MOVE_CAUSE_NEEDED,
-                [ROUND_RETURN] = RM__MOVE_CAUSE__MOVE_CAUSE_RETURN,
-                [ROUND_CHOICE] = RM__MOVE_CAUSE__MOVE_CAUSE_CHOICE,
-        };
-
-        return causes[cause];
-}
-
-static void start_move(struct leader *leader, const struct rm_snapshot *snapshot, const struct round_action *action) {
-        Rm__CmdMoveStart body = RM__CMD_MOVE_START__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
-        enum hold hold;
-
-        body.job = job_number(snapshot, action->job);
-        body.capsule = capsule_of(action);
-        body.to = (char *) snapshot->nodes[action->to].name;
-        body.cause = cause_of(action->cause);
-        body.reason = (char *) action->reason;
-        hold = hold_of(leader->rmd, snapshot, action);
-        leader->skipped |= hold == HOLD_FAILED;
-        if (hold != HOLD_NONE)
-                return;
-        command.body_case = RM__COMMAND__BODY_MOVE_START;
-        command.move_start = &body;
-        propose(leader, &command);
-}
-
-static void tell_waiting(struct leader *leader, const Rm__Job *job, const char *reason, bool lost_round) {
-        Rm__CmdJobWait body = RM__CMD_JOB_WAIT__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
-
-        if (!lost_round && strcmp(job->reason, reason) == 0)
-                return;
-        body.job = job->id;
-        body.reason = (char *) reason;
-        body.lost_round = lost_round;
-        command.body_case = RM__COMMAND__BODY_JOB_WAIT;
-        command.job_wait = &body;
-        propose(leader, &command);
-}
+/* ---- rounds ---- */
 
 static void settle_later(struct leader *leader, uint64_t usec) {
         struct timeval delay = { .tv_sec = (time_t) (usec / 1000000), .tv_usec = (suseconds_t) (usec % 1000000) };
@@ -234,53 +54,18 @@ static void settle_later(struct leader *leader, uint64_t usec) {
         (void) evtimer_add(leader->settle, &delay);
 }
 
-/* Without jobs no policy was asked, so that nothing is known to be better. */
-static void tell_warnings(struct leader *leader, const struct rm_snapshot *snapshot, const char *warnings) {
-        Rm__CmdScheduling body = RM__CMD_SCHEDULING__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
-
-        if (strcmp(warnings, state_of(leader)->scheduling_warning) == 0 || (!*warnings && snapshot->n_jobs == 0))
-                return;
-        body.warning = (char *) warnings;
-        command.body_case = RM__COMMAND__BODY_SCHEDULING;
-        command.scheduling = &body;
-        propose(leader, &command);
-}
-
 static void on_round(void *context, const struct rm_snapshot *snapshot, const struct round_result *result, const char *warnings) {
         struct leader *leader = context;
-        size_t running;
-        bool started = false;
 
-        (void) state_open_moves(cluster_index(leader->rmd->cluster), &running);
-
-        tell_warnings(leader, snapshot, warnings ? warnings : "");
-        cores_tell(leader->rmd, snapshot, result);
-        for (size_t i = 0; i < result->n_actions; i++) {
-                const struct round_action *action = &result->actions[i];
-
-                if (action->kind == ROUND_START) {
-                        start_job(leader, snapshot, action, result->jobs[action->job].policy);
-                        started = true;
-                } else if (action->kind == ROUND_RESERVE) {
-                        reserve_nodes(leader, snapshot, action);
-                } else if (running < leader->rmd->config->moves_at_once) {
-                        start_move(leader, snapshot, action);
-                        running++;
-                }
-        }
-        for (uint32_t i = 0; i < result->n_jobs; i++) {
-                const Rm__Job *job = job_at(leader, snapshot, i);
-
-                if (job && job->state == RM__JOB_STATE__JOB_PENDING && result->jobs[i].waits)
-                        tell_waiting(leader, job, result->jobs[i].reason, result->jobs[i].lost && started);
-                else if (job && job->state == RM__JOB_STATE__JOB_RUNNING && !job->cancel)
-                        tell_waiting(leader, job, result->jobs[i].reason, false);
-        }
+        leader->skipped |= enact_round(leader->rmd, snapshot, result, warnings ? warnings : "");
         if (leader->again) {
                 leader->again = false;
                 settle_later(leader, leader->rmd->config->settle_usec);
         }
+}
+
+const char *leader_hold(const struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action) {
+        return cooldown_text(enact_cooldown(rmd, snapshot, action));
 }
 
 static int64_t bytes_per_cost(const struct config *config) {
@@ -316,7 +101,7 @@ static void tell_left_out(struct leader *leader, const struct view *view) {
                 const Rm__Job *job = state_job(state_of(leader), view->left_out[i].job);
 
                 if (job && !job->cancel && job->state <= RM__JOB_STATE__JOB_RUNNING)
-                        tell_waiting(leader, job, view->left_out[i].reason, false);
+                        enact_tell_reason(leader->rmd, job, view->left_out[i].reason, false);
         }
 }
 
@@ -352,81 +137,49 @@ static void on_settle(evutil_socket_t fd, short what, void *arg) {
 
 /* ---- by the clock ---- */
 
-static void check_limits(struct leader *leader, uint64_t now) {
-        const Rm__State *state = state_of(leader);
-        uint64_t over = 0;
+static void cancel_over_limit(struct leader *leader, uint64_t now) {
+        Rm__CmdJobCancel body = RM__CMD_JOB_CANCEL__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
 
-        for (size_t i = 0; i < state->n_jobs && !over; i++) {
-                const Rm__Job *job = state->jobs[i];
-
-                if (job->state == RM__JOB_STATE__JOB_RUNNING && !job->cancel && job->spec->time_limit_usec &&
-                    now > job->start_usec + job->spec->time_limit_usec)
-                        over = job->id;
-        }
-        if (over) {
-                Rm__CmdJobCancel body = RM__CMD_JOB_CANCEL__INIT;
-                Rm__Command command = RM__COMMAND__INIT;
-
-                body.job = over;
-                body.signal = SIGTERM;
-                body.timeout = true;
-                command.body_case = RM__COMMAND__BODY_JOB_CANCEL;
-                command.job_cancel = &body;
-                propose(leader, &command);
-        }
+        body.job = expiry_over_limit(state_of(leader), now);
+        if (body.job == 0)
+                return;
+        body.signal = SIGTERM;
+        body.timeout = true;
+        command.body_case = RM__COMMAND__BODY_JOB_CANCEL;
+        command.job_cancel = &body;
+        propose(leader, &command);
 }
 
-static void forget_old_jobs(struct leader *leader, uint64_t now) {
-        const Rm__State *state = state_of(leader);
-        size_t ended = 0;
-        uint64_t old = 0;
+static void forget_old_job(struct leader *leader, uint64_t now) {
+        Rm__CmdJobForget body = RM__CMD_JOB_FORGET__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
 
-        for (size_t i = 0; i < state->n_jobs; i++)
-                ended += job_ended(state->jobs[i]);
-        for (size_t i = 0; i < state->n_jobs && !old; i++) {
-                const Rm__Job *job = state->jobs[i];
-
-                if (job_ended(job) &&
-                    (now > job->end_usec + leader->rmd->config->keep_jobs_usec || (ended > JOBS_KEPT && job->output_done)))
-                        old = job->id;
-        }
-        if (old) {
-                Rm__CmdJobForget body = RM__CMD_JOB_FORGET__INIT;
-                Rm__Command command = RM__COMMAND__INIT;
-
-                body.job = old;
-                command.body_case = RM__COMMAND__BODY_JOB_FORGET;
-                command.job_forget = &body;
-                propose(leader, &command);
-        }
+        body.job = expiry_to_forget(state_of(leader), leader->rmd->config->keep_jobs_usec, now);
+        if (body.job == 0)
+                return;
+        command.body_case = RM__COMMAND__BODY_JOB_FORGET;
+        command.job_forget = &body;
+        propose(leader, &command);
 }
 
-/* A job with a capsule on a node that is down cannot go on: its mpirun would wait for ever. */
-static void fail_lost_jobs(struct leader *leader, uint64_t now) {
-        const Rm__State *state = state_of(leader);
-        uint64_t grace = 2 * leader->rmd->config->node_timeout_usec;
+static void end_lost_jobs(struct leader *leader, uint64_t now) {
+        size_t n;
+        cleanup_free struct loss *losses =
+                losses_find(cluster_index(leader->rmd->cluster), 2 * leader->rmd->config->node_timeout_usec, now, &n);
 
-        for (size_t i = 0; i < state->n_jobs; i++) {
-                const Rm__Job *job = state->jobs[i];
+        for (size_t i = 0; i < n; i++) {
+                Rm__CmdJobExit body = RM__CMD_JOB_EXIT__INIT;
+                Rm__Command command = RM__COMMAND__INIT;
+                cleanup_free char *reason = xasprintf("node %s is down", losses[i].node->name);
 
-                for (size_t k = 0; k < job->n_capsules && job_running(job); k++) {
-                        const Rm__Node *node = state_node(state, job->capsules[k]->node);
-                        Rm__CmdJobExit body = RM__CMD_JOB_EXIT__INIT;
-                        Rm__Command command = RM__COMMAND__INIT;
-                        cleanup_free char *reason = NULL;
-
-                        if (!node || node->health != RM__NODE_HEALTH__NODE_HEALTH_DOWN || now < node->health_since_usec + grace)
-                                continue;
-                        reason = xasprintf("node %s is down", node->name);
-                        body.job = job->id;
-                        body.exit_code = 255;
-                        body.reason = reason;
-                        body.final_state = RM__JOB_STATE__JOB_NODE_FAIL;
-                        command.body_case = RM__COMMAND__BODY_JOB_EXIT;
-                        command.job_exit = &body;
-                        propose(leader, &command);
-                        return; /* the state has changed; the rest at the next tick */
-                }
+                body.job = losses[i].job;
+                body.exit_code = 255;
+                body.reason = reason;
+                body.final_state = RM__JOB_STATE__JOB_NODE_FAIL;
+                command.body_case = RM__COMMAND__BODY_JOB_EXIT;
+                command.job_exit = &body;
+                propose(leader, &command);
         }
 }
 
@@ -443,9 +196,9 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
 
         if (!cluster_is_leader(leader->rmd->cluster) || !cluster_synced(leader->rmd->cluster))
                 return;
-        check_limits(leader, now);
-        forget_old_jobs(leader, now);
-        fail_lost_jobs(leader, now);
+        cancel_over_limit(leader, now);
+        forget_old_job(leader, now);
+        end_lost_jobs(leader, now);
         traffic_forget_ended(leader->traffic, state_of(leader));
         if (leader->switches && switches_file_look(leader->switches))
                 settle_later(leader, leader->rmd->config->settle_usec);

@@ -1,0 +1,71 @@
+#include "daemon/leader/cooldown.h"
+
+/* A move that failed is tried again after this, doubled for each failure in a row. */
+#define BACKOFF_FIRST_USEC 500000U
+#define BACKOFF_MAX_USEC 30000000U
+/* Long enough for who moves capsules by hand to move the next one. */
+#define REQUEST_USEC 60000000U
+
+/* When this capsule may be moved again, after moves that failed; 0 = now. */
+static uint64_t backoff_until(const Rm__State *state, uint64_t job, int32_t capsule) {
+        uint64_t wait = 0;
+        uint64_t last = 0;
+
+        for (size_t i = state->n_moves; i > 0; i--) {
+                const Rm__Move *move = state->moves[i - 1];
+
+                if (move->job != job || move->capsule != capsule)
+                        continue;
+                if (move->state != RM__MOVE_STATE__MOVE_ABORTED)
+                        break;
+                if (!last)
+                        last = move->end_usec;
+                wait = wait ? wait * 2 : BACKOFF_FIRST_USEC;
+                if (wait >= BACKOFF_MAX_USEC)
+                        break;
+        }
+        return last ? last + (wait > BACKOFF_MAX_USEC ? BACKOFF_MAX_USEC : wait) : 0;
+}
+
+static bool moved_by_request(const Rm__State *state, uint64_t job, uint64_t now) {
+        for (size_t i = state->n_moves; i > 0; i--) {
+                const Rm__Move *move = state->moves[i - 1];
+
+                if (move->job == job && move->cause == RM__MOVE_CAUSE__MOVE_CAUSE_ASKED && now < move->start_usec + REQUEST_USEC)
+                        return true;
+        }
+        return false;
+}
+
+/* Its last move that did not fail. */
+static bool moved_by_choice(const Rm__State *state, uint64_t job, int32_t capsule, uint64_t horizon_usec, uint64_t now) {
+        for (size_t i = state->n_moves; i > 0; i--) {
+                const Rm__Move *move = state->moves[i - 1];
+
+                if (move->job == job && move->capsule == capsule && move->state != RM__MOVE_STATE__MOVE_ABORTED)
+                        return move->cause == RM__MOVE_CAUSE__MOVE_CAUSE_CHOICE && now < move->start_usec + horizon_usec;
+        }
+        return false;
+}
+
+enum cooldown cooldown_of(const Rm__State *state, uint64_t job, int32_t capsule, Rm__MoveCause cause, uint64_t horizon_usec,
+                          uint64_t now_usec) {
+        bool by_choice = cause == RM__MOVE_CAUSE__MOVE_CAUSE_CHOICE;
+
+        if (by_choice && moved_by_request(state, job, now_usec))
+                return COOLDOWN_REQUEST;
+        if (by_choice && moved_by_choice(state, job, capsule, horizon_usec, now_usec))
+                return COOLDOWN_CHOICE;
+        return backoff_until(state, job, capsule) > now_usec ? COOLDOWN_FAILURE : COOLDOWN_NONE;
+}
+
+const char *cooldown_text(enum cooldown cooldown) {
+        static const char *const texts[] = {
+                [COOLDOWN_NONE] = NULL,
+                [COOLDOWN_REQUEST] = "the job was moved on request less than a minute ago",
+                [COOLDOWN_CHOICE] = "the group was moved by choice within the horizon",
+                [COOLDOWN_FAILURE] = "its last move failed a moment ago",
+        };
+
+        return texts[cooldown];
+}

@@ -1,0 +1,20 @@
+/* Why a move that a round wants is begun later: after failures, after a request, after a move by choice. Pure. */
+#ifndef RM_LEADER_COOLDOWN_H
+#define RM_LEADER_COOLDOWN_H
+
+#include "daemon/cluster/state.h"
+
+enum cooldown {
+        COOLDOWN_NONE,
+        COOLDOWN_REQUEST, /* a user or administrator moved something of the job: it is not moved by choice for a while */
+        COOLDOWN_CHOICE,  /* the capsule was moved by choice, and that move has not paid yet */
+        COOLDOWN_FAILURE, /* its last move failed a moment ago */
+};
+
+/* For a move of this capsule with this cause, `now_usec` in real time. A move by choice pays within `horizon_usec`. */
+enum cooldown cooldown_of(const Rm__State *state, uint64_t job, int32_t capsule, Rm__MoveCause cause, uint64_t horizon_usec,
+                          uint64_t now_usec);
+/* For people; NULL for COOLDOWN_NONE. */
+const char *cooldown_text(enum cooldown cooldown);
+
+#endif

@@ -1,0 +1,171 @@
+#include "daemon/leader/enact.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/cluster/cluster.h"
+#include "daemon/config/config.h"
+#include "daemon/leader/cores.h"
+
+static const Rm__State *state_of(const struct rmd *rmd) {
+        return cluster_state(rmd->cluster);
+}
+
+static void propose(struct rmd *rmd, const Rm__Command *command) {
+        cluster_propose(rmd->cluster, command, NULL, NULL);
+}
+
+/* A snapshot names jobs by their numbers. */
+static uint64_t job_number(const struct rm_snapshot *snapshot, uint32_t index) {
+        return strtoull(snapshot->jobs[index].name, NULL, 10);
+}
+
+/* Names of `n` nodes; the array is the caller's, the names are the snapshot's. */
+static char **node_names(const struct rm_snapshot *snapshot, const int32_t *nodes, uint32_t n) {
+        char **names = xcalloc(n + 1u, sizeof(*names));
+
+        for (uint32_t i = 0; i < n; i++)
+                names[i] = (char *) snapshot->nodes[nodes[i]].name;
+        return names;
+}
+
+static void reserve_nodes(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action) {
+        Rm__CmdJobSpares body = RM__CMD_JOB_SPARES__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+        cleanup_free char **names = node_names(snapshot, action->spare_nodes, action->n_spare_nodes);
+
+        body.job = job_number(snapshot, action->job);
+        body.nodes = names;
+        body.n_nodes = action->n_spare_nodes;
+        command.body_case = RM__COMMAND__BODY_JOB_SPARES;
+        command.job_spares = &body;
+        propose(rmd, &command);
+}
+
+static void start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action, const char *policy) {
+        const struct rm_job *job = &snapshot->jobs[action->job];
+        Rm__CmdJobPlace body = RM__CMD_JOB_PLACE__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        body.job = job_number(snapshot, action->job);
+        body.group_size = job->group_size;
+        body.head_node = (char *) snapshot->nodes[action->head_node].name;
+        body.policy = (char *) policy;
+        body.n_group_nodes = body.n_group_ranks = job->n_groups;
+        body.group_nodes = node_names(snapshot, action->group_node, job->n_groups);
+        body.spare_nodes = node_names(snapshot, action->spare_nodes, action->n_spare_nodes);
+        body.n_spare_nodes = action->n_spare_nodes;
+        body.group_ranks = xcalloc(job->n_groups, sizeof(uint32_t));
+        for (uint32_t i = 0; i < job->n_groups; i++)
+                body.group_ranks[i] = job->groups[i].ranks;
+        command.body_case = RM__COMMAND__BODY_JOB_PLACE;
+        command.job_place = &body;
+        propose(rmd, &command);
+        free(body.group_nodes);
+        free(body.spare_nodes);
+        free(body.group_ranks);
+}
+
+static int32_t capsule_of(const struct round_action *action) {
+        return action->group == ROUND_HEAD ? STATE_HEAD : action->group;
+}
+
+static Rm__MoveCause cause_of(enum round_cause cause) {
+        static const Rm__MoveCause causes[] = {
+                [ROUND_NEEDED] = RM__MOVE_CAUSE__MOVE_CAUSE_NEEDED,
+                [ROUND_RETURN] = RM__MOVE_CAUSE__MOVE_CAUSE_RETURN,
+                [ROUND_CHOICE] = RM__MOVE_CAUSE__MOVE_CAUSE_CHOICE,
+        };
+
+        return causes[cause];
+}
+
+enum cooldown enact_cooldown(const struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action) {
+        if (action->kind != ROUND_MOVE)
+                return COOLDOWN_NONE;
+        return cooldown_of(state_of(rmd), job_number(snapshot, action->job), capsule_of(action), cause_of(action->cause),
+                           rmd->config->horizon_usec, now_real_usec());
+}
+
+static void start_move(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action) {
+        Rm__CmdMoveStart body = RM__CMD_MOVE_START__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        body.job = job_number(snapshot, action->job);
+        body.capsule = capsule_of(action);
+        body.to = (char *) snapshot->nodes[action->to].name;
+        body.cause = cause_of(action->cause);
+        body.reason = (char *) action->reason;
+        command.body_case = RM__COMMAND__BODY_MOVE_START;
+        command.move_start = &body;
+        propose(rmd, &command);
+}
+
+void enact_tell_reason(struct rmd *rmd, const Rm__Job *job, const char *reason, bool lost_round) {
+        Rm__CmdJobWait body = RM__CMD_JOB_WAIT__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        if (!lost_round && strcmp(job->reason, reason) == 0)
+                return;
+        body.job = job->id;
+        body.reason = (char *) reason;
+        body.lost_round = lost_round;
+        command.body_case = RM__COMMAND__BODY_JOB_WAIT;
+        command.job_wait = &body;
+        propose(rmd, &command);
+}
+
+/* Without jobs no policy was asked, so that nothing is known to be better. */
+static void tell_warnings(struct rmd *rmd, const struct rm_snapshot *snapshot, const char *warnings) {
+        Rm__CmdScheduling body = RM__CMD_SCHEDULING__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        if (strcmp(warnings, state_of(rmd)->scheduling_warning) == 0 || (!*warnings && snapshot->n_jobs == 0))
+                return;
+        body.warning = (char *) warnings;
+        command.body_case = RM__COMMAND__BODY_SCHEDULING;
+        command.scheduling = &body;
+        propose(rmd, &command);
+}
+
+static void enact_actions(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_result *result, bool *ret_started,
+                          bool *ret_skipped) {
+        size_t moving;
+
+        (void) state_open_moves(cluster_index(rmd->cluster), &moving);
+        for (size_t i = 0; i < result->n_actions; i++) {
+                const struct round_action *action = &result->actions[i];
+                enum cooldown cooldown;
+
+                if (action->kind == ROUND_START) {
+                        start_job(rmd, snapshot, action, result->jobs[action->job].policy);
+                        *ret_started = true;
+                } else if (action->kind == ROUND_RESERVE) {
+                        reserve_nodes(rmd, snapshot, action);
+                } else if (moving < rmd->config->moves_at_once) {
+                        cooldown = enact_cooldown(rmd, snapshot, action);
+                        *ret_skipped |= cooldown == COOLDOWN_FAILURE;
+                        if (cooldown == COOLDOWN_NONE)
+                                start_move(rmd, snapshot, action);
+                        moving++;
+                }
+        }
+}
+
+bool enact_round(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_result *result, const char *warnings) {
+        bool started = false, skipped = false;
+
+        tell_warnings(rmd, snapshot, warnings);
+        cores_tell(rmd, snapshot, result);
+        enact_actions(rmd, snapshot, result, &started, &skipped);
+        for (uint32_t i = 0; i < result->n_jobs; i++) {
+                const Rm__Job *job = state_job(state_of(rmd), job_number(snapshot, i));
+
+                if (job && job->state == RM__JOB_STATE__JOB_PENDING && result->jobs[i].waits)
+                        enact_tell_reason(rmd, job, result->jobs[i].reason, result->jobs[i].lost && started);
+                else if (job && job->state == RM__JOB_STATE__JOB_RUNNING && !job->cancel)
+                        enact_tell_reason(rmd, job, result->jobs[i].reason, false);
+        }
+        return skipped;
+}

@@ -1,0 +1,62 @@
+/* Time limits, and how long ended jobs are kept. */
+#include "daemon/leader/expiry.h"
+#include "tests/unit/leader/leader_test.h"
+
+#define SEC UINT64_C(1000000)
+
+static void test_time_limit(void **state) {
+        struct world *w = *state;
+        uint64_t first = run_job(w, "n1", "n2"), job = run_job(w, "n1", "n2"), start;
+
+        assert_int_equal(expiry_over_limit(w->state, UINT64_MAX), 0); /* they have none */
+        state_job(w->state, job)->spec->time_limit_usec = 60 * SEC;
+        start = state_job(w->state, job)->start_usec;
+        assert_int_equal(expiry_over_limit(w->state, start + 60 * SEC), 0);
+        assert_int_equal(expiry_over_limit(w->state, start + 60 * SEC + 1), job);
+        w->thorough = false; /* the twin has no limit */
+        assert_int_equal(cancel(w, job, 0, true), 0);
+        assert_int_equal(expiry_over_limit(w->state, start + 90 * SEC), 0); /* it is being ended */
+        assert_true(first != 0);
+}
+
+static uint64_t ended_job(struct world *w) {
+        uint64_t job = (uint64_t) submit(w, 1);
+
+        assert_int_equal(cancel(w, job, 0, false), 0);
+        return job;
+}
+
+static void test_kept_for_a_while(void **state) {
+        struct world *w = *state;
+        uint64_t running = run_job(w, "n1", "n2"), job = ended_job(w), end = state_job(w->state, job)->end_usec;
+
+        assert_int_equal(expiry_to_forget(w->state, 3600 * SEC, end + 3600 * SEC), 0);
+        assert_int_equal(expiry_to_forget(w->state, 3600 * SEC, end + 3600 * SEC + 1), job);
+        assert_int_equal(forget(w, job), 0);
+        assert_int_equal(expiry_to_forget(w->state, 3600 * SEC, UINT64_MAX), 0);
+        assert_true(running != 0);
+}
+
+/* Of more than 500 those go whose output was taken. */
+static void test_many(void **state) {
+        struct world *w = *state;
+        uint64_t last = 0;
+
+        w->thorough = false;
+        for (int i = 0; i < 501; i++)
+                last = ended_job(w);
+        assert_int_equal(expiry_to_forget(w->state, 3600 * SEC, w->time_usec), 0);
+        assert_int_equal(output_done(w, last), 0);
+        assert_int_equal(expiry_to_forget(w->state, 3600 * SEC, w->time_usec), last);
+        assert_int_equal(forget(w, last), 0);
+        assert_int_equal(output_done(w, 7), 0);
+        assert_int_equal(expiry_to_forget(w->state, 3600 * SEC, w->time_usec), 0); /* 500 may stay */
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, leader_set_up, leader_tear_down)
+
+int main(void) {
+        const struct CMUnitTest tests[] = { T(test_time_limit), T(test_kept_for_a_while), T(test_many) };
+
+        return cmocka_run_group_tests_name("expiry", tests, NULL, NULL);
+}

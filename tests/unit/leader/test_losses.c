@@ -1,0 +1,82 @@
+/* Which jobs end when a node is lost, and when. */
+#include "daemon/leader/losses.h"
+#include "tests/unit/leader/leader_test.h"
+
+#define GRACE UINT64_C(10000000)
+
+static uint64_t lose(struct world *w, const char *node) {
+        assert_int_equal(health(w, node, RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
+        return state_node(w->state, node)->health_since_usec;
+}
+
+/* "JOB:NODE JOB:NODE " */
+static void expect(const struct world *w, uint64_t now, const char *text) {
+        size_t n, used = 0;
+        struct loss *losses = losses_find(w->indexed, GRACE, now, &n);
+        char have[256] = "";
+
+        for (size_t i = 0; i < n; i++)
+                used += (size_t) snprintf(have + used, sizeof(have) - used, "%lu:%s ", (unsigned long) losses[i].job,
+                                          losses[i].node->name);
+        assert_string_equal(have, text);
+        free(losses);
+}
+
+static void test_nothing_is_lost(void **state) {
+        struct world *w = *state;
+
+        expect(w, UINT64_MAX, "");
+        (void) run_job(w, "n1", "n2");
+        expect(w, UINT64_MAX, "");
+        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_UNKNOWN), 0); /* not known is not lost */
+        expect(w, UINT64_MAX, "");
+}
+
+static void test_after_a_while(void **state) {
+        struct world *w = *state;
+        uint64_t at;
+
+        (void) run_job(w, "n2", "n3");
+        (void) run_job(w, "n1", "n1");
+        at = lose(w, "n3");
+        expect(w, at + GRACE - 1, "");
+        expect(w, at + GRACE, "1:n3 ");
+        assert_int_equal(health(w, "n3", RM__NODE_HEALTH__NODE_HEALTH_UP), 0);
+        expect(w, at + GRACE, "");
+}
+
+/* Each once, however many of its nodes are lost; the head counts as any other. */
+static void test_each_job_once(void **state) {
+        struct world *w = *state;
+        uint64_t at;
+
+        (void) run_job(w, "n2", "n3");
+        (void) run_job(w, "n2", "n2");
+        (void) lose(w, "n2");
+        at = lose(w, "n3");
+        expect(w, at + GRACE, "1:n2 2:n2 ");
+        at = lose(w, "n1");
+        expect(w, at + GRACE, "1:n1 2:n1 ");
+}
+
+/* One that is ending anyway, or that waits, loses nothing; a capsule that has moved away is safe. */
+static void test_others_go_on(void **state) {
+        struct world *w = *state;
+        uint64_t ends_now = run_job(w, "n2", "n2"), moved = run_job(w, "n1", "n2"), at;
+
+        assert_int_equal(ends(w, ends_now, 0, 0, ""), 0);
+        (void) submit(w, 1);
+        assert_int_equal(move_start(w, moved, 1, "n3"), 0);
+        assert_int_equal(move_commit(w, w->created), 0);
+        at = lose(w, "n2");
+        expect(w, at + GRACE, "");
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, leader_set_up, leader_tear_down)
+
+int main(void) {
+        const struct CMUnitTest tests[] = { T(test_nothing_is_lost), T(test_after_a_while), T(test_each_job_once),
+                                            T(test_others_go_on) };
+
+        return cmocka_run_group_tests_name("losses", tests, NULL, NULL);
+}
