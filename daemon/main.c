@@ -431,7 +431,7 @@ int main(int argc, char **argv) {
                 return 2;
         }
         if (options.check_config) {
-                (void) printf("%s: good\n", options.config_path);
+                (void) printf("%s: configuration OK\n", options.config_path);
                 config_finish(&config);
                 return 0;
         }

@@ -503,7 +503,7 @@ static void open_cache(struct cluster *c, const struct cluster_config *config) {
                 replace_state(c, take_ptr(state));
                 c->cached_log = log;
         } else if (r < 0 && r != -ENOENT) {
-                log_warn("%s: the copy of the state is of no use (%s); asking the leader for all", path, strerror(-r));
+                log_warn("%s: the cached state is unusable (%s); asking the leader for all", path, strerror(-r));
         }
         if (state)
                 rm__state__free_unpacked(state, NULL);

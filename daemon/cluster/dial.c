@@ -113,7 +113,7 @@ static void seed_failed(struct seed *seed, int code, const char *reason) {
         seed->failures++;
         seed->next_dial_usec = now_usec() + backoff(seed->failures, code);
         if (seed->failures == FAILURES_TOLD)
-                log_warn("cannot join through %s:%u: %s; going on trying", seed->host, (unsigned) seed->port, reason);
+                log_warn("cannot join through %s:%u: %s; retrying", seed->host, (unsigned) seed->port, reason);
         peers_wake(seed->peers);
 }
 
@@ -233,6 +233,6 @@ void dial_failed(struct link *link, int code, const char *reason) {
         if (code != 0)
                 demand_failed(link->peers, peer); /* else the other side dials */
         if (peer->failures == FAILURES_TOLD)
-                log_warn("node %s cannot be reached: %s; going on trying", peer->name, reason);
+                log_warn("node %s cannot be reached: %s; retrying", peer->name, reason);
         peers_wake(link->peers);
 }

@@ -216,7 +216,7 @@ static void follower_failed(struct followers *fs, struct follower *follower, int
 
         log_warn("node %s cannot follow: %s", name, strerror(-code));
         follower_free(fs, follower);
-        peers_reset(fs->cluster->peers, name, "it does not take in what is sent");
+        peers_reset(fs->cluster->peers, name, "sending failed; follower reset");
 }
 
 static void pump(struct followers *fs, struct follower *follower) {

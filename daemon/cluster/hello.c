@@ -104,12 +104,12 @@ static int check_hello(const struct link *link, const Rm__PeerHello *hello, stru
         int r;
 
         if (hello->version != PEERS_VERSION)
-                return error_set(err, -EPROTO, "speaks version %u of the peers' protocol, this node version %u", hello->version,
+                return error_set(err, -EPROTO, "has version %u of the peer protocol, this node has %u", hello->version,
                                  PEERS_VERSION);
         if (strcmp(hello->cluster, peers->cluster) != 0)
                 return error_set(err, -EXDEV, "belongs to cluster '%s', this node to '%s'", hello->cluster, peers->cluster);
         if (!hello->self || !name_valid(hello->node) || strcmp(hello->self->name, hello->node) != 0)
-                return error_set(err, -EINVAL, "does not say who it is");
+                return error_set(err, -EINVAL, "sent no node name");
         r = check_self(link, hello, err);
         if (r == 0)
                 r = check_known(link, hello, err);
@@ -204,7 +204,7 @@ static void accepted_hello(struct link *link, const Rm__PeerHello *hello) {
         }
         peer = peer_get(peers, hello->node);
         if (peer->dialling && strcmp(peers->self->name, peer->name) < 0) {
-                refuse(link, -EBUSY, "this node is dialling too, and its name is lower");
+                refuse(link, -EBUSY, "this node is connecting too and has the lower name");
                 return;
         }
         if (peer->dialling)
@@ -223,7 +223,7 @@ static void accepted_confirm(struct link *link) {
 
         if (standing && standing->dialled && standing->instance == link->instance && alive(standing) && !standing->closing &&
             strcmp(link->peers->self->name, link->peer->name) < 0) {
-                refuse(link, -EBUSY, "connected already");
+                refuse(link, -EBUSY, "already connected");
                 return;
         }
         establish(link);

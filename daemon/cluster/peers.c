@@ -323,7 +323,7 @@ static int peers_listen(struct peers *peers, const char *address, struct rm_erro
         int r;
 
         if (peers->self->port > UINT16_MAX)
-                return error_set(err, -EINVAL, "port %u is none", peers->self->port);
+                return error_set(err, -EINVAL, "port %u is invalid", peers->self->port);
         r = listener_create_tcp(peers->base, address ? address : "0.0.0.0", (uint16_t) peers->self->port, on_accept, peers,
                                 &peers->listener, err);
         if (r < 0)

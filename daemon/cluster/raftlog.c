@@ -401,7 +401,7 @@ static void set_full(struct raftlog *log, bool full) {
         if (full && !log->full)
                 log_error("%s: the disk is full; nothing can be changed until there is room, jobs run on", log->log_dir);
         else if (!full && log->full)
-                log_info("%s: there is room again", log->log_dir);
+                log_info("%s: space is available again", log->log_dir);
         log->full = full;
 }
 
@@ -437,7 +437,7 @@ int raftlog_propose(struct raftlog *log, const Rm__Command *command, raftlog_don
         set_full(log, r == RAFT_NOSPACE);
         if (r != 0) {
                 if (r != RAFT_NOSPACE)
-                        log_error("the log refuses an entry: %s (%s)", raft_strerror(r), raft_errmsg(&log->raft));
+                        log_error("the log rejects an entry: %s (%s)", raft_strerror(r), raft_errmsg(&log->raft));
                 free(request);
                 return r == RAFT_NOTLEADER ? -EHOSTUNREACH : r == RAFT_NOSPACE ? -ENOSPC : -EIO;
         }

@@ -53,7 +53,7 @@ int state_check_body(const Rm__State *state, const Rm__JobSpec *spec, struct rm_
         if (spec->body_digest.len == 0 && spec->body_bytes == 0)
                 return 0;
         if (spec->body_digest.len != STATE_DIGEST_BYTES || spec->body_bytes == 0 || spec->body_bytes > STATE_BODY_MAX_BYTES)
-                return error_set(err, -EINVAL, "the job does not say what it is launched with");
+                return error_set(err, -EINVAL, "the job has no command line and environment");
         user_bytes = add_up(state, spec, false);
         if (user_bytes > STATE_USER_BODIES_MAX_BYTES)
                 return error_set(

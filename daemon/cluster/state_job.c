@@ -220,7 +220,7 @@ static int check_place(struct apply *a, const Rm__CmdJobPlace *in, const Rm__Job
         int r;
 
         if (job->state != RM__JOB_STATE__JOB_PENDING)
-                return apply_refuse(a, -EBUSY, "place: job %" PRIu64 " does not wait to be placed", job->id);
+                return apply_refuse(a, -EBUSY, "place: job %" PRIu64 " is not pending", job->id);
         if (in->n_group_nodes == 0 || in->n_group_nodes != in->n_group_ranks)
                 return apply_refuse(a, -EINVAL, "place: groups and nodes of job %" PRIu64 " do not match", job->id);
         if (in->n_group_nodes >= STATE_CAPSULES_MAX - state_addresses_used(a->index))
@@ -329,7 +329,7 @@ int apply_capsule_ready(struct apply *a) {
         Rm__Capsule *capsule = job ? job_capsule(job, in->capsule) : NULL;
 
         if (!capsule || strcmp(capsule->node, in->node) != 0)
-                return apply_refuse(a, -ESRCH, "capsule-ready: not the place of that capsule");
+                return apply_refuse(a, -ESRCH, "capsule-ready: the capsule is not on that node");
         if (capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED)
                 capsule->state = RM__CAPSULE_STATE__CAPSULE_READY;
         return 0;
@@ -341,7 +341,7 @@ int apply_capsule_obstacle(struct apply *a) {
         Rm__Capsule *capsule = job ? job_capsule(job, in->capsule) : NULL;
 
         if (!capsule || strcmp(capsule->node, in->node) != 0)
-                return apply_refuse(a, -ESRCH, "capsule-obstacle: not the place of that capsule");
+                return apply_refuse(a, -ESRCH, "capsule-obstacle: the capsule is not on that node");
         if (strlen(in->text) > STATE_OBSTACLE_MAX)
                 return apply_refuse(a, -EMSGSIZE, "capsule-obstacle: more than %d bytes", STATE_OBSTACLE_MAX);
         message_set_string(&capsule->obstacle, in->text);
@@ -367,7 +367,7 @@ static bool state_is_final(Rm__JobState state) {
 }
 
 static void job_end(struct apply *a, Rm__Job *job, Rm__JobState final_state) {
-        static const char *const words[] = { "completed", "failed", "cancelled", "ran out of time", "lost a node" };
+        static const char *const words[] = { "completed", "failed", "cancelled", "reached its time limit", "lost a node" };
 
         job->state = final_state;
         job->end_usec = a->time_usec;
@@ -387,8 +387,8 @@ int apply_job_cancel(struct apply *a) {
         if (!job)
                 return -ENOENT;
         if (job_ended(job) || job->state == RM__JOB_STATE__JOB_COMPLETING)
-                return apply_refuse(a, -EALREADY, "cancel-job: job %" PRIu64 " has ended already", job->id);
-        reason = in->timeout ? xstrdup("its time limit is over") : xasprintf("cancelled by %s", in->by);
+                return apply_refuse(a, -EALREADY, "cancel-job: job %" PRIu64 " has already ended", job->id);
+        reason = in->timeout ? xstrdup("time limit reached") : xasprintf("cancelled by %s", in->by);
         message_set_string(&job->reason, reason);
         free(reason);
         job->final_state = in->timeout ? RM__JOB_STATE__JOB_TIMEOUT : RM__JOB_STATE__JOB_CANCELLED;
@@ -411,7 +411,7 @@ int apply_job_exit(struct apply *a) {
         if (!job_running(job))
                 return apply_refuse(a, -EALREADY, "job-exit: job %" PRIu64 " does not run", job->id);
         if (in->final_state != RM__JOB_STATE__JOB_PENDING && !state_is_final(in->final_state))
-                return apply_refuse(a, -EINVAL, "job-exit: %d is no final state", (int) in->final_state);
+                return apply_refuse(a, -EINVAL, "job-exit: %d is not a final state", (int) in->final_state);
         job->exit_code = in->exit_code;
         if (in->final_state != RM__JOB_STATE__JOB_PENDING)
                 job->final_state = in->final_state;
@@ -435,11 +435,11 @@ int apply_group_end(struct apply *a) {
         Rm__Capsule *capsule = job && in->group >= 0 ? job_capsule(job, in->group) : NULL;
 
         if (!capsule || strcmp(capsule->node, in->node) != 0)
-                return apply_refuse(a, -ESRCH, "group-end: not the place of that group");
+                return apply_refuse(a, -ESRCH, "group-end: the group is not on that node");
         if (job->state != RM__JOB_STATE__JOB_COMPLETING)
                 return apply_refuse(a, -EBUSY, "group-end: job %" PRIu64 " is not completing", job->id);
         if (in->exit_code < 1 || in->exit_code > 255)
-                return apply_refuse(a, -EINVAL, "group-end: %" PRId32 " is no exit code of a failure", in->exit_code);
+                return apply_refuse(a, -EINVAL, "group-end: %" PRId32 " is not the exit code of a failure", in->exit_code);
         if (job->final_state == RM__JOB_STATE__JOB_COMPLETED) {
                 job->final_state = in->lost ? RM__JOB_STATE__JOB_NODE_FAIL : RM__JOB_STATE__JOB_FAILED;
                 job->exit_code = in->exit_code;
@@ -460,7 +460,7 @@ int apply_capsule_gone(struct apply *a) {
         Rm__Capsule *capsule = job ? job_capsule(job, in->capsule) : NULL;
 
         if (!capsule || strcmp(capsule->node, in->node) != 0)
-                return apply_refuse(a, -ESRCH, "capsule-gone: not the place of that capsule");
+                return apply_refuse(a, -ESRCH, "capsule-gone: the capsule is not on that node");
         if (job->state != RM__JOB_STATE__JOB_COMPLETING)
                 return apply_refuse(a, -EBUSY, "capsule-gone: job %" PRIu64 " is not completing", job->id);
         capsule->state = RM__CAPSULE_STATE__CAPSULE_GONE;

@@ -38,7 +38,7 @@ static int check_asked(struct apply *a, const Rm__CmdMoveStart *in) {
                 return 0;
         return apply_refuse(a, -EBUSY,
                             "migrate: move %" PRIu64 " of job %" PRIu64
-                            ", which you asked for, is under way; users may ask for one at a "
+                            ", which you requested, is in progress; users may ask for one at a "
                             "time",
                             open->id, open->job);
 }

@@ -14,7 +14,7 @@ static int check_switches(struct apply *a, const Rm__CmdTopology *in) {
                         return apply_refuse(a, -EINVAL, "topology: a switch without a valid name");
                 for (size_t above = in->switches[i]->above; above > 0; above = in->switches[above - 1]->above)
                         if (above > in->n_switches || ++steps > STATE_SWITCH_DEPTH_MAX)
-                                return apply_refuse(a, -EINVAL, "topology: switch '%s' hangs on itself, or on none that is there",
+                                return apply_refuse(a, -EINVAL, "topology: switch '%s': cycle, or unknown parent switch",
                                                     in->switches[i]->name);
         }
         return 0;

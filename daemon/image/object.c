@@ -74,12 +74,12 @@ int image_object_check(const struct image_object *o, struct rm_error *err) {
         if (o->kind < RM__IMAGE_KIND__IMAGE_KIND_CRIU || o->kind > RM__IMAGE_KIND__IMAGE_KIND_BLOCKS)
                 return error_set(err, -EBADMSG, "an object of unknown kind %d", (int) o->kind);
         if (!role_fits(o))
-                return error_set(err, -EBADMSG, "an object with a role that cannot be: '%.80s'", o->role);
+                return error_set(err, -EBADMSG, "an object with an invalid role: '%.80s'", o->role);
         if (!path_fits(o))
                 return error_set(err, -EBADMSG, "an object with an unsafe name: '%.300s'", o->path);
         if (!target_fits(o))
-                return error_set(err, -EBADMSG, "object '%.300s' with a target that cannot be: '%.300s'", o->path, o->target);
+                return error_set(err, -EBADMSG, "object '%.300s' with an invalid target: '%.300s'", o->path, o->target);
         if (o->mode > 07777 || o->mtime_nsec >= 1000000000U)
-                return error_set(err, -EBADMSG, "object '%.300s' with a mode or time that cannot be", o->path);
+                return error_set(err, -EBADMSG, "object '%.300s' with an invalid mode or time", o->path);
         return image_attributes_check(o, err);
 }

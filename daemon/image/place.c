@@ -74,7 +74,7 @@ static int role_find(struct image_place *p, const char *name, bool is_file, stru
                         *ret_role = r;
                         return 0;
                 }
-        return error_set(err, -ENOENT, "no place for '%s' on this side", name);
+        return error_set(err, -ENOENT, "no destination for '%s'", name);
 }
 
 static int role_open(struct image_place *p, const char *name, struct role **ret_role, struct rm_error *err) {
@@ -249,7 +249,7 @@ static int hardlink_make(struct image_place *p, const struct image_object *o, st
 
 static int image_create(struct image_place *p, const struct image_object *o, int *ret_fd, struct rm_error *err) {
         if (!p->images_path)
-                return error_set(err, -ENOENT, "no place for images on this side");
+                return error_set(err, -ENOENT, "no directory for images");
         if (p->images_fd < 0)
                 p->images_fd = open(p->images_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (p->images_fd < 0)
@@ -261,9 +261,9 @@ static int image_create(struct image_place *p, const struct image_object *o, int
 /* Without a name, so that CRIU never sees it and nothing has to be removed. */
 static int blocks_create(struct image_place *p, int *ret_fd, struct rm_error *err) {
         if (p->blocks_fd >= 0)
-                return error_set(err, -EBADMSG, "blocks come ahead twice");
+                return error_set(err, -EBADMSG, "pre-copied blocks were sent twice");
         if (!p->images_path)
-                return error_set(err, -ENOENT, "no place for blocks on this side");
+                return error_set(err, -ENOENT, "no directory for pre-copied blocks");
         p->blocks_fd = open(p->images_path, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
         if (p->blocks_fd >= 0)
                 *ret_fd = fcntl(p->blocks_fd, F_DUPFD_CLOEXEC, 3);
@@ -353,7 +353,7 @@ static int file_create(struct image_place *p, const struct image_object *o, void
         f->fd = fd;
         f->kind = o->kind;
         f->label = o->kind == RM__IMAGE_KIND__IMAGE_KIND_BLOCKS
-                           ? xstrdup("what is sent ahead")
+                           ? xstrdup("pre-copied blocks")
                            : xasprintf("%s%s%s", o->role, *o->role && *o->path ? ":" : "", o->path);
         f->mode = o->mode;
         f->uid = o->uid;

@@ -117,13 +117,13 @@ static int begin_apply(struct image_reader *r, const Rm__ImageBegin *m, struct r
         if (r->begun)
                 return bad(err, "it begins twice");
         if (m->version != IMAGE_VERSION)
-                return error_set(err, -EPROTONOSUPPORT, "the image stream is of version %u, this side knows %u", m->version,
+                return error_set(err, -EPROTONOSUPPORT, "the image stream is of version %u, expected %u", m->version,
                                  IMAGE_VERSION);
         if (m->codec != (r->codec ? r->codec->id : 0))
                 return error_set(err, -EPROTONOSUPPORT, "the image stream needs codec %u, which is not loaded here", m->codec);
         if (m->block_bytes != IMAGE_BLOCK_BYTES)
-                return error_set(err, -EPROTONOSUPPORT, "the image stream has blocks of %u bytes, this side knows %u",
-                                 m->block_bytes, IMAGE_BLOCK_BYTES);
+                return error_set(err, -EPROTONOSUPPORT, "the image stream has blocks of %u bytes, expected %u", m->block_bytes,
+                                 IMAGE_BLOCK_BYTES);
         r->begun = true;
         return 0;
 }
@@ -261,7 +261,7 @@ static int have_fetch(struct image_reader *r, const Rm__ImageData *m, const stru
         if (runs->have_bytes == 0)
                 return 0;
         if (!r->delta || !m->has_have_checksum)
-                return bad(err, "a delta where nothing is known");
+                return bad(err, "a delta without pre-copied blocks");
         for (size_t i = 0; i < m->n_runs; i++) {
                 size_t size_bytes = (size_t) (m->runs[i] >> IMAGE_RUN_KIND_BITS);
                 int k;
@@ -269,14 +269,14 @@ static int have_fetch(struct image_reader *r, const Rm__ImageData *m, const stru
                 if (run_kind(m->runs[i]) != IMAGE_RUN_HAVE)
                         continue;
                 if (*number >= IMAGE_BLOCKS_MAX)
-                        return bad(err, "a block that cannot be");
+                        return bad(err, "an invalid block number");
                 k = r->delta->fetch(r->delta->ctx, *number++, size_bytes / IMAGE_BLOCK_BYTES, out);
                 if (k < 0)
-                        return error_sys(err, k, "a block that was sent ahead");
+                        return error_sys(err, k, "a pre-copied block");
                 out += size_bytes;
         }
         if (XXH3_64bits(r->have, (size_t) runs->have_bytes) != m->have_checksum)
-                return bad(err, "a block that should be here is another one");
+                return bad(err, "a pre-copied block has other contents");
         return 0;
 }
 
@@ -329,7 +329,7 @@ static int close_apply(struct image_reader *r, const Rm__ImageClose *m, struct r
         void *handle;
 
         if (m->slot >= IMAGE_SLOTS_MAX || !r->slots[m->slot].open)
-                return bad(err, "the end of a file that is not open");
+                return bad(err, "a close of a file that is not open");
         if (m->size_bytes > IMAGE_OBJECT_MAX_BYTES)
                 return bad(err, "a file that is too large");
         s = &r->slots[m->slot];
@@ -349,9 +349,9 @@ static int end_apply(struct image_reader *r, const Rm__ImageEnd *m, struct rm_er
 
 static int chunk_apply(struct image_reader *r, const Rm__ImageChunk *chunk, const uint8_t *payload, struct rm_error *err) {
         if (!r->begun && chunk->body_case != RM__IMAGE_CHUNK__BODY_BEGIN)
-                return bad(err, "it does not begin at its beginning");
+                return bad(err, "the first chunk is missing");
         if (chunk->payload_bytes > 0 && chunk->body_case != RM__IMAGE_CHUNK__BODY_DATA)
-                return bad(err, "a payload where none belongs");
+                return bad(err, "an unexpected payload");
         switch (chunk->body_case) {
         case RM__IMAGE_CHUNK__BODY_BEGIN:
                 return begin_apply(r, chunk->begin, err);

@@ -223,7 +223,7 @@ static int entry_write(struct walk *k, int dir_fd, const char *name, struct rm_e
         case S_IFSOCK:
                 return socket_skip(k, dir_fd, name, &st, err);
         default:
-                return error_set(err, -EOPNOTSUPP, "%s:%s is a device, which cannot be carried", k->role, k->path);
+                return error_set(err, -EOPNOTSUPP, "%s:%s is a device, which cannot be moved", k->role, k->path);
         }
 }
 
@@ -339,7 +339,7 @@ int image_spool_write(struct image_writer *w, const char *role, int fd, uint64_t
         if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
                 return error_set(err, -EINVAL, "'%s' is not a regular file", role);
         if (offset > (uint64_t) st.st_size)
-                return error_set(err, -ERANGE, "'%s' is shorter than what the other side has", role);
+                return error_set(err, -ERANGE, "'%s' is shorter than the receiver's copy", role);
         o = object_of(role, RM__IMAGE_KIND__IMAGE_KIND_SPOOL, "", &st);
         r = image_writer_open(w, &o, &slot, err);
         if (r == 0)

@@ -438,7 +438,7 @@ int image_writer_end(struct image_writer *w, struct rm_error *err) {
         int r;
 
         if (w->slots_open > 0)
-                return error_set(err, -EBUSY, "%u files are not whole yet", w->slots_open);
+                return error_set(err, -EBUSY, "%u files are incomplete", w->slots_open);
         end.chunks = w->figures.chunks;
         end.objects = w->figures.objects;
         end.raw_bytes = w->figures.raw_bytes;

@@ -445,7 +445,8 @@ int bodies_get(struct bodies *bodies, const Rm__Job *job, Rm__JobSpec **ret, str
         }
         if (body_store_get(bodies->store, job->spec->body_digest.data, &data, &size_bytes) == 0) {
                 *ret = body_join(job->spec, data, size_bytes);
-                return *ret ? 0 : error_set(err, -EBADMSG, "what job %" PRIu64 " is launched with cannot be read", job->id);
+                return *ret ? 0
+                            : error_set(err, -EBADMSG, "job %" PRIu64 ": cannot read its command line and environment", job->id);
         }
         fetch = fetch_find(bodies, job->id);
         if (!fetch)
@@ -454,7 +455,7 @@ int bodies_get(struct bodies *bodies, const Rm__Job *job, Rm__JobSpec **ret, str
                 return error_set(err, -ENOENT,
                                  "its environment and command line are lost: neither the leader nor node %s has them any more",
                                  job->spec->submit_node);
-        return error_set(err, -EAGAIN, "its environment and command line are not here yet");
+        return error_set(err, -EAGAIN, "its environment and command line have not arrived yet");
 }
 
 /* ---- dropping ---- */

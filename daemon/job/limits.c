@@ -59,10 +59,9 @@ char *limits_missing(const struct rmd *rmd) {
         const char *missing[] = {
                 capsule_can_limit(capsules, CAPSULE_MEMORY) ? NULL : "memory_max (no memory controller)",
                 capsule_can_limit(capsules, CAPSULE_PIDS) ? NULL : "pids_max (no pids controller)",
-                pretends ? "usable cores ([node] cores is more than there are)"
-                : capsule_can_limit(capsules, CAPSULE_CORES)
-                        ? NULL
-                        : "usable cores but by affinity, of which programs are reminded (no cpuset controller)",
+                pretends                                     ? "usable cores ([node] cores is more than there are)"
+                : capsule_can_limit(capsules, CAPSULE_CORES) ? NULL
+                                                             : "usable cores except by CPU affinity (no cpuset controller)",
         };
         char *text = NULL;
         size_t size = 0;

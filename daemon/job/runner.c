@@ -473,7 +473,7 @@ static void reconcile_head(struct runner *runner, struct local *head, const Rm__
 static void make_again(struct runner *runner, struct local *local) {
         struct capsule *capsule = local->capsule;
 
-        log_info("capsule %s was not made to its end: again", capsule_id(capsule));
+        log_info("capsule %s was only partly created; recreating", capsule_id(capsule));
         local->making_again = xstrdup(capsule_id(capsule));
         local->adopted = local->lost = false;
         local->capsule = NULL;
@@ -578,7 +578,7 @@ static void drop_strays(struct runner *runner) {
                 next = l->next;
                 if (current || (job && job->state == RM__JOB_STATE__JOB_COMPLETING) || runner->ops->keeps_copy(runner->userdata, l))
                         continue;
-                log_info("capsule of job %" PRIu64 " (%" PRId32 ") is not wanted here: removed", l->job, l->index);
+                log_info("capsule of job %" PRIu64 " (%" PRId32 ") does not belong on this node: removed", l->job, l->index);
                 runner_drop(runner, l, l->index != STATE_HEAD || !job);
         }
 }

@@ -72,7 +72,7 @@ void destination_on_image_sent(struct move *move, const Rm__MoveImageSent *sent)
         move->carry_bytes = sent->carry.len;
         /* While the image still comes. */
         if (capsule_restore_prepare(local->capsule, move->carry, move->carry_bytes, on_filtered, move_op(move)) < 0)
-                move_fail(move, "the link cannot be prepared now");
+                move_fail(move, "cannot prepare the link");
 }
 
 /* ---- mover ---- */
@@ -111,7 +111,7 @@ static void on_mover_gone(void *userdata) {
         struct move *move = userdata;
 
         if (!move->image_complete)
-                move_fail(move, "rm-mover ended too early");
+                move_fail(move, "rm-mover exited unexpectedly");
 }
 
 static const struct mover_ops mover_ops = { on_mover_event, on_mover_gone };
@@ -142,7 +142,7 @@ static void start_mover(struct move *move, struct local *local) {
         command.body_case = RM__MOVER_COMMAND__BODY_RECEIVE;
         command.receive = &body;
         if (mover_command(move->mover, &command) < 0)
-                move_fail(move, "rm-mover does not listen");
+                move_fail(move, "cannot send to rm-mover");
         move_trees_finish(&trees);
 }
 
@@ -220,7 +220,7 @@ void destination_begin(struct moves *moves, const char *node, const Rm__MovePrep
         if (!job || record->state != RM__MOVE_STATE__MOVE_RUNNING || strcmp(record->from, node) != 0 ||
             strcmp(record->to, cluster_self(moves->rmd->cluster)) != 0 || prepare->token.len != MOVE_TOKEN_BYTES ||
             move_find(moves, prepare->move, MOVE_DESTINATION)) {
-                refuse(moves, node, prepare->move, "the cluster's state here does not have that move");
+                refuse(moves, node, prepare->move, "this node's copy of the state does not contain that move");
                 return;
         }
         if (check_room(moves, prepare, !record->stop, &err) < 0) {
@@ -243,7 +243,7 @@ static void enter_prepare(struct move *move) {
         struct local *local = NULL;
 
         if (!record || !job)
-                move_fail(move, "the cluster's state here does not have that move any more");
+                move_fail(move, "this node's copy of the state does not contain that move any more");
         else if (runner_make_copy(move->moves->rmd->runner, job, record, &move->kept, &local, &err) < 0)
                 move_fail(move, "%s", error_text(&err));
 }
@@ -343,7 +343,7 @@ void destination_enter(struct move *move) {
                 if (!local || !local->ready ||
                     capsule_restore(local->capsule, move->dir, move->moves->rmd->config->move_timeout_usec, on_restored,
                                     move_op(move)) < 0)
-                        move_fail(move, "the restore cannot be started");
+                        move_fail(move, "cannot start the restore");
                 break;
         case MOVE_COMMIT:
                 propose_commit(move);

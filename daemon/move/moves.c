@@ -26,10 +26,10 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg) {
         struct move *move = arg;
 
         if (move->role == MOVE_SOURCE && move->state >= MOVE_TRANSFER)
-                move_fail(move, "the group has stood still for %.0f s, as long as [sched] move_timeout allows (%s)",
+                move_fail(move, "the group was frozen for %.0f s, the limit of [sched] move_timeout (%s)",
                           (double) (now_usec() - move->freeze_usec) / 1e6, machine_state_name(move->state));
         else
-                move_fail(move, "%s did not come to its end in time", machine_state_name(move->state));
+                move_fail(move, "%s timed out", machine_state_name(move->state));
 }
 
 struct move *move_create(struct moves *moves, const Rm__Move *record, enum move_role role) {
@@ -279,7 +279,7 @@ static void open_leftover(struct moves *moves, const struct state_resident *resi
                 return;
         phase = capsule_phase(local->capsule);
         if (phase == CAPSULE_FROZEN || phase == CAPSULE_RESTORED) {
-                log_info("job %" PRIu64 ": capsule %" PRId32 " goes on here", resident->job->id, resident->capsule->index);
+                log_info("job %" PRIu64 ": capsule %" PRId32 " resumes here", resident->job->id, resident->capsule->index);
                 (void) capsule_open(local->capsule, on_opened, NULL);
         }
 }

@@ -62,7 +62,8 @@ int room_check(const struct room_need *need, const struct room_free *free, struc
         uint64_t memory_bytes = need->memory_bytes * 2 + need->files_bytes;
 
         if (images_bytes > free->images_bytes)
-                return error_set(err, -ENOSPC, "no room for an image of %" PRIu64 " MB where images wait (%" PRIu64 " MB are free)",
+                return error_set(err, -ENOSPC,
+                                 "no room for an image of %" PRIu64 " MB in the image directory (%" PRIu64 " MB are free)",
                                  images_bytes / 1000000, free->images_bytes / 1000000);
         if (memory_bytes > free->memory_bytes)
                 return error_set(err, -ENOSPC,

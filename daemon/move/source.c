@@ -73,7 +73,7 @@ static void on_mover_gone(void *userdata) {
 
         move->end_mark_sent |= move->dump_done;
         if (move->state < MOVE_RESTORE)
-                move_fail(move, "rm-mover ended too early");
+                move_fail(move, "rm-mover exited unexpectedly");
 }
 
 static const struct mover_ops mover_ops = { on_mover_event, on_mover_gone };
@@ -108,7 +108,7 @@ void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared) {
         command.body_case = RM__MOVER_COMMAND__BODY_SEND;
         command.send = &body;
         if (mover_command(move->mover, &command) < 0)
-                move_fail(move, "rm-mover does not listen");
+                move_fail(move, "cannot send to rm-mover");
 }
 
 /* ---- the states ---- */
@@ -153,7 +153,7 @@ static void enter_prepare(struct move *move) {
                 return;
         }
         if (getrandom(move->token, sizeof(move->token), 0) != (ssize_t) sizeof(move->token)) {
-                move_fail(move, "no random numbers");
+                move_fail(move, "cannot get random bytes");
                 return;
         }
         (void) capsule_criu_preload(local->capsule, on_preloaded, move_op(move));
@@ -188,7 +188,7 @@ static void enter_precopy(struct move *move, struct local *local) {
         command.precopy = &body;
         move_deadline(move, PRECOPY_USEC);
         if (mover_command(move->mover, &command) < 0)
-                move_fail(move, "rm-mover does not listen");
+                move_fail(move, "cannot send to rm-mover");
 }
 
 /* Lets the capsule run for a moment, and begins the freeze again. */
@@ -232,14 +232,14 @@ static void on_breath_over(evutil_socket_t fd, short what, void *arg) {
         move->freeze_usec = now_usec();
         if (!local || !local->ready || local->exited || capsule_freeze(local->capsule, NULL, NULL) < 0 ||
             capsule_cut(local->capsule, on_cut, move_op(move)) < 0)
-                move_fail(move, "the capsule cannot be frozen again");
+                move_fail(move, "cannot freeze the capsule again");
 }
 
 static void breathe(struct move *move, struct capsule *capsule, unsigned usec) {
         if (!move->breath)
                 move->breath = evtimer_new(move->moves->rmd->base, on_breath_over, move);
         if (capsule_open(capsule, NULL, NULL) < 0)
-                move_fail(move, "the capsule cannot take its breath");
+                move_fail(move, "cannot reopen the capsule to drain its accept queue");
         else
                 timer_arm(move->breath, usec);
 }
@@ -277,7 +277,7 @@ static void send_trees(struct move *move, struct local *local) {
         command.dump_done = &done;
         move->dump_done = true;
         if (mover_command(move->mover, &command) < 0)
-                move_fail(move, "rm-mover does not listen");
+                move_fail(move, "cannot send to rm-mover");
         move_trees_finish(&trees);
 }
 
@@ -317,14 +317,14 @@ static void enter_transfer(struct move *move, struct local *local) {
         if (mover_command(move->mover, &command) < 0 || capsule_get_carry(local->capsule, on_carry, move_op(move)) < 0 ||
             capsule_dump(local->capsule, move->dir, true, move->moves->rmd->config->move_timeout_usec, on_dumped, move_op(move)) <
                     0)
-                move_fail(move, "the dump cannot be started");
+                move_fail(move, "cannot start the dump");
 }
 
 static void on_open_done(struct capsule *capsule, int error, const char *text, void *arg) {
         struct moves *moves = arg;
 
         if (error < 0 && error != -ECANCELED) {
-                log_error("capsule %s cannot go on after a move that was undone: %s", capsule_id(capsule), text);
+                log_error("capsule %s cannot resume after an aborted move: %s", capsule_id(capsule), text);
                 moves_retry(moves);
         }
 }
@@ -402,11 +402,11 @@ void source_enter(struct move *move) {
                 move_deadline(move, PREPARE_USEC);
                 move->freeze_usec = now_usec();
                 if (capsule_freeze(local->capsule, on_frozen, move_op(move)) < 0)
-                        move_fail(move, "the capsule cannot be frozen now");
+                        move_fail(move, "cannot freeze the capsule");
                 break;
         case MOVE_CUT:
                 if (capsule_cut(local->capsule, on_cut, move_op(move)) < 0)
-                        move_fail(move, "the link cannot be cut now");
+                        move_fail(move, "cannot cut the link");
                 break;
         case MOVE_TRANSFER:
                 enter_transfer(move, local);

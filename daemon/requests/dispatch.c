@@ -72,9 +72,9 @@ static void carry(struct client *client, const Rm__LocalRequest *request, const 
                 return;
         proxies_close(rmd->proxies, channel);
         if (r == -EBUSY)
-                client_error(client, request->id, r, "too much waits to be sent to node %s: try again later", node);
+                client_error(client, request->id, r, "the send queue to node %s is full: try again later", node);
         else
-                client_error(client, request->id, -EHOSTUNREACH, "node %s cannot be reached now", node);
+                client_error(client, request->id, -EHOSTUNREACH, "node %s is not reachable", node);
         client_release(client);
         free(carried);
 }

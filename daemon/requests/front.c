@@ -260,8 +260,7 @@ static void front_update(struct front *front) {
         if (!job) {
                 if (cluster_synced(front->client->rmd->cluster)) {
                         front->final = true;
-                        client_error(front->client, front->request_id, -ENOENT, "job %" PRIu64 " is not known any more",
-                                     front->job);
+                        client_error(front->client, front->request_id, -ENOENT, "job %" PRIu64 " is no longer known", front->job);
                 }
                 return;
         }

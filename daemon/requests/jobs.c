@@ -120,7 +120,7 @@ const Rm__Job *request_own_job(struct client *client, uint32_t request_id, const
 static bool refuse_signal(struct client *client, uint32_t request_id, const char *verb, uint32_t signal) {
         if (signal <= (uint32_t) SIGRTMAX)
                 return false;
-        client_error(client, request_id, -EINVAL, "%s: there is no signal %u", verb, signal);
+        client_error(client, request_id, -EINVAL, "%s: invalid signal %u", verb, signal);
         return true;
 }
 
@@ -164,7 +164,7 @@ void request_migrate_job(struct client *client, const Rm__LocalRequest *request)
                 return;
         }
         if (!name_valid(in->to)) {
-                client_error(client, request->id, -EINVAL, "migrate-job: what is named as destination is no name of a node");
+                client_error(client, request->id, -EINVAL, "migrate-job: the destination is not a valid node name");
                 return;
         }
         reason = xasprintf("asked for by %s", client->user);

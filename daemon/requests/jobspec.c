@@ -60,9 +60,9 @@ static int check_rlimits(const Rm__JobSpec *spec, const struct jobspec_rules *ru
                 const Rm__Rlimit *limit = spec->rlimits[i];
 
                 if (limit->resource >= RLIM_NLIMITS)
-                        return error_set(err, -EINVAL, "limits: there is no resource %u", limit->resource);
+                        return error_set(err, -EINVAL, "limits: unknown resource %u", limit->resource);
                 if (seen[limit->resource])
-                        return error_set(err, -EINVAL, "limits: resource %u is there twice", limit->resource);
+                        return error_set(err, -EINVAL, "limits: resource %u is given twice", limit->resource);
                 if (limit->soft > limit->hard) /* no limit is the largest number */
                         return error_set(err, -EINVAL, "limits: the soft limit of resource %u is above the hard one",
                                          limit->resource);
@@ -96,7 +96,7 @@ static int check_priority(const Rm__JobSpec *spec, const struct jobspec_rules *r
                 return 0;
         if (rules->max_priority >= JOBSPEC_PRIORITY_MAX)
                 return error_set(err, -EINVAL, "--priority %d: from 0 to %d", spec->priority, JOBSPEC_PRIORITY_MAX);
-        return error_set(err, -EINVAL, "--priority %d: users may say 0 to %d here (rmd.conf: [job] max_priority)", spec->priority,
+        return error_set(err, -EINVAL, "--priority %d: users may set 0 to %d (rmd.conf: [job] max_priority)", spec->priority,
                          rules->max_priority);
 }
 
@@ -124,7 +124,7 @@ static int check_on_node_loss(const Rm__JobSpec *spec, const struct jobspec_rule
         if (spec->on_node_loss == 0)
                 return 0;
         if (spec->on_node_loss >= ARRAY_SIZE(words))
-                return error_set(err, -EINVAL, "--on-node-loss: there is no choice %u", spec->on_node_loss);
+                return error_set(err, -EINVAL, "--on-node-loss: invalid value %u", spec->on_node_loss);
         return error_set(err, -EINVAL, "--on-node-loss: '%s' is not available in rmd " RM_VERSION "; 'abort' is",
                          words[spec->on_node_loss]);
 }

@@ -165,7 +165,7 @@ void request_plan(struct client *client, const Rm__LocalRequest *request) {
         struct planning *planning;
 
         if (asked[0] && !name_valid(asked)) {
-                client_error(client, request->id, -EINVAL, "plan: what is asked for is no name of a policy");
+                client_error(client, request->id, -EINVAL, "plan: not a valid policy name");
                 return;
         }
         planning = xcalloc(1, sizeof(*planning));

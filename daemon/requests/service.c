@@ -76,7 +76,7 @@ static void learn_limits(struct client *client) {
         int r = conn_peer_creds(client->conn, &creds);
 
         if (r < 0)
-                (void) error_sys(&err, r, "who connected cannot be told");
+                (void) error_sys(&err, r, "cannot determine the client's user");
         else
                 r = limits_of_peer(conn_fd(client->conn), &creds, &client->limits, &err);
         if (r < 0)

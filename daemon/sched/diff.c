@@ -63,9 +63,9 @@ static void explain_move(const struct diff *diff, const uint64_t *load, struct r
         else
                 action->cause = load[action->from] > cores ? ROUND_RETURN : ROUND_CHOICE;
         if (cores == 0)
-                (void) snprintf(action->reason, sizeof(action->reason), "node '%s' is to be left", from);
+                (void) snprintf(action->reason, sizeof(action->reason), "node '%s' is being evacuated", from);
         else if (action->cause == ROUND_NEEDED)
-                (void) snprintf(action->reason, sizeof(action->reason), "the job's availability takes '%s' away", from);
+                (void) snprintf(action->reason, sizeof(action->reason), "the job's availability file excludes '%s'", from);
         else if (action->cause == ROUND_RETURN)
                 (void) snprintf(action->reason, sizeof(action->reason), "node '%s' has %" PRIu64 " ranks on %u cores", from,
                                 load[action->from], cores);
@@ -440,7 +440,8 @@ static void explain_stay(const struct diff *diff, uint32_t j, struct round_job_r
                         (void) snprintf(job_result->reason, RM_REASON_BYTES, "stays on '%s': no node has usable cores",
                                         node_name(diff, node));
                 else
-                        (void) snprintf(job_result->reason, RM_REASON_BYTES, "leaves '%s' when it can move", node_name(diff, node));
+                        (void) snprintf(job_result->reason, RM_REASON_BYTES, "moves away from '%s' as soon as it can",
+                                        node_name(diff, node));
                 return;
         }
 }

@@ -88,7 +88,7 @@ static void next_pass(struct scheduler *scheduler) {
 /* The policy asked has failed: once more as it was before, then with the fallback, and if that is what failed, without any. */
 static void policy_failed(struct scheduler *scheduler, const char *text) {
         if (scheduler->step == STEP_POLICY && policy_host_has_older(scheduler->host, wanted_policy(scheduler))) {
-                warn(scheduler, text, "asking the last version of it that was good");
+                warn(scheduler, text, "using its last valid version");
                 scheduler->step = STEP_OLDER;
                 return;
         }
@@ -150,7 +150,7 @@ int scheduler_run(struct scheduler *scheduler, struct snapshot *snapshot, const 
         int r = 0;
 
         if (scheduler->round)
-                r = error_set(err, -EBUSY, "a scheduling round is under way");
+                r = error_set(err, -EBUSY, "a scheduling round is in progress");
         else
                 r = round_create(snapshot_view(snapshot), jobs, &scheduler->round, err);
         if (r < 0) {

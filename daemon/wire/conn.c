@@ -403,7 +403,7 @@ static void on_written(struct bufferevent *bev, void *userdata) {
 
 static void become_ready(struct conn *conn) {
         if (conn->tls && !tls_proven(bufferevent_openssl_get_ssl(conn->bev))) {
-                conn_refuse(conn, -EACCES, "TLS without the cluster's key");
+                conn_refuse(conn, -EACCES, "TLS: the peer does not have the cluster's key");
                 return;
         }
         conn->stage = CONN_READY;
@@ -486,9 +486,9 @@ static void on_timeout(evutil_socket_t fd, short what, void *userdata) {
         else if (conn->stage == CONN_DIALLING)
                 conn_finish(conn, -ETIMEDOUT, "no answer to the connection in time");
         else if (conn->known)
-                conn_refuse(conn, -ETIMEDOUT, "has not ended in time what it began to say");
+                conn_refuse(conn, -ETIMEDOUT, "did not complete its message in time");
         else
-                conn_refuse(conn, -ETIMEDOUT, "has not said who it is in time");
+                conn_refuse(conn, -ETIMEDOUT, "did not identify itself in time");
         conn_leave(conn);
 }
 

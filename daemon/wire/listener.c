@@ -136,7 +136,7 @@ static int bind_unix(struct listener *listener, mode_t mode, struct rm_error *er
                 return error_set(err, -ENAMETOOLONG, "%s: a socket's path has at most %zu bytes", listener->path,
                                  sizeof(address.sun_path) - sizeof(".new"));
         if (lstat(listener->path, &st) == 0 && !S_ISSOCK(st.st_mode))
-                return error_set(err, -EEXIST, "%s: exists and is no socket", listener->path);
+                return error_set(err, -EEXIST, "%s: exists and is not a socket", listener->path);
         memcpy(address.sun_path, temporary, strlen(temporary));
         listener->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         if (listener->fd < 0)
@@ -181,7 +181,7 @@ static int bind_tcp(struct listener *listener, const char *address, uint16_t por
         int on = 1;
 
         if (inet_pton(AF_INET, address, &in.sin_addr) != 1)
-                return error_set(err, -EINVAL, "'%s' is no IPv4 address", address);
+                return error_set(err, -EINVAL, "'%s' is not an IPv4 address", address);
         listener->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         if (listener->fd < 0)
                 return error_sys(err, -errno, "cannot make a socket");
@@ -189,7 +189,7 @@ static int bind_tcp(struct listener *listener, const char *address, uint16_t por
         if (bind(listener->fd, (struct sockaddr *) &in, sizeof(in)) < 0)
                 return error_sys(err, -errno, "cannot bind %s:%u", address, (unsigned) port);
         if (getsockname(listener->fd, (struct sockaddr *) &in, &n) < 0)
-                return error_sys(err, -errno, "cannot ask for the port");
+                return error_sys(err, -errno, "cannot read the port");
         listener->port = ntohs(in.sin_port);
         return 0;
 }

@@ -379,7 +379,7 @@ static int handshake_blocking(struct tls *tls, int fd, bool server, SSL **ret, s
         refusal = tls_refusal(ssl);
         SSL_free(ssl);
         if (r == SSL_ERROR_WANT_READ || r == SSL_ERROR_WANT_WRITE)
-                return error_set(err, -ETIMEDOUT, "TLS handshake: no answer in time");
+                return error_set(err, -ETIMEDOUT, "TLS handshake: timed out");
         if (r == SSL_ERROR_SYSCALL && saved != 0)
                 return error_sys(err, -saved, "TLS handshake");
         return error_set(err, -EACCES, "TLS handshake: %s: %s", refusal, text);

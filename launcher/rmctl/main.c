@@ -157,7 +157,7 @@ int main(int argc, char **argv) {
                 }
         }
         if (at >= argc) {
-                (void) fputs("rmctl: what? As 'rmctl status' or 'rmctl list-nodes'; 'rmctl help' lists all\n", stderr);
+                (void) fputs("rmctl: command missing, for example 'rmctl status'; 'rmctl help' lists all commands\n", stderr);
                 return EXIT_USAGE;
         }
         call.verb = argv[at][0] == '-' ? &verb_help : verb_find(argv[at]);

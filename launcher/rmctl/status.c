@@ -30,8 +30,8 @@ static void show_status(const Rm__Status *s) {
         call_print_key("Leader", s->leader);
         call_print_key("This node", s->node);
         call_take_key("Nodes", xasprintf("%u of %u up", s->nodes_up, s->nodes));
-        call_take_key("Jobs", xasprintf("%u running, %u waiting", s->jobs_running, s->jobs_pending));
-        call_take_key("Moves", xasprintf("%u under way", s->moves_running));
+        call_take_key("Jobs", xasprintf("%u running, %u pending", s->jobs_running, s->jobs_pending));
+        call_take_key("Moves", xasprintf("%u in progress", s->moves_running));
         call_print_key("Policy", s->policy);
         if (s->availability && !s->availability->path[0]) {
                 call_print_key("Availability", "no file yet; every node may be used whole");

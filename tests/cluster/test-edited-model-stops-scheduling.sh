@@ -37,7 +37,7 @@ same "nodes it is on after a bad edit" "$(nodes_of bad)" 1
 rmctl status >"$work/status"
 # The parser sees it where the next declaration begins.
 grep -E "mine.mod:($line|$((line + 1))):" "$work/status" || fail "status does not name mine.mod:$line: $(<"$work/status")"
-bed_do logs n1 | grep -E -m 1 "mine.mod:($line|$((line + 1))):.*last version" || fail "the log does not name it: $(bed_do logs n1 | tail -n 5)"
+bed_do logs n1 | grep -E -m 1 "mine.mod:($line|$((line + 1))):.*last valid version" || fail "the log does not name it: $(bed_do logs n1 | tail -n 5)"
 
 on n1 cp "$policies/spread.mod" "$policies/mine.mod"
 placed_by better mine

@@ -461,7 +461,7 @@ static void resetting_on_message(void *userdata, const char *name, Rm__PeerMessa
         if (message->body_case != RM__PEER_MESSAGE__BODY_FOLLOW)
                 return;
         bad->follows++;
-        peers_reset(bad->peers, name, "it does not take in what is sent");
+        peers_reset(bad->peers, name, "sending failed; follower reset");
 }
 
 static void bad_on_peer(void *userdata, const char *name, bool connected) {

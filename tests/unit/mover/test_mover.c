@@ -527,7 +527,7 @@ static void test_destination_full_ahead(void **state) {
         connect_unstarted(b, NULL);
         say_precopy(b, 0);
         expect_failure(b, PAIR_RECEIVE, "No space left on device", NULL, NULL);
-        expect_failure(b, PAIR_SEND, "the destination: write what is sent ahead", NULL, NULL);
+        expect_failure(b, PAIR_SEND, "the destination: write pre-copied blocks", NULL, NULL);
         finish_failed(b);
 }
 

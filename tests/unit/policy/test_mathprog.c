@@ -302,7 +302,7 @@ static void a_bad_edit_leaves_the_last_good_model(void **state) {
         one_round(&edits);
         assert_string_equal(edits.policy, "mine");
         assert_non_null(strstr(edits.warnings, "mine.mod:2: "));
-        assert_non_null(strstr(edits.warnings, "asking the last version of it that was good"));
+        assert_non_null(strstr(edits.warnings, "using its last valid version"));
 
         scheduler_destroy(edits.scheduler);
         event_base_free(edits.base);

@@ -188,7 +188,7 @@ static void test_numbers(void **state) {
         spec.on_node_loss = 1;
         expect(&spec, "'restart' is not available");
         spec.on_node_loss = 3;
-        expect(&spec, "no choice 3");
+        expect(&spec, "invalid value 3");
 }
 
 static void test_priority(void **state) {
@@ -220,7 +220,7 @@ static void test_limits(void **state) {
         one.soft = one.hard = UINT64_MAX; /* no limit */
         expect(&spec, NULL);
         one.resource = RLIM_NLIMITS;
-        expect(&spec, "no resource");
+        expect(&spec, "unknown resource");
         one.resource = two.resource;
         expect(&spec, "twice");
         one.resource = RLIMIT_NOFILE;

@@ -93,7 +93,7 @@ static void leaves_a_node_with_its_head(void **state) {
         assert_int_equal(f.result->actions[0].from, 0);
         assert_int_equal(f.result->actions[0].to, 1);
         assert_int_equal(f.result->actions[0].cause, ROUND_NEEDED);
-        says(f.result->actions[0].reason, "node 'n1' is to be left");
+        says(f.result->actions[0].reason, "node 'n1' is being evacuated");
         assert_int_equal(f.result->actions[1].group, ROUND_HEAD);
         assert_int_equal(f.result->actions[1].to, 1);
         assert_false(f.result->jobs[0].folded);
@@ -206,7 +206,7 @@ static void own_availability(void **state) {
             &job);
         assert_int_equal(f.result->n_actions, 5); /* four ranks on its two cores of n2, and the head */
         assert_true(f.result->jobs[0].folded);
-        says(f.result->actions[0].reason, "the job's availability takes 'n1' away");
+        says(f.result->actions[0].reason, "the job's availability file excludes 'n1'");
         assert_int_equal(f.result->actions[4].group, ROUND_HEAD);
         finish(&f);
         /* its own file leaves it nothing: it stays */
@@ -247,7 +247,7 @@ static void waits_for_moves(void **state) {
                                       "{'name':'b','ranks':1,'priority':1}"),
             jobs);
         assert_int_equal(f.result->n_actions, 0);
-        says(f.result->jobs[0].reason, "leaves 'n1' when it can move");
+        says(f.result->jobs[0].reason, "moves away from 'n1' as soon as it can");
         says(f.result->jobs[1].reason, "waits for moves to end");
         finish(&f);
 }
