@@ -2,15 +2,28 @@
 # Both run in a mount namespace of their own, with the new root mounted and current.
 # shellcheck shell=bash
 
-# Device nodes by mknod, or (in containers that may not) by binding the machine's.
+# mounts_dev [MODEL]: a copy of what devices_make has made in a folder before, or else device nodes by mknod, or (in containers that may
+# not) by binding the machine's.
 mounts_dev() {
-    local name numbers
     mount -t tmpfs -o mode=0755,nosuid rmd-dev dev
+    if [[ ${1:-} ]]; then
+        cp -a "$1/." dev/
+    else
+        devices_make dev bind
+    fi
+    mount -t devpts -o newinstance,ptmxmode=0666,mode=0620,gid=5 devpts dev/pts
+    mount -t tmpfs -o mode=1777,nosuid,nodev tmpfs dev/shm
+}
+
+# devices_make FOLDER [bind]: fails where mknod does, unless it may bind.
+devices_make() {
+    local dev=$1 may_bind=${2:-} name numbers
     while read -r name numbers; do
         # shellcheck disable=SC2086 # two numbers
-        if ! mknod -m 0666 "dev/$name" c $numbers 2>/dev/null; then
-            : >"dev/$name"
-            mount --bind "/dev/$name" "dev/$name"
+        if ! mknod -m 0666 "$dev/$name" c $numbers 2>/dev/null; then
+            [[ $may_bind ]] || return 1
+            : >"$dev/$name"
+            mount --bind "/dev/$name" "$dev/$name"
         fi
     done <<'END'
 null 1 3
@@ -20,14 +33,12 @@ random 1 8
 urandom 1 9
 tty 5 0
 END
-    mkdir dev/pts dev/shm
-    mount -t devpts -o newinstance,ptmxmode=0666,mode=0620,gid=5 devpts dev/pts
-    mount -t tmpfs -o mode=1777,nosuid,nodev tmpfs dev/shm
-    ln -s pts/ptmx dev/ptmx
-    ln -s /proc/self/fd dev/fd
-    ln -s /proc/self/fd/0 dev/stdin
-    ln -s /proc/self/fd/1 dev/stdout
-    ln -s /proc/self/fd/2 dev/stderr
+    mkdir "$dev/pts" "$dev/shm"
+    ln -s pts/ptmx "$dev/ptmx"
+    ln -s /proc/self/fd "$dev/fd"
+    ln -s /proc/self/fd/0 "$dev/stdin"
+    ln -s /proc/self/fd/1 "$dev/stdout"
+    ln -s /proc/self/fd/2 "$dev/stderr"
 }
 
 mounts_volatile() {
