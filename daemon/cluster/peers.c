@@ -261,7 +261,14 @@ static void give_up_silent(struct peers *peers, uint64_t now) {
 }
 
 static uint64_t beat_usec(const struct peers *peers) {
-        return peers->leading ? peers->heartbeat_usec : QUIET_BEATS * peers->heartbeat_usec;
+        uint64_t quiet_usec = QUIET_BEATS * peers->heartbeat_usec;
+        /* The other side must not take us for lost meanwhile, nor when one is a little late. */
+        uint64_t most_usec = peers->timeout_usec > 2 * peers->heartbeat_usec ? peers->timeout_usec - peers->heartbeat_usec
+                                                                             : peers->heartbeat_usec;
+
+        if (peers->leading)
+                return peers->heartbeat_usec;
+        return quiet_usec < most_usec ? quiet_usec : most_usec;
 }
 
 static void send_heartbeats(struct peers *peers) {

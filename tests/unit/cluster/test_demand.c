@@ -40,7 +40,8 @@ static void end_on_message(void *userdata, const char *name, Rm__PeerMessage *me
         end->received++;
 }
 
-static void end_start(struct world *w, struct end *end, const char *name, uint64_t idle_usec) {
+static void end_start_beating(struct world *w, struct end *end, const char *name, uint64_t idle_usec, uint64_t heartbeat_usec,
+                              uint64_t timeout_usec) {
         static const struct peers_ops ops = { .on_peer = end_on_peer, .on_message = end_on_message };
         Rm__Node self = RM__NODE__INIT;
         struct peers_config config = { .cluster = "testers", .self = &self, .listen_address = "127.0.0.1" };
@@ -51,10 +52,14 @@ static void end_start(struct world *w, struct end *end, const char *name, uint64
         self.name = end->name;
         self.address = (char *) "127.0.0.1";
         config.tls = end->tls;
-        config.heartbeat_usec = 50000;
-        config.timeout_usec = 10000000;
+        config.heartbeat_usec = heartbeat_usec;
+        config.timeout_usec = timeout_usec;
         config.idle_usec = idle_usec;
         assert_int_equal(peers_create(w->base, &config, &ops, end, &end->peers, NULL), 0);
+}
+
+static void end_start(struct world *w, struct end *end, const char *name, uint64_t idle_usec) {
+        end_start_beating(w, end, name, idle_usec, 50000, 10000000);
 }
 
 static void end_stop(struct end *end) {
@@ -183,6 +188,22 @@ static void test_kept(void **state) {
         peers_keep(b.peers, "a");
         EXPECT(&w, b.up == 2, 1000);
         EXPECT(&w, !connected(&a, &b), 1000);
+        stop_two(&w, &a, &b);
+}
+
+/* With a node_timeout as short as it may be they took each other for lost between two heartbeats. */
+static void test_quiet_is_not_lost(void **state) {
+        struct end a, b;
+        struct world w;
+
+        world_init(&w);
+        end_start_beating(&w, &a, "a", 60000000, 500000, 1000000);
+        end_start_beating(&w, &b, "b", 60000000, 500000, 1000000);
+        peers_learn(a.peers, peers_self(b.peers));
+        assert_int_equal(post(&a, &b, 1), 0);
+        EXPECT(&w, b.received == 1, 1000);
+        RUN_UNTIL(&w, a.down + b.down > 0, 4000);
+        assert_int_equal(a.down + b.down, 0);
         stop_two(&w, &a, &b);
 }
 
@@ -344,17 +365,12 @@ static void test_refused_by_a_follower(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_connects_when_asked),
-                cmocka_unit_test(test_both_at_once),
-                cmocka_unit_test(test_nothing_lost_at_the_end),
-                cmocka_unit_test(test_kept),
-                cmocka_unit_test(test_gone),
-                cmocka_unit_test(test_much_for_nobody),
-                cmocka_unit_test(test_wrong_key),
-                cmocka_unit_test(test_somebody_else),
-                cmocka_unit_test(test_only_to_the_leader),
-                cmocka_unit_test(test_leader_found_late),
-                cmocka_unit_test(test_leader_elsewhere),
+                cmocka_unit_test(test_connects_when_asked),     cmocka_unit_test(test_both_at_once),
+                cmocka_unit_test(test_nothing_lost_at_the_end), cmocka_unit_test(test_kept),
+                cmocka_unit_test(test_quiet_is_not_lost),       cmocka_unit_test(test_gone),
+                cmocka_unit_test(test_much_for_nobody),         cmocka_unit_test(test_wrong_key),
+                cmocka_unit_test(test_somebody_else),           cmocka_unit_test(test_only_to_the_leader),
+                cmocka_unit_test(test_leader_found_late),       cmocka_unit_test(test_leader_elsewhere),
                 cmocka_unit_test(test_refused_by_a_follower),
         };
 
