@@ -8,6 +8,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/cluster/cluster_internal.h"
+#include "daemon/cluster/commands.h"
 
 #define UNKNOWN_TIMEOUTS 6U /* node timeouts until a node that may be alive without us is down all the same */
 
@@ -81,25 +82,15 @@ static void propose(struct health *h, const char *node, Rm__Command *command) {
 }
 
 static void propose_health(struct health *h, const char *node, Rm__NodeHealth health, const char *why) {
-        Rm__Command command = RM__COMMAND__INIT;
-        Rm__CmdNodeHealth body = RM__CMD_NODE_HEALTH__INIT;
+        struct command c;
 
-        body.node = (char *) node;
-        body.health = health;
-        body.why = (char *) why;
-        command.body_case = RM__COMMAND__BODY_NODE_HEALTH;
-        command.node_health = &body;
-        propose(h, node, &command);
+        propose(h, node, command_node_health(&c, node, health, why));
 }
 
 static void propose_join(struct health *h, const Rm__Node *node) {
-        Rm__Command command = RM__COMMAND__INIT;
-        Rm__CmdNodeJoin body = RM__CMD_NODE_JOIN__INIT;
+        struct command c;
 
-        body.node = (Rm__Node *) node;
-        command.body_case = RM__COMMAND__BODY_NODE_JOIN;
-        command.node_join = &body;
-        propose(h, node->name, &command);
+        propose(h, node->name, command_node_join(&c, node));
 }
 
 static bool same_description(const Rm__Node *a, const Rm__Node *b) {
@@ -120,17 +111,12 @@ static void check_present(struct health *h, const Rm__Node *now) {
 static void check_level(struct health *h) {
         const Rm__State *state = h->cluster->state;
         uint32_t level = state_known_level(state);
-        Rm__Command command = RM__COMMAND__INIT;
-        Rm__CmdLevel body = RM__CMD_LEVEL__INIT;
+        struct command c;
 
         if (level > STATE_LEVEL)
                 level = STATE_LEVEL;
-        if (level <= state->level || is_pending(h, ""))
-                return;
-        body.level = level;
-        command.body_case = RM__COMMAND__BODY_LEVEL;
-        command.level = &body;
-        propose(h, "", &command);
+        if (level > state->level && !is_pending(h, ""))
+                propose(h, "", command_level(&c, level));
 }
 
 static bool cut_off(const struct cluster *c) {

@@ -6,6 +6,7 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/cluster/commands.h"
 #include "daemon/job/launch.h"
 #include "daemon/job/runner_internal.h"
 
@@ -58,22 +59,18 @@ static char *reason_of(const struct runner *runner, const struct local *group, e
 static void tell(struct runner *runner, struct local *group, enum end end) {
         bool has_status = end == END_KILLED || end == END_EXITED;
         cleanup_free char *reason = reason_of(runner, group, end);
-        Rm__CmdGroupEnd body = RM__CMD_GROUP_END__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        Rm__CmdGroupEnd *body;
+        struct command c;
 
         if (group->reporting)
                 return;
         log_warn("job %" PRIu64 ": %s", group->job, reason);
-        body.job = group->job;
-        body.group = group->index;
-        body.node = (char *) cluster_self(runner->rmd->cluster);
-        body.exit_code = has_status ? launch_exit_code(group->wait_status) : 255;
-        body.reason = reason;
-        body.lost = end == END_LOST;
-        body.end_usec = group->end_real_usec ? group->end_real_usec : now_real_usec();
-        command.body_case = RM__COMMAND__BODY_GROUP_END;
-        command.group_end = &body;
-        runner_propose(runner, group, &command);
+        body = command_group_end(&c, group->job, group->index, cluster_self(runner->rmd->cluster));
+        body->exit_code = has_status ? launch_exit_code(group->wait_status) : 255;
+        body->reason = reason;
+        body->lost = end == END_LOST;
+        body->end_usec = group->end_real_usec ? group->end_real_usec : now_real_usec();
+        runner_propose(runner, group, &c.command);
 }
 
 /* What the log must hear: what makes of mpirun's 0 a failure, and what explains one. */

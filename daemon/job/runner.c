@@ -10,6 +10,7 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/cluster/commands.h"
 #include "daemon/job/bodies.h"
 #include "daemon/job/launch.h"
 #include "daemon/job/limits.h"
@@ -161,9 +162,8 @@ static void on_stalled(struct capsule *capsule, enum capsule_stall why, void *us
         struct runner *runner = userdata;
         struct local *local = find_by_capsule(runner, capsule);
         const Rm__Job *job = local ? state_job(state_of(runner), local->job) : NULL;
-        Rm__CmdNote body = RM__CMD_NOTE__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
         cleanup_free char *text = NULL;
+        struct command c;
 
         if (!job || why == CAPSULE_STALL_NONE || (local->stalled & 1U << why))
                 return;
@@ -177,10 +177,7 @@ static void on_stalled(struct capsule *capsule, enum capsule_stall why, void *us
                                  ": the disk with [cluster] state_dir on %s is full%s: until there is room mpirun keeps "
                                  "its output in its memory",
                                  job->id, self_of(runner), why == CAPSULE_STALL_RESERVE ? " up to [job] spool_reserve" : "");
-        body.text = text;
-        command.body_case = RM__COMMAND__BODY_NOTE;
-        command.note = &body;
-        cluster_propose(runner->rmd->cluster, &command, NULL, NULL);
+        cluster_propose(runner->rmd->cluster, command_note(&c, text), NULL, NULL);
 }
 
 static void on_lost(struct capsule *capsule, const char *text, void *userdata) {
@@ -281,67 +278,37 @@ void runner_propose(struct runner *runner, struct local *local, const Rm__Comman
 }
 
 static void report_ready(struct runner *runner, struct local *local) {
-        Rm__CmdCapsuleReady body = RM__CMD_CAPSULE_READY__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        struct command c;
 
-        body.job = local->job;
-        body.capsule = local->index;
-        body.node = (char *) self_of(runner);
-        command.body_case = RM__COMMAND__BODY_CAPSULE_READY;
-        command.capsule_ready = &body;
-        runner_propose(runner, local, &command);
+        runner_propose(runner, local, command_capsule_ready(&c, local->job, local->index, self_of(runner)));
 }
 
 static void report_exit(struct runner *runner, struct local *local, int exit_code, const char *reason, Rm__JobState final_state) {
-        Rm__CmdJobExit body = RM__CMD_JOB_EXIT__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        struct command c;
 
-        body.job = local->job;
-        body.exit_code = exit_code;
-        body.reason = (char *) (reason ? reason : "");
-        body.final_state = final_state;
-        command.body_case = RM__COMMAND__BODY_JOB_EXIT;
-        command.job_exit = &body;
-        runner_propose(runner, local, &command);
+        runner_propose(runner, local, command_job_exit(&c, local->job, exit_code, reason, final_state));
 }
 
 static void report_running(struct runner *runner, struct local *local) {
-        Rm__CmdJobRunning body = RM__CMD_JOB_RUNNING__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        struct command c;
 
-        body.job = local->job;
-        command.body_case = RM__COMMAND__BODY_JOB_RUNNING;
-        command.job_running = &body;
-        runner_propose(runner, local, &command);
+        runner_propose(runner, local, command_job_running(&c, local->job));
 }
 
 /* What keeps it from being moved, when that is another thing than the state says. */
 static void report_obstacle(struct runner *runner, struct local *local, const Rm__Capsule *capsule) {
-        Rm__CmdCapsuleObstacle body = RM__CMD_CAPSULE_OBSTACLE__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        struct command c;
 
         if (!local->ready || local->exited || !local->obstacle || capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED ||
             strcmp(local->obstacle, capsule->obstacle) == 0)
                 return;
-        body.job = local->job;
-        body.capsule = local->index;
-        body.node = (char *) self_of(runner);
-        body.text = local->obstacle;
-        command.body_case = RM__COMMAND__BODY_CAPSULE_OBSTACLE;
-        command.capsule_obstacle = &body;
-        runner_propose(runner, local, &command);
+        runner_propose(runner, local, command_capsule_obstacle(&c, local->job, local->index, self_of(runner), local->obstacle));
 }
 
 static void report_gone(struct runner *runner, uint64_t job, int32_t index) {
-        Rm__CmdCapsuleGone body = RM__CMD_CAPSULE_GONE__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        struct command c;
 
-        body.job = job;
-        body.capsule = index;
-        body.node = (char *) self_of(runner);
-        command.body_case = RM__COMMAND__BODY_CAPSULE_GONE;
-        command.capsule_gone = &body;
-        cluster_propose(runner->rmd->cluster, &command, NULL, NULL);
+        cluster_propose(runner->rmd->cluster, command_capsule_gone(&c, job, index, self_of(runner)), NULL, NULL);
         runner_retry(runner);
 }
 

@@ -5,6 +5,7 @@
 
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
+#include "daemon/cluster/commands.h"
 
 /* One round's answer, and what follows from it. */
 struct answer {
@@ -78,8 +79,8 @@ static void tell_job(struct rmd *rmd, const struct answer *answer, uint32_t j) {
         const struct rm_job *job = &answer->snapshot->jobs[j];
         uint64_t number = strtoull(job->name, NULL, 10);
         const Rm__Job *of = state_job(answer->state, number);
-        Rm__CmdJobCores body = RM__CMD_JOB_CORES__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        Rm__CmdJobCores *body;
+        struct command c;
         struct news news = { 0 };
 
         if (!of || !job_running(of))
@@ -90,13 +91,11 @@ static void tell_job(struct rmd *rmd, const struct answer *answer, uint32_t j) {
         for (size_t i = 0; i < of->n_capsules; i++)
                 if (of->capsules[i]->index >= 0 && (uint32_t) of->capsules[i]->index < job->n_groups)
                         look_at_group(answer, j, number, of->capsules[i], &news);
-        body.job = number;
-        body.groups = news.pointers;
-        body.n_groups = news.n;
-        command.body_case = RM__COMMAND__BODY_JOB_CORES;
-        command.job_cores = &body;
+        body = command_job_cores(&c, number);
+        body->groups = news.pointers;
+        body->n_groups = news.n;
         if (news.n > 0)
-                cluster_propose(rmd->cluster, &command, NULL, NULL);
+                cluster_propose(rmd->cluster, &c.command, NULL, NULL);
         free(news.items);
         free(news.pointers);
         free(news.cores);

@@ -5,6 +5,7 @@
 
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
+#include "daemon/cluster/commands.h"
 #include "daemon/config/config.h"
 #include "daemon/leader/cores.h"
 
@@ -31,40 +32,34 @@ static char **node_names(const struct rm_snapshot *snapshot, const int32_t *node
 }
 
 static void reserve_nodes(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action) {
-        Rm__CmdJobSpares body = RM__CMD_JOB_SPARES__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        struct command c;
+        Rm__CmdJobSpares *body = command_job_spares(&c, job_number(snapshot, action->job));
         cleanup_free char **names = node_names(snapshot, action->spare_nodes, action->n_spare_nodes);
 
-        body.job = job_number(snapshot, action->job);
-        body.nodes = names;
-        body.n_nodes = action->n_spare_nodes;
-        command.body_case = RM__COMMAND__BODY_JOB_SPARES;
-        command.job_spares = &body;
-        propose(rmd, &command);
+        body->nodes = names;
+        body->n_nodes = action->n_spare_nodes;
+        propose(rmd, &c.command);
 }
 
 static void start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action, const char *policy) {
         const struct rm_job *job = &snapshot->jobs[action->job];
-        Rm__CmdJobPlace body = RM__CMD_JOB_PLACE__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        struct command c;
+        Rm__CmdJobPlace *body = command_job_place(&c, job_number(snapshot, action->job));
 
-        body.job = job_number(snapshot, action->job);
-        body.group_size = job->group_size;
-        body.head_node = (char *) snapshot->nodes[action->head_node].name;
-        body.policy = (char *) policy;
-        body.n_group_nodes = body.n_group_ranks = job->n_groups;
-        body.group_nodes = node_names(snapshot, action->group_node, job->n_groups);
-        body.spare_nodes = node_names(snapshot, action->spare_nodes, action->n_spare_nodes);
-        body.n_spare_nodes = action->n_spare_nodes;
-        body.group_ranks = xcalloc(job->n_groups, sizeof(uint32_t));
+        body->group_size = job->group_size;
+        body->head_node = (char *) snapshot->nodes[action->head_node].name;
+        body->policy = (char *) policy;
+        body->n_group_nodes = body->n_group_ranks = job->n_groups;
+        body->group_nodes = node_names(snapshot, action->group_node, job->n_groups);
+        body->spare_nodes = node_names(snapshot, action->spare_nodes, action->n_spare_nodes);
+        body->n_spare_nodes = action->n_spare_nodes;
+        body->group_ranks = xcalloc(job->n_groups, sizeof(uint32_t));
         for (uint32_t i = 0; i < job->n_groups; i++)
-                body.group_ranks[i] = job->groups[i].ranks;
-        command.body_case = RM__COMMAND__BODY_JOB_PLACE;
-        command.job_place = &body;
-        propose(rmd, &command);
-        free(body.group_nodes);
-        free(body.spare_nodes);
-        free(body.group_ranks);
+                body->group_ranks[i] = job->groups[i].ranks;
+        propose(rmd, &c.command);
+        free(body->group_nodes);
+        free(body->spare_nodes);
+        free(body->group_ranks);
 }
 
 static int32_t capsule_of(const struct round_action *action) {
@@ -89,44 +84,29 @@ enum cooldown enact_cooldown(const struct rmd *rmd, const struct rm_snapshot *sn
 }
 
 static void start_move(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action) {
-        Rm__CmdMoveStart body = RM__CMD_MOVE_START__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        struct command c;
+        Rm__CmdMoveStart *body =
+                command_move_start(&c, job_number(snapshot, action->job), capsule_of(action), snapshot->nodes[action->to].name);
 
-        body.job = job_number(snapshot, action->job);
-        body.capsule = capsule_of(action);
-        body.to = (char *) snapshot->nodes[action->to].name;
-        body.cause = cause_of(action->cause);
-        body.reason = (char *) action->reason;
-        command.body_case = RM__COMMAND__BODY_MOVE_START;
-        command.move_start = &body;
-        propose(rmd, &command);
+        body->cause = cause_of(action->cause);
+        body->reason = (char *) action->reason;
+        propose(rmd, &c.command);
 }
 
 void enact_tell_reason(struct rmd *rmd, const Rm__Job *job, const char *reason, bool lost_round) {
-        Rm__CmdJobWait body = RM__CMD_JOB_WAIT__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        struct command c;
 
-        if (!lost_round && strcmp(job->reason, reason) == 0)
-                return;
-        body.job = job->id;
-        body.reason = (char *) reason;
-        body.lost_round = lost_round;
-        command.body_case = RM__COMMAND__BODY_JOB_WAIT;
-        command.job_wait = &body;
-        propose(rmd, &command);
+        if (lost_round || strcmp(job->reason, reason) != 0)
+                propose(rmd, command_job_wait(&c, job->id, reason, lost_round));
 }
 
 /* Without jobs no policy was asked, so that nothing is known to be better. */
 static void tell_warnings(struct rmd *rmd, const struct rm_snapshot *snapshot, const char *warnings) {
-        Rm__CmdScheduling body = RM__CMD_SCHEDULING__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        struct command c;
 
         if (strcmp(warnings, state_of(rmd)->scheduling_warning) == 0 || (!*warnings && snapshot->n_jobs == 0))
                 return;
-        body.warning = (char *) warnings;
-        command.body_case = RM__COMMAND__BODY_SCHEDULING;
-        command.scheduling = &body;
-        propose(rmd, &command);
+        propose(rmd, command_scheduling(&c, warnings));
 }
 
 static void enact_actions(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_result *result, bool *ret_started,

@@ -7,6 +7,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
+#include "daemon/cluster/commands.h"
 #include "daemon/config/config.h"
 #include "daemon/leader/leader.h"
 #include "daemon/node/availability_watch.h"
@@ -71,36 +72,31 @@ static void free_list(struct cores_list *list) {
 }
 
 static void propose_cluster(struct file *file, const struct availability *availability, const char *error) {
-        Rm__CmdAvailability body = RM__CMD_AVAILABILITY__INIT;
         Rm__AvailabilityStatus status = RM__AVAILABILITY_STATUS__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        struct command c;
+        Rm__CmdAvailability *body = command_availability(&c);
         struct cores_list list = make_list(availability);
 
         status.path = file->files->rmd->config->availability_file;
         status.error = (char *) error;
-        body.status = &status;
-        body.content = availability != NULL;
-        body.nodes = list.pointers;
-        body.n_nodes = list.n;
-        command.body_case = RM__COMMAND__BODY_AVAILABILITY;
-        command.availability = &body;
-        cluster_propose(file->files->rmd->cluster, &command, NULL, NULL);
+        body->status = &status;
+        body->content = availability != NULL;
+        body->nodes = list.pointers;
+        body->n_nodes = list.n;
+        cluster_propose(file->files->rmd->cluster, &c.command, NULL, NULL);
         free_list(&list);
 }
 
 static void propose_job(struct file *file, const struct availability *availability, const char *error) {
-        Rm__CmdJobAvailability body = RM__CMD_JOB_AVAILABILITY__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        struct command c;
+        Rm__CmdJobAvailability *body = command_job_availability(&c, file->job);
         struct cores_list list = make_list(availability);
 
-        body.job = file->job;
-        body.error = (char *) error;
-        body.set = true;
-        body.nodes = list.pointers;
-        body.n_nodes = list.n;
-        command.body_case = RM__COMMAND__BODY_JOB_AVAILABILITY;
-        command.job_availability = &body;
-        cluster_propose(file->files->rmd->cluster, &command, NULL, NULL);
+        body->error = (char *) error;
+        body->set = true;
+        body->nodes = list.pointers;
+        body->n_nodes = list.n;
+        cluster_propose(file->files->rmd->cluster, &c.command, NULL, NULL);
         free_list(&list);
 }
 

@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
+#include "daemon/cluster/commands.h"
 #include "daemon/config/config.h"
 #include "daemon/leader/enact.h"
 #include "daemon/leader/expiry.h"
@@ -138,29 +139,19 @@ static void on_settle(evutil_socket_t fd, short what, void *arg) {
 /* ---- by the clock ---- */
 
 static void cancel_over_limit(struct leader *leader, uint64_t now) {
-        Rm__CmdJobCancel body = RM__CMD_JOB_CANCEL__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        uint64_t job = expiry_over_limit(state_of(leader), now);
+        struct command c;
 
-        body.job = expiry_over_limit(state_of(leader), now);
-        if (body.job == 0)
-                return;
-        body.signal = SIGTERM;
-        body.timeout = true;
-        command.body_case = RM__COMMAND__BODY_JOB_CANCEL;
-        command.job_cancel = &body;
-        propose(leader, &command);
+        if (job != 0)
+                propose(leader, command_job_timeout(&c, job, SIGTERM));
 }
 
 static void forget_old_job(struct leader *leader, uint64_t now) {
-        Rm__CmdJobForget body = RM__CMD_JOB_FORGET__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        uint64_t job = expiry_to_forget(state_of(leader), leader->rmd->config->keep_jobs_usec, now);
+        struct command c;
 
-        body.job = expiry_to_forget(state_of(leader), leader->rmd->config->keep_jobs_usec, now);
-        if (body.job == 0)
-                return;
-        command.body_case = RM__COMMAND__BODY_JOB_FORGET;
-        command.job_forget = &body;
-        propose(leader, &command);
+        if (job != 0)
+                propose(leader, command_job_forget(&c, job));
 }
 
 static void end_lost_jobs(struct leader *leader, uint64_t now) {
@@ -169,17 +160,10 @@ static void end_lost_jobs(struct leader *leader, uint64_t now) {
                 losses_find(cluster_index(leader->rmd->cluster), 2 * leader->rmd->config->node_timeout_usec, now, &n);
 
         for (size_t i = 0; i < n; i++) {
-                Rm__CmdJobExit body = RM__CMD_JOB_EXIT__INIT;
-                Rm__Command command = RM__COMMAND__INIT;
                 cleanup_free char *reason = xasprintf("node %s is down", losses[i].node->name);
+                struct command c;
 
-                body.job = losses[i].job;
-                body.exit_code = 255;
-                body.reason = reason;
-                body.final_state = RM__JOB_STATE__JOB_NODE_FAIL;
-                command.body_case = RM__COMMAND__BODY_JOB_EXIT;
-                command.job_exit = &body;
-                propose(leader, &command);
+                propose(leader, command_job_exit(&c, losses[i].job, 255, reason, RM__JOB_STATE__JOB_NODE_FAIL));
         }
 }
 

@@ -6,6 +6,7 @@
 
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
+#include "daemon/cluster/commands.h"
 #include "daemon/config/config.h"
 
 struct told {
@@ -50,22 +51,19 @@ static bool same(const Rm__CmdTopology *a, const Rm__CmdTopology *b) {
 static bool tell_switches(struct rmd *rmd, const struct switches *switches) {
         const Rm__State *state = cluster_state(rmd->cluster);
         Rm__CmdTopology known = RM__CMD_TOPOLOGY__INIT;
-        Rm__CmdTopology body = RM__CMD_TOPOLOGY__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
-        struct told told = fill(switches, &body);
+        struct command c;
+        Rm__CmdTopology *body = command_topology(&c);
+        struct told told = fill(switches, body);
         bool news;
 
-        body.path = rmd->config->topology;
+        body->path = rmd->config->topology;
         known.path = state->topology_path;
         known.switches = state->switches;
         known.n_switches = state->n_switches;
         known.error = state->topology_error;
-        news = !same(&known, &body);
-        if (news) {
-                command.body_case = RM__COMMAND__BODY_TOPOLOGY;
-                command.topology = &body;
-                cluster_propose(rmd->cluster, &command, NULL, NULL);
-        }
+        news = !same(&known, body);
+        if (news)
+                cluster_propose(rmd->cluster, &c.command, NULL, NULL);
         free(told.items);
         free(told.pointers);
         return news;
@@ -73,15 +71,12 @@ static bool tell_switches(struct rmd *rmd, const struct switches *switches) {
 
 /* The state keeps the switches that it has. */
 static bool tell_error(struct rmd *rmd, const char *error) {
-        Rm__CmdTopology body = RM__CMD_TOPOLOGY__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        struct command c;
 
         if (strcmp(cluster_state(rmd->cluster)->topology_error, error) == 0)
                 return false;
-        body.error = (char *) error;
-        command.body_case = RM__COMMAND__BODY_TOPOLOGY;
-        command.topology = &body;
-        cluster_propose(rmd->cluster, &command, NULL, NULL);
+        command_topology(&c)->error = (char *) error;
+        cluster_propose(rmd->cluster, &c.command, NULL, NULL);
         return true;
 }
 

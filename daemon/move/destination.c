@@ -5,6 +5,7 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/cluster/commands.h"
 #include "daemon/move/moves_internal.h"
 #include "daemon/move/room.h"
 
@@ -260,13 +261,9 @@ void destination_capsule_ready(struct move *move) {
 /* ---- commit and open ---- */
 
 static void propose_commit(struct move *move) {
-        Rm__CmdMoveCommit body = RM__CMD_MOVE_COMMIT__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        struct command c;
 
-        body.move = move->id;
-        command.body_case = RM__COMMAND__BODY_MOVE_COMMIT;
-        command.move_commit = &body;
-        move_propose(move, &command);
+        move_propose(move, command_move_commit(&c, move->id));
 }
 
 static void tell_opened(struct move *move) {

@@ -8,6 +8,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/util.h"
+#include "daemon/cluster/commands.h"
 #include "daemon/job/launch.h"
 #include "daemon/move/moves_internal.h"
 
@@ -196,14 +197,9 @@ void move_propose(struct move *move, const Rm__Command *command) {
 }
 
 void move_propose_abort(struct move *move) {
-        Rm__CmdMoveAbort body = RM__CMD_MOVE_ABORT__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        struct command c;
 
-        body.move = move->id;
-        body.error = move->error;
-        command.body_case = RM__COMMAND__BODY_MOVE_ABORT;
-        command.move_abort = &body;
-        move_propose(move, &command);
+        move_propose(move, command_move_abort(&c, move->id, move->error));
 }
 
 /* ---- what the state says ---- */
@@ -223,21 +219,13 @@ void moves_started(struct moves *moves, uint64_t id) {
 }
 
 static void propose_leftover(struct moves *moves, const Rm__Move *record, bool done) {
-        Rm__CmdMoveAbort abort_body = RM__CMD_MOVE_ABORT__INIT;
-        Rm__CmdMoveDone done_body = RM__CMD_MOVE_DONE__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        struct command c;
 
-        if (done) {
-                done_body.figures = (Rm__Move *) record;
-                command.body_case = RM__COMMAND__BODY_MOVE_DONE;
-                command.move_done = &done_body;
-        } else {
-                abort_body.move = record->id;
-                abort_body.error = (char *) "rmd at the source was restarted, or did not hear of it";
-                command.body_case = RM__COMMAND__BODY_MOVE_ABORT;
-                command.move_abort = &abort_body;
-        }
-        cluster_propose(moves->rmd->cluster, &command, NULL, NULL);
+        if (done)
+                (void) command_move_done(&c, record);
+        else
+                (void) command_move_abort(&c, record->id, "rmd at the source was restarted, or did not hear of it");
+        cluster_propose(moves->rmd->cluster, &c.command, NULL, NULL);
         moves_retry(moves);
 }
 

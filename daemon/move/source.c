@@ -8,6 +8,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/util.h"
+#include "daemon/cluster/commands.h"
 #include "daemon/move/inflight.h"
 #include "daemon/move/moves_internal.h"
 #include "daemon/move/room.h"
@@ -349,8 +350,7 @@ static void source_undo(struct move *move) {
 }
 
 static void propose_done(struct move *move) {
-        Rm__CmdMoveDone body = RM__CMD_MOVE_DONE__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        struct command c;
 
         if (move->dump_usec && move->dumped_usec)
                 move->figures.dump_usec = move->dumped_usec - move->dump_usec;
@@ -358,10 +358,7 @@ static void propose_done(struct move *move) {
                 move->figures.transfer_usec = move->sent_usec - move->dump_usec;
         if (move->opened_usec)
                 move->figures.freeze_usec = move->opened_usec - move->freeze_usec;
-        body.figures = &move->figures;
-        command.body_case = RM__COMMAND__BODY_MOVE_DONE;
-        command.move_done = &body;
-        move_propose(move, &command);
+        move_propose(move, command_move_done(&c, &move->figures));
 }
 
 void source_release(struct move *move) {

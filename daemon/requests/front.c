@@ -7,6 +7,7 @@
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/client/proxies.h"
+#include "daemon/cluster/commands.h"
 #include "daemon/job/outputs.h"
 #include "daemon/requests/requests.h"
 #include "daemon/requests/views.h"
@@ -338,8 +339,7 @@ void request_job_input(struct client *client, const Rm__LocalRequest *request) {
 
 /* The front end has all of it: the spool may go. */
 static void output_done(struct client *client, uint32_t request_id, const Rm__Job *job) {
-        Rm__CmdJobOutputDone body = RM__CMD_JOB_OUTPUT_DONE__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        struct command c;
 
         if (!job_ended(job)) {
                 client_error(client, request_id, -EBUSY, "output-ack: job %" PRIu64 " has not ended", job->id);
@@ -349,10 +349,7 @@ static void output_done(struct client *client, uint32_t request_id, const Rm__Jo
                 client_ok(client, request_id, job->id, "");
                 return;
         }
-        body.job = job->id;
-        command.body_case = RM__COMMAND__BODY_JOB_OUTPUT_DONE;
-        command.job_output_done = &body;
-        request_propose(client, request_id, &command);
+        request_propose(client, request_id, command_job_output_done(&c, job->id));
 }
 
 void request_output_ack(struct client *client, const Rm__LocalRequest *request) {

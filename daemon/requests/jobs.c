@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "daemon/cluster/commands.h"
 #include "daemon/config/config.h"
 #include "daemon/job/bodies.h"
 #include "daemon/job/runner.h"
@@ -65,17 +66,13 @@ struct submission {
 
 static void on_taken(void *userdata, const struct rm_error *err) {
         struct submission *submission = userdata;
-        Rm__CmdJobSubmit body = RM__CMD_JOB_SUBMIT__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        struct command c;
 
-        body.spec = submission->spec;
-        set_shares(submission->client, &body);
-        command.body_case = RM__COMMAND__BODY_JOB_SUBMIT;
-        command.job_submit = &body;
+        set_shares(submission->client, command_job_submit(&c, submission->spec));
         if (err->code < 0)
                 client_error(submission->client, submission->request_id, err->code, "submit: %s", err->text);
         else
-                request_propose(submission->client, submission->request_id, &command);
+                request_propose(submission->client, submission->request_id, &c.command);
         client_release(submission->client);
         rm__job_spec__free_unpacked(submission->spec, NULL);
         free(submission);
@@ -125,18 +122,13 @@ static bool refuse_signal(struct client *client, uint32_t request_id, const char
 }
 
 void request_cancel_job(struct client *client, const Rm__LocalRequest *request) {
-        Rm__CmdJobCancel body = RM__CMD_JOB_CANCEL__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        const Rm__CancelJob *in = request->cancel_job;
+        struct command c;
 
-        if (!request_own_job(client, request->id, "cancel-job", request->cancel_job->job) ||
-            refuse_signal(client, request->id, "cancel-job", request->cancel_job->signal))
-                return;
-        body.job = request->cancel_job->job;
-        body.signal = request->cancel_job->signal ? request->cancel_job->signal : SIGTERM;
-        body.by = client->user;
-        command.body_case = RM__COMMAND__BODY_JOB_CANCEL;
-        command.job_cancel = &body;
-        request_propose(client, request->id, &command);
+        if (request_own_job(client, request->id, "cancel-job", in->job) &&
+            !refuse_signal(client, request->id, "cancel-job", in->signal))
+                request_propose(client, request->id,
+                                command_job_cancel(&c, in->job, in->signal ? in->signal : SIGTERM, client->user));
 }
 
 void request_signal_job(struct client *client, const Rm__LocalRequest *request) {
@@ -153,8 +145,8 @@ void request_signal_job(struct client *client, const Rm__LocalRequest *request) 
 
 void request_migrate_job(struct client *client, const Rm__LocalRequest *request) {
         const Rm__MigrateJob *in = request->migrate_job;
-        Rm__CmdMoveStart body = RM__CMD_MOVE_START__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
+        Rm__CmdMoveStart *body;
+        struct command c;
         cleanup_free char *reason = NULL;
 
         if (!request_own_job(client, request->id, "migrate-job", in->job))
@@ -168,15 +160,11 @@ void request_migrate_job(struct client *client, const Rm__LocalRequest *request)
                 return;
         }
         reason = xasprintf("asked for by %s", client->user);
-        body.job = in->job;
-        body.capsule = in->group;
-        body.to = in->to;
-        body.reason = reason;
-        body.stop = strcmp(in->mode, "stop") == 0;
-        body.cause = RM__MOVE_CAUSE__MOVE_CAUSE_ASKED;
-        body.asked_uid = client->uid;
-        body.one_at_a_time = !client->admin;
-        command.body_case = RM__COMMAND__BODY_MOVE_START;
-        command.move_start = &body;
-        request_propose(client, request->id, &command);
+        body = command_move_start(&c, in->job, in->group, in->to);
+        body->reason = reason;
+        body->stop = strcmp(in->mode, "stop") == 0;
+        body->cause = RM__MOVE_CAUSE__MOVE_CAUSE_ASKED;
+        body->asked_uid = client->uid;
+        body->one_at_a_time = !client->admin;
+        request_propose(client, request->id, &c.command);
 }

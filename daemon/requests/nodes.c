@@ -3,6 +3,7 @@
 
 #include "common/text.h"
 #include "common/util.h"
+#include "daemon/cluster/commands.h"
 #include "daemon/requests/requests.h"
 #include "daemon/requests/views.h"
 
@@ -149,16 +150,10 @@ void request_drain_node(struct client *client, const Rm__LocalRequest *request) 
                 return;
         batch = batch_create(client, request->id, in->n_names);
         for (size_t i = 0; i < in->n_names; i++) {
-                Rm__CmdNodeDrain body = RM__CMD_NODE_DRAIN__INIT;
-                Rm__Command command = RM__COMMAND__INIT;
+                struct command c;
 
-                body.node = in->names[i];
-                body.reason = in->reason;
-                body.by = client->user;
-                body.update = in->update;
-                command.body_case = RM__COMMAND__BODY_NODE_DRAIN;
-                command.node_drain = &body;
-                cluster_propose(client->rmd->cluster, &command, on_one, batch);
+                cluster_propose(client->rmd->cluster, command_node_drain(&c, in->names[i], in->reason, client->user, in->update),
+                                on_one, batch);
         }
 }
 
@@ -174,13 +169,8 @@ void request_resume_node(struct client *client, const Rm__LocalRequest *request)
                 return;
         batch = batch_create(client, request->id, in->n_names);
         for (size_t i = 0; i < in->n_names; i++) {
-                Rm__CmdNodeResume body = RM__CMD_NODE_RESUME__INIT;
-                Rm__Command command = RM__COMMAND__INIT;
+                struct command c;
 
-                body.node = in->names[i];
-                body.by = client->user;
-                command.body_case = RM__COMMAND__BODY_NODE_RESUME;
-                command.node_resume = &body;
-                cluster_propose(client->rmd->cluster, &command, on_one, batch);
+                cluster_propose(client->rmd->cluster, command_node_resume(&c, in->names[i], client->user), on_one, batch);
         }
 }

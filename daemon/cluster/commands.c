@@ -1,0 +1,226 @@
+#include "daemon/cluster/commands.h"
+
+/* The command's body is the one of this kind, with its defaults. */
+#define BEGIN(c, kind, KIND)                                                                                                       \
+        do {                                                                                                                       \
+                rm__command__init(&(c)->command);                                                                                  \
+                rm__cmd_##kind##__init(&(c)->kind);                                                                                \
+                (c)->command.body_case = RM__COMMAND__BODY_##KIND;                                                                 \
+                (c)->command.kind = &(c)->kind;                                                                                    \
+        } while (0)
+
+/* Messages have their texts without const. */
+static char *text_of(const char *text) {
+        return (char *) (text ? text : protobuf_c_empty_string);
+}
+
+/* ---- nodes ---- */
+
+Rm__Command *command_node_join(struct command *c, const Rm__Node *node) {
+        BEGIN(c, node_join, NODE_JOIN);
+        c->node_join.node = (Rm__Node *) node;
+        return &c->command;
+}
+
+Rm__Command *command_node_health(struct command *c, const char *node, Rm__NodeHealth health, const char *why) {
+        BEGIN(c, node_health, NODE_HEALTH);
+        c->node_health.node = text_of(node);
+        c->node_health.health = health;
+        c->node_health.why = text_of(why);
+        return &c->command;
+}
+
+Rm__Command *command_node_drain(struct command *c, const char *node, const char *reason, const char *by, bool update) {
+        BEGIN(c, node_drain, NODE_DRAIN);
+        c->node_drain.node = text_of(node);
+        c->node_drain.reason = text_of(reason);
+        c->node_drain.by = text_of(by);
+        c->node_drain.update = update;
+        return &c->command;
+}
+
+Rm__Command *command_node_resume(struct command *c, const char *node, const char *by) {
+        BEGIN(c, node_resume, NODE_RESUME);
+        c->node_resume.node = text_of(node);
+        c->node_resume.by = text_of(by);
+        return &c->command;
+}
+
+Rm__CmdAvailability *command_availability(struct command *c) {
+        BEGIN(c, availability, AVAILABILITY);
+        return &c->availability;
+}
+
+Rm__CmdTopology *command_topology(struct command *c) {
+        BEGIN(c, topology, TOPOLOGY);
+        return &c->topology;
+}
+
+/* ---- jobs ---- */
+
+Rm__CmdJobSubmit *command_job_submit(struct command *c, const Rm__JobSpec *spec) {
+        BEGIN(c, job_submit, JOB_SUBMIT);
+        c->job_submit.spec = (Rm__JobSpec *) spec;
+        return &c->job_submit;
+}
+
+Rm__CmdJobAvailability *command_job_availability(struct command *c, uint64_t job) {
+        BEGIN(c, job_availability, JOB_AVAILABILITY);
+        c->job_availability.job = job;
+        return &c->job_availability;
+}
+
+Rm__Command *command_job_wait(struct command *c, uint64_t job, const char *reason, bool lost_round) {
+        BEGIN(c, job_wait, JOB_WAIT);
+        c->job_wait.job = job;
+        c->job_wait.reason = text_of(reason);
+        c->job_wait.lost_round = lost_round;
+        return &c->command;
+}
+
+Rm__CmdJobPlace *command_job_place(struct command *c, uint64_t job) {
+        BEGIN(c, job_place, JOB_PLACE);
+        c->job_place.job = job;
+        return &c->job_place;
+}
+
+Rm__CmdJobSpares *command_job_spares(struct command *c, uint64_t job) {
+        BEGIN(c, job_spares, JOB_SPARES);
+        c->job_spares.job = job;
+        return &c->job_spares;
+}
+
+Rm__CmdJobCores *command_job_cores(struct command *c, uint64_t job) {
+        BEGIN(c, job_cores, JOB_CORES);
+        c->job_cores.job = job;
+        return &c->job_cores;
+}
+
+Rm__Command *command_job_running(struct command *c, uint64_t job) {
+        BEGIN(c, job_running, JOB_RUNNING);
+        c->job_running.job = job;
+        return &c->command;
+}
+
+Rm__Command *command_job_cancel(struct command *c, uint64_t job, uint32_t signal, const char *by) {
+        BEGIN(c, job_cancel, JOB_CANCEL);
+        c->job_cancel.job = job;
+        c->job_cancel.signal = signal;
+        c->job_cancel.by = text_of(by);
+        return &c->command;
+}
+
+Rm__Command *command_job_timeout(struct command *c, uint64_t job, uint32_t signal) {
+        BEGIN(c, job_cancel, JOB_CANCEL);
+        c->job_cancel.job = job;
+        c->job_cancel.signal = signal;
+        c->job_cancel.timeout = true;
+        return &c->command;
+}
+
+Rm__Command *command_job_exit(struct command *c, uint64_t job, int exit_code, const char *reason, Rm__JobState final_state) {
+        BEGIN(c, job_exit, JOB_EXIT);
+        c->job_exit.job = job;
+        c->job_exit.exit_code = exit_code;
+        c->job_exit.reason = text_of(reason);
+        c->job_exit.final_state = final_state;
+        return &c->command;
+}
+
+Rm__Command *command_job_forget(struct command *c, uint64_t job) {
+        BEGIN(c, job_forget, JOB_FORGET);
+        c->job_forget.job = job;
+        return &c->command;
+}
+
+Rm__Command *command_job_output_done(struct command *c, uint64_t job) {
+        BEGIN(c, job_output_done, JOB_OUTPUT_DONE);
+        c->job_output_done.job = job;
+        return &c->command;
+}
+
+/* ---- capsules ---- */
+
+Rm__Command *command_capsule_ready(struct command *c, uint64_t job, int32_t capsule, const char *node) {
+        BEGIN(c, capsule_ready, CAPSULE_READY);
+        c->capsule_ready.job = job;
+        c->capsule_ready.capsule = capsule;
+        c->capsule_ready.node = text_of(node);
+        return &c->command;
+}
+
+Rm__Command *command_capsule_gone(struct command *c, uint64_t job, int32_t capsule, const char *node) {
+        BEGIN(c, capsule_gone, CAPSULE_GONE);
+        c->capsule_gone.job = job;
+        c->capsule_gone.capsule = capsule;
+        c->capsule_gone.node = text_of(node);
+        return &c->command;
+}
+
+Rm__Command *command_capsule_obstacle(struct command *c, uint64_t job, int32_t capsule, const char *node, const char *text) {
+        BEGIN(c, capsule_obstacle, CAPSULE_OBSTACLE);
+        c->capsule_obstacle.job = job;
+        c->capsule_obstacle.capsule = capsule;
+        c->capsule_obstacle.node = text_of(node);
+        c->capsule_obstacle.text = text_of(text);
+        return &c->command;
+}
+
+Rm__CmdGroupEnd *command_group_end(struct command *c, uint64_t job, int32_t group, const char *node) {
+        BEGIN(c, group_end, GROUP_END);
+        c->group_end.job = job;
+        c->group_end.group = group;
+        c->group_end.node = text_of(node);
+        return &c->group_end;
+}
+
+/* ---- moves ---- */
+
+Rm__CmdMoveStart *command_move_start(struct command *c, uint64_t job, int32_t capsule, const char *to) {
+        BEGIN(c, move_start, MOVE_START);
+        c->move_start.job = job;
+        c->move_start.capsule = capsule;
+        c->move_start.to = text_of(to);
+        return &c->move_start;
+}
+
+Rm__Command *command_move_commit(struct command *c, uint64_t move) {
+        BEGIN(c, move_commit, MOVE_COMMIT);
+        c->move_commit.move = move;
+        return &c->command;
+}
+
+Rm__Command *command_move_abort(struct command *c, uint64_t move, const char *error) {
+        BEGIN(c, move_abort, MOVE_ABORT);
+        c->move_abort.move = move;
+        c->move_abort.error = text_of(error);
+        return &c->command;
+}
+
+Rm__Command *command_move_done(struct command *c, const Rm__Move *figures) {
+        BEGIN(c, move_done, MOVE_DONE);
+        c->move_done.figures = (Rm__Move *) figures;
+        return &c->command;
+}
+
+/* ---- the log ---- */
+
+Rm__Command *command_level(struct command *c, uint32_t level) {
+        BEGIN(c, level, LEVEL);
+        c->level.level = level;
+        return &c->command;
+}
+
+/* ---- texts ---- */
+
+Rm__Command *command_scheduling(struct command *c, const char *warning) {
+        BEGIN(c, scheduling, SCHEDULING);
+        c->scheduling.warning = text_of(warning);
+        return &c->command;
+}
+
+Rm__Command *command_note(struct command *c, const char *text) {
+        BEGIN(c, note, NOTE);
+        c->note.text = text_of(text);
+        return &c->command;
+}

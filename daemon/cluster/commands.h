@@ -1,0 +1,99 @@
+/* Commands for the log, made in one line: room for a command and its body, and a function for each kind that fills it in.
+ *
+ *   struct command c;
+ *   cluster_propose(cluster, command_job_running(&c, job), NULL, NULL);
+ *
+ * Nothing is copied: what a function is given must last as long as the command is used, which is until cluster_propose() returns. Texts
+ * that may be NULL say so. Kinds with many fields return their body, with its defaults, to be filled in; the command is `&c.command`. */
+#ifndef RM_CLUSTER_COMMANDS_H
+#define RM_CLUSTER_COMMANDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/state.pb-c.h"
+
+struct command {
+        Rm__Command command;
+        union {
+                Rm__CmdNodeJoin node_join;
+                Rm__CmdNodeHealth node_health;
+                Rm__CmdNodeDrain node_drain;
+                Rm__CmdNodeResume node_resume;
+                Rm__CmdAvailability availability;
+                Rm__CmdJobSubmit job_submit;
+                Rm__CmdJobAvailability job_availability;
+                Rm__CmdJobWait job_wait;
+                Rm__CmdJobPlace job_place;
+                Rm__CmdJobSpares job_spares;
+                Rm__CmdJobCores job_cores;
+                Rm__CmdCapsuleReady capsule_ready;
+                Rm__CmdCapsuleGone capsule_gone;
+                Rm__CmdCapsuleObstacle capsule_obstacle;
+                Rm__CmdGroupEnd group_end;
+                Rm__CmdJobRunning job_running;
+                Rm__CmdJobCancel job_cancel;
+                Rm__CmdJobExit job_exit;
+                Rm__CmdJobForget job_forget;
+                Rm__CmdJobOutputDone job_output_done;
+                Rm__CmdMoveStart move_start;
+                Rm__CmdMoveCommit move_commit;
+                Rm__CmdMoveAbort move_abort;
+                Rm__CmdMoveDone move_done;
+                Rm__CmdTopology topology;
+                Rm__CmdScheduling scheduling;
+                Rm__CmdNote note;
+                Rm__CmdLevel level;
+        };
+};
+
+/* ---- nodes ---- */
+Rm__Command *command_node_join(struct command *c, const Rm__Node *node);
+Rm__Command *command_node_health(struct command *c, const char *node, Rm__NodeHealth health, const char *why);
+/* `update`: a node that is drained already gets the new reason; else that is refused. */
+Rm__Command *command_node_drain(struct command *c, const char *node, const char *reason, const char *by, bool update);
+Rm__Command *command_node_resume(struct command *c, const char *node, const char *by);
+Rm__CmdAvailability *command_availability(struct command *c);
+Rm__CmdTopology *command_topology(struct command *c);
+
+/* ---- jobs ---- */
+Rm__CmdJobSubmit *command_job_submit(struct command *c, const Rm__JobSpec *spec);
+Rm__CmdJobAvailability *command_job_availability(struct command *c, uint64_t job);
+Rm__Command *command_job_wait(struct command *c, uint64_t job, const char *reason, bool lost_round);
+Rm__CmdJobPlace *command_job_place(struct command *c, uint64_t job);
+Rm__CmdJobSpares *command_job_spares(struct command *c, uint64_t job);
+Rm__CmdJobCores *command_job_cores(struct command *c, uint64_t job);
+Rm__Command *command_job_running(struct command *c, uint64_t job);
+/* Asked for by this user. */
+Rm__Command *command_job_cancel(struct command *c, uint64_t job, uint32_t signal, const char *by);
+/* Its time is over. */
+Rm__Command *command_job_timeout(struct command *c, uint64_t job, uint32_t signal);
+/* `final_state` 0: by the exit code. `reason` NULL ok. */
+Rm__Command *command_job_exit(struct command *c, uint64_t job, int exit_code, const char *reason, Rm__JobState final_state);
+Rm__Command *command_job_forget(struct command *c, uint64_t job);
+Rm__Command *command_job_output_done(struct command *c, uint64_t job);
+
+/* ---- capsules: what their node tells ---- */
+Rm__Command *command_capsule_ready(struct command *c, uint64_t job, int32_t capsule, const char *node);
+Rm__Command *command_capsule_gone(struct command *c, uint64_t job, int32_t capsule, const char *node);
+Rm__Command *command_capsule_obstacle(struct command *c, uint64_t job, int32_t capsule, const char *node, const char *text);
+Rm__CmdGroupEnd *command_group_end(struct command *c, uint64_t job, int32_t group, const char *node);
+
+/* ---- moves ---- */
+Rm__CmdMoveStart *command_move_start(struct command *c, uint64_t job, int32_t capsule, const char *to);
+Rm__Command *command_move_commit(struct command *c, uint64_t move);
+Rm__Command *command_move_abort(struct command *c, uint64_t move, const char *error);
+/* Of `figures` the id and what was measured count. */
+Rm__Command *command_move_done(struct command *c, const Rm__Move *figures);
+
+/* ---- the log ---- */
+/* Entries after this one may be of this feature level. */
+Rm__Command *command_level(struct command *c, uint32_t level);
+
+/* ---- texts ---- */
+/* What was wrong with the policy in the last round; "": nothing. */
+Rm__Command *command_scheduling(struct command *c, const char *warning);
+/* An event that changes nothing. */
+Rm__Command *command_note(struct command *c, const char *text);
+
+#endif
