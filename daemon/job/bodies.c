@@ -7,6 +7,7 @@
 #include <sys/queue.h>
 
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/cluster/parts.h"
 #include "daemon/config/config.h"
@@ -26,7 +27,7 @@
 #define SOURCES_MAX 16U
 #define ANSWER_USEC UINT64_C(5000000)
 #define AGAIN_USEC UINT64_C(1000000)
-#define TICK_MSEC 500U
+#define TICK_USEC 500000U
 
 /* Submitted, and perhaps not yet in the state. */
 struct held {
@@ -287,10 +288,8 @@ static void ask_next(struct bodies *bodies, struct fetch *fetch, const Rm__Job *
 }
 
 static void start_ticking(struct bodies *bodies) {
-        static const struct timeval tick = { .tv_usec = TICK_MSEC * 1000 };
-
         if (!LIST_EMPTY(&bodies->fetches) && !evtimer_pending(bodies->tick, NULL))
-                (void) evtimer_add(bodies->tick, &tick);
+                timer_arm(bodies->tick, TICK_USEC);
 }
 
 static struct fetch *fetch_begin(struct bodies *bodies, const Rm__Job *job) {

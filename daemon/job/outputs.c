@@ -256,21 +256,6 @@ void outputs_input(struct outputs *outputs, struct client *client, uint32_t requ
 
 /* ---- clean-up ---- */
 
-void outputs_head_left(struct outputs *outputs, uint64_t job) {
-        for (struct reader *reader = outputs->readers; reader;) {
-                struct reader *next = reader->next;
-
-                if (reader->job == job) {
-                        struct client *client = reader->client;
-
-                        client_error(client, reader->request_id, -ESTALE, "the head of job %" PRIu64 " is on another node", job);
-                        outputs_detach(outputs, client);
-                        next = outputs->readers; /* the list changed: from the start */
-                }
-                reader = next;
-        }
-}
-
 void outputs_clean(struct outputs *outputs) {
         const Rm__State *state = cluster_state(outputs->rmd->cluster);
         cleanup_free char *root = xasprintf("%s/spool", outputs->rmd->config->state_dir);

@@ -20,8 +20,6 @@ void outputs_input(struct outputs *outputs, struct client *client, uint32_t requ
 
 /* There may be more of this job's output, or its head has ended. */
 void outputs_pump(struct outputs *outputs, uint64_t job);
-/* The job's head moved away, or is gone: its readers are told by an error and look elsewhere. */
-void outputs_head_left(struct outputs *outputs, uint64_t job);
 /* Remove the spools of jobs that are forgotten or fully delivered. */
 void outputs_clean(struct outputs *outputs);
 

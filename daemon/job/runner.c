@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/cluster/commands.h"
 #include "daemon/job/bodies.h"
@@ -17,7 +18,7 @@
 #include "daemon/job/outputs.h"
 
 #define RETRY_USEC 300000
-#define LOOK_SEC 2
+#define LOOK_USEC 2000000
 
 static const Rm__State *state_of(const struct runner *runner) {
         return cluster_state(runner->rmd->cluster);
@@ -576,19 +577,15 @@ void runner_wake(struct runner *runner) {
 }
 
 void runner_retry(struct runner *runner) {
-        static const struct timeval delay = { 0, RETRY_USEC };
-
         if (runner->retry_wanted)
                 return;
         runner->retry_wanted = true;
-        (void) evtimer_add(runner->retry, &delay);
+        timer_arm(runner->retry, RETRY_USEC);
 }
 
 void runner_look_again(struct runner *runner) {
-        static const struct timeval delay = { LOOK_SEC, 0 };
-
         if (!evtimer_pending(runner->look, NULL))
-                (void) evtimer_add(runner->look, &delay);
+                timer_arm(runner->look, LOOK_USEC);
 }
 
 int runner_signal_head(struct runner *runner, uint64_t job, int signo) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/job/runner_internal.h"
 #include "daemon/job/ways.h"
@@ -120,10 +121,9 @@ static void on_sample(evutil_socket_t fd, short what, void *arg) {
 
 void traffic_wake(struct runner *runner) {
         uint64_t interval = runner->rmd->config->traffic_interval_usec;
-        struct timeval delay = { .tv_sec = (time_t) (interval / 1000000), .tv_usec = (suseconds_t) (interval % 1000000) };
 
         if (interval > 0 && !evtimer_pending(runner->sample, NULL) && any_of_interest(runner))
-                (void) evtimer_add(runner->sample, &delay);
+                timer_arm(runner->sample, interval);
 }
 
 void traffic_start(struct runner *runner) {

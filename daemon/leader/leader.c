@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/commands.h"
@@ -47,12 +48,10 @@ static void propose(struct leader *leader, const Rm__Command *command) {
 /* ---- rounds ---- */
 
 static void settle_later(struct leader *leader, uint64_t usec) {
-        struct timeval delay = { .tv_sec = (time_t) (usec / 1000000), .tv_usec = (suseconds_t) (usec % 1000000) };
-
         if (leader->settling)
                 return;
         leader->settling = true;
-        (void) evtimer_add(leader->settle, &delay);
+        timer_arm(leader->settle, usec);
 }
 
 static void on_round(void *context, const struct rm_snapshot *snapshot, const struct round_result *result, const char *warnings) {
@@ -289,14 +288,13 @@ int leader_try_round(struct rmd *rmd, struct scheduler *scheduler, scheduler_don
 
 int leader_create(struct rmd *rmd, struct leader **ret, struct rm_error *err) {
         struct leader *leader = xcalloc(1, sizeof(*leader));
-        struct timeval tick = { .tv_sec = TICK_USEC / 1000000U };
 
         leader->rmd = rmd;
         leader->scheduler = leader_side_scheduler(rmd, rmd->config->policy);
         leader->traffic = traffic_create();
         leader->settle = evtimer_new(rmd->base, on_settle, leader);
         leader->tick = event_new(rmd->base, -1, EV_PERSIST, on_tick, leader);
-        (void) evtimer_add(leader->tick, &tick);
+        timer_arm(leader->tick, TICK_USEC);
         *ret = leader;
         return 0;
 }

@@ -27,7 +27,8 @@ static const struct request requests[] = {
         { RM__LOCAL_REQUEST__BODY_GET_PLAN, "plan", ROLE_ADMIN, ROUTE_LEADER, request_plan },
 };
 
-const struct request *request_find(Rm__LocalRequest__BodyCase body) {
+/* NULL when there is no such request. */
+static const struct request *request_find(Rm__LocalRequest__BodyCase body) {
         for (size_t i = 0; i < ARRAY_SIZE(requests); i++)
                 if (requests[i].body == body)
                         return &requests[i];

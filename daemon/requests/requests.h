@@ -28,8 +28,6 @@ struct request {
         void (*handle)(struct client *client, const Rm__LocalRequest *request);
 };
 
-/* NULL when there is no such request. */
-const struct request *request_find(Rm__LocalRequest__BodyCase body);
 /* Check role and route and answer, here or through the node that can. For local and carried clients. */
 void request_dispatch(struct client *client, const Rm__LocalRequest *request);
 
