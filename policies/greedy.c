@@ -5,23 +5,23 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "policies/place/cost.h"
-#include "policies/place/pack.h"
-#include "policies/place/staircase.h"
+#include "placement/cost.h"
+#include "placement/pack.h"
+#include "placement/relaxation.h"
 #include "rm/policy.h"
 
 static int set_bound(const struct rm_snapshot *snapshot, struct rm_plan *plan) {
-        struct staircase staircase;
+        struct relaxation relaxation;
         int64_t cost;
-        int r = staircase_init(&staircase, snapshot, plan);
+        int r = relaxation_init(&relaxation, snapshot, plan);
 
         if (r == 0)
                 r = cost_plan(snapshot, plan, &cost);
         if (r == 0) {
-                plan->bound = staircase_bound(&staircase, snapshot->params.distribution_weight);
+                plan->bound = relaxation_bound(&relaxation, snapshot->params.distribution_weight);
                 plan->proven = plan->bound >= cost;
         }
-        staircase_finish(&staircase);
+        relaxation_finish(&relaxation);
         return r;
 }
 

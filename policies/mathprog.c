@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/place/cost.h"
+#include "placement/cost.h"
 #include "rm/policy.h"
 
 enum {

@@ -18,7 +18,7 @@
 #include "bench/placement/instance.h"
 #include "common/util.h"
 #include "daemon/sched/plan.h"
-#include "policies/place/cost.h"
+#include "placement/cost.h"
 
 struct options {
         const char *directory, *policy, *write, *write_lp;

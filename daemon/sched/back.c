@@ -1,8 +1,8 @@
 #include "daemon/sched/back.h"
 
 #include "common/util.h"
-#include "policies/place/cost.h"
-#include "policies/place/pack.h"
+#include "placement/cost.h"
+#include "placement/pack.h"
 
 bool back_pays(double steps_left, double move_time, double step_here, double step_there) {
         return step_here > step_there && steps_left > move_time / (step_here - step_there);

@@ -1,8 +1,8 @@
 #include "daemon/sched/backfill.h"
 
 #include "common/util.h"
-#include "policies/place/cost.h"
-#include "policies/place/pack.h"
+#include "placement/cost.h"
+#include "placement/pack.h"
 
 /* ---- room for the groups of one job, while others end ---- */
 

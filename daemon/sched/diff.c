@@ -5,8 +5,8 @@
 
 #include "common/util.h"
 #include "daemon/sched/spare.h"
-#include "policies/place/cost.h"
-#include "policies/place/pack.h"
+#include "placement/cost.h"
+#include "placement/pack.h"
 
 static const struct rm_snapshot *folded(const struct diff *diff) {
         return snapshot_view(diff->fold->snapshot);

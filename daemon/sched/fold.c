@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "policies/place/cost.h"
-#include "policies/place/pack.h"
+#include "placement/cost.h"
+#include "placement/pack.h"
 
 uint32_t fold_max_procs(uint32_t cores, uint64_t ranks, uint64_t total_cores) {
         return (uint32_t) ((cores * ranks + total_cores - 1) / total_cores);

@@ -7,7 +7,7 @@
 #include "common/util.h"
 #include "daemon/sched/fields.h"
 #include "daemon/sched/snapshot.h"
-#include "policies/treematch/measure.h"
+#include "placement/topology/measure.h"
 
 #define PLAN_MAX_BYTES (512u * 1024 * 1024)
 

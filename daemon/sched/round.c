@@ -10,8 +10,8 @@
 #include "daemon/sched/round_state.h"
 #include "daemon/sched/settle.h"
 #include "daemon/sched/spare.h"
-#include "policies/place/cost.h"
-#include "policies/place/pack.h"
+#include "placement/cost.h"
+#include "placement/pack.h"
 
 enum { POLICY_BYTES = sizeof(((struct round_job_result *) NULL)->policy) };
 

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "policies/place/cost.h"
-#include "policies/place/pack.h"
-#include "policies/treematch/gauge.h"
+#include "placement/cost.h"
+#include "placement/pack.h"
+#include "placement/topology/gauge.h"
 
 struct settling {
         const struct rm_snapshot *snapshot;

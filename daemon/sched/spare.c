@@ -1,7 +1,7 @@
 #include "daemon/sched/spare.h"
 
 #include "common/util.h"
-#include "policies/place/cost.h"
+#include "placement/cost.h"
 
 /* ---- what a round sees ---- */
 

@@ -3,8 +3,8 @@
 
 #include "common/util.h"
 #include "daemon/sched/plan.h"
-#include "policies/place/cost.h"
-#include "policies/place/pack.h"
+#include "placement/cost.h"
+#include "placement/pack.h"
 
 struct validation {
         const struct rm_snapshot *snapshot;

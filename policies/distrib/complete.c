@@ -5,16 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/place/cost.h"
-#include "policies/place/pack.h"
+#include "placement/cost.h"
+#include "placement/pack.h"
 
 /* Of looking at a node, for a place of a job. */
 static const double look_usec = 0.003;
 
 struct complete {
         const struct rm_snapshot *snapshot;
-        const struct staircase *staircase;
-        const struct portion *portions; /* by treads */
+        const struct relaxation *relaxation;
+        const struct portion *portions; /* by demands */
         uint32_t *free_cores;           /* each node */
         int32_t *answer;                /* nodes of the groups of all jobs, one job after another */
         /* Each node, all 0 between jobs: of the job in hand, */
@@ -111,8 +111,8 @@ static double read_groups(struct complete *complete, const struct rm_job *job) {
 }
 
 /* 0, or -ENOSPC: no room was found. */
-static int put_job(struct complete *complete, uint32_t tread, const struct portion *portions, uint32_t n, int32_t *ret_node) {
-        const struct rm_job *job = &complete->snapshot->jobs[complete->staircase->treads[tread].job];
+static int put_job(struct complete *complete, uint32_t demand, const struct portion *portions, uint32_t n, int32_t *ret_node) {
+        const struct rm_job *job = &complete->snapshot->jobs[complete->relaxation->demands[demand].job];
         double move_cost = read_groups(complete, job);
         bool done = true;
         int r = -ENOSPC;
@@ -134,31 +134,31 @@ static int put_job(struct complete *complete, uint32_t tread, const struct porti
 
 /* ---- all of them ---- */
 
-double complete_work_usec(const struct rm_snapshot *snapshot, const struct staircase *staircase, const struct portion *portions,
+double complete_work_usec(const struct rm_snapshot *snapshot, const struct relaxation *relaxation, const struct portion *portions,
                           uint32_t n) {
         double left = 0, cores = 0, places;
 
-        for (uint32_t t = 0; t < staircase->n_treads; t++)
-                left += staircase->treads[t].ranks;
+        for (uint32_t t = 0; t < relaxation->n_demands; t++)
+                left += relaxation->demands[t].ranks;
         for (uint32_t i = 0; i < n; i++)
                 left -= portions[i].ranks;
         for (uint32_t s = 0; s < snapshot->n_nodes; s++)
                 cores += snapshot->nodes[s].cores;
-        places = left * snapshot->n_nodes / (cores + 1) + 3.0 * staircase->n_treads;
+        places = left * snapshot->n_nodes / (cores + 1) + 3.0 * relaxation->n_demands;
         return places * snapshot->n_nodes * look_usec;
 }
 
 static int compare_portions(const void *a, const void *b) {
         const struct portion *x = a, *y = b;
 
-        if (x->tread != y->tread)
-                return x->tread < y->tread ? -1 : 1;
+        if (x->demand != y->demand)
+                return x->demand < y->demand ? -1 : 1;
         return x->node < y->node ? -1 : x->node > y->node;
 }
 
-static bool applies(const struct rm_snapshot *snapshot, const struct staircase *staircase) {
-        for (uint32_t t = 0; t < staircase->n_treads; t++) {
-                const struct rm_job *job = &snapshot->jobs[staircase->treads[t].job];
+static bool applies(const struct rm_snapshot *snapshot, const struct relaxation *relaxation) {
+        for (uint32_t t = 0; t < relaxation->n_demands; t++) {
+                const struct rm_job *job = &snapshot->jobs[relaxation->demands[t].job];
 
                 if (job->node_limit)
                         return false;
@@ -174,8 +174,8 @@ static int init(struct complete *complete, const struct portion *portions, uint3
         struct portion *sorted = arena_alloc(&complete->arena, n, sizeof(*sorted));
         size_t groups = 0, nodes = snapshot->n_nodes;
 
-        for (uint32_t t = 0; t < complete->staircase->n_treads; t++)
-                groups += snapshot->jobs[complete->staircase->treads[t].job].n_groups;
+        for (uint32_t t = 0; t < complete->relaxation->n_demands; t++)
+                groups += snapshot->jobs[complete->relaxation->demands[t].job].n_groups;
         complete->free_cores = arena_alloc(&complete->arena, nodes, sizeof(*complete->free_cores));
         complete->full = arena_alloc(&complete->arena, nodes, sizeof(*complete->full));
         complete->here = arena_alloc(&complete->arena, nodes, sizeof(*complete->here));
@@ -200,10 +200,10 @@ static int put_all(struct complete *complete, uint32_t n, int64_t *ret_cost) {
         int64_t cost = 0;
         int r = 0;
 
-        for (uint32_t t = 0, first = 0, end; t < complete->staircase->n_treads && r == 0; t++, first = end) {
-                const struct rm_job *job = &complete->snapshot->jobs[complete->staircase->treads[t].job];
+        for (uint32_t t = 0, first = 0, end; t < complete->relaxation->n_demands && r == 0; t++, first = end) {
+                const struct rm_job *job = &complete->snapshot->jobs[complete->relaxation->demands[t].job];
 
-                for (end = first; end < n && complete->portions[end].tread == t; end++)
+                for (end = first; end < n && complete->portions[end].demand == t; end++)
                         ;
                 r = put_job(complete, t, complete->portions + first, end - first, node);
                 if (r == 0)
@@ -214,21 +214,21 @@ static int put_all(struct complete *complete, uint32_t n, int64_t *ret_cost) {
         return r;
 }
 
-int complete_run(const struct rm_snapshot *snapshot, const struct staircase *staircase, const struct portion *portions, uint32_t n,
-                 struct rm_plan *plan, int64_t *cost) {
-        struct complete complete = { .snapshot = snapshot, .staircase = staircase };
+int complete_run(const struct rm_snapshot *snapshot, const struct relaxation *relaxation, const struct portion *portions,
+                 uint32_t n, struct rm_plan *plan, int64_t *cost) {
+        struct complete complete = { .snapshot = snapshot, .relaxation = relaxation };
         const int32_t *node;
         int64_t now = 0;
         int r = 0;
 
-        if (!applies(snapshot, staircase))
+        if (!applies(snapshot, relaxation))
                 return 0;
         r = init(&complete, portions, n);
         if (r == 0)
                 r = put_all(&complete, n, &now);
         node = complete.answer;
-        for (uint32_t t = 0; t < staircase->n_treads && r == 0 && now < *cost; t++) {
-                uint32_t job = staircase->treads[t].job, n_groups = snapshot->jobs[job].n_groups;
+        for (uint32_t t = 0; t < relaxation->n_demands && r == 0 && now < *cost; t++) {
+                uint32_t job = relaxation->demands[t].job, n_groups = snapshot->jobs[job].n_groups;
 
                 memcpy(plan->jobs[job].group_node, node, sizeof(*node) * n_groups);
                 node += n_groups;

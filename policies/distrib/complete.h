@@ -3,16 +3,16 @@
 #ifndef RM_POLICIES_DISTRIB_COMPLETE_H
 #define RM_POLICIES_DISTRIB_COMPLETE_H
 
+#include "placement/relaxation.h"
 #include "policies/distrib/dive.h"
-#include "policies/place/staircase.h"
 
-/* No job of the staircase has limits or pinned groups; else nothing is done. `plan` becomes the new one if that costs less; *cost
+/* No job of the relaxation has limits or pinned groups; else nothing is done. `plan` becomes the new one if that costs less; *cost
  * is what it costs, before and after. -ENOMEM. */
-int complete_run(const struct rm_snapshot *snapshot, const struct staircase *staircase, const struct portion *portions, uint32_t n,
-                 struct rm_plan *plan, int64_t *cost);
+int complete_run(const struct rm_snapshot *snapshot, const struct relaxation *relaxation, const struct portion *portions,
+                 uint32_t n, struct rm_plan *plan, int64_t *cost);
 
 /* About how long it takes. */
-double complete_work_usec(const struct rm_snapshot *snapshot, const struct staircase *staircase, const struct portion *portions,
+double complete_work_usec(const struct rm_snapshot *snapshot, const struct relaxation *relaxation, const struct portion *portions,
                           uint32_t n);
 
 #endif

@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "placement/pack.h"
 #include "policies/distrib/deadline.h"
 #include "policies/distrib/dual.h"
 #include "policies/distrib/problem.h"
 #include "policies/distrib/search.h"
 #include "policies/distrib/wide.h"
-#include "policies/place/pack.h"
 #include "rm/policy.h"
 
 enum {

@@ -28,7 +28,7 @@ static const double step_usec = 0.0003;
 #define NO_SITE UINT32_MAX
 
 struct dive_node {
-        uint32_t node, stair;
+        uint32_t node, class;
         uint32_t site; /* of the homes of pieces */
         double key;
 };
@@ -38,8 +38,8 @@ struct dive {
         struct dive_node *nodes; /* those not yet filled */
         uint32_t n_nodes, n_useful; /* useful ones first */
         uint64_t ranks, left;
-        int32_t *least; /* each tread, each number of ranks up to what is left of it */
-        size_t *first;  /* each tread, in least */
+        int32_t *least; /* each demand, each number of ranks up to what is left of it */
+        size_t *first;  /* each demand, in least */
         struct portion *portions;
         uint32_t n_portions, max_portions;
         uint64_t random;
@@ -54,13 +54,13 @@ double dive_work_usec(const struct pieces *pieces, uint32_t n_nodes) {
         double cores = pieces->most_cores;
 
         return usual_rounds * (pieces->homes.n_sites > 0 ? HOME_STEPS : STEPS) * pieces_work_usec(pieces) +
-               n_nodes * 1.5 * cores * cores / 4 * pieces->stairs->n_treads * step_usec;
+               n_nodes * 1.5 * cores * cores / 4 * pieces->classes->n_demands * step_usec;
 }
 
 /* ---- making ---- */
 
 static void list_nodes(struct dive *dive, const struct rm_snapshot *snapshot) {
-        const struct staircase *stairs = dive->pieces->stairs;
+        const struct relaxation *classes = dive->pieces->classes;
         const struct homes *homes = &dive->pieces->homes;
 
         for (uint32_t s = 0, site = 0; s < snapshot->n_nodes; s++) {
@@ -70,27 +70,27 @@ static void list_nodes(struct dive *dive, const struct rm_snapshot *snapshot) {
                         site++;
                 if (site < homes->n_sites && homes->sites[site].node == s)
                         node.site = site;
-                node.stair = staircase_find(stairs, snapshot->nodes[s].penalty, snapshot->nodes[s].cores);
-                if (node.stair < stairs->n_stairs)
+                node.class = relaxation_find(classes, snapshot->nodes[s].penalty, snapshot->nodes[s].cores);
+                if (node.class < classes->n_classes)
                         dive->nodes[dive->n_nodes++] = node;
         }
 }
 
 static bool init(struct dive *dive, struct pieces *pieces, const struct rm_snapshot *snapshot) {
-        uint32_t n_treads = pieces->stairs->n_treads;
+        uint32_t n_demands = pieces->classes->n_demands;
 
         dive->pieces = pieces;
         dive->random = ROLL_BEGIN;
-        for (uint32_t t = 0; t < n_treads; t++)
+        for (uint32_t t = 0; t < n_demands; t++)
                 dive->ranks += pieces->ranks[t];
         dive->left = dive->ranks;
         dive->nodes = arena_alloc(&dive->arena, snapshot->n_nodes, sizeof(*dive->nodes));
-        dive->first = arena_alloc(&dive->arena, n_treads, sizeof(*dive->first));
-        dive->least = arena_alloc(&dive->arena, dive->ranks + n_treads, sizeof(*dive->least));
+        dive->first = arena_alloc(&dive->arena, n_demands, sizeof(*dive->first));
+        dive->least = arena_alloc(&dive->arena, dive->ranks + n_demands, sizeof(*dive->least));
         if (dive->arena.failed)
                 return false;
         list_nodes(dive, snapshot);
-        for (uint32_t t = 0, first = 0; t < n_treads; t++) {
+        for (uint32_t t = 0, first = 0; t < n_demands; t++) {
                 dive->first[t] = first;
                 first += pieces->ranks[t] + 1;
         }
@@ -100,17 +100,17 @@ static bool init(struct dive *dive, struct pieces *pieces, const struct rm_snaps
 /* ---- one node ---- */
 
 /* value[x]: what the job saves by x ranks on the node, beyond what they cost. False: nothing. */
-static bool value_ranks(struct dive *dive, uint32_t tread, const struct dive_node *node, uint32_t largest) {
+static bool value_ranks(struct dive *dive, uint32_t demand, const struct dive_node *node, uint32_t largest) {
         struct pieces *pieces = dive->pieces;
-        const int32_t *least = dive->least + dive->first[tread] + pieces->ranks[tread];
-        const struct home *home = node->site == NO_SITE ? NULL : site_home(&pieces->homes.sites[node->site], tread);
+        const int32_t *least = dive->least + dive->first[demand] + pieces->ranks[demand];
+        const struct home *home = node->site == NO_SITE ? NULL : site_home(&pieces->homes.sites[node->site], demand);
         int32_t most = 0, cost, each;
 
-        if (!pieces_cost(pieces, tread, pieces->stairs->stairs[node->stair].penalty, &cost, &each))
+        if (!pieces_cost(pieces, demand, pieces->classes->classes[node->class].penalty, &cost, &each))
                 return false;
         for (uint32_t x = 1; x <= largest; x++) {
                 cost += each;
-                pieces->value[x] = pieces_is_possible(pieces, tread, pieces->ranks[tread], x)
+                pieces->value[x] = pieces_is_possible(pieces, demand, pieces->ranks[demand], x)
                                            ? least[0] - *(least - x) - cost + (home ? home_saves(home, x) : 0)
                                            : 0;
                 most = pieces->value[x] > most ? pieces->value[x] : most;
@@ -118,25 +118,25 @@ static bool value_ranks(struct dive *dive, uint32_t tread, const struct dive_nod
         return most > 0;
 }
 
-static uint32_t largest_left(const struct dive *dive, uint32_t tread, uint32_t cores) {
-        return dive->pieces->ranks[tread] < cores ? dive->pieces->ranks[tread] : cores;
+static uint32_t largest_left(const struct dive *dive, uint32_t demand, uint32_t cores) {
+        return dive->pieces->ranks[demand] < cores ? dive->pieces->ranks[demand] : cores;
 }
 
 /* How many rows of gain follow the first: the last ends with what the node can gain. */
 static uint32_t fill_rows(struct dive *dive, const struct dive_node *node) {
         struct pieces *pieces = dive->pieces;
-        const struct stair *stair = &pieces->stairs->stairs[node->stair];
+        const struct node_class *class = &pieces->classes->classes[node->class];
         size_t width = pieces->most_cores + 1u;
         uint32_t n = 0;
 
         memset(pieces->gain, 0, sizeof(*pieces->gain) * width);
-        for (uint32_t t = 0; t < pieces->stairs->n_treads; t++) {
-                uint32_t largest = largest_left(dive, t, stair->cores);
+        for (uint32_t t = 0; t < pieces->classes->n_demands; t++) {
+                uint32_t largest = largest_left(dive, t, class->cores);
                 int32_t *from = pieces->gain + n * width;
 
                 if (largest == 0 || !value_ranks(dive, t, node, largest))
                         continue;
-                pieces_choose(from, from + width, pieces->value, largest, stair->cores);
+                pieces_choose(from, from + width, pieces->value, largest, class->cores);
                 pieces->order[n++] = t;
         }
         return n;
@@ -159,7 +159,7 @@ static int add_portion(struct dive *dive, struct portion portion) {
 /* Follow the rows back. */
 static int fill_node(struct dive *dive, uint32_t n_rows, const struct dive_node *node) {
         struct pieces *pieces = dive->pieces;
-        uint32_t left = pieces->stairs->stairs[node->stair].cores;
+        uint32_t left = pieces->classes->classes[node->class].cores;
         size_t width = pieces->most_cores + 1u;
         int r = 0;
 
@@ -178,7 +178,7 @@ static int fill_node(struct dive *dive, uint32_t n_rows, const struct dive_node 
                 left -= x;
         }
         if (node->site == NO_SITE)
-                pieces->nodes[node->stair]--;
+                pieces->nodes[node->class]--;
         else
                 pieces->is_open[node->site] = false;
         return r;
@@ -198,7 +198,7 @@ static void follow(struct dive *dive) {
                 if (i < steps - 1)
                         pieces_step(pieces, (int64_t) slack, length);
         }
-        for (uint32_t t = 0; t < pieces->stairs->n_treads; t++)
+        for (uint32_t t = 0; t < pieces->classes->n_demands; t++)
                 pieces_cut(pieces, t, pieces->ranks[t], dive->least + dive->first[t]);
 }
 
@@ -215,7 +215,7 @@ static int32_t worth(const struct dive *dive, const struct dive_node *node) {
         if (node->site != NO_SITE)
                 return pieces->site_worth[node->site];
         return pieces
-                ->worth[pieces->penalty_of[node->stair] * (pieces->most_cores + 1u) + pieces->stairs->stairs[node->stair].cores];
+                ->worth[pieces->penalty_of[node->class] * (pieces->most_cores + 1u) + pieces->classes->classes[node->class].cores];
 }
 
 static int compare_keys(const void *a, const void *b) {
@@ -239,7 +239,7 @@ static uint32_t draw_nodes(struct dive *dive) {
         for (uint32_t i = 0; i < look; i++) {
                 swap(dive, i, i + roll(dive, dive->n_useful - i));
                 dive->nodes[i].key =
-                        worth(dive, &dive->nodes[i]) / (double) dive->pieces->stairs->stairs[dive->nodes[i].stair].cores;
+                        worth(dive, &dive->nodes[i]) / (double) dive->pieces->classes->classes[dive->nodes[i].class].cores;
         }
         qsort(dive->nodes, look, sizeof(*dive->nodes), compare_keys);
         return look;
@@ -253,11 +253,11 @@ static int fill_clear_ones(struct dive *dive, uint32_t look, double loss, const 
 
         for (uint32_t i = 0; i < dive->n_nodes; i++) {
                 const struct dive_node *node = &dive->nodes[i];
-                const struct stair *stair = &dive->pieces->stairs->stairs[node->stair];
+                const struct node_class *class = &dive->pieces->classes->classes[node->class];
 
                 if (i < look && r == 0 && deadline_left_usec(deadline) > until_usec) {
                         uint32_t n_rows = fill_rows(dive, node);
-                        int32_t gain = dive->pieces->gain[n_rows * width + stair->cores];
+                        int32_t gain = dive->pieces->gain[n_rows * width + class->cores];
 
                         if (worth(dive, node) - (double) gain <= loss) {
                                 r = fill_node(dive, n_rows, node);

@@ -8,7 +8,7 @@
 
 /* Ranks of a job on a node. */
 struct portion {
-        uint32_t tread; /* of the staircase */
+        uint32_t demand; /* of the relaxation */
         uint32_t node; /* in the snapshot */
         uint32_t ranks;
 };

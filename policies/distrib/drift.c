@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/cost.h"
+#include "placement/pack.h"
 #include "policies/distrib/arena.h"
 #include "policies/distrib/roll.h"
-#include "policies/place/cost.h"
-#include "policies/place/pack.h"
 
 enum {
         MAX_CELLS = 16 * 1024 * 1024,
@@ -404,13 +404,13 @@ struct losses {
         struct candidate *candidates;
 };
 
-/* What a plan loses at least against the bound when the tread has any number of ranks on the node. */
-static int64_t least_loss(const struct losses *losses, uint32_t tread, const int32_t *least, const struct rm_node *node,
+/* What a plan loses at least against the bound when the demand has any number of ranks on the node. */
+static int64_t least_loss(const struct losses *losses, uint32_t demand, const int32_t *least, const struct rm_node *node,
                           uint32_t site) {
         const struct pieces *pieces = losses->pieces;
-        uint32_t ranks = pieces->ranks[tread], most = ranks < node->cores ? ranks : node->cores;
-        int64_t priority = pieces->stairs->treads[tread].priority * ((int64_t) 1 << pieces->shift), loss = INT64_MAX;
-        const struct home *home = site > 0 ? site_home(&pieces->homes.sites[site - 1], tread) : NULL;
+        uint32_t ranks = pieces->ranks[demand], most = ranks < node->cores ? ranks : node->cores;
+        int64_t priority = pieces->classes->demands[demand].priority * ((int64_t) 1 << pieces->shift), loss = INT64_MAX;
+        const struct home *home = site > 0 ? site_home(&pieces->homes.sites[site - 1], demand) : NULL;
         const int32_t *worth =
                 site > 0 ? losses->site_worth + (site - 1) * (pieces->most_cores + 1ul) : pieces_best_worth(pieces, node->penalty);
 
@@ -449,13 +449,13 @@ static void part(struct candidate *candidates, uint32_t n, uint32_t k) {
         }
 }
 
-static void list_candidates(struct drift *drift, uint32_t job, const struct losses *losses, uint32_t tread, const int32_t *least) {
+static void list_candidates(struct drift *drift, uint32_t job, const struct losses *losses, uint32_t demand, const int32_t *least) {
         struct candidate *candidates = losses->candidates;
         uint32_t n = 0;
 
         for (uint32_t s = 0; s < drift->n_nodes; s++) {
                 uint32_t index = drift->nodes[s].index;
-                int64_t loss = least_loss(losses, tread, least, &drift->snapshot->nodes[index], losses->site_of[index]);
+                int64_t loss = least_loss(losses, demand, least, &drift->snapshot->nodes[index], losses->site_of[index]);
 
                 if (loss < INT64_MAX)
                         candidates[n++] = (struct candidate) { s, (float) loss };
@@ -499,7 +499,7 @@ double drift_prices_work_usec(const struct drift *drift, const struct pieces *pi
 }
 
 int drift_set_prices(struct drift *drift, struct pieces *pieces) {
-        const struct staircase *stairs = pieces->stairs;
+        const struct relaxation *classes = pieces->classes;
         struct arena arena = { 0 };
         struct losses losses;
 
@@ -510,10 +510,11 @@ int drift_set_prices(struct drift *drift, struct pieces *pieces) {
                 arena_finish(&arena);
                 return -ENOMEM;
         }
-        for (uint32_t t = 0; t < stairs->n_treads; t++) {
+        for (uint32_t t = 0; t < classes->n_demands; t++) {
                 uint32_t job = 0;
 
-                while (job < drift->n_jobs && (drift->jobs[job].index != stairs->treads[t].job || drift->jobs[job].first_group > 0))
+                while (job < drift->n_jobs &&
+                       (drift->jobs[job].index != classes->demands[t].job || drift->jobs[job].first_group > 0))
                         job++;
                 if (job == drift->n_jobs)
                         continue;

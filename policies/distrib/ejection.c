@@ -83,7 +83,7 @@ static int64_t value(const struct ejection *ejection, const struct eject_node *n
         const struct pieces *prices = ejection->prices;
 
         return price(ejection, job, ranks) -
-               prices->stairs->treads[job].priority * (prices->weight + node->penalty * ranks) * unit(ejection);
+               prices->classes->demands[job].priority * (prices->weight + node->penalty * ranks) * unit(ejection);
 }
 
 /* ---- what is where ---- */
@@ -120,14 +120,14 @@ static void clear_node(struct ejection *ejection, uint32_t s) {
 }
 
 static void read_plan(struct ejection *ejection, const struct rm_plan *plan) {
-        const struct staircase *stairs = ejection->prices->stairs;
+        const struct relaxation *classes = ejection->prices->classes;
         int32_t *nodes = ejection->node_of;
 
         for (uint32_t s = 0; s < ejection->n_nodes; s++)
                 clear_node(ejection, s);
-        rankwise_read(stairs, plan, nodes);
-        for (uint32_t t = 0; t < ejection->n_jobs; nodes += stairs->treads[t++].ranks) {
-                uint32_t ranks = stairs->treads[t].ranks;
+        rankwise_read(classes, plan, nodes);
+        for (uint32_t t = 0; t < ejection->n_jobs; nodes += classes->demands[t++].ranks) {
+                uint32_t ranks = classes->demands[t].ranks;
 
                 rankwise_sort(nodes, ranks);
                 for (uint32_t i = 0, x; i < ranks; i += x) {
@@ -138,7 +138,7 @@ static void read_plan(struct ejection *ejection, const struct rm_plan *plan) {
 }
 
 static void write_plan(struct ejection *ejection) {
-        for (uint32_t t = 0, first = 0; t < ejection->n_jobs; first += ejection->prices->stairs->treads[t++].ranks)
+        for (uint32_t t = 0, first = 0; t < ejection->n_jobs; first += ejection->prices->classes->demands[t++].ranks)
                 ejection->next_rank[t] = first;
         for (uint32_t s = 0; s < ejection->n_nodes; s++)
                 for (uint32_t k = 0; k < ejection->nodes[s].n_pieces; k++) {
@@ -152,25 +152,25 @@ static void write_plan(struct ejection *ejection) {
 /* ---- making ---- */
 
 static void list_nodes(struct ejection *ejection) {
-        const struct staircase *stairs = ejection->prices->stairs;
+        const struct relaxation *classes = ejection->prices->classes;
 
         for (uint32_t s = 0; s < ejection->n_nodes; s++) {
                 struct eject_node *node = &ejection->nodes[s];
-                uint32_t stair = ejection->roster.stair_of[s];
+                uint32_t class = ejection->roster.class_of[s];
 
-                if (stair == stairs->n_stairs)
+                if (class == classes->n_classes)
                         continue;
-                node->cores = stairs->stairs[stair].cores;
-                node->penalty = stairs->stairs[stair].penalty;
+                node->cores = classes->classes[class].cores;
+                node->penalty = classes->classes[class].penalty;
                 node->worth = pieces_best_worth(ejection->prices, node->penalty);
                 node->pieces = arena_alloc(&ejection->arena, node->cores, sizeof(*node->pieces));
         }
 }
 
 static bool make(struct ejection *ejection, const struct rm_snapshot *snapshot) {
-        const struct staircase *stairs = ejection->prices->stairs;
+        const struct relaxation *classes = ejection->prices->classes;
         struct arena *arena = &ejection->arena;
-        uint32_t n_ranks = rankwise_ranks(stairs);
+        uint32_t n_ranks = rankwise_ranks(classes);
 
         ejection->nodes = arena_alloc(arena, ejection->n_nodes, sizeof(*ejection->nodes));
         ejection->pieces = arena_alloc(arena, n_ranks, sizeof(*ejection->pieces));
@@ -179,7 +179,7 @@ static bool make(struct ejection *ejection, const struct rm_snapshot *snapshot) 
         ejection->node_of = arena_alloc(arena, n_ranks, sizeof(*ejection->node_of));
         ejection->next_rank = arena_alloc(arena, ejection->n_jobs, sizeof(*ejection->next_rank));
         ejection->order = arena_alloc(arena, ejection->n_nodes, sizeof(*ejection->order));
-        if (arena->failed || !roster_init(&ejection->roster, arena, stairs, snapshot))
+        if (arena->failed || !roster_init(&ejection->roster, arena, classes, snapshot))
                 return false;
         for (uint32_t x = 0; x <= ejection->prices->most_cores; x++)
                 ejection->by_size[x] = NONE;
@@ -194,7 +194,7 @@ struct ejection *ejection_create(struct pieces *pieces, const struct rm_snapshot
                 return NULL;
         ejection->prices = pieces;
         ejection->n_nodes = snapshot->n_nodes;
-        ejection->n_jobs = pieces->stairs->n_treads;
+        ejection->n_jobs = pieces->classes->n_demands;
         ejection->random = ROLL_BEGIN;
         if (!make(ejection, snapshot)) {
                 ejection_destroy(ejection);
@@ -406,8 +406,8 @@ static bool displace(struct ejection *ejection, const struct chain *chain, uint3
 
 /* All nodes of the chain are filled, and something is left over: the largest piece goes somewhere else. */
 static bool displace_largest(struct ejection *ejection, const struct chain *chain) {
-        uint32_t n = ejection->roster.first[ejection->prices->stairs->n_stairs], begin = roll_below(&ejection->random, n);
-        uint32_t largest = 0, empty_stair = NONE;
+        uint32_t n = ejection->roster.first[ejection->prices->classes->n_classes], begin = roll_below(&ejection->random, n);
+        uint32_t largest = 0, empty_class = NONE;
 
         for (uint32_t i = 1; i < chain->n_ejected; i++)
                 if (chain->ejected[i].ranks > chain->ejected[largest].ranks)
@@ -419,9 +419,9 @@ static bool displace_largest(struct ejection *ejection, const struct chain *chai
                 if (node->is_open || node->cores < chain->ejected[largest].ranks)
                         continue;
                 if (node->n_pieces == 0) { /* one of them is as good as another */
-                        if (ejection->roster.stair_of[s] == empty_stair)
+                        if (ejection->roster.class_of[s] == empty_class)
                                 continue;
-                        empty_stair = ejection->roster.stair_of[s];
+                        empty_class = ejection->roster.class_of[s];
                 }
                 if (displace(ejection, chain, s, largest))
                         return true;

@@ -17,7 +17,7 @@ struct ejection *ejection_create(struct pieces *pieces, const struct rm_snapshot
 void ejection_destroy(struct ejection *ejection); /* NULL ok */
 
 /* Betters the plan, which must be valid and is of all jobs of the pieces, until no chain that is looked at does, or `until_usec` are
- * left. The node of each rank of each tread, until the next call, and *ret_gain: how much less it costs. NULL: no better one. */
+ * left. The node of each rank of each demand, until the next call, and *ret_gain: how much less it costs. NULL: no better one. */
 const int32_t *ejection_run(struct ejection *ejection, const struct rm_plan *plan, const struct deadline *deadline,
                             int64_t until_usec, int64_t *ret_gain);
 

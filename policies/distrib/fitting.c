@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/cost.h"
+#include "placement/pack.h"
 #include "policies/distrib/roll.h"
-#include "policies/place/cost.h"
-#include "policies/place/pack.h"
 
 /* ---- making ---- */
 
@@ -131,19 +131,19 @@ void fitting_finish(struct fitting *fitting) {
 
 /* ---- prices ---- */
 
-void fitting_set_prices(struct fitting *fitting, const struct staircase *staircase) {
+void fitting_set_prices(struct fitting *fitting, const struct relaxation *relaxation) {
         const struct shelf *shelf = &fitting->shelf;
 
         /* Known sizes first, then those between: as the next smaller one, for each core. */
         for (uint32_t i = 0; i < shelf_classes(shelf); i++)
                 fitting->worth[i] = -1;
-        for (uint32_t i = 0; i < staircase->n_stairs; i++) {
-                const struct stair *stair = &staircase->stairs[i];
+        for (uint32_t i = 0; i < relaxation->n_classes; i++) {
+                const struct node_class *class = &relaxation->classes[i];
 
                 for (uint32_t p = 0; p < shelf->n_penalties; p++)
-                        if (shelf->penalties[p] == stair->penalty && stair->cores < shelf->stride)
-                                fitting->worth[p * shelf->stride + stair->cores] =
-                                        ldexp((double) stair->price, -staircase->shift) * stair->cores;
+                        if (shelf->penalties[p] == class->penalty && class->cores < shelf->stride)
+                                fitting->worth[p * shelf->stride + class->cores] =
+                                        ldexp((double) class->price, -relaxation->shift) * class->cores;
         }
         for (uint32_t p = 0; p < shelf->n_penalties; p++) {
                 double each = 0;

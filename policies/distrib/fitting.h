@@ -5,10 +5,10 @@
 
 #include <stdbool.h>
 
+#include "placement/relaxation.h"
+#include "placement/shelf.h"
 #include "policies/distrib/arena.h"
 #include "policies/distrib/pieces.h"
-#include "policies/place/shelf.h"
-#include "policies/place/staircase.h"
 
 struct fit_piece {
         uint32_t node, ranks;
@@ -48,7 +48,7 @@ bool fitting_init(struct fitting *fitting, const struct rm_snapshot *snapshot, c
 void fitting_finish(struct fitting *fitting);
 
 /* What cores are worth from now on. */
-void fitting_set_prices(struct fitting *fitting, const struct staircase *staircase);
+void fitting_set_prices(struct fitting *fitting, const struct relaxation *relaxation);
 void fitting_set_worth(struct fitting *fitting, const struct pieces *pieces);
 
 /* All pieces of the job leave their nodes; the job has them still. */

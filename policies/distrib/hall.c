@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/cost.h"
 #include "policies/distrib/rankwise.h"
 #include "policies/distrib/roll.h"
-#include "policies/place/cost.h"
 
 enum {
         CANDIDATES = 24,    /* of a job */
@@ -98,8 +98,8 @@ static uint32_t least_of(uint32_t a, uint32_t b) {
 bool hall_applies(const struct pieces *pieces, const struct rm_snapshot *snapshot) {
         bool applies = !pieces->has_groups && pieces->homes.n_sites == 0;
 
-        for (uint32_t t = 0; t < pieces->stairs->n_treads && applies; t++) {
-                const struct rm_job *job = &snapshot->jobs[pieces->stairs->treads[t].job];
+        for (uint32_t t = 0; t < pieces->classes->n_demands && applies; t++) {
+                const struct rm_job *job = &snapshot->jobs[pieces->classes->demands[t].job];
 
                 applies = job->group_size == 1 && !job->node_limit && !job_runs(job);
         }
@@ -248,14 +248,14 @@ static bool list_nodes(struct hall *hall, const struct rm_snapshot *snapshot) {
 
 static bool list_jobs(struct hall *hall) {
         const struct pieces *pieces = hall->pieces;
-        const struct staircase *stairs = pieces->stairs;
+        const struct relaxation *classes = pieces->classes;
 
-        for (uint32_t t = 0; t < stairs->n_treads; t++) {
+        for (uint32_t t = 0; t < classes->n_demands; t++) {
                 struct hall_job *job = &hall->jobs[hall->n_jobs++];
-                int32_t *least = arena_alloc(&hall->arena, stairs->treads[t].ranks + 1ul, sizeof(*least));
+                int32_t *least = arena_alloc(&hall->arena, classes->demands[t].ranks + 1ul, sizeof(*least));
 
-                job->ranks = stairs->treads[t].ranks;
-                job->priority = stairs->treads[t].priority;
+                job->ranks = classes->demands[t].ranks;
+                job->priority = classes->demands[t].priority;
                 job->nodes = arena_alloc(&hall->arena, job->ranks, sizeof(*job->nodes));
                 if (hall->arena.failed)
                         return false;
@@ -323,10 +323,10 @@ static void list_by_node(struct hall *hall) {
 }
 
 static bool make_lists(struct hall *hall, const struct rm_snapshot *snapshot) {
-        uint32_t n_jobs = hall->pieces->stairs->n_treads;
+        uint32_t n_jobs = hall->pieces->classes->n_demands;
         struct arena *arena = &hall->arena;
 
-        hall->n_ranks = rankwise_ranks(hall->pieces->stairs);
+        hall->n_ranks = rankwise_ranks(hall->pieces->classes);
         hall->jobs = arena_alloc(arena, n_jobs, sizeof(*hall->jobs));
         hall->nodes = arena_alloc(arena, snapshot->n_nodes, sizeof(*hall->nodes));
         hall->candidates = arena_alloc(arena, (size_t) n_jobs * CANDIDATES, sizeof(*hall->candidates));
@@ -353,7 +353,7 @@ static void save(struct hall *hall) {
 static bool make(struct hall *hall, const struct rm_snapshot *snapshot, const struct rm_plan *plan) {
         if (!make_lists(hall, snapshot))
                 return false;
-        rankwise_read(hall->pieces->stairs, plan, hall->first_node);
+        rankwise_read(hall->pieces->classes, plan, hall->first_node);
         if (!list_nodes(hall, snapshot) || !list_jobs(hall))
                 return false;
         for (int i = 0; i < DRAWS; i++)
@@ -367,7 +367,7 @@ static bool make(struct hall *hall, const struct rm_snapshot *snapshot, const st
 static double making_usec(const struct pieces *pieces, const struct rm_snapshot *snapshot) {
         double sizes = 0;
 
-        for (uint32_t t = 0; t < pieces->stairs->n_treads; t++)
+        for (uint32_t t = 0; t < pieces->classes->n_demands; t++)
                 sizes += pieces->largest[t];
         return sizes * snapshot->n_nodes * look_usec;
 }

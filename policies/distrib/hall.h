@@ -22,7 +22,7 @@ void hall_destroy(struct hall *hall); /* NULL ok */
 /* For `usec`, but not longer than until `until_usec` are left. `seed`: another one, another walk. Returns what the best plan costs. */
 int64_t hall_walk(struct hall *hall, const struct deadline *deadline, int64_t until_usec, int64_t usec, uint64_t seed);
 
-/* The node of each rank of each tread in that plan, until the next walk. */
+/* The node of each rank of each demand in that plan, until the next walk. */
 const int32_t *hall_nodes(const struct hall *hall);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/place/pack.h"
+#include "placement/pack.h"
 
 enum { NONE = UINT32_MAX };
 
@@ -16,7 +16,7 @@ struct lodger {
 
 struct listing {
         struct homes *homes;
-        const struct staircase *staircase;
+        const struct relaxation *relaxation;
         const struct rm_snapshot *snapshot;
         struct lodger *lodgers; /* one for each group of the job in hand */
         uint32_t *first;    /* each node: the dearest of the job's groups there; NONE between jobs */
@@ -35,8 +35,8 @@ static bool init(struct listing *listing) {
         const struct rm_snapshot *snapshot = listing->snapshot;
         uint32_t groups = 0, most_groups = 0;
 
-        for (uint32_t t = 0; t < listing->staircase->n_treads; t++) {
-                uint32_t n = snapshot->jobs[listing->staircase->treads[t].job].n_groups;
+        for (uint32_t t = 0; t < listing->relaxation->n_demands; t++) {
+                uint32_t n = snapshot->jobs[listing->relaxation->demands[t].job].n_groups;
 
                 groups += n;
                 most_groups = n > most_groups ? n : most_groups;
@@ -53,7 +53,7 @@ static bool init(struct listing *listing) {
         return true;
 }
 
-/* As the staircase has them: pinned groups stay, also where there are not as many cores any more. */
+/* As the relaxation has them: pinned groups stay, also where there are not as many cores any more. */
 static void count_cores(struct listing *listing) {
         const struct rm_snapshot *snapshot = listing->snapshot;
 
@@ -112,7 +112,7 @@ static void save(const struct listing *listing, uint32_t node, const struct home
 }
 
 /* Full groups stay from the dearest on, with the smaller last one or without; at most as many as there are cores. False: no memory. */
-static bool add_home(struct listing *listing, const struct rm_job *job, uint32_t tread, uint32_t node) {
+static bool add_home(struct listing *listing, const struct rm_job *job, uint32_t demand, uint32_t node) {
         uint32_t size = job->group_size, rest = job_rest_ranks(job), most = rest;
         struct home *home = &listing->found[listing->n_found];
         int64_t sum = 0, of_rest = 0;
@@ -123,7 +123,7 @@ static bool add_home(struct listing *listing, const struct rm_job *job, uint32_t
                 most += listing->lodgers[i].rest ? 0 : size;
         }
         listing->homes->moved += sum;
-        home->tread = tread;
+        home->demand = demand;
         home->most = most < listing->cores[node] ? most : listing->cores[node];
         home->saved = arena_alloc(&listing->homes->arena, home->most + 1u, sizeof(*home->saved));
         if (!home->saved)
@@ -133,8 +133,8 @@ static bool add_home(struct listing *listing, const struct rm_job *job, uint32_t
         return true;
 }
 
-static bool list_job(struct listing *listing, uint32_t tread) {
-        const struct rm_job *job = &listing->snapshot->jobs[listing->staircase->treads[tread].job];
+static bool list_job(struct listing *listing, uint32_t demand) {
+        const struct rm_job *job = &listing->snapshot->jobs[listing->relaxation->demands[demand].job];
         bool done = true;
 
         listing->n_nodes = 0;
@@ -147,7 +147,7 @@ static bool list_job(struct listing *listing, uint32_t tread) {
                         listing->homes->moved += scaled_cost(listing, &job->groups[g]);
         }
         for (uint32_t i = 0; i < listing->n_nodes; i++) {
-                done = done && add_home(listing, job, tread, listing->nodes[i]);
+                done = done && add_home(listing, job, demand, listing->nodes[i]);
                 listing->first[listing->nodes[i]] = NONE;
         }
         return done;
@@ -185,16 +185,16 @@ static bool make_sites(struct listing *listing) {
         return true;
 }
 
-bool homes_init(struct homes *homes, const struct staircase *staircase, const struct rm_snapshot *snapshot, int shift,
+bool homes_init(struct homes *homes, const struct relaxation *relaxation, const struct rm_snapshot *snapshot, int shift,
                 int32_t most) {
-        struct listing listing = { .homes = homes, .staircase = staircase, .snapshot = snapshot, .shift = shift, .most = most };
+        struct listing listing = { .homes = homes, .relaxation = relaxation, .snapshot = snapshot, .shift = shift, .most = most };
         bool done;
 
         *homes = (struct homes) { 0 };
         done = init(&listing);
         if (done)
                 count_cores(&listing);
-        for (uint32_t t = 0; t < staircase->n_treads && done; t++)
+        for (uint32_t t = 0; t < relaxation->n_demands && done; t++)
                 done = list_job(&listing, t);
         done = done && make_sites(&listing);
         arena_finish(&listing.arena);

@@ -5,12 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "placement/relaxation.h"
 #include "policies/distrib/arena.h"
-#include "policies/place/staircase.h"
 
 /* Groups of a job on a node that they run on. */
 struct home {
-        uint32_t tread;  /* of the staircase */
+        uint32_t demand;  /* of the relaxation */
         uint32_t most;   /* ranks from which on nothing more is saved */
         int32_t *saved;  /* by any x ranks of the job there, 0 .. most; scaled */
 };
@@ -31,16 +31,16 @@ struct homes {
         struct arena arena;
 };
 
-/* Of the jobs of the staircase. Costs are scaled by 2^shift, and those of moves taken for at most `most` a rank then: no plan costs
+/* Of the jobs of the relaxation. Costs are scaled by 2^shift, and those of moves taken for at most `most` a rank then: no plan costs
  * less than it says. False: no memory. homes_finish() is fine after it. */
-bool homes_init(struct homes *homes, const struct staircase *staircase, const struct rm_snapshot *snapshot, int shift,
+bool homes_init(struct homes *homes, const struct relaxation *relaxation, const struct rm_snapshot *snapshot, int shift,
                 int32_t most);
 void homes_finish(struct homes *homes);
 
 /* NULL: the job does not run there. */
-static inline const struct home *site_home(const struct site *site, uint32_t tread) {
+static inline const struct home *site_home(const struct site *site, uint32_t demand) {
         for (uint32_t k = 0; k < site->n_homes; k++)
-                if (site->homes[k].tread == tread)
+                if (site->homes[k].demand == demand)
                         return &site->homes[k];
         return NULL;
 }

@@ -7,13 +7,13 @@
 
 #include <stdbool.h>
 
+#include "placement/relaxation.h"
 #include "policies/distrib/deadline.h"
-#include "policies/place/staircase.h"
 
 struct hull;
 
-/* The staircase is borrowed, and gets the best prices found. NULL: no memory, or more than this is made for. */
-struct hull *hull_create(struct staircase *staircase, int64_t distribution_weight);
+/* The relaxation is borrowed, and gets the best prices found. NULL: no memory, or more than this is made for. */
+struct hull *hull_create(struct relaxation *relaxation, int64_t distribution_weight);
 void hull_destroy(struct hull *hull); /* NULL ok */
 
 /* `cost`: of the best plan known. At most `steps`, fewer when time is over before `deadline_usec` are left, or nothing is gained.

@@ -10,8 +10,8 @@ enum {
         MAX_PRICES = 50000,
 };
 
-uint32_t ledger_tread_of(const struct ledger *ledger, uint32_t price) {
-        uint32_t low = 0, high = ledger->pieces->stairs->n_treads;
+uint32_t ledger_demand_of(const struct ledger *ledger, uint32_t price) {
+        uint32_t low = 0, high = ledger->pieces->classes->n_demands;
 
         while (high - low > 1) {
                 uint32_t middle = low + (high - low) / 2;
@@ -25,14 +25,14 @@ uint32_t ledger_tread_of(const struct ledger *ledger, uint32_t price) {
 }
 
 int ledger_row_of_owner(const struct ledger *ledger, const struct entry *entry) {
-        return entry->is_sale ? ledger->stair_row[entry->owner] : (int) entry->owner + 1;
+        return entry->is_sale ? ledger->class_row[entry->owner] : (int) entry->owner + 1;
 }
 
 static int make_row_of_owner(struct ledger *ledger, const struct entry *entry) {
-        if (entry->is_sale && ledger->stair_row[entry->owner] == 0) {
-                int row = ledger->stair_row[entry->owner] = glp_add_rows(ledger->lp, 1);
+        if (entry->is_sale && ledger->class_row[entry->owner] == 0) {
+                int row = ledger->class_row[entry->owner] = glp_add_rows(ledger->lp, 1);
 
-                glp_set_row_bnds(ledger->lp, row, GLP_UP, 0, ledger->pieces->stairs->stairs[entry->owner].nodes);
+                glp_set_row_bnds(ledger->lp, row, GLP_UP, 0, ledger->pieces->classes->classes[entry->owner].nodes);
         }
         return ledger_row_of_owner(ledger, entry);
 }
@@ -140,30 +140,30 @@ uint32_t ledger_add(struct ledger *ledger, const struct entry *from) {
         return ledger->n_entries++;
 }
 
-uint32_t ledger_buy(struct ledger *ledger, uint32_t tread, uint32_t *prices, uint32_t n) {
+uint32_t ledger_buy(struct ledger *ledger, uint32_t demand, uint32_t *prices, uint32_t n) {
         qsort(prices, n, sizeof(*prices), compare_prices);
-        return ledger_add(ledger, &(struct entry) { .owner = tread, .n = n, .prices = prices });
+        return ledger_add(ledger, &(struct entry) { .owner = demand, .n = n, .prices = prices });
 }
 
-uint32_t ledger_sell(struct ledger *ledger, uint32_t stair, uint32_t *prices, uint32_t n) {
+uint32_t ledger_sell(struct ledger *ledger, uint32_t class, uint32_t *prices, uint32_t n) {
         const struct pieces *pieces = ledger->pieces;
-        const struct staircase *stairs = pieces->stairs;
+        const struct relaxation *classes = pieces->classes;
         double cost = 0;
 
         qsort(prices, n, sizeof(*prices), compare_prices);
         for (uint32_t i = 0; i < n; i++) {
-                uint32_t tread = ledger_tread_of(ledger, prices[i]);
-                int64_t ranks = (int64_t) (prices[i] - pieces->first[tread]);
+                uint32_t demand = ledger_demand_of(ledger, prices[i]);
+                int64_t ranks = (int64_t) (prices[i] - pieces->first[demand]);
 
-                cost += (double) (stairs->treads[tread].priority * (stairs->stairs[stair].penalty * ranks + pieces->weight));
+                cost += (double) (classes->demands[demand].priority * (classes->classes[class].penalty * ranks + pieces->weight));
         }
-        return ledger_add(ledger, &(struct entry) { .is_sale = true, .owner = stair, .n = n, .prices = prices, .cost = cost });
+        return ledger_add(ledger, &(struct entry) { .is_sale = true, .owner = class, .n = n, .prices = prices, .cost = cost });
 }
 
 bool ledger_init(struct ledger *ledger, const struct pieces *pieces) {
-        const struct staircase *stairs = pieces->stairs;
+        const struct relaxation *classes = pieces->classes;
         /* of a row, or a column; a job has at most as many pieces as ranks, so its column is not longer than that of prices */
-        size_t most = LEDGER_MAX_ENTRIES + pieces->n_prices + stairs->n_treads + stairs->n_stairs + 1;
+        size_t most = LEDGER_MAX_ENTRIES + pieces->n_prices + classes->n_demands + classes->n_classes + 1;
         size_t n_key = 1ul + pieces->most_ranks + pieces->most_cores; /* of a job, or of a node */
         struct arena *arena = &ledger->arena;
 
@@ -174,7 +174,7 @@ bool ledger_init(struct ledger *ledger, const struct pieces *pieces) {
         ledger->row_of = arena_alloc(arena, pieces->n_prices, sizeof(*ledger->row_of));
         ledger->row_price = arena_alloc(arena, pieces->n_prices, sizeof(*ledger->row_price));
         ledger->head = arena_alloc(arena, pieces->n_prices, sizeof(*ledger->head));
-        ledger->stair_row = arena_alloc(arena, stairs->n_stairs, sizeof(*ledger->stair_row));
+        ledger->class_row = arena_alloc(arena, classes->n_classes, sizeof(*ledger->class_row));
         ledger->list = arena_alloc(arena, MAX_LISTED + n_key, sizeof(*ledger->list));
         ledger->entry_of = arena_alloc(arena, MAX_LISTED, sizeof(*ledger->entry_of));
         ledger->next = arena_alloc(arena, MAX_LISTED, sizeof(*ledger->next));
@@ -185,8 +185,8 @@ bool ledger_init(struct ledger *ledger, const struct pieces *pieces) {
         (void) glp_term_out(GLP_OFF);
         ledger->lp = glp_create_prob();
         glp_set_obj_dir(ledger->lp, GLP_MIN);
-        glp_add_rows(ledger->lp, (int) stairs->n_treads);
-        for (uint32_t t = 0; t < stairs->n_treads; t++)
+        glp_add_rows(ledger->lp, (int) classes->n_demands);
+        for (uint32_t t = 0; t < classes->n_demands; t++)
                 glp_set_row_bnds(ledger->lp, (int) t + 1, GLP_FX, 1, 1);
         return true;
 }

@@ -12,7 +12,7 @@
 /* A way to buy all of a job, or what a node sells. */
 struct entry {
         bool is_sale;
-        uint32_t owner; /* tread or stair */
+        uint32_t owner; /* demand or class */
         uint32_t n; /* pieces */
         const uint32_t *prices; /* of each, in order */
         double cost; /* of what is sold */
@@ -35,7 +35,7 @@ struct ledger {
         int *indices; /* for a row or a column, at will */
         double *coefficients;
         /* the ledger's own */
-        int *stair_row; /* each stair; 0: none yet */
+        int *class_row; /* each class; 0: none yet */
         struct entry *by_key; /* which is what the list has of them */
         uint32_t *list; /* of each entry, one after another, whose it is and then its prices */
         uint32_t *entry_of; /* each price of these: its entry */
@@ -53,8 +53,8 @@ void ledger_finish(struct ledger *ledger);
 #define LEDGER_FULL UINT32_MAX
 
 /* An entry, a new one if it is not there yet; LEDGER_FULL: there is no room for it. `prices`: of each piece; put in order. */
-uint32_t ledger_buy(struct ledger *ledger, uint32_t tread, uint32_t *prices, uint32_t n);
-uint32_t ledger_sell(struct ledger *ledger, uint32_t stair, uint32_t *prices, uint32_t n);
+uint32_t ledger_buy(struct ledger *ledger, uint32_t demand, uint32_t *prices, uint32_t n);
+uint32_t ledger_sell(struct ledger *ledger, uint32_t class, uint32_t *prices, uint32_t n);
 /* One of another ledger of the same pieces. */
 uint32_t ledger_add(struct ledger *ledger, const struct entry *from);
 
@@ -65,6 +65,6 @@ bool ledger_first_is_sale(const struct ledger *ledger, uint32_t price);
 int ledger_row_of_owner(const struct ledger *ledger, const struct entry *entry);
 
 /* Whose price it is. */
-uint32_t ledger_tread_of(const struct ledger *ledger, uint32_t price);
+uint32_t ledger_demand_of(const struct ledger *ledger, uint32_t price);
 
 #endif

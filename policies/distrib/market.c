@@ -85,12 +85,12 @@ static void set_box(struct market *market, double reach) {
         }
 }
 
-static void note_bought(void *context, uint32_t tread, uint32_t *prices, uint32_t n) {
-        (void) ledger_buy(&((struct market *) context)->ledger, tread, prices, n);
+static void note_bought(void *context, uint32_t demand, uint32_t *prices, uint32_t n) {
+        (void) ledger_buy(&((struct market *) context)->ledger, demand, prices, n);
 }
 
-static void note_sold(void *context, uint32_t stair, uint32_t *prices, uint32_t n) {
-        (void) ledger_sell(&((struct market *) context)->ledger, stair, prices, n);
+static void note_sold(void *context, uint32_t class, uint32_t *prices, uint32_t n) {
+        (void) ledger_sell(&((struct market *) context)->ledger, class, prices, n);
 }
 
 struct market *market_create(struct pieces *pieces) {
@@ -192,7 +192,7 @@ static void adapt(struct reach *reach, bool is_new, double promise, double gain)
 
 int64_t market_raise(struct market *market, const struct deadline *deadline, int64_t until_usec) {
         struct pieces *pieces = market->pieces;
-        struct reach reach = { .first = unscaled(market, pieces->best) * first_reach / pieces->stairs->n_treads };
+        struct reach reach = { .first = unscaled(market, pieces->best) * first_reach / pieces->classes->n_demands };
 
         reach.now = reach.first;
         for (int64_t left; reach.idle < MOST_IDLE && (left = deadline_left_usec(deadline) - until_usec) > 0;) {

@@ -24,7 +24,7 @@ struct held {
 
 /* A piece that a job is cut into. */
 struct wanted {
-        uint32_t tread, next; /* of the same price; NOBODY: none */
+        uint32_t demand, next; /* of the same price; NOBODY: none */
 };
 
 struct merge {
@@ -32,13 +32,13 @@ struct merge {
         struct ledger ledger;
         uint32_t n_nodes, n_ranks;
         struct roster roster;
-        uint32_t *taken; /* each stair: nodes in use */
-        uint32_t *first_rank; /* each tread, in node_of; one more */
-        uint32_t *placed; /* each tread: ranks */
-        int32_t *node_of, *plan; /* each rank of each tread; in the plan that was returned */
+        uint32_t *taken; /* each class: nodes in use */
+        uint32_t *first_rank; /* each demand, in node_of; one more */
+        uint32_t *placed; /* each demand: ranks */
+        int32_t *node_of, *plan; /* each rank of each demand; in the plan that was returned */
         struct wanted *wanted; /* pieces that jobs are cut into */
         uint32_t *first_wanted; /* each price; NOBODY: none */
-        int32_t *sorted; /* of one tread */
+        int32_t *sorted; /* of one demand */
         struct held *held;
         uint32_t *prices; /* of a job or a node */
         uint32_t *entries, *best; /* of a plan, one for each job and each node; of the best one */
@@ -68,12 +68,12 @@ struct ledger *merge_ledger(struct merge *merge) {
 /* ---- making ---- */
 
 static bool make_lists(struct merge *merge) {
-        const struct staircase *stairs = merge->pieces->stairs;
+        const struct relaxation *classes = merge->pieces->classes;
         struct arena *arena = &merge->arena;
 
-        merge->taken = arena_alloc(arena, stairs->n_stairs, sizeof(*merge->taken));
-        merge->first_rank = arena_alloc(arena, stairs->n_treads + 1ul, sizeof(*merge->first_rank));
-        merge->placed = arena_alloc(arena, stairs->n_treads, sizeof(*merge->placed));
+        merge->taken = arena_alloc(arena, classes->n_classes, sizeof(*merge->taken));
+        merge->first_rank = arena_alloc(arena, classes->n_demands + 1ul, sizeof(*merge->first_rank));
+        merge->placed = arena_alloc(arena, classes->n_demands, sizeof(*merge->placed));
         merge->node_of = arena_alloc(arena, merge->n_ranks, sizeof(*merge->node_of));
         merge->plan = arena_alloc(arena, merge->n_ranks, sizeof(*merge->plan));
         merge->wanted = arena_alloc(arena, merge->n_ranks, sizeof(*merge->wanted));
@@ -81,15 +81,15 @@ static bool make_lists(struct merge *merge) {
         merge->sorted = arena_alloc(arena, merge->pieces->most_ranks, sizeof(*merge->sorted));
         merge->held = arena_alloc(arena, merge->n_ranks, sizeof(*merge->held));
         merge->prices = arena_alloc(arena, merge->n_ranks, sizeof(*merge->prices));
-        merge->entries = arena_alloc(arena, (size_t) stairs->n_treads + merge->n_nodes, sizeof(*merge->entries));
-        merge->best = arena_alloc(arena, (size_t) stairs->n_treads + merge->n_nodes, sizeof(*merge->best));
+        merge->entries = arena_alloc(arena, (size_t) classes->n_demands + merge->n_nodes, sizeof(*merge->entries));
+        merge->best = arena_alloc(arena, (size_t) classes->n_demands + merge->n_nodes, sizeof(*merge->best));
         merge->in_best = arena_alloc(arena, LEDGER_MAX_ENTRIES, sizeof(*merge->in_best));
         merge->times = arena_alloc(arena, LEDGER_MAX_ENTRIES, sizeof(*merge->times));
         return !arena->failed;
 }
 
 struct merge *merge_create(const struct pieces *pieces, const struct rm_snapshot *snapshot) {
-        const struct staircase *stairs = pieces->stairs;
+        const struct relaxation *classes = pieces->classes;
         struct merge *merge = calloc(1, sizeof(*merge));
 
         if (!merge)
@@ -98,14 +98,14 @@ struct merge *merge_create(const struct pieces *pieces, const struct rm_snapshot
         merge->n_nodes = snapshot->n_nodes;
         merge->best_cost = INT64_MAX;
         merge->loss = first_loss;
-        merge->n_ranks = rankwise_ranks(stairs);
-        if (!make_lists(merge) || !roster_init(&merge->roster, &merge->arena, stairs, snapshot) ||
+        merge->n_ranks = rankwise_ranks(classes);
+        if (!make_lists(merge) || !roster_init(&merge->roster, &merge->arena, classes, snapshot) ||
             !ledger_init(&merge->ledger, pieces)) {
                 merge_destroy(merge);
                 return NULL;
         }
-        for (uint32_t t = 0; t < stairs->n_treads; t++)
-                merge->first_rank[t + 1] = merge->first_rank[t] + stairs->treads[t].ranks;
+        for (uint32_t t = 0; t < classes->n_demands; t++)
+                merge->first_rank[t + 1] = merge->first_rank[t] + classes->demands[t].ranks;
         return merge;
 }
 
@@ -129,8 +129,8 @@ static int compare_held(const void *a, const void *b) {
 static uint32_t add_jobs(struct merge *merge, const int32_t *nodes) {
         uint32_t n_held = 0;
 
-        for (uint32_t t = 0; t < merge->pieces->stairs->n_treads; t++) {
-                uint32_t ranks = merge->pieces->stairs->treads[t].ranks, n = 0;
+        for (uint32_t t = 0; t < merge->pieces->classes->n_demands; t++) {
+                uint32_t ranks = merge->pieces->classes->demands[t].ranks, n = 0;
 
                 memcpy(merge->sorted, nodes + merge->first_rank[t], sizeof(*merge->sorted) * ranks);
                 rankwise_sort(merge->sorted, ranks);
@@ -149,17 +149,17 @@ static uint32_t add_jobs(struct merge *merge, const int32_t *nodes) {
 
 /* What nodes hold, into `entries`. Returns how many there are with those of jobs. */
 static uint32_t add_nodes(struct merge *merge, uint32_t n_held) {
-        uint32_t n = merge->pieces->stairs->n_treads;
+        uint32_t n = merge->pieces->classes->n_demands;
 
         qsort(merge->held, n_held, sizeof(*merge->held), compare_held);
         for (uint32_t i = 0, k; i < n_held; i += k) {
-                uint32_t stair = merge->roster.stair_of[merge->held[i].node];
+                uint32_t class = merge->roster.class_of[merge->held[i].node];
 
                 for (k = 0; i + k < n_held && merge->held[i + k].node == merge->held[i].node; k++)
                         merge->prices[k] = merge->held[i + k].price;
-                merge->entries[n++] = stair == merge->pieces->stairs->n_stairs
+                merge->entries[n++] = class == merge->pieces->classes->n_classes
                                               ? LEDGER_FULL
-                                              : ledger_sell(&merge->ledger, stair, merge->prices, k);
+                                              : ledger_sell(&merge->ledger, class, merge->prices, k);
         }
         return n;
 }
@@ -179,7 +179,7 @@ void merge_add(struct merge *merge, const int32_t *nodes, int64_t cost) {
 
 /* How jobs are cut: for each price whose pieces these are. False: not each job is, or one is twice. */
 static bool list_wanted(struct merge *merge) {
-        const struct staircase *stairs = merge->pieces->stairs;
+        const struct relaxation *classes = merge->pieces->classes;
         const struct ledger *ledger = &merge->ledger;
         uint32_t n_wanted = 0, n_cut = 0;
 
@@ -189,14 +189,14 @@ static bool list_wanted(struct merge *merge) {
 
                 if (entry->is_sale || merge->times[i] < 0.5)
                         continue;
-                if (merge->times[i] > 1.5 || ++n_cut > stairs->n_treads || entry->n > merge->n_ranks - n_wanted)
+                if (merge->times[i] > 1.5 || ++n_cut > classes->n_demands || entry->n > merge->n_ranks - n_wanted)
                         return false;
                 for (uint32_t k = 0; k < entry->n; k++) {
                         merge->wanted[n_wanted] = (struct wanted) { entry->owner, merge->first_wanted[entry->prices[k]] };
                         merge->first_wanted[entry->prices[k]] = n_wanted++;
                 }
         }
-        return n_cut == stairs->n_treads;
+        return n_cut == classes->n_demands;
 }
 
 /* Another node of the class holds these, each for any job that wants it. False: there is no such node, or no such job. */
@@ -211,7 +211,7 @@ static bool fill_node(struct merge *merge, const struct entry *sale) {
                 if (wanted == NOBODY)
                         return false;
                 merge->first_wanted[price] = merge->wanted[wanted].next;
-                t = merge->wanted[wanted].tread;
+                t = merge->wanted[wanted].demand;
                 x = price - (uint32_t) merge->pieces->first[t];
                 while (x-- > 0)
                         merge->node_of[merge->first_rank[t] + merge->placed[t]++] = (int32_t) merge->roster.nodes[at];
@@ -221,37 +221,37 @@ static bool fill_node(struct merge *merge, const struct entry *sale) {
 
 /* The plan that `times` say. False: it is none. */
 static bool write_plan(struct merge *merge) {
-        const struct staircase *stairs = merge->pieces->stairs;
+        const struct relaxation *classes = merge->pieces->classes;
         bool is_whole = true;
 
         if (!list_wanted(merge))
                 return false;
-        memset(merge->taken, 0, sizeof(*merge->taken) * stairs->n_stairs);
-        memset(merge->placed, 0, sizeof(*merge->placed) * stairs->n_treads);
+        memset(merge->taken, 0, sizeof(*merge->taken) * classes->n_classes);
+        memset(merge->placed, 0, sizeof(*merge->placed) * classes->n_demands);
         for (uint32_t i = 0; i < merge->ledger.n_entries; i++)
                 for (double left = merge->times[i]; merge->ledger.entries[i].is_sale && left > 0.5; left--)
                         if (!fill_node(merge, &merge->ledger.entries[i]))
                                 return false;
-        for (uint32_t t = 0; t < stairs->n_treads; t++)
-                is_whole &= merge->placed[t] == stairs->treads[t].ranks;
+        for (uint32_t t = 0; t < classes->n_demands; t++)
+                is_whole &= merge->placed[t] == classes->demands[t].ranks;
         return is_whole;
 }
 
 /* Less than the program says where a node has got two pieces of a job. */
 static int64_t cost_of_plan(struct merge *merge) {
-        const struct staircase *stairs = merge->pieces->stairs;
+        const struct relaxation *classes = merge->pieces->classes;
         int64_t cost = 0;
 
-        for (uint32_t t = 0; t < stairs->n_treads; t++) {
+        for (uint32_t t = 0; t < classes->n_demands; t++) {
                 int32_t *nodes = merge->node_of + merge->first_rank[t];
-                uint32_t ranks = stairs->treads[t].ranks;
+                uint32_t ranks = classes->demands[t].ranks;
 
                 rankwise_sort(nodes, ranks);
                 for (uint32_t i = 0, x; i < ranks; i += x) {
-                        const struct stair *stair = &stairs->stairs[merge->roster.stair_of[nodes[i]]];
+                        const struct node_class *class = &classes->classes[merge->roster.class_of[nodes[i]]];
 
                         x = rankwise_piece(nodes + i, ranks - i);
-                        cost += stairs->treads[t].priority * (stair->penalty * x + merge->pieces->weight);
+                        cost += classes->demands[t].priority * (class->penalty * x + merge->pieces->weight);
                 }
         }
         return cost;

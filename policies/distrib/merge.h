@@ -19,7 +19,7 @@ void merge_destroy(struct merge *merge); /* NULL ok */
 /* What else a plan may be made of. */
 struct ledger *merge_ledger(struct merge *merge);
 
-/* A plan of all jobs of the pieces, which must be valid, and what it costs: the node of each rank of each tread. */
+/* A plan of all jobs of the pieces, which must be valid, and what it costs: the node of each rank of each demand. */
 void merge_add(struct merge *merge, const int32_t *nodes, int64_t cost);
 
 /* A cheaper one than all that were added, in the same form, until the next call; it is added, too. NULL: none was found in `usec`, or

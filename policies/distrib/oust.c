@@ -8,7 +8,7 @@
 enum {
         MOST_OUSTED = 6,  /* jobs */
         DRAWN = 3,        /* of which the one that loses most is tried */
-        MOST_LOOKS = 64,  /* at nodes of a stair, for one to be had */
+        MOST_LOOKS = 64,  /* at nodes of a class, for one to be had */
         SHADES = 1024,    /* of random numbers */
         NONE = -1,
 };
@@ -26,7 +26,7 @@ struct oust {
         uint32_t n_wanted;
         struct fit_job *jobs[MOST_OUSTED + 1]; /* that are put anew, the one that gets what it wants first */
         uint32_t n_jobs;
-        uint32_t *offer_stair; /* each offer */
+        uint32_t *offer_class; /* each offer */
         uint64_t *wanted_in; /* each node: the last try in which it was wanted */
         uint64_t tries;
         struct arena arena;
@@ -42,7 +42,7 @@ struct oust *oust_create(struct filling *filling, const struct wishes *wishes) {
         oust->fitting = fitting;
         oust->wishes = wishes;
         oust->wanted = arena_alloc(&oust->arena, fitting->most_ranks, sizeof(*oust->wanted));
-        oust->offer_stair = arena_alloc(&oust->arena, shelf_classes(&fitting->shelf) + 1ul, sizeof(*oust->offer_stair));
+        oust->offer_class = arena_alloc(&oust->arena, shelf_classes(&fitting->shelf) + 1ul, sizeof(*oust->offer_class));
         oust->wanted_in = arena_alloc(&oust->arena, fitting->snapshot->n_nodes, sizeof(*oust->wanted_in));
         if (oust->arena.failed) {
                 oust_destroy(oust);
@@ -92,22 +92,22 @@ static void list_offers(struct oust *oust, const struct fit_job *job) {
         struct filling *filling = oust->filling;
         const struct shelf *shelf = &oust->fitting->shelf;
         const struct wishes *wishes = oust->wishes;
-        size_t tread = (size_t) (job - oust->fitting->jobs);
+        size_t demand = (size_t) (job - oust->fitting->jobs);
         double loss = loss_of(oust, job);
 
         filling->n_offers = 0;
-        for (size_t i = wishes->first[tread]; i < wishes->first[tread + 1] && wishes->wishes[i].loss < loss; i++) {
-                uint32_t stair = wishes->wishes[i].stair, cores = wishes->stairs->stairs[stair].cores;
-                uint32_t first = wishes->roster.nodes[wishes->roster.first[stair]];
-                uint32_t class = shelf->penalty_of[first] * shelf->stride + cores;
+        for (size_t i = wishes->first[demand]; i < wishes->first[demand + 1] && wishes->wishes[i].loss < loss; i++) {
+                uint32_t class = wishes->wishes[i].class, cores = wishes->classes->classes[class].cores;
+                uint32_t first = wishes->roster.nodes[wishes->roster.first[class]];
+                uint32_t of_shelf = shelf->penalty_of[first] * shelf->stride + cores;
 
-                oust->offer_stair[filling->n_offers] = stair;
+                oust->offer_class[filling->n_offers] = class;
                 filling->offers[filling->n_offers++] = (struct offer) {
-                        .class = class,
+                        .class = of_shelf,
                         .free_cores = cores,
-                        .count = wishes->stairs->stairs[stair].nodes,
-                        .price = filling_price(oust->fitting, job, class) +
-                                 (shelf->count[class] > 0 ? 0 : hindrance * loss * shade(oust)),
+                        .count = wishes->classes->classes[class].nodes,
+                        .price = filling_price(oust->fitting, job, of_shelf) +
+                                 (shelf->count[of_shelf] > 0 ? 0 : hindrance * loss * shade(oust)),
                 };
         }
         filling->n_used = filling->n_offers;
@@ -137,11 +137,11 @@ static double rate_node(struct oust *oust, uint32_t node, uint32_t *ret_n) {
         return *ret_n > 0 ? loss / *ret_n : 0;
 }
 
-/* A node of the stair for so many ranks, and who is there is out. False: there is none to be had. */
-static bool want_node(struct oust *oust, uint32_t stair, uint32_t ranks) {
+/* A node of the class for so many ranks, and who is there is out. False: there is none to be had. */
+static bool want_node(struct oust *oust, uint32_t class, uint32_t ranks) {
         const struct wishes *wishes = oust->wishes;
         const struct fitting *fitting = oust->fitting;
-        uint32_t first = wishes->roster.first[stair], n = wishes->roster.first[stair + 1] - first, at = roll(oust, n), best_n = 0;
+        uint32_t first = wishes->roster.first[class], n = wishes->roster.first[class + 1] - first, at = roll(oust, n), best_n = 0;
         double best_rate = 0;
         int64_t best = NONE;
 
@@ -186,11 +186,11 @@ static int want(struct oust *oust, struct fit_job *job) {
         offer = filling_choose(filling, job, &part);
         if (offer < 0)
                 return offer == -ENOSPC ? 0 : offer;
-        if (part > 0 && !want_node(oust, oust->offer_stair[offer], part))
+        if (part > 0 && !want_node(oust, oust->offer_class[offer], part))
                 return 0;
         for (uint32_t i = 0; i < filling->n_used; i++)
                 for (uint32_t k = 0; k < filling->trace[i]; k++)
-                        if (!want_node(oust, oust->offer_stair[i], filling->offers[i].free_cores))
+                        if (!want_node(oust, oust->offer_class[i], filling->offers[i].free_cores))
                                 return 0;
         return 1;
 }

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/cost.h"
 #include "policies/distrib/cut.h"
 #include "policies/distrib/vectorised.h"
-#include "policies/place/cost.h"
 
 enum {
         MAX_CORES = 1024,
@@ -28,44 +28,44 @@ static const double addition_usec = 0.0002;
 /* ---- making ---- */
 
 static void list_penalties(struct pieces *pieces) {
-        const struct staircase *stairs = pieces->stairs;
+        const struct relaxation *classes = pieces->classes;
 
-        for (uint32_t i = 0; i < stairs->n_stairs; i++) {
+        for (uint32_t i = 0; i < classes->n_classes; i++) {
                 uint32_t k = 0;
 
-                while (k < pieces->n_penalties && pieces->penalties[k] != stairs->stairs[i].penalty)
+                while (k < pieces->n_penalties && pieces->penalties[k] != classes->classes[i].penalty)
                         k++;
                 if (k == pieces->n_penalties)
-                        pieces->penalties[pieces->n_penalties++] = stairs->stairs[i].penalty;
+                        pieces->penalties[pieces->n_penalties++] = classes->classes[i].penalty;
                 pieces->penalty_of[i] = k;
-                pieces->nodes[i] = pieces->empty[i] = stairs->stairs[i].nodes;
+                pieces->nodes[i] = pieces->empty[i] = classes->classes[i].nodes;
         }
 }
 
 /* Jobs that run somewhere, or whose groups are not split, are of a kind of their own. */
 static void list_kinds(struct pieces *pieces, const struct rm_snapshot *snapshot) {
-        const struct staircase *stairs = pieces->stairs;
+        const struct relaxation *classes = pieces->classes;
         bool runs = any_job_runs(snapshot);
 
-        for (uint32_t t = 0; t < stairs->n_treads; t++) {
-                const struct tread *tread = &stairs->treads[t];
-                uint32_t size = pieces->group_size[t] = snapshot->jobs[tread->job].group_size;
+        for (uint32_t t = 0; t < classes->n_demands; t++) {
+                const struct job_demand *demand = &classes->demands[t];
+                uint32_t size = pieces->group_size[t] = snapshot->jobs[demand->job].group_size;
 
                 pieces->has_groups |= size > 1;
-                if (runs || t == 0 || tread->priority != tread[-1].priority || size > 1 || pieces->group_size[t - 1] > 1)
+                if (runs || t == 0 || demand->priority != demand[-1].priority || size > 1 || pieces->group_size[t - 1] > 1)
                         pieces->kinds[pieces->n_kinds++].first = t;
                 pieces->kinds[pieces->n_kinds - 1].end = t + 1;
         }
 }
 
 static void list_sizes(struct pieces *pieces) {
-        const struct staircase *stairs = pieces->stairs;
+        const struct relaxation *classes = pieces->classes;
 
-        for (uint32_t i = 0; i < stairs->n_stairs; i++)
-                if (stairs->stairs[i].cores > pieces->most_cores)
-                        pieces->most_cores = stairs->stairs[i].cores;
-        for (uint32_t t = 0; t < stairs->n_treads; t++) {
-                uint32_t ranks = stairs->treads[t].ranks;
+        for (uint32_t i = 0; i < classes->n_classes; i++)
+                if (classes->classes[i].cores > pieces->most_cores)
+                        pieces->most_cores = classes->classes[i].cores;
+        for (uint32_t t = 0; t < classes->n_demands; t++) {
+                uint32_t ranks = classes->demands[t].ranks;
 
                 pieces->ranks[t] = ranks;
                 pieces->largest[t] = ranks < pieces->most_cores ? ranks : pieces->most_cores;
@@ -80,22 +80,22 @@ static void list_sizes(struct pieces *pieces) {
         }
 }
 
-/* By the staircase: a piece costs what it does on the node where that is least. Unscaled, into `ret_price`; returns the highest. */
+/* By the relaxation: a piece costs what it does on the node where that is least. Unscaled, into `ret_price`; returns the highest. */
 static double first_prices(const struct pieces *pieces, double *ret_price) {
-        const struct staircase *stairs = pieces->stairs;
+        const struct relaxation *classes = pieces->classes;
         double highest = 0;
         double each[MAX_CORES + 2];
 
         for (const struct kind *kind = pieces->kinds; kind < pieces->kinds + pieces->n_kinds; kind++) {
-                double priority = (double) stairs->treads[kind->first].priority;
+                double priority = (double) classes->demands[kind->first].priority;
 
                 for (uint32_t x = 0; x <= pieces->most_cores + 1; x++)
                         each[x] = INFINITY;
-                for (uint32_t i = 0; i < stairs->n_stairs; i++) {
-                        const struct stair *stair = &stairs->stairs[i];
+                for (uint32_t i = 0; i < classes->n_classes; i++) {
+                        const struct node_class *class = &classes->classes[i];
 
-                        each[stair->cores] = fmin(each[stair->cores], priority * (double) stair->penalty +
-                                                                              ldexp((double) stair->price, -stairs->shift));
+                        each[class->cores] = fmin(each[class->cores], priority * (double) class->penalty +
+                                                                              ldexp((double) class->price, -classes->shift));
                 }
                 for (uint32_t x = pieces->most_cores; x > 0; x--) {
                         each[x] = fmin(each[x], each[x + 1]);
@@ -127,11 +127,11 @@ static bool scale_prices(struct pieces *pieces) {
 }
 
 /* What is not made up of whole groups. */
-static void rule_out_sizes(struct pieces *pieces, uint32_t tread, const struct rm_job *job) {
+static void rule_out_sizes(struct pieces *pieces, uint32_t demand, const struct rm_job *job) {
         uint32_t rest = job->ranks % job->group_size;
-        size_t first = pieces->first[tread];
+        size_t first = pieces->first[demand];
 
-        for (uint32_t x = 1; x <= pieces->largest[tread]; x++)
+        for (uint32_t x = 1; x <= pieces->largest[demand]; x++)
                 if (x % job->group_size != 0 && (x < rest || (x - rest) % job->group_size != 0))
                         pieces->price[first + x] = pieces->best_price[first + x] = pieces->most_price;
 }
@@ -147,19 +147,19 @@ static void find_most(struct pieces *pieces) {
 }
 
 static bool make_lists(struct pieces *pieces, const struct rm_snapshot *snapshot) {
-        size_t n_stairs = pieces->stairs->n_stairs, n_treads = pieces->stairs->n_treads;
+        size_t n_classes = pieces->classes->n_classes, n_demands = pieces->classes->n_demands;
         struct arena *arena = &pieces->arena;
 
-        pieces->penalties = arena_alloc(arena, n_stairs, sizeof(*pieces->penalties));
-        pieces->penalty_of = arena_alloc(arena, n_stairs, sizeof(*pieces->penalty_of));
-        pieces->nodes = arena_alloc(arena, n_stairs, sizeof(*pieces->nodes));
-        pieces->empty = arena_alloc(arena, n_stairs, sizeof(*pieces->empty));
-        pieces->ranks = arena_alloc(arena, n_treads, sizeof(*pieces->ranks));
-        pieces->largest = arena_alloc(arena, n_treads, sizeof(*pieces->largest));
-        pieces->group_size = arena_alloc(arena, n_treads, sizeof(*pieces->group_size));
-        pieces->first = arena_alloc(arena, n_treads, sizeof(*pieces->first));
-        pieces->kinds = arena_alloc(arena, n_treads, sizeof(*pieces->kinds));
-        if (arena->failed || n_stairs == 0 || n_treads == 0)
+        pieces->penalties = arena_alloc(arena, n_classes, sizeof(*pieces->penalties));
+        pieces->penalty_of = arena_alloc(arena, n_classes, sizeof(*pieces->penalty_of));
+        pieces->nodes = arena_alloc(arena, n_classes, sizeof(*pieces->nodes));
+        pieces->empty = arena_alloc(arena, n_classes, sizeof(*pieces->empty));
+        pieces->ranks = arena_alloc(arena, n_demands, sizeof(*pieces->ranks));
+        pieces->largest = arena_alloc(arena, n_demands, sizeof(*pieces->largest));
+        pieces->group_size = arena_alloc(arena, n_demands, sizeof(*pieces->group_size));
+        pieces->first = arena_alloc(arena, n_demands, sizeof(*pieces->first));
+        pieces->kinds = arena_alloc(arena, n_demands, sizeof(*pieces->kinds));
+        if (arena->failed || n_classes == 0 || n_demands == 0)
                 return false;
         list_penalties(pieces);
         list_kinds(pieces, snapshot);
@@ -169,7 +169,7 @@ static bool make_lists(struct pieces *pieces, const struct rm_snapshot *snapshot
 }
 
 static bool make_prices(struct pieces *pieces) {
-        size_t width = pieces->most_cores + 1u, n_treads = pieces->stairs->n_treads;
+        size_t width = pieces->most_cores + 1u, n_demands = pieces->classes->n_demands;
         struct arena *arena = &pieces->arena;
 
         pieces->price = arena_alloc(arena, pieces->n_prices, sizeof(*pieces->price));
@@ -186,20 +186,20 @@ static bool make_prices(struct pieces *pieces) {
         pieces->single = arena_alloc(arena, pieces->n_kinds * width, sizeof(*pieces->single));
         pieces->several = arena_alloc(arena, pieces->n_kinds * width, sizeof(*pieces->several));
         pieces->doubled = arena_alloc(arena, width, sizeof(*pieces->doubled));
-        pieces->order = arena_alloc(arena, n_treads, sizeof(*pieces->order));
+        pieces->order = arena_alloc(arena, n_demands, sizeof(*pieces->order));
         return !arena->failed && scale_prices(pieces);
 }
 
 /* Each site is a node of its own. False: no memory. */
 static bool make_sites(struct pieces *pieces, const struct rm_snapshot *snapshot) {
-        const struct staircase *stairs = pieces->stairs;
+        const struct relaxation *classes = pieces->classes;
         size_t width = pieces->most_cores + 1u, cores = 0;
 
-        if (!homes_init(&pieces->homes, stairs, snapshot, pieces->shift, pieces->most_price / 2))
+        if (!homes_init(&pieces->homes, classes, snapshot, pieces->shift, pieces->most_price / 2))
                 return false;
         for (uint32_t k = 0; k < pieces->homes.n_sites; k++) {
                 const struct site *site = &pieces->homes.sites[k];
-                uint32_t i = staircase_find(stairs, site->penalty, site->cores);
+                uint32_t i = relaxation_find(classes, site->penalty, site->cores);
 
                 pieces->empty[i]--;
                 pieces->nodes[i]--;
@@ -216,17 +216,17 @@ static bool make_sites(struct pieces *pieces, const struct rm_snapshot *snapshot
         for (uint32_t k = 0, first = 0; k < pieces->homes.n_sites; first += pieces->homes.sites[k++].cores)
                 pieces->first_sold[k] = first;
         memset(pieces->is_open, true, sizeof(*pieces->is_open) * pieces->homes.n_sites);
-        pieces->gain = arena_alloc(&pieces->arena, (stairs->n_treads + (size_t) pieces->homes.most_homes + 1) * width,
+        pieces->gain = arena_alloc(&pieces->arena, (classes->n_demands + (size_t) pieces->homes.most_homes + 1) * width,
                                    sizeof(*pieces->gain));
         return pieces->gain;
 }
 
-struct pieces *pieces_create(const struct staircase *staircase, const struct rm_snapshot *snapshot) {
+struct pieces *pieces_create(const struct relaxation *relaxation, const struct rm_snapshot *snapshot) {
         struct pieces *pieces = calloc(1, sizeof(*pieces));
 
         if (!pieces)
                 return NULL;
-        pieces->stairs = staircase;
+        pieces->classes = relaxation;
         pieces->weight = snapshot->params.distribution_weight;
         pieces->best = INT64_MIN;
         pieces->length = first_length;
@@ -234,8 +234,8 @@ struct pieces *pieces_create(const struct staircase *staircase, const struct rm_
                 pieces_destroy(pieces);
                 return NULL;
         }
-        for (uint32_t t = 0; t < staircase->n_treads; t++)
-                rule_out_sizes(pieces, t, &snapshot->jobs[staircase->treads[t].job]);
+        for (uint32_t t = 0; t < relaxation->n_demands; t++)
+                rule_out_sizes(pieces, t, &snapshot->jobs[relaxation->demands[t].job]);
         return pieces;
 }
 
@@ -266,9 +266,9 @@ double pieces_work_usec(const struct pieces *pieces) {
 CUT_DEFINE(cut, int32_t, INT32_MAX)
 
 /* The least that `ranks` cost where one piece has the smaller last group, `rest` of them. */
-static int32_t cut_with_rest(const struct pieces *pieces, uint32_t tread, uint32_t ranks, uint32_t rest) {
-        const int32_t *price = pieces->price + pieces->first[tread];
-        uint32_t size = pieces->group_size[tread], most = ranks < pieces->largest[tread] ? ranks : pieces->largest[tread];
+static int32_t cut_with_rest(const struct pieces *pieces, uint32_t demand, uint32_t ranks, uint32_t rest) {
+        const int32_t *price = pieces->price + pieces->first[demand];
+        uint32_t size = pieces->group_size[demand], most = ranks < pieces->largest[demand] ? ranks : pieces->largest[demand];
         int32_t least = INT32_MAX;
 
         for (uint32_t x = rest; x <= most; x += size) {
@@ -280,44 +280,44 @@ static int32_t cut_with_rest(const struct pieces *pieces, uint32_t tread, uint32
 }
 
 /* Full groups by themselves: then it is clear what goes with the smaller last one, of which there is one only. */
-static void cut_groups(const struct pieces *pieces, uint32_t tread, uint32_t ranks, int32_t *least) {
-        uint32_t size = pieces->group_size[tread], rest = pieces->stairs->treads[tread].ranks % size;
-        const int32_t *price = pieces->price + pieces->first[tread];
+static void cut_groups(const struct pieces *pieces, uint32_t demand, uint32_t ranks, int32_t *least) {
+        uint32_t size = pieces->group_size[demand], rest = pieces->classes->demands[demand].ranks % size;
+        const int32_t *price = pieces->price + pieces->first[demand];
 
-        for (uint32_t k = 0; k * size <= pieces->largest[tread]; k++)
+        for (uint32_t k = 0; k * size <= pieces->largest[demand]; k++)
                 pieces->group_price[k] = price[k * size];
-        cut(pieces->group_least, ranks / size, pieces->group_price, pieces->largest[tread] / size);
+        cut(pieces->group_least, ranks / size, pieces->group_price, pieces->largest[demand] / size);
         for (uint32_t m = 0; m <= ranks; m++)
                 if (m % size == 0)
                         least[m] = pieces->group_least[m / size];
                 else
-                        least[m] = m % size == rest ? cut_with_rest(pieces, tread, m, rest) : pieces->most_price;
+                        least[m] = m % size == rest ? cut_with_rest(pieces, demand, m, rest) : pieces->most_price;
 }
 
-void pieces_cut(const struct pieces *pieces, uint32_t tread, uint32_t ranks, int32_t *least) {
-        if (pieces->group_size[tread] == 1)
-                cut(least, ranks, pieces->price + pieces->first[tread], pieces->largest[tread]);
+void pieces_cut(const struct pieces *pieces, uint32_t demand, uint32_t ranks, int32_t *least) {
+        if (pieces->group_size[demand] == 1)
+                cut(least, ranks, pieces->price + pieces->first[demand], pieces->largest[demand]);
         else
-                cut_groups(pieces, tread, ranks, least);
+                cut_groups(pieces, demand, ranks, least);
 }
 
 /* Returns what the job pays, when it is known what any number of ranks does. */
-static int64_t buy(struct pieces *pieces, uint32_t tread) {
-        const int32_t *price = pieces->price + pieces->first[tread], *least = pieces->least;
-        uint32_t left = pieces->ranks[tread], n = 0;
+static int64_t buy(struct pieces *pieces, uint32_t demand) {
+        const int32_t *price = pieces->price + pieces->first[demand], *least = pieces->least;
+        uint32_t left = pieces->ranks[demand], n = 0;
         int64_t paid = least[left];
 
         while (left > 0) {
-                uint32_t x = left < pieces->largest[tread] ? left : pieces->largest[tread];
+                uint32_t x = left < pieces->largest[demand] ? left : pieces->largest[demand];
 
-                while (x > 1 && (!pieces_is_possible(pieces, tread, left, x) || least[left - x] + price[x] != least[left]))
+                while (x > 1 && (!pieces_is_possible(pieces, demand, left, x) || least[left - x] + price[x] != least[left]))
                         x--;
-                pieces->over[pieces->first[tread] + x]++;
-                pieces->bought[n++] = (uint32_t) pieces->first[tread] + x;
+                pieces->over[pieces->first[demand] + x]++;
+                pieces->bought[n++] = (uint32_t) pieces->first[demand] + x;
                 left -= x;
         }
         if (pieces->listener)
-                pieces->listener->bought(pieces->listener->context, tread, pieces->bought, n);
+                pieces->listener->bought(pieces->listener->context, demand, pieces->bought, n);
         return paid;
 }
 
@@ -359,8 +359,8 @@ void pieces_choose(const int32_t *from, int32_t *to, const int32_t *value, uint3
         choose(from, to, value, largest, cores);
 }
 
-bool pieces_cost(const struct pieces *pieces, uint32_t tread, int64_t penalty, int32_t *ret_fixed, int32_t *ret_each) {
-        int64_t priority = pieces->stairs->treads[tread].priority, scale = (int64_t) 1 << pieces->shift;
+bool pieces_cost(const struct pieces *pieces, uint32_t demand, int64_t penalty, int32_t *ret_fixed, int32_t *ret_each) {
+        int64_t priority = pieces->classes->demands[demand].priority, scale = (int64_t) 1 << pieces->shift;
         int64_t fixed = priority * pieces->weight * scale, each = priority * penalty * scale;
 
         if (fixed < pieces->most_price)
@@ -371,11 +371,11 @@ bool pieces_cost(const struct pieces *pieces, uint32_t tread, int64_t penalty, i
 }
 
 /* What nodes of the penalty gain by each piece of the job: value[x]. False: nothing. */
-static bool value_pieces(struct pieces *pieces, uint32_t tread, int64_t penalty, uint32_t largest) {
-        const int32_t *price = pieces->price + pieces->first[tread];
+static bool value_pieces(struct pieces *pieces, uint32_t demand, int64_t penalty, uint32_t largest) {
+        const int32_t *price = pieces->price + pieces->first[demand];
         int32_t most = 0, cost, each;
 
-        if (!pieces_cost(pieces, tread, penalty, &cost, &each))
+        if (!pieces_cost(pieces, demand, penalty, &cost, &each))
                 return false;
         for (uint32_t x = 1; x <= largest; x++) {
                 cost += each;
@@ -385,10 +385,10 @@ static bool value_pieces(struct pieces *pieces, uint32_t tread, int64_t penalty,
         return most > 0;
 }
 
-static uint32_t largest_left(const struct pieces *pieces, uint32_t tread, uint32_t cores) {
-        uint32_t largest = pieces->largest[tread] < cores ? pieces->largest[tread] : cores;
+static uint32_t largest_left(const struct pieces *pieces, uint32_t demand, uint32_t cores) {
+        uint32_t largest = pieces->largest[demand] < cores ? pieces->largest[demand] : cores;
 
-        return largest < pieces->ranks[tread] ? largest : pieces->ranks[tread];
+        return largest < pieces->ranks[demand] ? largest : pieces->ranks[demand];
 }
 
 static bool has_several(const struct kind *kind) {
@@ -492,10 +492,10 @@ static uint32_t sell(struct pieces *pieces, uint32_t n_rows, int64_t penalty, ui
 
 /* As value_pieces(), where groups of the job run on the node. Costs beyond what this is made for count less. */
 static bool value_at_home(struct pieces *pieces, const struct home *home, int64_t penalty, uint32_t largest) {
-        const int32_t *price = pieces->price + pieces->first[home->tread];
+        const int32_t *price = pieces->price + pieces->first[home->demand];
         int32_t most = 0, cost = pieces->most_price, each = pieces->most_price;
 
-        (void) pieces_cost(pieces, home->tread, penalty, &cost, &each);
+        (void) pieces_cost(pieces, home->demand, penalty, &cost, &each);
         for (uint32_t x = 1; x <= largest; x++) {
                 cost += each;
                 pieces->value[x] = price[x] < pieces->most_price ? price[x] - cost + home_saves(home, x) : 0;
@@ -511,7 +511,7 @@ static int32_t *add_site_rows(struct pieces *pieces, const struct site *site, ui
         int32_t *from = pieces->gain + n_rows * width;
 
         for (uint32_t k = 0; k < site->n_homes; k++, from += width) {
-                uint32_t largest = largest_left(pieces, site->homes[k].tread, site->cores);
+                uint32_t largest = largest_left(pieces, site->homes[k].demand, site->cores);
 
                 if (value_at_home(pieces, &site->homes[k], site->penalty, largest))
                         choose(from, from + width, pieces->value, largest, site->cores);
@@ -531,7 +531,7 @@ static void sell_site(struct pieces *pieces, uint32_t i, uint32_t n_rows) {
         pieces->site_worth[i] = from[left];
 
         for (uint32_t k = site->n_homes; k-- > 0 && left > 0;) {
-                uint32_t t = site->homes[k].tread, x = largest_left(pieces, t, left);
+                uint32_t t = site->homes[k].demand, x = largest_left(pieces, t, left);
 
                 from -= width;
                 if (from[width + left] == from[left] || !value_at_home(pieces, &site->homes[k], site->penalty, x))
@@ -544,23 +544,23 @@ static void sell_site(struct pieces *pieces, uint32_t i, uint32_t n_rows) {
 }
 
 /* Is there a node of it? */
-static bool is_sold(const struct pieces *pieces, uint32_t stair) {
-        return pieces->nodes[stair] > 0 || pieces->empty[stair] < pieces->stairs->stairs[stair].nodes;
+static bool is_sold(const struct pieces *pieces, uint32_t class) {
+        return pieces->nodes[class] > 0 || pieces->empty[class] < pieces->classes->classes[class].nodes;
 }
 
 static uint32_t most_cores_of(const struct pieces *pieces, uint32_t penalty) {
-        const struct staircase *stairs = pieces->stairs;
+        const struct relaxation *classes = pieces->classes;
         uint32_t cores = 0;
 
-        for (uint32_t i = 0; i < stairs->n_stairs; i++)
-                if (pieces->penalty_of[i] == penalty && is_sold(pieces, i) && stairs->stairs[i].cores > cores)
-                        cores = stairs->stairs[i].cores;
+        for (uint32_t i = 0; i < classes->n_classes; i++)
+                if (pieces->penalty_of[i] == penalty && is_sold(pieces, i) && classes->classes[i].cores > cores)
+                        cores = classes->classes[i].cores;
         return cores;
 }
 
 /* Returns what nodes of the penalty gain that nobody runs on. Leaves the rows of gain. */
 static int64_t sell_empty(struct pieces *pieces, uint32_t penalty, uint32_t *ret_n_rows) {
-        const struct staircase *stairs = pieces->stairs;
+        const struct relaxation *classes = pieces->classes;
         size_t width = pieces->most_cores + 1u;
         int32_t *worth = pieces->worth + penalty * width, *last;
         uint32_t cores = most_cores_of(pieces, penalty), n;
@@ -570,11 +570,12 @@ static int64_t sell_empty(struct pieces *pieces, uint32_t penalty, uint32_t *ret
         last = pieces->gain + n * width;
         for (uint32_t c = 0; c < width; c++)
                 worth[c] = last[c < cores ? c : cores];
-        for (uint32_t i = 0; n > 0 && i < stairs->n_stairs; i++)
+        for (uint32_t i = 0; n > 0 && i < classes->n_classes; i++)
                 if (pieces->penalty_of[i] == penalty && pieces->nodes[i] > 0) {
-                        uint32_t n_sold = sell(pieces, n, pieces->penalties[penalty], stairs->stairs[i].cores, pieces->class_sold);
+                        uint32_t n_sold =
+                                sell(pieces, n, pieces->penalties[penalty], classes->classes[i].cores, pieces->class_sold);
 
-                        sum += (int64_t) last[stairs->stairs[i].cores] * pieces->nodes[i];
+                        sum += (int64_t) last[classes->classes[i].cores] * pieces->nodes[i];
                         for (uint32_t k = 0; k < n_sold; k++)
                                 pieces->over[pieces->class_sold[k]] -= (int32_t) pieces->nodes[i];
                         if (pieces->listener)
@@ -660,10 +661,10 @@ void pieces_step(struct pieces *pieces, int64_t slack, double length) {
 }
 
 void pieces_restart(struct pieces *pieces) {
-        for (uint32_t i = 0; i < pieces->stairs->n_stairs; i++)
+        for (uint32_t i = 0; i < pieces->classes->n_classes; i++)
                 pieces->nodes[i] = pieces->empty[i];
-        for (uint32_t t = 0; t < pieces->stairs->n_treads; t++)
-                pieces->ranks[t] = pieces->stairs->treads[t].ranks;
+        for (uint32_t t = 0; t < pieces->classes->n_demands; t++)
+                pieces->ranks[t] = pieces->classes->demands[t].ranks;
         memset(pieces->is_open, true, sizeof(*pieces->is_open) * pieces->homes.n_sites);
         memcpy(pieces->price, pieces->best_price, sizeof(*pieces->price) * pieces->n_prices);
         memset(pieces->direction, 0, sizeof(*pieces->direction) * pieces->n_prices);

@@ -8,47 +8,47 @@
 
 #include <stdbool.h>
 
+#include "placement/relaxation.h"
 #include "policies/distrib/arena.h"
 #include "policies/distrib/deadline.h"
 #include "policies/distrib/homes.h"
-#include "policies/place/staircase.h"
 
 /* Is told at each evaluation what is bought and sold: `n` indices of prices, to be changed at will. */
 struct pieces_listener {
         void *context;
-        void (*bought)(void *context, uint32_t tread, uint32_t *prices, uint32_t n);
-        void (*sold)(void *context, uint32_t stair, uint32_t *prices, uint32_t n); /* by each node of it */
+        void (*bought)(void *context, uint32_t demand, uint32_t *prices, uint32_t n);
+        void (*sold)(void *context, uint32_t class, uint32_t *prices, uint32_t n); /* by each node of it */
 };
 
 /*
- * Jobs of one priority, which are treads one after another: to a node a piece of one is as good as one of another, so these have the
+ * Jobs of one priority, which are demands one after another: to a node a piece of one is as good as one of another, so these have the
  * same prices. A node may sell several to a job that way, which costs no less than one piece of their ranks: the bound stays one.
  */
 struct kind {
-        uint32_t first, end; /* treads */
+        uint32_t first, end; /* demands */
         uint32_t largest;    /* piece of any of them */
-        uint32_t most;       /* tread: it has the most ranks now */
+        uint32_t most;       /* demand: it has the most ranks now */
 };
 
 /* Fields are the interface, to be read only but by dive.c, which uses up `nodes`, `ranks` and sites. Prices and sums of them are scaled
  * by 2^shift. */
 struct pieces {
-        const struct staircase *stairs;
+        const struct relaxation *classes;
         int64_t weight;
         int shift;
         uint32_t most_cores, most_ranks, n_penalties;
         int32_t most_price; /* of sizes that no groups make up */
         bool has_groups; /* of several ranks */
         int64_t *penalties;
-        uint32_t *penalty_of; /* each stair: index into penalties */
-        uint32_t *nodes; /* each stair: how many there are that nobody runs on */
+        uint32_t *penalty_of; /* each class: index into penalties */
+        uint32_t *nodes; /* each class: how many there are that nobody runs on */
         uint32_t *empty; /* the same, to go back to */
-        uint32_t *ranks; /* each tread: how many there are */
-        uint32_t *largest; /* each tread: its largest piece */
-        uint32_t *group_size; /* each tread: ranks in a full group */
+        uint32_t *ranks; /* each demand: how many there are */
+        uint32_t *largest; /* each demand: its largest piece */
+        uint32_t *group_size; /* each demand: ranks in a full group */
         struct kind *kinds;
         uint32_t n_kinds;
-        size_t *first; /* each tread: price[first + x] is that of a piece of x ranks; the same for all of a kind */
+        size_t *first; /* each demand: price[first + x] is that of a piece of x ranks; the same for all of a kind */
         size_t n_prices;
         int32_t *price, *best_price;
         int32_t *over; /* as price: wanted less sold */
@@ -58,7 +58,7 @@ struct pieces {
         int32_t *least; /* of so many ranks of a job */
         int32_t *group_price, *group_least; /* the same by full groups, of the job in hand */
         int32_t *value; /* of a piece to a node */
-        int32_t *gain; /* (treads + homes of a site + 1) x (most_cores + 1) */
+        int32_t *gain; /* (demands + homes of a site + 1) x (most_cores + 1) */
         int32_t *single, *several; /* kinds x (most_cores + 1): of one piece to a node, and of as many as it likes */
         int32_t *doubled;
         uint32_t *order; /* kinds of the rows of gain */
@@ -75,9 +75,9 @@ struct pieces {
         struct arena arena;
 };
 
-/* Prices begin at those of the staircase, and the bound where that of hull.h is. Groups are not split, so some sizes are never
+/* Prices begin at those of the relaxation, and the bound where that of hull.h is. Groups are not split, so some sizes are never
  * bought or sold. Both are borrowed. NULL: no memory, or more than this is made for. */
-struct pieces *pieces_create(const struct staircase *staircase, const struct rm_snapshot *snapshot);
+struct pieces *pieces_create(const struct relaxation *relaxation, const struct rm_snapshot *snapshot);
 void pieces_destroy(struct pieces *pieces); /* NULL ok */
 
 /* `cost`: of the best plan known. At most `steps`, fewer when time is over before `until_usec` are left. Returns the bound: no
@@ -115,16 +115,16 @@ int64_t pieces_evaluate(struct pieces *pieces);
 /* A step up from there. `slack`: how much there may be to gain. */
 void pieces_step(struct pieces *pieces, int64_t slack, double length);
 /* Can x ranks be groups, where `left` are left of the job? The smaller last one is there only once. */
-static inline bool pieces_is_possible(const struct pieces *pieces, uint32_t tread, uint32_t left, uint32_t x) {
-        uint32_t size = pieces->group_size[tread];
+static inline bool pieces_is_possible(const struct pieces *pieces, uint32_t demand, uint32_t left, uint32_t x) {
+        uint32_t size = pieces->group_size[demand];
 
         return size == 1 || x % size == 0 || x % size == left % size;
 }
 
-/* least[m] for m up to `ranks`: the least that m ranks of the tread cost at the prices now. */
-void pieces_cut(const struct pieces *pieces, uint32_t tread, uint32_t ranks, int32_t *least);
-/* What any piece of the tread costs on such a node, and each rank of it besides; scaled. False: more than this is made for. */
-bool pieces_cost(const struct pieces *pieces, uint32_t tread, int64_t penalty, int32_t *ret_fixed, int32_t *ret_each);
+/* least[m] for m up to `ranks`: the least that m ranks of the demand cost at the prices now. */
+void pieces_cut(const struct pieces *pieces, uint32_t demand, uint32_t ranks, int32_t *least);
+/* What any piece of the demand costs on such a node, and each rank of it besides; scaled. False: more than this is made for. */
+bool pieces_cost(const struct pieces *pieces, uint32_t demand, int64_t penalty, int32_t *ret_fixed, int32_t *ret_each);
 /* to[c]: the most of from[c], and of from[c - x] + value[x]. */
 void pieces_choose(const int32_t *from, int32_t *to, const int32_t *value, uint32_t largest, uint32_t cores);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/place/pack.h"
+#include "placement/pack.h"
 
 /* What one job has on each node now. */
 struct standing {

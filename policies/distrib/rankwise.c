@@ -3,22 +3,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint32_t rankwise_ranks(const struct staircase *stairs) {
+uint32_t rankwise_ranks(const struct relaxation *classes) {
         uint32_t ranks = 0;
 
-        for (uint32_t t = 0; t < stairs->n_treads; t++)
-                ranks += stairs->treads[t].ranks;
+        for (uint32_t t = 0; t < classes->n_demands; t++)
+                ranks += classes->demands[t].ranks;
         return ranks;
 }
 
-void rankwise_read(const struct staircase *stairs, const struct rm_plan *plan, int32_t *ret_nodes) {
-        for (uint32_t t = 0; t < stairs->n_treads; ret_nodes += stairs->treads[t++].ranks)
-                memcpy(ret_nodes, plan->jobs[stairs->treads[t].job].group_node, sizeof(*ret_nodes) * stairs->treads[t].ranks);
+void rankwise_read(const struct relaxation *classes, const struct rm_plan *plan, int32_t *ret_nodes) {
+        for (uint32_t t = 0; t < classes->n_demands; ret_nodes += classes->demands[t++].ranks)
+                memcpy(ret_nodes, plan->jobs[classes->demands[t].job].group_node, sizeof(*ret_nodes) * classes->demands[t].ranks);
 }
 
-void rankwise_write(const struct staircase *stairs, const int32_t *nodes, struct rm_plan *plan) {
-        for (uint32_t t = 0; t < stairs->n_treads; nodes += stairs->treads[t++].ranks)
-                memcpy(plan->jobs[stairs->treads[t].job].group_node, nodes, sizeof(*nodes) * stairs->treads[t].ranks);
+void rankwise_write(const struct relaxation *classes, const int32_t *nodes, struct rm_plan *plan) {
+        for (uint32_t t = 0; t < classes->n_demands; nodes += classes->demands[t++].ranks)
+                memcpy(plan->jobs[classes->demands[t].job].group_node, nodes, sizeof(*nodes) * classes->demands[t].ranks);
 }
 
 static int compare_nodes(const void *a, const void *b) {

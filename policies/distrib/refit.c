@@ -49,8 +49,8 @@ int64_t refit_gain(const struct refit *refit) {
         return refit->fitting.gain;
 }
 
-void refit_set_prices(struct refit *refit, const struct staircase *staircase) {
-        fitting_set_prices(&refit->fitting, staircase);
+void refit_set_prices(struct refit *refit, const struct relaxation *relaxation) {
+        fitting_set_prices(&refit->fitting, relaxation);
 }
 
 void refit_set_worth(struct refit *refit, const struct pieces *pieces) {
@@ -58,7 +58,7 @@ void refit_set_worth(struct refit *refit, const struct pieces *pieces) {
 }
 
 int refit_set_wishes(struct refit *refit, const struct wishes *wishes) {
-        if (!refit_is_whole(refit, wishes->stairs))
+        if (!refit_is_whole(refit, wishes->classes))
                 return 0;
         refit->oust = oust_create(&refit->filling, wishes);
         return refit->oust ? 0 : -ENOMEM;
@@ -68,8 +68,8 @@ int refit_all(struct refit *refit) {
         return refit_adopt(refit, NULL, 0, 0);
 }
 
-bool refit_is_whole(const struct refit *refit, const struct staircase *staircase) {
-        return refit->fitting.n_jobs == staircase->n_treads;
+bool refit_is_whole(const struct refit *refit, const struct relaxation *relaxation) {
+        return refit->fitting.n_jobs == relaxation->n_demands;
 }
 
 int refit_adopt(struct refit *refit, const struct portion *portions, uint32_t n, int64_t loss) {
@@ -87,7 +87,7 @@ int refit_adopt(struct refit *refit, const struct portion *portions, uint32_t n,
                 job->left = job->ranks;
         }
         for (uint32_t i = 0; i < n; i++) {
-                struct fit_job *job = &refit->fitting.jobs[portions[i].tread];
+                struct fit_job *job = &refit->fitting.jobs[portions[i].demand];
 
                 job->left -= portions[i].ranks;
                 fitting_add_piece(&refit->fitting, job, portions[i].node, portions[i].ranks);

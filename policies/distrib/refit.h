@@ -5,11 +5,11 @@
 
 #include <stdbool.h>
 
+#include "placement/relaxation.h"
 #include "policies/distrib/deadline.h"
 #include "policies/distrib/dive.h"
 #include "policies/distrib/pieces.h"
 #include "policies/distrib/wishes.h"
-#include "policies/place/staircase.h"
 
 struct refit;
 
@@ -19,7 +19,7 @@ struct refit *refit_create(const struct rm_snapshot *snapshot, const struct rm_p
 void refit_destroy(struct refit *refit); /* NULL ok */
 
 /* What cores are worth from now on. */
-void refit_set_prices(struct refit *refit, const struct staircase *staircase);
+void refit_set_prices(struct refit *refit, const struct relaxation *relaxation);
 void refit_set_worth(struct refit *refit, const struct pieces *pieces);
 
 /* Where jobs would rather be, by the same prices; it must outlive this. Without it, jobs are drawn at random only. -ENOMEM. */
@@ -29,7 +29,7 @@ int refit_set_wishes(struct refit *refit, const struct wishes *wishes);
 int refit_all(struct refit *refit);
 
 /* Do all jobs take part? */
-bool refit_is_whole(const struct refit *refit, const struct staircase *staircase);
+bool refit_is_whole(const struct refit *refit, const struct relaxation *relaxation);
 
 /* Put all jobs anew, so much of them as `portions` say and then the rest, unless it costs more than `loss` more. Only where all
  * take part. -ENOMEM. */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "placement/cost.h"
+#include "placement/relaxation.h"
 #include "policies/distrib/complete.h"
 #include "policies/distrib/dive.h"
 #include "policies/distrib/drift.h"
@@ -17,8 +19,6 @@
 #include "policies/distrib/rankwise.h"
 #include "policies/distrib/refit.h"
 #include "policies/distrib/wishes.h"
-#include "policies/place/cost.h"
-#include "policies/place/staircase.h"
 
 enum {
         HULL_STEPS = 4000,
@@ -57,7 +57,7 @@ struct wide {
         const struct rm_snapshot *snapshot;
         const struct deadline *deadline;
         int64_t until_usec;
-        struct staircase staircase;
+        struct relaxation relaxation;
         struct hull *hull;
         struct pieces *pieces; /* NULL where they are of no use */
         struct wishes *wishes; /* NULL: it is not known where jobs would rather be */
@@ -98,15 +98,15 @@ static void raise_pieces(struct wide *wide, int64_t part, uint32_t steps) {
 
 /* Are most jobs so small that several share a node? */
 static bool shares_nodes(const struct wide *wide) {
-        const struct staircase *stairs = &wide->staircase;
+        const struct relaxation *classes = &wide->relaxation;
         uint64_t ranks = 0;
         uint32_t cores = 0;
 
-        for (uint32_t t = 0; t < stairs->n_treads; t++)
-                ranks += stairs->treads[t].ranks;
-        for (uint32_t i = 0; i < stairs->n_stairs; i++)
-                cores = stairs->stairs[i].cores > cores ? stairs->stairs[i].cores : cores;
-        return ranks < (uint64_t) SHARING * cores * stairs->n_treads;
+        for (uint32_t t = 0; t < classes->n_demands; t++)
+                ranks += classes->demands[t].ranks;
+        for (uint32_t i = 0; i < classes->n_classes; i++)
+                cores = classes->classes[i].cores > cores ? classes->classes[i].cores : cores;
+        return ranks < (uint64_t) SHARING * cores * classes->n_demands;
 }
 
 /* Is there more to know of jobs and nodes than how large they are: who runs where, or groups that are not split? */
@@ -146,13 +146,13 @@ static void raise_bound(struct wide *wide) {
         int least_steps;
 
         if (!any_job_runs(wide->snapshot)) /* it knows nothing of moves */
-                wide->hull = hull_create(&wide->staircase, wide->snapshot->params.distribution_weight);
+                wide->hull = hull_create(&wide->relaxation, wide->snapshot->params.distribution_weight);
         if (wide->hull)
                 know_bound(wide,
                            hull_raise(wide->hull, wide->result->cost, wide->deadline, until_usec, shared ? FEW_STEPS : HULL_STEPS));
         if (!is_open(wide))
                 return;
-        wide->pieces = pieces_create(&wide->staircase, wide->snapshot);
+        wide->pieces = pieces_create(&wide->relaxation, wide->snapshot);
         least_steps = is_particular(wide) ? LEAST_STEPS : FEW_STEPS;
         if (wide->pieces && least_steps * pieces_work_usec(wide->pieces) > (double) left_usec(wide) / 3) {
                 pieces_destroy(wide->pieces);
@@ -181,7 +181,7 @@ static int begin_refit(struct wide *wide, struct refit *refit) {
 
         if (uses_market(wide)) /* a walk with a hall needs no better plan to begin with */
                 return r;
-        if (r < 0 || !wide->pieces || !refit_is_whole(refit, &wide->staircase) || !is_dive_worth_it(wide) ||
+        if (r < 0 || !wide->pieces || !refit_is_whole(refit, &wide->relaxation) || !is_dive_worth_it(wide) ||
             dive_work_usec(wide->pieces, wide->snapshot->n_nodes) > (double) left_usec(wide) / 3)
                 return r;
         r = dive_run(wide->pieces, wide->snapshot, wide->deadline, wide->until_usec, &portions, &n);
@@ -201,7 +201,7 @@ static int run_refit(struct wide *wide) {
         if (wide->pieces)
                 refit_set_worth(refit, wide->pieces);
         else
-                refit_set_prices(refit, &wide->staircase);
+                refit_set_prices(refit, &wide->relaxation);
         if (wide->seed == 0)
                 r = begin_refit(wide, refit);
         if (r == 0 && wide->wishes)
@@ -240,8 +240,8 @@ static int complete(struct wide *wide) {
 
         if (dive_work_usec(wide->pieces, wide->snapshot->n_nodes) < (double) left_usec(wide) / 2)
                 r = dive_run(wide->pieces, wide->snapshot, wide->deadline, wide->until_usec, &portions, &n);
-        if (r == 0 && complete_work_usec(wide->snapshot, &wide->staircase, portions, n) < (double) left_usec(wide) / 3)
-                r = complete_run(wide->snapshot, &wide->staircase, portions, n, wide->plan, &wide->result->cost);
+        if (r == 0 && complete_work_usec(wide->snapshot, &wide->relaxation, portions, n) < (double) left_usec(wide) / 3)
+                r = complete_run(wide->snapshot, &wide->relaxation, portions, n, wide->plan, &wide->result->cost);
         free(portions);
         return r;
 }
@@ -249,7 +249,7 @@ static int complete(struct wide *wide) {
 static void adopt(struct wide *wide, const int32_t *nodes, int64_t cost) {
         if (cost >= wide->result->cost)
                 return;
-        rankwise_write(&wide->staircase, nodes, wide->plan);
+        rankwise_write(&wide->relaxation, nodes, wide->plan);
         wide->result->cost = cost;
 }
 
@@ -321,8 +321,8 @@ static void gather(struct wide *wide, struct hall *hall, struct ejection *ejecti
 /* With a hall: short walks where there is time to merge them, else one long one. */
 static void walk_with_hall(struct wide *wide) {
         struct hall *hall = hall_create(wide->pieces, wide->snapshot, left_usec(wide) / 3, wide->plan);
-        int64_t n_treads = wide->staircase.n_treads;
-        bool merges = hall && left_usec(wide) > MERGE_USEC * n_treads * n_treads;
+        int64_t n_demands = wide->relaxation.n_demands;
+        bool merges = hall && left_usec(wide) > MERGE_USEC * n_demands * n_demands;
         struct ejection *ejection = merges ? ejection_create(wide->pieces, wide->snapshot) : NULL;
 
         if (ejection)
@@ -403,12 +403,12 @@ static int turns(struct wide *wide) {
 int wide_run(const struct rm_snapshot *snapshot, const struct deadline *deadline, int64_t until_usec, struct rm_plan *plan,
              struct wide_result *result) {
         struct wide wide = { .snapshot = snapshot, .deadline = deadline, .until_usec = until_usec, .plan = plan, .result = result };
-        int r = staircase_init(&wide.staircase, snapshot, plan);
+        int r = relaxation_init(&wide.relaxation, snapshot, plan);
 
         if (r == 0)
                 r = cost_plan(snapshot, plan, &result->cost);
         if (r == 0) {
-                result->bound = staircase_bound(&wide.staircase, snapshot->params.distribution_weight);
+                result->bound = relaxation_bound(&wide.relaxation, snapshot->params.distribution_weight);
                 if (is_open(&wide))
                         raise_bound(&wide);
                 r = turns(&wide);
@@ -417,6 +417,6 @@ int wide_run(const struct rm_snapshot *snapshot, const struct deadline *deadline
         merge_destroy(wide.merge);
         wishes_destroy(wide.wishes);
         pieces_destroy(wide.pieces);
-        staircase_finish(&wide.staircase);
+        relaxation_finish(&wide.relaxation);
         return r;
 }

@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
+#include "placement/topology/limits.h"
 #include "policies/treematch/layout.h"
-#include "policies/treematch/limits.h"
 
 /* For a layout with strict ties, until the pool's work has come to `until`. Each leaf sends as many as before. The layout may cost more
  * afterwards than before; when the time is over early, likely so. */

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "policies/treematch/graph.h"
+#include "placement/topology/graph.h"
 
 /* Side 0 gets low..high vertices, all of size 1. Returns the weight cut. */
 int64_t bisect(struct pool *pool, const struct graph *graph, uint32_t low, uint32_t high, uint8_t *ret_side);

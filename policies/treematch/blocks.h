@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-#include "policies/treematch/graph.h"
-#include "policies/treematch/tree.h"
+#include "placement/topology/graph.h"
+#include "placement/topology/tree.h"
 
 /* For blocks that are alike in shape and room, from the highest to the lowest, or until the pool's work has come to `until`. `leaf` of each vertex
  * is changed; no leaf comes to hold more than it has room for. Returns what was gained in weight times hops, never less than 0. */

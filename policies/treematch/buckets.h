@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "policies/treematch/pool.h"
+#include "placement/topology/pool.h"
 
 enum {
         BUCKETS_BITS = 4,

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "policies/treematch/graph.h"
+#include "placement/topology/graph.h"
 
 /* Pairs vertices, by weight in proportion to their sizes; merged ones have at most `max_size`. `side` (NULL ok): only pairs of one side are
  * merged. Fills coarse[v] for every vertex; returns how many coarse ones there are. */

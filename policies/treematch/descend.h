@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-#include "policies/treematch/graph.h"
-#include "policies/treematch/limits.h"
-#include "policies/treematch/tree.h"
+#include "placement/topology/graph.h"
+#include "placement/topology/limits.h"
+#include "placement/topology/tree.h"
 
 /* How brothers share vertices out. They are halved again and again, or where a third of them is a whole number: */
 enum {

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "policies/treematch/graph.h"
+#include "placement/topology/graph.h"
 
 /* Two sides, 0 and 1; the sizes of side 0 should be within low..high. */
 struct fm_goal {

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "policies/treematch/graph.h"
-#include "policies/treematch/tree.h"
+#include "placement/topology/graph.h"
+#include "placement/topology/tree.h"
 
 /* What holds vertices where they are. */
 struct layout_ties {

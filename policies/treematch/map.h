@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-#include "policies/treematch/graph.h"
-#include "policies/treematch/limits.h"
-#include "policies/treematch/tree.h"
+#include "placement/topology/graph.h"
+#include "placement/topology/limits.h"
+#include "placement/topology/tree.h"
 
 /* `leaf`: on entry a mapping (by slot, say), on return one that costs no more. Vertices of size 1, as many as there is room for. More attempts are made
  * until `work` row entries were looked at (some 15 ns each); the first one is always made, unless the time is over. */

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "policies/treematch/graph.h"
+#include "placement/topology/graph.h"
 
 /* Side 0 gets low..high vertices, all of size 1: of all sweeps the one that cuts least. False, and nothing written, when the graph is no such
  * thing: everything is near to everything. */

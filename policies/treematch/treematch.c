@@ -9,49 +9,51 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "policies/place/cost.h"
-#include "policies/place/pack.h"
-#include "policies/treematch/fresh.h"
-#include "policies/treematch/inside.h"
-#include "policies/treematch/running.h"
-#include "policies/treematch/scene.h"
-#include "policies/treematch/slots.h"
+#include "placement/cost.h"
+#include "placement/pack.h"
+#include "placement/topology/map_context.h"
+#include "placement/topology/slots.h"
+#include "placement/topology/within_node.h"
+#include "policies/treematch/cores_by_traffic.h"
+#include "policies/treematch/place_new.h"
+#include "policies/treematch/replace.h"
+#include "rm/policy.h"
 
-static void place_by_traffic(struct scene *scene) {
+static void place_by_traffic(struct map_context *context) {
         enum { BEFORE, AFTER, N_PLANS };
-        const struct rm_plan *plans[N_PLANS] = { [AFTER] = scene->plan };
-        struct scene_bytes bytes[N_PLANS];
+        const struct rm_plan *plans[N_PLANS] = { [AFTER] = context->plan };
+        struct plan_bytes bytes[N_PLANS];
 
-        inside_assign(scene, false);
-        plans[BEFORE] = scene_copy_plan(scene);
-        running_place(scene, scene->snapshot->params.move_budget);
-        fresh_place(scene);
-        inside_assign(scene, true);
-        scene_measure(scene, plans, N_PLANS, bytes);
+        within_node_assign(context, NULL);
+        plans[BEFORE] = context_copy_plan(context);
+        replace_running(context, context->snapshot->params.move_budget);
+        place_new(context);
+        cores_by_traffic(context);
+        context_measure(context, plans, N_PLANS, bytes);
         if (bytes[AFTER].hop_bytes > bytes[BEFORE].hop_bytes) {
-                scene_go_back(scene, plans[BEFORE]);
+                context_go_back(context, plans[BEFORE]);
                 bytes[AFTER] = bytes[BEFORE];
         }
-        (void) snprintf(scene->plan->method, sizeof(scene->plan->method), "treematch, %.2f of %s",
+        (void) snprintf(context->plan->method, sizeof(context->plan->method), "treematch, %.2f of %s",
                         bytes[BEFORE].hop_bytes > 0 ? bytes[AFTER].hop_bytes / bytes[BEFORE].hop_bytes : 1.0,
-                        any_job_runs(scene->snapshot) ? "leaving all where it is" : "by slot");
+                        any_job_runs(context->snapshot) ? "leaving all where it is" : "by slot");
 }
 
 static int treematch_place(void *self, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan) {
         struct pool pool;
-        struct scene scene;
+        struct map_context context;
         int r = pack_plan(snapshot, plan, true);
 
         (void) self;
         if (r < 0)
                 return r;
         pool_init(&pool);
-        scene_make(&pool, snapshot, run, plan, &scene);
-        (void) slots_place(&scene, false);
-        if (scene_has_traffic(&scene))
-                place_by_traffic(&scene);
+        context_make(&pool, snapshot, run, plan, &context);
+        (void) slots_place(&context, false);
+        if (context_has_traffic(&context))
+                place_by_traffic(&context);
         else {
-                inside_assign(&scene, false);
+                within_node_assign(&context, NULL);
                 (void) snprintf(plan->method, sizeof(plan->method), "by slot, no traffic is known");
         }
         pool_finish(&pool);

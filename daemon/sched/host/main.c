@@ -25,7 +25,7 @@
 #include "daemon/sched/host/model.h"
 #include "daemon/sched/plan.h"
 #include "daemon/sched/snapshot.h"
-#include "policies/place/cost.h"
+#include "placement/cost.h"
 
 struct context {
         struct policy_folders folders;

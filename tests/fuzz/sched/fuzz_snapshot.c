@@ -8,7 +8,7 @@
 #include "common/util.h"
 #include "daemon/sched/round.h"
 #include "daemon/sched/snapshot.h"
-#include "policies/place/pack.h"
+#include "placement/pack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "common/util.h"
-#include "policies/place/pack.h"
+#include "placement/pack.h"
 
 uint64_t drawn_milliseconds_left(void *context) {
         uint32_t *looks = context;

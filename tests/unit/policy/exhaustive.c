@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "common/util.h"
-#include "policies/place/cost.h"
-#include "policies/place/pack.h"
+#include "placement/cost.h"
+#include "placement/pack.h"
 
 /* ---- trying everything ---- */
 

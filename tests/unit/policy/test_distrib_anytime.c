@@ -3,9 +3,9 @@
 #include <stdio.h>
 
 #include "common/util.h"
+#include "placement/cost.h"
+#include "placement/pack.h"
 #include "policies/distrib/wide.h"
-#include "policies/place/cost.h"
-#include "policies/place/pack.h"
 #include "tests/unit/policy/exhaustive.h"
 #include "tests/unit/repeat.h"
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "policies/place/cost.h"
+#include "placement/cost.h"
 #include "tests/unit/sched/sched_test.h"
 
 static struct snapshot *draw_instance(struct dice *dice) {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "common/util.h"
+#include "placement/cost.h"
 #include "policies/distrib/pattern.h"
-#include "policies/place/cost.h"
 #include "tests/unit/policy/exhaustive.h"
 #include "tests/unit/repeat.h"
 

@@ -3,14 +3,14 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "placement/cost.h"
+#include "placement/relaxation.h"
 #include "policies/distrib/ejection.h"
 #include "policies/distrib/hall.h"
 #include "policies/distrib/market.h"
 #include "policies/distrib/merge.h"
 #include "policies/distrib/pieces.h"
 #include "policies/distrib/rankwise.h"
-#include "policies/place/cost.h"
-#include "policies/place/staircase.h"
 #include "tests/unit/policy/drawn.h"
 #include "tests/unit/policy/exhaustive.h"
 #include "tests/unit/repeat.h"
@@ -32,7 +32,7 @@ static void markets_and_halls(void **state) {
                 uint32_t looks = 1000;
                 struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = drawn_milliseconds_left };
                 struct deadline deadline = { .run = &run };
-                struct staircase staircase;
+                struct relaxation relaxation;
                 struct pieces *pieces;
                 struct market *market;
                 struct rm_error err = { 0 };
@@ -40,9 +40,9 @@ static void markets_and_halls(void **state) {
 
                 if (test_policy_place(&policy, view, &plan) < 0)
                         continue;
-                assert_int_equal(staircase_init(&staircase, view, plan), 0);
+                assert_int_equal(relaxation_init(&relaxation, view, plan), 0);
                 assert_int_equal(cost_plan(view, plan, &cost), 0);
-                pieces = pieces_create(&staircase, view);
+                pieces = pieces_create(&relaxation, view);
                 market = pieces ? market_create(pieces) : NULL;
                 if (market) {
                         before = pieces_raise(pieces, cost, &deadline, 0, 3);
@@ -61,7 +61,7 @@ static void markets_and_halls(void **state) {
 
                         assert_non_null(hall);
                         assert_true(hall_walk(hall, &deadline, 0, 100 * 1000, seed) <= cost);
-                        rankwise_write(&staircase, hall_nodes(hall), plan);
+                        rankwise_write(&relaxation, hall_nodes(hall), plan);
                         hall_destroy(hall);
                         if (plan_validate(view, plan, &err) < 0)
                                 fail_msg("seed %" PRIu32 ": %s", seed, error_text(&err));
@@ -71,7 +71,7 @@ static void markets_and_halls(void **state) {
                         better += after < cost;
                 }
                 pieces_destroy(pieces);
-                staircase_finish(&staircase);
+                relaxation_finish(&relaxation);
         }
         print_message("%d markets, %d raised the bound, %d to the least; %d walks, %d found a better plan\n", markets, raised,
                       tight, walks, better);
@@ -87,7 +87,7 @@ struct scene {
         uint32_t looks;
         struct rm_policy_run run;
         struct deadline deadline;
-        struct staircase staircase;
+        struct relaxation relaxation;
         struct pieces *pieces;
         struct hall *hall; /* or NULL */
         struct merge *merge; /* the same */
@@ -106,9 +106,9 @@ static void scene_set(struct scene *scene, struct snapshot *snapshot, struct tes
         scene->deadline.run = &scene->run;
         if (policy)
                 assert_int_equal(test_policy_place(policy, scene->view, &scene->plan), 0);
-        assert_int_equal(staircase_init(&scene->staircase, scene->view, scene->plan), 0);
+        assert_int_equal(relaxation_init(&scene->relaxation, scene->view, scene->plan), 0);
         assert_int_equal(cost_plan(scene->view, scene->plan, &scene->cost), 0);
-        scene->pieces = pieces_create(&scene->staircase, scene->view);
+        scene->pieces = pieces_create(&scene->relaxation, scene->view);
         assert_non_null(scene->pieces);
 }
 
@@ -127,7 +127,7 @@ static void scene_end(struct scene *scene) {
         merge_destroy(scene->merge);
         hall_destroy(scene->hall);
         pieces_destroy(scene->pieces);
-        staircase_finish(&scene->staircase);
+        relaxation_finish(&scene->relaxation);
         plan_destroy(scene->plan);
         snapshot_destroy(scene->snapshot);
 }
@@ -204,7 +204,7 @@ static void scene_check(struct scene *scene, uint32_t seed, const int32_t *nodes
         struct rm_error err = { 0 };
         int64_t cost;
 
-        rankwise_write(&scene->staircase, nodes, scene->plan);
+        rankwise_write(&scene->relaxation, nodes, scene->plan);
         if (plan_validate(scene->view, scene->plan, &err) < 0)
                 fail_msg("seed %" PRIu32 ": %s", seed, error_text(&err));
         assert_int_equal(cost_plan(scene->view, scene->plan, &cost), 0);
@@ -262,7 +262,7 @@ static void markets_end_at_the_best_prices(void **state) {
 
                 scene_begin(&scene, &policy, seed);
                 by_steps = pieces_raise(scene.pieces, scene.cost, &scene.deadline, 0, 20 * 1000);
-                pieces = pieces_create(&scene.staircase, scene.view);
+                pieces = pieces_create(&scene.relaxation, scene.view);
                 assert_non_null(pieces);
                 scene.looks = 100 * 1000;
                 market = market_create(pieces);
@@ -342,7 +342,7 @@ static void a_chain_goes_through_all_nodes(void **state) {
         nodes = ejection_run(ejection, plan, &scene.deadline, 0, &gain);
         assert_non_null(nodes);
         assert_int_equal(gain, 10 * (9 - 1));
-        rankwise_write(&scene.staircase, nodes, plan);
+        rankwise_write(&scene.relaxation, nodes, plan);
         for (uint32_t i = 0; i < ARRAY_SIZE(ranks); i++)
                 for (uint32_t g = 0; g < ranks[i]; g++)
                         assert_int_equal(plan->jobs[i].group_node[g], i);
@@ -369,7 +369,7 @@ static void ejects(void **state) {
                 ejection = ejection_create(scene.pieces, scene.view);
                 assert_non_null(ejection);
                 before = hall_walk(scene.hall, &scene.deadline, 0, 5 * 1000, seed);
-                rankwise_write(&scene.staircase, hall_nodes(scene.hall), scene.plan);
+                rankwise_write(&scene.relaxation, hall_nodes(scene.hall), scene.plan);
                 assert_null(ejection_run(ejection, scene.plan, &scene.deadline, deadline_left_usec(&scene.deadline), &gain));
                 nodes = ejection_run(ejection, scene.plan, &scene.deadline, 0, &gain);
                 if (nodes) {

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "placement/cost.h"
+#include "placement/pack.h"
+#include "placement/relaxation.h"
 #include "policies/distrib/complete.h"
 #include "policies/distrib/dive.h"
 #include "policies/distrib/drift.h"
@@ -13,9 +16,6 @@
 #include "policies/distrib/refit.h"
 #include "policies/distrib/wide.h"
 #include "policies/distrib/wishes.h"
-#include "policies/place/cost.h"
-#include "policies/place/pack.h"
-#include "policies/place/staircase.h"
 #include "tests/unit/policy/drawn.h"
 #include "tests/unit/policy/exhaustive.h"
 #include "tests/unit/repeat.h"
@@ -39,16 +39,16 @@ static void pieces_bound(void **state) {
                 uint32_t looks = 1000;
                 struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = drawn_milliseconds_left };
                 struct deadline deadline = { .run = &run };
-                struct staircase staircase;
+                struct relaxation relaxation;
                 struct pieces *pieces;
                 int64_t cost, bound, least;
 
                 if (test_policy_place(&policy, view, &plan) < 0)
                         continue;
-                assert_int_equal(staircase_init(&staircase, view, plan), 0);
+                assert_int_equal(relaxation_init(&relaxation, view, plan), 0);
                 assert_int_equal(cost_plan(view, plan, &cost), 0);
-                pieces = pieces_create(&staircase, view);
-                assert_true(pieces || staircase.n_treads == 0 || staircase.n_stairs == 0);
+                pieces = pieces_create(&relaxation, view);
+                assert_true(pieces || relaxation.n_demands == 0 || relaxation.n_classes == 0);
                 if (pieces) {
                         bound = pieces_raise(pieces, cost, &deadline, 0, 200);
                         least = exhaustive_least(view, plan);
@@ -58,7 +58,7 @@ static void pieces_bound(void **state) {
                         tight_running += bound == least && pieces->homes.n_sites > 0;
                 }
                 pieces_destroy(pieces);
-                staircase_finish(&staircase);
+                relaxation_finish(&relaxation);
         }
         print_message("%d tight, %d of them with jobs that run\n", tight, tight_running);
         assert_true(tight > 100 && tight_running > 30);
@@ -73,7 +73,7 @@ static void pieces_know_what_is_left_of_nodes(void **state) {
         uint32_t looks = 10000;
         struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = drawn_milliseconds_left };
         struct deadline deadline = { .run = &run };
-        struct staircase staircase;
+        struct relaxation relaxation;
         struct pieces *pieces;
         struct hull *hull;
         int64_t by_hull, by_pieces, weight;
@@ -87,34 +87,36 @@ static void pieces_know_what_is_left_of_nodes(void **state) {
         weight = view->params.distribution_weight;
         plan = plan_create(view);
         assert_int_equal(pack_plan(view, plan, true), 0);
-        assert_int_equal(staircase_init(&staircase, view, plan), 0);
-        hull = hull_create(&staircase, weight);
+        assert_int_equal(relaxation_init(&relaxation, view, plan), 0);
+        hull = hull_create(&relaxation, weight);
         by_hull = hull_raise(hull, 150, &deadline, 0, 1000);
-        pieces = pieces_create(&staircase, view);
+        pieces = pieces_create(&relaxation, view);
         by_pieces = pieces_raise(pieces, 150, &deadline, 0, 1000);
         print_message("by hull %" PRId64 ", by pieces %" PRId64 "\n", by_hull, by_pieces);
         assert_true(by_pieces > by_hull);
         assert_true(by_pieces <= 40 + 20 + 3 * 20 + 3 * weight); /* a on good, b on both */
         hull_destroy(hull);
         pieces_destroy(pieces);
-        staircase_finish(&staircase);
+        relaxation_finish(&relaxation);
 }
 
 /* ---- dives ---- */
 
-static void check_portions(const struct staircase *staircase, const struct rm_snapshot *view, const struct portion *portions,
+static void check_portions(const struct relaxation *relaxation, const struct rm_snapshot *view, const struct portion *portions,
                            uint32_t n) {
-        cleanup_free uint32_t *load = xcalloc(view->n_nodes, sizeof(*load)), *ranks = xcalloc(staircase->n_treads, sizeof(*ranks));
+        cleanup_free uint32_t *load = xcalloc(view->n_nodes, sizeof(*load)),
+                              *ranks = xcalloc(relaxation->n_demands, sizeof(*ranks));
 
         for (uint32_t i = 0; i < n; i++) {
-                assert_true(portions[i].tread < staircase->n_treads && portions[i].node < view->n_nodes && portions[i].ranks > 0);
+                assert_true(portions[i].demand < relaxation->n_demands && portions[i].node < view->n_nodes &&
+                            portions[i].ranks > 0);
                 load[portions[i].node] += portions[i].ranks;
-                ranks[portions[i].tread] += portions[i].ranks;
+                ranks[portions[i].demand] += portions[i].ranks;
         }
         for (uint32_t s = 0; s < view->n_nodes; s++)
                 assert_true(load[s] <= view->nodes[s].cores);
-        for (uint32_t t = 0; t < staircase->n_treads; t++)
-                assert_true(ranks[t] <= staircase->treads[t].ranks);
+        for (uint32_t t = 0; t < relaxation->n_demands; t++)
+                assert_true(ranks[t] <= relaxation->demands[t].ranks);
 }
 
 /* What a dive places is valid and most of all; with the rest put too, it is a plan that costs what refit says. */
@@ -132,7 +134,7 @@ static void dives(void **state) {
                 struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = drawn_milliseconds_left };
                 struct deadline deadline = { .run = &run };
                 struct portion *portions = NULL;
-                struct staircase staircase;
+                struct relaxation relaxation;
                 struct rm_error err = { 0 };
                 struct pieces *pieces;
                 struct refit *refit;
@@ -140,13 +142,13 @@ static void dives(void **state) {
 
                 assert_int_equal(pack_plan(view, plan, true), 0);
                 assert_int_equal(cost_plan(view, plan, &before), 0);
-                assert_int_equal(staircase_init(&staircase, view, plan), 0);
-                pieces = pieces_create(&staircase, view);
+                assert_int_equal(relaxation_init(&relaxation, view, plan), 0);
+                pieces = pieces_create(&relaxation, view);
                 bound = pieces_raise(pieces, before, &deadline, 0, 200);
                 assert_int_equal(dive_run(pieces, view, &deadline, 0, &portions, &n), 0);
-                check_portions(&staircase, view, portions, n);
+                check_portions(&relaxation, view, portions, n);
                 refit = refit_create(view, plan, 0);
-                assert_true(refit_is_whole(refit, &staircase));
+                assert_true(refit_is_whole(refit, &relaxation));
                 refit_set_worth(refit, pieces);
                 assert_int_equal(refit_adopt(refit, portions, n, before), 0);
                 refit_write(refit, plan);
@@ -158,12 +160,12 @@ static void dives(void **state) {
                 assert_true(pieces_raise(pieces, before, &deadline, 0, 1) >= bound); /* a dive leaves all as it was */
                 for (uint32_t i = 0; i < n; i++)
                         placed += portions[i].ranks;
-                for (uint32_t t = 0; t < staircase.n_treads; t++)
-                        all += staircase.treads[t].ranks;
+                for (uint32_t t = 0; t < relaxation.n_demands; t++)
+                        all += relaxation.demands[t].ranks;
                 free(portions);
                 refit_destroy(refit);
                 pieces_destroy(pieces);
-                staircase_finish(&staircase);
+                relaxation_finish(&relaxation);
         }
         print_message("%" PRIu64 " of %" PRIu64 " ranks placed\n", placed, all);
         assert_true(placed > all * 3 / 4);
@@ -172,22 +174,22 @@ static void dives(void **state) {
 /* ---- wishes ---- */
 
 /* The most that the job loses on one of its nodes, none of which has been counted before. */
-static double most_loss(const struct wishes *wishes, const struct rm_snapshot *view, const struct rm_plan *plan, uint32_t tread,
+static double most_loss(const struct wishes *wishes, const struct rm_snapshot *view, const struct rm_plan *plan, uint32_t demand,
                         bool *counted) {
-        const struct staircase *stairs = wishes->stairs;
-        const int32_t *nodes = plan->jobs[stairs->treads[tread].job].group_node;
-        cleanup_free double *losses = xcalloc(stairs->n_stairs, sizeof(*losses));
+        const struct relaxation *classes = wishes->classes;
+        const int32_t *nodes = plan->jobs[classes->demands[demand].job].group_node;
+        cleanup_free double *losses = xcalloc(classes->n_classes, sizeof(*losses));
         int32_t dearest = RM_NO_NODE;
         double most = 0;
 
-        assert_int_equal(wishes->first[tread + 1] - wishes->first[tread], stairs->n_stairs);
-        for (size_t i = wishes->first[tread]; i < wishes->first[tread + 1]; i++) {
-                assert_true(i == wishes->first[tread] || wishes->wishes[i].loss >= wishes->wishes[i - 1].loss);
-                losses[wishes->wishes[i].stair] = wishes->wishes[i].loss;
+        assert_int_equal(wishes->first[demand + 1] - wishes->first[demand], classes->n_classes);
+        for (size_t i = wishes->first[demand]; i < wishes->first[demand + 1]; i++) {
+                assert_true(i == wishes->first[demand] || wishes->wishes[i].loss >= wishes->wishes[i - 1].loss);
+                losses[wishes->wishes[i].class] = wishes->wishes[i].loss;
         }
-        for (uint32_t g = 0; g < stairs->treads[tread].ranks; g++) {
+        for (uint32_t g = 0; g < classes->demands[demand].ranks; g++) {
                 const struct rm_node *node = &view->nodes[nodes[g]];
-                double loss = losses[staircase_find(stairs, node->penalty, node->cores)];
+                double loss = losses[relaxation_find(classes, node->penalty, node->cores)];
 
                 if (!counted[nodes[g]] && loss > most) {
                         most = loss;
@@ -203,14 +205,14 @@ static double most_loss(const struct wishes *wishes, const struct rm_snapshot *v
  * is out of the question. */
 static uint32_t check_wishes(const struct wishes *wishes, const struct rm_snapshot *view, const struct rm_plan *plan, double gap) {
         cleanup_free bool *counted = xcalloc(view->n_nodes, sizeof(*counted));
-        uint32_t n_treads = wishes->stairs->n_treads, n_out = 0;
+        uint32_t n_demands = wishes->classes->n_demands, n_out = 0;
         double sum = 0;
 
-        for (uint32_t t = 0; t < n_treads; t++)
+        for (uint32_t t = 0; t < n_demands; t++)
                 sum += most_loss(wishes, view, plan, t, counted);
         if (sum > gap + 0.1)
                 fail_msg("%f lost, with a gap of %f", sum, gap);
-        for (size_t i = 0; i < wishes->first[n_treads]; i++)
+        for (size_t i = 0; i < wishes->first[n_demands]; i++)
                 n_out += wishes->wishes[i].loss > gap;
         return n_out;
 }
@@ -248,7 +250,7 @@ static void wishes_are_true_and_followed(void **state) {
                 uint32_t looks = 100000;
                 struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = drawn_milliseconds_left };
                 struct deadline deadline = { .run = &run };
-                struct staircase staircase;
+                struct relaxation relaxation;
                 struct rm_error err = { 0 };
                 struct pieces *pieces;
                 struct wishes *wishes;
@@ -256,8 +258,8 @@ static void wishes_are_true_and_followed(void **state) {
 
                 assert_int_equal(pack_plan(view, plan, true), 0);
                 assert_int_equal(cost_plan(view, plan, &before), 0);
-                assert_int_equal(staircase_init(&staircase, view, plan), 0);
-                pieces = pieces_create(&staircase, view);
+                assert_int_equal(relaxation_init(&relaxation, view, plan), 0);
+                pieces = pieces_create(&relaxation, view);
                 (void) pieces_raise(pieces, before, &deadline, 0, 300);
                 assert_null(wishes_create(pieces, view, 0));
                 wishes = wishes_create(pieces, view, 1000000);
@@ -272,7 +274,7 @@ static void wishes_are_true_and_followed(void **state) {
                 n_out += check_wishes(wishes, view, plan, (double) after - ldexp((double) pieces->best, -pieces->shift));
                 wishes_destroy(wishes);
                 pieces_destroy(pieces);
-                staircase_finish(&staircase);
+                relaxation_finish(&relaxation);
         }
         print_message("%" PRId64 " gained, %" PRId64 " at random; %" PRIu32 " nodes out of the question\n", with, without, n_out);
         assert_true(with > without && n_out > 1000);
@@ -292,16 +294,16 @@ static const struct drawn_kind kinds[] = {
 /* As the drift of a problem of the first kind, whose jobs may be put anywhere, goes by prices. */
 static void set_prices(struct drift *drift, const struct rm_snapshot *view, const struct rm_plan *plan, int64_t cost,
                        const struct deadline *deadline) {
-        struct staircase staircase;
+        struct relaxation relaxation;
         struct pieces *pieces;
 
-        assert_int_equal(staircase_init(&staircase, view, plan), 0);
-        pieces = pieces_create(&staircase, view);
+        assert_int_equal(relaxation_init(&relaxation, view, plan), 0);
+        pieces = pieces_create(&relaxation, view);
         (void) pieces_raise(pieces, cost, deadline, 0, 100);
-        assert_int_equal(drift_jobs(drift), staircase.n_treads);
+        assert_int_equal(drift_jobs(drift), relaxation.n_demands);
         assert_int_equal(drift_set_prices(drift, pieces), 0);
         pieces_destroy(pieces);
-        staircase_finish(&staircase);
+        relaxation_finish(&relaxation);
 }
 
 static void drifts(void **state) {
@@ -358,7 +360,7 @@ static void completes(void **state) {
                 struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = drawn_milliseconds_left };
                 struct deadline deadline = { .run = &run };
                 struct portion *portions = NULL;
-                struct staircase staircase;
+                struct relaxation relaxation;
                 struct rm_error err = { 0 };
                 struct pieces *pieces;
                 int64_t before, after, said, bound;
@@ -366,14 +368,14 @@ static void completes(void **state) {
                 if (pack_plan(view, plan, true) < 0)
                         continue;
                 assert_int_equal(cost_plan(view, plan, &before), 0);
-                assert_int_equal(staircase_init(&staircase, view, plan), 0);
-                pieces = pieces_create(&staircase, view);
+                assert_int_equal(relaxation_init(&relaxation, view, plan), 0);
+                pieces = pieces_create(&relaxation, view);
                 bound = pieces_raise(pieces, before, &deadline, 0, 200);
                 if (seed % 4 > 0)
                         assert_int_equal(dive_run(pieces, view, &deadline, 0, &portions, &n), 0);
-                check_portions(&staircase, view, portions, n);
+                check_portions(&relaxation, view, portions, n);
                 said = before;
-                assert_int_equal(complete_run(view, &staircase, portions, n, plan, &said), 0);
+                assert_int_equal(complete_run(view, &relaxation, portions, n, plan, &said), 0);
                 if (plan_validate(view, plan, &err) < 0)
                         fail_msg("seed %" PRIu32 ": %s", seed, error_text(&err));
                 assert_int_equal(cost_plan(view, plan, &after), 0);
@@ -383,11 +385,11 @@ static void completes(void **state) {
                 n_plans++;
                 for (uint32_t i = 0; i < n; i++)
                         placed += portions[i].ranks;
-                for (uint32_t t = 0; t < staircase.n_treads && n > 0; t++)
-                        all += staircase.treads[t].ranks;
+                for (uint32_t t = 0; t < relaxation.n_demands && n > 0; t++)
+                        all += relaxation.demands[t].ranks;
                 free(portions);
                 pieces_destroy(pieces);
-                staircase_finish(&staircase);
+                relaxation_finish(&relaxation);
         }
         print_message("%" PRIu64 " of %" PRIu64 " ranks placed, %d of %d plans better than packing\n", placed, all, better,
                       n_plans);

@@ -8,7 +8,7 @@
 #include "daemon/sched/host/load.h"
 #include "daemon/sched/host/model.h"
 #include "daemon/sched/scheduler.h"
-#include "policies/place/cost.h"
+#include "placement/cost.h"
 #include "tests/unit/sched/sched_test.h"
 
 #define NODES                                                                                                                      \

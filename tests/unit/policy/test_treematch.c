@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "policies/place/cost.h"
-#include "policies/place/pack.h"
-#include "policies/treematch/measure.h"
+#include "placement/cost.h"
+#include "placement/pack.h"
+#include "placement/topology/measure.h"
 #include "tests/unit/repeat.h"
 #include "tests/unit/sched/sched_test.h"
 

@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "placement/topology/synthetic.h"
 #include "policies/treematch/blocks.h"
+#include "policies/treematch/evacuate.h"
 #include "policies/treematch/layout.h"
-#include "policies/treematch/leave.h"
 #include "policies/treematch/map.h"
-#include "policies/treematch/synthetic.h"
 #include "tests/unit/sched/sched_test.h"
 
 static const struct limits no_limits;
@@ -575,28 +575,28 @@ static void moves_are_as_few_as_can_be(void **state) {
         (void) state;
         for (int i = 0; i < 150; i++) {
                 uint32_t leaf[400], more[400], least = 0, here[100] = { 0 };
-                struct leave leave = { .limits = &no_limits };
+                struct evacuation evacuation = { .limits = &no_limits };
 
                 make_shrunk(&s, &dice, i % 2 == 0);
-                leave.tree = &s.tree;
-                leave.graph = &s.graph;
-                leave.home = s.home;
-                leave.fixed = s.fixed;
-                leave.price = s.price;
+                evacuation.tree = &s.tree;
+                evacuation.graph = &s.graph;
+                evacuation.home = s.home;
+                evacuation.fixed = s.fixed;
+                evacuation.price = s.price;
                 for (uint32_t v = 0; v < s.n; v++)
                         if (s.home[v] != TREE_NONE)
                                 here[s.home[v]]++;
                 for (uint32_t x = 0; x < s.tree.n_leaves; x++)
                         least += here[x] > s.tree.room[s.tree.leaf[x]] ? here[x] - s.tree.room[s.tree.leaf[x]] : 0;
                 s.pool.random = 1 + (uint64_t) i;
-                assert_int_equal(leave_solve(&s.pool, &leave, leaf), 0);
+                assert_int_equal(evacuate_solve(&s.pool, &evacuation, leaf), 0);
                 assert_within_room(&s.tree, s.n, leaf);
                 assert_int_equal(count_moves(&s, leaf), least);
                 s.pool.random = 1 + (uint64_t) i; /* the same way, up to where the budget is spent */
-                leave.budget = 1 + dice_roll(&dice, 20);
-                assert_true(leave_solve(&s.pool, &leave, more) <= leave.budget);
+                evacuation.budget = 1 + dice_roll(&dice, 20);
+                assert_true(evacuate_solve(&s.pool, &evacuation, more) <= evacuation.budget);
                 assert_within_room(&s.tree, s.n, more);
-                assert_true(count_moves(&s, more) <= least + leave.budget);
+                assert_true(count_moves(&s, more) <= least + evacuation.budget);
                 assert_true(layout_cost(&s.pool, &s.tree, &s.graph, more) <= layout_cost(&s.pool, &s.tree, &s.graph, leaf));
                 saved += layout_cost(&s.pool, &s.tree, &s.graph, more) < layout_cost(&s.pool, &s.tree, &s.graph, leaf);
                 pool_finish(&s.pool);
@@ -610,7 +610,7 @@ static void cliques_leave_together(void **state) {
         uint32_t parent[11] = { TREE_NONE }, room[11] = { 0 }, home[128], leaf[128];
         bool fixed[128] = { false };
         int64_t price[128] = { 0 };
-        struct leave leave = { .home = home, .fixed = fixed, .price = price, .limits = &no_limits };
+        struct evacuation evacuation = { .home = home, .fixed = fixed, .price = price, .limits = &no_limits };
         static struct edges edges;
         struct graph graph;
         struct pool pool;
@@ -633,9 +633,9 @@ static void cliques_leave_together(void **state) {
                                 add_edge(&edges, v, u, 5);
         }
         graph = make_graph(&pool, 128, &edges);
-        leave.tree = &tree;
-        leave.graph = &graph;
-        assert_int_equal(leave_solve(&pool, &leave, leaf), 0);
+        evacuation.tree = &tree;
+        evacuation.graph = &graph;
+        assert_int_equal(evacuate_solve(&pool, &evacuation, leaf), 0);
         for (uint32_t v = 0; v < 128; v++)
                 assert_int_equal(leaf[v], v % 16 >= 4 ? home[v] : leaf[v % 2]);
         assert_true(leaf[0] >= 8 && leaf[1] >= 8 && leaf[0] != leaf[1]);

@@ -9,8 +9,8 @@
 #include "common/util.h"
 #include "daemon/sched/fold.h"
 #include "daemon/sched/round.h"
-#include "policies/place/cost.h"
-#include "policies/place/pack.h"
+#include "placement/cost.h"
+#include "placement/pack.h"
 #include "tests/unit/repeat.h"
 #include "tests/unit/sched/sched_test.h"
 

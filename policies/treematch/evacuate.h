@@ -1,0 +1,32 @@
+/*
+ * Who leaves nodes that hold too much, and where to (the two steps of Cores 2015, section 5.3), on nodes as leaves. Both at once: first it is
+ * settled which nodes send how many to which leaves, so that those who come from nodes that talk come together; then who goes, by
+ * who talks to those they will meet and not to those they leave. Exchanges that leave the number of moves alone follow.
+ */
+#ifndef RM_TREEMATCH_EVACUATE_H
+#define RM_TREEMATCH_EVACUATE_H
+
+#include <stdint.h>
+
+#include "placement/topology/graph.h"
+#include "placement/topology/limits.h"
+#include "placement/topology/tree.h"
+
+struct evacuation {
+        const struct tree *tree; /* its rooms are what may be used, at least what is fixed there */
+        const struct graph *graph;
+        const uint32_t *home; /* each vertex: where it is, TREE_NONE when it is nowhere yet */
+        const bool *fixed;    /* each vertex: must stay */
+        const int64_t *price; /* each vertex: what a move that need not be must at least save, in weight times hops */
+        uint32_t budget;      /* of moves beyond those that must be */
+        const struct limits *limits;
+};
+
+/* All vertices on leaves, none over full: the fewest moves that makes possible, and at most `budget` more, each of which pays. There must be
+ * room for all. Returns how many of the budget were used. */
+uint32_t evacuate_solve(struct pool *pool, const struct evacuation *evacuation, uint32_t *ret_leaf);
+
+/* How many must move whatever is done. */
+uint32_t evacuate_least_moves(struct pool *pool, const struct evacuation *evacuation);
+
+#endif
