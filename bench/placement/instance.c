@@ -3,11 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "bench/placement/busy.h"
 #include "common/util.h"
-
-struct dice {
-        uint64_t state;
-};
 
 /* splitmix64 */
 static uint64_t draw(struct dice *dice) {
@@ -18,7 +15,7 @@ static uint64_t draw(struct dice *dice) {
         return z ^ (z >> 31);
 }
 
-static uint32_t between(struct dice *dice, uint32_t low, uint32_t high) {
+uint32_t dice_between(struct dice *dice, uint32_t low, uint32_t high) {
         return low + (uint32_t) (((draw(dice) >> 32) * (high - low + 1)) >> 32);
 }
 
@@ -34,11 +31,11 @@ static void scale_ranks(struct dice *dice, uint32_t *ranks, uint32_t n, uint64_t
                 now += ranks[j];
         }
         while (now < wanted) {
-                ranks[between(dice, 0, n - 1)]++;
+                ranks[dice_between(dice, 0, n - 1)]++;
                 now++;
         }
         for (uint32_t tries = 0; now > wanted && tries < 100 * n; tries++) {
-                uint32_t j = between(dice, 0, n - 1);
+                uint32_t j = dice_between(dice, 0, n - 1);
 
                 if (ranks[j] > 1) {
                         ranks[j]--;
@@ -52,9 +49,10 @@ static void draw_ranks(const struct instance *instance, struct dice *dice, uint6
         uint64_t sum = 0, spare = (uint64_t) instance->jobs * (instance->group_size - 1);
 
         for (uint32_t j = 0; j < instance->jobs; j++)
-                sum += ret_ranks[j] = between(dice, 1, 64);
+                sum += ret_ranks[j] = dice_between(dice, 1, 64);
         if (instance->family == FAMILY_HARD)
-                scale_ranks(dice, ret_ranks, instance->jobs, (cores > spare ? cores - spare : 0) * between(dice, 900, 1000) / 1000);
+                scale_ranks(dice, ret_ranks, instance->jobs,
+                            (cores > spare ? cores - spare : 0) * dice_between(dice, 900, 1000) / 1000);
         if (instance->family == FAMILY_LIGHT && sum > cores / 2)
                 scale_ranks(dice, ret_ranks, instance->jobs, cores / 2);
 }
@@ -69,14 +67,14 @@ static void put_jobs(struct snapshot *snapshot, struct dice *dice, uint32_t grou
         for (uint32_t s = 0; s < view->n_nodes; s++)
                 left += (room[s] = view->nodes[s].cores) / group_size;
         for (uint32_t j = 0; j < view->n_jobs && view->jobs[j].n_groups <= left; j++) {
-                uint32_t price = between(dice, 0, 30), s = between(dice, 0, view->n_nodes - 1);
+                uint32_t price = dice_between(dice, 0, 30), s = dice_between(dice, 0, view->n_nodes - 1);
 
                 left -= view->jobs[j].n_groups;
                 for (uint32_t g = 0; g < view->jobs[j].n_groups; g++) {
                         struct rm_group *group = snapshot_group(snapshot, j, g);
 
-                        if (between(dice, 0, 3) == 0)
-                                s = between(dice, 0, view->n_nodes - 1);
+                        if (dice_between(dice, 0, 3) == 0)
+                                s = dice_between(dice, 0, view->n_nodes - 1);
                         while (room[s] < group->ranks)
                                 s = (s + 1) % view->n_nodes;
                         room[s] -= group->ranks;
@@ -88,22 +86,24 @@ static void put_jobs(struct snapshot *snapshot, struct dice *dice, uint32_t grou
 
 struct snapshot *instance_create(const struct instance *instance) {
         struct dice dice = { instance->seed };
-        struct snapshot *snapshot = snapshot_create();
+        struct snapshot *snapshot = instance->family == FAMILY_BUSY ? busy_create(instance, &dice) : snapshot_create();
         cleanup_free uint32_t *ranks = xcalloc(instance->jobs + 1u, sizeof(*ranks));
         uint64_t cores = 0;
         char name[32];
 
+        if (instance->family == FAMILY_BUSY)
+                return snapshot;
         for (uint32_t s = 0; s < instance->nodes; s++) {
-                uint32_t n = between(&dice, 1, 64);
+                uint32_t n = dice_between(&dice, 1, 64);
 
                 (void) snprintf(name, sizeof(name), "n%" PRIu32, s + 1);
-                snapshot_add_node(snapshot, name, n)->penalty = instance->penalties ? between(&dice, 1, 10) : 1;
+                snapshot_add_node(snapshot, name, n)->penalty = instance->penalties ? dice_between(&dice, 1, 10) : 1;
                 cores += n / instance->group_size * instance->group_size;
         }
         draw_ranks(instance, &dice, cores, ranks);
         for (uint32_t j = 0; j < instance->jobs; j++) {
                 (void) snprintf(name, sizeof(name), "j%" PRIu32, j + 1);
-                snapshot_add_job(snapshot, name, ranks[j], instance->group_size)->priority = between(&dice, 1, 10);
+                snapshot_add_job(snapshot, name, ranks[j], instance->group_size)->priority = dice_between(&dice, 1, 10);
         }
         if (instance->moving)
                 put_jobs(snapshot, &dice, instance->group_size);
@@ -125,7 +125,7 @@ void instance_change(const struct instance *instance, struct snapshot *snapshot,
         struct dice dice = { instance->seed + 1 };
 
         for (uint32_t j = 0; j < view->n_jobs; j++) {
-                uint32_t price = between(&dice, 0, 30);
+                uint32_t price = dice_between(&dice, 0, 30);
 
                 for (uint32_t g = 0; plan->jobs[j].decision == RM_PLACE && g < view->jobs[j].n_groups; g++) {
                         struct rm_group *group = snapshot_group(snapshot, j, g);
@@ -135,6 +135,6 @@ void instance_change(const struct instance *instance, struct snapshot *snapshot,
                 }
         }
         for (uint32_t i = 0; i < view->n_nodes / 10; i++)
-                exchange(snapshot_node(snapshot, between(&dice, 0, view->n_nodes - 1)),
-                         snapshot_node(snapshot, between(&dice, 0, view->n_nodes - 1)));
+                exchange(snapshot_node(snapshot, dice_between(&dice, 0, view->n_nodes - 1)),
+                         snapshot_node(snapshot, dice_between(&dice, 0, view->n_nodes - 1)));
 }

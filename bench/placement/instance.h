@@ -11,6 +11,7 @@ enum family {
         FAMILY_DRAWN, /* jobs as drawn; the lowest priorities wait until the others fit */
         FAMILY_HARD,  /* jobs scaled so that they want 90 to 100 % of all cores */
         FAMILY_LIGHT, /* jobs as drawn, never more than half of all cores */
+        FAMILY_BUSY,  /* a cluster in use, see busy.h */
 };
 
 struct instance {
@@ -21,6 +22,11 @@ struct instance {
         bool moving;    /* every job runs somewhere already, and moving a group costs */
         uint64_t seed;
 };
+
+struct dice {
+        uint64_t state;
+};
+uint32_t dice_between(struct dice *dice, uint32_t low, uint32_t high);
 
 /* Cores and ranks uniform 1..64 (when hard, ranks are scaled), priorities uniform 1..10, K = 10. */
 struct snapshot *instance_create(const struct instance *instance);

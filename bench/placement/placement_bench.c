@@ -31,7 +31,7 @@ struct options {
 
 struct measure {
         struct instance instance;
-        double seconds, gap;
+        double seconds, gap, cost;
         bool proven, large;
 };
 
@@ -78,6 +78,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
         case 'f':
                 options->instance.family = strcmp(arg, "hard") == 0    ? FAMILY_HARD
                                            : strcmp(arg, "light") == 0 ? FAMILY_LIGHT
+                                           : strcmp(arg, "busy") == 0  ? FAMILY_BUSY
                                                                        : FAMILY_DRAWN;
                 return 0;
         case 'r':
@@ -129,7 +130,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
 static const struct argp_option options_known[] = {
         { "policy-dir", 'd', "DIR", 0, "Where policies are", 0 },
         { "policy", 'p', "NAME", 0, "Policy (default distrib)", 0 },
-        { "family", 'f', "drawn|hard|light", 0, "Kind of instances (default drawn)", 0 },
+        { "family", 'f', "drawn|hard|light|busy", 0,
+          "Kind of instances (default drawn); busy: a cluster in use, of 8 to 64 cores a node, in groups of the default size", 0 },
         { "penalties", 'r', NULL, 0, "Penalties of nodes uniform 1..10 (default: all 1)", 0 },
         { "moving", 'm', NULL, 0, "All jobs run already, moves cost", 0 },
         { "changed", 'M', NULL, 0, "All jobs run where a plan has put them, moves cost, and a fifth of the nodes are others now",
@@ -237,6 +239,7 @@ static int measure_one(const struct options *options, const struct rm_policy_plu
                                r < 0 ? strerror(-r) : error_text(&err));
                 return -1;
         }
+        ret_measure->cost = (double) cost;
         ret_measure->proven = plan->proven;
         ret_measure->large = instance->nodes >= 10 && instance->jobs >= 10;
         if (plan->bound != RM_NO_BOUND)
@@ -259,7 +262,11 @@ static int compare_seconds(const void *a, const void *b) {
 }
 
 static const char *family_name(const struct instance *instance) {
-        return instance->family == FAMILY_HARD ? "hard" : instance->family == FAMILY_LIGHT ? "light" : "as drawn";
+        static const char *const names[] = {
+                [FAMILY_DRAWN] = "as drawn", [FAMILY_HARD] = "hard", [FAMILY_LIGHT] = "light", [FAMILY_BUSY] = "busy"
+        };
+
+        return names[instance->family];
 }
 
 static void name_hardest(const struct measure *measures, uint32_t n, uint32_t hardest) {
@@ -275,7 +282,7 @@ static void name_hardest(const struct measure *measures, uint32_t n, uint32_t ha
 
 static void summarise(const struct options *options, const char *label, struct measure *measures, uint32_t n) {
         uint32_t proven = 0, quick = 0, n_large = 0;
-        double logs = 0, worst_gap = 0, sum_gap = 0;
+        double logs = 0, worst_gap = 0, sum_gap = 0, sum_cost = 0;
 
         qsort(measures, n, sizeof(*measures), compare_seconds);
         for (uint32_t i = 0; i < n; i++) {
@@ -283,6 +290,7 @@ static void summarise(const struct options *options, const char *label, struct m
                 quick += measures[i].proven && measures[i].seconds <= 1;
                 worst_gap = fmax(worst_gap, measures[i].gap);
                 sum_gap += measures[i].gap;
+                sum_cost += measures[i].cost;
                 if (measures[i].large) {
                         logs += log(measures[i].seconds + 1e-6);
                         n_large++;
@@ -293,7 +301,7 @@ static void summarise(const struct options *options, const char *label, struct m
                       measures[n * 95 / 100].seconds * 1e3, measures[n - 1].seconds);
         if (n_large > 0)
                 (void) printf(", geometric mean of 10 x 10 and larger %.1f ms", 1e3 * exp(logs / n_large));
-        (void) printf(", gap mean %.4f %%, worst %.4f %%\n", 100 * sum_gap / n, 100 * worst_gap);
+        (void) printf(", gap mean %.4f %%, worst %.4f %%, costs in sum %.0f\n", 100 * sum_gap / n, 100 * worst_gap, sum_cost);
         name_hardest(measures, n, options->hardest);
 }
 
