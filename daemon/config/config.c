@@ -29,7 +29,8 @@ enum kind {
         KIND_MOST_BYTES,
         KIND_MOST_COUNT,
         KIND_BACKFILL,
-        KIND_MOVE_TIMEOUT
+        KIND_MOVE_TIMEOUT,
+        KIND_PENALTIES
 };
 
 /* Less starts no MPI program. */
@@ -86,6 +87,8 @@ static const struct key keys[] = {
         KEY("sched", "interval", KIND_DURATION, interval_usec, "1m"),
         KEY("sched", "age_weight", KIND_COUNT, age_weight, "1"),
         KEY("sched", "backfill", KIND_BACKFILL, backfill, "limits"),
+        KEY("sched", "distribution_weight", KIND_COUNT, distribution_weight, "10"),
+        KEY("sched", "node_penalty", KIND_PENALTIES, node_penalty, ""),
         KEY("job", "keep", KIND_DURATION, keep_jobs_usec, "1d"),
         KEY("job", "kill_wait", KIND_DURATION, kill_wait_usec, "10s"),
         KEY("job", "admin_group", KIND_STRING, admin_group, "rmadmin"),
@@ -300,6 +303,8 @@ static int set_key(struct config *config, const struct key *key, const char *val
                 return set_ports(config, value);
         case KIND_LEVEL:
                 return set_level(out, value);
+        case KIND_PENALTIES:
+                return penalties_add(out, value, NULL);
         }
         return -EINVAL;
 }
@@ -336,6 +341,8 @@ static const char *expects(const struct key *key) {
                 return "any, or a range such as 7800-7899";
         case KIND_LEVEL:
                 return "error, warning, info or debug";
+        case KIND_PENALTIES:
+                return "nodes with numbers from 0 to 1000000, such as n7:3 n[10-12]:5";
         default:
                 return "text";
         }
@@ -485,4 +492,5 @@ void config_finish(struct config *config) {
                         free(*(char **) field(config, &keys[i]));
                         *(char **) field(config, &keys[i]) = NULL;
                 }
+        penalties_finish(&config->node_penalty);
 }

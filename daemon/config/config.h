@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "daemon/config/penalties.h"
 #include "daemon/config/switches.h"
 
 /* What [sched] move_timeout may be. While a group stands still its peers send to it in vain; some time their kernels give up. */
@@ -60,6 +61,8 @@ struct config {
         uint64_t interval_usec; /* 0 = only when something changes */
         uint32_t age_weight;
         uint32_t backfill; /* enum config_backfill */
+        uint32_t distribution_weight; /* K of the objective */
+        struct penalties node_penalty;
         /* [job] */
         uint64_t keep_jobs_usec;
         uint64_t kill_wait_usec;

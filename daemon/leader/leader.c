@@ -91,6 +91,8 @@ static void make_view(const struct rmd *rmd, struct view *ret) {
                 .waits = waits_for_file,
                 .waits_context = rmd->leader ? rmd->leader->files : NULL,
                 .backfill = backfill[rmd->config->backfill],
+                .distribution_weight = rmd->config->distribution_weight,
+                .node_penalty = &rmd->config->node_penalty,
         };
 
         view_create(cluster_index(rmd->cluster), &config, ret);

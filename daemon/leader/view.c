@@ -45,7 +45,7 @@ static void add_switches(const Rm__State *state, struct snapshot *snapshot) {
                         snapshot_set_parent(snapshot, (int32_t) i, (int32_t) state->switches[i]->above - 1);
 }
 
-static void add_nodes(const struct state_index *index, struct snapshot *snapshot) {
+static void add_nodes(const struct state_index *index, const struct penalties *penalties, struct snapshot *snapshot) {
         const Rm__State *state = state_index_state(index);
         cleanup_free int32_t *switches = state_node_switches(state);
 
@@ -56,6 +56,7 @@ static void add_nodes(const struct state_index *index, struct snapshot *snapshot
 
                 n->state = node_state(index, node);
                 n->switch_index = switches[i];
+                n->penalty = penalties ? penalties_of(penalties, node->name) : 0;
                 n->topology = node->topology[0] ? snapshot_string(snapshot, node->topology) : NULL;
         }
 }
@@ -305,6 +306,7 @@ static void hold_cores(const struct placing *p, const Rm__Job *job) {
 /* ---- the view ---- */
 
 static void set_params(const struct view_config *config, struct rm_params *params) {
+        params->distribution_weight = config->distribution_weight;
         params->age_weight = config->age_weight;
         params->move_budget = config->move_budget;
         params->bytes_per_cost = config->bytes_per_cost;
@@ -319,7 +321,7 @@ static void make(struct placing *p) {
         view->snapshot = snapshot_create();
         view->n_jobs = 0;
         set_params(p->config, snapshot_params(view->snapshot));
-        add_nodes(p->index, view->snapshot);
+        add_nodes(p->index, p->config->node_penalty, view->snapshot);
         for (size_t i = 0; i < view->n_left_out; i++)
                 hold_cores(p, state_job(p->state, view->left_out[i].job));
         for (size_t i = 0; i < p->state->n_jobs; i++) {

@@ -3,6 +3,7 @@
 #define RM_LEADER_VIEW_H
 
 #include "daemon/cluster/state_index.h"
+#include "daemon/config/penalties.h"
 #include "daemon/leader/traffic.h"
 #include "daemon/sched/round.h"
 #include "daemon/sched/snapshot.h"
@@ -32,6 +33,8 @@ struct view_config {
         /* A waiting job is not to be placed yet. NULL: all are. */
         bool (*waits)(const void *context, const Rm__Job *job);
         const void *waits_context;
+        int64_t distribution_weight; /* as in rm_params */
+        const struct penalties *node_penalty; /* NULL: nodes cost nothing */
         uint32_t backfill; /* as in rm_params, or ROUND_BACKFILL_LIMITS */
 };
 

@@ -109,9 +109,11 @@ static void start(struct world *w, const struct rm_job *job) {
 }
 
 static struct view expect_shown(const struct world *w) {
-        const struct view_config config = {
-                .now_usec = UINT64_C(1800000001000000), .horizon_usec = 600000000, .age_weight = 1, .bytes_per_cost = 1
-        };
+        const struct view_config config = { .distribution_weight = 10,
+                                            .now_usec = UINT64_C(1800000001000000),
+                                            .horizon_usec = 600000000,
+                                            .age_weight = 1,
+                                            .bytes_per_cost = 1 };
         struct snapshot *again = NULL, *policy = NULL;
         cleanup_free char *text = NULL;
         struct rm_error err = { 0 };

@@ -186,6 +186,15 @@ static const struct {
         { "sched", "interval", U64, AT(interval_usec), "60000000", "0", "0", { "often" }, "a time" },
         { "sched", "age_weight", U32, AT(age_weight), "1", "0", "0", { "-1", "1000001", "x" }, "a number from 0 to 1000000" },
         { "sched", "backfill", U32, AT(backfill), "1", "any", "2", { "yes", "", "2" }, "no, limits or any" },
+        { "sched",
+          "distribution_weight",
+          U32,
+          AT(distribution_weight),
+          "10",
+          "0",
+          "0",
+          { "-1", "1000001", "1.5" },
+          "a number from 0 to 1000000" },
         { "job", "keep", U64, AT(keep_jobs_usec), "86400000000", "2d", "172800000000", { "99999999999999999999d" }, "a time" },
         { "job", "kill_wait", U64, AT(kill_wait_usec), "10000000", "1s", "1000000", { "x" }, "a time" },
         { "job", "admin_group", STRING, AT(admin_group), "rmadmin", "wheel", "wheel", { NULL }, NULL },
@@ -264,6 +273,33 @@ static void test_defaults(void **state) {
         /* Alone, the defaults name no cluster to join. */
         assert_int_equal(config_load(NULL, &config, &err), -EINVAL);
         assert_non_null(strstr(err.text, "bootstrap = yes"));
+}
+
+static void test_penalties(void **state) {
+        static const char *const bad[] = { "n1", "n1:", ":3", "n1:x", "n1:-1", "n1:1000001", "n[1-:3", "n1:3 n2", "n1:2:3" };
+        struct file f;
+
+        assert_int_equal(load_text(&f, "[cluster]\npeers = n1\n"), 0);
+        assert_int_equal(penalties_of(&f.config.node_penalty, "n1"), 0);
+        finish(&f);
+        assert_int_equal(load_text(&f, "[cluster]\npeers = n1\n[sched]\nnode_penalty = n[08-10,7]:5  n1:0\nnode_penalty = "
+                                       "n9:1000000 a.b-c:3 n09:6\n"),
+                         0);
+        assert_int_equal(penalties_of(&f.config.node_penalty, "n7"), 5);
+        assert_int_equal(penalties_of(&f.config.node_penalty, "n08"), 5);
+        assert_int_equal(penalties_of(&f.config.node_penalty, "n8"), 0);
+        assert_int_equal(penalties_of(&f.config.node_penalty, "n09"), 6);
+        assert_int_equal(penalties_of(&f.config.node_penalty, "n9"), 1000000);
+        assert_int_equal(penalties_of(&f.config.node_penalty, "a.b-c"), 3);
+        finish(&f);
+        for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+                cleanup_free char *text = xasprintf("[cluster]\npeers = n1\n[sched]\nnode_penalty = %s\n", bad[i]);
+
+                assert_int_equal(load_text(&f, text), -EINVAL);
+                if (!strstr(f.err.text, ":4: [sched] node_penalty = ") || !strstr(f.err.text, "expected nodes with numbers"))
+                        fail_msg("have '%s'", f.err.text);
+                finish(&f);
+        }
 }
 
 static void test_bool_and_level(void **state) {
@@ -379,9 +415,9 @@ static void test_no_file(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_every_key),      cmocka_unit_test(test_bad_values), cmocka_unit_test(test_defaults),
-                cmocka_unit_test(test_bool_and_level), cmocka_unit_test(test_bad_files),  cmocka_unit_test(test_forms),
-                cmocka_unit_test(test_no_file),
+                cmocka_unit_test(test_every_key), cmocka_unit_test(test_bad_values),     cmocka_unit_test(test_defaults),
+                cmocka_unit_test(test_penalties), cmocka_unit_test(test_bool_and_level), cmocka_unit_test(test_bad_files),
+                cmocka_unit_test(test_forms),     cmocka_unit_test(test_no_file),
         };
 
         return cmocka_run_group_tests_name("config", tests, NULL, NULL);

@@ -47,6 +47,7 @@ static struct view make_view(const struct world *w, uint32_t group_size) {
                                             .horizon_usec = 600000000,
                                             .age_weight = 2,
                                             .move_budget = 3,
+                                            .distribution_weight = 10,
                                             .bytes_per_cost = 1 };
         struct rm_error err = { 0 };
         struct view view = { 0 };
@@ -56,6 +57,23 @@ static struct view make_view(const struct world *w, uint32_t group_size) {
         if (snapshot_check(snapshot_view(view.snapshot), &err) < 0)
                 fail_msg("the view is no snapshot: %s", error_text(&err));
         return view;
+}
+
+static void test_objective(void **state) {
+        struct world *w = *state;
+        struct penalties penalties = { 0 };
+        const struct view_config config = { .bytes_per_cost = 1, .distribution_weight = 25, .node_penalty = &penalties };
+        const struct rm_snapshot *snapshot;
+        struct view view;
+
+        assert_int_equal(penalties_add(&penalties, "n2:7 other:3", NULL), 0);
+        view_create(w->indexed, &config, &view);
+        snapshot = snapshot_view(view.snapshot);
+        assert_int_equal(snapshot->params.distribution_weight, 25);
+        assert_int_equal(snapshot->nodes[snapshot_find_node(snapshot, "n1")].penalty, 0);
+        assert_int_equal(snapshot->nodes[snapshot_find_node(snapshot, "n2")].penalty, 7);
+        view_finish(&view);
+        penalties_finish(&penalties);
 }
 
 static const struct rm_node *node_in(const struct view *view, const char *name) {
@@ -588,6 +606,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_empty),
                 cmocka_unit_test_setup_teardown(test_nodes, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_objective, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_switches, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_waiting_job, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_availability_of_unknown_nodes, set_up, tear_down),
