@@ -181,7 +181,6 @@ static bool make_prices(struct pieces *pieces) {
         pieces->least = arena_alloc(arena, pieces->most_ranks + 1u, sizeof(*pieces->least));
         pieces->group_price = arena_alloc(arena, width, sizeof(*pieces->group_price));
         pieces->group_least = arena_alloc(arena, pieces->most_ranks + 1u, sizeof(*pieces->group_least));
-        pieces->bought = arena_alloc(arena, pieces->most_ranks + 1u, sizeof(*pieces->bought));
         pieces->value = arena_alloc(arena, width, sizeof(*pieces->value));
         pieces->single = arena_alloc(arena, pieces->n_kinds * width, sizeof(*pieces->single));
         pieces->several = arena_alloc(arena, pieces->n_kinds * width, sizeof(*pieces->several));
@@ -304,7 +303,7 @@ void pieces_cut(const struct pieces *pieces, uint32_t demand, uint32_t ranks, in
 /* Returns what the job pays, when it is known what any number of ranks does. */
 static int64_t buy(struct pieces *pieces, uint32_t demand) {
         const int32_t *price = pieces->price + pieces->first[demand], *least = pieces->least;
-        uint32_t left = pieces->ranks[demand], n = 0;
+        uint32_t left = pieces->ranks[demand];
         int64_t paid = least[left];
 
         while (left > 0) {
@@ -313,11 +312,8 @@ static int64_t buy(struct pieces *pieces, uint32_t demand) {
                 while (x > 1 && (!pieces_is_possible(pieces, demand, left, x) || least[left - x] + price[x] != least[left]))
                         x--;
                 pieces->over[pieces->first[demand] + x]++;
-                pieces->bought[n++] = (uint32_t) pieces->first[demand] + x;
                 left -= x;
         }
-        if (pieces->listener)
-                pieces->listener->bought(pieces->listener->context, demand, pieces->bought, n);
         return paid;
 }
 
@@ -578,8 +574,6 @@ static int64_t sell_empty(struct pieces *pieces, uint32_t penalty, uint32_t *ret
                         sum += (int64_t) last[classes->classes[i].cores] * pieces->nodes[i];
                         for (uint32_t k = 0; k < n_sold; k++)
                                 pieces->over[pieces->class_sold[k]] -= (int32_t) pieces->nodes[i];
-                        if (pieces->listener)
-                                pieces->listener->sold(pieces->listener->context, i, pieces->class_sold, n_sold);
                 }
         *ret_n_rows = n;
         return sum;

@@ -13,13 +13,6 @@
 #include "policies/distrib/deadline.h"
 #include "policies/distrib/homes.h"
 
-/* Is told at each evaluation what is bought and sold: `n` indices of prices, to be changed at will. */
-struct pieces_listener {
-        void *context;
-        void (*bought)(void *context, uint32_t demand, uint32_t *prices, uint32_t n);
-        void (*sold)(void *context, uint32_t class, uint32_t *prices, uint32_t n); /* by each node of it */
-};
-
 /*
  * Jobs of one priority, which are demands one after another: to a node a piece of one is as good as one of another, so these have the
  * same prices. A node may sell several to a job that way, which costs no less than one piece of their ranks: the bound stays one.
@@ -68,8 +61,6 @@ struct pieces {
         uint32_t *sold; /* indices of the prices of what it sells: */
         uint32_t *first_sold, *n_sold; /* which of them are whose */
         uint32_t *class_sold; /* by a node that nobody runs on */
-        uint32_t *bought; /* the same by a job */
-        const struct pieces_listener *listener; /* NULL: nobody wants to know */
         double length;
         int idle;
         struct arena arena;
@@ -99,7 +90,7 @@ const int32_t *pieces_best_worth(const struct pieces *pieces, int64_t penalty);
 /* Sites x (most_cores + 1): what a site gains by its cores at the prices now. */
 void pieces_list_site_worth(struct pieces *pieces, int32_t *ret_worth);
 
-/* ---- for dive.c, drift.c and market.c ---- */
+/* ---- for dive.c and drift.c ---- */
 
 /* What the prices now, of which all jobs and nodes take part, say of the bound, scaled; they are kept if they are better. */
 int64_t pieces_look(struct pieces *pieces);

@@ -10,13 +10,8 @@
 #include "policies/distrib/complete.h"
 #include "policies/distrib/dive.h"
 #include "policies/distrib/drift.h"
-#include "policies/distrib/ejection.h"
-#include "policies/distrib/hall.h"
 #include "policies/distrib/hull.h"
-#include "policies/distrib/market.h"
-#include "policies/distrib/merge.h"
 #include "policies/distrib/pieces.h"
-#include "policies/distrib/rankwise.h"
 #include "policies/distrib/refit.h"
 #include "policies/distrib/wishes.h"
 
@@ -24,8 +19,6 @@ enum {
         HULL_STEPS = 4000,
         LEAST_STEPS = 2,  /* so many are better than none */
         FEW_STEPS = 100,  /* to begin with, where another bound follows */
-        MANY_STEPS = 600, /* of the bound by pieces, where linear programming follows, */
-        MARKET_PART = 2,  /* which takes one part in so many of the time left at most */
         SHARING = 2,      /* jobs have that much ranks, for a core of the largest node, where nodes are shared */
         STEPS = 20,       /* of the bound by pieces, between two looks at the plan */
         ROUNDS = 16,      /* of refitting, the same */
@@ -34,14 +27,6 @@ enum {
         DEARER = 100,     /* a plan out of prices may be one part in so many dearer, to begin with */
         LONG_PLACE_USEC = 2500,
         IDLE_TURNS = 3,   /* without a gain */
-        WALKS = 24,       /* that are merged, at once */
-        WALK_USEC = 5000, /* of the first ones */
-        VAIN_PART = 4,    /* walks may take one part in so many of the time without a gain */
-        WALKS_LEAVE = 3,  /* one part in so many of the time left, at least, for merging */
-        MERGE_USEC = 3,   /* for each two jobs, is the least that is worth it */
-        MERGE_PART = 3,   /* merging takes at most that much longer than the walks did, */
-        MERGE_LEAVES = 5, /* and leaves one part in so many of the time */
-        REST = 10,        /* one part in so many of it is for walks from the best plan on */
 };
 
 /* Of a walk: where it begins at first, how much less where one gained nothing, and where it ends, as part of that. */
@@ -61,7 +46,6 @@ struct wide {
         struct hull *hull;
         struct pieces *pieces; /* NULL where they are of no use */
         struct wishes *wishes; /* NULL: it is not known where jobs would rather be */
-        struct merge *merge; /* NULL where nothing is merged */
         struct rm_plan *plan;
         struct method refit, drift;
         int64_t walk_usec; /* that it takes to begin a walk; to end it, a fraction */
@@ -114,31 +98,6 @@ static bool is_particular(const struct wide *wide) {
         return wide->pieces && (wide->pieces->has_groups || wide->pieces->homes.n_sites > 0);
 }
 
-/* Are prices of pieces by linear programming worth it, and walks with a hall? */
-static bool uses_market(const struct wide *wide) {
-        return wide->pieces && shares_nodes(wide) && hall_applies(wide->pieces, wide->snapshot);
-}
-
-/* Steps by themselves get stuck: the rest by linear programming, which begins with what was bought and sold last. What is bought and
- * sold at last is what plans are merged with. */
-static void raise_pieces_by_market(struct wide *wide) {
-        struct market *market;
-
-        raise_pieces(wide, 3, MANY_STEPS);
-        if (!is_open(wide))
-                return;
-        market = market_create(wide->pieces);
-        raise_pieces(wide, 3, market ? STEPS : UINT32_MAX);
-        if (market && is_open(wide)) {
-                know_bound(wide, market_raise(market, wide->deadline,
-                                              wide->until_usec + left_usec(wide) - left_usec(wide) / MARKET_PART));
-                wide->merge = merge_create(wide->pieces, wide->snapshot);
-                if (wide->merge)
-                        market_list_used(market, merge_ledger(wide->merge));
-        }
-        market_destroy(market);
-}
-
 /* Jobs by themselves first. Where nodes hold pieces of several jobs there is more to be had, and prices for pieces are wanted anyway. */
 static void raise_bound(struct wide *wide) {
         int64_t until_usec = wide->until_usec + left_usec(wide) - left_usec(wide) / 6;
@@ -158,9 +117,7 @@ static void raise_bound(struct wide *wide) {
                 pieces_destroy(wide->pieces);
                 wide->pieces = NULL;
         }
-        if (uses_market(wide))
-                raise_pieces_by_market(wide);
-        else if (wide->pieces && (shared || is_particular(wide)))
+        if (wide->pieces && (shared || is_particular(wide)))
                 raise_pieces(wide, 3, UINT32_MAX);
         else if (wide->pieces)
                 know_bound(wide, pieces_raise(wide->pieces, wide->result->cost, wide->deadline, wide->until_usec, 1));
@@ -179,8 +136,6 @@ static int begin_refit(struct wide *wide, struct refit *refit) {
         uint32_t n = 0;
         int r = refit_all(refit);
 
-        if (uses_market(wide)) /* a walk with a hall needs no better plan to begin with */
-                return r;
         if (r < 0 || !wide->pieces || !refit_is_whole(refit, &wide->relaxation) || !is_dive_worth_it(wide) ||
             dive_work_usec(wide->pieces, wide->snapshot->n_nodes) > (double) left_usec(wide) / 3)
                 return r;
@@ -246,93 +201,6 @@ static int complete(struct wide *wide) {
         return r;
 }
 
-static void adopt(struct wide *wide, const int32_t *nodes, int64_t cost) {
-        if (cost >= wide->result->cost)
-                return;
-        rankwise_write(&wide->relaxation, nodes, wide->plan);
-        wide->result->cost = cost;
-}
-
-/* Returns what the plan costs. */
-static int64_t walk(struct wide *wide, struct hall *hall, int64_t usec) {
-        int64_t until_usec = wide->until_usec + left_usec(wide) / WALKS_LEAVE;
-        int64_t cost = hall_walk(hall, wide->deadline, until_usec, usec, wide->seed++);
-
-        merge_add(wide->merge, hall_nodes(hall), cost);
-        adopt(wide, hall_nodes(hall), cost);
-        return cost;
-}
-
-/* Some walks, twice as long after each that leads nowhere. Returns how long they shall be from now on. */
-static int64_t walk_some(struct wide *wide, struct hall *hall, int64_t first_cost, int64_t usec) {
-        int64_t begin = left_usec(wide), enough = begin / WALKS_LEAVE;
-
-        for (int i = 0; i < WALKS && left_usec(wide) > enough; i++) {
-                if (walk(wide, hall, usec) >= first_cost)
-                        usec *= 2;
-                if (wide->result->cost == first_cost && begin - left_usec(wide) > begin / VAIN_PART)
-                        break;
-        }
-        return usec;
-}
-
-/* What can be made of all plans so far, where the last walks took so long. */
-static void merge(struct wide *wide, int64_t walked_usec) {
-        int64_t usable = left_usec(wide) - left_usec(wide) / MERGE_LEAVES, cost;
-        const int32_t *nodes = merge_solve(wide->merge, wide->deadline,
-                                           MERGE_PART * walked_usec < usable ? MERGE_PART * walked_usec : usable, &cost);
-
-        if (nodes)
-                adopt(wide, nodes, cost);
-}
-
-/* What is lost in it here and there. */
-static void eject(struct wide *wide, struct ejection *ejection) {
-        int64_t gain;
-        const int32_t *nodes = ejection_run(ejection, wide->plan, wide->deadline, wide->until_usec, &gain);
-
-        if (!nodes)
-                return;
-        merge_add(wide->merge, nodes, wide->result->cost - gain);
-        adopt(wide, nodes, wide->result->cost - gain);
-}
-
-/* Many short walks with a hall, merged; then longer ones. Until little time is left, or as turns() does. */
-static void gather(struct wide *wide, struct hall *hall, struct ejection *ejection) {
-        int64_t begin = left_usec(wide), gained_at = begin, usec = WALK_USEC, first_cost = wide->result->cost;
-
-        for (int idle = 0; is_open(wide) && left_usec(wide) > begin / REST; usec += usec / 2) {
-                int64_t cost = wide->result->cost, turn = left_usec(wide);
-
-                usec = walk_some(wide, hall, first_cost, usec);
-                if (wide->result->cost == first_cost)
-                        break;
-                merge(wide, turn - left_usec(wide));
-                if (is_open(wide))
-                        eject(wide, ejection);
-                if (wide->result->cost < cost) {
-                        gained_at = left_usec(wide);
-                        idle = 0;
-                } else if (++idle >= IDLE_TURNS && gained_at - left_usec(wide) > begin - gained_at)
-                        break;
-        }
-}
-
-/* With a hall: short walks where there is time to merge them, else one long one. */
-static void walk_with_hall(struct wide *wide) {
-        struct hall *hall = hall_create(wide->pieces, wide->snapshot, left_usec(wide) / 3, wide->plan);
-        int64_t n_demands = wide->relaxation.n_demands;
-        bool merges = hall && left_usec(wide) > MERGE_USEC * n_demands * n_demands;
-        struct ejection *ejection = merges ? ejection_create(wide->pieces, wide->snapshot) : NULL;
-
-        if (ejection)
-                gather(wide, hall, ejection);
-        else if (hall)
-                walk(wide, hall, left_usec(wide));
-        ejection_destroy(ejection);
-        hall_destroy(hall);
-}
-
 /* A turn of one method. */
 static int run(struct wide *wide, int (*method_run)(struct wide *), struct method *method) {
         int64_t begin = left_usec(wide), before = wide->result->cost;
@@ -354,7 +222,7 @@ static void set_turns(struct wide *wide) {
         drift_destroy(drift);
         wide->walk_usec = begin - left_usec(wide);
         wide->drift.rate = 1; /* as long as it is not known */
-        wide->hot = is_particular(wide) || uses_market(wide) ? hot_completed : shared ? hot_shared : hot_alone;
+        wide->hot = is_particular(wide) ? hot_completed : shared ? hot_shared : hot_alone;
         wide->refit.usec = PLACE_USEC * places;
         wide->drift.usec = (shared ? LONG_PLACE_USEC : PLACE_USEC) * places;
 }
@@ -372,10 +240,6 @@ static int turns(struct wide *wide) {
         if (is_particular(wide))
                 r = complete(wide);
         set_turns(wide);
-        if (r == 0 && wide->merge) {
-                walk_with_hall(wide);
-                r = cost_plan(wide->snapshot, wide->plan, &wide->result->cost);
-        }
         if (wide->pieces && is_open(wide))
                 wide->wishes = wishes_create(wide->pieces, wide->snapshot, left_usec(wide) / 5);
         for (int idle = 0; r == 0 && is_open(wide) && left_usec(wide) > 2 * wide->walk_usec; wide->seed++) {
@@ -414,7 +278,6 @@ int wide_run(const struct rm_snapshot *snapshot, const struct deadline *deadline
                 r = turns(&wide);
         }
         hull_destroy(wide.hull);
-        merge_destroy(wide.merge);
         wishes_destroy(wide.wishes);
         pieces_destroy(wide.pieces);
         relaxation_finish(&wide.relaxation);
