@@ -8,8 +8,8 @@
 #include "policies/distrib/roll.h"
 
 enum {
-        ROUNDS = 20,
-        STEPS = 10,    /* of prices, in a round */
+        ROUNDS = 40,
+        STEPS = 25,   /* of prices, in a round */
         HOME_ROUNDS = 60, /* where jobs run already: a step takes longer then, and there is less to gain by one */
         HOME_STEPS = 2,
         PART = 16,      /* one node in so many is looked at in a round, */
@@ -80,7 +80,6 @@ static bool init(struct dive *dive, struct pieces *pieces, const struct rm_snaps
         uint32_t n_demands = pieces->classes->n_demands;
 
         dive->pieces = pieces;
-        dive->random = ROLL_BEGIN;
         for (uint32_t t = 0; t < n_demands; t++)
                 dive->ranks += pieces->ranks[t];
         dive->left = dive->ranks;
@@ -271,9 +270,9 @@ static int fill_clear_ones(struct dive *dive, uint32_t look, double loss, const 
 }
 
 int dive_run(struct pieces *pieces, const struct rm_snapshot *snapshot, const struct deadline *deadline, int64_t until_usec,
-             struct portion **ret_portions, uint32_t *ret_n) {
+             uint64_t seed, struct portion **ret_portions, uint32_t *ret_n) {
         int rounds = pieces->homes.n_sites > 0 ? HOME_ROUNDS : ROUNDS;
-        struct dive dive = { 0 };
+        struct dive dive = { .random = ROLL_BEGIN + seed };
         int r = 0;
 
         pieces_restart(pieces);

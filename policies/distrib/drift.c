@@ -382,10 +382,6 @@ uint32_t drift_places(const struct drift *drift) {
         return drift->n_places;
 }
 
-uint32_t drift_jobs(const struct drift *drift) {
-        return drift->n_jobs;
-}
-
 /* ---- candidates ---- */
 
 static int compare_candidates(const void *a, const void *b) {

@@ -24,10 +24,8 @@ int drift_set_prices(struct drift *drift, struct pieces *pieces);
 /* About how long that takes. */
 double drift_prices_work_usec(const struct drift *drift, const struct pieces *pieces);
 
-/* How many places jobs have, on how many nodes each, together; and how many jobs there are, those with a smaller
- * last group twice. */
+/* How many places jobs have, on how many nodes each, together. */
 uint32_t drift_places(const struct drift *drift);
-uint32_t drift_jobs(const struct drift *drift);
 
 /* For `usec`, but not longer than until `until_usec` are left, at a temperature that falls from `hot` to `cold`, in parts of what
  * losses are like. Returns how much less the best plan costs than in the beginning. */

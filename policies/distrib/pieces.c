@@ -694,6 +694,11 @@ static int64_t slack_of(const struct pieces *pieces, int64_t goal, int64_t bound
         return pieces->homes.n_sites == 0 || goal - bound < most ? goal - bound : most;
 }
 
+/* No plan costs less. */
+static int64_t known(const struct pieces *pieces) {
+        return -(-pieces->best >> pieces->shift);
+}
+
 int64_t pieces_raise(struct pieces *pieces, int64_t cost, const struct deadline *deadline, int64_t until_usec, uint32_t steps) {
         int64_t goal = cost * ((int64_t) 1 << pieces->shift), slack = 0;
         uint32_t parts = pieces->homes.n_sites > 0 ? PARTS : 1;
@@ -714,19 +719,7 @@ int64_t pieces_raise(struct pieces *pieces, int64_t cost, const struct deadline 
                         (void) evaluate(pieces, i % parts, parts);
                 pieces_step(pieces, slack, pieces->length);
         }
-        return pieces_known(pieces);
-}
-
-int64_t pieces_look(struct pieces *pieces) {
-        int64_t bound = evaluate(pieces, 0, 1);
-
-        if (bound > pieces->best)
-                keep(pieces, bound);
-        return bound;
-}
-
-int64_t pieces_known(const struct pieces *pieces) {
-        return -(-pieces->best >> pieces->shift);
+        return known(pieces);
 }
 
 const int32_t *pieces_best_worth(const struct pieces *pieces, int64_t penalty) {
@@ -751,10 +744,4 @@ void pieces_list_site_worth(struct pieces *pieces, int32_t *ret_worth) {
                                        sizeof(*ret_worth) * (site->cores + 1u));
                 }
         }
-}
-
-double pieces_worth(const struct pieces *pieces, int64_t penalty, uint32_t free_cores) {
-        const int32_t *worth = pieces_best_worth(pieces, penalty);
-
-        return worth && free_cores <= pieces->most_cores ? ldexp(worth[free_cores], -pieces->shift) : 0;
 }

@@ -81,9 +81,6 @@ bool pieces_is_settled(const struct pieces *pieces);
 /* About how long an evaluation takes. */
 double pieces_work_usec(const struct pieces *pieces);
 
-/* What a node with so many free cores that nobody runs on is worth at the best prices. */
-double pieces_worth(const struct pieces *pieces, int64_t penalty, uint32_t free_cores);
-
 /* As many as most_cores + 1, of what a node is worth by its free cores, scaled; NULL: there are no such nodes. */
 const int32_t *pieces_best_worth(const struct pieces *pieces, int64_t penalty);
 
@@ -91,12 +88,6 @@ const int32_t *pieces_best_worth(const struct pieces *pieces, int64_t penalty);
 void pieces_list_site_worth(struct pieces *pieces, int32_t *ret_worth);
 
 /* ---- for dive.c and drift.c ---- */
-
-/* What the prices now, of which all jobs and nodes take part, say of the bound, scaled; they are kept if they are better. */
-int64_t pieces_look(struct pieces *pieces);
-
-/* No plan costs less. */
-int64_t pieces_known(const struct pieces *pieces);
 
 /* All nodes and ranks are there again, and the best prices. */
 void pieces_restart(struct pieces *pieces);
