@@ -30,7 +30,6 @@ static void set_answer(struct rm_plan *plan, int64_t cost, int64_t bound) {
 /* Which way proved it, or helped to; else the ways that were gone. */
 static void name_method(const struct search_result *result, struct rm_plan *plan) {
         const char *name = result->by_patterns                          ? "patterns"
-                           : result->by_components                      ? "components"
                            : result->pattern_nodes > 0 && !plan->proven ? "message passing and patterns"
                                                                         : "message passing";
 

@@ -95,59 +95,6 @@ int dual_init(struct dual *dual, const struct problem *problem, const struct dua
         return 0;
 }
 
-/* What chains cost at least is not known any more: certainly no less than this. */
-static void forget_least(struct dual *dual) {
-        uint32_t jobs = dual->problem->n_jobs, nodes = dual->problem->n_nodes;
-        int64_t reach = dual_reach(dual->problem);
-
-        for (uint32_t s = 0; s < nodes; s++)
-                dual->node_least[s] = -reach * jobs;
-        for (uint32_t j = 0; j < jobs; j++)
-                dual->job_least[j] = -reach * nodes;
-        dual->sum = -2 * reach * jobs * nodes;
-}
-
-void dual_split(struct dual *dual, const int64_t *job_costs) {
-        for (size_t i = 0; i < (size_t) dual->problem->n_jobs * dual->problem->n_nodes; i++) {
-                const struct dual_cell *cell = &dual->cells[i];
-                struct dual_value *values = dual->values + cell->first;
-
-                for (uint32_t k = 0; k < cell->n; k++) {
-                        int64_t cost = (int64_t) values[k].node_cost + values[k].job_cost;
-                        int64_t of_job = job_costs[dual->problem->cells[i].first + values[k].v];
-
-                        of_job = of_job > cell->reach ? cell->reach : of_job < cost - cell->reach ? cost - cell->reach : of_job;
-                        values[k].job_cost = (int32_t) of_job;
-                        values[k].node_cost = (int32_t) (cost - of_job);
-                }
-        }
-        forget_least(dual);
-}
-
-void dual_intersect(struct dual *dual, const struct dual *other) {
-        uint32_t nodes = dual->problem->n_nodes;
-
-        for (size_t i = 0; i < (size_t) dual->problem->n_jobs * nodes; i++) {
-                struct dual_cell *cell = &dual->cells[i];
-                struct dual_value *values = dual->values + cell->first;
-                const struct dual_value *also = other->values + other->cells[i].first;
-                uint32_t kept = 0, n = 0;
-
-                for (uint32_t k = 0; k < cell->n; k++) {
-                        while (n < other->cells[i].n && also[n].v < values[k].v)
-                                n++;
-                        if (n < other->cells[i].n && also[n].v == values[k].v)
-                                values[kept++] = values[k];
-                }
-                if (kept == cell->n)
-                        continue;
-                cell->n = kept;
-                dual->node_changed[i % nodes] = dual->job_changed[i / nodes] = true;
-                if (kept == 0)
-                        dual_fail(dual);
-        }
-}
-
 void dual_finish(struct dual *dual) {
         free(dual->cells);
         free(dual->values);
@@ -205,10 +152,6 @@ int dual_copy(struct dual *to, const struct dual *from) {
 
 void dual_set_target(struct dual *dual, int64_t target) {
         dual->target = scale(target, dual->shift);
-}
-
-int64_t dual_gap_to(const struct dual *dual, int64_t target) {
-        return scale(target, dual->shift) - dual->base - dual->sum;
 }
 
 int64_t dual_bound(const struct dual *dual) {

@@ -64,13 +64,6 @@ int32_t dual_reach(const struct problem *problem);
 int dual_init(struct dual *dual, const struct problem *problem, const struct dual_start *start, int shift, int64_t target);
 void dual_finish(struct dual *dual);
 
-/* Split prices anew: job_costs (as the problem's prices, scaled) is what the chain of the job has of each value, that of the node
- * has the rest. Between dual_init() and the first sweep. */
-void dual_split(struct dual *dual, const int64_t *job_costs);
-
-/* Keep only values that the other dual, of the same problem, has. */
-void dual_intersect(struct dual *dual, const struct dual *other);
-
 /* `to` has been initialised as a copy before, or is all 0. -ENOMEM. */
 int dual_copy(struct dual *to, const struct dual *from);
 
@@ -81,9 +74,6 @@ int64_t dual_bound(const struct dual *dual);
 static inline int64_t dual_gap(const struct dual *dual) {
         return dual->target - dual->base - dual->sum;
 }
-
-/* The same for another target, not scaled. */
-int64_t dual_gap_to(const struct dual *dual, int64_t target);
 
 /* No plan can cost the target or less. */
 static inline bool dual_is_over(const struct dual *dual) {

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/distrib/cover.h"
-#include "policies/distrib/facet.h"
 #include "policies/distrib/program.h"
 
 enum {
@@ -14,14 +12,9 @@ enum {
         TRIALS_EACH = 3,    /* choices of a kind of which both sides are tried */
         MAX_CHOICES = 16,
         MAX_DEPTH = 1000,
-        COVER_ROUNDS = 12,  /* of a node */
-        TREE_ROUNDS = 3,
-        FACET_ROUNDS = 10,  /* after which something must have been gained */
-        ANYTHING = 1000,    /* more than any facet's left side */
 };
 
 static const double whole = 1e-4; /* this close to it */
-static const double least_gain = 0.1;
 
 enum kind {
         KIND_TOP,    /* how many nodes all jobs of this one's priority and above are on, each job counted */
@@ -51,17 +44,11 @@ struct pattern {
         const struct pattern_host *host;
         struct program_clock clock;
         struct program *program;
-        struct covers *covers;
-        struct facets *facets; /* NULL: to be made of the ranges at the root */
         struct branch *branches; /* taken now */
-        uint32_t n_branches, cover_rounds, facet_rounds;
-        double faceted;    /* what the program cost some rounds ago */
+        uint32_t n_branches;
         uint64_t *alike;   /* each node: those like it */
         int32_t *weights;  /* each cell */
-        int32_t *values;   /* each node, program_stride() of them */
-        double *shares;    /* as values */
-        double *costs;     /* as prices; NULL: not known */
-        double *job_price, *value_price; /* of the root */
+        double *shares;    /* each node, program_stride() of them */
         bool *support;
         bool root;
         uint32_t *root_low, *root_high;
@@ -93,97 +80,13 @@ static bool same_node(const struct problem *problem, uint32_t s, uint32_t t) {
         return same;
 }
 
-/* ---- where a job needs more nodes than the program gives it ---- */
-
 /* The cut that adds up pattern->weights. */
 static uint32_t find_sum(struct pattern *pattern) {
-        struct program_cut cut = { .use = pattern->weights, .unit = 1 };
+        struct program_cut cut = { .use = pattern->weights };
 
         for (size_t i = 0; i < (size_t) pattern->problem->n_jobs * pattern->problem->n_nodes; i++)
                 cut.high += cut.use[i];
         return program_find_cut(pattern->program, &cut);
-}
-
-static bool add_cover(struct pattern *pattern, uint32_t j) {
-        const struct cover *cover = covers_find(pattern->covers, j, program_used(pattern->program));
-        size_t cells = (size_t) pattern->problem->n_jobs * pattern->problem->n_nodes;
-        int64_t low, high;
-        uint32_t cut;
-
-        if (!cover)
-                return false;
-        memset(pattern->weights, 0, cells * sizeof(*pattern->weights));
-        for (uint32_t s = 0; s < pattern->problem->n_nodes; s++)
-                pattern->weights[cell_of(pattern, j, s)] = cover->weight[s];
-        cut = find_sum(pattern);
-        if (cut == PROGRAM_NO_CUT)
-                return false;
-        program_get_cut(pattern->program, cut, &low, &high);
-        if (low >= cover->low)
-                return false;
-        program_set_cut(pattern->program, cut, cover->low, high);
-        return true;
-}
-
-static bool add_covers(struct pattern *pattern) {
-        bool any = false;
-
-        if (pattern->cover_rounds++ == COVER_ROUNDS)
-                return false;
-        for (uint32_t j = 0; j < pattern->problem->n_jobs; j++)
-                any |= add_cover(pattern, j);
-        return any;
-}
-
-static bool keep_facet(struct pattern *pattern, uint32_t j, int64_t least) {
-        struct program_cut cut = { .values = pattern->values, .job = j, .unit = FACET_UNIT, .low = least };
-
-        cut.high = ANYTHING * (int64_t) FACET_UNIT;
-        return program_find_cut(pattern->program, &cut) != PROGRAM_NO_CUT;
-}
-
-static bool import_facets(struct pattern *pattern) {
-        bool any = false;
-        int64_t least;
-
-        for (uint32_t j = 0; pattern->costs && j < pattern->problem->n_jobs; j++)
-                if (facets_import(pattern->facets, j, pattern->costs, pattern->values, &least))
-                        any |= keep_facet(pattern, j, least);
-        return any;
-}
-
-/* Has the program become dearer by some part of what it lacks, in the last rounds? */
-static bool is_gaining(struct pattern *pattern) {
-        double value = program_value(pattern->program), lacks = (double) target_of(pattern) + 1 - value;
-
-        if (pattern->facet_rounds % FACET_ROUNDS != 0)
-                return true;
-        if (pattern->facet_rounds > 0 && value - pattern->faceted < lacks * least_gain)
-                return false;
-        pattern->faceted = value;
-        return true;
-}
-
-/* At the root as long as it is worth it, and some elsewhere. */
-static bool add_facets(struct pattern *pattern) {
-        struct program *program = pattern->program;
-        bool any = false;
-        int64_t least;
-
-        if (pattern->root ? !is_gaining(pattern) : pattern->cover_rounds > TREE_ROUNDS)
-                return false;
-        if (pattern->facet_rounds++ == 0) {
-                pattern->facets =
-                        facets_create(pattern->problem, program_stride(program), program_low(program), program_high(program));
-                if (pattern->facets && import_facets(pattern))
-                        return true;
-        }
-        for (uint32_t j = 0; pattern->facets && j < pattern->problem->n_jobs; j++) {
-                program_shares(program, j, pattern->shares);
-                if (facets_find(pattern->facets, j, pattern->shares, pattern->values, &least))
-                        any |= keep_facet(pattern, j, least);
-        }
-        return any;
 }
 
 /* ---- where to branch ---- */
@@ -356,7 +259,6 @@ static uint32_t choose_by_trial(struct pattern *pattern, struct choice *choices,
 static void take_side(struct pattern *pattern, const struct branch *branch) {
         int64_t low = branch->second ? branch->split : branch->low, high = branch->second ? branch->high : branch->split - 1;
 
-        pattern->cover_rounds = 0;
         if (branch->choice.kind == KIND_CELL) {
                 size_t cell = cell_of(pattern, branch->choice.job, branch->choice.node);
 
@@ -433,22 +335,8 @@ static bool next_side(struct pattern *pattern) {
         return false;
 }
 
-/* Narrower ranges at the root hold everywhere, and jobs may need more nodes then. */
-static int fix(struct pattern *pattern) {
-        uint32_t changed = program_fix(pattern->program, target_of(pattern));
-
-        if (!pattern->root || changed == 0)
-                return 0;
-        if (pattern->facets)
-                facets_narrow(pattern->facets);
-        covers_destroy(pattern->covers);
-        pattern->covers = covers_create(pattern->problem, program_high(pattern->program));
-        return pattern->covers ? 0 : -ENOMEM;
-}
-
 static void keep_root(struct pattern *pattern) {
         pattern->root = false;
-        program_prices(pattern->program, pattern->job_price, pattern->value_price);
         for (size_t i = 0; i < (size_t) pattern->problem->n_jobs * pattern->problem->n_nodes; i++) {
                 pattern->root_low[i] = program_low(pattern->program)[i];
                 pattern->root_high[i] = program_high(pattern->program)[i];
@@ -458,14 +346,6 @@ static void keep_root(struct pattern *pattern) {
 struct pattern_root pattern_root(const struct pattern *pattern) {
         return (struct pattern_root) { .low = pattern->root ? NULL : pattern->root_low,
                                        .high = pattern->root ? NULL : pattern->root_high };
-}
-
-bool pattern_prices(const struct pattern *pattern, double *ret_job_price, double *ret_value_price) {
-        if (pattern->root)
-                return false;
-        memcpy(ret_job_price, pattern->job_price, pattern->problem->n_jobs * sizeof(*ret_job_price));
-        memcpy(ret_value_price, pattern->value_price, pattern->problem->n_prices * sizeof(*ret_value_price));
-        return true;
 }
 
 /* One node of the tree. 1: that was the last one; 0: there is more; -EAGAIN: no way on; -ENOMEM. */
@@ -478,12 +358,7 @@ static int enter(struct pattern *pattern) {
         if (end == PROGRAM_FAILED)
                 return -EAGAIN;
         if (end == PROGRAM_OPEN) {
-                int r = fix(pattern);
-
-                if (r < 0)
-                        return r;
-                if (add_covers(pattern) || add_facets(pattern))
-                        return 0;
+                (void) program_fix(pattern->program, target);
                 if (pattern->root) {
                         keep_root(pattern); /* that may be all that is asked for */
                         return 0;
@@ -534,22 +409,12 @@ struct pattern *pattern_create(const struct problem *problem, const struct patte
         pattern->weights = arena_alloc(&pattern->arena, cells, sizeof(*pattern->weights));
         pattern->root_low = arena_alloc(&pattern->arena, cells, sizeof(*pattern->root_low));
         pattern->root_high = arena_alloc(&pattern->arena, cells, sizeof(*pattern->root_high));
-        pattern->job_price = arena_alloc(&pattern->arena, problem->n_jobs, sizeof(*pattern->job_price));
-        pattern->value_price = arena_alloc(&pattern->arena, problem->n_prices, sizeof(*pattern->value_price));
         pattern->support = arena_alloc(&pattern->arena, cells, sizeof(*pattern->support));
         pattern->program = program_create(problem, start->values, start->low, start->high);
-        pattern->covers = pattern->program ? covers_create(problem, program_high(pattern->program)) : NULL;
-        if (pattern->covers) {
-                size_t values = (size_t) problem->n_nodes * program_stride(pattern->program);
-
-                pattern->values = arena_alloc(&pattern->arena, values, sizeof(*pattern->values));
-                pattern->shares = arena_alloc(&pattern->arena, values, sizeof(*pattern->shares));
-                if (start->costs)
-                        pattern->costs = arena_alloc(&pattern->arena, problem->n_prices, sizeof(*pattern->costs));
-                if (pattern->costs)
-                        memcpy(pattern->costs, start->costs, problem->n_prices * sizeof(*pattern->costs));
-        }
-        if (!pattern->covers || pattern->arena.failed) {
+        if (pattern->program)
+                pattern->shares = arena_alloc(&pattern->arena, (size_t) problem->n_nodes * program_stride(pattern->program),
+                                              sizeof(*pattern->shares));
+        if (!pattern->program || pattern->arena.failed) {
                 pattern_destroy(pattern);
                 return NULL;
         }
@@ -563,8 +428,6 @@ void pattern_destroy(struct pattern *pattern) {
         if (!pattern)
                 return;
         program_destroy(pattern->program);
-        covers_destroy(pattern->covers);
-        facets_destroy(pattern->facets);
         arena_finish(&pattern->arena);
         free(pattern);
 }

@@ -30,8 +30,6 @@ bool pattern_applies(const struct problem *problem, int64_t cost);
 struct pattern_start {
         const uint32_t *values; /* each cell: a valid plan */
         const uint32_t *low, *high; /* each cell: no plan that costs the target or less is outside; NULL: not known */
-        const double
-                *costs; /* as prices: what jobs pay of them, so that the bound is good; INFINITY: never there; NULL: not known */
 };
 
 /* NULL: no memory. The problem and the host are borrowed, the start is not. */
@@ -48,9 +46,6 @@ struct pattern_root {
         const uint32_t *low, *high;
 };
 struct pattern_root pattern_root(const struct pattern *pattern);
-
-/* What the root has paid in the end, see program_prices(). False: it has not been branched from. */
-bool pattern_prices(const struct pattern *pattern, double *ret_job_price, double *ret_value_price);
 
 /* No plan costs less. INT64_MIN: not known. */
 int64_t pattern_bound(const struct pattern *pattern);

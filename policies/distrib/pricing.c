@@ -15,7 +15,6 @@ bool pricing_init(struct pricing *pricing, const struct problem *problem) {
         pricing->high = arena_alloc(&pricing->arena, cells, sizeof(*pricing->high));
         pricing->job_price = arena_alloc(&pricing->arena, jobs, sizeof(*pricing->job_price));
         pricing->use_price = arena_alloc(&pricing->arena, cells, sizeof(*pricing->use_price));
-        pricing->value_price = arena_alloc(&pricing->arena, cells * pricing->stride, sizeof(*pricing->value_price));
         pricing->before = arena_alloc(&pricing->arena, (jobs + 1) * pricing->stride, sizeof(*pricing->before));
         pricing->after = arena_alloc(&pricing->arena, (jobs + 1) * pricing->stride, sizeof(*pricing->after));
         pricing->cost = arena_alloc(&pricing->arena, jobs * pricing->stride, sizeof(*pricing->cost));
@@ -37,7 +36,7 @@ static bool list_costs(struct pricing *pricing, uint32_t j, uint32_t s) {
                 high = pricing->problem->nodes[s].capacity;
         for (uint32_t v = pricing->low[cell]; v <= high; v++)
                 cost[v] = price[v] * ((int64_t) 1 << PRICING_SHIFT) - v * pricing->job_price[j] -
-                          (v > 0 ? pricing->use_price[cell] : 0) - pricing->value_price[cell * pricing->stride + v];
+                          (v > 0 ? pricing->use_price[cell] : 0);
         return pricing->low[cell] <= high;
 }
 

@@ -18,7 +18,6 @@ struct pricing {
         uint16_t *low, *high; /* each cell: groups that may be there; to be set */
         int64_t *job_price;   /* paid for a group of the job, scaled; to be set */
         int64_t *use_price;   /* each cell: paid for there being any; to be set */
-        int64_t *value_price; /* each cell, `stride` of them: paid for so many groups there; to be set */
         int64_t *before;      /* least cost, scaled, by jobs before one and groups on the node */
         int64_t *after;       /* by jobs from one on */
         int64_t *cost;        /* by jobs and groups: of these there */

@@ -25,7 +25,7 @@ static const double hardly = 1e-6;       /* of a pattern */
 static const double worthwhile = 1e-3;   /* a cost that a column must save */
 
 struct cut {
-        struct program_cut is; /* unit 0: the entry is free */
+        struct program_cut is; /* use NULL: the entry is free */
         uint32_t held, idle;
 };
 
@@ -127,8 +127,6 @@ static int64_t weigh(const struct program *program, const struct program_cut *cu
 
         if (column->node == NO_NODE)
                 return 0;
-        if (!cut->use)
-                return cut->values[(size_t) column->node * program->pricing.stride + column->amount[cut->job]];
         for (uint32_t j = 0; j < program->problem->n_jobs; j++)
                 sum += column->amount[j] > 0 ? cut->use[cell_of(program, j, column->node)] : 0;
         return sum;
@@ -188,7 +186,7 @@ static bool add_column(struct program *program, uint32_t s) {
 
                 if (weight != 0) {
                         program->indices[++n] = row_of_order(program, i);
-                        program->coefficients[n] = (double) weight / cut->unit;
+                        program->coefficients[n] = (double) weight;
                 }
         }
         index = glp_add_cols(program->lp, 1);
@@ -217,8 +215,8 @@ uint16_t *program_high(struct program *program) {
 static void set_row(struct program *program, uint32_t i) {
         const struct program_cut *cut = &program->cuts[program->order[i]].is;
 
-        glp_set_row_bnds(program->lp, row_of_order(program, i), cut->low >= cut->high ? GLP_FX : GLP_DB,
-                         (double) cut->low / cut->unit, (double) cut->high / cut->unit);
+        glp_set_row_bnds(program->lp, row_of_order(program, i), cut->low >= cut->high ? GLP_FX : GLP_DB, (double) cut->low,
+                         (double) cut->high);
 }
 
 static uint32_t row_of_cut(const struct program *program, uint32_t cut) {
@@ -238,7 +236,7 @@ static void fill_row(struct program *program, uint32_t i) {
 
                 if (weight != 0) {
                         program->indices[++n] = (int) k + 1;
-                        program->coefficients[n] = (double) weight / cut->unit;
+                        program->coefficients[n] = (double) weight;
                 }
         }
         glp_set_mat_row(program->lp, row_of_order(program, i), n, program->indices, program->coefficients);
@@ -249,20 +247,17 @@ uint32_t program_stride(const struct program *program) {
 }
 
 static bool same_use(const struct program_cut *a, const struct program_cut *b, size_t cells) {
-        return a->use && b->use && a->unit == b->unit && memcmp(a->use, b->use, cells * sizeof(*a->use)) == 0;
+        return memcmp(a->use, b->use, cells * sizeof(*a->use)) == 0;
 }
 
 /* The room that entry `index` has for its left side. */
 static void copy_left(struct program *program, uint32_t index, const struct program_cut *from) {
         size_t cells = (size_t) program->problem->n_jobs * program->problem->n_nodes;
-        size_t values = (size_t) program->problem->n_nodes * program->pricing.stride;
-        int32_t *room = program->weights + index * (cells > values ? cells : values);
         struct program_cut *to = &program->cuts[index].is;
 
         *to = *from;
-        to->use = from->use ? room : NULL;
-        to->values = from->use ? NULL : room;
-        memcpy(room, from->use ? from->use : from->values, (from->use ? cells : values) * sizeof(*room));
+        to->use = program->weights + index * cells;
+        memcpy(to->use, from->use, cells * sizeof(*to->use));
 }
 
 uint32_t program_find_cut(struct program *program, const struct program_cut *like) {
@@ -272,10 +267,10 @@ uint32_t program_find_cut(struct program *program, const struct program_cut *lik
         for (uint32_t i = 0; i < program->n_rows; i++)
                 if (same_use(&program->cuts[program->order[i]].is, like, cells))
                         return program->order[i];
-        if (program->n_rows == PROGRAM_MAX_CUTS || program->n_columns + 2 > MAX_COLUMNS ||
-            llabs(like->low) > MAX_BOUND * like->unit || llabs(like->high) > MAX_BOUND * like->unit)
+        if (program->n_rows == PROGRAM_MAX_CUTS || program->n_columns + 2 > MAX_COLUMNS || llabs(like->low) > MAX_BOUND ||
+            llabs(like->high) > MAX_BOUND)
                 return PROGRAM_NO_CUT;
-        while (program->cuts[index].is.unit > 0)
+        while (program->cuts[index].is.use)
                 index++;
         program->cuts[index] = (struct cut) { 0 };
         copy_left(program, index, like);
@@ -398,23 +393,20 @@ static void forget(struct program *program) {
 
 /* ---- the bound at the prices, exact ---- */
 
-static int64_t scaled(double price, int64_t most, int64_t unit) {
+static int64_t scaled(double price, int64_t most) {
         if (!(fabs(price) < (double) most))
                 price = price > 0 ? (double) most : price < 0 ? (double) -most : 0;
-        return llround(ldexp(price, PRICING_SHIFT) / (double) unit);
+        return llround(ldexp(price, PRICING_SHIFT));
 }
 
 static void read_cut_price(struct program *program, uint32_t i) {
         const struct program_cut *cut = &program->cuts[program->order[i]].is;
-        int64_t price = scaled(glp_get_row_dual(program->lp, row_of_order(program, i)), MAX_CUT_PRICE, cut->unit);
+        int64_t price = scaled(glp_get_row_dual(program->lp, row_of_order(program, i)), MAX_CUT_PRICE);
         size_t cells = (size_t) program->problem->n_jobs * program->problem->n_nodes;
-        size_t values = (size_t) program->problem->n_nodes * program->pricing.stride;
 
         program->paid += price * (price > 0 ? cut->low : cut->high);
-        for (size_t cell = 0; cell < cells && cut->use && price != 0; cell++)
+        for (size_t cell = 0; cell < cells && price != 0; cell++)
                 program->pricing.use_price[cell] += price * cut->use[cell];
-        for (size_t v = 0; v < values && !cut->use && price != 0; v++)
-                program->pricing.value_price[cut->job * values + v] += price * cut->values[v];
 }
 
 static void read_prices(struct program *program) {
@@ -423,14 +415,13 @@ static void read_prices(struct program *program) {
 
         program->paid = 0;
         for (uint32_t j = 0; j < problem->n_jobs; j++) {
-                int64_t price = scaled(glp_get_row_dual(program->lp, row_of_job(j)), MAX_PRICE, 1);
+                int64_t price = scaled(glp_get_row_dual(program->lp, row_of_job(j)), MAX_PRICE);
 
                 price = program->rising && price < 0 ? 0 : price;
                 program->paid += price * problem->jobs[j].full;
                 program->pricing.job_price[j] = price;
         }
         memset(program->pricing.use_price, 0, cells * sizeof(*program->pricing.use_price));
-        memset(program->pricing.value_price, 0, cells * program->pricing.stride * sizeof(*program->pricing.value_price));
         for (uint32_t i = 0; i < program->n_rows; i++)
                 read_cut_price(program, i);
 }
@@ -451,7 +442,7 @@ static double reduced_cost(const struct program *program, uint32_t s) {
                 double price = glp_get_row_dual(program->lp, row_of_order(program, i));
 
                 if (price != 0)
-                        cost -= price * (double) weigh(program, cut, &column) / cut->unit;
+                        cost -= price * (double) weigh(program, cut, &column);
         }
         return cost;
 }
@@ -610,20 +601,6 @@ void program_shares(const struct program *program, uint32_t job, double *ret_sha
         }
 }
 
-void program_prices(const struct program *program, double *ret_job_price, double *ret_value_price) {
-        const struct problem *problem = program->problem;
-        const struct pricing *pricing = &program->pricing;
-
-        for (uint32_t j = 0; j < problem->n_jobs; j++)
-                ret_job_price[j] = ldexp((double) pricing->job_price[j], -PRICING_SHIFT);
-        for (size_t i = 0; i < (size_t) problem->n_jobs * problem->n_nodes; i++)
-                for (uint32_t v = 0; v < problem->cells[i].n; v++) {
-                        int64_t price = pricing->value_price[i * pricing->stride + v] + (v > 0 ? pricing->use_price[i] : 0);
-
-                        ret_value_price[problem->cells[i].first + v] = ldexp((double) price, -PRICING_SHIFT);
-                }
-}
-
 /* ---- trials ---- */
 
 static void save_basis(struct program *program) {
@@ -699,7 +676,7 @@ static bool never_cheaper(const struct problem *problem) {
 }
 
 static bool program_alloc(struct program *program) {
-        size_t cells = (size_t) program->problem->n_jobs * program->problem->n_nodes, values;
+        size_t cells = (size_t) program->problem->n_jobs * program->problem->n_nodes;
         struct arena *arena = &program->arena;
 
         program->columns = arena_alloc(arena, MAX_COLUMNS, sizeof(*program->columns));
@@ -714,8 +691,7 @@ static bool program_alloc(struct program *program) {
         program->reduced = arena_alloc(arena, MAX_COLUMNS, sizeof(*program->reduced));
         if (!pricing_init(&program->pricing, program->problem))
                 return false;
-        values = (size_t) program->problem->n_nodes * program->pricing.stride;
-        program->weights = arena_alloc(arena, PROGRAM_MAX_CUTS * (cells > values ? cells : values), sizeof(*program->weights));
+        program->weights = arena_alloc(arena, PROGRAM_MAX_CUTS * cells, sizeof(*program->weights));
         return !arena->failed;
 }
 

@@ -16,7 +16,6 @@ enum {
         PROGRAM_MAX_SIDE = 32,   /* jobs, and nodes */
         PROGRAM_MAX_CUTS = 256,
         PROGRAM_NO_CUT = PROGRAM_MAX_CUTS,
-        PROGRAM_MAX_UNIT = 4096,
 };
 
 struct program;
@@ -37,20 +36,16 @@ void program_apply_ranges(struct program *program);
 
 /* ---- cuts ---- */
 
-/* low <= a sum <= high, all of it in 1 / unit: over cells where there is anything, of `use`; or over the nodes, of what `values`
- * says for the number of groups of `job` there. Each at most 8 units up or down. */
+/* low <= a sum <= high: over cells where there is anything, of `use`. */
 struct program_cut {
-        int32_t *use; /* each cell; NULL: `values` counts */
-        int32_t *values; /* each node, program_stride() of them */
-        uint32_t job;
-        int32_t unit; /* 1 .. PROGRAM_MAX_UNIT */
+        int32_t *use; /* each cell */
         int64_t low, high;
 };
 
 /* One more than any node can hold. */
 uint32_t program_stride(const struct program *program);
 
-/* A new one, or one of `use` that is there with the same left side. PROGRAM_NO_CUT: no more room. */
+/* A new one, or one that is there with the same left side. PROGRAM_NO_CUT: no more room. */
 uint32_t program_find_cut(struct program *program, const struct program_cut *like);
 void program_get_cut(const struct program *program, uint32_t cut, int64_t *ret_low, int64_t *ret_high);
 void program_set_cut(struct program *program, uint32_t cut, int64_t low, int64_t high);
@@ -88,9 +83,6 @@ double program_value(const struct program *program);
  * program_solve(). */
 const double *program_used(const struct program *program);
 const double *program_amount(const struct program *program);
-
-/* At the last prices: what is paid for a group of each job, and for each value of each cell (as the problem's prices) besides. */
-void program_prices(const struct program *program, double *ret_job_price, double *ret_value_price);
 
 /* By how much there are so many groups of the job on each node: n_nodes x program_stride(). */
 void program_shares(const struct program *program, uint32_t job, double *ret_shares);

@@ -9,12 +9,10 @@
 #include "policies/distrib/ascent.h"
 #include "policies/distrib/bundle.h"
 #include "policies/distrib/choice.h"
-#include "policies/distrib/conclude.h"
 #include "policies/distrib/dual.h"
 #include "policies/distrib/flow.h"
 #include "policies/distrib/pattern.h"
 #include "policies/distrib/relax.h"
-#include "policies/distrib/reprice.h"
 
 enum {
         ROOT_SWEEPS = 12,
@@ -31,7 +29,6 @@ enum {
         ANNEAL_MOVES = 200, /* in a run, for each cell */
         THOROUGH_MOVES = 1000,
         THOROUGH_RUNS = 6,
-        PATTERNS_PROMISE = 3, /* when they leave so many times less of the gap than sweeps */
         PATTERNS_LEAST = 24, /* branches on patterns, at once, where they promise much */
         PATTERNS_SHARE = 4,  /* branches for one of the other way */
         PATTERNS_FACTOR = 40, /* nodes of the other way for one more branch, where they do not promise much */
@@ -44,13 +41,6 @@ enum {
         STAGE_MOVES = 100,  /* of annealing at a time in them, and THOROUGH_MOVES before one that is not quick */
         STAGE_PATTERNS = 4000, /* nodes until patterns are tried; */
         STAGE_FACTOR = 160,    /* PATTERNS_FACTOR there: nodes are quick */
-        CONCLUDE_STEPS = 1000 * 1000, /* for a level, and for the root before anything else; */
-        CONCLUDE_SOON_STEPS = 10 * 1000 * 1000, /* when it is expected to take less than that, without patterns; */
-        CONCLUDE_ROOT_STEPS = 10 * 1000 * 1000, /* then; */
-        CONCLUDE_AT_ONCE_STEPS = 40 * 1000 * 1000, /* when it is expected to take less than that; */
-        CONCLUDE_AGAIN_STEPS = 16 * 1000 * 1000, /* and after so many */
-        CONCLUDE_FAR = 8, /* times that: when the root is expected to take more, it is looked how it does */
-        STEPS_OF_NODE = 60 * 1000,  /* of the tree */
         MAX_COPIED_VALUES = 8 * 1000 * 1000,
 };
 
@@ -74,11 +64,6 @@ struct search {
         struct ascent *ascent;
         struct bundle *bundle; /* NULL: the problem is too large */
         struct flow *flow; /* NULL: of no use here */
-        struct conclude *conclude; /* NULL: of no use here */
-        struct dual root;      /* the best one without branches, to be settled later; cells NULL: not yet */
-        struct conclude_progress progress; /* of the root */
-        double conclude_gap;     /* of a level that is worth a try, as costs are */
-        uint64_t steps_from, steps_next; /* steps when the root was tried last, and how many more until it is again */
         uint32_t *values, *trial_values;
         struct search_result *result;
         struct level *levels;
@@ -169,19 +154,15 @@ static int raise_bound(struct search *search, struct dual *dual, uint32_t steps)
         return dual_is_over(dual) ? 0 : ascent_run(search->ascent, dual, search->work, search->deadline, LOOK_STEPS);
 }
 
-/* At the root: the bound by steps up the model and the plan by annealing in turn, until neither gets better. Where the prices of
- * patterns are what it begins with, there is little to gain, and steps of ascent leave shorter lists of components. */
-static int tighten_root(struct search *search, struct dual *dual, bool repriced) {
-        int idle = 0, r = 0, rounds = search->staged ? STAGE_ROUNDS : ROOT_ROUNDS, least = repriced ? 0 : rounds / 2;
+/* At the root: the bound by steps up the model and the plan by annealing in turn, until neither gets better. */
+static int tighten_root(struct search *search, struct dual *dual) {
+        int idle = 0, r = 0, rounds = search->staged ? STAGE_ROUNDS : ROOT_ROUNDS;
 
         tighten(search, dual, ROOT_SWEEPS);
-        for (int i = 0; i < rounds && (idle < 2 || i < least) && r == 0 && !dual_is_over(dual) && !out_of_time(search); i++) {
+        for (int i = 0; i < rounds && (idle < 2 || i < rounds / 2) && r == 0 && !dual_is_over(dual) && !out_of_time(search); i++) {
                 int64_t slack = dual_gap(dual);
 
-                if (repriced)
-                        r = ascent_run(search->ascent, dual, search->work, search->deadline, ROOT_STEPS);
-                else
-                        r = raise_bound(search, dual, i == 0 ? ROOT_STEPS : ROOT_STEPS / 2);
+                r = raise_bound(search, dual, i == 0 ? ROOT_STEPS : ROOT_STEPS / 2);
                 if (dual_is_over(dual) || r < 0)
                         break;
                 anneal(search);
@@ -322,8 +303,6 @@ static int choose_at(struct search *search, struct level *level) {
         return 0;
 }
 
-/* ---- without branching, where there is little left ---- */
-
 /* Where little tells nodes apart, patterns prove more than the other way. */
 static bool is_for_patterns(const struct problem *problem) {
         bool equal = !problem_is_running(problem);
@@ -333,155 +312,17 @@ static bool is_for_patterns(const struct problem *problem) {
         return equal;
 }
 
-static double open_gap(const struct dual *dual) {
-        return ldexp((double) dual_gap(dual), -dual->shift);
-}
-
-static struct conclude_task conclude_task(const struct search *search, uint64_t max_steps) {
-        return (struct conclude_task) {
-                .deadline = search->deadline, .work = search->work, .target = target_of(search), .max_steps = max_steps
-        };
-}
-
-/* A level: where that has lately been quick, it is tried where a little more is left. */
-static int conclude_level(struct search *search, struct dual *dual) {
-        struct conclude_task task = conclude_task(search, CONCLUDE_STEPS);
-        double gap = open_gap(dual);
-        int64_t cost;
-        uint64_t before;
-        int r;
-
-        if (!search->conclude || gap >= search->conclude_gap || dual_is_over(dual) || search->timed_out)
-                return 0;
-        before = conclude_steps(search->conclude);
-        r = conclude_at_once(search->conclude, dual, &task, search->trial_values, &cost);
-        if (r == 1 && gap > search->conclude_gap - search->conclude_gap / 8 &&
-            conclude_steps(search->conclude) - before < CONCLUDE_STEPS / 5)
-                search->conclude_gap += search->conclude_gap / 16;
-        if (r == 0 && gap - gap / 8 < search->conclude_gap)
-                search->conclude_gap = gap - gap / 8;
-        if (r < 1)
-                return r;
-        search->result->by_components = true;
-        adopt(search, search->trial_values, cost);
-        dual_fail(dual);
-        return 0;
-}
-
-static int64_t least_open(const struct search *search) {
-        int64_t settled = search->progress.settled;
-
-        return settled < search->result->cost - 1 ? settled + 1 : search->result->cost;
-}
-
-/* The root, from where it has been left. *ret_over: nothing is left to be found. */
-static int conclude_root(struct search *search, uint64_t max_steps, uint64_t wait_for, bool *ret_over) {
-        struct conclude_task task = conclude_task(search, max_steps);
-        int64_t cost;
-        double gap;
-        int r;
-
-        task.wait_for = wait_for;
-        r = conclude_bit_by_bit(search->conclude, &search->root, &task, &search->progress, search->trial_values, &cost);
-        *ret_over = r == 1;
-        if (r < 0)
-                return r;
-        if (r == 1) {
-                search->result->by_components = true;
-                adopt(search, search->trial_values, cost);
-        }
-        gap = ldexp((double) conclude_quick_gap(&search->progress), -search->root.shift);
-        if (gap > search->conclude_gap)
-                search->conclude_gap = gap;
-        if (least_open(search) > search->result->bound)
-                search->result->bound = least_open(search);
-        return 0;
-}
-
-/* What the root is expected to take, or never. */
-static double expected_steps(const struct search *search) {
-        double steps = conclude_expected(&search->progress, &search->root, target_of(search));
-
-        return steps > 0 ? steps : (double) UINT64_MAX;
-}
-
-/* From now on it is `dual` that is concluded. */
-static int conclude_new_root(struct search *search, struct dual *dual, uint64_t max_steps) {
-        bool over = false;
-        int r;
-
-        if (!search->conclude || dual_is_over(dual) || search->timed_out)
-                return 0;
-        search->conclude_gap = 0;
-        search->progress = (struct conclude_progress) { .settled = search->progress.settled };
-        r = dual_copy(&search->root, dual);
-        if (r == 0 && max_steps > 0)
-                r = conclude_root(search, max_steps, max_steps > CONCLUDE_STEPS ? CONCLUDE_AT_ONCE_STEPS : 0, &over);
-        if (r == 0 && max_steps > CONCLUDE_STEPS && !over) {
-                anneal_thoroughly(search);
-                if (expected_steps(search) < CONCLUDE_AT_ONCE_STEPS)
-                        r = conclude_root(search, (uint64_t) (2 * expected_steps(search)), 0, &over);
-        }
-        if (over)
-                dual_fail(dual);
-        return r;
-}
-
-/* The work done until now, in the steps of concluding. */
-static uint64_t steps_of(const struct search *search) {
-        return conclude_steps(search->conclude) + (search->result->nodes - search->result->pattern_nodes) * STEPS_OF_NODE;
-}
-
-/* When there has been a third as much time for the tree as the root is expected to take; or where that is far away or not known, as
- * much as it is given then, some more each time. *ret_over: that was all. */
-static int conclude_root_again(struct search *search, bool *ret_over) {
-        double gap = search->conclude_gap, expected = expected_steps(search);
-        uint64_t most = search->steps_next;
-        int r;
-
-        *ret_over = false;
-        if (!search->conclude || !search->root.cells)
-                return 0;
-        if ((double) (steps_of(search) - search->steps_from) > expected / 3)
-                most = (uint64_t) (2 * expected);
-        else if (steps_of(search) < search->steps_from + search->steps_next ||
-                 expected < CONCLUDE_FAR * (double) search->steps_next)
-                return 0;
-        r = conclude_root(search, most, 0, ret_over);
-        search->conclude_gap = gap;
-        search->steps_next *= 3;
-        search->steps_from = steps_of(search);
-        return r;
-}
-
-/* Patterns may leave less, but take longer than all of it is expected to. */
-static int conclude_soon(struct search *search, struct dual *dual) {
-        bool over = false;
-        int r = 0;
-
-        if (search->conclude && search->root.cells && !search->patterns_promise && !dual_is_over(dual) &&
-            expected_steps(search) < CONCLUDE_SOON_STEPS)
-                r = conclude_root(search, (uint64_t) (2 * expected_steps(search)), 0, &over);
-        if (over)
-                dual_fail(dual);
-        return r;
-}
-
 static int enter_level(struct search *search, struct level *level) {
         bool root = search->n_levels == 1;
         int r;
 
         search->result->nodes++;
         dual_set_target(&level->dual, target_of(search));
-        r = root ? tighten_root(search, &level->dual, false) : tighten_node(search, &level->dual);
-        if (r == 0)
-                r = root ? conclude_new_root(search, &level->dual, search->patterns_promise ? 0 : CONCLUDE_STEPS)
-                         : conclude_level(search, &level->dual);
+        r = root ? tighten_root(search, &level->dual) : tighten_node(search, &level->dual);
         if (r == 0 && root && !search->staged && !dual_is_over(&level->dual)) {
                 anneal_thoroughly(search);
                 dual_set_target(&level->dual, target_of(search));
                 tighten(search, &level->dual, ROOT_SWEEPS);
-                r = conclude_soon(search, &level->dual);
         }
         if (r == 0 && root)
                 leave_open(level);
@@ -542,18 +383,30 @@ static const struct pattern_host pattern_calls = {
 
 /* With what the root knows of each cell. */
 static int make_pattern(struct search *search) {
+        const struct dual *root = whole_root(search);
+        size_t cells = (size_t) search->problem->n_jobs * search->problem->n_nodes;
+        struct arena arena = { 0 };
+        uint32_t *low = arena_alloc(&arena, cells, sizeof(*low)), *high = arena_alloc(&arena, cells, sizeof(*high));
+        struct pattern_start start = { .values = search->values, .low = low, .high = high };
+
         search->pattern_host = pattern_calls;
         search->pattern_host.context = search;
-        search->pattern = pattern_of_dual(whole_root(search), search->values, &search->pattern_host);
+        for (size_t i = 0; !arena.failed && i < cells; i++) {
+                const struct dual_cell *cell = &root->cells[i];
+
+                low[i] = root->values[cell->first].v;
+                high[i] = root->values[cell->first + cell->n - 1].v;
+        }
+        if (!arena.failed)
+                search->pattern = pattern_create(search->problem, &search->pattern_host, &start);
+        arena_finish(&arena);
         return search->pattern ? 0 : -ENOMEM;
 }
 
-/* What patterns know of cells narrows the root, and their prices may be better than its own. */
-static int narrow_root(struct search *search) {
+/* What patterns know of cells narrows the root. */
+static void narrow_root(struct search *search) {
         struct pattern_root from = pattern_root(search->pattern);
         struct level *level = &search->levels[0];
-        struct dual other = { 0 }, *best = &level->dual;
-        int r;
 
         for (uint32_t j = 0; j < search->problem->n_jobs; j++)
                 for (uint32_t s = 0; s < search->problem->n_nodes; s++) {
@@ -563,27 +416,7 @@ static int narrow_root(struct search *search) {
                 }
         dual_set_target(&level->dual, target_of(search));
         tighten(search, &level->dual, ROOT_SWEEPS);
-        r = dual_is_over(&level->dual) ? 0 : reprice(search->pattern, &level->dual, target_of(search), &other);
-        if (r == 1) {
-                r = tighten_root(search, &other, true);
-                best = open_gap(&other) < open_gap(&level->dual) ? &other : &level->dual;
-        }
-        if (r == 0)
-                r = conclude_new_root(search, best, search->patterns_promise ? 0 : CONCLUDE_ROOT_STEPS);
-        search->patterns_promise |= best == &other && open_gap(&other) * PATTERNS_PROMISE < open_gap(&level->dual);
-        if (r == 0 && best == &other) {
-                /* The tree is rather walked from where sweeps have come to rest. */
-                if (dual_is_over(&other))
-                        dual_fail(&level->dual);
-                else
-                        dual_intersect(&level->dual, &other);
-                dual_set_target(&level->dual, target_of(search));
-                tighten(search, &level->dual, ROOT_SWEEPS);
-        }
-        dual_finish(&other);
-        if (r == 0)
-                leave_open(level);
-        return r;
+        leave_open(level);
 }
 
 /* So many branches, or a share of those there have been of the other way: the worse of the two costs no more than a few times what
@@ -617,7 +450,7 @@ static int try_patterns(struct search *search) {
         if (r == -EAGAIN)
                 search->patterns_at = UINT64_MAX;
         if (r == 0 && first && pattern_root(search->pattern).low)
-                return narrow_root(search);
+                narrow_root(search);
         return r == -ENOMEM ? r : 0;
 }
 
@@ -671,7 +504,7 @@ static int walk(struct search *search) {
 
         while (r == 0 && (search->n_levels > 0 || search->limit < better_cost(search)) && !search->timed_out) {
                 struct level *level, *next;
-                bool low, over;
+                bool low;
 
                 if (search->n_levels == 0) {
                         r = next_stage(search);
@@ -688,10 +521,6 @@ static int walk(struct search *search) {
                 }
                 if (search->staged && !search->start.cells) {
                         r = first_stage(search);
-                        continue;
-                }
-                if ((r = conclude_root_again(search, &over)) < 0 || over) {
-                        search->n_levels = r < 0 ? search->n_levels : 0;
                         continue;
                 }
                 if (!level->chosen) {
@@ -734,38 +563,33 @@ static void search_finish(struct search *search) {
                 dual_finish(&search->levels[i].dual);
         free(search->levels);
         dual_finish(&search->trial);
-        dual_finish(&search->root);
         dual_finish(&search->start);
         dual_work_destroy(search->work);
         anneal_destroy(search->anneal);
         ascent_destroy(search->ascent);
         bundle_destroy(search->bundle);
         flow_destroy(search->flow);
-        conclude_destroy(search->conclude);
         pattern_destroy(search->pattern);
         free(search->trial_values);
 }
 
 int search_run(const struct problem *problem, const struct deadline *deadline, uint32_t *values, struct search_result *result) {
         struct search search = { .problem = problem, .deadline = deadline, .values = values, .result = result };
-        bool no_flow, no_conclude, no_bundle;
+        bool no_flow, no_bundle;
         int r = 0;
 
         search.work = dual_work_create(problem);
         search.anneal = anneal_create(problem, values);
         search.ascent = ascent_create(problem);
         search.flow = flow_create(problem, &no_flow);
-        search.conclude = conclude_create(problem, &no_conclude);
-        search.progress.settled = INT64_MIN / 2;
         search.bundle = bundle_create(problem, &no_bundle);
-        search.staged = !search.conclude && problem_is_running(problem);
+        search.staged = !is_for_patterns(problem);
         search.limit = INT64_MAX;
         search.patterns_promise = is_for_patterns(problem);
         search.patterns_at = search.staged && !search.patterns_promise ? STAGE_PATTERNS : 0;
-        search.steps_next = CONCLUDE_AGAIN_STEPS;
         search.trial_values = calloc((size_t) problem->n_jobs * problem->n_nodes + 1, sizeof(*search.trial_values));
-        if (!search.work || !search.anneal || !search.ascent || (!search.flow && !no_flow) || (!search.conclude && !no_conclude) ||
-            (!search.bundle && !no_bundle) || !search.trial_values)
+        if (!search.work || !search.anneal || !search.ascent || (!search.flow && !no_flow) || (!search.bundle && !no_bundle) ||
+            !search.trial_values)
                 r = -ENOMEM;
         if (r == 0) {
                 anneal(&search);

@@ -14,7 +14,6 @@ struct search_result {
         uint64_t nodes; /* of the search trees, both ways */
         uint64_t pattern_nodes; /* of these, on patterns */
         bool by_patterns; /* these proved it */
-        bool by_components; /* so did these, or parts of it */
 };
 
 /* `values` (n_jobs x n_nodes): a valid plan of `cost`, replaced when a better one is found. 0 or -ENOMEM. */
