@@ -17,7 +17,7 @@
 #include "rm/policy.h"
 
 enum {
-        MAX_PRICES = 1000 * 1000, /* beyond, one pass over all cells takes the time there is */
+        MAX_PRICES = 200 * 1000, /* beyond, one pass over all cells takes the time there is */
         MANY_CELLS = 1000,        /* from here on, a plan made for large problems is a good start */
         RESERVE_USEC = 10 * 1000,
 };

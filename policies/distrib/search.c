@@ -27,8 +27,11 @@ enum {
         WEAKER_SIDE = 100, /* what the bound gains in it counts so much more: trees get deep where it gains nothing there */
         NODE_STEPS = 12,
         ANNEAL_MOVES = 200, /* in a run, for each cell */
+        MOVES_A_USEC = 5, /* at least so many are made, */
+        ANNEAL_PART = 8,  /* and one part in so many of the time left is for one run */
         THOROUGH_MOVES = 1000,
         THOROUGH_RUNS = 6,
+        FEW_JOBS = 5,
         PATTERNS_LEAST = 24, /* branches on patterns, at once, where they promise much */
         PATTERNS_SHARE = 4,  /* branches for one of the other way */
         PATTERNS_FACTOR = 40, /* nodes of the other way for one more branch, where they do not promise much */
@@ -108,7 +111,9 @@ static void adopt(struct search *search, const uint32_t *values, int64_t cost) {
 
 static void anneal_with(struct search *search, uint32_t moves_a_cell) {
         uint64_t moves = (uint64_t) moves_a_cell * search->problem->n_jobs * search->problem->n_nodes;
-        int64_t cost = anneal_run(search->anneal, moves);
+        int64_t left = deadline_left_usec(search->deadline);
+        uint64_t most = left > 0 ? (uint64_t) left * MOVES_A_USEC / ANNEAL_PART : 0;
+        int64_t cost = anneal_run(search->anneal, moves < most ? moves : most);
 
         adopt(search, anneal_best(search->anneal), cost);
 }
@@ -303,13 +308,13 @@ static int choose_at(struct search *search, struct level *level) {
         return 0;
 }
 
-/* Where little tells nodes apart, patterns prove more than the other way. */
+/* Where little tells nodes apart, or jobs are few, patterns prove more than the other way. */
 static bool is_for_patterns(const struct problem *problem) {
-        bool equal = !problem_is_running(problem);
+        bool equal = true;
 
         for (uint32_t s = 1; s < problem->n_nodes && equal; s++)
                 equal = problem->nodes[s].penalty == problem->nodes[0].penalty;
-        return equal;
+        return !problem_is_running(problem) && (equal || problem->n_jobs <= FEW_JOBS);
 }
 
 static int enter_level(struct search *search, struct level *level) {
@@ -371,7 +376,7 @@ static void pattern_try_support(void *context, const bool *support) {
 static uint64_t pattern_share(const struct search *search, uint64_t nodes) {
         if (search->patterns_promise)
                 return PATTERNS_LEAST + PATTERNS_SHARE * nodes;
-        return nodes / (search->staged ? STAGE_FACTOR : PATTERNS_FACTOR);
+        return nodes / (problem_is_running(search->problem) ? STAGE_FACTOR : PATTERNS_FACTOR);
 }
 
 static const struct pattern_host pattern_calls = {
@@ -586,7 +591,7 @@ int search_run(const struct problem *problem, const struct deadline *deadline, u
         search.staged = !is_for_patterns(problem);
         search.limit = INT64_MAX;
         search.patterns_promise = is_for_patterns(problem);
-        search.patterns_at = search.staged && !search.patterns_promise ? STAGE_PATTERNS : 0;
+        search.patterns_at = problem_is_running(problem) ? STAGE_PATTERNS : 0;
         search.trial_values = calloc((size_t) problem->n_jobs * problem->n_nodes + 1, sizeof(*search.trial_values));
         if (!search.work || !search.anneal || !search.ascent || (!search.flow && !no_flow) || (!search.bundle && !no_bundle) ||
             !search.trial_values)
