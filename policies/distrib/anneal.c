@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/distrib/roll.h"
+#include "policies/distrib/rng.h"
 
 enum {
         DRAWS = 1024,     /* entries of the table of logarithms */
@@ -50,8 +50,8 @@ struct anneal {
         struct arena arena;
 };
 
-static uint32_t roll(struct anneal *anneal, uint32_t n) {
-        return roll_below(&anneal->random, n);
+static uint32_t random_below(struct anneal *anneal, uint32_t n) {
+        return rng_below(&anneal->random, n);
 }
 
 static size_t cell_index(const struct anneal *anneal, uint32_t job, uint32_t node) {
@@ -126,7 +126,7 @@ struct anneal *anneal_create(const struct problem *problem, const uint32_t *valu
         if (!anneal)
                 return NULL;
         anneal->problem = problem;
-        anneal->random = ROLL_BEGIN;
+        anneal->random = RNG_BEGIN;
         anneal->kinds = arena_alloc(&anneal->arena, 2u * problem->n_jobs, sizeof(*anneal->kinds));
         anneal->stocks = arena_alloc(&anneal->arena, 2 * cells, sizeof(*anneal->stocks));
         anneal->place = arena_alloc(&anneal->arena, 2 * cells, sizeof(*anneal->place));
@@ -195,9 +195,9 @@ static bool draw_shift(struct anneal *anneal, struct move *move) {
         if (most == 0)
                 return false;
         move->b_count = 0;
-        switch (roll(anneal, 6)) {
+        switch (random_below(anneal, 6)) {
         case 0:
-                move->a_count = 1 + roll(anneal, most);
+                move->a_count = 1 + random_below(anneal, most);
                 break;
         case 1: /* as many as ran there before, or as do not run here: what was moved needlessly goes back */
                 move->a_count = away_from_home(anneal, move->a, move->s, move->t, most);
@@ -219,11 +219,11 @@ static bool draw_exchange(struct anneal *anneal, struct move *move) {
         int64_t a_units = anneal->kinds[move->a].units, b_units = anneal->kinds[move->b].units;
         uint32_t a_here = amount(anneal, move->a, move->s), b_here = amount(anneal, move->b, move->t);
 
-        switch (roll(anneal, anneal->running ? 7 : 4)) {
+        switch (random_below(anneal, anneal->running ? 7 : 4)) {
         case 4: /* what does not run here of a, or some, and as few of b as must make room */
         case 5:
-                move->a_count =
-                        roll(anneal, 2) ? 1 + roll(anneal, a_here) : away_from_home(anneal, move->a, move->s, move->t, a_here);
+                move->a_count = random_below(anneal, 2) ? 1 + random_below(anneal, a_here)
+                                                        : away_from_home(anneal, move->a, move->s, move->t, a_here);
                 move->b_count = make_room(move->a_count * a_units, anneal->free_units[move->t], b_units);
                 break;
         case 6: /* the same of both, so that all that has been free stays free */
@@ -295,15 +295,15 @@ static bool weigh(const struct anneal *anneal, struct move *move) {
 
 /* False: not a possible move. */
 static bool draw_move(struct anneal *anneal, struct move *move) {
-        struct stock from = anneal->stocks[roll(anneal, anneal->n_stocks)];
+        struct stock from = anneal->stocks[random_below(anneal, anneal->n_stocks)];
 
         move->a = move->b = from.kind;
         move->s = from.node;
-        if (roll(anneal, 4) == 0) {
-                move->t = roll(anneal, anneal->problem->n_nodes);
+        if (random_below(anneal, 4) == 0) {
+                move->t = random_below(anneal, anneal->problem->n_nodes);
                 return move->t != move->s && draw_shift(anneal, move) && weigh(anneal, move);
         } else {
-                struct stock other = anneal->stocks[roll(anneal, anneal->n_stocks)];
+                struct stock other = anneal->stocks[random_below(anneal, anneal->n_stocks)];
 
                 move->b = other.kind;
                 move->t = other.node;
@@ -366,7 +366,7 @@ int64_t anneal_run(struct anneal *anneal, uint64_t moves) {
                         struct move move;
 
                         if (!draw_move(anneal, &move) ||
-                            (move.delta > 0 && (double) move.delta > heat * anneal->draw[roll(anneal, DRAWS)]))
+                            (move.delta > 0 && (double) move.delta > heat * anneal->draw[random_below(anneal, DRAWS)]))
                                 continue;
                         make_move(anneal, &move);
                         if (anneal->cost < anneal->best_cost) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/distrib/row.h"
+#include "policies/distrib/dp_row.h"
 
 enum {
         PATIENCE = 8,    /* steps without a gain until the step gets shorter */
@@ -13,14 +13,14 @@ enum {
 
 static const double momentum = 0.8, first_length = 0.4, longest = 1, shortest = 0.02;
 
-/* Costs are moved between the two chains of a cell by a price for each unit and one for being used at all. */
+/* Costs are moved between the two factors of a cell by a price for each unit and one for being used at all. */
 struct direction {
         double units, used;
 };
 
 struct ascent {
         const struct problem *problem;
-        uint32_t *node_pick, *job_pick; /* each cell: the value that the cheapest choice of the chain has there */
+        uint32_t *node_pick, *job_pick; /* each cell: the value that the cheapest choice of the factor has there */
         struct direction *direction;    /* each cell */
         uint32_t *node_value, *job_value; /* each cell: what these choices have there, as in the problem */
         uint32_t *node_degree, *job_degree; /* each job: the nodes that it is on, if nodes or it itself could choose */
@@ -59,15 +59,15 @@ void ascent_destroy(struct ascent *ascent) {
 
 /* ---- where it stands ---- */
 
-static bool evaluate_row(struct dual *dual, struct dual_work *work, struct row *row, int64_t *stored, uint32_t *pick,
+static bool evaluate_row(struct dual *dual, struct dual_work *work, struct dp_row *row, int64_t *stored, uint32_t *pick,
                          uint32_t *degree, uint32_t *value) {
         int64_t least;
 
-        if (!row_least(work, row, &least))
+        if (!dp_row_least(work, row, &least))
                 return false;
         dual->sum += least + row->constant - *stored;
         *stored = least + row->constant;
-        row_trace(work, row);
+        dp_row_trace(work, row);
         for (uint32_t i = 0; i < row->n; i++) {
                 size_t cell = (size_t) (work->cells[i] - dual->cells);
 
@@ -83,7 +83,7 @@ static void evaluate(struct ascent *ascent, struct dual *dual, struct dual_work 
         const struct problem *problem = ascent->problem;
         size_t cells = (size_t) problem->n_jobs * problem->n_nodes;
         bool possible = true;
-        struct row row;
+        struct dp_row row;
 
         /* Cells that hold nothing for certain are in no row. */
         memset(ascent->node_pick, 0, sizeof(*ascent->node_pick) * cells);
@@ -93,12 +93,12 @@ static void evaluate(struct ascent *ascent, struct dual *dual, struct dual_work 
         memset(ascent->node_degree, 0, sizeof(*ascent->node_degree) * problem->n_jobs);
         memset(ascent->job_degree, 0, sizeof(*ascent->job_degree) * problem->n_jobs);
         for (uint32_t s = 0; s < problem->n_nodes && possible; s++) {
-                row_of_node(dual, work, s, &row);
+                dp_row_of_node(dual, work, s, &row);
                 possible = evaluate_row(dual, work, &row, &dual->node_least[s], ascent->node_pick, ascent->node_degree,
                                         ascent->node_value);
         }
         for (uint32_t j = 0; j < problem->n_jobs && possible; j++) {
-                row_of_job(dual, work, j, &row);
+                dp_row_of_job(dual, work, j, &row);
                 possible = evaluate_row(dual, work, &row, &dual->job_least[j], ascent->job_pick, ascent->job_degree,
                                         ascent->job_value);
         }
@@ -108,7 +108,7 @@ static void evaluate(struct ascent *ascent, struct dual *dual, struct dual_work 
 
 /* ---- one step ---- */
 
-/* Where the chains of a cell disagree: the one that has more there than the other is asked more for it. Returns the square of the length. */
+/* Where the factors of a cell disagree: the one that has more there than the other is asked more for it. Returns the square of the length. */
 static double turn(struct ascent *ascent, const struct dual *dual) {
         size_t cells = (size_t) ascent->problem->n_jobs * ascent->problem->n_nodes;
         double square = 0;

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/distrib/row.h"
+#include "policies/distrib/dp_row.h"
 
 enum {
         MAX_CELLS = 10 * 1000,
-        CHOICES = 24, /* remembered of a chain */
-        PASSES = 30,  /* over all chains, to find the top of the model */
+        CHOICES = 24, /* remembered of a factor */
+        PASSES = 30,  /* over all factors, to find the top of the model */
         IDLE = 4,     /* steps without a gain until they get shorter */
 };
 
@@ -18,13 +18,13 @@ static const double worth = 0.1, fine = 0.3; /* gains, in parts of what the mode
 static const double own = 0.05; /* how much a value is charged for itself, besides what it has in common with others of the cell */
 static const double done = 0.001; /* when less than this part of the gap is promised */
 
-/* What a chain has chosen: of each of its cells a value, as an index into those of the dual; and what the choice costs besides. */
+/* What a factor has chosen: of each of its cells a value, as an index into those of the dual; and what the choice costs besides. */
 struct choice_seen {
         double weight, besides;
         uint32_t *values;
 };
 
-struct chain_seen {
+struct factor_seen {
         struct choice_seen choices[CHOICES]; /* those without weight, the older ones first */
         uint32_t n, n_cells;
         double sign; /* of what nodes are charged in its costs: 1 for a node, -1 for a job */
@@ -36,19 +36,19 @@ struct trait {
 };
 
 /*
- * What chains of nodes are charged for values is called the center; those of jobs have the rest of the prices. Of a chain the model
+ * What factors of nodes are charged for values is called the center; those of jobs have the rest of the prices. Of a factor the model
  * knows the choices seen: it costs the least of them. The model less the square of the way from the center has its top where the
  * mixtures of choices that nodes and jobs have made differ least in their traits, and the way there goes along what is left of the
- * difference. So mixtures are what is looked for, by moving weight from the dearest choice of a chain to its cheapest.
+ * difference. So mixtures are what is looked for, by moving weight from the dearest choice of a factor to its cheapest.
  */
 struct bundle {
         const struct problem *problem;
-        struct chain_seen *chains; /* nodes, then jobs */
+        struct factor_seen *factors; /* nodes, then jobs */
         double *center, *price; /* each value of the dual */
         double *apart; /* each value: by how much nodes have chosen it more than jobs */
         struct trait *traits, *traits_apart; /* each value; each cell, as `apart` */
         uint32_t *cell; /* each value */
-        int64_t *least, sum; /* of each chain, and of all, at the center */
+        int64_t *least, sum; /* of each factor, and of all, at the center */
         struct arena arena;
 };
 
@@ -70,7 +70,7 @@ struct bundle *bundle_create(const struct problem *problem, bool *ret_none) {
         if (!bundle)
                 return NULL;
         bundle->problem = problem;
-        bundle->chains = arena_alloc(&bundle->arena, n_chains(bundle), sizeof(*bundle->chains));
+        bundle->factors = arena_alloc(&bundle->arena, n_chains(bundle), sizeof(*bundle->factors));
         bundle->center = arena_alloc(&bundle->arena, problem->n_prices, sizeof(*bundle->center));
         bundle->price = arena_alloc(&bundle->arena, problem->n_prices, sizeof(*bundle->price));
         bundle->apart = arena_alloc(&bundle->arena, problem->n_prices, sizeof(*bundle->apart));
@@ -81,9 +81,9 @@ struct bundle *bundle_create(const struct problem *problem, bool *ret_none) {
         for (uint32_t c = 0; c < n_chains(bundle) && !bundle->arena.failed; c++) {
                 uint32_t cells = c < problem->n_nodes ? problem->n_jobs : problem->n_nodes;
 
-                bundle->chains[c].sign = c < problem->n_nodes ? 1 : -1;
+                bundle->factors[c].sign = c < problem->n_nodes ? 1 : -1;
                 for (uint32_t i = 0; i < CHOICES; i++)
-                        bundle->chains[c].choices[i].values = arena_alloc(&bundle->arena, cells, sizeof(uint32_t));
+                        bundle->factors[c].choices[i].values = arena_alloc(&bundle->arena, cells, sizeof(uint32_t));
         }
         if (bundle->arena.failed) {
                 bundle_destroy(bundle);
@@ -102,37 +102,37 @@ void bundle_destroy(struct bundle *bundle) {
 /* ---- choices ---- */
 
 /* Room for another one: the oldest without weight gives way. NULL: all have weight. */
-static struct choice_seen *add_choice(struct chain_seen *chain) {
+static struct choice_seen *add_choice(struct factor_seen *factor) {
         uint32_t i = 0;
         struct choice_seen old;
 
-        if (chain->n < CHOICES)
-                return &chain->choices[chain->n++];
-        while (i < chain->n && chain->choices[i].weight > 0)
+        if (factor->n < CHOICES)
+                return &factor->choices[factor->n++];
+        while (i < factor->n && factor->choices[i].weight > 0)
                 i++;
-        if (i == chain->n)
+        if (i == factor->n)
                 return NULL;
-        old = chain->choices[i];
-        memmove(&chain->choices[i], &chain->choices[i + 1], sizeof(old) * (chain->n - 1 - i));
-        chain->choices[chain->n - 1] = old;
-        return &chain->choices[chain->n - 1];
+        old = factor->choices[i];
+        memmove(&factor->choices[i], &factor->choices[i + 1], sizeof(old) * (factor->n - 1 - i));
+        factor->choices[factor->n - 1] = old;
+        return &factor->choices[factor->n - 1];
 }
 
-static void remember(const struct dual_work *work, const struct row *row, int64_t least, struct chain_seen *chain) {
-        struct choice_seen *choice = add_choice(chain);
+static void remember(const struct dual_work *work, const struct dp_row *row, int64_t least, struct factor_seen *factor) {
+        struct choice_seen *choice = add_choice(factor);
 
         if (!choice)
                 return;
-        chain->n_cells = row->n;
+        factor->n_cells = row->n;
         choice->weight = 0;
         choice->besides = (double) (least + row->constant);
         for (uint32_t i = 0; i < row->n; i++) {
                 choice->values[i] = (uint32_t) (work->cells[i]->first + work->picked[i]);
                 choice->besides -= work->links[i].values[work->picked[i]].cost;
         }
-        for (uint32_t i = 0; i + 1 < chain->n; i++)
-                if (memcmp(chain->choices[i].values, choice->values, sizeof(*choice->values) * row->n) == 0) {
-                        chain->n--; /* it is known */
+        for (uint32_t i = 0; i + 1 < factor->n; i++)
+                if (memcmp(factor->choices[i].values, choice->values, sizeof(*choice->values) * row->n) == 0) {
+                        factor->n--; /* it is known */
                         break;
                 }
 }
@@ -143,20 +143,20 @@ static void look(struct bundle *bundle, struct dual *dual, struct dual_work *wor
 
         for (uint32_t c = 0; c < n_chains(bundle); c++) {
                 int64_t least, *stored = c < nodes ? &dual->node_least[c] : &dual->job_least[c - nodes];
-                struct row row;
+                struct dp_row row;
 
                 if (c < nodes)
-                        row_of_node(dual, work, c, &row);
+                        dp_row_of_node(dual, work, c, &row);
                 else
-                        row_of_job(dual, work, c - nodes, &row);
-                if (!row_least(work, &row, &least)) {
+                        dp_row_of_job(dual, work, c - nodes, &row);
+                if (!dp_row_least(work, &row, &least)) {
                         dual_fail(dual);
                         return;
                 }
                 dual->sum += least + row.constant - *stored;
                 *stored = least + row.constant;
-                row_trace(work, &row);
-                remember(work, &row, least, &bundle->chains[c]);
+                dp_row_trace(work, &row);
+                remember(work, &row, least, &bundle->factors[c]);
         }
 }
 
@@ -181,25 +181,25 @@ static void set_apart(struct bundle *bundle, uint32_t k, double weight) {
         to->beyond += weight * from->beyond;
 }
 
-static double cost_of(const struct bundle *bundle, const struct chain_seen *chain, const struct choice_seen *choice,
+static double cost_of(const struct bundle *bundle, const struct factor_seen *factor, const struct choice_seen *choice,
                       double length) {
         double charged = 0, prices = 0;
 
-        for (uint32_t i = 0; i < chain->n_cells; i++) {
+        for (uint32_t i = 0; i < factor->n_cells; i++) {
                 uint32_t k = choice->values[i];
 
                 charged += bundle->center[k] + length * slope(bundle, k);
                 prices += bundle->price[k];
         }
-        return choice->besides + (chain->sign > 0 ? charged : prices - charged);
+        return choice->besides + (factor->sign > 0 ? charged : prices - charged);
 }
 
 /* The square of how far it is from one choice to another. */
-static double distance(const struct bundle *bundle, const struct chain_seen *chain, const struct choice_seen *a,
+static double distance(const struct bundle *bundle, const struct factor_seen *factor, const struct choice_seen *a,
                        const struct choice_seen *b) {
         double sum = 0;
 
-        for (uint32_t i = 0; i < chain->n_cells; i++) {
+        for (uint32_t i = 0; i < factor->n_cells; i++) {
                 const struct trait *x = &bundle->traits[a->values[i]], *y = &bundle->traits[b->values[i]];
                 struct trait apart = { x->units - y->units, x->used - y->used, x->beyond - y->beyond };
 
@@ -210,13 +210,13 @@ static double distance(const struct bundle *bundle, const struct chain_seen *cha
 }
 
 /* Weight goes from the dearest choice that has any to the cheapest, as much as is best. False: there is nothing to gain. */
-static bool mix(struct bundle *bundle, struct chain_seen *chain, double length) {
+static bool mix(struct bundle *bundle, struct factor_seen *factor, double length) {
         struct choice_seen *best = NULL, *worst = NULL;
         double least = INFINITY, most = -INFINITY, weight;
 
-        for (uint32_t i = 0; i < chain->n; i++) {
-                struct choice_seen *choice = &chain->choices[i];
-                double cost = cost_of(bundle, chain, choice, length);
+        for (uint32_t i = 0; i < factor->n; i++) {
+                struct choice_seen *choice = &factor->choices[i];
+                double cost = cost_of(bundle, factor, choice, length);
 
                 if (cost < least) {
                         least = cost;
@@ -229,13 +229,13 @@ static bool mix(struct bundle *bundle, struct chain_seen *chain, double length) 
         }
         if (!best || !worst || most - least < 1)
                 return false;
-        weight = fmin(worst->weight, (most - least) / (length * distance(bundle, chain, best, worst)));
+        weight = fmin(worst->weight, (most - least) / (length * distance(bundle, factor, best, worst)));
         best->weight += weight;
         worst->weight -= weight;
-        for (uint32_t i = 0; i < chain->n_cells; i++)
+        for (uint32_t i = 0; i < factor->n_cells; i++)
                 if (best->values[i] != worst->values[i]) {
-                        set_apart(bundle, best->values[i], chain->sign * weight);
-                        set_apart(bundle, worst->values[i], -chain->sign * weight);
+                        set_apart(bundle, best->values[i], factor->sign * weight);
+                        set_apart(bundle, worst->values[i], -factor->sign * weight);
                 }
         return true;
 }
@@ -248,14 +248,14 @@ static double climb(struct bundle *bundle, double length) {
         for (int pass = 0; pass < PASSES && any; pass++) {
                 any = false;
                 for (uint32_t c = 0; c < n_chains(bundle); c++)
-                        any |= mix(bundle, &bundle->chains[c], length);
+                        any |= mix(bundle, &bundle->factors[c], length);
         }
         for (uint32_t c = 0; c < n_chains(bundle); c++)
-                for (uint32_t i = 0; i < bundle->chains[c].n; i++) {
-                        const struct choice_seen *choice = &bundle->chains[c].choices[i];
+                for (uint32_t i = 0; i < bundle->factors[c].n; i++) {
+                        const struct choice_seen *choice = &bundle->factors[c].choices[i];
 
                         if (choice->weight > 0)
-                                sum += choice->weight * cost_of(bundle, &bundle->chains[c], choice, 0);
+                                sum += choice->weight * cost_of(bundle, &bundle->factors[c], choice, 0);
                 }
         for (size_t i = 0; i < n_cells(bundle); i++)
                 square += product(&bundle->traits_apart[i], &bundle->traits_apart[i]);
@@ -337,17 +337,17 @@ static double begin(struct bundle *bundle, struct dual *dual, struct dual_work *
 
         set_traits(bundle, dual);
         for (uint32_t c = 0; c < n_chains(bundle); c++)
-                bundle->chains[c].n = 0;
+                bundle->factors[c].n = 0;
         look(bundle, dual, work);
         if (dual_is_over(dual))
                 return 0;
         set_center(bundle, dual);
         for (uint32_t c = 0; c < n_chains(bundle); c++) {
-                struct chain_seen *chain = &bundle->chains[c];
+                struct factor_seen *factor = &bundle->factors[c];
 
-                chain->choices[0].weight = 1;
-                for (uint32_t i = 0; i < chain->n_cells; i++)
-                        set_apart(bundle, chain->choices[0].values[i], chain->sign);
+                factor->choices[0].weight = 1;
+                for (uint32_t i = 0; i < factor->n_cells; i++)
+                        set_apart(bundle, factor->choices[0].values[i], factor->sign);
         }
         for (size_t i = 0; i < n_cells(bundle); i++)
                 square += product(&bundle->traits_apart[i], &bundle->traits_apart[i]);

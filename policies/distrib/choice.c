@@ -5,7 +5,7 @@
 /* Added to what a choice scores less: cells are split between nothing and something first. */
 static const int64_t later = (int64_t) 1 << 48;
 
-/* How much dearer the cell gets at least without values below (from) `split`, as far as the two chains know. */
+/* How much dearer the cell gets at least without values below (from) `split`, as far as the two factors know. */
 static void cell_gains(const struct dual *dual, const struct dual_cell *cell, uint32_t split, int64_t *ret_low, int64_t *ret_high) {
         int64_t low = INT64_MAX, high = INT64_MAX;
 

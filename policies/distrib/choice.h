@@ -1,4 +1,4 @@
-/* Where to branch: what the two chains of a cell disagree on. */
+/* Where to branch: what the two factors of a cell disagree on. */
 #ifndef RM_POLICIES_DISTRIB_CHOICE_H
 #define RM_POLICIES_DISTRIB_CHOICE_H
 

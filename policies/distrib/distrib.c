@@ -11,9 +11,9 @@
 #include "placement/pack.h"
 #include "policies/distrib/deadline.h"
 #include "policies/distrib/dual.h"
+#include "policies/distrib/large.h"
 #include "policies/distrib/problem.h"
 #include "policies/distrib/search.h"
-#include "policies/distrib/wide.h"
 #include "rm/policy.h"
 
 enum {
@@ -58,13 +58,13 @@ static int search(const struct problem *problem, const struct deadline *deadline
         return r;
 }
 
-static int wide(const struct rm_snapshot *snapshot, const struct deadline *deadline, int64_t until_usec, struct rm_plan *plan) {
-        struct wide_result result;
-        int r = wide_run(snapshot, deadline, until_usec, plan, &result);
+static int large(const struct rm_snapshot *snapshot, const struct deadline *deadline, int64_t until_usec, struct rm_plan *plan) {
+        struct large_result result;
+        int r = large_run(snapshot, deadline, until_usec, plan, &result);
 
         if (r == 0) {
                 set_answer(plan, result.cost, result.bound);
-                (void) snprintf(plan->method, sizeof(plan->method), "refitting and annealing, bound by prices");
+                (void) snprintf(plan->method, sizeof(plan->method), "repair and annealing, bound by prices");
         }
         return r;
 }
@@ -74,12 +74,12 @@ static int refine(const struct rm_snapshot *snapshot, const struct deadline *dea
         int r = problem_init(&problem, snapshot, plan, MAX_PRICES);
 
         if (r == -EFBIG || (r == 0 && dual_most_layers(&problem) == 0))
-                r = wide(snapshot, deadline, 0, plan);
+                r = large(snapshot, deadline, 0, plan);
         else if (r == 0) {
                 int64_t left = deadline_left_usec(deadline);
 
                 if (problem.n_jobs * problem.n_nodes >= MANY_CELLS)
-                        r = wide(snapshot, deadline, left - left / 8, plan);
+                        r = large(snapshot, deadline, left - left / 8, plan);
                 if (r == 0 && !plan->proven)
                         r = search(&problem, deadline, plan->bound, plan);
         }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/distrib/roll.h"
+#include "policies/distrib/rng.h"
 
 enum {
         ROUNDS = 40,
@@ -34,7 +34,7 @@ struct dive_node {
 };
 
 struct dive {
-        struct pieces *pieces;
+        struct lagrangian *lagrangian;
         struct dive_node *nodes; /* those not yet filled */
         uint32_t n_nodes, n_useful; /* useful ones first */
         uint64_t ranks, left;
@@ -46,22 +46,22 @@ struct dive {
         struct arena arena;
 };
 
-static uint32_t roll(struct dive *dive, uint32_t n) {
-        return roll_below(&dive->random, n);
+static uint32_t random_below(struct dive *dive, uint32_t n) {
+        return rng_below(&dive->random, n);
 }
 
-double dive_work_usec(const struct pieces *pieces, uint32_t n_nodes) {
-        double cores = pieces->most_cores;
+double dive_work_usec(const struct lagrangian *lagrangian, uint32_t n_nodes) {
+        double cores = lagrangian->most_cores;
 
-        return usual_rounds * (pieces->homes.n_sites > 0 ? HOME_STEPS : STEPS) * pieces_work_usec(pieces) +
-               n_nodes * 1.5 * cores * cores / 4 * pieces->classes->n_demands * step_usec;
+        return usual_rounds * (lagrangian->homes.n_sites > 0 ? HOME_STEPS : STEPS) * lagrangian_work_usec(lagrangian) +
+               n_nodes * 1.5 * cores * cores / 4 * lagrangian->classes->n_demands * step_usec;
 }
 
 /* ---- making ---- */
 
 static void list_nodes(struct dive *dive, const struct rm_snapshot *snapshot) {
-        const struct relaxation *classes = dive->pieces->classes;
-        const struct homes *homes = &dive->pieces->homes;
+        const struct relaxation *classes = dive->lagrangian->classes;
+        const struct homes *homes = &dive->lagrangian->homes;
 
         for (uint32_t s = 0, site = 0; s < snapshot->n_nodes; s++) {
                 struct dive_node node = { .node = s, .site = NO_SITE };
@@ -76,12 +76,12 @@ static void list_nodes(struct dive *dive, const struct rm_snapshot *snapshot) {
         }
 }
 
-static bool init(struct dive *dive, struct pieces *pieces, const struct rm_snapshot *snapshot) {
-        uint32_t n_demands = pieces->classes->n_demands;
+static bool init(struct dive *dive, struct lagrangian *lagrangian, const struct rm_snapshot *snapshot) {
+        uint32_t n_demands = lagrangian->classes->n_demands;
 
-        dive->pieces = pieces;
+        dive->lagrangian = lagrangian;
         for (uint32_t t = 0; t < n_demands; t++)
-                dive->ranks += pieces->ranks[t];
+                dive->ranks += lagrangian->ranks[t];
         dive->left = dive->ranks;
         dive->nodes = arena_alloc(&dive->arena, snapshot->n_nodes, sizeof(*dive->nodes));
         dive->first = arena_alloc(&dive->arena, n_demands, sizeof(*dive->first));
@@ -91,7 +91,7 @@ static bool init(struct dive *dive, struct pieces *pieces, const struct rm_snaps
         list_nodes(dive, snapshot);
         for (uint32_t t = 0, first = 0; t < n_demands; t++) {
                 dive->first[t] = first;
-                first += pieces->ranks[t] + 1;
+                first += lagrangian->ranks[t] + 1;
         }
         return true;
 }
@@ -100,43 +100,43 @@ static bool init(struct dive *dive, struct pieces *pieces, const struct rm_snaps
 
 /* value[x]: what the job saves by x ranks on the node, beyond what they cost. False: nothing. */
 static bool value_ranks(struct dive *dive, uint32_t demand, const struct dive_node *node, uint32_t largest) {
-        struct pieces *pieces = dive->pieces;
-        const int32_t *least = dive->least + dive->first[demand] + pieces->ranks[demand];
-        const struct home *home = node->site == NO_SITE ? NULL : site_home(&pieces->homes.sites[node->site], demand);
+        struct lagrangian *lagrangian = dive->lagrangian;
+        const int32_t *least = dive->least + dive->first[demand] + lagrangian->ranks[demand];
+        const struct home *home = node->site == NO_SITE ? NULL : site_home(&lagrangian->homes.sites[node->site], demand);
         int32_t most = 0, cost, each;
 
-        if (!pieces_cost(pieces, demand, pieces->classes->classes[node->class].penalty, &cost, &each))
+        if (!lagrangian_cost(lagrangian, demand, lagrangian->classes->classes[node->class].penalty, &cost, &each))
                 return false;
         for (uint32_t x = 1; x <= largest; x++) {
                 cost += each;
-                pieces->value[x] = pieces_is_possible(pieces, demand, pieces->ranks[demand], x)
-                                           ? least[0] - *(least - x) - cost + (home ? home_saves(home, x) : 0)
-                                           : 0;
-                most = pieces->value[x] > most ? pieces->value[x] : most;
+                lagrangian->value[x] = lagrangian_is_possible(lagrangian, demand, lagrangian->ranks[demand], x)
+                                               ? least[0] - *(least - x) - cost + (home ? home_saves(home, x) : 0)
+                                               : 0;
+                most = lagrangian->value[x] > most ? lagrangian->value[x] : most;
         }
         return most > 0;
 }
 
 static uint32_t largest_left(const struct dive *dive, uint32_t demand, uint32_t cores) {
-        return dive->pieces->ranks[demand] < cores ? dive->pieces->ranks[demand] : cores;
+        return dive->lagrangian->ranks[demand] < cores ? dive->lagrangian->ranks[demand] : cores;
 }
 
 /* How many rows of gain follow the first: the last ends with what the node can gain. */
 static uint32_t fill_rows(struct dive *dive, const struct dive_node *node) {
-        struct pieces *pieces = dive->pieces;
-        const struct node_class *class = &pieces->classes->classes[node->class];
-        size_t width = pieces->most_cores + 1u;
+        struct lagrangian *lagrangian = dive->lagrangian;
+        const struct node_class *class = &lagrangian->classes->classes[node->class];
+        size_t width = lagrangian->most_cores + 1u;
         uint32_t n = 0;
 
-        memset(pieces->gain, 0, sizeof(*pieces->gain) * width);
-        for (uint32_t t = 0; t < pieces->classes->n_demands; t++) {
+        memset(lagrangian->gain, 0, sizeof(*lagrangian->gain) * width);
+        for (uint32_t t = 0; t < lagrangian->classes->n_demands; t++) {
                 uint32_t largest = largest_left(dive, t, class->cores);
-                int32_t *from = pieces->gain + n * width;
+                int32_t *from = lagrangian->gain + n * width;
 
                 if (largest == 0 || !value_ranks(dive, t, node, largest))
                         continue;
-                pieces_choose(from, from + width, pieces->value, largest, class->cores);
-                pieces->order[n++] = t;
+                lagrangian_choose(from, from + width, lagrangian->value, largest, class->cores);
+                lagrangian->order[n++] = t;
         }
         return n;
 }
@@ -157,29 +157,29 @@ static int add_portion(struct dive *dive, struct portion portion) {
 
 /* Follow the rows back. */
 static int fill_node(struct dive *dive, uint32_t n_rows, const struct dive_node *node) {
-        struct pieces *pieces = dive->pieces;
-        uint32_t left = pieces->classes->classes[node->class].cores;
-        size_t width = pieces->most_cores + 1u;
+        struct lagrangian *lagrangian = dive->lagrangian;
+        uint32_t left = lagrangian->classes->classes[node->class].cores;
+        size_t width = lagrangian->most_cores + 1u;
         int r = 0;
 
         for (uint32_t k = n_rows; k-- > 0 && left > 0 && r == 0;) {
-                const int32_t *from = pieces->gain + k * width;
-                uint32_t t = pieces->order[k], x = largest_left(dive, t, left);
+                const int32_t *from = lagrangian->gain + k * width;
+                uint32_t t = lagrangian->order[k], x = largest_left(dive, t, left);
                 int32_t goal = from[width + left];
 
                 if (goal == from[left] || !value_ranks(dive, t, node, x))
                         continue;
-                while (x > 1 && from[left - x] + pieces->value[x] != goal)
+                while (x > 1 && from[left - x] + lagrangian->value[x] != goal)
                         x--;
                 r = add_portion(dive, (struct portion) { t, node->node, x });
-                pieces->ranks[t] -= x;
+                lagrangian->ranks[t] -= x;
                 dive->left -= x;
                 left -= x;
         }
         if (node->site == NO_SITE)
-                pieces->nodes[node->class]--;
+                lagrangian->nodes[node->class]--;
         else
-                pieces->is_open[node->site] = false;
+                lagrangian->is_open[node->site] = false;
         return r;
 }
 
@@ -187,18 +187,18 @@ static int fill_node(struct dive *dive, uint32_t n_rows, const struct dive_node 
 
 /* Prices for what is left, and what jobs pay by them. */
 static void follow(struct dive *dive) {
-        struct pieces *pieces = dive->pieces;
-        double slack = gap * (double) pieces->best * (double) dive->left / (double) dive->ranks;
+        struct lagrangian *lagrangian = dive->lagrangian;
+        double slack = gap * (double) lagrangian->best * (double) dive->left / (double) dive->ranks;
 
-        int steps = pieces->homes.n_sites > 0 ? HOME_STEPS : STEPS;
+        int steps = lagrangian->homes.n_sites > 0 ? HOME_STEPS : STEPS;
 
         for (int i = 0; i < steps; i++) {
-                (void) pieces_evaluate(pieces);
+                (void) lagrangian_evaluate(lagrangian);
                 if (i < steps - 1)
-                        pieces_step(pieces, (int64_t) slack, length);
+                        lagrangian_step(lagrangian, (int64_t) slack, length);
         }
-        for (uint32_t t = 0; t < pieces->classes->n_demands; t++)
-                pieces_cut(pieces, t, pieces->ranks[t], dive->least + dive->first[t]);
+        for (uint32_t t = 0; t < lagrangian->classes->n_demands; t++)
+                lagrangian_cut(lagrangian, t, lagrangian->ranks[t], dive->least + dive->first[t]);
 }
 
 static void swap(struct dive *dive, uint32_t a, uint32_t b) {
@@ -209,12 +209,12 @@ static void swap(struct dive *dive, uint32_t a, uint32_t b) {
 }
 
 static int32_t worth(const struct dive *dive, const struct dive_node *node) {
-        const struct pieces *pieces = dive->pieces;
+        const struct lagrangian *lagrangian = dive->lagrangian;
 
         if (node->site != NO_SITE)
-                return pieces->site_worth[node->site];
-        return pieces
-                ->worth[pieces->penalty_of[node->class] * (pieces->most_cores + 1u) + pieces->classes->classes[node->class].cores];
+                return lagrangian->site_worth[node->site];
+        return lagrangian->worth[lagrangian->penalty_of[node->class] * (lagrangian->most_cores + 1u) +
+                                 lagrangian->classes->classes[node->class].cores];
 }
 
 static int compare_keys(const void *a, const void *b) {
@@ -236,9 +236,9 @@ static uint32_t draw_nodes(struct dive *dive) {
         look = dive->n_useful / PART > LOOK ? dive->n_useful / PART : LOOK;
         look = look < dive->n_useful ? look : dive->n_useful;
         for (uint32_t i = 0; i < look; i++) {
-                swap(dive, i, i + roll(dive, dive->n_useful - i));
+                swap(dive, i, i + random_below(dive, dive->n_useful - i));
                 dive->nodes[i].key =
-                        worth(dive, &dive->nodes[i]) / (double) dive->pieces->classes->classes[dive->nodes[i].class].cores;
+                        worth(dive, &dive->nodes[i]) / (double) dive->lagrangian->classes->classes[dive->nodes[i].class].cores;
         }
         qsort(dive->nodes, look, sizeof(*dive->nodes), compare_keys);
         return look;
@@ -246,17 +246,17 @@ static uint32_t draw_nodes(struct dive *dive) {
 
 /* Fill those of the first `look` nodes that then gain what they are worth, nearly. */
 static int fill_clear_ones(struct dive *dive, uint32_t look, double loss, const struct deadline *deadline, int64_t until_usec) {
-        size_t width = dive->pieces->most_cores + 1u;
+        size_t width = dive->lagrangian->most_cores + 1u;
         uint32_t kept = 0;
         int r = 0;
 
         for (uint32_t i = 0; i < dive->n_nodes; i++) {
                 const struct dive_node *node = &dive->nodes[i];
-                const struct node_class *class = &dive->pieces->classes->classes[node->class];
+                const struct node_class *class = &dive->lagrangian->classes->classes[node->class];
 
                 if (i < look && r == 0 && deadline_left_usec(deadline) > until_usec) {
                         uint32_t n_rows = fill_rows(dive, node);
-                        int32_t gain = dive->pieces->gain[n_rows * width + class->cores];
+                        int32_t gain = dive->lagrangian->gain[n_rows * width + class->cores];
 
                         if (worth(dive, node) - (double) gain <= loss) {
                                 r = fill_node(dive, n_rows, node);
@@ -269,24 +269,24 @@ static int fill_clear_ones(struct dive *dive, uint32_t look, double loss, const 
         return r;
 }
 
-int dive_run(struct pieces *pieces, const struct rm_snapshot *snapshot, const struct deadline *deadline, int64_t until_usec,
+int dive_run(struct lagrangian *lagrangian, const struct rm_snapshot *snapshot, const struct deadline *deadline, int64_t until_usec,
              uint64_t seed, struct portion **ret_portions, uint32_t *ret_n) {
-        int rounds = pieces->homes.n_sites > 0 ? HOME_ROUNDS : ROUNDS;
-        struct dive dive = { .random = ROLL_BEGIN + seed };
+        int rounds = lagrangian->homes.n_sites > 0 ? HOME_ROUNDS : ROUNDS;
+        struct dive dive = { .random = RNG_BEGIN + seed };
         int r = 0;
 
-        pieces_restart(pieces);
-        if (!init(&dive, pieces, snapshot))
+        lagrangian_restart(lagrangian);
+        if (!init(&dive, lagrangian, snapshot))
                 r = -ENOMEM;
         for (int round = 0; r == 0 && round < rounds && dive.left > dive.ranks / LEAVE; round++) {
-                double loss = tolerance * (double) pieces->best * (1 + round * 0.5);
+                double loss = tolerance * (double) lagrangian->best * (1 + round * 0.5);
 
                 if (deadline_left_usec(deadline) <= until_usec)
                         break;
                 follow(&dive);
                 r = fill_clear_ones(&dive, draw_nodes(&dive), loss, deadline, until_usec);
         }
-        pieces_restart(pieces);
+        lagrangian_restart(lagrangian);
         arena_finish(&dive.arena);
         if (r < 0) {
                 free(dive.portions);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/distrib/row.h"
+#include "policies/distrib/dp_row.h"
 
 /* ---- making ---- */
 
@@ -15,7 +15,7 @@ static int64_t scale(int64_t price, int shift) {
 int32_t dual_reach(const struct problem *problem) {
         uint32_t longest = problem->n_jobs > problem->n_nodes ? problem->n_jobs : problem->n_nodes;
 
-        return CHAIN_REACH / 2 / (int32_t) (longest + 2);
+        return FACTOR_REACH / 2 / (int32_t) (longest + 2);
 }
 
 /* The cell's prices, less what the job pays for its units, and more what the node takes. */
@@ -168,12 +168,12 @@ void dual_fail(struct dual *dual) {
         dual->base = dual->target + 1;
 }
 
-/* Give half of what each value is dearer than the cheapest one to the cell's other chain, the last link all of it; drop the values
+/* Give half of what each value is dearer than the cheapest one to the cell's other factor, the last link all of it; drop the values
  * that are too dear. Returns whether anything is different now. */
-static bool push(struct dual *dual, const struct row *row, struct dual_work *work, uint32_t i, int64_t least) {
+static bool push(struct dual *dual, const struct dp_row *row, struct dual_work *work, uint32_t i, int64_t least) {
         struct dual_cell *cell = work->cells[i];
         struct dual_value *values = dual->values + cell->first;
-        struct chain_value *mine = work->values + (work->links[i].values - work->values);
+        struct factor_value *mine = work->values + (work->links[i].values - work->values);
         int64_t slack = dual_gap(dual);
         uint32_t kept = 0;
         bool changed = false;
@@ -183,7 +183,7 @@ static bool push(struct dual *dual, const struct row *row, struct dual_work *wor
                 int64_t above = (int64_t) work->marginal[k] + mine[k].cost - least;
                 int32_t *from = row->of_node ? &v.node_cost : &v.job_cost, *to = row->of_node ? &v.job_cost : &v.node_cost;
 
-                if (work->marginal[k] >= CHAIN_REACH || above > slack) {
+                if (work->marginal[k] >= FACTOR_REACH || above > slack) {
                         changed = true;
                         continue;
                 }
@@ -194,7 +194,7 @@ static bool push(struct dual *dual, const struct row *row, struct dual_work *wor
                         *to += (int32_t) above;
                         changed = true;
                 }
-                mine[kept] = (struct chain_value) { .x = mine[k].x, .y = mine[k].y, .cost = *from };
+                mine[kept] = (struct factor_value) { .x = mine[k].x, .y = mine[k].y, .cost = *from };
                 values[kept++] = v;
         }
         cell->n = kept;
@@ -203,33 +203,33 @@ static bool push(struct dual *dual, const struct row *row, struct dual_work *wor
 }
 
 /* False: a cell has no value left. */
-static bool push_all(struct dual *dual, struct dual_work *work, const struct row *row, int64_t least) {
+static bool push_all(struct dual *dual, struct dual_work *work, const struct dp_row *row, int64_t least) {
         int32_t *state = work->state[0], *next = work->state[1];
 
         state[0] = 0;
         for (uint32_t y = 1; y < row->shape.layers; y++)
-                state[y * row->shape.stride] = CHAIN_NEVER;
+                state[y * row->shape.stride] = FACTOR_NEVER;
         for (uint32_t i = 0; i < row->n; i++) {
                 uint32_t low = i + 1 < row->n ? work->links[i + 1].low : row->low;
                 uint32_t high = i + 1 < row->n ? work->links[i + 1].high : row->high;
                 int32_t *swap = state;
 
-                chain_marginals(&row->shape, &work->links[i], state, work->suffix + (i + 1) * row_states(row), low, high,
-                                work->marginal);
+                factor_marginals(&row->shape, &work->links[i], state, work->suffix + (i + 1) * dp_row_states(row), low, high,
+                                 work->marginal);
                 work->changed[i] = push(dual, row, work, i, least);
                 if (work->links[i].n == 0)
                         return false;
-                chain_forward(&row->shape, &work->links[i], state, next, low, high);
+                factor_forward(&row->shape, &work->links[i], state, next, low, high);
                 state = next;
                 next = swap;
         }
         return true;
 }
 
-static bool sweep_row(struct dual *dual, struct dual_work *work, struct row *row, int64_t *stored) {
+static bool sweep_row(struct dual *dual, struct dual_work *work, struct dp_row *row, int64_t *stored) {
         int64_t least;
 
-        if (!row_least(work, row, &least))
+        if (!dp_row_least(work, row, &least))
                 return false;
         dual->sum += least + row->constant - *stored;
         *stored = least + row->constant;
@@ -240,13 +240,13 @@ static bool sweep_nodes(struct dual *dual, struct dual_work *work, bool *any) {
         uint32_t nodes = dual->problem->n_nodes;
 
         for (uint32_t s = 0; s < nodes; s++) {
-                struct row row;
+                struct dp_row row;
 
                 if (!dual->node_changed[s])
                         continue;
                 dual->node_changed[s] = false;
                 *any = true;
-                row_of_node(dual, work, s, &row);
+                dp_row_of_node(dual, work, s, &row);
                 if (!sweep_row(dual, work, &row, &dual->node_least[s]))
                         return false;
                 for (uint32_t i = 0; i < row.n; i++)
@@ -260,13 +260,13 @@ static bool sweep_jobs(struct dual *dual, struct dual_work *work, bool *any) {
         uint32_t nodes = dual->problem->n_nodes;
 
         for (uint32_t j = 0; j < dual->problem->n_jobs; j++) {
-                struct row row;
+                struct dp_row row;
 
                 if (!dual->job_changed[j])
                         continue;
                 dual->job_changed[j] = false;
                 *any = true;
-                row_of_job(dual, work, j, &row);
+                dp_row_of_job(dual, work, j, &row);
                 if (!sweep_row(dual, work, &row, &dual->job_least[j]))
                         return false;
                 for (uint32_t i = 0; i < row.n; i++)

@@ -1,9 +1,9 @@
 /*
  * A lower bound for a problem, in whole numbers, that only rises.
  *
- * Every cell belongs to two chains, its node's and its job's, and its prices are split between them: however they are split, the
- * sum of what the chains cost at least is at most what any plan costs. A sweep moves costs from chains that know a value to be dear
- * to the chains that do not know it yet. Values that no plan can have which costs the target or less are dropped.
+ * Every cell belongs to two factors, its node's and its job's, and its prices are split between them: however they are split, the
+ * sum of what the factors cost at least is at most what any plan costs. A sweep moves costs from factors that know a value to be dear
+ * to the factors that do not know it yet. Values that no plan can have which costs the target or less are dropped.
  *
  * Prices are scaled by 2^shift, with a remainder always rounded down: a bound is never too high.
  */
@@ -30,20 +30,20 @@ struct dual_cell {
 struct dual {
         const struct problem *problem;
         int shift;
-        int64_t base;   /* of the bound, scaled: what no chain holds */
+        int64_t base;   /* of the bound, scaled: what no factor holds */
         int64_t target; /* scaled */
-        int64_t sum;    /* of what the chains cost at least */
+        int64_t sum;    /* of what the factors cost at least */
         struct dual_cell *cells;
         struct dual_value *values;
         size_t n_values, room; /* room: of `values` */
         int64_t *node_least, *job_least;
         int64_t *node_price; /* of a unit that stays free */
-        bool *node_changed, *job_changed; /* since the chain has been swept */
+        bool *node_changed, *job_changed; /* since the factor has been swept */
         uint32_t *least_degree, *most_degree; /* each job: how many nodes it is on; 0 and UINT32_MAX: any number */
-        bool backwards;                   /* the order of cells in chains, turned over by every sweep */
+        bool backwards;                   /* the order of cells in factors, turned over by every sweep */
 };
 
-/* Up to how many nodes of a job can be counted, and one more; 0: the problem has chains too long for a dual at all. */
+/* Up to how many nodes of a job can be counted, and one more; 0: the problem has factors too long for a dual at all. */
 uint32_t dual_most_layers(const struct problem *problem);
 
 struct dual_work; /* room to compute in, for one dual at a time */
@@ -70,7 +70,7 @@ int dual_copy(struct dual *to, const struct dual *from);
 /* Nothing costs less than this, the problem's unit of cost; rounded up to what costs can be. */
 int64_t dual_bound(const struct dual *dual);
 
-/* How far the target is above what chains cost at least, scaled. */
+/* How far the target is above what factors cost at least, scaled. */
 static inline int64_t dual_gap(const struct dual *dual) {
         return dual->target - dual->base - dual->sum;
 }
@@ -85,7 +85,7 @@ void dual_set_target(struct dual *dual, int64_t target);
 /* Say that it is over. */
 void dual_fail(struct dual *dual);
 
-/* One pass over all chains that have changed. True: something has. */
+/* One pass over all factors that have changed. True: something has. */
 bool dual_sweep(struct dual *dual, struct dual_work *work);
 
 /* Keep values v of the cell with low <= x + y * n_x <= high only. */

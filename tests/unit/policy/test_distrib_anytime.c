@@ -5,7 +5,7 @@
 #include "common/util.h"
 #include "placement/cost.h"
 #include "placement/pack.h"
-#include "policies/distrib/wide.h"
+#include "policies/distrib/large.h"
 #include "tests/unit/policy/exhaustive.h"
 #include "tests/unit/repeat.h"
 
@@ -76,13 +76,13 @@ static void wide_bounds(void **state) {
                 uint32_t looks = 300;
                 struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = milliseconds_left };
                 struct deadline deadline = { .run = &run };
-                struct wide_result result;
+                struct large_result result;
                 int64_t before;
 
                 if (test_policy_place(&policy, snapshot_view(snapshot), &plan) < 0)
                         continue;
                 assert_int_equal(cost_plan(snapshot_view(snapshot), plan, &before), 0);
-                assert_int_equal(wide_run(snapshot_view(snapshot), &deadline, 0, plan, &result), 0);
+                assert_int_equal(large_run(snapshot_view(snapshot), &deadline, 0, plan, &result), 0);
                 check_claims(snapshot_view(snapshot), plan, result.bound, result.bound >= result.cost, seed);
                 gained += result.cost < before;
         }

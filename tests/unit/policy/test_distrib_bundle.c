@@ -4,7 +4,7 @@
 
 #include "common/util.h"
 #include "policies/distrib/bundle.h"
-#include "policies/distrib/row.h"
+#include "policies/distrib/dp_row.h"
 #include "tests/unit/policy/exhaustive.h"
 #include "tests/unit/repeat.h"
 
@@ -36,19 +36,19 @@ static void make_dual(const struct problem *problem, struct dual_work *work, str
         arena_finish(&arena);
 }
 
-/* What the chains cost at least, counted anew. */
+/* What the factors cost at least, counted anew. */
 static int64_t sum_of_chains(const struct dual *dual, struct dual_work *work) {
         int64_t sum = 0, least;
-        struct row row;
+        struct dp_row row;
 
         for (uint32_t s = 0; s < dual->problem->n_nodes; s++) {
-                row_of_node(dual, work, s, &row);
-                assert_true(row_least(work, &row, &least));
+                dp_row_of_node(dual, work, s, &row);
+                assert_true(dp_row_least(work, &row, &least));
                 sum += least + row.constant;
         }
         for (uint32_t j = 0; j < dual->problem->n_jobs; j++) {
-                row_of_job(dual, work, j, &row);
-                assert_true(row_least(work, &row, &least));
+                dp_row_of_job(dual, work, j, &row);
+                assert_true(dp_row_least(work, &row, &least));
                 sum += least + row.constant;
         }
         return sum;

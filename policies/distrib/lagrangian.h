@@ -1,10 +1,11 @@
 /*
- * A bound for large problems, and what plans are made by: a job buys pieces, so many of its ranks together on one node, at a price
- * for each size; a node sells the pieces that gain it the most. A price rises where more is wanted than sold. In whole numbers. Where a
- * job runs already, a piece costs less by the moves that it saves, so such nodes sell each for itself.
+ * A bound for large problems by Lagrangian relaxation, and what plans are made by. A job buys pieces, so many of its ranks together on one
+ * node, at a price for each size; a node sells the pieces that gain it the most. A price rises where more is bought than sold, by steps
+ * along the subgradient. In whole numbers. Where a job runs already, a piece costs less by the moves that it saves, so such nodes sell
+ * each for itself.
  */
-#ifndef RM_POLICIES_DISTRIB_PIECES_H
-#define RM_POLICIES_DISTRIB_PIECES_H
+#ifndef RM_POLICIES_DISTRIB_LAGRANGIAN_H
+#define RM_POLICIES_DISTRIB_LAGRANGIAN_H
 
 #include <stdbool.h>
 
@@ -25,7 +26,7 @@ struct kind {
 
 /* Fields are the interface, to be read only but by dive.c, which uses up `nodes`, `ranks` and sites. Prices and sums of them are scaled
  * by 2^shift. */
-struct pieces {
+struct lagrangian {
         const struct relaxation *classes;
         int64_t weight;
         int shift;
@@ -66,48 +67,49 @@ struct pieces {
         struct arena arena;
 };
 
-/* Prices begin at those of the relaxation, and the bound where that of hull.h is. Groups are not split, so some sizes are never
+/* Prices begin at those of the relaxation. Groups are not split, so some sizes are never
  * bought or sold. Both are borrowed. NULL: no memory, or more than this is made for. */
-struct pieces *pieces_create(const struct relaxation *relaxation, const struct rm_snapshot *snapshot);
-void pieces_destroy(struct pieces *pieces); /* NULL ok */
+struct lagrangian *lagrangian_create(const struct relaxation *relaxation, const struct rm_snapshot *snapshot);
+void lagrangian_destroy(struct lagrangian *lagrangian); /* NULL ok */
 
 /* `cost`: of the best plan known. At most `steps`, fewer when time is over before `until_usec` are left. Returns the bound: no
  * plan costs less. */
-int64_t pieces_raise(struct pieces *pieces, int64_t cost, const struct deadline *deadline, int64_t until_usec, uint32_t steps);
+int64_t lagrangian_raise(struct lagrangian *lagrangian, int64_t cost, const struct deadline *deadline, int64_t until_usec,
+                         uint32_t steps);
 
 /* More steps would gain nothing worth the time. */
-bool pieces_is_settled(const struct pieces *pieces);
+bool lagrangian_is_settled(const struct lagrangian *lagrangian);
 
 /* About how long an evaluation takes. */
-double pieces_work_usec(const struct pieces *pieces);
+double lagrangian_work_usec(const struct lagrangian *lagrangian);
 
 /* As many as most_cores + 1, of what a node is worth by its free cores, scaled; NULL: there are no such nodes. */
-const int32_t *pieces_best_worth(const struct pieces *pieces, int64_t penalty);
+const int32_t *lagrangian_best_worth(const struct lagrangian *lagrangian, int64_t penalty);
 
 /* Sites x (most_cores + 1): what a site gains by its cores at the prices now. */
-void pieces_list_site_worth(struct pieces *pieces, int32_t *ret_worth);
+void lagrangian_list_site_worth(struct lagrangian *lagrangian, int32_t *ret_worth);
 
-/* ---- for dive.c and drift.c ---- */
+/* ---- for dive.c and anneal.c ---- */
 
 /* All nodes and ranks are there again, and the best prices. */
-void pieces_restart(struct pieces *pieces);
+void lagrangian_restart(struct lagrangian *lagrangian);
 
 /* The bound for what `nodes` and `ranks` say, at the prices now, and in `over` what is wanted and not sold. */
-int64_t pieces_evaluate(struct pieces *pieces);
+int64_t lagrangian_evaluate(struct lagrangian *lagrangian);
 /* A step up from there. `slack`: how much there may be to gain. */
-void pieces_step(struct pieces *pieces, int64_t slack, double length);
+void lagrangian_step(struct lagrangian *lagrangian, int64_t slack, double length);
 /* Can x ranks be groups, where `left` are left of the job? The smaller last one is there only once. */
-static inline bool pieces_is_possible(const struct pieces *pieces, uint32_t demand, uint32_t left, uint32_t x) {
-        uint32_t size = pieces->group_size[demand];
+static inline bool lagrangian_is_possible(const struct lagrangian *lagrangian, uint32_t demand, uint32_t left, uint32_t x) {
+        uint32_t size = lagrangian->group_size[demand];
 
         return size == 1 || x % size == 0 || x % size == left % size;
 }
 
 /* least[m] for m up to `ranks`: the least that m ranks of the demand cost at the prices now. */
-void pieces_cut(const struct pieces *pieces, uint32_t demand, uint32_t ranks, int32_t *least);
+void lagrangian_cut(const struct lagrangian *lagrangian, uint32_t demand, uint32_t ranks, int32_t *least);
 /* What any piece of the demand costs on such a node, and each rank of it besides; scaled. False: more than this is made for. */
-bool pieces_cost(const struct pieces *pieces, uint32_t demand, int64_t penalty, int32_t *ret_fixed, int32_t *ret_each);
+bool lagrangian_cost(const struct lagrangian *lagrangian, uint32_t demand, int64_t penalty, int32_t *ret_fixed, int32_t *ret_each);
 /* to[c]: the most of from[c], and of from[c - x] + value[x]. */
-void pieces_choose(const int32_t *from, int32_t *to, const int32_t *value, uint32_t largest, uint32_t cores);
+void lagrangian_choose(const int32_t *from, int32_t *to, const int32_t *value, uint32_t largest, uint32_t cores);
 
 #endif

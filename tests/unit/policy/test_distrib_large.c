@@ -8,11 +8,11 @@
 #include "placement/cost.h"
 #include "placement/pack.h"
 #include "placement/relaxation.h"
-#include "policies/distrib/complete.h"
+#include "policies/distrib/anneal_large.h"
 #include "policies/distrib/dive.h"
-#include "policies/distrib/drift.h"
-#include "policies/distrib/pieces.h"
-#include "policies/distrib/wide.h"
+#include "policies/distrib/lagrangian.h"
+#include "policies/distrib/large.h"
+#include "policies/distrib/repair.h"
 #include "tests/unit/policy/drawn.h"
 #include "tests/unit/policy/exhaustive.h"
 #include "tests/unit/repeat.h"
@@ -37,24 +37,24 @@ static void pieces_bound(void **state) {
                 struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = drawn_milliseconds_left };
                 struct deadline deadline = { .run = &run };
                 struct relaxation relaxation;
-                struct pieces *pieces;
+                struct lagrangian *lagrangian;
                 int64_t cost, bound, least;
 
                 if (test_policy_place(&policy, view, &plan) < 0)
                         continue;
                 assert_int_equal(relaxation_init(&relaxation, view, plan), 0);
                 assert_int_equal(cost_plan(view, plan, &cost), 0);
-                pieces = pieces_create(&relaxation, view);
-                assert_true(pieces || relaxation.n_demands == 0 || relaxation.n_classes == 0);
-                if (pieces) {
-                        bound = pieces_raise(pieces, cost, &deadline, 0, 200);
+                lagrangian = lagrangian_create(&relaxation, view);
+                assert_true(lagrangian || relaxation.n_demands == 0 || relaxation.n_classes == 0);
+                if (lagrangian) {
+                        bound = lagrangian_raise(lagrangian, cost, &deadline, 0, 200);
                         least = exhaustive_least(view, plan);
                         if (bound > least)
                                 fail_msg("seed %" PRIu32 ": bound %" PRId64 ", the least is %" PRId64, seed, bound, least);
                         tight += bound == least;
-                        tight_running += bound == least && pieces->homes.n_sites > 0;
+                        tight_running += bound == least && lagrangian->homes.n_sites > 0;
                 }
-                pieces_destroy(pieces);
+                lagrangian_destroy(lagrangian);
                 relaxation_finish(&relaxation);
         }
         print_message("%d tight, %d of them with jobs that run\n", tight, tight_running);
@@ -71,7 +71,7 @@ static void pieces_know_what_is_left_of_nodes(void **state) {
         struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = drawn_milliseconds_left };
         struct deadline deadline = { .run = &run };
         struct relaxation relaxation;
-        struct pieces *pieces;
+        struct lagrangian *lagrangian;
         int64_t relaxed, by_pieces, weight;
 
         (void) state;
@@ -85,12 +85,12 @@ static void pieces_know_what_is_left_of_nodes(void **state) {
         assert_int_equal(pack_plan(view, plan, true), 0);
         assert_int_equal(relaxation_init(&relaxation, view, plan), 0);
         relaxed = relaxation_bound(&relaxation, weight);
-        pieces = pieces_create(&relaxation, view);
-        by_pieces = pieces_raise(pieces, 150, &deadline, 0, 1000);
+        lagrangian = lagrangian_create(&relaxation, view);
+        by_pieces = lagrangian_raise(lagrangian, 150, &deadline, 0, 1000);
         print_message("by relaxation %" PRId64 ", by pieces %" PRId64 "\n", relaxed, by_pieces);
         assert_true(by_pieces > relaxed);
         assert_true(by_pieces <= 40 + 20 + 3 * 20 + 3 * weight); /* a on good, b on both */
-        pieces_destroy(pieces);
+        lagrangian_destroy(lagrangian);
         relaxation_finish(&relaxation);
 }
 
@@ -113,7 +113,7 @@ static void check_portions(const struct relaxation *relaxation, const struct rm_
                 assert_true(ranks[t] <= relaxation->demands[t].ranks);
 }
 
-/* ---- drift ---- */
+/* ---- anneal ---- */
 
 static const struct drawn_kind kinds[] = {
         { .nodes = 30, .jobs = 20, .most_ranks = 30, .group_size = 1 },
@@ -124,21 +124,21 @@ static const struct drawn_kind kinds[] = {
         { .nodes = 30, .jobs = 20, .most_ranks = 30, .group_size = 1, .limits = true },
 };
 
-/* As the drift of a problem of the first kind, whose jobs may be put anywhere, goes by prices. */
-static void set_prices(struct drift *drift, const struct rm_snapshot *view, const struct rm_plan *plan, int64_t cost,
+/* As the anneal of a problem of the first kind, whose jobs may be put anywhere, goes by prices. */
+static void set_prices(struct anneal_large *anneal, const struct rm_snapshot *view, const struct rm_plan *plan, int64_t cost,
                        const struct deadline *deadline) {
         struct relaxation relaxation;
-        struct pieces *pieces;
+        struct lagrangian *lagrangian;
 
         assert_int_equal(relaxation_init(&relaxation, view, plan), 0);
-        pieces = pieces_create(&relaxation, view);
-        (void) pieces_raise(pieces, cost, deadline, 0, 100);
-        assert_int_equal(drift_set_prices(drift, pieces), 0);
-        pieces_destroy(pieces);
+        lagrangian = lagrangian_create(&relaxation, view);
+        (void) lagrangian_raise(lagrangian, cost, deadline, 0, 100);
+        assert_int_equal(anneal_large_set_prices(anneal, lagrangian), 0);
+        lagrangian_destroy(lagrangian);
         relaxation_finish(&relaxation);
 }
 
-static void drifts(void **state) {
+static void anneals(void **state) {
         int gained[ARRAY_SIZE(kinds)] = { 0 };
 
         (void) state;
@@ -151,17 +151,17 @@ static void drifts(void **state) {
                 struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = drawn_milliseconds_left };
                 struct deadline deadline = { .run = &run };
                 struct rm_error err = { 0 };
-                struct drift *drift;
+                struct anneal_large *anneal;
                 int64_t before, after, gain;
 
-                if (pack_plan(view, plan, true) < 0 || !(drift = drift_create(view, plan, seed)))
+                if (pack_plan(view, plan, true) < 0 || !(anneal = anneal_large_create(view, plan, seed)))
                         continue;
                 assert_int_equal(cost_plan(view, plan, &before), 0);
                 if (seed % ARRAY_SIZE(kinds) == 0 && seed % 4 == 0)
-                        set_prices(drift, view, plan, before, &deadline);
+                        set_prices(anneal, view, plan, before, &deadline);
                 looks = 20;
-                gain = drift_run(drift, &deadline, 0, 1000000, 0.05, 0.001);
-                assert_int_equal(drift_write(drift, plan), 0);
+                gain = anneal_large_run(anneal, &deadline, 0, 1000000, 0.05, 0.001);
+                assert_int_equal(anneal_large_write(anneal, plan), 0);
                 if (plan_validate(view, plan, &err) < 0)
                         fail_msg("seed %" PRIu32 ": %s", seed, error_text(&err));
                 assert_int_equal(cost_plan(view, plan, &after), 0);
@@ -169,7 +169,7 @@ static void drifts(void **state) {
                         fail_msg("seed %" PRIu32 ": from %" PRId64 " to %" PRId64 ", which is not %" PRId64 " less", seed, before,
                                  after, gain);
                 gained[seed % ARRAY_SIZE(kinds)] += gain > 0;
-                drift_destroy(drift);
+                anneal_large_destroy(anneal);
         }
         for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
                 assert_true(gained[i] > 0);
@@ -178,7 +178,7 @@ static void drifts(void **state) {
 /* ---- plans that are completed ---- */
 
 /* Of jobs that run and groups: what a dive places is valid, and the plan that it is made into costs what it is said to. */
-static void completes(void **state) {
+static void repairs(void **state) {
         uint64_t placed = 0, all = 0;
         int better = 0, n_plans = 0;
 
@@ -194,26 +194,26 @@ static void completes(void **state) {
                 struct portion *portions = NULL;
                 struct relaxation relaxation;
                 struct rm_error err = { 0 };
-                struct pieces *pieces;
+                struct lagrangian *lagrangian;
                 int64_t before, after, said, bound;
 
                 if (pack_plan(view, plan, true) < 0)
                         continue;
                 assert_int_equal(cost_plan(view, plan, &before), 0);
                 assert_int_equal(relaxation_init(&relaxation, view, plan), 0);
-                pieces = pieces_create(&relaxation, view);
-                bound = pieces_raise(pieces, before, &deadline, 0, 200);
+                lagrangian = lagrangian_create(&relaxation, view);
+                bound = lagrangian_raise(lagrangian, before, &deadline, 0, 200);
                 if (seed % 4 > 0)
-                        assert_int_equal(dive_run(pieces, view, &deadline, 0, seed, &portions, &n), 0);
+                        assert_int_equal(dive_run(lagrangian, view, &deadline, 0, seed, &portions, &n), 0);
                 check_portions(&relaxation, view, portions, n);
                 said = before;
-                assert_int_equal(complete_run(view, &relaxation, portions, n, plan, &said), 0);
+                assert_int_equal(repair_run(view, &relaxation, portions, n, plan, &said), 0);
                 if (plan_validate(view, plan, &err) < 0)
                         fail_msg("seed %" PRIu32 ": %s", seed, error_text(&err));
                 assert_int_equal(cost_plan(view, plan, &after), 0);
                 assert_int_equal(after, said);
                 assert_true(after <= before && after >= bound);
-                assert_true(pieces_raise(pieces, before, &deadline, 0, 1) >= bound); /* a dive leaves all as it was */
+                assert_true(lagrangian_raise(lagrangian, before, &deadline, 0, 1) >= bound); /* a dive leaves all as it was */
                 better += after < before;
                 n_plans++;
                 for (uint32_t i = 0; i < n; i++)
@@ -221,7 +221,7 @@ static void completes(void **state) {
                 for (uint32_t t = 0; t < relaxation.n_demands && n > 0; t++)
                         all += relaxation.demands[t].ranks;
                 free(portions);
-                pieces_destroy(pieces);
+                lagrangian_destroy(lagrangian);
                 relaxation_finish(&relaxation);
         }
         print_message("%" PRIu64 " of %" PRIu64 " ranks placed, %d of %d plans better than packing\n", placed, all, better,
@@ -245,7 +245,7 @@ static void all_kinds(void **state) {
                 uint32_t looks = 2000;
                 struct rm_policy_run run = { .size = sizeof(run), .context = &looks, .left_usec = drawn_milliseconds_left };
                 struct deadline deadline = { .run = &run };
-                struct wide_result result;
+                struct large_result result;
                 struct rm_error err = { 0 };
                 int64_t before, after;
 
@@ -254,7 +254,7 @@ static void all_kinds(void **state) {
                 snapshot = drawn_snapshot(&dice, &kind);
                 assert_int_equal(test_policy_place(&greedy, snapshot_view(snapshot), &plan), 0);
                 assert_int_equal(cost_plan(snapshot_view(snapshot), plan, &before), 0);
-                assert_int_equal(wide_run(snapshot_view(snapshot), &deadline, 0, plan, &result), 0);
+                assert_int_equal(large_run(snapshot_view(snapshot), &deadline, 0, plan, &result), 0);
                 if (plan_validate(snapshot_view(snapshot), plan, &err) < 0)
                         fail_msg("kind %" PRIu32 ": %s", i, error_text(&err));
                 assert_int_equal(cost_plan(snapshot_view(snapshot), plan, &after), 0);
@@ -270,7 +270,7 @@ static void all_kinds(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(pieces_bound), cmocka_unit_test(pieces_know_what_is_left_of_nodes),
-                cmocka_unit_test(drifts),       cmocka_unit_test(completes),
+                cmocka_unit_test(anneals),      cmocka_unit_test(repairs),
                 cmocka_unit_test(all_kinds),
         };
 

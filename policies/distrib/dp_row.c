@@ -1,8 +1,8 @@
-#include "policies/distrib/row.h"
+#include "policies/distrib/dp_row.h"
 
 #include <stdlib.h>
 
-enum { MAX_STATES = 8 * 1000 * 1000 }; /* of all links of a chain */
+enum { MAX_STATES = 8 * 1000 * 1000 }; /* of all links of a factor */
 
 static uint32_t largest(uint32_t a, uint32_t b) {
         return a > b ? a : b;
@@ -67,7 +67,7 @@ void dual_work_destroy(struct dual_work *work) {
         free(work);
 }
 
-static void add_link(const struct dual *dual, struct dual_work *work, struct row *row, struct dual_cell *cell, size_t *used) {
+static void add_link(const struct dual *dual, struct dual_work *work, struct dp_row *row, struct dual_cell *cell, size_t *used) {
         const struct dual_value *values = dual->values + cell->first;
 
         if (cell->n == 1 && values[0].units == 0) {
@@ -75,26 +75,26 @@ static void add_link(const struct dual *dual, struct dual_work *work, struct row
                 return;
         }
         work->cells[row->n] = cell;
-        work->links[row->n++] = (struct chain_link) { .values = work->values + *used, .n = cell->n };
+        work->links[row->n++] = (struct factor_link) { .values = work->values + *used, .n = cell->n };
         for (uint32_t i = 0; i < cell->n; i++) {
                 const struct dual_value *v = &values[i];
 
                 if (row->of_node)
-                        work->values[(*used)++] = (struct chain_value) { .x = v->units, .cost = v->node_cost };
+                        work->values[(*used)++] = (struct factor_value) { .x = v->units, .cost = v->node_cost };
                 else
                         work->values[(*used)++] =
-                                (struct chain_value) { .x = v->x, .y = row->degrees ? v->x > 0 : v->y, .cost = v->job_cost };
+                                (struct factor_value) { .x = v->x, .y = row->degrees ? v->x > 0 : v->y, .cost = v->job_cost };
         }
 }
 
 /* What x can be before each link. False: the sizes cannot add up. */
-static bool set_windows(struct dual_work *work, struct row *row) {
+static bool set_windows(struct dual_work *work, struct dp_row *row) {
         uint32_t total = row->total;
         bool exact = !row->of_node;
         uint64_t low = 0, high = 0;
 
         for (uint32_t i = 0; i < row->n; i++) {
-                struct chain_link *link = &work->links[i];
+                struct factor_link *link = &work->links[i];
                 uint32_t least = UINT32_MAX, most = 0;
 
                 link->low = (uint32_t) (low < total ? low : total);
@@ -113,7 +113,7 @@ static bool set_windows(struct dual_work *work, struct row *row) {
         low = row->low;
         high = row->high;
         for (uint32_t i = row->n; i-- > 0;) {
-                struct chain_link *link = &work->links[i];
+                struct factor_link *link = &work->links[i];
                 uint32_t least = UINT32_MAX, most = 0;
 
                 for (uint32_t k = 0; k < link->n; k++) {
@@ -136,11 +136,11 @@ static bool set_windows(struct dual_work *work, struct row *row) {
         return true;
 }
 
-void row_of_node(const struct dual *dual, struct dual_work *work, uint32_t node, struct row *ret_row) {
+void dp_row_of_node(const struct dual *dual, struct dual_work *work, uint32_t node, struct dp_row *ret_row) {
         const struct problem *problem = dual->problem;
         size_t used = 0;
 
-        *ret_row = (struct row) {
+        *ret_row = (struct dp_row) {
                 .shape = { .stride = problem->nodes[node].capacity + 1, .layers = 1 },
                 .total = problem->nodes[node].capacity,
                 .price = dual->node_price[node],
@@ -153,13 +153,13 @@ void row_of_node(const struct dual *dual, struct dual_work *work, uint32_t node,
         }
 }
 
-void row_of_job(const struct dual *dual, struct dual_work *work, uint32_t job, struct row *ret_row) {
+void dp_row_of_job(const struct dual *dual, struct dual_work *work, uint32_t job, struct dp_row *ret_row) {
         const struct problem *problem = dual->problem;
         uint32_t low = dual->least_degree[job], high = dual->most_degree[job];
         bool rest = problem->jobs[job].rest > 0;
         size_t used = 0;
 
-        *ret_row = (struct row) {
+        *ret_row = (struct dp_row) {
                 .shape = { .stride = problem->jobs[job].full + 1, .layers = rest ? 2 : 1 },
                 .first_layer = rest,
                 .total = problem->jobs[job].full,
@@ -177,23 +177,23 @@ void row_of_job(const struct dual *dual, struct dual_work *work, uint32_t job, s
         }
 }
 
-static void set_end(const struct dual_work *work, const struct row *row) {
-        int32_t *end = work->suffix + row->n * row_states(row);
+static void set_end(const struct dual_work *work, const struct dp_row *row) {
+        int32_t *end = work->suffix + row->n * dp_row_states(row);
 
         for (uint32_t y = 0; y < row->shape.layers; y++)
                 for (uint32_t x = row->low; x <= row->high; x++) {
                         int64_t cost = row->price * (row->total - x);
 
                         if (y < row->first_layer)
-                                cost = CHAIN_NEVER;
-                        else if (cost > CHAIN_REACH / 4)
-                                cost = CHAIN_REACH / 4;
+                                cost = FACTOR_NEVER;
+                        else if (cost > FACTOR_REACH / 4)
+                                cost = FACTOR_REACH / 4;
                         end[y * row->shape.stride + x] = (int32_t) cost;
                 }
 }
 
-bool row_least(struct dual_work *work, struct row *row, int64_t *ret_least) {
-        size_t stride = row_states(row);
+bool dp_row_least(struct dual_work *work, struct dp_row *row, int64_t *ret_least) {
+        size_t stride = dp_row_states(row);
         uint32_t low, high;
 
         if (!set_windows(work, row))
@@ -202,28 +202,29 @@ bool row_least(struct dual_work *work, struct row *row, int64_t *ret_least) {
         high = row->high;
         set_end(work, row);
         for (uint32_t i = row->n; i-- > 0;) {
-                chain_backward(&row->shape, &work->links[i], work->suffix + (i + 1) * stride, work->suffix + i * stride, low, high);
+                factor_backward(&row->shape, &work->links[i], work->suffix + (i + 1) * stride, work->suffix + i * stride, low,
+                                high);
                 low = work->links[i].low;
                 high = work->links[i].high;
         }
         *ret_least = work->suffix[0];
-        return *ret_least < CHAIN_REACH;
+        return *ret_least < FACTOR_REACH;
 }
 
-void row_trace(struct dual_work *work, const struct row *row) {
+void dp_row_trace(struct dual_work *work, const struct dp_row *row) {
         uint32_t x = 0, y = 0;
 
         for (uint32_t i = 0; i < row->n; i++) {
-                const struct chain_link *link = &work->links[i];
-                const int32_t *next = work->suffix + (i + 1) * row_states(row);
+                const struct factor_link *link = &work->links[i];
+                const int32_t *next = work->suffix + (i + 1) * dp_row_states(row);
                 uint32_t low = i + 1 < row->n ? work->links[i + 1].low : row->low;
                 uint32_t high = i + 1 < row->n ? work->links[i + 1].high : row->high;
                 int64_t least = INT64_MAX;
 
                 for (uint32_t k = 0; k < link->n; k++) {
-                        const struct chain_value *v = &link->values[k];
+                        const struct factor_value *v = &link->values[k];
                         int64_t cost;
-                        uint32_t layer = chain_layer(&row->shape, y, v->y);
+                        uint32_t layer = factor_layer(&row->shape, y, v->y);
 
                         if (x + v->x < low || x + v->x > high || layer >= row->shape.layers)
                                 continue;
@@ -234,6 +235,6 @@ void row_trace(struct dual_work *work, const struct row *row) {
                         }
                 }
                 x += link->values[work->picked[i]].x;
-                y = chain_layer(&row->shape, y, link->values[work->picked[i]].y);
+                y = factor_layer(&row->shape, y, link->values[work->picked[i]].y);
         }
 }
