@@ -36,7 +36,7 @@ struct rmd {
         struct event_ring *events; /* requests/: the last events */
         struct fault *fault;       /* move/: named fault points */
         uint64_t start_usec;
-        struct rm_error *failed; /* why the loop was left; code 0: a signal said so */
+        struct rm_error *failed; /* why the log cannot be used any more; code 0: it can */
 };
 
 #endif

@@ -251,6 +251,8 @@ static int start_cluster(struct rmd *rmd, struct tls *tls, struct rm_error *err)
         self.boot_id = topology->boot_id;
         self.memory_bytes = topology->memory_bytes;
         r = cluster_create(rmd->base, &cluster_config, &cluster_ops, rmd, &rmd->cluster, err);
+        if (r == -ENOTSUP || r == -EBADMSG)
+                *rmd->failed = *err;
         while (n_peers > 0)
                 free(peers[--n_peers]);
         return r;
@@ -338,7 +340,7 @@ static void on_started(evutil_socket_t fd, short what, void *arg) {
         trim_memory();
 }
 
-static int run(struct rmd *rmd) {
+static void run(struct rmd *rmd) {
         const struct timeval trim = { TRIM_SEC, 0 };
         struct event *term = evsignal_new(rmd->base, SIGTERM, on_signal, rmd->base);
         struct event *interrupt = evsignal_new(rmd->base, SIGINT, on_signal, rmd->base);
@@ -354,7 +356,6 @@ static int run(struct rmd *rmd) {
         event_free(term);
         event_free(interrupt);
         event_free(cleaner);
-        return rmd->failed->code;
 }
 
 /* Ranks that poll must not keep the daemon from its heartbeats: on some kernels ordinary processes wait for seconds beside them, and
@@ -375,8 +376,10 @@ static void say_keys(const struct config *config, const struct tls *tls) {
                 log_warn("a second key is accepted, of fingerprint %s (%s)", second, config->second_key_file);
 }
 
+/* -EUCLEAN: what state_dir or the log holds cannot be used. */
 static int serve(struct config *config, struct rm_error *err) {
-        struct rmd rmd = { .config = config, .failed = err };
+        struct rm_error failed = { 0 };
+        struct rmd rmd = { .config = config, .failed = &failed };
         struct tls *tls = NULL;
         int r;
 
@@ -392,11 +395,15 @@ static int serve(struct config *config, struct rm_error *err) {
         rmd.base = event_base_new();
         r = rmd.base ? start(&rmd, tls, err) : error_set(err, -ENOMEM, "no event loop");
         if (r == 0)
-                r = run(&rmd);
+                run(&rmd);
         stop(&rmd);
         tls_destroy(tls);
         if (rmd.base)
                 event_base_free(rmd.base);
+        if (failed.code < 0) {
+                *err = failed;
+                return -EUCLEAN;
+        }
         return r;
 }
 
@@ -440,7 +447,7 @@ int main(int argc, char **argv) {
         if (r < 0)
                 log_error("%s", error_text(&err));
         config_finish(&config);
-        if (r == -ENOTSUP || r == -EBADMSG)
+        if (r == -EUCLEAN)
                 return EXIT_STATE;
         return r < 0 ? 1 : 0;
 }

@@ -26,6 +26,8 @@ refused() {
     bed_do start-rmd n1 >/dev/null 2>&1
     until_true 10 says n1 voter || fail "$what: the log does not say what to do: $(bed_do logs n1 | tail -n 5)"
     until_true 10 rmd_is_gone n1 || fail "$what: rmd runs with it"
+    on n1 timeout 20 rmd >/dev/null 2>&1
+    same "$what: exit status of rmd" $? 3
     log=$(bed_do logs n1 | tail -n 5)
     see "$what: $(grep -o 'cluster: .*' <<<"$log" | tail -n 1)"
     [[ $log == *"$word"* ]] || fail "$what: the log does not say '$word': $log"
