@@ -11,7 +11,8 @@ struct loss {
         const Rm__Node *node; /* that was lost; the state's */
 };
 
-/* Those with a capsule on a node that has been DOWN for `grace_usec`; in the order of nodes, each job once. An array that the caller frees; NULL when there are none. `now_usec`: real time. */
+/* Those with a capsule on a node that has been DOWN for `grace_usec`; in the order of nodes, each job once. An array that the caller
+ * frees; NULL when there are none. `now_usec`: real time. */
 struct loss *losses_find(const struct state_index *index, uint64_t grace_usec, uint64_t now_usec, size_t *ret_n);
 
 #endif
