@@ -1,6 +1,7 @@
 /* Lists of jobs and moves, page by page. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/util.h"
 #include "daemon/requests/requests.h"
@@ -8,32 +9,51 @@
 
 #define JOBS_NAMED_MAX 100U /* that may be named even where fewer are known: so many get the usual answer */
 
-static bool job_wanted(const struct client *client, const Rm__ListJobs *list, const Rm__Job *job) {
-        if (job->id <= list->after || !client_may(client, job->spec->uid))
+static int compare_ids(const void *a, const void *b) {
+        uint64_t x = *(const uint64_t *) a, y = *(const uint64_t *) b;
+
+        return (x > y) - (x < y);
+}
+
+/* Adds a job that this client may see. False: the page is full, and there are further ones. */
+static bool add_job(struct client *client, const Rm__ListJobs *list, const Rm__Job *job, size_t *bytes, Rm__JobList *jobs) {
+        size_t max_bytes = list->n_jobs > 0 ? VIEW_WHOLE_BYTES : VIEW_LISTED_BYTES;
+
+        if (!client_may(client, job->spec->uid))
+                return true;
+        jobs->more = *bytes >= page_bytes(list->paged);
+        if (jobs->more)
                 return false;
-        for (size_t i = 0; i < list->n_jobs; i++)
-                if (list->jobs[i] == job->id)
-                        return true;
-        return list->n_jobs == 0 && (list->all || !job_ended(job));
+        jobs->jobs[jobs->n_jobs] = job_view(client, cluster_index(client->rmd->cluster), job, max_bytes);
+        *bytes += protobuf_c_message_get_packed_size(&jobs->jobs[jobs->n_jobs++]->base);
+        return true;
+}
+
+/* Each once and in the order of their ids, as in a list of all. */
+static void collect_named(struct client *client, const Rm__ListJobs *list, Rm__JobList *jobs) {
+        cleanup_free uint64_t *ids = xcalloc(list->n_jobs, sizeof(*ids));
+        size_t bytes = 0;
+
+        memcpy(ids, list->jobs, sizeof(*ids) * list->n_jobs);
+        qsort(ids, list->n_jobs, sizeof(*ids), compare_ids);
+        for (size_t i = 0; i < list->n_jobs; i++) {
+                const Rm__Job *job = state_job(cluster_state(client->rmd->cluster), ids[i]);
+
+                if (job && ids[i] > list->after && (i == 0 || ids[i - 1] != ids[i]) && !add_job(client, list, job, &bytes, jobs))
+                        return;
+        }
 }
 
 /* Up to what fits; sets `more` where there are further ones. */
 static void collect_jobs(struct client *client, const Rm__ListJobs *list, Rm__JobList *jobs) {
-        const struct state_index *index = cluster_index(client->rmd->cluster);
-        const Rm__State *state = state_index_state(index);
-        size_t max_bytes = page_bytes(list->paged);
+        const Rm__State *state = cluster_state(client->rmd->cluster);
         size_t bytes = 0;
 
-        for (size_t i = 0; i < state->n_jobs && !jobs->more; i++) {
-                if (!job_wanted(client, list, state->jobs[i]))
-                        continue;
-                if (bytes >= max_bytes) {
-                        jobs->more = true;
+        for (size_t i = 0; i < state->n_jobs; i++) {
+                const Rm__Job *job = state->jobs[i];
+
+                if (job->id > list->after && (list->all || !job_ended(job)) && !add_job(client, list, job, &bytes, jobs))
                         return;
-                }
-                jobs->jobs[jobs->n_jobs] =
-                        job_view(client, index, state->jobs[i], list->n_jobs > 0 ? VIEW_WHOLE_BYTES : VIEW_LISTED_BYTES);
-                bytes += protobuf_c_message_get_packed_size(&jobs->jobs[jobs->n_jobs++]->base);
         }
 }
 
@@ -43,7 +63,7 @@ void request_list_jobs(struct client *client, const Rm__LocalRequest *request) {
         Rm__JobList jobs = RM__JOB_LIST__INIT;
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
 
-        /* Some would be named twice, and each is looked for in the whole list. */
+        /* Some are named twice. */
         if (list->n_jobs > state->n_jobs + JOBS_NAMED_MAX) {
                 client_error(client, request->id, -E2BIG, "list-jobs: %zu jobs named, and %zu are known", list->n_jobs,
                              state->n_jobs);
@@ -59,7 +79,10 @@ void request_list_jobs(struct client *client, const Rm__LocalRequest *request) {
                 }
         }
         jobs.jobs = xcalloc(state->n_jobs, sizeof(Rm__JobView *));
-        collect_jobs(client, list, &jobs);
+        if (list->n_jobs > 0)
+                collect_named(client, list, &jobs);
+        else
+                collect_jobs(client, list, &jobs);
         reply.body_case = RM__LOCAL_REPLY__BODY_JOBS;
         reply.jobs = &jobs;
         if (jobs.more && !list->paged)

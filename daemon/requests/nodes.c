@@ -35,16 +35,18 @@ static Rm__NodeView *node_view(const struct client *client, const Rm__State *sta
         return view;
 }
 
-static bool wanted(const Rm__ListNodes *list, const char *name) {
-        for (size_t i = 0; i < list->n_names; i++)
-                if (strcmp(list->names[i], name) == 0)
-                        return true;
-        return list->n_names == 0;
+static int compare_names(const void *a, const void *b) {
+        return strcmp(*(char *const *) a, *(char *const *) b);
+}
+
+/* `names`: sorted; none: all are. */
+static bool wanted(char **names, size_t n, const char *name) {
+        return n == 0 || bsearch(&name, names, n, sizeof(*names), compare_names) != NULL;
 }
 
 static bool refuse_unknown(struct client *client, uint32_t request_id, const char *verb, const Rm__State *state, char **names,
                            size_t n) {
-        /* Some would be named twice, and each node is looked for in the whole list. */
+        /* Some are named twice. */
         if (n > state->n_nodes + NAMES_MAX) {
                 client_error(client, request_id, -E2BIG, "%s: %zu nodes named, and the cluster has %zu", verb, n, state->n_nodes);
                 return true;
@@ -63,11 +65,15 @@ static bool refuse_unknown(struct client *client, uint32_t request_id, const cha
 static void collect_nodes(struct client *client, const Rm__ListNodes *list, Rm__NodeList *nodes) {
         const Rm__State *state = cluster_state(client->rmd->cluster);
         cleanup_free int32_t *switches = state_node_switches(state);
+        cleanup_free char **names = xcalloc(list->n_names + 1, sizeof(*names));
         size_t max_bytes = page_bytes(list->paged);
         size_t bytes = 0;
 
+        if (list->n_names > 0)
+                memcpy(names, list->names, sizeof(*names) * list->n_names);
+        qsort(names, list->n_names, sizeof(*names), compare_names);
         for (size_t i = 0; i < state->n_nodes; i++) {
-                if (strcmp(state->nodes[i]->name, list->after) <= 0 || !wanted(list, state->nodes[i]->name))
+                if (strcmp(state->nodes[i]->name, list->after) <= 0 || !wanted(names, list->n_names, state->nodes[i]->name))
                         continue;
                 if (bytes >= max_bytes) {
                         nodes->more = true;
