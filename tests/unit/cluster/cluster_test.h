@@ -263,13 +263,15 @@ static inline bool same_state(const struct tnode *a, const struct tnode *b) {
         return memcmp(p, q, n) == 0;
 }
 
-/* Nodes 0 to n-1 are connected to node 0, which leads, and hold the same state with all of them UP. */
+/* Nodes 0 to n-1 are connected to node 0, which leads, and hold the same state with all of them UP, to which the leader has nothing more
+ * to add by itself. */
 static inline bool joined(const struct world *w, int n) {
         for (int i = 0; i < n; i++) {
                 const struct tnode *node = &w->nodes[i];
                 const Rm__State *state = cluster_state(node->cluster);
 
-                if (!cluster_synced(node->cluster) || state->n_nodes < (size_t) n || !same_state(node, &w->nodes[0]))
+                if (!cluster_synced(node->cluster) || state->n_nodes < (size_t) n || state->level != STATE_LEVEL ||
+                    !same_state(node, &w->nodes[0]))
                         return false;
                 if (!cluster_connected(node->cluster, w->nodes[0].name) || !cluster_connected(w->nodes[0].cluster, node->name))
                         return false;
