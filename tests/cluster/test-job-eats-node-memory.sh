@@ -18,7 +18,7 @@ most() {
 # limit_at NODE: that of the group that has moved there, as the kernel has it.
 limit_at() {
     # shellcheck disable=SC2016 # the node's shell expands it
-    on "$1" sh -c 'cat $(find /run/controllers/memory /sys/fs/cgroup -path "*.g0.m*/payload/memory.limit_in_bytes" -path "*/$1/*" -o -path "*.g0.m*/payload/memory.max" 2>/dev/null)' sh "$bed-$1"
+    on "$1" sh -c 'cat $(find /run/controllers/memory /sys/fs/cgroup -path "*.g0.i*/payload/memory.limit_in_bytes" -path "*/$1/*" -o -path "*.g0.i*/payload/memory.max" 2>/dev/null)' sh "$bed-$1"
 }
 
 user=bob start beside n1 --group-size 1 -n 2 "$programs/ordered" --stop-file="$(user=bob stop_file beside)" --pause-usec=20000

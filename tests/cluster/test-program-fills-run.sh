@@ -8,6 +8,7 @@ cat >"$work/litter" <<'END'
 #!/usr/bin/python3
 import os, time
 end, n = time.monotonic() + 4, 0
+wake = os.open("/run/rm/agent/wake", os.O_WRONLY | os.O_NONBLOCK)
 while time.monotonic() < end:
     for _ in range(100):
         n += 1
@@ -15,13 +16,17 @@ while time.monotonic() < end:
         with open(path + ".tmp", "w") as f:
             f.write("nonsense")
         os.rename(path + ".tmp", path + ".req")
+        try:
+            os.write(wake, b".")
+        except BlockingIOError:
+            pass  # PID 1 has not looked yet, and will
 print("litter: %d requests" % n)
 END
 chmod 755 "$work/litter"
 cluster 1 --cores 2
 bed_do copy "$work/litter" "n1:$programs"
 start litter n1 --group-size 1 -n 1 "$programs/litter"
-until_true 20 on n1 sh -c 'ls /run/rmd/capsules/*.g0/log' >/dev/null 2>&1
+until_true 20 on n1 sh -c 'ls /run/rmd/capsules/*.g0.i*/log' >/dev/null 2>&1
 # The largest that its logs ever were, seen four times a second.
 largest=0
 until gone "${front_pid[litter]}"; do
