@@ -15,7 +15,7 @@ struct outputs;
 struct moves;
 struct leader;
 struct service;
-struct proxies;
+struct forwarding;
 struct fault;
 struct topology;
 struct event_ring;
@@ -32,7 +32,7 @@ struct rmd {
         struct moves *moves;       /* move/ */
         struct leader *leader;     /* leader/: scheduling, when this node leads */
         struct service *service;   /* requests/: local clients */
-        struct proxies *proxies;   /* requests/: requests carried to other nodes */
+        struct forwarding *forwarding;   /* requests/: requests carried to other nodes */
         struct event_ring *events; /* requests/: the last events */
         struct fault *fault;       /* move/: named fault points */
         uint64_t start_usec;

@@ -14,7 +14,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/util.h"
-#include "daemon/client/proxies.h"
+#include "daemon/client/forwarding.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
 #include "daemon/context.h"
@@ -109,7 +109,7 @@ static void on_installed(void *userdata) {
 static void on_message(void *userdata, const char *node, const Rm__PeerMessage *message) {
         struct rmd *rmd = userdata;
 
-        if (!rmd->runner || proxies_on_message(rmd->proxies, node, message) || moves_on_message(rmd->moves, node, message) ||
+        if (!rmd->runner || forwarding_on_message(rmd->forwarding, node, message) || moves_on_message(rmd->moves, node, message) ||
             bodies_on_message(rmd->bodies, node, message))
                 return;
         switch (message->body_case) {
@@ -135,7 +135,7 @@ static void on_peer(void *userdata, const char *node, bool connected) {
 
         if (!rmd->runner)
                 return;
-        proxies_on_peer(rmd->proxies, node, connected);
+        forwarding_on_peer(rmd->forwarding, node, connected);
         moves_on_peer(rmd->moves, node, connected);
         if (connected)
                 runner_peer_connected(rmd->runner, node);
@@ -160,16 +160,16 @@ static void on_failed(void *userdata, const struct rm_error *why) {
         (void) event_base_loopbreak(rmd->base);
 }
 
-static void on_capsule(void *userdata, struct local *local, int error, const char *text) {
+static void on_capsule(void *userdata, struct resident *resident, int error, const char *text) {
         struct rmd *rmd = userdata;
 
-        moves_capsule_ready(rmd->moves, local, error, text);
+        moves_capsule_ready(rmd->moves, resident, error, text);
 }
 
-static bool keeps_copy(void *userdata, const struct local *local) {
+static bool keeps_copy(void *userdata, const struct resident *resident) {
         struct rmd *rmd = userdata;
 
-        return moves_own(rmd->moves, local);
+        return moves_own(rmd->moves, resident);
 }
 
 static const struct runner_ops runner_ops = { on_capsule, keeps_copy };
@@ -179,7 +179,7 @@ static void on_beat(void *userdata) {
 
         if (!rmd->runner)
                 return;
-        proxies_keep(rmd->proxies);
+        forwarding_keep(rmd->forwarding);
         moves_keep(rmd->moves);
         runner_keep_peers(rmd->runner);
 }
@@ -288,7 +288,7 @@ static int start(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
         if (r < 0)
                 return r;
         limits_begin(rmd);
-        rmd->proxies = proxies_create(rmd, service_carried_request, service_carried_gone);
+        rmd->forwarding = forwarding_create(rmd, service_carried_request, service_carried_gone);
         rmd->outputs = outputs_create(rmd);
         r = moves_create(rmd, &rmd->moves, err);
         if (r == 0)
@@ -317,7 +317,7 @@ static void stop(struct rmd *rmd) {
         bodies_destroy(rmd->bodies);
         rmd->bodies = NULL;
         cluster_destroy(rmd->cluster);
-        proxies_destroy(rmd->proxies);
+        forwarding_destroy(rmd->forwarding);
         outputs_destroy(rmd->outputs);
         capsule_ctx_destroy(rmd->capsules);
         events_destroy(rmd->events);

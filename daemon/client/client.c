@@ -68,17 +68,17 @@ void client_leave(struct client *client) {
 
 /* 0, or a negative errno; -ENOTCONN when it has gone. */
 static int send_reply(struct client *client, Rm__LocalReply *reply) {
-        Rm__ProxyReply proxied = RM__PROXY_REPLY__INIT;
+        Rm__ForwardReply forwarded = RM__FORWARD_REPLY__INIT;
         Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
 
         if (client->conn)
                 return conn_send(client->conn, &reply->base);
         if (!client->node)
                 return -ENOTCONN;
-        proxied.channel = client->channel;
-        proxied.reply = reply;
-        message.body_case = RM__PEER_MESSAGE__BODY_PROXY_REPLY;
-        message.proxy_reply = &proxied;
+        forwarded.channel = client->channel;
+        forwarded.reply = reply;
+        message.body_case = RM__PEER_MESSAGE__BODY_FORWARD_REPLY;
+        message.forward_reply = &forwarded;
         return cluster_send(client->rmd->cluster, client->node, &message);
 }
 

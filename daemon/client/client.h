@@ -13,7 +13,7 @@
 #include "proto/peer.pb-c.h"
 
 struct account;
-struct front;
+struct attachment;
 struct limits;
 struct user;
 
@@ -45,14 +45,14 @@ struct client {
         struct limits *limits; /* of the process that connected; NULL: unknown */
         char *limits_error;    /* why */
 
-        struct front *front; /* requests/front.c: the job this local client is attached to */
+        struct attachment *attachment; /* requests/attachment.c: the job this local client is attached to */
         uint32_t follow_id;  /* requests/events.c: request that follows events, */
         bool follows;        /* still */
         uint64_t follow_since;
         uint64_t follow_position; /* of the next one to be sent */
         uint64_t follow_end;      /* where the request ends; UINT64_MAX: nowhere */
         unsigned refs;
-        struct client *next; /* carried: client/proxies.c */
+        struct client *next; /* carried: client/forwarding.c */
 };
 
 /* The user is a number, and no administrator but for uid 0, until client_identify(). The caller has the first reference. */

@@ -15,7 +15,7 @@ struct node_entry {
         const char *name; /* of its own */
         int32_t position; /* in the state's list; -1: not in it */
         uint32_t ranks, capsules; /* there, or on the way */
-        LIST_HEAD(, capsule_entry) residents;
+        LIST_HEAD(, capsule_entry) placed;
         UT_hash_handle hh;
 };
 
@@ -24,7 +24,7 @@ struct capsule_entry {
         struct job_entry *job;
         Rm__Capsule *capsule;
         struct node_entry *at; /* that it is named on, whether it takes up room there or not */
-        bool resident;         /* it does; then it is in the list of `at` */
+        bool placed;         /* it does; then it is in the list of `at` */
         Rm__Move *move;        /* that is under way */
         struct node_entry *held; /* the other end of the move, where room is held for it */
         uint32_t held_ranks;
@@ -70,7 +70,7 @@ static struct node_entry *get_node(struct state_index *index, const char *name) 
         entry = xcalloc(1, sizeof(*entry));
         entry->name = xstrdup(name);
         entry->position = -1;
-        LIST_INIT(&entry->residents);
+        LIST_INIT(&entry->placed);
         HASH_ADD_KEYPTR(hh, index->nodes, entry->name, strlen(entry->name), entry);
         return entry;
 }
@@ -121,7 +121,7 @@ static struct capsule_entry *find_capsule(const struct state_index *index, uint6
 }
 
 static void discount(struct state_index *index, struct capsule_entry *entry) {
-        if (entry->resident) {
+        if (entry->placed) {
                 LIST_REMOVE(entry, link);
                 entry->at->ranks -= entry->capsule->ranks;
                 entry->at->capsules--;
@@ -134,7 +134,7 @@ static void discount(struct state_index *index, struct capsule_entry *entry) {
                 set_address(index, entry->address, false);
                 index->n_addresses--;
         }
-        entry->resident = false;
+        entry->placed = false;
         entry->held = NULL;
         entry->address = 0;
 }
@@ -158,8 +158,8 @@ static void count(struct state_index *index, struct capsule_entry *entry) {
 
         entry->at = get_node(index, capsule->node);
         if (!ended && capsule->state != RM__CAPSULE_STATE__CAPSULE_GONE) {
-                entry->resident = true;
-                LIST_INSERT_HEAD(&entry->at->residents, entry, link);
+                entry->placed = true;
+                LIST_INSERT_HEAD(&entry->at->placed, entry, link);
                 entry->at->ranks += capsule->ranks;
                 entry->at->capsules++;
         }
@@ -282,27 +282,27 @@ Rm__Move *state_capsule_move(const struct state_index *index, uint64_t job, int3
 
 /* ---- what follows ---- */
 
-static int compare_residents(const void *a, const void *b) {
-        const struct state_resident *x = a, *y = b;
+static int compare_placed(const void *a, const void *b) {
+        const struct state_placed *x = a, *y = b;
 
         if (x->job->id != y->job->id)
                 return x->job->id < y->job->id ? -1 : 1;
         return (x->capsule->index > y->capsule->index) - (x->capsule->index < y->capsule->index);
 }
 
-struct state_resident *state_residents(const struct state_index *index, const char *node, size_t *ret_n) {
+struct state_placed *state_placed_on(const struct state_index *index, const char *node, size_t *ret_n) {
         const struct node_entry *entry = find_node(index, node);
         const struct capsule_entry *capsule;
-        struct state_resident *list;
+        struct state_placed *list;
         size_t n = 0;
 
         *ret_n = 0;
-        if (!entry || LIST_EMPTY(&entry->residents))
+        if (!entry || LIST_EMPTY(&entry->placed))
                 return NULL;
         list = xcalloc(entry->capsules, sizeof(*list));
-        LIST_FOREACH (capsule, &entry->residents, link)
-                list[n++] = (struct state_resident) { capsule->job->job, capsule->capsule };
-        qsort(list, n, sizeof(*list), compare_residents);
+        LIST_FOREACH (capsule, &entry->placed, link)
+                list[n++] = (struct state_placed) { capsule->job->job, capsule->capsule };
+        qsort(list, n, sizeof(*list), compare_placed);
         *ret_n = n;
         return list;
 }

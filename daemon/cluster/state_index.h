@@ -16,12 +16,12 @@ const Rm__State *state_index_state(const struct state_index *index);
 /* ---- reading; pointers belong to the state and hold until the next command ---- */
 
 /* A capsule that takes up room on a node, since it is there. */
-struct state_resident {
+struct state_placed {
         Rm__Job *job;
         Rm__Capsule *capsule;
 };
 /* Those on the node, in the order of jobs and then of capsules, into an array that the caller frees; NULL when there are none. */
-struct state_resident *state_residents(const struct state_index *index, const char *node, size_t *ret_n);
+struct state_placed *state_placed_on(const struct state_index *index, const char *node, size_t *ret_n);
 
 /* Moves that are under way (RUNNING, or COMMITTED and not yet DONE), in the order of their ids. */
 Rm__Move *const *state_open_moves(const struct state_index *index, size_t *ret_n);

@@ -55,8 +55,8 @@ int apply_move_abort(struct apply *a);
 int apply_move_done(struct apply *a);
 
 /* Jobs in COMPLETING whose capsules are all gone reach their final state: all such jobs, or this one. */
-void jobs_settle(struct apply *a);
-void job_settle(struct apply *a, Rm__Job *job);
+void jobs_finish(struct apply *a);
+void job_finish(struct apply *a, Rm__Job *job);
 /* All moves of a job that are not committed end. */
 void job_moves_end(struct apply *a, uint64_t job, const char *why);
 /* Tell of a drained node that has just become empty. */

@@ -424,7 +424,7 @@ int apply_job_exit(struct apply *a) {
         job->state = RM__JOB_STATE__JOB_COMPLETING;
         state_index_job_state(a->index, job->id);
         job_moves_end(a, job->id, "the job has ended");
-        job_settle(a, job);
+        job_finish(a, job);
         return 0;
 }
 
@@ -465,7 +465,7 @@ int apply_capsule_gone(struct apply *a) {
                 return apply_refuse(a, -EBUSY, "capsule-gone: job %" PRIu64 " is not completing", job->id);
         capsule->state = RM__CAPSULE_STATE__CAPSULE_GONE;
         state_index_capsule(a->index, job->id, capsule->index);
-        job_settle(a, job);
+        job_finish(a, job);
         node_emptied(a, in->node);
         return 0;
 }
@@ -490,7 +490,7 @@ static void fail_unheard(Rm__Job *job, const Rm__Capsule *capsule) {
         free(reason);
 }
 
-void job_settle(struct apply *a, Rm__Job *job) {
+void job_finish(struct apply *a, Rm__Job *job) {
         if (job->state != RM__JOB_STATE__JOB_COMPLETING)
                 return;
         for (size_t k = 0; k < job->n_capsules; k++)
@@ -501,9 +501,9 @@ void job_settle(struct apply *a, Rm__Job *job) {
         job_end(a, job, job->final_state);
 }
 
-void jobs_settle(struct apply *a) {
+void jobs_finish(struct apply *a) {
         for (size_t i = 0; i < a->state->n_jobs; i++)
-                job_settle(a, a->state->jobs[i]);
+                job_finish(a, a->state->jobs[i]);
 }
 
 int apply_job_forget(struct apply *a) {

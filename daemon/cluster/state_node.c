@@ -60,7 +60,7 @@ int apply_node_health(struct apply *a) {
         node->health_since_usec = a->time_usec;
         apply_event(a, kinds[in->health], node->name, 0, 0, 0, "node %s is %s%s%s", node->name, words[in->health],
                     in->why[0] ? ": " : "", in->why);
-        jobs_settle(a);
+        jobs_finish(a);
         return 0;
 }
 

@@ -59,7 +59,7 @@ static void send_request(struct runner *runner, struct agent_request *request) {
         runner_retry(runner);
 }
 
-static void refuse(const struct local *head, const char *id, const char *host) {
+static void refuse(const struct resident *head, const char *id, const char *host) {
         log_warn("job %" PRIu64 ": mpirun asks for host '%s', which is none of the job's capsules", head->job, host);
         (void) capsule_agent_reply(head->capsule, id, 255, NULL, NULL);
 }
@@ -71,17 +71,17 @@ static bool may_exist(const struct runner *runner, uint64_t job, int32_t index) 
         return !cluster_synced(runner->rmd->cluster) || (known && job_capsule(known, index));
 }
 
-void agents_on_request(struct runner *runner, struct local *local, const char *id, const char *host, const char *command) {
-        struct agent_request *request = find_request(runner, local->job, id);
+void agents_on_request(struct runner *runner, struct resident *resident, const char *id, const char *host, const char *command) {
+        struct agent_request *request = find_request(runner, resident->job, id);
         int32_t to = 0;
 
-        if (!launch_parse_hostname(host, local->job, &to) || !may_exist(runner, local->job, to)) {
-                refuse(local, id, host);
+        if (!launch_parse_hostname(host, resident->job, &to) || !may_exist(runner, resident->job, to)) {
+                refuse(resident, id, host);
                 return;
         }
         if (!request) {
                 request = xcalloc(1, sizeof(*request));
-                request->job = local->job;
+                request->job = resident->job;
                 request->to = to;
                 request->id = xstrdup(id);
                 request->command = xstrdup(command);
@@ -92,15 +92,15 @@ void agents_on_request(struct runner *runner, struct local *local, const char *i
         send_request(runner, request);
 }
 
-void agents_on_gone(struct runner *runner, struct local *local, const char *id) {
-        struct agent_request *request = find_request(runner, local->job, id);
-        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), local->job);
+void agents_on_gone(struct runner *runner, struct resident *resident, const char *id) {
+        struct agent_request *request = find_request(runner, resident->job, id);
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), resident->job);
         const Rm__Capsule *target = job && request ? job_capsule(job, request->to) : NULL;
         Rm__AgentKill kill = RM__AGENT_KILL__INIT;
         Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
 
         if (target) {
-                kill.job = local->job;
+                kill.job = resident->job;
                 kill.to_capsule = request->to;
                 message.body_case = RM__PEER_MESSAGE__BODY_AGENT_KILL;
                 message.agent_kill = &kill;
@@ -114,7 +114,7 @@ void agents_reconcile(struct runner *runner) {
         struct agent_request *next;
 
         for (struct agent_request *r = runner->requests; r; r = next) {
-                struct local *head = runner_current(runner, r->job, STATE_HEAD);
+                struct resident *head = runner_current(runner, r->job, STATE_HEAD);
 
                 next = r->next;
                 if (!head || head->exited) {
@@ -133,7 +133,7 @@ void agents_reconcile(struct runner *runner) {
 
 /* ---- the target's side ---- */
 
-static void tell_head(struct runner *runner, const struct local *group, bool running, int status) {
+static void tell_head(struct runner *runner, const struct resident *group, bool running, int status) {
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), group->job);
         const Rm__Capsule *head = job ? job_capsule(job, STATE_HEAD) : NULL;
         Rm__AgentDone done = RM__AGENT_DONE__INIT;
@@ -152,7 +152,7 @@ static void tell_head(struct runner *runner, const struct local *group, bool run
                 runner_retry(runner);
 }
 
-void agents_report_exit(struct runner *runner, struct local *group) {
+void agents_report_exit(struct runner *runner, struct resident *group) {
         tell_head(runner, group, false, launch_exit_code(group->wait_status));
 }
 
@@ -165,7 +165,7 @@ struct launched {
 
 static void on_launched(struct capsule *capsule, int error, const char *text, void *arg) {
         struct launched *launched = arg;
-        struct local *group = runner_copy(launched->runner, launched->job, launched->index, launched->incarnation);
+        struct resident *group = runner_copy(launched->runner, launched->job, launched->index, launched->incarnation);
 
         if (error < 0 && group && error != -ECANCELED) {
                 log_warn("job %" PRIu64 ": group %" PRId32 " cannot start its daemon: %s", launched->job, launched->index, text);
@@ -177,7 +177,7 @@ static void on_launched(struct capsule *capsule, int error, const char *text, vo
 }
 
 /* False: not yet, what it is launched with is on its way; the request is sent again. */
-static bool launch_group(struct runner *runner, struct local *group, const Rm__Job *job, const char *line) {
+static bool launch_group(struct runner *runner, struct resident *group, const Rm__Job *job, const char *line) {
         struct launch_command command;
         struct launched *launched;
         struct rm_error err = { 0 };
@@ -202,7 +202,7 @@ static bool launch_group(struct runner *runner, struct local *group, const Rm__J
 }
 
 void runner_agent_run(struct runner *runner, const Rm__AgentRun *run) {
-        struct local *group = runner_current(runner, run->job, run->to_capsule);
+        struct resident *group = runner_current(runner, run->job, run->to_capsule);
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), run->job);
 
         if (!group || !group->ready || !job || run->to_capsule < 0)
@@ -219,7 +219,7 @@ void runner_agent_run(struct runner *runner, const Rm__AgentRun *run) {
 }
 
 void runner_agent_kill(struct runner *runner, const Rm__AgentKill *kill) {
-        struct local *group = runner_current(runner, kill->job, kill->to_capsule);
+        struct resident *group = runner_current(runner, kill->job, kill->to_capsule);
 
         if (group && group->ready && !group->exited)
                 ends_orphan(runner, group);
@@ -227,7 +227,7 @@ void runner_agent_kill(struct runner *runner, const Rm__AgentKill *kill) {
 
 void runner_agent_done(struct runner *runner, const Rm__AgentDone *done) {
         struct agent_request *request = find_request(runner, done->job, done->agent);
-        struct local *head = runner_current(runner, done->job, STATE_HEAD);
+        struct resident *head = runner_current(runner, done->job, STATE_HEAD);
 
         if (!request)
                 return;

@@ -21,21 +21,21 @@ struct place {
         cpu_set_t cpus; /* what its threads get: of the usable ones, or with a cpuset around it, of all */
 };
 
-static bool same_cores(const struct local *local, const Rm__Capsule *capsule) {
-        if (local->n_cores != capsule->n_cores)
+static bool same_cores(const struct resident *resident, const Rm__Capsule *capsule) {
+        if (resident->n_cores != capsule->n_cores)
                 return false;
         for (size_t i = 0; i < capsule->n_cores; i++)
-                if (local->cores[i] != capsule->cores[i])
+                if (resident->cores[i] != capsule->cores[i])
                         return false;
         return true;
 }
 
-static void remember(struct local *local, const Rm__Capsule *capsule) {
-        free(local->cores);
-        local->cores = xcalloc(capsule->n_cores, sizeof(*local->cores));
-        local->n_cores = capsule->n_cores;
+static void remember(struct resident *resident, const Rm__Capsule *capsule) {
+        free(resident->cores);
+        resident->cores = xcalloc(capsule->n_cores, sizeof(*resident->cores));
+        resident->n_cores = capsule->n_cores;
         if (capsule->n_cores > 0)
-                memcpy(local->cores, capsule->cores, sizeof(*local->cores) * capsule->n_cores);
+                memcpy(resident->cores, capsule->cores, sizeof(*resident->cores) * capsule->n_cores);
 }
 
 /* What the node offers, less what its line in the availability file or a drain takes away. Whether the leader hears of us is no matter. */
@@ -92,37 +92,37 @@ static void take_chosen(const struct topology *topology, const Rm__Capsule *caps
 }
 
 /* A cpuset holds them whatever they ask for. Without one, or while it cannot be set, only their own affinity does. */
-static void confine(struct local *local, const cpu_set_t *usable) {
+static void confine(struct resident *resident, const cpu_set_t *usable) {
         int r;
 
-        if (CPU_EQUAL(&local->confined_cpus, usable))
+        if (CPU_EQUAL(&resident->confined_cpus, usable))
                 return; /* tried, whatever came of it */
-        r = capsule_confine(local->capsule, usable);
+        r = capsule_confine(resident->capsule, usable);
         if (r < 0 && r != -ENOTSUP)
-                log_warn("capsule %s cannot be kept on the usable cores: %s", capsule_id(local->capsule), strerror(-r));
-        local->confined = r == 0;
-        local->confined_cpus = *usable;
+                log_warn("capsule %s cannot be kept on the usable cores: %s", capsule_id(resident->capsule), strerror(-r));
+        resident->confined = r == 0;
+        resident->confined_cpus = *usable;
 }
 
-static void find_place(struct runner *runner, struct local *local, const Rm__Capsule *capsule, struct place *ret) {
+static void find_place(struct runner *runner, struct resident *resident, const Rm__Capsule *capsule, struct place *ret) {
         const struct topology *topology = runner->rmd->topology;
 
         cpus_of_first(topology, topology->real_cores, &ret->all);
         cpus_of_first(topology, usable_cores(runner), &ret->usable);
-        confine(local, &ret->usable);
-        ret->cpus = local->confined ? ret->all : ret->usable;
+        confine(resident, &ret->usable);
+        ret->cpus = resident->confined ? ret->all : ret->usable;
         take_chosen(topology, capsule, ret);
 }
 
 /* Whoever is elsewhere by now; those who have bound themselves to some of their cores stay there. */
-static void look_after(struct runner *runner, struct local *local, const struct place *place) {
-        bool new = local->bound_usec > 0 && now_usec() - local->bound_usec <= LOOKED_AFTER_USEC;
+static void look_after(struct runner *runner, struct resident *resident, const struct place *place) {
+        bool new = resident->bound_usec > 0 && now_usec() - resident->bound_usec <= LOOKED_AFTER_USEC;
 
         if (!new)
-                local->bound_usec = 0;
-        if (CPU_EQUAL(&place->cpus, &place->all) || (!new && local->confined))
+                resident->bound_usec = 0;
+        if (CPU_EQUAL(&place->cpus, &place->all) || (!new && resident->confined))
                 return;
-        if (capsule_bind(local->capsule, &place->cpus, true, NULL) < 0)
+        if (capsule_bind(resident->capsule, &place->cpus, true, NULL) < 0)
                 return; /* it ends */
         if (new)
                 runner_retry(runner);
@@ -130,37 +130,37 @@ static void look_after(struct runner *runner, struct local *local, const struct 
                 runner_look_again(runner);
 }
 
-static void bind_anew(struct runner *runner, struct local *local, const Rm__Capsule *capsule, const struct place *place) {
-        bool same = same_cores(local, capsule);
-        int r = capsule_bind(local->capsule, &place->cpus, same, local->bound ? &local->cpus : NULL);
+static void bind_anew(struct runner *runner, struct resident *resident, const Rm__Capsule *capsule, const struct place *place) {
+        bool same = same_cores(resident, capsule);
+        int r = capsule_bind(resident->capsule, &place->cpus, same, resident->bound ? &resident->cpus : NULL);
 
         if (r < 0)
-                log_warn("capsule %s cannot be bound to its cores: %s", capsule_id(local->capsule), strerror(-r));
-        remember(local, capsule);
-        local->bound = true;
-        local->cpus = place->cpus;
-        local->bound_usec = now_usec();
+                log_warn("capsule %s cannot be bound to its cores: %s", capsule_id(resident->capsule), strerror(-r));
+        remember(resident, capsule);
+        resident->bound = true;
+        resident->cpus = place->cpus;
+        resident->bound_usec = now_usec();
         runner_retry(runner);
 }
 
-void cores_apply(struct runner *runner, struct local *local, const Rm__Capsule *capsule) {
-        enum capsule_phase phase = capsule_phase(local->capsule);
+void cores_apply(struct runner *runner, struct resident *resident, const Rm__Capsule *capsule) {
+        enum capsule_phase phase = capsule_phase(resident->capsule);
         struct place place;
 
         /* A node that is to pass for a larger one has no cores to choose from; and what is about to move is left alone. */
         if (runner->rmd->config->cores > runner->rmd->topology->real_cores ||
             (phase != CAPSULE_RUNNING && phase != CAPSULE_EMPTY) ||
-            state_capsule_move(cluster_index(runner->rmd->cluster), local->job, local->index))
+            state_capsule_move(cluster_index(runner->rmd->cluster), resident->job, resident->index))
                 return;
-        find_place(runner, local, capsule, &place);
+        find_place(runner, resident, capsule, &place);
         if (CPU_COUNT(&place.cpus) == 0)
                 return;
         if (phase == CAPSULE_EMPTY && !CPU_EQUAL(&place.cpus, &place.all))
                 runner_retry(runner); /* until it runs */
         else if (phase == CAPSULE_EMPTY)
                 return;
-        else if (same_cores(local, capsule) && CPU_EQUAL(&place.cpus, local->bound ? &local->cpus : &place.all))
-                look_after(runner, local, &place);
+        else if (same_cores(resident, capsule) && CPU_EQUAL(&place.cpus, resident->bound ? &resident->cpus : &place.all))
+                look_after(runner, resident, &place);
         else
-                bind_anew(runner, local, capsule, &place);
+                bind_anew(runner, resident, capsule, &place);
 }

@@ -26,7 +26,7 @@ enum end {
         END_LOST,    /* with its capsule */
 };
 
-static enum end end_of(const struct local *group) {
+static enum end end_of(const struct resident *group) {
         if (group->lost)
                 return END_LOST;
         if (group->exited && WIFSIGNALED(group->wait_status))
@@ -37,7 +37,7 @@ static enum end end_of(const struct local *group) {
 }
 
 /* malloc'ed. */
-static char *reason_of(const struct runner *runner, const struct local *group, enum end end) {
+static char *reason_of(const struct runner *runner, const struct resident *group, enum end end) {
         const char *self = cluster_self(runner->rmd->cluster);
         int status = group->wait_status;
 
@@ -56,7 +56,7 @@ static char *reason_of(const struct runner *runner, const struct local *group, e
         }
 }
 
-static void tell(struct runner *runner, struct local *group, enum end end) {
+static void tell(struct runner *runner, struct resident *group, enum end end) {
         bool has_status = end == END_KILLED || end == END_EXITED;
         cleanup_free char *reason = reason_of(runner, group, end);
         Rm__CmdGroupEnd *body;
@@ -74,7 +74,7 @@ static void tell(struct runner *runner, struct local *group, enum end end) {
 }
 
 /* What the log must hear: what makes of mpirun's 0 a failure, and what explains one. */
-static bool worth_telling(const Rm__Job *job, const struct local *group, enum end end) {
+static bool worth_telling(const Rm__Job *job, const struct resident *group, enum end end) {
         bool cause = end == END_KILLED || end == END_LOST;
 
         if (job->final_state == RM__JOB_STATE__JOB_COMPLETED)
@@ -91,7 +91,7 @@ static uint64_t wait_usec(const Rm__Job *job) {
         return job->group_end_usec > 0 || (job->final_state == RM__JOB_STATE__JOB_FAILED && !job->reason[0]) ? WHY_WAIT_USEC : 0;
 }
 
-bool ends_told(struct runner *runner, struct local *group, const Rm__Job *job) {
+bool ends_told(struct runner *runner, struct resident *group, const Rm__Job *job) {
         enum end end = end_of(group);
 
         if (!group->orphan_usec)
@@ -106,14 +106,14 @@ bool ends_told(struct runner *runner, struct local *group, const Rm__Job *job) {
         return false;
 }
 
-void ends_orphan(struct runner *runner, struct local *group) {
+void ends_orphan(struct runner *runner, struct resident *group) {
         if (!group->orphan_usec)
                 group->orphan_usec = now_usec();
         runner_retry(runner);
 }
 
 void ends_reconcile(struct runner *runner) {
-        for (struct local *l = runner->locals; l; l = l->next) {
+        for (struct resident *l = runner->residents; l; l = l->next) {
                 if (!l->orphan_usec || l->exited || !l->ready || l->signalled)
                         continue;
                 if (now_usec() - l->orphan_usec < ORPHAN_USEC) {

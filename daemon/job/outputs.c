@@ -71,7 +71,7 @@ static int open_spool(struct outputs *outputs, const Rm__Job *job) {
 
 /* No more output will come: mpirun has ended and all it wrote is in the spool. */
 static bool output_complete(struct outputs *outputs, const Rm__Job *job) {
-        const struct local *head = runner_current(outputs->rmd->runner, job->id, STATE_HEAD);
+        const struct resident *head = runner_current(outputs->rmd->runner, job->id, STATE_HEAD);
 
         if (job->state >= RM__JOB_STATE__JOB_COMPLETING)
                 return true;
@@ -141,7 +141,7 @@ void outputs_pump(struct outputs *outputs, uint64_t job) {
 
 /* Where a front end that attaches later goes on with the input. */
 static void tell_input_offset(struct outputs *outputs, struct reader *reader) {
-        struct local *head = runner_current(outputs->rmd->runner, reader->job, STATE_HEAD);
+        struct resident *head = runner_current(outputs->rmd->runner, reader->job, STATE_HEAD);
         Rm__JobInputAck ack = RM__JOB_INPUT_ACK__INIT;
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         struct capsule_status status;
@@ -186,7 +186,7 @@ void outputs_detach(struct outputs *outputs, struct client *client) {
 }
 
 void outputs_ack(struct outputs *outputs, struct client *client, const Rm__OutputAck *ack) {
-        struct local *head = runner_current(outputs->rmd->runner, ack->job, STATE_HEAD);
+        struct resident *head = runner_current(outputs->rmd->runner, ack->job, STATE_HEAD);
 
         for (struct reader *reader = outputs->readers; reader; reader = reader->next) {
                 if (reader->client != client || reader->job != ack->job)
@@ -238,7 +238,7 @@ static void on_input_taken(struct capsule *capsule, int error, const char *text,
 }
 
 void outputs_input(struct outputs *outputs, struct client *client, uint32_t request_id, const Rm__JobInput *in) {
-        struct local *head = runner_current(outputs->rmd->runner, in->job, STATE_HEAD);
+        struct resident *head = runner_current(outputs->rmd->runner, in->job, STATE_HEAD);
         struct input *input;
         int r = 0;
 

@@ -30,14 +30,14 @@ static const char *self_of(const struct runner *runner) {
 
 /* ---- the table of local capsules ---- */
 
-struct local *runner_copy(struct runner *runner, uint64_t job, int32_t index, uint64_t incarnation) {
-        for (struct local *l = runner->locals; l; l = l->next)
+struct resident *runner_copy(struct runner *runner, uint64_t job, int32_t index, uint64_t incarnation) {
+        for (struct resident *l = runner->residents; l; l = l->next)
                 if (l->job == job && l->index == index && l->incarnation == incarnation)
                         return l;
         return NULL;
 }
 
-struct local *runner_current(struct runner *runner, uint64_t job, int32_t index) {
+struct resident *runner_current(struct runner *runner, uint64_t job, int32_t index) {
         const Rm__Job *j = state_job(state_of(runner), job);
         const Rm__Capsule *capsule = j ? job_capsule(j, index) : NULL;
 
@@ -46,30 +46,30 @@ struct local *runner_current(struct runner *runner, uint64_t job, int32_t index)
         return runner_copy(runner, job, index, capsule->incarnation);
 }
 
-static struct local *add_local(struct runner *runner, uint64_t job, int32_t index, uint64_t incarnation) {
-        struct local *local = xcalloc(1, sizeof(*local));
+static struct resident *add_resident(struct runner *runner, uint64_t job, int32_t index, uint64_t incarnation) {
+        struct resident *resident = xcalloc(1, sizeof(*resident));
 
-        local->job = job;
-        local->index = index;
-        local->incarnation = incarnation;
-        local->next = runner->locals;
-        runner->locals = local;
-        return local;
+        resident->job = job;
+        resident->index = index;
+        resident->incarnation = incarnation;
+        resident->next = runner->residents;
+        runner->residents = resident;
+        return resident;
 }
 
-static void remove_local(struct runner *runner, struct local *local) {
-        for (struct local **p = &runner->locals; *p; p = &(*p)->next)
-                if (*p == local) {
-                        *p = local->next;
+static void remove_resident(struct runner *runner, struct resident *resident) {
+        for (struct resident **p = &runner->residents; *p; p = &(*p)->next)
+                if (*p == resident) {
+                        *p = resident->next;
                         break;
                 }
-        traffic_forget(local);
-        free(local->making_again);
-        free(local->lost_text);
-        free(local->obstacle);
-        free(local->agent);
-        free(local->cores);
-        free(local);
+        traffic_forget(resident);
+        free(resident->making_again);
+        free(resident->lost_text);
+        free(resident->obstacle);
+        free(resident->agent);
+        free(resident->cores);
+        free(resident);
 }
 
 static void on_destroyed(struct capsule *capsule, int error, const char *text, void *arg) {
@@ -78,40 +78,40 @@ static void on_destroyed(struct capsule *capsule, int error, const char *text, v
         runner_wake(arg);
 }
 
-void runner_drop(struct runner *runner, struct local *local, bool spool) {
-        if (local->capsule)
-                capsule_destroy(local->capsule, spool, on_destroyed, runner);
-        remove_local(runner, local);
+void runner_drop(struct runner *runner, struct resident *resident, bool spool) {
+        if (resident->capsule)
+                capsule_destroy(resident->capsule, spool, on_destroyed, runner);
+        remove_resident(runner, resident);
 }
 
 /* ---- what capsules report ---- */
 
 static void on_ready(struct capsule *capsule, int error, const char *text, void *userdata) {
         struct runner *runner = userdata;
-        struct local *local = NULL;
+        struct resident *resident = NULL;
 
-        for (local = runner->locals; local && local->capsule != capsule; local = local->next)
+        for (resident = runner->residents; resident && resident->capsule != capsule; resident = resident->next)
                 ;
-        if (!local)
+        if (!resident)
                 return;
         if (error < 0) {
-                local->lost = true;
-                free(local->lost_text);
-                local->lost_text = xstrdup(text);
+                resident->lost = true;
+                free(resident->lost_text);
+                resident->lost_text = xstrdup(text);
                 log_warn("capsule %s: %s", capsule_id(capsule), text);
         } else {
                 struct capsule_status status;
 
                 capsule_get_status(capsule, &status);
-                local->ready = true;
-                local->launching = status.phase != CAPSULE_EMPTY;
+                resident->ready = true;
+                resident->launching = status.phase != CAPSULE_EMPTY;
         }
-        runner->ops->on_capsule(runner->userdata, local, error, text);
+        runner->ops->on_capsule(runner->userdata, resident, error, text);
         runner_wake(runner);
 }
 
-static struct local *find_by_capsule(struct runner *runner, const struct capsule *capsule) {
-        for (struct local *l = runner->locals; l; l = l->next)
+static struct resident *find_by_capsule(struct runner *runner, const struct capsule *capsule) {
+        for (struct resident *l = runner->residents; l; l = l->next)
                 if (l->capsule == capsule)
                         return l;
         return NULL;
@@ -119,41 +119,41 @@ static struct local *find_by_capsule(struct runner *runner, const struct capsule
 
 static void on_output(struct capsule *capsule, int stream, uint64_t end, void *userdata) {
         struct runner *runner = userdata;
-        struct local *local = find_by_capsule(runner, capsule);
+        struct resident *resident = find_by_capsule(runner, capsule);
 
-        if (local && local->index == STATE_HEAD)
-                outputs_pump(runner->rmd->outputs, local->job);
+        if (resident && resident->index == STATE_HEAD)
+                outputs_pump(runner->rmd->outputs, resident->job);
 }
 
 static void on_agent_request(struct capsule *capsule, const char *id, const char *host, const char *command, void *userdata) {
-        struct local *local = find_by_capsule(userdata, capsule);
+        struct resident *resident = find_by_capsule(userdata, capsule);
 
-        if (local)
-                agents_on_request(userdata, local, id, host, command);
+        if (resident)
+                agents_on_request(userdata, resident, id, host, command);
 }
 
 static void on_agent_gone(struct capsule *capsule, const char *id, void *userdata) {
-        struct local *local = find_by_capsule(userdata, capsule);
+        struct resident *resident = find_by_capsule(userdata, capsule);
 
-        if (local)
-                agents_on_gone(userdata, local, id);
+        if (resident)
+                agents_on_gone(userdata, resident, id);
 }
 
 static void on_exited(struct capsule *capsule, int wait_status, void *userdata) {
         struct runner *runner = userdata;
-        struct local *local = find_by_capsule(runner, capsule);
+        struct resident *resident = find_by_capsule(runner, capsule);
         struct capsule_status status;
 
-        if (!local)
+        if (!resident)
                 return;
-        local->exited = true;
-        local->wait_status = wait_status;
+        resident->exited = true;
+        resident->wait_status = wait_status;
         capsule_get_status(capsule, &status);
-        local->end_real_usec = status.end_real_usec ? status.end_real_usec : now_real_usec();
-        if (local->index == STATE_HEAD) {
-                outputs_pump(runner->rmd->outputs, local->job);
+        resident->end_real_usec = status.end_real_usec ? status.end_real_usec : now_real_usec();
+        if (resident->index == STATE_HEAD) {
+                outputs_pump(runner->rmd->outputs, resident->job);
         } else {
-                agents_report_exit(runner, local);
+                agents_report_exit(runner, resident);
         }
         runner_wake(runner);
 }
@@ -161,14 +161,14 @@ static void on_exited(struct capsule *capsule, int wait_status, void *userdata) 
 /* Once for each reason: a reader that is slower than the program makes it wait over and over. */
 static void on_stalled(struct capsule *capsule, enum capsule_stall why, void *userdata) {
         struct runner *runner = userdata;
-        struct local *local = find_by_capsule(runner, capsule);
-        const Rm__Job *job = local ? state_job(state_of(runner), local->job) : NULL;
+        struct resident *resident = find_by_capsule(runner, capsule);
+        const Rm__Job *job = resident ? state_job(state_of(runner), resident->job) : NULL;
         cleanup_free char *text = NULL;
         struct command c;
 
-        if (!job || why == CAPSULE_STALL_NONE || (local->stalled & 1U << why))
+        if (!job || why == CAPSULE_STALL_NONE || (resident->stalled & 1U << why))
                 return;
-        local->stalled |= 1U << why;
+        resident->stalled |= 1U << why;
         if (why == CAPSULE_STALL_QUOTA)
                 text = xasprintf("job %" PRIu64 ": the output of %s kept on %s has reached [job] spool_max: until some is fetched "
                                  "mpirun keeps the rest in its memory",
@@ -183,27 +183,27 @@ static void on_stalled(struct capsule *capsule, enum capsule_stall why, void *us
 
 static void on_lost(struct capsule *capsule, const char *text, void *userdata) {
         struct runner *runner = userdata;
-        struct local *local = find_by_capsule(runner, capsule);
+        struct resident *resident = find_by_capsule(runner, capsule);
 
-        if (!local)
+        if (!resident)
                 return;
         log_warn("capsule %s is lost: %s", capsule_id(capsule), text);
-        local->lost = true;
-        local->end_real_usec = now_real_usec();
-        local->ready = false;
-        free(local->lost_text);
-        local->lost_text = xstrdup(text);
-        runner->ops->on_capsule(runner->userdata, local, -ECHILD, text);
+        resident->lost = true;
+        resident->end_real_usec = now_real_usec();
+        resident->ready = false;
+        free(resident->lost_text);
+        resident->lost_text = xstrdup(text);
+        runner->ops->on_capsule(runner->userdata, resident, -ECHILD, text);
         runner_wake(runner);
 }
 
 static void on_obstacle(struct capsule *capsule, const char *text, void *userdata) {
-        struct local *local = find_by_capsule(userdata, capsule);
+        struct resident *resident = find_by_capsule(userdata, capsule);
 
-        if (!local)
+        if (!resident)
                 return;
-        free(local->obstacle);
-        local->obstacle = xstrdup(text);
+        free(resident->obstacle);
+        resident->obstacle = xstrdup(text);
         runner_wake(userdata);
 }
 
@@ -219,11 +219,11 @@ static const struct capsule_callbacks callbacks = {
 };
 
 /* `kept`: what a copy that a move makes is allowed at least; such a copy is silent until its move is committed. NULL: none makes it. */
-static int make_local(struct runner *runner, const Rm__Job *job, int32_t index, uint64_t incarnation,
-                      const struct capsule_limits *kept, struct local **ret, struct rm_error *err) {
+static int make_resident(struct runner *runner, const Rm__Job *job, int32_t index, uint64_t incarnation,
+                         const struct capsule_limits *kept, struct resident **ret, struct rm_error *err) {
         struct launch_spec spec;
         struct capsule *capsule = NULL;
-        struct local *local;
+        struct resident *resident;
         int r = launch_spec_init(&spec, runner->rmd->config, job, index, incarnation, kept != NULL);
 
         if (r < 0)
@@ -235,16 +235,16 @@ static int make_local(struct runner *runner, const Rm__Job *job, int32_t index, 
         launch_spec_finish(&spec);
         if (r < 0)
                 return r;
-        local = add_local(runner, job->id, index, incarnation);
-        local->capsule = capsule;
+        resident = add_resident(runner, job->id, index, incarnation);
+        resident->capsule = capsule;
         if (ret)
-                *ret = local;
+                *ret = resident;
         return 0;
 }
 
 int runner_make_copy(struct runner *runner, const Rm__Job *job, const Rm__Move *move, const struct capsule_limits *kept,
-                     struct local **ret, struct rm_error *err) {
-        return make_local(runner, job, move->capsule, move->incarnation, kept, ret, err);
+                     struct resident **ret, struct rm_error *err) {
+        return make_resident(runner, job, move->capsule, move->incarnation, kept, ret, err);
 }
 
 /* ---- proposals about one capsule ---- */
@@ -258,52 +258,54 @@ struct report {
 
 static void on_reported(void *userdata, int code, const char *text, uint64_t index, uint64_t created) {
         struct report *report = userdata;
-        struct local *local = runner_copy(report->runner, report->job, report->index, report->incarnation);
+        struct resident *resident = runner_copy(report->runner, report->job, report->index, report->incarnation);
 
-        if (local)
-                local->reporting = false;
+        if (resident)
+                resident->reporting = false;
         if (code < 0 && code != -ECANCELED)
                 runner_retry(report->runner);
         free(report);
 }
 
-void runner_propose(struct runner *runner, struct local *local, const Rm__Command *command) {
+void runner_propose(struct runner *runner, struct resident *resident, const Rm__Command *command) {
         struct report *report;
 
-        if (local->reporting)
+        if (resident->reporting)
                 return;
-        local->reporting = true;
+        resident->reporting = true;
         report = xcalloc(1, sizeof(*report));
-        *report = (struct report) { runner, local->job, local->index, local->incarnation };
+        *report = (struct report) { runner, resident->job, resident->index, resident->incarnation };
         cluster_propose(runner->rmd->cluster, command, on_reported, report);
 }
 
-static void report_ready(struct runner *runner, struct local *local) {
+static void report_ready(struct runner *runner, struct resident *resident) {
         struct command c;
 
-        runner_propose(runner, local, command_capsule_ready(&c, local->job, local->index, self_of(runner)));
+        runner_propose(runner, resident, command_capsule_ready(&c, resident->job, resident->index, self_of(runner)));
 }
 
-static void report_exit(struct runner *runner, struct local *local, int exit_code, const char *reason, Rm__JobState final_state) {
+static void report_exit(struct runner *runner, struct resident *resident, int exit_code, const char *reason,
+                        Rm__JobState final_state) {
         struct command c;
 
-        runner_propose(runner, local, command_job_exit(&c, local->job, exit_code, reason, final_state));
+        runner_propose(runner, resident, command_job_exit(&c, resident->job, exit_code, reason, final_state));
 }
 
-static void report_running(struct runner *runner, struct local *local) {
+static void report_running(struct runner *runner, struct resident *resident) {
         struct command c;
 
-        runner_propose(runner, local, command_job_running(&c, local->job));
+        runner_propose(runner, resident, command_job_running(&c, resident->job));
 }
 
 /* What keeps it from being moved, when that is another thing than the state says. */
-static void report_obstacle(struct runner *runner, struct local *local, const Rm__Capsule *capsule) {
+static void report_obstacle(struct runner *runner, struct resident *resident, const Rm__Capsule *capsule) {
         struct command c;
 
-        if (!local->ready || local->exited || !local->obstacle || capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED ||
-            strcmp(local->obstacle, capsule->obstacle) == 0)
+        if (!resident->ready || resident->exited || !resident->obstacle || capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED ||
+            strcmp(resident->obstacle, capsule->obstacle) == 0)
                 return;
-        runner_propose(runner, local, command_capsule_obstacle(&c, local->job, local->index, self_of(runner), local->obstacle));
+        runner_propose(runner, resident,
+                       command_capsule_obstacle(&c, resident->job, resident->index, self_of(runner), resident->obstacle));
 }
 
 static void report_gone(struct runner *runner, uint64_t job, int32_t index) {
@@ -327,7 +329,7 @@ static const char *advice(const struct runner *runner, uint64_t id) {
 
 static void on_head_launched(struct capsule *capsule, int error, const char *text, void *arg) {
         struct report *report = arg;
-        struct local *head;
+        struct resident *head;
 
         if (error == -ECANCELED) {
                 free(report);
@@ -346,7 +348,7 @@ static void on_head_launched(struct capsule *capsule, int error, const char *tex
         free(report);
 }
 
-static int write_hostfile(const struct local *head, const Rm__Job *job) {
+static int write_hostfile(const struct resident *head, const Rm__Job *job) {
         cleanup_free char *text = launch_hostfile(job);
         cleanup_free char *path = xasprintf("%s%s", capsule_root(head->capsule), LAUNCH_HOSTFILE);
 
@@ -354,7 +356,7 @@ static int write_hostfile(const struct local *head, const Rm__Job *job) {
 }
 
 /* Not before what it is launched with is here; a job that has lost that ends. */
-static Rm__JobSpec *head_spec(struct runner *runner, struct local *head, const Rm__Job *job) {
+static Rm__JobSpec *head_spec(struct runner *runner, struct resident *head, const Rm__Job *job) {
         struct rm_error err = { 0 };
         Rm__JobSpec *spec = NULL;
         int r = bodies_get(runner->rmd->bodies, job, &spec, &err);
@@ -366,7 +368,7 @@ static Rm__JobSpec *head_spec(struct runner *runner, struct local *head, const R
         return spec;
 }
 
-static void launch_head(struct runner *runner, struct local *head, const Rm__Job *job) {
+static void launch_head(struct runner *runner, struct resident *head, const Rm__Job *job) {
         Rm__JobSpec *spec = head_spec(runner, head, job);
         struct launch_command command;
         struct report *report;
@@ -398,7 +400,7 @@ static bool all_ready(const Rm__Job *job) {
         return true;
 }
 
-static void cancel_head(struct runner *runner, struct local *head, const Rm__Job *job) {
+static void cancel_head(struct runner *runner, struct resident *head, const Rm__Job *job) {
         uint64_t now = now_usec();
 
         if (!head->launching) {
@@ -416,7 +418,7 @@ static void cancel_head(struct runner *runner, struct local *head, const Rm__Job
         runner_retry(runner);
 }
 
-static void reconcile_head(struct runner *runner, struct local *head, const Rm__Job *job) {
+static void reconcile_head(struct runner *runner, struct resident *head, const Rm__Job *job) {
         cleanup_free char *reason = NULL;
 
         if (head->lost) {
@@ -438,106 +440,106 @@ static void reconcile_head(struct runner *runner, struct local *head, const Rm__
 /* ---- matching state and capsules ---- */
 
 /* rmd was killed while it made the capsule: nothing has run in it, as the state has not heard of it yet. */
-static void make_again(struct runner *runner, struct local *local) {
-        struct capsule *capsule = local->capsule;
+static void make_again(struct runner *runner, struct resident *resident) {
+        struct capsule *capsule = resident->capsule;
 
         log_info("capsule %s was only partly created; recreating", capsule_id(capsule));
-        local->making_again = xstrdup(capsule_id(capsule));
-        local->adopted = local->lost = false;
-        local->capsule = NULL;
+        resident->making_again = xstrdup(capsule_id(capsule));
+        resident->adopted = resident->lost = false;
+        resident->capsule = NULL;
         capsule_destroy(capsule, true, on_destroyed, runner);
 }
 
 /* Of what came by a move: during the restore it had none. */
-static void limit(struct runner *runner, struct local *local) {
+static void limit(struct runner *runner, struct resident *resident) {
         int r;
 
-        if (local->limited || capsule_phase(local->capsule) != CAPSULE_RUNNING ||
-            state_capsule_move(cluster_index(runner->rmd->cluster), local->job, local->index))
+        if (resident->limited || capsule_phase(resident->capsule) != CAPSULE_RUNNING ||
+            state_capsule_move(cluster_index(runner->rmd->cluster), resident->job, resident->index))
                 return;
-        r = capsule_apply_limits(local->capsule);
+        r = capsule_apply_limits(resident->capsule);
         if (r < 0)
-                log_warn("capsule %s: its limits cannot be set: %s", capsule_id(local->capsule), strerror(-r));
-        local->limited = true;
+                log_warn("capsule %s: its limits cannot be set: %s", capsule_id(resident->capsule), strerror(-r));
+        resident->limited = true;
 }
 
 /* The state says this capsule is on this node. */
 static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm__Capsule *capsule) {
-        struct local *local = runner_copy(runner, job->id, capsule->index, capsule->incarnation);
+        struct resident *resident = runner_copy(runner, job->id, capsule->index, capsule->incarnation);
         struct rm_error err = { 0 };
 
-        if (local && local->lost && local->adopted && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED)
-                make_again(runner, local);
-        if (local && local->making_again) {
-                if (capsule_is_going(runner->rmd->capsules, local->making_again))
+        if (resident && resident->lost && resident->adopted && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED)
+                make_again(runner, resident);
+        if (resident && resident->making_again) {
+                if (capsule_is_going(runner->rmd->capsules, resident->making_again))
                         return; /* on_destroyed() */
-                remove_local(runner, local);
-                local = NULL;
+                remove_resident(runner, resident);
+                resident = NULL;
         }
-        if (!local) {
+        if (!resident) {
                 if (capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED) {
-                        if (make_local(runner, job, capsule->index, capsule->incarnation, NULL, &local, &err) == 0)
+                        if (make_resident(runner, job, capsule->index, capsule->incarnation, NULL, &resident, &err) == 0)
                                 return;
                         log_warn("job %" PRIu64 ": %s", job->id, error_text(&err));
-                        local = add_local(runner, job->id, capsule->index, capsule->incarnation);
-                        local->lost_text = xstrdup(error_text(&err));
+                        resident = add_resident(runner, job->id, capsule->index, capsule->incarnation);
+                        resident->lost_text = xstrdup(error_text(&err));
                 } else {
-                        local = add_local(runner, job->id, capsule->index, capsule->incarnation);
-                        local->lost_text = xasprintf("%s has lost it (was it restarted?)", self_of(runner));
+                        resident = add_resident(runner, job->id, capsule->index, capsule->incarnation);
+                        resident->lost_text = xasprintf("%s has lost it (was it restarted?)", self_of(runner));
                 }
-                local->lost = true;
+                resident->lost = true;
         }
-        if (local->ready && local->capsule)
-                limit(runner, local);
-        if (local->ready && local->capsule && capsule->state == RM__CAPSULE_STATE__CAPSULE_READY)
-                cores_apply(runner, local, capsule);
-        if (local->index == STATE_HEAD && local->capsule) {
-                if (local->ready && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED)
-                        report_ready(runner, local);
+        if (resident->ready && resident->capsule)
+                limit(runner, resident);
+        if (resident->ready && resident->capsule && capsule->state == RM__CAPSULE_STATE__CAPSULE_READY)
+                cores_apply(runner, resident, capsule);
+        if (resident->index == STATE_HEAD && resident->capsule) {
+                if (resident->ready && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED)
+                        report_ready(runner, resident);
                 else
-                        reconcile_head(runner, local, job);
-        } else if (local->lost) {
-                cleanup_free char *reason = xasprintf("a capsule of %s is lost: %s", self_of(runner), local->lost_text);
+                        reconcile_head(runner, resident, job);
+        } else if (resident->lost) {
+                cleanup_free char *reason = xasprintf("a capsule of %s is lost: %s", self_of(runner), resident->lost_text);
 
-                report_exit(runner, local, 255, reason, job->cancel ? job->final_state : RM__JOB_STATE__JOB_NODE_FAIL);
-        } else if (local->ready && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED) {
-                report_ready(runner, local);
+                report_exit(runner, resident, 255, reason, job->cancel ? job->final_state : RM__JOB_STATE__JOB_NODE_FAIL);
+        } else if (resident->ready && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED) {
+                report_ready(runner, resident);
         }
-        report_obstacle(runner, local, capsule);
+        report_obstacle(runner, resident, capsule);
 }
 
 /* Of a job that is COMPLETING. */
 static void end_placed(struct runner *runner, const Rm__Job *job, const Rm__Capsule *capsule) {
-        struct local *local = runner_copy(runner, job->id, capsule->index, capsule->incarnation);
+        struct resident *resident = runner_copy(runner, job->id, capsule->index, capsule->incarnation);
 
-        if (local && capsule->index != STATE_HEAD && !ends_told(runner, local, job))
+        if (resident && capsule->index != STATE_HEAD && !ends_told(runner, resident, job))
                 return;
-        while ((local = runner_copy(runner, job->id, capsule->index, capsule->incarnation)))
-                runner_drop(runner, local, capsule->index != STATE_HEAD);
+        while ((resident = runner_copy(runner, job->id, capsule->index, capsule->incarnation)))
+                runner_drop(runner, resident, capsule->index != STATE_HEAD);
         /* mpirun may not have ended by itself: who reads its output is told that this was all. */
         if (capsule->index == STATE_HEAD)
                 outputs_pump(runner->rmd->outputs, job->id);
         report_gone(runner, job->id, capsule->index);
 }
 
-static void reconcile_residents(struct runner *runner) {
+static void reconcile_all_placed(struct runner *runner) {
         size_t n;
-        cleanup_free struct state_resident *residents = state_residents(cluster_index(runner->rmd->cluster), self_of(runner), &n);
+        cleanup_free struct state_placed *placed = state_placed_on(cluster_index(runner->rmd->cluster), self_of(runner), &n);
 
         for (size_t i = 0; i < n; i++) {
-                if (job_running(residents[i].job))
-                        reconcile_placed(runner, residents[i].job, residents[i].capsule);
-                else if (residents[i].job->state == RM__JOB_STATE__JOB_COMPLETING)
-                        end_placed(runner, residents[i].job, residents[i].capsule);
+                if (job_running(placed[i].job))
+                        reconcile_placed(runner, placed[i].job, placed[i].capsule);
+                else if (placed[i].job->state == RM__JOB_STATE__JOB_COMPLETING)
+                        end_placed(runner, placed[i].job, placed[i].capsule);
         }
 }
 
 /* Copies the state knows nothing of (any more) go. */
 static void drop_strays(struct runner *runner) {
         const Rm__State *state = state_of(runner);
-        struct local *next;
+        struct resident *next;
 
-        for (struct local *l = runner->locals; l; l = next) {
+        for (struct resident *l = runner->residents; l; l = next) {
                 const Rm__Job *job = state_job(state, l->job);
                 const Rm__Capsule *capsule = job ? job_capsule(job, l->index) : NULL;
                 bool current = capsule && job_running(job) && capsule->incarnation == l->incarnation &&
@@ -554,7 +556,7 @@ static void drop_strays(struct runner *runner) {
 static void reconcile(struct runner *runner) {
         if (!cluster_synced(runner->rmd->cluster))
                 return; /* what we know may be old: start and end nothing by it */
-        reconcile_residents(runner);
+        reconcile_all_placed(runner);
         drop_strays(runner);
         agents_reconcile(runner);
         ends_reconcile(runner);
@@ -589,7 +591,7 @@ void runner_look_again(struct runner *runner) {
 }
 
 int runner_signal_head(struct runner *runner, uint64_t job, int signo) {
-        struct local *head = runner_current(runner, job, STATE_HEAD);
+        struct resident *head = runner_current(runner, job, STATE_HEAD);
 
         if (!head || !head->ready || head->exited)
                 return -ESRCH;
@@ -600,7 +602,7 @@ int runner_signal_head(struct runner *runner, uint64_t job, int signo) {
 
 static void *adopt_one(struct capsule *capsule, const char *id, void *arg) {
         struct runner *runner = arg;
-        struct local *local;
+        struct resident *resident;
         uint64_t job, incarnation;
         int32_t index;
 
@@ -608,9 +610,9 @@ static void *adopt_one(struct capsule *capsule, const char *id, void *arg) {
                 log_warn("capsule '%s' is none of ours: left alone", id);
                 return runner;
         }
-        local = add_local(runner, job, index, incarnation);
-        local->capsule = capsule;
-        local->adopted = true;
+        resident = add_resident(runner, job, index, incarnation);
+        resident->capsule = capsule;
+        resident->adopted = true;
         return runner;
 }
 
@@ -639,8 +641,8 @@ int runner_create(struct rmd *rmd, const struct runner_ops *ops, void *userdata,
 void runner_destroy(struct runner *runner) {
         if (!runner)
                 return;
-        while (runner->locals)
-                remove_local(runner, runner->locals);
+        while (runner->residents)
+                remove_resident(runner, runner->residents);
         agents_finish(runner);
         event_free(runner->wake);
         event_free(runner->retry);

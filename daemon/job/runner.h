@@ -13,7 +13,7 @@
 #include "proto/peer.pb-c.h"
 
 /* One capsule on this node; one copy, when a move is under way. Belongs to the runner. */
-struct local {
+struct resident {
         uint64_t job;
         int32_t index;
         uint64_t incarnation;
@@ -44,15 +44,15 @@ struct local {
         uint64_t bound_usec; /* cores.c: when it was bound; 0: long ago, or never */
         char *obstacle;    /* that its PID 1 knows of, "": none; NULL: it has not told */
         struct sent *sent; /* traffic.c: what it had sent when it was last looked at; NULL = never */
-        struct local *next;
+        struct resident *next;
 };
 
 /* What the runner tells, and asks, those who move capsules. */
 struct runner_ops {
         /* A local capsule answers (error 0), or does not or no more (error < 0). */
-        void (*on_capsule)(void *userdata, struct local *local, int error, const char *text);
+        void (*on_capsule)(void *userdata, struct resident *resident, int error, const char *text);
         /* Is this copy, which the state does not name as the capsule, needed all the same? */
-        bool (*keeps_copy)(void *userdata, const struct local *local);
+        bool (*keeps_copy)(void *userdata, const struct resident *resident);
 };
 
 /* `ops` is borrowed. */
@@ -63,15 +63,15 @@ void runner_destroy(struct runner *runner); /* leaves the capsules running */
 void runner_wake(struct runner *runner);
 
 /* The copy that the state says is the capsule, or NULL when that is not here. */
-struct local *runner_current(struct runner *runner, uint64_t job, int32_t index);
+struct resident *runner_current(struct runner *runner, uint64_t job, int32_t index);
 /* The copy of this incarnation, or NULL. */
-struct local *runner_copy(struct runner *runner, uint64_t job, int32_t index, uint64_t incarnation);
+struct resident *runner_copy(struct runner *runner, uint64_t job, int32_t index, uint64_t incarnation);
 
 /* Make the destination's copy for a move; on_capsule() is told when it answers. It may use at least `kept`, what it could at the source. */
 int runner_make_copy(struct runner *runner, const Rm__Job *job, const Rm__Move *move, const struct capsule_limits *kept,
-                     struct local **ret, struct rm_error *err);
+                     struct resident **ret, struct rm_error *err);
 /* Kill and forget one copy. `spool`: its output too. */
-void runner_drop(struct runner *runner, struct local *local, bool spool);
+void runner_drop(struct runner *runner, struct resident *resident, bool spool);
 
 /* rm-agent's traffic between nodes. */
 void runner_agent_run(struct runner *runner, const Rm__AgentRun *run);

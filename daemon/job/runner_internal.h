@@ -22,7 +22,7 @@ struct runner {
         struct rmd *rmd;
         const struct runner_ops *ops;
         void *userdata;
-        struct local *locals;
+        struct resident *residents;
         struct agent_request *requests;
         struct event *wake;
         struct event *retry;
@@ -34,9 +34,9 @@ struct runner {
 };
 
 /* agents.c */
-void agents_on_request(struct runner *runner, struct local *local, const char *id, const char *host, const char *command);
-void agents_on_gone(struct runner *runner, struct local *local, const char *id);
-void agents_report_exit(struct runner *runner, struct local *group);
+void agents_on_request(struct runner *runner, struct resident *resident, const char *id, const char *host, const char *command);
+void agents_on_gone(struct runner *runner, struct resident *resident, const char *id);
+void agents_report_exit(struct runner *runner, struct resident *group);
 /* Send what is not confirmed; forget what belongs to no head of ours. */
 void agents_reconcile(struct runner *runner);
 void agents_finish(struct runner *runner);
@@ -46,24 +46,24 @@ void agents_finish(struct runner *runner);
  * lets go of the capsule.
  */
 /* The rm-agent of a group is gone: its daemon may end by itself, and is ended if it does not. */
-void ends_orphan(struct runner *runner, struct local *group);
+void ends_orphan(struct runner *runner, struct resident *group);
 /* Its daemon was left alone for too long: end it. */
 void ends_reconcile(struct runner *runner);
 /* Of a job that is COMPLETING: false while the capsule must stay, since it is not known or not in the log how its daemon ended. */
-bool ends_told(struct runner *runner, struct local *group, const Rm__Job *job);
+bool ends_told(struct runner *runner, struct resident *group, const Rm__Job *job);
 
 /* At most one proposal about a capsule is under way; it is made again until the state shows it. */
-void runner_propose(struct runner *runner, struct local *local, const Rm__Command *command);
+void runner_propose(struct runner *runner, struct resident *resident, const Rm__Command *command);
 
 /* traffic.c: asks this node's groups from time to time what they have sent to whom, and tells the leader. */
 void traffic_start(struct runner *runner);
 /* Groups may have come. */
 void traffic_wake(struct runner *runner);
-void traffic_forget(struct local *local);
+void traffic_forget(struct resident *resident);
 void traffic_stop(struct runner *runner);
 
 /* cores.c: a capsule that is here, and runs, gets the cores that were chosen for it, or else all of the node that may be used. */
-void cores_apply(struct runner *runner, struct local *local, const Rm__Capsule *capsule);
+void cores_apply(struct runner *runner, struct resident *resident, const Rm__Capsule *capsule);
 
 /* Something could not be done now: look again in a moment. */
 void runner_retry(struct runner *runner);

@@ -20,13 +20,13 @@ struct loss *losses_find(const struct state_index *index, uint64_t grace_usec, u
 
         for (size_t i = 0; i < state->n_nodes; i++) {
                 const Rm__Node *node = state->nodes[i];
-                cleanup_free struct state_resident *residents = NULL;
-                size_t n_residents = 0;
+                cleanup_free struct state_placed *placed = NULL;
+                size_t n_placed = 0;
 
                 if (is_lost(node, grace_usec, now_usec))
-                        residents = state_residents(index, node->name, &n_residents);
-                for (size_t k = 0; k < n_residents; k++) {
-                        const Rm__Job *job = residents[k].job;
+                        placed = state_placed_on(index, node->name, &n_placed);
+                for (size_t k = 0; k < n_placed; k++) {
+                        const Rm__Job *job = placed[k].job;
 
                         if (!job_running(job) || has(losses, n, job->id))
                                 continue;

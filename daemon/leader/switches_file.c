@@ -5,26 +5,26 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/node/file_look.h"
+#include "daemon/node/file_stamp.h"
 #include "daemon/node/user_file.h"
 
 struct switches_file {
         const struct config *config;
-        struct file_look seen; /* at the last call */
-        struct file_look read; /* when it was read last */
+        struct file_stamp seen; /* at the last call */
+        struct file_stamp read; /* when it was read last */
         struct switches list;
         char *error;
 };
 
 /* Opening, rather than stat(), makes network file systems ask the server. */
-static struct file_look look_now(const struct switches_file *file) {
+static struct file_stamp look_now(const struct switches_file *file) {
         struct stat st;
         int fd = -1;
         int r = user_file_open(file->config->topology, USER_NONE, 0, &fd, &st);
 
         if (r == 0)
                 (void) close(fd);
-        return file_look_of(r, &st);
+        return file_stamp_of(r, &st);
 }
 
 static void read_now(struct switches_file *file) {
@@ -46,15 +46,15 @@ static void read_now(struct switches_file *file) {
 }
 
 bool switches_file_look(struct switches_file *file) {
-        struct file_look now;
+        struct file_stamp now;
         bool same;
 
         if (!file->config->topology[0])
                 return false;
         now = look_now(file);
-        same = file_look_equal(&now, &file->seen);
+        same = file_stamp_equal(&now, &file->seen);
         file->seen = now;
-        if (!same || file_look_equal(&now, &file->read))
+        if (!same || file_stamp_equal(&now, &file->read))
                 return false;
         read_now(file);
         return true;

@@ -6,8 +6,8 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/cluster/commands.h"
+#include "daemon/move/capacity.h"
 #include "daemon/move/moves_internal.h"
-#include "daemon/move/room.h"
 
 #define PREPARE_USEC (20U * 1000000U)
 
@@ -64,15 +64,15 @@ static void on_filtered(struct capsule *capsule, int error, const char *text, vo
 }
 
 void destination_on_image_sent(struct move *move, const Rm__MoveImageSent *sent) {
-        struct local *local = move_local(move);
+        struct resident *resident = move_resident(move);
 
-        if (!local || !local->ready || move->carry)
+        if (!resident || !resident->ready || move->carry)
                 return;
         move->carry = xcalloc(1, sent->carry.len);
         memcpy(move->carry, sent->carry.data, sent->carry.len);
         move->carry_bytes = sent->carry.len;
         /* While the image still comes. */
-        if (capsule_restore_prepare(local->capsule, move->carry, move->carry_bytes, on_filtered, move_op(move)) < 0)
+        if (capsule_restore_prepare(resident->capsule, move->carry, move->carry_bytes, on_filtered, move_op(move)) < 0)
                 move_fail(move, "cannot prepare the link");
 }
 
@@ -117,7 +117,7 @@ static void on_mover_gone(void *userdata) {
 
 static const struct mover_ops mover_ops = { on_mover_event, on_mover_gone };
 
-static void start_mover(struct move *move, struct local *local) {
+static void start_mover(struct move *move, struct resident *resident) {
         const struct config *config = move->moves->rmd->config;
         struct move_trees trees;
         Rm__MoverReceive body = RM__MOVER_RECEIVE__INIT;
@@ -137,7 +137,7 @@ static void start_mover(struct move *move, struct local *local) {
         body.second_key_file = config->second_key_file;
         body.cluster = config->cluster_name;
         body.images_dir = move->dir;
-        move_trees_init(&trees, move, local);
+        move_trees_init(&trees, move, resident);
         body.trees = trees.list;
         body.n_trees = trees.n;
         command.body_case = RM__MOVER_COMMAND__BODY_RECEIVE;
@@ -160,51 +160,51 @@ static void refuse(struct moves *moves, const char *node, uint64_t move, const c
         (void) cluster_send(moves->rmd->cluster, node, &message);
 }
 
-static void keep_early(struct moves *moves, const char *node, const Rm__MovePrepare *prepare) {
-        struct early *early = xcalloc(1, sizeof(*early));
+static void keep_pending_prepare(struct moves *moves, const char *node, const Rm__MovePrepare *prepare) {
+        struct pending_prepare *pending = xcalloc(1, sizeof(*pending));
 
-        early->move = prepare->move;
-        early->node = xstrdup(node);
-        memcpy(early->token, prepare->token.data, MOVE_TOKEN_BYTES);
-        early->memory_bytes = prepare->memory_bytes;
-        early->files_bytes = prepare->files_bytes;
-        early->memory_max = prepare->memory_max;
-        early->pids_max = prepare->pids_max;
-        early->next = moves->early;
-        moves->early = early;
+        pending->move = prepare->move;
+        pending->node = xstrdup(node);
+        memcpy(pending->token, prepare->token.data, MOVE_TOKEN_BYTES);
+        pending->memory_bytes = prepare->memory_bytes;
+        pending->files_bytes = prepare->files_bytes;
+        pending->memory_max = prepare->memory_max;
+        pending->pids_max = prepare->pids_max;
+        pending->next = moves->pending_prepares;
+        moves->pending_prepares = pending;
 }
 
-void destination_begin_early(struct moves *moves) {
-        struct early *list = take_ptr(moves->early);
+void destination_begin_pending(struct moves *moves) {
+        struct pending_prepare *list = take_ptr(moves->pending_prepares);
 
         while (list) {
-                struct early *early = list;
+                struct pending_prepare *pending = list;
                 Rm__MovePrepare prepare = RM__MOVE_PREPARE__INIT;
 
-                list = early->next;
-                prepare.move = early->move;
-                prepare.token.data = early->token;
-                prepare.token.len = sizeof(early->token);
-                prepare.memory_bytes = early->memory_bytes;
-                prepare.files_bytes = early->files_bytes;
-                prepare.memory_max = early->memory_max;
-                prepare.pids_max = early->pids_max;
-                destination_begin(moves, early->node, &prepare);
-                free(early->node);
-                free(early);
+                list = pending->next;
+                prepare.move = pending->move;
+                prepare.token.data = pending->token;
+                prepare.token.len = sizeof(pending->token);
+                prepare.memory_bytes = pending->memory_bytes;
+                prepare.files_bytes = pending->files_bytes;
+                prepare.memory_max = pending->memory_max;
+                prepare.pids_max = pending->pids_max;
+                destination_begin(moves, pending->node, &prepare);
+                free(pending->node);
+                free(pending);
         }
 }
 
 static int check_room(const struct moves *moves, const Rm__MovePrepare *prepare, bool ahead, struct rm_error *err) {
-        const struct room_need need = {
+        const struct capacity_need need = {
                 .memory_bytes = prepare->memory_bytes,
                 .files_bytes = prepare->files_bytes,
                 .ahead = ahead,
         };
-        struct room_free free;
+        struct capacity_free free;
 
-        room_here(moves->dir, &free);
-        return room_check(&need, &free, err);
+        capacity_here(moves->dir, &free);
+        return capacity_check(&need, &free, err);
 }
 
 void destination_begin(struct moves *moves, const char *node, const Rm__MovePrepare *prepare) {
@@ -215,7 +215,7 @@ void destination_begin(struct moves *moves, const char *node, const Rm__MovePrep
         struct move *move;
 
         if (prepare->token.len == MOVE_TOKEN_BYTES && prepare->move >= state->next_move) {
-                keep_early(moves, node, prepare);
+                keep_pending_prepare(moves, node, prepare);
                 return;
         }
         if (!job || record->state != RM__MOVE_STATE__MOVE_RUNNING || strcmp(record->from, node) != 0 ||
@@ -241,21 +241,21 @@ static void enter_prepare(struct move *move) {
         const Rm__Move *record = state_move(state, move->id);
         const Rm__Job *job = state_job(state, move->job);
         struct rm_error err = { 0 };
-        struct local *local = NULL;
+        struct resident *resident = NULL;
 
         if (!record || !job)
                 move_fail(move, "this node's copy of the state does not contain that move any more");
-        else if (runner_make_copy(move->moves->rmd->runner, job, record, &move->kept, &local, &err) < 0)
+        else if (runner_make_copy(move->moves->rmd->runner, job, record, &move->kept, &resident, &err) < 0)
                 move_fail(move, "%s", error_text(&err));
 }
 
 void destination_capsule_ready(struct move *move) {
-        struct local *local = move_local(move);
+        struct resident *resident = move_resident(move);
 
-        if (!local || move->state != MOVE_PREPARE)
+        if (!resident || move->state != MOVE_PREPARE)
                 return;
         move->capsule_ready = true;
-        start_mover(move, local);
+        start_mover(move, resident);
 }
 
 /* ---- commit and open ---- */
@@ -296,11 +296,11 @@ static void on_opened(struct capsule *capsule, int error, const char *text, void
 }
 
 static void open_copy(struct move *move) {
-        struct local *local = move_local(move);
+        struct resident *resident = move_resident(move);
 
         if (move->opened_told || move->opening)
                 return;
-        if (!local || !local->ready || capsule_open(local->capsule, on_opened, move_op(move)) < 0)
+        if (!resident || !resident->ready || capsule_open(resident->capsule, on_opened, move_op(move)) < 0)
                 moves_retry(move->moves);
         else
                 move->opening = true;
@@ -314,18 +314,18 @@ void destination_retry(struct move *move) {
 }
 
 static void undo(struct move *move) {
-        struct local *local = move_local(move);
+        struct resident *resident = move_resident(move);
 
         mover_stop(move->mover);
         move->mover = NULL;
-        if (local)
-                runner_drop(move->moves->rmd->runner, local, true);
+        if (resident)
+                runner_drop(move->moves->rmd->runner, resident, true);
         tell_failed(move);
         move_propose_abort(move);
 }
 
 void destination_enter(struct move *move) {
-        struct local *local = move_local(move);
+        struct resident *resident = move_resident(move);
 
         if (move->state != MOVE_PREPARE)
                 move_deadline(move, 0);
@@ -337,8 +337,8 @@ void destination_enter(struct move *move) {
                 break; /* rm-mover watches over the stream */
         case MOVE_RESTORE:
                 move_deadline(move, move->moves->rmd->config->move_timeout_usec);
-                if (!local || !local->ready ||
-                    capsule_restore(local->capsule, move->dir, move->moves->rmd->config->move_timeout_usec, on_restored,
+                if (!resident || !resident->ready ||
+                    capsule_restore(resident->capsule, move->dir, move->moves->rmd->config->move_timeout_usec, on_restored,
                                     move_op(move)) < 0)
                         move_fail(move, "cannot start the restore");
                 break;
@@ -354,8 +354,8 @@ void destination_enter(struct move *move) {
         default: /* END: opened, or aborted */
                 mover_stop(move->mover);
                 move->mover = NULL;
-                if (!move->opened_told && local)
-                        runner_drop(move->moves->rmd->runner, local, true);
+                if (!move->opened_told && resident)
+                        runner_drop(move->moves->rmd->runner, resident, true);
                 moves_retry(move->moves);
         }
 }

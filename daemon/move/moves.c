@@ -61,8 +61,8 @@ static void move_free(struct move *move) {
         mover_stop(move->mover);
         (void) remove_tree(move->dir);
         event_free(move->deadline);
-        if (move->breath)
-                event_free(move->breath);
+        if (move->reopen)
+                event_free(move->reopen);
         free(move->other);
         free(move->dir);
         free(move->carry);
@@ -77,10 +77,10 @@ int move_make_dir(struct move *move, struct rm_error *err) {
         return r < 0 ? error_sys(err, r, "making %s", move->dir) : 0;
 }
 
-void move_trees_init(struct move_trees *ret, const struct move *move, const struct local *local) {
+void move_trees_init(struct move_trees *ret, const struct move *move, const struct resident *resident) {
         /* What the capsule's own PID 1 makes anew. */
         static char *run_private[] = { (char *) "criu.kdat", (char *) "rm/criu", (char *) "rm/io", (char *) "rm/hosts" };
-        const char *root = capsule_root(local->capsule);
+        const char *root = capsule_root(resident->capsule);
 
         for (size_t i = 0; i < ARRAY_SIZE(ret->trees); i++) {
                 rm__mover_tree__init(&ret->trees[i]);
@@ -95,7 +95,7 @@ void move_trees_init(struct move_trees *ret, const struct move *move, const stru
         ret->trees[2].exclude = run_private;
         ret->trees[2].n_exclude = ARRAY_SIZE(run_private);
         ret->trees[3].role = (char *) "spool";
-        ret->trees[3].path = launch_spool_dir(move->moves->rmd->config, capsule_id(local->capsule));
+        ret->trees[3].path = launch_spool_dir(move->moves->rmd->config, capsule_id(resident->capsule));
         ret->n = move->index == STATE_HEAD ? 4 : 3;
 }
 
@@ -104,7 +104,7 @@ void move_trees_finish(struct move_trees *trees) {
                 free(trees->trees[i].path);
 }
 
-struct local *move_local(struct move *move) {
+struct resident *move_resident(struct move *move) {
         return runner_copy(move->moves->rmd->runner, move->job, move->index, move->incarnation);
 }
 
@@ -255,32 +255,31 @@ static void on_opened(struct capsule *capsule, int error, const char *text, void
 }
 
 /* Capsules that stand still although no move has them: left by an earlier life of this daemon. */
-static void open_leftover(struct moves *moves, const struct state_resident *resident) {
-        struct local *local = runner_current(moves->rmd->runner, resident->job->id, resident->capsule->index);
-        const Rm__Move *active =
-                state_capsule_move(cluster_index(moves->rmd->cluster), resident->job->id, resident->capsule->index);
+static void open_leftover(struct moves *moves, const struct state_placed *placed) {
+        struct resident *resident = runner_current(moves->rmd->runner, placed->job->id, placed->capsule->index);
+        const Rm__Move *active = state_capsule_move(cluster_index(moves->rmd->cluster), placed->job->id, placed->capsule->index);
         enum capsule_phase phase;
 
-        if (!local || !local->ready || (active && active->state == RM__MOVE_STATE__MOVE_RUNNING))
+        if (!resident || !resident->ready || (active && active->state == RM__MOVE_STATE__MOVE_RUNNING))
                 return;
         if (active && move_find(moves, active->id, MOVE_DESTINATION))
                 return;
-        phase = capsule_phase(local->capsule);
+        phase = capsule_phase(resident->capsule);
         if (phase == CAPSULE_FROZEN || phase == CAPSULE_RESTORED) {
-                log_info("job %" PRIu64 ": capsule %" PRId32 " resumes here", resident->job->id, resident->capsule->index);
-                (void) capsule_open(local->capsule, on_opened, NULL);
+                log_info("job %" PRIu64 ": capsule %" PRId32 " resumes here", placed->job->id, placed->capsule->index);
+                (void) capsule_open(resident->capsule, on_opened, NULL);
         }
 }
 
 /* Capsules that stand still although no move has them: left by an earlier life of this daemon. */
 static void open_leftovers(struct moves *moves) {
         size_t n;
-        cleanup_free struct state_resident *residents =
-                state_residents(cluster_index(moves->rmd->cluster), cluster_self(moves->rmd->cluster), &n);
+        cleanup_free struct state_placed *placed =
+                state_placed_on(cluster_index(moves->rmd->cluster), cluster_self(moves->rmd->cluster), &n);
 
         for (size_t i = 0; i < n; i++)
-                if (job_running(residents[i].job))
-                        open_leftover(moves, &residents[i]);
+                if (job_running(placed[i].job))
+                        open_leftover(moves, &placed[i]);
 }
 
 static void apply_record(struct move *move, const Rm__Move *record) {
@@ -332,8 +331,8 @@ static void reconcile(struct moves *moves) {
         Rm__Move *const *open_moves;
         size_t n;
 
-        if (moves->early)
-                destination_begin_early(moves);
+        if (moves->pending_prepares)
+                destination_begin_pending(moves);
         for (struct move *m = moves->list, *next; m; m = next) {
                 next = m->next;
                 apply_record(m, state_move(state, m->id));
@@ -371,9 +370,9 @@ void moves_retry(struct moves *moves) {
 
 /* ---- from outside ---- */
 
-void moves_capsule_ready(struct moves *moves, struct local *local, int error, const char *text) {
+void moves_capsule_ready(struct moves *moves, struct resident *resident, int error, const char *text) {
         for (struct move *m = moves ? moves->list : NULL; m; m = m->next) {
-                if (m->job != local->job || m->index != local->index || m->incarnation != local->incarnation)
+                if (m->job != resident->job || m->index != resident->index || m->incarnation != resident->incarnation)
                         continue;
                 if (error < 0)
                         move_fail(m, "the capsule: %s", text);
@@ -385,14 +384,14 @@ void moves_capsule_ready(struct moves *moves, struct local *local, int error, co
                 moves_retry(moves); /* adopted: it may have to be opened */
 }
 
-bool moves_own(struct moves *moves, const struct local *local) {
-        const Rm__Move *active = state_capsule_move(cluster_index(moves->rmd->cluster), local->job, local->index);
+bool moves_own(struct moves *moves, const struct resident *resident) {
+        const Rm__Move *active = state_capsule_move(cluster_index(moves->rmd->cluster), resident->job, resident->index);
 
         for (const struct move *m = moves->list; m; m = m->next)
-                if (m->job == local->job && m->index == local->index && m->incarnation == local->incarnation &&
+                if (m->job == resident->job && m->index == resident->index && m->incarnation == resident->incarnation &&
                     m->state != MOVE_END)
                         return true;
-        return active && active->state == RM__MOVE_STATE__MOVE_RUNNING && active->incarnation == local->incarnation;
+        return active && active->state == RM__MOVE_STATE__MOVE_RUNNING && active->incarnation == resident->incarnation;
 }
 
 bool moves_on_message(struct moves *moves, const char *node, const Rm__PeerMessage *message) {
@@ -487,12 +486,12 @@ void moves_destroy(struct moves *moves) {
                 return;
         while (moves->list)
                 move_free(moves->list);
-        while (moves->early) {
-                struct early *early = moves->early;
+        while (moves->pending_prepares) {
+                struct pending_prepare *pending = moves->pending_prepares;
 
-                moves->early = early->next;
-                free(early->node);
-                free(early);
+                moves->pending_prepares = pending->next;
+                free(pending->node);
+                free(pending);
         }
         (void) umount2(moves->dir, MNT_DETACH);
         (void) rmdir(moves->dir);

@@ -17,9 +17,9 @@ void moves_started(struct moves *moves, uint64_t id);
 /* The state changed: finish or undo what it says, also what an earlier life of this daemon left behind. */
 void moves_wake(struct moves *moves);
 /* A local capsule answers (error 0), or does not or no more (error < 0). `moves` NULL ok. */
-void moves_capsule_ready(struct moves *moves, struct local *local, int error, const char *text);
+void moves_capsule_ready(struct moves *moves, struct resident *resident, int error, const char *text);
 /* A move under way needs this copy, which the state does not name as the capsule. */
-bool moves_own(struct moves *moves, const struct local *local);
+bool moves_own(struct moves *moves, const struct resident *resident);
 /* Messages between the two ends. False when it is none of them. */
 bool moves_on_message(struct moves *moves, const char *node, const Rm__PeerMessage *message);
 /* Keep the connections to the other ends. */

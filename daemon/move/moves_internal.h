@@ -40,8 +40,8 @@ struct move {
         bool opening;       /* destination */
         bool opened_told;   /* source: the destination runs; destination: it does */
         struct event *deadline;
-        struct event *breath; /* source: open for a moment, so that connections are accepted */
-        unsigned breaths;
+        struct event *reopen; /* source: open for a moment, so that connections are accepted */
+        unsigned reopens;
         unsigned lock_tries; /* source: times that it was open since it held a lock */
         uint8_t token[MOVE_TOKEN_BYTES];
         char error[512];
@@ -53,7 +53,7 @@ struct move {
 };
 
 /* A prepare that came before the log's entry did. */
-struct early {
+struct pending_prepare {
         uint64_t move;
         char *node;
         uint8_t token[MOVE_TOKEN_BYTES];
@@ -61,13 +61,13 @@ struct early {
         uint64_t files_bytes;
         uint64_t memory_max;
         uint64_t pids_max;
-        struct early *next;
+        struct pending_prepare *next;
 };
 
 struct moves {
         struct rmd *rmd;
         struct move *list;
-        struct early *early;
+        struct pending_prepare *pending_prepares;
         char *dir; /* a tmpfs: images and capture sockets */
         struct event *retry;
         bool retry_wanted;
@@ -81,7 +81,7 @@ struct move *move_find(struct moves *moves, uint64_t id, enum move_role role);
 void move_event(struct move *move, enum move_event event);
 /* Something went wrong at this end: keeps the text and takes the FAILED edge. */
 void move_fail(struct move *move, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-struct local *move_local(struct move *move);
+struct resident *move_resident(struct move *move);
 void move_deadline(struct move *move, uint64_t usec);
 /* One proposal at a time; made again by the retry while the state does not show it. */
 void move_propose(struct move *move, const Rm__Command *command);
@@ -97,7 +97,7 @@ struct move_trees {
         Rm__MoverTree *list[4];
         size_t n;
 };
-void move_trees_init(struct move_trees *ret, const struct move *move, const struct local *local);
+void move_trees_init(struct move_trees *ret, const struct move *move, const struct resident *resident);
 void move_trees_finish(struct move_trees *trees);
 
 /* An operation of a capsule under way for a move; survives the move's end. */
@@ -122,7 +122,7 @@ void source_on_opened(struct move *move, const Rm__MoveOpened *opened);
 /* destination.c */
 void destination_begin(struct moves *moves, const char *node, const Rm__MovePrepare *prepare);
 /* The log may have caught up with prepares that came early. */
-void destination_begin_early(struct moves *moves);
+void destination_begin_pending(struct moves *moves);
 void destination_enter(struct move *move);
 /* Ask again for the commit, open again. */
 void destination_retry(struct move *move);

@@ -9,14 +9,14 @@
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/cluster/commands.h"
+#include "daemon/move/capacity.h"
 #include "daemon/move/inflight.h"
 #include "daemon/move/moves_internal.h"
-#include "daemon/move/room.h"
 
 #define PREPARE_USEC (15U * 1000000U)
 #define PRECOPY_USEC (15U * 1000000U) /* from one sign of life to the next */
-#define BREATH_USEC 20000
-#define BREATHS_MAX 50U /* then CRIU tries, and says what it thinks of it */
+#define REOPEN_USEC 20000
+#define REOPENS_MAX 50U /* then CRIU tries, and says what it thinks of it */
 #define LOCK_TRIES_MAX 10U /* with pauses of 20, 40, ... ms: about a second */
 #define OPENED_USEC (5U * 1000000U)
 
@@ -114,25 +114,25 @@ void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared) {
 
 /* ---- the states ---- */
 
-static char *procs_file_of(const struct local *local) {
-        cleanup_free char *cgroup = capsule_payload_cgroup(local->capsule);
+static char *procs_file_of(const struct resident *resident) {
+        cleanup_free char *cgroup = capsule_payload_cgroup(resident->capsule);
 
         return xasprintf("%s/cgroup.procs", cgroup);
 }
 
-static void measure_need(const struct local *local, Rm__MovePrepare *prepare) {
-        cleanup_free char *procs_file = procs_file_of(local);
+static void measure_need(const struct resident *resident, Rm__MovePrepare *prepare) {
+        cleanup_free char *procs_file = procs_file_of(resident);
 
         struct capsule_limits limits;
 
-        capsule_get_limits(local->capsule, &limits);
+        capsule_get_limits(resident->capsule, &limits);
         prepare->memory_max = limits.memory_bytes;
         prepare->pids_max = limits.pids;
-        prepare->memory_bytes = room_processes(procs_file);
+        prepare->memory_bytes = capacity_processes(procs_file);
         for (const char *const *mount = capsule_tmpfs_mounts; *mount; mount++) {
-                cleanup_free char *path = xasprintf("%s%s", capsule_root(local->capsule), *mount);
+                cleanup_free char *path = xasprintf("%s%s", capsule_root(resident->capsule), *mount);
 
-                prepare->files_bytes += room_used(path);
+                prepare->files_bytes += capacity_used(path);
         }
 }
 
@@ -145,11 +145,11 @@ static void on_preloaded(struct capsule *capsule, int error, const char *text, v
 }
 
 static void enter_prepare(struct move *move) {
-        struct local *local = move_local(move);
+        struct resident *resident = move_resident(move);
         Rm__MovePrepare prepare = RM__MOVE_PREPARE__INIT;
         Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
 
-        if (!local || !local->ready || local->exited) {
+        if (!resident || !resident->ready || resident->exited) {
                 move_fail(move, "the capsule does not run here");
                 return;
         }
@@ -157,11 +157,11 @@ static void enter_prepare(struct move *move) {
                 move_fail(move, "cannot get random bytes");
                 return;
         }
-        (void) capsule_criu_preload(local->capsule, on_preloaded, move_op(move));
+        (void) capsule_criu_preload(resident->capsule, on_preloaded, move_op(move));
         prepare.move = move->id;
         prepare.token.data = move->token;
         prepare.token.len = sizeof(move->token);
-        measure_need(local, &prepare);
+        measure_need(resident, &prepare);
         message.body_case = RM__PEER_MESSAGE__BODY_MOVE_PREPARE;
         message.move_prepare = &prepare;
         if (move_send(move, &message) < 0)
@@ -173,7 +173,7 @@ void source_begin(struct move *move) {
         move_event(move, MOVE_EV_START);
 }
 
-static void enter_precopy(struct move *move, struct local *local) {
+static void enter_precopy(struct move *move, struct resident *resident) {
         const Rm__Move *record = state_move(cluster_state(move->moves->rmd->cluster), move->id);
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverPrecopy body = RM__MOVER_PRECOPY__INIT;
@@ -183,7 +183,7 @@ static void enter_precopy(struct move *move, struct local *local) {
                 move_event(move, MOVE_EV_COPIED);
                 return;
         }
-        procs_file = body.procs_file = procs_file_of(local);
+        procs_file = body.procs_file = procs_file_of(resident);
         body.bytes_per_sec = move->moves->rmd->config->move_rate_bytes_per_sec;
         command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;
         command.precopy = &body;
@@ -193,7 +193,7 @@ static void enter_precopy(struct move *move, struct local *local) {
 }
 
 /* Lets the capsule run for a moment, and begins the freeze again. */
-static void breathe(struct move *move, struct capsule *capsule, unsigned usec);
+static void reopen_briefly(struct move *move, struct capsule *capsule, unsigned usec);
 
 static void on_frozen(struct capsule *capsule, int error, const char *text, void *arg) {
         struct move *move = move_op_done(arg);
@@ -212,37 +212,37 @@ static void on_cut(struct capsule *capsule, int error, const char *text, void *a
         if (!move)
                 return;
         if (error == -EAGAIN && move->lock_tries < LOCK_TRIES_MAX)
-                breathe(move, capsule, ++move->lock_tries * BREATH_USEC);
+                reopen_briefly(move, capsule, ++move->lock_tries * REOPEN_USEC);
         else if (error == -EAGAIN || error == -EOPNOTSUPP)
                 move_fail(move, "%s", text); /* what it holds that cannot be carried */
         else if (error < 0)
                 move_fail(move, "cutting the link: %s", text);
-        else if (inflight_connections(capsule_init_pid(capsule)) && move->breaths++ < BREATHS_MAX)
-                breathe(move, capsule, BREATH_USEC);
+        else if (inflight_connections(capsule_init_pid(capsule)) && move->reopens++ < REOPENS_MAX)
+                reopen_briefly(move, capsule, REOPEN_USEC);
         else
                 move_event(move, MOVE_EV_CUT);
 }
 
 /* A program that is just being connected to needs a moment to accept it. */
-static void on_breath_over(evutil_socket_t fd, short what, void *arg) {
+static void on_reopen_over(evutil_socket_t fd, short what, void *arg) {
         struct move *move = arg;
-        struct local *local = move_local(move);
+        struct resident *resident = move_resident(move);
 
         if (move->state != MOVE_CUT)
                 return;
         move->freeze_usec = now_usec();
-        if (!local || !local->ready || local->exited || capsule_freeze(local->capsule, NULL, NULL) < 0 ||
-            capsule_cut(local->capsule, on_cut, move_op(move)) < 0)
+        if (!resident || !resident->ready || resident->exited || capsule_freeze(resident->capsule, NULL, NULL) < 0 ||
+            capsule_cut(resident->capsule, on_cut, move_op(move)) < 0)
                 move_fail(move, "cannot freeze the capsule again");
 }
 
-static void breathe(struct move *move, struct capsule *capsule, unsigned usec) {
-        if (!move->breath)
-                move->breath = evtimer_new(move->moves->rmd->base, on_breath_over, move);
+static void reopen_briefly(struct move *move, struct capsule *capsule, unsigned usec) {
+        if (!move->reopen)
+                move->reopen = evtimer_new(move->moves->rmd->base, on_reopen_over, move);
         if (capsule_open(capsule, NULL, NULL) < 0)
                 move_fail(move, "cannot reopen the capsule to drain its accept queue");
         else
-                timer_arm(move->breath, usec);
+                timer_arm(move->reopen, usec);
 }
 
 static void on_carry(struct capsule *capsule, int error, const char *text, const void *carry, size_t size, void *arg) {
@@ -266,12 +266,12 @@ static void on_carry(struct capsule *capsule, int error, const char *text, const
 }
 
 /* CRIU is done: what it does not carry follows. */
-static void send_trees(struct move *move, struct local *local) {
+static void send_trees(struct move *move, struct resident *resident) {
         struct move_trees trees;
         Rm__MoverDumpDone done = RM__MOVER_DUMP_DONE__INIT;
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
 
-        move_trees_init(&trees, move, local);
+        move_trees_init(&trees, move, resident);
         done.trees = trees.list;
         done.n_trees = trees.n;
         command.body_case = RM__MOVER_COMMAND__BODY_DUMP_DONE;
@@ -284,16 +284,16 @@ static void send_trees(struct move *move, struct local *local) {
 
 static void on_dumped(struct capsule *capsule, int error, const char *text, void *arg) {
         struct move *move = move_op_done(arg);
-        struct local *local = move ? move_local(move) : NULL;
+        struct resident *resident = move ? move_resident(move) : NULL;
 
         if (!move || move->state != MOVE_TRANSFER)
                 return;
-        if (error < 0 || !local) {
+        if (error < 0 || !resident) {
                 move_fail(move, "criu dump: %s", text);
                 return;
         }
         move->dumped_usec = now_usec();
-        send_trees(move, local);
+        send_trees(move, resident);
 }
 
 /* Connections to the group last as long as move_timeout may be at most. */
@@ -307,7 +307,7 @@ static void limit_freeze(struct move *move) {
         move_deadline(move, stood < limit ? limit - stood : 1);
 }
 
-static void enter_transfer(struct move *move, struct local *local) {
+static void enter_transfer(struct move *move, struct resident *resident) {
         Rm__MoverStart start = RM__MOVER_START__INIT;
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
 
@@ -315,9 +315,9 @@ static void enter_transfer(struct move *move, struct local *local) {
         move->dump_usec = now_usec();
         command.body_case = RM__MOVER_COMMAND__BODY_START;
         command.start = &start;
-        if (mover_command(move->mover, &command) < 0 || capsule_get_carry(local->capsule, on_carry, move_op(move)) < 0 ||
-            capsule_dump(local->capsule, move->dir, true, move->moves->rmd->config->move_timeout_usec, on_dumped, move_op(move)) <
-                    0)
+        if (mover_command(move->mover, &command) < 0 || capsule_get_carry(resident->capsule, on_carry, move_op(move)) < 0 ||
+            capsule_dump(resident->capsule, move->dir, true, move->moves->rmd->config->move_timeout_usec, on_dumped,
+                         move_op(move)) < 0)
                 move_fail(move, "cannot start the dump");
 }
 
@@ -332,10 +332,10 @@ static void on_open_done(struct capsule *capsule, int error, const char *text, v
 
 /* As if nothing had been. */
 static void reopen(struct move *move) {
-        struct local *local = move_local(move);
+        struct resident *resident = move_resident(move);
 
-        if (local && local->capsule && local->ready && !local->exited && move->freeze_usec)
-                (void) capsule_open(local->capsule, on_open_done, move->moves);
+        if (resident && resident->capsule && resident->ready && !resident->exited && move->freeze_usec)
+                (void) capsule_open(resident->capsule, on_open_done, move->moves);
         move->freeze_usec = 0;
 }
 
@@ -362,10 +362,10 @@ static void propose_done(struct move *move) {
 }
 
 void source_release(struct move *move) {
-        struct local *local = move_local(move);
+        struct resident *resident = move_resident(move);
 
-        if (local)
-                runner_drop(move->moves->rmd->runner, local, true);
+        if (resident)
+                runner_drop(move->moves->rmd->runner, resident, true);
         /* With the figures when the destination tells them; it has until the deadline. */
         if (move->opened_told || now_usec() - move->committed_usec > OPENED_USEC)
                 propose_done(move);
@@ -382,9 +382,9 @@ void source_on_opened(struct move *move, const Rm__MoveOpened *opened) {
 }
 
 void source_enter(struct move *move) {
-        struct local *local = move_local(move);
+        struct resident *resident = move_resident(move);
 
-        if (move->state > MOVE_PREPARE && move->state < MOVE_RESTORE && (!local || !local->ready || local->exited)) {
+        if (move->state > MOVE_PREPARE && move->state < MOVE_RESTORE && (!resident || !resident->ready || resident->exited)) {
                 move_fail(move, "the capsule has ended");
                 return;
         }
@@ -393,20 +393,20 @@ void source_enter(struct move *move) {
                 enter_prepare(move);
                 break;
         case MOVE_PRECOPY:
-                enter_precopy(move, local);
+                enter_precopy(move, resident);
                 break;
         case MOVE_FREEZE:
                 move_deadline(move, PREPARE_USEC);
                 move->freeze_usec = now_usec();
-                if (capsule_freeze(local->capsule, on_frozen, move_op(move)) < 0)
+                if (capsule_freeze(resident->capsule, on_frozen, move_op(move)) < 0)
                         move_fail(move, "cannot freeze the capsule");
                 break;
         case MOVE_CUT:
-                if (capsule_cut(local->capsule, on_cut, move_op(move)) < 0)
+                if (capsule_cut(resident->capsule, on_cut, move_op(move)) < 0)
                         move_fail(move, "cannot cut the link");
                 break;
         case MOVE_TRANSFER:
-                enter_transfer(move, local);
+                enter_transfer(move, resident);
                 break;
         case MOVE_RESTORE:
                 break; /* the limit on the freeze goes on */

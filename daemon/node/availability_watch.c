@@ -8,8 +8,8 @@
 
 #include "common/timer.h"
 #include "common/util.h"
-#include "daemon/node/file_look.h"
 #include "daemon/node/file_reader.h"
+#include "daemon/node/file_stamp.h"
 
 #define POLL_DEFAULT_USEC 1000000U
 #define POLL_MIN_USEC 50000U
@@ -51,21 +51,21 @@ struct availability_watch {
         uint64_t changes_usec; /* of the first change not read yet, 0 = none */
         bool whole;            /* the last change left a file that its writer has done with */
         bool moved_in;         /* the file came to its place by a rename, and has not been judged yet */
-        struct file_look seen;      /* at the last reading */
+        struct file_stamp seen;      /* at the last reading */
         bool stamp_fresh;      /* another write might hide behind the time stamp seen */
         uint64_t doubt_usec;   /* since when what is doubtful has been unchanged, 0 = not known */
 
         bool judged;
         enum told told;
         bool taken; /* content of the file is in force */
-        struct file_look taken_look;
+        struct file_stamp taken_look;
         struct availability content; /* last told; empty at first */
         char *error;                 /* last told */
 };
 
 /* What one reading found. Owns `content`. */
 struct finding {
-        struct file_look look;
+        struct file_stamp look;
         bool missing;
         bool doubtful;
         struct rm_error error;
@@ -74,7 +74,7 @@ struct finding {
 
 /* ---- looking at the file ---- */
 
-static bool stamp_is_fresh(const struct file_look *look) {
+static bool stamp_is_fresh(const struct file_stamp *look) {
         int64_t age_usec = (int64_t) now_real_usec() - ((int64_t) look->written.tv_sec * 1000000 + look->written.tv_nsec / 1000);
 
         return look->error == 0 && age_usec < (int64_t) STAMP_USEC && age_usec > -(int64_t) STAMP_USEC;
@@ -132,11 +132,11 @@ static bool cut_to_nothing(const struct availability_watch *watch, const struct 
         if (watch->directory_wd >= 0)
                 return !watch->moved_in;
         /* Polling does not see how it came to its place, only that it is another file. */
-        return !watch->taken_look.ino || file_look_same_file(&watch->taken_look, &finding->look);
+        return !watch->taken_look.ino || file_stamp_same_file(&watch->taken_look, &finding->look);
 }
 
 static void judge_bytes(struct availability_watch *watch, const struct file_answer *answer, struct finding *finding) {
-        struct file_look after;
+        struct file_stamp after;
 
         if (answer->read_error < 0) {
                 (void) error_sys(&finding->error, answer->read_error, "%s: cannot be read", watch->path);
@@ -145,8 +145,8 @@ static void judge_bytes(struct availability_watch *watch, const struct file_answ
         if (availability_parse(watch->path, answer->data, answer->size_bytes, watch->ops.find, watch->userdata, &finding->content,
                                &finding->error) < 0)
                 return;
-        after = file_look_of(answer->after_error, &answer->after);
-        finding->doubtful = finding->content.open_end || finding->content.blank || !file_look_equal(&after, &finding->look);
+        after = file_stamp_of(answer->after_error, &answer->after);
+        finding->doubtful = finding->content.open_end || finding->content.blank || !file_stamp_equal(&after, &finding->look);
         if (cut_to_nothing(watch, finding))
                 (void) error_set(&finding->error, -EINVAL,
                                  "%s:1: the file is empty, as if being written; a comment line alone lifts all restrictions",
@@ -170,7 +170,7 @@ static void judge_unopened(struct availability_watch *watch, struct finding *fin
 
 static void judge(struct availability_watch *watch, const struct file_answer *answer, struct finding *ret_finding) {
         memset(ret_finding, 0, sizeof(*ret_finding));
-        ret_finding->look = file_look_of(answer->error, &answer->st);
+        ret_finding->look = file_stamp_of(answer->error, &answer->st);
         if (answer->error == 0)
                 judge_bytes(watch, answer, ret_finding);
         else
@@ -207,7 +207,7 @@ static void tell_error(struct availability_watch *watch, struct finding *finding
         availability_finish(&finding->content);
         watch->told = TOLD_ERROR;
         if (finding->missing)
-                watch->taken_look = (struct file_look) { 0 }; /* its inode number may come back as another file's */
+                watch->taken_look = (struct file_stamp) { 0 }; /* its inode number may come back as another file's */
         if (!news)
                 return;
         free(watch->error);
@@ -244,10 +244,10 @@ static void change_seen(struct availability_watch *watch) {
 }
 
 /* Doubtful content needs two readings that saw the same, with nothing between them. */
-static bool settled(struct availability_watch *watch, const struct finding *finding) {
+static bool stable(struct availability_watch *watch, const struct finding *finding) {
         uint64_t now = now_usec();
 
-        if (watch->doubt_usec == 0 || !file_look_equal(&finding->look, &watch->seen))
+        if (watch->doubt_usec == 0 || !file_stamp_equal(&finding->look, &watch->seen))
                 watch->doubt_usec = now;
         return now - watch->doubt_usec >= AVAILABILITY_SETTLE_USEC;
 }
@@ -328,7 +328,7 @@ static void on_content_read(void *userdata, struct file_answer *answer) {
         watch->asking = NULL;
         (void) take_watches(watch, answer);
         judge(watch, answer, &finding);
-        ready = (watch->asked_whole && !finding.doubtful) || settled(watch, &finding);
+        ready = (watch->asked_whole && !finding.doubtful) || stable(watch, &finding);
         watch->seen = finding.look;
         watch->stamp_fresh = stamp_is_fresh(&finding.look);
         if (!ready) {
@@ -348,8 +348,8 @@ static void on_content_read(void *userdata, struct file_answer *answer) {
 
 static void on_looked(void *userdata, struct file_answer *answer) {
         struct availability_watch *watch = userdata;
-        struct file_look look = file_look_of(answer->error, &answer->st);
-        bool changed = !file_look_equal(&look, &watch->seen);
+        struct file_stamp look = file_stamp_of(answer->error, &answer->st);
+        bool changed = !file_stamp_equal(&look, &watch->seen);
 
         watch->asking = NULL;
         watch->read_wanted |= watch->late; /* an error was told that is over */

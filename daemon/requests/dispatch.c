@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "daemon/client/proxies.h"
+#include "daemon/client/forwarding.h"
 #include "daemon/config/config.h"
 #include "daemon/requests/requests.h"
 
@@ -56,7 +56,7 @@ static void on_carried_reply(void *userdata, uint32_t channel, Rm__LocalReply *r
         client_release(carried->client);
         free(carried);
         if (reply)
-                proxies_close(rmd->proxies, channel);
+                forwarding_close(rmd->forwarding, channel);
 }
 
 static void carry(struct client *client, const Rm__LocalRequest *request, const char *node) {
@@ -67,11 +67,11 @@ static void carry(struct client *client, const Rm__LocalRequest *request, const 
 
         carried->client = client_hold(client);
         carried->request_id = request->id;
-        channel = proxies_open(rmd->proxies, node, client, on_carried_reply, carried);
-        r = proxies_send(rmd->proxies, channel, request);
+        channel = forwarding_open(rmd->forwarding, node, client, on_carried_reply, carried);
+        r = forwarding_send(rmd->forwarding, channel, request);
         if (r == 0)
                 return;
-        proxies_close(rmd->proxies, channel);
+        forwarding_close(rmd->forwarding, channel);
         if (r == -EBUSY)
                 client_error(client, request->id, r, "the send queue to node %s is full: try again later", node);
         else

@@ -58,10 +58,10 @@ void request_list_policies(struct client *client, const Rm__LocalRequest *reques
 void request_snapshot(struct client *client, const Rm__LocalRequest *request);
 void request_plan(struct client *client, const Rm__LocalRequest *request);
 
-/* front.c */
-void front_state_changed(struct client *client);
-void front_leave(struct client *client);
-void front_drained(struct client *client);
+/* attachment.c */
+void attachment_state_changed(struct client *client);
+void attachment_leave(struct client *client);
+void attachment_drained(struct client *client);
 
 /* events.c */
 struct event_ring *events_create(void);

@@ -54,7 +54,7 @@ static void client_gone(struct client *client) {
         struct service *service = client->rmd->service;
 
         TAILQ_REMOVE(&service->clients, client, all);
-        front_leave(client);
+        attachment_leave(client);
         account_leave(client);
         client_leave(client);
 }
@@ -179,7 +179,7 @@ static void queue_request(struct client *client) {
 
         client->waits_for_user =
                 !client->greeted && users_find(client->rmd->service->users, client->uid, client->gid, &user) == -EAGAIN;
-        client->held = !client->front && client_pending_bytes(client) > UNREAD_MAX_BYTES;
+        client->held = !client->attachment && client_pending_bytes(client) > UNREAD_MAX_BYTES;
         if (!client->waits_for_user && !client->held)
                 account_ready(client);
 }
@@ -194,7 +194,7 @@ static void on_frame(struct conn *conn, void *userdata) {
 static void on_drained(struct conn *conn, void *userdata) {
         struct client *client = userdata;
 
-        front_drained(client);
+        attachment_drained(client);
         events_drained(client);
         if (client->held)
                 queue_request(client);
@@ -325,7 +325,7 @@ static void on_wake(evutil_socket_t fd, short what, void *arg) {
         struct client *client;
 
         TAILQ_FOREACH (client, &service->clients, all) {
-                front_state_changed(client);
+                attachment_state_changed(client);
                 events_publish(client);
         }
 }

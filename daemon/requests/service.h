@@ -12,7 +12,7 @@ void service_destroy(struct service *service);
 /* The state changed: attached front ends and followers of events are told (soon, once for many changes). NULL ok. */
 void service_wake(struct service *service);
 
-/* Carried requests (see client/proxies.h). */
+/* Carried requests (see client/forwarding.h). */
 void service_carried_request(struct rmd *rmd, struct client *client, const Rm__LocalRequest *request);
 void service_carried_gone(struct rmd *rmd, struct client *client);
 

@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "daemon/sched/back.h"
 #include "daemon/sched/backfill.h"
 #include "daemon/sched/diff.h"
 #include "daemon/sched/fold.h"
+#include "daemon/sched/hysteresis.h"
+#include "daemon/sched/return_when_paid.h"
 #include "daemon/sched/round_state.h"
-#include "daemon/sched/settle.h"
 #include "daemon/sched/spare.h"
 #include "placement/cost.h"
 #include "placement/pack.h"
@@ -359,10 +359,10 @@ void round_finish(struct round *round, struct round_result **ret_result) {
                         memcpy(result->jobs[j].policy, round->jobs[j].policy, POLICY_BYTES);
         while (round->n_decided < round->n_passes)
                 round_skip(round, round->n_decided, NULL);
-        settle_plan(snapshot_view(round->fold->snapshot), round->plan, kept);
+        hysteresis_apply(snapshot_view(round->fold->snapshot), round->plan, kept);
         for (uint32_t j = 0; j < result->n_jobs; j++)
                 result->jobs[j].kept = kept[j];
-        back_settle(round->fold, round->jobs, round->plan);
+        return_when_paid(round->fold, round->jobs, round->plan);
         diff_actions(&diff, result);
         diff_outcomes(&diff, result);
         take_cores(round, result);

@@ -6,7 +6,7 @@
 
 #include "common/util.h"
 #include "launcher/client/client.h"
-#include "launcher/client/front.h"
+#include "launcher/client/frontend.h"
 #include "launcher/mpirun/capture.h"
 #include "launcher/mpirun/command.h"
 #include "launcher/mpirun/options.h"
@@ -59,8 +59,8 @@ static int read_settings(char **args, struct command *ret_command, struct option
         return r < 0 ? r : options_resolve(options, err);
 }
 
-static int serve(struct front *front, uint64_t job, const struct options *options, bool input) {
-        struct session_config config = {
+static int serve(struct frontend *frontend, uint64_t job, const struct options *options, bool input) {
+        struct attachment_config config = {
                 .program = PROGRAM,
                 .job = job,
                 .input = input,
@@ -72,13 +72,13 @@ static int serve(struct front *front, uint64_t job, const struct options *option
                 .away_usec = AWAY_USEC,
         };
 
-        return front_run(front, &config);
+        return frontend_run(frontend, &config);
 }
 
 static int run(const struct command *command, const struct options *options) {
-        bool input = !options->detach && front_has_input();
+        bool input = !options->detach && frontend_has_input();
         struct rm_error err = { 0 };
-        struct front *front = NULL;
+        struct frontend *frontend = NULL;
         Rm__JobSpec *spec = NULL;
         uint64_t job = 0;
         int code;
@@ -87,21 +87,21 @@ static int run(const struct command *command, const struct options *options) {
         r = capture_job(command, options, input, &spec, &err);
         if (r < 0)
                 return fail(&err, EXIT_USAGE);
-        r = front_create(!options->detach, &front, &err);
+        r = frontend_create(!options->detach, &frontend, &err);
         if (r == 0)
                 r = submit_job(PROGRAM, spec, &job, &err);
         capture_free(spec);
         if (r < 0) {
                 code = fail(&err, client_exit_code(r));
                 /* A signal that has waited ends us here. */
-                front_destroy(front);
+                frontend_destroy(frontend);
                 return code;
         }
         if (options->detach)
                 code = printf("%" PRIu64 "\n", job) < 0 || fflush(stdout) != 0 ? EXIT_REFUSED : EXIT_DONE;
         else
-                code = serve(front, job, options, input);
-        front_destroy(front);
+                code = serve(frontend, job, options, input);
+        frontend_destroy(frontend);
         return code;
 }
 

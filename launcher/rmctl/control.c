@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "launcher/client/front.h"
+#include "launcher/client/frontend.h"
 #include "launcher/rmctl/human.h"
 #include "launcher/rmctl/move.h"
 
@@ -65,21 +65,21 @@ static int run_cancel(struct call *call) {
 
 static int run_attach(struct call *call) {
         bool watch = call_flag(call, "watch") != NULL;
-        struct session_config config = { .program = "rmctl", .release = !watch, .away_usec = AWAY_USEC };
-        struct front *front = NULL;
+        struct attachment_config config = { .program = "rmctl", .release = !watch, .away_usec = AWAY_USEC };
+        struct frontend *frontend = NULL;
         int code;
         int r = call_job(call, &config.job);
 
         if (r == 0)
                 r = call_connect(call);
         if (r == 0)
-                r = front_create(!watch, &front, &call->err);
+                r = frontend_create(!watch, &frontend, &call->err);
         if (r < 0)
                 return r;
         call_disconnect(call);
-        config.input = !watch && !call_flag(call, "no-input") && front_has_input();
-        code = front_run(front, &config);
-        front_destroy(front);
+        config.input = !watch && !call_flag(call, "no-input") && frontend_has_input();
+        code = frontend_run(frontend, &config);
+        frontend_destroy(frontend);
         return code;
 }
 

@@ -70,7 +70,7 @@ static void links_walk(const struct walk *walk, char *path, const struct stat *f
 }
 
 /* A file whose last name has gone too is no case for links, but NFS keeps such a one under a name of its own (.nfsXXX). */
-static void file_look(struct walk *walk, int fds, const char *number) {
+static void file_stamp(struct walk *walk, int fds, const char *number) {
         char path[PATH_MAX];
         ssize_t n = readlinkat(fds, number, path, sizeof(path) - 1);
         const char *base;
@@ -97,7 +97,7 @@ static void process_look(struct walk *walk, const char *proc, const char *pid) {
 
         while (dir && (entry = readdir(dir)))
                 if (entry->d_name[0] != '.')
-                        file_look(walk, dirfd(dir), entry->d_name);
+                        file_stamp(walk, dirfd(dir), entry->d_name);
         if (dir)
                 (void) closedir(dir);
 }

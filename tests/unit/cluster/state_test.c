@@ -204,7 +204,7 @@ static void check_node_entry(const struct state_index *indexed, size_t position)
         const char *name = state->nodes[position]->name;
         uint32_t capsules, expected_capsules, expected = walk_ranks(state, name, &expected_capsules);
         size_t n, next = 0;
-        struct state_resident *residents = state_residents(indexed, name, &n);
+        struct state_placed *placed = state_placed_on(indexed, name, &n);
 
         assert_int_equal(state_node_ranks(indexed, name, &capsules), expected);
         assert_int_equal(capsules, expected_capsules);
@@ -215,11 +215,11 @@ static void check_node_entry(const struct state_index *indexed, size_t position)
                             strcmp(state->jobs[i]->capsules[k]->node, name) != 0)
                                 continue;
                         assert_true(next < n);
-                        assert_ptr_equal(residents[next].job, state->jobs[i]);
-                        assert_ptr_equal(residents[next++].capsule, state->jobs[i]->capsules[k]);
+                        assert_ptr_equal(placed[next].job, state->jobs[i]);
+                        assert_ptr_equal(placed[next++].capsule, state->jobs[i]->capsules[k]);
                 }
         assert_int_equal(next, n);
-        free(residents);
+        free(placed);
 }
 
 static void check_open_moves(const struct state_index *indexed) {

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "daemon/job/ways.h"
+#include "daemon/job/traffic_delta.h"
 #include "daemon/leader/traffic.h"
 #include "daemon/sched/move_cost.h"
 #include "tests/unit/cluster/state_test.h"
@@ -273,7 +273,7 @@ static void ways_of_many_groups(void **state) {
         const struct config config = { .network = 0x0ac90000 };
         cleanup_free struct capsule_flow *before = xcalloc(FLOWS, sizeof(*before));
         cleanup_free struct capsule_flow *now = xcalloc(FLOWS, sizeof(*now));
-        cleanup_free struct way_sent *ways = xcalloc(FLOWS, sizeof(*ways));
+        cleanup_free struct traffic_sent *ways = xcalloc(FLOWS, sizeof(*ways));
         uint64_t random = 3;
         size_t n, next = 0;
 
@@ -281,7 +281,7 @@ static void ways_of_many_groups(void **state) {
                 before[i] = (struct capsule_flow) { htonl(config.network + draw(&random, FLOWS)), draw(&random, 1000) };
                 now[i] = (struct capsule_flow) { htonl(config.network + draw(&random, FLOWS)), draw(&random, 1000) };
         }
-        n = ways_since(&config, job, before, FLOWS, now, FLOWS, ways);
+        n = traffic_delta(&config, job, before, FLOWS, now, FLOWS, ways);
         for (size_t i = 0; i < FLOWS; i++) {
                 int64_t group = (int64_t) ntohl(now[i].address) - config.network - 7;
                 uint64_t bytes = now[i].sent_bytes;

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "daemon/sched/back.h"
 #include "daemon/sched/backfill.h"
 #include "daemon/sched/move_cost.h"
+#include "daemon/sched/return_when_paid.h"
 #include "daemon/sched/round.h"
 #include "tests/unit/sched/sched_test.h"
 
@@ -199,10 +199,10 @@ static void asks_the_policies_of_those_that_overtake(void **state) {
 static void pays_by_the_rule(void **state) {
         (void) state;
         /* R > T_m / (T_d - T_o) */
-        assert_true(back_pays(11, 10, 3, 2));
-        assert_false(back_pays(10, 10, 3, 2));
-        assert_false(back_pays(1e9, 1, 2, 2));
-        assert_false(back_pays(1e9, 1, 1, 2));
+        assert_true(return_pays(11, 10, 3, 2));
+        assert_false(return_pays(10, 10, 3, 2));
+        assert_false(return_pays(1e9, 1, 2, 2));
+        assert_false(return_pays(1e9, 1, 1, 2));
 }
 
 /* 8 ranks share 4 cores, and the other node is back: going there takes 4 x 1 s, and what is left at half speed gains half of it. */

@@ -1,7 +1,7 @@
 /* One job watched by its front end: offsets, input, signals, waiting. No input or output of its own and no clock, so that
  * every turn of events can be played in a test. */
-#ifndef RM_LAUNCHER_CLIENT_SESSION_H
-#define RM_LAUNCHER_CLIENT_SESSION_H
+#ifndef RM_LAUNCHER_CLIENT_ATTACHMENT_H
+#define RM_LAUNCHER_CLIENT_ATTACHMENT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,9 +9,9 @@
 #include "launcher/client/buffer.h"
 #include "proto/local.pb-c.h"
 
-#define SESSION_NEVER_USEC UINT64_MAX
+#define ATTACHMENT_NEVER_USEC UINT64_MAX
 
-struct session_config {
+struct attachment_config {
         const char *program; /* how to call ourselves in messages */
         uint64_t job;
         bool input;          /* standard input is sent to the job */
@@ -24,37 +24,37 @@ struct session_config {
 };
 
 /* Copies what it needs of `config`; `program` must outlive it. All times are monotonic microseconds. */
-struct session;
-struct session *session_create(const struct session_config *config, uint64_t now_usec);
-void session_destroy(struct session *session); /* NULL ok */
+struct attachment;
+struct attachment *attachment_create(const struct attachment_config *config, uint64_t now_usec);
+void attachment_destroy(struct attachment *attachment); /* NULL ok */
 
 /* A connection stands: say hello, attach, send again what rmd may not have taken. */
-void session_connected(struct session *session, uint64_t now_usec);
+void attachment_connected(struct attachment *attachment, uint64_t now_usec);
 /* It is gone, or nothing could be connected. */
-void session_lost(struct session *session, uint64_t now_usec);
+void attachment_lost(struct attachment *attachment, uint64_t now_usec);
 /* A reply came. */
-void session_reply(struct session *session, const Rm__LocalReply *reply, uint64_t now_usec);
+void attachment_reply(struct attachment *attachment, const Rm__LocalReply *reply, uint64_t now_usec);
 /* How many bytes of standard input may be handed over now, and handing them over. */
-size_t session_input_room(const struct session *session);
-void session_input(struct session *session, const void *data, size_t size_bytes);
-void session_input_eof(struct session *session);
+size_t attachment_input_room(const struct attachment *attachment);
+void attachment_input(struct attachment *attachment, const void *data, size_t size_bytes);
+void attachment_input_eof(struct attachment *attachment);
 /* One of SIGINT, SIGTERM, SIGHUP, ... reached the front end. */
-void session_signal(struct session *session, int signo, uint64_t now_usec);
-/* Do what is due; to be called at session_due_usec() at the latest (SESSION_NEVER_USEC: nothing to wait for). */
-void session_tick(struct session *session, uint64_t now_usec);
-uint64_t session_due_usec(const struct session *session);
+void attachment_signal(struct attachment *attachment, int signo, uint64_t now_usec);
+/* Do what is due; to be called at attachment_due_usec() at the latest (ATTACHMENT_NEVER_USEC: nothing to wait for). */
+void attachment_tick(struct attachment *attachment, uint64_t now_usec);
+uint64_t attachment_due_usec(const struct attachment *attachment);
 
 /* Bytes for rmd; to be dropped as they are sent. */
-struct buffer *session_requests(struct session *session);
+struct buffer *attachment_requests(struct attachment *attachment);
 /* Bytes for standard output (1) and standard error (2), our own messages among the latter. */
-struct buffer *session_output(struct session *session, unsigned stream);
+struct buffer *attachment_output(struct attachment *attachment, unsigned stream);
 /* That stream takes no more: its bytes are dropped from now on. */
-void session_output_closed(struct session *session, unsigned stream);
+void attachment_output_closed(struct attachment *attachment, unsigned stream);
 /* The same because its reader is gone (EPIPE): see cancel_unread. */
-void session_output_unread(struct session *session, unsigned stream);
+void attachment_output_unread(struct attachment *attachment, unsigned stream);
 /* True while the connection is of no use any more or yet: connect (again). */
-bool session_wants_connection(const struct session *session);
+bool attachment_wants_connection(const struct attachment *attachment);
 /* The end: nothing but output is left. `ret_code` is what to exit with. */
-bool session_done(const struct session *session, int *ret_code);
+bool attachment_done(const struct attachment *attachment, int *ret_code);
 
 #endif

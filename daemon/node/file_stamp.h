@@ -1,6 +1,6 @@
 /* What tells one state of a file from another, without reading it. */
-#ifndef RM_NODE_FILE_LOOK_H
-#define RM_NODE_FILE_LOOK_H
+#ifndef RM_NODE_FILE_STAMP_H
+#define RM_NODE_FILE_STAMP_H
 
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include <time.h>
 
 /* All zero: never looked. */
-struct file_look {
+struct file_stamp {
         int error; /* 0, or why it cannot be opened: a negative errno */
         dev_t dev;
         ino_t ino;
@@ -18,9 +18,9 @@ struct file_look {
 };
 
 /* `st` counts only where `error` is 0. */
-struct file_look file_look_of(int error, const struct stat *st);
+struct file_stamp file_stamp_of(int error, const struct stat *st);
 /* The same inode, whatever is in it now. */
-bool file_look_same_file(const struct file_look *a, const struct file_look *b);
-bool file_look_equal(const struct file_look *a, const struct file_look *b);
+bool file_stamp_same_file(const struct file_stamp *a, const struct file_stamp *b);
+bool file_stamp_equal(const struct file_stamp *a, const struct file_stamp *b);
 
 #endif

@@ -1,10 +1,10 @@
-#include "daemon/sched/back.h"
+#include "daemon/sched/return_when_paid.h"
 
 #include "common/util.h"
 #include "placement/cost.h"
 #include "placement/pack.h"
 
-bool back_pays(double steps_left, double move_time, double step_here, double step_there) {
+bool return_pays(double steps_left, double move_time, double step_here, double step_there) {
         return step_here > step_there && steps_left > move_time / (step_here - step_there);
 }
 
@@ -72,7 +72,7 @@ static bool pays(const struct loads *loads, const struct rm_job *job, const int3
         *ret_moving_usec = moving;
         if (here <= there)
                 return (double) left_usec > moving;
-        return back_pays((double) left_usec / here, moving, here, there);
+        return return_pays((double) left_usec / here, moving, here, there);
 }
 
 static bool moves(const struct rm_job *job, const struct rm_plan_job *planned) {
@@ -104,7 +104,7 @@ static bool may_go_back(const struct rm_job *job, const struct round_job_state *
         return state->left_usec > 0 && state->group_move_usec && job_runs(job) && moves(job, planned);
 }
 
-static void settle_from(const struct fold *fold, const struct round_job_state *jobs, uint32_t first, struct rm_plan *plan) {
+static void keep_from(const struct fold *fold, const struct round_job_state *jobs, uint32_t first, struct rm_plan *plan) {
         const struct rm_snapshot *snapshot = snapshot_view(fold->snapshot);
         cleanup_free uint64_t *now = xcalloc(snapshot->n_nodes + 1u, sizeof(*now));
         cleanup_free uint64_t *then = xcalloc(snapshot->n_nodes + 1u, sizeof(*then));
@@ -122,13 +122,13 @@ static void settle_from(const struct fold *fold, const struct round_job_state *j
         }
 }
 
-void back_settle(const struct fold *fold, const struct round_job_state *jobs, struct rm_plan *plan) {
+void return_when_paid(const struct fold *fold, const struct round_job_state *jobs, struct rm_plan *plan) {
         const struct rm_snapshot *snapshot = snapshot_view(fold->snapshot);
 
         /* In most rounds nobody does. */
         for (uint32_t j = 0; j < snapshot->n_jobs; j++)
                 if (may_go_back(&snapshot->jobs[j], &jobs[j], &plan->jobs[j])) {
-                        settle_from(fold, jobs, j, plan);
+                        keep_from(fold, jobs, j, plan);
                         return;
                 }
 }

@@ -1,6 +1,6 @@
 /* From what the connections of a group have sent to how much it sent to which groups of its job. Pure. */
-#ifndef RM_JOB_WAYS_H
-#define RM_JOB_WAYS_H
+#ifndef RM_JOB_TRAFFIC_DELTA_H
+#define RM_JOB_TRAFFIC_DELTA_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -9,14 +9,14 @@
 #include "daemon/cluster/state.h"
 #include "daemon/config/config.h"
 
-struct way_sent {
+struct traffic_sent {
         int32_t to; /* group */
         uint64_t bytes;
 };
 
 /* What was sent since `before`, in the order of `now`: to groups of the job only, and only where it is more than nothing. A sum that has fallen is
  * one of other connections, and counts whole. `ret` has room for n_now. Returns how many. */
-size_t ways_since(const struct config *config, const Rm__Job *job, const struct capsule_flow *before, size_t n_before,
-                  const struct capsule_flow *now, size_t n_now, struct way_sent *ret);
+size_t traffic_delta(const struct config *config, const Rm__Job *job, const struct capsule_flow *before, size_t n_before,
+                     const struct capsule_flow *now, size_t n_now, struct traffic_sent *ret);
 
 #endif

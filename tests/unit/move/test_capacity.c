@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/move/room.h"
+#include "daemon/move/capacity.h"
 
 static int check(uint64_t memory, uint64_t files, bool ahead, uint64_t free_memory, uint64_t free_images) {
-        const struct room_need need = { .memory_bytes = memory, .files_bytes = files, .ahead = ahead };
-        const struct room_free room = { .memory_bytes = free_memory, .images_bytes = free_images };
+        const struct capacity_need need = { .memory_bytes = memory, .files_bytes = files, .ahead = ahead };
+        const struct capacity_free room = { .memory_bytes = free_memory, .images_bytes = free_images };
         struct rm_error err = { 0 };
-        int r = room_check(&need, &room, &err);
+        int r = capacity_check(&need, &room, &err);
 
         assert_true(r == 0 || err.code == r);
         return r;
@@ -39,17 +39,17 @@ static void test_check(void **state) {
 }
 
 static void test_text(void **state) {
-        const struct room_need need = { .memory_bytes = 2000000000, .ahead = true };
-        struct room_free room = { .memory_bytes = UINT64_MAX, .images_bytes = 16000000 };
+        const struct capacity_need need = { .memory_bytes = 2000000000, .ahead = true };
+        struct capacity_free room = { .memory_bytes = UINT64_MAX, .images_bytes = 16000000 };
         struct rm_error err = { 0 };
 
         (void) state;
-        assert_int_equal(room_check(&need, &room, &err), -ENOSPC);
+        assert_int_equal(capacity_check(&need, &room, &err), -ENOSPC);
         assert_non_null(strstr(error_text(&err), "4000 MB"));
         assert_non_null(strstr(error_text(&err), "16 MB"));
-        room = (struct room_free) { .memory_bytes = 1000000000, .images_bytes = UINT64_MAX };
+        room = (struct capacity_free) { .memory_bytes = 1000000000, .images_bytes = UINT64_MAX };
         err = (struct rm_error) { 0 };
-        assert_int_equal(room_check(&need, &room, &err), -ENOSPC);
+        assert_int_equal(capacity_check(&need, &room, &err), -ENOSPC);
         assert_non_null(strstr(error_text(&err), "not enough memory"));
 }
 
@@ -65,27 +65,27 @@ static void test_processes(void **state) {
         assert_true(fd >= 0);
         assert_int_equal(write_all(fd, text, strlen(text)), 0);
         (void) close(fd);
-        before = room_processes(path);
+        before = capacity_processes(path);
         assert_true(before > 0);
         memory = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         assert_ptr_not_equal(memory, MAP_FAILED);
         memset(memory, 1, size_bytes);
-        assert_true(room_processes(path) >= before + size_bytes / 2); /* the kernel counts in batches */
+        assert_true(capacity_processes(path) >= before + size_bytes / 2); /* the kernel counts in batches */
         (void) munmap(memory, size_bytes);
         (void) unlink(path);
-        assert_int_equal(room_processes(path), 0);
+        assert_int_equal(capacity_processes(path), 0);
 }
 
 static void test_here(void **state) {
-        struct room_free room = { 0 };
+        struct capacity_free room = { 0 };
 
         (void) state;
-        room_here("/tmp", &room);
+        capacity_here("/tmp", &room);
         assert_true(room.memory_bytes > 0 && room.memory_bytes < UINT64_MAX);
         assert_true(room.images_bytes < UINT64_MAX);
-        room_here("/nonexistent", &room);
+        capacity_here("/nonexistent", &room);
         assert_true(room.images_bytes == UINT64_MAX);
-        assert_int_equal(room_used("/nonexistent"), 0);
+        assert_int_equal(capacity_used("/nonexistent"), 0);
 }
 
 int main(void) {

@@ -1,4 +1,4 @@
-#include "daemon/sched/settle.h"
+#include "daemon/sched/hysteresis.h"
 
 #include <string.h>
 
@@ -289,7 +289,7 @@ static uint32_t forget_cores(const struct rm_job *job, struct rm_plan_job *plann
         return back;
 }
 
-void settle_plan(const struct rm_snapshot *snapshot, struct rm_plan *plan, uint32_t *ret_back) {
+void hysteresis_apply(const struct rm_snapshot *snapshot, struct rm_plan *plan, uint32_t *ret_back) {
         uint32_t n = snapshot->n_nodes + 1u, most_groups = 1;
         cleanup_free uint64_t *load = xcalloc(n, sizeof(*load));
         cleanup_free uint32_t *here = xcalloc(n, sizeof(*here)), *island = xcalloc(n, sizeof(*island));

@@ -1,6 +1,6 @@
 /* Hysteresis: taking out of a plan the moves that do not pay. Pure. */
-#ifndef RM_SCHED_SETTLE_H
-#define RM_SCHED_SETTLE_H
+#ifndef RM_SCHED_HYSTERESIS_H
+#define RM_SCHED_HYSTERESIS_H
 
 #include "rm/policy.h"
 
@@ -12,6 +12,6 @@
  * whatever the objective says. Cores chosen for the ranks of a group that is put back are forgotten. `ret_back`: of each job, how many
  * groups were put back.
  */
-void settle_plan(const struct rm_snapshot *snapshot, struct rm_plan *plan, uint32_t *ret_back);
+void hysteresis_apply(const struct rm_snapshot *snapshot, struct rm_plan *plan, uint32_t *ret_back);
 
 #endif

@@ -1,7 +1,7 @@
 /* Which moves of a plan stay in it: those that pay in the objective, and those that traffic pays for. */
 #include "common/util.h"
+#include "daemon/sched/hysteresis.h"
 #include "daemon/sched/round.h"
-#include "daemon/sched/settle.h"
 #include "tests/unit/sched/sched_test.h"
 
 #define NODES(cores) "'nodes':[{'name':'n1','cores':" #cores ",'penalty':1},{'name':'n2','cores':" #cores ",'penalty':5}]"
@@ -41,7 +41,7 @@ static uint32_t moves_left(const char *text, const int32_t *to) {
                         plan->jobs[j].group_node[g] = *to++;
                 }
         }
-        settle_plan(view, plan, back);
+        hysteresis_apply(view, plan, back);
         if (plan_validate(view, plan, &err) < 0)
                 fail_msg("%s", error_text(&err));
         for (uint32_t j = 0; j < view->n_jobs; j++) {

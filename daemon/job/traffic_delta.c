@@ -1,4 +1,4 @@
-#include "daemon/job/ways.h"
+#include "daemon/job/traffic_delta.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -42,8 +42,8 @@ static struct peer *index_peers(const struct config *config, const Rm__Job *job,
         return peers;
 }
 
-size_t ways_since(const struct config *config, const Rm__Job *job, const struct capsule_flow *before, size_t n_before,
-                  const struct capsule_flow *now, size_t n_now, struct way_sent *ret) {
+size_t traffic_delta(const struct config *config, const Rm__Job *job, const struct capsule_flow *before, size_t n_before,
+                     const struct capsule_flow *now, size_t n_now, struct traffic_sent *ret) {
         cleanup_free struct peer *room = xcalloc(job->n_capsules, sizeof(*room));
         struct peer *peers = index_peers(config, job, room);
         size_t n = 0;
@@ -64,7 +64,7 @@ size_t ways_since(const struct config *config, const Rm__Job *job, const struct 
                         continue;
                 bytes -= bytes >= peer->before_bytes ? peer->before_bytes : 0;
                 if (bytes > 0)
-                        ret[n++] = (struct way_sent) { peer->index, bytes };
+                        ret[n++] = (struct traffic_sent) { peer->index, bytes };
         }
         HASH_CLEAR(hh, peers);
         return n;

@@ -1,4 +1,4 @@
-#include "daemon/move/room.h"
+#include "daemon/move/capacity.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static uint64_t process_memory(long pid) {
         return bytes;
 }
 
-uint64_t room_processes(const char *procs_file) {
+uint64_t capacity_processes(const char *procs_file) {
         cleanup_free char *text = NULL;
         uint64_t sum = 0;
         char *at;
@@ -40,24 +40,24 @@ uint64_t room_processes(const char *procs_file) {
         return sum;
 }
 
-uint64_t room_used(const char *path) {
+uint64_t capacity_used(const char *path) {
         struct statvfs st;
 
         return statvfs(path, &st) < 0 ? 0 : (uint64_t) (st.f_blocks - st.f_bfree) * st.f_frsize;
 }
 
-void room_here(const char *images_dir, struct room_free *ret) {
+void capacity_here(const char *images_dir, struct capacity_free *ret) {
         cleanup_free char *text = NULL;
         struct statvfs st;
 
-        *ret = (struct room_free) { .memory_bytes = UINT64_MAX, .images_bytes = UINT64_MAX };
+        *ret = (struct capacity_free) { .memory_bytes = UINT64_MAX, .images_bytes = UINT64_MAX };
         if (read_file("/proc/meminfo", TEXT_MAX_BYTES, &text, NULL) == 0)
                 (void) kib_of(text, "\nMemAvailable:", &ret->memory_bytes);
         if (statvfs(images_dir, &st) == 0)
                 ret->images_bytes = (uint64_t) st.f_bavail * st.f_frsize;
 }
 
-int room_check(const struct room_need *need, const struct room_free *free, struct rm_error *err) {
+int capacity_check(const struct capacity_need *need, const struct capacity_free *free, struct rm_error *err) {
         uint64_t images_bytes = need->ahead ? need->memory_bytes * 2 + need->files_bytes : need->memory_bytes;
         uint64_t memory_bytes = need->memory_bytes * 2 + need->files_bytes;
 

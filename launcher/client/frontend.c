@@ -1,4 +1,4 @@
-#include "launcher/client/front.h"
+#include "launcher/client/frontend.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -23,14 +23,14 @@
 /* A terminal may come to the foreground without a signal. */
 #define FOREGROUND_EVERY_USEC 500000U
 
-struct front {
+struct frontend {
         sigset_t forwarded;
         sigset_t before;    /* the mask as we found it */
         int signal_fd;      /* -1: signals are not ours */
         int socket_fd;      /* -1: not connected */
         uint64_t connect_at_usec;
         struct buffer in;
-        struct session *session;
+        struct attachment *attachment;
         bool input_is_tty;
         bool input_open;
 };
@@ -38,8 +38,8 @@ struct front {
 /* What plain mpirun hands on or acts on. */
 static const int forwarded_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGALRM };
 
-int front_create(bool signals, struct front **ret_front, struct rm_error *err) {
-        struct front *f = xcalloc(1, sizeof(*f));
+int frontend_create(bool signals, struct frontend **ret_frontend, struct rm_error *err) {
+        struct frontend *f = xcalloc(1, sizeof(*f));
 
         f->signal_fd = -1;
         f->socket_fd = -1;
@@ -61,26 +61,26 @@ int front_create(bool signals, struct front **ret_front, struct rm_error *err) {
                 if (f->signal_fd < 0) {
                         int r = error_sys(err, -errno, "cannot watch for signals");
 
-                        front_destroy(f);
+                        frontend_destroy(f);
                         return r;
                 }
         }
-        *ret_front = f;
+        *ret_frontend = f;
         return 0;
 }
 
-void front_destroy(struct front *f) {
+void frontend_destroy(struct frontend *f) {
         if (!f)
                 return;
         cleanup_close_fd(&f->signal_fd);
         cleanup_close_fd(&f->socket_fd);
         buffer_finish(&f->in);
-        session_destroy(f->session);
+        attachment_destroy(f->attachment);
         (void) sigprocmask(SIG_SETMASK, &f->before, NULL);
         free(f);
 }
 
-bool front_has_input(void) {
+bool frontend_has_input(void) {
         struct stat st;
         int flags = fcntl(STDIN_FILENO, F_GETFL);
 
@@ -91,33 +91,33 @@ bool front_has_input(void) {
 
 /* ---- connection ---- */
 
-static void connect_again(struct front *f) {
+static void connect_again(struct frontend *f) {
         int fd = -1;
 
         if (now_usec() < f->connect_at_usec)
                 return;
         f->connect_at_usec = now_usec() + CONNECT_EVERY_USEC;
         if (client_connect(true, &fd, NULL) < 0) {
-                session_lost(f->session, now_usec());
+                attachment_lost(f->attachment, now_usec());
                 return;
         }
         f->socket_fd = fd;
-        session_connected(f->session, now_usec());
+        attachment_connected(f->attachment, now_usec());
 }
 
-static void disconnect(struct front *f) {
+static void disconnect(struct frontend *f) {
         cleanup_close_fd(&f->socket_fd);
         f->socket_fd = -1;
         buffer_finish(&f->in);
-        session_lost(f->session, now_usec());
+        attachment_lost(f->attachment, now_usec());
 }
 
 static bool is_try_again(int code) {
         return code == EAGAIN || code == EINTR;
 }
 
-static void send_requests(struct front *f) {
-        struct buffer *requests = session_requests(f->session);
+static void send_requests(struct frontend *f) {
+        struct buffer *requests = attachment_requests(f->attachment);
 
         while (f->socket_fd >= 0 && requests->used > 0) {
                 ssize_t n = send(f->socket_fd, buffer_data(requests), requests->used, MSG_NOSIGNAL);
@@ -132,7 +132,7 @@ static void send_requests(struct front *f) {
         }
 }
 
-static void receive_replies(struct front *f) {
+static void receive_replies(struct frontend *f) {
         uint8_t chunk[65536];
         ssize_t n = recv(f->socket_fd, chunk, sizeof(chunk), 0);
         Rm__LocalReply *reply = NULL;
@@ -145,7 +145,7 @@ static void receive_replies(struct front *f) {
         }
         buffer_add(&f->in, chunk, (size_t) n);
         while ((r = wire_next(&f->in, &reply)) > 0) {
-                session_reply(f->session, reply, now_usec());
+                attachment_reply(f->attachment, reply, now_usec());
                 rm__local_reply__free_unpacked(reply, NULL);
         }
         /* What cannot be read is as good as no connection: the next one starts from known offsets. */
@@ -155,34 +155,34 @@ static void receive_replies(struct front *f) {
 
 /* ---- standard streams ---- */
 
-static void write_output(struct front *f, unsigned stream) {
-        struct buffer *b = session_output(f->session, stream);
+static void write_output(struct frontend *f, unsigned stream) {
+        struct buffer *b = attachment_output(f->attachment, stream);
         size_t n = b->used < WRITE_CHUNK_BYTES ? b->used : WRITE_CHUNK_BYTES;
         ssize_t written = write(stream == 1 ? STDOUT_FILENO : STDERR_FILENO, buffer_data(b), n);
 
         if (written >= 0)
                 buffer_drop(b, (size_t) written);
         else if (errno == EPIPE)
-                session_output_unread(f->session, stream);
+                attachment_output_unread(f->attachment, stream);
         else if (!is_try_again(errno))
-                session_output_closed(f->session, stream);
+                attachment_output_closed(f->attachment, stream);
 }
 
-static void read_input(struct front *f) {
+static void read_input(struct frontend *f) {
         uint8_t chunk[65536];
-        size_t room = session_input_room(f->session);
+        size_t room = attachment_input_room(f->attachment);
         ssize_t n = read(STDIN_FILENO, chunk, room < sizeof(chunk) ? room : sizeof(chunk));
 
         if (n > 0) {
-                session_input(f->session, chunk, (size_t) n);
+                attachment_input(f->attachment, chunk, (size_t) n);
         } else if (n == 0 || !is_try_again(errno)) {
-                session_input_eof(f->session);
+                attachment_input_eof(f->attachment);
                 f->input_open = false;
         }
 }
 
 /* Reading a terminal from the background would stop us. */
-static bool input_is_ours(const struct front *f) {
+static bool input_is_ours(const struct frontend *f) {
         pid_t foreground = f->input_is_tty ? tcgetpgrp(STDIN_FILENO) : -1;
 
         return foreground < 0 || foreground == getpgrp();
@@ -191,23 +191,23 @@ static bool input_is_ours(const struct front *f) {
 /* ---- signals ---- */
 
 /* The job is told to stop; then we stop as the shell expects, and both go on with SIGCONT. */
-static void stop_here(struct front *f) {
+static void stop_here(struct frontend *f) {
         send_requests(f);
         (void) raise(SIGSTOP);
 }
 
-static void take_signals(struct front *f) {
+static void take_signals(struct frontend *f) {
         struct signalfd_siginfo info;
 
         while (read(f->signal_fd, &info, sizeof(info)) == (ssize_t) sizeof(info)) {
                 int code;
 
                 /* All that is left is a reader too slow to take the rest. */
-                if (session_done(f->session, &code) && (info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM)) {
-                        session_output_closed(f->session, 1);
-                        session_output_closed(f->session, 2);
+                if (attachment_done(f->attachment, &code) && (info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM)) {
+                        attachment_output_closed(f->attachment, 1);
+                        attachment_output_closed(f->attachment, 2);
                 }
-                session_signal(f->session, (int) info.ssi_signo, now_usec());
+                attachment_signal(f->attachment, (int) info.ssi_signo, now_usec());
                 if (info.ssi_signo == SIGTSTP)
                         stop_here(f);
         }
@@ -217,15 +217,15 @@ static void take_signals(struct front *f) {
 
 enum { WATCH_SOCKET, WATCH_SIGNAL, WATCH_IN, WATCH_OUT, WATCH_ERR, WATCH_COUNT };
 
-static int poll_timeout_ms(struct front *f, bool recheck_input) {
-        uint64_t due = session_due_usec(f->session);
+static int poll_timeout_ms(struct frontend *f, bool recheck_input) {
+        uint64_t due = attachment_due_usec(f->attachment);
         uint64_t now = now_usec();
 
-        if (session_wants_connection(f->session) && f->connect_at_usec < due)
+        if (attachment_wants_connection(f->attachment) && f->connect_at_usec < due)
                 due = f->connect_at_usec;
         if (recheck_input && now + FOREGROUND_EVERY_USEC < due)
                 due = now + FOREGROUND_EVERY_USEC;
-        if (due == SESSION_NEVER_USEC)
+        if (due == ATTACHMENT_NEVER_USEC)
                 return -1;
         if (due <= now)
                 return 0;
@@ -233,17 +233,18 @@ static int poll_timeout_ms(struct front *f, bool recheck_input) {
         return due > 60000 ? 60000 : (int) due;
 }
 
-static void wait_for_events(struct front *f, struct pollfd p[static WATCH_COUNT], bool done) {
-        struct buffer *out = session_output(f->session, 1);
-        struct buffer *err = session_output(f->session, 2);
+static void wait_for_events(struct frontend *f, struct pollfd p[static WATCH_COUNT], bool done) {
+        struct buffer *out = attachment_output(f->attachment, 1);
+        struct buffer *err = attachment_output(f->attachment, 2);
         bool slow = out->used > OUTPUT_HIGH_BYTES || err->used > OUTPUT_HIGH_BYTES;
-        bool want_input = f->input_open && !done && session_input_room(f->session) > 0;
+        bool want_input = f->input_open && !done && attachment_input_room(f->attachment) > 0;
         bool ours = want_input && input_is_ours(f);
 
         for (size_t i = 0; i < WATCH_COUNT; i++)
                 p[i] = (struct pollfd) { .fd = -1 };
         if (f->socket_fd >= 0 && !done) {
-                p[WATCH_SOCKET].events = (short) ((slow ? 0 : POLLIN) | (session_requests(f->session)->used > 0 ? POLLOUT : 0));
+                p[WATCH_SOCKET].events =
+                        (short) ((slow ? 0 : POLLIN) | (attachment_requests(f->attachment)->used > 0 ? POLLOUT : 0));
                 if (p[WATCH_SOCKET].events)
                         p[WATCH_SOCKET].fd = f->socket_fd;
         }
@@ -259,7 +260,7 @@ static void wait_for_events(struct front *f, struct pollfd p[static WATCH_COUNT]
                         p[i].revents = 0;
 }
 
-static void handle_events(struct front *f, const struct pollfd p[static WATCH_COUNT]) {
+static void handle_events(struct frontend *f, const struct pollfd p[static WATCH_COUNT]) {
         if (p[WATCH_SIGNAL].revents)
                 take_signals(f);
         if (p[WATCH_OUT].revents)
@@ -270,26 +271,26 @@ static void handle_events(struct front *f, const struct pollfd p[static WATCH_CO
                 read_input(f);
         if (p[WATCH_SOCKET].revents & (POLLIN | POLLHUP | POLLERR))
                 receive_replies(f);
-        if (session_requests(f->session)->used > 0)
+        if (attachment_requests(f->attachment)->used > 0)
                 send_requests(f);
 }
 
-int front_run(struct front *f, const struct session_config *config) {
+int frontend_run(struct frontend *f, const struct attachment_config *config) {
         int code = 0;
 
-        f->session = session_create(config, now_usec());
+        f->attachment = attachment_create(config, now_usec());
         f->input_open = config->input;
         f->input_is_tty = isatty(STDIN_FILENO) == 1;
         f->connect_at_usec = 0;
         for (;;) {
                 struct pollfd p[WATCH_COUNT];
-                bool done = session_done(f->session, &code);
+                bool done = attachment_done(f->attachment, &code);
 
-                if (done && session_output(f->session, 1)->used == 0 && session_output(f->session, 2)->used == 0)
+                if (done && attachment_output(f->attachment, 1)->used == 0 && attachment_output(f->attachment, 2)->used == 0)
                         return code;
-                if (session_wants_connection(f->session) && f->socket_fd < 0)
+                if (attachment_wants_connection(f->attachment) && f->socket_fd < 0)
                         connect_again(f);
-                session_tick(f->session, now_usec());
+                attachment_tick(f->attachment, now_usec());
                 wait_for_events(f, p, done);
                 handle_events(f, p);
         }

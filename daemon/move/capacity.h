@@ -1,6 +1,6 @@
 /* Is there room for a group? Looked at before it is frozen, so that a full node is no reason to stand still. */
-#ifndef RM_MOVE_ROOM_H
-#define RM_MOVE_ROOM_H
+#ifndef RM_MOVE_CAPACITY_H
+#define RM_MOVE_CAPACITY_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -8,27 +8,27 @@
 #include "common/error.h"
 
 /* What a group takes up at its source. */
-struct room_need {
+struct capacity_need {
         uint64_t memory_bytes; /* of its processes' own */
         uint64_t files_bytes;  /* in the capsule's /tmp, /dev/shm and /run */
         bool ahead;            /* memory, and such files as are mapped, go ahead and are kept until the image is whole */
 };
 
 /* What a node has. */
-struct room_free {
+struct capacity_free {
         uint64_t memory_bytes;
         uint64_t images_bytes; /* where images wait */
 };
 
 /* The memory of the processes that `procs_file` names (as cgroup.procs does); 0 when nothing can be read. */
-uint64_t room_processes(const char *procs_file);
+uint64_t capacity_processes(const char *procs_file);
 /* What is used of the file system at `path`; 0 when it cannot be asked. */
-uint64_t room_used(const char *path);
+uint64_t capacity_used(const char *path);
 /* This node; what cannot be asked counts as endless. */
-void room_here(const char *images_dir, struct room_free *ret);
+void capacity_here(const char *images_dir, struct capacity_free *ret);
 
 /* Pure. 0, or -ENOSPC with a text that says how much is missing where. Until the group runs at its destination its image and its memory
  * are both there; while the image comes, the image and what went ahead. */
-int room_check(const struct room_need *need, const struct room_free *free, struct rm_error *err);
+int capacity_check(const struct capacity_need *need, const struct capacity_free *free, struct rm_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 #!/bin/bash
 # rm-mpirun and rmctl as people use them, against fake-rmd, which runs programs right here.
-#   test_front.sh RM-MPIRUN RMCTL FAKE-RMD
+#   test_frontend.sh RM-MPIRUN RMCTL FAKE-RMD
 # shellcheck disable=SC2016,SC2086 # programs for other shells; verbs with arguments
 set -u
 mpirun=$1 rmctl=$2 fake=$3

@@ -10,26 +10,26 @@
 
 #include "common/frame.h"
 #include "common/util.h"
-#include "launcher/client/session.h"
+#include "launcher/client/attachment.h"
 
 #define SECOND UINT64_C(1000000)
 
-static struct session *begin(bool input, bool wait_set, uint64_t wait_usec) {
-        struct session_config config = { .program = "rm-mpirun",
-                                         .job = 7,
-                                         .input = input,
-                                         .submitted = true,
-                                         .release = true,
-                                         .wait_set = wait_set,
-                                         .wait_usec = wait_usec,
-                                         .away_usec = 60 * SECOND };
+static struct attachment *begin(bool input, bool wait_set, uint64_t wait_usec) {
+        struct attachment_config config = { .program = "rm-mpirun",
+                                            .job = 7,
+                                            .input = input,
+                                            .submitted = true,
+                                            .release = true,
+                                            .wait_set = wait_set,
+                                            .wait_usec = wait_usec,
+                                            .away_usec = 60 * SECOND };
 
-        return session_create(&config, 0);
+        return attachment_create(&config, 0);
 }
 
-/* The next request the session wants to send; freed by the caller. NULL: none. */
-static Rm__LocalRequest *next_request(struct session *s) {
-        struct buffer *b = session_requests(s);
+/* The next request the attachment wants to send; freed by the caller. NULL: none. */
+static Rm__LocalRequest *next_request(struct attachment *s) {
+        struct buffer *b = attachment_requests(s);
         uint32_t size = 0;
         Rm__LocalRequest *request;
 
@@ -43,7 +43,7 @@ static Rm__LocalRequest *next_request(struct session *s) {
 }
 
 /* The next request must be this one; returns its id. */
-static uint32_t expect(struct session *s, Rm__LocalRequest__BodyCase body) {
+static uint32_t expect(struct attachment *s, Rm__LocalRequest__BodyCase body) {
         Rm__LocalRequest *request = next_request(s);
         uint32_t id;
 
@@ -54,11 +54,11 @@ static uint32_t expect(struct session *s, Rm__LocalRequest__BodyCase body) {
         return id;
 }
 
-static void expect_none(struct session *s) {
-        assert_int_equal(session_requests(s)->used, 0);
+static void expect_none(struct attachment *s) {
+        assert_int_equal(attachment_requests(s)->used, 0);
 }
 
-static uint32_t expect_attach(struct session *s, uint64_t out, uint64_t err) {
+static uint32_t expect_attach(struct attachment *s, uint64_t out, uint64_t err) {
         Rm__LocalRequest *request;
         uint32_t id;
 
@@ -73,7 +73,7 @@ static uint32_t expect_attach(struct session *s, uint64_t out, uint64_t err) {
         return id;
 }
 
-static uint32_t expect_input(struct session *s, uint64_t offset, const char *data, bool eof) {
+static uint32_t expect_input(struct attachment *s, uint64_t offset, const char *data, bool eof) {
         Rm__LocalRequest *request = next_request(s);
         uint32_t id;
 
@@ -88,7 +88,7 @@ static uint32_t expect_input(struct session *s, uint64_t offset, const char *dat
         return id;
 }
 
-static void expect_control(struct session *s, bool cancel, uint32_t signo) {
+static void expect_control(struct attachment *s, bool cancel, uint32_t signo) {
         Rm__LocalRequest *request = next_request(s);
 
         assert_non_null(request);
@@ -102,7 +102,7 @@ static void expect_control(struct session *s, bool cancel, uint32_t signo) {
         rm__local_request__free_unpacked(request, NULL);
 }
 
-static void tell_output(struct session *s, uint32_t stream, uint64_t offset, const char *text) {
+static void tell_output(struct attachment *s, uint32_t stream, uint64_t offset, const char *text) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__JobOutput output = RM__JOB_OUTPUT__INIT;
 
@@ -112,20 +112,20 @@ static void tell_output(struct session *s, uint32_t stream, uint64_t offset, con
         output.data.len = strlen(text);
         reply.body_case = RM__LOCAL_REPLY__BODY_JOB_OUTPUT;
         reply.job_output = &output;
-        session_reply(s, &reply, 0);
+        attachment_reply(s, &reply, 0);
 }
 
-static void tell_ack(struct session *s, uint64_t offset) {
+static void tell_ack(struct attachment *s, uint64_t offset) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__JobInputAck ack = RM__JOB_INPUT_ACK__INIT;
 
         ack.offset = offset;
         reply.body_case = RM__LOCAL_REPLY__BODY_JOB_INPUT_ACK;
         reply.job_input_ack = &ack;
-        session_reply(s, &reply, 0);
+        attachment_reply(s, &reply, 0);
 }
 
-static void tell_error(struct session *s, uint32_t id, int code, const char *text, uint64_t now) {
+static void tell_error(struct attachment *s, uint32_t id, int code, const char *text, uint64_t now) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__Error error = RM__ERROR__INIT;
 
@@ -134,10 +134,10 @@ static void tell_error(struct session *s, uint32_t id, int code, const char *tex
         reply.id = id;
         reply.body_case = RM__LOCAL_REPLY__BODY_ERROR;
         reply.error = &error;
-        session_reply(s, &reply, now);
+        attachment_reply(s, &reply, now);
 }
 
-static void tell_state(struct session *s, Rm__JobState state, const char *reason, int exit_code, bool final, uint64_t now) {
+static void tell_state(struct attachment *s, Rm__JobState state, const char *reason, int exit_code, bool final, uint64_t now) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__JobUpdate update = RM__JOB_UPDATE__INIT;
         Rm__JobView view = RM__JOB_VIEW__INIT;
@@ -153,36 +153,36 @@ static void tell_state(struct session *s, Rm__JobState state, const char *reason
         update.final = final;
         reply.body_case = RM__LOCAL_REPLY__BODY_JOB_UPDATE;
         reply.job_update = &update;
-        session_reply(s, &reply, now);
+        attachment_reply(s, &reply, now);
 }
 
-static void expect_text(struct session *s, unsigned stream, const char *text) {
-        struct buffer *b = session_output(s, stream);
+static void expect_text(struct attachment *s, unsigned stream, const char *text) {
+        struct buffer *b = attachment_output(s, stream);
         cleanup_free char *got = strndup(b->used ? (const char *) buffer_data(b) : "", b->used);
 
         assert_string_equal(got, text);
         buffer_drop(b, b->used);
 }
 
-static void expect_done(struct session *s, int code) {
+static void expect_done(struct attachment *s, int code) {
         int got = -1;
 
-        assert_true(session_done(s, &got));
+        assert_true(attachment_done(s, &got));
         assert_int_equal(got, code);
 }
 
-static void tell_ok(struct session *s, uint32_t id, uint64_t now) {
+static void tell_ok(struct attachment *s, uint32_t id, uint64_t now) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__Ok ok = RM__OK__INIT;
 
         reply.id = id;
         reply.body_case = RM__LOCAL_REPLY__BODY_OK;
         reply.ok = &ok;
-        session_reply(s, &reply, now);
+        attachment_reply(s, &reply, now);
 }
 
 /* It says that it has all of the output. */
-static uint32_t expect_release(struct session *s) {
+static uint32_t expect_release(struct attachment *s) {
         Rm__LocalRequest *request = next_request(s);
         uint32_t id;
         int code;
@@ -191,16 +191,16 @@ static uint32_t expect_release(struct session *s) {
         assert_int_equal(request->body_case, RM__LOCAL_REQUEST__BODY_OUTPUT_ACK);
         assert_int_equal(request->output_ack->job, 7);
         assert_true(request->output_ack->done);
-        assert_false(session_done(s, &code));
+        assert_false(attachment_done(s, &code));
         id = request->id;
         rm__local_request__free_unpacked(request, NULL);
         return id;
 }
 
-static struct session *begin_running(bool input) {
-        struct session *s = begin(input, false, 0);
+static struct attachment *begin_running(bool input) {
+        struct attachment *s = begin(input, false, 0);
 
-        session_connected(s, 0);
+        attachment_connected(s, 0);
         (void) expect_attach(s, 0, 0);
         tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 0);
         return s;
@@ -209,15 +209,15 @@ static struct session *begin_running(bool input) {
 /* ---- tests ---- */
 
 static void output_is_neither_lost_nor_repeated(void **state) {
-        struct session *s = begin_running(false);
+        struct attachment *s = begin_running(false);
 
         (void) state;
         tell_output(s, 1, 0, "hello ");
         tell_output(s, 2, 0, "oops");
         tell_output(s, 1, 6, "world");
-        session_lost(s, 1);
-        assert_true(session_wants_connection(s));
-        session_connected(s, 2);
+        attachment_lost(s, 1);
+        assert_true(attachment_wants_connection(s));
+        attachment_connected(s, 2);
         (void) expect_attach(s, 11, 4);
         /* More than asked for: the part we have is cut off. */
         tell_output(s, 1, 6, "world again");
@@ -228,37 +228,37 @@ static void output_is_neither_lost_nor_repeated(void **state) {
         tell_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 0, true, 3);
         tell_ok(s, expect_release(s), 3);
         expect_done(s, 0);
-        session_destroy(s);
+        attachment_destroy(s);
 }
 
 static void a_hole_in_the_output_is_told(void **state) {
-        struct session *s = begin_running(false);
+        struct attachment *s = begin_running(false);
 
         (void) state;
         tell_output(s, 1, 100, "tail");
         expect_text(s, 1, "tail");
-        assert_true(session_output(s, 2)->used > 0);
-        session_destroy(s);
+        assert_true(attachment_output(s, 2)->used > 0);
+        attachment_destroy(s);
 }
 
 static void output_that_nobody_reads_is_dropped(void **state) {
-        struct session *s = begin_running(false);
+        struct attachment *s = begin_running(false);
         int code;
 
         (void) state;
-        session_output_closed(s, 1);
+        attachment_output_closed(s, 1);
         tell_output(s, 1, 0, "hello");
-        assert_int_equal(session_output(s, 1)->used, 0);
-        assert_false(session_done(s, &code));
-        session_lost(s, 1);
-        session_connected(s, 2);
+        assert_int_equal(attachment_output(s, 1)->used, 0);
+        assert_false(attachment_done(s, &code));
+        attachment_lost(s, 1);
+        attachment_connected(s, 2);
         (void) expect_attach(s, 5, 0);
-        session_destroy(s);
+        attachment_destroy(s);
 }
 
 /* As mpirun's "SIGPIPE detected": `rm-mpirun ... | head` comes to its end. */
 static void a_reader_that_goes_ends_the_job(void **state) {
-        struct session_config config = { .program = "rm-mpirun", .job = 7, .submitted = true, .cancel_unread = true };
+        struct attachment_config config = { .program = "rm-mpirun", .job = 7, .submitted = true, .cancel_unread = true };
         static const struct {
                 Rm__JobState state;
                 int exit_code, code;
@@ -271,49 +271,49 @@ static void a_reader_that_goes_ends_the_job(void **state) {
 
         (void) state;
         for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
-                struct session *s;
+                struct attachment *s;
 
                 config.away_usec = 60 * SECOND;
-                s = session_create(&config, 0);
-                session_connected(s, 1);
+                s = attachment_create(&config, 0);
+                attachment_connected(s, 1);
                 (void) expect_attach(s, 0, 0);
                 tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 2);
                 expect_none(s);
-                session_output_unread(s, 2); /* that of standard error does not matter */
+                attachment_output_unread(s, 2); /* that of standard error does not matter */
                 expect_none(s);
-                session_output_unread(s, 1);
+                attachment_output_unread(s, 1);
                 expect_control(s, true, SIGTERM);
-                session_output_unread(s, 1);
+                attachment_output_unread(s, 1);
                 expect_none(s);
                 tell_state(s, ends[i].state, "", ends[i].exit_code, true, 3);
                 expect_done(s, ends[i].code);
-                session_destroy(s);
+                attachment_destroy(s);
         }
         config.cancel_unread = false; /* rmctl attach-job */
         {
-                struct session *s = session_create(&config, 0);
+                struct attachment *s = attachment_create(&config, 0);
 
-                session_connected(s, 1);
+                attachment_connected(s, 1);
                 (void) expect_attach(s, 0, 0);
-                session_output_unread(s, 1);
+                attachment_output_unread(s, 1);
                 expect_none(s);
-                session_destroy(s);
+                attachment_destroy(s);
         }
 }
 
 static void input_is_sent_again_from_the_last_acknowledged_byte(void **state) {
-        struct session *s = begin_running(true);
+        struct attachment *s = begin_running(true);
 
         (void) state;
-        session_input(s, "abcdef", 6);
+        attachment_input(s, "abcdef", 6);
         (void) expect_input(s, 0, "abcdef", false);
         tell_ack(s, 2);
-        session_input(s, "ghi", 3);
+        attachment_input(s, "ghi", 3);
         (void) expect_input(s, 6, "ghi", false);
-        session_lost(s, 1);
-        session_input(s, "jk", 2);
-        session_input_eof(s);
-        session_connected(s, 2);
+        attachment_lost(s, 1);
+        attachment_input(s, "jk", 2);
+        attachment_input_eof(s);
+        attachment_connected(s, 2);
         (void) expect_attach(s, 0, 0);
         expect_none(s);
         tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 2);
@@ -321,22 +321,22 @@ static void input_is_sent_again_from_the_last_acknowledged_byte(void **state) {
         expect_none(s);
         /* The end of input is told again on each connection, for its acknowledgement cannot be seen. */
         tell_ack(s, 11);
-        session_lost(s, 3);
-        session_connected(s, 4);
+        attachment_lost(s, 3);
+        attachment_connected(s, 4);
         (void) expect_attach(s, 0, 0);
         tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 4);
         (void) expect_input(s, 11, "", true);
-        session_destroy(s);
+        attachment_destroy(s);
 }
 
 static void input_waits_until_the_job_runs(void **state) {
-        struct session *s = begin(true, false, 0);
+        struct attachment *s = begin(true, false, 0);
         uint32_t id;
 
         (void) state;
-        session_connected(s, 0);
+        attachment_connected(s, 0);
         (void) expect_attach(s, 0, 0);
-        session_input(s, "abc", 3);
+        attachment_input(s, "abc", 3);
         expect_none(s);
         tell_state(s, RM__JOB_STATE__JOB_PENDING, "full", 0, false, 0);
         expect_none(s);
@@ -345,132 +345,132 @@ static void input_waits_until_the_job_runs(void **state) {
         /* rmd cannot take it now: the same again a little later. */
         tell_error(s, id, EAGAIN, "moving", 10 * SECOND);
         expect_none(s);
-        session_tick(s, session_due_usec(s));
+        attachment_tick(s, attachment_due_usec(s));
         (void) expect_input(s, 0, "abc", false);
-        session_destroy(s);
+        attachment_destroy(s);
 }
 
 static void input_is_bounded_and_ends_when_refused(void **state) {
-        struct session *s = begin_running(true);
+        struct attachment *s = begin_running(true);
         static uint8_t chunk[65536];
         size_t total = 0;
         uint32_t id = 0;
 
         (void) state;
-        while (session_input_room(s) >= sizeof(chunk)) {
-                session_input(s, chunk, sizeof(chunk));
+        while (attachment_input_room(s) >= sizeof(chunk)) {
+                attachment_input(s, chunk, sizeof(chunk));
                 total += sizeof(chunk);
         }
         assert_true(total >= sizeof(chunk) && total <= 4U << 20);
-        while (session_requests(s)->used > 0)
+        while (attachment_requests(s)->used > 0)
                 id = expect(s, RM__LOCAL_REQUEST__BODY_JOB_INPUT);
         tell_ack(s, total);
-        assert_true(session_input_room(s) > 0);
-        session_input(s, "x", 1);
+        assert_true(attachment_input_room(s) > 0);
+        attachment_input(s, "x", 1);
         id = expect(s, RM__LOCAL_REQUEST__BODY_JOB_INPUT);
         tell_error(s, id, EPIPE, "closed", 0);
-        assert_int_equal(session_input_room(s), 0);
-        session_destroy(s);
+        assert_int_equal(attachment_input_room(s), 0);
+        attachment_destroy(s);
 }
 
 static void an_attached_front_end_learns_where_input_stands(void **state) {
-        struct session_config config = { .program = "rmctl", .job = 7, .input = true, .away_usec = SECOND };
-        struct session *s = session_create(&config, 0);
+        struct attachment_config config = { .program = "rmctl", .job = 7, .input = true, .away_usec = SECOND };
+        struct attachment *s = attachment_create(&config, 0);
 
         (void) state;
-        session_connected(s, 0);
+        attachment_connected(s, 0);
         (void) expect_attach(s, 0, 0);
         tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 0);
-        assert_int_equal(session_input_room(s), 0);
+        assert_int_equal(attachment_input_room(s), 0);
         tell_ack(s, 1000);
-        assert_true(session_input_room(s) > 0);
-        session_input(s, "abc", 3);
+        assert_true(attachment_input_room(s) > 0);
+        attachment_input(s, "abc", 3);
         (void) expect_input(s, 1000, "abc", false);
-        session_destroy(s);
+        attachment_destroy(s);
 }
 
 static void interrupts_grow_stronger(void **state) {
-        struct session *s = begin_running(false);
+        struct attachment *s = begin_running(false);
 
         (void) state;
-        session_signal(s, SIGINT, 0);
+        attachment_signal(s, SIGINT, 0);
         expect_control(s, false, SIGINT);
-        session_signal(s, SIGINT, 0);
+        attachment_signal(s, SIGINT, 0);
         expect_control(s, true, SIGKILL);
-        session_signal(s, SIGINT, 0);
+        attachment_signal(s, SIGINT, 0);
         expect_done(s, 130);
-        session_destroy(s);
+        attachment_destroy(s);
 }
 
 static void a_waiting_job_is_cancelled_by_an_interrupt(void **state) {
-        struct session *s = begin(false, false, 0);
+        struct attachment *s = begin(false, false, 0);
 
         (void) state;
-        session_connected(s, 0);
+        attachment_connected(s, 0);
         (void) expect_attach(s, 0, 0);
         tell_state(s, RM__JOB_STATE__JOB_PENDING, "full", 0, false, 0);
-        session_signal(s, SIGUSR1, 0);
+        attachment_signal(s, SIGUSR1, 0);
         expect_none(s);
-        session_signal(s, SIGINT, 0);
+        attachment_signal(s, SIGINT, 0);
         expect_control(s, true, SIGINT);
         tell_state(s, RM__JOB_STATE__JOB_CANCELLED, "by alice", 0, true, 0);
         tell_ok(s, expect_release(s), 0);
         expect_done(s, 130);
         expect_text(s, 2, "");
-        session_destroy(s);
+        attachment_destroy(s);
 }
 
 static void unconfirmed_signals_are_sent_again(void **state) {
-        struct session *s = begin_running(false);
+        struct attachment *s = begin_running(false);
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__Ok ok = RM__OK__INIT;
 
         (void) state;
-        session_signal(s, SIGUSR1, 0);
+        attachment_signal(s, SIGUSR1, 0);
         reply.id = expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB);
         reply.body_case = RM__LOCAL_REPLY__BODY_OK;
         reply.ok = &ok;
-        session_reply(s, &reply, 0);
-        session_signal(s, SIGUSR2, 0);
+        attachment_reply(s, &reply, 0);
+        attachment_signal(s, SIGUSR2, 0);
         (void) expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB);
-        session_lost(s, 1);
-        session_signal(s, SIGTERM, 1);
-        session_connected(s, 2);
+        attachment_lost(s, 1);
+        attachment_signal(s, SIGTERM, 1);
+        attachment_connected(s, 2);
         (void) expect_attach(s, 0, 0);
         expect_control(s, false, SIGUSR2);
         expect_control(s, false, SIGTERM);
         expect_none(s);
-        session_destroy(s);
+        attachment_destroy(s);
 }
 
 static void a_signal_that_cannot_be_taken_now_is_sent_again(void **state) {
-        struct session *s = begin_running(false);
+        struct attachment *s = begin_running(false);
         uint32_t id;
 
         (void) state;
-        session_signal(s, SIGINT, 0);
+        attachment_signal(s, SIGINT, 0);
         id = expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB);
         tell_error(s, id, EAGAIN, "moving", SECOND);
         expect_none(s);
-        assert_true(session_due_usec(s) < 2 * SECOND);
-        session_tick(s, session_due_usec(s));
+        assert_true(attachment_due_usec(s) < 2 * SECOND);
+        attachment_tick(s, attachment_due_usec(s));
         id = expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB);
         tell_error(s, id, EPERM, "not yours", 2 * SECOND);
         expect_text(s, 2, "rm-mpirun: not yours\n");
-        assert_int_equal(session_due_usec(s), SESSION_NEVER_USEC);
-        session_destroy(s);
+        assert_int_equal(attachment_due_usec(s), ATTACHMENT_NEVER_USEC);
+        attachment_destroy(s);
 }
 
 static void waiting_is_told_after_a_second_and_when_it_changes(void **state) {
-        struct session *s = begin(false, false, 0);
+        struct attachment *s = begin(false, false, 0);
 
         (void) state;
-        session_connected(s, 0);
+        attachment_connected(s, 0);
         (void) expect_attach(s, 0, 0);
         tell_state(s, RM__JOB_STATE__JOB_PENDING, "no cores", 0, false, 0);
         expect_text(s, 2, "");
-        assert_int_equal(session_due_usec(s), SECOND);
-        session_tick(s, SECOND);
+        assert_int_equal(attachment_due_usec(s), SECOND);
+        attachment_tick(s, SECOND);
         expect_text(s, 2, "rm-mpirun: job 7 waits: no cores\n");
         tell_state(s, RM__JOB_STATE__JOB_PENDING, "no cores", 0, false, 2 * SECOND);
         expect_text(s, 2, "");
@@ -478,56 +478,56 @@ static void waiting_is_told_after_a_second_and_when_it_changes(void **state) {
         expect_text(s, 2, "rm-mpirun: job 7 waits: no nodes\n");
         tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 4 * SECOND);
         expect_text(s, 2, "rm-mpirun: job 7 starts\n");
-        assert_int_equal(session_due_usec(s), SESSION_NEVER_USEC);
-        session_destroy(s);
+        assert_int_equal(attachment_due_usec(s), ATTACHMENT_NEVER_USEC);
+        attachment_destroy(s);
 }
 
 static void a_quick_start_is_silent(void **state) {
-        struct session *s = begin(false, true, 5 * SECOND);
+        struct attachment *s = begin(false, true, 5 * SECOND);
 
         (void) state;
-        session_connected(s, 0);
+        attachment_connected(s, 0);
         (void) expect_attach(s, 0, 0);
         tell_state(s, RM__JOB_STATE__JOB_PENDING, "no cores", 0, false, 0);
         tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, SECOND / 2);
-        session_tick(s, 100 * SECOND);
+        attachment_tick(s, 100 * SECOND);
         expect_none(s);
         expect_text(s, 2, "");
-        session_destroy(s);
+        attachment_destroy(s);
 }
 
 static void waiting_is_given_up(void **state) {
-        struct session *s = begin(false, true, 5 * SECOND);
+        struct attachment *s = begin(false, true, 5 * SECOND);
 
         (void) state;
-        session_connected(s, 0);
+        attachment_connected(s, 0);
         (void) expect_attach(s, 0, 0);
         tell_state(s, RM__JOB_STATE__JOB_PENDING, "no cores", 0, false, 0);
-        session_tick(s, SECOND);
-        assert_int_equal(session_due_usec(s), 5 * SECOND);
-        session_tick(s, 5 * SECOND);
+        attachment_tick(s, SECOND);
+        assert_int_equal(attachment_due_usec(s), 5 * SECOND);
+        attachment_tick(s, 5 * SECOND);
         expect_control(s, true, SIGTERM);
         tell_state(s, RM__JOB_STATE__JOB_CANCELLED, "", 0, true, 5 * SECOND);
         expect_text(s, 2,
                     "rm-mpirun: job 7 waits: no cores\n"
                     "rm-mpirun: job 7 has not started within 5 s: cancelled: no cores\n");
-        session_tick(s, 5 * SECOND);
+        attachment_tick(s, 5 * SECOND);
         tell_ok(s, expect_release(s), 5 * SECOND);
         expect_done(s, 1);
-        session_destroy(s);
+        attachment_destroy(s);
 }
 
 static void not_waiting_at_all(void **state) {
-        struct session *s = begin(false, true, 0);
+        struct attachment *s = begin(false, true, 0);
 
         (void) state;
-        session_connected(s, 0);
+        attachment_connected(s, 0);
         (void) expect_attach(s, 0, 0);
         tell_state(s, RM__JOB_STATE__JOB_PENDING, "", 0, false, 10);
         expect_none(s);
         tell_state(s, RM__JOB_STATE__JOB_PENDING, "no cores", 0, false, 20);
         expect_control(s, true, SIGTERM);
-        session_destroy(s);
+        attachment_destroy(s);
 }
 
 static void the_way_it_ended_is_told(void **state) {
@@ -550,69 +550,69 @@ static void the_way_it_ended_is_told(void **state) {
 
         (void) state;
         for (size_t i = 0; i < ARRAY_SIZE(examples); i++) {
-                struct session *s = begin_running(false);
+                struct attachment *s = begin_running(false);
 
                 tell_state(s, examples[i].state, examples[i].reason, examples[i].exit_code, true, 0);
                 tell_ok(s, expect_release(s), 0);
                 expect_done(s, examples[i].code);
                 expect_text(s, 2, examples[i].text);
-                session_destroy(s);
+                attachment_destroy(s);
         }
 }
 
 static void a_passing_refusal_is_tried_again(void **state) {
-        struct session *s = begin(false, false, 0);
+        struct attachment *s = begin(false, false, 0);
         uint32_t id;
 
         (void) state;
-        session_connected(s, 0);
+        attachment_connected(s, 0);
         id = expect_attach(s, 0, 0);
         tell_error(s, id, EAGAIN, "moving", SECOND);
         expect_none(s);
-        session_tick(s, session_due_usec(s));
+        attachment_tick(s, attachment_due_usec(s));
         id = expect(s, RM__LOCAL_REQUEST__BODY_ATTACH_JOB);
         /* We have just submitted it, so it is only unheard of yet; but not for ever. */
         tell_error(s, id, ENOENT, "no job 7", 2 * SECOND);
-        session_tick(s, session_due_usec(s));
+        attachment_tick(s, attachment_due_usec(s));
         id = expect(s, RM__LOCAL_REQUEST__BODY_ATTACH_JOB);
         tell_error(s, id, ENOENT, "no job 7", 20 * SECOND);
         expect_done(s, 1);
         expect_text(s, 2, "rm-mpirun: job 7: no job 7\n");
-        session_destroy(s);
+        attachment_destroy(s);
 }
 
 static void an_end_that_rmd_has_forgotten_is_remembered(void **state) {
-        struct session *s = begin_running(false);
+        struct attachment *s = begin_running(false);
         uint32_t id;
 
         (void) state;
         tell_state(s, RM__JOB_STATE__JOB_FAILED, "", 3, false, 0);
-        session_lost(s, 1);
-        session_connected(s, 2);
+        attachment_lost(s, 1);
+        attachment_connected(s, 2);
         id = expect_attach(s, 0, 0);
         tell_error(s, id, ENOENT, "no job 7", 2);
         expect_done(s, 3);
-        session_destroy(s);
+        attachment_destroy(s);
 }
 
 static void the_end_waits_until_the_output_is_written_and_rmd_knows(void **state) {
-        struct session *s = begin_running(false);
+        struct attachment *s = begin_running(false);
         int code;
 
         (void) state;
         tell_output(s, 1, 0, "last words");
         tell_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 4, true, 0);
         expect_none(s);
-        assert_false(session_done(s, &code));
+        assert_false(attachment_done(s, &code));
         expect_text(s, 1, "last words");
-        session_tick(s, SECOND);
+        attachment_tick(s, SECOND);
         tell_ok(s, expect_release(s), SECOND);
         expect_done(s, 4);
-        session_destroy(s);
+        attachment_destroy(s);
 }
 
 static void rmd_is_told_again_when_it_died_before_it_answered(void **state) {
-        struct session *s = begin_running(false);
+        struct attachment *s = begin_running(false);
         uint32_t id;
 
         (void) state;
@@ -620,13 +620,13 @@ static void rmd_is_told_again_when_it_died_before_it_answered(void **state) {
         expect_text(s, 1, "all");
         tell_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 0, true, 0);
         (void) expect_release(s);
-        session_lost(s, SECOND);
-        assert_true(session_wants_connection(s));
-        session_connected(s, 2 * SECOND);
+        attachment_lost(s, SECOND);
+        assert_true(attachment_wants_connection(s));
+        attachment_connected(s, 2 * SECOND);
         id = expect_attach(s, 3, 0);
         expect_none(s);
         tell_error(s, id, EAGAIN, "not yet", 2 * SECOND);
-        session_tick(s, session_due_usec(s));
+        attachment_tick(s, attachment_due_usec(s));
         (void) expect(s, RM__LOCAL_REQUEST__BODY_ATTACH_JOB);
         tell_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 0, false, 3 * SECOND);
         expect_none(s);
@@ -634,16 +634,16 @@ static void rmd_is_told_again_when_it_died_before_it_answered(void **state) {
         /* The node that keeps the log is away, too. */
         tell_error(s, expect_release(s), EHOSTUNREACH, "no leader", 3 * SECOND);
         expect_none(s);
-        assert_int_equal(session_due_usec(s), 3 * SECOND + SECOND / 10);
-        session_tick(s, session_due_usec(s));
+        assert_int_equal(attachment_due_usec(s), 3 * SECOND + SECOND / 10);
+        attachment_tick(s, attachment_due_usec(s));
         tell_ok(s, expect_release(s), 4 * SECOND);
         expect_done(s, 0);
-        session_destroy(s);
+        attachment_destroy(s);
 }
 
 /* It keeps the output then, which is no reason to stay. */
 static void the_end_does_not_wait_for_ever(void **state) {
-        struct session *s[3];
+        struct attachment *s[3];
 
         (void) state;
         for (size_t i = 0; i < ARRAY_SIZE(s); i++) {
@@ -653,48 +653,48 @@ static void the_end_does_not_wait_for_ever(void **state) {
                 tell_state(s[i], RM__JOB_STATE__JOB_FAILED, "", 3, true, 0);
                 id = expect_release(s[i]);
                 if (i == 0) {
-                        session_lost(s[i], SECOND);
-                        assert_int_equal(session_due_usec(s[i]), 5 * SECOND);
-                        session_tick(s[i], 5 * SECOND);
+                        attachment_lost(s[i], SECOND);
+                        assert_int_equal(attachment_due_usec(s[i]), 5 * SECOND);
+                        attachment_tick(s[i], 5 * SECOND);
                 } else if (i == 1) {
                         tell_error(s[i], id, ENOENT, "no such job", SECOND);
                 } else {
-                        session_signal(s[i], SIGINT, SECOND);
+                        attachment_signal(s[i], SIGINT, SECOND);
                 }
                 expect_done(s[i], 3);
                 expect_text(s[i], 2, "");
-                session_destroy(s[i]);
+                attachment_destroy(s[i]);
         }
 }
 
 static void who_only_looks_on_leaves_the_output(void **state) {
-        struct session_config config = { .program = "rmctl", .job = 7, .away_usec = 60 * SECOND };
-        struct session *s = session_create(&config, 0);
+        struct attachment_config config = { .program = "rmctl", .job = 7, .away_usec = 60 * SECOND };
+        struct attachment *s = attachment_create(&config, 0);
 
         (void) state;
-        session_connected(s, 0);
+        attachment_connected(s, 0);
         (void) expect_attach(s, 0, 0);
         tell_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 0, true, 0);
         expect_none(s);
         expect_done(s, 0);
-        session_destroy(s);
+        attachment_destroy(s);
 }
 
 static void rmd_may_be_away_for_some_time(void **state) {
-        struct session *s = begin_running(false);
+        struct attachment *s = begin_running(false);
         int code;
 
         (void) state;
-        session_lost(s, 10 * SECOND);
-        session_tick(s, 14 * SECOND);
+        attachment_lost(s, 10 * SECOND);
+        attachment_tick(s, 14 * SECOND);
         expect_text(s, 2, "");
-        session_tick(s, 16 * SECOND);
-        assert_true(session_output(s, 2)->used > 0);
-        assert_false(session_done(s, &code));
-        session_lost(s, 69 * SECOND); /* one more try that failed does not count anew */
-        session_tick(s, 70 * SECOND);
+        attachment_tick(s, 16 * SECOND);
+        assert_true(attachment_output(s, 2)->used > 0);
+        assert_false(attachment_done(s, &code));
+        attachment_lost(s, 69 * SECOND); /* one more try that failed does not count anew */
+        attachment_tick(s, 70 * SECOND);
         expect_done(s, 3);
-        session_destroy(s);
+        attachment_destroy(s);
 }
 
 int main(void) {

@@ -6,8 +6,8 @@
  *
  * Pure; a step of a round (round.h).
  */
-#ifndef RM_SCHED_BACK_H
-#define RM_SCHED_BACK_H
+#ifndef RM_SCHED_RETURN_WHEN_PAID_H
+#define RM_SCHED_RETURN_WHEN_PAID_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@
 #include "daemon/sched/round_state.h"
 
 /* Times in one unit, whichever. Where it is not slower here, going back never pays. */
-bool back_pays(double steps_left, double move_time, double step_here, double step_there);
+bool return_pays(double steps_left, double move_time, double step_here, double step_there);
 
 /*
  * Take moves that are a choice out of `plan` (valid for the fold's snapshot) where they would not pay before the job's time limit: T_d and T_o
@@ -25,6 +25,6 @@ bool back_pays(double steps_left, double move_time, double step_here, double ste
  * without measured moves are left as planned, and so are those that must leave a node or whose cores are wanted by others. Its
  * reason says so.
  */
-void back_settle(const struct fold *fold, const struct round_job_state *jobs, struct rm_plan *plan);
+void return_when_paid(const struct fold *fold, const struct round_job_state *jobs, struct rm_plan *plan);
 
 #endif

@@ -1,7 +1,7 @@
-#include "daemon/node/file_look.h"
+#include "daemon/node/file_stamp.h"
 
-struct file_look file_look_of(int error, const struct stat *st) {
-        struct file_look look = { .error = error };
+struct file_stamp file_stamp_of(int error, const struct stat *st) {
+        struct file_stamp look = { .error = error };
 
         if (error == 0) {
                 look.dev = st->st_dev;
@@ -17,11 +17,11 @@ static bool times_equal(const struct timespec *a, const struct timespec *b) {
         return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-bool file_look_same_file(const struct file_look *a, const struct file_look *b) {
+bool file_stamp_same_file(const struct file_stamp *a, const struct file_stamp *b) {
         return a->error == b->error && a->dev == b->dev && a->ino == b->ino;
 }
 
-bool file_look_equal(const struct file_look *a, const struct file_look *b) {
-        return file_look_same_file(a, b) && a->size_bytes == b->size_bytes && times_equal(&a->written, &b->written) &&
+bool file_stamp_equal(const struct file_stamp *a, const struct file_stamp *b) {
+        return file_stamp_same_file(a, b) && a->size_bytes == b->size_bytes && times_equal(&a->written, &b->written) &&
                times_equal(&a->changed, &b->changed);
 }

@@ -1,0 +1,371 @@
+/* A local client attached to a job: follows the job wherever its head goes, so that the front end need not know. */
+#include <event2/event.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/timer.h"
+#include "common/util.h"
+#include "daemon/client/forwarding.h"
+#include "daemon/cluster/commands.h"
+#include "daemon/job/outputs.h"
+#include "daemon/requests/requests.h"
+#include "daemon/requests/views.h"
+
+#define RETRY_USEC 200000
+#define CLIENT_PENDING_MAX (256U << 10)
+#define INPUT_PENDING_MAX (1U << 20) /* a client that sends more before it is taken is refused */
+
+/* Input the capsule has not confirmed. */
+struct piece {
+        uint64_t offset;
+        uint8_t *data;
+        size_t size_bytes;
+        bool eof;
+        struct piece *next;
+};
+
+struct attachment {
+        struct client *client;
+        uint32_t request_id;
+        uint64_t job;
+        bool input;
+        uint32_t channel; /* to the head's node, 0 = none now */
+        char *node;       /* where that is */
+        uint64_t incarnation; /* of the head there */
+        uint64_t taken[3]; /* output passed on to the client */
+        uint64_t acked[3];
+        bool eof[3];
+        struct piece *pieces;
+        size_t pieces_bytes;
+        uint32_t input_request_id;
+        char *told; /* what the client was told of the job last */
+        bool final;
+        struct event *retry;
+};
+
+/* An empty piece takes memory too. */
+static size_t piece_bytes(const struct piece *piece) {
+        return sizeof(*piece) + piece->size_bytes;
+}
+
+static void attachment_update(struct attachment *attachment);
+
+static const Rm__Job *job_of(const struct attachment *attachment) {
+        return state_job(cluster_state(attachment->client->rmd->cluster), attachment->job);
+}
+
+static void retry_later(struct attachment *attachment) {
+        timer_arm(attachment->retry, RETRY_USEC);
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *arg) {
+        attachment_update(arg);
+}
+
+static void disconnect(struct attachment *attachment) {
+        if (attachment->channel)
+                forwarding_close(attachment->client->rmd->forwarding, attachment->channel);
+        attachment->channel = 0;
+        free(attachment->node);
+        attachment->node = NULL;
+}
+
+void attachment_leave(struct client *client) {
+        struct attachment *attachment = client->attachment;
+
+        if (!attachment)
+                return;
+        disconnect(attachment);
+        while (attachment->pieces) {
+                struct piece *piece = attachment->pieces;
+
+                attachment->pieces = piece->next;
+                conn_charge(client->conn, -(ssize_t) piece_bytes(piece));
+                free(piece->data);
+                free(piece);
+        }
+        event_free(attachment->retry);
+        free(attachment->told);
+        free(attachment);
+        client->attachment = NULL;
+}
+
+/* ---- towards the head ---- */
+
+static int send_to_head(struct attachment *attachment, Rm__LocalRequest *request) {
+        if (!attachment->channel)
+                return -ENOTCONN;
+        return forwarding_send(attachment->client->rmd->forwarding, attachment->channel, request);
+}
+
+static void send_piece(struct attachment *attachment, const struct piece *piece) {
+        Rm__JobInput input = RM__JOB_INPUT__INIT;
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+
+        input.job = attachment->job;
+        input.offset = piece->offset;
+        input.data.data = piece->data;
+        input.data.len = piece->size_bytes;
+        input.eof = piece->eof;
+        request.id = attachment->request_id;
+        request.body_case = RM__LOCAL_REQUEST__BODY_JOB_INPUT;
+        request.job_input = &input;
+        (void) send_to_head(attachment, &request);
+}
+
+static void acknowledge(struct attachment *attachment) {
+        Rm__OutputAck ack = RM__OUTPUT_ACK__INIT;
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+
+        if (client_pending_bytes(attachment->client) > CLIENT_PENDING_MAX ||
+            (attachment->acked[1] == attachment->taken[1] && attachment->acked[2] == attachment->taken[2]))
+                return;
+        ack.job = attachment->job;
+        ack.stdout_offset = attachment->taken[1];
+        ack.stderr_offset = attachment->taken[2];
+        request.id = attachment->request_id;
+        request.body_case = RM__LOCAL_REQUEST__BODY_OUTPUT_ACK;
+        request.output_ack = &ack;
+        if (send_to_head(attachment, &request) == 0)
+                memcpy(attachment->acked, attachment->taken, sizeof(attachment->acked));
+}
+
+void attachment_drained(struct client *client) {
+        if (client->attachment)
+                acknowledge(client->attachment);
+}
+
+static void forget_input(struct attachment *attachment, uint64_t offset) {
+        /* The end of input has no byte whose taking could be told: it is kept, and said again to every new place of the head. */
+        while (attachment->pieces && !attachment->pieces->eof &&
+               attachment->pieces->offset + attachment->pieces->size_bytes <= offset) {
+                struct piece *piece = attachment->pieces;
+
+                attachment->pieces = piece->next;
+                attachment->pieces_bytes -= piece_bytes(piece);
+                conn_charge(attachment->client->conn, -(ssize_t) piece_bytes(piece));
+                free(piece->data);
+                free(piece);
+        }
+}
+
+/* ---- from the head ---- */
+
+static void on_output(struct attachment *attachment, Rm__LocalReply *reply) {
+        const Rm__JobOutput *output = reply->job_output;
+
+        if (output->stream < 1 || output->stream > 2 || output->offset != attachment->taken[output->stream])
+                return; /* of before a reconnection: what is missing comes again */
+        attachment->taken[output->stream] += output->data.len;
+        if (output->eof)
+                attachment->eof[output->stream] = true;
+        if (output->data.len > 0)
+                client_reply(attachment->client, attachment->request_id, reply);
+        acknowledge(attachment);
+        if (output->eof)
+                attachment_update(attachment);
+}
+
+static void on_head_reply(void *userdata, uint32_t channel, Rm__LocalReply *reply) {
+        struct attachment *attachment = userdata;
+
+        if (!reply) {
+                attachment->channel = 0;
+                disconnect(attachment);
+                retry_later(attachment);
+                return;
+        }
+        switch (reply->body_case) {
+        case RM__LOCAL_REPLY__BODY_JOB_OUTPUT:
+                on_output(attachment, reply);
+                break;
+        case RM__LOCAL_REPLY__BODY_JOB_INPUT_ACK:
+                forget_input(attachment, reply->job_input_ack->offset);
+                client_reply(attachment->client,
+                             attachment->input_request_id ? attachment->input_request_id : attachment->request_id, reply);
+                break;
+        default:
+                disconnect(attachment); /* the head is elsewhere, or not there yet */
+                retry_later(attachment);
+        }
+}
+
+static void connect_head(struct attachment *attachment, const Rm__Capsule *head) {
+        struct client *client = attachment->client;
+        Rm__AttachJob attach = RM__ATTACH_JOB__INIT;
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+
+        if (attachment->channel && attachment->incarnation == head->incarnation && strcmp(attachment->node, head->node) == 0)
+                return;
+        disconnect(attachment);
+        attachment->node = xstrdup(head->node);
+        attachment->incarnation = head->incarnation;
+        attachment->channel = forwarding_open(client->rmd->forwarding, head->node, client, on_head_reply, attachment);
+        memcpy(attachment->acked, attachment->taken, sizeof(attachment->acked));
+        attach.job = attachment->job;
+        attach.stdout_offset = attachment->taken[1];
+        attach.stderr_offset = attachment->taken[2];
+        attach.input = attachment->input;
+        request.id = attachment->request_id;
+        request.body_case = RM__LOCAL_REQUEST__BODY_ATTACH_JOB;
+        request.attach_job = &attach;
+        if (send_to_head(attachment, &request) < 0) {
+                disconnect(attachment);
+                retry_later(attachment);
+                return;
+        }
+        for (const struct piece *piece = attachment->pieces; piece; piece = piece->next)
+                send_piece(attachment, piece);
+}
+
+/* ---- towards the client ---- */
+
+static void tell(struct attachment *attachment, const Rm__Job *job, bool final) {
+        const struct state_index *index = cluster_index(attachment->client->rmd->cluster);
+        Rm__JobUpdate update = RM__JOB_UPDATE__INIT;
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        char *now = xasprintf("%s\n%s\n%u", state_job_word(index, job), job->reason, job->moves);
+
+        if (!final && attachment->told && strcmp(attachment->told, now) == 0) {
+                free(now);
+                return;
+        }
+        free(attachment->told);
+        attachment->told = now;
+        update.job = job_view(attachment->client, index, job, VIEW_LISTED_BYTES);
+        update.final = final;
+        reply.body_case = RM__LOCAL_REPLY__BODY_JOB_UPDATE;
+        reply.job_update = &update;
+        client_reply(attachment->client, attachment->request_id, &reply);
+        rm__job_view__free_unpacked(update.job, NULL);
+}
+
+static void finish(struct attachment *attachment, const Rm__Job *job) {
+        attachment->final = true;
+        disconnect(attachment);
+        (void) evtimer_del(attachment->retry);
+        tell(attachment, job, true);
+}
+
+static bool head_reachable(const struct attachment *attachment, const Rm__Capsule *head) {
+        const Rm__Node *node = state_node(cluster_state(attachment->client->rmd->cluster), head->node);
+
+        return node && node->health != RM__NODE_HEALTH__NODE_HEALTH_DOWN;
+}
+
+static void attachment_update(struct attachment *attachment) {
+        const Rm__Job *job = job_of(attachment);
+        const Rm__Capsule *head = job ? job_capsule(job, STATE_HEAD) : NULL;
+
+        if (attachment->final)
+                return;
+        if (!job) {
+                if (cluster_synced(attachment->client->rmd->cluster)) {
+                        attachment->final = true;
+                        client_error(attachment->client, attachment->request_id, -ENOENT, "job %" PRIu64 " is no longer known",
+                                     attachment->job);
+                }
+                return;
+        }
+        tell(attachment, job, false);
+        if (job_ended(job) &&
+            (!head || job->output_done || !head_reachable(attachment, head) || (attachment->eof[1] && attachment->eof[2]))) {
+                finish(attachment, job);
+                return;
+        }
+        if (head && (head->state == RM__CAPSULE_STATE__CAPSULE_READY || job->state >= RM__JOB_STATE__JOB_COMPLETING) &&
+            !(attachment->eof[1] && attachment->eof[2]))
+                connect_head(attachment, head);
+}
+
+void attachment_state_changed(struct client *client) {
+        if (client->attachment)
+                attachment_update(client->attachment);
+}
+
+/* ---- requests ---- */
+
+void request_attach_job(struct client *client, const Rm__LocalRequest *request) {
+        const Rm__AttachJob *in = request->attach_job;
+        struct attachment *attachment;
+
+        if (!request_own_job(client, request->id, "attach-job", in->job))
+                return;
+        if (!client->conn) {
+                outputs_attach(client->rmd->outputs, client, request->id, in);
+                return;
+        }
+        attachment_leave(client);
+        attachment = xcalloc(1, sizeof(*attachment));
+        attachment->client = client;
+        attachment->request_id = request->id;
+        attachment->job = in->job;
+        attachment->input = in->input;
+        attachment->taken[1] = in->stdout_offset;
+        attachment->taken[2] = in->stderr_offset;
+        attachment->retry = evtimer_new(client->rmd->base, on_retry, attachment);
+        client->attachment = attachment;
+        attachment_update(attachment);
+}
+
+void request_job_input(struct client *client, const Rm__LocalRequest *request) {
+        const Rm__JobInput *in = request->job_input;
+        struct attachment *attachment = client->attachment;
+        struct piece *piece;
+        struct piece **end;
+
+        if (!client->conn) {
+                if (request_own_job(client, request->id, "job-input", in->job))
+                        outputs_input(client->rmd->outputs, client, request->id, in);
+                return;
+        }
+        if (!attachment || attachment->job != in->job || attachment->pieces_bytes + in->data.len > INPUT_PENDING_MAX) {
+                client_error(client, request->id, -EINVAL, "job-input: not attached to job %" PRIu64 ", or too much at once",
+                             in->job);
+                return;
+        }
+        piece = xcalloc(1, sizeof(*piece));
+        piece->offset = in->offset;
+        piece->size_bytes = in->data.len;
+        piece->eof = in->eof;
+        piece->data = xcalloc(1, in->data.len);
+        if (in->data.len > 0)
+                memcpy(piece->data, in->data.data, in->data.len);
+        for (end = &attachment->pieces; *end; end = &(*end)->next)
+                ;
+        *end = piece;
+        attachment->pieces_bytes += piece_bytes(piece);
+        conn_charge(client->conn, (ssize_t) piece_bytes(piece));
+        attachment->input_request_id = request->id;
+        send_piece(attachment, piece);
+}
+
+/* The front end has all of it: the spool may go. */
+static void output_done(struct client *client, uint32_t request_id, const Rm__Job *job) {
+        struct command c;
+
+        if (!job_ended(job)) {
+                client_error(client, request_id, -EBUSY, "output-ack: job %" PRIu64 " has not ended", job->id);
+                return;
+        }
+        if (job->output_done) {
+                client_ok(client, request_id, job->id, "");
+                return;
+        }
+        request_propose(client, request_id, command_job_output_done(&c, job->id));
+}
+
+void request_output_ack(struct client *client, const Rm__LocalRequest *request) {
+        const Rm__OutputAck *ack = request->output_ack;
+        const Rm__Job *job;
+
+        /* While the job runs, a local client's acknowledgement is implied by its reading: see acknowledge(). */
+        if (client->conn && !ack->done)
+                return;
+        job = request_own_job(client, request->id, "output-ack", ack->job);
+        if (job && ack->done)
+                output_done(client, request->id, job);
+        else if (job)
+                outputs_ack(client->rmd->outputs, client, ack);
+}
