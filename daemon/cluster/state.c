@@ -97,7 +97,7 @@ uint32_t state_known_level(const Rm__State *state) {
         return level;
 }
 
-int apply_level(struct apply *a) {
+static int apply_level(struct apply *a) {
         uint32_t level = a->command->level->level;
 
         if (level <= a->state->level)

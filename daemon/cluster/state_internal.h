@@ -25,7 +25,6 @@ int apply_refuse(struct apply *a, int code, const char *fmt, ...) __attribute__(
                 (array)[(count)++] = (item);                                                                                       \
         } while (0)
 
-int apply_level(struct apply *a);
 int apply_node_join(struct apply *a);
 int apply_node_health(struct apply *a);
 int apply_node_drain(struct apply *a);
@@ -56,7 +55,6 @@ int apply_move_done(struct apply *a);
 
 /* Jobs in COMPLETING whose capsules are all gone reach their final state: all such jobs, or this one. */
 void jobs_finish(struct apply *a);
-void job_finish(struct apply *a, Rm__Job *job);
 /* All moves of a job that are not committed end. */
 void job_moves_end(struct apply *a, uint64_t job, const char *why);
 /* Tell of a drained node that has just become empty. */

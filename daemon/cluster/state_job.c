@@ -402,6 +402,37 @@ int apply_job_cancel(struct apply *a) {
         return 0;
 }
 
+/* A group whose node can no longer tell how it ended: mpirun's exit code 0 does not say that it ended well. */
+static void fail_unheard(Rm__Job *job, const Rm__Capsule *capsule) {
+        char *reason;
+
+        if (job->final_state != RM__JOB_STATE__JOB_COMPLETED || capsule->index == STATE_HEAD ||
+            capsule->state == RM__CAPSULE_STATE__CAPSULE_GONE)
+                return;
+        reason = xasprintf("node '%s' went down before it could say how group %" PRId32 " ended", capsule->node, capsule->index);
+        job->final_state = RM__JOB_STATE__JOB_NODE_FAIL;
+        job->exit_code = 255;
+        message_set_string(&job->reason, reason);
+        free(reason);
+}
+
+static bool capsule_is_gone(const Rm__State *state, const Rm__Capsule *capsule) {
+        const Rm__Node *node = state_node(state, capsule->node);
+
+        return capsule->state == RM__CAPSULE_STATE__CAPSULE_GONE || !node || node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN;
+}
+
+static void job_finish(struct apply *a, Rm__Job *job) {
+        if (job->state != RM__JOB_STATE__JOB_COMPLETING)
+                return;
+        for (size_t k = 0; k < job->n_capsules; k++)
+                if (!capsule_is_gone(a->state, job->capsules[k]))
+                        return;
+        for (size_t k = 0; k < job->n_capsules; k++)
+                fail_unheard(job, job->capsules[k]);
+        job_end(a, job, job->final_state);
+}
+
 int apply_job_exit(struct apply *a) {
         const Rm__CmdJobExit *in = a->command->job_exit;
         Rm__Job *job = find_job(a, "job-exit", in->job);
@@ -468,37 +499,6 @@ int apply_capsule_gone(struct apply *a) {
         job_finish(a, job);
         node_emptied(a, in->node);
         return 0;
-}
-
-static bool capsule_is_gone(const Rm__State *state, const Rm__Capsule *capsule) {
-        const Rm__Node *node = state_node(state, capsule->node);
-
-        return capsule->state == RM__CAPSULE_STATE__CAPSULE_GONE || !node || node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN;
-}
-
-/* A group whose node can no longer tell how it ended: mpirun's exit code 0 does not say that it ended well. */
-static void fail_unheard(Rm__Job *job, const Rm__Capsule *capsule) {
-        char *reason;
-
-        if (job->final_state != RM__JOB_STATE__JOB_COMPLETED || capsule->index == STATE_HEAD ||
-            capsule->state == RM__CAPSULE_STATE__CAPSULE_GONE)
-                return;
-        reason = xasprintf("node '%s' went down before it could say how group %" PRId32 " ended", capsule->node, capsule->index);
-        job->final_state = RM__JOB_STATE__JOB_NODE_FAIL;
-        job->exit_code = 255;
-        message_set_string(&job->reason, reason);
-        free(reason);
-}
-
-void job_finish(struct apply *a, Rm__Job *job) {
-        if (job->state != RM__JOB_STATE__JOB_COMPLETING)
-                return;
-        for (size_t k = 0; k < job->n_capsules; k++)
-                if (!capsule_is_gone(a->state, job->capsules[k]))
-                        return;
-        for (size_t k = 0; k < job->n_capsules; k++)
-                fail_unheard(job, job->capsules[k]);
-        job_end(a, job, job->final_state);
 }
 
 void jobs_finish(struct apply *a) {

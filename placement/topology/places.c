@@ -17,7 +17,8 @@ struct planting {
         uint32_t n, n_leaves;
 };
 
-uint32_t place_cores(const struct place *place, uint32_t cores) {
+/* How many of the first `cores` cores of its node belong to the place. */
+static uint32_t place_cores(const struct place *place, uint32_t cores) {
         uint32_t whole = cores / place->wrap, rest = cores % place->wrap, more = rest > place->first ? rest - place->first : 0;
 
         return whole * place->count + (more < place->count ? more : place->count);

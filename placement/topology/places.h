@@ -24,9 +24,6 @@ struct places {
 /* `down_to_cores`: what is known of the insides of nodes is there too, else nodes are the leaves. */
 void places_make(struct pool *pool, const struct rm_snapshot *snapshot, bool down_to_cores, struct places *ret_places);
 
-/* How many of the first `cores` cores of its node belong to the place. */
-uint32_t place_cores(const struct place *place, uint32_t cores);
-
 /* Hops between two cores of different ranks: 2 more than between their leaves. */
 static inline uint32_t places_hops(const struct places *places, uint32_t leaf_a, uint32_t leaf_b) {
         return 2 + tree_distance(&places->tree, leaf_a, leaf_b);

@@ -77,10 +77,3 @@ uint32_t buckets_top(const struct buckets *buckets) {
         word = 63 - (uint32_t) __builtin_clzll(buckets->words);
         return buckets->first[64 * word + 63 - (uint32_t) __builtin_clzll(buckets->full[word])];
 }
-
-void buckets_clear(struct buckets *buckets) {
-        uint32_t top;
-
-        while ((top = buckets_top(buckets)) != BUCKETS_NONE)
-                buckets_remove(buckets, top);
-}

@@ -34,6 +34,5 @@ struct buckets *buckets_make(struct pool *pool, uint32_t n, const struct buckets
 void buckets_set(struct buckets *buckets, uint32_t vertex, int64_t gain);
 void buckets_remove(struct buckets *buckets, uint32_t vertex); /* fine when it is not in */
 uint32_t buckets_top(const struct buckets *buckets);           /* BUCKETS_NONE when there is nothing */
-void buckets_clear(struct buckets *buckets);
 
 #endif

@@ -54,7 +54,8 @@ static uint32_t *count_excess(struct pool *pool, const struct evacuation *evacua
         return excess;
 }
 
-uint32_t evacuate_least_moves(struct pool *pool, const struct evacuation *evacuation) {
+/* How many must move whatever is done. */
+static uint32_t least_moves(struct pool *pool, const struct evacuation *evacuation) {
         struct pool_mark mark = pool_mark(pool);
         uint32_t *here = pool_alloc(pool, evacuation->tree->n_leaves, sizeof(*here)), sum = 0;
         const uint32_t *excess = count_excess(pool, evacuation, here);
@@ -340,7 +341,7 @@ static int64_t middle_price(int64_t low, int64_t high) {
 static void spend_budget(struct leaving *l, int64_t high, int64_t *price) {
         const struct evacuation *evacuation = l->evacuation;
         uint32_t *start = pool_alloc(l->pool, evacuation->graph->n, sizeof(*start));
-        uint32_t most = evacuate_least_moves(l->pool, evacuation) + evacuation->budget;
+        uint32_t most = least_moves(l->pool, evacuation) + evacuation->budget;
         int64_t low = -1;
 
         memcpy(start, l->best, sizeof(*start) * evacuation->graph->n);
@@ -393,5 +394,5 @@ uint32_t evacuate_solve(struct pool *pool, const struct evacuation *evacuation, 
         if (evacuation->budget > 0)
                 spend_budget(&l, high, price);
         pool_release(pool, mark);
-        return count_moves(evacuation, ret_leaf) - evacuate_least_moves(pool, evacuation);
+        return count_moves(evacuation, ret_leaf) - least_moves(pool, evacuation);
 }

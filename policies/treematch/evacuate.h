@@ -26,7 +26,4 @@ struct evacuation {
  * room for all. Returns how many of the budget were used. */
 uint32_t evacuate_solve(struct pool *pool, const struct evacuation *evacuation, uint32_t *ret_leaf);
 
-/* How many must move whatever is done. */
-uint32_t evacuate_least_moves(struct pool *pool, const struct evacuation *evacuation);
-
 #endif

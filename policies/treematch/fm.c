@@ -23,18 +23,6 @@ static uint32_t imbalance(uint64_t size0, uint32_t low, uint32_t high) {
         return size0 > high ? (uint32_t) (size0 - high) : size0 < low ? (uint32_t) (low - size0) : 0;
 }
 
-struct fm_score fm_score(const struct graph *graph, const uint8_t *side, uint32_t low, uint32_t high) {
-        uint64_t size0 = 0;
-        int64_t cut = 0;
-
-        for (uint32_t v = 0; v < graph->n; v++) {
-                size0 += side[v] ? 0 : graph->size[v];
-                for (uint64_t e = graph->first[v]; e < graph->first[v + 1]; e++)
-                        cut += side[v] < side[graph->to[e]] ? graph->weight[e] : 0;
-        }
-        return (struct fm_score) { imbalance(size0, low, high), cut };
-}
-
 static struct fm_score score_now(const struct fm *fm) {
         return (struct fm_score) { imbalance(fm->size0, fm->goal->low, fm->goal->high), fm->cut };
 }

@@ -24,8 +24,6 @@ static inline int fm_better(struct fm_score a, struct fm_score b) {
         return a.imbalance != b.imbalance ? a.imbalance < b.imbalance : a.cut < b.cut;
 }
 
-struct fm_score fm_score(const struct graph *graph, const uint8_t *side, uint32_t low, uint32_t high);
-
 /* Never makes it worse. */
 struct fm_score fm_refine(struct pool *pool, const struct graph *graph, const struct fm_goal *goal, uint8_t *side);
 

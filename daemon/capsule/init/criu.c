@@ -250,6 +250,26 @@ static char *dump_options(const struct criu *criu, bool stream) {
                          as_owner(criu) ? "unprivileged\n" : "", criu->remapped ? LINK_REMAP_OPTION : "", stream ? "stream\n" : "");
 }
 
+static void close_rpc(struct criu *criu) {
+        if (criu->rpc.fd < 0)
+                return;
+        source_remove(criu->init->epoll_fd, &criu->rpc);
+        close(criu->rpc.fd);
+        criu->rpc.fd = -1;
+}
+
+/* Ends what was preloaded and never used. */
+static void unload(struct criu *criu) {
+        if (criu->done)
+                return;
+        end_lender(criu);
+        if (criu->dump_pid > 0)
+                (void) kill(criu->dump_pid, SIGKILL);
+        close_rpc(criu); /* the service worker ends by itself */
+        if (criu->restore_pid > 0)
+                (void) kill(criu->restore_pid, SIGKILL);
+}
+
 int criu_dump(struct criu *criu, int images_fd, bool stream, uint64_t timeout_usec, criu_done_fn done, struct rm_error *error) {
         cleanup_free char *options = NULL;
         cleanup_close int gate = -1;
@@ -269,12 +289,12 @@ int criu_dump(struct criu *criu, int images_fd, bool stream, uint64_t timeout_us
         if (r == 0)
                 r = gate = open_gate(criu);
         if (r < 0) {
-                criu_unload(criu);
+                unload(criu);
                 return error_sys(error, r, "CRIU did not start");
         }
         r = write_all(gate, options, strlen(options));
         if (r < 0) {
-                criu_unload(criu);
+                unload(criu);
                 return error_sys(error, r, "cannot send CRIU its options");
         }
         begin(criu, done, timeout_usec);
@@ -287,14 +307,6 @@ static int send_request(struct criu *criu, const Criu__Req *request) {
 
         (void) criu__req__pack(request, data);
         return send(criu->rpc.fd, data, size, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
-static void close_rpc(struct criu *criu) {
-        if (criu->rpc.fd < 0)
-                return;
-        source_remove(criu->init->epoll_fd, &criu->rpc);
-        close(criu->rpc.fd);
-        criu->rpc.fd = -1;
 }
 
 /* All tasks are restored and stand in a ptrace stop; when CRIU lets go of them they walk into the freezer. CRIU itself
@@ -490,7 +502,7 @@ int criu_restore(struct criu *criu, int images_fd, uint64_t timeout_usec, criu_d
                 return r;
         r = request_restore(criu, own_clocks);
         if (r < 0) {
-                criu_unload(criu);
+                unload(criu);
                 return error_sys(error, r, "cannot send CRIU its request");
         }
         begin(criu, done, timeout_usec);
@@ -537,15 +549,4 @@ void criu_forget_dump(struct criu *criu) {
         if (criu->remapped)
                 change_links(criu, link_remap_remove);
         criu->remapped = false;
-}
-
-void criu_unload(struct criu *criu) {
-        if (criu->done)
-                return;
-        end_lender(criu);
-        if (criu->dump_pid > 0)
-                (void) kill(criu->dump_pid, SIGKILL);
-        close_rpc(criu); /* the service worker ends by itself */
-        if (criu->restore_pid > 0)
-                (void) kill(criu->restore_pid, SIGKILL);
 }

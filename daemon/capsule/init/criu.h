@@ -42,7 +42,5 @@ void criu_forget_dump(struct criu *criu);
 
 /* PID 1 has reaped `pid`. True when it was ours. */
 bool criu_reaped(struct criu *criu, pid_t pid, int status);
-/* Ends what was preloaded and never used. */
-void criu_unload(struct criu *criu);
 
 #endif

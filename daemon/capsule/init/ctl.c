@@ -64,7 +64,7 @@ static void close_connection(struct ctl *ctl) {
         ctl->waits_for_room = false;
 }
 
-void ctl_flush(struct ctl *ctl) {
+static void ctl_flush(struct ctl *ctl) {
         bool wait;
 
         while (ctl->connection.fd >= 0 && ctl->out.size > 0) {

@@ -26,6 +26,5 @@ void ctl_reply_carry(struct ctl *ctl, struct ticket ticket, Capsule__Carry *carr
 void ctl_reply_flows(struct ctl *ctl, struct ticket ticket, const struct capsule_flow *flows, size_t n);
 /* Bytes waiting to be sent; 0 when nobody is there. */
 size_t ctl_backlog(const struct ctl *ctl);
-void ctl_flush(struct ctl *ctl);
 
 #endif

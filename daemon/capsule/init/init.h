@@ -55,7 +55,4 @@ struct init {
         struct watch *watch;
 };
 
-/* Changes the phase and tells rmd. */
-void init_set_phase(struct init *init, Capsule__Phase phase);
-
 #endif

@@ -71,7 +71,7 @@ int ops_create(struct init *init, struct ops **ret) {
         return 0;
 }
 
-void ops_send_status(struct ops *ops) {
+static void send_status(struct ops *ops) {
         struct init *init = ops->init;
         Capsule__Event event = CAPSULE__EVENT__INIT;
         Capsule__Status status = CAPSULE__STATUS__INIT;
@@ -96,9 +96,10 @@ void ops_send_status(struct ops *ops) {
         ctl_send(init->ctl, &event);
 }
 
-void init_set_phase(struct init *init, Capsule__Phase phase) {
+/* And tells rmd. */
+static void set_phase(struct init *init, Capsule__Phase phase) {
         init->phase = phase;
-        ops_send_status(init->ops);
+        send_status(init->ops);
 }
 
 static void send_exited(struct ops *ops) {
@@ -112,7 +113,7 @@ static void send_exited(struct ops *ops) {
 }
 
 void ops_greet(struct ops *ops) {
-        ops_send_status(ops);
+        send_status(ops);
         watch_greet(ops->init->watch);
         if (ops->init->phase == CAPSULE__PHASE__PHASE_EMPTY)
                 return;
@@ -126,7 +127,7 @@ void ops_greet(struct ops *ops) {
 static void run_again(struct ops *ops) {
         struct init *init = ops->init;
 
-        init_set_phase(init, CAPSULE__PHASE__PHASE_RUNNING);
+        set_phase(init, CAPSULE__PHASE__PHASE_RUNNING);
         stdio_resume(init->stdio);
         agents_scan(init->agents, true);
         watch_restart(init->watch);
@@ -169,7 +170,7 @@ void ops_check_frozen(struct ops *ops) {
                 done(ops, r, "the output that waits cannot be kept on disk");
                 return;
         }
-        init_set_phase(init, CAPSULE__PHASE__PHASE_FROZEN);
+        set_phase(init, CAPSULE__PHASE__PHASE_FROZEN);
         done(ops, 0, NULL);
 }
 
@@ -246,7 +247,7 @@ static void on_dumped(struct init *init, int error, const char *text) {
         if (init->phase == CAPSULE__PHASE__PHASE_DUMPING) {
                 /* CRIU puts the freezer back as it found it; when it failed, better be sure. */
                 (void) set_frozen(init->ops, true, NULL);
-                init_set_phase(init, CAPSULE__PHASE__PHASE_FROZEN);
+                set_phase(init, CAPSULE__PHASE__PHASE_FROZEN);
         }
         done(init->ops, error, text);
 }
@@ -261,7 +262,7 @@ static int op_dump(struct ops *ops, const Capsule__Request *request, struct tick
                 close_images(ops, r, error_text(error));
                 return r;
         }
-        init_set_phase(ops->init, CAPSULE__PHASE__PHASE_DUMPING);
+        set_phase(ops->init, CAPSULE__PHASE__PHASE_DUMPING);
         take_link_down(ops); /* while CRIU works */
         return start(ops, ticket);
 }
@@ -280,10 +281,10 @@ static void on_restored(struct init *init, int code, const char *text) {
                 (void) cgroup_kill(init->node.cgroup_payload, init->spec->cgroup_v1);
                 (void) set_frozen(ops, false, NULL);
                 init->payload_pid = 0;
-                init_set_phase(init, CAPSULE__PHASE__PHASE_EMPTY);
+                set_phase(init, CAPSULE__PHASE__PHASE_EMPTY);
         } else {
                 (void) ptys_hang_up();
-                init_set_phase(init, CAPSULE__PHASE__PHASE_RESTORED);
+                set_phase(init, CAPSULE__PHASE__PHASE_RESTORED);
         }
         done(ops, code, text);
 }
@@ -302,7 +303,7 @@ static int op_restore(struct ops *ops, const Capsule__Request *request, struct t
                 close_images(ops, r, error_text(error));
                 return r;
         }
-        init_set_phase(ops->init, CAPSULE__PHASE__PHASE_RESTORING);
+        set_phase(ops->init, CAPSULE__PHASE__PHASE_RESTORING);
         return start(ops, ticket);
 }
 
@@ -406,7 +407,7 @@ static int op_open(struct ops *ops, const Capsule__Request *request, struct tick
         if (phase == CAPSULE__PHASE__PHASE_FROZEN || phase == CAPSULE__PHASE__PHASE_RESTORED)
                 run_again(ops);
         else
-                ops_send_status(ops);
+                send_status(ops);
         return 0;
 }
 
@@ -449,7 +450,7 @@ static int op_restore_prepare(struct ops *ops, const Capsule__Request *request, 
                         capsule__carry__free_unpacked(ops->carry, NULL);
                 ops->carry = carry_copy(carry);
         }
-        ops_send_status(ops);
+        send_status(ops);
         return criu_preload_restore(init->criu, ops->free_pid, error);
 }
 
@@ -595,7 +596,7 @@ void ops_payload_exited(struct ops *ops, int wait_status) {
         /* For the case that we die before rmd has asked. */
         snprintf(text, sizeof(text), "%d\n", wait_status);
         (void) write_file_atomic(EXIT_FILE, text, strlen(text), 0600, false);
-        init_set_phase(init, CAPSULE__PHASE__PHASE_EXITED);
+        set_phase(init, CAPSULE__PHASE__PHASE_EXITED);
         send_exited(ops);
         if (ops->freeze_deadline != UINT64_MAX) {
                 ops->freeze_deadline = UINT64_MAX;

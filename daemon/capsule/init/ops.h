@@ -15,7 +15,6 @@ int ops_create(struct init *init, struct ops **ret);
 void ops_handle(struct ops *ops, Capsule__Request *request, struct ticket ticket);
 /* A new connection learns the state and everything that waits for it. */
 void ops_greet(struct ops *ops);
-void ops_send_status(struct ops *ops);
 
 /* The payload's group has changed its state. */
 void ops_check_frozen(struct ops *ops);
