@@ -45,7 +45,7 @@ const struct rm_policy_plugin rm_plugin = {
                 .name = "greedy",
                 .kind = RM_POLICY_KIND,
                 .kind_abi = RM_POLICY_ABI,
-                .description = "leaves running groups alone, puts new ones where they are cheapest; milliseconds at any size",
+                .description = "moves no running group; places new ones where they cost least; milliseconds at any size",
         },
         .place = greedy_place,
 };

@@ -1,5 +1,5 @@
 /*
- * mathprog: runs a policy that is a text, a model in GNU MathProg. Its sets and parameters are the snapshot, its variables the plan;
+ * mathprog: runs a policy written as a model in GNU MathProg. Its sets and parameters are the snapshot, its variables the plan;
  * see docs/policy-guide.md for their names and models/fewest-nodes.mod for one that can be read in a minute.
  *
  * The host hands the text over: nothing is read from a file here. GLPK reads models from streams only, and knows /dev/stdin as
@@ -523,7 +523,7 @@ const struct rm_policy_plugin rm_plugin = {
                 .name = "mathprog",
                 .kind = RM_POLICY_KIND,
                 .kind_abi = RM_POLICY_ABI,
-                .description = "runs a policy that is a text: a GNU MathProg model, NAME.mod beside the policies",
+                .description = "policies written as GNU MathProg models: NAME.mod in the directory of the policies",
                 .create = mathprog_create,
                 .destroy = mathprog_destroy,
         },

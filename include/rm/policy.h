@@ -5,8 +5,8 @@
  * tells it how much time is left) and keeps no state that changes its answers. So a policy can be tested, replayed
  * (`rmctl snapshot`, `rm-policy-run`) and simulated.
  *
- * It runs in a process of its own with limits on time and memory. One that crashes, hangs or answers nonsense costs a
- * warning, and `greedy` answers in its place. Every plan is validated before anything is done.
+ * It runs in a process of its own with limits on time and memory. If it crashes, exceeds its time or returns an invalid plan,
+ * rmd logs a warning and uses `greedy` instead. Every plan is validated before anything is done.
  *
  * Units: cores and ranks are counts; times are microseconds; costs, penalties and weights are whole numbers without a unit,
  * compared only with each other. A snapshot whose costs could exceed 2^53 in sum is refused before a policy sees it, so
@@ -17,7 +17,7 @@
  *      sum over jobs a, nodes s that hold ranks of a:   priority(a) * (penalty(s) * ranks(a, s) + distribution_weight)
  *      + sum over groups that have a node and are planned elsewhere:   move_cost(group)
  *
- * over the jobs that are placed. Jobs that wait cost nothing: who waits is decided first, by priority and age.
+ * over the jobs that are placed. Waiting jobs cost nothing: which jobs wait is decided first, by priority and age.
  */
 #ifndef RM_POLICY_H
 #define RM_POLICY_H
@@ -53,11 +53,11 @@ enum rm_node_state {
 /* A node. Source of each value in brackets. */
 struct rm_node {
         const char *name;
-        /* That may be used now [the least of hardware, availability file; 0 when draining or down]. While jobs are folded it may
-         * be more than the hardware has. */
+        /* That may be used now [the least of hardware, availability file; 0 when draining or down]. While jobs are folded it can
+         * exceed what the hardware has. */
         uint32_t cores;
         uint32_t state; /* enum rm_node_state */
-        int64_t penalty; /* >= 0: the price of running one rank here, for each unit of priority [health, configuration] */
+        int64_t penalty; /* >= 0: the cost of running one rank here, for each unit of priority [health, configuration] */
         const char *topology; /* hwloc synthetic description, "package:2 core:8"; NULL when not known */
         int32_t switch_index; /* the switch it is plugged into, in rm_snapshot.switches; RM_NO_NODE when not known */
         uint32_t reserved;
@@ -99,10 +99,10 @@ struct rm_job {
         uint32_t age; /* rounds it has lost since it was submitted or last placed */
         int64_t priority; /* >= 0, higher is served first and weighs more */
         const struct rm_group *groups;
-        /* The job's own availability: ranks it may have on each node, n_nodes entries, RM_NO_LIMIT where it says nothing.
+        /* The job's own availability: ranks it may have on each node, n_nodes entries, RM_NO_LIMIT where it has no limit.
          * NULL when it has none. */
         const uint32_t *node_limit;
-        /* The policy it asked for, NULL for the cluster's. A policy may ignore it: it is given only jobs that are its to place,
+        /* The policy it asked for, NULL for the cluster's. A policy may ignore it: it gets only jobs that it is to place,
          * and others with all groups pinned. */
         const char *policy;
         uint64_t time_limit_usec; /* 0 = none */
@@ -110,9 +110,9 @@ struct rm_job {
 };
 
 struct rm_params {
-        int64_t distribution_weight; /* K of the objective: the price of each node a job uses. Default 10 */
-        int64_t age_weight; /* priority gained for each round lost, when it is decided who waits. Default 1 */
-        /* 0: no job overtakes one that waits, but where that one could not run even on the empty cluster; 1: a job that fits
+        int64_t distribution_weight; /* K of the objective: the cost of each node a job uses. Default 10 */
+        int64_t age_weight; /* priority gained for each round lost, when it is decided which jobs wait. Default 1 */
+        /* 0: no job starts before one that waits, unless that one would not fit on the empty cluster; 1: a job that fits
          * may. Default 0. */
         uint32_t backfill;
         /* Groups that treematch may move in one plan beyond those that must, to bring ranks nearer to each other; each saves more
@@ -147,25 +147,25 @@ struct rm_plan_job {
         /* `ranks` entries: the core on its node (0 .. cores-1 in the order of the topology), or all RM_NO_CORE when the policy has
          * no opinion, as at the call. */
         int32_t *rank_core;
-        char reason[RM_REASON_BYTES]; /* for people: why it waits. Empty at the call; the scheduler adds the figures */
+        char reason[RM_REASON_BYTES]; /* shown to users: why it waits. Empty at the call; the scheduler appends the figures */
 };
 
-/* The answer. The host has made all arrays; the policy fills them in and owns nothing. */
+/* The answer. The host allocates and owns all arrays; the policy fills them in. */
 struct rm_plan {
         uint32_t size; /* sizeof(struct rm_plan) of the host */
         uint32_t n_jobs; /* that of the snapshot */
         struct rm_plan_job *jobs;
         int64_t bound; /* no plan that places the same jobs costs less; RM_NO_BOUND when not known, as at the call */
-        uint32_t proven; /* 1: nothing is cheaper, given who waits */
-        char method[RM_METHOD_BYTES]; /* how it was found, for people; empty at the call */
+        uint32_t proven; /* 1: no plan is cheaper that lets the same jobs wait */
+        char method[RM_METHOD_BYTES]; /* shown to users: how the plan was found; empty at the call */
 };
 
-/* What goes with one call. */
+/* Arguments of one call. */
 struct rm_policy_run {
         uint32_t size;
         uint32_t reserved;
         void *context;
-        /* Time left to answer in, 0 when it is over. A policy that answers later is killed and its work is lost. */
+        /* Time left to answer in, 0 when it is over. A policy that answers later is killed and its plan discarded. */
         uint64_t (*left_usec)(void *context);
 };
 

@@ -581,8 +581,8 @@ static void give_up(struct attachment *a, uint64_t now) {
         if (a->config.wait_usec == 0)
                 say(a, "job %" PRIu64 " would have to wait: cancelled: %s", a->config.job, waits_for(a));
         else
-                say(a, "job %" PRIu64 " has not started within %" PRIu64 " s: cancelled: %s", a->config.job,
-                    a->config.wait_usec / 1000000U, waits_for(a));
+                say(a, "job %" PRIu64 " has not started within %g s: cancelled: %s", a->config.job,
+                    (double) a->config.wait_usec / 1e6, waits_for(a));
         a->giving_up = true;
         a->give_up_usec = now + GIVE_UP_USEC;
         add_control(a, true, SIGTERM);

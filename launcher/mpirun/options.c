@@ -247,7 +247,7 @@ int options_resolve(struct options *o, struct rm_error *err) {
         if (r == 0)
                 r = resolve_availability(o, err);
         if (r == 0)
-                r = resolve_number(&o->sources[OPTION_SPARES], MAX_GROUP_SIZE, &spares, err);
+                r = resolve_number(&o->sources[OPTION_SPARES], UINT32_MAX, &spares, err);
         if (r == 0)
                 r = refuse_future(o, err);
         o->spares = (uint32_t) spares;

@@ -169,8 +169,8 @@ const struct verb verb_migrate_job = {
         .role = ROLE_OWNER,
         .help = "move one group of a job to another node\n"
                 "For a minute, the scheduler moves no group of the job by choice; afterwards it may.",
-        .flags = { { "group", "G", "number of the group, or 'head' for mpirun" },
-                   { "to", "NODE", "destination" },
+        .flags = { { "group", "G", "required: number of the group, or 'head' for mpirun" },
+                   { "to", "NODE", "required: destination" },
                    { "mode", "live|stop", "live (default): copy memory before the freeze; stop: only in the freeze" },
                    { "wait", NULL, "return when it has moved, or with exit status 1 if the move failed" },
                    { "timeout", "TIME", "stop waiting after TIME; the move continues" } },

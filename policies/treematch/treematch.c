@@ -68,7 +68,7 @@ const struct rm_policy_plugin rm_plugin = {
                 .name = "treematch",
                 .kind = RM_POLICY_KIND,
                 .kind_abi = RM_POLICY_ABI,
-                .description = "ranks that talk to each other get cores near to each other, over the whole tree of the cluster",
+                .description = "ranks that communicate much get cores near each other: maps traffic onto the tree of the cluster",
         },
         .place = treematch_place,
 };
