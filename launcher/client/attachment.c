@@ -20,6 +20,9 @@
 #define RETRY_USEC 100000U
 /* A node may hear of a job, or remember it after a restart, this much later than we do. */
 #define UNHEARD_USEC (10U * 1000000U)
+/* A signal that is to end the job and that nobody confirms becomes a cancel, which the log can take for a job that is frozen; then we go. */
+#define CANCEL_USEC (10U * 1000000U)
+#define LEAVE_USEC (20U * 1000000U)
 /* How long a job that was given up may take to end. */
 #define GIVE_UP_USEC (5U * 1000000U)
 /* How long rmd may take to know that the output is ours. If it never does, it keeps it for a while, and that is all. */
@@ -30,6 +33,7 @@ struct control {
         uint32_t id;
         uint64_t at_usec; /* send again then, ATTACHMENT_NEVER_USEC: it is on its way */
         bool cancel;
+        bool interrupt; /* asked for the end of the job */
         int signo;
 };
 
@@ -41,40 +45,41 @@ struct attachment {
         uint32_t attach_id;
         struct buffer requests;
         bool connected;
-        bool attached;           /* rmd has agreed to serve us */
+        bool attached; /* rmd has agreed to serve us */
         uint64_t connected_usec; /* valid while connected */
-        uint64_t lost_usec;      /* valid while not connected */
+        uint64_t lost_usec; /* valid while not connected */
         bool away_said;
         uint64_t attach_at_usec; /* attach again then, ATTACHMENT_NEVER_USEC: no need */
 
         struct buffer output[2];
-        uint64_t received[2];    /* bytes of the job's stream taken over so far */
+        uint64_t received[2]; /* bytes of the job's stream taken over so far */
         bool closed[2];
 
-        struct buffer input;     /* from input_base on: not acknowledged yet */
+        struct buffer input; /* from input_base on: not acknowledged yet */
         uint64_t input_base;
-        uint64_t input_sent;     /* offset up to which it was sent over this connection */
-        bool input_known;        /* input_base is */
+        uint64_t input_sent; /* offset up to which it was sent over this connection */
+        bool input_known; /* input_base is */
         bool input_eof;
         bool input_eof_sent;
-        bool input_over;         /* the job takes no more */
-        uint64_t input_at_usec;  /* send again then */
+        bool input_over; /* the job takes no more */
+        uint64_t input_at_usec; /* send again then */
 
         struct control controls[CONTROLS_MAX];
         size_t n_controls;
-        unsigned interrupts;     /* SIGINT and SIGTERM so far */
-        int cancel_signo;        /* we asked for the end with it */
+        unsigned interrupts; /* SIGINT and SIGTERM so far */
+        uint64_t interrupt_usec; /* when the first of them came */
+        int cancel_signo; /* we asked for the end with it */
 
-        bool seen;               /* the state below is known */
+        bool seen; /* the state below is known */
         Rm__JobState state;
-        bool ended;              /* the last state seen was an end, with exit_code */
+        bool ended; /* the last state seen was an end, with exit_code */
         int exit_code;
         bool started;
         char *reason;
-        char *said;              /* the reason last told */
+        char *said; /* the reason last told */
         bool giving_up;
         uint64_t give_up_usec;
-        bool ending;             /* all has come */
+        bool ending; /* all has come */
         /* Tell rmd then that we have it; ATTACHMENT_NEVER_USEC: told, or it has not said over this connection that it is all. */
         uint64_t release_at_usec;
         uint32_t release_id;
@@ -283,13 +288,13 @@ static void end(struct attachment *a) {
 
 /* ---- signals ---- */
 
-static void add_control(struct attachment *a, bool cancel, int signo) {
+static void add_control(struct attachment *a, bool cancel, bool interrupt, int signo) {
         struct control *control;
 
         if (a->n_controls == CONTROLS_MAX)
                 return;
         control = &a->controls[a->n_controls++];
-        *control = (struct control) { .at_usec = ATTACHMENT_NEVER_USEC, .cancel = cancel, .signo = signo };
+        *control = (struct control) { .at_usec = ATTACHMENT_NEVER_USEC, .cancel = cancel, .interrupt = interrupt, .signo = signo };
         if (a->connected)
                 put_control(a, control);
 }
@@ -312,11 +317,12 @@ static bool runs(const struct attachment *a) {
         return a->seen && a->state != RM__JOB_STATE__JOB_PENDING && a->state != RM__JOB_STATE__JOB_STARTING;
 }
 
-static void interrupt(struct attachment *a, int signo) {
-        a->interrupts++;
+static void interrupt(struct attachment *a, int signo, uint64_t now) {
+        if (a->interrupts++ == 0)
+                a->interrupt_usec = now;
         a->cancel_signo = signo;
         if (a->interrupts == 1) {
-                add_control(a, !runs(a), signo);
+                add_control(a, !runs(a), true, signo);
                 if (!a->connected)
                         say(a, "no connection to rmd: job %" PRIu64 " gets the signal when it is back", a->config.job);
                 return;
@@ -326,21 +332,45 @@ static void interrupt(struct attachment *a, int signo) {
                 return;
         }
         say(a, "killing job %" PRIu64 " (again to detach from it)", a->config.job);
-        add_control(a, true, SIGKILL);
+        add_control(a, true, true, SIGKILL);
+}
+
+/* Its index, or n_controls. */
+static size_t unconfirmed_interrupt(const struct attachment *a) {
+        size_t i = 0;
+
+        while (i < a->n_controls && !a->controls[i].interrupt)
+                i++;
+        return i;
+}
+
+static void insist(struct attachment *a, uint64_t now) {
+        struct control *control = &a->controls[unconfirmed_interrupt(a)];
+
+        if (control == &a->controls[a->n_controls] || now < a->interrupt_usec + CANCEL_USEC)
+                return;
+        if (now >= a->interrupt_usec + LEAVE_USEC) {
+                say(a, "job %" PRIu64 " did not get the signal within %u s: neither its node nor a leader answers", a->config.job,
+                    LEAVE_USEC / 1000000U);
+                leave(a, 128 + a->cancel_signo);
+        } else if (!control->cancel) {
+                control->cancel = true;
+                if (a->connected)
+                        put_control(a, control);
+        }
 }
 
 void attachment_signal(struct attachment *a, int signo, uint64_t now) {
-        (void) now;
         if (a->done)
                 return;
         if (a->ending && (signo == SIGINT || signo == SIGTERM))
                 end(a);
         else if (signo == SIGINT || signo == SIGTERM)
-                interrupt(a, signo);
+                interrupt(a, signo, now);
         else if (runs(a))
-                add_control(a, false, signo);
+                add_control(a, false, false, signo);
         else if (signo == SIGHUP || signo == SIGQUIT)
-                add_control(a, true, signo);
+                add_control(a, true, false, signo);
 }
 
 /* ---- input ---- */
@@ -585,7 +615,7 @@ static void give_up(struct attachment *a, uint64_t now) {
                     (double) a->config.wait_usec / 1e6, waits_for(a));
         a->giving_up = true;
         a->give_up_usec = now + GIVE_UP_USEC;
-        add_control(a, true, SIGTERM);
+        add_control(a, true, false, SIGTERM);
 }
 
 static void tell_away(struct attachment *a, uint64_t now) {
@@ -646,6 +676,7 @@ void attachment_tick(struct attachment *a, uint64_t now) {
         }
         give_up(a, now);
         tell_wait(a, now);
+        insist(a, now);
         if (!a->done)
                 tell_away(a, now);
 }
@@ -674,6 +705,8 @@ uint64_t attachment_due_usec(const struct attachment *a) {
                 if (!a->away_said)
                         DUE(a->lost_usec + AWAY_QUIET_USEC);
         }
+        if (unconfirmed_interrupt(a) < a->n_controls)
+                DUE(a->interrupt_usec + (a->controls[unconfirmed_interrupt(a)].cancel ? LEAVE_USEC : CANCEL_USEC));
         if (wait_to_tell(a))
                 DUE(a->start_usec + WAIT_QUIET_USEC);
         if (may_give_up(a))
@@ -709,7 +742,7 @@ void attachment_output_unread(struct attachment *a, unsigned stream) {
                 return;
         say(a, "standard output was closed (SIGPIPE): job %" PRIu64 " is cancelled", a->config.job);
         a->cancel_signo = SIGPIPE;
-        add_control(a, true, SIGTERM);
+        add_control(a, true, false, SIGTERM);
 }
 
 bool attachment_done(const struct attachment *a, int *ret_code) {

@@ -18,8 +18,11 @@
 #define OPEN_TRIES 6U
 #define OPEN_PAUSE_USEC 5000U /* doubled each time: 0.3 s in all */
 
+#define CONNECT_PAUSE_MSEC 50
+
 struct client {
         int fd;
+        int interrupt_fd; /* -1: none */
         uint32_t last_id;
         struct buffer in;
         Rm__LocalReply *hello;
@@ -55,7 +58,7 @@ void client_open_stdio(void) {
         cleanup_close_fd(&fd);
 }
 
-int client_connect(bool nonblock, int *ret_fd, struct rm_error *err) {
+int client_connect(int *ret_fd, struct rm_error *err) {
         const char *path = client_socket_path();
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         cleanup_close int fd = -1;
@@ -63,7 +66,7 @@ int client_connect(bool nonblock, int *ret_fd, struct rm_error *err) {
         if (strlen(path) >= sizeof(address.sun_path))
                 return error_sys(err, -ENAMETOOLONG, "cannot talk to rmd (%s)", path);
         strcpy(address.sun_path, path);
-        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (nonblock ? SOCK_NONBLOCK : 0), 0);
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
                 return error_sys(err, -errno, "cannot make a socket");
         if (connect(fd, (struct sockaddr *) &address, sizeof(address)) < 0)
@@ -72,13 +75,59 @@ int client_connect(bool nonblock, int *ret_fd, struct rm_error *err) {
         return 0;
 }
 
+static int interrupted(struct rm_error *err) {
+        return error_set(err, -EINTR, "interrupted while rmd had not answered");
+}
+
+/* An rmd that accepts no connections must not keep us from ending. */
+static int connect_interruptible(int interrupt_fd, int *ret_fd, struct rm_error *err) {
+        uint64_t deadline_usec = now_usec() + REPLY_TIMEOUT_USEC;
+
+        for (;;) {
+                struct pollfd p = { .fd = interrupt_fd, .events = POLLIN };
+                struct rm_error why = { 0 };
+                int r = client_connect(ret_fd, &why);
+
+                if (r != -EAGAIN || now_usec() >= deadline_usec) {
+                        if (r < 0)
+                                *err = why;
+                        return r;
+                }
+                if (poll(&p, 1, CONNECT_PAUSE_MSEC) > 0)
+                        return interrupted(err);
+        }
+}
+
 static int gone(struct rm_error *err) {
         return error_set(err, CLIENT_NO_DAEMON,
                          "rmd on this node (%s) closed the connection before it answered: see 'systemctl status rmd'",
                          client_socket_path());
 }
 
+/* Wait until the socket can be read (POLLIN) or written (POLLOUT), or `deadline_usec` (0: none). */
+static int wait_for(struct client *client, short events, uint64_t deadline_usec, struct rm_error *err) {
+        for (;;) {
+                struct pollfd p[] = { { .fd = client->fd, .events = events }, { .fd = client->interrupt_fd, .events = POLLIN } };
+                int timeout_ms = -1;
+                int r;
+
+                if (deadline_usec > 0) {
+                        uint64_t now = now_usec();
+
+                        if (now >= deadline_usec)
+                                return error_set(err, -ETIMEDOUT, "rmd did not answer in time");
+                        timeout_ms = (int) ((deadline_usec - now + 999) / 1000);
+                }
+                r = poll(p, 2, timeout_ms);
+                if (r > 0)
+                        return p[0].revents ? 0 : interrupted(err);
+                if (r < 0 && errno != EINTR)
+                        return error_sys(err, -errno, "cannot wait for rmd");
+        }
+}
+
 int client_send(struct client *client, Rm__LocalRequest *request, struct rm_error *err) {
+        uint64_t deadline_usec = now_usec() + REPLY_TIMEOUT_USEC;
         struct buffer out = { 0 };
         int r = 0;
 
@@ -91,33 +140,13 @@ int client_send(struct client *client, Rm__LocalRequest *request, struct rm_erro
                         buffer_drop(&out, (size_t) n);
                 else if (errno == EPIPE || errno == ECONNRESET)
                         break; /* it may have said why before it closed: that is still to be received */
+                else if (errno == EAGAIN)
+                        r = wait_for(client, POLLOUT, deadline_usec, err);
                 else if (errno != EINTR)
                         r = error_sys(err, -errno, "cannot send to rmd");
         }
         buffer_finish(&out);
         return r;
-}
-
-/* Wait until there is more to read, or `deadline_usec` (0: none). */
-static int wait_readable(struct client *client, uint64_t deadline_usec, struct rm_error *err) {
-        for (;;) {
-                struct pollfd p = { .fd = client->fd, .events = POLLIN };
-                int timeout_ms = -1;
-                int r;
-
-                if (deadline_usec > 0) {
-                        uint64_t now = now_usec();
-
-                        if (now >= deadline_usec)
-                                return error_set(err, -ETIMEDOUT, "rmd did not answer in time");
-                        timeout_ms = (int) ((deadline_usec - now + 999) / 1000);
-                }
-                r = poll(&p, 1, timeout_ms);
-                if (r > 0)
-                        return 0;
-                if (r < 0 && errno != EINTR)
-                        return error_sys(err, -errno, "cannot wait for rmd");
-        }
 }
 
 static int read_more(struct client *client, struct rm_error *err) {
@@ -128,7 +157,7 @@ static int read_more(struct client *client, struct rm_error *err) {
                 buffer_add(&client->in, chunk, (size_t) n);
         else if (n == 0 || errno == ECONNRESET)
                 return gone(err);
-        else if (errno != EINTR)
+        else if (errno != EINTR && errno != EAGAIN)
                 return error_sys(err, -errno, "cannot receive from rmd");
         return 0;
 }
@@ -161,7 +190,7 @@ int client_receive(struct client *client, uint64_t timeout_usec, Rm__LocalReply 
                         rm__local_reply__free_unpacked(reply, NULL);
                         continue;
                 }
-                r = wait_readable(client, deadline_usec, err);
+                r = wait_for(client, POLLIN, deadline_usec, err);
                 if (r == 0)
                         r = read_more(client, err);
                 if (r < 0)
@@ -187,18 +216,19 @@ int client_request(struct client *client, Rm__LocalRequest *request, Rm__LocalRe
         return 0;
 }
 
-static int open_once(const char *name, struct client **ret_client, struct rm_error *err) {
+static int open_once(const char *name, int interrupt_fd, struct client **ret_client, struct rm_error *err) {
         Rm__Hello hello = RM__HELLO__INIT;
         Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         struct client *client;
         int fd = -1;
         int r;
 
-        r = client_connect(false, &fd, err);
+        r = connect_interruptible(interrupt_fd, &fd, err);
         if (r < 0)
                 return r;
         client = xcalloc(1, sizeof(*client));
         client->fd = fd;
+        client->interrupt_fd = interrupt_fd;
         hello.version = CLIENT_PROTOCOL_VERSION;
         hello.client = (char *) name;
         request.body_case = RM__LOCAL_REQUEST__BODY_HELLO;
@@ -213,7 +243,7 @@ static int open_once(const char *name, struct client **ret_client, struct rm_err
         return 0;
 }
 
-int client_open(const char *name, struct client **ret_client, struct rm_error *err) {
+int client_open_interruptible(const char *name, int interrupt_fd, struct client **ret_client, struct rm_error *err) {
         struct rm_error why = { 0 };
         int r = -EAGAIN;
 
@@ -221,11 +251,15 @@ int client_open(const char *name, struct client **ret_client, struct rm_error *e
                 if (i > 0)
                         (void) usleep(OPEN_PAUSE_USEC << i);
                 why = (struct rm_error) { 0 };
-                r = open_once(name, ret_client, &why);
+                r = open_once(name, interrupt_fd, ret_client, &why);
         }
         if (r < 0)
                 *err = why;
         return r == -EAGAIN ? CLIENT_NO_DAEMON : r;
+}
+
+int client_open(const char *name, struct client **ret_client, struct rm_error *err) {
+        return client_open_interruptible(name, -1, ret_client, err);
 }
 
 void client_close(struct client *client) {

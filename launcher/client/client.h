@@ -31,12 +31,15 @@ const char *client_socket_path(void);
 /* Descriptors 0 to 2 that are closed become /dev/null, so that nothing else gets their numbers. For the start of main. */
 void client_open_stdio(void);
 
-/* A connected, close-on-exec socket, nothing said yet. CLIENT_NO_DAEMON or another negative errno; -EAGAIN for a
- * `nonblock` one when rmd is too busy to accept it. */
-int client_connect(bool nonblock, int *ret_fd, struct rm_error *err);
+/* A connected socket, close-on-exec and non-blocking, nothing said yet. CLIENT_NO_DAEMON or another negative errno; -EAGAIN when rmd is
+ * too busy to accept it. */
+int client_connect(int *ret_fd, struct rm_error *err);
 
 /* Connect and say hello as `name`, which is not copied. The connection closes in client_close(). */
 int client_open(const char *name, struct client **ret_client, struct rm_error *err);
+/* The same, for a program that keeps signals back: this and whatever waits for an answer return -EINTR as soon as `interrupt_fd` can be
+ * read. It stays the caller's; -1: never. */
+int client_open_interruptible(const char *name, int interrupt_fd, struct client **ret_client, struct rm_error *err);
 /* NULL ok. */
 void client_close(struct client *client);
 

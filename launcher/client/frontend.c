@@ -27,6 +27,7 @@ struct frontend {
         sigset_t forwarded;
         sigset_t before;    /* the mask as we found it */
         int signal_fd;      /* -1: signals are not ours */
+        int end_fd;         /* of those that end us while there is no job yet; -1 likewise */
         int socket_fd;      /* -1: not connected */
         uint64_t connect_at_usec;
         struct buffer in;
@@ -38,10 +39,16 @@ struct frontend {
 /* What plain mpirun hands on or acts on. */
 static const int forwarded_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGALRM };
 
+static bool is_end(int signo) {
+        return signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT;
+}
+
 int frontend_create(bool signals, struct frontend **ret_frontend, struct rm_error *err) {
         struct frontend *f = xcalloc(1, sizeof(*f));
+        sigset_t ends;
 
-        f->signal_fd = -1;
+        (void) sigemptyset(&ends);
+        f->signal_fd = f->end_fd = -1;
         f->socket_fd = -1;
         /* Writing to a reader that has gone is an error to look at, not our end. */
         (void) signal(SIGPIPE, SIG_IGN);
@@ -54,11 +61,14 @@ int frontend_create(bool signals, struct frontend **ret_frontend, struct rm_erro
                 if (sigaction(forwarded_signals[i], NULL, &action) == 0 && action.sa_handler == SIG_IGN)
                         continue;
                 (void) sigaddset(&f->forwarded, forwarded_signals[i]);
+                if (is_end(forwarded_signals[i]))
+                        (void) sigaddset(&ends, forwarded_signals[i]);
         }
         if (signals) {
                 (void) sigprocmask(SIG_BLOCK, &f->forwarded, NULL);
                 f->signal_fd = signalfd(-1, &f->forwarded, SFD_CLOEXEC | SFD_NONBLOCK);
-                if (f->signal_fd < 0) {
+                f->end_fd = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+                if (f->signal_fd < 0 || f->end_fd < 0) {
                         int r = error_sys(err, -errno, "cannot watch for signals");
 
                         frontend_destroy(f);
@@ -73,11 +83,16 @@ void frontend_destroy(struct frontend *f) {
         if (!f)
                 return;
         cleanup_close_fd(&f->signal_fd);
+        cleanup_close_fd(&f->end_fd);
         cleanup_close_fd(&f->socket_fd);
         buffer_finish(&f->in);
         attachment_destroy(f->attachment);
         (void) sigprocmask(SIG_SETMASK, &f->before, NULL);
         free(f);
+}
+
+int frontend_end_fd(const struct frontend *f) {
+        return f->end_fd;
 }
 
 bool frontend_has_input(void) {
@@ -97,7 +112,7 @@ static void connect_again(struct frontend *f) {
         if (now_usec() < f->connect_at_usec)
                 return;
         f->connect_at_usec = now_usec() + CONNECT_EVERY_USEC;
-        if (client_connect(true, &fd, NULL) < 0) {
+        if (client_connect(&fd, NULL) < 0) {
                 attachment_lost(f->attachment, now_usec());
                 return;
         }

@@ -12,6 +12,10 @@ struct frontend;
 int frontend_create(bool signals, struct frontend **ret_frontend, struct rm_error *err);
 void frontend_destroy(struct frontend *frontend); /* NULL ok */
 
+/* Can be read when a signal was kept that asks for the end (SIGINT, SIGTERM, SIGHUP, SIGQUIT); nothing is to be read from it. -1 without
+ * `signals`. */
+int frontend_end_fd(const struct frontend *frontend);
+
 /* True when standard input can give the job anything: it is open and not /dev/null. */
 bool frontend_has_input(void);
 

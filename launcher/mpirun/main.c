@@ -89,7 +89,7 @@ static int run(const struct command *command, const struct options *options) {
                 return fail(&err, EXIT_USAGE);
         r = frontend_create(!options->detach, &frontend, &err);
         if (r == 0)
-                r = submit_job(PROGRAM, spec, &job, &err);
+                r = submit_job(PROGRAM, spec, frontend_end_fd(frontend), &job, &err);
         capture_free(spec);
         if (r < 0) {
                 code = fail(&err, client_exit_code(r));

@@ -1,7 +1,7 @@
 #include "launcher/mpirun/submit.h"
 
 #include <inttypes.h>
-#include <signal.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -14,7 +14,7 @@
 #define PATIENCE_USEC (UINT64_C(30) * 1000000U)
 /* A cluster without a leader may be so for long. */
 #define LEADER_PATIENCE_USEC (UINT64_C(10) * 1000000U)
-#define AGAIN_USEC 200000U
+#define AGAIN_MSEC 200
 #define TOKEN_BYTES 16
 
 static int set_token(char text[static 2 * TOKEN_BYTES + 1], struct rm_error *err) {
@@ -27,12 +27,12 @@ static int set_token(char text[static 2 * TOKEN_BYTES + 1], struct rm_error *err
         return 0;
 }
 
-static int ask(const char *program, Rm__JobSpec *spec, bool *ret_asked, uint64_t *ret_job, struct rm_error *err) {
+static int ask(const char *program, Rm__JobSpec *spec, int interrupt_fd, bool *ret_asked, uint64_t *ret_job, struct rm_error *err) {
         Rm__SubmitJob submit = RM__SUBMIT_JOB__INIT;
         Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         Rm__LocalReply *reply = NULL;
         struct client *client = NULL;
-        int r = client_open(program, &client, err);
+        int r = client_open_interruptible(program, interrupt_fd, &client, err);
 
         if (r < 0)
                 return r;
@@ -62,13 +62,14 @@ static uint64_t patience_usec(int r, bool asked) {
         }
 }
 
-static bool signal_waits(void) {
-        sigset_t set;
+/* True when it was interrupted. */
+static bool pause_before_retry(int interrupt_fd) {
+        struct pollfd p = { .fd = interrupt_fd, .events = POLLIN };
 
-        return sigpending(&set) == 0 && (sigismember(&set, SIGINT) == 1 || sigismember(&set, SIGTERM) == 1);
+        return poll(&p, 1, AGAIN_MSEC) > 0;
 }
 
-int submit_job(const char *program, Rm__JobSpec *spec, uint64_t *ret_job, struct rm_error *err) {
+int submit_job(const char *program, Rm__JobSpec *spec, int interrupt_fd, uint64_t *ret_job, struct rm_error *err) {
         char token[2 * TOKEN_BYTES + 1] = "";
         char *before = spec->token;
         uint64_t start = now_usec();
@@ -80,22 +81,21 @@ int submit_job(const char *program, Rm__JobSpec *spec, uint64_t *ret_job, struct
         while (r == 0) {
                 struct rm_error why = { 0 };
 
-                r = ask(program, spec, &asked, ret_job, &why);
+                r = ask(program, spec, interrupt_fd, &asked, ret_job, &why);
                 if (r == 0)
                         break;
-                if (now_usec() - start >= patience_usec(r, asked)) {
+                if (r == -EINTR || now_usec() - start >= patience_usec(r, asked)) {
                         *err = why;
                         break;
                 }
-                r = 0;
                 if (!said)
                         (void) fprintf(stderr, "%s: %s; trying again\n", program, error_text(&why));
                 said = true;
-                if (signal_waits())
-                        r = error_set(err, -EINTR, "interrupted while the job was being submitted: see 'rmctl list-jobs'");
-                else
-                        (void) usleep(AGAIN_USEC);
+                r = pause_before_retry(interrupt_fd) ? error_set(err, -EINTR, "interrupted") : 0;
         }
         spec->token = before;
+        if (r == -EINTR)
+                (void) error_set(err, r, "interrupted before rmd answered%s",
+                                 asked ? ": the job may start all the same, see 'rmctl list-jobs'" : "");
         return r;
 }

@@ -443,6 +443,48 @@ static void unconfirmed_signals_are_sent_again(void **state) {
         attachment_destroy(s);
 }
 
+static void a_signal_that_nobody_confirms_becomes_a_cancel_and_then_our_end(void **state) {
+        struct attachment *s = begin_running(false);
+
+        (void) state;
+        attachment_signal(s, SIGTERM, SECOND);
+        expect_control(s, false, SIGTERM);
+        assert_int_equal(attachment_due_usec(s), 11 * SECOND);
+        attachment_tick(s, 11 * SECOND);
+        expect_control(s, true, SIGTERM);
+        assert_int_equal(attachment_due_usec(s), 21 * SECOND);
+        attachment_tick(s, 21 * SECOND - 1);
+        expect_none(s);
+        attachment_tick(s, 21 * SECOND);
+        expect_done(s, 128 + SIGTERM);
+        attachment_destroy(s);
+}
+
+static void a_signal_that_is_confirmed_is_all_we_do(void **state) {
+        struct attachment *s = begin_running(false);
+
+        (void) state;
+        attachment_signal(s, SIGTERM, SECOND);
+        tell_ok(s, expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB), SECOND);
+        attachment_tick(s, 100 * SECOND);
+        expect_none(s);
+        assert_int_equal(attachment_due_usec(s), ATTACHMENT_NEVER_USEC);
+        attachment_destroy(s);
+}
+
+/* Neither is there a connection: the same, and no longer. */
+static void an_interrupt_without_a_connection_ends_us(void **state) {
+        struct attachment *s = begin_running(false);
+
+        (void) state;
+        attachment_lost(s, SECOND);
+        attachment_signal(s, SIGINT, 2 * SECOND);
+        attachment_tick(s, 12 * SECOND);
+        attachment_tick(s, 22 * SECOND);
+        expect_done(s, 128 + SIGINT);
+        attachment_destroy(s);
+}
+
 static void a_signal_that_cannot_be_taken_now_is_sent_again(void **state) {
         struct attachment *s = begin_running(false);
         uint32_t id;
@@ -710,6 +752,9 @@ int main(void) {
                 cmocka_unit_test(interrupts_grow_stronger),
                 cmocka_unit_test(a_waiting_job_is_cancelled_by_an_interrupt),
                 cmocka_unit_test(unconfirmed_signals_are_sent_again),
+                cmocka_unit_test(a_signal_that_nobody_confirms_becomes_a_cancel_and_then_our_end),
+                cmocka_unit_test(a_signal_that_is_confirmed_is_all_we_do),
+                cmocka_unit_test(an_interrupt_without_a_connection_ends_us),
                 cmocka_unit_test(a_signal_that_cannot_be_taken_now_is_sent_again),
                 cmocka_unit_test(waiting_is_told_after_a_second_and_when_it_changes),
                 cmocka_unit_test(a_quick_start_is_silent),

@@ -57,7 +57,7 @@ is "rmd dies before it knows that the output is taken: it is told until it does"
 stop
 start --lose 1 --away 60000
 say_where=$dir/err say_what='trying again' background "$mpirun" -n 1 true; kill -INT "$front"; collect
-is "interrupted while rmd is away: exit code" $code 130; has "interrupted while rmd is away: says so" "$err" "interrupted while the job was being submitted"
+is "interrupted while rmd is away: exit code" $code 130; has "interrupted while rmd is away: says so" "$err" "interrupted before rmd answered: the job may start all the same"
 stop
 
 start
