@@ -414,7 +414,7 @@ bool moves_on_message(struct moves *moves, const char *node, const Rm__PeerMessa
         case RM__PEER_MESSAGE__BODY_MOVE_FAILED:
                 move = move_find(moves, message->move_failed->move, MOVE_SOURCE);
                 if (move)
-                        move_fail(move, "%s: %s", node, message->move_failed->error);
+                        source_on_failed(move, node, message->move_failed->error);
                 return true;
         case RM__PEER_MESSAGE__BODY_MOVE_OPENED:
                 move = move_find(moves, message->move_opened->move, MOVE_SOURCE);

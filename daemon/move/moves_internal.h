@@ -40,6 +40,7 @@ struct move {
         bool opening;       /* destination */
         bool opened_told;   /* source: the destination runs; destination: it does */
         struct event *deadline;
+        bool stream_lost;     /* source: the failure is that the destination has closed the stream */
         struct event *reopen; /* source: open for a moment, so that connections are accepted */
         unsigned reopens;
         unsigned lock_tries; /* source: times that it was open since it held a lock */
@@ -118,6 +119,8 @@ void source_release(struct move *move);
 void source_capsule_ready(struct move *move);
 void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared);
 void source_on_opened(struct move *move, const Rm__MoveOpened *opened);
+/* The destination says why it gave up. */
+void source_on_failed(struct move *move, const char *node, const char *text);
 
 /* destination.c */
 void destination_begin(struct moves *moves, const char *node, const Rm__MovePrepare *prepare);

@@ -35,6 +35,11 @@ static void maybe_ready(struct move *move) {
                 move_event(move, MOVE_EV_READY);
 }
 
+/* The other end has closed it, for a reason that comes another way. */
+static bool is_lost_stream(int code) {
+        return code == -ECONNRESET || code == -EPIPE;
+}
+
 static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
         struct move *move = userdata;
 
@@ -62,6 +67,7 @@ static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
                 break;
         case RM__MOVER_EVENT__BODY_FAILED:
                 move->end_mark_sent |= event->failed->end_mark_sent;
+                move->stream_lost = is_lost_stream(event->failed->code);
                 move_fail(move, "sending to %s: %s", move->other, event->failed->text);
                 break;
         default:
@@ -346,6 +352,19 @@ static void source_undo(struct move *move) {
         /* While the other side cannot have a whole image there is nobody to wait for. */
         if (!move->end_mark_sent)
                 reopen(move);
+        if (move->stream_lost)
+                moves_retry(move->moves); /* gives the destination the time to say why */
+        else
+                move_propose_abort(move);
+}
+
+void source_on_failed(struct move *move, const char *node, const char *text) {
+        if (!move->stream_lost || move->state != MOVE_UNDO) {
+                move_fail(move, "%s: %s", node, text);
+                return;
+        }
+        move->stream_lost = false;
+        (void) snprintf(move->error, sizeof(move->error), "%s: %s", node, text);
         move_propose_abort(move);
 }
 
