@@ -6,10 +6,11 @@
 #include <sys/queue.h>
 
 #include "daemon/cluster/cluster.h"
-#include "daemon/cluster/follow.h"
+#include "daemon/cluster/feed.h"
 #include "daemon/cluster/parts.h"
 #include "daemon/cluster/peers.h"
 #include "daemon/cluster/raftlog.h"
+#include "daemon/cluster/state_cache.h"
 #include "daemon/cluster/state_index.h"
 
 struct proposals;

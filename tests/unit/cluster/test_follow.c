@@ -1,7 +1,8 @@
 /* The feed of last commands and the copy of the state on disk. */
 #include "cluster_test.h"
 
-#include "daemon/cluster/follow.h"
+#include "daemon/cluster/feed.h"
+#include "daemon/cluster/state_cache.h"
 
 static Rm__Command *note(const char *text) {
         Rm__Command command = RM__COMMAND__INIT;
