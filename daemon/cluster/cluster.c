@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/cluster/cluster_internal.h"
 #include "daemon/wire/unknown.h"
@@ -370,20 +369,11 @@ static void on_message(void *userdata, const char *node, Rm__PeerMessage *messag
 
 /* ---- messages ---- */
 
-static void on_self(evutil_socket_t fd, short what, void *userdata) {
+static void on_self(void *userdata, const Rm__PeerMessage *message) {
         struct cluster *c = userdata;
-        STAILQ_HEAD(, self_message) now = STAILQ_HEAD_INITIALIZER(now);
-        struct self_message *item;
 
-        /* What these bring forth waits for the next round. */
-        STAILQ_CONCAT(&now, &c->self_messages);
-        while ((item = STAILQ_FIRST(&now))) {
-                STAILQ_REMOVE_HEAD(&now, entry);
-                if (c->ops.on_message)
-                        c->ops.on_message(c->userdata, peers_self(c->peers)->name, item->message);
-                rm__peer_message__free_unpacked(item->message, NULL);
-                free(item);
-        }
+        if (c->ops.on_message)
+                c->ops.on_message(c->userdata, peers_self(c->peers)->name, message);
 }
 
 /* Nothing is tried in vain: the leader, who seeks it all the time, would have said otherwise. */
@@ -394,15 +384,9 @@ static bool is_down(const struct cluster *c, const char *name) {
 }
 
 int cluster_send(struct cluster *c, const char *node, const Rm__PeerMessage *message) {
-        struct self_message *item;
-
         if (!is_self(c, node))
                 return is_down(c, node) ? -ENOTCONN : peers_post(c->peers, node, message);
-        item = xcalloc(1, sizeof(*item));
-        item->message = (Rm__PeerMessage *) message_copy(&message->base);
-        STAILQ_INSERT_TAIL(&c->self_messages, item, entry);
-        /* A timer and not event_active(): who answers himself without end must not keep the loop from its descriptors. */
-        timer_arm(c->self_event, 0);
+        loopback_send(c->loopback, message);
         return 0;
 }
 
@@ -586,13 +570,12 @@ int cluster_create(struct event_base *base, const struct cluster_config *config,
         c->userdata = userdata;
         c->node_timeout_usec = config->node_timeout_usec ? config->node_timeout_usec : NODE_TIMEOUT_USEC;
         c->propose_timeout_usec = config->propose_timeout_usec ? config->propose_timeout_usec : PROPOSE_TIMEOUT_USEC;
-        STAILQ_INIT(&c->self_messages);
         c->state = state_create(config->name);
         c->index = state_index_create(c->state);
         c->proposals = proposals_create(c);
-        c->self_event = evtimer_new(base, on_self, c);
+        c->loopback = loopback_create(base, on_self, c);
         c->start_event = evtimer_new(base, on_started, c);
-        if (!c->self_event || !c->start_event)
+        if (!c->start_event)
                 abort();
         r = cluster_open(c, config, err);
         if (r < 0) {
@@ -606,8 +589,6 @@ int cluster_create(struct event_base *base, const struct cluster_config *config,
 }
 
 void cluster_destroy(struct cluster *c) {
-        struct self_message *item;
-
         if (!c)
                 return;
         c->closing = true;
@@ -618,12 +599,7 @@ void cluster_destroy(struct cluster *c) {
         health_destroy(c->health);
         followers_destroy(c->followers);
         parts_reset(&c->install);
-        while ((item = STAILQ_FIRST(&c->self_messages))) {
-                STAILQ_REMOVE_HEAD(&c->self_messages, entry);
-                rm__peer_message__free_unpacked(item->message, NULL);
-                free(item);
-        }
-        event_free(c->self_event);
+        loopback_destroy(c->loopback);
         event_free(c->start_event);
         state_index_destroy(c->index);
         rm__state__free_unpacked(c->state, NULL);

@@ -7,6 +7,7 @@
 
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/feed.h"
+#include "daemon/cluster/loopback.h"
 #include "daemon/cluster/parts.h"
 #include "daemon/cluster/peers.h"
 #include "daemon/cluster/raftlog.h"
@@ -16,12 +17,6 @@
 struct proposals;
 struct health;
 struct followers;
-
-/* A message to oneself, until the loop delivers it. */
-struct self_message {
-        Rm__PeerMessage *message;
-        STAILQ_ENTRY(self_message) entry;
-};
 
 struct cluster {
         struct event_base *base;
@@ -42,8 +37,7 @@ struct cluster {
         struct peers *peers;
         struct proposals *proposals;
         struct health *health; /* likewise */
-        STAILQ_HEAD(, self_message) self_messages;
-        struct event *self_event;
+        struct loopback *loopback;
         struct event *start_event;
         char *leader;
         bool synced;
