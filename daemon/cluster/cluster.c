@@ -7,32 +7,61 @@
 
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/cluster/cluster_internal.h"
-#include "daemon/wire/unknown.h"
+#include "daemon/cluster/following.h"
+#include "daemon/cluster/leading.h"
+#include "daemon/cluster/loopback.h"
+#include "daemon/cluster/peers.h"
+#include "daemon/cluster/propose.h"
+#include "daemon/cluster/state.h"
+#include "daemon/cluster/voter.h"
 
 #define NODE_TIMEOUT_USEC UINT64_C(5000000)
 #define HEARTBEAT_USEC UINT64_C(1000000)
 /* Longer than anything that is asked may wait for its answer; and than the time between two calls of on_beat, several times. */
 #define IDLE_USEC UINT64_C(30000000)
 #define IDLE_HEARTBEATS 10U
-#define PROPOSE_TIMEOUT_USEC UINT64_C(10000000)
-#define SNAPSHOT_ENTRIES 1024U
-/* A follower to whom nothing of what it lacks came for so long asks again; one to whom it came broken, later each time. */
-#define STALLED_USEC UINT64_C(30000000)
-#define ASK_AGAIN_USEC UINT64_C(1000000)
-#define ASK_AGAIN_MAX_USEC UINT64_C(60000000)
+
+/* The state and its index, who is told of them, and who of the others is there. */
+struct cluster {
+        struct event_base *base;
+        struct cluster_ops ops;
+        void *userdata;
+        Rm__State *state;
+        struct state_index *index; /* of the state */
+        struct voter *voter; /* NULL unless this node keeps the log */
+        struct leading *leading; /* one of these two: this node leads, */
+        struct following *following; /* or it does not */
+        uint64_t leading_term; /* of the leadership that `leading` is for */
+        struct peers *peers; /* NULL until all of the log has been read */
+        struct proposals *proposals;
+        struct loopback *loopback;
+        struct event *start_event;
+        char *leader;
+        bool failed; /* the log has what is not understood here: nothing more is applied */
+        uint64_t last_time_usec; /* of a command, real */
+        uint64_t node_timeout_usec;
+};
 
 static bool is_self(const struct cluster *c, const char *node) {
         return strcmp(node, peers_self(c->peers)->name) == 0;
 }
 
+static bool is_leader(const struct cluster *c, const char *node) {
+        return c->leader && strcmp(c->leader, node) == 0;
+}
+
 /* ---- the state ---- */
 
-static void fail(struct cluster *c, const struct rm_error *why) {
-        c->synced = false;
+static void fail(void *userdata, const struct rm_error *why) {
+        struct cluster *c = userdata;
+
         c->failed = true;
         if (c->ops.on_failed)
                 c->ops.on_failed(c->userdata, why);
+}
+
+static const Rm__State *get_state(void *userdata) {
+        return ((const struct cluster *) userdata)->state;
 }
 
 static void apply(struct cluster *c, uint64_t index, const Rm__Command *command, struct state_result *ret) {
@@ -41,11 +70,13 @@ static void apply(struct cluster *c, uint64_t index, const Rm__Command *command,
                 return;
         if (command->time_usec > c->last_time_usec)
                 c->last_time_usec = command->time_usec;
-        if (!c->replaying && command->body_case == RM__COMMAND__BODY_NODE_JOIN && command->node_join->node)
+        if (c->peers && command->body_case == RM__COMMAND__BODY_NODE_JOIN && command->node_join->node)
                 peers_learn(c->peers, command->node_join->node);
 }
 
-static void replace_state(struct cluster *c, Rm__State *state) {
+static void replace_state(void *userdata, Rm__State *state) {
+        struct cluster *c = userdata;
+
         state_index_destroy(c->index);
         rm__state__free_unpacked(c->state, NULL);
         c->state = state;
@@ -54,34 +85,21 @@ static void replace_state(struct cluster *c, Rm__State *state) {
                 peers_learn(c->peers, state->nodes[i]);
 }
 
-static void tell_installed(struct cluster *c) {
+static void tell_installed(void *userdata) {
+        struct cluster *c = userdata;
+
         if (c->ops.on_installed)
                 c->ops.on_installed(c->userdata);
+        proposals_applied(c->proposals);
 }
 
 static void tell_applied(struct cluster *c, const Rm__Command *command, const struct state_result *result) {
         if (c->ops.on_applied)
                 c->ops.on_applied(c->userdata, command, result);
+        proposals_applied(c->proposals);
 }
 
-static void set_leader(struct cluster *c, const char *leader) {
-        if (leader ? c->leader && strcmp(leader, c->leader) == 0 : !c->leader)
-                return;
-        if (leader)
-                log_info("node %s leads", leader);
-        else
-                log_warn("the leader, node %s, is out of reach", c->leader);
-        free(c->leader);
-        c->leader = xstrdup(leader);
-        if (!leader || !c->log)
-                c->synced = false;
-        parts_reset(&c->install);
-        if (c->ops.on_leader)
-                c->ops.on_leader(c->userdata, c->leader);
-        proposals_leader_changed(c->proposals);
-}
-
-/* ---- at the leader: the log ---- */
+/* ---- the log of this node ---- */
 
 static int on_log_apply(void *userdata, uint64_t index, const Rm__Command *command, struct raftlog_outcome *ret) {
         struct cluster *c = userdata;
@@ -93,9 +111,13 @@ static int on_log_apply(void *userdata, uint64_t index, const Rm__Command *comma
         ret->created = result.created;
         if (result.unknown)
                 return result.error.code;
-        followers_applied(c->followers, before, index, command);
-        if (!c->replaying)
+        /* Raft may have lost the leadership already, and on_role() is about to say so. */
+        if (c->leading && voter_leading(c->voter))
+                leading_applied(c->leading, before, index, command);
+        if (c->peers)
                 tell_applied(c, command, &result);
+        if (c->following)
+                following_applied(c->following);
         state_result_finish(&result);
         return 0;
 }
@@ -107,264 +129,246 @@ static int on_log_restore(void *userdata, Rm__State *state, struct rm_error *err
         if (r < 0)
                 return r;
         replace_state(c, state);
-        followers_restored(c->followers, state->index);
+        if (c->peers)
+                tell_installed(c);
+        if (c->following)
+                following_applied(c->following);
         return 0;
 }
 
-static void on_log_failed(void *userdata, const struct rm_error *why) {
-        fail(userdata, why);
-}
+/* ---- leading ---- */
 
-static const Rm__State *on_log_state(void *userdata) {
-        const struct cluster *c = userdata;
-
-        return c->state;
-}
-
-/* Leaders before us may have had a clock that was ahead: the log's times never go back. */
-int cluster_log(struct cluster *c, Rm__Command *command, raftlog_done_fn done, void *userdata) {
-        uint64_t now = now_real_usec();
-        struct rm_error err = { 0 };
-
-        if (!c->log)
-                return -EHOSTUNREACH;
-        if (state_understands(command, &err) < 0)
-                return err.code;
-        if (now < c->last_time_usec)
-                now = c->last_time_usec;
-        c->last_time_usec = now;
-        command->time_usec = now;
-        return raftlog_propose(c->log, command, done, userdata);
-}
-
-/* ---- at a follower ---- */
-
-static void ask_to_follow(struct cluster *c) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
-        Rm__Follow follow = RM__FOLLOW__INIT;
-
-        parts_reset(&c->install);
-        c->ask_usec = 0;
-        c->progress_usec = now_usec();
-        follow.index = c->state->index;
-        follow.log = c->cached_log;
-        message.body_case = RM__PEER_MESSAGE__BODY_FOLLOW;
-        message.follow = &follow;
-        (void) peers_send(c->peers, c->leader, &message);
-}
-
-/* What comes is not what was asked for: on_beat() asks again, so that neither side is busy with a fault that stays. */
-static void ask_later(struct cluster *c, const char *why) {
-        uint64_t wait = ASK_AGAIN_USEC << (c->ask_failures < 6 ? c->ask_failures : 6);
-
-        if (wait > ASK_AGAIN_MAX_USEC)
-                wait = ASK_AGAIN_MAX_USEC;
-        log_warn("the state that node %s sends is of no use: %s; asking for it again in %" PRIu64 " s", c->leader, why,
-                 wait / 1000000U);
-        parts_reset(&c->install);
-        c->synced = false;
-        c->ask_failures++;
-        c->ask_usec = now_usec() + wait;
-}
-
-static void ask_if_due(struct cluster *c) {
-        uint64_t now = now_usec();
-
-        if (c->log || !c->leader || c->synced || c->failed)
-                return;
-        if (c->ask_usec == 0 && now - c->progress_usec > STALLED_USEC)
-                ask_later(c, "nothing comes");
-        else if (c->ask_usec != 0 && now >= c->ask_usec)
-                ask_to_follow(c);
-}
-
-/* What is on its way when it has been asked for anew is passed over. */
-static bool asked(const struct cluster *c) {
-        return c->ask_usec == 0 && !c->failed;
-}
-
-static Rm__State *unpack_state(const struct cluster *c) {
-        Rm__State *state = rm__state__unpack(NULL, c->install.received_bytes, c->install.data);
-
-        if (!state)
-                return NULL;
-        unknown_drop(&state->base);
-        if (strcmp(state->cluster, c->state->cluster) == 0 && state->index == c->install_index)
-                return state;
-        rm__state__free_unpacked(state, NULL);
-        return NULL;
-}
-
-static void take_install(struct cluster *c) {
-        Rm__State *state = unpack_state(c);
-        struct rm_error err = { 0 };
-
-        parts_reset(&c->install);
-        if (state && state_understands_state(state, &err) < 0) {
-                rm__state__free_unpacked(state, NULL);
-                (void) error_prefix(&err, "the state that node %s sends", c->leader);
-                fail(c, &err);
-                return;
-        }
-        if (!state) {
-                ask_later(c, "it is not a state of this cluster");
-                return;
-        }
-        if (c->cached_log != 0 && c->install_log != c->cached_log)
-                log_warn("the leader has another log than the one this node knew: all that was known is replaced");
-        replace_state(c, state);
-        c->cached_log = c->install_log;
-        state_cache_touch(c->cache);
-        tell_installed(c);
-}
-
-static void take_install_part(struct cluster *c, const Rm__InstallPart *part) {
-        bool first = part->offset == 0;
-        int r = -EPROTO;
-
-        if (!asked(c) || (!first && c->install.received_bytes == 0))
-                return;
-        if (first) {
-                c->install_log = part->log;
-                c->install_index = part->index;
-        }
-        if (part->log != 0 && part->log == c->install_log && part->index == c->install_index)
-                r = parts_add(&c->install, part->total_bytes, part->offset, part->data.data, part->data.len, STATE_MAX_BYTES);
-        c->progress_usec = now_usec();
-        if (r < 0)
-                ask_later(c, r == -EMSGSIZE ? "it is too long" : "a part is missing or does not fit");
-        else if (r > 0)
-                take_install(c);
-}
-
-static void take_append(struct cluster *c, const Rm__Append *append) {
-        Rm__Command nothing = RM__COMMAND__INIT;
-        const Rm__Command *command = append->command ? append->command : &nothing;
-        struct state_result result;
-
-        if (!asked(c) || append->index <= c->state->index)
-                return;
-        if (append->after != c->state->index) {
-                ask_later(c, "commands are missing");
-                return;
-        }
-        c->progress_usec = now_usec();
-        apply(c, append->index, command, &result);
-        if (result.unknown) {
-                (void) error_prefix(&result.error, "entry %" PRIu64 " of the log of node %s", append->index, c->leader);
-                fail(c, &result.error);
-                return;
-        }
-        state_cache_touch(c->cache);
-        tell_applied(c, command, &result);
-        state_result_finish(&result);
-}
-
-static void take_followed(struct cluster *c, const Rm__Followed *followed) {
-        if (c->synced || c->failed || followed->index != c->state->index || followed->log != c->cached_log)
-                return;
-        c->synced = true;
-        c->ask_failures = 0;
-        log_info("following node %s, at entry %" PRIu64, c->leader, c->state->index);
-        /* For those who wait to act until the state is certain. */
-        tell_installed(c);
-}
-
-static const Rm__State *get_cached(void *userdata, uint64_t *ret_log) {
+static int leading_log(void *userdata, const Rm__Command *command, raftlog_done_fn done, void *context) {
         struct cluster *c = userdata;
 
-        *ret_log = c->cached_log;
-        return c->state;
+        return voter_propose(c->voter, command, done, context);
+}
+
+static void begin_leading(struct cluster *c) {
+        static const struct leading_ops ops = { .get_state = get_state, .log = leading_log };
+        const struct leading_config config = { .log_id = voter_log_id(c->voter),
+                                               .feed = voter_feed(c->voter),
+                                               .mesh_ops = mesh_of_peers(),
+                                               .mesh = c->peers,
+                                               .last_time_usec = c->last_time_usec,
+                                               .node_timeout_usec = c->node_timeout_usec };
+
+        following_destroy(take_ptr(c->following));
+        c->leading = leading_create(&config, &ops, c);
+        c->leading_term = voter_term(c->voter);
+}
+
+/* ---- following ---- */
+
+static int following_apply(void *userdata, uint64_t index, const Rm__Command *command, struct rm_error *err) {
+        struct cluster *c = userdata;
+        struct state_result result;
+
+        apply(c, index, command, &result);
+        if (result.unknown) {
+                *err = result.error;
+                return result.error.code;
+        }
+        tell_applied(c, command, &result);
+        state_result_finish(&result);
+        return 0;
+}
+
+static int send_to_leader(void *userdata, const Rm__PeerMessage *message) {
+        struct cluster *c = userdata;
+
+        return peers_send(c->peers, c->leader, message);
+}
+
+static void begin_following(struct cluster *c, const char *cache_path) {
+        static const struct following_ops ops = { .get_state = get_state,
+                                                  .replace = replace_state,
+                                                  .apply = following_apply,
+                                                  .send = send_to_leader,
+                                                  .on_installed = tell_installed,
+                                                  .on_failed = fail };
+        const struct following_config config = { .base = c->base,
+                                                 .cluster = c->state->cluster,
+                                                 .cache_path = cache_path,
+                                                 .log_id = c->voter ? voter_log_id(c->voter) : 0 };
+
+        c->following = following_create(&config, &ops, c);
+}
+
+/* ---- who leads ---- */
+
+static void set_leader(struct cluster *c, const char *leader) {
+        if (leader ? is_leader(c, leader) : !c->leader)
+                return;
+        if (leader)
+                log_info("node %s leads", leader);
+        else if (is_self(c, c->leader))
+                log_warn("this node, %s, does not lead any more", c->leader);
+        else
+                log_warn("the leader, node %s, is out of reach", c->leader);
+        free(c->leader);
+        c->leader = xstrdup(leader);
+        if (c->following)
+                following_set_leader(c->following, leader);
+        if (c->ops.on_leader)
+                c->ops.on_leader(c->userdata, c->leader);
+        proposals_leader_changed(c->proposals);
+}
+
+static void win(struct cluster *c) {
+        begin_leading(c);
+        peers_set_leading(c->peers, true);
+        set_leader(c, peers_self(c->peers)->name);
+        tell_installed(c); /* the state is certain now */
+        leading_beat(c->leading);
+}
+
+/* Those whom it tells see a node that does not lead. */
+static void lose(struct cluster *c) {
+        struct leading *leading = take_ptr(c->leading);
+
+        begin_following(c, NULL);
+        peers_set_leading(c->peers, false);
+        set_leader(c, NULL);
+        leading_destroy(leading, -EHOSTUNREACH);
+}
+
+/* Of those who say that they lead, a node with the log believes the one whom the voters have elected. */
+static bool is_elected(const struct cluster *c, const char *node) {
+        const char *elected = c->voter ? voter_leader(c->voter) : node;
+
+        return elected && strcmp(elected, node) == 0;
+}
+
+static void on_role(void *userdata) {
+        struct cluster *c = userdata;
+        bool leads = voter_leading(c->voter);
+
+        if (c->leading && (!leads || voter_term(c->voter) != c->leading_term))
+                lose(c);
+        if (c->leading)
+                return;
+        if (c->leader && !is_elected(c, c->leader))
+                set_leader(c, NULL);
+        if (leads)
+                win(c);
+        else if (voter_leader(c->voter) && peers_claims_lead(c->peers, voter_leader(c->voter)))
+                set_leader(c, voter_leader(c->voter));
 }
 
 /* ---- the mesh tells ---- */
 
 static void on_leading(void *userdata, const char *node, bool leading) {
         struct cluster *c = userdata;
-        bool is_leader = c->leader && strcmp(c->leader, node) == 0;
 
-        if (c->log || leading == is_leader)
+        if (c->leading || leading == is_leader(c, node))
                 return;
-        if (!leading) {
+        if (!leading)
                 set_leader(c, NULL);
-                return;
-        }
-        set_leader(c, node);
-        ask_to_follow(c);
+        else if (is_elected(c, node))
+                set_leader(c, node);
 }
 
 static void on_peer(void *userdata, const char *node, bool connected) {
         struct cluster *c = userdata;
 
-        if (!connected && c->followers)
-                followers_lost(c->followers, node);
+        if (!connected && c->leading)
+                leading_lost(c->leading, node);
         if (c->ops.on_peer)
                 c->ops.on_peer(c->userdata, node, connected);
-        if (!connected && !c->log && c->leader && strcmp(c->leader, node) == 0)
+        if (!connected && is_leader(c, node))
                 set_leader(c, NULL);
-        if (c->health && connected)
-                health_check(c->health, node);
+        if (connected && c->leading)
+                leading_look(c->leading, node);
 }
 
 static void on_changed(void *userdata, const char *node) {
         struct cluster *c = userdata;
 
-        if (c->health)
-                health_check(c->health, node);
+        if (c->leading)
+                leading_look(c->leading, node);
 }
 
 static void on_beat(void *userdata) {
         struct cluster *c = userdata;
 
-        if (c->health)
-                health_check(c->health, NULL);
-        if (c->followers)
-                followers_beat(c->followers);
+        if (c->leading)
+                leading_beat(c->leading);
         if (c->ops.on_beat)
                 c->ops.on_beat(c->userdata);
-        ask_if_due(c);
+        if (c->following)
+                following_beat(c->following);
         proposals_expire(c->proposals, now_usec());
 }
 
 static void on_drained(void *userdata, const char *node) {
         struct cluster *c = userdata;
 
-        if (c->followers)
-                followers_drained(c->followers, node);
+        if (c->leading)
+                leading_drained(c->leading, node);
+}
+
+static void refuse_proposal(struct cluster *c, const char *node, uint32_t id) {
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        Rm__ProposeReply reply = RM__PROPOSE_REPLY__INIT;
+
+        reply.id = id;
+        reply.code = -EHOSTUNREACH;
+        reply.text = (char *) "this node does not lead";
+        message.body_case = RM__PEER_MESSAGE__BODY_PROPOSE_REPLY;
+        message.propose_reply = &reply;
+        (void) peers_send(c->peers, node, &message);
 }
 
 static void on_message(void *userdata, const char *node, Rm__PeerMessage *message) {
         struct cluster *c = userdata;
-        bool from_leader = !c->log && c->leader && strcmp(c->leader, node) == 0;
 
         switch (message->body_case) {
         case RM__PEER_MESSAGE__BODY_FOLLOW:
-                if (c->log)
-                        followers_serve(c->followers, node, message->follow);
+                if (c->leading)
+                        leading_follow(c->leading, node, message->follow);
                 break;
         case RM__PEER_MESSAGE__BODY_INSTALL_PART:
-                if (from_leader)
-                        take_install_part(c, message->install_part);
-                break;
         case RM__PEER_MESSAGE__BODY_APPEND:
-                if (from_leader)
-                        take_append(c, message->append);
-                break;
         case RM__PEER_MESSAGE__BODY_FOLLOWED:
-                if (from_leader)
-                        take_followed(c, message->followed);
+                if (c->following && is_leader(c, node))
+                        following_take(c->following, message);
                 break;
         case RM__PEER_MESSAGE__BODY_PROPOSE:
-                proposals_serve(c->proposals, node, message->propose);
+                if (c->leading)
+                        leading_serve(c->leading, node, message->propose);
+                else
+                        refuse_proposal(c, node, message->propose->id);
                 break;
         case RM__PEER_MESSAGE__BODY_PROPOSE_REPLY:
-                proposals_reply(c->proposals, node, message->propose_reply);
+                if (is_leader(c, node))
+                        proposals_reply(c->proposals, message->propose_reply);
                 break;
         default:
                 if (c->ops.on_message)
                         c->ops.on_message(c->userdata, node, message);
                 break;
         }
+}
+
+/* ---- proposals ---- */
+
+static enum propose_route route(void *userdata) {
+        const struct cluster *c = userdata;
+
+        if (c->leading)
+                return PROPOSE_HERE;
+        return c->leader && peers_connected(c->peers, c->leader) ? PROPOSE_THERE : PROPOSE_NOWHERE;
+}
+
+static int propose_here(void *userdata, Rm__Command *command, raftlog_done_fn done, void *context) {
+        struct cluster *c = userdata;
+
+        return leading_propose(c->leading, command, done, context);
+}
+
+void cluster_propose(struct cluster *c, const Rm__Command *command, cluster_propose_fn callback, void *userdata) {
+        proposals_add(c->proposals, command, callback, userdata);
 }
 
 /* ---- messages ---- */
@@ -380,7 +384,7 @@ static void on_self(void *userdata, const Rm__PeerMessage *message) {
 static bool is_down(const struct cluster *c, const char *name) {
         const Rm__Node *node = state_node(c->state, name);
 
-        return c->synced && node && node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN && !peers_connected(c->peers, name);
+        return cluster_synced(c) && node && node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN && !peers_connected(c->peers, name);
 }
 
 int cluster_send(struct cluster *c, const char *node, const Rm__PeerMessage *message) {
@@ -413,15 +417,15 @@ const struct state_index *cluster_index(const struct cluster *c) {
 }
 
 bool cluster_synced(const struct cluster *c) {
-        return c->synced;
+        return !c->failed && (c->leading || (c->following && following_synced(c->following)));
 }
 
 bool cluster_disk_full(const struct cluster *c) {
-        return c->log && raftlog_full(c->log);
+        return c->voter && voter_full(c->voter);
 }
 
 bool cluster_is_leader(const struct cluster *c) {
-        return c->log && raftlog_leading(c->log);
+        return c->leading;
 }
 
 const char *cluster_leader(const struct cluster *c) {
@@ -441,57 +445,30 @@ void cluster_set_self(struct cluster *c, const Rm__Node *self) {
 
         described.level = STATE_LEVEL;
         peers_set_self(c->peers, &described);
-        if (c->health)
-                health_check(c->health, peers_self(c->peers)->name);
+        if (c->leading)
+                leading_look(c->leading, peers_self(c->peers)->name);
 }
 
 /* ---- life ---- */
 
 static int open_log(struct cluster *c, const struct cluster_config *config, struct rm_error *err) {
-        static const struct raftlog_ops ops = {
-                .on_apply = on_log_apply, .on_restore = on_log_restore, .on_failed = on_log_failed, .get_state = on_log_state
-        };
+        static const struct raftlog_ops ops = { .on_apply = on_log_apply,
+                                                .on_restore = on_log_restore,
+                                                .on_failed = fail,
+                                                .get_state = get_state,
+                                                .on_role = on_role };
+        const struct voter_config voter = { .name = config->self->name,
+                                            .state_dir = config->state_dir,
+                                            .snapshot_entries = config->snapshot_entries };
         int r;
 
-        if (!config->bootstrap && !raftlog_exists(config->state_dir))
+        if (!config->bootstrap && !voter_exists(config->state_dir))
                 return 0;
-        c->followers = followers_create(c);
-        c->replaying = true;
-        r = raftlog_open(c->base, config->state_dir, config->self->name,
-                         config->snapshot_entries ? config->snapshot_entries : SNAPSHOT_ENTRIES, &ops, c, &c->log, err);
-        c->replaying = false;
+        r = voter_open(c->base, &voter, &ops, c, &c->voter, err);
         if (r < 0)
                 return r;
-        if (!raftlog_leading(c->log))
-                return error_set(err, -EIO, "log in %s: has other voters, which this version cannot reach", config->state_dir);
         log_info("keeping the log of cluster %s, at entry %" PRIu64, config->name, c->state->index);
-        c->leader = xstrdup(config->self->name);
-        c->health = health_create(c);
-        c->synced = true;
         return 0;
-}
-
-static void open_cache(struct cluster *c, const struct cluster_config *config) {
-        cleanup_free char *path = xasprintf("%s/state", config->state_dir);
-        Rm__State *state = NULL;
-        struct rm_error err = { 0 };
-        uint64_t log = 0;
-        int r;
-
-        if (c->log)
-                return;
-        r = state_cache_load(path, &state, &log);
-        if (r == 0)
-                r = state_understands_state(state, &err);
-        if (r == 0 && strcmp(state->cluster, config->name) == 0) {
-                replace_state(c, take_ptr(state));
-                c->cached_log = log;
-        } else if (r < 0 && r != -ENOENT) {
-                log_warn("%s: the cached state is unusable (%s); asking the leader for all", path, strerror(-r));
-        }
-        if (state)
-                rm__state__free_unpacked(state, NULL);
-        c->cache = state_cache_create(c->base, path, get_cached, c);
 }
 
 static uint64_t idle_usec(const struct cluster_config *config) {
@@ -520,7 +497,7 @@ static int open_peers(struct cluster *c, const struct cluster_config *config, st
                 .timeout_usec = c->node_timeout_usec,
                 .heartbeat_usec = config->heartbeat_usec ? config->heartbeat_usec : HEARTBEAT_USEC,
                 .idle_usec = idle_usec(config),
-                .leading = c->log != NULL,
+                .leading = c->voter && voter_leading(c->voter),
         };
         int r;
 
@@ -537,15 +514,16 @@ static int open_peers(struct cluster *c, const struct cluster_config *config, st
 static void on_started(evutil_socket_t fd, short what, void *userdata) {
         struct cluster *c = userdata;
 
-        if (!c->log)
+        if (!c->leading)
                 return;
         if (c->ops.on_leader)
                 c->ops.on_leader(c->userdata, c->leader);
         tell_installed(c);
-        health_check(c->health, NULL);
+        leading_beat(c->leading);
 }
 
 static int cluster_open(struct cluster *c, const struct cluster_config *config, struct rm_error *err) {
+        cleanup_free char *cache_path = xasprintf("%s/state", config->state_dir);
         int r;
 
         if (!name_valid(config->name) || !config->self || !name_valid(config->self->name))
@@ -556,12 +534,23 @@ static int cluster_open(struct cluster *c, const struct cluster_config *config, 
         r = open_log(c, config, err);
         if (r < 0)
                 return r;
-        open_cache(c, config);
-        return open_peers(c, config, err);
+        r = open_peers(c, config, err);
+        if (r < 0)
+                return r;
+        if (c->voter && voter_leading(c->voter)) {
+                begin_leading(c);
+                c->leader = xstrdup(config->self->name);
+        } else {
+                begin_following(c, cache_path);
+        }
+        return 0;
 }
 
 int cluster_create(struct event_base *base, const struct cluster_config *config, const struct cluster_ops *ops, void *userdata,
                    struct cluster **ret, struct rm_error *err) {
+        static const struct proposals_ops proposals = {
+                .route = route, .log = propose_here, .send = send_to_leader, .get_state = get_state
+        };
         struct cluster *c = xcalloc(1, sizeof(*c));
         int r;
 
@@ -569,10 +558,9 @@ int cluster_create(struct event_base *base, const struct cluster_config *config,
         c->ops = *ops;
         c->userdata = userdata;
         c->node_timeout_usec = config->node_timeout_usec ? config->node_timeout_usec : NODE_TIMEOUT_USEC;
-        c->propose_timeout_usec = config->propose_timeout_usec ? config->propose_timeout_usec : PROPOSE_TIMEOUT_USEC;
         c->state = state_create(config->name);
         c->index = state_index_create(c->state);
-        c->proposals = proposals_create(c);
+        c->proposals = proposals_create(base, config->propose_timeout_usec, &proposals, c);
         c->loopback = loopback_create(base, on_self, c);
         c->start_event = evtimer_new(base, on_started, c);
         if (!c->start_event)
@@ -591,14 +579,11 @@ int cluster_create(struct event_base *base, const struct cluster_config *config,
 void cluster_destroy(struct cluster *c) {
         if (!c)
                 return;
-        c->closing = true;
-        raftlog_close(take_ptr(c->log));
+        leading_destroy(take_ptr(c->leading), -ECANCELED);
+        voter_close(c->voter);
         proposals_destroy(c->proposals);
-        state_cache_destroy(c->cache);
+        following_destroy(c->following);
         peers_destroy(c->peers);
-        health_destroy(c->health);
-        followers_destroy(c->followers);
-        parts_reset(&c->install);
         loopback_destroy(c->loopback);
         event_free(c->start_event);
         state_index_destroy(c->index);

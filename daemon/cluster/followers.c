@@ -7,11 +7,9 @@
 
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/cluster/cluster_internal.h"
+#include "daemon/cluster/leading_internal.h"
 #include "daemon/cluster/parts.h"
 
-#define FEED_ENTRIES 2048U
-#define FEED_BYTES ((size_t) 4 << 20)
 /* Queued to one follower at most, and one part or command beyond it: what a slow link of 100 Mbit/s carries in a tenth of a second, so that a
  * heartbeat behind it is in time. More goes when this has drained. */
 #define WINDOW_BYTES ((size_t) 1 << 20)
@@ -40,8 +38,7 @@ struct follower {
 };
 
 struct followers {
-        struct cluster *cluster;
-        struct feed *feed;
+        struct leading *leading;
         struct image *image; /* the last one made, while it is used */
         LIST_HEAD(, follower) list;
 };
@@ -71,25 +68,33 @@ static void follower_free(struct followers *fs, struct follower *follower) {
         free(follower);
 }
 
+static int send_to(struct followers *fs, const char *node, const Rm__PeerMessage *message) {
+        return fs->leading->mesh_ops->send(fs->leading->mesh, node, message);
+}
+
+static size_t pending_bytes(const struct followers *fs, const struct follower *follower) {
+        return fs->leading->mesh_ops->pending_bytes(fs->leading->mesh, follower->name);
+}
+
 /* ---- the whole state ---- */
 
 static struct image *image_get(struct followers *fs) {
-        const struct cluster *c = fs->cluster;
+        const Rm__State *state = leading_state(fs->leading);
         size_t size_bytes;
 
-        if (fs->image && feed_covers(fs->feed, fs->image->index)) {
+        if (fs->image && feed_covers(fs->leading->feed, fs->image->index)) {
                 fs->image->users++;
                 return fs->image;
         }
-        size_bytes = rm__state__get_packed_size(c->state);
+        size_bytes = rm__state__get_packed_size(state);
         if (size_bytes > STATE_MAX_BYTES)
                 return NULL;
         fs->image = xcalloc(1, sizeof(*fs->image));
         fs->image->users = 1;
-        fs->image->index = c->state->index;
+        fs->image->index = state->index;
         fs->image->size_bytes = size_bytes;
         fs->image->data = xcalloc(1, size_bytes);
-        (void) rm__state__pack(c->state, fs->image->data);
+        (void) rm__state__pack(state, fs->image->data);
         return fs->image;
 }
 
@@ -124,7 +129,6 @@ static int install_begin(struct followers *fs, struct follower *follower) {
 }
 
 static int send_part(struct followers *fs, struct follower *follower) {
-        struct cluster *c = fs->cluster;
         const struct image *image = follower->image;
         size_t size_bytes = image->size_bytes - follower->sent_bytes;
         Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
@@ -133,7 +137,7 @@ static int send_part(struct followers *fs, struct follower *follower) {
 
         if (size_bytes > PART_BYTES)
                 size_bytes = PART_BYTES;
-        part.log = raftlog_id(c->log);
+        part.log = fs->leading->log_id;
         part.index = image->index;
         part.total_bytes = image->size_bytes;
         part.offset = follower->sent_bytes;
@@ -141,7 +145,7 @@ static int send_part(struct followers *fs, struct follower *follower) {
         part.data.len = size_bytes;
         message.body_case = RM__PEER_MESSAGE__BODY_INSTALL_PART;
         message.install_part = &part;
-        r = peers_send(c->peers, follower->name, &message);
+        r = send_to(fs, follower->name, &message);
         if (r < 0)
                 return r;
         follower->sent_bytes += size_bytes;
@@ -164,7 +168,7 @@ static int send_append(struct followers *fs, struct follower *follower, uint64_t
         append.command = (Rm__Command *) command;
         message.body_case = RM__PEER_MESSAGE__BODY_APPEND;
         message.append = &append;
-        r = peers_send(fs->cluster->peers, follower->name, &message);
+        r = send_to(fs, follower->name, &message);
         if (r == 0)
                 follower->index = index;
         return r;
@@ -172,7 +176,7 @@ static int send_append(struct followers *fs, struct follower *follower, uint64_t
 
 static int send_next(struct followers *fs, struct follower *follower) {
         uint64_t index = 0;
-        Rm__Command *command = feed_next(fs->feed, follower->index, &index);
+        Rm__Command *command = feed_next(fs->leading->feed, follower->index, &index);
         int r;
 
         follower->behind = !command;
@@ -183,17 +187,15 @@ static int send_next(struct followers *fs, struct follower *follower) {
         return r;
 }
 
-static int send_followed(struct followers *fs, struct follower *follower) {
-        struct cluster *c = fs->cluster;
+static int send_followed(struct followers *fs, const char *node) {
         Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__Followed followed = RM__FOLLOWED__INIT;
 
-        followed.index = c->state->index;
-        followed.log = raftlog_id(c->log);
+        followed.index = leading_state(fs->leading)->index;
+        followed.log = fs->leading->log_id;
         message.body_case = RM__PEER_MESSAGE__BODY_FOLLOWED;
         message.followed = &followed;
-        follower->told = true;
-        return peers_send(c->peers, follower->name, &message);
+        return send_to(fs, node, &message);
 }
 
 /* ---- as fast as it goes ---- */
@@ -202,12 +204,15 @@ static int send_followed(struct followers *fs, struct follower *follower) {
 static int send_one(struct followers *fs, struct follower *follower) {
         if (follower->image)
                 return send_part(fs, follower);
-        if (follower->behind || !feed_covers(fs->feed, follower->index))
+        if (follower->behind || !feed_covers(fs->leading->feed, follower->index))
                 return install_begin(fs, follower);
-        if (follower->index != fs->cluster->state->index)
+        if (follower->index != leading_state(fs->leading)->index)
                 return send_next(fs, follower);
         follower->installs = 0;
-        return follower->told ? -EALREADY : send_followed(fs, follower);
+        if (follower->told)
+                return -EALREADY;
+        follower->told = true;
+        return send_followed(fs, follower->name);
 }
 
 /* A follower that misses one command must begin anew: it goes without until it asks again over its next connection. */
@@ -216,13 +221,13 @@ static void follower_failed(struct followers *fs, struct follower *follower, int
 
         log_warn("node %s cannot follow: %s", name, strerror(-code));
         follower_free(fs, follower);
-        peers_reset(fs->cluster->peers, name, "sending failed; follower reset");
+        fs->leading->mesh_ops->reset(fs->leading->mesh, name, "sending failed; follower reset");
 }
 
 static void pump(struct followers *fs, struct follower *follower) {
         int r = 0;
 
-        while (r == 0 && peers_pending_bytes(fs->cluster->peers, follower->name) < WINDOW_BYTES)
+        while (r == 0 && pending_bytes(fs, follower) < WINDOW_BYTES)
                 r = send_one(fs, follower);
         if (r < 0 && r != -EALREADY && r != -EAGAIN)
                 follower_failed(fs, follower, r);
@@ -232,8 +237,15 @@ static void pump(struct followers *fs, struct follower *follower) {
 
 void followers_serve(struct followers *fs, const char *node, const Rm__Follow *follow) {
         struct follower *follower = follower_find(fs, node);
-        uint64_t log = raftlog_id(fs->cluster->log);
+        uint64_t log = fs->leading->log_id;
 
+        if (follow->voter) {
+                if (follower)
+                        follower_free(fs, follower);
+                /* That it has no connection is told otherwise. */
+                (void) send_followed(fs, node);
+                return;
+        }
         if (!follower) {
                 follower = xcalloc(1, sizeof(*follower));
                 follower->name = xstrdup(node);
@@ -242,7 +254,7 @@ void followers_serve(struct followers *fs, const char *node, const Rm__Follow *f
         image_release(fs, take_ptr(follower->image));
         follower->told = false;
         follower->index = follow->index;
-        follower->behind = follow->log != log || follow->index > fs->cluster->state->index;
+        follower->behind = follow->log != log || follow->index > leading_state(fs->leading)->index;
         pump(fs, follower);
 }
 
@@ -250,14 +262,10 @@ void followers_applied(struct followers *fs, uint64_t before, uint64_t index, co
         struct follower *follower, *next;
         int r;
 
-        feed_push(fs->feed, index, command);
-        if (fs->cluster->replaying)
-                return;
         for (follower = LIST_FIRST(&fs->list); follower; follower = next) {
                 next = LIST_NEXT(follower, entry);
                 /* The others come to it in their time. */
-                if (follower->image || follower->index != before || !follower->told ||
-                    peers_pending_bytes(fs->cluster->peers, follower->name) >= WINDOW_BYTES)
+                if (follower->image || follower->index != before || !follower->told || pending_bytes(fs, follower) >= WINDOW_BYTES)
                         continue;
                 r = send_append(fs, follower, index, command);
                 if (r < 0) {
@@ -265,10 +273,6 @@ void followers_applied(struct followers *fs, uint64_t before, uint64_t index, co
                         next = LIST_FIRST(&fs->list); /* who has it already is not at `before` any more */
                 }
         }
-}
-
-void followers_restored(struct followers *fs, uint64_t index) {
-        feed_reset(fs->feed, index);
 }
 
 void followers_drained(struct followers *fs, const char *node) {
@@ -295,20 +299,16 @@ void followers_lost(struct followers *fs, const char *node) {
                 follower_free(fs, follower);
 }
 
-struct followers *followers_create(struct cluster *c) {
+struct followers *followers_create(struct leading *leading) {
         struct followers *fs = xcalloc(1, sizeof(*fs));
 
-        fs->cluster = c;
-        fs->feed = feed_create(FEED_ENTRIES, FEED_BYTES);
+        fs->leading = leading;
         LIST_INIT(&fs->list);
         return fs;
 }
 
 void followers_destroy(struct followers *fs) {
-        if (!fs)
-                return;
         while (!LIST_EMPTY(&fs->list))
                 follower_free(fs, LIST_FIRST(&fs->list));
-        feed_destroy(fs->feed);
         free(fs);
 }

@@ -1,4 +1,4 @@
-/* What the leader proposes about nodes: that they joined, are up, are down. A leader that has only just come back, or that hears
+/* What the leader proposes about nodes: that they joined, are up, are down. A leader that has only just begun, or that hears
  * fewer than half of the nodes and so is rather cut off itself, must not bury the living: to such a leader a silent node is
  * unknown at first, and down only after long. */
 #include <errno.h>
@@ -7,8 +7,8 @@
 
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/cluster/cluster_internal.h"
 #include "daemon/cluster/commands.h"
+#include "daemon/cluster/leading_internal.h"
 
 #define UNKNOWN_TIMEOUTS 6U /* node timeouts until a node that may be alive without us is down all the same */
 
@@ -20,16 +20,16 @@ struct pending {
 };
 
 struct health {
-        struct cluster *cluster;
-        uint64_t since_usec;
+        struct leading *leading;
+        uint64_t since_usec; /* when the leadership began: until then no node had to be heard */
         uint64_t cut_off_usec; /* when the leader last took itself for cut off; 0: never */
         LIST_HEAD(, pending) pending;
 };
 
-struct health *health_create(struct cluster *c) {
+struct health *health_create(struct leading *leading) {
         struct health *h = xcalloc(1, sizeof(*h));
 
-        h->cluster = c;
+        h->leading = leading;
         h->since_usec = now_usec();
         LIST_INIT(&h->pending);
         return h;
@@ -42,8 +42,6 @@ static void pending_free(struct pending *pending) {
 }
 
 void health_destroy(struct health *h) {
-        if (!h)
-                return;
         while (!LIST_EMPTY(&h->pending))
                 pending_free(LIST_FIRST(&h->pending));
         free(h);
@@ -67,7 +65,7 @@ static void on_done(void *userdata, const struct raftlog_outcome *outcome) {
                 log_warn("node %s: %s", *node ? node : "*", error_text(&outcome->error));
         pending_free(pending);
         /* Things may have changed again meanwhile; a refusal is tried again with the next beat only. */
-        if (outcome->error.code == 0 && !h->cluster->closing)
+        if (outcome->error.code == 0)
                 health_check(h, node);
 }
 
@@ -77,7 +75,7 @@ static void propose(struct health *h, const char *node, Rm__Command *command) {
         pending->health = h;
         pending->node = xstrdup(node);
         LIST_INSERT_HEAD(&h->pending, pending, entry);
-        if (cluster_log(h->cluster, command, on_done, pending) < 0)
+        if (leading_propose(h->leading, command, on_done, pending) < 0)
                 pending_free(pending);
 }
 
@@ -99,7 +97,7 @@ static bool same_description(const Rm__Node *a, const Rm__Node *b) {
 }
 
 static void check_present(struct health *h, const Rm__Node *now) {
-        const Rm__Node *known = state_node(h->cluster->state, now->name);
+        const Rm__Node *known = state_node(leading_state(h->leading), now->name);
 
         if (!known || !same_description(known, now))
                 propose_join(h, now);
@@ -109,7 +107,7 @@ static void check_present(struct health *h, const Rm__Node *now) {
 
 /* As soon as all nodes know a higher feature level than the log's, entries may make use of it. */
 static void check_level(struct health *h) {
-        const Rm__State *state = h->cluster->state;
+        const Rm__State *state = leading_state(h->leading);
         uint32_t level = state_known_level(state);
         struct command c;
 
@@ -119,62 +117,68 @@ static void check_level(struct health *h) {
                 propose(h, "", command_level(&c, level));
 }
 
-static bool cut_off(const struct cluster *c) {
-        unsigned present = 0;
+/* This node is connected to itself. */
+static const Rm__Node *present(const struct health *h, const char *name) {
+        const struct leading *l = h->leading;
+        const Rm__Node *self = l->mesh_ops->self(l->mesh);
+
+        return strcmp(name, self->name) == 0 ? self : l->mesh_ops->node(l->mesh, name);
+}
+
+static bool cut_off(const struct health *h) {
+        const Rm__State *state = leading_state(h->leading);
+        unsigned connected = 0;
         unsigned all = 0;
 
-        for (size_t i = 0; i < c->state->n_nodes; i++) {
-                if (c->state->nodes[i]->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN)
+        for (size_t i = 0; i < state->n_nodes; i++) {
+                if (state->nodes[i]->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN)
                         continue;
                 all++;
-                present += cluster_connected(c, c->state->nodes[i]->name);
+                connected += present(h, state->nodes[i]->name) != NULL;
         }
-        return 2 * present < all;
+        return 2 * connected < all;
 }
 
 /* Not everybody is back at once when a network is: nobody is buried before all have had as long as ever to be heard of. */
 static bool is_whole(const struct health *h) {
-        return !cut_off(h->cluster) && now_usec() - h->cut_off_usec > h->cluster->node_timeout_usec;
+        return !cut_off(h) && now_usec() - h->cut_off_usec > h->leading->node_timeout_usec;
 }
 
 static void check_absent(struct health *h, const Rm__Node *known) {
-        const struct cluster *c = h->cluster;
-        uint64_t heard = peers_heard_usec(c->peers, known->name);
+        const struct leading *l = h->leading;
+        uint64_t heard = l->mesh_ops->heard_usec(l->mesh, known->name);
         uint64_t silent = now_usec() - (heard > h->since_usec ? heard : h->since_usec);
         char why[96];
 
-        if (known->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN || silent <= c->node_timeout_usec)
+        if (known->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN || silent <= l->node_timeout_usec)
                 return;
         (void) snprintf(why, sizeof(why), "not heard of for %.1f s", (double) silent / 1e6);
-        if (silent > UNKNOWN_TIMEOUTS * c->node_timeout_usec || (heard > 0 && is_whole(h)))
+        if (silent > UNKNOWN_TIMEOUTS * l->node_timeout_usec || (heard > 0 && is_whole(h)))
                 propose_health(h, known->name, RM__NODE_HEALTH__NODE_HEALTH_DOWN, why);
         else if (known->health == RM__NODE_HEALTH__NODE_HEALTH_UP)
                 propose_health(h, known->name, RM__NODE_HEALTH__NODE_HEALTH_UNKNOWN, why);
 }
 
 static void check_one(struct health *h, const char *name) {
-        const struct cluster *c = h->cluster;
-        const Rm__Node *known = state_node(c->state, name);
+        const Rm__Node *known = state_node(leading_state(h->leading), name);
+        const Rm__Node *now = present(h, name);
 
         if (is_pending(h, name))
                 return;
-        if (strcmp(name, peers_self(c->peers)->name) == 0)
-                check_present(h, peers_self(c->peers));
-        else if (peers_connected(c->peers, name) && peers_node(c->peers, name))
-                check_present(h, peers_node(c->peers, name));
+        if (now)
+                check_present(h, now);
         else if (known)
                 check_absent(h, known);
 }
 
-static void visit_peer(void *userdata, const char *name) {
-        check_one(userdata, name);
+static void visit_peer(void *context, const char *name) {
+        check_one(context, name);
 }
 
 void health_check(struct health *h, const char *node) {
-        struct cluster *c = h->cluster;
+        const struct leading *l = h->leading;
+        const Rm__State *state = leading_state(l);
 
-        if (!raftlog_leading(c->log))
-                return;
         check_level(h);
         if (node && !*node)
                 return;
@@ -182,10 +186,10 @@ void health_check(struct health *h, const char *node) {
                 check_one(h, node);
                 return;
         }
-        if (cut_off(c))
+        if (cut_off(h))
                 h->cut_off_usec = now_usec();
-        check_one(h, peers_self(c->peers)->name);
-        peers_foreach(c->peers, visit_peer, h);
-        for (size_t i = 0; i < c->state->n_nodes; i++)
-                check_one(h, c->state->nodes[i]->name);
+        check_one(h, l->mesh_ops->self(l->mesh)->name);
+        l->mesh_ops->foreach(l->mesh, visit_peer, h);
+        for (size_t i = 0; i < state->n_nodes; i++)
+                check_one(h, state->nodes[i]->name);
 }

@@ -276,7 +276,7 @@ static void send_heartbeats(struct peers *peers) {
 
         peers->beats++;
         LIST_FOREACH (peer, &peers->peer_list, entry)
-                if (peer->link && !peer->link->leading && !peer->link->closing)
+                if (peer->link && (peers->leading || !peer->link->leading) && !peer->link->closing)
                         link_send_heartbeat(peer->link, false);
 }
 
@@ -452,6 +452,12 @@ const Rm__Node *peers_node(const struct peers *peers, const char *name) {
         return peer ? peer->node : NULL;
 }
 
+bool peers_claims_lead(const struct peers *peers, const char *name) {
+        const struct peer *peer = peer_find(peers, name);
+
+        return peer && peer->link && peer->link->leading;
+}
+
 uint64_t peers_heard_usec(const struct peers *peers, const char *name) {
         const struct peer *peer = peer_find(peers, name);
 
@@ -481,4 +487,19 @@ void peers_set_self(struct peers *peers, const Rm__Node *self) {
         LIST_FOREACH (peer, &peers->peer_list, entry)
                 if (peer->link && !peer->link->closing)
                         hello_say(peer->link, true);
+}
+
+void peers_set_leading(struct peers *peers, bool leading) {
+        struct peer *peer;
+
+        if (peers->leading == leading)
+                return;
+        peers->leading = leading;
+        /* To the one whom they have followed until now, too. */
+        LIST_FOREACH (peer, &peers->peer_list, entry)
+                if (peer->link && !peer->link->closing)
+                        link_send_heartbeat(peer->link, false);
+        demand_leader_lost(peers);
+        peers->next_beat_usec = now_usec() + beat_usec(peers);
+        peers_wake(peers);
 }

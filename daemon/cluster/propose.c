@@ -1,55 +1,59 @@
-/* Proposals on their way: kept until there is a leader, put into the own log or sent to the leader's, answered exactly once. */
+#include "daemon/cluster/propose.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/random.h>
 
-#include "common/log.h"
 #include "common/util.h"
-#include "daemon/cluster/cluster_internal.h"
+#include "daemon/cluster/state.h"
+
+#define TIMEOUT_USEC UINT64_C(10000000)
 
 enum proposal_stage {
         PROPOSAL_QUEUED,
         PROPOSAL_SENT,   /* to the leader over there */
-        PROPOSAL_LOGGED, /* in our own log: only the log answers, or the deadline */
+        PROPOSAL_DONE,   /* the leader has answered, but the local state does not hold the command yet */
+        PROPOSAL_LOGGED, /* in our own log: only the log answers, or the deadline, or that we do not lead any more */
 };
 
 struct proposal {
         struct proposals *proposals;
         Rm__Command *command; /* until it has been sent */
-        cluster_propose_fn callback;
+        propose_fn callback;
         void *userdata;
         uint64_t deadline_usec;
         uint32_t id;
         enum proposal_stage stage;
+        Rm__ProposeReply *reply; /* DONE */
         TAILQ_ENTRY(proposal) entry;
 };
 
 struct proposals {
-        struct cluster *cluster;
+        struct proposals_ops ops;
+        void *userdata;
         struct event *flush;
+        uint64_t timeout_usec;
         TAILQ_HEAD(, proposal) list; /* in the order they were made */
+        size_t n_done; /* in stage DONE */
         uint32_t next_id;
-};
-
-/* Somebody else's, in our log. */
-struct served {
-        struct cluster *cluster;
-        char *node;
-        uint32_t id;
 };
 
 static void proposal_free(struct proposal *proposal) {
         if (proposal->command)
                 rm__command__free_unpacked(proposal->command, NULL);
+        if (proposal->reply)
+                rm__propose_reply__free_unpacked(proposal->reply, NULL);
         free(proposal);
 }
 
 static void answer(struct proposal *proposal, int code, const char *text, uint64_t index, uint64_t created) {
-        cluster_propose_fn callback = proposal->callback;
+        propose_fn callback = proposal->callback;
         void *userdata = proposal->userdata;
 
         TAILQ_REMOVE(&proposal->proposals->list, proposal, entry);
+        proposal->proposals->n_done -= proposal->stage == PROPOSAL_DONE;
         proposal_free(proposal);
         if (callback)
                 callback(userdata, code, text, index, created);
@@ -75,14 +79,9 @@ struct logged {
 static void on_logged(void *userdata, const struct raftlog_outcome *outcome) {
         struct logged *logged = userdata;
         struct proposal *proposal = find(logged->proposals, logged->id, PROPOSAL_LOGGED);
-        bool closing = logged->proposals->cluster->closing;
 
         free(logged);
-        if (!proposal)
-                return;
-        if (closing && outcome->error.code == -EHOSTUNREACH)
-                answer(proposal, -ECANCELED, "shutting down", 0, 0);
-        else
+        if (proposal)
                 answer(proposal, outcome->error.code, outcome->error.code < 0 ? error_text(&outcome->error) : "", outcome->index,
                        outcome->created);
 }
@@ -99,13 +98,14 @@ static const char *refusal(int code) {
 }
 
 static void flush_to_log(struct proposal *proposal) {
+        struct proposals *p = proposal->proposals;
         struct logged *logged = xcalloc(1, sizeof(*logged));
         int r;
 
-        logged->proposals = proposal->proposals;
+        logged->proposals = p;
         logged->id = proposal->id;
         proposal->stage = PROPOSAL_LOGGED;
-        r = cluster_log(proposal->proposals->cluster, proposal->command, on_logged, logged);
+        r = p->ops.log(p->userdata, proposal->command, on_logged, logged);
         if (r < 0) {
                 free(logged);
                 answer(proposal, r, refusal(r), 0, 0);
@@ -117,7 +117,7 @@ static void flush_to_log(struct proposal *proposal) {
 /* ---- the leader's log ---- */
 
 static void flush_to_leader(struct proposal *proposal) {
-        struct cluster *c = proposal->proposals->cluster;
+        struct proposals *p = proposal->proposals;
         Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__Propose propose = RM__PROPOSE__INIT;
         int r;
@@ -126,7 +126,7 @@ static void flush_to_leader(struct proposal *proposal) {
         propose.command = proposal->command;
         message.body_case = RM__PEER_MESSAGE__BODY_PROPOSE;
         message.propose = &propose;
-        r = peers_send(c->peers, c->leader, &message);
+        r = p->ops.send(p->userdata, &message);
         if (r == -ENOTCONN) /* has failed, and is about to say so */
                 r = -EHOSTUNREACH;
         if (r < 0) {
@@ -149,12 +149,12 @@ static struct proposal *next_queued(struct proposals *p, uint32_t end) {
 /* Answers may come from within, and with them new proposals: those wait for the next round. */
 static void on_flush(evutil_socket_t fd, short what, void *userdata) {
         struct proposals *p = userdata;
-        struct cluster *c = p->cluster;
         uint32_t end = p->next_id;
+        enum propose_route route;
         struct proposal *proposal;
 
-        while (c->leader && (c->log || peers_connected(c->peers, c->leader)) && (proposal = next_queued(p, end))) {
-                if (c->log)
+        while ((route = p->ops.route(p->userdata)) != PROPOSE_NOWHERE && (proposal = next_queued(p, end))) {
+                if (route == PROPOSE_HERE)
                         flush_to_log(proposal);
                 else
                         flush_to_leader(proposal);
@@ -164,10 +164,7 @@ static void on_flush(evutil_socket_t fd, short what, void *userdata) {
 void proposals_leader_changed(struct proposals *p) {
         struct proposal *proposal;
 
-        if (p->cluster->leader) {
-                event_active(p->flush, EV_TIMEOUT, 0);
-                return;
-        }
+        event_active(p->flush, EV_TIMEOUT, 0);
         for (;;) {
                 TAILQ_FOREACH (proposal, &p->list, entry)
                         if (proposal->stage == PROPOSAL_SENT)
@@ -178,72 +175,51 @@ void proposals_leader_changed(struct proposals *p) {
         }
 }
 
-void proposals_reply(struct proposals *p, const char *node, const Rm__ProposeReply *reply) {
+/* A voter gets the command through raft, others behind all that they lack: the answer may be here first. */
+void proposals_reply(struct proposals *p, const Rm__ProposeReply *reply) {
         struct proposal *proposal = find(p, reply->id, PROPOSAL_SENT);
 
-        if (!p->cluster->leader || strcmp(p->cluster->leader, node) != 0 || !proposal)
+        if (!proposal)
                 return;
-        answer(proposal, reply->code, reply->text, reply->index, reply->created);
-}
-
-/* ---- others' proposals, at the leader ---- */
-
-static void send_reply(struct cluster *c, const char *node, uint32_t id, const struct raftlog_outcome *outcome) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
-        Rm__ProposeReply reply = RM__PROPOSE_REPLY__INIT;
-
-        reply.id = id;
-        reply.code = outcome->error.code;
-        reply.text = outcome->error.code < 0 ? (char *) error_text(&outcome->error) : (char *) protobuf_c_empty_string;
-        reply.index = outcome->index;
-        reply.created = outcome->created;
-        message.body_case = RM__PEER_MESSAGE__BODY_PROPOSE_REPLY;
-        message.propose_reply = &reply;
-        (void) peers_send(c->peers, node, &message);
-}
-
-static void on_served(void *userdata, const struct raftlog_outcome *outcome) {
-        struct served *served = userdata;
-
-        if (!served->cluster->closing)
-                send_reply(served->cluster, served->node, served->id, outcome);
-        free(served->node);
-        free(served);
-}
-
-void proposals_serve(struct proposals *p, const char *node, const Rm__Propose *propose) {
-        struct cluster *c = p->cluster;
-        struct raftlog_outcome outcome = { 0 };
-        struct served *served;
-        int r;
-
-        if (!c->log || !propose->command) {
-                (void) error_set(&outcome.error, c->log ? -EINVAL : -EHOSTUNREACH, "this node does not lead");
-                send_reply(c, node, propose->id, &outcome);
+        if (reply->index <= p->ops.get_state(p->userdata)->index) {
+                answer(proposal, reply->code, reply->text, reply->index, reply->created);
                 return;
         }
-        served = xcalloc(1, sizeof(*served));
-        served->cluster = c;
-        served->node = xstrdup(node);
-        served->id = propose->id;
-        r = cluster_log(c, propose->command, on_served, served);
-        if (r < 0) {
-                (void) error_sys(&outcome.error, r, "the leader's log");
-                on_served(served, &outcome);
+        proposal->stage = PROPOSAL_DONE;
+        proposal->reply = (Rm__ProposeReply *) message_copy(&reply->base);
+        p->n_done++;
+}
+
+static struct proposal *next_done(const struct proposals *p, uint64_t index) {
+        struct proposal *proposal;
+
+        TAILQ_FOREACH (proposal, &p->list, entry)
+                if (proposal->stage == PROPOSAL_DONE && proposal->reply->index <= index)
+                        return proposal;
+        return NULL;
+}
+
+void proposals_applied(struct proposals *p) {
+        struct proposal *proposal;
+
+        while (p->n_done > 0 && (proposal = next_done(p, p->ops.get_state(p->userdata)->index))) {
+                Rm__ProposeReply *reply = take_ptr(proposal->reply);
+
+                answer(proposal, reply->code, reply->text, reply->index, reply->created);
+                rm__propose_reply__free_unpacked(reply, NULL);
         }
 }
 
 /* ---- ours ---- */
 
-void cluster_propose(struct cluster *c, const Rm__Command *command, cluster_propose_fn callback, void *userdata) {
-        struct proposals *p = c->proposals;
+void proposals_add(struct proposals *p, const Rm__Command *command, propose_fn callback, void *userdata) {
         struct proposal *proposal = xcalloc(1, sizeof(*proposal));
 
         proposal->proposals = p;
         proposal->command = (Rm__Command *) message_copy(&command->base);
         proposal->callback = callback;
         proposal->userdata = userdata;
-        proposal->deadline_usec = now_usec() + c->propose_timeout_usec;
+        proposal->deadline_usec = now_usec() + p->timeout_usec;
         proposal->id = p->next_id++;
         TAILQ_INSERT_TAIL(&p->list, proposal, entry);
         event_active(p->flush, EV_TIMEOUT, 0);
@@ -262,15 +238,18 @@ void proposals_expire(struct proposals *p, uint64_t now) {
         }
 }
 
-struct proposals *proposals_create(struct cluster *c) {
+struct proposals *proposals_create(struct event_base *base, uint64_t timeout_usec, const struct proposals_ops *ops,
+                                   void *userdata) {
         struct proposals *p = xcalloc(1, sizeof(*p));
 
-        p->cluster = c;
+        p->ops = *ops;
+        p->userdata = userdata;
+        p->timeout_usec = timeout_usec ? timeout_usec : TIMEOUT_USEC;
         TAILQ_INIT(&p->list);
         /* Numbers of an earlier life of this daemon must not be taken for ours. */
         if (getrandom(&p->next_id, sizeof(p->next_id), 0) != (ssize_t) sizeof(p->next_id))
                 p->next_id = (uint32_t) now_real_usec();
-        p->flush = evtimer_new(c->base, on_flush, p);
+        p->flush = evtimer_new(base, on_flush, p);
         if (!p->flush)
                 abort();
         return p;

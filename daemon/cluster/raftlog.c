@@ -69,6 +69,11 @@ struct raftlog {
         bool closed;
         bool full; /* the last entry was refused for want of room */
         bool opened; /* raftlog_open() has returned */
+        uint64_t won_term; /* the last one in which this voter was elected */
+        uint64_t won_index; /* when that is applied, all that earlier leaders have committed is */
+        uint64_t told_term; /* what was told by on_role: the term that is led; 0: none */
+        char *told_leader;
+        struct event *role_event;
         struct rm_error failed; /* why nothing more is applied; code 0: it is */
         char *log_dir;
         char *identity_path;
@@ -170,6 +175,70 @@ static int fsm_restore(struct raft_fsm *fsm, struct raft_buffer *buf) {
         }
         raft_free(buf->base);
         return 0;
+}
+
+/* ---- who leads ---- */
+
+/* A new leader does not know which of its entries are committed until one of its own term is, which raft puts into the log at once. */
+static void note_won(struct raftlog *log) {
+        if (raft_state(&log->raft) != RAFT_LEADER || log->won_term == raft_current_term(&log->raft))
+                return;
+        log->won_term = raft_current_term(&log->raft);
+        log->won_index = raft_last_index(&log->raft);
+}
+
+bool raftlog_leading(const struct raftlog *log) {
+        struct raft *raft = (struct raft *) &log->raft;
+
+        return raft_state(raft) == RAFT_LEADER && log->won_term == raft_current_term(raft) &&
+               raft_last_applied(raft) >= log->won_index;
+}
+
+uint64_t raftlog_term(const struct raftlog *log) {
+        return raft_current_term(&log->raft);
+}
+
+const char *raftlog_leader(const struct raftlog *log) {
+        const char *name = NULL;
+        raft_id id = 0;
+
+        raft_leader((struct raft *) &log->raft, &id, &name);
+        return id != 0 ? name : NULL;
+}
+
+static bool same_leader(const struct raftlog *log) {
+        const char *leader = raftlog_leader(log);
+
+        return leader && log->told_leader ? strcmp(leader, log->told_leader) == 0 : leader == log->told_leader;
+}
+
+/* Is it as it was told? */
+static bool role_told(struct raftlog *log) {
+        uint64_t term = raftlog_leading(log) ? raftlog_term(log) : 0;
+
+        if (term == log->told_term && same_leader(log))
+                return true;
+        log->told_term = term;
+        free(log->told_leader);
+        log->told_leader = xstrdup(raftlog_leader(log));
+        return false;
+}
+
+static void on_role_event(evutil_socket_t fd, short what, void *userdata) {
+        struct raftlog *log = userdata;
+
+        if (!role_told(log))
+                log->ops.on_role(log->userdata);
+}
+
+/* Within raft, where nothing can be proposed, and before what this step commits is applied. */
+static void on_step(struct raft *raft) {
+        struct raftlog *log = raft->data;
+        uint64_t term = raft_state(raft) == RAFT_LEADER ? raft_current_term(raft) : 0;
+
+        note_won(log);
+        if (log->opened && (term != log->told_term || !same_leader(log)))
+                event_active(log->role_event, EV_TIMEOUT, 0);
 }
 
 /* ---- who this voter is ---- */
@@ -286,6 +355,7 @@ static int raft_open(struct raftlog *log, const char *name, bool make, uint32_t 
                 return -EIO;
         }
         log->raft.data = log;
+        log->raft.legacy.step_cb = on_step;
         log->raft_up = true;
         raft_set_heartbeat_timeout(&log->raft, TICK_MSEC);
         raft_set_election_timeout(&log->raft, 10 * TICK_MSEC);
@@ -314,6 +384,9 @@ int raftlog_open(struct event_base *base, const char *dir, const char *name, uin
         log->log_dir = xasprintf("%s/log", dir);
         log->identity_path = identity_path(dir);
         TAILQ_INIT(&log->pending);
+        log->role_event = evtimer_new(base, on_role_event, log);
+        if (!log->role_event)
+                abort();
         r = uvloop_create(base, &log->loop);
         if (r < 0)
                 r = error_sys(err, r, "cannot make a loop for the log");
@@ -331,6 +404,7 @@ int raftlog_open(struct event_base *base, const char *dir, const char *name, uin
                 return r;
         }
         uvloop_kick(log->loop);
+        (void) role_told(log);
         log->opened = true;
         *ret = log;
         return 0;
@@ -352,13 +426,11 @@ void raftlog_close(struct raftlog *log) {
                 raft_uv_close(&log->io);
         }
         uvloop_destroy(log->loop);
+        event_free(log->role_event);
+        free(log->told_leader);
         free(log->log_dir);
         free(log->identity_path);
         free(log);
-}
-
-bool raftlog_leading(const struct raftlog *log) {
-        return raft_state((struct raft *) &log->raft) == RAFT_LEADER;
 }
 
 uint64_t raftlog_id(const struct raftlog *log) {

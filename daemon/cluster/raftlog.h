@@ -1,4 +1,4 @@
-/* The replicated log of a voter: libraft on its raft_uv storage, on the event loop. */
+/* The replicated log of one voter: libraft on its raft_uv storage, on the event loop. */
 #ifndef RM_CLUSTER_RAFTLOG_H
 #define RM_CLUSTER_RAFTLOG_H
 
@@ -21,7 +21,7 @@ struct raftlog_outcome {
 
 struct raftlog_ops {
         /* Apply a committed command; called in order, also from raftlog_open() for those that the log holds already. May not call
-         * into the raftlog. < 0, with `ret->error` set: it is not understood; no later one is applied. */
+         * into the raftlog but to read. < 0, with `ret->error` set: it is not understood; no later one is applied. */
         int (*on_apply)(void *userdata, uint64_t index, const Rm__Command *command, struct raftlog_outcome *ret);
         /* Begin anew from a snapshot; `state` is the callee's when it returns 0. < 0: it is not understood. */
         int (*on_restore)(void *userdata, Rm__State *state, struct rm_error *err);
@@ -29,6 +29,9 @@ struct raftlog_ops {
         void (*on_failed)(void *userdata, const struct rm_error *why);
         /* The state as of the last command applied, to be packed. */
         const Rm__State *(*get_state)(void *userdata);
+        /* This voter has begun or ceased to lead (or both: see raftlog_term()), or another one leads than before. From the loop, never
+         * from within raft. Not told of what is so when raftlog_open() returns. */
+        void (*on_role)(void *userdata);
 };
 
 /* Exactly once for every raftlog_propose() that returned 0. -EHOSTUNREACH: no longer leading; -ECANCELED: closed. */
@@ -43,7 +46,12 @@ int raftlog_open(struct event_base *base, const char *dir, const char *name, uin
 /* Waits for writes under way; open proposals are cancelled. NULL ok. */
 void raftlog_close(struct raftlog *log);
 
+/* It leads, and all that earlier leaders have committed is applied: the state is current. */
 bool raftlog_leading(const struct raftlog *log);
+/* Raft's number of the leader's election: another one each time that a leader is elected. */
+uint64_t raftlog_term(const struct raftlog *log);
+/* The name of the voter that leads, as far as raft knows; NULL: none. Valid until the loop goes on. */
+const char *raftlog_leader(const struct raftlog *log);
 /* The number drawn when the log was made. */
 uint64_t raftlog_id(const struct raftlog *log);
 /* Put a command into the log. Not from within an op. -EHOSTUNREACH: not leading; -ENOSPC; -EIO. */

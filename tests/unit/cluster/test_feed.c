@@ -1,8 +1,7 @@
-/* The feed of last commands and the copy of the state on disk. */
+/* The feed of last commands. */
 #include "cluster_test.h"
 
 #include "daemon/cluster/feed.h"
-#include "daemon/cluster/state_cache.h"
 
 static Rm__Command *note(const char *text) {
         Rm__Command command = RM__COMMAND__INIT;
@@ -72,45 +71,10 @@ static void test_feed_large_commands(void **state) {
         feed_destroy(feed);
 }
 
-static const Rm__State *get_state(void *userdata, uint64_t *ret_log) {
-        *ret_log = 99;
-        return userdata;
-}
-
-static void test_cache(void **unused) {
-        char dir[] = "/tmp/test-cache-XXXXXX";
-        struct event_base *base = event_base_new();
-        Rm__State *state = state_create("testers");
-        Rm__State *loaded = NULL;
-        struct state_cache *cache;
-        uint64_t log = 0;
-
-        assert_non_null(mkdtemp(dir));
-        cleanup_free char *path = xasprintf("%s/state", dir);
-
-        assert_int_equal(state_cache_load(path, &loaded, &log), -ENOENT);
-        state->index = 42;
-        cache = state_cache_create(base, path, get_state, state);
-        state_cache_touch(cache);
-        state_cache_destroy(cache); /* writes at the end */
-        assert_int_equal(state_cache_load(path, &loaded, &log), 0);
-        assert_int_equal(loaded->index, 42);
-        assert_int_equal(log, 99);
-        rm__state__free_unpacked(loaded, NULL);
-        assert_int_equal(truncate(path, 20), 0);
-        assert_int_equal(state_cache_load(path, &loaded, &log), -EBADMSG);
-        assert_int_equal(truncate(path, 3), 0);
-        assert_int_equal(state_cache_load(path, &loaded, &log), -EBADMSG);
-        rm__state__free_unpacked(state, NULL);
-        event_base_free(base);
-        (void) remove_tree(dir);
-}
-
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_feed),
                 cmocka_unit_test(test_feed_large_commands),
-                cmocka_unit_test(test_cache),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,177 @@
+#include "daemon/cluster/leading_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+
+/* Given to the log, which may answer it after the leadership is lost: that answer is dropped. */
+struct asked {
+        struct leading *leading; /* NULL: answered by leading_destroy() */
+        raftlog_done_fn done;
+        void *context;
+        LIST_ENTRY(asked) entry;
+};
+
+/* Another node's proposal. */
+struct served {
+        struct leading *leading;
+        char *node;
+        uint32_t id;
+};
+
+/* ---- into the log ---- */
+
+static void on_done(void *userdata, const struct raftlog_outcome *outcome) {
+        struct asked *asked = userdata;
+
+        if (asked->leading) {
+                LIST_REMOVE(asked, entry);
+                asked->done(asked->context, outcome);
+        }
+        free(asked);
+}
+
+/* Leaders before us may have had a clock that was ahead: the log's times never go back. */
+static void stamp(struct leading *l, Rm__Command *command) {
+        uint64_t now = now_real_usec();
+
+        if (now > l->last_time_usec)
+                l->last_time_usec = now;
+        command->time_usec = l->last_time_usec;
+}
+
+int leading_propose(struct leading *l, Rm__Command *command, raftlog_done_fn done, void *context) {
+        struct rm_error err = { 0 };
+        struct asked *asked;
+        int r;
+
+        if (state_understands(command, &err) < 0)
+                return err.code;
+        stamp(l, command);
+        asked = xcalloc(1, sizeof(*asked));
+        *asked = (struct asked) { .leading = l, .done = done, .context = context };
+        LIST_INSERT_HEAD(&l->asked, asked, entry);
+        r = l->ops.log(l->userdata, command, on_done, asked);
+        if (r < 0) {
+                LIST_REMOVE(asked, entry);
+                free(asked);
+        }
+        return r;
+}
+
+static void answer_all(struct leading *l, int code) {
+        struct raftlog_outcome outcome = { 0 };
+        struct asked *asked;
+
+        (void) error_set(&outcome.error, code, "%s",
+                         code == -ECANCELED ? "shutting down" : "the leader has changed; it may be done or not");
+        while ((asked = LIST_FIRST(&l->asked))) {
+                LIST_REMOVE(asked, entry);
+                asked->leading = NULL;
+                asked->done(asked->context, &outcome);
+        }
+}
+
+/* ---- others' proposals ---- */
+
+static void send_reply(struct leading *l, const char *node, uint32_t id, const struct raftlog_outcome *outcome) {
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        Rm__ProposeReply reply = RM__PROPOSE_REPLY__INIT;
+
+        reply.id = id;
+        reply.code = outcome->error.code;
+        reply.text = outcome->error.code < 0 ? (char *) error_text(&outcome->error) : (char *) protobuf_c_empty_string;
+        reply.index = outcome->index;
+        reply.created = outcome->created;
+        message.body_case = RM__PEER_MESSAGE__BODY_PROPOSE_REPLY;
+        message.propose_reply = &reply;
+        (void) l->mesh_ops->send(l->mesh, node, &message);
+}
+
+/* It is this node that stops, not the one that asked: that one will see the connection end. */
+static void on_served(void *userdata, const struct raftlog_outcome *outcome) {
+        struct served *served = userdata;
+
+        if (outcome->error.code != -ECANCELED)
+                send_reply(served->leading, served->node, served->id, outcome);
+        free(served->node);
+        free(served);
+}
+
+void leading_serve(struct leading *l, const char *node, const Rm__Propose *propose) {
+        struct raftlog_outcome outcome = { 0 };
+        struct served *served;
+        int r;
+
+        if (!propose->command) {
+                (void) error_set(&outcome.error, -EINVAL, "the proposal holds no command");
+                send_reply(l, node, propose->id, &outcome);
+                return;
+        }
+        served = xcalloc(1, sizeof(*served));
+        served->leading = l;
+        served->node = xstrdup(node);
+        served->id = propose->id;
+        r = leading_propose(l, propose->command, on_served, served);
+        if (r < 0) {
+                (void) error_sys(&outcome.error, r, "the leader's log");
+                on_served(served, &outcome);
+        }
+}
+
+/* ---- what happens ---- */
+
+void leading_follow(struct leading *l, const char *node, const Rm__Follow *follow) {
+        followers_serve(l->followers, node, follow);
+}
+
+void leading_applied(struct leading *l, uint64_t before, uint64_t index, const Rm__Command *command) {
+        followers_applied(l->followers, before, index, command);
+}
+
+void leading_look(struct leading *l, const char *node) {
+        health_check(l->health, node);
+}
+
+void leading_lost(struct leading *l, const char *node) {
+        followers_lost(l->followers, node);
+}
+
+void leading_drained(struct leading *l, const char *node) {
+        followers_drained(l->followers, node);
+}
+
+void leading_beat(struct leading *l) {
+        health_check(l->health, NULL);
+        followers_beat(l->followers);
+}
+
+/* ---- life ---- */
+
+struct leading *leading_create(const struct leading_config *config, const struct leading_ops *ops, void *userdata) {
+        struct leading *l = xcalloc(1, sizeof(*l));
+
+        l->ops = *ops;
+        l->userdata = userdata;
+        l->log_id = config->log_id;
+        l->feed = config->feed;
+        l->mesh_ops = config->mesh_ops;
+        l->mesh = config->mesh;
+        l->last_time_usec = config->last_time_usec;
+        l->node_timeout_usec = config->node_timeout_usec;
+        LIST_INIT(&l->asked);
+        l->followers = followers_create(l);
+        l->health = health_create(l);
+        return l;
+}
+
+void leading_destroy(struct leading *l, int code) {
+        if (!l)
+                return;
+        answer_all(l, code);
+        health_destroy(l->health);
+        followers_destroy(l->followers);
+        free(l);
+}

@@ -1,0 +1,55 @@
+/* What only the leader has: those who follow it, the health of nodes and the feature level as it proposes them, the log's clock, and
+ * what it was asked to put into the log. Made when this node has won the leadership, destroyed when it has lost it: whoever wins it
+ * again begins anew. It has no timers: leading_beat() is its clock. */
+#ifndef RM_CLUSTER_LEADING_H
+#define RM_CLUSTER_LEADING_H
+
+#include <stdint.h>
+
+#include "daemon/cluster/feed.h"
+#include "daemon/cluster/mesh.h"
+#include "daemon/cluster/raftlog.h"
+#include "proto/peer.pb-c.h"
+
+struct leading;
+
+struct leading_config {
+        uint64_t log_id;
+        const struct feed *feed; /* it, and the mesh, outlive the object */
+        const struct mesh_ops *mesh_ops;
+        void *mesh;
+        uint64_t last_time_usec; /* of the last command applied, real */
+        uint64_t node_timeout_usec;
+};
+
+/* Both are needed. */
+struct leading_ops {
+        const Rm__State *(*get_state)(void *userdata);
+        /* As raftlog_propose(). */
+        int (*log)(void *userdata, const Rm__Command *command, raftlog_done_fn done, void *context);
+};
+
+struct leading *leading_create(const struct leading_config *config, const struct leading_ops *ops, void *userdata);
+/* What the log has not answered yet is answered with `code`: -EHOSTUNREACH when the leadership is lost (it may be done or not), -ECANCELED
+ * when this node stops. These callbacks must not use the object; what the log answers later is dropped. NULL ok. */
+void leading_destroy(struct leading *leading, int code);
+
+/* Stamp the command and put it into the log; as raftlog_propose(). -ENOTSUP: this version does not understand it. */
+int leading_propose(struct leading *leading, Rm__Command *command, raftlog_done_fn done, void *context);
+/* Another node's proposal: it is answered with a ProposeReply. */
+void leading_serve(struct leading *leading, const char *node, const Rm__Propose *propose);
+/* A node asks to be brought up to date, and to be told of every command from then on. */
+void leading_follow(struct leading *leading, const char *node, const Rm__Follow *follow);
+
+/* A command was applied as entry `index`; the state was at `before`. */
+void leading_applied(struct leading *leading, uint64_t before, uint64_t index, const Rm__Command *command);
+/* A node is connected, or describes itself anew (this one too). */
+void leading_look(struct leading *leading, const char *node);
+/* Its connection is lost. */
+void leading_lost(struct leading *leading, const char *node);
+/* What was sent to the node has left. */
+void leading_drained(struct leading *leading, const char *node);
+/* From time to time, and at the beginning. */
+void leading_beat(struct leading *leading);
+
+#endif

@@ -1,0 +1,47 @@
+/* Between leading.c (proposals, the log's clock), followers.c (those who follow) and health.c (what the leader says about nodes). */
+#ifndef RM_CLUSTER_LEADING_INTERNAL_H
+#define RM_CLUSTER_LEADING_INTERNAL_H
+
+#include <sys/queue.h>
+
+#include "daemon/cluster/leading.h"
+#include "daemon/cluster/state.h"
+
+struct asked;
+struct followers;
+struct health;
+
+struct leading {
+        struct leading_ops ops;
+        void *userdata;
+        uint64_t log_id;
+        const struct feed *feed;
+        const struct mesh_ops *mesh_ops;
+        void *mesh;
+        uint64_t last_time_usec; /* that a command was stamped with */
+        uint64_t node_timeout_usec;
+        struct followers *followers;
+        struct health *health;
+        LIST_HEAD(, asked) asked; /* what the log has not answered */
+};
+
+static inline const Rm__State *leading_state(const struct leading *l) {
+        return l->ops.get_state(l->userdata);
+}
+
+/* ---- followers.c ---- */
+struct followers *followers_create(struct leading *leading);
+void followers_destroy(struct followers *fs);
+void followers_serve(struct followers *fs, const char *node, const Rm__Follow *follow);
+void followers_applied(struct followers *fs, uint64_t before, uint64_t index, const Rm__Command *command);
+void followers_drained(struct followers *fs, const char *node);
+void followers_lost(struct followers *fs, const char *node);
+void followers_beat(struct followers *fs);
+
+/* ---- health.c ---- */
+struct health *health_create(struct leading *leading);
+void health_destroy(struct health *h);
+/* Propose what the state does not say yet, about one node or (NULL) all. Safe to repeat. */
+void health_check(struct health *h, const char *node);
+
+#endif

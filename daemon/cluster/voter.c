@@ -1,0 +1,119 @@
+#include "daemon/cluster/voter.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/util.h"
+
+#define SNAPSHOT_ENTRIES 1024U
+/* So much, a follower of an earlier leader may have missed, or one that was away, without being sent the whole state. */
+#define FEED_ENTRIES 2048U
+#define FEED_BYTES ((size_t) 4 << 20)
+
+struct voter {
+        struct raftlog *log;
+        struct feed *feed;
+        struct raftlog_ops ops;
+        void *userdata;
+};
+
+static int on_apply(void *userdata, uint64_t index, const Rm__Command *command, struct raftlog_outcome *ret) {
+        struct voter *voter = userdata;
+        int r = voter->ops.on_apply(voter->userdata, index, command, ret);
+
+        if (r == 0)
+                feed_push(voter->feed, index, command);
+        return r;
+}
+
+static int on_restore(void *userdata, Rm__State *state, struct rm_error *err) {
+        struct voter *voter = userdata;
+        uint64_t index = state->index;
+        int r = voter->ops.on_restore(voter->userdata, state, err);
+
+        if (r == 0)
+                feed_reset(voter->feed, index);
+        return r;
+}
+
+static void on_failed(void *userdata, const struct rm_error *why) {
+        struct voter *voter = userdata;
+
+        voter->ops.on_failed(voter->userdata, why);
+}
+
+static const Rm__State *get_state(void *userdata) {
+        struct voter *voter = userdata;
+
+        return voter->ops.get_state(voter->userdata);
+}
+
+static void on_role(void *userdata) {
+        struct voter *voter = userdata;
+
+        voter->ops.on_role(voter->userdata);
+}
+
+bool voter_exists(const char *state_dir) {
+        return raftlog_exists(state_dir);
+}
+
+int voter_open(struct event_base *base, const struct voter_config *config, const struct raftlog_ops *ops, void *userdata,
+               struct voter **ret, struct rm_error *err) {
+        static const struct raftlog_ops own = {
+                .on_apply = on_apply, .on_restore = on_restore, .on_failed = on_failed, .get_state = get_state, .on_role = on_role
+        };
+        struct voter *voter = xcalloc(1, sizeof(*voter));
+        int r;
+
+        voter->ops = *ops;
+        voter->userdata = userdata;
+        voter->feed = feed_create(FEED_ENTRIES, FEED_BYTES);
+        r = raftlog_open(base, config->state_dir, config->name,
+                         config->snapshot_entries ? config->snapshot_entries : SNAPSHOT_ENTRIES, &own, voter, &voter->log, err);
+        /* The transport cannot reach others yet (transport.h): without them this node would wait for a leader for ever. */
+        if (r == 0 && !raftlog_leading(voter->log))
+                r = error_set(err, -EIO, "log in %s: has other voters, which this version cannot reach", config->state_dir);
+        if (r < 0) {
+                voter_close(voter);
+                return r;
+        }
+        *ret = voter;
+        return 0;
+}
+
+void voter_close(struct voter *voter) {
+        if (!voter)
+                return;
+        raftlog_close(voter->log);
+        feed_destroy(voter->feed);
+        free(voter);
+}
+
+bool voter_leading(const struct voter *voter) {
+        return raftlog_leading(voter->log);
+}
+
+uint64_t voter_term(const struct voter *voter) {
+        return raftlog_term(voter->log);
+}
+
+const char *voter_leader(const struct voter *voter) {
+        return raftlog_leader(voter->log);
+}
+
+uint64_t voter_log_id(const struct voter *voter) {
+        return raftlog_id(voter->log);
+}
+
+bool voter_full(const struct voter *voter) {
+        return raftlog_full(voter->log);
+}
+
+int voter_propose(struct voter *voter, const Rm__Command *command, raftlog_done_fn done, void *userdata) {
+        return raftlog_propose(voter->log, command, done, userdata);
+}
+
+const struct feed *voter_feed(const struct voter *voter) {
+        return voter->feed;
+}

@@ -1,0 +1,41 @@
+/* What a node has that keeps the log: the log itself, and the last commands of it for those who will follow this node if it leads. It is
+ * there for as long as the log is, whoever leads. */
+#ifndef RM_CLUSTER_VOTER_H
+#define RM_CLUSTER_VOTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <event2/event.h>
+
+#include "common/error.h"
+#include "daemon/cluster/feed.h"
+#include "daemon/cluster/raftlog.h"
+
+struct voter;
+
+struct voter_config {
+        const char *name; /* this node's */
+        const char *state_dir;
+        uint32_t snapshot_entries; /* between snapshots; 0 = 1024 */
+};
+
+/* Does `state_dir` hold a log? */
+bool voter_exists(const char *state_dir);
+/* Open the log, or make one; as raftlog_open(), whose ops these are. */
+int voter_open(struct event_base *base, const struct voter_config *config, const struct raftlog_ops *ops, void *userdata,
+               struct voter **ret, struct rm_error *err);
+/* As raftlog_close(). NULL ok. */
+void voter_close(struct voter *voter);
+
+/* As the functions of raftlog.h of these names. */
+bool voter_leading(const struct voter *voter);
+uint64_t voter_term(const struct voter *voter);
+const char *voter_leader(const struct voter *voter);
+uint64_t voter_log_id(const struct voter *voter);
+bool voter_full(const struct voter *voter);
+int voter_propose(struct voter *voter, const Rm__Command *command, raftlog_done_fn done, void *userdata);
+/* The last commands that were applied. */
+const struct feed *voter_feed(const struct voter *voter);
+
+#endif
