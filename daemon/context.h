@@ -30,7 +30,7 @@ struct rmd {
         struct runner *runner;     /* job/: this node's capsules */
         struct outputs *outputs;   /* job/: output of jobs whose head is here */
         struct moves *moves;       /* move/ */
-        struct leader *leader;     /* leader/: scheduling, when this node leads */
+        struct leader *leader;     /* leader/: scheduling; NULL unless this node leads */
         struct service *service;   /* requests/: local clients */
         struct forwarding *forwarding;   /* requests/: requests carried to other nodes */
         struct event_ring *events; /* requests/: the last events */

@@ -142,13 +142,23 @@ static void on_peer(void *userdata, const char *node, bool connected) {
         service_wake(rmd->service);
 }
 
+/* What only the leader does lives as long as this node leads. */
+static void see_who_leads(struct rmd *rmd) {
+        bool leads = cluster_is_leader(rmd->cluster);
+
+        if (leads && !rmd->leader)
+                rmd->leader = leader_create(rmd);
+        else if (!leads)
+                leader_destroy(take_ptr(rmd->leader));
+}
+
 static void on_leader(void *userdata, const char *leader) {
         struct rmd *rmd = userdata;
 
         log_info("leader: %s", leader ? leader : "none");
-        if (!rmd->leader)
+        if (!rmd->runner)
                 return;
-        leader_changed(rmd->leader);
+        see_who_leads(rmd);
         runner_wake(rmd->runner);
         service_wake(rmd->service);
 }
@@ -294,13 +304,11 @@ static int start(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
         if (r == 0)
                 r = bodies_create(rmd, &rmd->bodies, err);
         if (r == 0)
-                r = leader_create(rmd, &rmd->leader, err);
-        if (r == 0)
                 r = runner_create(rmd, &runner_ops, rmd, &rmd->runner, err);
         if (r == 0)
                 r = service_create(rmd, &rmd->service, err);
         if (r == 0) {
-                leader_changed(rmd->leader);
+                see_who_leads(rmd);
                 on_installed(rmd);
         }
         return r;

@@ -26,8 +26,8 @@
 struct leader {
         struct rmd *rmd;
         struct scheduler *scheduler;
-        struct leader_files *files; /* availability; only while leading */
-        struct switches_file *switches; /* likewise */
+        struct leader_files *files; /* availability */
+        struct switches_file *switches;
         struct traffic *traffic;
         struct event *settle;
         struct event *tick;
@@ -112,13 +112,13 @@ static void run_round(struct leader *leader) {
         struct rm_error err = { 0 };
         int r;
 
-        if (!cluster_is_leader(leader->rmd->cluster) || !cluster_synced(leader->rmd->cluster))
+        if (!cluster_synced(leader->rmd->cluster))
                 return;
         if (scheduler_busy(leader->scheduler)) {
                 leader->again = true;
                 return;
         }
-        if (leader->switches && topology_tell(leader->rmd, leader->switches))
+        if (topology_tell(leader->rmd, leader->switches))
                 return; /* and back once it is known */
         leader->round_usec = now_usec();
         make_view(leader->rmd, &view);
@@ -179,13 +179,13 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
         struct leader *leader = arg;
         uint64_t now = now_real_usec();
 
-        if (!cluster_is_leader(leader->rmd->cluster) || !cluster_synced(leader->rmd->cluster))
+        if (!cluster_synced(leader->rmd->cluster))
                 return;
         cancel_over_limit(leader, now);
         forget_old_job(leader, now);
         end_lost_jobs(leader, now);
         traffic_forget_ended(leader->traffic, state_of(leader));
-        if (leader->switches && switches_file_look(leader->switches))
+        if (switches_file_look(leader->switches))
                 settle_later(leader, leader->rmd->config->settle_usec);
         if (leader->skipped || timer_due(leader)) {
                 leader->skipped = false;
@@ -196,7 +196,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
 /* ---- from outside ---- */
 
 void leader_wake(struct leader *leader, const Rm__Command *command) {
-        if (!leader || !cluster_is_leader(leader->rmd->cluster))
+        if (!leader)
                 return;
         leader_files_check(leader->files);
         /* These change nothing a policy sees. */
@@ -214,21 +214,6 @@ void leader_round_soon(struct leader *leader) {
                 settle_later(leader, leader->rmd->config->settle_usec);
 }
 
-void leader_changed(struct leader *leader) {
-        bool leads = cluster_is_leader(leader->rmd->cluster);
-
-        if (leads && !leader->files) {
-                leader->files = leader_files_create(leader->rmd);
-                leader->switches = switches_file_create(leader->rmd->config);
-                settle_later(leader, leader->rmd->config->settle_usec);
-        } else if (!leads && leader->files) {
-                leader_files_destroy(leader->files);
-                leader->files = NULL;
-                switches_file_destroy(take_ptr(leader->switches));
-                scheduler_cancel(leader->scheduler);
-        }
-}
-
 /* What no move is worth is not worth a round. */
 static double least_traffic(const struct config *config) {
         return (double) bytes_per_cost(config) * MOVE_COST_BASE * 1e6 /
@@ -236,7 +221,7 @@ static double least_traffic(const struct config *config) {
 }
 
 void leader_on_traffic(struct leader *leader, const Rm__Traffic *report) {
-        if (!leader || !cluster_is_leader(leader->rmd->cluster))
+        if (!leader)
                 return;
         traffic_add(leader->traffic, state_of(leader), report);
         if (traffic_shifted(leader->traffic, report->job, least_traffic(leader->rmd->config)))
@@ -264,10 +249,6 @@ void leader_view_finish(struct leader_view *view) {
         *view = (struct leader_view) { 0 };
 }
 
-struct policy_host *leader_side_host(struct leader *leader) {
-        return scheduler_side_host(leader->scheduler);
-}
-
 struct scheduler *leader_side_scheduler(struct rmd *rmd, const char *policy) {
         struct scheduler_config config = {
                 .host = { .directory = rmd->config->policy_dir },
@@ -288,7 +269,7 @@ int leader_try_round(struct rmd *rmd, struct scheduler *scheduler, scheduler_don
         return r;
 }
 
-int leader_create(struct rmd *rmd, struct leader **ret, struct rm_error *err) {
+struct leader *leader_create(struct rmd *rmd) {
         struct leader *leader = xcalloc(1, sizeof(*leader));
 
         leader->rmd = rmd;
@@ -297,8 +278,10 @@ int leader_create(struct rmd *rmd, struct leader **ret, struct rm_error *err) {
         leader->settle = evtimer_new(rmd->base, on_settle, leader);
         leader->tick = event_new(rmd->base, -1, EV_PERSIST, on_tick, leader);
         timer_arm(leader->tick, TICK_USEC);
-        *ret = leader;
-        return 0;
+        leader->files = leader_files_create(rmd);
+        leader->switches = switches_file_create(rmd->config);
+        settle_later(leader, rmd->config->settle_usec);
+        return leader;
 }
 
 void leader_destroy(struct leader *leader) {

@@ -1,26 +1,24 @@
-/* What the leader does beside keeping the log: places and moves jobs, reads availability files, watches limits. Idle on all
- * other nodes. */
+/* What the leader does beside keeping the log: places and moves jobs, reads availability files, watches limits. Made when this node has
+ * won the leadership, destroyed when it has lost it; what it had under way ends with it, and the next leader goes on from the log. */
 #ifndef RM_LEADER_LEADER_H
 #define RM_LEADER_LEADER_H
 
 #include "common/error.h"
 #include "daemon/context.h"
-#include "daemon/sched/policy_host.h"
 #include "daemon/sched/round.h"
 #include "daemon/sched/scheduler.h"
 #include "daemon/sched/snapshot.h"
 #include "proto/peer.pb-c.h"
 #include "proto/state.pb-c.h"
 
-int leader_create(struct rmd *rmd, struct leader **ret, struct rm_error *err);
+struct leader *leader_create(struct rmd *rmd);
+/* Not from its own callbacks. NULL ok. */
 void leader_destroy(struct leader *leader);
 
 /* The state changed by this command (NULL: as a whole). NULL `leader` ok. */
 void leader_wake(struct leader *leader, const Rm__Command *command);
 /* What is not in the state has changed: a round is made soon. NULL ok. Destroys nothing, so it may be called from anywhere. */
 void leader_round_soon(struct leader *leader);
-/* This node began or ceased to lead. */
-void leader_changed(struct leader *leader);
 
 /* A node tells what its groups have sent. NULL `leader` ok. */
 void leader_on_traffic(struct leader *leader, const Rm__Traffic *report);
@@ -28,12 +26,10 @@ void leader_on_traffic(struct leader *leader, const Rm__Traffic *report);
 /* What a policy would see now. Any node can make it, but only the leader's knows of traffic. */
 struct leader_view {
         struct snapshot *policy; /* with capacities as folded */
-        struct snapshot *real;   /* what it is made from, and points into */
+        struct snapshot *real; /* what it is made from, and points into */
 };
 int leader_snapshot(struct rmd *rmd, struct leader_view *ret, struct rm_error *err);
 void leader_view_finish(struct leader_view *view);
-/* For lists of policies. */
-struct policy_host *leader_side_host(struct leader *leader);
 
 /* A round that is only looked at, on any node: a scheduler with `policy` in the place of the cluster's (the caller destroys it), and
  * scheduler_run() of it on what is now. */

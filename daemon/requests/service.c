@@ -40,6 +40,7 @@ struct service {
         struct listener *root_listener;
         struct accounts *accounts;
         struct users *users;
+        struct policy_host *policy_host;
         struct event *wake;
         struct event *turn;
         struct event *over;
@@ -330,6 +331,10 @@ static void on_wake(evutil_socket_t fd, short what, void *arg) {
         }
 }
 
+struct policy_host *service_policy_host(struct service *service) {
+        return service->policy_host;
+}
+
 int service_create(struct rmd *rmd, struct service **ret, struct rm_error *err) {
         struct service *service = xcalloc(1, sizeof(*service));
         cleanup_free char *root_path = xasprintf("%s" ROOT_SOCKET_SUFFIX, rmd->config->socket_path);
@@ -343,6 +348,7 @@ int service_create(struct rmd *rmd, struct service **ret, struct rm_error *err) 
         service->over = event_new(rmd->base, -1, 0, on_over, service);
         if (!service->wake || !service->turn || !service->over)
                 abort();
+        service->policy_host = policy_host_create(rmd->base, &(struct policy_host_config) { .directory = rmd->config->policy_dir });
         service->accounts = accounts_create(service->turn, service->over);
         service->users = users_create(rmd->base, rmd->config->admin_group, on_users, service);
         (void) users_find(service->users, 0, 0, &root); /* root never waits for it */
@@ -370,6 +376,7 @@ void service_destroy(struct service *service) {
                 conn_destroy(conn);
         }
         users_destroy(service->users);
+        policy_host_destroy(service->policy_host);
         accounts_destroy(service->accounts);
         event_free(service->wake);
         event_free(service->turn);

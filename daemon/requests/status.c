@@ -7,6 +7,7 @@
 #include "daemon/job/limits.h"
 #include "daemon/leader/leader.h"
 #include "daemon/requests/requests.h"
+#include "daemon/requests/service.h"
 #include "daemon/sched/snapshot.h"
 
 /* Of a document that comes in several replies. */
@@ -180,7 +181,7 @@ void request_list_policies(struct client *client, const Rm__LocalRequest *reques
         struct rm_error err = { 0 };
 
         *asked = (struct asked) { .client = client_hold(client), .request_id = request->id };
-        if (policy_host_list(leader_side_host(client->rmd->leader), on_listed, asked, &err) < 0) {
+        if (policy_host_list(service_policy_host(client->rmd->service), on_listed, asked, &err) < 0) {
                 client_error(client, request->id, err.code ? err.code : -EBUSY, "list-policies: %s", error_text(&err));
                 asked_free(asked);
         }

@@ -45,11 +45,6 @@ static void drop_round(struct scheduler *scheduler) {
         scheduler->snapshot = NULL;
 }
 
-void scheduler_cancel(struct scheduler *scheduler) {
-        policy_host_cancel(scheduler->host);
-        drop_round(scheduler);
-}
-
 void scheduler_destroy(struct scheduler *scheduler) {
         if (!scheduler)
                 return;

@@ -40,8 +40,6 @@ int scheduler_run(struct scheduler *scheduler, struct snapshot *snapshot, const 
                   void *context, struct rm_error *err);
 
 bool scheduler_busy(const struct scheduler *scheduler);
-/* Forget the round under way: something has changed, and a newer one will be made. */
-void scheduler_cancel(struct scheduler *scheduler);
 
 /* A host of its own for lists and for plans that are only looked at: never in the way of a round. */
 struct policy_host *scheduler_side_host(struct scheduler *scheduler);
