@@ -217,7 +217,7 @@ static void set_leader(struct cluster *c, const char *leader) {
 
 static void win(struct cluster *c) {
         begin_leading(c);
-        peers_set_leading(c->peers, true);
+        peers_set_leading(c->peers, c->leading_term);
         set_leader(c, peers_self(c->peers)->name);
         tell_installed(c); /* the state is certain now */
         leading_beat(c->leading);
@@ -228,21 +228,25 @@ static void lose(struct cluster *c) {
         struct leading *leading = take_ptr(c->leading);
 
         begin_following(c, NULL);
-        peers_set_leading(c->peers, false);
+        peers_set_leading(c->peers, 0);
         set_leader(c, NULL);
         leading_destroy(leading, -EHOSTUNREACH);
 }
 
-/* Of those who say that they lead, a node with the log believes the one whom the voters have elected. */
+/* Of those who say that they lead, a node with the log believes the one whom the voters have elected, and any other node the one who was
+ * elected last. */
 static bool is_elected(const struct cluster *c, const char *node) {
-        const char *elected = c->voter ? voter_leader(c->voter) : node;
+        const char *elected = c->voter ? voter_leader(c->voter) : NULL;
 
-        return elected && strcmp(elected, node) == 0;
+        if (c->voter)
+                return elected && strcmp(elected, node) == 0;
+        return !c->leader || peers_leading_term(c->peers, node) > peers_leading_term(c->peers, c->leader);
 }
 
 static void on_role(void *userdata) {
         struct cluster *c = userdata;
         bool leads = voter_leading(c->voter);
+        const char *elected;
 
         if (c->leading && (!leads || voter_term(c->voter) != c->leading_term))
                 lose(c);
@@ -250,10 +254,11 @@ static void on_role(void *userdata) {
                 return;
         if (c->leader && !is_elected(c, c->leader))
                 set_leader(c, NULL);
+        elected = voter_leader(c->voter);
         if (leads)
                 win(c);
-        else if (voter_leader(c->voter) && peers_claims_lead(c->peers, voter_leader(c->voter)))
-                set_leader(c, voter_leader(c->voter));
+        else if (elected && peers_leading_term(c->peers, elected) > 0)
+                set_leader(c, elected);
 }
 
 /* ---- the mesh tells ---- */
@@ -497,7 +502,7 @@ static int open_peers(struct cluster *c, const struct cluster_config *config, st
                 .timeout_usec = c->node_timeout_usec,
                 .heartbeat_usec = config->heartbeat_usec ? config->heartbeat_usec : HEARTBEAT_USEC,
                 .idle_usec = idle_usec(config),
-                .leading = c->voter && voter_leading(c->voter),
+                .leading_term = c->voter && voter_leading(c->voter) ? voter_term(c->voter) : 0,
         };
         int r;
 

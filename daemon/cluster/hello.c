@@ -52,6 +52,7 @@ void hello_say(struct link *link, bool reply) {
         hello.self = peers->self;
         hello.instance = peers->instance;
         hello.leader = peers->leading;
+        hello.term = peers->leading_term;
         hello.reply = reply;
         message.body_case = RM__PEER_MESSAGE__BODY_HELLO;
         message.hello = &hello;
@@ -185,7 +186,7 @@ static void take_hello(struct link *link, const Rm__PeerHello *hello) {
                 rm__node__free_unpacked(link->node, NULL);
         link->node = (Rm__Node *) message_copy(&hello->self->base);
         link->instance = hello->instance;
-        link->leading = hello->leader;
+        link_set_leading(link, hello->leader, hello->term);
 }
 
 static bool alive(const struct link *link) {

@@ -117,10 +117,17 @@ void link_send_heartbeat(struct link *link, bool reply) {
 
         heartbeat.sequence = link->peers->beats;
         heartbeat.leader = link->peers->leading;
+        heartbeat.term = link->peers->leading_term;
         heartbeat.reply = reply;
         message.body_case = RM__PEER_MESSAGE__BODY_HEARTBEAT;
         message.heartbeat = &heartbeat;
         (void) link_send(link, &message);
+}
+
+/* An rmd from before there were several voters says no term. */
+void link_set_leading(struct link *link, bool leading, uint64_t term) {
+        link->leading = leading;
+        link->leading_term = leading ? (term > 0 ? term : 1) : 0;
 }
 
 /* ---- what arrives ---- */
@@ -129,7 +136,7 @@ static void up_heartbeat(struct link *link, const Rm__Heartbeat *heartbeat) {
         struct peers *peers = link->peers;
         bool news = heartbeat->leader && !link->leading;
 
-        link->leading = heartbeat->leader;
+        link_set_leading(link, heartbeat->leader, heartbeat->term);
         if (link->leading && !heartbeat->reply)
                 link_send_heartbeat(link, true);
         if (news)
@@ -356,7 +363,8 @@ int peers_create(struct event_base *base, const struct peers_config *config, con
         peers->heartbeat_usec = config->heartbeat_usec;
         peers->timeout_usec = config->timeout_usec;
         peers->idle_usec = config->idle_usec;
-        peers->leading = config->leading;
+        peers->leading = config->leading_term > 0;
+        peers->leading_term = config->leading_term;
         peers->gate.waiting_max = PEERS_WAITING_MAX;
         if (getrandom(&peers->instance, sizeof(peers->instance), 0) != (ssize_t) sizeof(peers->instance))
                 peers->instance = now_real_usec();
@@ -452,10 +460,10 @@ const Rm__Node *peers_node(const struct peers *peers, const char *name) {
         return peer ? peer->node : NULL;
 }
 
-bool peers_claims_lead(const struct peers *peers, const char *name) {
+uint64_t peers_leading_term(const struct peers *peers, const char *name) {
         const struct peer *peer = peer_find(peers, name);
 
-        return peer && peer->link && peer->link->leading;
+        return peer && peer->link ? peer->link->leading_term : 0;
 }
 
 uint64_t peers_heard_usec(const struct peers *peers, const char *name) {
@@ -489,12 +497,13 @@ void peers_set_self(struct peers *peers, const Rm__Node *self) {
                         hello_say(peer->link, true);
 }
 
-void peers_set_leading(struct peers *peers, bool leading) {
+void peers_set_leading(struct peers *peers, uint64_t term) {
         struct peer *peer;
 
-        if (peers->leading == leading)
+        if (peers->leading_term == term)
                 return;
-        peers->leading = leading;
+        peers->leading = term > 0;
+        peers->leading_term = term;
         /* To the one whom they have followed until now, too. */
         LIST_FOREACH (peer, &peers->peer_list, entry)
                 if (peer->link && !peer->link->closing)

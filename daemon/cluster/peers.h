@@ -25,7 +25,7 @@ struct peers_config {
         uint64_t heartbeat_usec;
         uint64_t timeout_usec; /* silence after which a connection is given up */
         uint64_t idle_usec;    /* a connection that nobody has used for so long is closed, unless one end leads */
-        bool leading; /* at first */
+        uint64_t leading_term; /* this node leads at first, elected in this term; 0: it does not */
 };
 
 /* All from the loop; none may call peers_destroy(). */
@@ -66,15 +66,15 @@ bool peers_connected(const struct peers *peers, const char *name);
 void peers_reset(struct peers *peers, const char *name, const char *why);
 /* As it described itself when it connected last; NULL when it never did. */
 const Rm__Node *peers_node(const struct peers *peers, const char *name);
-/* It is connected, and says that it leads. */
-bool peers_claims_lead(const struct peers *peers, const char *name);
+/* The term in which this node says that it was elected; 0: it does not lead, or is not connected. */
+uint64_t peers_leading_term(const struct peers *peers, const char *name);
 /* When it was last heard (monotonic); 0 = never. */
 uint64_t peers_heard_usec(const struct peers *peers, const char *name);
 /* Every peer that is connected. Peers may come and go inside of the callback. */
 void peers_foreach(struct peers *peers, void (*visit)(void *userdata, const char *name), void *userdata);
 const Rm__Node *peers_self(const struct peers *peers);
 void peers_set_self(struct peers *peers, const Rm__Node *self);
-/* This node leads now, or ceases to: the connected ones are told at once, the others are connected if it leads. */
-void peers_set_leading(struct peers *peers, bool leading);
+/* This node leads now, elected in this term, or (0) ceases to: the connected ones are told at once, the others are connected if it leads. */
+void peers_set_leading(struct peers *peers, uint64_t term);
 
 #endif

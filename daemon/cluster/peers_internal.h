@@ -35,6 +35,7 @@ struct link {
         uint64_t heard_usec;
         uint64_t up_usec; /* when it came to stand */
         enum link_stage stage;
+        uint64_t leading_term; /* 0: not leading */
         bool dialled;
         bool leading;
         bool closing; /* we have said that we have no use for it: what is sent waits for the answer */
@@ -104,6 +105,7 @@ struct peers {
         uint64_t next_ask_usec; /* demand_ask() */
         unsigned asked; /* in a row */
         uint64_t beats;
+        uint64_t leading_term; /* 0: not leading */
         bool leading;
         bool catching_up; /* a beat came late: it is seen to the end once all has been read */
         bool destroying;
@@ -123,6 +125,7 @@ void link_free(struct link *link, bool flush);
 void link_over(struct link *link, int code, const char *reason);
 int link_send(struct link *link, const Rm__PeerMessage *message);
 void link_send_heartbeat(struct link *link, bool reply);
+void link_set_leading(struct link *link, bool leading, uint64_t term); /* as its other end says */
 const struct conn_ops *link_conn_ops(void);
 
 /* demand.c */

@@ -472,7 +472,7 @@ static void bad_on_peer(void *userdata, const char *name, bool connected) {
 
 static void start_bad(struct world *w, struct bad_leader *bad, const struct peers_ops *ops) {
         Rm__Node self = RM__NODE__INIT;
-        struct peers_config config = { .cluster = "testers", .self = &self, .listen_address = "127.0.0.1", .leading = true };
+        struct peers_config config = { .cluster = "testers", .self = &self, .listen_address = "127.0.0.1", .leading_term = 1 };
 
         world_init(w);
         w->node_timeout_usec = 1000000;

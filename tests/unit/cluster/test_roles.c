@@ -24,6 +24,7 @@ struct voter {
         size_t n_pending;
         unsigned proposed;
         bool lags; /* it does not hear yet of what is committed */
+        uint64_t stale_term; /* it leads in this term, and has not heard of a later one; 0: it has */
 };
 
 /* What raft is for all voters. */
@@ -80,14 +81,16 @@ void voter_close(struct voter *voter) {
 }
 
 bool voter_leading(const struct voter *voter) {
-        return raft.leader == index_of(voter);
+        return raft.leader == index_of(voter) || voter->stale_term > 0;
 }
 
 uint64_t voter_term(const struct voter *voter) {
-        return raft.term;
+        return voter->stale_term > 0 ? voter->stale_term : raft.term;
 }
 
 const char *voter_leader(const struct voter *voter) {
+        if (voter->stale_term > 0)
+                return index_of(voter) == 0 ? "n1" : "n2";
         return raft.leader < 0 ? NULL : raft.leader == 0 ? "n1" : "n2";
 }
 
@@ -153,7 +156,7 @@ static void elect(int leader) {
         raft.leader = leader;
         raft.term++;
         for (int i = 0; i < VOTERS; i++)
-                if (raft.voters[i] && i != leader)
+                if (raft.voters[i] && i != leader && raft.voters[i]->stale_term == 0)
                         answer_lost(raft.voters[i], -EHOSTUNREACH);
         for (int i = 0; i < VOTERS; i++)
                 if (raft.voters[i])
@@ -342,6 +345,36 @@ static void test_lost_and_won_unseen(void **state) {
         finish(&w);
 }
 
+/* The one before does not know yet that it leads no more: others are not to follow now this one and now that one. */
+static void test_stale_leader(void **state) {
+        struct answer answer = { 0 };
+        struct world w;
+        unsigned lost;
+
+        start(&w, 4);
+        raft.voters[0]->stale_term = raft.term;
+        raft.voters[0]->lags = true;
+        elect(1);
+        assert_true(cluster_is_leader(w.nodes[0].cluster) && cluster_is_leader(w.nodes[1].cluster));
+        EXPECT(&w, strcmp(cluster_leader(w.nodes[2].cluster), "n2") == 0 && strcmp(cluster_leader(w.nodes[3].cluster), "n2") == 0,
+               4000);
+        lost = w.nodes[2].leader_lost;
+        propose_drain(&w.nodes[2], "n3", "fan", false, &answer);
+        EXPECT(&w, answer.calls == 1, 2000);
+        assert_int_equal(answer.code, 0);
+        for (int i = 0; i < 100; i++) {
+                RUN_UNTIL(&w, false, 10);
+                assert_string_equal(cluster_leader(w.nodes[2].cluster), "n2");
+                assert_true(state_node(cluster_state(w.nodes[2].cluster), "n3")->drain);
+        }
+        assert_int_equal(w.nodes[2].leader_lost, lost);
+        raft.voters[0]->stale_term = 0;
+        raft.voters[0]->lags = false;
+        elect(1);
+        EXPECT(&w, follow(&w, 1, 4), 4000);
+        finish(&w);
+}
+
 /* The one that leads now says which nodes are down; the one before says nothing. */
 static void test_health_after_a_change(void **state) {
         struct world w;
@@ -359,13 +392,10 @@ static void test_health_after_a_change(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_follower_with_a_log),
-                cmocka_unit_test(test_answer_waits_for_the_state),
-                cmocka_unit_test(test_synced_when_caught_up),
-                cmocka_unit_test(test_leadership_moves),
-                cmocka_unit_test(test_lost_with_proposals),
-                cmocka_unit_test(test_lost_and_won_unseen),
-                cmocka_unit_test(test_health_after_a_change),
+                cmocka_unit_test(test_follower_with_a_log),   cmocka_unit_test(test_answer_waits_for_the_state),
+                cmocka_unit_test(test_synced_when_caught_up), cmocka_unit_test(test_leadership_moves),
+                cmocka_unit_test(test_lost_with_proposals),   cmocka_unit_test(test_lost_and_won_unseen),
+                cmocka_unit_test(test_stale_leader),          cmocka_unit_test(test_health_after_a_change),
         };
 
         (void) signal(SIGPIPE, SIG_IGN);
