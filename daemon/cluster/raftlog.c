@@ -15,17 +15,13 @@
 #include <raft.h>
 #include <raft/uv.h>
 
-#include "common/frame.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/cluster/log_format.h"
 #include "daemon/cluster/state.h"
 #include "daemon/cluster/transport.h"
 #include "daemon/cluster/uvloop.h"
 
-/* raft_uv stores entries in multiples of 8 bytes; the frame header keeps the real size. */
-#define ENTRY_MAGIC 0x524d4532U
-#define ENTRY_MAX_BYTES (32U << 20)
-#define SNAPSHOT_MAGIC 0x524d5332U
 /* Of all that is in the directory, as the file "voter" says. 1, without a word in that file, was that of rmd before there were
  * incarnations and causes of moves. */
 #define FORMAT 2U
@@ -81,15 +77,6 @@ struct raftlog {
 
 /* ---- the state machine as raft sees it ---- */
 
-static Rm__Command *entry_unpack(const struct raft_buffer *buf) {
-        uint32_t size_bytes = 0;
-
-        if (buf->len < FRAME_HEADER_BYTES || frame_header_read(buf->base, ENTRY_MAGIC, ENTRY_MAX_BYTES, &size_bytes) < 0 ||
-            buf->len - FRAME_HEADER_BYTES < size_bytes)
-                return NULL;
-        return rm__command__unpack(NULL, size_bytes, (const uint8_t *) buf->base + FRAME_HEADER_BYTES);
-}
-
 static int fail(struct raftlog *log, const struct rm_error *why) {
         if (log->failed.code == 0) {
                 log->failed = *why;
@@ -100,7 +87,7 @@ static int fail(struct raftlog *log, const struct rm_error *why) {
 }
 
 static int apply_entry(struct raftlog *log, uint64_t index, const struct raft_buffer *buf, struct raftlog_outcome *ret) {
-        Rm__Command *command = entry_unpack(buf);
+        Rm__Command *command = log_entry_unpack(buf);
         int r;
 
         if (!command)
@@ -140,30 +127,16 @@ static int fsm_apply(struct raft_fsm *fsm, const struct raft_buffer *buf, void *
 
 static int fsm_snapshot(struct raft_fsm *fsm, struct raft_buffer *bufs[], unsigned *n_bufs) {
         struct raftlog *log = fsm->data;
-        const Rm__State *state = log->ops.get_state(log->userdata);
-        size_t size_bytes = rm__state__get_packed_size(state);
-        size_t padded_bytes = (FRAME_HEADER_BYTES + size_bytes + 7) / 8 * 8;
-        uint8_t *data = raft_calloc(1, padded_bytes);
 
-        *bufs = raft_malloc(sizeof(**bufs));
-        if (!*bufs || !data)
-                abort();
-        frame_header_write(data, SNAPSHOT_MAGIC, (uint32_t) size_bytes);
-        (void) rm__state__pack(state, data + FRAME_HEADER_BYTES);
-        (*bufs)[0] = (struct raft_buffer) { .base = data, .len = padded_bytes };
-        *n_bufs = 1;
+        log_snapshot_pack(log->ops.get_state(log->userdata), bufs, n_bufs);
         return 0;
 }
 
 static int fsm_restore(struct raft_fsm *fsm, struct raft_buffer *buf) {
         struct raftlog *log = fsm->data;
-        uint32_t size_bytes = 0;
+        Rm__State *state = log_snapshot_unpack(buf);
         struct rm_error why = { 0 };
-        Rm__State *state = NULL;
 
-        if (buf->len >= FRAME_HEADER_BYTES && frame_header_read(buf->base, SNAPSHOT_MAGIC, UINT32_MAX, &size_bytes) == 0 &&
-            buf->len - FRAME_HEADER_BYTES >= size_bytes)
-                state = rm__state__unpack(NULL, size_bytes, (const uint8_t *) buf->base + FRAME_HEADER_BYTES);
         if (!state) {
                 (void) error_set(&why, -EBADMSG, "the snapshot cannot be read: it is damaged" ADVICE);
                 return fail(log, &why);
@@ -478,25 +451,20 @@ static void set_full(struct raftlog *log, bool full) {
 }
 
 int raftlog_propose(struct raftlog *log, const Rm__Command *command, raftlog_done_fn done, void *userdata) {
-        size_t size_bytes = rm__command__get_packed_size(command);
-        size_t padded_bytes = (FRAME_HEADER_BYTES + size_bytes + 7) / 8 * 8;
-        struct raft_buffer buf = { .len = padded_bytes };
+        size_t size_bytes = log_entry_bytes(command);
+        struct raft_buffer buf;
         struct request *request;
         int r;
 
-        if (size_bytes > ENTRY_MAX_BYTES)
-                return -EMSGSIZE;
         if (!raftlog_leading(log))
                 return -EHOSTUNREACH;
-        if (!has_room(log, padded_bytes)) {
+        if (size_bytes <= LOG_ENTRY_MAX_BYTES && !has_room(log, size_bytes)) {
                 log_warn("%s: the disk is nearly full; an entry of %zu bytes is refused", log->log_dir, size_bytes);
                 return -ENOSPC;
         }
-        buf.base = raft_calloc(1, padded_bytes);
-        if (!buf.base)
-                abort();
-        frame_header_write(buf.base, ENTRY_MAGIC, (uint32_t) size_bytes);
-        (void) rm__command__pack(command, (uint8_t *) buf.base + FRAME_HEADER_BYTES);
+        r = log_entry_pack(command, &buf);
+        if (r < 0)
+                return r;
         request = xcalloc(1, sizeof(*request));
         request->log = log;
         request->done = done;
