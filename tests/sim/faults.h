@@ -1,0 +1,26 @@
+/* What goes wrong in a history: faults of the network, of processes, disks and clocks, drawn over a time after which all is well again. */
+#ifndef RM_TESTS_SIM_FAULTS_H
+#define RM_TESTS_SIM_FAULTS_H
+
+#include "tests/sim/disk.h"
+#include "tests/sim/network.h"
+
+struct faults;
+
+/* What they strike. All is borrowed. */
+struct faults_world {
+        struct timeline *timeline;
+        struct network *network;
+        struct host *const *hosts; /* of the network; the first n_victims may be killed, and have disks */
+        struct disk *const *disks;
+        unsigned n_victims;
+        /* The host that half of the faults strike; negative: any. */
+        int (*favourite)(void *userdata);
+        void *userdata;
+};
+
+/* `n` faults begin before that time, when all of them end. */
+struct faults *faults_create(const struct faults_world *world, unsigned n, uint64_t until_usec);
+void faults_destroy(struct faults *f); /* NULL ok */
+
+#endif

@@ -1,0 +1,11 @@
+/* What clients ask for: commands of all kinds, drawn so that jobs come, run, move and end. */
+#ifndef RM_TESTS_SIM_WORKLOAD_H
+#define RM_TESTS_SIM_WORKLOAD_H
+
+#include "tests/sim/checks.h"
+
+/* One command, drawn by what `state` says, packed into memory that the caller frees. It is a new operation of `checks`. */
+uint8_t *workload_command(struct timeline *t, struct checks *checks, const Rm__State *state, uint32_t *ret_operation,
+                          size_t *ret_bytes);
+
+#endif
