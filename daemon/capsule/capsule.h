@@ -274,5 +274,7 @@ void capsule_destroy(struct capsule *capsule, bool spool, capsule_done_fn done, 
 
 /* Is what is left of a capsule of this id still being removed? */
 bool capsule_is_going(const struct capsule_ctx *ctx, const char *id);
+/* The same of any whose id begins so. */
+bool capsule_any_is_going(const struct capsule_ctx *ctx, const char *prefix);
 
 #endif

@@ -163,6 +163,15 @@ bool capsule_is_going(const struct capsule_ctx *ctx, const char *id) {
         return false;
 }
 
+bool capsule_any_is_going(const struct capsule_ctx *ctx, const char *prefix) {
+        const struct reaper *reaper;
+
+        LIST_FOREACH (reaper, &ctx->reapers, entry)
+                if (strncmp(reaper->id, prefix, strlen(prefix)) == 0)
+                        return true;
+        return false;
+}
+
 void capsule_ctx_destroy(struct capsule_ctx *ctx) {
         struct capsule *capsule;
         struct reaper *reaper;

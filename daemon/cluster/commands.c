@@ -127,6 +127,17 @@ Rm__Command *command_job_exit(struct command *c, uint64_t job, int exit_code, co
         return &c->command;
 }
 
+Rm__Command *command_job_restart(struct command *c, uint64_t job, uint32_t attempt, const char *node, const char *reason,
+                                 bool down) {
+        BEGIN(c, job_restart, JOB_RESTART);
+        c->job_restart.job = job;
+        c->job_restart.attempt = attempt;
+        c->job_restart.node = text_of(node);
+        c->job_restart.reason = text_of(reason);
+        c->job_restart.down = down;
+        return &c->command;
+}
+
 Rm__Command *command_job_forget(struct command *c, uint64_t job) {
         BEGIN(c, job_forget, JOB_FORGET);
         c->job_forget.job = job;
@@ -149,10 +160,11 @@ Rm__Command *command_capsule_ready(struct command *c, uint64_t job, int32_t caps
         return &c->command;
 }
 
-Rm__Command *command_capsule_gone(struct command *c, uint64_t job, int32_t capsule, const char *node) {
+Rm__Command *command_capsule_gone(struct command *c, uint64_t job, int32_t capsule, uint64_t incarnation, const char *node) {
         BEGIN(c, capsule_gone, CAPSULE_GONE);
         c->capsule_gone.job = job;
         c->capsule_gone.capsule = capsule;
+        c->capsule_gone.incarnation = incarnation;
         c->capsule_gone.node = text_of(node);
         return &c->command;
 }

@@ -34,6 +34,7 @@ struct command {
                 Rm__CmdJobRunning job_running;
                 Rm__CmdJobCancel job_cancel;
                 Rm__CmdJobExit job_exit;
+                Rm__CmdJobRestart job_restart;
                 Rm__CmdJobForget job_forget;
                 Rm__CmdJobOutputDone job_output_done;
                 Rm__CmdMoveStart move_start;
@@ -70,12 +71,16 @@ Rm__Command *command_job_cancel(struct command *c, uint64_t job, uint32_t signal
 Rm__Command *command_job_timeout(struct command *c, uint64_t job, uint32_t signal);
 /* `final_state` 0: by the exit code. `reason` NULL ok. */
 Rm__Command *command_job_exit(struct command *c, uint64_t job, int exit_code, const char *reason, Rm__JobState final_state);
+/* `attempt` follows, since the node is lost: `down`, or else started anew without its capsules. */
+Rm__Command *command_job_restart(struct command *c, uint64_t job, uint32_t attempt, const char *node, const char *reason,
+                                 bool down);
 Rm__Command *command_job_forget(struct command *c, uint64_t job);
 Rm__Command *command_job_output_done(struct command *c, uint64_t job);
 
 /* ---- capsules: what their node tells ---- */
 Rm__Command *command_capsule_ready(struct command *c, uint64_t job, int32_t capsule, const char *node);
-Rm__Command *command_capsule_gone(struct command *c, uint64_t job, int32_t capsule, const char *node);
+/* `incarnation` 0: not told, as to those who do not know it (STATE_LEVEL_RESTART). */
+Rm__Command *command_capsule_gone(struct command *c, uint64_t job, int32_t capsule, uint64_t incarnation, const char *node);
 Rm__Command *command_capsule_obstacle(struct command *c, uint64_t job, int32_t capsule, const char *node, const char *text);
 Rm__CmdGroupEnd *command_group_end(struct command *c, uint64_t job, int32_t group, const char *node);
 

@@ -141,6 +141,7 @@ static const struct {
         { RM__COMMAND__BODY_JOB_CORES, apply_job_cores },
         { RM__COMMAND__BODY_CAPSULE_OBSTACLE, apply_capsule_obstacle },
         { RM__COMMAND__BODY_GROUP_END, apply_group_end },
+        { RM__COMMAND__BODY_JOB_RESTART, apply_job_restart },
         { RM__COMMAND__BODY_LEVEL, apply_level },
 };
 

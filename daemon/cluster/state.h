@@ -10,7 +10,8 @@
 #include "common/error.h"
 #include "proto/state.pb-c.h"
 
-#define STATE_LEVEL 1U /* the highest feature level that this version knows, see CmdLevel */
+#define STATE_LEVEL 2U /* the highest feature level that this version knows, see CmdLevel */
+#define STATE_LEVEL_RESTART 2U /* from this one on: CmdJobRestart and what belongs to it */
 #define STATE_MOVES_KEPT 1000U   /* ended moves that are remembered */
 #define STATE_OBSTACLE_MAX 255     /* bytes of what is told of a capsule that cannot move */
 #define STATE_JOBS_MAX 10000U    /* jobs known at once; a submission over it is refused */
@@ -22,6 +23,7 @@
 #define STATE_USER_BODIES_MAX_BYTES (UINT64_C(16) << 20) /* of one user's waiting and running jobs; the same body counts once */
 #define STATE_BODIES_MAX_BYTES (UINT64_C(1) << 30)       /* of all jobs together */
 #define STATE_HEAD (-1)          /* index of a job's head capsule */
+#define STATE_LOSS_RESTART 1U    /* JobSpec.on_node_loss: it starts again */
 
 /* What applying one command did. `error.code` 0: applied. Otherwise the command was refused and the state is unchanged
  * but for its index. Owns the events; free with state_result_finish(). */
@@ -71,7 +73,13 @@ Rm__Capsule *job_capsule(const Rm__Job *job, int32_t index);
 /* Cores of the node that work may use now: 0 unless it is UP and not drained; the availability file's number at most. */
 uint32_t node_usable_cores(const Rm__Node *node);
 bool job_ended(const Rm__Job *job); /* in a final state */
-bool job_running(const Rm__Job *job); /* its capsules are placed and it has not come to its end */
+bool job_running(
+        const Rm__Job
+                *job); /* its capsules are placed and it has not come to its end, nor lost a node and is about to start again */
+/* If a node is lost under it now: does it start again, or (false) end? */
+bool job_may_restart(const Rm__Job *job);
+/* "attempt 2 of 4 (node n3 is down): waits for cores": why it waits, with what else there is to say of one that starts again; malloc'ed. */
+char *job_wait_text(const Rm__Job *job, const char *why);
 /* For each node the index of the switch it is plugged into, -1 when not known; malloc'ed. */
 int32_t *state_node_switches(const Rm__State *state);
 /* What does not fit together: nodes of the topology file that are not in the cluster, and nodes that are not in the file. One line each,

@@ -45,6 +45,7 @@ int apply_job_running(struct apply *a);
 int apply_job_cancel(struct apply *a);
 int apply_job_exit(struct apply *a);
 int apply_group_end(struct apply *a);
+int apply_job_restart(struct apply *a);
 int apply_job_forget(struct apply *a);
 int apply_job_output_done(struct apply *a);
 
@@ -55,8 +56,16 @@ int apply_move_done(struct apply *a);
 
 /* Jobs in COMPLETING whose capsules are all gone reach their final state: all such jobs, or this one. */
 void jobs_finish(struct apply *a);
+/* Its final state. */
+void job_end(struct apply *a, Rm__Job *job, Rm__JobState final_state);
+/* These nodes are kept free for it, and no others. */
+void job_set_spares(Rm__Job *job, char *const *nodes, size_t n);
+/* It is RECOVERING: it waits for its next attempt once all its capsules are gone. */
+void job_recover(struct apply *a, Rm__Job *job);
 /* All moves of a job that are not committed end. */
 void job_moves_end(struct apply *a, uint64_t job, const char *why);
+/* The others too: what they have left behind is of an attempt that is lost. */
+void job_moves_forget(struct apply *a, uint64_t job, const char *why);
 /* Tell of a drained node that has just become empty. */
 void node_emptied(struct apply *a, const char *name);
 

@@ -167,6 +167,8 @@ int apply_job_wait(struct apply *a) {
         /* Its reason tells from here on why it ended. */
         if (job_ended(job) || job->state == RM__JOB_STATE__JOB_COMPLETING)
                 return apply_refuse(a, -ESRCH, "job-wait: job %" PRIu64 " has ended", job->id);
+        if (job->state == RM__JOB_STATE__JOB_RECOVERING)
+                return apply_refuse(a, -EBUSY, "job-wait: what is left of job %" PRIu64 " is being removed", job->id);
         if (in->lost_round)
                 job->age++;
         if (strcmp(job->reason, in->reason) == 0)
@@ -248,7 +250,7 @@ static int check_spares(struct apply *a, const char *what, char *const *nodes, s
         return 0;
 }
 
-static void set_spares(Rm__Job *job, char *const *nodes, size_t n) {
+void job_set_spares(Rm__Job *job, char *const *nodes, size_t n) {
         for (size_t i = 0; i < job->n_spare_nodes; i++)
                 free(job->spare_nodes[i]);
         free(job->spare_nodes);
@@ -292,7 +294,7 @@ int apply_job_spares(struct apply *a) {
                 return r;
         if (!job_running(job))
                 return apply_refuse(a, -ESRCH, "job-spares: job %" PRIu64 " does not run", job->id);
-        set_spares(job, in->nodes, in->n_nodes);
+        job_set_spares(job, in->nodes, in->n_nodes);
         apply_event(a, "job-spares", in->n_nodes ? in->nodes[0] : NULL, job->id, 0, 0, "job %" PRIu64 ": %zu of %u spare nodes",
                     job->id, in->n_nodes, job->spec->spares);
         return 0;
@@ -307,14 +309,15 @@ int apply_job_place(struct apply *a) {
                 r = check_spares(a, "place", in->spare_nodes, in->n_spare_nodes);
         if (r < 0)
                 return r;
-        set_spares(job, in->spare_nodes, in->n_spare_nodes);
+        job_set_spares(job, in->spare_nodes, in->n_spare_nodes);
         add_capsule(a, job, STATE_HEAD, 0, in->head_node);
         for (size_t i = 0; i < in->n_group_nodes; i++)
                 add_capsule(a, job, (int32_t) i, in->group_ranks[i], in->group_nodes[i]);
         job->group_size = in->group_size;
         job->state = RM__JOB_STATE__JOB_STARTING;
         state_index_job(a->index, job->id);
-        job->attempt++;
+        if (job->attempt == 0)
+                job->attempt = 1;
         job->age = 0;
         message_set_string(&job->reason, NULL);
         message_set_string(&job->policy, in->policy);
@@ -366,12 +369,12 @@ static bool state_is_final(Rm__JobState state) {
         return state >= RM__JOB_STATE__JOB_COMPLETED && state <= RM__JOB_STATE__JOB_NODE_FAIL;
 }
 
-static void job_end(struct apply *a, Rm__Job *job, Rm__JobState final_state) {
+void job_end(struct apply *a, Rm__Job *job, Rm__JobState final_state) {
         static const char *const words[] = { "completed", "failed", "cancelled", "reached its time limit", "lost a node" };
 
         job->state = final_state;
         job->end_usec = a->time_usec;
-        set_spares(job, NULL, 0);
+        job_set_spares(job, NULL, 0);
         for (size_t i = 0; i < job->n_capsules; i++)
                 job->capsules[i]->state = RM__CAPSULE_STATE__CAPSULE_GONE;
         state_index_job(a->index, job->id);
@@ -492,11 +495,14 @@ int apply_capsule_gone(struct apply *a) {
 
         if (!capsule || strcmp(capsule->node, in->node) != 0)
                 return apply_refuse(a, -ESRCH, "capsule-gone: the capsule is not on that node");
-        if (job->state != RM__JOB_STATE__JOB_COMPLETING)
+        if (job->state != RM__JOB_STATE__JOB_COMPLETING && job->state != RM__JOB_STATE__JOB_RECOVERING)
                 return apply_refuse(a, -EBUSY, "capsule-gone: job %" PRIu64 " is not completing", job->id);
+        if (in->incarnation && in->incarnation != capsule->incarnation)
+                return apply_refuse(a, -ESTALE, "capsule-gone: the capsule is another by now");
         capsule->state = RM__CAPSULE_STATE__CAPSULE_GONE;
         state_index_capsule(a->index, job->id, capsule->index);
         job_finish(a, job);
+        job_recover(a, job);
         node_emptied(a, in->node);
         return 0;
 }

@@ -187,6 +187,27 @@ void job_moves_end(struct apply *a, uint64_t job, const char *why) {
         }
 }
 
+void job_moves_forget(struct apply *a, uint64_t job, const char *why) {
+        size_t n, i = 0;
+        Rm__Move *const *moves;
+
+        job_moves_end(a, job, why);
+        moves = state_open_moves(a->index, &n);
+        while (i < n) {
+                Rm__Move *move = moves[i];
+
+                if (move->job != job) {
+                        i++;
+                        continue;
+                }
+                move->state = RM__MOVE_STATE__MOVE_DONE;
+                move->end_usec = a->time_usec;
+                state_index_move(a->index, move); /* and so it is no longer in the list */
+                moves = state_open_moves(a->index, &n);
+                node_emptied(a, move->from);
+        }
+}
+
 int apply_move_done(struct apply *a) {
         const Rm__Move *in = a->command->move_done->figures;
         Rm__Move *move = in ? find_move(a, "move-done", in->id) : NULL;

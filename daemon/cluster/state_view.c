@@ -57,7 +57,20 @@ bool job_ended(const Rm__Job *job) {
 }
 
 bool job_running(const Rm__Job *job) {
-        return job->state > RM__JOB_STATE__JOB_PENDING && job->state < RM__JOB_STATE__JOB_COMPLETING;
+        return job->state > RM__JOB_STATE__JOB_PENDING && job->state < RM__JOB_STATE__JOB_COMPLETING &&
+               job->state != RM__JOB_STATE__JOB_RECOVERING;
+}
+
+bool job_may_restart(const Rm__Job *job) {
+        return job_running(job) && !job->cancel && job->spec->on_node_loss == STATE_LOSS_RESTART &&
+               job->attempt <= job->spec->restarts;
+}
+
+char *job_wait_text(const Rm__Job *job, const char *why) {
+        if (!job->restart_reason[0])
+                return xstrdup(why);
+        return xasprintf("attempt %u of %" PRIu64 " (%s)%s%s", job->attempt, job->spec->restarts + UINT64_C(1), job->restart_reason,
+                         why[0] ? ": " : "", why);
 }
 
 char *state_known_nodes(const Rm__State *state) {

@@ -16,6 +16,10 @@ static void capsule_name(char out[static 48], uint64_t job, int32_t index) {
                 (void) snprintf(out, 48, "j%" PRIu64 ".g%" PRId32, job, index);
 }
 
+void launch_job_prefix(char out[static 32], uint64_t job) {
+        (void) snprintf(out, 32, "j%" PRIu64 ".", job);
+}
+
 void launch_capsule_id(char out[static 64], uint64_t job, int32_t index, uint64_t incarnation) {
         char name[48];
 

@@ -308,11 +308,29 @@ static void report_obstacle(struct runner *runner, struct resident *resident, co
                        command_capsule_obstacle(&c, resident->job, resident->index, self_of(runner), resident->obstacle));
 }
 
-static void report_gone(struct runner *runner, uint64_t job, int32_t index) {
+static void report_gone(struct runner *runner, uint64_t job, const Rm__Capsule *capsule) {
+        bool understood = state_of(runner)->level >= STATE_LEVEL_RESTART;
         struct command c;
 
-        cluster_propose(runner->rmd->cluster, command_capsule_gone(&c, job, index, self_of(runner)), NULL, NULL);
+        cluster_propose(runner->rmd->cluster,
+                        command_capsule_gone(&c, job, capsule->index, understood ? capsule->incarnation : 0, self_of(runner)), NULL,
+                        NULL);
         runner_retry(runner);
+}
+
+/* Of a job that runs. A node that was started anew has lost its capsules as one that is down has. */
+static void report_lost(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
+        bool had_one = !resident->capsule && capsule->state == RM__CAPSULE_STATE__CAPSULE_READY;
+        bool again = had_one && job_may_restart(job);
+        cleanup_free char *reason = again ? xasprintf("node %s has lost its capsules (was it restarted?)", self_of(runner))
+                                          : xasprintf("a capsule of %s is lost: %s", self_of(runner), resident->lost_text);
+        struct command c;
+
+        if (again)
+                runner_propose(runner, resident,
+                               command_job_restart(&c, job->id, job->attempt + 1, self_of(runner), reason, false));
+        else
+                report_exit(runner, resident, 255, reason, job->cancel ? job->final_state : RM__JOB_STATE__JOB_NODE_FAIL);
 }
 
 /* ---- the head ---- */
@@ -463,6 +481,20 @@ static void limit(struct runner *runner, struct resident *resident) {
         resident->limited = true;
 }
 
+/* A node that was away while its job started again: what it had of an attempt before must be gone before it makes anything of this one.
+ * Until a job runs, none of its capsules moves: the head's incarnation is the lowest of the attempt. */
+static bool waits_for_older(struct runner *runner, const Rm__Job *job) {
+        char prefix[32];
+
+        if (job->attempt < 2)
+                return false;
+        launch_job_prefix(prefix, job->id);
+        for (const struct resident *l = runner->residents; l; l = l->next)
+                if (l->job == job->id && l->incarnation < job->capsules[0]->incarnation)
+                        return true;
+        return capsule_any_is_going(runner->rmd->capsules, prefix);
+}
+
 /* The state says this capsule is on this node. */
 static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm__Capsule *capsule) {
         struct resident *resident = runner_copy(runner, job->id, capsule->index, capsule->incarnation);
@@ -478,6 +510,10 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
         }
         if (!resident) {
                 if (capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED) {
+                        if (waits_for_older(runner, job)) {
+                                runner_retry(runner);
+                                return;
+                        }
                         if (make_resident(runner, job, capsule->index, capsule->incarnation, NULL, &resident, &err) == 0)
                                 return;
                         log_warn("job %" PRIu64 ": %s", job->id, error_text(&err));
@@ -499,9 +535,7 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
                 else
                         reconcile_head(runner, resident, job);
         } else if (resident->lost) {
-                cleanup_free char *reason = xasprintf("a capsule of %s is lost: %s", self_of(runner), resident->lost_text);
-
-                report_exit(runner, resident, 255, reason, job->cancel ? job->final_state : RM__JOB_STATE__JOB_NODE_FAIL);
+                report_lost(runner, resident, job, capsule);
         } else if (resident->ready && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED) {
                 report_ready(runner, resident);
         }
@@ -519,7 +553,19 @@ static void end_placed(struct runner *runner, const Rm__Job *job, const Rm__Caps
         /* mpirun may not have ended by itself: who reads its output is told that this was all. */
         if (capsule->index == STATE_HEAD)
                 outputs_pump(runner->rmd->outputs, job->id);
-        report_gone(runner, job->id, capsule->index);
+        report_gone(runner, job->id, capsule);
+}
+
+/* Of a job that is RECOVERING: nothing of its next attempt is placed before nothing of this one runs. */
+static void remove_placed(struct runner *runner, const Rm__Job *job, const Rm__Capsule *capsule) {
+        struct resident *resident = runner_copy(runner, job->id, capsule->index, capsule->incarnation);
+        char id[64];
+
+        if (resident)
+                runner_drop(runner, resident, true);
+        launch_capsule_id(id, job->id, capsule->index, capsule->incarnation);
+        if (!capsule_is_going(runner->rmd->capsules, id)) /* else on_destroyed() */
+                report_gone(runner, job->id, capsule);
 }
 
 static void reconcile_all_placed(struct runner *runner) {
@@ -531,6 +577,8 @@ static void reconcile_all_placed(struct runner *runner) {
                         reconcile_placed(runner, placed[i].job, placed[i].capsule);
                 else if (placed[i].job->state == RM__JOB_STATE__JOB_COMPLETING)
                         end_placed(runner, placed[i].job, placed[i].capsule);
+                else if (placed[i].job->state == RM__JOB_STATE__JOB_RECOVERING)
+                        remove_placed(runner, placed[i].job, placed[i].capsule);
         }
 }
 
@@ -549,7 +597,8 @@ static void drop_strays(struct runner *runner) {
                 if (current || (job && job->state == RM__JOB_STATE__JOB_COMPLETING) || runner->ops->keeps_copy(runner->userdata, l))
                         continue;
                 log_info("capsule of job %" PRIu64 " (%" PRId32 ") does not belong on this node: removed", l->job, l->index);
-                runner_drop(runner, l, l->index != STATE_HEAD || !job);
+                /* The output of a job's last head may still be read. */
+                runner_drop(runner, l, l->index != STATE_HEAD || !capsule || capsule->incarnation != l->incarnation);
         }
 }
 

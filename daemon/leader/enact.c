@@ -94,10 +94,12 @@ static void start_move(struct rmd *rmd, const struct rm_snapshot *snapshot, cons
 }
 
 void enact_tell_reason(struct rmd *rmd, const Rm__Job *job, const char *reason, bool lost_round) {
+        bool waits = job->state == RM__JOB_STATE__JOB_PENDING;
+        cleanup_free char *text = waits ? job_wait_text(job, reason) : xstrdup(reason);
         struct command c;
 
-        if (lost_round || strcmp(job->reason, reason) != 0)
-                propose(rmd, command_job_wait(&c, job->id, reason, lost_round));
+        if (lost_round || strcmp(job->reason, text) != 0)
+                propose(rmd, command_job_wait(&c, job->id, text, lost_round));
 }
 
 /* Without jobs no policy was asked, so that nothing is known to be better. */

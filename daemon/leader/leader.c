@@ -155,17 +155,27 @@ static void forget_old_job(struct leader *leader, uint64_t now) {
                 propose(leader, command_job_forget(&c, job));
 }
 
-static void end_lost_jobs(struct leader *leader, uint64_t now) {
+/* The state that the losses are of changes with each proposal that takes effect at once. */
+static void answer_loss(struct leader *leader, const struct loss *loss) {
+        const Rm__Job *job = state_job(state_of(leader), loss->job);
+        cleanup_free char *reason = job ? loss_reason(loss, job) : NULL;
+        struct command c;
+
+        if (!job)
+                return;
+        if (loss->answer == LOSS_RESTART)
+                propose(leader, command_job_restart(&c, job->id, loss->attempt, loss->node->name, reason, true));
+        else
+                propose(leader, command_job_exit(&c, job->id, 255, reason, RM__JOB_STATE__JOB_NODE_FAIL));
+}
+
+static void answer_losses(struct leader *leader, uint64_t now) {
         size_t n;
         cleanup_free struct loss *losses =
                 losses_find(cluster_index(leader->rmd->cluster), 2 * leader->rmd->config->node_timeout_usec, now, &n);
 
-        for (size_t i = 0; i < n; i++) {
-                cleanup_free char *reason = xasprintf("node %s is down", losses[i].node->name);
-                struct command c;
-
-                propose(leader, command_job_exit(&c, losses[i].job, 255, reason, RM__JOB_STATE__JOB_NODE_FAIL));
-        }
+        for (size_t i = 0; i < n; i++)
+                answer_loss(leader, &losses[i]);
 }
 
 /* Nothing has changed, but time has passed: groups have rested, and what is not told in the log may be otherwise. */
@@ -183,7 +193,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
                 return;
         cancel_over_limit(leader, now);
         forget_old_job(leader, now);
-        end_lost_jobs(leader, now);
+        answer_losses(leader, now);
         traffic_forget_ended(leader->traffic, state_of(leader));
         if (switches_file_look(leader->switches))
                 settle_later(leader, leader->rmd->config->settle_usec);

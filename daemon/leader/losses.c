@@ -2,13 +2,32 @@
 
 #include "common/util.h"
 
+/* From when on certainly no copy runs on a node that is silent. This is the one place that says so. */
 static bool is_lost(const Rm__Node *node, uint64_t grace_usec, uint64_t now_usec) {
         return node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN && now_usec >= node->health_since_usec + grace_usec;
 }
 
-static bool has(const struct loss *losses, size_t n, uint64_t job) {
+static bool recovers(const Rm__Job *job) {
+        return job->state == RM__JOB_STATE__JOB_RECOVERING;
+}
+
+/* One that is to start again already waits for what it has left behind: on this node too it is gone. */
+static struct loss loss_of(const Rm__Job *job, const Rm__Node *node) {
+        bool again = recovers(job) || job_may_restart(job);
+
+        return (struct loss) {
+                .job = job->id,
+                .node = node,
+                .answer = again ? LOSS_RESTART : LOSS_END,
+                .attempt = !again          ? 0
+                           : recovers(job) ? job->attempt
+                                           : job->attempt + 1,
+        };
+}
+
+static bool has(const struct loss *losses, size_t n, const struct loss *loss) {
         for (size_t i = 0; i < n; i++)
-                if (losses[i].job == job)
+                if (losses[i].job == loss->job && (loss->answer == LOSS_END || losses[i].node == loss->node))
                         return true;
         return false;
 }
@@ -26,14 +45,23 @@ struct loss *losses_find(const struct state_index *index, uint64_t grace_usec, u
                 if (is_lost(node, grace_usec, now_usec))
                         placed = state_placed_on(index, node->name, &n_placed);
                 for (size_t k = 0; k < n_placed; k++) {
-                        const Rm__Job *job = placed[k].job;
+                        struct loss loss = loss_of(placed[k].job, node);
 
-                        if (!job_running(job) || has(losses, n, job->id))
+                        if ((!job_running(placed[k].job) && !recovers(placed[k].job)) || has(losses, n, &loss))
                                 continue;
                         losses = xrealloc(losses, (n + 1) * sizeof(*losses));
-                        losses[n++] = (struct loss) { job->id, node };
+                        losses[n++] = loss;
                 }
         }
         *ret_n = n;
         return losses;
+}
+
+char *loss_reason(const struct loss *loss, const Rm__Job *job) {
+        uint32_t restarts = job->attempt > 0 ? job->attempt - 1 : 0;
+
+        if (loss->answer == LOSS_RESTART || job->cancel || job->spec->on_node_loss != STATE_LOSS_RESTART)
+                return xasprintf("node %s is down", loss->node->name);
+        return xasprintf("node %s is down, and the job has been restarted %u time%s (--restarts %u)", loss->node->name, restarts,
+                         restarts == 1 ? "" : "s", job->spec->restarts);
 }

@@ -4,15 +4,25 @@
 
 #include "daemon/cluster/state_index.h"
 
-/* A running job that is to end. That is what all contracts come to that a job can be submitted with: without the capsule its mpirun would
- * wait for ever. */
+enum loss_answer {
+        LOSS_END,     /* without the capsule its mpirun would wait for ever */
+        LOSS_RESTART, /* from its beginning */
+};
+
+/* A job that has lost what it had on a node. */
 struct loss {
         uint64_t job;
         const Rm__Node *node; /* that was lost; the state's */
+        enum loss_answer answer;
+        uint32_t attempt; /* LOSS_RESTART: the one that follows */
 };
 
-/* Those with a capsule on a node that has been DOWN for `grace_usec`; in the order of nodes, each job once. An array that the caller
- * frees; NULL when there are none. `now_usec`: real time. */
+/* Those with a capsule on a node on which nothing can run any more: it has been DOWN for `grace_usec`. In the order of nodes; each job
+ * once if it ends, once for each such node if it starts again. An array that the caller frees; NULL when there are none. `now_usec`: real
+ * time. */
 struct loss *losses_find(const struct state_index *index, uint64_t grace_usec, uint64_t now_usec, size_t *ret_n);
+
+/* Why it ends, or starts again: one line for people, malloc'ed. */
+char *loss_reason(const struct loss *loss, const Rm__Job *job);
 
 #endif

@@ -111,12 +111,65 @@ static uint64_t left_usec(const Rm__Job *job, uint64_t now_usec) {
         return end > now_usec ? end - now_usec : 1;
 }
 
+/* ---- jobs that start again ---- */
+
+/* One of these goes before all others of its priority that wait. */
+static bool starts_again(const Rm__Job *job) {
+        return job->state == RM__JOB_STATE__JOB_PENDING && job->attempt > 1;
+}
+
+/* The age of the oldest job of this priority that waits. */
+struct oldest {
+        int32_t priority;
+        uint32_t age;
+};
+
+struct oldest_list {
+        struct oldest *items; /* of each priority that a job which starts again has */
+        size_t n;
+};
+
+static struct oldest *find_oldest(const struct oldest_list *list, int32_t priority) {
+        for (size_t i = 0; i < list->n; i++)
+                if (list->items[i].priority == priority)
+                        return &list->items[i];
+        return NULL;
+}
+
+static void collect_oldest(const Rm__State *state, struct oldest_list *list) {
+        for (size_t i = 0; i < state->n_jobs; i++) {
+                const Rm__Job *job = state->jobs[i];
+
+                if (!starts_again(job) || find_oldest(list, job->spec->priority))
+                        continue;
+                list->items = xrealloc(list->items, (list->n + 1) * sizeof(*list->items));
+                list->items[list->n++] = (struct oldest) { job->spec->priority, 0 };
+        }
+        for (size_t i = 0; list->n > 0 && i < state->n_jobs; i++) {
+                const Rm__Job *job = state->jobs[i];
+                struct oldest *oldest = job->state == RM__JOB_STATE__JOB_PENDING ? find_oldest(list, job->spec->priority) : NULL;
+
+                if (oldest && oldest->age < job->age)
+                        oldest->age = job->age;
+        }
+}
+
+/* As old as the oldest, and before it in the snapshot (see make()): so no age of others passes it. */
+static uint32_t age_of(const struct oldest_list *list, const Rm__Job *job) {
+        const struct oldest *oldest = starts_again(job) ? find_oldest(list, job->spec->priority) : NULL;
+
+        return oldest ? oldest->age : job->age;
+}
+
+/* ---- jobs ---- */
+
 struct placing {
         const Rm__State *state;
         const struct state_index *index;
         const struct view_config *config;
         struct view *view;
         uint64_t usual_freeze_usec;
+        struct oldest_list oldest;
         bool *skip; /* each job of the state: it is not in the view */
         size_t *job_at; /* each job of the view: where it stands in the state */
 };
@@ -169,7 +222,7 @@ static void add_job(const struct placing *p, const Rm__Job *job) {
         (void) snprintf(name, sizeof(name), "%" PRIu64, job->id);
         j = snapshot_add_job(view->snapshot, name, job->spec->ranks, size);
         j->priority = job->spec->priority < 0 ? 0 : 1 + (int64_t) job->spec->priority;
-        j->age = job->age;
+        j->age = age_of(&p->oldest, job);
         j->policy = job->spec->policy[0] ? snapshot_string(view->snapshot, job->spec->policy) : NULL;
         j->time_limit_usec = job->spec->time_limit_usec;
         for (size_t i = 0; job->available_set && i < job->n_available; i++) {
@@ -203,7 +256,7 @@ static void leave_out(struct placing *p, size_t index, const char *reason) {
 static struct admit_job admission(const struct placing *p, const Rm__Job *job, uint64_t cores, long double weight) {
         return (struct admit_job) {
                 .weight = weight,
-                .priority = job->spec->priority + (int64_t) p->config->age_weight * job->age,
+                .priority = job->spec->priority + (int64_t) p->config->age_weight * age_of(&p->oldest, job),
                 .runs = job->n_capsules > 0,
                 .too_large = job->spec->ranks > cores,
         };
@@ -324,12 +377,13 @@ static void make(struct placing *p) {
         add_nodes(p->index, p->config->node_penalty, view->snapshot);
         for (size_t i = 0; i < view->n_left_out; i++)
                 hold_cores(p, state_job(p->state, view->left_out[i].job));
-        for (size_t i = 0; i < p->state->n_jobs; i++) {
-                if (p->skip[i])
-                        continue;
-                p->job_at[view->n_jobs] = i;
-                add_job(p, p->state->jobs[i]);
-        }
+        for (int again = 1; again >= 0; again--)
+                for (size_t i = 0; i < p->state->n_jobs; i++) {
+                        if (p->skip[i] || starts_again(p->state->jobs[i]) != again)
+                                continue;
+                        p->job_at[view->n_jobs] = i;
+                        add_job(p, p->state->jobs[i]);
+                }
 }
 
 static bool not_for_round(const struct view_config *config, const Rm__Job *job) {
@@ -351,6 +405,7 @@ void view_create(const struct state_index *index, const struct view_config *conf
                                    .skip = skip,
                                    .job_at = job_at };
 
+        collect_oldest(state, &placing.oldest);
         for (size_t i = 0; i < state->n_jobs; i++)
                 skip[i] = not_for_round(config, state->jobs[i]);
         leave_out_by_ranks(&placing);
@@ -359,6 +414,7 @@ void view_create(const struct state_index *index, const struct view_config *conf
                 make(&placing);
         if (leave_out_by_costs(&placing))
                 make(&placing);
+        free(placing.oldest.items);
         *ret = view;
 }
 

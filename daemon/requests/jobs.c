@@ -21,7 +21,10 @@ static int check_policy(const struct config *config, const char *policy, struct 
 
 static int check_spec(const struct client *client, const Rm__JobSpec *spec, struct rm_error *err) {
         const struct config *config = client->rmd->config;
-        struct jobspec_rules rules = { .max_priority = client->admin ? JOBSPEC_PRIORITY_MAX : (int32_t) config->max_priority };
+        struct jobspec_rules rules = {
+                .max_priority = client->admin ? JOBSPEC_PRIORITY_MAX : (int32_t) config->max_priority,
+                .level = cluster_state(client->rmd->cluster)->level,
+        };
         int r = jobspec_check(spec, &rules, err);
 
         return r < 0 ? r : check_policy(config, spec->policy, err);

@@ -119,14 +119,28 @@ static int check_time_limit(const Rm__JobSpec *spec, const struct jobspec_rules 
 }
 
 static int check_on_node_loss(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
-        static const char *const words[] = { "abort", "restart", "fold" };
+        enum { ABORT, RESTART = STATE_LOSS_RESTART, FOLD };
 
-        if (spec->on_node_loss == 0)
+        if (spec->on_node_loss == ABORT)
                 return 0;
-        if (spec->on_node_loss >= ARRAY_SIZE(words))
+        if (spec->on_node_loss == FOLD)
+                return error_set(err, -EINVAL,
+                                 "--on-node-loss: 'fold' is not available in rmd " RM_VERSION "; 'abort' and 'restart' are");
+        if (spec->on_node_loss != RESTART)
                 return error_set(err, -EINVAL, "--on-node-loss: invalid value %u", spec->on_node_loss);
-        return error_set(err, -EINVAL, "--on-node-loss: '%s' is not available in rmd " RM_VERSION "; 'abort' is",
-                         words[spec->on_node_loss]);
+        if (rules->level < STATE_LEVEL_RESTART)
+                return error_set(
+                        err, -EAGAIN,
+                        "--on-node-loss: 'restart' needs an rmd that knows it on every node (feature level %u; the cluster is "
+                        "at %u): try again when all are updated and have joined",
+                        STATE_LEVEL_RESTART, rules->level);
+        return 0;
+}
+
+static int check_restarts(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        if (spec->restarts <= JOBSPEC_RESTARTS_MAX)
+                return 0;
+        return error_set(err, -EINVAL, "--restarts %u: from 0 to %u", spec->restarts, JOBSPEC_RESTARTS_MAX);
 }
 
 static int check_token(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
@@ -179,11 +193,14 @@ static const struct {
         { 41, "body_bytes", NULL },
         { 42, "argv_cut", NULL },
         { 43, "cwd_cut", NULL },
+        { 60, "restarts", check_restarts },
 };
 
 void jobspec_normalize(Rm__JobSpec *spec) {
         if (spec->group_size > spec->ranks)
                 spec->group_size = spec->ranks;
+        if (spec->on_node_loss != STATE_LOSS_RESTART)
+                spec->restarts = 0;
 }
 
 int jobspec_check(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {

@@ -21,15 +21,17 @@
 #define JOBSPEC_MAX_BYTES (1U << 20)         /* packed */
 #define JOBSPEC_RANKS_MAX 65536U
 #define JOBSPEC_SPARES_MAX 10000U
+#define JOBSPEC_RESTARTS_MAX 1000U
 #define JOBSPEC_PRIORITY_MAX 1000000
 #define JOBSPEC_TOKEN_MAX_BYTES 64U
 
 struct jobspec_rules {
         int32_t max_priority; /* of who asks; at most JOBSPEC_PRIORITY_MAX */
+        uint32_t level; /* the feature level of the log */
 };
 
-/* Set what is not the client's to say to what it means: a group size above the number of ranks is the number of ranks. `spec` must own
- * its memory. */
+/* Set what is not the client's to say to what it means: a group size above the number of ranks is the number of ranks, and a job that never
+ * starts again has no number of restarts. `spec` must own its memory. */
 void jobspec_normalize(Rm__JobSpec *spec);
 
 /* Each field. Those that rmd fills in itself (user, groups, node of submission) are not looked at: the caller sets them, whatever they

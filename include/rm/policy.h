@@ -129,8 +129,8 @@ struct rm_snapshot {
         uint32_t n_jobs;
         const struct rm_node *nodes;
         const struct rm_switch *switches;
-        /* Running ones and waiting ones, in the order of submission. Waiting ones that cannot be placed now, for want of cores or
-         * because one before them needs them, may be left out. */
+        /* Waiting ones that start again since they lost a node, then running ones and other waiting ones in the order of submission.
+         * Waiting ones that cannot be placed now, for want of cores or because one before them needs them, may be left out. */
         const struct rm_job *jobs;
         struct rm_params params;
 };

@@ -228,7 +228,7 @@ static const Rm__Command *complete(struct draft *d, const Rm__Job *job) {
         const Rm__Capsule *capsule = some_capsule(d, job);
 
         begin(d, "gone", false);
-        return command_capsule_gone(&d->c, job->id, capsule->index, capsule->node);
+        return command_capsule_gone(&d->c, job->id, capsule->index, capsule->incarnation, capsule->node);
 }
 
 /* The next step in the life of a job that has not ended; NULL: there is none. */

@@ -108,6 +108,27 @@ static void start(struct world *w, const struct rm_job *job) {
         apply(w, &command);
 }
 
+/* n1 is lost, with all of it. */
+static void start_again(struct world *w) {
+        Rm__CmdNodeHealth health = RM__CMD_NODE_HEALTH__INIT;
+        Rm__CmdJobRestart restart = RM__CMD_JOB_RESTART__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        health.node = restart.node = (char *) "n1";
+        health.health = RM__NODE_HEALTH__NODE_HEALTH_DOWN;
+        command.body_case = RM__COMMAND__BODY_NODE_HEALTH;
+        command.node_health = &health;
+        apply(w, &command);
+        restart.job = 1;
+        restart.attempt = 2;
+        restart.reason = (char *) "node n1 is down";
+        restart.down = true;
+        command.body_case = RM__COMMAND__BODY_JOB_RESTART;
+        command.job_restart = &restart;
+        apply(w, &command);
+        check(state_job(w->state, 1)->state == RM__JOB_STATE__JOB_PENDING);
+}
+
 static struct view expect_shown(const struct world *w) {
         const struct view_config config = { .distribution_weight = 10,
                                             .now_usec = UINT64_C(1800000001000000),
@@ -147,6 +168,11 @@ static void submit_and_show(Rm__JobSpec *spec) {
                 start(&w, &snapshot_view(view.snapshot)->jobs[0]);
                 view_finish(&view);
                 view = expect_shown(&w);
+                if (job_may_restart(state_job(w.state, 1))) {
+                        start_again(&w);
+                        view_finish(&view);
+                        view = expect_shown(&w);
+                }
         }
         view_finish(&view);
         state_index_destroy(w.indexed);
@@ -154,7 +180,7 @@ static void submit_and_show(Rm__JobSpec *spec) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes) {
-        static const struct jobspec_rules rules = { .max_priority = JOBSPEC_PRIORITY_MAX };
+        static const struct jobspec_rules rules = { .max_priority = JOBSPEC_PRIORITY_MAX, .level = STATE_LEVEL };
         Rm__JobSpec *spec = any_spec(data, size_bytes);
         struct rm_error err = { 0 };
 

@@ -109,6 +109,13 @@ static void check_incarnations(const Rm__State *state) {
         free(seen);
 }
 
+static bool anything_left(const Rm__Job *job) {
+        for (size_t k = 0; k < job->n_capsules; k++)
+                if (job->capsules[k]->state != RM__CAPSULE_STATE__CAPSULE_GONE)
+                        return true;
+        return false;
+}
+
 static void check_jobs(const struct state_index *indexed) {
         const Rm__State *state = state_index_state(indexed);
         static uint8_t used[STATE_CAPSULES_MAX + 1];
@@ -123,8 +130,12 @@ static void check_jobs(const struct state_index *indexed) {
                 check_capsules(state, job);
                 if (job->state == RM__JOB_STATE__JOB_PENDING)
                         assert_int_equal(job->n_capsules, 0);
-                if (job_running(job) || job->state == RM__JOB_STATE__JOB_COMPLETING)
+                if (job_running(job) || job->state == RM__JOB_STATE__JOB_COMPLETING || job->state == RM__JOB_STATE__JOB_RECOVERING)
                         assert_true(job->n_capsules >= 2);
+                assert_int_equal(job->attempt > 1, job->restart_reason[0] != 0);
+                assert_true(job->attempt <= job->spec->restarts + 1);
+                if (job->state == RM__JOB_STATE__JOB_RECOVERING)
+                        assert_true(anything_left(job));
                 if (job->state == RM__JOB_STATE__JOB_COMPLETING)
                         assert_in_range(job->final_state, RM__JOB_STATE__JOB_COMPLETED, RM__JOB_STATE__JOB_NODE_FAIL);
                 assert_int_equal(job_ended(job), job->end_usec != 0);
@@ -591,12 +602,41 @@ int obstacle(struct world *w, uint64_t job, int32_t capsule, const char *node, c
         return apply_command(w, &command);
 }
 
-int gone(struct world *w, uint64_t job, int32_t capsule, const char *node) {
+int gone_of(struct world *w, uint64_t job, int32_t capsule, uint64_t incarnation, const char *node) {
         COMMAND(CapsuleGone, capsule_gone, CAPSULE_GONE);
 
         body.job = job;
         body.capsule = capsule;
+        body.incarnation = incarnation;
         body.node = (char *) node;
+        return apply_command(w, &command);
+}
+
+int gone(struct world *w, uint64_t job, int32_t capsule, const char *node) {
+        return gone_of(w, job, capsule, 0, node);
+}
+
+/* As submit() has no argument for it. */
+void let_restart(struct world *w, uint64_t job, uint32_t restarts) {
+        Rm__State *states[] = { w->state, w->twin };
+
+        for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
+                Rm__JobSpec *spec = state_job(states[i], job)->spec;
+
+                spec->on_node_loss = STATE_LOSS_RESTART;
+                spec->restarts = restarts;
+        }
+}
+
+int restart(struct world *w, uint64_t job, uint32_t attempt, const char *node, bool down) {
+        COMMAND(JobRestart, job_restart, JOB_RESTART);
+        cleanup_free char *reason = xasprintf("node %s is down", node);
+
+        body.job = job;
+        body.attempt = attempt;
+        body.node = (char *) node;
+        body.reason = reason;
+        body.down = down;
         return apply_command(w, &command);
 }
 

@@ -65,6 +65,10 @@ int place(struct world *w, uint64_t job, const char *head, const char *const *no
 int ready(struct world *w, uint64_t job, int32_t capsule, const char *node);
 int obstacle(struct world *w, uint64_t job, int32_t capsule, const char *node, const char *text);
 int gone(struct world *w, uint64_t job, int32_t capsule, const char *node);
+int gone_of(struct world *w, uint64_t job, int32_t capsule, uint64_t incarnation, const char *node);
+/* The job may be restarted so often. */
+void let_restart(struct world *w, uint64_t job, uint32_t restarts);
+int restart(struct world *w, uint64_t job, uint32_t attempt, const char *node, bool down);
 int running(struct world *w, uint64_t job);
 int cancel(struct world *w, uint64_t job, uint32_t signal, bool timeout);
 int ends(struct world *w, uint64_t job, int32_t exit_code, int final_state, const char *reason);

@@ -40,6 +40,13 @@ static void test_values(void **state) {
         out = logged(command_job_exit(&c, 7, 0, NULL, 0));
         assert_string_equal(out->job_exit->reason, "");
         finish(out);
+        out = logged(command_job_restart(&c, 7, 2, "n2", "node n2 is down", true));
+        assert_int_equal(out->job_restart->job, 7);
+        assert_int_equal(out->job_restart->attempt, 2);
+        assert_string_equal(out->job_restart->node, "n2");
+        assert_string_equal(out->job_restart->reason, "node n2 is down");
+        assert_true(out->job_restart->down);
+        finish(out);
         out = logged(command_job_timeout(&c, 8, 15));
         assert_int_equal(out->body_case, RM__COMMAND__BODY_JOB_CANCEL);
         assert_true(out->job_cancel->timeout);

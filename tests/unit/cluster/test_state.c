@@ -1159,7 +1159,7 @@ static void test_hollow_commands(void **state) {
         struct world *w = *state;
 
         (void) running_job(w);
-        for (unsigned tag = 10; tag <= 35; tag++) {
+        for (unsigned tag = 10; tag <= RM__COMMAND__BODY_JOB_RESTART; tag++) {
                 uint8_t wire[] = { (uint8_t) ((tag << 3 | 2) & 0x7f), 0, 0 };
                 size_t bytes = 2;
                 Rm__Command *command;
@@ -1173,10 +1173,153 @@ static void test_hollow_commands(void **state) {
                 }
                 command = rm__command__unpack(NULL, bytes, wire);
                 assert_non_null(command);
-                assert_int_equal(command->body_case, tag);
-                (void) apply_command(w, command);
+                if (command->body_case == tag)
+                        (void) apply_command(w, command);
+                else
+                        assert_true(tag > RM__COMMAND__BODY_LEVEL); /* the numbers there are not all given out */
                 rm__command__free_unpacked(command, NULL);
         }
+}
+
+/* ---- a job that starts again ---- */
+
+/* Head and group 0 on n1, group 1 on n2; RUNNING. */
+static uint64_t run_restartable(struct world *w, uint32_t restarts) {
+        static const char *const nodes[] = { "n1", "n2" };
+        static const uint32_t ranks[] = { 2, 2 };
+        uint64_t job = (uint64_t) submit(w, 4);
+
+        let_restart(w, job, restarts);
+        assert_int_equal(place(w, job, "n1", nodes, ranks, 2), 0);
+        assert_int_equal(ready(w, job, STATE_HEAD, "n1"), 0);
+        assert_int_equal(ready(w, job, 0, "n1"), 0);
+        assert_int_equal(ready(w, job, 1, "n2"), 0);
+        assert_int_equal(running(w, job), 0);
+        return job;
+}
+
+static void test_restart(void **state) {
+        static const char *const again[] = { "n1", "n1" };
+        static const uint32_t ranks[] = { 2, 2 };
+        struct world *w = *state;
+        uint64_t job = run_restartable(w, 1);
+        const Rm__Job *j = job_of(w, job);
+        uint64_t before = job_capsule(j, 0)->incarnation;
+
+        REFUSED(restart(w, 99, 2, "n2", true), -ENOENT, "no job 99");
+        REFUSED(restart(w, job, 2, "n2", true), -EAGAIN, "not down any more");
+        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
+        REFUSED(restart(w, job, 3, "n2", true), -EALREADY, "attempt 3 does not follow attempt 1");
+        assert_int_equal(restart(w, job, 2, "n2", true), 0);
+        EVENTS("job-restarted ");
+        assert_string_equal(job_word(w, job), "RECOVERING");
+        assert_string_equal(j->reason, "attempt 2 of 2 (node n2 is down): what is left of the one before is being removed");
+        assert_false(job_running(j));
+        assert_int_equal(j->start_usec, 0);
+        /* Nothing of the lost attempt counts any more, and nothing of the next begins. */
+        REFUSED(ends(w, job, 1, 0, ""), -EALREADY, "does not run");
+        REFUSED(running(w, job), -EBUSY, "not starting");
+        REFUSED(job_wait(w, job, "waits", true), -EBUSY, "being removed");
+        REFUSED(place(w, job, "n1", again, ranks, 2), -EBUSY, "not pending");
+        assert_int_equal(restart(w, job, 2, "n2", true), 0); /* said again */
+        EVENTS("");
+        assert_int_equal(gone(w, job, STATE_HEAD, "n1"), 0);
+        REFUSED(gone_of(w, job, 0, before + 100, "n1"), -ESTALE, "another by now");
+        assert_string_equal(job_word(w, job), "RECOVERING");
+        assert_int_equal(gone_of(w, job, 0, before, "n1"), 0);
+        assert_string_equal(job_word(w, job), "PENDING");
+        assert_string_equal(j->reason, "attempt 2 of 2 (node n2 is down): waits to be placed");
+        assert_int_equal(j->n_capsules, 0);
+        assert_int_equal(j->group_size, 0);
+        assert_string_equal(node_word(w, "n1"), "IDLE");
+
+        assert_int_equal(place(w, job, "n1", again, ranks, 2), 0);
+        assert_int_equal(j->attempt, 2);
+        assert_true(job_capsule(j, 0)->incarnation > before);
+        assert_string_equal(j->reason, "");
+        assert_int_equal(health(w, "n1", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
+        REFUSED(restart(w, job, 3, "n1", true), -EPERM, "may not start again");
+}
+
+/* Another node is lost while the rest is removed; the one that was is back. */
+static void test_restart_loses_more_nodes(void **state) {
+        struct world *w = *state;
+        uint64_t job = run_restartable(w, 3);
+
+        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
+        assert_int_equal(restart(w, job, 2, "n2", true), 0);
+        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_UP), 0);
+        assert_int_equal(health(w, "n1", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0); /* it may be back in a moment */
+        assert_string_equal(job_word(w, job), "RECOVERING");
+        assert_int_equal(restart(w, job, 2, "n1", true), 0);
+        EVENTS("");
+        assert_string_equal(job_word(w, job), "PENDING");
+        assert_int_equal(job_of(w, job)->attempt, 2);
+}
+
+/* One that has started anew has none of its capsules, and says so of each. */
+static void test_restart_of_node_that_is_up(void **state) {
+        struct world *w = *state;
+        uint64_t job = run_restartable(w, 3);
+
+        assert_int_equal(restart(w, job, 2, "n2", false), 0);
+        assert_int_equal(gone(w, job, 1, "n2"), 0);
+        assert_int_equal(gone(w, job, STATE_HEAD, "n1"), 0);
+        assert_string_equal(job_word(w, job), "RECOVERING");
+        assert_int_equal(gone(w, job, 0, "n1"), 0);
+        assert_string_equal(job_word(w, job), "PENDING");
+}
+
+static void test_restart_is_refused(void **state) {
+        struct world *w = *state;
+        uint64_t aborts = run_restartable(w, 3), cancelled = run_restartable(w, 3), waits = (uint64_t) submit(w, 1);
+
+        state_job(w->state, aborts)->spec->on_node_loss = state_job(w->twin, aborts)->spec->on_node_loss = 0;
+        assert_int_equal(cancel(w, cancelled, 15, false), 0);
+        let_restart(w, waits, 3);
+        REFUSED(restart(w, aborts, 2, "n2", false), -EPERM, "may not");
+        REFUSED(restart(w, cancelled, 2, "n2", false), -EPERM, "may not");
+        REFUSED(restart(w, waits, 1, "n2", false), -EALREADY, "does not run");
+        state_job(w->state, aborts)->spec->restarts = state_job(w->twin, aborts)->spec->restarts = 0;
+}
+
+static void test_cancel_while_it_recovers(void **state) {
+        struct world *w = *state;
+        uint64_t job = run_restartable(w, 3);
+
+        assert_int_equal(restart(w, job, 2, "n2", false), 0);
+        assert_int_equal(cancel(w, job, 15, false), 0);
+        assert_string_equal(job_word(w, job), "RECOVERING");
+        assert_int_equal(gone(w, job, 1, "n2"), 0);
+        assert_int_equal(gone(w, job, STATE_HEAD, "n1"), 0);
+        assert_int_equal(gone(w, job, 0, "n1"), 0);
+        EVENTS("job-ended ");
+        assert_string_equal(job_word(w, job), "CANCELLED");
+        assert_int_equal(job_of(w, job)->exit_code, 128 + 15);
+}
+
+/* A move of the lost attempt is none of the next one's capsules, also if its source can no longer say that it is over. */
+static void test_restart_ends_moves(void **state) {
+        static const char *const again[] = { "n1", "n1" };
+        static const uint32_t ranks[] = { 2, 2 };
+        struct world *w = *state;
+        uint64_t job = run_restartable(w, 3), committed, under_way;
+
+        assert_int_equal(move_start(w, job, 0, "n3"), 0);
+        committed = w->created;
+        assert_int_equal(move_commit(w, committed), 0);
+        assert_int_equal(move_start(w, job, 1, "n3"), 0);
+        under_way = w->created;
+        assert_int_equal(health(w, "n3", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
+        assert_int_equal(restart(w, job, 2, "n3", true), 0);
+        EVENTS("move-failed job-restarted ");
+        assert_int_equal(state_move(w->state, committed)->state, RM__MOVE_STATE__MOVE_DONE);
+        assert_int_equal(state_move(w->state, under_way)->state, RM__MOVE_STATE__MOVE_ABORTED);
+        assert_int_equal(gone(w, job, STATE_HEAD, "n1"), 0);
+        assert_int_equal(gone(w, job, 1, "n2"), 0);
+        assert_int_equal(place(w, job, "n1", again, ranks, 2), 0);
+        assert_null(state_capsule_move(w->indexed, job, 0));
+        REFUSED(move_done(w, committed, 1, 1), -EALREADY, "is not committed");
 }
 
 #define T(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -1206,6 +1349,12 @@ int main(void) {
                 T(test_final_states),
                 T(test_strange_final_states),
                 T(test_cancel),
+                T(test_restart),
+                T(test_restart_loses_more_nodes),
+                T(test_restart_of_node_that_is_up),
+                T(test_restart_is_refused),
+                T(test_cancel_while_it_recovers),
+                T(test_restart_ends_moves),
                 T(test_end_with_a_node_down),
                 T(test_job_availability),
                 T(test_job_spares),

@@ -91,6 +91,23 @@ static int random_capsule(struct walk *walk, int (*command)(struct world *, uint
         return command(&walk->world, job ? job->id : 1, index, node);
 }
 
+/* Half of the jobs may restart; mostly the attempt is right. */
+static int random_restart(struct walk *walk) {
+        const Rm__Job *job = some_job(walk);
+        const Rm__Capsule *capsule = job && job->n_capsules ? job->capsules[pick(walk, (uint32_t) job->n_capsules)] : NULL;
+        cleanup_free char *node = xstrdup(capsule && pick(walk, 4) ? capsule->node : some_node(walk));
+        bool down = pick(walk, 2);
+
+        if (!job || pick(walk, 4))
+                return 0;
+        if (job->id % 2 && job->attempt < 2)
+                let_restart(&walk->world, job->id, 3);
+        if (down && pick(walk, 2))
+                (void) health(&walk->world, node, RM__NODE_HEALTH__NODE_HEALTH_DOWN);
+        return restart(&walk->world, job->id,
+                       job->attempt + (pick(walk, 4) ? job->state != RM__JOB_STATE__JOB_RECOVERING : pick(walk, 3)), node, down);
+}
+
 static int step(struct walk *walk, uint32_t which) {
         struct world *w = &walk->world;
 
@@ -152,6 +169,8 @@ static int step(struct walk *walk, uint32_t which) {
 
                 return spares(w, some_job_id(walk), kept, pick(walk, 3));
         }
+        case 27:
+                return random_restart(walk);
         default:
                 return note(w, "x");
         }
@@ -162,7 +181,7 @@ static void test_walk(void **state) {
 
         world_init(&walk.world);
         for (unsigned i = 0; i < repetitions(STEPS); i++) {
-                uint32_t which = pick(&walk, 28);
+                uint32_t which = pick(&walk, 29);
                 int code;
 
                 walk.world.thorough = i % 16 == 0 || i < 2000;
@@ -173,7 +192,7 @@ static void test_walk(void **state) {
         index_check_addresses(walk.world.indexed);
         assert_int_equal(walk.world.state->index, walk.world.index);
         /* A walk that never gets anywhere proves nothing. */
-        for (unsigned i = 0; i < 26; i++) {
+        for (unsigned i = 0; i < 28; i++) {
                 if (walk.applied[i] < repetitions(20) || (walk.refused[i] < repetitions(12) && i != 4))
                         fail_msg("command %u: applied %u, refused %u", i, walk.applied[i], walk.refused[i]);
         }

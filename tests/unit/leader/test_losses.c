@@ -9,15 +9,16 @@ static uint64_t lose(struct world *w, const char *node) {
         return state_node(w->state, node)->health_since_usec;
 }
 
-/* "JOB:NODE JOB:NODE " */
+/* "JOB:NODE JOB:NODE>ATTEMPT ": the first ends, the second starts again */
 static void expect(const struct world *w, uint64_t now, const char *text) {
         size_t n, used = 0;
         struct loss *losses = losses_find(w->indexed, GRACE, now, &n);
         char have[256] = "";
 
         for (size_t i = 0; i < n; i++)
-                used += (size_t) snprintf(have + used, sizeof(have) - used, "%lu:%s ", (unsigned long) losses[i].job,
-                                          losses[i].node->name);
+                used += (size_t) snprintf(have + used, sizeof(have) - used,
+                                          losses[i].answer == LOSS_RESTART ? "%lu:%s>%u " : "%lu:%s ",
+                                          (unsigned long) losses[i].job, losses[i].node->name, losses[i].attempt);
         assert_string_equal(have, text);
         free(losses);
 }
@@ -72,11 +73,80 @@ static void test_others_go_on(void **state) {
         expect(w, at + GRACE, "");
 }
 
+static void reason_is(const struct world *w, uint64_t at, const char *text) {
+        size_t n;
+        struct loss *losses = losses_find(w->indexed, GRACE, at, &n);
+        char *reason;
+
+        assert_int_equal(n, 1);
+        reason = loss_reason(&losses[0], state_job(w->state, losses[0].job));
+        assert_string_equal(reason, text);
+        free(reason);
+        free(losses);
+}
+
+/* As often as it may; then it ends, and says how often that was. */
+static void test_starts_again(void **state) {
+        static const char *const nodes[] = { "n1", "n1" };
+        static const uint32_t ranks[] = { 2, 2 };
+        struct world *w = *state;
+        uint64_t job = run_job(w, "n2", "n2"), at;
+
+        let_restart(w, job, 1);
+        at = lose(w, "n2");
+        expect(w, at + GRACE - 1, "");
+        expect(w, at + GRACE, "1:n2>2 ");
+        reason_is(w, at + GRACE, "node n2 is down");
+        assert_int_equal(restart(w, job, 2, "n2", true), 0);
+        expect(w, at + GRACE, ""); /* n1 removes the head */
+        assert_int_equal(gone(w, job, STATE_HEAD, "n1"), 0);
+        expect(w, at + GRACE, "");
+        assert_int_equal(place(w, job, "n3", nodes, ranks, 2), 0);
+        expect(w, at + GRACE, "");
+        at = lose(w, "n1");
+        expect(w, at + GRACE, "1:n1 ");
+        reason_is(w, at + GRACE, "node n1 is down, and the job has been restarted 1 time (--restarts 1)");
+}
+
+/* All that are lost are left behind, also one that is lost while what is left on others goes. */
+static void test_starts_again_without_any_of_them(void **state) {
+        struct world *w = *state;
+        uint64_t job = run_job(w, "n2", "n3"), at;
+
+        let_restart(w, job, 3);
+        (void) lose(w, "n2");
+        at = lose(w, "n3");
+        expect(w, at + GRACE, "1:n2>2 1:n3>2 ");
+        assert_int_equal(restart(w, job, 2, "n2", true), 0);
+        expect(w, at + GRACE, "1:n3>2 ");
+        assert_int_equal(restart(w, job, 2, "n3", true), 0);
+        at = lose(w, "n1");
+        expect(w, at + GRACE - 1, "");
+        expect(w, at + GRACE, "1:n1>2 ");
+}
+
+/* Its end is asked for. */
+static void test_cancelled_one_does_not_start_again(void **state) {
+        struct world *w = *state;
+        uint64_t job = run_job(w, "n2", "n2"), at;
+
+        let_restart(w, job, 3);
+        assert_int_equal(cancel(w, job, 15, false), 0);
+        at = lose(w, "n2");
+        expect(w, at + GRACE, "1:n2 ");
+        reason_is(w, at + GRACE, "node n2 is down");
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, leader_set_up, leader_tear_down)
 
 int main(void) {
-        const struct CMUnitTest tests[] = { T(test_nothing_is_lost), T(test_after_a_while), T(test_each_job_once),
-                                            T(test_others_go_on) };
+        const struct CMUnitTest tests[] = { T(test_nothing_is_lost),
+                                            T(test_after_a_while),
+                                            T(test_each_job_once),
+                                            T(test_others_go_on),
+                                            T(test_starts_again),
+                                            T(test_starts_again_without_any_of_them),
+                                            T(test_cancelled_one_does_not_start_again) };
 
         return cmocka_run_group_tests_name("losses", tests, NULL, NULL);
 }

@@ -602,6 +602,37 @@ static void test_who_is_admitted(void **state) {
         assert_int_equal(admit_within(jobs, 0, 0, out), 0);
 }
 
+/* Before the others of its priority that wait, however old they are; but not before those of a higher one. */
+static void test_job_that_starts_again_is_first(void **state) {
+        struct world *w = *state;
+        uint64_t old = (uint64_t) submit(w, 1), higher = (uint64_t) submit(w, 1), again = running_job(w), next = running_job(w);
+        struct view view;
+
+        state_job(w->state, higher)->spec->priority = 5;
+        assert_int_equal(job_wait(w, old, "waits", true), 0);
+        assert_int_equal(job_wait(w, old, "waits", true), 0);
+        assert_int_equal(job_wait(w, higher, "waits", true), 0);
+        let_restart(w, again, 3);
+        assert_int_equal(restart(w, again, 2, "n2", false), 0);
+        assert_int_equal(gone(w, again, STATE_HEAD, "n1"), 0);
+        assert_int_equal(gone(w, again, 0, "n1"), 0);
+        view = make_view(w, 0); /* group 1 is not gone yet */
+        assert_string_equal(job_in(&view, 0)->name, "1");
+        view_finish(&view);
+        assert_int_equal(gone(w, again, 1, "n2"), 0);
+        view = make_view(w, 0);
+        assert_int_equal(view.n_jobs, 4);
+        assert_string_equal(job_in(&view, 0)->name, "3");
+        assert_int_equal(job_in(&view, 0)->age, 2);
+        assert_int_equal(job_in(&view, 0)->priority, 1);
+        assert_string_equal(job_in(&view, 1)->name, "1");
+        assert_int_equal(job_in(&view, 1)->age, 2);
+        assert_string_equal(job_in(&view, 2)->name, "2");
+        assert_int_equal(job_in(&view, 2)->age, 1);
+        assert_int_equal(strtoull(job_in(&view, 3)->name, NULL, 10), next);
+        view_finish(&view);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_empty),
@@ -612,6 +643,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_availability_of_unknown_nodes, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_running_job, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_which_jobs, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_job_that_starts_again_is_first, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_time_left, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_moving, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_aborted_move_leaves_no_trace, set_up, tear_down),

@@ -9,9 +9,10 @@
 #include <cmocka.h>
 
 #include "common/util.h"
+#include "daemon/cluster/state.h"
 #include "daemon/requests/jobspec.h"
 
-static const struct jobspec_rules admin = { .max_priority = JOBSPEC_PRIORITY_MAX };
+static const struct jobspec_rules admin = { .max_priority = JOBSPEC_PRIORITY_MAX, .level = STATE_LEVEL };
 
 static char *argv[JOBSPEC_ARGS_MAX + 1], *env[JOBSPEC_ENV_MAX + 1];
 static char big[JOBSPEC_WORD_MAX_BYTES + 1], long_path[5000];
@@ -185,10 +186,31 @@ static void test_numbers(void **state) {
         expect(&spec, "--spares");
 
         spec = good_spec();
-        spec.on_node_loss = 1;
-        expect(&spec, "'restart' is not available");
+        spec.on_node_loss = STATE_LOSS_RESTART;
+        expect(&spec, NULL);
+        spec.restarts = JOBSPEC_RESTARTS_MAX;
+        expect(&spec, NULL);
+        spec.restarts++;
+        expect(&spec, "--restarts 1001: from 0 to 1000");
+        spec.restarts = 0;
+        spec.on_node_loss = 2;
+        expect(&spec, "'fold' is not available");
         spec.on_node_loss = 3;
         expect(&spec, "invalid value 3");
+}
+
+/* A node that does not know the command would stop at it. */
+static void test_restart_with_older_nodes(void **state) {
+        static const struct jobspec_rules before = { .max_priority = 1000, .level = STATE_LEVEL_RESTART - 1 };
+        Rm__JobSpec spec = good_spec();
+
+        spec.on_node_loss = STATE_LOSS_RESTART;
+        spec.restarts = 3;
+        expect_by(&spec, &before, "needs an rmd that knows it on every node");
+        spec.on_node_loss = 0;
+        expect_by(&spec, &before, NULL);
+        jobspec_normalize(&spec); /* nor is the field known there */
+        assert_int_equal(spec.restarts, 0);
 }
 
 static void test_priority(void **state) {
@@ -268,6 +290,7 @@ int main(void) {
                 cmocka_unit_test(test_words),
                 cmocka_unit_test(test_paths),
                 cmocka_unit_test(test_numbers),
+                cmocka_unit_test(test_restart_with_older_nodes),
                 cmocka_unit_test(test_priority),
                 cmocka_unit_test(test_limits),
                 cmocka_unit_test(test_policy_and_token),

@@ -1,0 +1,97 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/cluster/state_internal.h"
+
+static void drop_capsules(Rm__Job *job) {
+        for (size_t k = 0; k < job->n_capsules; k++)
+                rm__capsule__free_unpacked(job->capsules[k], NULL);
+        free(job->capsules);
+        job->capsules = NULL;
+        job->n_capsules = 0;
+        job->group_size = 0;
+}
+
+void job_recover(struct apply *a, Rm__Job *job) {
+        cleanup_free char *reason = NULL;
+
+        if (job->state != RM__JOB_STATE__JOB_RECOVERING)
+                return;
+        for (size_t k = 0; k < job->n_capsules; k++)
+                if (job->capsules[k]->state != RM__CAPSULE_STATE__CAPSULE_GONE)
+                        return;
+        state_index_forget(a->index, job->id); /* it points at the capsules */
+        drop_capsules(job);
+        job->state = RM__JOB_STATE__JOB_PENDING;
+        state_index_job(a->index, job->id);
+        if (job->cancel) {
+                job->exit_code = 128 + (int32_t) job->cancel_signal;
+                job_end(a, job, job->final_state);
+                return;
+        }
+        reason = job_wait_text(job, "waits to be placed");
+        message_set_string(&job->reason, reason);
+}
+
+static int check_restart(struct apply *a, const Rm__CmdJobRestart *in, const Rm__Job *job) {
+        if (!job_running(job))
+                return apply_refuse(a, -EALREADY, "restart: job %" PRIu64 " does not run", job->id);
+        if (!job_may_restart(job))
+                return apply_refuse(a, -EPERM, "restart: job %" PRIu64 " may not start again", job->id);
+        if (in->attempt != job->attempt + 1)
+                return apply_refuse(a, -EALREADY, "restart: attempt %u does not follow attempt %u of job %" PRIu64, in->attempt,
+                                    job->attempt, job->id);
+        return 0;
+}
+
+static void begin_recovery(struct apply *a, const Rm__CmdJobRestart *in, Rm__Job *job) {
+        cleanup_free char *reason = NULL;
+
+        job_moves_forget(a, job->id, "the job starts again");
+        job_set_spares(job, NULL, 0);
+        job->attempt = in->attempt;
+        job->state = RM__JOB_STATE__JOB_RECOVERING;
+        job->start_usec = 0;
+        message_set_string(&job->restart_reason, in->reason);
+        reason = job_wait_text(job, "what is left of the one before is being removed");
+        message_set_string(&job->reason, reason);
+        state_index_job_state(a->index, job->id);
+        apply_event(a, "job-restarted", in->node, job->id, 0, 0, "job %" PRIu64 " starts again, attempt %u of %" PRIu64 ": %s",
+                    job->id, job->attempt, job->spec->restarts + UINT64_C(1), in->reason);
+}
+
+/* The node's own copies go when it is back: their incarnations are in no capsule then. */
+static void leave_behind(struct apply *a, Rm__Job *job, const char *node) {
+        for (size_t k = 0; k < job->n_capsules; k++) {
+                Rm__Capsule *capsule = job->capsules[k];
+
+                if (strcmp(capsule->node, node) != 0)
+                        continue;
+                capsule->state = RM__CAPSULE_STATE__CAPSULE_GONE;
+                state_index_capsule(a->index, job->id, capsule->index);
+        }
+}
+
+int apply_job_restart(struct apply *a) {
+        const Rm__CmdJobRestart *in = a->command->job_restart;
+        Rm__Job *job = state_job(a->state, in->job);
+        const Rm__Node *node = state_node(a->state, in->node);
+        bool under_way = job && job->state == RM__JOB_STATE__JOB_RECOVERING && job->attempt == in->attempt;
+        int r;
+
+        if (!job)
+                return apply_refuse(a, -ENOENT, "restart: no job %" PRIu64, in->job);
+        if (in->down && node && node->health != RM__NODE_HEALTH__NODE_HEALTH_DOWN)
+                return apply_refuse(a, -EAGAIN, "restart: node '%s' is not down any more", in->node);
+        r = under_way ? 0 : check_restart(a, in, job);
+        if (r < 0)
+                return r;
+        if (!under_way)
+                begin_recovery(a, in, job);
+        if (in->down)
+                leave_behind(a, job, in->node);
+        job_recover(a, job);
+        return 0;
+}
