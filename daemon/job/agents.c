@@ -45,9 +45,10 @@ static void send_request(struct runner *runner, struct agent_request *request) {
         Rm__AgentRun run = RM__AGENT_RUN__INIT;
         Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
 
-        if (!target)
+        if (!target || !runner_current(runner, request->job, STATE_HEAD))
                 return;
         run.job = request->job;
+        run.attempt = job->attempt;
         run.from_capsule = STATE_HEAD;
         run.to_capsule = request->to;
         run.agent = request->id;
@@ -99,8 +100,9 @@ void agents_on_gone(struct runner *runner, struct resident *resident, const char
         Rm__AgentKill kill = RM__AGENT_KILL__INIT;
         Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
 
-        if (target) {
+        if (target && runner_current(runner, resident->job, STATE_HEAD) == resident) {
                 kill.job = resident->job;
+                kill.attempt = job->attempt;
                 kill.to_capsule = request->to;
                 message.body_case = RM__PEER_MESSAGE__BODY_AGENT_KILL;
                 message.agent_kill = &kill;
@@ -201,11 +203,16 @@ static bool launch_group(struct runner *runner, struct resident *group, const Rm
         return true;
 }
 
+/* From the head of another attempt: that of a node which was away, and still acts by what it knew then. */
+static bool is_of_another(const Rm__Job *job, uint32_t attempt) {
+        return attempt && attempt != job->attempt;
+}
+
 void runner_agent_run(struct runner *runner, const Rm__AgentRun *run) {
         struct resident *group = runner_current(runner, run->job, run->to_capsule);
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), run->job);
 
-        if (!group || !group->ready || !job || run->to_capsule < 0)
+        if (!group || !group->ready || !job || run->to_capsule < 0 || is_of_another(job, run->attempt))
                 return; /* not here, or not yet: it is sent again */
         free(group->agent);
         group->agent = xstrdup(run->agent);
@@ -220,8 +227,9 @@ void runner_agent_run(struct runner *runner, const Rm__AgentRun *run) {
 
 void runner_agent_kill(struct runner *runner, const Rm__AgentKill *kill) {
         struct resident *group = runner_current(runner, kill->job, kill->to_capsule);
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), kill->job);
 
-        if (group && group->ready && !group->exited)
+        if (group && group->ready && !group->exited && !is_of_another(job, kill->attempt))
                 ends_orphan(runner, group);
 }
 

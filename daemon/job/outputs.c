@@ -26,6 +26,7 @@ struct reader {
         struct client *client;
         uint32_t request_id;
         uint64_t job;
+        uint32_t attempt; /* that the offsets are of */
         uint64_t sent[3];
         uint64_t acked[3];
         bool eof[3];
@@ -88,6 +89,7 @@ static void send_piece(struct reader *reader, int stream, const void *data, size
         output.data.data = (uint8_t *) data;
         output.data.len = size_bytes;
         output.eof = eof;
+        output.attempt = reader->attempt;
         reply.body_case = RM__LOCAL_REPLY__BODY_JOB_OUTPUT;
         reply.job_output = &output;
         client_reply(reader->client, reader->request_id, &reply);
@@ -117,11 +119,20 @@ static void pump_stream(struct outputs *outputs, struct reader *reader, const Rm
         }
 }
 
+static const Rm__Job *job_of(const struct outputs *outputs, uint64_t job) {
+        return state_job(cluster_state(outputs->rmd->cluster), job);
+}
+
+/* A front end that has not heard yet that the job starts again is about to leave. */
+static bool reads(const struct reader *reader, const Rm__Job *job) {
+        return job && reader->attempt == job->attempt && job->state != RM__JOB_STATE__JOB_RECOVERING;
+}
+
 static void pump_reader(struct outputs *outputs, struct reader *reader) {
-        const Rm__Job *job = state_job(cluster_state(outputs->rmd->cluster), reader->job);
+        const Rm__Job *job = job_of(outputs, reader->job);
         cleanup_close int dir_fd = job ? open_spool(outputs, job) : -1;
 
-        if (!job)
+        if (!reads(reader, job))
                 return;
         if (dir_fd < 0 && !output_complete(outputs, job))
                 return; /* not made yet, or on its way */
@@ -158,11 +169,13 @@ static void tell_input_offset(struct outputs *outputs, struct reader *reader) {
 
 void outputs_attach(struct outputs *outputs, struct client *client, uint32_t request_id, const Rm__AttachJob *attach) {
         struct reader *reader = xcalloc(1, sizeof(*reader));
+        const Rm__Job *job = job_of(outputs, attach->job);
 
         outputs_detach(outputs, client);
         reader->client = client;
         reader->request_id = request_id;
         reader->job = attach->job;
+        reader->attempt = attach->attempt == 0 && job ? job->attempt : attach->attempt;
         reader->sent[CAPSULE_STDOUT] = reader->acked[CAPSULE_STDOUT] = attach->stdout_offset;
         reader->sent[CAPSULE_STDERR] = reader->acked[CAPSULE_STDERR] = attach->stderr_offset;
         reader->next = outputs->readers;
@@ -189,7 +202,7 @@ void outputs_ack(struct outputs *outputs, struct client *client, const Rm__Outpu
         struct resident *head = runner_current(outputs->rmd->runner, ack->job, STATE_HEAD);
 
         for (struct reader *reader = outputs->readers; reader; reader = reader->next) {
-                if (reader->client != client || reader->job != ack->job)
+                if (reader->client != client || reader->job != ack->job || !reads(reader, job_of(outputs, ack->job)))
                         continue;
                 if (ack->stdout_offset > reader->acked[CAPSULE_STDOUT] && ack->stdout_offset <= reader->sent[CAPSULE_STDOUT])
                         reader->acked[CAPSULE_STDOUT] = ack->stdout_offset;
@@ -239,10 +252,11 @@ static void on_input_taken(struct capsule *capsule, int error, const char *text,
 
 void outputs_input(struct outputs *outputs, struct client *client, uint32_t request_id, const Rm__JobInput *in) {
         struct resident *head = runner_current(outputs->rmd->runner, in->job, STATE_HEAD);
+        const Rm__Job *job = job_of(outputs, in->job);
         struct input *input;
         int r = 0;
 
-        if (!head || !head->ready)
+        if (!head || !head->ready || !job || (in->attempt && in->attempt != job->attempt))
                 return; /* moving or gone: it is sent again when attached anew */
         input = xcalloc(1, sizeof(*input));
         *input = (struct input) { outputs, client, request_id, in->job, in->offset + in->data.len };
@@ -255,6 +269,13 @@ void outputs_input(struct outputs *outputs, struct client *client, uint32_t requ
 }
 
 /* ---- clean-up ---- */
+
+/* That of an attempt which is lost: nobody is given it any more. */
+static bool is_of_before(const Rm__Job *job, int32_t index, uint64_t incarnation) {
+        const Rm__Capsule *capsule = job_capsule(job, index);
+
+        return job->attempt > 1 && (!capsule || incarnation < capsule->incarnation);
+}
 
 void outputs_clean(struct outputs *outputs) {
         const Rm__State *state = cluster_state(outputs->rmd->cluster);
@@ -275,7 +296,7 @@ void outputs_clean(struct outputs *outputs) {
                 if (!launch_parse_id(entry->d_name, &job_id, &index, &incarnation))
                         continue;
                 job = state_job(state, job_id);
-                if (job && (!job_ended(job) || !job->output_done))
+                if (job && (!job_ended(job) || !job->output_done) && !is_of_before(job, index, incarnation))
                         continue;
                 if (capsule_find(outputs->rmd->capsules, entry->d_name))
                         continue;

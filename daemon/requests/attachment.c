@@ -29,6 +29,7 @@ struct attachment {
         struct client *client;
         uint32_t request_id;
         uint64_t job;
+        uint32_t attempt; /* of the job, that all offsets are of */
         bool input;
         uint32_t channel; /* to the head's node, 0 = none now */
         char *node;       /* where that is */
@@ -71,20 +72,28 @@ static void disconnect(struct attachment *attachment) {
         attachment->node = NULL;
 }
 
+static void drop_first_piece(struct attachment *attachment) {
+        struct piece *piece = attachment->pieces;
+
+        attachment->pieces = piece->next;
+        attachment->pieces_bytes -= piece_bytes(piece);
+        conn_charge(attachment->client->conn, -(ssize_t) piece_bytes(piece));
+        free(piece->data);
+        free(piece);
+}
+
+static void drop_pieces(struct attachment *attachment) {
+        while (attachment->pieces)
+                drop_first_piece(attachment);
+}
+
 void attachment_leave(struct client *client) {
         struct attachment *attachment = client->attachment;
 
         if (!attachment)
                 return;
         disconnect(attachment);
-        while (attachment->pieces) {
-                struct piece *piece = attachment->pieces;
-
-                attachment->pieces = piece->next;
-                conn_charge(client->conn, -(ssize_t) piece_bytes(piece));
-                free(piece->data);
-                free(piece);
-        }
+        drop_pieces(attachment);
         event_free(attachment->retry);
         free(attachment->told);
         free(attachment);
@@ -108,6 +117,7 @@ static void send_piece(struct attachment *attachment, const struct piece *piece)
         input.data.data = piece->data;
         input.data.len = piece->size_bytes;
         input.eof = piece->eof;
+        input.attempt = attachment->attempt;
         request.id = attachment->request_id;
         request.body_case = RM__LOCAL_REQUEST__BODY_JOB_INPUT;
         request.job_input = &input;
@@ -139,15 +149,8 @@ void attachment_drained(struct client *client) {
 static void forget_input(struct attachment *attachment, uint64_t offset) {
         /* The end of input has no byte whose taking could be told: it is kept, and said again to every new place of the head. */
         while (attachment->pieces && !attachment->pieces->eof &&
-               attachment->pieces->offset + attachment->pieces->size_bytes <= offset) {
-                struct piece *piece = attachment->pieces;
-
-                attachment->pieces = piece->next;
-                attachment->pieces_bytes -= piece_bytes(piece);
-                conn_charge(attachment->client->conn, -(ssize_t) piece_bytes(piece));
-                free(piece->data);
-                free(piece);
-        }
+               attachment->pieces->offset + attachment->pieces->size_bytes <= offset)
+                drop_first_piece(attachment);
 }
 
 /* ---- from the head ---- */
@@ -155,7 +158,8 @@ static void forget_input(struct attachment *attachment, uint64_t offset) {
 static void on_output(struct attachment *attachment, Rm__LocalReply *reply) {
         const Rm__JobOutput *output = reply->job_output;
 
-        if (output->stream < 1 || output->stream > 2 || output->offset != attachment->taken[output->stream])
+        if (output->stream < 1 || output->stream > 2 || (output->attempt && output->attempt != attachment->attempt) ||
+            output->offset != attachment->taken[output->stream])
                 return; /* of before a reconnection: what is missing comes again */
         attachment->taken[output->stream] += output->data.len;
         if (output->eof)
@@ -207,6 +211,7 @@ static void connect_head(struct attachment *attachment, const Rm__Capsule *head)
         attach.stdout_offset = attachment->taken[1];
         attach.stderr_offset = attachment->taken[2];
         attach.input = attachment->input;
+        attach.attempt = attachment->attempt;
         request.id = attachment->request_id;
         request.body_case = RM__LOCAL_REQUEST__BODY_ATTACH_JOB;
         request.attach_job = &attach;
@@ -225,7 +230,7 @@ static void tell(struct attachment *attachment, const Rm__Job *job, bool final) 
         const struct state_index *index = cluster_index(attachment->client->rmd->cluster);
         Rm__JobUpdate update = RM__JOB_UPDATE__INIT;
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
-        char *now = xasprintf("%s\n%s\n%u", state_job_word(index, job), job->reason, job->moves);
+        char *now = xasprintf("%s\n%s\n%u\n%u", state_job_word(index, job), job->reason, job->moves, job->attempt);
 
         if (!final && attachment->told && strcmp(attachment->told, now) == 0) {
                 free(now);
@@ -254,6 +259,25 @@ static bool head_reachable(const struct attachment *attachment, const Rm__Capsul
         return node && node->health != RM__NODE_HEALTH__NODE_HEALTH_DOWN;
 }
 
+/* The job starts again: its output begins anew, and so does its input. The client hears it before it gets any of that. */
+static void follow_attempt(struct attachment *attachment, uint32_t attempt) {
+        if (attachment->attempt != 0 && attachment->attempt != attempt) {
+                disconnect(attachment);
+                drop_pieces(attachment);
+                memset(attachment->taken, 0, sizeof(attachment->taken));
+                memset(attachment->acked, 0, sizeof(attachment->acked));
+                memset(attachment->eof, 0, sizeof(attachment->eof));
+        }
+        attachment->attempt = attempt;
+}
+
+/* There is a head to read from, or what is left of the last one. */
+static bool head_may_answer(const Rm__Job *job, const Rm__Capsule *head) {
+        if (job->state >= RM__JOB_STATE__JOB_COMPLETING)
+                return true;
+        return head->state == RM__CAPSULE_STATE__CAPSULE_READY && job_running(job);
+}
+
 static void attachment_update(struct attachment *attachment) {
         const Rm__Job *job = job_of(attachment);
         const Rm__Capsule *head = job ? job_capsule(job, STATE_HEAD) : NULL;
@@ -268,14 +292,16 @@ static void attachment_update(struct attachment *attachment) {
                 }
                 return;
         }
+        if (job->attempt < attachment->attempt)
+                return; /* what is known here is old */
+        follow_attempt(attachment, job->attempt);
         tell(attachment, job, false);
         if (job_ended(job) &&
             (!head || job->output_done || !head_reachable(attachment, head) || (attachment->eof[1] && attachment->eof[2]))) {
                 finish(attachment, job);
                 return;
         }
-        if (head && (head->state == RM__CAPSULE_STATE__CAPSULE_READY || job->state >= RM__JOB_STATE__JOB_COMPLETING) &&
-            !(attachment->eof[1] && attachment->eof[2]))
+        if (head && head_may_answer(job, head) && !(attachment->eof[1] && attachment->eof[2]))
                 connect_head(attachment, head);
 }
 
@@ -301,6 +327,7 @@ void request_attach_job(struct client *client, const Rm__LocalRequest *request) 
         attachment->client = client;
         attachment->request_id = request->id;
         attachment->job = in->job;
+        attachment->attempt = in->attempt;
         attachment->input = in->input;
         attachment->taken[1] = in->stdout_offset;
         attachment->taken[2] = in->stderr_offset;
@@ -325,6 +352,8 @@ void request_job_input(struct client *client, const Rm__LocalRequest *request) {
                              in->job);
                 return;
         }
+        if (in->attempt && in->attempt != attachment->attempt)
+                return; /* sent before it heard of the new one */
         piece = xcalloc(1, sizeof(*piece));
         piece->offset = in->offset;
         piece->size_bytes = in->data.len;

@@ -11,6 +11,10 @@
 
 /* Input that rmd has not acknowledged is kept, to be sent again; so this bounds our memory too. */
 #define INPUT_WINDOW_BYTES (512U << 10)
+/* Of a job that may start again all of it is kept, as long as it is not more than this. */
+#define INPUT_KEPT_BYTES (8U << 20)
+/* JobSpec.on_node_loss */
+#define ON_NODE_LOSS_RESTART 1U
 #define INPUT_CHUNK_BYTES (64U << 10)
 #define CONTROLS_MAX 16
 /* A job that starts within this time is not said to wait. */
@@ -55,10 +59,11 @@ struct attachment {
         uint64_t received[2]; /* bytes of the job's stream taken over so far */
         bool closed[2];
 
-        struct buffer input; /* from input_base on: not acknowledged yet */
-        uint64_t input_base;
+        struct buffer input; /* from input_base on */
+        uint64_t input_base; /* 0 as long as all is kept that a next attempt needs */
+        uint64_t input_acked;
         uint64_t input_sent; /* offset up to which it was sent over this connection */
-        bool input_known; /* input_base is */
+        bool input_known; /* what was acknowledged is */
         bool input_eof;
         bool input_eof_sent;
         bool input_over; /* the job takes no more */
@@ -69,6 +74,10 @@ struct attachment {
         unsigned interrupts; /* SIGINT and SIGTERM so far */
         uint64_t interrupt_usec; /* when the first of them came */
         int cancel_signo; /* we asked for the end with it */
+
+        uint32_t attempt; /* of the job, that all offsets are of; 0: not known yet */
+        bool restartable;
+        uint64_t wait_from_usec; /* it is not said to wait within WAIT_QUIET_USEC of this */
 
         bool seen; /* the state below is known */
         Rm__JobState state;
@@ -93,7 +102,7 @@ struct attachment *attachment_create(const struct attachment_config *config, uin
         struct attachment *a = xcalloc(1, sizeof(*a));
 
         a->config = *config;
-        a->start_usec = now;
+        a->start_usec = a->wait_from_usec = now;
         a->lost_usec = now;
         a->attach_at_usec = ATTACHMENT_NEVER_USEC;
         a->input_at_usec = ATTACHMENT_NEVER_USEC;
@@ -172,9 +181,14 @@ static void put_control(struct attachment *a, struct control *control) {
         control->at_usec = ATTACHMENT_NEVER_USEC;
 }
 
+/* Before mpirun runs there is nothing a signal or input could be sent to. */
+static bool runs(const struct attachment *a) {
+        return a->seen && a->state != RM__JOB_STATE__JOB_PENDING && a->state != RM__JOB_STATE__JOB_STARTING &&
+               a->state != RM__JOB_STATE__JOB_RECOVERING;
+}
+
 static bool takes_input(const struct attachment *a) {
-        return a->attached && a->input_known && !a->input_over && a->seen && a->state != RM__JOB_STATE__JOB_PENDING &&
-               a->state != RM__JOB_STATE__JOB_STARTING && a->input_at_usec == ATTACHMENT_NEVER_USEC;
+        return a->attached && a->input_known && !a->input_over && runs(a) && a->input_at_usec == ATTACHMENT_NEVER_USEC;
 }
 
 static void put_input(struct attachment *a) {
@@ -184,6 +198,8 @@ static void put_input(struct attachment *a) {
                 Rm__JobInput input = RM__JOB_INPUT__INIT;
                 Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
 
+                if (n > 0 && a->input_sent - a->input_acked >= INPUT_WINDOW_BYTES)
+                        return; /* rmd takes no more at once, which is less than what is kept */
                 if (n > INPUT_CHUNK_BYTES)
                         n = INPUT_CHUNK_BYTES;
                 input.job = a->config.job;
@@ -191,6 +207,7 @@ static void put_input(struct attachment *a) {
                 input.data.data = n ? a->input.data + a->input.start + sent : NULL;
                 input.data.len = n;
                 input.eof = a->input_eof && sent + n == a->input.used;
+                input.attempt = a->attempt;
                 if (n == 0 && (!input.eof || a->input_eof_sent))
                         return;
                 request.body_case = RM__LOCAL_REQUEST__BODY_JOB_INPUT;
@@ -202,7 +219,7 @@ static void put_input(struct attachment *a) {
 }
 
 static void rewind_input(struct attachment *a) {
-        a->input_sent = a->input_base;
+        a->input_sent = a->input_acked;
         a->input_eof_sent = false;
 }
 
@@ -214,6 +231,7 @@ static void put_attach(struct attachment *a) {
         attach.stdout_offset = a->received[0];
         attach.stderr_offset = a->received[1];
         attach.input = a->config.input;
+        attach.attempt = a->attempt;
         request.body_case = RM__LOCAL_REQUEST__BODY_ATTACH_JOB;
         request.attach_job = &attach;
         a->attach_id = put(a, &request);
@@ -312,11 +330,6 @@ static void leave(struct attachment *a, int code) {
         finish(a, code);
 }
 
-/* Before mpirun runs there is nothing a signal could be sent to. */
-static bool runs(const struct attachment *a) {
-        return a->seen && a->state != RM__JOB_STATE__JOB_PENDING && a->state != RM__JOB_STATE__JOB_STARTING;
-}
-
 static void interrupt(struct attachment *a, int signo, uint64_t now) {
         if (a->interrupts++ == 0)
                 a->interrupt_usec = now;
@@ -376,9 +389,11 @@ void attachment_signal(struct attachment *a, int signo, uint64_t now) {
 /* ---- input ---- */
 
 size_t attachment_input_room(const struct attachment *a) {
-        if (a->done || a->input_over || a->input_eof || !a->input_known || a->input.used >= INPUT_WINDOW_BYTES)
+        uint64_t waiting = a->input_base + a->input.used - a->input_acked;
+
+        if (a->done || a->input_over || a->input_eof || !a->input_known || waiting >= INPUT_WINDOW_BYTES)
                 return 0;
-        return INPUT_WINDOW_BYTES - a->input.used;
+        return (size_t) (INPUT_WINDOW_BYTES - waiting);
 }
 
 void attachment_input(struct attachment *a, const void *data, size_t size_bytes) {
@@ -393,26 +408,36 @@ void attachment_input_eof(struct attachment *a) {
         put_input(a);
 }
 
+/* All of it is here, for the job's next attempt; kept only where there can be one. */
+static bool keeps_input(const struct attachment *a) {
+        return a->restartable && a->input_base == 0 && a->input.used <= INPUT_KEPT_BYTES;
+}
+
 static void input_ack(struct attachment *a, uint64_t offset) {
         if (!a->input_known) {
                 a->input_known = true;
-                a->input_base = a->input_sent = offset;
+                a->input_base = a->input_acked = a->input_sent = offset;
         }
-        if (offset <= a->input_base)
+        if (offset <= a->input_acked)
                 return;
         if (offset - a->input_base > a->input.used)
                 offset = a->input_base + a->input.used;
-        buffer_drop(&a->input, (size_t) (offset - a->input_base));
-        a->input_base = offset;
+        a->input_acked = offset;
         if (a->input_sent < offset)
                 a->input_sent = offset;
+        if (!keeps_input(a)) {
+                buffer_drop(&a->input, (size_t) (offset - a->input_base));
+                a->input_base = offset;
+        }
         put_input(a);
 }
 
 static void input_closed(struct attachment *a) {
         a->input_over = true;
+        if (keeps_input(a))
+                return;
         buffer_finish(&a->input);
-        a->input_base = a->input_sent;
+        a->input_base = a->input_acked = a->input_sent;
 }
 
 /* ---- what rmd says ---- */
@@ -422,7 +447,7 @@ static void take_output(struct attachment *a, const Rm__JobOutput *output) {
         uint64_t from = output->offset;
         size_t skip = 0;
 
-        if (output->stream != 1 && output->stream != 2)
+        if ((output->stream != 1 && output->stream != 2) || (output->attempt && output->attempt != a->attempt))
                 return;
         if (from > a->received[i]) {
                 say(a, "%" PRIu64 " bytes of the job's %s are no longer stored", from - a->received[i],
@@ -441,11 +466,48 @@ static bool is_end(Rm__JobState state) {
         return state >= RM__JOB_STATE__JOB_COMPLETED;
 }
 
-static void take_update(struct attachment *a, const Rm__JobUpdate *update) {
+/* What was given to the attempt before is given to this one too. */
+static void repeat_input(struct attachment *a, uint64_t now) {
+        if (!a->config.input)
+                return;
+        if (a->input_base > 0) {
+                say(a,
+                    "job %" PRIu64 " is cancelled: it cannot start again, as %s does not have all of its standard input any more",
+                    a->config.job, a->config.program);
+                a->giving_up = true;
+                a->give_up_usec = now + GIVE_UP_USEC;
+                add_control(a, true, false, SIGTERM);
+                return;
+        }
+        a->input_known = true;
+        a->input_over = false;
+        a->input_acked = 0;
+        rewind_input(a);
+}
+
+static void follow_attempt(struct attachment *a, const Rm__Job *job, uint64_t now) {
+        uint32_t before = a->attempt;
+
+        a->restartable = job->spec && job->spec->on_node_loss == ON_NODE_LOSS_RESTART;
+        a->attempt = job->attempt;
+        if (before == 0 || before == job->attempt)
+                return;
+        say(a,
+            "job %" PRIu64 ": %s; it starts again from its beginning, attempt %u of %" PRIu64
+            "; the output so far is of attempt %u",
+            a->config.job, job->restart_reason, job->attempt, (job->spec ? job->spec->restarts : 0) + UINT64_C(1), before);
+        memset(a->received, 0, sizeof(a->received));
+        a->wait_from_usec = now;
+        free(take_ptr(a->said));
+        repeat_input(a, now);
+}
+
+static void take_update(struct attachment *a, const Rm__JobUpdate *update, uint64_t now) {
         const Rm__Job *job = update->job ? update->job->job : NULL;
 
-        if (!job)
-                return;
+        if (!job || job->attempt < a->attempt)
+                return; /* or rmd was started anew, and does not know yet what it is to know */
+        follow_attempt(a, job, now);
         a->seen = true;
         a->state = job->state;
         a->started = job->start_usec > 0;
@@ -453,7 +515,7 @@ static void take_update(struct attachment *a, const Rm__JobUpdate *update) {
         a->ended = is_end(job->state);
         free(a->reason);
         a->reason = xstrdup(job->reason);
-        if (a->said && a->state != RM__JOB_STATE__JOB_PENDING && !a->ended) {
+        if (a->said && a->state != RM__JOB_STATE__JOB_PENDING && a->state != RM__JOB_STATE__JOB_RECOVERING && !a->ended) {
                 say(a, "job %" PRIu64 " starts%s%s", a->config.job, *update->job->nodes ? " on " : "", update->job->nodes);
                 free(take_ptr(a->said));
         }
@@ -556,7 +618,7 @@ void attachment_reply(struct attachment *a, const Rm__LocalReply *reply, uint64_
                 break;
         case RM__LOCAL_REPLY__BODY_JOB_UPDATE:
                 a->attached = true;
-                take_update(a, reply->job_update);
+                take_update(a, reply->job_update, now);
                 break;
         default:
                 break;
@@ -580,7 +642,7 @@ static bool wait_to_tell(const struct attachment *a) {
 }
 
 static void tell_wait(struct attachment *a, uint64_t now) {
-        if (!wait_to_tell(a) || now < a->start_usec + WAIT_QUIET_USEC)
+        if (!wait_to_tell(a) || now < a->wait_from_usec + WAIT_QUIET_USEC)
                 return;
         if (strncmp(waits_for(a), "waits ", strlen("waits ")) == 0)
                 say(a, "job %" PRIu64 " %s", a->config.job, waits_for(a));
@@ -590,8 +652,9 @@ static void tell_wait(struct attachment *a, uint64_t now) {
         a->said = xstrdup(waits_for(a));
 }
 
+/* The time is for the first start. */
 static bool may_give_up(const struct attachment *a) {
-        return a->config.wait_set && is_pending(a) && !a->giving_up && !a->cancel_signo;
+        return a->config.wait_set && a->attempt <= 1 && is_pending(a) && !a->giving_up && !a->cancel_signo;
 }
 
 /* "--wait 0" is "not at all", but a job waits only once rmd has said for what. */
@@ -708,7 +771,7 @@ uint64_t attachment_due_usec(const struct attachment *a) {
         if (unconfirmed_interrupt(a) < a->n_controls)
                 DUE(a->interrupt_usec + (a->controls[unconfirmed_interrupt(a)].cancel ? LEAVE_USEC : CANCEL_USEC));
         if (wait_to_tell(a))
-                DUE(a->start_usec + WAIT_QUIET_USEC);
+                DUE(a->wait_from_usec + WAIT_QUIET_USEC);
         if (may_give_up(a))
                 DUE(give_up_at(a));
         if (a->giving_up && !a->ending)

@@ -102,10 +102,11 @@ static void expect_control(struct attachment *s, bool cancel, uint32_t signo) {
         rm__local_request__free_unpacked(request, NULL);
 }
 
-static void tell_output(struct attachment *s, uint32_t stream, uint64_t offset, const char *text) {
+static void tell_output_of(struct attachment *s, uint32_t attempt, uint32_t stream, uint64_t offset, const char *text) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__JobOutput output = RM__JOB_OUTPUT__INIT;
 
+        output.attempt = attempt;
         output.stream = stream;
         output.offset = offset;
         output.data.data = (uint8_t *) text;
@@ -113,6 +114,10 @@ static void tell_output(struct attachment *s, uint32_t stream, uint64_t offset, 
         reply.body_case = RM__LOCAL_REPLY__BODY_JOB_OUTPUT;
         reply.job_output = &output;
         attachment_reply(s, &reply, 0);
+}
+
+static void tell_output(struct attachment *s, uint32_t stream, uint64_t offset, const char *text) {
+        tell_output_of(s, 0, stream, offset, text);
 }
 
 static void tell_ack(struct attachment *s, uint64_t offset) {
@@ -137,12 +142,20 @@ static void tell_error(struct attachment *s, uint32_t id, int code, const char *
         attachment_reply(s, &reply, now);
 }
 
-static void tell_state(struct attachment *s, Rm__JobState state, const char *reason, int exit_code, bool final, uint64_t now) {
+/* `attempt` 0: of a job that has none yet, or that never restarts. */
+static void tell_attempt(struct attachment *s, uint32_t attempt, Rm__JobState state, const char *reason, int exit_code, bool final,
+                         uint64_t now) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__JobUpdate update = RM__JOB_UPDATE__INIT;
         Rm__JobView view = RM__JOB_VIEW__INIT;
         Rm__Job job = RM__JOB__INIT;
+        Rm__JobSpec spec = RM__JOB_SPEC__INIT;
 
+        spec.on_node_loss = attempt > 0;
+        spec.restarts = 3;
+        job.spec = &spec;
+        job.attempt = attempt;
+        job.restart_reason = (char *) (attempt > 1 ? "node n3 is down" : "");
         job.id = 7;
         job.state = state;
         job.reason = (char *) reason;
@@ -154,6 +167,10 @@ static void tell_state(struct attachment *s, Rm__JobState state, const char *rea
         reply.body_case = RM__LOCAL_REPLY__BODY_JOB_UPDATE;
         reply.job_update = &update;
         attachment_reply(s, &reply, now);
+}
+
+static void tell_state(struct attachment *s, Rm__JobState state, const char *reason, int exit_code, bool final, uint64_t now) {
+        tell_attempt(s, 0, state, reason, exit_code, final, now);
 }
 
 static void expect_text(struct attachment *s, unsigned stream, const char *text) {
@@ -739,6 +756,143 @@ static void rmd_may_be_away_for_some_time(void **state) {
         attachment_destroy(s);
 }
 
+/* ---- a job that starts again ---- */
+
+#define AGAIN                                                                                                                      \
+        "rm-mpirun: job 7: node n3 is down; it starts again from its beginning, attempt 2 of 4; the output so far is of "          \
+        "attempt 1\n"
+
+/* RUNNING, in its first attempt. */
+static struct attachment *begin_restartable(bool input, bool wait_set) {
+        struct attachment *s = begin(input, wait_set, 5 * SECOND);
+
+        attachment_connected(s, 0);
+        (void) expect_attach(s, 0, 0);
+        tell_attempt(s, 1, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 0);
+        return s;
+}
+
+static void output_of_a_next_attempt_begins_anew(void **state) {
+        struct attachment *s = begin_restartable(false, true);
+
+        (void) state;
+        tell_output_of(s, 1, 1, 0, "one two ");
+        tell_attempt(s, 2, RM__JOB_STATE__JOB_RECOVERING, "gone", 0, false, 100 * SECOND);
+        expect_text(s, 1, "one two ");
+        expect_text(s, 2, AGAIN);
+        tell_output_of(s, 1, 1, 8, "late"); /* of the one before */
+        expect_text(s, 1, "");
+        /* It waits for a moment, of which --wait says nothing. */
+        tell_attempt(s, 2, RM__JOB_STATE__JOB_PENDING, "waits", 0, false, 100 * SECOND);
+        tell_attempt(s, 2, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 100 * SECOND + 1000);
+        tell_output_of(s, 2, 1, 0, "one ");
+        /* Its rmd was restarted, and goes by what it last knew. */
+        attachment_lost(s, 101 * SECOND);
+        attachment_connected(s, 101 * SECOND);
+        (void) expect_attach(s, 4, 0);
+        tell_attempt(s, 1, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 101 * SECOND);
+        tell_attempt(s, 2, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 101 * SECOND);
+        tell_output_of(s, 2, 1, 4, "two ");
+        expect_text(s, 1, "one two ");
+        expect_text(s, 2, "");
+        expect_none(s);
+        attachment_destroy(s);
+}
+
+static void a_next_attempt_that_waits_says_so(void **state) {
+        struct attachment *s = begin_restartable(false, true);
+
+        (void) state;
+        tell_attempt(s, 2, RM__JOB_STATE__JOB_PENDING, "waits for 4 cores", 0, false, 100 * SECOND);
+        expect_text(s, 2, AGAIN);
+        assert_int_equal(attachment_due_usec(s), 101 * SECOND);
+        attachment_tick(s, 101 * SECOND);
+        expect_text(s, 2, "rm-mpirun: job 7 waits for 4 cores\n");
+        attachment_tick(s, 200 * SECOND);
+        expect_none(s);
+        attachment_destroy(s);
+}
+
+/* Nothing takes signals between two attempts. */
+static void an_interrupt_between_two_attempts_cancels(void **state) {
+        struct attachment *s = begin_restartable(false, false);
+
+        (void) state;
+        tell_attempt(s, 2, RM__JOB_STATE__JOB_RECOVERING, "gone", 0, false, 0);
+        attachment_signal(s, SIGINT, 0);
+        expect_control(s, true, SIGINT);
+        attachment_destroy(s);
+}
+
+static void a_next_attempt_gets_the_same_input(void **state) {
+        struct attachment *s = begin_restartable(true, false);
+
+        (void) state;
+        attachment_input(s, "abc", 3);
+        expect_input(s, 0, "abc", false);
+        tell_ack(s, 3);
+        attachment_input(s, "de", 2);
+        attachment_input_eof(s);
+        expect_input(s, 3, "de", false);
+        expect_input(s, 5, "", true);
+        tell_ack(s, 5);
+        tell_attempt(s, 2, RM__JOB_STATE__JOB_RECOVERING, "gone", 0, false, 0);
+        expect_none(s);
+        tell_attempt(s, 2, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 0);
+        expect_input(s, 0, "abcde", true);
+        attachment_destroy(s);
+}
+
+/* 9 MiB have been taken: more than is kept. */
+static void input_that_is_not_kept_ends_the_job(void **state) {
+        struct attachment *s = begin_restartable(true, false);
+        static char chunk[65536];
+        int code;
+
+        (void) state;
+        for (uint64_t taken = 0; taken < (UINT64_C(9) << 20); taken += sizeof(chunk)) {
+                assert_true(attachment_input_room(s) >= sizeof(chunk));
+                attachment_input(s, chunk, sizeof(chunk));
+                (void) expect(s, RM__LOCAL_REQUEST__BODY_JOB_INPUT);
+                tell_ack(s, taken + sizeof(chunk));
+        }
+        tell_attempt(s, 2, RM__JOB_STATE__JOB_RECOVERING, "gone", 0, false, 0);
+        expect_control(s, true, SIGTERM);
+        expect_text(s, 2,
+                    AGAIN
+                    "rm-mpirun: job 7 is cancelled: it cannot start again, as rm-mpirun does not have all of its standard input "
+                    "any more\n");
+        tell_attempt(s, 2, RM__JOB_STATE__JOB_CANCELLED, "cancelled by alice", 143, true, 0);
+        tell_ok(s, expect_release(s), 0);
+        assert_true(attachment_done(s, &code));
+        assert_int_equal(code, 1);
+        attachment_destroy(s);
+}
+
+/* What is kept is more than rmd takes at once. */
+static void much_input_is_repeated_in_parts(void **state) {
+        struct attachment *s = begin_restartable(true, false);
+        static char chunk[65536];
+        uint64_t sent = 0;
+
+        (void) state;
+        for (uint64_t taken = 0; taken < (UINT64_C(2) << 20); taken += sizeof(chunk)) {
+                attachment_input(s, chunk, sizeof(chunk));
+                (void) expect(s, RM__LOCAL_REQUEST__BODY_JOB_INPUT);
+                tell_ack(s, taken + sizeof(chunk));
+        }
+        tell_attempt(s, 2, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 0);
+        while (attachment_requests(s)->used > 0) {
+                (void) expect(s, RM__LOCAL_REQUEST__BODY_JOB_INPUT);
+                sent += sizeof(chunk);
+        }
+        assert_int_equal(sent, 512 << 10);
+        tell_ack(s, 65536);
+        (void) expect(s, RM__LOCAL_REQUEST__BODY_JOB_INPUT);
+        expect_none(s);
+        attachment_destroy(s);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(output_is_neither_lost_nor_repeated),
@@ -768,6 +922,12 @@ int main(void) {
                 cmocka_unit_test(the_end_does_not_wait_for_ever),
                 cmocka_unit_test(who_only_looks_on_leaves_the_output),
                 cmocka_unit_test(rmd_may_be_away_for_some_time),
+                cmocka_unit_test(output_of_a_next_attempt_begins_anew),
+                cmocka_unit_test(a_next_attempt_that_waits_says_so),
+                cmocka_unit_test(an_interrupt_between_two_attempts_cancels),
+                cmocka_unit_test(a_next_attempt_gets_the_same_input),
+                cmocka_unit_test(input_that_is_not_kept_ends_the_job),
+                cmocka_unit_test(much_input_is_repeated_in_parts),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
