@@ -133,6 +133,7 @@ int capture_job(const struct command *command, const struct options *options, bo
         spec->availability_path = options->availability ? options->availability : none;
         spec->time_limit_usec = options->time_usec;
         spec->on_node_loss = options->on_node_loss;
+        spec->restarts = options->restarts;
         spec->spares = options->spares;
         spec->detach = options->detach;
         spec->input = input;

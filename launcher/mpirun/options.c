@@ -10,6 +10,8 @@
 
 #define MAX_PRIORITY 1000000
 #define MAX_GROUP_SIZE 65536
+#define MAX_RESTARTS 1000
+#define DEFAULT_RESTARTS 3
 
 const struct command_option options_known[OPTION_COUNT] = {
         [OPTION_POLICY] = { "policy", true },
@@ -19,6 +21,7 @@ const struct command_option options_known[OPTION_COUNT] = {
         [OPTION_SPARES] = { "spares", true },
         [OPTION_CHECKPOINT] = { "checkpoint", true },
         [OPTION_ON_NODE_LOSS] = { "on-node-loss", true },
+        [OPTION_RESTARTS] = { "restarts", true },
         [OPTION_TIME] = { "time", true },
         [OPTION_DETACH] = { "detach", false },
         [OPTION_JOB_NAME] = { "job-name", true },
@@ -174,14 +177,20 @@ static int resolve_choice(const struct option_source *source, const char *const 
 }
 
 static int resolve_on_node_loss(struct options *o, struct rm_error *err) {
-        static const char *const choices[] = { "abort", "restart", "fold" };
+        enum { ABORT, RESTART, FOLD };
+        static const char *const choices[] = { [ABORT] = "abort", [RESTART] = "restart", [FOLD] = "fold" };
 
         const struct option_source *source = &o->sources[OPTION_ON_NODE_LOSS];
-        int r = resolve_choice(source, choices, ARRAY_SIZE(choices), "restart, fold or abort", &o->on_node_loss, err);
+        int64_t restarts = DEFAULT_RESTARTS;
+        int r = resolve_choice(source, choices, ARRAY_SIZE(choices), "restart or abort", &o->on_node_loss, err);
 
-        if (r == 0 && o->on_node_loss != 0)
-                r = error_set(err, -EINVAL, "%s: '%s' is not available in rmd " RM_VERSION "; 'abort' is", source->origin,
-                              source->value);
+        if (r == 0 && o->on_node_loss == FOLD)
+                r = error_set(err, -EINVAL, "%s: '%s' is not available in rmd " RM_VERSION "; 'abort' and 'restart' are",
+                              source->origin, source->value);
+        if (r == 0)
+                r = resolve_number(&o->sources[OPTION_RESTARTS], MAX_RESTARTS, &restarts, err);
+        if (r == 0)
+                o->restarts = o->on_node_loss == RESTART ? (uint32_t) restarts : 0;
         return r;
 }
 

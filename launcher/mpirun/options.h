@@ -18,6 +18,7 @@ enum {
         OPTION_SPARES,
         OPTION_CHECKPOINT,
         OPTION_ON_NODE_LOSS,
+        OPTION_RESTARTS,
         OPTION_TIME,
         OPTION_DETACH,
         OPTION_JOB_NAME,
@@ -41,6 +42,7 @@ struct options {
         char *availability;  /* absolute path */
         uint32_t spares; /* nodes to be kept free */
         uint32_t on_node_loss; /* 0 abort, 1 restart, 2 fold, as in proto */
+        uint32_t restarts;     /* 0 unless on_node_loss is 1 */
         uint64_t time_usec;  /* 0: none */
         bool detach;
         const char *job_name;

@@ -109,10 +109,24 @@ static char *command_line(const Rm__JobSpec *spec, bool cut) {
         return text;
 }
 
+#define ON_NODE_LOSS_RESTART 1U
+
 static const char *loss_text(uint32_t on_node_loss) {
         static const char *const texts[] = { "abort", "restart", "fold" };
 
         return on_node_loss < ARRAY_SIZE(texts) ? texts[on_node_loss] : "?";
+}
+
+/* "2 of 4, 1 restart: node n3 is down"; of a job that never starts again only the number. */
+static char *attempt_text(const Rm__Job *job) {
+        uint32_t restarts = job->attempt > 1 ? job->attempt - 1 : 0;
+
+        if (job->spec->on_node_loss != ON_NODE_LOSS_RESTART)
+                return xasprintf("%u", job->attempt);
+        if (restarts == 0)
+                return xasprintf("%u of %" PRIu64, job->attempt, job->spec->restarts + UINT64_C(1));
+        return xasprintf("%u of %" PRIu64 ", %u restart%s, the last one since %s", job->attempt, job->spec->restarts + UINT64_C(1),
+                         restarts, restarts == 1 ? "" : "s", job->restart_reason);
 }
 
 static char *when(uint64_t usec) {
@@ -250,7 +264,7 @@ static void show_job(struct call *call, const Rm__JobView *v) {
         call_take_key("Time limit", s->time_limit_usec ? human_duration(s->time_limit_usec) : NULL);
         call_print_key("Availability", s->availability_path);
         call_take_key("Moves", xasprintf("%u", j->moves));
-        call_take_key("Attempt", xasprintf("%u", j->attempt));
+        call_take_key("Attempt", attempt_text(j));
         show_obstacles(j);
         if (!v->foreign) {
                 call_print_key("Directory", s->cwd);

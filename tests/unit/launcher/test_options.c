@@ -122,7 +122,13 @@ static void values_are_judged(void **state) {
                 { OPTION_SPARES, "-1", false },
                 { OPTION_CHECKPOINT, "auto", false },
                 { OPTION_ON_NODE_LOSS, "abort", true },
+                { OPTION_ON_NODE_LOSS, "restart", true },
                 { OPTION_ON_NODE_LOSS, "fold", false },
+                { OPTION_ON_NODE_LOSS, "again", false },
+                { OPTION_RESTARTS, "0", true },
+                { OPTION_RESTARTS, "1000", true },
+                { OPTION_RESTARTS, "1001", false },
+                { OPTION_RESTARTS, "-1", false },
                 { OPTION_TIME, "90", true },
                 { OPTION_TIME, "2h", true },
                 { OPTION_TIME, "0", false },
@@ -149,6 +155,29 @@ static void values_are_judged(void **state) {
         }
 }
 
+static void restarts_are_of_a_job_that_may_restart(void **state) {
+        static const struct {
+                const char *on_node_loss, *restarts;
+                uint32_t expected;
+        } examples[] = {
+                { NULL, NULL, 0 }, { NULL, "5", 0 }, { "restart", NULL, 3 }, { "restart", "5", 5 }, { "restart", "0", 0 }
+        };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(examples); i++) {
+                struct options o = { 0 };
+                struct rm_error err = { 0 };
+
+                if (examples[i].on_node_loss)
+                        (void) options_take(&o, OPTION_ON_NODE_LOSS, examples[i].on_node_loss, &err);
+                if (examples[i].restarts)
+                        (void) options_take(&o, OPTION_RESTARTS, examples[i].restarts, &err);
+                assert_int_equal(options_resolve(&o, &err), 0);
+                assert_int_equal(o.restarts, examples[i].expected);
+                options_finish(&o);
+        }
+}
+
 static void relative_availability_becomes_absolute(void **state) {
         struct options o = { 0 };
         struct rm_error err = { 0 };
@@ -164,7 +193,7 @@ static void relative_availability_becomes_absolute(void **state) {
 static void a_job_is_captured_whole(void **state) {
         static char *argv[] = { (char *) "mpirun", (char *) "-n", (char *) "2", (char *) "./my prog", NULL };
         struct command command = { .argv = argv, .argc = 4, .ranks = 2, .program = "./my prog" };
-        struct options o = { .priority = 3, .time_usec = 5, .on_node_loss = 2 };
+        struct options o = { .priority = 3, .time_usec = 5, .on_node_loss = 2, .restarts = 7 };
         struct rm_error err = { 0 };
         Rm__JobSpec *spec = NULL;
         size_t env = 0;
@@ -180,6 +209,7 @@ static void a_job_is_captured_whole(void **state) {
         assert_int_equal(spec->n_env, env);
         assert_int_equal(spec->ranks, 2);
         assert_int_equal(spec->on_node_loss, 2);
+        assert_int_equal(spec->restarts, 7);
         assert_true(spec->n_rlimits >= 15);
         assert_true(spec->input);
         assert_int_not_equal(rm__job_spec__get_packed_size(spec), 0);
@@ -208,6 +238,7 @@ int main(void) {
                 cmocka_unit_test(a_missing_file_is_fine_and_a_broken_one_is_not),
                 cmocka_unit_test(errors_name_where_the_value_stands),
                 cmocka_unit_test(values_are_judged),
+                cmocka_unit_test(restarts_are_of_a_job_that_may_restart),
                 cmocka_unit_test(relative_availability_becomes_absolute),
                 cmocka_unit_test(a_job_is_captured_whole),
                 cmocka_unit_test(too_much_environment_is_refused),
