@@ -36,6 +36,10 @@ uint64_t now_real_usec(void) {
         return clock_usec(CLOCK_REALTIME);
 }
 
+uint64_t now_boot_usec(void) {
+        return clock_usec(CLOCK_BOOTTIME);
+}
+
 int write_all(int fd, const void *data, size_t size_bytes) {
         const char *p = data;
 

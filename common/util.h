@@ -39,6 +39,8 @@ static inline int take_fd(int *fd) {
 /* Monotonic and wall clock, microseconds. */
 uint64_t now_usec(void);
 uint64_t now_real_usec(void);
+/* As now_usec(), but goes on while the machine is suspended. */
+uint64_t now_boot_usec(void);
 
 /* Write all of it, through EINTR and short writes. Blocking descriptors. 0 or negative errno. */
 int write_all(int fd, const void *data, size_t size_bytes);

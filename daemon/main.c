@@ -243,6 +243,7 @@ static int start_cluster(struct rmd *rmd, struct tls *tls, struct rm_error *err)
                 .tls = tls,
                 .node_timeout_usec = config->node_timeout_usec,
                 .heartbeat_usec = config->heartbeat_usec,
+                .lease_usec = config->lease_usec,
         };
         char *saved = NULL;
         int r = topology_read(topology, err);

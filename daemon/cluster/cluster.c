@@ -9,6 +9,7 @@
 #include "common/util.h"
 #include "daemon/cluster/following.h"
 #include "daemon/cluster/leading.h"
+#include "daemon/cluster/lease.h"
 #include "daemon/cluster/loopback.h"
 #include "daemon/cluster/peers.h"
 #include "daemon/cluster/propose.h"
@@ -17,6 +18,7 @@
 
 #define NODE_TIMEOUT_USEC UINT64_C(5000000)
 #define HEARTBEAT_USEC UINT64_C(1000000)
+#define LEASE_USEC UINT64_C(5000000)
 /* Longer than anything that is asked may wait for its answer; and than the time between two calls of on_beat, several times. */
 #define IDLE_USEC UINT64_C(30000000)
 #define IDLE_HEARTBEATS 10U
@@ -35,6 +37,7 @@ struct cluster {
         struct peers *peers; /* NULL until all of the log has been read */
         struct proposals *proposals;
         struct loopback *loopback;
+        struct leases *leases;
         struct event *start_event;
         char *leader;
         bool failed; /* the log has what is not understood here: nothing more is applied */
@@ -156,6 +159,7 @@ static void begin_leading(struct cluster *c) {
         following_destroy(take_ptr(c->following));
         c->leading = leading_create(&config, &ops, c);
         c->leading_term = voter_term(c->voter);
+        leases_lead(c->leases, now_usec());
 }
 
 /* ---- following ---- */
@@ -287,6 +291,15 @@ static void on_peer(void *userdata, const char *node, bool connected) {
                 leading_look(c->leading, node);
 }
 
+static void on_lease(void *userdata, const char *node, uint64_t end_boot_usec) {
+        struct cluster *c = userdata;
+
+        if (c->leading || !is_leader(c, node) || !leases_take(c->leases, end_boot_usec))
+                return;
+        if (c->ops.on_lease)
+                c->ops.on_lease(c->userdata);
+}
+
 static void on_changed(void *userdata, const char *node) {
         struct cluster *c = userdata;
 
@@ -297,8 +310,10 @@ static void on_changed(void *userdata, const char *node) {
 static void on_beat(void *userdata) {
         struct cluster *c = userdata;
 
-        if (c->leading)
+        if (c->leading) {
+                leases_beat(c->leases, now_usec());
                 leading_beat(c->leading);
+        }
         if (c->ops.on_beat)
                 c->ops.on_beat(c->userdata);
         if (c->following)
@@ -425,6 +440,14 @@ bool cluster_synced(const struct cluster *c) {
         return !c->failed && (c->leading || (c->following && following_synced(c->following)));
 }
 
+uint64_t cluster_lease_end_usec(const struct cluster *c) {
+        return c->leading ? UINT64_MAX : leases_end_usec(c->leases);
+}
+
+uint64_t cluster_fence_safe_usec(const struct cluster *c, const char *node) {
+        return leases_safe_usec(c->leases, peers_heard_usec(c->peers, node));
+}
+
 bool cluster_disk_full(const struct cluster *c) {
         return c->voter && voter_full(c->voter);
 }
@@ -456,6 +479,10 @@ void cluster_set_self(struct cluster *c, const Rm__Node *self) {
 
 /* ---- life ---- */
 
+static uint64_t lease_usec(const struct cluster_config *config) {
+        return config->lease_usec ? config->lease_usec : LEASE_USEC;
+}
+
 static int open_log(struct cluster *c, const struct cluster_config *config, struct rm_error *err) {
         static const struct raftlog_ops ops = { .on_apply = on_log_apply,
                                                 .on_restore = on_log_restore,
@@ -469,6 +496,9 @@ static int open_log(struct cluster *c, const struct cluster_config *config, stru
 
         if (!config->bootstrap && !voter_exists(config->state_dir))
                 return 0;
+        r = leases_load(c->leases, err);
+        if (r < 0)
+                return r;
         r = voter_open(c->base, &voter, &ops, c, &c->voter, err);
         if (r < 0)
                 return r;
@@ -488,6 +518,7 @@ static int open_peers(struct cluster *c, const struct cluster_config *config, st
         static const struct peers_ops ops = { .on_peer = on_peer,
                                               .on_message = on_message,
                                               .on_leading = on_leading,
+                                              .on_lease = on_lease,
                                               .on_changed = on_changed,
                                               .on_drained = on_drained,
                                               .on_beat = on_beat };
@@ -503,6 +534,7 @@ static int open_peers(struct cluster *c, const struct cluster_config *config, st
                 .heartbeat_usec = config->heartbeat_usec ? config->heartbeat_usec : HEARTBEAT_USEC,
                 .idle_usec = idle_usec(config),
                 .leading_term = c->voter && voter_leading(c->voter) ? voter_term(c->voter) : 0,
+                .lease_usec = lease_usec(config),
         };
         int r;
 
@@ -563,6 +595,7 @@ int cluster_create(struct event_base *base, const struct cluster_config *config,
         c->ops = *ops;
         c->userdata = userdata;
         c->node_timeout_usec = config->node_timeout_usec ? config->node_timeout_usec : NODE_TIMEOUT_USEC;
+        c->leases = leases_create(config->state_dir, lease_usec(config));
         c->state = state_create(config->name);
         c->index = state_index_create(c->state);
         c->proposals = proposals_create(base, config->propose_timeout_usec, &proposals, c);
@@ -593,6 +626,7 @@ void cluster_destroy(struct cluster *c) {
         event_free(c->start_event);
         state_index_destroy(c->index);
         rm__state__free_unpacked(c->state, NULL);
+        leases_destroy(c->leases);
         free(c->leader);
         free(c);
 }

@@ -28,6 +28,7 @@ struct cluster_config {
         struct tls *tls;
         uint64_t node_timeout_usec;    /* 0 = 5 s: silence that makes a node DOWN */
         uint64_t heartbeat_usec;       /* 0 = 1 s */
+        uint64_t lease_usec;           /* 0 = 5 s: the lease that other nodes get from this one while it leads */
         uint64_t idle_usec;            /* 0 = 30 s: after so long unused the connection of two followers is closed */
         uint64_t propose_timeout_usec; /* 0 = 10 s */
         uint32_t snapshot_entries;     /* 0 = 1024: log entries between snapshots */
@@ -49,6 +50,8 @@ struct cluster_ops {
         void (*on_peer)(void *userdata, const char *node, bool connected);
         /* Every few seconds, often enough to call cluster_keep() from. */
         void (*on_beat)(void *userdata);
+        /* cluster_lease_end_usec() has grown. */
+        void (*on_lease)(void *userdata);
         /* Who leads now; NULL = nobody that we know. */
         void (*on_leader)(void *userdata, const char *leader);
         /* The log has what this version cannot read or does not understand: nothing more is applied, the daemon is to end. */
@@ -74,6 +77,12 @@ const Rm__State *cluster_state(const struct cluster *cluster);
 const struct state_index *cluster_index(const struct cluster *cluster);
 /* The state is known to be current: own log replayed, or the leader has told all. False after the leader is lost. */
 bool cluster_synced(const struct cluster *cluster);
+/* Until when (now_boot_usec()) this node may let capsules run that the leader would start again elsewhere, see lease.h. UINT64_MAX: as
+ * long as it leads, which is enough while only one node keeps a log: without that nobody starts anything again. */
+uint64_t cluster_lease_end_usec(const struct cluster *cluster);
+/* On the leader: when (now_usec()) the last lease that this node can have has surely ended, and its capsules of jobs that may be started again
+ * are frozen and cut off, if nothing is heard of it any more. Grows as long as it is heard of. */
+uint64_t cluster_fence_safe_usec(const struct cluster *cluster, const char *node);
 /* On the leader: its log has no room, so that nothing can be changed. */
 bool cluster_disk_full(const struct cluster *cluster);
 bool cluster_is_leader(const struct cluster *cluster);

@@ -177,6 +177,8 @@ static void establish(struct link *link) {
                 peers->ops.on_peer(peers->userdata, peer->name, true);
         if (peer->link == link && peers->ops.on_leading)
                 peers->ops.on_leading(peers->userdata, peer->name, link->leading);
+        if (peer->link == link && peers->leading)
+                link_send_heartbeat(link, false); /* its answer renews the lease */
 }
 
 /* ---- the steps ---- */

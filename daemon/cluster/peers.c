@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/util.h"
+#include "daemon/cluster/lease.h"
 #include "daemon/cluster/peers_internal.h"
 #include "daemon/cluster/state.h"
 
@@ -119,6 +120,12 @@ void link_send_heartbeat(struct link *link, bool reply) {
         heartbeat.leader = link->peers->leading;
         heartbeat.term = link->peers->leading_term;
         heartbeat.reply = reply;
+        if (heartbeat.leader) {
+                heartbeat.got_usec = link->got_usec;
+                heartbeat.lease_usec = link->peers->lease_usec;
+        } else {
+                heartbeat.sent_usec = now_boot_usec();
+        }
         message.body_case = RM__PEER_MESSAGE__BODY_HEARTBEAT;
         message.heartbeat = &heartbeat;
         (void) link_send(link, &message);
@@ -132,17 +139,32 @@ void link_set_leading(struct link *link, bool leading, uint64_t term) {
 
 /* ---- what arrives ---- */
 
+/* The first is confirmed at once: a node that is back may have capsules that stand still for want of a lease. */
+static void confirm(struct link *link, uint64_t sent_usec) {
+        bool first = link->got_usec == 0;
+
+        if (sent_usec > link->got_usec)
+                link->got_usec = sent_usec;
+        if (first && link->got_usec > 0)
+                link_send_heartbeat(link, false);
+}
+
 static void up_heartbeat(struct link *link, const Rm__Heartbeat *heartbeat) {
         struct peers *peers = link->peers;
+        const struct peer *peer = link->peer;
         bool news = heartbeat->leader && !link->leading;
 
+        if (peers->leading)
+                confirm(link, heartbeat->sent_usec);
         link_set_leading(link, heartbeat->leader, heartbeat->term);
         if (link->leading && !heartbeat->reply)
                 link_send_heartbeat(link, true);
         if (news)
                 demand_leader_found(link);
         if (peers->ops.on_leading)
-                peers->ops.on_leading(peers->userdata, link->peer->name, link->leading);
+                peers->ops.on_leading(peers->userdata, peer->name, link->leading);
+        if (heartbeat->leader && heartbeat->got_usec > 0 && heartbeat->got_usec <= now_boot_usec() && peers->ops.on_lease)
+                peers->ops.on_lease(peers->userdata, peer->name, lease_end_usec(heartbeat->got_usec, heartbeat->lease_usec));
 }
 
 /* The other end describes itself anew. It may not become somebody else by that. */
@@ -365,6 +387,7 @@ int peers_create(struct event_base *base, const struct peers_config *config, con
         peers->idle_usec = config->idle_usec;
         peers->leading = config->leading_term > 0;
         peers->leading_term = config->leading_term;
+        peers->lease_usec = config->lease_usec;
         peers->gate.waiting_max = PEERS_WAITING_MAX;
         if (getrandom(&peers->instance, sizeof(peers->instance), 0) != (ssize_t) sizeof(peers->instance))
                 peers->instance = now_real_usec();

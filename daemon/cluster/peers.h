@@ -26,6 +26,7 @@ struct peers_config {
         uint64_t timeout_usec; /* silence after which a connection is given up */
         uint64_t idle_usec;    /* a connection that nobody has used for so long is closed, unless one end leads */
         uint64_t leading_term; /* this node leads at first, elected in this term; 0: it does not */
+        uint64_t lease_usec; /* that is given to others while leading */
 };
 
 /* All from the loop; none may call peers_destroy(). */
@@ -37,6 +38,8 @@ struct peers_ops {
         void (*on_message)(void *userdata, const char *name, Rm__PeerMessage *message);
         /* After every heartbeat, and when a connection begins: does this peer say that it leads? */
         void (*on_leading)(void *userdata, const char *name, bool leading);
+        /* This peer, which says that it leads, has given this node a lease until then (now_boot_usec()). */
+        void (*on_lease)(void *userdata, const char *name, uint64_t end_boot_usec);
         /* A connected peer has told new things of itself. */
         void (*on_changed)(void *userdata, const char *name);
         /* What was queued to it has left, or nearly: more may be sent. */

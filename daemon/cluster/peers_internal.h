@@ -34,6 +34,7 @@ struct link {
         uint64_t instance;
         uint64_t heard_usec;
         uint64_t up_usec; /* when it came to stand */
+        uint64_t got_usec; /* when leading: the latest Heartbeat.sent_usec, by the other end's clock; 0: none yet */
         enum link_stage stage;
         uint64_t leading_term; /* 0: not leading */
         bool dialled;
@@ -107,6 +108,7 @@ struct peers {
         uint64_t beats;
         uint64_t leading_term; /* 0: not leading */
         bool leading;
+        uint64_t lease_usec;
         bool catching_up; /* a beat came late: it is seen to the end once all has been read */
         bool destroying;
         LIST_HEAD(, link) links;

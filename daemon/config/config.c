@@ -56,6 +56,7 @@ static const struct key keys[] = {
         KEY("cluster", "port", KIND_U16, port, "7700"),
         KEY("cluster", "node_timeout", KIND_DURATION, node_timeout_usec, "5s"),
         KEY("cluster", "heartbeat", KIND_DURATION, heartbeat_usec, "1s"),
+        KEY("cluster", "lease", KIND_DURATION, lease_usec, "5s"),
         KEY("cluster", "state_dir", KIND_STRING, state_dir, "/var/lib/rmd"),
         KEY("cluster", "topology", KIND_STRING, topology, ""),
         KEY("node", "name", KIND_STRING, node_name, ""),
@@ -444,6 +445,8 @@ static int check(struct config *config, const char *path, struct rm_error *err) 
         if (config->heartbeat_usec < 10000 || config->node_timeout_usec < 2 * config->heartbeat_usec)
                 return error_set(err, -EINVAL,
                                  "%s: [cluster] node_timeout must be at least twice heartbeat, and heartbeat at least 10ms", path);
+        if (config->lease_usec < CONFIG_LEASE_HEARTBEATS * config->heartbeat_usec || config->lease_usec > CONFIG_LEASE_MAX_USEC)
+                return error_set(err, -EINVAL, "%s: [cluster] lease must be at least three times heartbeat, and at most 1m", path);
         if (!config->bootstrap && !config->peers[0])
                 return error_set(
                         err, -EINVAL,

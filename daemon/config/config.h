@@ -13,6 +13,10 @@
 #define CONFIG_MOVE_TIMEOUT_MIN_USEC UINT64_C(1000000)
 #define CONFIG_MOVE_TIMEOUT_MAX_USEC UINT64_C(120000000)
 
+/* What [cluster] lease may be. It is renewed one heartbeat late, and one may be lost. */
+#define CONFIG_LEASE_HEARTBEATS 3U
+#define CONFIG_LEASE_MAX_USEC UINT64_C(60000000)
+
 /* All strings are owned by the structure. */
 struct config {
         /* [cluster] */
@@ -24,6 +28,7 @@ struct config {
         uint16_t port;
         uint64_t node_timeout_usec;
         uint64_t heartbeat_usec;
+        uint64_t lease_usec; /* that other nodes get from this one while it leads */
         char *state_dir;
         char *topology; /* file with the switches; empty: nothing is known of them */
         /* [node] */

@@ -46,6 +46,7 @@ struct world {
         uint64_t node_timeout_usec;
         uint64_t propose_timeout_usec;
         uint64_t idle_usec;
+        uint64_t lease_usec;
         uint32_t snapshot_entries;
         struct tnode nodes[NODES_MAX];
 };
@@ -159,6 +160,7 @@ static inline int tnode_try(struct world *w, struct tnode *node, bool bootstrap,
                 .node_timeout_usec = w->node_timeout_usec,
                 .heartbeat_usec = w->node_timeout_usec / 10,
                 .idle_usec = w->idle_usec,
+                .lease_usec = w->lease_usec,
                 .propose_timeout_usec = w->propose_timeout_usec,
                 .snapshot_entries = w->snapshot_entries,
         };

@@ -1,0 +1,170 @@
+/* Leases: what a node holds, and what the leader counts with, over the real mesh. */
+#include "cluster_test.h"
+
+#include "daemon/cluster/lease.h"
+
+#define SECOND UINT64_C(1000000)
+
+static void test_times(void **state) {
+        (void) state;
+        assert_true(lease_end_usec(7 * SECOND, 5 * SECOND) == 12 * SECOND);
+        assert_true(lease_end_usec(UINT64_MAX - 5, 6) == UINT64_MAX);
+        assert_true(lease_safe_usec(UINT64_MAX - 5, 6) == UINT64_MAX);
+        /* A clock that is slow by a percent shows 5 s after 5.05 s, and to stop takes its time too. */
+        assert_true(lease_safe_usec(100 * SECOND, 5 * SECOND) >= 105050000 + LEASE_FENCE_USEC);
+        assert_true(lease_safe_usec(100 * SECOND, 5 * SECOND) <= 105400000); /* nor is time wasted */
+}
+
+static char *make_folder(void) {
+        char *path = xstrdup("/tmp/rmd-lease-XXXXXX");
+
+        assert_non_null(mkdtemp(path));
+        return path;
+}
+
+/* A leader begins at 0; `beat_usec`: when it last looks. How long it waits for what was given before, as a lease. */
+static uint64_t before(const char *dir, uint64_t lease_usec, uint64_t beat_usec) {
+        struct leases *leases = leases_create(dir, lease_usec);
+        struct rm_error err = { 0 };
+        uint64_t safe;
+
+        if (leases_load(leases, &err) < 0)
+                fail_msg("%s", err.text);
+        leases_lead(leases, 0);
+        leases_beat(leases, beat_usec);
+        safe = leases_safe_usec(leases, 0);
+        leases_destroy(leases);
+        return (safe - LEASE_FENCE_USEC) / SECOND;
+}
+
+/* Longer ones count until they have ended, over restarts too. */
+static void test_before(void **state) {
+        cleanup_free char *dir = make_folder();
+        cleanup_free char *path = xasprintf("%s/lease", dir);
+        struct rm_error err = { 0 };
+        struct leases *leases;
+
+        (void) state;
+        assert_int_equal(before(dir, 5 * SECOND, 0), 5);
+        assert_int_equal(before(dir, 9 * SECOND, 0), 9);
+        assert_int_equal(before(dir, 2 * SECOND, 0), 9);
+        assert_int_equal(before(dir, 3 * SECOND, 9 * SECOND), 9);
+        assert_int_equal(before(dir, 3 * SECOND, 10 * SECOND), 3);
+        assert_int_equal(before(dir, 3 * SECOND, 0), 3);
+        assert_int_equal(write_file_atomic(path, "long\n", 5, 0600, false), 0);
+        leases = leases_create(dir, 3 * SECOND);
+        assert_int_equal(leases_load(leases, &err), -EBADMSG);
+        assert_non_null(strstr(err.text, "/lease"));
+        leases_destroy(leases);
+        assert_int_equal(remove_tree(dir), 0);
+}
+
+/* The least of some, as this process may lose the processor between two looks at a clock. */
+static uint64_t slept_usec(void) {
+        uint64_t least = UINT64_MAX;
+
+        for (int i = 0; i < 20; i++) {
+                uint64_t now = now_usec();
+                uint64_t slept = now_boot_usec() - now;
+
+                least = slept < least ? slept : least;
+        }
+        return least;
+}
+
+/* The node's clock and the leader's are one here, but for the time that the machine has slept. */
+static uint64_t end_of(const struct tnode *node) {
+        uint64_t end = cluster_lease_end_usec(node->cluster);
+        uint64_t slept = slept_usec();
+
+        return end > slept ? end - slept : 0;
+}
+
+static void start_two(struct world *w, uint64_t lease_usec) {
+        world_init(w);
+        w->lease_usec = lease_usec;
+        for (int i = 0; i < 2; i++)
+                (void) tnode_start(w, i, 0);
+        EXPECT(w, joined(w, 2), 5000);
+}
+
+/* While both are heard of, the lease is renewed, and never lasts beyond what the leader waits for. */
+static void test_renewed(void **state) {
+        struct world w;
+        uint64_t first;
+
+        (void) state;
+        start_two(&w, SECOND);
+        assert_true(cluster_lease_end_usec(w.nodes[0].cluster) == UINT64_MAX);
+        EXPECT(&w, end_of(&w.nodes[1]) > now_usec(), 2000);
+        first = end_of(&w.nodes[1]);
+        for (int i = 0; i < 100; i++) {
+                RUN_UNTIL(&w, false, 10);
+                assert_true(end_of(&w.nodes[1]) + SECOND / 100 < cluster_fence_safe_usec(w.nodes[0].cluster, "n2"));
+        }
+        EXPECT(&w, end_of(&w.nodes[1]) > first + SECOND / 2, 1000);
+        world_finish(&w);
+}
+
+/* Nobody reads for a while: what was sent before is old when it is read, and so is the lease that it renews. */
+static void test_late(void **state) {
+        struct world w;
+        uint64_t before;
+
+        (void) state;
+        start_two(&w, 10 * SECOND);
+        EXPECT(&w, end_of(&w.nodes[1]) > now_usec(), 2000);
+        before = now_usec();
+        usleep(SECOND);
+        RUN_UNTIL(&w, end_of(&w.nodes[1]) > before + 11 * SECOND, 20);
+        /* Its answer to the first heartbeat has to get to the leader and back: only what was sent now counts from now. */
+        assert_true(end_of(&w.nodes[1]) <= now_usec() + 10 * SECOND);
+        assert_true(end_of(&w.nodes[1]) + SECOND / 10 < cluster_fence_safe_usec(w.nodes[0].cluster, "n2"));
+        world_finish(&w);
+}
+
+static void test_leader_gone(void **state) {
+        struct world w;
+        uint64_t end;
+
+        (void) state;
+        start_two(&w, SECOND);
+        EXPECT(&w, end_of(&w.nodes[1]) > now_usec(), 2000);
+        tnode_stop(&w.nodes[0]);
+        end = cluster_lease_end_usec(w.nodes[1].cluster);
+        RUN_UNTIL(&w, false, 1500);
+        assert_true(cluster_lease_end_usec(w.nodes[1].cluster) == end);
+        assert_true(end < now_boot_usec());
+        (void) tnode_start(&w, 0, 0);
+        EXPECT(&w, cluster_lease_end_usec(w.nodes[1].cluster) > now_boot_usec(), 5000);
+        world_finish(&w);
+}
+
+/* Its successor gives shorter ones, and has heard of nobody yet. */
+static void test_longer_before(void **state) {
+        struct world w;
+        uint64_t begin;
+
+        (void) state;
+        start_two(&w, 30 * SECOND);
+        EXPECT(&w, end_of(&w.nodes[1]) > now_usec() + 20 * SECOND, 2000);
+        tnode_stop(&w.nodes[0]);
+        w.lease_usec = SECOND;
+        begin = now_usec();
+        (void) tnode_start(&w, 0, 0);
+        assert_true(cluster_fence_safe_usec(w.nodes[0].cluster, "n2") > end_of(&w.nodes[1]));
+        assert_true(cluster_fence_safe_usec(w.nodes[0].cluster, "n2") > begin + 30 * SECOND);
+        EXPECT(&w, joined(&w, 2), 5000);
+        assert_true(cluster_fence_safe_usec(w.nodes[0].cluster, "n2") > begin + 30 * SECOND);
+        world_finish(&w);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_times), cmocka_unit_test(test_before),      cmocka_unit_test(test_renewed),
+                cmocka_unit_test(test_late),  cmocka_unit_test(test_leader_gone), cmocka_unit_test(test_longer_before),
+        };
+
+        log_setup("test-lease", LOG_ERR);
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
