@@ -83,6 +83,7 @@ struct capsule_spec {
         const uint32_t *peers;  /* addresses of the job's capsules, network byte order; no others can be talked to */
         size_t n_peers;
         bool cut;               /* made cut (destination of a move) */
+        bool fenced;            /* runs only while it has a lease: begins without one, see capsule_renew_lease() */
         uid_t uid;              /* owner of the payload */
         gid_t gid;
         const gid_t *groups;    /* supplementary */
@@ -122,6 +123,8 @@ struct capsule_callbacks {
         void (*obstacle)(struct capsule *capsule, const char *text, void *userdata);
         /* Its output is not taken for now. Told again only for another reason. NULL ok. */
         void (*stalled)(struct capsule *capsule, enum capsule_stall why, void *userdata);
+        /* It was fenced, and now has a lease again. NULL ok. */
+        void (*unfenced)(struct capsule *capsule, void *userdata);
         /* PID 1 died, and with it everything in the capsule. Only capsule_destroy makes sense now. */
         void (*lost)(struct capsule *capsule, const char *text, void *userdata);
 };
@@ -167,6 +170,8 @@ const char *capsule_phase_name(enum capsule_phase phase);
 struct capsule_status {
         enum capsule_phase phase;
         bool cut; /* nothing gets in or out */
+        bool can_fence; /* its PID 1 heeds capsule_spec.fenced; an older one does not */
+        bool fenced; /* it has no lease, and so the payload stands still, cut off */
         bool stdin_closed;
         uint64_t stdin_offset; /* bytes the payload's stdin FIFO has taken */
         uint64_t output_end[3]; /* [CAPSULE_STDOUT], [CAPSULE_STDERR] */
@@ -263,6 +268,10 @@ int capsule_input(struct capsule *capsule, uint64_t offset, const void *data, si
 /* Everything before `offset` is safe elsewhere: the spool may drop it. PID 1 stops reading from the payload (which
  * then blocks) while more than 256 MiB are waiting for this. */
 int capsule_output_ack(struct capsule *capsule, int stream, uint64_t offset);
+
+/* One made with `fenced` may run until then (now_boot_usec()), UINT64_MAX: until told otherwise. When that is over PID 1 stops it and cuts it off by itself, and
+ * undoes that when it gets a later time. Meanwhile run, thaw and open fail with -ETIME. A time does not become an earlier one. */
+int capsule_renew_lease(struct capsule *capsule, uint64_t end_boot_usec);
 
 /* Ends the rm-agent `id` with exit status `status` (0..255). */
 int capsule_agent_reply(struct capsule *capsule, const char *id, int status, capsule_done_fn done, void *arg);

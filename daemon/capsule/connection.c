@@ -73,9 +73,13 @@ void capsule_report_dead(struct capsule *capsule) {
 
 static void take_status(struct capsule *capsule, const Capsule__Status *s) {
         struct capsule_status *status = &capsule->status;
+        bool was_ready = capsule->ready;
+        bool was_fenced = status->fenced;
 
         status->phase = (enum capsule_phase) s->phase;
         status->cut = s->cut;
+        status->can_fence = s->can_fence;
+        status->fenced = s->fenced;
         status->stdin_closed = s->stdin_closed;
         status->stdin_offset = s->stdin_offset;
         for (size_t i = 0; i < 2 && s->n_output_begin == 2 && s->n_output_end == 2; i++) {
@@ -88,6 +92,11 @@ static void take_status(struct capsule *capsule, const Capsule__Status *s) {
         status->op_error = s->op_error;
         snprintf(status->op_text, sizeof(status->op_text), "%s", s->op_text);
         capsule_report_ready(capsule, 0, "");
+        if (was_ready && was_fenced != s->fenced)
+                log_info("capsule %s: %s", capsule->id,
+                         s->fenced ? "fenced, since this node has no lease" : "this node has a lease for it");
+        if (was_ready && was_fenced && !s->fenced && !capsule->gone && capsule->callbacks.unfenced)
+                capsule->callbacks.unfenced(capsule, capsule->userdata);
 }
 
 static void answer_carry(struct capsule *capsule, const struct answer *answer, const Capsule__Carry *message) {

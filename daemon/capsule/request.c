@@ -192,6 +192,16 @@ int capsule_output_ack(struct capsule *capsule, int stream, uint64_t offset) {
         return send_request(capsule, &request);
 }
 
+int capsule_renew_lease(struct capsule *capsule, uint64_t end_boot_usec) {
+        Capsule__Request request = CAPSULE__REQUEST__INIT;
+        Capsule__Lease lease = CAPSULE__LEASE__INIT;
+
+        lease.end_boot_usec = end_boot_usec;
+        request.op_case = CAPSULE__REQUEST__OP_LEASE;
+        request.lease = &lease;
+        return send_request(capsule, &request);
+}
+
 int capsule_agent_reply(struct capsule *capsule, const char *id, int status, capsule_done_fn done, void *arg) {
         Capsule__Request request = CAPSULE__REQUEST__INIT;
         Capsule__AgentReply reply = CAPSULE__AGENT_REPLY__INIT;

@@ -67,6 +67,7 @@ int capsule_spec_write(const struct capsule *capsule, const struct capsule_spec 
         message.peers = (uint32_t *) spec->peers;
         message.n_peers = spec->n_peers;
         message.cut = spec->cut;
+        message.fenced = spec->fenced;
         message.uid = spec->uid;
         message.gid = spec->gid;
         message.groups = groups;

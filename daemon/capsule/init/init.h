@@ -13,6 +13,7 @@
 struct agents;
 struct criu;
 struct ctl;
+struct fencing;
 struct ops;
 struct stdio;
 struct waiting;
@@ -50,6 +51,7 @@ struct init {
         struct agents *agents;
         struct criu *criu;
         struct ctl *ctl;
+        struct fencing *fencing;
         struct ops *ops;
         struct waiting *waiting;
         struct watch *watch;

@@ -20,6 +20,7 @@
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/agents.h"
 #include "daemon/capsule/init/criu.h"
+#include "daemon/capsule/init/fencing.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/link_remap.h"
 #include "daemon/capsule/init/ops.h"
@@ -102,6 +103,9 @@ static int start(struct init *init, struct rm_error *error) {
         (void) ops_create(init, &init->ops);
         init->waiting = waiting_create();
         init->watch = watch_create(init);
+        r = fencing_create(init, &init->fencing, error);
+        if (r < 0)
+                return r;
         r = ctl_create(init, &init->ctl);
         return r < 0 ? error_sys(error, r, "cannot listen on the control socket") : 0;
 }

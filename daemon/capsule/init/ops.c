@@ -17,15 +17,15 @@
 #include "daemon/capsule/init/agents.h"
 #include "daemon/capsule/init/carry.h"
 #include "daemon/capsule/init/criu.h"
+#include "daemon/capsule/init/fencing.h"
 #include "daemon/capsule/init/flows.h"
+#include "daemon/capsule/init/freezer.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/mounts.h"
 #include "daemon/capsule/init/obstacles.h"
 #include "daemon/capsule/init/payload.h"
-#include "daemon/capsule/init/pids.h"
 #include "daemon/capsule/init/ptys.h"
 #include "daemon/capsule/init/stdio.h"
-#include "daemon/capsule/init/waiting.h"
 #include "daemon/capsule/init/watch.h"
 
 enum {
@@ -71,7 +71,7 @@ int ops_create(struct init *init, struct ops **ret) {
         return 0;
 }
 
-static void send_status(struct ops *ops) {
+void ops_tell(struct ops *ops) {
         struct init *init = ops->init;
         Capsule__Event event = CAPSULE__EVENT__INIT;
         Capsule__Status status = CAPSULE__STATUS__INIT;
@@ -83,6 +83,8 @@ static void send_status(struct ops *ops) {
         status.stdin_closed = closed;
         status.phase = init->phase;
         status.cut = init->link.filtered;
+        status.can_fence = true;
+        status.fenced = fencing_is_done(init->fencing);
         status.n_output_begin = status.n_output_end = 2;
         status.output_begin = begin;
         status.output_end = end;
@@ -99,7 +101,7 @@ static void send_status(struct ops *ops) {
 /* And tells rmd. */
 static void set_phase(struct init *init, Capsule__Phase phase) {
         init->phase = phase;
-        send_status(init->ops);
+        ops_tell(init->ops);
 }
 
 static void send_exited(struct ops *ops) {
@@ -113,7 +115,7 @@ static void send_exited(struct ops *ops) {
 }
 
 void ops_greet(struct ops *ops) {
-        send_status(ops);
+        ops_tell(ops);
         watch_greet(ops->init->watch);
         if (ops->init->phase == CAPSULE__PHASE__PHASE_EMPTY)
                 return;
@@ -133,13 +135,6 @@ static void run_again(struct ops *ops) {
         watch_restart(init->watch);
 }
 
-static int set_frozen(struct ops *ops, bool frozen, struct rm_error *error) {
-        const struct init *init = ops->init;
-        int r = cgroup_set_frozen(init->node.cgroup_payload, init->spec->cgroup_v1, frozen);
-
-        return r < 0 ? error_sys(error, r, "cannot %s the payload", frozen ? "freeze" : "thaw") : 0;
-}
-
 /* ---- operations that take their time ---- */
 
 static void handle_waiting(struct ops *ops);
@@ -156,20 +151,32 @@ static int start(struct ops *ops, struct ticket ticket) {
         return STARTED;
 }
 
+/* Without a lease they stay as they are, which is fencing.h's then. */
+static void give_up_freeze(struct ops *ops, int code, const char *text) {
+        ops->freeze_deadline = UINT64_MAX;
+        if (!fencing_is_on(ops->init->fencing))
+                (void) freezer_set(ops->init, false, NULL);
+        stdio_resume(ops->init->stdio);
+        done(ops, code, text);
+}
+
+bool ops_is_freezing(const struct ops *ops) {
+        return ops->freeze_deadline != UINT64_MAX;
+}
+
 void ops_check_frozen(struct ops *ops) {
         struct init *init = ops->init;
         int r;
 
-        if (ops->freeze_deadline == UINT64_MAX || cgroup_is_frozen(init->node.cgroup_payload, init->spec->cgroup_v1) != 1)
+        if (ops->freeze_deadline == UINT64_MAX || !freezer_is_frozen(init))
                 return;
         ops->freeze_deadline = UINT64_MAX;
         r = stdio_empty(init->stdio);
         if (r < 0) {
-                (void) set_frozen(ops, false, NULL);
-                stdio_resume(init->stdio);
-                done(ops, r, "the output that waits cannot be kept on disk");
+                give_up_freeze(ops, r, "the output that waits cannot be kept on disk");
                 return;
         }
+        fencing_leave_freeze(init->fencing);
         set_phase(init, CAPSULE__PHASE__PHASE_FROZEN);
         done(ops, 0, NULL);
 }
@@ -200,12 +207,8 @@ void ops_timeout(struct ops *ops) {
                 take_link_down(ops);
         criu_timeout(ops->init->criu);
         ops_check_frozen(ops);
-        if (ops->freeze_deadline > now_usec())
-                return;
-        ops->freeze_deadline = UINT64_MAX;
-        (void) set_frozen(ops, false, NULL);
-        stdio_resume(ops->init->stdio);
-        done(ops, -ETIMEDOUT, "the processes do not stop; they run on");
+        if (ops->freeze_deadline <= now_usec())
+                give_up_freeze(ops, -ETIMEDOUT, "the processes do not stop; they run on");
 }
 
 static int op_freeze(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
@@ -214,7 +217,7 @@ static int op_freeze(struct ops *ops, const Capsule__Request *request, struct ti
         (void) request;
         if (ops->init->phase == CAPSULE__PHASE__PHASE_FROZEN)
                 return 0;
-        r = set_frozen(ops, true, error);
+        r = freezer_set(ops->init, true, error);
         if (r < 0)
                 return r;
         stdio_pause(ops->init->stdio);
@@ -246,7 +249,7 @@ static void on_dumped(struct init *init, int error, const char *text) {
         close_images(init->ops, error, text);
         if (init->phase == CAPSULE__PHASE__PHASE_DUMPING) {
                 /* CRIU puts the freezer back as it found it; when it failed, better be sure. */
-                (void) set_frozen(init->ops, true, NULL);
+                (void) freezer_set(init, true, NULL);
                 set_phase(init, CAPSULE__PHASE__PHASE_FROZEN);
         }
         done(init->ops, error, text);
@@ -279,7 +282,7 @@ static void on_restored(struct init *init, int code, const char *text) {
         close_images(ops, code, text);
         if (code < 0) {
                 (void) cgroup_kill(init->node.cgroup_payload, init->spec->cgroup_v1);
-                (void) set_frozen(ops, false, NULL);
+                (void) freezer_set(init, false, NULL);
                 init->payload_pid = 0;
                 set_phase(init, CAPSULE__PHASE__PHASE_EMPTY);
         } else {
@@ -340,7 +343,7 @@ static int op_signal(struct ops *ops, const Capsule__Request *request, struct ti
 }
 
 static int op_thaw(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
-        int r = set_frozen(ops, false, error);
+        int r = freezer_set(ops->init, false, error);
 
         (void) request;
         (void) ticket;
@@ -351,10 +354,7 @@ static int op_thaw(struct ops *ops, const Capsule__Request *request, struct tick
 
 /* Before it is cut off: a group that is not to be moved has then lost nothing but the moment. */
 static int look_before_cut(const struct init *init, struct rm_error *error) {
-        cleanup_free pid_t *pids = NULL;
-        size_t n = pids_of_group(init->node.cgroup_payload, &pids);
-
-        waiting_note(init->waiting, pids, n);
+        freezer_note_calls(init);
         return obstacles_refuse(init, error);
 }
 
@@ -367,21 +367,8 @@ static int op_cut(struct ops *ops, const Capsule__Request *request, struct ticke
                 return r;
         if (ops->init->link.up)
                 ops->link_deadline = now_usec() + LINK_DOWN_USEC;
+        fencing_leave_cut(ops->init->fencing);
         return link_set_filter(&ops->init->link, true, error);
-}
-
-/* As if it had not been frozen, where it goes on at its source. */
-static int thaw_at_once(struct ops *ops, struct rm_error *error) {
-        const struct init *init = ops->init;
-        bool here = init->phase == CAPSULE__PHASE__PHASE_FROZEN;
-        int r;
-
-        if (here)
-                waiting_hold(init->waiting);
-        r = set_frozen(ops, false, error);
-        if (here)
-                waiting_let_go(init->waiting);
-        return r;
 }
 
 static int op_open(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
@@ -398,7 +385,8 @@ static int op_open(struct ops *ops, const Capsule__Request *request, struct tick
                 r = link_set_filter(&init->link, false, error);
         if (r < 0)
                 return r;
-        r = thaw_at_once(ops, error);
+        /* As if it had not been frozen, where it goes on at its source. */
+        r = phase == CAPSULE__PHASE__PHASE_FROZEN ? freezer_resume(init, error) : freezer_set(init, false, error);
         if (r < 0)
                 return r;
         link_announce(&init->link);
@@ -407,7 +395,7 @@ static int op_open(struct ops *ops, const Capsule__Request *request, struct tick
         if (phase == CAPSULE__PHASE__PHASE_FROZEN || phase == CAPSULE__PHASE__PHASE_RESTORED)
                 run_again(ops);
         else
-                send_status(ops);
+                ops_tell(ops);
         return 0;
 }
 
@@ -450,7 +438,7 @@ static int op_restore_prepare(struct ops *ops, const Capsule__Request *request, 
                         capsule__carry__free_unpacked(ops->carry, NULL);
                 ops->carry = carry_copy(carry);
         }
-        send_status(ops);
+        ops_tell(ops);
         return criu_preload_restore(init->criu, ops->free_pid, error);
 }
 
@@ -488,6 +476,13 @@ static int op_get_flows(struct ops *ops, const Capsule__Request *request, struct
         return STARTED;
 }
 
+static int op_lease(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        (void) ticket;
+        (void) error;
+        fencing_renew(ops->init->fencing, request->lease->end_boot_usec);
+        return STARTED;
+}
+
 static int op_quit(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         (void) request;
         (void) ticket;
@@ -500,18 +495,19 @@ static int op_quit(struct ops *ops, const Capsule__Request *request, struct tick
 #define IN(phase) (1U << CAPSULE__PHASE__PHASE_##phase)
 #define ALWAYS (~0U)
 
-/* `now`: also while a freeze, dump or restore goes on; others wait for its end. */
+/* `now`: also while a freeze, dump or restore goes on; others wait for its end. `leased`: the payload runs after it. */
 static const struct {
         op_fn fn;
         unsigned phases;
         bool now;
+        bool leased;
 } operations[] = {
-        [CAPSULE__REQUEST__OP_RUN] = { op_run, IN(EMPTY), false },
+        [CAPSULE__REQUEST__OP_RUN] = { op_run, IN(EMPTY), false, true },
         [CAPSULE__REQUEST__OP_SIGNAL] = { op_signal, IN(RUNNING), false },
         [CAPSULE__REQUEST__OP_FREEZE] = { op_freeze, IN(RUNNING) | IN(FROZEN), false },
-        [CAPSULE__REQUEST__OP_THAW] = { op_thaw, IN(RUNNING) | IN(FROZEN), false },
+        [CAPSULE__REQUEST__OP_THAW] = { op_thaw, IN(RUNNING) | IN(FROZEN), false, true },
         [CAPSULE__REQUEST__OP_CUT] = { op_cut, ALWAYS, false },
-        [CAPSULE__REQUEST__OP_OPEN] = { op_open, IN(EMPTY) | IN(RUNNING) | IN(FROZEN) | IN(RESTORED) | IN(EXITED), false },
+        [CAPSULE__REQUEST__OP_OPEN] = { op_open, IN(EMPTY) | IN(RUNNING) | IN(FROZEN) | IN(RESTORED) | IN(EXITED), false, true },
         [CAPSULE__REQUEST__OP_PRELOAD] = { op_preload, IN(EMPTY) | IN(RUNNING) | IN(FROZEN), false },
         [CAPSULE__REQUEST__OP_DUMP] = { op_dump, IN(FROZEN), false },
         [CAPSULE__REQUEST__OP_GET_CARRY] = { op_get_carry, IN(FROZEN), false },
@@ -521,6 +517,7 @@ static const struct {
         [CAPSULE__REQUEST__OP_OUTPUT_ACK] = { op_output_ack, ALWAYS, true },
         [CAPSULE__REQUEST__OP_AGENT_REPLY] = { op_agent_reply, IN(RUNNING), true },
         [CAPSULE__REQUEST__OP_GET_FLOWS] = { op_get_flows, IN(RUNNING), true },
+        [CAPSULE__REQUEST__OP_LEASE] = { op_lease, ALWAYS, true },
         [CAPSULE__REQUEST__OP_QUIT] = { op_quit, ALWAYS, true },
 };
 
@@ -539,7 +536,10 @@ static void carry_out(struct ops *ops, const Capsule__Request *request, struct t
                 ctl_reply(init->ctl, ticket, error.code, error.text);
                 return;
         }
-        r = operations[request->op_case].fn(ops, request, ticket, &error);
+        if (operations[request->op_case].leased && fencing_is_on(init->fencing))
+                r = error_set(&error, -ETIME, "this node has no lease for it");
+        else
+                r = operations[request->op_case].fn(ops, request, ticket, &error);
         if (r <= 0)
                 ctl_reply(init->ctl, ticket, r, r < 0 ? error_text(&error) : NULL);
 }

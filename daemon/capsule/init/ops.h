@@ -2,6 +2,7 @@
 #ifndef RM_DAEMON_CAPSULE_INIT_OPS_H
 #define RM_DAEMON_CAPSULE_INIT_OPS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/capsule/init/ctl.h"
@@ -16,6 +17,10 @@ void ops_handle(struct ops *ops, Capsule__Request *request, struct ticket ticket
 /* A new connection learns the state and everything that waits for it. */
 void ops_greet(struct ops *ops);
 
+/* Tells rmd the status, which has changed. */
+void ops_tell(struct ops *ops);
+/* An order to freeze the payload is being carried out. */
+bool ops_is_freezing(const struct ops *ops);
 /* The payload's group has changed its state. */
 void ops_check_frozen(struct ops *ops);
 /* The payload's root is gone. */

@@ -1,0 +1,34 @@
+#include "daemon/capsule/init/freezer.h"
+
+#include "common/error.h"
+#include "common/util.h"
+#include "daemon/capsule/cgroup.h"
+#include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/pids.h"
+#include "daemon/capsule/init/waiting.h"
+
+int freezer_set(const struct init *init, bool frozen, struct rm_error *error) {
+        int r = cgroup_set_frozen(init->node.cgroup_payload, init->spec->cgroup_v1, frozen);
+
+        return r < 0 ? error_sys(error, r, "cannot %s the payload", frozen ? "freeze" : "thaw") : 0;
+}
+
+bool freezer_is_frozen(const struct init *init) {
+        return cgroup_is_frozen(init->node.cgroup_payload, init->spec->cgroup_v1) == 1;
+}
+
+void freezer_note_calls(const struct init *init) {
+        cleanup_free pid_t *pids = NULL;
+        size_t n = pids_of_group(init->node.cgroup_payload, &pids);
+
+        waiting_note(init->waiting, pids, n);
+}
+
+int freezer_resume(const struct init *init, struct rm_error *error) {
+        int r;
+
+        waiting_hold(init->waiting);
+        r = freezer_set(init, false, error);
+        waiting_let_go(init->waiting);
+        return r;
+}

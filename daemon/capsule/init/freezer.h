@@ -1,0 +1,18 @@
+/* Stops the payload's processes, and lets them go on as if they had not been stopped. */
+#ifndef RM_DAEMON_CAPSULE_INIT_FREEZER_H
+#define RM_DAEMON_CAPSULE_INIT_FREEZER_H
+
+#include <stdbool.h>
+
+struct init;
+struct rm_error;
+
+/* Gives the order; they stand still a moment later. */
+int freezer_set(const struct init *init, bool frozen, struct rm_error *error);
+bool freezer_is_frozen(const struct init *init);
+/* Of a group that stands still: in which system calls its threads wait. */
+void freezer_note_calls(const struct init *init);
+/* Lets a group whose calls were noted go on where it has stood: no call is interrupted by it. */
+int freezer_resume(const struct init *init, struct rm_error *error);
+
+#endif
