@@ -182,7 +182,21 @@ static bool keeps_copy(void *userdata, const struct resident *resident) {
         return moves_own(rmd->moves, resident);
 }
 
-static const struct runner_ops runner_ops = { on_capsule, keeps_copy };
+static void on_unfenced(void *userdata) {
+        struct rmd *rmd = userdata;
+
+        moves_wake(rmd->moves);
+}
+
+static const struct runner_ops runner_ops = { on_capsule, keeps_copy, on_unfenced };
+
+static void on_lease(void *userdata) {
+        struct rmd *rmd = userdata;
+
+        if (rmd->runner)
+                runner_renew_leases(rmd->runner);
+}
+
 /* Who waits for a node that may say nothing for long is to hear of its loss. */
 static void on_beat(void *userdata) {
         struct rmd *rmd = userdata;
@@ -199,6 +213,7 @@ static const struct cluster_ops cluster_ops = { .on_applied = on_applied,
                                                 .on_message = on_message,
                                                 .on_peer = on_peer,
                                                 .on_beat = on_beat,
+                                                .on_lease = on_lease,
                                                 .on_leader = on_leader,
                                                 .on_failed = on_failed };
 

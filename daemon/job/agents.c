@@ -160,6 +160,7 @@ void agents_report_exit(struct runner *runner, struct resident *group) {
 
 struct launched {
         struct runner *runner;
+        char *line;
         uint64_t job;
         int32_t index;
         uint64_t incarnation;
@@ -169,12 +170,17 @@ static void on_launched(struct capsule *capsule, int error, const char *text, vo
         struct launched *launched = arg;
         struct resident *group = runner_copy(launched->runner, launched->job, launched->index, launched->incarnation);
 
-        if (error < 0 && group && error != -ECANCELED) {
+        if (error == -ETIME && group) {
+                group->launching = false;
+                free(group->waiting_line);
+                group->waiting_line = take_ptr(launched->line);
+        } else if (error < 0 && group && error != -ECANCELED) {
                 log_warn("job %" PRIu64 ": group %" PRId32 " cannot start its daemon: %s", launched->job, launched->index, text);
                 tell_head(launched->runner, group, false, 127);
         }
         if (error == 0)
                 runner_wake(launched->runner); /* it may have cores to go to */
+        free(launched->line);
         free(launched);
 }
 
@@ -190,14 +196,16 @@ static bool launch_group(struct runner *runner, struct resident *group, const Rm
                 return false;
         group->launching = true;
         launched = xcalloc(1, sizeof(*launched));
-        *launched = (struct launched) { runner, job->id, group->index, group->incarnation };
+        *launched = (struct launched) { runner, xstrdup(line), job->id, group->index, group->incarnation };
         if (r < 0) {
                 on_launched(group->capsule, r, error_text(&err), launched);
                 return true;
         }
         launch_group_command(&command, job, spec, line);
-        if (capsule_run(group->capsule, &command.command, on_launched, launched) < 0)
+        if (capsule_run(group->capsule, &command.command, on_launched, launched) < 0) {
+                free(launched->line);
                 free(launched);
+        }
         launch_command_finish(&command);
         rm__job_spec__free_unpacked(spec, NULL);
         return true;
@@ -206,6 +214,14 @@ static bool launch_group(struct runner *runner, struct resident *group, const Rm
 /* From the head of another attempt: that of a node which was away, and still acts by what it knew then. */
 static bool is_of_another(const Rm__Job *job, uint32_t attempt) {
         return attempt && attempt != job->attempt;
+}
+
+void agents_unfenced(struct runner *runner, struct resident *group) {
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), group->job);
+        cleanup_free char *line = take_ptr(group->waiting_line);
+
+        if (line && job && group->ready && !group->exited)
+                (void) launch_group(runner, group, job, line);
 }
 
 void runner_agent_run(struct runner *runner, const Rm__AgentRun *run) {

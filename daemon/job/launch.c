@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "common/util.h"
+#include "daemon/job/fence.h"
 
 /* "j7.h" or "j7.g0". */
 static void capsule_name(char out[static 48], uint64_t job, int32_t index) {
@@ -145,6 +146,7 @@ int launch_spec_init(struct launch_spec *ret, const struct config *config, const
                 .mac = { 0x02, 0x72, (uint8_t) (address >> 24), (uint8_t) (address >> 16), (uint8_t) (address >> 8),
                          (uint8_t) address },
                 .cut = cut,
+                .fenced = fence_applies(job->spec),
                 .uid = job->spec->uid,
                 .gid = job->spec->gid,
                 .groups = job->spec->groups,

@@ -68,6 +68,7 @@ static void remove_resident(struct runner *runner, struct resident *resident) {
         free(resident->lost_text);
         free(resident->obstacle);
         free(resident->agent);
+        free(resident->waiting_line);
         free(resident->cores);
         free(resident);
 }
@@ -207,6 +208,16 @@ static void on_obstacle(struct capsule *capsule, const char *text, void *userdat
         runner_wake(userdata);
 }
 
+static void on_unfenced(struct capsule *capsule, void *userdata) {
+        struct runner *runner = userdata;
+        struct resident *resident = find_by_capsule(runner, capsule);
+
+        if (resident)
+                agents_unfenced(runner, resident);
+        runner->ops->on_unfenced(runner->userdata);
+        runner_wake(runner);
+}
+
 static const struct capsule_callbacks callbacks = {
         .ready = on_ready,
         .output = on_output,
@@ -215,6 +226,7 @@ static const struct capsule_callbacks callbacks = {
         .exited = on_exited,
         .obstacle = on_obstacle,
         .stalled = on_stalled,
+        .unfenced = on_unfenced,
         .lost = on_lost,
 };
 
@@ -354,7 +366,9 @@ static void on_head_launched(struct capsule *capsule, int error, const char *tex
                 return; /* rmd may be about to end, and the runner be gone */
         }
         head = runner_copy(report->runner, report->job, report->index, report->incarnation);
-        if (head && error < 0) {
+        if (head && error == -ETIME) {
+                head->launching = false; /* again when the lease is renewed */
+        } else if (head && error < 0) {
                 free(head->lost_text);
                 head->lost_text = xasprintf("cannot start mpirun: %s%s", text, advice(report->runner, report->job));
                 head->lost = head->unstarted = true; /* told by the next look */
@@ -605,6 +619,7 @@ static void drop_strays(struct runner *runner) {
 static void reconcile(struct runner *runner) {
         if (!cluster_synced(runner->rmd->cluster))
                 return; /* what we know may be old: start and end nothing by it */
+        runner_renew_leases(runner);
         reconcile_all_placed(runner);
         drop_strays(runner);
         agents_reconcile(runner);

@@ -29,6 +29,7 @@ struct resident {
         bool exited;
         int wait_status;
         uint64_t end_real_usec; /* when it exited or was lost; 0: it has not */
+        char *waiting_line; /* of a group: what its rm-agent wants run, once there is a lease; NULL: nothing */
         char *agent;      /* of a group: rm-agent in the head that asked for its daemon; NULL = not known (yet) */
         uint64_t orphan_usec; /* of a group: since when its rm-agent is gone, or its job's end is decided; 0: not yet */
         uint32_t signalled; /* the last signal a cancel sent */
@@ -42,6 +43,7 @@ struct resident {
         bool confined;       /* cores.c: by a cpuset, to `confined_cpus` */
         cpu_set_t confined_cpus; /* that were tried last; none: not yet */
         uint64_t bound_usec; /* cores.c: when it was bound; 0: long ago, or never */
+        uint64_t lease_usec; /* leases.c: that its PID 1 was told last (now_boot_usec()); 0: none, by this rmd */
         char *obstacle;    /* that its PID 1 knows of, "": none; NULL: it has not told */
         struct sent *sent; /* traffic.c: what it had sent when it was last looked at; NULL = never */
         struct resident *next;
@@ -53,6 +55,8 @@ struct runner_ops {
         void (*on_capsule)(void *userdata, struct resident *resident, int error, const char *text);
         /* Is this copy, which the state does not name as the capsule, needed all the same? */
         bool (*keeps_copy)(void *userdata, const struct resident *resident);
+        /* A capsule that could not be opened for want of a lease can be. */
+        void (*on_unfenced)(void *userdata);
 };
 
 /* `ops` is borrowed. */
@@ -61,6 +65,9 @@ void runner_destroy(struct runner *runner); /* leaves the capsules running */
 
 /* Look at everything again, soon (from the loop). Cheap to call often. */
 void runner_wake(struct runner *runner);
+
+/* The node's lease has grown: tell PID 1 of each fenced capsule, see leases.c. */
+void runner_renew_leases(struct runner *runner);
 
 /* The copy that the state says is the capsule, or NULL when that is not here. */
 struct resident *runner_current(struct runner *runner, uint64_t job, int32_t index);

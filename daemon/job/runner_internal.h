@@ -37,6 +37,8 @@ struct runner {
 void agents_on_request(struct runner *runner, struct resident *resident, const char *id, const char *host, const char *command);
 void agents_on_gone(struct runner *runner, struct resident *resident, const char *id);
 void agents_report_exit(struct runner *runner, struct resident *group);
+/* The group has a lease: run what could not be run without. */
+void agents_unfenced(struct runner *runner, struct resident *group);
 /* Send what is not confirmed; forget what belongs to no head of ours. */
 void agents_reconcile(struct runner *runner);
 void agents_finish(struct runner *runner);

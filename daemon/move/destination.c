@@ -284,6 +284,8 @@ static void on_opened(struct capsule *capsule, int error, const char *text, void
         if (!move)
                 return;
         move->opening = false;
+        if (error == -ETIME)
+                return; /* no lease; moves_wake() is called when there is one */
         if (error < 0) {
                 log_error("move %" PRIu64 ": the capsule cannot be opened here: %s; trying again", move->id, text);
                 moves_retry(move->moves);

@@ -250,7 +250,7 @@ static void wake_leftover(struct moves *moves, const Rm__Move *record) {
 }
 
 static void on_opened(struct capsule *capsule, int error, const char *text, void *arg) {
-        if (error < 0 && error != -ECANCELED)
+        if (error < 0 && error != -ECANCELED && error != -ETIME)
                 log_warn("capsule %s: cannot be opened: %s", capsule_id(capsule), text);
 }
 

@@ -330,7 +330,8 @@ static void enter_transfer(struct move *move, struct resident *resident) {
 static void on_open_done(struct capsule *capsule, int error, const char *text, void *arg) {
         struct moves *moves = arg;
 
-        if (error < 0 && error != -ECANCELED) {
+        /* Without a lease: when there is one again, since moves_wake() is called then. */
+        if (error < 0 && error != -ECANCELED && error != -ETIME) {
                 log_error("capsule %s cannot resume after an aborted move: %s", capsule_id(capsule), text);
                 moves_retry(moves);
         }

@@ -1,0 +1,34 @@
+/* Which capsules run only while this node has a lease (daemon/cluster/lease.h), and when PID 1 of one is to get a later end of it. Pure. */
+#ifndef RM_JOB_FENCE_H
+#define RM_JOB_FENCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/state.pb-c.h"
+
+/* JobSpec.on_node_loss */
+enum on_node_loss { ON_NODE_LOSS_ABORT, ON_NODE_LOSS_RESTART, ON_NODE_LOSS_FOLD };
+
+/* Only what may be started again elsewhere is fenced. A job that ends with its node never has a second copy, so it runs on without rmd. */
+bool fence_applies(const Rm__JobSpec *spec);
+
+/* What is known of one fenced capsule when its lease may have to be renewed. */
+struct fence_view {
+        bool synced; /* the state is known to be current */
+        bool belongs; /* by the state it is the capsule, or a copy that a move makes, of a job that has not ended */
+        bool can_fence; /* its PID 1 knows of leases */
+        uint64_t lease_usec; /* when this node's lease ends */
+        uint64_t told_usec; /* what its PID 1 was told last; 0: nothing yet, by this rmd */
+};
+
+enum fence_action {
+        FENCE_NOTHING,
+        FENCE_RENEW, /* tell PID 1 lease_usec */
+        FENCE_REFUSE, /* it would run without a lease: it may not */
+};
+
+/* Without a current state nothing is renewed: what stands still here may already run elsewhere. */
+enum fence_action fence_due(const struct fence_view *view);
+
+#endif

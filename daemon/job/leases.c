@@ -1,0 +1,61 @@
+/* Passes this node's lease on to PID 1 of each fenced capsule. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/job/fence.h"
+#include "daemon/job/runner_internal.h"
+
+static bool belongs(const struct runner *runner, const Rm__Job *job, const struct resident *resident) {
+        const Rm__Capsule *capsule = job_capsule(job, resident->index);
+        bool lives = job_running(job) || job->state == RM__JOB_STATE__JOB_COMPLETING;
+
+        if (lives && capsule && capsule->incarnation == resident->incarnation &&
+            strcmp(capsule->node, cluster_self(runner->rmd->cluster)) == 0)
+                return true;
+        return runner->ops->keeps_copy(runner->userdata, resident);
+}
+
+static void refuse(struct runner *runner, struct resident *resident) {
+        log_warn("capsule %s: its rm-capsule is older than rmd and cannot be fenced", capsule_id(resident->capsule));
+        resident->ready = false;
+        resident->lost = true;
+        resident->end_real_usec = now_real_usec();
+        free(resident->lost_text);
+        resident->lost_text = xstrdup("rm-capsule is older than rmd and cannot be fenced, which --on-node-loss restart needs");
+        runner_wake(runner);
+}
+
+static void renew(struct runner *runner, struct resident *resident, const Rm__Job *job) {
+        struct capsule_status status;
+        struct fence_view view = {
+                .synced = cluster_synced(runner->rmd->cluster),
+                .belongs = belongs(runner, job, resident),
+                .lease_usec = cluster_lease_end_usec(runner->rmd->cluster),
+                .told_usec = resident->lease_usec,
+        };
+
+        capsule_get_status(resident->capsule, &status);
+        view.can_fence = status.can_fence || resident->exited; /* of one whose PID 1 is gone nothing is known, nor needed */
+        switch (fence_due(&view)) {
+        case FENCE_RENEW:
+                if (capsule_renew_lease(resident->capsule, view.lease_usec) == 0)
+                        resident->lease_usec = view.lease_usec;
+                break;
+        case FENCE_REFUSE:
+                refuse(runner, resident);
+                break;
+        case FENCE_NOTHING:
+                break;
+        }
+}
+
+void runner_renew_leases(struct runner *runner) {
+        for (struct resident *l = runner->residents; l; l = l->next) {
+                const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), l->job);
+
+                if (l->ready && l->capsule && job && fence_applies(job->spec))
+                        renew(runner, l, job);
+        }
+}

@@ -1,0 +1,83 @@
+/* Which capsules are fenced, and what is done about their leases. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "daemon/job/fence.h"
+
+static void test_applies(void **state) {
+        Rm__JobSpec spec = RM__JOB_SPEC__INIT;
+
+        (void) state;
+        assert_false(fence_applies(&spec)); /* abort */
+        spec.on_node_loss = ON_NODE_LOSS_RESTART;
+        assert_true(fence_applies(&spec));
+}
+
+static const struct fence_view good = { .synced = true,
+                                        .belongs = true,
+                                        .can_fence = true,
+                                        .lease_usec = 5000000,
+                                        .told_usec = 4000000 };
+
+static void expect(struct fence_view view, enum fence_action action) {
+        assert_int_equal(fence_due(&view), action);
+}
+
+static void test_renewed(void **state) {
+        struct fence_view view = good;
+
+        (void) state;
+        expect(view, FENCE_RENEW);
+        view.told_usec = 0;
+        expect(view, FENCE_RENEW);
+        view.lease_usec = UINT64_MAX;
+        expect(view, FENCE_RENEW);
+}
+
+static void test_told_once(void **state) {
+        struct fence_view view = good;
+
+        (void) state;
+        view.told_usec = view.lease_usec;
+        expect(view, FENCE_NOTHING);
+        view.told_usec = view.lease_usec + 1;
+        expect(view, FENCE_NOTHING);
+        view.told_usec = UINT64_MAX; /* it kept the only log before */
+        expect(view, FENCE_RENEW);
+        view.lease_usec = view.told_usec = 0; /* there never was one */
+        expect(view, FENCE_NOTHING);
+}
+
+/* It may have been started again elsewhere. */
+static void test_not_known(void **state) {
+        struct fence_view view = good;
+
+        (void) state;
+        view.synced = false;
+        expect(view, FENCE_NOTHING);
+        view = good;
+        view.belongs = false;
+        expect(view, FENCE_NOTHING);
+}
+
+static void test_older(void **state) {
+        struct fence_view view = good;
+
+        (void) state;
+        view.can_fence = false;
+        expect(view, FENCE_REFUSE);
+        view.synced = view.belongs = false;
+        expect(view, FENCE_REFUSE);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = { cmocka_unit_test(test_applies), cmocka_unit_test(test_renewed),
+                                            cmocka_unit_test(test_told_once), cmocka_unit_test(test_not_known),
+                                            cmocka_unit_test(test_older) };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
