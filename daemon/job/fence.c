@@ -1,7 +1,9 @@
 #include "daemon/job/fence.h"
 
+#include "daemon/cluster/state.h"
+
 bool fence_applies(const Rm__JobSpec *spec) {
-        return spec->on_node_loss == ON_NODE_LOSS_RESTART;
+        return spec->on_node_loss == STATE_LOSS_RESTART;
 }
 
 enum fence_action fence_due(const struct fence_view *view) {

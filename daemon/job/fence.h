@@ -7,9 +7,6 @@
 
 #include "proto/state.pb-c.h"
 
-/* JobSpec.on_node_loss */
-enum on_node_loss { ON_NODE_LOSS_ABORT, ON_NODE_LOSS_RESTART, ON_NODE_LOSS_FOLD };
-
 /* Only what may be started again elsewhere is fenced. A job that ends with its node never has a second copy, so it runs on without rmd. */
 bool fence_applies(const Rm__JobSpec *spec);
 

@@ -169,10 +169,16 @@ static void answer_loss(struct leader *leader, const struct loss *loss) {
                 propose(leader, command_job_exit(&c, job->id, 255, reason, RM__JOB_STATE__JOB_NODE_FAIL));
 }
 
+static bool has_fenced(void *userdata, const char *node) {
+        const struct leader *leader = userdata;
+
+        return now_usec() >= cluster_fence_safe_usec(leader->rmd->cluster, node);
+}
+
 static void answer_losses(struct leader *leader, uint64_t now) {
+        const struct losses_rule rule = { 2 * leader->rmd->config->node_timeout_usec, has_fenced, leader };
         size_t n;
-        cleanup_free struct loss *losses =
-                losses_find(cluster_index(leader->rmd->cluster), 2 * leader->rmd->config->node_timeout_usec, now, &n);
+        cleanup_free struct loss *losses = losses_find(cluster_index(leader->rmd->cluster), &rule, now, &n);
 
         for (size_t i = 0; i < n; i++)
                 answer_loss(leader, &losses[i]);

@@ -2,11 +2,6 @@
 
 #include "common/util.h"
 
-/* From when on certainly no copy runs on a node that is silent. This is the one place that says so. */
-static bool is_lost(const Rm__Node *node, uint64_t grace_usec, uint64_t now_usec) {
-        return node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN && now_usec >= node->health_since_usec + grace_usec;
-}
-
 static bool recovers(const Rm__Job *job) {
         return job->state == RM__JOB_STATE__JOB_RECOVERING;
 }
@@ -25,6 +20,13 @@ static struct loss loss_of(const Rm__Job *job, const Rm__Node *node) {
         };
 }
 
+/* This is the one place that says so. */
+static bool is_lost(const struct loss *loss, const struct losses_rule *rule, uint64_t now_usec) {
+        if (loss->answer == LOSS_RESTART)
+                return rule->has_fenced(rule->userdata, loss->node->name);
+        return now_usec >= loss->node->health_since_usec + rule->grace_usec;
+}
+
 static bool has(const struct loss *losses, size_t n, const struct loss *loss) {
         for (size_t i = 0; i < n; i++)
                 if (losses[i].job == loss->job && (loss->answer == LOSS_END || losses[i].node == loss->node))
@@ -32,7 +34,7 @@ static bool has(const struct loss *losses, size_t n, const struct loss *loss) {
         return false;
 }
 
-struct loss *losses_find(const struct state_index *index, uint64_t grace_usec, uint64_t now_usec, size_t *ret_n) {
+struct loss *losses_find(const struct state_index *index, const struct losses_rule *rule, uint64_t now_usec, size_t *ret_n) {
         const Rm__State *state = state_index_state(index);
         struct loss *losses = NULL;
         size_t n = 0;
@@ -42,12 +44,13 @@ struct loss *losses_find(const struct state_index *index, uint64_t grace_usec, u
                 cleanup_free struct state_placed *placed = NULL;
                 size_t n_placed = 0;
 
-                if (is_lost(node, grace_usec, now_usec))
+                if (node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN)
                         placed = state_placed_on(index, node->name, &n_placed);
                 for (size_t k = 0; k < n_placed; k++) {
                         struct loss loss = loss_of(placed[k].job, node);
 
-                        if ((!job_running(placed[k].job) && !recovers(placed[k].job)) || has(losses, n, &loss))
+                        if ((!job_running(placed[k].job) && !recovers(placed[k].job)) || !is_lost(&loss, rule, now_usec) ||
+                            has(losses, n, &loss))
                                 continue;
                         losses = xrealloc(losses, (n + 1) * sizeof(*losses));
                         losses[n++] = loss;

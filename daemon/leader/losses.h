@@ -17,10 +17,17 @@ struct loss {
         uint32_t attempt; /* LOSS_RESTART: the one that follows */
 };
 
-/* Those with a capsule on a node on which nothing can run any more: it has been DOWN for `grace_usec`. In the order of nodes; each job
- * once if it ends, once for each such node if it starts again. An array that the caller frees; NULL when there are none. `now_usec`: real
- * time. */
-struct loss *losses_find(const struct state_index *index, uint64_t grace_usec, uint64_t now_usec, size_t *ret_n);
+/* When a node that is DOWN is lost. */
+struct losses_rule {
+        uint64_t grace_usec; /* for a job that ends with it: it may be back soon */
+        /* For a job that starts again: none of its capsules runs there any more (cluster_fence_safe_usec()). */
+        bool (*has_fenced)(void *userdata, const char *node);
+        void *userdata;
+};
+
+/* Those with a capsule on a lost node. In the order of nodes; each job once if it ends, once for each such node if it starts again. An
+ * array that the caller frees; NULL when there are none. `now_usec`: real time. */
+struct loss *losses_find(const struct state_index *index, const struct losses_rule *rule, uint64_t now_usec, size_t *ret_n);
 
 /* Why it ends, or starts again: one line for people, malloc'ed. */
 char *loss_reason(const struct loss *loss, const Rm__Job *job);

@@ -8,6 +8,8 @@ lease_msec=3000
 rest_msec=2000
 # Long enough that nothing is started again here.
 cluster 2 --cores 4 --set cluster.node_timeout=5m --set cluster.lease=3s
+# Not before all nodes know of restarts.
+until_true 20 as alice n1 rm-mpirun --on-node-loss restart -n 1 true 2>"$work/level.err" || fail "no job may restart: $(cat "$work/level.err")"
 # One group of each job on each of two nodes, whatever a policy likes better.
 on n1 sh -c 'printf "n1:2\nn2:2\n" >/home/alice/two'
 declare -A group_on

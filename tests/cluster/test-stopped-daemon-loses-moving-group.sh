@@ -7,6 +7,8 @@ RANDOM=${RM_TEST_SEED:-5}
 
 # A freeze takes a second or more on such a link.
 cluster 3 --cores 4 --link 100mbit --set cluster.node_timeout=60s --set cluster.lease=3s
+# Not before all nodes know of restarts.
+until_true 20 as alice n1 rm-mpirun --on-node-loss restart -n 1 true 2>"$work/level.err" || fail "no job may restart: $(cat "$work/level.err")"
 start live n1 --on-node-loss restart --group-size 2 -n 4 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=50000
 running live
 [[ $(q where live 1) == n2 ]] || move live 1 n2

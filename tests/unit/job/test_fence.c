@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "daemon/cluster/state.h"
 #include "daemon/job/fence.h"
 
 static void test_applies(void **state) {
@@ -13,7 +14,7 @@ static void test_applies(void **state) {
 
         (void) state;
         assert_false(fence_applies(&spec)); /* abort */
-        spec.on_node_loss = ON_NODE_LOSS_RESTART;
+        spec.on_node_loss = STATE_LOSS_RESTART;
         assert_true(fence_applies(&spec));
 }
 

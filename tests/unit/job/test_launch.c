@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 
 #include "common/util.h"
-#include "daemon/job/fence.h"
 #include "daemon/job/launch.h"
 
 /* ---- names ---- */
@@ -267,7 +266,7 @@ static void test_spec(void **state) {
         assert_int_equal(spec.spec.groups[1], 27);
         launch_spec_finish(&spec);
         /* The same address and MAC wherever it is, or its connections would not live on. */
-        j.spec.on_node_loss = ON_NODE_LOSS_RESTART;
+        j.spec.on_node_loss = STATE_LOSS_RESTART;
         assert_int_equal(launch_spec_init(&spec, &config, &j.job, 1, 0, false), 0);
         assert_true(spec.spec.address == address.s_addr);
         assert_memory_equal(spec.spec.mac, ((uint8_t[]) { 0x02, 0x72, 10, 50, 1, 4 }), 6);

@@ -9,10 +9,21 @@ static uint64_t lose(struct world *w, const char *node) {
         return state_node(w->state, node)->health_since_usec;
 }
 
+/* `userdata`: the names of the nodes that have. */
+static bool has_fenced(void *userdata, const char *node) {
+        return strstr(userdata, node);
+}
+
+static struct loss *find(const struct world *w, uint64_t now, const char *fenced, size_t *ret_n) {
+        const struct losses_rule rule = { GRACE, has_fenced, (void *) fenced };
+
+        return losses_find(w->indexed, &rule, now, ret_n);
+}
+
 /* "JOB:NODE JOB:NODE>ATTEMPT ": the first ends, the second starts again */
-static void expect(const struct world *w, uint64_t now, const char *text) {
+static void expect_when(const struct world *w, uint64_t now, const char *fenced, const char *text) {
         size_t n, used = 0;
-        struct loss *losses = losses_find(w->indexed, GRACE, now, &n);
+        struct loss *losses = find(w, now, fenced, &n);
         char have[256] = "";
 
         for (size_t i = 0; i < n; i++)
@@ -21,6 +32,10 @@ static void expect(const struct world *w, uint64_t now, const char *text) {
                                           (unsigned long) losses[i].job, losses[i].node->name, losses[i].attempt);
         assert_string_equal(have, text);
         free(losses);
+}
+
+static void expect(const struct world *w, uint64_t now, const char *text) {
+        expect_when(w, now, "n1 n2 n3", text);
 }
 
 static void test_nothing_is_lost(void **state) {
@@ -75,7 +90,7 @@ static void test_others_go_on(void **state) {
 
 static void reason_is(const struct world *w, uint64_t at, const char *text) {
         size_t n;
-        struct loss *losses = losses_find(w->indexed, GRACE, at, &n);
+        struct loss *losses = find(w, at, "n1 n2 n3", &n);
         char *reason;
 
         assert_int_equal(n, 1);
@@ -93,9 +108,10 @@ static void test_starts_again(void **state) {
         uint64_t job = run_job(w, "n2", "n2"), at;
 
         let_restart(w, job, 1);
+        expect(w, UINT64_MAX, ""); /* who is not DOWN is heard of */
         at = lose(w, "n2");
-        expect(w, at + GRACE - 1, "");
-        expect(w, at + GRACE, "1:n2>2 ");
+        expect_when(w, at + 100 * GRACE, "n1 n3", ""); /* however long it takes */
+        expect_when(w, at, "n2", "1:n2>2 ");
         reason_is(w, at + GRACE, "node n2 is down");
         assert_int_equal(restart(w, job, 2, "n2", true), 0);
         expect(w, at + GRACE, ""); /* n1 removes the head */
@@ -121,8 +137,8 @@ static void test_starts_again_without_any_of_them(void **state) {
         expect(w, at + GRACE, "1:n3>2 ");
         assert_int_equal(restart(w, job, 2, "n3", true), 0);
         at = lose(w, "n1");
-        expect(w, at + GRACE - 1, "");
-        expect(w, at + GRACE, "1:n1>2 ");
+        expect_when(w, at + GRACE, "n2 n3", "");
+        expect_when(w, at, "n1", "1:n1>2 ");
 }
 
 /* Its end is asked for. */
