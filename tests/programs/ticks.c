@@ -1,7 +1,7 @@
 /* Each rank leaves the time in a file all the time, so that it is seen from outside, of a node out of reach too, when it last ran.
  *
  * usage: ticks --file=F --stop-file=S
- *   --file       rank r writes F.HOST.r: microseconds since the Epoch, every 2 ms
+ *   --file       rank r writes F.HOST.r, every 2 ms: microseconds since the Epoch; and in a second line, when it began
  *   --stop-file  ends when S exists; then all ranks talk to each other once more */
 #include <fcntl.h>
 #include <mpi.h>
@@ -24,9 +24,9 @@ static int open_file(const char *file, int rank) {
         return fd;
 }
 
-static void tick(int fd) {
-        char text[32];
-        int n = snprintf(text, sizeof(text), "%017lld\n", (long long) clock_usec(CLOCK_REALTIME));
+static void tick(int fd, int64_t begin) {
+        char text[64];
+        int n = snprintf(text, sizeof(text), "%017lld\n%017lld\n", (long long) clock_usec(CLOCK_REALTIME), (long long) begin);
 
         if (pwrite(fd, text, (size_t) n, 0) != n)
                 MPI_Abort(MPI_COMM_WORLD, 3);
@@ -35,6 +35,7 @@ static void tick(int fd) {
 int main(int argc, char **argv) {
         const char *file = option_text(argc, argv, "file", NULL);
         const char *stop_file = option_text(argc, argv, "stop-file", NULL);
+        int64_t begin = clock_usec(CLOCK_REALTIME);
         int rank, size, fd, sum = 0;
 
         MPI_Init(&argc, &argv);
@@ -43,14 +44,14 @@ int main(int argc, char **argv) {
         if (!file || !stop_file)
                 MPI_Abort(MPI_COMM_WORLD, 2);
         fd = open_file(file, rank);
-        tick(fd);
+        tick(fd, begin);
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank == 0) {
                 printf("ticks: running\n");
                 (void) fflush(stdout);
         }
         while (access(stop_file, F_OK) < 0) {
-                tick(fd);
+                tick(fd, begin);
                 pause_usec(2000);
         }
         MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
