@@ -1,0 +1,118 @@
+#include "launcher/client/attachment_internal.h"
+
+#include <inttypes.h>
+#include <signal.h>
+
+/* Input that rmd has not acknowledged is kept, to be sent again; so this bounds our memory too. */
+#define INPUT_WINDOW_BYTES (512U << 10)
+/* Of a job that may start again all of it is kept, as long as it is not more than this. */
+#define INPUT_KEPT_BYTES (8U << 20)
+#define INPUT_CHUNK_BYTES (64U << 10)
+
+static bool takes_input(const struct attachment *a) {
+        return a->attached && a->input_known && !a->input_over && attachment_runs(a) && a->input_at_usec == ATTACHMENT_NEVER_USEC;
+}
+
+void input_put(struct attachment *a) {
+        while (takes_input(a)) {
+                size_t sent = (size_t) (a->input_sent - a->input_base);
+                size_t n = a->input.used - sent;
+                Rm__JobInput input = RM__JOB_INPUT__INIT;
+                Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+
+                if (n > 0 && a->input_sent - a->input_acked >= INPUT_WINDOW_BYTES)
+                        return; /* rmd takes no more at once, which is less than what is kept */
+                if (n > INPUT_CHUNK_BYTES)
+                        n = INPUT_CHUNK_BYTES;
+                input.job = a->config.job;
+                input.offset = a->input_sent;
+                input.data.data = n ? a->input.data + a->input.start + sent : NULL;
+                input.data.len = n;
+                input.eof = a->input_eof && sent + n == a->input.used;
+                input.attempt = a->attempt;
+                if (n == 0 && (!input.eof || a->input_eof_sent))
+                        return;
+                request.body_case = RM__LOCAL_REQUEST__BODY_JOB_INPUT;
+                request.job_input = &input;
+                (void) attachment_put(a, &request);
+                a->input_sent += n;
+                a->input_eof_sent = input.eof;
+        }
+}
+
+void input_rewind(struct attachment *a) {
+        a->input_sent = a->input_acked;
+        a->input_eof_sent = false;
+}
+
+size_t attachment_input_room(const struct attachment *a) {
+        uint64_t waiting = a->input_base + a->input.used - a->input_acked;
+
+        if (a->done || a->input_over || a->input_eof || !a->input_known || waiting >= INPUT_WINDOW_BYTES)
+                return 0;
+        return (size_t) (INPUT_WINDOW_BYTES - waiting);
+}
+
+void attachment_input(struct attachment *a, const void *data, size_t size_bytes) {
+        if (a->input_over)
+                return;
+        buffer_add(&a->input, data, size_bytes);
+        input_put(a);
+}
+
+void attachment_input_eof(struct attachment *a) {
+        a->input_eof = true;
+        input_put(a);
+}
+
+/* All of it is here, for the job's next attempt; kept only where there can be one. */
+static bool keeps_input(const struct attachment *a) {
+        return a->restartable && a->input_base == 0 && a->input.used <= INPUT_KEPT_BYTES;
+}
+
+void input_ack(struct attachment *a, uint64_t offset) {
+        if (!a->input_known) {
+                a->input_known = true;
+                a->input_base = a->input_acked = a->input_sent = offset;
+        }
+        if (offset <= a->input_acked)
+                return;
+        if (offset - a->input_base > a->input.used)
+                offset = a->input_base + a->input.used;
+        a->input_acked = offset;
+        if (a->input_sent < offset)
+                a->input_sent = offset;
+        if (!keeps_input(a)) {
+                buffer_drop(&a->input, (size_t) (offset - a->input_base));
+                a->input_base = offset;
+        }
+        input_put(a);
+}
+
+void input_closed(struct attachment *a) {
+        a->input_over = true;
+        if (keeps_input(a))
+                return;
+        buffer_finish(&a->input);
+        a->input_base = a->input_acked = a->input_sent;
+}
+
+/* What was given to the attempt before is given to this one too. */
+void input_repeat(struct attachment *a, uint64_t now) {
+        if (!a->config.input)
+                return;
+        if (a->input_base > 0) {
+                attachment_say(a,
+                               "job %" PRIu64
+                               " is cancelled: it cannot start again, as %s does not have all of its standard input any more",
+                               a->config.job, a->config.program);
+                a->giving_up = true;
+                a->give_up_usec = now + GIVE_UP_USEC;
+                controls_add(a, true, false, SIGTERM);
+                return;
+        }
+        a->input_known = true;
+        a->input_over = false;
+        a->input_acked = 0;
+        input_rewind(a);
+}

@@ -1,0 +1,108 @@
+/* What the parts of an attachment share: attachment.c (connection, output, time), attachment_input.c, attachment_control.c (signals and
+ * cancels). */
+#ifndef RM_LAUNCHER_CLIENT_ATTACHMENT_INTERNAL_H
+#define RM_LAUNCHER_CLIENT_ATTACHMENT_INTERNAL_H
+
+#include "launcher/client/attachment.h"
+
+#define CONTROLS_MAX 16
+#define ATTACHMENT_RETRY_USEC 100000U
+/* How long a job that was given up may take to end. */
+#define GIVE_UP_USEC (5U * 1000000U)
+
+/* A signal or cancel that rmd has not confirmed yet. */
+struct control {
+        uint32_t id;
+        uint64_t at_usec; /* send again then, ATTACHMENT_NEVER_USEC: it is on its way */
+        bool cancel;
+        bool interrupt; /* asked for the end of the job */
+        int signo;
+};
+
+struct attachment {
+        struct attachment_config config;
+        uint64_t start_usec;
+        uint32_t last_id;
+        uint32_t hello_id;
+        uint32_t attach_id;
+        struct buffer requests;
+        bool connected;
+        bool attached; /* rmd has agreed to serve us */
+        uint64_t connected_usec; /* valid while connected */
+        uint64_t lost_usec; /* valid while not connected */
+        bool away_said;
+        uint64_t attach_at_usec; /* attach again then, ATTACHMENT_NEVER_USEC: no need */
+
+        struct buffer output[2];
+        uint64_t received[2]; /* bytes of the job's stream taken over so far */
+        bool closed[2];
+
+        struct buffer input; /* from input_base on */
+        uint64_t input_base; /* 0 as long as all is kept that a next attempt needs */
+        uint64_t input_acked;
+        uint64_t input_sent; /* offset up to which it was sent over this connection */
+        bool input_known; /* what was acknowledged is */
+        bool input_eof;
+        bool input_eof_sent;
+        bool input_over; /* the job takes no more */
+        uint64_t input_at_usec; /* send again then */
+
+        struct control controls[CONTROLS_MAX];
+        size_t n_controls;
+        unsigned interrupts; /* SIGINT and SIGTERM so far */
+        uint64_t interrupt_usec; /* when the first of them came */
+        int cancel_signo; /* we asked for the end with it */
+
+        uint32_t attempt; /* of the job, that all offsets are of; 0: not known yet */
+        bool restartable;
+        uint64_t wait_from_usec; /* it is not said to wait within WAIT_QUIET_USEC of this */
+
+        bool seen; /* the state below is known */
+        Rm__JobState state;
+        bool ended; /* the last state seen was an end, with exit_code */
+        int exit_code;
+        bool started;
+        char *reason;
+        char *said; /* the reason last told */
+        bool giving_up;
+        uint64_t give_up_usec;
+        bool ending; /* all has come */
+        /* Tell rmd then that we have it; ATTACHMENT_NEVER_USEC: told, or it has not said over this connection that it is all. */
+        uint64_t release_at_usec;
+        uint32_t release_id;
+        uint64_t release_usec; /* go then in any case; ATTACHMENT_NEVER_USEC: there is output to be written before */
+
+        bool done;
+        int code;
+};
+
+/* A line on standard error. */
+void attachment_say(struct attachment *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Done, with that exit code. */
+void attachment_finish(struct attachment *a, int code);
+/* Done, as the job has ended. */
+void attachment_end(struct attachment *a);
+/* Done, although the job has not ended. */
+void attachment_leave(struct attachment *a, int code);
+/* Returns the id of the request, which is copied. */
+uint32_t attachment_put(struct attachment *a, Rm__LocalRequest *request);
+bool attachment_runs(const struct attachment *a);
+
+/* attachment_input.c */
+void input_put(struct attachment *a); /* what rmd takes now */
+void input_rewind(struct attachment *a); /* to be sent again from what was acknowledged on */
+void input_ack(struct attachment *a, uint64_t offset);
+void input_closed(struct attachment *a); /* the job takes no more */
+void input_repeat(struct attachment *a, uint64_t now);
+
+/* attachment_control.c. `interrupt`: it asks for the end of the job. */
+void controls_add(struct attachment *a, bool cancel, bool interrupt, int signo);
+/* Send what is due, ATTACHMENT_NEVER_USEC: all. */
+void controls_put(struct attachment *a, uint64_t now);
+/* False: the request with this id is none of them. */
+bool controls_refused(struct attachment *a, uint32_t id, const Rm__Error *error, uint64_t now);
+void controls_confirmed(struct attachment *a, uint32_t id);
+void controls_insist(struct attachment *a, uint64_t now);
+uint64_t controls_due_usec(const struct attachment *a);
+
+#endif
