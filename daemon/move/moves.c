@@ -307,8 +307,10 @@ static void apply_record(struct move *move, const Rm__Move *record) {
         case RM__MOVE_STATE__MOVE_ABORTED:
                 move_event(move, MOVE_EV_ABORTED);
                 break;
-        default: /* DONE */
-                if (move->role == MOVE_SOURCE || move->state != MOVE_OPEN)
+        default: /* DONE; a destination without a lease may still have to open its copy, unless that has moved on */
+                if (move->role == MOVE_DESTINATION && move->state == MOVE_OPEN && move_resident(move))
+                        destination_retry(move);
+                else
                         move_free(move);
         }
 }
