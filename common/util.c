@@ -12,8 +12,10 @@
 #include <unistd.h>
 
 void cleanup_close_fd(int *fd) {
-        if (*fd >= 0)
-                (void) close(*fd);
+        int taken = take_fd(fd);
+
+        if (taken >= 0)
+                (void) close(taken);
 }
 
 void cleanup_fclose(FILE **f) {
@@ -38,6 +40,13 @@ uint64_t now_real_usec(void) {
 
 uint64_t now_boot_usec(void) {
         return clock_usec(CLOCK_BOOTTIME);
+}
+
+uint64_t thread_nsec(void) {
+        struct timespec ts;
+
+        (void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+        return (uint64_t) ts.tv_sec * 1000000000U + (uint64_t) ts.tv_nsec;
 }
 
 int write_all(int fd, const void *data, size_t size_bytes) {

@@ -15,6 +15,7 @@
 static inline void cleanup_free_ptr(void *p) {
         free(*(void **) p);
 }
+/* Closes it, unless it is negative, and sets it to -1: its number may soon be another's. */
 void cleanup_close_fd(int *fd);
 void cleanup_fclose(FILE **f);
 
@@ -41,6 +42,8 @@ uint64_t now_usec(void);
 uint64_t now_real_usec(void);
 /* As now_usec(), but goes on while the machine is suspended. */
 uint64_t now_boot_usec(void);
+/* Processor time that the calling thread has used, nanoseconds. */
+uint64_t thread_nsec(void);
 
 /* Write all of it, through EINTR and short writes. Blocking descriptors. 0 or negative errno. */
 int write_all(int fd, const void *data, size_t size_bytes);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -159,6 +160,25 @@ static void test_errors(void **state) {
         error_clear(&err);
         assert_int_equal(err.code, 0);
         assert_string_equal(err.text, "");
+}
+
+/* A descriptor that was closed before the end of its scope gives its number to another, which stays open. */
+static void test_descriptors(void **state) {
+        int other;
+
+        (void) state;
+        {
+                cleanup_close int fd = dup(STDIN_FILENO);
+                int number = fd;
+
+                assert_true(fd >= 0);
+                cleanup_close_fd(&fd);
+                assert_int_equal(fd, -1);
+                other = dup(STDIN_FILENO);
+                assert_int_equal(other, number);
+        }
+        assert_true(fcntl(other, F_GETFD) >= 0);
+        (void) close(other);
 }
 
 static void test_files(void **state) {
@@ -343,11 +363,12 @@ static void test_user_forges_log_line(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_texts),    cmocka_unit_test(test_user_forges_log_line),
-                cmocka_unit_test(test_numbers),  cmocka_unit_test(test_durations),
-                cmocka_unit_test(test_bytes),    cmocka_unit_test(test_names),
-                cmocka_unit_test(test_errors),   cmocka_unit_test(test_files),
-                cmocka_unit_test(test_read_all), cmocka_unit_test(test_frames),
+                cmocka_unit_test(test_texts),       cmocka_unit_test(test_user_forges_log_line),
+                cmocka_unit_test(test_numbers),     cmocka_unit_test(test_durations),
+                cmocka_unit_test(test_bytes),       cmocka_unit_test(test_names),
+                cmocka_unit_test(test_errors),      cmocka_unit_test(test_files),
+                cmocka_unit_test(test_read_all),    cmocka_unit_test(test_frames),
+                cmocka_unit_test(test_descriptors),
         };
 
         return cmocka_run_group_tests_name("common", tests, NULL, NULL);
