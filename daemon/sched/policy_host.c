@@ -3,13 +3,13 @@
 #include <event2/buffer.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/child.h"
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/sched/host/model.h"
@@ -283,48 +283,16 @@ static int make_streams(struct policy_host *host, int child[3]) {
         return 0;
 }
 
-static int spawn(struct policy_host *host, char *const argv[], const int child[3]) {
-        char *const environment[] = { (char *) "PATH=/usr/bin:/bin", (char *) "LC_ALL=C.UTF-8", NULL };
-        posix_spawn_file_actions_t files;
-        posix_spawnattr_t attributes;
-        sigset_t none, all;
-        int r;
-
-        (void) sigemptyset(&none);
-        (void) sigfillset(&all);
-        (void) posix_spawn_file_actions_init(&files);
-        (void) posix_spawnattr_init(&attributes);
-        for (int i = 0; i < 3; i++)
-                (void) posix_spawn_file_actions_adddup2(&files, child[i], i);
-        (void) posix_spawn_file_actions_addclosefrom_np(&files, 3);
-        (void) posix_spawnattr_setsigmask(&attributes, &none);
-        (void) posix_spawnattr_setsigdefault(&attributes, &all);
-        (void) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-        r = posix_spawn(&host->pid, host->program, &files, &attributes, argv, environment);
-        (void) posix_spawn_file_actions_destroy(&files);
-        (void) posix_spawnattr_destroy(&attributes);
-        if (r != 0)
-                host->pid = 0;
-        return -r;
-}
-
 static int begin(struct policy_host *host, char *const argv[], uint64_t kill_usec, struct rm_error *err) {
-        int child[3] = { -1, -1, -1 };
-        int r = make_streams(host, child);
+        char *const environment[] = { (char *) "PATH=/usr/bin:/bin", (char *) "LC_ALL=C.UTF-8", NULL };
+        struct child_spec child = { .program = host->program, .argv = argv, .environment = environment, .streams = { -1, -1, -1 } };
+        int r = make_streams(host, child.streams);
 
         if (r == 0)
-                r = spawn(host, argv, child);
+                r = child_start(&child, &host->pid, &host->pidfd);
         for (int i = 0; i < 3; i++)
-                if (child[i] >= 0)
-                        (void) close(child[i]);
-        if (r == 0) {
-                host->pidfd = pidfd_open(host->pid, 0);
-                if (host->pidfd < 0) {
-                        r = -errno;
-                        (void) kill(host->pid, SIGKILL);
-                        (void) waitpid(host->pid, NULL, 0);
-                }
-        }
+                if (child.streams[i] >= 0)
+                        (void) close(child.streams[i]);
         if (r == 0)
                 r = watch(host, &host->in, EV_WRITE, on_in);
         if (r == 0)

@@ -8,30 +8,19 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/sched/host/descriptor.h"
 #include "daemon/sched/host/model.h"
 
 /* What the first version of the descriptor held: later ones only add. */
 #define POLICY_MIN_BYTES (offsetof(struct rm_policy_plugin, place) + sizeof(((struct rm_policy_plugin *) 0)->place))
 
-/* Is `plugin` what we know how to call? Looks at nothing behind a field that already fails. */
-static int check_descriptor(const struct rm_policy_plugin *plugin, const char *name, struct rm_error *err) {
-        const struct rm_plugin *head = &plugin->plugin;
+static int check_policy(const struct rm_policy_plugin *plugin, const char *name, struct rm_error *err) {
+        int r = descriptor_check(&plugin->plugin, &(struct plugin_kind) { RM_POLICY_KIND, RM_POLICY_ABI, POLICY_MIN_BYTES }, name,
+                                 err);
 
-        if (head->abi != RM_PLUGIN_ABI)
-                return error_set(err, -ELIBBAD, "was built for plugin ABI %u, this rmd has %u", head->abi, RM_PLUGIN_ABI);
-        if (head->size < sizeof(*head) || !head->kind || strcmp(head->kind, RM_POLICY_KIND) != 0)
-                return error_set(err, -ELIBBAD, "is not a policy");
-        if (head->kind_abi != RM_POLICY_ABI)
-                return error_set(err, -ELIBBAD, "was built for policy ABI %u, this rmd has %u", head->kind_abi, RM_POLICY_ABI);
-        if (head->size < POLICY_MIN_BYTES)
-                return error_set(err, -ELIBBAD, "its descriptor has %u bytes, at least %zu are needed", head->size,
-                                 POLICY_MIN_BYTES);
-        if (!head->name || strcmp(head->name, name) != 0)
-                return error_set(err, -ELIBBAD, "calls itself '%.64s': name and file name must agree",
-                                 head->name ? head->name : "");
-        if (!plugin->place)
+        if (r == 0 && !plugin->place)
                 return error_set(err, -ELIBBAD, "has no place()");
-        return 0;
+        return r;
 }
 
 static bool ends_in(const char *name, const char *suffix) {
@@ -99,7 +88,7 @@ int policy_load(const struct policy_folders *folders, const char *name, const st
         policy.plugin = dlsym(policy.library, RM_PLUGIN_SYMBOL);
         if (!policy.plugin)
                 r = error_set(err, -ELIBBAD, "policy '%s': %s has no symbol '%s'", name, path, RM_PLUGIN_SYMBOL);
-        else if ((r = check_descriptor(policy.plugin, name, err)) < 0)
+        else if ((r = check_policy(policy.plugin, name, err)) < 0)
                 error_prefix(err, "policy '%s'", name);
         else if (policy.plugin->plugin.create && (r = policy.plugin->plugin.create(host, &policy.self)) < 0)
                 error_sys(err, r, "policy '%s': cannot start", name);
