@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "placement/cost.h"
+#include "placement/memory.h"
 
 enum { SHELF_NODES = 48 }; /* from here on, nodes are looked for by class */
 
@@ -77,6 +78,21 @@ uint32_t pack_order(const struct rm_snapshot *snapshot, uint32_t *ret_order) {
 
 /* ---- putting one group down, taking it up ---- */
 
+/* As it is before anything is planned. */
+static void reset_memory(struct pack *pack) {
+        for (uint32_t s = 0; s < pack->snapshot->n_nodes; s++)
+                pack->free_memory[s] = pack->snapshot->nodes[s].memory_free;
+}
+
+static void take_memory(struct pack *pack, uint32_t j, uint32_t g, int32_t node) {
+        if (pack->free_memory[node] != RM_NO_MEMORY_LIMIT)
+                pack->free_memory[node] -= memory_taken(&pack->snapshot->jobs[j], g, node);
+}
+
+uint32_t pack_memory_groups(const struct pack *pack, int64_t each, uint32_t node, uint32_t most) {
+        return memory_groups(each, pack->free_memory[node], most);
+}
+
 int pack_init(struct pack *pack, const struct rm_snapshot *snapshot, struct rm_plan *plan) {
         size_t n = snapshot->n_nodes + 1u;
 
@@ -84,10 +100,12 @@ int pack_init(struct pack *pack, const struct rm_snapshot *snapshot, struct rm_p
                 .snapshot = snapshot,
                 .plan = plan,
                 .free_cores = calloc(n, sizeof(*pack->free_cores)),
+                .free_memory = calloc(n, sizeof(*pack->free_memory)),
                 .used = calloc(n, sizeof(*pack->used)),
         };
-        if (!pack->free_cores || !pack->used)
+        if (!pack->free_cores || !pack->free_memory || !pack->used)
                 return -ENOMEM;
+        reset_memory(pack);
         for (uint32_t s = 0; s < snapshot->n_nodes; s++)
                 pack->free_cores[s] = snapshot->nodes[s].cores;
         for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
@@ -100,6 +118,7 @@ int pack_init(struct pack *pack, const struct rm_snapshot *snapshot, struct rm_p
 
 void pack_finish(struct pack *pack) {
         free(pack->free_cores);
+        free(pack->free_memory);
         free(pack->used);
         shelf_finish(&pack->shelf);
         *pack = (struct pack) { 0 };
@@ -110,6 +129,7 @@ static void put(struct pack *pack, uint32_t j, uint32_t g, int32_t node) {
 
         pack->plan->jobs[j].group_node[g] = node;
         pack->free_cores[node] -= ranks;
+        take_memory(pack, j, g, node);
         pack->used[node] += ranks;
         if (pack->shelved)
                 shelf_set(&pack->shelf, (uint32_t) node, pack->free_cores[node]);
@@ -134,11 +154,14 @@ static void leave_job(struct pack *pack, uint32_t j) {
 
 /* Outside enter/leave. */
 static void lift_job(struct pack *pack, uint32_t j) {
+        const struct rm_job *job = &pack->snapshot->jobs[j];
         int32_t *node = pack->plan->jobs[j].group_node;
 
-        for (uint32_t g = 0; g < pack->snapshot->jobs[j].n_groups; g++) {
+        for (uint32_t g = 0; g < job->n_groups; g++) {
                 if (node[g] >= 0) {
-                        pack->free_cores[node[g]] += pack->snapshot->jobs[j].groups[g].ranks;
+                        pack->free_cores[node[g]] += job->groups[g].ranks;
+                        if (pack->free_memory[node[g]] != RM_NO_MEMORY_LIMIT)
+                                pack->free_memory[node[g]] += memory_taken(job, g, node[g]);
                         if (pack->shelved)
                                 shelf_set(&pack->shelf, (uint32_t) node[g], pack->free_cores[node[g]]);
                 }
@@ -184,8 +207,9 @@ static int32_t best_shelved(const struct pack *pack, uint32_t ranks, uint32_t co
         return best;
 }
 
-/* The node that takes groups of `ranks` ranks, up to `count` of them, at the least cost for each; *ret_count how many. */
-static int32_t best_node(const struct pack *pack, const struct rm_job *job, uint32_t ranks, uint32_t count, uint32_t *ret_count) {
+/* The node that takes groups of `ranks` ranks and `memory` bytes, up to `count` of them, at the least cost for each; *ret_count how many. */
+static int32_t best_node(const struct pack *pack, const struct rm_job *job, uint32_t ranks, int64_t memory, uint32_t count,
+                         uint32_t *ret_count) {
         const struct rm_snapshot *snapshot = pack->snapshot;
         double best_price = 0;
         uint32_t best_hole = 0;
@@ -196,10 +220,12 @@ static int32_t best_node(const struct pack *pack, const struct rm_job *job, uint
                 uint32_t fit = room / ranks, hole;
                 double price;
 
-                if (fit == 0)
-                        continue;
                 if (fit > count)
                         fit = count;
+                if (fit > 0)
+                        fit = pack_memory_groups(pack, memory, s, fit);
+                if (fit == 0)
+                        continue;
                 price = (double) snapshot->nodes[s].penalty;
                 if (!pack->used[s])
                         price += (double) snapshot->params.distribution_weight / ((double) fit * ranks);
@@ -215,7 +241,8 @@ static int32_t best_node(const struct pack *pack, const struct rm_job *job, uint
 }
 
 /* best_node(), by the shelf where it can be. `fresh`: job j was nowhere before. */
-static int32_t find_node(const struct pack *pack, uint32_t j, bool fresh, uint32_t ranks, uint32_t count, uint32_t *ret_count) {
+static int32_t find_node(const struct pack *pack, uint32_t j, bool fresh, uint32_t ranks, int64_t memory, uint32_t count,
+                         uint32_t *ret_count) {
         const struct rm_job *job = &pack->snapshot->jobs[j];
         const int32_t *node = pack->plan->jobs[j].group_node;
         uint32_t best_hole = 0;
@@ -223,14 +250,18 @@ static int32_t find_node(const struct pack *pack, uint32_t j, bool fresh, uint32
         int32_t best;
 
         if (!pack->shelved || !fresh || job->node_limit)
-                return best_node(pack, job, ranks, count, ret_count);
+                return best_node(pack, job, ranks, memory, count, ret_count);
         best = best_shelved(pack, ranks, count, &best_price, &best_hole, ret_count);
+        /* The shelf is by cores; where memory is short as well, all nodes have to be looked at. */
+        if (best >= 0 && pack_memory_groups(pack, memory, (uint32_t) best, *ret_count) < *ret_count)
+                return best_node(pack, job, ranks, memory, count, ret_count);
         /* Groups of full size have filled the nodes that the job is on; a smaller one may fit there. */
         for (uint32_t g = 0; ranks < job->group_size && g < job_full_groups(job); g++) {
                 double price = (double) pack->snapshot->nodes[node[g]].penalty;
                 int64_t hole = pack->free_cores[node[g]] - ranks;
 
-                if (hole < 0 || (best >= 0 && (price > best_price || (price == best_price && hole >= best_hole))))
+                if (hole < 0 || (best >= 0 && (price > best_price || (price == best_price && hole >= best_hole))) ||
+                    pack_memory_groups(pack, memory, (uint32_t) node[g], 1) == 0)
                         continue;
                 best = node[g];
                 best_price = price;
@@ -247,16 +278,19 @@ static bool place_missing(struct pack *pack, uint32_t j, pack_overflow overflow,
         int32_t *node = pack->plan->jobs[j].group_node;
         uint32_t full = job_full_groups(job), missing = 0, g = 0;
         bool all = true, fresh = !job_runs(job);
+        int64_t largest = memory_largest(job);
 
         enter_job(pack, j);
         for (uint32_t i = 0; i < full; i++)
                 missing += node[i] < 0;
         while (missing > 0 && all) {
                 uint32_t count = 0;
-                int32_t best = find_node(pack, j, fresh, job->group_size, missing, &count);
+                int32_t best = find_node(pack, j, fresh, job->group_size, largest, missing, &count);
 
                 for (; g < full && node[g] >= 0; g++)
                         ;
+                if (best < 0 && job->groups[g].memory < largest) /* the largest may fit nowhere, this one can */
+                        best = find_node(pack, j, fresh, job->group_size, job->groups[g].memory, 1, &count);
                 if (best < 0 && overflow) {
                         best = overflow(context, pack, j, g);
                         count = 1;
@@ -272,7 +306,7 @@ static bool place_missing(struct pack *pack, uint32_t j, pack_overflow overflow,
         }
         if (all && full < job->n_groups && node[full] < 0) {
                 uint32_t count;
-                int32_t best = find_node(pack, j, fresh, job->groups[full].ranks, 1, &count);
+                int32_t best = find_node(pack, j, fresh, job->groups[full].ranks, job->groups[full].memory, 1, &count);
 
                 if (best < 0 && overflow)
                         best = overflow(context, pack, j, full);
@@ -387,6 +421,19 @@ static int rename_groups(struct pack *pack) {
         return r;
 }
 
+/* Groups with other names: some have come to where they are already, and others may take more than those that were counted. -ENOSPC. */
+static int count_memory(struct pack *pack) {
+        reset_memory(pack);
+        for (uint32_t j = 0; j < pack->snapshot->n_jobs; j++)
+                for (uint32_t g = 0; g < pack->snapshot->jobs[j].n_groups; g++)
+                        if (pack->plan->jobs[j].group_node[g] >= 0)
+                                take_memory(pack, j, g, pack->plan->jobs[j].group_node[g]);
+        for (uint32_t s = 0; s < pack->snapshot->n_nodes; s++)
+                if (pack->free_memory[s] < 0)
+                        return -ENOSPC;
+        return 0;
+}
+
 /* Pack the jobs that `wanted` marks from nothing. -ENOSPC when that fails too. */
 static int pack_anew(struct pack *pack, const bool *wanted) {
         uint32_t n = pack->snapshot->n_jobs;
@@ -405,7 +452,9 @@ static int pack_anew(struct pack *pack, const bool *wanted) {
                 if (wanted[order[i]] && !place_missing(pack, order[i], NULL, NULL))
                         r = -ENOSPC;
         free(order);
-        return r == 0 ? rename_groups(pack) : r;
+        if (r == 0)
+                r = rename_groups(pack);
+        return r < 0 ? r : count_memory(pack);
 }
 
 /* Running jobs stay where they are, as far as there is room. `jobs`: them, in the order in which they may; those that have groups left
@@ -457,9 +506,17 @@ int pack_running(struct pack *pack, pack_overflow overflow, void *context) {
 
 /* ---- jobs that wait ---- */
 
+/* Of so many cores, those that as many groups use as `memory` is enough for. */
+static uint32_t within_memory(const struct rm_job *job, int64_t largest, int64_t memory, uint32_t cores) {
+        uint64_t most = (uint64_t) memory_groups(largest, memory, job->n_groups) * job->group_size;
+
+        return most < cores ? (uint32_t) most : cores;
+}
+
 bool pack_fits_alone(const struct rm_snapshot *snapshot, const struct rm_job *job) {
         uint32_t rest = job_rest_ranks(job);
         uint64_t slots = 0, full = job_full_groups(job);
+        int64_t largest = memory_largest(job);
         bool rest_fits = rest == 0;
 
         for (uint32_t s = 0; s < snapshot->n_nodes; s++) {
@@ -467,6 +524,8 @@ bool pack_fits_alone(const struct rm_snapshot *snapshot, const struct rm_job *jo
 
                 if (limit < room)
                         room = limit;
+                if (largest > 0)
+                        room = within_memory(job, largest, snapshot->nodes[s].memory, room);
                 slots += room / job->group_size;
                 rest_fits |= room % job->group_size >= rest;
                 if (slots > full)

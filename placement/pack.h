@@ -19,6 +19,7 @@ struct pack {
         const struct rm_snapshot *snapshot;
         struct rm_plan *plan;
         int64_t *free_cores;   /* each node; below 0 where pinned groups exceed the capacity */
+        int64_t *free_memory;  /* each node: for groups that come to it */
         uint32_t *used;        /* each node: ranks of the job in hand, all 0 between jobs */
         struct shelf shelf;    /* follows free_cores while shelved; where there are many nodes */
         bool shelved;
@@ -42,6 +43,9 @@ int pack_waiting(struct pack *pack, bool repack);
 
 /* All of it in one: running jobs, then waiting ones. -ENOMEM, -ENOSPC as above. */
 int pack_plan(const struct rm_snapshot *snapshot, struct rm_plan *plan, bool repack);
+
+/* Groups that take `each` bytes, at most `most`, that `node` has memory for. */
+uint32_t pack_memory_groups(const struct pack *pack, int64_t each, uint32_t node, uint32_t most);
 
 /* Could `job` run if it were alone on the cluster of `snapshot`? */
 bool pack_fits_alone(const struct rm_snapshot *snapshot, const struct rm_job *job);

@@ -2,28 +2,39 @@
 
 #include "common/util.h"
 #include "placement/cost.h"
+#include "placement/memory.h"
 #include "placement/pack.h"
 
 /* ---- room for the groups of one job, while others end ---- */
 
 struct room {
         const struct rm_job *job;
+        const struct rm_node *nodes;
         int64_t *free_cores; /* each node */
+        int64_t *free_memory; /* each node */
+        int64_t memory; /* what the largest group takes */
         uint64_t slots; /* for groups of full size */
         uint32_t rest_nodes; /* nodes where the smaller last group fits beside them */
 };
 
 static uint32_t room_on(const struct room *room, uint32_t node) {
         int64_t cores = room->free_cores[node], limit = job_node_limit(room->job, node);
+        uint64_t within;
 
         cores = cores < limit ? cores : limit;
-        return cores > 0 ? (uint32_t) cores : 0;
+        if (cores <= 0)
+                return 0;
+        within = (uint64_t) memory_groups(room->memory, room->free_memory[node], (uint32_t) cores) * room->job->group_size;
+        return within < (uint64_t) cores ? (uint32_t) within : (uint32_t) cores;
 }
 
-static void add_cores(struct room *room, uint32_t node, int64_t cores) {
+static void add(struct room *room, uint32_t node, int64_t cores, int64_t memory) {
+        int64_t most = room->nodes[node].memory;
         uint32_t size = room->job->group_size, rest = job_rest_ranks(room->job), before = room_on(room, node), after;
 
         room->free_cores[node] += cores;
+        if (most != RM_NO_MEMORY_LIMIT)
+                room->free_memory[node] = memory > most - room->free_memory[node] ? most : room->free_memory[node] + memory;
         after = room_on(room, node);
         room->slots = room->slots + after / size - before / size;
         room->rest_nodes = room->rest_nodes + (after % size >= rest) - (before % size >= rest);
@@ -35,14 +46,29 @@ static bool has_room(const struct room *room) {
         return room->slots > full || (room->slots == full && (job_rest_ranks(room->job) == 0 || room->rest_nodes > 0));
 }
 
+/* Of a group, where the plan has it. */
+static void take_group(struct room *room, const struct rm_job *job, uint32_t group, int32_t node) {
+        int64_t memory = memory_taken(job, group, node), left = room->free_memory[node];
+
+        add(room, (uint32_t) node, -(int64_t) job->groups[group].ranks, -(memory < left ? memory : left));
+}
+
+/* What a group that runs takes where it is, is no less than half of what it needs for a move. */
+static void give_group(struct room *room, const struct rm_job *job, uint32_t group, int32_t node) {
+        int64_t memory = job->groups[group].memory;
+
+        add(room, (uint32_t) node, job->groups[group].ranks, job_runs(job) ? memory / 2 : memory);
+}
+
 static void fill_room(struct room *room, const struct rm_snapshot *snapshot, const struct rm_plan *plan) {
         for (uint32_t s = 0; s < snapshot->n_nodes; s++) {
+                room->free_memory[s] = snapshot->nodes[s].memory_free;
                 room->rest_nodes += job_rest_ranks(room->job) == 0; /* what room of 0 counts as */
-                add_cores(room, s, snapshot->nodes[s].cores);
+                add(room, s, snapshot->nodes[s].cores, 0);
         }
         for (uint32_t j = 0; j < snapshot->n_jobs; j++)
                 for (uint32_t g = 0; plan->jobs[j].decision == RM_PLACE && g < snapshot->jobs[j].n_groups; g++)
-                        add_cores(room, (uint32_t) plan->jobs[j].group_node[g], -(int64_t) snapshot->jobs[j].groups[g].ranks);
+                        take_group(room, &snapshot->jobs[j], g, plan->jobs[j].group_node[g]);
 }
 
 /* ---- when running jobs end ---- */
@@ -85,7 +111,12 @@ struct backfill_reservation backfill_reserve(const struct rm_snapshot *snapshot,
                                              const uint64_t *left_usec, uint32_t job) {
         cleanup_free int64_t *free_cores = xcalloc(snapshot->n_nodes + 1u, sizeof(*free_cores));
         cleanup_free struct ending *endings = xcalloc(snapshot->n_jobs + 1u, sizeof(*endings));
-        struct room room = { .job = &snapshot->jobs[job], .free_cores = free_cores };
+        cleanup_free int64_t *free_memory = xcalloc(snapshot->n_nodes + 1u, sizeof(*free_memory));
+        struct room room = { .job = &snapshot->jobs[job],
+                             .nodes = snapshot->nodes,
+                             .free_cores = free_cores,
+                             .free_memory = free_memory,
+                             .memory = memory_largest(&snapshot->jobs[job]) };
         uint32_t n = find_endings(snapshot, plan, left_usec, endings);
 
         fill_room(&room, snapshot, plan);
@@ -96,7 +127,7 @@ struct backfill_reservation backfill_reserve(const struct rm_snapshot *snapshot,
                 const int32_t *node = plan->jobs[endings[i].job].group_node;
 
                 for (uint32_t g = 0; g < ending->n_groups; g++)
-                        add_cores(&room, (uint32_t) node[g], ending->groups[g].ranks);
+                        give_group(&room, ending, g, node[g]);
                 if (has_room(&room) && (i + 1 == n || endings[i + 1].usec > endings[i].usec))
                         return reserved(&room, endings[i].usec);
         }
@@ -146,9 +177,15 @@ static uint64_t left_free(const struct rm_snapshot *snapshot, const struct rm_pl
         return cores;
 }
 
-/* Groups of `size` ranks that may find no place any more when `job` is placed, wherever its groups go. */
-static uint64_t slots_taken(const struct rm_job *job, uint32_t size) {
-        return (uint64_t) job_full_groups(job) * ((job->group_size + size - 1) / size) + (job_rest_ranks(job) + size - 1) / size;
+/* Groups of `head` that may find no place any more when `job` is placed, wherever its groups go: for want of cores, or of memory. */
+static uint64_t slots_taken(const struct rm_job *job, const struct rm_job *head) {
+        uint32_t size = head->group_size;
+        uint64_t cores =
+                (uint64_t) job_full_groups(job) * ((job->group_size + size - 1) / size) + (job_rest_ranks(job) + size - 1) / size;
+        int64_t largest = memory_largest(head), own = largest > 0 ? memory_largest(job) : 0;
+        uint64_t memory = own > 0 ? job->n_groups * (uint64_t) ((own - 1) / largest + 1) : 0;
+
+        return cores > memory ? cores : memory;
 }
 
 static bool ends_before(const struct rm_job *job, uint64_t usec) {
@@ -169,7 +206,7 @@ uint32_t backfill_candidates(const struct rm_snapshot *snapshot, const struct rm
         cores = left_free(snapshot, plan);
         for (uint32_t i = 0; i < n && cores > 0; i++) {
                 const struct rm_job *job = &snapshot->jobs[order[i]];
-                uint64_t taken = ends_before(job, reservation->usec) ? 0 : slots_taken(job, snapshot->jobs[head].group_size);
+                uint64_t taken = ends_before(job, reservation->usec) ? 0 : slots_taken(job, &snapshot->jobs[head]);
 
                 if (behind && plan->jobs[order[i]].decision == RM_WAIT && job->ranks <= cores && taken <= slots) {
                         ret_may[order[i]] = true;

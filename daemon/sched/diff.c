@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "daemon/sched/memory_limits.h"
 #include "daemon/sched/spare.h"
 #include "placement/cost.h"
+#include "placement/memory.h"
 #include "placement/pack.h"
 
 static const struct rm_snapshot *folded(const struct diff *diff) {
@@ -334,6 +336,7 @@ void diff_actions(const struct diff *diff, struct round_result *result) {
 /* For jobs without an availability of their own, which may be many, the sums are always the same. */
 struct totals {
         const uint64_t *load;
+        const int64_t *memory; /* each node: what groups take that come to it */
         uint64_t usable, free_cores;
 };
 
@@ -366,14 +369,67 @@ static uint64_t free_for(const struct diff *diff, const struct totals *totals, c
         return sum;
 }
 
-static struct totals sum_up(const struct diff *diff, const uint64_t *load) {
-        struct totals totals = { .load = load };
+static struct totals sum_up(const struct diff *diff, const uint64_t *load, const int64_t *memory) {
+        struct totals totals = { .load = load, .memory = memory };
 
         for (uint32_t s = 0; s < diff->given->n_nodes; s++) {
                 totals.usable += diff->fold->real_cores[s];
                 totals.free_cores += left_on(diff, load, s);
         }
         return totals;
+}
+
+static int64_t memory_left(const struct diff *diff, const struct totals *totals, uint32_t node) {
+        int64_t free_now = diff->given->nodes[node].memory_free;
+
+        if (free_now == RM_NO_MEMORY_LIMIT)
+                return free_now;
+        return free_now > totals->memory[node] ? free_now - totals->memory[node] : 0;
+}
+
+/* There are nodes with cores for all its groups, but not with memory for them: told. */
+static bool lacks_memory(const struct diff *diff, uint32_t j, const struct totals *totals, struct round_job_result *job_result) {
+        const struct rm_job *job = &diff->given->jobs[j];
+        int64_t needed = memory_largest(job), most = -1;
+        uint64_t by_cores = 0, by_both = 0;
+        int32_t where = RM_NO_NODE;
+
+        for (uint32_t s = 0; needed > 0 && s < diff->given->n_nodes; s++) {
+                uint64_t limit = fold_usable(job, s, diff->fold->real_cores[s]), left = left_on(diff, totals->load, s);
+                uint32_t groups = (uint32_t) ((left < limit ? left : limit) / job->group_size);
+
+                by_cores += groups;
+                by_both += memory_groups(needed, memory_left(diff, totals, s), groups);
+                if (groups > 0 && memory_left(diff, totals, s) > most) {
+                        most = memory_left(diff, totals, s);
+                        where = (int32_t) s;
+                }
+        }
+        if (by_cores < job_full_groups(job) || by_both >= job_full_groups(job))
+                return false;
+        (void) snprintf(job_result->reason, RM_REASON_BYTES,
+                        "waits for memory: %" PRId64 " MB needed for each group, at most %" PRId64 " MB free, on '%.63s'",
+                        needed / 1000000, most / 1000000, node_name(diff, where));
+        return true;
+}
+
+static bool has_too_large_groups(const struct diff *diff, uint32_t j, struct round_job_result *job_result) {
+        const struct rm_job *job = &diff->given->jobs[j];
+        int64_t needed = memory_largest(job), largest;
+
+        if (!memory_never_fits(diff->given, needed, &largest))
+                return false;
+        (void) snprintf(job_result->reason, RM_REASON_BYTES,
+                        "needs %" PRId64 " MB of memory for each group, and no usable node has more than %" PRId64 " MB",
+                        needed / 1000000, largest / 1000000);
+        return true;
+}
+
+/* One that could not run on the empty cluster either does not. */
+static bool holds_up_others(const struct diff *diff, uint32_t j, const struct totals *totals) {
+        const struct rm_job *job = &diff->given->jobs[j];
+
+        return usable_by(diff, totals, job) >= job->ranks && (memory_largest(job) == 0 || pack_fits_alone(diff->given, job));
 }
 
 static void explain_wait(const struct diff *diff, uint32_t j, const struct totals *totals, int32_t ahead,
@@ -387,6 +443,8 @@ static void explain_wait(const struct diff *diff, uint32_t j, const struct total
                 (void) snprintf(text, RM_REASON_BYTES, "no policy could place it: %.120s", diff->jobs[j].why_skipped);
         else if (usable < job->ranks)
                 (void) snprintf(text, RM_REASON_BYTES, "needs %u cores, and only %" PRIu64 " are usable", job->ranks, usable);
+        else if (has_too_large_groups(diff, j, job_result) || lacks_memory(diff, j, totals, job_result))
+                return;
         else if (diff->fold->unsettled)
                 (void) snprintf(text, RM_REASON_BYTES, "waits for moves to end");
         else if (free_cores < job->ranks)
@@ -436,7 +494,12 @@ static void explain_stay(const struct diff *diff, uint32_t j, struct round_job_r
                 }
                 if (diff->fold->real_cores[node] > 0)
                         continue;
-                if (diff->fold->real_total == 0)
+                if (job->groups[g].flags & FOLD_GROUP_KEPT)
+                        (void) snprintf(job_result->reason, RM_REASON_BYTES,
+                                        "stays on '%s': no other node has the %" PRId64
+                                        " MB of memory free that moving group %u needs",
+                                        node_name(diff, node), job->groups[g].memory / 1000000, g);
+                else if (diff->fold->real_total == 0)
                         (void) snprintf(job_result->reason, RM_REASON_BYTES, "stays on '%s': no node has usable cores",
                                         node_name(diff, node));
                 else
@@ -446,39 +509,55 @@ static void explain_stay(const struct diff *diff, uint32_t j, struct round_job_r
         }
 }
 
+static bool keeps_group(const struct diff *diff, uint32_t j) {
+        const struct rm_job *job = &folded(diff)->jobs[j];
+        bool kept = false;
+
+        for (uint32_t g = 0; g < job->n_groups; g++)
+                kept |= (job->groups[g].flags & FOLD_GROUP_KEPT) != 0;
+        return kept;
+}
+
 void diff_outcomes(const struct diff *diff, struct round_result *result) {
         uint32_t n_jobs = diff->given->n_jobs, n_order;
         cleanup_free uint64_t *load = xcalloc(diff->given->n_nodes + 1u, sizeof(*load));
+        cleanup_free int64_t *memory = xcalloc(diff->given->n_nodes + 1u, sizeof(*memory));
         cleanup_free uint32_t *here = xcalloc(diff->given->n_nodes + 1u, sizeof(*here));
         cleanup_free uint32_t *order = xcalloc(n_jobs + 1u, sizeof(*order));
         struct totals totals;
         int32_t ahead = -1;
 
         for (uint32_t j = 0; j < n_jobs; j++)
-                for (uint32_t g = 0; !waits(diff, j) && g < diff->given->jobs[j].n_groups; g++)
-                        load[diff->plan->jobs[j].group_node[g]] += diff->given->jobs[j].groups[g].ranks;
+                for (uint32_t g = 0; !waits(diff, j) && g < diff->given->jobs[j].n_groups; g++) {
+                        int32_t node = diff->plan->jobs[j].group_node[g];
+
+                        load[node] += diff->given->jobs[j].groups[g].ranks;
+                        memory[node] = memory_sum(memory[node], memory_taken(&folded(diff)->jobs[j], g, node));
+                }
         for (uint32_t j = 0; j < n_jobs; j++) {
                 if (!job_runs(&diff->given->jobs[j]))
                         continue;
                 result->jobs[j].folded = job_is_folded(diff, j, load, here);
                 explain_stay(diff, j, &result->jobs[j]);
+                result->short_of_memory |= keeps_group(diff, j);
                 if (!result->jobs[j].reason[0] && diff->plan->jobs[j].reason[0])
                         memcpy(result->jobs[j].reason, diff->plan->jobs[j].reason, RM_REASON_BYTES);
         }
         n_order = pack_order(diff->given, order);
-        totals = sum_up(diff, load);
+        totals = sum_up(diff, load, memory);
         for (uint32_t i = 0; i < n_order; i++) {
                 uint32_t j = order[i];
                 struct round_job_result *job_result = &result->jobs[j];
 
                 if (!job_result->waits)
                         continue;
+                result->short_of_memory |= memory_largest(&diff->given->jobs[j]) > 0;
                 job_result->lost = waits(diff, j) && !diff->fold->unsettled;
                 if (!job_result->reason[0] && diff->plan->jobs[j].reason[0])
                         (void) snprintf(job_result->reason, RM_REASON_BYTES, "%s", diff->plan->jobs[j].reason);
                 if (!job_result->reason[0])
                         explain_wait(diff, j, &totals, ahead, job_result);
-                if (ahead < 0 && usable_by(diff, &totals, &diff->given->jobs[j]) >= diff->given->jobs[j].ranks)
+                if (ahead < 0 && holds_up_others(diff, j, &totals))
                         ahead = (int32_t) j;
         }
 }

@@ -179,13 +179,14 @@ static void witness_stays(struct fold *fold) {
 
 /* ---- finding room ---- */
 
-/* A group that fits nowhere: on the node where ranks for each core come out least, and within the job's limit if that can be. */
+/* A group that fits nowhere: on the node where ranks for each core come out least, and within the job's limit if that can be. Where memory is
+ * short on all of them, it stays. */
 static int32_t raise_node(void *context, const struct pack *pack, uint32_t j, uint32_t g) {
         const struct fold *fold = context;
         const struct rm_job *job = &pack->snapshot->jobs[j];
         uint32_t ranks = job->groups[g].ranks;
-        int32_t best = RM_NO_NODE;
-        bool best_within = false;
+        bool best_within = false, short_of_memory = false;
+        int32_t best = RM_NO_NODE, now = job->groups[g].node;
         double best_ratio = 0;
 
         for (uint32_t s = 0; s < pack->snapshot->n_nodes; s++) {
@@ -195,16 +196,20 @@ static int32_t raise_node(void *context, const struct pack *pack, uint32_t j, ui
 
                 if (fold->real_cores[s] == 0 || limit == 0)
                         continue;
+                if ((int32_t) s != now && pack_memory_groups(pack, job->groups[g].memory, s, 1) == 0) {
+                        short_of_memory = true;
+                        continue;
+                }
                 ratio = (double) ((int64_t) pack->snapshot->nodes[s].cores - pack->free_cores[s] + ranks) / fold->real_cores[s];
                 if (best >= 0 && (within < best_within || (within == best_within && ratio > best_ratio)))
                         continue;
-                if (best >= 0 && within == best_within && ratio == best_ratio && (int32_t) s != job->groups[g].node)
+                if (best >= 0 && within == best_within && ratio == best_ratio && (int32_t) s != now)
                         continue;
                 best = (int32_t) s;
                 best_within = within;
                 best_ratio = ratio;
         }
-        return best;
+        return best < 0 && short_of_memory ? now : best;
 }
 
 static int find_witness(struct fold *fold, struct rm_error *err) {
@@ -309,12 +314,42 @@ static bool any_unplaced_group(const struct rm_snapshot *view) {
         return false;
 }
 
-static void set_capacities(struct fold *fold) {
+static void set_cores(struct fold *fold) {
         const struct rm_snapshot *view = snapshot_view(fold->snapshot);
         uint64_t ranks = count_ranks(fold);
 
-        for (uint32_t s = 0; s < view->n_nodes && ranks > fold->real_total; s++)
-                snapshot_node(fold->snapshot, s)->cores = fold_max_procs(fold->real_cores[s], ranks, fold->real_total);
+        for (uint32_t s = 0; s < view->n_nodes; s++) {
+                uint32_t real = fold->real_cores[s];
+                uint32_t cores = ranks > fold->real_total ? fold_max_procs(real, ranks, fold->real_total) : real;
+
+                if (view->nodes[s].cores != cores)
+                        snapshot_node(fold->snapshot, s)->cores = cores;
+        }
+}
+
+/* Groups that should leave their nodes, and for which there is no memory elsewhere, stay for now. Those that go need fewer cores then. */
+static void keep_without_memory(struct fold *fold) {
+        const struct rm_snapshot *view = snapshot_view(fold->snapshot);
+        bool any = false;
+
+        for (uint32_t j = 0; j < view->n_jobs; j++)
+                for (uint32_t g = 0; fold->witness->jobs[j].decision == RM_PLACE && g < view->jobs[j].n_groups; g++) {
+                        const struct rm_group *group = &view->jobs[j].groups[g];
+
+                        if (group->node < 0 || fold->real_cores[group->node] > 0 || pinned_at(group) ||
+                            node_of_witness(fold, j, g) != group->node)
+                                continue;
+                        snapshot_group(fold->snapshot, j, g)->flags |= RM_GROUP_PINNED | FOLD_GROUP_KEPT;
+                        any = true;
+                }
+        if (any)
+                set_cores(fold);
+}
+
+static void set_capacities(struct fold *fold) {
+        const struct rm_snapshot *view = snapshot_view(fold->snapshot);
+
+        set_cores(fold);
         for (uint32_t j = 0; j < view->n_jobs; j++)
                 if (view->jobs[j].node_limit && job_runs(&view->jobs[j]))
                         fold_limits(fold, j);
@@ -353,6 +388,8 @@ int fold_create(struct snapshot *snapshot, struct fold **ret_fold, struct rm_err
         } else {
                 set_capacities(fold);
                 r = find_witness(fold, err);
+                if (r == 0)
+                        keep_without_memory(fold);
         }
         if (r == 0)
                 grant_witness(fold);

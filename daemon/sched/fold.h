@@ -5,7 +5,8 @@
  *      maxProcs(i) = ceil(nCores(i) * N / nTotalCores)         N ranks running (Cores 2015)
  *
  * for the cluster, and again for each job whose own availability allows fewer cores than it has ranks. Where that is not enough for
- * whole groups, the node is raised on which it hurts least. With no cores at all, everything stays where it is.
+ * whole groups, the node is raised on which it hurts least. With no cores at all, everything stays where it is. Memory is not folded: a
+ * group comes to no node that has too little of it, and stays where it is when no node has enough.
  * Pure: what is answered depends on the arguments alone, and a placement that is answered once is answered again.
  */
 #ifndef RM_SCHED_FOLD_H
@@ -17,6 +18,9 @@
 #include "common/error.h"
 #include "daemon/sched/plan.h"
 #include "daemon/sched/snapshot.h"
+
+/* Beside RM_GROUP_PINNED in rm_group.flags: the group should leave its node, and no other node has memory for it. */
+#define FOLD_GROUP_KEPT 2u
 
 /* Read only for others. */
 struct fold {

@@ -46,7 +46,7 @@ json_t *plan_to_json(const struct plan_answer *answer, const struct rm_snapshot 
 /*
  * May the plan be carried out on this snapshot? Every job is placed or waits; jobs that run are placed; all groups of placed jobs
  * are on nodes there are; no node gets more ranks than cores, no job more on a node than its limit; pinned groups stay; cores given
- * to ranks are on their node and given once. Nothing in `plan` is trusted. 0 or -EINVAL, the error names job and node.
+ * to ranks are on their node and given once; groups that come to a node take no more than its free memory. Nothing in `plan` is trusted. 0 or -EINVAL, the error names job and node.
  */
 int plan_validate(const struct rm_snapshot *snapshot, const struct rm_plan *plan, struct rm_error *err);
 

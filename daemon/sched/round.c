@@ -11,6 +11,7 @@
 #include "daemon/sched/round_state.h"
 #include "daemon/sched/spare.h"
 #include "placement/cost.h"
+#include "placement/memory.h"
 #include "placement/pack.h"
 
 enum { POLICY_BYTES = sizeof(((struct round_job_result *) NULL)->policy) };
@@ -239,6 +240,27 @@ static void want_waiting(const struct round *round, uint32_t pass, bool *wanted)
         }
 }
 
+/* A job that is not this pass's to place has its groups where they are settled, with the memory that they take there. */
+static void settle_groups(struct round *round, uint32_t pass, uint32_t i) {
+        uint32_t j = round->asked_job[i];
+        const struct rm_job *job = &snapshot_view(round->fold->snapshot)->jobs[j];
+        const struct rm_plan_job *settled = settled_job(round, j, pass);
+
+        for (uint32_t g = 0; g < job->n_groups; g++) {
+                struct rm_group *group = snapshot_group(round->asked, i, g);
+                int32_t at = settled->group_node[g];
+                struct rm_node *node;
+
+                if (memory_taken(job, g, at) > 0 && snapshot_view(round->asked)->nodes[at].memory_free != RM_NO_MEMORY_LIMIT) {
+                        node = snapshot_node(round->asked, (uint32_t) at);
+                        node->memory_free -=
+                                memory_taken(job, g, at) < node->memory_free ? memory_taken(job, g, at) : node->memory_free;
+                }
+                group->node = at;
+                group->flags |= RM_GROUP_PINNED;
+        }
+}
+
 const struct rm_snapshot *round_prepare(struct round *round, uint32_t pass) {
         const struct rm_snapshot *view = snapshot_view(round->fold->snapshot);
         cleanup_free bool *wanted = xcalloc(view->n_jobs + 1u, sizeof(*wanted));
@@ -259,16 +281,9 @@ const struct rm_snapshot *round_prepare(struct round *round, uint32_t pass) {
         round->asked = snapshot_copy(view, wanted);
         if (pass >= round->n_regular)
                 snapshot_params(round->asked)->backfill = 1; /* each of them has been looked at */
-        for (uint32_t i = 0; i < n; i++) {
-                uint32_t j = round->asked_job[i];
-
-                for (uint32_t g = 0; round->jobs[j].pass != pass && g < view->jobs[j].n_groups; g++) {
-                        struct rm_group *group = snapshot_group(round->asked, i, g);
-
-                        group->node = settled_job(round, j, pass)->group_node[g];
-                        group->flags |= RM_GROUP_PINNED;
-                }
-        }
+        for (uint32_t i = 0; i < n; i++)
+                if (round->jobs[round->asked_job[i]].pass != pass)
+                        settle_groups(round, pass, i);
         return snapshot_view(round->asked);
 }
 

@@ -85,6 +85,7 @@ struct round_result {
         size_t n_actions;
         struct round_job_result *jobs; /* one for each job of the snapshot */
         uint32_t n_jobs;
+        bool short_of_memory; /* a job that needs memory waits, or a group stays for want of it on a node that it should leave */
 };
 void round_result_destroy(struct round_result *result); /* NULL ok */
 

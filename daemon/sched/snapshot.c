@@ -138,8 +138,11 @@ struct rm_node *snapshot_add_node(struct snapshot *snapshot, const char *name, u
         snapshot->view.n_nodes++;
         snapshot->nodes = grow(snapshot->nodes, i, &snapshot->nodes_allocated, sizeof(*snapshot->nodes));
         snapshot->view.nodes = snapshot->nodes;
-        snapshot->nodes[i] =
-                (struct rm_node) { .name = snapshot_string(snapshot, name), .cores = cores, .switch_index = RM_NO_NODE };
+        snapshot->nodes[i] = (struct rm_node) { .name = snapshot_string(snapshot, name),
+                                                .cores = cores,
+                                                .switch_index = RM_NO_NODE,
+                                                .memory = RM_NO_MEMORY_LIMIT,
+                                                .memory_free = RM_NO_MEMORY_LIMIT };
         return &snapshot->nodes[i];
 }
 
@@ -396,6 +399,16 @@ static int check_switches(const struct rm_snapshot *snapshot, struct rm_error *e
         return 0;
 }
 
+/* Without a limit both are; else both are numbers that JSON keeps. */
+static int check_memory(const struct rm_node *node, struct rm_error *err) {
+        int r;
+
+        if (node->memory == RM_NO_MEMORY_LIMIT && node->memory_free == RM_NO_MEMORY_LIMIT)
+                return 0;
+        r = check_range("node", node->name, "memory", node->memory, 0, FIELD_MAX, err);
+        return r < 0 ? r : check_range("node", node->name, "memory_free", node->memory_free, 0, node->memory, err);
+}
+
 static int check_node(const struct rm_snapshot *snapshot, const struct rm_node *node, struct rm_error *err) {
         int r;
 
@@ -403,7 +416,8 @@ static int check_node(const struct rm_snapshot *snapshot, const struct rm_node *
                 return error_set(err, -EINVAL, "node name '%.64s' is not valid", node->name ? node->name : "");
         if ((r = check_range("node", node->name, "cores", node->cores, 0, SNAPSHOT_MAX_RANKS, err)) < 0 ||
             (r = check_range("node", node->name, "penalty", node->penalty, 0, FIELD_MAX, err)) < 0 ||
-            (r = check_range("node", node->name, "state", node->state, 0, RM_NODE_DOWN, err)) < 0)
+            (r = check_range("node", node->name, "state", node->state, 0, RM_NODE_DOWN, err)) < 0 ||
+            (r = check_memory(node, err)) < 0)
                 return r;
         return check_range("node", node->name, "switch", node->switch_index, RM_NO_NODE, (int64_t) snapshot->n_switches - 1, err);
 }
@@ -424,7 +438,8 @@ static int check_groups(const struct rm_snapshot *snapshot, const struct rm_job 
                                          rank + ranks - 1);
                 if ((r = check_range("job", job->name, "node of a group", group->node, RM_NO_NODE, (int64_t) snapshot->n_nodes - 1,
                                      err)) < 0 ||
-                    (r = check_range("job", job->name, "move_cost", group->move_cost, 0, FIELD_MAX, err)) < 0)
+                    (r = check_range("job", job->name, "move_cost", group->move_cost, 0, FIELD_MAX, err)) < 0 ||
+                    (r = check_range("job", job->name, "group_memory", group->memory, 0, FIELD_MAX, err)) < 0)
                         return r;
                 if ((group->flags & RM_GROUP_PINNED) && group->node < 0)
                         return error_set(err, -EINVAL, "job '%s': group %u is pinned to no node", job->name, g);

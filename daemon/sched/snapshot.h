@@ -5,15 +5,17 @@
  *        "params": { "distribution_weight": 10, "age_weight": 1, "backfill": false,
  *                    "move_budget": 0, "bytes_per_cost": 1 },                                          all optional
  *        "nodes": [ { "name": "n1", "cores": 16, "penalty": 3,
- *                     "state": "IDLE", "topology": "package:2 core:8", "switch": ["leaf", "spine"] } ],  second line optional
+ *                     "state": "IDLE", "topology": "package:2 core:8", "switch": ["leaf", "spine"],     optional from here
+ *                     "memory": 64000000000, "memory_free": 16000000000 } ],
  *        "jobs": [ { "name": "j1", "ranks": 8, "priority": 5,
  *                    "group_size": 1, "age": 0, "policy": "distrib", "time_limit_usec": 0, "move_cost": 0,     optional from here
+ *                    "group_memory": 2000000000,
  *                    "availability": { "n1": 4 },
  *                    "placed": [ { "node": "n1", "ranks": 8, "pinned": false } ],
  *                    "traffic": [ [0, 1, 1048576] ] } ] }
  *
- * "switch" is the way up from the node. "placed" names the groups in order, as runs: groups 0.. with together "ranks" ranks on the
- * node, then the next ones; "node": null for groups that have none; what is not named has none. "move_cost" is for each group: one number,
+ * "switch" is the way up from the node. A node without "memory" has no limit of it; without "memory_free" all of it is free. "placed" names the groups in order, as runs: groups 0.. with together "ranks" ranks on the
+ * node, then the next ones; "node": null for groups that have none; what is not named has none. "move_cost" and "group_memory" are for each group: one number,
  * or an array with one for each group. "traffic": rank, rank, bytes from the one to the other; each ordered pair at most once.
  * Unknown fields are refused, but those that begin with "x_".
  *

@@ -5,6 +5,7 @@
 #include "common/util.h"
 #include "daemon/sched/fields.h"
 #include "daemon/sched/snapshot.h"
+#include "placement/memory.h"
 
 /* ---- reading ---- */
 
@@ -60,8 +61,23 @@ static int read_switches(const json_t *path, const char *where, struct snapshot 
         return 0;
 }
 
+/* "memory" alone: all of it is free. */
+static int read_memory(const json_t *object, const char *where, struct rm_node *node, struct rm_error *err) {
+        int64_t most = FIELD_MAX;
+        int r = field_int(object, where, "memory", false, 0, FIELD_MAX, &node->memory, err);
+
+        if (r < 0)
+                return r;
+        if (node->memory != RM_NO_MEMORY_LIMIT)
+                node->memory_free = most = node->memory;
+        else if (json_object_get(object, "memory_free"))
+                return error_set(err, -EINVAL, "%s: field \"memory_free\" without \"memory\"", where);
+        return field_int(object, where, "memory_free", false, 0, most, &node->memory_free, err);
+}
+
 static int read_node(const json_t *object, const char *where, struct snapshot *snapshot, struct rm_error *err) {
-        static const char *const known[] = { "name", "cores", "penalty", "state", "topology", "switch", NULL };
+        static const char *const known[] = { "name",   "cores",  "penalty",     "state", "topology",
+                                             "switch", "memory", "memory_free", NULL };
         const char *name = NULL, *state = NULL, *topology = NULL;
         const json_t *path = NULL;
         struct rm_node *node;
@@ -75,7 +91,7 @@ static int read_node(const json_t *object, const char *where, struct snapshot *s
         if ((r = field_int(object, where, "penalty", true, 0, FIELD_MAX, &node->penalty, err)) < 0 ||
             (r = field_string(object, where, "state", false, &state, err)) < 0 ||
             (r = field_string(object, where, "topology", false, &topology, err)) < 0 ||
-            (r = field_array(object, where, "switch", false, &path, err)) < 0)
+            (r = field_array(object, where, "switch", false, &path, err)) < 0 || (r = read_memory(object, where, node, err)) < 0)
                 return r;
         if (state && node_state_parse(state, &node->state) < 0)
                 return error_set(err, -EINVAL, "%s: state must be IDLE, MIXED, ALLOCATED, DRAINING, DRAINED or DOWN, is \"%.32s\"",
@@ -134,21 +150,31 @@ static int read_placed(const struct job_reader *reader, const json_t *runs, stru
         return 0;
 }
 
-static int read_move_cost(const struct job_reader *reader, const json_t *object, struct rm_error *err) {
+/* For each group: one number, or an array with one for each. */
+struct group_field {
+        const char *name;
+        size_t offset; /* of an int64_t in struct rm_group */
+};
+static const struct group_field move_cost_field = { "move_cost", offsetof(struct rm_group, move_cost) };
+static const struct group_field memory_field = { "group_memory", offsetof(struct rm_group, memory) };
+
+static int read_group_field(const struct job_reader *reader, const json_t *object, const struct group_field *field,
+                            struct rm_error *err) {
         const struct rm_job *job = snapshot_job(reader->snapshot, reader->job);
-        const json_t *value = json_object_get(object, "move_cost");
+        const json_t *value = json_object_get(object, field->name);
         char at[160];
         int r;
 
         if (!value)
                 return 0;
-        (void) snprintf(at, sizeof(at), "%s: field \"move_cost\"", reader->where);
+        (void) snprintf(at, sizeof(at), "%s: field \"%s\"", reader->where, field->name);
         if (json_is_array(value) && json_array_size(value) != job->n_groups)
                 return error_set(err, -EINVAL, "%s must be one number or %u, one for each group", at, job->n_groups);
         for (uint32_t g = 0; g < job->n_groups; g++) {
                 const json_t *one = json_is_array(value) ? json_array_get(value, g) : value;
+                char *group = (char *) snapshot_group(reader->snapshot, reader->job, g);
 
-                if ((r = value_int(one, at, 0, FIELD_MAX, &snapshot_group(reader->snapshot, reader->job, g)->move_cost, err)) < 0)
+                if ((r = value_int(one, at, 0, FIELD_MAX, (int64_t *) (void *) (group + field->offset), err)) < 0)
                         return r;
         }
         return 0;
@@ -179,9 +205,9 @@ static int read_availability(const struct job_reader *reader, const json_t *obje
 }
 
 static int read_job(struct job_reader *reader, const json_t *object, struct rm_error *err) {
-        static const char *const known[] = { "name",         "ranks",  "priority",        "group_size",
-                                             "age",          "policy", "time_limit_usec", "move_cost",
-                                             "availability", "placed", "traffic",         NULL };
+        static const char *const known[] = { "name",    "ranks",           "priority",  "group_size",   "age",
+                                             "policy",  "time_limit_usec", "move_cost", "availability", "placed",
+                                             "traffic", "group_memory",    NULL };
         const char *where = reader->where, *name = NULL, *policy = NULL;
         const json_t *placed = NULL, *traffic = NULL;
         uint32_t ranks = 0, group_size = 1;
@@ -205,7 +231,8 @@ static int read_job(struct job_reader *reader, const json_t *object, struct rm_e
         job->policy = snapshot_string(reader->snapshot, policy);
         if (placed && (r = read_placed(reader, placed, err)) < 0)
                 return r;
-        if ((r = read_move_cost(reader, object, err)) < 0 || (r = read_availability(reader, object, err)) < 0)
+        if ((r = read_group_field(reader, object, &move_cost_field, err)) < 0 ||
+            (r = read_group_field(reader, object, &memory_field, err)) < 0 || (r = read_availability(reader, object, err)) < 0)
                 return r;
         return traffic ? snapshot_read_traffic(reader->snapshot, reader->job, traffic, where, err) : 0;
 }
@@ -278,6 +305,10 @@ static json_t *write_node(const struct rm_snapshot *snapshot, const struct rm_no
                         json_array_append_new(path, json_string(snapshot->switches[at].name));
                 json_object_set_new(object, "switch", path);
         }
+        if (node->memory != RM_NO_MEMORY_LIMIT) {
+                json_object_set_new(object, "memory", json_integer(node->memory));
+                json_object_set_new(object, "memory_free", json_integer(node->memory_free));
+        }
         return object;
 }
 
@@ -304,18 +335,26 @@ static json_t *write_placed(const struct rm_snapshot *snapshot, const struct rm_
         return runs;
 }
 
-static json_t *write_move_cost(const struct rm_job *job) {
+static int64_t group_value(const struct rm_job *job, uint32_t group, const struct group_field *field) {
+        int64_t value;
+
+        memcpy(&value, (const char *) &job->groups[group] + field->offset, sizeof(value));
+        return value;
+}
+
+static json_t *write_group_field(const struct rm_job *job, const struct group_field *field) {
+        int64_t first = group_value(job, 0, field);
         bool same = true;
-        json_t *costs;
+        json_t *values;
 
         for (uint32_t g = 1; g < job->n_groups; g++)
-                same &= job->groups[g].move_cost == job->groups[0].move_cost;
+                same &= group_value(job, g, field) == first;
         if (same)
-                return json_integer(job->groups[0].move_cost);
-        costs = json_array();
+                return json_integer(first);
+        values = json_array();
         for (uint32_t g = 0; g < job->n_groups; g++)
-                json_array_append_new(costs, json_integer(job->groups[g].move_cost));
-        return costs;
+                json_array_append_new(values, json_integer(group_value(job, g, field)));
+        return values;
 }
 
 static void write_edge(json_t *edges, uint32_t from, uint32_t to, uint64_t bytes) {
@@ -351,7 +390,9 @@ static json_t *write_job(const struct rm_snapshot *snapshot, const struct rm_job
                 json_object_set_new(object, "policy", json_string(job->policy));
         if (job->time_limit_usec)
                 json_object_set_new(object, "time_limit_usec", json_integer((json_int_t) job->time_limit_usec));
-        json_object_set_new(object, "move_cost", write_move_cost(job));
+        if (memory_largest(job) > 0)
+                json_object_set_new(object, memory_field.name, write_group_field(job, &memory_field));
+        json_object_set_new(object, move_cost_field.name, write_group_field(job, &move_cost_field));
         if (job->node_limit) {
                 json_t *map = json_object();
 

@@ -4,12 +4,14 @@
 #include "common/util.h"
 #include "daemon/sched/plan.h"
 #include "placement/cost.h"
+#include "placement/memory.h"
 #include "placement/pack.h"
 
 struct validation {
         const struct rm_snapshot *snapshot;
         uint64_t *load, *pinned;         /* ranks on each node, of all jobs */
         uint32_t *job_load, *job_pinned; /* of the job in hand; all 0 between jobs */
+        int64_t *memory; /* that groups take which come to the node */
         size_t *core_first; /* each node: where its cores begin in `core_taken`; NULL until a rank is given a core */
         bool *core_taken;
 };
@@ -23,6 +25,7 @@ static int validate_group(struct validation *v, const struct rm_job *job, uint32
         if ((group->flags & RM_GROUP_PINNED) && node != group->node)
                 return error_set(err, -EINVAL, "job '%s': group %u must stay on '%s', but is placed on '%s'", job->name, g,
                                  v->snapshot->nodes[group->node].name, v->snapshot->nodes[node].name);
+        v->memory[node] = memory_sum(v->memory[node], memory_taken(job, g, node));
         v->load[node] += group->ranks;
         v->job_load[node] += group->ranks;
         if (group->flags & RM_GROUP_PINNED) {
@@ -99,10 +102,17 @@ static int validate_all(struct validation *v, const struct rm_plan *plan, struct
         for (uint32_t j = 0; j < snapshot->n_jobs; j++)
                 if ((r = validate_job(v, &snapshot->jobs[j], &plan->jobs[j], err)) < 0)
                         return r;
-        for (uint32_t s = 0; s < snapshot->n_nodes; s++)
-                if (v->load[s] > snapshot->nodes[s].cores && v->load[s] > v->pinned[s])
-                        return error_set(err, -EINVAL, "node '%s' gets %llu ranks, but has %u cores", snapshot->nodes[s].name,
-                                         (unsigned long long) v->load[s], snapshot->nodes[s].cores);
+        for (uint32_t s = 0; s < snapshot->n_nodes; s++) {
+                const struct rm_node *node = &snapshot->nodes[s];
+
+                if (v->load[s] > node->cores && v->load[s] > v->pinned[s])
+                        return error_set(err, -EINVAL, "node '%s' gets %llu ranks, but has %u cores", node->name,
+                                         (unsigned long long) v->load[s], node->cores);
+                if (v->memory[s] > node->memory_free)
+                        return error_set(err, -EINVAL,
+                                         "groups that come to node '%s' need %lld MB of memory, but it has %lld MB free",
+                                         node->name, (long long) v->memory[s] / 1000000, (long long) node->memory_free / 1000000);
+        }
         return 0;
 }
 
@@ -110,9 +120,13 @@ int plan_validate(const struct rm_snapshot *snapshot, const struct rm_plan *plan
         size_t n = snapshot->n_nodes + 1u;
         cleanup_free uint64_t *load = xcalloc(n, sizeof(*load)), *pinned = xcalloc(n, sizeof(*pinned));
         cleanup_free uint32_t *job_load = xcalloc(n, sizeof(*job_load)), *job_pinned = xcalloc(n, sizeof(*job_pinned));
-        struct validation v = {
-                .snapshot = snapshot, .load = load, .pinned = pinned, .job_load = job_load, .job_pinned = job_pinned
-        };
+        cleanup_free int64_t *memory = xcalloc(n, sizeof(*memory));
+        struct validation v = { .snapshot = snapshot,
+                                .load = load,
+                                .pinned = pinned,
+                                .job_load = job_load,
+                                .job_pinned = job_pinned,
+                                .memory = memory };
         int r;
 
         if (plan->n_jobs != snapshot->n_jobs)

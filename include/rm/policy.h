@@ -8,7 +8,7 @@
  * It runs in a process of its own with limits on time and memory. If it crashes, exceeds its time or returns an invalid plan,
  * rmd logs a warning and uses `greedy` instead. Every plan is validated before anything is done.
  *
- * Units: cores and ranks are counts; times are microseconds; costs, penalties and weights are whole numbers without a unit,
+ * Units: cores and ranks are counts; times are microseconds; memory is in bytes; costs, penalties and weights are whole numbers without a unit,
  * compared only with each other. A snapshot whose costs could exceed 2^53 in sum is refused before a policy sees it, so
  * sums of costs neither overflow an int64_t nor lose a digit in a double.
  *
@@ -31,10 +31,11 @@ extern "C" {
 #endif
 
 #define RM_POLICY_KIND "policy"
-#define RM_POLICY_ABI 1u
+#define RM_POLICY_ABI 2u
 
 #define RM_NO_NODE (-1)              /* an index that points nowhere */
 #define RM_NO_LIMIT UINT32_MAX       /* in rm_job.node_limit */
+#define RM_NO_MEMORY_LIMIT INT64_MAX /* in rm_node.memory and .memory_free */
 #define RM_NO_BOUND INT64_MIN        /* in rm_plan.bound */
 #define RM_NO_CORE (-1)              /* in rm_plan_job.rank_core */
 #define RM_METHOD_BYTES 64
@@ -61,6 +62,10 @@ struct rm_node {
         const char *topology; /* hwloc synthetic description, "package:2 core:8"; NULL when not known */
         int32_t switch_index; /* the switch it is plugged into, in rm_snapshot.switches; RM_NO_NODE when not known */
         uint32_t reserved;
+        int64_t memory; /* that groups may have on it in all, RM_NO_MEMORY_LIMIT when not known [what the node reports] */
+        /* Of it, what groups that come to the node may take together; at most `memory`. What groups take that are there has been
+         * subtracted, also for those that leave it: their room is free when they have left. */
+        int64_t memory_free;
 };
 
 /* A switch. Parents never form a cycle. */
@@ -80,6 +85,9 @@ struct rm_group {
         int32_t node; /* where it runs now, RM_NO_NODE when it has not been started */
         uint32_t flags; /* RM_GROUP_* */
         int64_t move_cost; /* >= 0: of moving it away from `node` [measured freeze times, scaled by configuration] */
+        /* >= 0: what it takes of the memory_free of a node that it comes to; where it is, it takes nothing more. [when it waits: what its job has
+         * asked for; when it runs: what it needs during a move] */
+        int64_t memory;
 };
 
 /* Bytes that pairs of ranks exchange, as measured and reckoned for rmd's [sched] horizon, or as declared. Symmetric, compressed sparse rows: the
@@ -99,8 +107,8 @@ struct rm_job {
         uint32_t age; /* rounds it has lost since it was submitted or last placed */
         int64_t priority; /* >= 0, higher is served first and weighs more */
         const struct rm_group *groups;
-        /* The job's own availability: ranks it may have on each node, n_nodes entries, RM_NO_LIMIT where it has no limit.
-         * NULL when it has none. */
+        /* The job's own availability, and what memory allows it: ranks it may have on each node, n_nodes entries, RM_NO_LIMIT where it
+         * has no limit. NULL when it has none. */
         const uint32_t *node_limit;
         /* The policy it asked for, NULL for the cluster's. A policy may ignore it: it gets only jobs that it is to place,
          * and others with all groups pinned. */
@@ -175,8 +183,10 @@ struct rm_policy_plugin {
 
         /* Fill `plan` for `snapshot`. For every job with a group that has a node: RM_PLACE. Ranks on a node never exceed its
          * cores, ranks of a job on a node never its node_limit, pinned groups stay (where these alone exceed the one or the
-         * other, nothing else may be put). 0, or a negative errno with the plan
-         * ignored (-ENOSPC: running jobs do not fit; anything else: say why through the host's log). */
+         * other, nothing else may be put). The memory of all groups that come to a node never exceeds its memory_free; the host
+         * has lowered each job's node_limit to what that allows the job alone, so a policy that looks at cores only seldom breaks this
+         * rule. 0, or a negative errno with the plan ignored (-ENOSPC: running jobs do not fit; anything else: say why through the
+         * host's log). */
         int (*place)(void *self, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan);
 };
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "placement/memory.h"
 #include "placement/pack.h"
 #include "policies/distrib/deadline.h"
 #include "policies/distrib/dual.h"
@@ -87,6 +88,19 @@ static int refine(const struct rm_snapshot *snapshot, const struct deadline *dea
         return r;
 }
 
+/* The program knows memory only as a limit of each job. Where several jobs together go over it, the answer is the packing, which minds it. The
+ * bound holds for that too, since it is on the same jobs and more room. */
+static int keep_to_memory(const struct rm_snapshot *snapshot, struct rm_plan *plan) {
+        int32_t over;
+        int r = memory_find_over(snapshot, plan, &over);
+
+        if (r < 0 || over == RM_NO_NODE)
+                return r;
+        plan->proven = 0;
+        (void) snprintf(plan->method, sizeof(plan->method), "packing, for want of memory");
+        return pack_plan(snapshot, plan, true);
+}
+
 static int distrib_place(void *self, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan) {
         struct deadline deadline = { .run = run, .reserve_usec = RESERVE_USEC };
         int r = pack_plan(snapshot, plan, true);
@@ -97,6 +111,8 @@ static int distrib_place(void *self, const struct rm_snapshot *snapshot, const s
         (void) snprintf(plan->method, sizeof(plan->method), "packing");
         if (deadline_left_usec(&deadline) > 0)
                 r = refine(snapshot, &deadline, plan);
+        if (r == 0)
+                r = keep_to_memory(snapshot, plan);
         (void) glp_free_env();
         return r;
 }

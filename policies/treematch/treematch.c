@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "placement/cost.h"
+#include "placement/memory.h"
 #include "placement/pack.h"
 #include "placement/topology/map_context.h"
 #include "placement/topology/slots.h"
@@ -18,6 +19,13 @@
 #include "policies/treematch/place_new.h"
 #include "policies/treematch/replace.h"
 #include "rm/policy.h"
+
+/* The mapping looks at cores. The packing, with which it begins, goes over the memory of no node. */
+static bool within_memory(const struct map_context *context) {
+        int32_t over;
+
+        return memory_find_over(context->snapshot, context->plan, &over) == 0 && over == RM_NO_NODE;
+}
 
 static void place_by_traffic(struct map_context *context) {
         enum { BEFORE, AFTER, N_PLANS };
@@ -30,7 +38,7 @@ static void place_by_traffic(struct map_context *context) {
         place_new(context);
         cores_by_traffic(context);
         context_measure(context, plans, N_PLANS, bytes);
-        if (bytes[AFTER].hop_bytes > bytes[BEFORE].hop_bytes) {
+        if (bytes[AFTER].hop_bytes > bytes[BEFORE].hop_bytes || !within_memory(context)) {
                 context_go_back(context, plans[BEFORE]);
                 bytes[AFTER] = bytes[BEFORE];
         }
@@ -42,6 +50,7 @@ static void place_by_traffic(struct map_context *context) {
 static int treematch_place(void *self, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan) {
         struct pool pool;
         struct map_context context;
+        const struct rm_plan *packed;
         int r = pack_plan(snapshot, plan, true);
 
         (void) self;
@@ -49,7 +58,10 @@ static int treematch_place(void *self, const struct rm_snapshot *snapshot, const
                 return r;
         pool_init(&pool);
         context_make(&pool, snapshot, run, plan, &context);
+        packed = context_copy_plan(&context);
         (void) slots_place(&context, false);
+        if (!within_memory(&context))
+                context_go_back(&context, packed);
         if (context_has_traffic(&context))
                 place_by_traffic(&context);
         else {

@@ -23,6 +23,7 @@
 #include "daemon/sched/host/confine.h"
 #include "daemon/sched/host/load.h"
 #include "daemon/sched/host/model.h"
+#include "daemon/sched/memory_limits.h"
 #include "daemon/sched/plan.h"
 #include "daemon/sched/snapshot.h"
 #include "placement/cost.h"
@@ -162,13 +163,15 @@ static const char *too_full(const struct rm_snapshot *snapshot, char *text, size
 
 static int place(struct context *context, const struct loaded_policy *policy, const struct rm_snapshot *snapshot,
                  struct plan_answer *answer, struct rm_error *err) {
+        cleanup_snapshot struct snapshot *asked = snapshot_copy(snapshot, NULL);
         struct rm_policy_run run = { .size = sizeof(run), .context = context, .left_usec = on_left };
         uint64_t begin = now_usec();
         char text[160];
         int r;
 
+        memory_lower_limits(asked);
         answer->plan = plan_create(snapshot);
-        r = policy->plugin->place(policy->self, snapshot, &run, answer->plan);
+        r = policy->plugin->place(policy->self, snapshot_view(asked), &run, answer->plan);
         answer->time_usec = now_usec() - begin;
         clean_text(context->said, sizeof(context->said));
         if (r < 0)

@@ -8,8 +8,8 @@
 #include "tests/unit/sched/sched_test.h"
 
 #define SNAPSHOT                                                                                                                   \
-        "{'version':1,'nodes':[{'name':'n1','cores':4,'penalty':1},{'name':'n2','cores':4,'penalty':1}],"                          \
-        "'jobs':[{'name':'j1','ranks':3,'priority':1}]}"
+        "{'version':1,'nodes':[{'name':'n1','cores':4,'penalty':1,'memory':400000000},{'name':'n2','cores':4,'penalty':1}],"       \
+        "'jobs':[{'name':'j1','ranks':3,'priority':1,'group_memory':200000000}]}"
 
 /* Address sanitizers need all address space there is, and turn a crash into an exit. */
 #if defined(__SANITIZE_ADDRESS__)
@@ -92,7 +92,9 @@ static void broken_policies(void **state) {
                 { "memory", "policy 'memory': Cannot allocate memory" },
 #endif
                 { "old-abi", "policy 'old-abi': was built for plugin ABI 77, this rmd has 1" },
-                { "old-policy-abi", "policy 'old-policy-abi': was built for policy ABI 78, this rmd has 1" },
+                { "over-memory", "policy 'over-memory': invalid answer: groups that come to node 'n1' need 600 MB of memory, but "
+                                 "it has 400 MB free" },
+                { "old-policy-abi", "policy 'old-policy-abi': was built for policy ABI 78, this rmd has 2" },
                 { "other-kind", "policy 'other-kind': is not a policy" },
                 { "other-name", "policy 'other-name': calls itself 'somebody-else': name and file name must agree" },
                 { "no-call", "policy 'no-call': has no place()" },

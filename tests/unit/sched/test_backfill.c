@@ -63,6 +63,29 @@ static void reserves_whole_groups(void **state) {
         assert_int_equal(reservation(rest, left, 2), 10 * SECOND);
 }
 
+#define MEMORY(jobs) "{'version':1,'nodes':[{'name':'n1','cores':8,'penalty':0,'memory':1000,'memory_free':100}],'jobs':[" jobs "]}"
+#define HOLDS(name, memory)                                                                                                        \
+        "{'name':'" name "','ranks':1,'priority':1,'group_memory':" #memory ",'placed':[{'node':'n1','ranks':1}]}"
+
+/* There are cores, but no memory. Of a group that runs, half of what a move would need is sure to become free. */
+static void reserves_memory(void **state) {
+        const uint64_t left[] = { 10 * SECOND, 20 * SECOND, 0 };
+
+        (void) state;
+        assert_int_equal(
+                reservation(MEMORY(HOLDS("a", 600) "," HOLDS("b", 1000) ",{'name':'c','ranks':1,'priority':1,'group_memory':400}"),
+                            left, 2),
+                10 * SECOND);
+        assert_int_equal(
+                reservation(MEMORY(HOLDS("a", 600) "," HOLDS("b", 1000) ",{'name':'c','ranks':1,'priority':1,'group_memory':401}"),
+                            left, 2),
+                20 * SECOND);
+        assert_int_equal(
+                reservation(MEMORY(HOLDS("a", 600) "," HOLDS("b", 1000) ",{'name':'c','ranks':1,'priority':1,'group_memory':100}"),
+                            left, 2),
+                0);
+}
+
 /* ---- rounds ---- */
 
 struct fixture {
@@ -107,6 +130,18 @@ static void overtake(const char *text, const char *expected) {
         assert_in_range(snapshot_view(f.snapshot)->n_jobs, 1, ARRAY_SIZE(jobs));
         starts(&f, expected);
         finish(&f);
+}
+
+/* Behind a job that waits for memory: one that ends before, or leaves it what it will need; not one that takes that. */
+static void overtakes_who_waits_for_memory(void **state) {
+        (void) state;
+        overtake(MEMORY(HOLDS("a", 600) ",{'name':'b','ranks':1,'priority':1,'group_memory':400}," WAITS("c", 1, 90)), "c");
+        overtake(MEMORY(HOLDS("a", 600) ",{'name':'b','ranks':1,'priority':1,'group_memory':400},"
+                                        "{'name':'d','ranks':1,'priority':1,'group_memory':50}"),
+                 "");
+        overtake(MEMORY(HOLDS("a", 1800) ",{'name':'b','ranks':1,'priority':1,'group_memory':400},"
+                                         "{'name':'d','ranks':1,'priority':1,'group_memory':50}"),
+                 "d");
 }
 
 static void overtakes_by_limits(void **state) {
@@ -259,6 +294,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(reserves),
                 cmocka_unit_test(reserves_whole_groups),
+                cmocka_unit_test(reserves_memory),
+                cmocka_unit_test(overtakes_who_waits_for_memory),
                 cmocka_unit_test(overtakes_by_limits),
                 cmocka_unit_test(overtakes_with_what_is_not_needed),
                 cmocka_unit_test(overtakes_nobody_who_needs_a_whole_node),
