@@ -6,6 +6,7 @@
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/commands.h"
+#include "daemon/sched/move_cost.h"
 
 /* One round's answer, and what follows from it. */
 struct answer {
@@ -20,25 +21,35 @@ struct news {
         Rm__GroupCores *items;
         Rm__GroupCores **pointers;
         uint32_t *cores; /* of all ranks */
+        bool shared; /* those that are shared, too */
         size_t n;
 };
 
-/* The cores of a group's ranks into `cores`. 0: any, when the policy has no opinion, or ranks have to share cores: who is on which is then for
- * the kernel to say. */
-static size_t chosen_cores(const struct answer *answer, uint32_t j, uint32_t g, uint32_t *cores) {
+/* Traffic that no move would be worth says nothing of who is to share a core either. */
+static bool talks(const struct rm_snapshot *snapshot, const struct rm_job *job) {
+        double least = (double) snapshot->params.bytes_per_cost * MOVE_COST_BASE, sum = 0;
+
+        for (uint64_t e = 0; job->traffic.offset && e < job->traffic.offset[job->ranks]; e++)
+                sum += (double) job->traffic.bytes[e];
+        return sum > 0 && sum >= least;
+}
+
+/* The cores of a group's ranks into `cores`. 0: any, when the policy has no opinion, or ranks have to share cores and are not to be given them: who is
+ * on which is then for the kernel to say. For those that share, the policy has numbered the node's cores over and over. */
+static size_t chosen_cores(const struct answer *answer, uint32_t j, uint32_t g, bool shared, uint32_t *cores) {
         const struct rm_group *group = &answer->snapshot->jobs[j].groups[g];
         const struct round_job_result *result = &answer->result->jobs[j];
         const struct rm_node *node;
 
-        if (!result->rank_core || result->group_node[g] < 0 || result->folded)
+        if (!result->rank_core || result->group_node[g] < 0 || (result->folded && !shared))
                 return 0;
         node = &answer->snapshot->nodes[result->group_node[g]];
         for (uint32_t i = 0; i < group->ranks; i++) {
                 int32_t core = result->rank_core[group->first_rank + i];
 
-                if (core < 0 || (uint32_t) core >= node->cores)
+                if (core < 0 || node->cores == 0 || (!result->folded && (uint32_t) core >= node->cores))
                         return 0;
-                cores[i] = (uint32_t) core;
+                cores[i] = (uint32_t) core % node->cores;
         }
         return group->ranks;
 }
@@ -64,7 +75,7 @@ static void look_at_group(const struct answer *answer, uint32_t j, uint64_t numb
 
         if (leaves(answer, j, number, capsule))
                 return;
-        n = chosen_cores(answer, j, g, cores);
+        n = chosen_cores(answer, j, g, news->shared, cores);
         if (same_cores(capsule, cores, n))
                 return;
         rm__group_cores__init(item);
@@ -81,7 +92,7 @@ static void tell_job(struct rmd *rmd, const struct answer *answer, uint32_t j) {
         const Rm__Job *of = state_job(answer->state, number);
         Rm__CmdJobCores *body;
         struct command c;
-        struct news news = { 0 };
+        struct news news = { .shared = talks(answer->snapshot, job) };
 
         if (!of || !job_running(of))
                 return;

@@ -1,10 +1,13 @@
 #include "daemon/sched/fold.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/util.h"
 #include "placement/cost.h"
 #include "placement/pack.h"
+#include "placement/topology/synthetic.h"
 
 uint32_t fold_max_procs(uint32_t cores, uint64_t ranks, uint64_t total_cores) {
         return (uint32_t) ((cores * ranks + total_cores - 1) / total_cores);
@@ -369,6 +372,25 @@ static bool pinned_on_empty(const struct fold *fold) {
         return false;
 }
 
+/* Policies that choose cores are to see those that ranks share, and no others: of a node that has more, or of which nothing is known, these. */
+static void show_shared_cores(struct fold *fold) {
+        const struct rm_snapshot *view = snapshot_view(fold->snapshot);
+
+        for (uint32_t s = 0; s < view->n_nodes; s++) {
+                uint32_t real = fold->real_cores[s];
+                struct synthetic inside = { 0 };
+                char text[24];
+
+                if (real == 0 || view->nodes[s].cores <= real)
+                        continue;
+                if (view->nodes[s].topology && synthetic_parse(view->nodes[s].topology, &inside) == 0 &&
+                    inside.things * inside.cores == real)
+                        continue;
+                (void) snprintf(text, sizeof(text), "core:%" PRIu32, real);
+                snapshot_node(fold->snapshot, s)->topology = snapshot_string(fold->snapshot, text);
+        }
+}
+
 int fold_create(struct snapshot *snapshot, struct fold **ret_fold, struct rm_error *err) {
         struct fold *fold = xcalloc(1, sizeof(*fold));
         const struct rm_snapshot *view = snapshot_view(snapshot);
@@ -391,8 +413,10 @@ int fold_create(struct snapshot *snapshot, struct fold **ret_fold, struct rm_err
                 if (r == 0)
                         keep_without_memory(fold);
         }
-        if (r == 0)
+        if (r == 0) {
                 grant_witness(fold);
+                show_shared_cores(fold);
+        }
         if (r < 0)
                 fold_destroy(fold);
         else

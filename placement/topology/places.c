@@ -17,11 +17,16 @@ struct planting {
         uint32_t n, n_leaves;
 };
 
-/* How many of the first `cores` cores of its node belong to the place. */
-static uint32_t place_cores(const struct place *place, uint32_t cores) {
-        uint32_t whole = cores / place->wrap, rest = cores % place->wrap, more = rest > place->first ? rest - place->first : 0;
+/* More cores than its topology has: ranks are to share them. */
+static bool shares_cores(const struct planting *p, uint32_t node) {
+        return p->down_to_cores && p->snapshot->nodes[node].cores > p->inside[node].things * p->inside[node].cores;
+}
 
-        return whole * place->count + (more < place->count ? more : place->count);
+static void plant_leaf(struct planting *p, uint32_t node, uint32_t vertex, uint32_t first, uint32_t count) {
+        struct place *place = &p->leaf[p->n_leaves++];
+
+        *place = (struct place) { node, first, count, p->inside[node].things * p->inside[node].cores };
+        p->room[vertex] = place_cores(place, p->snapshot->nodes[node].cores);
 }
 
 /* Levels of a node, from `level` on; `first`: the core it begins with. */
@@ -29,13 +34,19 @@ static void plant_inside(struct planting *p, uint32_t node, uint32_t vertex, uin
         const struct synthetic *inside = &p->inside[node];
         uint32_t cores = inside->cores;
 
-        if (level == inside->n_levels || !p->down_to_cores) {
-                struct place *place = &p->leaf[p->n_leaves++];
+        if (!p->down_to_cores) {
+                plant_leaf(p, node, vertex, first, inside->things * cores);
+                return;
+        }
+        if (level == inside->n_levels) {
+                if (!shares_cores(p, node) || cores == 1)
+                        plant_leaf(p, node, vertex, first, cores);
+                for (uint32_t i = 0; i < cores && cores > 1 && shares_cores(p, node); i++) {
+                        uint32_t below = p->n++;
 
-                *place = (struct place) { node, first, cores, inside->things * inside->cores };
-                if (!p->down_to_cores)
-                        place->count = place->wrap;
-                p->room[vertex] = place_cores(place, p->snapshot->nodes[node].cores);
+                        p->parent[below] = vertex;
+                        plant_leaf(p, node, below, first + i, 1);
+                }
                 return;
         }
         for (uint32_t i = level + 1; i < inside->n_levels; i++)
@@ -112,7 +123,7 @@ static const struct synthetic *look_inside(struct planting *p, uint64_t *ret_mos
                         things *= inside[i].count[level];
                         most += things;
                 }
-                most += 1;
+                most += 1 + (p->down_to_cores && node->cores > things * inside[i].cores ? things * (uint64_t) inside[i].cores : 0);
         }
         *ret_most = most + snapshot->n_switches; /* and the root */
         return inside;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "daemon/sched/fold.h"
 #include "placement/cost.h"
 #include "placement/pack.h"
 #include "placement/topology/measure.h"
@@ -270,6 +271,100 @@ static void who_leaves(void **state) {
         test_policy_unload(&policy);
 }
 
+/* ---- folded jobs ---- */
+
+/* Folds the snapshot, which it takes over, and plans. */
+static struct fold *plan_folded(struct snapshot *snapshot, struct rm_plan **ret_plan) {
+        struct test_policy policy;
+        struct rm_error err = { 0 };
+        struct fold *fold;
+
+        assert_int_equal(fold_create(snapshot, &fold, &err), 0);
+        test_policy_load(&policy, "treematch");
+        assert_int_equal(test_policy_place(&policy, snapshot_view(fold->snapshot), ret_plan), 0);
+        test_policy_unload(&policy);
+        return fold;
+}
+
+/* Which of n1's `real` cores each rank is on: cores[r]. */
+static void shared_cores(const struct rm_plan *plan, uint32_t ranks, uint32_t real, uint32_t *cores) {
+        uint32_t on[8] = { 0 };
+
+        for (uint32_t r = 0; r < ranks; r++) {
+                assert_true(plan->jobs[0].rank_core[r] >= 0);
+                on[cores[r] = (uint32_t) plan->jobs[0].rank_core[r] % real]++;
+        }
+        for (uint32_t c = 0; c < real; c++)
+                assert_int_equal(on[c], ranks / real);
+}
+
+/* Four ranks on two cores, whatever else the node has, or may be used once more: who talk to each other share one. */
+static void folded_partners_share_a_core(void **state) {
+        static const char *const topologies[] = { "", ",'topology':'core:2'", ",'topology':'package:2 core:1'",
+                                                  ",'topology':'package:2 core:4'", ",'topology':'package:3 core:1'" };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(topologies); i++) {
+                cleanup_free char *text =
+                        xasprintf("{'version':1,'nodes':[{'name':'n1','cores':2,'penalty':1%s},{'name':'n2','cores':0,'penalty':1},"
+                                  "{'name':'n3','cores':0,'penalty':1}],'jobs':[{'name':'a','ranks':4,'priority':1,'placed':[{'"
+                                  "node':'n1','ranks':2},"
+                                  "{'node':'n2','ranks':2}],'traffic':[[0,3,100],[1,2,100],[0,1,1],[2,3,1]]}]}",
+                                  topologies[i]);
+                cleanup_plan struct rm_plan *plan = NULL;
+                struct fold *fold = plan_folded(test_snapshot(text), &plan);
+                uint32_t core[4];
+
+                shared_cores(plan, 4, 2, core);
+                assert_int_equal(core[0], core[3]);
+                assert_int_equal(core[1], core[2]);
+                fold_destroy(fold);
+        }
+}
+
+/* Nothing is known of what is sent within groups, only from group 0 to 2 and from 1 to 3. */
+static void folded_groups_are_whole(void **state) {
+        static const uint32_t cores[] = { 2, 4 };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(cores); i++) {
+                cleanup_free char *text = xasprintf(
+                        "{'version':1,'nodes':[{'name':'n1','cores':%u,'penalty':1},{'name':'n2','cores':0,'penalty':1}],'jobs':[{"
+                        "'name':'a','ranks':8,'priority':1,'group_size':2,'placed':[{'node':'n1','ranks':8}],"
+                        "'traffic':[[0,4,100000],[2,6,100000],[1,2,99000],[3,5,99000]]}]}",
+                        cores[i]);
+                cleanup_plan struct rm_plan *plan = NULL;
+                struct fold *fold = plan_folded(test_snapshot(text), &plan);
+                uint32_t core[8];
+
+                shared_cores(plan, 8, cores[i], core);
+                for (uint32_t r = 0; r < 8; r += 2)
+                        assert_int_equal(core[r], core[r + 1]);
+                if (cores[i] == 2) {
+                        assert_int_equal(core[0], core[4]);
+                        assert_int_equal(core[2], core[6]);
+                }
+                fold_destroy(fold);
+        }
+}
+
+/* n3 goes: each of its ranks to where its partner is, though all share cores then. */
+static void folded_partners_share_a_node(void **state) {
+        cleanup_plan struct rm_plan *plan = NULL;
+        static const int32_t expected[] = { 0, 0, 0, 0, 1, 1, 1, 1, 0, 1, 0, 1 };
+        struct fold *fold =
+                plan_folded(test_snapshot("{'version':1,'nodes':[{'name':'n1','cores':4,'penalty':1},{'name':'n2','cores':4,'"
+                                          "penalty':1},{'name':'n3','cores':0,'penalty':1}],"
+                                          "'jobs':[{'name':'a','ranks':12,'priority':1,'move_cost':1,'placed':[{'node':'n1','ranks'"
+                                          ":4},{'node':'n2','ranks':4},"
+                                          "{'node':'n3','ranks':4}],'traffic':[[8,0,100],[9,4,100],[10,1,100],[11,5,100]]}]}"),
+                            &plan);
+
+        (void) state;
+        assert_memory_equal(plan->jobs[0].group_node, expected, sizeof(expected));
+        fold_destroy(fold);
+}
+
 /* Four pairs, each on two nodes: every exchange of two ranks brings two pairs together. */
 static void budget_of_moves(void **state) {
         cleanup_snapshot struct snapshot *snapshot =
@@ -318,10 +413,19 @@ static void huge_traffic(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(single_ranks),          cmocka_unit_test(whole_groups),   cmocka_unit_test(limits),
-                cmocka_unit_test(running_jobs),          cmocka_unit_test(huge_traffic),   cmocka_unit_test(pairs_find_packages),
-                cmocka_unit_test(no_traffic_is_by_slot), cmocka_unit_test(switches_count), cmocka_unit_test(who_leaves),
+                cmocka_unit_test(single_ranks),
+                cmocka_unit_test(whole_groups),
+                cmocka_unit_test(limits),
+                cmocka_unit_test(running_jobs),
+                cmocka_unit_test(huge_traffic),
+                cmocka_unit_test(pairs_find_packages),
+                cmocka_unit_test(no_traffic_is_by_slot),
+                cmocka_unit_test(switches_count),
+                cmocka_unit_test(who_leaves),
                 cmocka_unit_test(budget_of_moves),
+                cmocka_unit_test(folded_partners_share_a_core),
+                cmocka_unit_test(folded_groups_are_whole),
+                cmocka_unit_test(folded_partners_share_a_node),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
