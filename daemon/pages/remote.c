@@ -1,0 +1,204 @@
+#include "daemon/pages/remote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/pages/maps.h"
+#include "daemon/pages/passing.h"
+#include "daemon/pages/threads.h"
+
+enum {
+        VDSO_MAX_BYTES = 64 << 10,
+        TRIES_MAX = 20, /* for a thread that is out of its restartable sequence */
+        TRY_AGAIN_USEC = 1000,
+        LATE_TRIES_MAX = 20, /* for a machine so busy that a try takes longer than its limit */
+        CLOSE_USEC = 5000000,
+};
+
+struct answer {
+        struct rm_error error; /* code 0: the descriptor comes with it */
+        uint64_t stopped_usec;
+};
+
+/* ---- in the helper process ---- */
+
+/* The program may have changed what is there, but only its own threads could be hurt by that. Read while they stand still. */
+static int find_instruction(int proc_fd, int memory_fd, uint64_t *ret, struct rm_error *err) {
+        cleanup_free uint8_t *code = xcalloc(1, VDSO_MAX_BYTES);
+        struct maps maps;
+        int r = maps_read(proc_fd, &maps);
+
+        if (r < 0)
+                return error_sys(err, r, "read the mappings");
+        r = -EOPNOTSUPP;
+        for (size_t i = 0; i < maps.n && r < 0; i++) {
+                const struct map *map = &maps.items[i];
+                uint64_t size = map->end - map->start < VDSO_MAX_BYTES ? map->end - map->start : VDSO_MAX_BYTES;
+                ssize_t n = map->kind == MAP_KIND_VDSO ? pread(memory_fd, code, size, (off_t) map->start) : 0;
+
+                for (ssize_t k = 0; k + 1 < n && r < 0; k++)
+                        if (code[k] == 0x0f && code[k + 1] == 0x05) {
+                                *ret = map->start + (uint64_t) k;
+                                r = 0;
+                        }
+        }
+        maps_finish(&maps);
+        return r == 0 ? 0 : error_set(err, r, "there is no system call instruction in a vdso");
+}
+
+/* It must not keep it, whatever the time is: who finds it there, as a dump does, refuses the process. */
+static int close_there(struct threads *threads, uint64_t instruction, int64_t descriptor, struct rm_error *err) {
+        const struct threads_call call = { .instruction = instruction, .number = SYS_close, .argument = (uint64_t) descriptor };
+        int64_t result = -1;
+        int r = threads_call(threads, &call, now_usec() + CLOSE_USEC, &result, NULL);
+
+        if (r == 0)
+                r = (int) result;
+        if (r < 0)
+                return error_sys(err, -EUCLEAN, "the process keeps descriptor %d, which cannot be closed there (%s)",
+                                 (int) descriptor, strerror(-r));
+        return 0;
+}
+
+static int make_and_take(struct threads *threads, int pidfd, uint64_t instruction, uint64_t deadline_usec, int *ret_fd,
+                         struct rm_error *err) {
+        const struct threads_call call = { .instruction = instruction,
+                                           .number = SYS_userfaultfd,
+                                           .argument = UFFD_USER_MODE_ONLY | O_CLOEXEC | O_NONBLOCK };
+        cleanup_close int fd = -1;
+        int64_t theirs = -1;
+        int r, error;
+
+        r = threads_call(threads, &call, deadline_usec, &theirs, err);
+        if (r < 0)
+                return r;
+        if (theirs < 0)
+                return error_sys(err, (int) theirs, "userfaultfd() in the process");
+        fd = (int) syscall(SYS_pidfd_getfd, pidfd, (int) theirs, 0);
+        error = errno;
+        r = close_there(threads, instruction, theirs, err);
+        if (r < 0)
+                return r;
+        if (fd < 0)
+                return error_sys(err, -error, "take the descriptor out of the process");
+        *ret_fd = take_fd(&fd);
+        return 0;
+}
+
+static int take_once(int pidfd, int proc_fd, uint64_t deadline_usec, int *ret_fd, struct rm_error *err) {
+        struct threads *threads = NULL;
+        uint64_t instruction = 0;
+        int r = threads_stop(proc_fd, deadline_usec, &threads, err);
+        /* Opened while it stands still: this memory, and none of an execve(2) before. */
+        cleanup_close int memory_fd = r < 0 ? -1 : openat(proc_fd, "mem", O_RDONLY | O_CLOEXEC);
+
+        if (r == 0 && memory_fd < 0)
+                r = error_sys(err, -errno, "open the memory");
+        if (r == 0)
+                r = threads_choose(threads, memory_fd, err);
+        if (r == 0)
+                r = find_instruction(proc_fd, memory_fd, &instruction, err);
+        if (r == 0)
+                r = make_and_take(threads, pidfd, instruction, deadline_usec, ret_fd, err);
+        threads_release(threads);
+        return r;
+}
+
+/* Nothing but SIGKILL ends it, and the stops of threads show as SIGCHLD, which therefore must not be ignored. */
+static void guard(void) {
+        sigset_t all;
+
+        (void) sigfillset(&all);
+        (void) sigprocmask(SIG_SETMASK, &all, NULL);
+        (void) signal(SIGCHLD, SIG_DFL);
+        (void) setpgid(0, 0);
+}
+
+static _Noreturn void helper(int pidfd, int proc_fd, uint64_t limit_usec, int answer_fd) {
+        struct answer answer = { 0 };
+        int fd = -1, r = -EAGAIN;
+
+        guard();
+        for (int i = 0; i < TRIES_MAX && r == -EAGAIN; i++) {
+                uint64_t begin_usec;
+
+                if (i > 0)
+                        (void) usleep(TRY_AGAIN_USEC);
+                error_clear(&answer.error);
+                begin_usec = now_usec();
+                r = take_once(pidfd, proc_fd, begin_usec + limit_usec, &fd, &answer.error);
+                answer.stopped_usec = now_usec() - begin_usec;
+        }
+        (void) passing_send(answer_fd, &answer, sizeof(answer), fd);
+        _exit(0);
+}
+
+/* ---- here ---- */
+
+static int start_helper(int pidfd, int proc_fd, uint64_t limit_usec, pid_t *ret_pid, int *ret_fd) {
+        int ends[2];
+        pid_t pid;
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+                return -errno;
+        pid = fork();
+        if (pid == 0)
+                helper(pidfd, proc_fd, limit_usec, ends[1]);
+        (void) close(ends[1]);
+        if (pid < 0) {
+                (void) close(ends[0]);
+                return -EAGAIN;
+        }
+        *ret_pid = pid;
+        *ret_fd = ends[0];
+        return 0;
+}
+
+/* One helper's tries. What it stopped too late for its limit goes on when it ends. */
+static int take_by_helper(int pidfd, int proc_fd, uint64_t limit_usec, int *ret_fd, uint64_t *ret_stopped_usec,
+                          struct rm_error *err) {
+        cleanup_close int from_helper = -1;
+        cleanup_close int fd = -1;
+        struct answer answer = { 0 };
+        pid_t pid = -1;
+        int r = start_helper(pidfd, proc_fd, limit_usec, &pid, &from_helper);
+
+        if (r < 0)
+                return error_sys(err, r, "start a process that traces");
+        r = passing_receive(from_helper, &answer, sizeof(answer), &fd);
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+                ;
+        if (r < 0)
+                return error_sys(err, r, "hear of the process that traces");
+        *ret_stopped_usec = answer.stopped_usec;
+        if (answer.error.code < 0)
+                return error_set(err, answer.error.code, "%s", answer.error.text);
+        /* Who shares its table of descriptors may have put another there. */
+        if (fd < 0 || !passing_is_userfaultfd(fd))
+                return error_set(err, -EPROTO, "what came out of the process is no userfaultfd");
+        *ret_fd = take_fd(&fd);
+        return 0;
+}
+
+int remote_userfaultfd(int pidfd, int proc_fd, uint64_t limit_usec, int *ret_fd, uint64_t *ret_stopped_usec, struct rm_error *err) {
+        uint64_t stopped_usec = 0;
+        int r = -ETIMEDOUT;
+
+        for (int i = 0; i < LATE_TRIES_MAX && r == -ETIMEDOUT; i++) {
+                (void) usleep((useconds_t) stopped_usec); /* the program runs at least half of the time */
+                error_clear(err);
+                r = take_by_helper(pidfd, proc_fd, limit_usec, ret_fd, &stopped_usec, err);
+        }
+        if (r == 0 && ret_stopped_usec)
+                *ret_stopped_usec = stopped_usec;
+        return r;
+}

@@ -1,0 +1,524 @@
+#include "daemon/pages/serve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/pages/maps.h"
+#include "daemon/pages/passing.h"
+
+enum {
+        PUSH_BYTES = 256 << 10,
+        FAULT_BYTES = 16 * PAGES_PAGE_BYTES, /* a page that is waited for, and some that follow it */
+        EVENTS_MAX = 16,
+        TASKS_MAX = 4096, /* as each has a copy of what its parent lacks, and CRIU may name any */
+        FINISHED = 0x52535446, /* in place of a pid, of which there are fewer */
+};
+
+struct span {
+        uint64_t start;
+        uint64_t end;
+};
+
+struct task {
+        pid_t pid; /* in the image; 0: forked since, or taken over */
+        int uffd;  /* -1: not restored yet */
+        struct store *store;
+        uint64_t position;    /* what is behind it is given next */
+        uint64_t piece_bytes; /* that one mapping probably has */
+        struct span *urgent;
+        size_t n_urgent;
+        size_t urgent_done;
+        TAILQ_ENTRY(task) entry;
+};
+
+struct serve {
+        const struct serve_ops *ops;
+        atomic_uint *in_hand;
+        TAILQ_HEAD(, task) tasks;
+        size_t n_tasks;
+        struct task *child; /* to be given what its parent lacks, before anything else happens; NULL: none */
+        const struct task *parent;
+        struct pollfd *polls;
+        struct serve_figures figures;
+        bool restored;
+        uint8_t data[PUSH_BYTES];
+};
+
+/* ---- tasks ---- */
+
+struct serve *serve_create(const struct serve_ops *ops, atomic_uint *in_hand) {
+        struct serve *serve = xcalloc(1, sizeof(*serve));
+
+        serve->ops = ops;
+        serve->in_hand = in_hand;
+        TAILQ_INIT(&serve->tasks);
+        return serve;
+}
+
+static struct task *add_task(struct serve *serve, pid_t pid, int uffd, struct store *store) {
+        struct task *task = xcalloc(1, sizeof(*task));
+
+        task->pid = pid;
+        task->uffd = uffd;
+        task->store = store;
+        task->piece_bytes = PUSH_BYTES;
+        TAILQ_INSERT_TAIL(&serve->tasks, task, entry);
+        serve->n_tasks++;
+        return task;
+}
+
+static void free_task(struct serve *serve, struct task *task) {
+        TAILQ_REMOVE(&serve->tasks, task, entry);
+        serve->n_tasks--;
+        cleanup_close_fd(&task->uffd);
+        store_destroy(task->store);
+        free(task->urgent);
+        free(task);
+}
+
+static int begin_task(const struct serve *serve, const struct task *task, const struct task *parent) {
+        const struct serve_ops *ops = serve->ops;
+
+        return ops && ops->began ? ops->began(ops->ctx, task->uffd, store_fd(task->store), parent ? parent->uffd : -1) : 0;
+}
+
+static int end_task(struct serve *serve, struct task *task) {
+        const struct serve_ops *ops = serve->ops;
+        int r = task->uffd >= 0 && ops && ops->ended ? ops->ended(ops->ctx, task->uffd) : 0;
+
+        free_task(serve, task);
+        return r;
+}
+
+void serve_destroy(struct serve *serve) {
+        struct task *task;
+
+        if (!serve)
+                return;
+        while ((task = TAILQ_FIRST(&serve->tasks)))
+                free_task(serve, task);
+        free(serve->polls);
+        free(serve);
+}
+
+static struct task *find_task(struct serve *serve, pid_t pid) {
+        struct task *task;
+
+        TAILQ_FOREACH (task, &serve->tasks, entry)
+                if (task->pid == pid)
+                        return task;
+        return NULL;
+}
+
+void serve_add(struct serve *serve, pid_t pid, struct store *store) {
+        (void) add_task(serve, pid, -1, store);
+}
+
+void serve_hurry(struct serve *serve, pid_t pid, uint64_t start, uint64_t end) {
+        struct task *task = find_task(serve, pid);
+
+        if (!task)
+                return;
+        if (task->n_urgent % 256 == 0)
+                task->urgent = xrealloc(task->urgent, (task->n_urgent + 256) * sizeof(*task->urgent));
+        task->urgent[task->n_urgent++] = (struct span) { .start = start, .end = end };
+}
+
+uint64_t serve_missing_bytes(const struct serve *serve) {
+        const struct task *task;
+        uint64_t bytes = 0;
+
+        TAILQ_FOREACH (task, &serve->tasks, entry)
+                bytes += store_bytes(task->store);
+        return bytes;
+}
+
+const struct serve_figures *serve_figures(const struct serve *serve) {
+        return &serve->figures;
+}
+
+/* ---- giving pages ---- */
+
+static void wake(const struct task *task, uint64_t start, uint64_t end) {
+        struct uffdio_range range = { .start = start, .len = end - start };
+
+        (void) ioctl(task->uffd, UFFDIO_WAKE, &range);
+}
+
+/* One try. Returns how many bytes the process has now, or an error: -EAGAIN: an event is to be read first. */
+static int64_t copy(struct serve *serve, struct task *task, uint64_t start, uint64_t size_bytes) {
+        struct uffdio_copy c = { .dst = start, .src = (uint64_t) (uintptr_t) serve->data, .len = size_bytes };
+
+        if (ioctl(task->uffd, UFFDIO_COPY, &c) == 0)
+                return (int64_t) size_bytes;
+        return errno == EAGAIN && c.copy > 0 ? c.copy : -errno;
+}
+
+/* Gives a run of pages that are there, or some of it from its start. -EAGAIN: an event is to be read first. */
+static int give(struct serve *serve, struct task *task, uint64_t start, uint64_t end) {
+        uint64_t size = end - start < task->piece_bytes ? end - start : task->piece_bytes;
+        int64_t n = store_read(task->store, start, serve->data, size);
+
+        if (n < 0)
+                return (int) n;
+        /* What is given at once must be of one mapping, of which nothing is known here. */
+        while ((n = copy(serve, task, start, size)) == -ENOENT && size > PAGES_PAGE_BYTES)
+                size = size / 2 / PAGES_PAGE_BYTES * PAGES_PAGE_BYTES;
+        task->piece_bytes = n > 0 && size * 2 <= PUSH_BYTES ? size * 2 : size;
+        if (n > 0) {
+                serve->figures.bytes += (uint64_t) n;
+                return store_drop(task->store, start, start + (uint64_t) n);
+        }
+        if (n != -EEXIST && n != -ENOENT)
+                return (int) n;
+        /* The process has that page already, or nothing is missing in that mapping. */
+        wake(task, start, start + PAGES_PAGE_BYTES);
+        return store_drop(task->store, start, start + PAGES_PAGE_BYTES);
+}
+
+static int give_zeros(const struct task *task, uint64_t address) {
+        struct uffdio_zeropage z = { .range = { .start = address, .len = PAGES_PAGE_BYTES } };
+
+        if (ioctl(task->uffd, UFFDIO_ZEROPAGE, &z) == 0 || errno == ENOENT)
+                return 0;
+        if (errno != EEXIST)
+                return -errno;
+        wake(task, address, address + PAGES_PAGE_BYTES);
+        return 0;
+}
+
+/* -EAGAIN: the event that is in the way wakes who waits, or he is woken here and asks again. */
+static int on_fault(struct serve *serve, struct task *task, uint64_t address) {
+        uint64_t start, end;
+        int r;
+
+        address = address / PAGES_PAGE_BYTES * PAGES_PAGE_BYTES;
+        serve->figures.faults++;
+        if (!store_has(task->store, address))
+                r = give_zeros(task, address);
+        else if (store_next(task->store, address, FAULT_BYTES, &start, &end))
+                r = give(serve, task, start, end);
+        else
+                r = -EIO;
+        if (r == -EAGAIN) {
+                wake(task, address, address + PAGES_PAGE_BYTES);
+                r = 0;
+        }
+        return r;
+}
+
+/* ---- events ---- */
+
+static bool has_room(const struct serve *serve, uint64_t bytes) {
+        uint64_t max = serve->ops ? serve->ops->max_bytes : 0;
+
+        return serve->n_tasks <= TASKS_MAX && (max == 0 || serve_missing_bytes(serve) + bytes <= max);
+}
+
+/* Can be done again from the start: nothing is given or dropped before it is complete. */
+static int copy_to_child(struct serve *serve) {
+        const struct serve_ops *ops = serve->ops;
+        struct task *child = serve->child;
+        int r;
+
+        if (!child)
+                return 0;
+        serve->child = NULL;
+        if (!has_room(serve, store_bytes(serve->parent->store)))
+                return -ENOMEM;
+        r = store_copy(serve->parent->store, child->store);
+        return r == 0 && ops && ops->copied ? ops->copied(ops->ctx, child->uffd) : r;
+}
+
+/* After an error its userfaultfd stays open with whoever holds a duplicate, or here: it must not run on zeros before it is killed. */
+static int on_fork(struct serve *serve, const struct task *task, int uffd) {
+        struct store *store;
+        int r = store_create("pages of a child", &store);
+
+        if (r < 0)
+                return r;
+        serve->child = add_task(serve, 0, uffd, store);
+        serve->parent = task;
+        return begin_task(serve, serve->child, task);
+}
+
+static int on_event(struct serve *serve, struct task *task, const struct uffd_msg *m) {
+        switch (m->event) {
+        case UFFD_EVENT_PAGEFAULT:
+                return on_fault(serve, task, m->arg.pagefault.address);
+        case UFFD_EVENT_FORK:
+                return on_fork(serve, task, (int) m->arg.fork.ufd);
+        case UFFD_EVENT_REMAP:
+                if (m->arg.remap.from == m->arg.remap.to)
+                        return 0;
+                return store_move(task->store, m->arg.remap.from, m->arg.remap.to, m->arg.remap.len);
+        case UFFD_EVENT_REMOVE:
+        case UFFD_EVENT_UNMAP:
+                return store_drop(task->store, m->arg.remove.start, m->arg.remove.end);
+        default:
+                return -EPROTO;
+        }
+}
+
+static void hold(struct serve *serve, unsigned n) {
+        if (serve->in_hand)
+                atomic_store(serve->in_hand, n);
+}
+
+/* What comes behind a fork may take from the parent what the child must have. */
+static int carry_out(struct serve *serve, struct task *task, const struct uffd_msg *messages, size_t n, bool faults) {
+        int r = 0;
+
+        for (size_t i = 0; i < n && r == 0; i++) {
+                if ((messages[i].event == UFFD_EVENT_PAGEFAULT) != faults)
+                        continue;
+                r = copy_to_child(serve);
+                if (r == 0)
+                        r = on_event(serve, task, &messages[i]);
+        }
+        return r;
+}
+
+/* All that are to be read now. Faults come behind the events that were read with them: one of these may have changed what is at their address.
+ * A fault that is lost is found again (serve_resume()), an event is not; the copy after a fork, which takes long, can be made again. */
+static int read_events(struct serve *serve, struct task *task) {
+        struct uffd_msg messages[EVENTS_MAX];
+        ssize_t n;
+        int r;
+
+        hold(serve, 1);
+        n = read(task->uffd, messages, sizeof(messages));
+        if (n < 0) {
+                hold(serve, 0);
+                return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+        }
+        r = carry_out(serve, task, messages, (size_t) n / sizeof(*messages), false);
+        if (r < 0)
+                return r; /* it remains in hand */
+        hold(serve, 0);
+        r = copy_to_child(serve);
+        return r < 0 ? r : carry_out(serve, task, messages, (size_t) n / sizeof(*messages), true);
+}
+
+/* ---- the order of things ---- */
+
+/* The next run: what is urgent, then the rest by address; what was moved to lower addresses comes at the end. */
+static bool next_run(struct task *task, uint64_t *ret_start, uint64_t *ret_end) {
+        while (task->urgent_done < task->n_urgent) {
+                struct span *span = &task->urgent[task->urgent_done];
+
+                if (store_next(task->store, span->start, PUSH_BYTES, ret_start, ret_end) && *ret_start < span->end) {
+                        *ret_end = *ret_end < span->end ? *ret_end : span->end;
+                        span->start = *ret_start; /* what is given is no more found from there */
+                        return true;
+                }
+                task->urgent_done++;
+        }
+        if (!store_next(task->store, task->position, PUSH_BYTES, ret_start, ret_end) &&
+            !store_next(task->store, 0, PUSH_BYTES, ret_start, ret_end))
+                return false;
+        task->position = *ret_start;
+        return true;
+}
+
+static int push(struct serve *serve, struct task *task) {
+        uint64_t start, end;
+        int r;
+
+        if (!next_run(task, &start, &end))
+                return 0;
+        r = give(serve, task, start, end);
+        return r == -EAGAIN ? 0 : r;
+}
+
+/* `tasks` are those polled, in their order: others come behind them. */
+static int attend_polled(struct serve *serve, size_t n, struct rm_error *err) {
+        struct task *task = TAILQ_FIRST(&serve->tasks);
+
+        for (size_t i = 0; i < n; i++, task = TAILQ_NEXT(task, entry)) {
+                int r = 0;
+
+                /* Somebody else who has it has made it block. */
+                if (serve->polls[i].revents & POLLERR)
+                        r = -EPROTO;
+                else if (serve->polls[i].revents)
+                        r = read_events(serve, task);
+                if (r < 0 && r != -ESRCH)
+                        return error_sys(err, r, "give pages to process %d of the image", (int) task->pid);
+        }
+        return 0;
+}
+
+/* Who waits for a page, or for an event to be seen, of all processes. */
+static int attend(struct serve *serve, struct rm_error *err) {
+        const struct task *task;
+        size_t n = 0;
+        int ready;
+
+        serve->polls = xrealloc(serve->polls, (serve->n_tasks + 1) * sizeof(*serve->polls));
+        TAILQ_FOREACH (task, &serve->tasks, entry)
+                serve->polls[n++] = (struct pollfd) { .fd = task->uffd, .events = POLLIN };
+        ready = poll(serve->polls, n, 0);
+        if (ready < 0 && errno != EINTR)
+                return error_sys(err, -errno, "look for faults");
+        return ready > 0 ? attend_polled(serve, n, err) : 0;
+}
+
+/* A piece for each process, and between two pieces all that is asked for; who has all it lacked, or has ended, is served no more. */
+static int serve_tasks(struct serve *serve, struct rm_error *err) {
+        struct task *task, *next;
+
+        for (task = TAILQ_FIRST(&serve->tasks); task; task = next) {
+                int r = attend(serve, err);
+
+                if (r < 0)
+                        return r;
+                r = task->uffd >= 0 ? push(serve, task) : 0;
+                next = TAILQ_NEXT(task, entry);
+                if (r < 0 && r != -ESRCH)
+                        return error_sys(err, r, "give pages to process %d of the image", (int) task->pid);
+                r = r == -ESRCH || task->uffd < 0 || store_bytes(task->store) == 0 ? end_task(serve, task) : 0;
+                if (r < 0)
+                        return error_sys(err, r, "tell that a process is complete");
+        }
+        return 0;
+}
+
+int serve_run(struct serve *serve, struct rm_error *err) {
+        uint64_t begin_usec = now_usec();
+        int r = 0;
+
+        while (r == 0 && !TAILQ_EMPTY(&serve->tasks))
+                r = serve_tasks(serve, err);
+        serve->figures.usec += now_usec() - begin_usec;
+        return r;
+}
+
+int serve_resume(struct serve *serve, int uffd, struct store *store) {
+        const struct task *task = add_task(serve, 0, uffd, store);
+
+        if (fcntl(uffd, F_SETFL, O_NONBLOCK) < 0)
+                return -errno;
+        /* Faults that the other server had read are told to nobody again: so everybody asks anew. */
+        wake(task, UINT64_C(0x10000), (UINT64_C(1) << 47) - UINT64_C(0x10000));
+        return 0;
+}
+
+static struct task *find_served(struct serve *serve, int uffd) {
+        struct task *task;
+
+        TAILQ_FOREACH (task, &serve->tasks, entry)
+                if (task->uffd == uffd)
+                        return task;
+        return NULL;
+}
+
+int serve_copy(struct serve *serve, int uffd, int parent_uffd) {
+        serve->child = find_served(serve, uffd);
+        serve->parent = find_served(serve, parent_uffd);
+        return serve->parent ? copy_to_child(serve) : -ENOENT;
+}
+
+/* ---- CRIU ---- */
+
+/* CRIU runs as the job's owner: it may say anything. */
+static int accept_task(struct serve *serve, int fd, pid_t pid, struct rm_error *err) {
+        cleanup_close int uffd = -1;
+        struct task *task = find_task(serve, pid);
+        char byte;
+        int r = passing_receive(fd, &byte, 1, &uffd);
+
+        if (r < 0)
+                return error_sys(err, r, "get a userfaultfd from CRIU");
+        if (!task)
+                return error_set(err, -EPROTO, "CRIU restores the process %d, whose memory did not come with the image", (int) pid);
+        if (uffd < 0 || !passing_is_userfaultfd(uffd) || task->uffd >= 0)
+                return error_set(err, -EPROTO, "what CRIU sent for process %d is no userfaultfd, or its second", (int) pid);
+        if (fcntl(uffd, F_SETFL, O_NONBLOCK) < 0)
+                return error_sys(err, -errno, "prepare a userfaultfd");
+        task->uffd = take_fd(&uffd);
+        r = begin_task(serve, task, NULL);
+        return r < 0 ? error_sys(err, r, "pass a userfaultfd on") : 0;
+}
+
+static int check_all_restored(const struct serve *serve, struct rm_error *err) {
+        const struct task *task;
+
+        TAILQ_FOREACH (task, &serve->tasks, entry)
+                if (task->uffd < 0 && store_bytes(task->store) > 0)
+                        return error_set(err, -EPROTO, "CRIU has not restored the process %d, whose memory came with the image",
+                                         (int) task->pid);
+        return 0;
+}
+
+static int accept_next(struct serve *serve, int fd, struct rm_error *err) {
+        int descriptor;
+        int32_t pid;
+        int r = passing_receive(fd, &pid, sizeof(pid), &descriptor);
+
+        cleanup_close_fd(&descriptor);
+        if (r < 0)
+                return error_sys(err, r, "hear from CRIU");
+        if (pid == FINISHED) {
+                serve->restored = true;
+                return check_all_restored(serve, err);
+        }
+        if (pid < 0)
+                return 0; /* one that has ended and was not waited for: it has no memory */
+        return accept_task(serve, fd, (pid_t) pid, err);
+}
+
+/* Until one of the processes, or CRIU, has something to say. */
+static int await(struct serve *serve, int fd, bool *ret_criu) {
+        cleanup_free struct pollfd *polls = xcalloc(serve->n_tasks + 1, sizeof(*polls));
+        const struct task *task;
+        nfds_t n = 0;
+
+        polls[n++] = (struct pollfd) { .fd = fd, .events = POLLIN };
+        TAILQ_FOREACH (task, &serve->tasks, entry)
+                polls[n++] = (struct pollfd) { .fd = task->uffd, .events = POLLIN };
+        if (poll(polls, n, -1) < 0)
+                return errno == EINTR ? 0 : -errno;
+        *ret_criu = polls[0].revents != 0;
+        return 0;
+}
+
+int serve_accept(struct serve *serve, int fd, struct rm_error *err) {
+        while (!serve->restored) {
+                struct task *task;
+                bool criu = false;
+                int r = await(serve, fd, &criu);
+
+                if (r < 0)
+                        return error_sys(err, r, "wait for CRIU");
+                if (criu)
+                        r = accept_next(serve, fd, err);
+                if (r < 0)
+                        return r;
+                TAILQ_FOREACH (task, &serve->tasks, entry) {
+                        r = task->uffd < 0 ? 0 : read_events(serve, task);
+                        if (r < 0 && r != -ESRCH)
+                                return error_sys(err, r, "give pages to process %d of the image", (int) task->pid);
+                }
+        }
+        return 0;
+}
+
+int serve_register(struct serve *serve, pid_t pid, uint64_t start, uint64_t end) {
+        struct uffdio_register range = { .range = { .start = start, .len = end - start }, .mode = UFFDIO_REGISTER_MODE_MISSING };
+        const struct task *task = find_task(serve, pid);
+        uint64_t first, last;
+
+        if (!task || task->uffd < 0)
+                return -ESRCH;
+        /* CRIU takes away what it has used itself, meanwhile. */
+        if (!store_next(task->store, start, PAGES_PAGE_BYTES, &first, &last) || first >= end)
+                return 0;
+        return ioctl(task->uffd, UFFDIO_REGISTER, &range) < 0 ? -errno : 0;
+}

@@ -1,0 +1,40 @@
+/* Children whose memory is tracked. */
+#ifndef RM_TESTS_UNIT_PAGES_CHILD_H
+#define RM_TESTS_UNIT_PAGES_CHILD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct child {
+        pid_t pid;
+        int pidfd;
+        int link; /* a socket whose other end the child's function gets */
+};
+
+/* Runs `function` in a child, and returns when it has written its first byte into the link; ends it when it returns. */
+struct child child_begin(void (*function)(int link));
+/* Kills it, unless it has ended; returns its status. */
+int child_end(struct child *child);
+/* Waits for its own end, which must be a good one. */
+void child_finish(struct child *child);
+
+/* What must be true in a child. */
+#define child_assert(condition) child_check((condition), #condition, __LINE__)
+void child_check(bool condition, const char *text, int line);
+
+/* In a child: it is ready. Waits for a byte from the parent. */
+void child_ready(int link);
+void child_wait(int link);
+
+/* In the parent. */
+void child_go(const struct child *child);
+void child_expect(const struct child *child); /* a byte, which says that all is well */
+
+/* A line of its status file, as "State:\tS (sleeping)". malloc'ed. */
+char *child_status(pid_t pid, const char *name);
+/* Which system calls its threads are in: " NUMBER" of each, or " running". malloc'ed. */
+char *child_calls(pid_t pid);
+unsigned child_descriptors(pid_t pid);
+
+#endif
