@@ -97,7 +97,7 @@ static void place_stream(struct bench *b) {
 
         b->stream.at = 0;
         image_place_images(p, b->base);
-        if (image_reader_create(&b->stream.source, image_place_target(p), NULL, NULL, &reader, NULL) < 0 ||
+        if (image_reader_create(&b->stream.source, image_place_target(p), NULL, &reader, NULL) < 0 ||
             image_reader_run(reader, NULL) < 0)
                 fail("the stream cannot be placed");
         image_reader_destroy(reader);

@@ -18,8 +18,17 @@
  * Data is cut into blocks of IMAGE_BLOCK_BYTES at offsets that are multiples of it. Whole blocks (and a short last one) that
  * are zero, or that the receiver has already, are not in the payload. A run of zeros may be of any length: a hole.
  *
+ * A payload may have gone through a codec (codec.h): its chunk names that, and the size before it. A writer uses only those codecs that
+ * the receiver has named beforehand; without any, older receivers understand the stream.
+ *
  * What the receiver has already was sent ahead in the same stream, as an object of kind BLOCKS while the capsule still ran. Its blocks
- * are numbered from 0, and mean nothing until a later object's data names them. */
+ * are numbered from 0, and mean nothing until a later object's data names them.
+ *
+ * Private memory of processes may travel apart from CRIU's images: an object of kind PAGES for each process, whose offsets are addresses.
+ * Its data are whole pages, never blocks sent ahead; they may come in any order and again, and the last ones count, zeros too. When all is
+ * sent, and before its close (of size 0), an object of kind PRESENT says which of the process's pages there are: runs by address, each
+ * IMAGE_PRESENT_RUN_BYTES long: start, end, both 8 bytes little endian. The receiver drops the others, and no data may follow. A process
+ * that has ended has none; another one may get its pid. */
 #ifndef RM_IMAGE_FORMAT_H
 #define RM_IMAGE_FORMAT_H
 
@@ -29,6 +38,7 @@
 
 #include "common/error.h"
 #include "common/frame.h"
+#include "daemon/image/codec.h"
 #include "proto/image.pb-c.h"
 
 #define IMAGE_VERSION 3U
@@ -39,15 +49,22 @@
 #define IMAGE_CHUNK_MAX_BYTES (FRAME_HEADER_BYTES + IMAGE_HEADER_MAX_BYTES + IMAGE_PAYLOAD_MAX_BYTES + IMAGE_CHECKSUM_BYTES)
 
 /* What a user can make, bounded. */
-#define IMAGE_SLOTS_MAX 1024U
+#define IMAGE_SLOTS_MAX 8192U
 #define IMAGE_OBJECTS_MAX (4U << 20)
 #define IMAGE_NAME_MAX_BYTES 255U   /* of a CRIU image, and of one component of a path */
 #define IMAGE_ROLE_MAX_BYTES 63U
 #define IMAGE_PATH_MAX_BYTES 4095U
 #define IMAGE_OBJECT_MAX_BYTES (UINT64_C(1) << 48)
 #define IMAGE_BLOCKS_MAX (UINT64_C(1) << 32) /* sent ahead */
+#define IMAGE_PID_MAX (1U << 22)             /* the kernel's PID_MAX_LIMIT */
+#define IMAGE_PAGES_MAX 4096U                /* processes; each has a slot, and CRIU's images need others */
+#define IMAGE_PRESENT_RUN_BYTES 16U
+#define IMAGE_PRESENT_MAX_BYTES (UINT64_C(1) << 30) /* every other page of 512 GiB */
 #define IMAGE_ATTRIBUTES_MAX_BYTES 8192U /* of one object: names, values and what each costs in the header */
 #define IMAGE_ATTRIBUTE_HEAD_BYTES 16U
+
+/* In the directory of CRIU's images at the destination: a file for each process, named by its pid, whose offsets are addresses. */
+#define IMAGE_PAGES_DIRECTORY "pages"
 
 enum image_run_kind {
         IMAGE_RUN_DATA = 0,
@@ -66,8 +83,8 @@ struct image_attribute {
 /* An object as the application sees it. Strings are borrowed for the call. */
 struct image_object {
         Rm__ImageKind kind;
-        const char *role;   /* "" for CRIU images and blocks */
-        const char *path;   /* "" for spool files and blocks */
+        const char *role;   /* "" for CRIU images, blocks and memory */
+        const char *path;   /* "" for spool files and blocks; memory: the pid in the capsule, decimal */
         const char *target; /* "" but for symlinks and hard links */
         uint32_t mode;      /* permission bits, 07777 */
         uint32_t uid;
@@ -86,13 +103,17 @@ struct image_figures {
         uint64_t zero_bytes; /* of raw_bytes: zero blocks and holes */
         uint64_t have_bytes; /* of raw_bytes: blocks the receiver had */
         uint64_t wire_bytes; /* whole chunks */
+        uint64_t coded_bytes[IMAGE_CODECS]; /* by codec: what went through it, before it */
+        uint64_t saved_bytes; /* what wire_bytes would be more without codecs */
 };
 
 /* Does the kind have contents, and so a slot and a close? */
 bool image_kind_has_data(Rm__ImageKind kind);
+/* Is it of a process's memory (PAGES, PRESENT)? */
+bool image_kind_is_memory(Rm__ImageKind kind);
 
 /* May the receiver use this object's names? CRIU images: one component of printable ASCII, no '/', not "." or "..". Paths:
- * relative, no empty, "." or ".." component, except that a directory may be ".". Role: as name_valid(). Attributes: as
+ * relative, no empty, "." or ".." component, except that a directory may be ".". Pids: 1 to IMAGE_PID_MAX. Role: as name_valid(). Attributes: as
  * image_attributes_check(). Every rule of ImageOpen in one place, applied by writer and reader alike. 0 or -EBADMSG with a text that says which rule. */
 int image_object_check(const struct image_object *object, struct rm_error *err);
 

@@ -2,7 +2,7 @@
 #ifndef RM_IMAGE_KNOWN_H
 #define RM_IMAGE_KNOWN_H
 
-#include "daemon/image/stage.h"
+#include "daemon/image/delta.h"
 
 /* Blocks are told apart by 128 bits of XXH3; that two differ with the same is not to be expected, and the checksum in the stream
  * would show it. 24 bytes of memory for a block of 4096. */

@@ -5,7 +5,11 @@
 
 bool image_kind_has_data(Rm__ImageKind kind) {
         return kind == RM__IMAGE_KIND__IMAGE_KIND_CRIU || kind == RM__IMAGE_KIND__IMAGE_KIND_REGULAR ||
-               kind == RM__IMAGE_KIND__IMAGE_KIND_SPOOL || kind == RM__IMAGE_KIND__IMAGE_KIND_BLOCKS;
+               kind == RM__IMAGE_KIND__IMAGE_KIND_SPOOL || kind == RM__IMAGE_KIND__IMAGE_KIND_BLOCKS || image_kind_is_memory(kind);
+}
+
+bool image_kind_is_memory(Rm__ImageKind kind) {
+        return kind == RM__IMAGE_KIND__IMAGE_KIND_PAGES || kind == RM__IMAGE_KIND__IMAGE_KIND_PRESENT;
 }
 
 /* One name in a directory, as the kernel would take it. */
@@ -38,6 +42,13 @@ static bool path_valid(const char *path) {
         }
 }
 
+/* One spelling for each: it is a name to find others by. */
+static bool pid_valid(const char *text) {
+        int64_t pid;
+
+        return text[0] >= '1' && text[0] <= '9' && parse_i64(text, 1, IMAGE_PID_MAX, &pid) == 0;
+}
+
 static bool path_fits(const struct image_object *o) {
         switch (o->kind) {
         case RM__IMAGE_KIND__IMAGE_KIND_CRIU:
@@ -45,6 +56,9 @@ static bool path_fits(const struct image_object *o) {
         case RM__IMAGE_KIND__IMAGE_KIND_SPOOL:
         case RM__IMAGE_KIND__IMAGE_KIND_BLOCKS:
                 return o->path[0] == 0;
+        case RM__IMAGE_KIND__IMAGE_KIND_PAGES:
+        case RM__IMAGE_KIND__IMAGE_KIND_PRESENT:
+                return pid_valid(o->path);
         case RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY:
         case RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY_END:
                 return strcmp(o->path, ".") == 0 || path_valid(o->path);
@@ -65,13 +79,14 @@ static bool target_fits(const struct image_object *o) {
 }
 
 static bool role_fits(const struct image_object *o) {
-        if (o->kind == RM__IMAGE_KIND__IMAGE_KIND_CRIU || o->kind == RM__IMAGE_KIND__IMAGE_KIND_BLOCKS)
+        if (o->kind == RM__IMAGE_KIND__IMAGE_KIND_CRIU || o->kind == RM__IMAGE_KIND__IMAGE_KIND_BLOCKS ||
+            image_kind_is_memory(o->kind))
                 return o->role[0] == 0;
         return name_valid(o->role);
 }
 
 int image_object_check(const struct image_object *o, struct rm_error *err) {
-        if (o->kind < RM__IMAGE_KIND__IMAGE_KIND_CRIU || o->kind > RM__IMAGE_KIND__IMAGE_KIND_BLOCKS)
+        if (o->kind < RM__IMAGE_KIND__IMAGE_KIND_CRIU || o->kind > RM__IMAGE_KIND__IMAGE_KIND_PRESENT)
                 return error_set(err, -EBADMSG, "an object of unknown kind %d", (int) o->kind);
         if (!role_fits(o))
                 return error_set(err, -EBADMSG, "an object with an invalid role: '%.80s'", o->role);

@@ -9,6 +9,8 @@
 
 #include "common/util.h"
 #include "daemon/image/attributes.h"
+#include "daemon/image/place_blocks.h"
+#include "daemon/image/place_pages.h"
 
 /* A tree's directory or a spool file. */
 struct role {
@@ -25,7 +27,8 @@ struct image_place {
         char *images_path;
         int images_fd;
         struct image_delta delta;
-        int blocks_fd; /* came ahead; -1: nothing did */
+        struct place_blocks *blocks;
+        struct place_pages *pages;
         uint64_t written_bytes;
         uint64_t images_done_usec;
 
@@ -36,7 +39,9 @@ struct image_place {
 };
 
 struct file {
-        int fd;
+        int fd; /* -1: memory */
+        struct place_process *process; /* memory of this one */
+        uint32_t blocks_file; /* see place_blocks_used() */
         Rm__ImageKind kind;
         char *label; /* for messages */
         mode_t mode;
@@ -247,51 +252,42 @@ static int hardlink_make(struct image_place *p, const struct image_object *o, st
         return k < 0 ? fail(err, "make hard link", o) : 0;
 }
 
-static int image_create(struct image_place *p, const struct image_object *o, int *ret_fd, struct rm_error *err) {
+static int images_open(struct image_place *p, struct rm_error *err) {
         if (!p->images_path)
                 return error_set(err, -ENOENT, "no directory for images");
         if (p->images_fd < 0)
                 p->images_fd = open(p->images_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (p->images_fd < 0)
-                return error_sys(err, -errno, "open %s", p->images_path);
-        *ret_fd = openat(p->images_fd, o->path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+        return p->images_fd < 0 ? error_sys(err, -errno, "open %s", p->images_path) : 0;
+}
+
+static int image_create(struct image_place *p, const struct image_object *o, int *ret_fd, struct rm_error *err) {
+        int k = images_open(p, err);
+
+        if (k < 0)
+                return k;
+        *ret_fd = openat(p->images_fd, o->path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
         return *ret_fd < 0 ? fail(err, "create image", o) : 0;
 }
 
-/* Without a name, so that CRIU never sees it and nothing has to be removed. */
 static int blocks_create(struct image_place *p, int *ret_fd, struct rm_error *err) {
-        if (p->blocks_fd >= 0)
-                return error_set(err, -EBADMSG, "pre-copied blocks were sent twice");
         if (!p->images_path)
                 return error_set(err, -ENOENT, "no directory for pre-copied blocks");
-        p->blocks_fd = open(p->images_path, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
-        if (p->blocks_fd >= 0)
-                *ret_fd = fcntl(p->blocks_fd, F_DUPFD_CLOEXEC, 3);
-        if (p->blocks_fd < 0 || *ret_fd < 0)
-                return error_sys(err, -errno, "make a file in %s", p->images_path);
-        return 0;
+        return place_blocks_open(p->blocks, p->images_path, ret_fd, err);
 }
 
 static int blocks_fetch(void *ctx, uint64_t number, size_t n, void *ret_blocks) {
         const struct image_place *p = ctx;
-        uint64_t offset = number * IMAGE_BLOCK_BYTES;
-        size_t left = n * IMAGE_BLOCK_BYTES;
-        uint8_t *out = ret_blocks;
 
-        if (p->blocks_fd < 0)
-                return -ENOENT;
-        while (left > 0) {
-                ssize_t k = pread(p->blocks_fd, out, left, (off_t) offset);
+        return place_blocks_fetch(p->blocks, number, n, ret_blocks);
+}
 
-                if (k < 0 && errno == EINTR)
-                        continue;
-                if (k <= 0)
-                        return k < 0 ? -errno : -ENODATA;
-                out += k;
-                offset += (uint64_t) k;
-                left -= (size_t) k;
-        }
-        return 0;
+/* Spool files are written to by others, too. */
+static void blocks_used(void *ctx, uint64_t number, size_t n, void *handle, uint64_t offset) {
+        const struct image_place *p = ctx;
+        struct file *f = handle;
+
+        if (f->kind == RM__IMAGE_KIND__IMAGE_KIND_CRIU || f->kind == RM__IMAGE_KIND__IMAGE_KIND_REGULAR)
+                place_blocks_used(p->blocks, number, n, f->fd, &f->blocks_file, offset);
 }
 
 static int spool_create(struct image_place *p, const struct image_object *o, int *ret_fd, struct rm_error *err) {
@@ -308,7 +304,7 @@ static int spool_create(struct image_place *p, const struct image_object *o, int
  * capsule's /etc/hosts. Not when it has other names, which are to keep what they have. Mode 0600 also
  * masks what an access control list of it grants. */
 static int regular_reuse(const struct spot *s) {
-        cleanup_close int fd = openat(s->dir_fd, s->name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        cleanup_close int fd = openat(s->dir_fd, s->name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         struct stat st;
 
         if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1 || fchmod(fd, 0600) < 0 ||
@@ -318,7 +314,7 @@ static int regular_reuse(const struct spot *s) {
 }
 
 static int regular_create(struct image_place *p, const struct image_object *o, int *ret_fd, struct rm_error *err) {
-        const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+        const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
         struct spot s;
         int k;
 
@@ -334,7 +330,15 @@ static int regular_create(struct image_place *p, const struct image_object *o, i
         return *ret_fd < 0 ? fail(err, "create file", o) : 0;
 }
 
+static int memory_open(struct image_place *p, const struct image_object *o, struct place_process **ret_process,
+                       struct rm_error *err) {
+        int k = images_open(p, err);
+
+        return k < 0 ? k : place_pages_open(p->pages, p->images_fd, o, ret_process, err);
+}
+
 static int file_create(struct image_place *p, const struct image_object *o, void **ret_handle, struct rm_error *err) {
+        struct place_process *process = NULL;
         struct file *f;
         int fd = -1;
         int k;
@@ -345,12 +349,15 @@ static int file_create(struct image_place *p, const struct image_object *o, void
                 k = blocks_create(p, &fd, err);
         else if (o->kind == RM__IMAGE_KIND__IMAGE_KIND_SPOOL)
                 k = spool_create(p, o, &fd, err);
+        else if (image_kind_is_memory(o->kind))
+                k = memory_open(p, o, &process, err);
         else
                 k = regular_create(p, o, &fd, err);
         if (k < 0)
                 return k;
         f = xcalloc(1, sizeof(*f));
         f->fd = fd;
+        f->process = process;
         f->kind = o->kind;
         f->label = o->kind == RM__IMAGE_KIND__IMAGE_KIND_BLOCKS
                            ? xstrdup("pre-copied blocks")
@@ -388,6 +395,10 @@ static int place_data(void *ctx, void *handle, uint64_t offset, const void *data
         struct file *f = handle;
         const uint8_t *from = data;
 
+        if (f->process) {
+                p->written_bytes += size_bytes;
+                return place_pages_data(f->process, f->kind, offset, data, size_bytes, err);
+        }
         while (size_bytes > 0) {
                 ssize_t n = pwrite(f->fd, from, size_bytes, (off_t) offset);
 
@@ -408,6 +419,8 @@ static int place_zero(void *ctx, void *handle, uint64_t offset, uint64_t size_by
         struct file *f = handle;
 
         (void) ctx;
+        if (f->process)
+                return place_pages_zero(f->process, offset, size_bytes, err);
         if (f->kind != RM__IMAGE_KIND__IMAGE_KIND_SPOOL)
                 return 0;
         if (fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) offset, (off_t) size_bytes) < 0)
@@ -419,7 +432,7 @@ static void place_drop(void *ctx, void *handle) {
         struct file *f = handle;
 
         (void) ctx;
-        (void) close(f->fd);
+        cleanup_close_fd(&f->fd);
         image_attributes_finish(&f->attributes);
         free(f->label);
         free(f);
@@ -431,7 +444,9 @@ static int place_close(void *ctx, void *handle, uint64_t size_bytes, struct rm_e
         struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, f->mtime };
         int k = 0;
 
-        if (ftruncate(f->fd, (off_t) size_bytes) < 0)
+        if (f->process)
+                k = place_pages_close(p->pages, f->process, f->kind, size_bytes, err);
+        else if (ftruncate(f->fd, (off_t) size_bytes) < 0)
                 k = error_sys(err, -errno, "set the size of %s", f->label);
         else if (f->kind == RM__IMAGE_KIND__IMAGE_KIND_REGULAR &&
                  (fchown(f->fd, f->uid, f->gid) < 0 || fchmod(f->fd, f->mode) < 0 || futimens(f->fd, times) < 0))
@@ -448,9 +463,10 @@ struct image_place *image_place_create(void) {
         struct image_place *p = xcalloc(1, sizeof(*p));
 
         p->images_fd = -1;
-        p->blocks_fd = -1;
         p->parent_fd = -1;
-        p->delta = (struct image_delta) { .ctx = p, .fetch = blocks_fetch };
+        p->blocks = place_blocks_create();
+        p->pages = place_pages_create();
+        p->delta = (struct image_delta) { .ctx = p, .fetch = blocks_fetch, .used = blocks_used };
         p->target = (struct image_target) {
                 .ctx = p,
                 .open = place_open,
@@ -481,8 +497,8 @@ void image_place_destroy(struct image_place *p) {
         }
         if (p->images_fd >= 0)
                 (void) close(p->images_fd);
-        if (p->blocks_fd >= 0)
-                (void) close(p->blocks_fd);
+        place_blocks_destroy(p->blocks);
+        place_pages_destroy(p->pages);
         if (p->parent_fd >= 0)
                 (void) close(p->parent_fd);
         free(p->images_path);
@@ -524,6 +540,10 @@ const struct image_delta *image_place_delta(struct image_place *p) {
 
 uint64_t image_place_written_bytes(const struct image_place *p) {
         return p->written_bytes;
+}
+
+bool image_place_has_pages(const struct image_place *p) {
+        return place_pages_any(p->pages);
 }
 
 uint64_t image_place_images_done_usec(const struct image_place *p) {

@@ -20,8 +20,11 @@ void image_place_file(struct image_place *p, const char *role, const char *path)
  * hold them open, or have mounted them elsewhere), anything else is replaced. Holes stay holes. */
 const struct image_target *image_place_target(struct image_place *p);
 
-/* For a reader: the blocks that came ahead. They lie in the images' directory without a name, and go with `p`. */
+/* For a reader: the blocks that came ahead. They lie in the images' directory without a name until they are used, and go with `p`. */
 const struct image_delta *image_place_delta(struct image_place *p);
+
+/* Did memory of processes come apart from CRIU's images? It lies in IMAGE_PAGES_DIRECTORY beside them, sparse, and is left there. */
+bool image_place_has_pages(const struct image_place *p);
 
 /* Bytes written so far. */
 uint64_t image_place_written_bytes(const struct image_place *p);

@@ -9,6 +9,7 @@
 
 struct slot {
         bool open;
+        Rm__ImageKind kind;
         void *handle;
 };
 
@@ -16,7 +17,6 @@ struct image_reader {
         const struct image_source *source;
         const struct image_target *target;
         const struct image_delta *delta;
-        const struct image_codec *codec;
         struct image_figures figures;
         struct slot slots[IMAGE_SLOTS_MAX];
         uint32_t slots_open;
@@ -24,22 +24,22 @@ struct image_reader {
         bool ended;
 
         uint8_t *chunk;   /* one chunk, as it came */
-        uint8_t *decoded; /* with a codec: its output */
+        struct image_coder *coder;
+        uint8_t *decoded; /* of the chunks with a codec: its output */
         uint8_t *have;    /* with a delta: the blocks of one chunk that were here */
 };
 
 int image_reader_create(const struct image_source *source, const struct image_target *target, const struct image_delta *delta,
-                        const struct image_codec *codec, struct image_reader **ret_reader, struct rm_error *err) {
+                        struct image_reader **ret_reader, struct rm_error *err) {
         struct image_reader *r = xcalloc(1, sizeof(*r));
 
         (void) err;
         r->source = source;
         r->target = target;
         r->delta = delta && delta->fetch ? delta : NULL;
-        r->codec = codec;
         r->chunk = xcalloc(1, IMAGE_CHUNK_MAX_BYTES);
-        if (codec)
-                r->decoded = xcalloc(1, IMAGE_PAYLOAD_MAX_BYTES);
+        r->coder = image_coder_create();
+        r->decoded = xcalloc(1, IMAGE_PAYLOAD_MAX_BYTES);
         if (r->delta)
                 r->have = xcalloc(1, IMAGE_PAYLOAD_MAX_BYTES);
         *ret_reader = r;
@@ -61,6 +61,7 @@ void image_reader_destroy(struct image_reader *r) {
                 }
         free(r->chunk);
         free(r->decoded);
+        image_coder_destroy(r->coder);
         free(r->have);
         free(r);
 }
@@ -119,8 +120,8 @@ static int begin_apply(struct image_reader *r, const Rm__ImageBegin *m, struct r
         if (m->version != IMAGE_VERSION)
                 return error_set(err, -EPROTONOSUPPORT, "the image stream is of version %u, expected %u", m->version,
                                  IMAGE_VERSION);
-        if (m->codec != (r->codec ? r->codec->id : 0))
-                return error_set(err, -EPROTONOSUPPORT, "the image stream needs codec %u, which is not loaded here", m->codec);
+        if (m->codec != IMAGE_CODEC_NONE)
+                return error_set(err, -EPROTONOSUPPORT, "the image stream has codec %u for all chunks, expected 0", m->codec);
         if (m->block_bytes != IMAGE_BLOCK_BYTES)
                 return error_set(err, -EPROTONOSUPPORT, "the image stream has blocks of %u bytes, expected %u", m->block_bytes,
                                  IMAGE_BLOCK_BYTES);
@@ -132,8 +133,9 @@ static const char *string_or_empty(const char *s) {
         return s ? s : "";
 }
 
-static void slot_fill(struct image_reader *r, struct slot *s, void *handle) {
+static void slot_fill(struct image_reader *r, struct slot *s, Rm__ImageKind kind, void *handle) {
         s->open = true;
+        s->kind = kind;
         s->handle = handle;
         r->slots_open++;
 }
@@ -180,7 +182,7 @@ static int open_apply(struct image_reader *r, const Rm__ImageOpen *m, struct rm_
                 return k;
         r->figures.objects++;
         if (has_data)
-                slot_fill(r, &r->slots[m->slot], handle);
+                slot_fill(r, &r->slots[m->slot], o.kind, handle);
         return 0;
 }
 
@@ -237,18 +239,41 @@ static int runs_check(const Rm__ImageData *m, struct runs *ret_runs, struct rm_e
         return 0;
 }
 
+/* What may be said of a process's memory: whole pages, told as they are. */
+static int memory_check(const Rm__ImageData *m, Rm__ImageKind kind, const struct runs *runs, struct rm_error *err) {
+        bool whole = m->offset % IMAGE_BLOCK_BYTES == 0 && m->raw_bytes % IMAGE_BLOCK_BYTES == 0;
+
+        if (!image_kind_is_memory(kind))
+                return 0;
+        if (runs->have_bytes > 0)
+                return bad(err, "memory from pre-copied blocks");
+        if (kind == RM__IMAGE_KIND__IMAGE_KIND_PRESENT) {
+                if (runs->zero_bytes > 0 || m->offset + m->raw_bytes > IMAGE_PRESENT_MAX_BYTES)
+                        return bad(err, "present pages without end");
+                return 0;
+        }
+        for (size_t i = 0; i < m->n_runs; i++)
+                whole = whole && (m->runs[i] >> IMAGE_RUN_KIND_BITS) % IMAGE_BLOCK_BYTES == 0;
+        return whole ? 0 : bad(err, "pages that are not whole");
+}
+
 static int payload_decode(struct image_reader *r, const Rm__ImageChunk *chunk, const struct runs *runs, const uint8_t **payload,
                           struct rm_error *err) {
         const Rm__ImageData *m = chunk->data;
         int k;
 
-        if (!m->has_packed_bytes)
+        if (!m->has_packed_bytes && !m->has_codec)
                 return chunk->payload_bytes == runs->packed_bytes ? 0 : bad(err, "runs and payload differ");
-        if (!r->codec || m->packed_bytes != runs->packed_bytes)
+        if (!m->has_packed_bytes || !m->has_codec || m->packed_bytes != runs->packed_bytes ||
+            chunk->payload_bytes >= m->packed_bytes)
                 return bad(err, "runs and payload differ");
-        k = r->codec->decode(r->codec->ctx, *payload, chunk->payload_bytes, r->decoded, m->packed_bytes);
+        k = image_decode(r->coder, m->codec, *payload, chunk->payload_bytes, r->decoded, m->packed_bytes);
+        if (k == -EPROTONOSUPPORT)
+                return error_set(err, k, "the image stream needs codec %u, which this version does not know", m->codec);
         if (k < 0)
-                return error_sys(err, k, "codec %s", r->codec->name);
+                return error_sys(err, k, "decode what codec %s has made", image_codec_name((enum image_codec) m->codec));
+        r->figures.coded_bytes[m->codec] += m->packed_bytes;
+        r->figures.saved_bytes += m->packed_bytes - chunk->payload_bytes;
         *payload = r->decoded;
         return 0;
 }
@@ -280,16 +305,30 @@ static int have_fetch(struct image_reader *r, const Rm__ImageData *m, const stru
         return 0;
 }
 
+/* What the runs of a chunk take from, as far as they have come. */
+struct supply {
+        const uint8_t *payload;
+        const uint8_t *have;
+        const uint64_t *have_block;
+};
+
 static int run_deliver(struct image_reader *r, const struct slot *s, enum image_run_kind kind, uint64_t offset, uint64_t size_bytes,
-                       const uint8_t **payload, const uint8_t **have, struct rm_error *err) {
+                       struct supply *from, struct rm_error *err) {
         const struct image_target *t = r->target;
-        const uint8_t **from = kind == IMAGE_RUN_HAVE ? have : payload;
-        const uint8_t *data = *from;
+        int k;
 
         if (kind == IMAGE_RUN_ZERO)
                 return t->zero ? t->zero(t->ctx, s->handle, offset, size_bytes, err) : 0;
-        *from += size_bytes;
-        return t->data(t->ctx, s->handle, offset, data, (size_t) size_bytes, err);
+        k = t->data(t->ctx, s->handle, offset, kind == IMAGE_RUN_HAVE ? from->have : from->payload, (size_t) size_bytes, err);
+        if (kind == IMAGE_RUN_DATA) {
+                from->payload += size_bytes;
+                return k;
+        }
+        if (k == 0 && r->delta->used)
+                r->delta->used(r->delta->ctx, *from->have_block, size_bytes / IMAGE_BLOCK_BYTES, s->handle, offset);
+        from->have += size_bytes;
+        from->have_block++;
+        return k;
 }
 
 static int data_apply(struct image_reader *r, const Rm__ImageChunk *chunk, const uint8_t *payload, struct rm_error *err) {
@@ -297,7 +336,7 @@ static int data_apply(struct image_reader *r, const Rm__ImageChunk *chunk, const
         uint64_t plain = m->raw_bytes << IMAGE_RUN_KIND_BITS | IMAGE_RUN_DATA;
         const uint64_t *list = m->n_runs > 0 ? m->runs : &plain;
         size_t n = m->n_runs > 0 ? m->n_runs : 1;
-        const uint8_t *have = r->have;
+        struct supply supply;
         uint64_t at = m->offset;
         struct runs runs = { 0 };
         struct slot *s;
@@ -308,14 +347,17 @@ static int data_apply(struct image_reader *r, const Rm__ImageChunk *chunk, const
         s = &r->slots[m->slot];
         k = runs_check(m, &runs, err);
         if (k == 0)
+                k = memory_check(m, s->kind, &runs, err);
+        if (k == 0)
                 k = payload_decode(r, chunk, &runs, &payload, err);
         if (k == 0)
                 k = have_fetch(r, m, &runs, err);
+        supply = (struct supply) { payload, r->have, m->have_blocks };
         for (size_t i = 0; k == 0 && i < n; i++) {
                 uint64_t size_bytes = list[i] >> IMAGE_RUN_KIND_BITS;
 
                 if (size_bytes > 0)
-                        k = run_deliver(r, s, run_kind(list[i]), at, size_bytes, &payload, &have, err);
+                        k = run_deliver(r, s, run_kind(list[i]), at, size_bytes, &supply, err);
                 at += size_bytes;
         }
         r->figures.raw_bytes += m->raw_bytes;

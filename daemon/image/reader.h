@@ -2,7 +2,7 @@
 #ifndef RM_IMAGE_READER_H
 #define RM_IMAGE_READER_H
 
-#include "daemon/image/stage.h"
+#include "daemon/image/delta.h"
 
 /* Where the bytes come from. Exactly `size_bytes` or an error; -ENODATA when the stream ends before the first of them. */
 struct image_source {
@@ -16,7 +16,8 @@ struct image_target {
         /* `ret_handle` is given back in the calls for this object; set for kinds with data only. */
         int (*open)(void *ctx, const struct image_object *object, void **ret_handle, struct rm_error *err);
         int (*data)(void *ctx, void *handle, uint64_t offset, const void *data, size_t size_bytes, struct rm_error *err);
-        /* NULL ok: zeros are what is left out. Offsets may come in any order, but an object's bytes come once. */
+        /* NULL ok: zeros are what is left out. Offsets may come in any order, but an object's bytes come once; those of
+         * PAGES also again. */
         int (*zero)(void *ctx, void *handle, uint64_t offset, uint64_t size_bytes, struct rm_error *err);
         /* Releases the handle also when it fails. */
         int (*close)(void *ctx, void *handle, uint64_t size_bytes, struct rm_error *err);
@@ -26,9 +27,9 @@ struct image_target {
 
 struct image_reader;
 
-/* `source`, `target`, `delta`, `codec` must outlive the reader; `delta`, `codec` NULL ok. */
+/* `source`, `target`, `delta` must outlive the reader; `delta` NULL ok. Decodes every codec of IMAGE_CODECS_KNOWN. */
 int image_reader_create(const struct image_source *source, const struct image_target *target, const struct image_delta *delta,
-                        const struct image_codec *codec, struct image_reader **ret_reader, struct rm_error *err);
+                        struct image_reader **ret_reader, struct rm_error *err);
 void image_reader_destroy(struct image_reader *r); /* NULL ok; drops what is open */
 
 /* One chunk. 1: it was not the last; 0: the end mark was read and all of the stream is whole; -EBADMSG: not our format, or

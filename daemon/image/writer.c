@@ -11,9 +11,9 @@
 
 /* Runs of a chunk of data: at most one per block, and the unaligned ends. */
 #define RUNS_MAX (IMAGE_PAYLOAD_MAX_BYTES / IMAGE_BLOCK_BYTES + 2U)
-/* What runs add to the head of a data chunk: three bytes each and five for the number of a block sent ahead, tags, lengths, checksum.
+/* What runs add to the head of a data chunk: three bytes each and five for the number of a block sent ahead, tags, lengths, checksum, codec.
  * Less than a block: see data_compact(). */
-#define RUNS_HEAD_BYTES (RUNS_MAX * 8U + 32U)
+#define RUNS_HEAD_BYTES (RUNS_MAX * 8U + 64U)
 _Static_assert(RUNS_HEAD_BYTES < IMAGE_BLOCK_BYTES, "the head of a chunk may grow into the first elided block only");
 
 struct slot {
@@ -24,17 +24,17 @@ struct slot {
 struct image_writer {
         const struct image_sink *sink;
         const struct image_delta *delta;
-        const struct image_codec *codec;
+        const struct image_encoder *encoder;
         struct image_figures figures;
         struct slot slots[IMAGE_SLOTS_MAX];
         uint32_t slots_open;
-        uint32_t slot_hint;
+        uint32_t slot_hint; /* none below is free */
         bool ended;
 
         uint8_t *area; /* lent by the sink while a buffer is out */
-        uint8_t *buffer; /* where the caller reads to: in area, or raw */
+        uint8_t *buffer; /* where the caller reads to, in area */
         size_t buffer_bytes;
-        uint8_t *raw; /* with a codec: what it reads from */
+        uint8_t *coded; /* with an encoder: what it makes of a payload */
         size_t data_head_bytes;
 
         uint64_t runs[RUNS_MAX];
@@ -72,7 +72,7 @@ static int begin_write(struct image_writer *w, struct rm_error *err) {
         Rm__ImageChunk chunk = RM__IMAGE_CHUNK__INIT;
 
         begin.version = IMAGE_VERSION;
-        begin.codec = w->codec ? w->codec->id : 0;
+        begin.codec = IMAGE_CODEC_NONE;
         begin.has_block_bytes = true;
         begin.block_bytes = IMAGE_BLOCK_BYTES;
         chunk.body_case = RM__IMAGE_CHUNK__BODY_BEGIN;
@@ -89,16 +89,16 @@ static size_t plain_data_head_bytes(void) {
         return image_chunk_head_bytes(&chunk);
 }
 
-int image_writer_create(const struct image_sink *sink, const struct image_delta *delta, const struct image_codec *codec,
+int image_writer_create(const struct image_sink *sink, const struct image_delta *delta, const struct image_encoder *encoder,
                         struct image_writer **ret_writer, struct rm_error *err) {
         struct image_writer *w = xcalloc(1, sizeof(*w));
         int r;
 
         w->sink = sink;
         w->delta = delta && delta->peer_has ? delta : NULL;
-        w->codec = codec;
-        if (codec)
-                w->raw = xcalloc(1, IMAGE_PAYLOAD_MAX_BYTES);
+        w->encoder = encoder;
+        if (encoder)
+                w->coded = xcalloc(1, IMAGE_PAYLOAD_MAX_BYTES);
         w->data_head_bytes = plain_data_head_bytes();
         r = begin_write(w, err);
         if (r < 0) {
@@ -121,15 +121,16 @@ void image_writer_destroy(struct image_writer *w) {
                 return;
         for (size_t i = 0; i < IMAGE_SLOTS_MAX; i++)
                 slot_release(&w->slots[i]);
-        free(w->raw);
+        free(w->coded);
         free(w);
 }
 
+/* The lowest one: older receivers know fewer, and those are enough for what they understand. */
 static uint32_t slot_take(struct image_writer *w, const struct image_object *object) {
         uint32_t i = w->slot_hint;
 
         while (w->slots[i].open)
-                i = (i + 1) % IMAGE_SLOTS_MAX;
+                i++;
         w->slots[i].open = true;
         w->slots[i].object = *object;
         w->slots[i].object.role = xstrdup(object->role);
@@ -137,7 +138,7 @@ static uint32_t slot_take(struct image_writer *w, const struct image_object *obj
         w->slots[i].object.target = xstrdup(object->target);
         w->slots[i].object.attributes = NULL; /* on the wire by now, and not needed again */
         w->slots[i].object.n_attributes = 0;
-        w->slot_hint = (i + 1) % IMAGE_SLOTS_MAX;
+        w->slot_hint = i + 1;
         w->slots_open++;
         return i;
 }
@@ -216,7 +217,7 @@ void *image_writer_buffer(struct image_writer *w, size_t size_bytes, struct rm_e
         w->area = w->sink->reserve(w->sink->ctx, room_bytes, err);
         if (!w->area)
                 return NULL;
-        w->buffer = w->codec ? w->raw : w->area + w->data_head_bytes;
+        w->buffer = w->area + w->data_head_bytes;
         w->buffer_bytes = size_bytes;
         return w->buffer;
 }
@@ -250,7 +251,7 @@ static enum image_run_kind block_kind(const struct image_writer *w, const struct
 
         if ((whole || last) && image_block_is_zero(block, size_bytes))
                 return IMAGE_RUN_ZERO;
-        if (whole && w->delta && s->object.kind != RM__IMAGE_KIND__IMAGE_KIND_BLOCKS &&
+        if (whole && w->delta && s->object.kind != RM__IMAGE_KIND__IMAGE_KIND_BLOCKS && !image_kind_is_memory(s->object.kind) &&
             w->delta->peer_has(w->delta->ctx, block, ret_number))
                 return IMAGE_RUN_HAVE;
         return IMAGE_RUN_DATA;
@@ -313,39 +314,31 @@ static void data_compact(const struct image_writer *w, uint8_t *out) {
         }
 }
 
-/* With a codec: the payload is made behind a head whose size does not depend on the outcome, or else is stored as it is. */
-static int data_encode(struct image_writer *w, Rm__ImageChunk *chunk, size_t packed_bytes, struct rm_error *err) {
+/* `payload` is where it lies in the area when it is stored as it is. What the encoder makes of it comes behind the head, which has become
+ * longer by then: less than what was kept free for runs. */
+static void data_encode(struct image_writer *w, Rm__ImageChunk *chunk, const uint8_t *payload) {
+        size_t packed_bytes = chunk->payload_bytes;
         size_t coded_bytes = 0;
-        uint8_t *out;
-        int r;
+        enum image_codec codec = w->encoder->encode(w->encoder->ctx, payload, packed_bytes, w->coded, &coded_bytes);
 
-        data_compact(w, w->raw);
-        chunk->data->has_packed_bytes = true;
+        if (codec == IMAGE_CODEC_NONE)
+                return;
+        chunk->data->has_packed_bytes = chunk->data->has_codec = true;
         chunk->data->packed_bytes = (uint32_t) packed_bytes;
-        out = w->area + image_chunk_head_bytes(chunk);
-        r = w->codec->encode(w->codec->ctx, w->raw, packed_bytes, out, packed_bytes, &coded_bytes);
-        if (r == 0 && coded_bytes < packed_bytes) {
-                chunk->payload_bytes = (uint32_t) coded_bytes;
-                return 0;
-        }
-        if (r < 0 && r != -ENOSPC)
-                return error_sys(err, r, "codec %s", w->codec->name);
-        chunk->data->has_packed_bytes = false;
-        memcpy(w->area + image_chunk_head_bytes(chunk), w->raw, packed_bytes);
-        return 0;
+        chunk->data->codec = (uint32_t) codec;
+        chunk->payload_bytes = (uint32_t) coded_bytes;
+        memcpy(w->area + image_chunk_head_bytes(chunk), w->coded, coded_bytes);
+        w->figures.coded_bytes[codec] += packed_bytes;
+        w->figures.saved_bytes += packed_bytes - coded_bytes;
 }
 
 static int data_write(struct image_writer *w, Rm__ImageChunk *chunk, struct rm_error *err) {
-        size_t packed_bytes = runs_bytes(w, IMAGE_RUN_DATA);
-        int r;
+        uint8_t *payload = w->area + image_chunk_head_bytes(chunk);
 
-        chunk->payload_bytes = (uint32_t) packed_bytes;
-        if (w->codec && packed_bytes > 0) {
-                r = data_encode(w, chunk, packed_bytes, err);
-                if (r < 0)
-                        return r;
-        } else
-                data_compact(w, w->area + image_chunk_head_bytes(chunk));
+        data_compact(w, payload);
+        chunk->payload_bytes = (uint32_t) runs_bytes(w, IMAGE_RUN_DATA);
+        if (w->encoder && chunk->payload_bytes > 0)
+                data_encode(w, chunk, payload);
         image_chunk_head_write(chunk, w->area);
         return chunk_commit(w, w->area, image_chunk_head_bytes(chunk) + chunk->payload_bytes, err);
 }
@@ -355,6 +348,9 @@ static int range_check(const struct image_writer *w, uint32_t slot, uint64_t off
                 return error_set(err, -EINVAL, "contents for a file that is not open");
         if (offset > IMAGE_OBJECT_MAX_BYTES || size_bytes > IMAGE_OBJECT_MAX_BYTES - offset)
                 return error_set(err, -EFBIG, "'%s' is too large", w->slots[slot].object.path);
+        if (w->slots[slot].object.kind == RM__IMAGE_KIND__IMAGE_KIND_PAGES &&
+            (offset % IMAGE_BLOCK_BYTES || size_bytes % IMAGE_BLOCK_BYTES))
+                return error_set(err, -EINVAL, "pages of process %s that are not whole", w->slots[slot].object.path);
         return 0;
 }
 
@@ -429,6 +425,8 @@ int image_writer_close(struct image_writer *w, uint32_t slot, uint64_t size_byte
                 return r;
         slot_release(&w->slots[slot]);
         w->slots_open--;
+        if (slot < w->slot_hint)
+                w->slot_hint = slot;
         return 0;
 }
 

@@ -2,7 +2,7 @@
 #ifndef RM_IMAGE_WRITER_H
 #define RM_IMAGE_WRITER_H
 
-#include "daemon/image/stage.h"
+#include "daemon/image/delta.h"
 
 /* Where chunks go. Chunks are built in place: the sink lends memory, so that nothing is copied between a read(2) and the
  * encryption. */
@@ -15,10 +15,17 @@ struct image_sink {
         int (*commit)(void *ctx, size_t size_bytes, struct rm_error *err);
 };
 
+/* What makes payloads smaller, and decides how, chunk by chunk. */
+struct image_encoder {
+        void *ctx;
+        /* Into `out`, in fewer than `size_bytes`; or IMAGE_CODEC_NONE: the payload is stored as it is. */
+        enum image_codec (*encode)(void *ctx, const void *in, size_t size_bytes, void *out, size_t *ret_size_bytes);
+};
+
 struct image_writer;
 
-/* `sink`, `delta` and `codec` must outlive the writer; `delta` and `codec` NULL ok. The begin chunk goes out at once. */
-int image_writer_create(const struct image_sink *sink, const struct image_delta *delta, const struct image_codec *codec,
+/* `sink`, `delta` and `encoder` must outlive the writer; `delta` and `encoder` NULL ok. The begin chunk goes out at once. */
+int image_writer_create(const struct image_sink *sink, const struct image_delta *delta, const struct image_encoder *encoder,
                         struct image_writer **ret_writer, struct rm_error *err);
 void image_writer_destroy(struct image_writer *w); /* NULL ok */
 

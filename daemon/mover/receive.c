@@ -75,7 +75,7 @@ static int prepare(struct receiver *v, const Rm__MoverReceive *m, struct rm_erro
                 return r;
         place_setup(v, m);
         v->source = (struct image_source) { .ctx = v, .read = source_read };
-        r = image_reader_create(&v->source, image_place_target(v->place), image_place_delta(v->place), NULL, &v->reader, err);
+        r = image_reader_create(&v->source, image_place_target(v->place), image_place_delta(v->place), &v->reader, err);
         if (r == 0)
                 control_send_ready(v->control);
         return r;

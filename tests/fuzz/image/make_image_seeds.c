@@ -1,5 +1,7 @@
-/* Writes the seeds of fuzz_image into a directory: whole streams with every kind of object, with holes, a delta and a codec.
+/* Writes the seeds of fuzz_image and fuzz_image_place into a directory: whole streams with every kind of object, with holes, a delta and
+ * each codec.
  * usage: make_image_seeds DIRECTORY */
+#include <endian.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,13 +17,16 @@ static bool even_has(void *ctx, const void *block, uint64_t *ret_number) {
         return p[0] == 0x5a && memcmp(p, p + 1, IMAGE_BLOCK_BYTES - 1) == 0;
 }
 
-static int last_encode(void *ctx, const void *in, size_t size_bytes, void *out, size_t room_bytes, size_t *ret_size_bytes) {
-        (void) ctx;
-        if (room_bytes == 0)
-                return -ENOSPC;
-        *(uint8_t *) out = ((const uint8_t *) in)[size_bytes - 1];
-        *ret_size_bytes = 1;
-        return 0;
+struct fixed {
+        struct image_coder *coder;
+        enum image_codec codec;
+};
+
+static enum image_codec fixed_encode(void *ctx, const void *in, size_t size_bytes, void *out, size_t *ret_size_bytes) {
+        const struct fixed *f = ctx;
+
+        *ret_size_bytes = image_encode(f->coder, f->codec, in, size_bytes, out, size_bytes - 1);
+        return *ret_size_bytes > 0 ? f->codec : IMAGE_CODEC_NONE;
 }
 
 static int objects_put(struct image_writer *w) {
@@ -30,6 +35,7 @@ static int objects_put(struct image_writer *w) {
                                                              { "system.posix_acl_default", "", 0 } };
         static const struct image_object objects[] = {
                 { RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY, "tmp", ".", "", 01777, 0, 0, 5, 6, NULL, 0 },
+                { RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY, "tmp", "a", "", 0755, 0, 0, 5, 6, NULL, 0 },
                 { RM__IMAGE_KIND__IMAGE_KIND_FIFO, "tmp", "fifo", "", 0644, 1000, 1000, 1700000000, 9, &attributes[1], 1 },
                 { RM__IMAGE_KIND__IMAGE_KIND_SYMLINK, "tmp", "a/link", "../x", 0777, 0, 0, 0, 0, NULL, 0 },
                 { RM__IMAGE_KIND__IMAGE_KIND_HARDLINK, "tmp", "hard", "fifo", 0644, 0, 0, 0, 0, NULL, 0 },
@@ -60,22 +66,53 @@ static int contents_put(struct image_writer *w, Rm__ImageKind kind, const char *
         return image_writer_close(w, slot, 2 << 20, NULL);
 }
 
-static int seed_write(const char *directory, const char *name, const struct image_delta *delta, const struct image_codec *codec) {
+/* Two pages of a process of which one is there in the end, and one that has ended. */
+static int memory_put(struct image_writer *w) {
+        const struct image_object objects[] = {
+                { .kind = RM__IMAGE_KIND__IMAGE_KIND_PAGES, .role = "", .path = "17", .target = "" },
+                { .kind = RM__IMAGE_KIND__IMAGE_KIND_PRESENT, .role = "", .path = "17", .target = "" },
+        };
+        const uint64_t run[] = { htole64(1 << 20), htole64((1 << 20) + IMAGE_BLOCK_BYTES) };
+        uint32_t slots[2] = { 0 };
+        void *buffer;
+
+        if (image_writer_open(w, &objects[0], &slots[0], NULL) < 0 || image_writer_zero(w, slots[0], 0, 1 << 20, NULL) < 0)
+                return -EIO;
+        buffer = image_writer_buffer(w, 2 * IMAGE_BLOCK_BYTES, NULL);
+        if (!buffer)
+                return -EIO;
+        memset(buffer, 0x5a, 2 * IMAGE_BLOCK_BYTES);
+        if (image_writer_data(w, slots[0], 1 << 20, 2 * IMAGE_BLOCK_BYTES, NULL) < 0 ||
+            image_writer_open(w, &objects[1], &slots[1], NULL) < 0)
+                return -EIO;
+        buffer = image_writer_buffer(w, sizeof(run), NULL);
+        if (!buffer)
+                return -EIO;
+        memcpy(buffer, run, sizeof(run));
+        if (image_writer_data(w, slots[1], 0, sizeof(run), NULL) < 0 || image_writer_close(w, slots[1], sizeof(run), NULL) < 0)
+                return -EIO;
+        return image_writer_close(w, slots[0], 0, NULL);
+}
+
+static int seed_write(const char *directory, const char *name, const struct image_delta *delta,
+                      const struct image_encoder *encoder) {
         cleanup_free char *path = xasprintf("%s/%s", directory, name);
         struct image_writer *w = NULL;
         struct memory m;
         int r;
 
         memory_init(&m);
-        r = image_writer_create(&m.sink, delta, codec, &w, NULL);
+        r = image_writer_create(&m.sink, delta, encoder, &w, NULL);
         if (r == 0)
                 r = objects_put(w);
         if (r == 0)
                 r = contents_put(w, RM__IMAGE_KIND__IMAGE_KIND_BLOCKS, "", "");
         if (r == 0)
+                r = memory_put(w);
+        if (r == 0)
                 r = contents_put(w, RM__IMAGE_KIND__IMAGE_KIND_CRIU, "", "pages-1.img");
         if (r == 0)
-                r = contents_put(w, RM__IMAGE_KIND__IMAGE_KIND_REGULAR, "shm", "a/b");
+                r = contents_put(w, RM__IMAGE_KIND__IMAGE_KIND_REGULAR, "tmp", "a/b");
         if (r == 0)
                 r = contents_put(w, RM__IMAGE_KIND__IMAGE_KIND_SPOOL, "stdout", "");
         if (r == 0)
@@ -89,16 +126,21 @@ static int seed_write(const char *directory, const char *name, const struct imag
 
 int main(int argc, char **argv) {
         const struct image_delta delta = { .peer_has = even_has };
-        const struct image_codec codec = { .id = 1, .name = "last", .encode = last_encode };
+        struct fixed lz4 = { .codec = IMAGE_CODEC_LZ4 };
+        struct fixed zstd = { .codec = IMAGE_CODEC_ZSTD };
+        const struct image_encoder by_lz4 = { .ctx = &lz4, .encode = fixed_encode };
+        const struct image_encoder by_zstd = { .ctx = &zstd, .encode = fixed_encode };
 
         if (argc != 2) {
                 (void) fputs("usage: make_image_seeds DIRECTORY\n", stderr);
                 return 2;
         }
+        lz4.coder = zstd.coder = image_coder_create();
         if (seed_write(argv[1], "plain", NULL, NULL) < 0 || seed_write(argv[1], "delta", &delta, NULL) < 0 ||
-            seed_write(argv[1], "codec", NULL, &codec) < 0 || seed_write(argv[1], "both", &delta, &codec) < 0) {
+            seed_write(argv[1], "lz4", NULL, &by_lz4) < 0 || seed_write(argv[1], "zstd", &delta, &by_zstd) < 0) {
                 (void) fprintf(stderr, "make_image_seeds: cannot write to %s\n", argv[1]);
                 return 1;
         }
+        image_coder_destroy(lz4.coder);
         return 0;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "daemon/image/chunk.h"
 
 static uint8_t *memory_reserve(void *ctx, size_t size_bytes, struct rm_error *err) {
         struct memory *m = ctx;
@@ -41,6 +42,14 @@ void memory_init(struct memory *m) {
                 .sink = { .ctx = m, .reserve = memory_reserve, .commit = memory_commit },
                 .source = { .ctx = m, .read = memory_read },
         };
+}
+
+void memory_init_of(struct memory *m, const void *data, size_t size_bytes) {
+        memory_init(m);
+        m->data = xcalloc(1, size_bytes);
+        if (size_bytes > 0)
+                memcpy(m->data, data, size_bytes);
+        m->size_bytes = m->room_bytes = size_bytes;
 }
 
 void memory_finish(struct memory *m) {
@@ -98,9 +107,32 @@ int memory_read_nowhere(struct memory *m, struct rm_error *err) {
         int r;
 
         m->at = 0;
-        r = image_reader_create(&m->source, memory_nowhere(), NULL, NULL, &reader, err);
+        r = image_reader_create(&m->source, memory_nowhere(), NULL, &reader, err);
         if (r == 0)
                 r = image_reader_run(reader, err);
         image_reader_destroy(reader);
         return r;
+}
+
+void memory_reseal(struct memory *m) {
+        size_t at = 0;
+
+        for (uint64_t number = 0; m->size_bytes - at >= FRAME_HEADER_BYTES; number++) {
+                uint32_t header_bytes = 0;
+                Rm__ImageChunk *chunk;
+                size_t n;
+
+                if (frame_header_read(m->data + at, FRAME_MAGIC_IMAGE, IMAGE_HEADER_MAX_BYTES, &header_bytes) < 0 ||
+                    header_bytes > m->size_bytes - at - FRAME_HEADER_BYTES)
+                        return;
+                chunk = rm__image_chunk__unpack(NULL, header_bytes, m->data + at + FRAME_HEADER_BYTES);
+                if (!chunk)
+                        return;
+                n = FRAME_HEADER_BYTES + header_bytes + (size_t) chunk->payload_bytes;
+                rm__image_chunk__free_unpacked(chunk, NULL);
+                if (n + IMAGE_CHECKSUM_BYTES > m->size_bytes - at)
+                        return;
+                image_chunk_seal(m->data + at, n, number);
+                at += n + IMAGE_CHECKSUM_BYTES;
+        }
 }

@@ -15,7 +15,11 @@ struct memory {
 };
 
 void memory_init(struct memory *m);
+void memory_init_of(struct memory *m, const void *data, size_t size_bytes); /* with these bytes */
 void memory_finish(struct memory *m);
+
+/* Every chunk that can be told from its header gets its right checksum. */
+void memory_reseal(struct memory *m);
 
 /* A reader over it that throws everything away. Returns what image_reader_run() does. */
 int memory_read_nowhere(struct memory *m, struct rm_error *err);

@@ -108,11 +108,11 @@ static void object_write(struct image_writer *w, const struct image_object *o, c
 }
 
 static struct image_figures stream_make(struct memory *m, const uint8_t *data, size_t size_bytes, const struct image_delta *delta,
-                                        const struct image_codec *codec, uint64_t *x) {
+                                        const struct image_encoder *encoder, uint64_t *x) {
         struct image_writer *w = NULL;
         struct image_figures figures;
 
-        assert_int_equal(image_writer_create(&m->sink, delta, codec, &w, NULL), 0);
+        assert_int_equal(image_writer_create(&m->sink, delta, encoder, &w, NULL), 0);
         object_write(w, &pages, data, size_bytes, x);
         assert_int_equal(image_writer_end(w, NULL), 0);
         figures = *image_writer_figures(w);
@@ -121,14 +121,13 @@ static struct image_figures stream_make(struct memory *m, const uint8_t *data, s
         return figures;
 }
 
-static int stream_take(struct memory *m, struct keeper *k, const struct image_delta *delta, const struct image_codec *codec,
-                       struct image_figures *ret_figures) {
+static int stream_take(struct memory *m, struct keeper *k, const struct image_delta *delta, struct image_figures *ret_figures) {
         struct image_reader *r = NULL;
         struct rm_error err = { 0 };
         int result;
 
         m->at = 0;
-        assert_int_equal(image_reader_create(&m->source, &k->target, delta, codec, &r, NULL), 0);
+        assert_int_equal(image_reader_create(&m->source, &k->target, delta, &r, NULL), 0);
         result = image_reader_run(r, &err);
         assert_int_equal(result, err.code);
         if (ret_figures)
@@ -171,7 +170,7 @@ static void test_round_trip(void **state) {
 
                 memory_init(&m);
                 sent = stream_make(&m, data, size_bytes, NULL, NULL, &x);
-                assert_int_equal(stream_take(&m, k, NULL, NULL, &taken), 0);
+                assert_int_equal(stream_take(&m, k, NULL, &taken), 0);
                 assert_true(k->closed);
                 assert_int_equal(k->size_bytes, size_bytes);
                 assert_memory_equal(k->data, data, size_bytes);
@@ -197,7 +196,7 @@ static void test_zero_blocks_are_not_sent(void **state) {
         /* Reads that do not end at block ends cost a little. */
         assert_true(figures.zero_bytes > OBJECT_BYTES * 9ULL / 10);
         assert_true(m.size_bytes < OBJECT_BYTES / 10);
-        assert_int_equal(stream_take(&m, k, NULL, NULL, NULL), 0);
+        assert_int_equal(stream_take(&m, k, NULL, NULL), 0);
         assert_memory_equal(k->data, data, OBJECT_BYTES);
         assert_int_equal(k->delivered_bytes + figures.zero_bytes, OBJECT_BYTES - 100);
         memory_finish(&m);
@@ -392,7 +391,7 @@ static int open_judge(Rm__ImageOpen *open) {
         chunk.body_case = RM__IMAGE_CHUNK__BODY_OPEN;
         chunk.open = open;
         chunk_put(&m, &chunk, NULL, 1);
-        assert_int_equal(image_reader_create(&m.source, memory_nowhere(), NULL, NULL, &reader, NULL), 0);
+        assert_int_equal(image_reader_create(&m.source, memory_nowhere(), NULL, &reader, NULL), 0);
         assert_int_equal(image_reader_step(reader, NULL), 1);
         r = image_reader_step(reader, NULL);
         image_reader_destroy(reader);
@@ -506,8 +505,25 @@ static void test_hostile_names(void **state) {
         assert_int_equal(object_judge((Rm__ImageKind) 77, "tmp", "x", NULL), -EBADMSG);
 }
 
-/* What the reader says to one data chunk for an open object. */
-static int chunk_judge(Rm__ImageData *data, size_t payload_bytes, const struct image_delta *delta) {
+static void test_hostile_pids(void **state) {
+        static const char *const bad_pids[] = {
+                "", "0", "-1", "+1", " 1", "1 ", "01", "1a", "0x1", "4194305", "18446744073709551617", ".", "..", "1/2"
+        };
+
+        (void) state;
+        for (Rm__ImageKind kind = RM__IMAGE_KIND__IMAGE_KIND_PAGES; kind <= RM__IMAGE_KIND__IMAGE_KIND_PRESENT; kind++) {
+                assert_int_equal(object_judge(kind, NULL, "1", NULL), 1);
+                assert_int_equal(object_judge(kind, NULL, "4194304", NULL), 1);
+                assert_int_equal(object_judge(kind, "tmp", "1", NULL), -EBADMSG);
+                assert_int_equal(object_judge(kind, NULL, "1", "2"), -EBADMSG);
+                for (size_t i = 0; i < ARRAY_SIZE(bad_pids); i++)
+                        assert_int_equal(object_judge(kind, NULL, bad_pids[i], NULL), -EBADMSG);
+        }
+}
+
+/* What the reader says to one data chunk for an open object. `contents` NULL: zeros. */
+static int chunk_judge_of(Rm__ImageKind kind, const char *path, Rm__ImageData *data, const void *contents, size_t payload_bytes,
+                          const struct image_delta *delta) {
         Rm__ImageOpen open = RM__IMAGE_OPEN__INIT;
         Rm__ImageChunk chunk = RM__IMAGE_CHUNK__INIT;
         uint8_t *payload = xcalloc(1, payload_bytes + 1);
@@ -515,10 +531,12 @@ static int chunk_judge(Rm__ImageData *data, size_t payload_bytes, const struct i
         struct memory m;
         int r;
 
+        if (contents)
+                memcpy(payload, contents, payload_bytes);
         memory_init(&m);
         begin_put(&m);
-        open.kind = RM__IMAGE_KIND__IMAGE_KIND_CRIU;
-        open.path = (char *) "a";
+        open.kind = kind;
+        open.path = (char *) path;
         chunk.body_case = RM__IMAGE_CHUNK__BODY_OPEN;
         chunk.open = &open;
         chunk_put(&m, &chunk, NULL, 1);
@@ -526,7 +544,7 @@ static int chunk_judge(Rm__ImageData *data, size_t payload_bytes, const struct i
         chunk.data = data;
         chunk.payload_bytes = (uint32_t) payload_bytes;
         chunk_put(&m, &chunk, payload, 2);
-        assert_int_equal(image_reader_create(&m.source, memory_nowhere(), delta, NULL, &reader, NULL), 0);
+        assert_int_equal(image_reader_create(&m.source, memory_nowhere(), delta, &reader, NULL), 0);
         assert_int_equal(image_reader_step(reader, NULL), 1);
         assert_int_equal(image_reader_step(reader, NULL), 1);
         r = image_reader_step(reader, NULL);
@@ -534,6 +552,10 @@ static int chunk_judge(Rm__ImageData *data, size_t payload_bytes, const struct i
         memory_finish(&m);
         free(payload);
         return r;
+}
+
+static int chunk_judge(Rm__ImageData *data, const void *contents, size_t payload_bytes, const struct image_delta *delta) {
+        return chunk_judge_of(RM__IMAGE_KIND__IMAGE_KIND_CRIU, "a", data, contents, payload_bytes, delta);
 }
 
 static int data_judge(uint32_t slot, uint64_t offset, uint64_t raw_bytes, const uint64_t *runs, size_t n_runs,
@@ -545,7 +567,7 @@ static int data_judge(uint32_t slot, uint64_t offset, uint64_t raw_bytes, const 
         data.raw_bytes = raw_bytes;
         data.runs = (uint64_t *) runs;
         data.n_runs = n_runs;
-        return chunk_judge(&data, payload_bytes, NULL);
+        return chunk_judge(&data, NULL, payload_bytes, NULL);
 }
 
 #define RUN(bytes, kind) ((uint64_t) (bytes) << IMAGE_RUN_KIND_BITS | (kind))
@@ -577,7 +599,84 @@ static void test_hostile_runs(void **state) {
         assert_int_equal(data_judge(0, 0, IMAGE_PAYLOAD_MAX_BYTES + 1U, NULL, 0, IMAGE_PAYLOAD_MAX_BYTES + 1U), -EBADMSG);
 }
 
-/* ---- delta and codec ---- */
+static int some_fetch(void *ctx, uint64_t number, size_t n, void *ret_blocks) {
+        (void) ctx;
+        (void) number;
+        memset(ret_blocks, 0x5a, n * IMAGE_BLOCK_BYTES);
+        return 0;
+}
+
+static int memory_judge(Rm__ImageKind kind, uint64_t offset, uint64_t raw_bytes, const uint64_t *runs, size_t n_runs) {
+        static const struct image_delta delta = { .fetch = some_fetch };
+        uint8_t block[IMAGE_BLOCK_BYTES];
+        uint64_t number = 0;
+        Rm__ImageData data = RM__IMAGE_DATA__INIT;
+        size_t payload_bytes = n_runs > 0 ? 0 : raw_bytes;
+
+        memset(block, 0x5a, sizeof(block));
+        data.offset = offset;
+        data.raw_bytes = raw_bytes;
+        data.runs = (uint64_t *) runs;
+        data.n_runs = n_runs;
+        for (size_t i = 0; i < n_runs; i++) {
+                if ((runs[i] & 3) == IMAGE_RUN_DATA)
+                        payload_bytes += runs[i] >> IMAGE_RUN_KIND_BITS;
+                if ((runs[i] & 3) != IMAGE_RUN_HAVE)
+                        continue;
+                data.have_blocks = &number;
+                data.n_have_blocks = 1;
+                data.has_have_checksum = true;
+                data.have_checksum = XXH3_64bits(block, sizeof(block));
+        }
+        return chunk_judge_of(kind, "7", &data, NULL, payload_bytes, &delta);
+}
+
+static void test_hostile_memory(void **state) {
+        const Rm__ImageKind pages_kind = RM__IMAGE_KIND__IMAGE_KIND_PAGES, present = RM__IMAGE_KIND__IMAGE_KIND_PRESENT;
+        const uint64_t whole[] = { RUN(4096, IMAGE_RUN_DATA), RUN(8192, IMAGE_RUN_ZERO), RUN(4096, IMAGE_RUN_DATA) };
+        const uint64_t part[] = { RUN(4095, IMAGE_RUN_DATA), RUN(8193, IMAGE_RUN_ZERO), RUN(4096, IMAGE_RUN_DATA) };
+        const uint64_t have[] = { RUN(4096, IMAGE_RUN_HAVE) };
+        const uint64_t zero[] = { RUN(4096, IMAGE_RUN_ZERO) };
+
+        (void) state;
+        assert_int_equal(memory_judge(pages_kind, 8192, 4096, NULL, 0), 1);
+        assert_int_equal(memory_judge(pages_kind, 8192, 16384, whole, 3), 1);
+        assert_int_equal(memory_judge(pages_kind, IMAGE_OBJECT_MAX_BYTES - 4096, 4096, NULL, 0), 1);
+        assert_int_equal(memory_judge(pages_kind, IMAGE_OBJECT_MAX_BYTES, 4096, NULL, 0), -EBADMSG);
+        assert_int_equal(memory_judge(pages_kind, 8193, 4096, NULL, 0), -EBADMSG);
+        assert_int_equal(memory_judge(pages_kind, 8192, 4095, NULL, 0), -EBADMSG);
+        assert_int_equal(memory_judge(pages_kind, 8192, 16384, part, 3), -EBADMSG);
+        /* What was sent ahead for CRIU's images is kept: these would be there twice. */
+        assert_int_equal(memory_judge(RM__IMAGE_KIND__IMAGE_KIND_CRIU, 8192, 4096, have, 1), 1);
+        assert_int_equal(memory_judge(pages_kind, 8192, 4096, have, 1), -EBADMSG);
+        assert_int_equal(memory_judge(present, 0, 4096, have, 1), -EBADMSG);
+        assert_int_equal(memory_judge(present, 0, 16, NULL, 0), 1);
+        assert_int_equal(memory_judge(present, 0, 4096, zero, 1), -EBADMSG);
+        assert_int_equal(memory_judge(present, IMAGE_PRESENT_MAX_BYTES - 16, 16, NULL, 0), 1);
+        assert_int_equal(memory_judge(present, IMAGE_PRESENT_MAX_BYTES, 16, NULL, 0), -EBADMSG);
+}
+
+static void test_pages_are_whole(void **state) {
+        const struct image_object o = { .kind = RM__IMAGE_KIND__IMAGE_KIND_PAGES, .role = "", .path = "7", .target = "" };
+        struct image_writer *w = NULL;
+        struct memory m;
+        uint32_t slot = 0;
+
+        (void) state;
+        memory_init(&m);
+        assert_int_equal(image_writer_create(&m.sink, NULL, NULL, &w, NULL), 0);
+        assert_int_equal(image_writer_open(w, &o, &slot, NULL), 0);
+        assert_int_equal(image_writer_zero(w, slot, IMAGE_BLOCK_BYTES, IMAGE_BLOCK_BYTES, NULL), 0);
+        assert_int_equal(image_writer_zero(w, slot, 1, IMAGE_BLOCK_BYTES, NULL), -EINVAL);
+        assert_int_equal(image_writer_zero(w, slot, IMAGE_BLOCK_BYTES, 1, NULL), -EINVAL);
+        assert_non_null(image_writer_buffer(w, 2 * IMAGE_BLOCK_BYTES, NULL));
+        assert_int_equal(image_writer_data(w, slot, IMAGE_BLOCK_BYTES, IMAGE_BLOCK_BYTES - 1, NULL), -EINVAL);
+        assert_int_equal(image_writer_close(w, slot, 0, NULL), 0);
+        image_writer_destroy(w);
+        memory_finish(&m);
+}
+
+/* ---- delta and codecs ---- */
 
 /* The receiver has an older copy, as blocks of which some are missing and two have changed places; the sender knows it. */
 struct old_copy {
@@ -623,11 +722,11 @@ static void test_delta(void **state) {
         figures = stream_make(&m, data, OBJECT_BYTES, image_known_delta(old.known), NULL, &x);
         assert_true(figures.have_bytes + figures.zero_bytes > OBJECT_BYTES / 10 * 9);
         assert_true(figures.have_bytes < OBJECT_BYTES);
-        assert_int_equal(stream_take(&m, k, &delta, NULL, NULL), 0);
+        assert_int_equal(stream_take(&m, k, &delta, NULL), 0);
         assert_memory_equal(k->data, data, OBJECT_BYTES);
         old.lie = true;
-        assert_int_equal(stream_take(&m, k, &delta, NULL, NULL), -EBADMSG);
-        assert_int_equal(stream_take(&m, k, NULL, NULL, NULL), -EBADMSG);
+        assert_int_equal(stream_take(&m, k, &delta, NULL), -EBADMSG);
+        assert_int_equal(stream_take(&m, k, NULL, NULL), -EBADMSG);
         memory_finish(&m);
         image_known_destroy(old.known);
         free(old.blocks);
@@ -656,7 +755,7 @@ static int blocks_judge(const uint64_t *numbers, size_t n_numbers, uint64_t chec
         data.n_have_blocks = n_numbers;
         data.has_have_checksum = checksum != 0;
         data.have_checksum = checksum;
-        return chunk_judge(&data, 0, &delta);
+        return chunk_judge(&data, NULL, 0, &delta);
 }
 
 static void test_hostile_blocks(void **state) {
@@ -709,50 +808,95 @@ static void test_known(void **state) {
         image_known_destroy(k);
 }
 
-/* Halves what consists of pairs of equal bytes. */
-static int halve_encode(void *ctx, const void *in, size_t size_bytes, void *out, size_t room_bytes, size_t *ret_size_bytes) {
-        const uint8_t *p = in;
-        uint8_t *q = out;
+/* Each chunk by the next codec. */
+struct in_turn {
+        struct image_coder *coder;
+        unsigned chunks;
+};
 
-        (void) ctx;
-        if (size_bytes % 2 || size_bytes / 2 > room_bytes)
-                return -ENOSPC;
-        for (size_t i = 0; i < size_bytes; i += 2) {
-                if (p[i] != p[i + 1])
-                        return -ENOSPC;
-                q[i / 2] = p[i];
-        }
-        *ret_size_bytes = size_bytes / 2;
-        return 0;
+static enum image_codec in_turn_encode(void *ctx, const void *in, size_t size_bytes, void *out, size_t *ret_size_bytes) {
+        struct in_turn *t = ctx;
+        enum image_codec codec = (enum image_codec)(t->chunks++ % IMAGE_CODECS);
+
+        if (codec == IMAGE_CODEC_NONE)
+                return codec;
+        *ret_size_bytes = image_encode(t->coder, codec, in, size_bytes, out, size_bytes - 1);
+        return *ret_size_bytes > 0 ? codec : IMAGE_CODEC_NONE;
 }
 
-static int halve_decode(void *ctx, const void *in, size_t size_bytes, void *out, size_t out_bytes) {
-        (void) ctx;
-        if (size_bytes * 2 != out_bytes)
-                return -EBADMSG;
-        for (size_t i = 0; i < out_bytes; i++)
-                ((uint8_t *) out)[i] = ((const uint8_t *) in)[i / 2];
-        return 0;
-}
-
-static void test_codec(void **state) {
-        const struct image_codec codec = { .id = 9, .name = "halve", .encode = halve_encode, .decode = halve_decode };
+static void test_codecs(void **state) {
+        struct in_turn turn = { .coder = image_coder_create() };
+        const struct image_encoder encoder = { .ctx = &turn, .encode = in_turn_encode };
         uint64_t x = 99;
         uint8_t *data = pattern_make(OBJECT_BYTES, &x);
         struct keeper *k = keeper_create();
+        struct image_figures sent, taken, plain;
         struct memory m;
 
         (void) state;
-        for (size_t i = 0; i < OBJECT_BYTES / 2; i++)
-                data[i | 1] = data[i & ~(size_t) 1];
+        for (size_t i = 0; i < OBJECT_BYTES; i++)
+                data[i] &= 0x0f; /* half of it is worth nothing */
         memory_init(&m);
-        (void) stream_make(&m, data, OBJECT_BYTES, NULL, &codec, &x);
-        assert_int_equal(stream_take(&m, k, NULL, &codec, NULL), 0);
-        assert_memory_equal(k->data, data, OBJECT_BYTES);
-        assert_int_equal(stream_take(&m, k, NULL, NULL, NULL), -EPROTONOSUPPORT);
+        plain = stream_make(&m, data, OBJECT_BYTES, NULL, NULL, &(uint64_t) { 5 });
         memory_finish(&m);
+        memory_init(&m);
+        sent = stream_make(&m, data, OBJECT_BYTES, NULL, &encoder, &(uint64_t) { 5 });
+        assert_int_equal(stream_take(&m, k, NULL, &taken), 0);
+        assert_memory_equal(k->data, data, OBJECT_BYTES);
+        assert_memory_equal(&sent, &taken, sizeof(sent));
+        assert_true(sent.coded_bytes[IMAGE_CODEC_ZSTD] > OBJECT_BYTES / 8);
+        assert_int_equal(sent.coded_bytes[IMAGE_CODEC_NONE], 0);
+        /* The heads of coded chunks are some bytes longer. */
+        assert_in_range(sent.wire_bytes + sent.saved_bytes, plain.wire_bytes, plain.wire_bytes + sent.chunks * 16);
+        assert_true(sent.saved_bytes > OBJECT_BYTES / 16);
+        memory_finish(&m);
+        image_coder_destroy(turn.coder);
         free(data);
         free(k);
+}
+
+/* A chunk of 5000 equal bytes, encoded, with one thing in it that is not true. */
+static int coded_judge(uint32_t codec, bool has_codec, uint64_t packed_bytes, uint64_t raw_bytes, const void *payload,
+                       size_t payload_bytes) {
+        Rm__ImageData data = RM__IMAGE_DATA__INIT;
+
+        data.raw_bytes = raw_bytes;
+        data.has_codec = has_codec;
+        data.codec = codec;
+        data.has_packed_bytes = packed_bytes > 0;
+        data.packed_bytes = (uint32_t) packed_bytes;
+        return chunk_judge(&data, payload, payload_bytes, NULL);
+}
+
+static void test_hostile_codecs(void **state) {
+        enum { SIZE_BYTES = 5000 };
+        struct image_coder *coder = image_coder_create();
+        uint8_t plain[SIZE_BYTES];
+        uint8_t coded[SIZE_BYTES] = { 0 };
+
+        (void) state;
+        memset(plain, 'a', sizeof(plain));
+        for (enum image_codec codec = IMAGE_CODEC_LZ4; codec <= IMAGE_CODEC_ZSTD; codec++) {
+                size_t n = image_encode(coder, codec, plain, SIZE_BYTES, coded, SIZE_BYTES);
+
+                assert_in_range(n, 1, 100);
+                assert_int_equal(coded_judge(codec, true, SIZE_BYTES, SIZE_BYTES, coded, n), 1);
+                assert_int_equal(coded_judge(codec, true, SIZE_BYTES - 1, SIZE_BYTES - 1, coded, n), -EBADMSG);
+                assert_int_equal(coded_judge(codec, true, SIZE_BYTES + 1, SIZE_BYTES + 1, coded, n), -EBADMSG);
+                assert_int_equal(coded_judge(codec, true, SIZE_BYTES, SIZE_BYTES + 1, coded, n), -EBADMSG);
+                assert_int_equal(coded_judge(codec, true, SIZE_BYTES, SIZE_BYTES - 1, coded, n), -EBADMSG);
+                assert_int_equal(coded_judge(codec, true, SIZE_BYTES, SIZE_BYTES, coded, n - 1), -EBADMSG);
+                assert_int_equal(coded_judge(codec, true, SIZE_BYTES, SIZE_BYTES, coded, 0), -EBADMSG);
+                assert_int_equal(coded_judge(codec, true, SIZE_BYTES, SIZE_BYTES, coded, SIZE_BYTES), -EBADMSG);
+                assert_int_equal(coded_judge(codec, true, 0, SIZE_BYTES, coded, n), -EBADMSG);
+                assert_int_equal(coded_judge(codec, false, SIZE_BYTES, SIZE_BYTES, coded, n), -EBADMSG);
+                assert_int_equal(coded_judge(IMAGE_CODEC_NONE, true, SIZE_BYTES, SIZE_BYTES, coded, n), -EPROTONOSUPPORT);
+                assert_int_equal(coded_judge(IMAGE_CODECS, true, SIZE_BYTES, SIZE_BYTES, coded, n), -EPROTONOSUPPORT);
+                assert_int_equal(coded_judge(UINT32_MAX, true, SIZE_BYTES, SIZE_BYTES, coded, n), -EPROTONOSUPPORT);
+                assert_int_equal(coded_judge(codec, true, IMAGE_PAYLOAD_MAX_BYTES + 1U, IMAGE_PAYLOAD_MAX_BYTES + 1U, coded, n),
+                                 -EBADMSG);
+        }
+        image_coder_destroy(coder);
 }
 
 static void test_many_open_objects(void **state) {
@@ -771,6 +915,14 @@ static void test_many_open_objects(void **state) {
         assert_int_equal(image_writer_open(w, &pages, &slots[77], NULL), 0);
         for (unsigned i = 0; i < IMAGE_SLOTS_MAX; i++)
                 assert_int_equal(image_writer_close(w, slots[i], 0, NULL), 0);
+        /* Older receivers know only 1024 slots. */
+        for (unsigned i = 0; i < 2000; i++) {
+                assert_int_equal(image_writer_open(w, &pages, &slots[i], NULL), 0);
+                assert_in_range(slots[i], 0, 1);
+                if (i > 0)
+                        assert_int_equal(image_writer_close(w, slots[i], 0, NULL), 0);
+        }
+        assert_int_equal(image_writer_close(w, slots[0], 0, NULL), 0);
         assert_int_equal(image_writer_end(w, NULL), 0);
         assert_int_equal(memory_read_nowhere(&m, NULL), 0);
         image_writer_destroy(w);
@@ -788,11 +940,15 @@ int main(void) {
                 cmocka_unit_test(test_swapped_chunks_are_seen),
                 cmocka_unit_test(test_hostile_attributes),
                 cmocka_unit_test(test_hostile_names),
+                cmocka_unit_test(test_hostile_pids),
                 cmocka_unit_test(test_hostile_runs),
+                cmocka_unit_test(test_hostile_memory),
+                cmocka_unit_test(test_pages_are_whole),
                 cmocka_unit_test(test_delta),
                 cmocka_unit_test(test_hostile_blocks),
                 cmocka_unit_test(test_known),
-                cmocka_unit_test(test_codec),
+                cmocka_unit_test(test_codecs),
+                cmocka_unit_test(test_hostile_codecs),
                 cmocka_unit_test(test_many_open_objects),
         };
 

@@ -373,7 +373,7 @@ static void test_unknown_role_is_refused(void **state) {
 
         file_put(p->from, "x", "x", 0600);
         assert_int_equal(trees_store(&m, p->from, NULL, &figures, NULL), 0);
-        assert_int_equal(image_reader_create(&m.source, image_place_target(place), NULL, NULL, &reader, NULL), 0);
+        assert_int_equal(image_reader_create(&m.source, image_place_target(place), NULL, &reader, NULL), 0);
         assert_int_equal(image_reader_run(reader, &err), -ENOENT);
         assert_non_null(strstr(err.text, "tmp"));
         image_reader_destroy(reader);
@@ -394,7 +394,7 @@ static void spool_carry(int fd, const char *to, uint64_t offset) {
         assert_int_equal(image_writer_end(w, NULL), 0);
         image_writer_destroy(w);
         image_place_file(place, "stdout", to);
-        assert_int_equal(image_reader_create(&m.source, image_place_target(place), NULL, NULL, &reader, NULL), 0);
+        assert_int_equal(image_reader_create(&m.source, image_place_target(place), NULL, &reader, NULL), 0);
         assert_int_equal(image_reader_run(reader, NULL), 0);
         image_reader_destroy(reader);
         image_place_destroy(place);

@@ -32,7 +32,7 @@ int trees_place(struct memory *m, const char *to, struct rm_error *err) {
         int r;
 
         image_place_tree(p, "tmp", to);
-        assert_int_equal(image_reader_create(&m->source, image_place_target(p), NULL, NULL, &reader, NULL), 0);
+        assert_int_equal(image_reader_create(&m->source, image_place_target(p), NULL, &reader, NULL), 0);
         r = image_reader_run(reader, err);
         image_reader_destroy(reader);
         image_place_destroy(p);

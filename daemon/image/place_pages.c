@@ -1,0 +1,191 @@
+#include "daemon/image/place_pages.h"
+
+#include <endian.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The usual one has fall-throughs that clang warns of. */
+#define HASH_FUNCTION HASH_OAT
+#include <uthash.h>
+
+#include "common/util.h"
+#include "daemon/pages/store.h"
+
+enum stage {
+        STAGE_PAGES,   /* they come, in any order, also again */
+        STAGE_PRESENT, /* which of them there are */
+        STAGE_KNOWN,   /* the others are dropped */
+        STAGE_CLOSED,
+};
+
+struct place_process {
+        char *pid;
+        enum stage stage;
+        struct store *store;
+        uint64_t present_bytes; /* of PRESENT, so far */
+        uint64_t present_end;   /* of its last run */
+        UT_hash_handle hh;
+};
+
+struct place_pages {
+        int dir_fd; /* -1: no process was named yet */
+        struct place_process *processes; /* by pid */
+};
+
+struct place_pages *place_pages_create(void) {
+        struct place_pages *p = xcalloc(1, sizeof(*p));
+
+        p->dir_fd = -1;
+        return p;
+}
+
+static void process_drop(struct place_pages *p, struct place_process *process) {
+        HASH_DEL(p->processes, process);
+        store_destroy(process->store);
+        free(process->pid);
+        free(process);
+}
+
+void place_pages_destroy(struct place_pages *p) {
+        struct place_process *process, *next;
+
+        if (!p)
+                return;
+        HASH_ITER (hh, p->processes, process, next) {
+                process_drop(p, process);
+        }
+        if (p->dir_fd >= 0)
+                (void) close(p->dir_fd);
+        free(p);
+}
+
+bool place_pages_any(const struct place_pages *p) {
+        return p->dir_fd >= 0;
+}
+
+static int bad(const struct place_process *process, const char *what, struct rm_error *err) {
+        return error_set(err, -EBADMSG, "the image stream is damaged: %s of process %s", what, process->pid);
+}
+
+static int directory_make(struct place_pages *p, int images_fd, struct rm_error *err) {
+        if (p->dir_fd < 0 && mkdirat(images_fd, IMAGE_PAGES_DIRECTORY, 0700) == 0)
+                p->dir_fd = openat(images_fd, IMAGE_PAGES_DIRECTORY, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return p->dir_fd < 0 ? error_sys(err, -errno, "make the directory for pages") : 0;
+}
+
+static int store_make(struct place_pages *p, const char *pid, struct store **ret_store, struct rm_error *err) {
+        cleanup_close int fd = openat(p->dir_fd, pid, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        int r = fd < 0 ? -errno : store_adopt(fd, ret_store);
+
+        if (r < 0)
+                return error_sys(err, r, "make a file for the pages of process %s", pid);
+        (void) take_fd(&fd); /* the store's by now */
+        return 0;
+}
+
+static int process_add(struct place_pages *p, int images_fd, const char *pid, struct place_process **ret_process,
+                       struct rm_error *err) {
+        struct store *store = NULL;
+        int r;
+
+        if (HASH_COUNT(p->processes) >= IMAGE_PAGES_MAX)
+                return error_set(err, -EFBIG, "pages of more than %u processes", IMAGE_PAGES_MAX);
+        r = directory_make(p, images_fd, err);
+        if (r == 0)
+                r = store_make(p, pid, &store, err);
+        if (r < 0)
+                return r;
+        *ret_process = xcalloc(1, sizeof(**ret_process));
+        (*ret_process)->pid = xstrdup(pid);
+        (*ret_process)->store = store;
+        HASH_ADD_KEYPTR(hh, p->processes, (*ret_process)->pid, strlen(pid), *ret_process);
+        return 0;
+}
+
+int place_pages_open(struct place_pages *p, int images_fd, const struct image_object *o, struct place_process **ret_process,
+                     struct rm_error *err) {
+        struct place_process *process;
+
+        HASH_FIND(hh, p->processes, o->path, strlen(o->path), process);
+        if (o->kind == RM__IMAGE_KIND__IMAGE_KIND_PAGES && !process)
+                return process_add(p, images_fd, o->path, ret_process, err);
+        if (o->kind == RM__IMAGE_KIND__IMAGE_KIND_PAGES)
+                return bad(process, "pages a second time", err);
+        if (!process || process->stage != STAGE_PAGES)
+                return error_set(err, -EBADMSG, "the image stream is damaged: present pages, but none open, of process %s",
+                                 o->path);
+        process->stage = STAGE_PRESENT;
+        *ret_process = process;
+        return 0;
+}
+
+static int writing(const struct place_process *process, int r, struct rm_error *err) {
+        return r < 0 ? error_sys(err, r, "write pages of process %s", process->pid) : 0;
+}
+
+/* Runs come by address: a stream that told of the same pages again and again would take up time without end. */
+static int present_take(struct place_process *process, uint64_t offset, const uint8_t *data, size_t size_bytes,
+                        struct rm_error *err) {
+        if (offset != process->present_bytes || size_bytes % IMAGE_PRESENT_RUN_BYTES)
+                return bad(process, "present pages out of place", err);
+        for (size_t at = 0; at < size_bytes; at += IMAGE_PRESENT_RUN_BYTES) {
+                uint64_t run[2];
+
+                memcpy(run, data + at, sizeof(run));
+                run[0] = le64toh(run[0]);
+                run[1] = le64toh(run[1]);
+                if (run[0] < process->present_end || store_keep(process->store, run[0], run[1]) < 0)
+                        return bad(process, "present pages that cannot be", err);
+                process->present_end = run[1];
+        }
+        process->present_bytes += size_bytes;
+        return 0;
+}
+
+int place_pages_data(struct place_process *process, Rm__ImageKind kind, uint64_t offset, const void *data, size_t size_bytes,
+                     struct rm_error *err) {
+        if (kind == RM__IMAGE_KIND__IMAGE_KIND_PRESENT)
+                return present_take(process, offset, data, size_bytes, err);
+        if (process->stage != STAGE_PAGES)
+                return bad(process, "pages after the present ones were told", err);
+        return writing(process, store_write(process->store, offset, data, size_bytes), err);
+}
+
+int place_pages_zero(struct place_process *process, uint64_t offset, uint64_t size_bytes, struct rm_error *err) {
+        if (process->stage != STAGE_PAGES)
+                return bad(process, "zeros after the present pages were told", err);
+        return writing(process, store_drop(process->store, offset, offset + size_bytes), err);
+}
+
+static int present_close(struct place_process *process, uint64_t size_bytes, struct rm_error *err) {
+        if (size_bytes != process->present_bytes)
+                return bad(process, "a part of the present pages", err);
+        process->stage = STAGE_KNOWN;
+        return writing(process, store_drop_others(process->store), err);
+}
+
+/* Before the freeze. Another one may get its pid. */
+static int process_ended(struct place_pages *p, struct place_process *process, struct rm_error *err) {
+        int r = 0;
+
+        if (unlinkat(p->dir_fd, process->pid, 0) < 0)
+                r = error_sys(err, -errno, "remove the pages of process %s", process->pid);
+        process_drop(p, process);
+        return r;
+}
+
+int place_pages_close(struct place_pages *p, struct place_process *process, Rm__ImageKind kind, uint64_t size_bytes,
+                      struct rm_error *err) {
+        if (kind == RM__IMAGE_KIND__IMAGE_KIND_PRESENT)
+                return present_close(process, size_bytes, err);
+        if (process->stage != STAGE_KNOWN)
+                return bad(process, "pages without telling the present ones", err);
+        if (store_bytes(process->store) == 0)
+                return process_ended(p, process, err);
+        process->stage = STAGE_CLOSED;
+        store_destroy(process->store);
+        process->store = NULL;
+        return 0;
+}
