@@ -1,7 +1,8 @@
 /* What a pair of movers carries: from a given memory (through vmsplice, as CRIU does it) or from a real `criu dump --stream`, over
- * loopback. Prints rate and phases, the median of several. */
+ * loopback. Prints rate and phases, the median of several, for each codec that is named. */
 #include <argp.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "tests/unit/mover/mover_pair.h"
 
 #define RUNS_MAX 101
+#define CODECS_MAX 4
 
 struct options {
         char *base; /* of our own */
@@ -27,7 +29,11 @@ struct options {
         size_t n_trees;
         size_t mib;
         unsigned zero_percent;
+        const char *data; /* NULL: random */
+        Rm__MoverCodec codecs[CODECS_MAX];
+        size_t n_codecs;
         unsigned runs;
+        bool lines;
         bool plain;
         bool keep;
 };
@@ -44,6 +50,24 @@ struct result {
         uint64_t wire_bytes;
 };
 
+static const char *const codec_names[] = { "auto", "none", "lz4", "zstd" };
+
+static bool codecs_parse(struct options *o, char *list) {
+        char *state = NULL;
+
+        o->n_codecs = 0;
+        for (char *name = strtok_r(list, ",", &state); name; name = strtok_r(NULL, ",", &state)) {
+                size_t i = 0;
+
+                while (i < ARRAY_SIZE(codec_names) && strcmp(codec_names[i], name) != 0)
+                        i++;
+                if (i == ARRAY_SIZE(codec_names) || o->n_codecs == CODECS_MAX)
+                        return false;
+                o->codecs[o->n_codecs++] = (Rm__MoverCodec) i;
+        }
+        return o->n_codecs > 0;
+}
+
 static error_t on_option(int key, char *arg, struct argp_state *state) {
         struct options *o = state->input;
 
@@ -53,6 +77,16 @@ static error_t on_option(int key, char *arg, struct argp_state *state) {
                 return 0;
         case 'z':
                 o->zero_percent = (unsigned) atoi(arg);
+                return 0;
+        case 'd':
+                o->data = arg;
+                return 0;
+        case 'x':
+                if (!codecs_parse(o, arg))
+                        argp_error(state, "--codec: auto, none, lz4, zstd, or some of these with commas");
+                return 0;
+        case 'l':
+                o->lines = true;
                 return 0;
         case 'n':
                 o->runs = (unsigned) atoi(arg);
@@ -88,14 +122,33 @@ static void check(bool ok, const char *what) {
         exit(1);
 }
 
-/* Random bytes where something is, so that nothing is zero by accident. */
-static char *memory_make(const struct options *o) {
-        size_t size_bytes = o->mib << 20;
-        uint64_t x = 88172645463325252U;
-        char *m =
-                mmap(NULL, size_bytes ? size_bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+/* Over and over, as far as it goes. */
+static void file_fill(char *m, size_t size_bytes, const char *path) {
+        char *text = NULL;
+        size_t n = 0;
 
-        check(m != MAP_FAILED, "no memory");
+        check(read_file(path, 64U << 20, &text, &n) == 0 && n > 0, "cannot read the file of --data");
+        for (size_t at = 0; at < size_bytes; at += n)
+                memcpy(m + at, text, size_bytes - at < n ? size_bytes - at : n);
+        free(text);
+}
+
+/* A smooth field on a grid, as a solver has it. */
+static void doubles_fill(char *m, size_t size_bytes) {
+        for (size_t i = 0; i < size_bytes / sizeof(double); i++) {
+                size_t row = i / 1024;
+                double x = (double) (i % 1024) / 1024;
+                double y = (double) row / 4096;
+                double v = sin(6.3 * x) * cos(6.3 * y) + 0.1 * x * y;
+
+                memcpy(m + i * sizeof(double), &v, sizeof(v));
+        }
+}
+
+/* Random bytes where something is, so that nothing is zero by accident. */
+static void random_fill(const struct options *o, char *m, size_t size_bytes) {
+        uint64_t x = 88172645463325252U;
+
         for (size_t at = 0; at < size_bytes; at += 4096) {
                 if ((at >> 12) % 100 < o->zero_percent)
                         continue;
@@ -106,6 +159,20 @@ static char *memory_make(const struct options *o) {
                         memcpy(m + at + i, &x, 8);
                 }
         }
+}
+
+static char *memory_make(const struct options *o) {
+        size_t size_bytes = o->mib << 20;
+        char *m =
+                mmap(NULL, size_bytes ? size_bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+        check(m != MAP_FAILED, "no memory");
+        if (!o->data || strcmp(o->data, "random") == 0)
+                random_fill(o, m, size_bytes);
+        else if (strcmp(o->data, "doubles") == 0)
+                doubles_fill(m, size_bytes);
+        else if (strcmp(o->data, "zeros") != 0)
+                file_fill(m, size_bytes, o->data);
         return m;
 }
 
@@ -148,7 +215,7 @@ static void say_receive(struct pair *p, const struct options *o, Rm__MoverTree *
         pair_say(p, PAIR_RECEIVE, &command);
 }
 
-static void say_send(struct pair *p, const struct options *o, uint32_t port, const char *token) {
+static void say_send(struct pair *p, const struct options *o, uint32_t port, const char *token, Rm__MoverCodec codec) {
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverSend m = RM__MOVER_SEND__INIT;
 
@@ -158,6 +225,7 @@ static void say_send(struct pair *p, const struct options *o, uint32_t port, con
         m.key_file = (char *) (o->plain ? "" : o->key_file);
         m.cluster = (char *) "bench";
         m.images_dir = (char *) o->images_dir;
+        m.codec = codec;
         command.body_case = RM__MOVER_COMMAND__BODY_SEND;
         command.send = &m;
         pair_say(p, PAIR_SEND, &command);
@@ -201,7 +269,7 @@ static void trees_parse(const struct options *o, Rm__MoverTree *from, Rm__MoverT
         }
 }
 
-static void run_once(const struct options *o, char *memory, struct result *ret) {
+static void run_once(const struct options *o, char *memory, Rm__MoverCodec codec, struct result *ret) {
         Rm__MoverTree from[8];
         Rm__MoverTree to[8];
         Rm__MoverTree *from_list[8];
@@ -221,7 +289,7 @@ static void run_once(const struct options *o, char *memory, struct result *ret) 
         expect(&p, PAIR_RECEIVE, RM__MOVER_EVENT__BODY_LISTENING, "the receiver does not listen", &e);
         port = e->listening->port;
         rm__mover_event__free_unpacked(e, NULL);
-        say_send(&p, o, port, "0123456789abcdef");
+        say_send(&p, o, port, "0123456789abcdef", codec);
         expect(&p, PAIR_SEND, RM__MOVER_EVENT__BODY_READY, "the sender does not get ready", NULL);
         pair_say_start(&p);
         if (o->command)
@@ -271,10 +339,30 @@ static void places_make(struct options *o) {
         }
 }
 
+static void print(const struct options *o, const char *codec, struct result *results) {
+        const struct result *m = &results[o->runs / 2];
+
+        for (unsigned i = 0; o->lines && i < o->runs; i++)
+                (void) printf("%s %.1f %llu\n", codec, (double) results[i].total_usec / 1e3,
+                              (unsigned long long) results[i].wire_bytes);
+        if (o->lines)
+                return;
+        qsort(results, o->runs, sizeof(results[0]), by_rate);
+        (void) printf("%s %s %.0f MB/s (%.0f..%.0f), raw %.1f MiB, wire %.1f MiB, total %.1f ms: capture %.1f (waiting %.1f) trees "
+                      "%.1f end %.1f; connect %.1f\n",
+                      o->plain ? "plain" : "tls", codec, m->mbps, results[0].mbps, results[o->runs - 1].mbps,
+                      (double) m->raw_bytes / 1048576.0, (double) m->wire_bytes / 1048576.0, (double) m->total_usec / 1e3,
+                      (double) m->capture_usec / 1e3, (double) m->wait_usec / 1e3, (double) m->trees_usec / 1e3,
+                      (double) m->end_usec / 1e3, (double) m->connect_usec / 1e3);
+}
+
 int main(int argc, char **argv) {
         static const struct argp_option list[] = {
                 { "mib", 'm', "N", 0, "MiB of memory to carry (256)", 0 },
                 { "zero", 'z', "PERCENT", 0, "of its pages are zero (0)", 0 },
+                { "data", 'd', "KIND", 0, "random, zeros, doubles, or a file (random)", 0 },
+                { "codec", 'x', "LIST", 0, "auto, none, lz4, zstd, in turn (auto)", 0 },
+                { "lines", 'l', NULL, 0, "a line for each run: codec, ms, bytes sent", 0 },
                 { "runs", 'n', "N", 0, "times (5)", 0 },
                 { "out", 'o', "DIR", 0, "where images go", 0 },
                 { "images", 'i', "DIR", 0, "where the capture socket is made", 0 },
@@ -287,9 +375,8 @@ int main(int argc, char **argv) {
         static const struct argp parser = {
                 list, on_option, NULL, "Throughput of a pair of movers over loopback.", NULL, NULL, NULL
         };
-        struct options o = { .mib = 256, .runs = 5 };
-        struct result results[RUNS_MAX] = { 0 };
-        const struct result *m;
+        struct options o = { .mib = 256, .runs = 5, .n_codecs = 1 };
+        static struct result results[CODECS_MAX][RUNS_MAX];
         char *memory;
 
         (void) argp_parse(&parser, argc, argv, 0, NULL, &o);
@@ -297,21 +384,16 @@ int main(int argc, char **argv) {
         (void) signal(SIGPIPE, SIG_IGN);
         places_make(&o);
         memory = memory_make(&o);
-        for (unsigned i = 0; i < o.runs; i++) {
-                run_once(&o, memory, &results[i]);
-                if (!o.keep) {
-                        (void) remove_tree(o.out_dir);
-                        (void) mkdir(o.out_dir, 0700);
+        for (unsigned i = 0; i < o.runs; i++)
+                for (size_t k = 0; k < o.n_codecs; k++) {
+                        run_once(&o, memory, o.codecs[k], &results[k][i]);
+                        if (!o.keep) {
+                                (void) remove_tree(o.out_dir);
+                                (void) mkdir(o.out_dir, 0700);
+                        }
                 }
-        }
-        qsort(results, o.runs, sizeof(results[0]), by_rate);
-        m = &results[o.runs / 2];
-        (void) printf("%s %.0f MB/s (%.0f..%.0f), raw %.1f MiB, wire %.1f MiB, total %.1f ms: capture %.1f (waiting %.1f) trees "
-                      "%.1f end %.1f; connect %.1f\n",
-                      o.plain ? "plain" : "tls", m->mbps, results[0].mbps, results[o.runs - 1].mbps,
-                      (double) m->raw_bytes / 1048576.0, (double) m->wire_bytes / 1048576.0, (double) m->total_usec / 1e3,
-                      (double) m->capture_usec / 1e3, (double) m->wait_usec / 1e3, (double) m->trees_usec / 1e3,
-                      (double) m->end_usec / 1e3, (double) m->connect_usec / 1e3);
+        for (size_t k = 0; k < o.n_codecs; k++)
+                print(&o, codec_names[o.codecs[k]], results[k]);
         if (!o.keep)
                 (void) remove_tree(o.base);
         return 0;

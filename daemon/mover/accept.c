@@ -8,6 +8,7 @@
 #include "common/frame.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/image/codec.h"
 #include "daemon/mover/link_internal.h"
 
 #define HELLO_MAX_BYTES 256U
@@ -201,6 +202,7 @@ static int welcome(struct link *l, struct rm_error *err) {
         Rm__MoverWelcome m = RM__MOVER_WELCOME__INIT;
 
         m.version = LINK_VERSION;
+        m.codecs = IMAGE_CODECS_KNOWN;
         message.body_case = RM__MOVER_PEER_MESSAGE__BODY_WELCOME;
         message.welcome = &m;
         return link_send(l, &message, err);

@@ -290,6 +290,14 @@ static int capture_step(struct capture *c, struct image_writer *w, const struct 
         return r;
 }
 
+int capture_try(struct capture *c, struct control *control, struct image_writer *writer, const struct capture_hooks *hooks,
+                struct capture_figures *figures, struct rm_error *err) {
+        size_t n_fds = poll_fill(c, control, hooks);
+        int r = control_poll(control, c->fds, n_fds, 0, err);
+
+        return r > 0 ? capture_step(c, writer, hooks, figures, err) : r;
+}
+
 /* CRIU has exited: what it wrote is in the pipes, so nothing can be long in coming. */
 static int hangup_check(const struct capture *c, uint64_t quiet_since_usec, struct rm_error *err) {
         if (now_usec() - quiet_since_usec < HANGUP_MSEC * UINT64_C(1000))

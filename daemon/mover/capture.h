@@ -31,6 +31,10 @@ struct capture_hooks {
         void (*progress)(void *ctx, const char *name);
 };
 
+/* Pumps what can be had without waiting, while something else is sent. */
+int capture_try(struct capture *c, struct control *control, struct image_writer *writer, const struct capture_hooks *hooks,
+                struct capture_figures *figures, struct rm_error *err);
+
 /* Pumps all images of one dump into the writer. Returns when rmd has said dump_done, CRIU has hung up and every pipe is at its
  * end. -EPROTO: dump_done without a whole dump. */
 int capture_run(struct capture *c, struct control *control, struct image_writer *writer, const struct capture_hooks *hooks,

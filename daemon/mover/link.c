@@ -1,10 +1,12 @@
 #include "daemon/mover/link_internal.h"
 
 #include <arpa/inet.h>
+#include <linux/sockios.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -210,14 +212,45 @@ ssize_t link_read_some(struct link *l, void *data, size_t size_bytes, int *ret_w
 
 static int link_wait(struct link *l, int events, struct rm_error *err) {
         struct pollfd fds[2] = { { .fd = -1 }, { .fd = l->fd, .events = (short) events } };
+        uint64_t start_usec = now_usec();
         int r = control_poll(l->control, fds, 2, -1, err);
 
+        l->waited_usec += now_usec() - start_usec;
         return r < 0 ? r : 0;
 }
 
-int link_write(struct link *l, const void *data, size_t size_bytes, struct rm_error *err) {
-        const uint8_t *p = data;
+/* While something in the queue has not even been sent, the link, or the peer, is what everything waits for: and so it was since the
+ * last look, as there is one before each write, and the queue only becomes shorter between writes. */
+static void queue_look(struct link *l) {
+        uint64_t now = now_usec();
+        uint64_t acked_bytes;
+        int unsent_bytes = 0;
+        int queued_bytes = 0;
 
+        if (ioctl(l->fd, SIOCOUTQNSD, &unsent_bytes) < 0 || ioctl(l->fd, SIOCOUTQ, &queued_bytes) < 0)
+                return;
+        /* The queue also has what TLS adds. */
+        acked_bytes = l->figures.sent_bytes > (uint64_t) queued_bytes ? l->figures.sent_bytes - (uint64_t) queued_bytes : 0;
+        if (unsent_bytes > 0 && l->look_usec > 0 && acked_bytes >= l->look_acked_bytes) {
+                l->figures.busy_bytes += acked_bytes - l->look_acked_bytes;
+                l->figures.busy_usec += now - l->look_usec;
+        } else if (unsent_bytes == 0)
+                l->figures.idle_bytes += l->figures.sent_bytes - l->look_sent_bytes;
+        l->look_usec = now;
+        l->look_sent_bytes = l->figures.sent_bytes;
+        l->look_acked_bytes = acked_bytes;
+}
+
+uint32_t link_peer_codecs(const struct link *l) {
+        return l->peer_codecs;
+}
+
+struct link_figures link_figures(struct link *l) {
+        queue_look(l);
+        return l->figures;
+}
+
+static int write_all_of(struct link *l, const uint8_t *p, size_t size_bytes, struct rm_error *err) {
         while (size_bytes > 0) {
                 int wait = 0;
                 ssize_t n = write_some(l, p, size_bytes, &wait, err);
@@ -232,6 +265,20 @@ int link_write(struct link *l, const void *data, size_t size_bytes, struct rm_er
                         return (int) n;
         }
         return 0;
+}
+
+int link_write(struct link *l, const void *data, size_t size_bytes, struct rm_error *err) {
+        uint64_t start_usec = now_usec();
+        uint64_t start_nsec = thread_nsec();
+        uint64_t waited_usec = l->waited_usec;
+        int r;
+
+        queue_look(l);
+        r = write_all_of(l, data, size_bytes, err);
+        l->figures.sent_bytes += size_bytes;
+        l->figures.send_nsec += thread_nsec() - start_nsec;
+        l->figures.send_wall_nsec += (now_usec() - start_usec - (l->waited_usec - waited_usec)) * 1000U;
+        return r;
 }
 
 int link_read(struct link *l, void *ret_data, size_t size_bytes, struct rm_error *err) {
@@ -433,6 +480,8 @@ static int greet(struct link *l, const struct link_config *config, struct rm_err
                 return r;
         if (answer->body_case != RM__MOVER_PEER_MESSAGE__BODY_WELCOME || answer->welcome->version != LINK_VERSION)
                 r = error_set(err, -EPROTONOSUPPORT, "the peer mover has another protocol version");
+        else
+                l->peer_codecs = answer->welcome->codecs;
         rm__mover_peer_message__free_unpacked(answer, NULL);
         return r;
 }

@@ -28,6 +28,22 @@ int link_accept(struct control *c, const struct link_config *config, int listen_
                 struct link **ret_link, struct rm_error *err);
 void link_close(struct link *l); /* NULL ok */
 
+/* Codecs that the peer can decode: IMAGE_CODEC_BIT of each. Of a link that was connected. */
+uint32_t link_peer_codecs(const struct link *l);
+
+/* What writing has cost, and what is known of the rate at which the network, or the peer, takes what is written. Counted from the
+ * beginning. */
+struct link_figures {
+        uint64_t sent_bytes;
+        uint64_t send_nsec;      /* of the processor */
+        uint64_t send_wall_nsec; /* the time that took, without waits */
+        uint64_t busy_bytes;     /* left the socket's queue while that was never empty... */
+        uint64_t busy_usec;      /* ...which was the case for so long */
+        uint64_t idle_bytes;     /* when the queue was found empty, so much had been written since the look before */
+};
+/* As of now. */
+struct link_figures link_figures(struct link *l);
+
 /* All of it, or an error. */
 int link_write(struct link *l, const void *data, size_t size_bytes, struct rm_error *err);
 /* Exactly `size_bytes`; -ENODATA when the stream ends before the first, -EPIPE when it ends inside. */

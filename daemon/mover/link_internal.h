@@ -13,6 +13,12 @@ struct link {
         int fd;
         struct tls *tls;
         SSL *ssl; /* NULL: no TLS */
+        uint32_t peer_codecs;
+        struct link_figures figures;
+        uint64_t look_usec; /* when the queue was looked at last */
+        uint64_t look_sent_bytes;
+        uint64_t look_acked_bytes;
+        uint64_t waited_usec; /* in all writes */
 };
 
 union address {

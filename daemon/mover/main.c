@@ -12,6 +12,7 @@
 #include "daemon/mover/mover.h"
 
 #define CONTROL_FD 3
+#define DESCRIPTORS_MAX 20480U
 
 static int usage(void) {
         (void) fputs("usage: rm-mover send|receive\n"
@@ -20,13 +21,15 @@ static int usage(void) {
         return 2;
 }
 
-/* One descriptor for each directory on the way down, and for each image that CRIU writes at once. */
+/* One descriptor for each directory on the way down, for each image that CRIU writes at once, and four for each of IMAGE_PAGES_MAX
+ * processes whose memory is tracked. */
 static void limits_raise(void) {
-        struct rlimit limit;
+        struct rlimit limit = { .rlim_cur = DESCRIPTORS_MAX, .rlim_max = DESCRIPTORS_MAX };
 
-        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        if (setrlimit(RLIMIT_NOFILE, &limit) == 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0)
                 return;
-        limit.rlim_cur = limit.rlim_max < 4096 ? limit.rlim_max : 4096;
+        if (limit.rlim_cur < limit.rlim_max)
+                limit.rlim_cur = limit.rlim_max < DESCRIPTORS_MAX ? limit.rlim_max : DESCRIPTORS_MAX;
         (void) setrlimit(RLIMIT_NOFILE, &limit);
 }
 

@@ -14,9 +14,12 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/image/zero.h"
+#include "daemon/mover/procs.h"
+#include "daemon/mover/rounds.h"
+#include "daemon/pages/maps.h"
 
+/* Each reads and hashes all memory. */
 #define ROUNDS_MAX 4U
-/* A round that sends less than this part of the first is the last. */
 #define ENOUGH 16U
 #define STEP_BYTES (1U << 20)
 #define REGIONS_MAX 512U
@@ -24,7 +27,8 @@
 struct precopy {
         struct image_writer *writer;
         struct image_known *known;
-        const struct precopy_hooks *hooks;
+        const struct mover_hooks *hooks;
+        bool tracked;
         uint32_t slot;
         uint8_t *out; /* the writer's buffer, filled up to out_bytes; NULL: none is out */
         size_t out_bytes;
@@ -140,8 +144,12 @@ static bool is_shared_memory(pid_t pid, const struct area *area) {
 }
 
 /* Is there something in it that may travel? Not in the kernel's special ones ("[vvar]"), nor in what is not readable. */
-static bool area_parse(pid_t pid, const char *line, struct area *ret) {
+static bool area_parse(const struct precopy *p, pid_t pid, const char *line, struct area *ret) {
+        struct map map;
         char access[5];
+
+        if (p->tracked && map_parse(line, &map) == 0 && map.kind == MAP_KIND_LAZY)
+                return false;
 
         if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &ret->start, &ret->end, access) != 3 || access[0] != 'r' ||
             strstr(line, "[v"))
@@ -166,7 +174,7 @@ static int process_send(struct precopy *p, pid_t pid, struct rm_error *err) {
         int r = 0;
 
         while (r == 0 && maps && process.pagemap_fd >= 0 && getline(&line, &room, maps) > 0)
-                if (area_parse(pid, line, &area))
+                if (area_parse(p, pid, line, &area))
                         r = area_send(p, &process, &area, err);
         free(line);
         if (maps)
@@ -179,71 +187,53 @@ static int process_send(struct precopy *p, pid_t pid, struct rm_error *err) {
 /* ---- rounds ---- */
 
 static int round_send(struct precopy *p, const char *procs_file, struct rm_error *err) {
-        cleanup_free char *text = NULL;
-        char *at;
+        cleanup_free pid_t *pids = NULL;
+        size_t n = 0;
         int r;
 
         p->sent_bytes = 0;
-        r = read_file(procs_file, 1U << 20, &text, NULL);
+        r = procs_read(procs_file, &pids, &n);
         if (r < 0) {
                 log_warn("cannot read %s (%s): nothing is sent ahead", procs_file, strerror(-r));
                 return 0;
         }
-        at = text;
-        r = 0;
-        while (r == 0 && *at) {
-                long pid = strtol(at, &at, 10);
-
-                if (pid > 0)
-                        r = process_send(p, (pid_t) pid, err);
-                at = strchrnul(at, '\n');
-                at += *at == '\n';
-        }
+        for (size_t i = 0; i < n && r == 0; i++)
+                r = process_send(p, pids[i], err);
         if (r == 0)
                 r = out_flush(p, err);
         return r < 0 ? r : p->hooks->idle(p->hooks->ctx, err);
 }
 
-static int rounds_send(struct precopy *p, const char *procs_file, struct precopy_figures *figures, struct rm_error *err) {
-        uint64_t first_bytes = 0;
-        uint64_t before_bytes = UINT64_MAX;
-
-        while (figures->rounds < ROUNDS_MAX) {
-                int r = round_send(p, procs_file, err);
-
-                if (r < 0)
-                        return r;
-                figures->rounds++;
-                if (figures->rounds == 1)
-                        first_bytes = p->sent_bytes;
-                if (p->sent_bytes <= first_bytes / ENOUGH || p->sent_bytes > before_bytes / 4 * 3)
-                        break;
-                before_bytes = p->sent_bytes;
-        }
-        return 0;
-}
-
-int precopy_run(const char *procs_file, struct image_writer *w, struct image_known *known, const struct precopy_hooks *hooks,
-                struct precopy_figures *figures, struct rm_error *err) {
-        const struct image_object object = { .kind = RM__IMAGE_KIND__IMAGE_KIND_BLOCKS, .role = "", .path = "", .target = "" };
-        struct image_figures begin = *image_writer_figures(w);
-        struct precopy *p = xcalloc(1, sizeof(*p));
-        uint64_t begin_usec = now_usec();
+static int rounds_send(struct precopy *p, const char *procs_file, uint64_t *ret_rounds, struct rm_error *err) {
+        struct rounds rounds = { .max = ROUNDS_MAX, .part = ENOUGH };
         int r;
 
+        do {
+                r = round_send(p, procs_file, err);
+                if (r == 0)
+                        ++*ret_rounds;
+        } while (r == 0 && rounds_another(&rounds, p->sent_bytes));
+        return r;
+}
+
+int precopy_run(const char *procs_file, bool tracked, struct image_writer *w, struct image_known *known,
+                const struct mover_hooks *hooks, uint64_t *ret_rounds, struct rm_error *err) {
+        const struct image_object object = { .kind = RM__IMAGE_KIND__IMAGE_KIND_BLOCKS, .role = "", .path = "", .target = "" };
+        struct precopy *p = xcalloc(1, sizeof(*p));
+        int r;
+
+        *ret_rounds = 0;
         p->writer = w;
         p->known = known;
         p->hooks = hooks;
+        p->tracked = tracked;
         r = image_writer_open(w, &object, &p->slot, err);
         if (r == 0)
-                r = rounds_send(p, procs_file, figures, err);
+                r = rounds_send(p, procs_file, ret_rounds, err);
         if (r == 0)
                 r = image_writer_close(w, p->slot, image_known_count(known) * IMAGE_BLOCK_BYTES, err);
         if (r == 0)
                 r = hooks->idle(hooks->ctx, err);
-        figures->raw_bytes = image_writer_figures(w)->raw_bytes - begin.raw_bytes;
-        figures->wire_bytes = image_writer_figures(w)->wire_bytes - begin.wire_bytes;
-        figures->usec = now_usec() - begin_usec;
         free(p);
         return r;
 }

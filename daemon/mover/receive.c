@@ -134,6 +134,7 @@ static void report(struct receiver *v) {
         figures.zero_bytes = i->zero_bytes;
         figures.have_bytes = i->have_bytes;
         figures.wire_bytes = i->wire_bytes;
+        figures.pages = image_place_has_pages(v->place);
         if (images_done_usec > v->first_usec) {
                 figures.capture_usec = images_done_usec - v->first_usec;
                 figures.trees_usec = now - images_done_usec;

@@ -7,23 +7,39 @@
 #include "daemon/image/known.h"
 #include "daemon/image/tree.h"
 #include "daemon/mover/capture.h"
+#include "daemon/mover/compress.h"
 #include "daemon/mover/fault.h"
 #include "daemon/mover/mover.h"
 #include "daemon/mover/pace.h"
+#include "daemon/mover/pages.h"
 #include "daemon/mover/precopy.h"
 #include "daemon/mover/sink.h"
 
 /* While it waits rmd hears of it at least so often. */
 #define WAIT_MSEC 250
 
+/* What was sent before the freeze. */
+struct ahead {
+        uint64_t raw_bytes;
+        uint64_t wire_bytes;
+        uint64_t rounds;
+        uint64_t usec;
+};
+
 struct sender {
         struct control *control;
         struct link *link;
         struct capture *capture;
         struct sink *sink;
+        struct compress *compress;
         struct image_writer *writer;
         struct image_known *known;
-        struct precopy_figures ahead;
+        struct pages *pages; /* NULL: private memory is in CRIU's images */
+        struct mover_hooks hooks_ahead;
+        struct mover_hooks hooks_frozen;
+        struct capture_hooks hooks_capture;
+        struct rm_error untracked; /* why there are no `pages`, though they were asked for */
+        struct ahead ahead;
         struct pace pace; /* of what goes ahead */
         struct capture_figures captured;
         struct image_tree_figures trees;
@@ -39,7 +55,16 @@ struct sender {
         uint64_t images_raw_bytes;
 };
 
-static void figures_fill(const struct sender *s, Rm__MoverFigures *f) {
+static void figures_fill_ahead(struct sender *s, Rm__MoverFigures *f) {
+        f->ahead_bytes = s->ahead.wire_bytes;
+        f->ahead_usec = s->ahead.usec;
+        f->ahead_rounds = s->ahead.rounds;
+        f->pages = s->pages != NULL;
+        if (s->untracked.code < 0)
+                f->untracked = s->untracked.text;
+}
+
+static void figures_fill(struct sender *s, Rm__MoverFigures *f) {
         const struct image_figures *i = image_writer_figures(s->writer);
 
         f->objects = i->objects;
@@ -49,14 +74,19 @@ static void figures_fill(const struct sender *s, Rm__MoverFigures *f) {
         f->have_bytes = i->have_bytes;
         f->wire_bytes = i->wire_bytes;
         f->images_raw_bytes = s->images_raw_bytes;
-        f->ahead_bytes = s->ahead.wire_bytes;
-        f->ahead_usec = s->ahead.usec;
-        f->ahead_rounds = s->ahead.rounds;
+        figures_fill_ahead(s, f);
+        if (s->pages) {
+                f->last_bytes = pages_figures(s->pages)->last_bytes;
+                f->last_usec = pages_figures(s->pages)->last_usec;
+        }
         f->connect_usec = s->connect_usec;
         f->capture_usec = s->captured_at_usec - s->start_usec;
         f->dump_wait_usec = s->captured.wait_usec;
         f->trees_usec = s->trees_at_usec - s->captured_at_usec;
         f->sockets_skipped = s->trees.sockets_skipped;
+        f->saved_bytes = i->saved_bytes;
+        f->lz4_bytes = i->coded_bytes[IMAGE_CODEC_LZ4];
+        f->zstd_bytes = i->coded_bytes[IMAGE_CODEC_ZSTD];
 }
 
 static void progress(void *ctx, const char *name) {
@@ -149,27 +179,56 @@ static int prepare(struct sender *s, const Rm__MoverSend *m, struct rm_error *er
         if (r < 0)
                 return r;
         s->connect_usec = now_usec() - start_usec;
+        s->hooks_capture.link_fd = link_fd(s->link);
         s->sink = sink_create(s->link);
         s->known = image_known_create();
-        r = image_writer_create(sink_image(s->sink), image_known_delta(s->known), NULL, &s->writer, err);
+        s->compress = compress_create(s->link, m->codec);
+        r = image_writer_create(sink_image(s->sink), image_known_delta(s->known), compress_encoder(s->compress), &s->writer, err);
         if (r == 0)
                 control_send_ready(s->control);
         return r;
 }
 
+/* Everything that CRIU would have in its images may go ahead by hashes; what is tracked needs none. */
+static int send_ahead(struct sender *s, struct rm_error *err) {
+        const Rm__MoverPrecopy *m = s->control->precopy->precopy;
+        int r = 0;
+
+        if (m->pages)
+                r = pages_begin(m->procs_file, s->control->setup->send->images_dir, s->writer, &s->hooks_ahead, &s->pages,
+                                &s->untracked, err);
+        if (s->untracked.code < 0)
+                log_info("private memory is not tracked: %s", error_text(&s->untracked));
+        if (r == 0 && s->pages)
+                r = pages_rounds(s->pages, err);
+        if (r == 0)
+                r = precopy_run(m->procs_file, s->pages != NULL, s->writer, s->known, &s->hooks_ahead, &s->ahead.rounds, err);
+        if (r < 0 || !s->pages)
+                return r;
+        r = pages_save_flags(s->pages, err);
+        if (r == 0)
+                r = pages_rounds(s->pages, err);
+        s->ahead.rounds = pages_figures(s->pages)->rounds;
+        return r;
+}
+
 static int precopy(struct sender *s, struct rm_error *err) {
-        const struct precopy_hooks hooks = { .ctx = s, .poll = ahead_poll, .idle = idle };
+        const struct image_figures begin = *image_writer_figures(s->writer);
         Rm__MoverFigures figures = RM__MOVER_FIGURES__INIT;
+        uint64_t begin_usec = now_usec();
         int r = fault_point("mover.send.precopy", err);
 
         s->pace.bytes_per_sec = s->control->precopy->precopy->bytes_per_sec;
+        compress_limit(s->compress, s->pace.bytes_per_sec);
         if (r == 0)
-                r = precopy_run(s->control->precopy->precopy->procs_file, s->writer, s->known, &hooks, &s->ahead, err);
+                r = send_ahead(s, err);
+        compress_limit(s->compress, 0);
         if (r < 0)
                 return error_prefix(err, "pre-copy memory");
-        figures.ahead_bytes = s->ahead.wire_bytes;
-        figures.ahead_usec = s->ahead.usec;
-        figures.ahead_rounds = s->ahead.rounds;
+        s->ahead.raw_bytes = image_writer_figures(s->writer)->raw_bytes - begin.raw_bytes;
+        s->ahead.wire_bytes = image_writer_figures(s->writer)->wire_bytes - begin.wire_bytes;
+        s->ahead.usec = now_usec() - begin_usec;
+        figures_fill_ahead(s, &figures);
         control_send_precopied(s->control, &figures);
         return 0;
 }
@@ -197,20 +256,29 @@ static int wait_start(struct sender *s, struct rm_error *err) {
         return fault_point("mover.send.start", err);
 }
 
-static int capture(struct sender *s, struct rm_error *err) {
-        struct capture_hooks hooks = {
-                .ctx = s,
-                .idle = idle,
-                .link_fd = link_fd(s->link),
-                .link_readable = peer_refusal,
-                .progress = progress,
-        };
-        int r;
+/* As tree_poll(), and CRIU need not wait until all is sent that was written last. */
+static int frozen_poll(void *ctx, const char *what, struct rm_error *err) {
+        struct sender *s = ctx;
+        int r = tree_poll(s, what, err);
 
-        r = capture_run(s->capture, s->control, s->writer, &hooks, &s->captured, err);
+        return r < 0 ? r : capture_try(s->capture, s->control, s->writer, &s->hooks_capture, &s->captured, err);
+}
+
+static int capture(struct sender *s, struct rm_error *err) {
+        int r = s->pages ? pages_send_last(s->pages, &s->hooks_frozen, err) : 0;
+
+        if (r < 0)
+                return error_prefix(err, "transfer memory");
+        r = capture_run(s->capture, s->control, s->writer, &s->hooks_capture, &s->captured, err);
         s->captured_at_usec = now_usec();
         s->images_raw_bytes = image_writer_figures(s->writer)->raw_bytes;
-        return r < 0 ? error_prefix(err, "transfer CRIU's images") : fault_point("mover.send.images", err);
+        if (r < 0)
+                return error_prefix(err, "transfer CRIU's images");
+        r = fault_point("mover.send.images", err);
+        if (r < 0 || !s->pages)
+                return r;
+        r = pages_finish(s->pages, err);
+        return r < 0 ? error_prefix(err, "transfer memory") : fault_point("mover.send.pages", err);
 }
 
 static int tree_send(struct sender *s, const Rm__MoverTree *t, struct rm_error *err) {
@@ -339,13 +407,21 @@ int mover_send(struct control *control) {
         struct rm_error err = { 0 };
         int r;
 
+        s.hooks_ahead = (struct mover_hooks) { .ctx = &s, .poll = ahead_poll, .idle = idle };
+        s.hooks_frozen = (struct mover_hooks) { .ctx = &s, .poll = frozen_poll, .idle = idle };
+        s.hooks_capture = (struct capture_hooks) {
+                .ctx = &s, .idle = idle, .link_fd = -1, .link_readable = peer_refusal, .progress = progress
+        };
         r = run(&s, &err);
         if (r < 0) {
                 last_words(&s, &err);
                 log_error("send: %s", error_text(&err));
                 control_send_failed(control, &err, s.end_mark_sent, s.by_peer);
         }
+        /* Now that rmd knows: the processes that go on here, after a failure, cannot map memory while this lasts. */
+        pages_destroy(s.pages);
         image_writer_destroy(s.writer);
+        compress_destroy(s.compress);
         image_known_destroy(s.known);
         sink_destroy(s.sink);
         capture_destroy(s.capture);

@@ -8,16 +8,18 @@
 struct sink {
         struct image_sink image;
         struct link *link;
+        size_t sent_bytes; /* of what is used */
         size_t used_bytes;
         size_t room_bytes;
         uint8_t *buffer;
 };
 
 int sink_flush(struct sink *s, struct rm_error *err) {
-        size_t n = s->used_bytes;
+        const uint8_t *data = s->buffer + s->sent_bytes;
+        size_t n = s->used_bytes - s->sent_bytes;
 
-        s->used_bytes = 0;
-        return n > 0 ? link_write(s->link, s->buffer, n, err) : 0;
+        s->sent_bytes = s->used_bytes;
+        return n > 0 ? link_write(s->link, data, n, err) : 0;
 }
 
 static uint8_t *sink_reserve(void *ctx, size_t size_bytes, struct rm_error *err) {
@@ -25,6 +27,8 @@ static uint8_t *sink_reserve(void *ctx, size_t size_bytes, struct rm_error *err)
 
         if (size_bytes > s->room_bytes - s->used_bytes && sink_flush(s, err) < 0)
                 return NULL;
+        if (s->sent_bytes == s->used_bytes)
+                s->sent_bytes = s->used_bytes = 0;
         return s->buffer + s->used_bytes;
 }
 
@@ -32,7 +36,7 @@ static int sink_commit(void *ctx, size_t size_bytes, struct rm_error *err) {
         struct sink *s = ctx;
 
         s->used_bytes += size_bytes;
-        return s->used_bytes >= FLUSH_BYTES ? sink_flush(s, err) : 0;
+        return s->used_bytes - s->sent_bytes >= FLUSH_BYTES ? sink_flush(s, err) : 0;
 }
 
 struct sink *sink_create(struct link *link) {

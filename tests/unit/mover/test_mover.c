@@ -16,197 +16,21 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "bed.h"
 #include "common/frame.h"
 #include "common/util.h"
-#include "mover_pair.h"
+#include "daemon/image/place.h"
 
-#define TOKEN "a token of a move"
 #define PAGES_BYTES (3U << 20)
 
-struct bed {
-        char base[64];
-        char *key_file;
-        const char *second_key_file; /* of the receiver; NULL: none */
-        char *images;
-        char *out;
-        char *tree_from;
-        char *tree_to;
-        struct pair pair;
-        int codes[2];
-};
-
-static char *place(const struct bed *b, const char *name) {
-        char *path = xasprintf("%s/%s", b->base, name);
-
-        assert_int_equal(mkdir(path, 0700), 0);
-        return path;
-}
-
-static int setup(void **state) {
-        struct bed *b = xcalloc(1, sizeof(*b));
-
-        (void) signal(SIGPIPE, SIG_IGN);
-        strcpy(b->base, "/tmp/rmd-test-mover.XXXXXX");
-        assert_non_null(mkdtemp(b->base));
-        b->key_file = xasprintf("%s/key", b->base);
-        assert_int_equal(write_file_atomic(b->key_file, "0123456789abcdef0123456789abcdef", 32, 0600, false), 0);
-        b->images = place(b, "images");
-        b->out = place(b, "out");
-        b->tree_from = place(b, "from");
-        b->tree_to = place(b, "to");
-        *state = b;
-        return 0;
-}
-
-static int teardown(void **state) {
-        struct bed *b = *state;
-
-        (void) umount2(b->out, MNT_DETACH);
-        (void) remove_tree(b->base);
-        free(b->key_file);
-        free(b->images);
-        free(b->out);
-        free(b->tree_from);
-        free(b->tree_to);
-        free(b);
-        return 0;
-}
-
-static ProtobufCBinaryData bytes(const char *text) {
-        return (ProtobufCBinaryData) { .data = (uint8_t *) text, .len = strlen(text) };
-}
-
-/* The port it listens on. */
-static uint32_t say_receive(struct bed *b, const char *key_file, const char *token) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
-        Rm__MoverReceive m = RM__MOVER_RECEIVE__INIT;
-        Rm__MoverTree tree = RM__MOVER_TREE__INIT;
-        Rm__MoverTree *trees[] = { &tree };
-        Rm__MoverEvent *e;
-        uint32_t port;
-
-        tree.role = (char *) "tmp";
-        tree.path = b->tree_to;
-        m.address = (char *) "127.0.0.1";
-        m.token = bytes(token);
-        m.key_file = (char *) key_file;
-        m.second_key_file = (char *) (b->second_key_file ? b->second_key_file : "");
-        m.cluster = (char *) "test";
-        m.images_dir = b->out;
-        m.trees = trees;
-        m.n_trees = 1;
-        m.timeout_msec = 3000;
-        m.accept_timeout_msec = 2000;
-        command.body_case = RM__MOVER_COMMAND__BODY_RECEIVE;
-        command.receive = &m;
-        pair_say(&b->pair, PAIR_RECEIVE, &command);
-        e = pair_hear(&b->pair, PAIR_RECEIVE);
-        if (!e || e->body_case != RM__MOVER_EVENT__BODY_LISTENING) {
-                if (e)
-                        rm__mover_event__free_unpacked(e, NULL);
-                return 0;
-        }
-        port = e->listening->port;
-        rm__mover_event__free_unpacked(e, NULL);
-        return port;
-}
-
-static void say_send(struct bed *b, const char *key_file, const char *token, uint32_t port) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
-        Rm__MoverSend m = RM__MOVER_SEND__INIT;
-
-        m.host = (char *) "127.0.0.1";
-        m.port = port;
-        m.token = bytes(token);
-        m.key_file = (char *) key_file;
-        m.cluster = (char *) "test";
-        m.images_dir = b->images;
-        m.timeout_msec = 3000;
-        command.body_case = RM__MOVER_COMMAND__BODY_SEND;
-        command.send = &m;
-        pair_say(&b->pair, PAIR_SEND, &command);
-}
-
-static void say_done(struct bed *b) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
-        Rm__MoverDumpDone m = RM__MOVER_DUMP_DONE__INIT;
-        Rm__MoverTree tree = RM__MOVER_TREE__INIT;
-        Rm__MoverTree *trees[] = { &tree };
-
-        tree.role = (char *) "tmp";
-        tree.path = b->tree_from;
-        m.trees = trees;
-        m.n_trees = 1;
-        command.body_case = RM__MOVER_COMMAND__BODY_DUMP_DONE;
-        command.dump_done = &m;
-        pair_say(&b->pair, PAIR_SEND, &command);
-}
-
 /* The memory of this very process goes ahead. */
-static void say_precopy(struct bed *b, uint64_t bytes_per_sec) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
-        Rm__MoverPrecopy m = RM__MOVER_PRECOPY__INIT;
+static void say_precopy_self(struct bed *b, uint64_t bytes_per_sec) {
         cleanup_free char *procs = xasprintf("%d\n999999999\n", (int) getpid());
-        cleanup_free char *path = xasprintf("%s/procs", b->base);
 
-        assert_int_equal(write_file_atomic(path, procs, strlen(procs), 0600, false), 0);
-        m.procs_file = path;
-        m.bytes_per_sec = bytes_per_sec;
-        command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;
-        command.precopy = &m;
-        pair_say(&b->pair, PAIR_SEND, &command);
-}
-
-static void expect(struct bed *b, int side, Rm__MoverEvent__BodyCase kind) {
-        Rm__MoverEvent *e = pair_expect(&b->pair, side, kind);
-
-        assert_non_null(e);
-        rm__mover_event__free_unpacked(e, NULL);
-}
-
-/* The side must fail with this in its text. */
-static void expect_failure(struct bed *b, int side, const char *text, int *ret_code, bool *ret_end_mark_sent) {
-        Rm__MoverEvent *e = pair_hear(&b->pair, side);
-
-        while (e && e->body_case != RM__MOVER_EVENT__BODY_FAILED) {
-                rm__mover_event__free_unpacked(e, NULL);
-                e = pair_hear(&b->pair, side);
-        }
-        assert_non_null(e);
-        if (!strstr(e->failed->text, text))
-                fail_msg("'%s' should say '%s'", e->failed->text, text);
-        if (ret_code)
-                *ret_code = e->failed->code;
-        if (ret_end_mark_sent)
-                *ret_end_mark_sent = e->failed->end_mark_sent;
-        rm__mover_event__free_unpacked(e, NULL);
-}
-
-static void connect_unstarted(struct bed *b, const char *environment) {
-        uint32_t port;
-
-        pair_start(&b->pair, environment);
-        port = say_receive(b, b->key_file, TOKEN);
-        assert_int_not_equal(port, 0);
-        say_send(b, b->key_file, TOKEN, port);
-        expect(b, PAIR_SEND, RM__MOVER_EVENT__BODY_READY);
-}
-
-static void connect_pair(struct bed *b, const char *environment) {
-        connect_unstarted(b, environment);
-        pair_say_start(&b->pair);
-}
-
-static void image_check(const struct bed *b, const char *name, const void *data, size_t size_bytes) {
-        cleanup_free char *path = xasprintf("%s/%s", b->out, name);
-        cleanup_free char *found = NULL;
-        size_t found_bytes = 0;
-
-        assert_int_equal(read_file(path, 64 << 20, &found, &found_bytes), 0);
-        assert_int_equal(found_bytes, size_bytes);
-        assert_memory_equal(found, data, size_bytes);
+        say_precopy(b, procs, false, bytes_per_sec);
 }
 
 static char *pages_make(void) {
@@ -268,10 +92,131 @@ static void test_a_move(void **state) {
         assert_int_equal(st.st_mode & 07777, 0640);
 }
 
-static void finish_failed(struct bed *b) {
+/* A move with that codec. What it saved, and the bytes that went through each codec. */
+static uint64_t saved_by(struct bed *b, Rm__MoverCodec codec, const char *pages, uint64_t *ret_lz4, uint64_t *ret_zstd) {
+        const Rm__MoverFigures *f;
+        Rm__MoverEvent *e;
+        uint64_t saved;
+
+        b->codec = codec;
+        connect_pair(b, NULL);
+        dump(b, pages);
+        say_done(b);
+        e = pair_expect(&b->pair, PAIR_SEND, RM__MOVER_EVENT__BODY_ACKNOWLEDGED);
+        assert_non_null(e);
+        f = e->acknowledged->figures;
+        *ret_lz4 = f->lz4_bytes;
+        *ret_zstd = f->zstd_bytes;
+        saved = f->saved_bytes;
+        assert_true(saved <= f->lz4_bytes + f->zstd_bytes);
+        assert_in_range(f->wire_bytes + saved, PAGES_BYTES / 2, PAGES_BYTES);
+        rm__mover_event__free_unpacked(e, NULL);
         pair_finish(&b->pair, b->codes);
-        assert_int_equal(b->codes[PAIR_SEND], 1);
-        assert_int_equal(b->codes[PAIR_RECEIVE], 1);
+        assert_int_equal(b->codes[PAIR_SEND], 0);
+        assert_int_equal(b->codes[PAIR_RECEIVE], 0);
+        image_check(b, "pages-1.img", pages, PAGES_BYTES);
+        image_check(b, "inventory.img", "inventory", 9);
+        return saved;
+}
+
+static void test_codecs(void **state) {
+        struct bed *b = *state;
+        cleanup_free char *pages = pages_make();
+        uint64_t lz4 = 0;
+        uint64_t zstd = 0;
+
+        assert_int_equal(saved_by(b, RM__MOVER_CODEC__MOVER_CODEC_NONE, pages, &lz4, &zstd), 0);
+        assert_int_equal(lz4 + zstd, 0);
+        assert_true(saved_by(b, RM__MOVER_CODEC__MOVER_CODEC_LZ4, pages, &lz4, &zstd) > PAGES_BYTES / 4);
+        assert_true(lz4 > PAGES_BYTES / 2 && zstd == 0);
+        assert_true(saved_by(b, RM__MOVER_CODEC__MOVER_CODEC_ZSTD, pages, &lz4, &zstd) > PAGES_BYTES / 4);
+        assert_true(zstd > PAGES_BYTES / 2 && lz4 == 0);
+        (void) saved_by(b, RM__MOVER_CODEC__MOVER_CODEC_AUTO, pages, &lz4, &zstd);
+}
+
+/* ---- a receiver that was made before there were codecs ---- */
+
+static int socket_listen(uint32_t *ret_port) {
+        struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        socklen_t size = sizeof(a);
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        assert_int_equal(bind(fd, (struct sockaddr *) &a, sizeof(a)), 0);
+        assert_int_equal(listen(fd, 1), 0);
+        assert_int_equal(getsockname(fd, (struct sockaddr *) &a, &size), 0);
+        *ret_port = ntohs(a.sin_port);
+        return fd;
+}
+
+/* Its welcome names no codecs. */
+static int older_welcome(int listen_fd) {
+        int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
+        Rm__MoverPeerMessage message = RM__MOVER_PEER_MESSAGE__INIT;
+        Rm__MoverWelcome welcome = RM__MOVER_WELCOME__INIT;
+        ProtobufCMessage *hello = NULL;
+
+        assert_true(fd >= 0);
+        assert_int_equal(frame_receive(fd, FRAME_MAGIC_MOVER, FRAME_MAX_MOVER_BYTES, &rm__mover_peer_message__descriptor, &hello),
+                         0);
+        protobuf_c_message_free_unpacked(hello, NULL);
+        welcome.version = 1;
+        message.body_case = RM__MOVER_PEER_MESSAGE__BODY_WELCOME;
+        message.welcome = &welcome;
+        assert_int_equal(frame_send(fd, FRAME_MAGIC_MOVER, &message.base), 0);
+        return fd;
+}
+
+static int fd_read(void *ctx, void *ret_data, size_t size_bytes, struct rm_error *err) {
+        int r = read_all(*(int *) ctx, ret_data, size_bytes);
+
+        return r < 0 ? error_sys(err, r, "read") : 0;
+}
+
+static void older_receive(struct bed *b, int *fd, struct image_figures *ret_figures) {
+        const struct image_source source = { .ctx = fd, .read = fd_read };
+        struct image_place *place = image_place_create();
+        struct image_reader *reader = NULL;
+        struct rm_error err = { 0 };
+
+        image_place_images(place, b->out);
+        image_place_tree(place, "tmp", b->tree_to);
+        assert_int_equal(image_reader_create(&source, image_place_target(place), NULL, &reader, &err), 0);
+        assert_int_equal(image_reader_run(reader, &err), 0);
+        *ret_figures = *image_reader_figures(reader);
+        image_reader_destroy(reader);
+        image_place_destroy(place);
+}
+
+static void test_older_receiver(void **state) {
+        struct bed *b = *state;
+        cleanup_free char *pages = pages_make();
+        struct image_figures figures = { 0 };
+        uint32_t port = 0;
+        int listen_fd = socket_listen(&port);
+        pid_t criu;
+        int fd;
+
+        b->codec = RM__MOVER_CODEC__MOVER_CODEC_ZSTD;
+        pair_start(&b->pair, NULL);
+        say_send(b, "", TOKEN, port);
+        fd = older_welcome(listen_fd);
+        expect(b, PAIR_SEND, RM__MOVER_EVENT__BODY_READY);
+        pair_say_start(&b->pair);
+        /* Not in this process, which has to take what is sent meanwhile. */
+        criu = fork();
+        if (criu == 0) {
+                dump(b, pages);
+                say_done(b);
+                _exit(0);
+        }
+        older_receive(b, &fd, &figures);
+        assert_int_equal(waitpid(criu, NULL, 0), criu);
+        assert_int_equal(figures.saved_bytes, 0);
+        assert_int_equal(figures.coded_bytes[IMAGE_CODEC_LZ4] + figures.coded_bytes[IMAGE_CODEC_ZSTD], 0);
+        image_check(b, "pages-1.img", pages, PAGES_BYTES);
+        (void) close(fd);
+        (void) close(listen_fd);
+        pair_finish(&b->pair, b->codes);
 }
 
 static void test_wrong_token(void **state) {
@@ -456,7 +401,7 @@ static void go_ahead(struct bed *b, int flags, uint64_t bytes_per_sec) {
         assert_ptr_not_equal(pages, MAP_FAILED);
         memcpy(pages, pattern, PAGES_BYTES);
         connect_unstarted(b, NULL);
-        say_precopy(b, bytes_per_sec);
+        say_precopy_self(b, bytes_per_sec);
         e = pair_expect(&b->pair, PAIR_SEND, RM__MOVER_EVENT__BODY_PRECOPIED);
         assert_non_null(e);
         f = e->precopied->figures;
@@ -489,6 +434,9 @@ static void test_memory_goes_ahead(void **state) {
 }
 
 static void test_memory_goes_ahead_slowly(void **state) {
+        struct bed *b = *state;
+
+        b->codec = RM__MOVER_CODEC__MOVER_CODEC_NONE; /* or there is too little of it to be slow */
         go_ahead(*state, MAP_PRIVATE, 4 << 20);
 }
 
@@ -525,7 +473,7 @@ static void test_destination_full_ahead(void **state) {
         if (mount("none", b->out, "tmpfs", 0, "size=64k") < 0)
                 skip();
         connect_unstarted(b, NULL);
-        say_precopy(b, 0);
+        say_precopy_self(b, 0);
         expect_failure(b, PAIR_RECEIVE, "No space left on device", NULL, NULL);
         expect_failure(b, PAIR_SEND, "the destination: write pre-copied blocks", NULL, NULL);
         finish_failed(b);
@@ -571,7 +519,7 @@ static void fault_try(struct bed *b, const char *point, const char *action) {
                 e = pair_expect(&b->pair, PAIR_SEND, RM__MOVER_EVENT__BODY_READY);
         if (e) {
                 rm__mover_event__free_unpacked(e, NULL);
-                say_precopy(b, 0);
+                say_precopy_self(b, 0);
                 e = pair_expect(&b->pair, PAIR_SEND, RM__MOVER_EVENT__BODY_PRECOPIED);
         }
         if (e) {
@@ -613,25 +561,27 @@ static void test_fault_points(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_a_move, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_wrong_token, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_wrong_key, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_second_key, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_strangers_do_not_hold_up, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_abort_at_the_source, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_abort_at_the_destination, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_dump_without_criu, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_destination_full, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_peer_killed, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_rmd_gone, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_nonsense_from_rmd, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_memory_goes_ahead, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_memory_goes_ahead_slowly, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_shared_memory_goes_ahead, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_nothing_goes_ahead, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_destination_full_ahead, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_end_mark_is_told, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_fault_points, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_a_move, bed_setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_codecs, bed_setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_older_receiver, bed_setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_wrong_token, bed_setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_wrong_key, bed_setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_second_key, bed_setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_strangers_do_not_hold_up, bed_setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_abort_at_the_source, bed_setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_abort_at_the_destination, bed_setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_dump_without_criu, bed_setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_destination_full, bed_setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_peer_killed, bed_setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_rmd_gone, bed_setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_nonsense_from_rmd, bed_setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_memory_goes_ahead, bed_setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_memory_goes_ahead_slowly, bed_setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_shared_memory_goes_ahead, bed_setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_nothing_goes_ahead, bed_setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_destination_full_ahead, bed_setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_end_mark_is_told, bed_setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_fault_points, bed_setup, bed_teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,242 @@
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/mover/pages_internal.h"
+#include "daemon/mover/procs.h"
+#include "daemon/pages/vmflags.h"
+
+/* A round costs some milliseconds for each GiB, and makes the freeze shorter. */
+#define ROUNDS_MAX 8U
+#define ENOUGH 1024U
+/* There may be more of them when they are frozen. */
+#define BEGIN_MAX (IMAGE_PAGES_MAX / 8 * 7)
+/* What is locked is in CRIU's images too. */
+#define LOCKED_MAX_BYTES (UINT64_C(16) << 20)
+/* Programs decide how many mappings they have. */
+#define FLAGS_MAX_BYTES (INT64_C(64) << 20)
+
+/* ---- what CRIU asks of mappings ---- */
+
+static int flags_open(const char *images_dir, int *ret_fd) {
+        cleanup_free char *path = xasprintf("%s/vmflags", images_dir);
+        cleanup_close int fd = -1;
+
+        if (mkdir(path, 0755) < 0 && errno != EEXIST)
+                return -errno;
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        /* CRIU runs as the owner of the group. */
+        if (fd < 0 || fchmod(fd, 0755) < 0)
+                return -errno;
+        *ret_fd = take_fd(&fd);
+        return 0;
+}
+
+static int flags_write(const struct process *process, int dir_fd, int64_t *sum_bytes) {
+        char name[16];
+        struct stat st;
+        int r;
+
+        (void) snprintf(name, sizeof(name), "%d", (int) process->inner_pid);
+        r = vmflags_save(track_proc_fd(process->track), dir_fd, name);
+        if (r == 0 && fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+                *sum_bytes += st.st_size;
+        return r;
+}
+
+/* Returns errors of the hooks. In `ret_reason`: memory that must be in CRIU's images. */
+static int flags_save(struct pages *p, struct rm_error *ret_reason, struct rm_error *err) {
+        cleanup_close int dir_fd = -1;
+        struct process *process, *next;
+        int64_t sum_bytes = 0;
+        int r = flags_open(p->images_dir, &dir_fd);
+
+        if (r < 0) {
+                log_warn("%s/vmflags: %s: the dump takes longer", p->images_dir, strerror(-r));
+                return 0;
+        }
+        HASH_ITER (hh, p->by_pid, process, next) {
+                int k = 0;
+
+                if (r == 0 && process->track && sum_bytes < FLAGS_MAX_BYTES) {
+                        k = flags_write(process, dir_fd, &sum_bytes);
+                        r = pages_poll(p, err);
+                }
+                if (k == -EOPNOTSUPP)
+                        (void) error_set(ret_reason, k, "process %d: it has a shadow stack, or memory that children get empty",
+                                         (int) process->pid);
+                else if (k < 0)
+                        log_debug("mappings of process %d: %s", (int) process->pid, strerror(-k));
+        }
+        return r;
+}
+
+int pages_save_flags(struct pages *p, struct rm_error *err) {
+        struct rm_error reason = { 0 };
+        int r = flags_save(p, &reason, err);
+
+        if (r == 0 && reason.code < 0)
+                r = error_set(err, reason.code, "%s", error_text(&reason));
+        return r;
+}
+
+/* ---- while they run ---- */
+
+int pages_begin(const char *procs_file, const char *images_dir, struct image_writer *w, const struct mover_hooks *hooks,
+                struct pages **ret, struct rm_error *ret_reason, struct rm_error *err) {
+        cleanup_free pid_t *pids = NULL;
+        struct pages *p;
+        size_t n = 0;
+        int r;
+
+        if (procs_read(procs_file, &pids, &n) < 0 || n == 0 || n > BEGIN_MAX) {
+                (void) error_set(ret_reason, -EOPNOTSUPP, "%s names %zu processes, and 1 to %u can be tracked", procs_file, n,
+                                 BEGIN_MAX);
+                return 0;
+        }
+        if (track_supported(ret_reason) < 0)
+                return 0;
+        p = xcalloc(1, sizeof(*p));
+        p->procs_file = procs_file;
+        p->images_dir = images_dir;
+        p->writer = w;
+        p->hooks = hooks;
+        p->rounds = (struct rounds) { .max = ROUNDS_MAX, .part = ENOUGH };
+        r = pages_update(p, ret_reason, err);
+        if (r == 0 && ret_reason->code == 0 && p->locked_bytes > LOCKED_MAX_BYTES)
+                (void) error_set(ret_reason, -EOPNOTSUPP, "%" PRIu64 " MiB of memory are locked", p->locked_bytes >> 20);
+        if (r == 0 && ret_reason->code == 0)
+                r = flags_save(p, ret_reason, err);
+        if (r < 0 || ret_reason->code < 0) {
+                pages_destroy(p);
+                return r;
+        }
+        *ret = p;
+        return 0;
+}
+
+void pages_destroy(struct pages *p) {
+        struct process *process, *next;
+
+        if (!p)
+                return;
+        HASH_ITER (hh, p->by_pid, process, next)
+                pages_process_remove(p, process);
+        free(p);
+}
+
+const struct pages_figures *pages_figures(const struct pages *p) {
+        return &p->figures;
+}
+
+/* One that has ended meanwhile, or executed another program, is seen by the next update. */
+static int process_round(struct pages *p, struct process *process, struct rm_error *err) {
+        int r = process->track ? pages_scan(p, process, track_round, err) : 0;
+
+        if (r == 0 || p->failed)
+                return r;
+        log_debug("process %d: %s: all of it is sent again", (int) process->pid, error_text(err));
+        error_clear(err);
+        track_end(take_ptr(process->track));
+        return 0;
+}
+
+static int round_run(struct pages *p, struct rm_error *err) {
+        struct process *process, *next;
+        struct rm_error reason = { 0 };
+        int r;
+
+        p->told_bytes = 0;
+        r = pages_update(p, &reason, err);
+        if (reason.code < 0)
+                log_debug("%s: it is sent when it is frozen", error_text(&reason));
+        HASH_ITER (hh, p->by_pid, process, next)
+                if (r == 0)
+                        r = process_round(p, process, err);
+        p->figures.rounds++;
+        return r < 0 ? r : p->hooks->idle(p->hooks->ctx, err);
+}
+
+int pages_rounds(struct pages *p, struct rm_error *err) {
+        int r;
+
+        p->rounds.n = 0;
+        p->rounds.before_bytes = 0;
+        do
+                r = round_run(p, err);
+        while (r == 0 && rounds_another(&p->rounds, p->told_bytes));
+        return r;
+}
+
+/* ---- when they are frozen ---- */
+
+/* What the first scan tells it protects again, so that the second one tells only what was written since. Not everything can be protected
+ * (the process has executed another program since the last round): that is told by both. */
+static int process_scan_first(struct pages *p, struct process *process, struct rm_error *err) {
+        int r = pages_scan(p, process, track_round, err);
+
+        if (r == 0 || p->failed)
+                return r;
+        error_clear(err);
+        return pages_scan(p, process, track_last, err);
+}
+
+static int process_last(struct pages *p, struct process *process, bool done, struct rm_error *err) {
+        int r = done ? pages_scan(p, process, track_last, err) : process_scan_first(p, process, err);
+
+        if (r == -ESRCH && !p->failed && !done) {
+                error_clear(err);
+                return pages_process_gone(p, process, err);
+        }
+        if (r < 0 && !p->failed)
+                return error_prefix(err, "process %d", (int) process->pid);
+        if (r < 0 || !done)
+                return r;
+        r = pages_object_open(p, process, err);
+        return r < 0 ? r : pages_send_present(p, process, process->track, err);
+}
+
+static int last_send(struct pages *p, bool done, struct rm_error *err) {
+        struct process *process, *next;
+
+        HASH_ITER (hh, p->by_pid, process, next) {
+                int r = process_last(p, process, done, err);
+
+                if (r < 0)
+                        return r;
+        }
+        return p->hooks->idle(p->hooks->ctx, err);
+}
+
+static int last_run(struct pages *p, bool done, struct rm_error *err) {
+        uint64_t begin_usec = now_usec();
+        int r;
+
+        p->told_bytes = 0;
+        r = last_send(p, done, err);
+        p->figures.last_bytes += p->told_bytes;
+        p->figures.last_usec += now_usec() - begin_usec;
+        return r;
+}
+
+int pages_send_last(struct pages *p, const struct mover_hooks *hooks, struct rm_error *err) {
+        struct rm_error reason = { 0 };
+        int r;
+
+        p->hooks = hooks;
+        p->frozen = true;
+        r = pages_update(p, &reason, err);
+        if (r == 0 && reason.code < 0)
+                r = error_set(err, reason.code, "%s", error_text(&reason));
+        return r < 0 ? r : last_run(p, false, err);
+}
+
+int pages_finish(struct pages *p, struct rm_error *err) {
+        return last_run(p, true, err);
+}

@@ -1,0 +1,42 @@
+/* Private memory of processes that travels apart from CRIU's images: sent while they run, round after round of what they have written
+ * (daemon/pages/track.h), and the rest of it when they are frozen. One object of kind PAGES for each process, in the end one of kind PRESENT. */
+#ifndef RM_MOVER_PAGES_H
+#define RM_MOVER_PAGES_H
+
+#include "daemon/image/writer.h"
+#include "daemon/mover/hooks.h"
+
+struct pages;
+
+/* Begins to track every process that `procs_file` names (as cgroup.procs does). Nothing is sent yet. `images_dir`: see below. Both names, `w` and
+ * `hooks` must outlive it. 0; without `*ret` when some process cannot be tracked: then none is, and `ret_reason` says why. Errors are
+ * those of the hooks. */
+int pages_begin(const char *procs_file, const char *images_dir, struct image_writer *w, const struct mover_hooks *hooks,
+                struct pages **ret, struct rm_error *ret_reason, struct rm_error *err);
+
+/* While they run: at least one round, and further ones while that gains something. May be called again, as when something else has taken
+ * its time. */
+int pages_rounds(struct pages *p, struct rm_error *err);
+
+/* Writes vmflags/PID in `images_dir` for each process: what CRIU asks of its mappings (daemon/pages/vmflags.h). Done by pages_begin(), too; to be done again
+ * as late as possible. Slow, as it looks at all memory, and so nothing for the freeze; what is not written CRIU finds out by itself. -EOPNOTSUPP: there
+ * is memory now that must be in CRIU's images. */
+int pages_save_flags(struct pages *p, struct rm_error *err);
+
+/* From here on they are frozen, and `hooks` may be others than before. What has been written since the last round; all memory of what is not tracked. */
+int pages_send_last(struct pages *p, const struct mover_hooks *hooks, struct rm_error *err);
+/* When CRIU is done: what has been written even since then, and which pages there are. -ESRCH: a process has ended. */
+int pages_finish(struct pages *p, struct rm_error *err);
+
+struct pages_figures {
+        uint64_t rounds;
+        uint64_t last_bytes; /* told when frozen */
+        uint64_t last_usec;
+};
+const struct pages_figures *pages_figures(const struct pages *p);
+
+/* Ends the tracking, which costs the processes up to 45 ms for each GiB, in which they cannot map memory: so not while their freeze counts.
+ * NULL ok. */
+void pages_destroy(struct pages *p);
+
+#endif

@@ -1,0 +1,86 @@
+/* Shared by pages.c, pages_group.c (the processes) and pages_objects.c (the stream). */
+#ifndef RM_MOVER_PAGES_INTERNAL_H
+#define RM_MOVER_PAGES_INTERNAL_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* The usual one has fall-throughs that clang warns of. */
+#define HASH_FUNCTION HASH_OAT
+#include <uthash.h>
+
+#include "daemon/mover/pages.h"
+#include "daemon/mover/rounds.h"
+#include "daemon/pages/track.h"
+
+#define PRESENT_MAX 4096U
+
+struct process {
+        int pidfd;
+        pid_t pid;
+        pid_t inner_pid;
+        struct track *track; /* NULL: it could not be tracked yet, and all of it is to be sent when it is frozen */
+        bool opened;
+        bool listed;
+        uint32_t slot;
+        UT_hash_handle hh; /* by pid */
+        UT_hash_handle hh_inner; /* by inner_pid */
+};
+
+struct run {
+        uint64_t start; /* little endian once it is complete */
+        uint64_t end;
+};
+
+struct pages {
+        const char *procs_file;
+        const char *images_dir;
+        struct image_writer *writer;
+        const struct mover_hooks *hooks;
+        struct process *by_pid;
+        struct process *by_inner;
+        unsigned nesting; /* of all processes; 0: none is known */
+        uint64_t locked_bytes; /* when they were taken up */
+        bool frozen;
+        struct rounds rounds;
+        struct pages_figures figures;
+
+        /* The scan that runs. */
+        struct process *at;
+        struct rm_error *err;
+        bool failed; /* what ends it is an error of writer or hooks, in err */
+        uint64_t told_bytes;
+        uint32_t unpolled_bytes;
+        uint32_t unpolled_runs;
+
+        uint32_t present_slot;
+        uint64_t present_bytes;
+        size_t n_present;
+        struct run present[PRESENT_MAX];
+};
+
+/* ---- the stream ---- */
+
+/* Calls the hook. */
+int pages_poll(struct pages *p, struct rm_error *err);
+/* The object of the process, if it is not open yet. */
+int pages_object_open(struct pages *p, struct process *process, struct rm_error *err);
+
+typedef int (*pages_scan_fn)(struct track *track, track_run_cb run, void *ctx, struct rm_error *err);
+/* Sends what the scan tells. With an error, p->failed: it is one of writer or hooks. */
+int pages_scan(struct pages *p, struct process *process, pages_scan_fn scan, struct rm_error *err);
+
+/* Which pages there are, after which its object is closed. `track` NULL: it has ended, and has no pages any more. */
+int pages_send_present(struct pages *p, struct process *process, struct track *track, struct rm_error *err);
+
+/* ---- the processes ---- */
+
+/* Reads the list: those that have ended leave, and new ones are taken up; what could not be tracked is tried again. `ret_reason`: of the last that
+ * still cannot. Errors are those of hooks and writer, or of reading the list. */
+int pages_update(struct pages *p, struct rm_error *ret_reason, struct rm_error *err);
+
+/* It has ended: the other side forgets it, and its pid may be used again. */
+int pages_process_gone(struct pages *p, struct process *process, struct rm_error *err);
+void pages_process_remove(struct pages *p, struct process *process);
+
+#endif

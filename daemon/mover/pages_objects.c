@@ -1,0 +1,146 @@
+#include <endian.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/mover/pages_internal.h"
+
+#define STEP_BYTES IMAGE_PAYLOAD_MAX_BYTES
+/* Between two calls of the hook. */
+#define POLL_BYTES (256U << 10)
+#define POLL_RUNS 64U
+
+static int object_open(struct pages *p, const struct process *process, Rm__ImageKind kind, uint32_t *ret_slot,
+                       struct rm_error *err) {
+        char path[16];
+        const struct image_object object = { .kind = kind, .role = "", .path = path, .target = "" };
+
+        (void) snprintf(path, sizeof(path), "%d", (int) process->inner_pid);
+        return image_writer_open(p->writer, &object, ret_slot, err);
+}
+
+int pages_object_open(struct pages *p, struct process *process, struct rm_error *err) {
+        int r;
+
+        if (process->opened)
+                return 0;
+        r = object_open(p, process, RM__IMAGE_KIND__IMAGE_KIND_PAGES, &process->slot, err);
+        process->opened = r == 0;
+        return r;
+}
+
+int pages_poll(struct pages *p, struct rm_error *err) {
+        p->unpolled_bytes = p->unpolled_runs = 0;
+        return p->hooks->poll(p->hooks->ctx, "memory", err);
+}
+
+/* As much of [start, end) as one chunk takes. */
+static int chunk_send(struct pages *p, uint64_t start, uint64_t end, uint64_t *ret_end, struct rm_error *err) {
+        size_t size_bytes = end - start < STEP_BYTES ? (size_t) (end - start) : STEP_BYTES;
+        void *buffer = image_writer_buffer(p->writer, size_bytes, err);
+        ssize_t n;
+        int r;
+
+        if (!buffer)
+                return err->code < 0 ? err->code : -EIO;
+        n = track_read(p->at->track, start, buffer, size_bytes);
+        size_bytes = n > 0 ? (size_t) n / PAGES_PAGE_BYTES * PAGES_PAGE_BYTES : 0;
+        r = image_writer_data(p->writer, p->at->slot, start, size_bytes, err);
+        if (r < 0)
+                return r;
+        p->unpolled_bytes += (uint32_t) size_bytes;
+        if (size_bytes == 0 && p->frozen)
+                return error_set(err, n < 0 ? (int) n : -EIO, "memory of process %d at %" PRIx64 " cannot be read",
+                                 (int) p->at->pid, start);
+        /* While it runs, pages may vanish; what is behind them is still to be read. */
+        *ret_end = start + (size_bytes > 0 ? size_bytes : PAGES_PAGE_BYTES);
+        return 0;
+}
+
+static int run_send(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
+        struct pages *p = ctx;
+        int r = pages_object_open(p, p->at, p->err);
+
+        (void) kind;
+        p->told_bytes += end - start;
+        p->unpolled_runs++;
+        while (r == 0 && start < end) {
+                r = chunk_send(p, start, end, &start, p->err);
+                if (r == 0 && (p->unpolled_bytes >= POLL_BYTES || p->unpolled_runs >= POLL_RUNS))
+                        r = pages_poll(p, p->err);
+        }
+        p->failed = r != 0;
+        return r;
+}
+
+static int scan_poll(void *ctx) {
+        struct pages *p = ctx;
+        int r = pages_poll(p, p->err);
+
+        p->failed = r != 0;
+        return r;
+}
+
+int pages_scan(struct pages *p, struct process *process, pages_scan_fn scan, struct rm_error *err) {
+        p->at = process;
+        p->err = err;
+        p->failed = false;
+        track_set_poll(process->track, scan_poll, p);
+        return scan(process->track, run_send, p, err);
+}
+
+/* ---- which pages there are ---- */
+
+static int present_flush(struct pages *p, struct rm_error *err) {
+        size_t size_bytes = p->n_present * sizeof(struct run);
+        void *buffer;
+        int r;
+
+        if (size_bytes == 0)
+                return 0;
+        buffer = image_writer_buffer(p->writer, size_bytes, err);
+        if (!buffer)
+                return err->code < 0 ? err->code : -EIO;
+        for (size_t i = 0; i < p->n_present; i++)
+                p->present[i] = (struct run) { htole64(p->present[i].start), htole64(p->present[i].end) };
+        memcpy(buffer, p->present, size_bytes);
+        r = image_writer_data(p->writer, p->present_slot, p->present_bytes, size_bytes, err);
+        p->present_bytes += size_bytes;
+        p->n_present = 0;
+        return r;
+}
+
+static int run_present(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
+        struct pages *p = ctx;
+        struct run *last = p->n_present > 0 ? &p->present[p->n_present - 1] : NULL;
+        int r = 0;
+
+        (void) kind;
+        if (last && last->end == start) {
+                last->end = end;
+                return 0;
+        }
+        if (p->n_present == PRESENT_MAX)
+                r = present_flush(p, p->err);
+        p->failed = r != 0;
+        if (r == 0)
+                p->present[p->n_present++] = (struct run) { start, end };
+        return r;
+}
+
+int pages_send_present(struct pages *p, struct process *process, struct track *track, struct rm_error *err) {
+        int r = object_open(p, process, RM__IMAGE_KIND__IMAGE_KIND_PRESENT, &p->present_slot, err);
+
+        p->present_bytes = p->n_present = 0;
+        p->err = err;
+        if (r == 0 && track)
+                r = track_present(track, run_present, p, err);
+        if (r == 0)
+                r = present_flush(p, err);
+        if (r == 0)
+                r = image_writer_close(p->writer, p->present_slot, p->present_bytes, err);
+        if (r == 0)
+                r = image_writer_close(p->writer, process->slot, 0, err);
+        process->opened = false;
+        return r;
+}

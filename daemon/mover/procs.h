@@ -1,0 +1,21 @@
+/* The processes of a group, as cgroup.procs names them. */
+#ifndef RM_MOVER_PROCS_H
+#define RM_MOVER_PROCS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* malloc'ed; 0 or -errno. */
+int procs_read(const char *file, pid_t **ret_pids, size_t *ret_n);
+
+struct procs_status {
+        pid_t inner_pid;  /* in its own pid namespace */
+        unsigned nesting; /* of that: 1 when it is ours */
+        uint64_t locked_bytes;
+};
+
+/* 0; -ESRCH: it has ended; or -errno. */
+int procs_status(int proc_fd, struct procs_status *ret);
+
+#endif

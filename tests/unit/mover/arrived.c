@@ -1,0 +1,65 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "arrived.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/pages/store.h"
+#include "daemon/pages/track.h"
+
+enum { PAGE = PAGES_PAGE_BYTES };
+
+struct comparison {
+        struct track *track;
+        struct store *store;
+        uint64_t present;
+        uint64_t wrong;
+};
+
+static int compare_run(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
+        struct comparison *c = ctx;
+        uint8_t theirs[PAGE], ours[PAGE];
+
+        (void) kind;
+        for (uint64_t at = start; at < end; at += PAGE) {
+                memset(ours, 0, sizeof(ours));
+                assert_int_equal(track_read(c->track, at, theirs, PAGE), PAGE);
+                if (store_has(c->store, at))
+                        assert_int_equal(store_read(c->store, at, ours, PAGE), 0);
+                c->wrong += memcmp(ours, theirs, PAGE) != 0;
+                c->present++;
+        }
+        return 0;
+}
+
+char *arrived(const struct bed *b, pid_t pid) {
+        return xasprintf("%s/pages/%d", b->out, (int) pid);
+}
+
+void compare(const struct bed *b, pid_t pid) {
+        cleanup_free char *path = arrived(b, pid);
+        cleanup_close int pidfd = (int) syscall(SYS_pidfd_open, pid, 0);
+        int fd = open(path, O_RDWR | O_CLOEXEC);
+        struct comparison c = { 0 };
+        struct rm_error err = { 0 };
+
+        assert_true(fd >= 0);
+        assert_int_equal(store_adopt(fd, &c.store), 0);
+        assert_int_equal(track_open(pidfd, 1U << MAP_KIND_LAZY, &c.track, &err), 0);
+        if (track_present(c.track, compare_run, &c, &err) < 0)
+                fail_msg("%s", err.text);
+        if (c.wrong > 0)
+                fail_msg("%llu of %llu pages are wrong", (unsigned long long) c.wrong, (unsigned long long) c.present);
+        assert_true(c.present > 10);
+        assert_true(store_bytes(c.store) <= c.present * PAGE && store_bytes(c.store) > 0);
+        track_end(c.track);
+        store_destroy(c.store);
+}

@@ -1,0 +1,567 @@
+/* Movers that carry the private memory of running processes: what has arrived is compared with what they have when they stand still. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../pages/child.h"
+#include "../pages/programs.h"
+#include "arrived.h"
+#include "common/util.h"
+#include "daemon/pages/maps.h"
+
+enum {
+        PAGE = PAGES_PAGE_BYTES,
+        LARGE_PAGES = 16 << 20 >> 12,
+        LOCKED_PAGES = 2 * LARGE_PAGES,
+        /* An abort is obeyed in a tenth of a second; the rest is for a machine that is busy. */
+        ABORT_USEC = 500000,
+        DRAIN_MSEC = 20000,
+        /* From when the sender has begun with the freeze: then it has also done what it does at its start. */
+        FIRST_SCAN_USEC = 200000,
+};
+
+/* Offsets are addresses: too large for most file systems. */
+static int setup(void **state) {
+        struct bed *b;
+
+        (void) bed_setup(state);
+        b = *state;
+        b->codec = RM__MOVER_CODEC__MOVER_CODEC_NONE;
+        assert_int_equal(mount("none", b->out, "tmpfs", 0, "size=1g"), 0);
+        return 0;
+}
+
+/* ---- a move ---- */
+
+static char *procs_of(const pid_t *pids, size_t n) {
+        char *text = xstrdup("");
+
+        for (size_t i = 0; i < n; i++) {
+                char *longer = xasprintf("%s%d\n", text, (int) pids[i]);
+
+                free(text);
+                text = longer;
+        }
+        return text;
+}
+
+static void begin(struct bed *b, const pid_t *pids, size_t n, uint64_t bytes_per_sec) {
+        cleanup_free char *procs = procs_of(pids, n);
+        cleanup_free char *before = xasprintf("%s/pages", b->out);
+
+        assert_int_equal(remove_tree(before), 0);
+        connect_unstarted(b, NULL);
+        say_precopy(b, procs, true, bytes_per_sec);
+}
+
+/* The figures that are told then. */
+static Rm__MoverEvent *await_precopied(struct bed *b, bool pages) {
+        Rm__MoverEvent *e = pair_expect(&b->pair, PAIR_SEND, RM__MOVER_EVENT__BODY_PRECOPIED);
+
+        assert_non_null(e);
+        if (pages && !e->precopied->figures->pages)
+                fail_msg("%s", e->precopied->figures->untracked);
+        assert_true(e->precopied->figures->pages == pages);
+        assert_true((e->precopied->figures->untracked[0] == 0) == pages);
+        assert_true(e->precopied->figures->ahead_rounds > 0);
+        assert_true(e->precopied->figures->ahead_bytes > 0);
+        return e;
+}
+
+static void precopied(struct bed *b) {
+        rm__mover_event__free_unpacked(await_precopied(b, true), NULL);
+}
+
+static void stand_still(pid_t pid) {
+        assert_int_equal(kill(pid, SIGSTOP), 0);
+        for (;;) {
+                cleanup_free char *line = child_status(pid, "State");
+
+                if (strchr(line, 'T'))
+                        return;
+                (void) usleep(1000);
+        }
+}
+
+/* CRIU's part, without pages. The sender has begun with the freeze when it takes what is in the pipe. */
+static void dump(struct bed *b) {
+        int sock = fake_criu_connect(b->images);
+        int inventory, waiting = 0;
+
+        assert_true(sock >= 0);
+        inventory = fake_criu_open(sock, "inventory.img");
+        assert_true(inventory >= 0);
+        assert_int_equal(write_all(inventory, "inventory", 9), 0);
+        for (int i = 0; i < DRAIN_MSEC && ioctl(inventory, FIONREAD, &waiting) == 0 && waiting > 0; i++)
+                (void) usleep(1000);
+        assert_int_equal(waiting, 0);
+        (void) close(inventory);
+        (void) close(sock);
+}
+
+/* The sender's last figures. */
+static Rm__MoverEvent *await_end(struct bed *b, bool pages) {
+        Rm__MoverEvent *sent = pair_expect(&b->pair, PAIR_SEND, RM__MOVER_EVENT__BODY_ACKNOWLEDGED);
+        Rm__MoverEvent *received = pair_expect(&b->pair, PAIR_RECEIVE, RM__MOVER_EVENT__BODY_RECEIVED);
+
+        assert_non_null(sent);
+        assert_non_null(received);
+        assert_true(sent->acknowledged->figures->pages == pages);
+        assert_true(received->received->figures->pages == pages);
+        rm__mover_event__free_unpacked(received, NULL);
+        pair_finish(&b->pair, b->codes);
+        assert_int_equal(b->codes[PAIR_SEND], 0);
+        assert_int_equal(b->codes[PAIR_RECEIVE], 0);
+        image_check(b, "inventory.img", "inventory", 9);
+        return sent;
+}
+
+static void finish(struct bed *b) {
+        pair_say_start(&b->pair);
+        dump(b);
+        say_done(b);
+        rm__mover_event__free_unpacked(await_end(b, true), NULL);
+}
+
+static void test_programs(void **state) {
+        struct bed *b = *state;
+
+        for (size_t i = 0; i < PROGRAMS; i++) {
+                struct child child = child_begin(programs[i]);
+
+                begin(b, &child.pid, 1, 0);
+                precopied(b);
+                (void) usleep(5000);
+                stand_still(child.pid);
+                finish(b);
+                compare(b, child.pid);
+                assert_int_equal(child_end(&child), SIGKILL);
+        }
+}
+
+/* It writes when CRIU has stopped it already, as system calls do that are interrupted. */
+static void write_when_told(int link) {
+        char *area = map_area(LARGE_PAGES);
+
+        for (size_t i = 0; i < LARGE_PAGES; i++)
+                memset(area + i * PAGE, (int) (i % 255 + 1), PAGE);
+        for (char c = 1;; c++) {
+                child_ready(link);
+                child_wait(link);
+                for (size_t i = 0; i < LARGE_PAGES; i++)
+                        area[i * PAGE + i % PAGE] = c;
+        }
+}
+
+static void let_write(const struct child *child) {
+        child_go(child);
+        child_expect(child);
+}
+
+static void test_written_after_the_start(void **state) {
+        struct bed *b = *state;
+        struct child child = child_begin(write_when_told);
+
+        begin(b, &child.pid, 1, 0);
+        precopied(b);
+        stand_still(child.pid);
+        pair_say_start(&b->pair);
+        dump(b);
+        (void) usleep(FIRST_SCAN_USEC);
+        assert_int_equal(kill(child.pid, SIGCONT), 0);
+        let_write(&child);
+        stand_still(child.pid);
+        say_done(b);
+        rm__mover_event__free_unpacked(await_end(b, true), NULL);
+        compare(b, child.pid);
+        assert_int_equal(child_end(&child), SIGKILL);
+}
+
+/* The limit is for what goes ahead. */
+static void test_figures_and_rate(void **state) {
+        struct bed *b = *state;
+        struct child child = child_begin(write_when_told);
+        const uint64_t rate = 8 << 20;
+        Rm__MoverFigures *f;
+        Rm__MoverEvent *e;
+
+        begin(b, &child.pid, 1, rate);
+        e = await_precopied(b, true);
+        f = e->precopied->figures;
+        assert_true(f->ahead_bytes >= LARGE_PAGES * PAGE);
+        assert_true(f->ahead_bytes * 1000000 / f->ahead_usec < rate / 2 * 3);
+        rm__mover_event__free_unpacked(e, NULL);
+        let_write(&child);
+        stand_still(child.pid);
+        pair_say_start(&b->pair);
+        dump(b);
+        say_done(b);
+        e = await_end(b, true);
+        f = e->acknowledged->figures;
+        assert_in_range(f->last_bytes, LARGE_PAGES * PAGE, (uint64_t) LARGE_PAGES * PAGE + (2 << 20));
+        assert_in_range(f->last_usec, 1, f->last_bytes * 1000000 / rate / 2);
+        assert_true(f->ahead_rounds >= 2);
+        assert_true(f->raw_bytes < (uint64_t) LARGE_PAGES * PAGE + (4 << 20));
+        rm__mover_event__free_unpacked(e, NULL);
+        compare(b, child.pid);
+        assert_int_equal(child_end(&child), SIGKILL);
+}
+
+/* ---- processes that come and go ---- */
+
+static void write_for_ever(int link) {
+        char *area = map_area(AREA_PAGES);
+
+        for (uint32_t i = 0;; i++) {
+                area[(size_t) i * 7919 % AREA_PAGES * PAGE + i % PAGE] = (char) i;
+                if (i == AREA_PAGES)
+                        child_ready(link);
+        }
+}
+
+/* At each byte a child that writes; its pid goes back. */
+static void have_children(int link) {
+        char *area = map_area(AREA_PAGES);
+
+        memset(area, 5, (size_t) AREA_PAGES * PAGE);
+        child_ready(link);
+        for (;;) {
+                pid_t pid;
+
+                child_wait(link);
+                pid = fork();
+                if (pid == 0) {
+                        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                        for (uint32_t i = 0;; i++)
+                                area[(size_t) i * 31 % AREA_PAGES * PAGE + i % PAGE] = (char) i;
+                }
+                child_assert(write_all(link, &pid, sizeof(pid)) == 0);
+                memset(area, (int) pid, (size_t) AREA_PAGES / 2 * PAGE);
+        }
+}
+
+static pid_t another_child(const struct child *parent) {
+        pid_t pid = -1;
+
+        child_go(parent);
+        assert_int_equal(read_all(parent->link, &pid, sizeof(pid)), 0);
+        assert_true(pid > 0);
+        return pid;
+}
+
+static void execute_when_told(int link) {
+        char *area = map_area(AREA_PAGES);
+
+        memset(area, 9, (size_t) AREA_PAGES * PAGE);
+        child_ready(link);
+        child_wait(link);
+        child_assert(dup2(link, STDOUT_FILENO) == STDOUT_FILENO);
+        (void) execl("/bin/sh", "sh", "-c", "printf x; while :; do a=$a.; [ ${#a} -lt 9999 ] || a=; done", (char *) NULL);
+        _exit(1);
+}
+
+static void test_processes_come_and_go(void **state) {
+        struct bed *b = *state;
+        struct child parent = child_begin(have_children);
+        struct child ends = child_begin(write_for_ever);
+        struct child ends_late = child_begin(write_for_ever);
+        struct child executes = child_begin(execute_when_told);
+        struct child executes_late = child_begin(execute_when_told);
+        pid_t pids[6] = { parent.pid, executes.pid, executes_late.pid, ends_late.pid, ends.pid };
+        cleanup_free char *gone[2] = { arrived(b, ends.pid), arrived(b, ends_late.pid) };
+        cleanup_free char *during = NULL;
+        cleanup_free char *after = NULL;
+
+        /* The first round takes a second or two. */
+        begin(b, pids, 5, 16 << 20);
+        (void) usleep(300000);
+        pids[4] = another_child(&parent);
+        let_write(&executes);
+        assert_int_equal(child_end(&ends), SIGKILL);
+        during = procs_of(pids, 5);
+        procs_write(b, during);
+        precopied(b);
+        pids[3] = another_child(&parent);
+        assert_int_equal(child_end(&ends_late), SIGKILL);
+        let_write(&executes_late);
+        after = procs_of(pids, 5);
+        procs_write(b, after);
+        for (size_t i = 0; i < 5; i++)
+                stand_still(pids[i]);
+        finish(b);
+        for (size_t i = 0; i < 5; i++)
+                compare(b, pids[i]);
+        assert_int_equal(access(gone[0], F_OK), -1);
+        assert_int_equal(access(gone[1], F_OK), -1);
+        assert_int_equal(child_end(&parent), SIGKILL);
+        assert_int_equal(child_end(&executes), SIGKILL);
+        assert_int_equal(child_end(&executes_late), SIGKILL);
+        free(gone[1]);
+}
+
+/* In the same pid namespace there are others who make processes. */
+static struct child child_with_pid(void (*function)(int link), pid_t pid) {
+        cleanup_free char *last = xasprintf("%d", (int) pid - 1);
+
+        for (int i = 0; i < 100; i++) {
+                struct child child;
+
+                assert_int_equal(write_text("/proc/sys/kernel/ns_last_pid", last), 0);
+                child = child_begin(function);
+                if (child.pid == pid)
+                        return child;
+                assert_int_equal(child_end(&child), SIGKILL);
+        }
+        fail_msg("the pid %d does not come again", (int) pid);
+        return (struct child) { 0 };
+}
+
+static void be_used_again(struct bed *b, bool during_a_round) {
+        struct child first = child_begin(write_for_ever);
+        struct child other = child_begin(write_for_ever);
+        const pid_t pids[] = { first.pid, other.pid };
+        struct child second;
+
+        begin(b, pids, 2, 16 << 20);
+        if (during_a_round)
+                (void) usleep(200000);
+        else
+                precopied(b);
+        assert_int_equal(child_end(&first), SIGKILL);
+        second = child_with_pid(write_when_told, pids[0]);
+        if (during_a_round)
+                precopied(b);
+        stand_still(second.pid);
+        stand_still(other.pid);
+        finish(b);
+        compare(b, second.pid);
+        compare(b, other.pid);
+        assert_int_equal(child_end(&second), SIGKILL);
+        assert_int_equal(child_end(&other), SIGKILL);
+}
+
+/* By another process, which is not that of which some has been sent. */
+static void test_a_pid_is_used_again(void **state) {
+        be_used_again(*state, true);
+        be_used_again(*state, false);
+}
+
+/* CRIU may have taken it for living: the other side would run it with no memory. */
+static void test_ended_in_the_freeze(void **state) {
+        struct bed *b = *state;
+        struct child child = child_begin(write_for_ever);
+        bool end_mark_sent = true;
+
+        begin(b, &child.pid, 1, 0);
+        precopied(b);
+        stand_still(child.pid);
+        pair_say_start(&b->pair);
+        dump(b);
+        (void) usleep(FIRST_SCAN_USEC);
+        assert_int_equal(child_end(&child), SIGKILL);
+        say_done(b);
+        expect_failure(b, PAIR_SEND, "transfer memory: process", NULL, &end_mark_sent);
+        assert_false(end_mark_sent);
+        finish_failed(b);
+}
+
+static void abort_now(struct bed *b) {
+        uint64_t begin_usec = now_usec();
+        int code = 0;
+
+        pair_say_abort(&b->pair, PAIR_SEND, "enough");
+        expect_failure(b, PAIR_SEND, "enough", &code, NULL);
+        assert_int_equal(code, -ECANCELED);
+        assert_in_range(now_usec() - begin_usec, 0, ABORT_USEC);
+        finish_failed(b);
+}
+
+/* ---- what cannot be tracked ---- */
+
+/* The move goes on, without. */
+static void untracked(struct bed *b, const struct child *child, const char *reason) {
+        cleanup_free char *path = arrived(b, child->pid);
+        Rm__MoverEvent *e;
+
+        begin(b, &child->pid, 1, 0);
+        e = await_precopied(b, false);
+        if (!strstr(e->precopied->figures->untracked, reason))
+                fail_msg("'%s' should say '%s'", e->precopied->figures->untracked, reason);
+        assert_true(e->precopied->figures->ahead_bytes > 0);
+        rm__mover_event__free_unpacked(e, NULL);
+        pair_say_start(&b->pair);
+        dump(b);
+        say_done(b);
+        e = await_end(b, false);
+        assert_non_null(strstr(e->acknowledged->figures->untracked, reason));
+        rm__mover_event__free_unpacked(e, NULL);
+        assert_int_equal(access(path, F_OK), -1);
+}
+
+static void test_traced(void **state) {
+        struct bed *b = *state;
+        struct child child = child_begin(write_for_ever);
+
+        assert_int_equal(ptrace(PTRACE_SEIZE, child.pid, NULL, NULL), 0);
+        untracked(b, &child, "traced");
+        assert_int_equal(child_end(&child), SIGKILL);
+}
+
+static void lock_memory(int link) {
+        child_assert(syscall(SYS_mlock, map_area(LOCKED_PAGES), (size_t) LOCKED_PAGES * PAGE) == 0);
+        child_ready(link);
+        for (;;)
+                (void) pause();
+}
+
+/* Nor is there anything to be had of it otherwise. */
+static void test_no_processes(void **state) {
+        struct bed *b = *state;
+        Rm__MoverEvent *e;
+
+        begin(b, NULL, 0, 0);
+        e = pair_expect(&b->pair, PAIR_SEND, RM__MOVER_EVENT__BODY_PRECOPIED);
+        assert_non_null(e);
+        assert_false(e->precopied->figures->pages);
+        assert_non_null(strstr(e->precopied->figures->untracked, "names 0 processes"));
+        rm__mover_event__free_unpacked(e, NULL);
+        abort_now(b);
+}
+
+static void test_locked(void **state) {
+        struct bed *b = *state;
+        struct child child = child_begin(lock_memory);
+
+        untracked(b, &child, "locked");
+        assert_int_equal(child_end(&child), SIGKILL);
+}
+
+/* ---- aborts ---- */
+
+static void check_free(const struct child *child) {
+        cleanup_free char *path = xasprintf("/proc/%d/smaps", (int) child->pid);
+        cleanup_free char *smaps = NULL;
+
+        assert_int_equal(read_file(path, 1U << 24, &smaps, NULL), 0);
+        assert_null(strstr(smaps, " uw"));
+        let_write(child);
+}
+
+static int64_t bytes_arrived(const struct bed *b, pid_t pid) {
+        cleanup_free char *path = arrived(b, pid);
+        struct stat st;
+
+        assert_int_equal(stat(path, &st), 0);
+        return st.st_blocks * 512;
+}
+
+/* In the middle of a round, however it is limited; the program goes on as it was. */
+static void test_abort_in_a_round(void **state) {
+        static const uint64_t rates[] = { 1 << 20, 64 << 20, 0 };
+        struct bed *b = *state;
+        struct child child = child_begin(write_when_told);
+
+        for (size_t i = 0; i < ARRAY_SIZE(rates); i++) {
+                begin(b, &child.pid, 1, rates[i]);
+                (void) usleep(rates[i] ? 100000 : 5000);
+                abort_now(b);
+                check_free(&child);
+                assert_true(rates[i] != 1 << 20 || bytes_arrived(b, child.pid) < 8 << 20);
+        }
+        assert_int_equal(child_end(&child), SIGKILL);
+}
+
+static void test_abort_in_the_freeze(void **state) {
+        struct bed *b = *state;
+        struct child child = child_begin(write_when_told);
+
+        begin(b, &child.pid, 1, 0);
+        precopied(b);
+        let_write(&child);
+        stand_still(child.pid);
+        pair_say_start(&b->pair);
+        (void) usleep(2000);
+        abort_now(b);
+        assert_int_equal(kill(child.pid, SIGCONT), 0);
+        check_free(&child);
+        assert_int_equal(child_end(&child), SIGKILL);
+}
+
+static void test_fault_point(void **state) {
+        struct bed *b = *state;
+        struct child child = child_begin(write_for_ever);
+        cleanup_free char *procs = procs_of(&child.pid, 1);
+        bool end_mark_sent = true;
+
+        connect_unstarted(b, "RM_FAULT=mover.send.pages:fail");
+        say_precopy(b, procs, true, 0);
+        precopied(b);
+        stand_still(child.pid);
+        pair_say_start(&b->pair);
+        dump(b);
+        say_done(b);
+        expect_failure(b, PAIR_SEND, "fault point", NULL, &end_mark_sent);
+        assert_false(end_mark_sent);
+        finish_failed(b);
+        assert_int_equal(child_end(&child), SIGKILL);
+}
+
+/* ---- for CRIU ---- */
+
+static void test_flags(void **state) {
+        struct bed *b = *state;
+        struct child child = child_begin(write_for_ever);
+        cleanup_free char *dir = xasprintf("%s/vmflags", b->images);
+        cleanup_free char *path = xasprintf("%s/%d", dir, (int) child.pid);
+        cleanup_free char *flags = NULL;
+        struct stat st;
+
+        begin(b, &child.pid, 1, 0);
+        precopied(b);
+        assert_int_equal(stat(dir, &st), 0);
+        assert_int_equal(st.st_mode & 07777, 0755);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 07777, 0644);
+        assert_int_equal(read_file(path, 1U << 24, &flags, NULL), 0);
+        assert_non_null(strstr(flags, "[stack]"));
+        assert_non_null(strstr(flags, "\nVmFlags: rd wr"));
+        assert_null(strstr(flags, "\nRss:"));
+        abort_now(b);
+        assert_int_equal(child_end(&child), SIGKILL);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_programs, setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_written_after_the_start, setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_figures_and_rate, setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_processes_come_and_go, setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_a_pid_is_used_again, setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_ended_in_the_freeze, setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_traced, setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_no_processes, setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_locked, setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_abort_in_a_round, setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_abort_in_the_freeze, setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_fault_point, setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_flags, setup, bed_teardown),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
