@@ -29,8 +29,8 @@ struct reaper {
         char *limit_dirs[CONTROLLER_COUNT];
         char *spool_dir; /* NULL: keep it */
         uint64_t started_usec;
-        bool asked; /* PID 1 was told to end */
-        bool killed;
+        bool asked;    /* PID 1 was told to end */
+        int report_fd; /* of rm-capsule that starts, or -1 */
         capsule_done_fn done;
         void *arg;
 };
@@ -39,6 +39,8 @@ static void reaper_free(struct reaper *reaper) {
         LIST_REMOVE(reaper, entry);
         if (reaper->timer)
                 event_free(reaper->timer);
+        if (reaper->report_fd >= 0)
+                close(reaper->report_fd);
         free(reaper->id);
         free(reaper->dir);
         free(reaper->cgroup_dir);
@@ -81,6 +83,23 @@ static void kill_all(const struct reaper *reaper) {
         }
 }
 
+/* rm-capsule has neither told that it is ready nor ended: it may not have come into its group yet, and make files. */
+static bool is_starting(struct reaper *reaper) {
+        char text[256];
+        ssize_t n = 0;
+
+        if (reaper->report_fd < 0)
+                return false;
+        do
+                n = read(reaper->report_fd, text, sizeof(text));
+        while (n > 0 || (n < 0 && errno == EINTR));
+        if (n < 0)
+                return true;
+        close(reaper->report_fd);
+        reaper->report_fd = -1;
+        return false;
+}
+
 static int remove_all(const struct reaper *reaper) {
         int r = controllers_remove(reaper->limit_dirs, reaper->cgroup_dir);
 
@@ -100,11 +119,10 @@ static void on_look(evutil_socket_t fd, short what, void *arg) {
 
         (void) fd;
         (void) what;
-        if (!reaper->killed && (!reaper->asked || waited > KILL_AFTER_USEC)) {
+        /* Each time: rm-capsule, started just before, may come into its group only now. */
+        if (!reaper->asked || waited > KILL_AFTER_USEC)
                 kill_all(reaper);
-                reaper->killed = true;
-        }
-        if (!populated(reaper, "init") && !populated(reaper, "payload"))
+        if (!is_starting(reaper) && !populated(reaper, "init") && !populated(reaper, "payload"))
                 r = remove_all(reaper);
         if (r == -EBUSY && waited < GIVE_UP_USEC) {
                 timer_arm(reaper->timer, LOOK_USEC);
@@ -142,6 +160,8 @@ void capsule_destroy(struct capsule *capsule, bool spool, capsule_done_fn done, 
         reaper->spool_dir = spool ? xstrdup(capsule->spool_dir) : NULL;
         reaper->started_usec = now_usec();
         reaper->asked = ask_to_quit(capsule);
+        reaper->report_fd = capsule->report_fd;
+        capsule->report_fd = -1;
         reaper->done = done;
         reaper->arg = arg;
         LIST_INSERT_HEAD(&capsule->ctx->reapers, reaper, entry);
