@@ -31,6 +31,7 @@ static const struct {
         [OBSTACLE_CAPABILITIES] = { "has capabilities that its job's owner has not", false },
         [OBSTACLE_SEM_UNDO] = { "may have to undo operations on System V semaphores (SEM_UNDO)", false },
         [OBSTACLE_NO_FILE] = { "runs a program from memory (memfd_create)", false },
+        [OBSTACLE_REPLACED] = { "uses %s, which was replaced or removed on this node since", false },
         [OBSTACLE_SHM] = { "there is System V shared memory (segment %s)", false },
         [OBSTACLE_SYSV_SIZE] = { "System V semaphores and message queues hold more than a move can carry (%s)", false },
         [OBSTACLE_MQUEUE] = { "there is a POSIX message queue (/%s)", false },
@@ -121,4 +122,15 @@ enum obstacle_kind obstacle_of_lock(const char *line, dev_t *ret_dev) {
                         return words[i].kind;
                 }
         return OBSTACLE_NONE;
+}
+
+/* Elsewhere CRIU finds such a file again by a link or a copy that it makes beside it. What is installed is read-only in a capsule. */
+bool obstacle_of_installed(const char *link, char *detail) {
+        static const char mark[] = " (deleted)";
+        size_t n = strlen(link);
+
+        if (!begins(link, "/usr/") || n < sizeof(mark) - 1 || strcmp(link + n - (sizeof(mark) - 1), mark) != 0)
+                return false;
+        snprintf(detail, OBSTACLE_DETAIL_BYTES, "%.*s", (int) (n - (sizeof(mark) - 1)), link);
+        return true;
 }

@@ -31,6 +31,7 @@ enum obstacle_kind {
         OBSTACLE_CAPABILITIES,
         OBSTACLE_SEM_UNDO,
         OBSTACLE_NO_FILE, /* its program has none: it lies in memory */
+        OBSTACLE_REPLACED, /* an installed file that it runs or has mapped is no longer there; detail: its path */
         /* Of the capsule. */
         OBSTACLE_SHM,
         OBSTACLE_SYSV_SIZE,
@@ -57,6 +58,10 @@ void obstacle_text(const struct obstacle *obstacle, char *text);
 /* What a descriptor or mapping that reads as `link` in /proc is: OBSTACLE_NONE when CRIU carries it, or when more must be looked at: an
  * eventfd, a device. `link` ends with its NUL. */
 enum obstacle_kind obstacle_of_link(const char *link);
+
+/* Is what a program or mapping reads as in /proc an installed file that has no name any more? Its path without the mark of that goes to
+ * `detail`, of OBSTACLE_DETAIL_BYTES. */
+bool obstacle_of_installed(const char *link, char *detail);
 
 /* A line of fdinfo beginning with "lock:"; its file system's device in `ret_dev`. OBSTACLE_NONE: it is none. */
 enum obstacle_kind obstacle_of_lock(const char *line, dev_t *ret_dev);

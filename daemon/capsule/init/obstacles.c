@@ -21,6 +21,7 @@
 #include "common/util.h"
 #include "daemon/capsule/init/identity.h"
 #include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/mounts.h"
 #include "daemon/capsule/init/pids.h"
 #include "daemon/capsule/init/sysv.h"
 
@@ -244,6 +245,19 @@ static void look_at_descriptors(struct look *look) {
                 (void) closedir(dir);
 }
 
+/* An update of what is installed leaves those that run with files that no node has under that name. */
+static void look_at_installed(struct look *look, const char *link) {
+        const Capsule__Spec *spec = look->scope->spec;
+        char path[OBSTACLE_DETAIL_BYTES];
+
+        if (!obstacle_of_installed(link, path))
+                return;
+        for (size_t i = 0; i < spec->n_writable; i++)
+                if (path_is_below(path, spec->writable[i]))
+                        return;
+        note(look, OBSTACLE_REPLACED, path);
+}
+
 /* ---- mappings, which may have outlived their descriptors ---- */
 
 static void look_at_mapping(struct look *look, const char *line) {
@@ -255,6 +269,9 @@ static void look_at_mapping(struct look *look, const char *line) {
         kind = name ? obstacle_of_link(name + 1) : OBSTACLE_NONE;
         if (kind != OBSTACLE_NONE)
                 note(look, kind, name + 1);
+        name = strstr(line, " /usr/");
+        if (name)
+                look_at_installed(look, name + 1);
 }
 
 /* Takes the whole lines of the scratch buffer; what is left of the last one goes to its begin. Returns how much that is. */
@@ -295,7 +312,7 @@ static void look_at_undo(struct look *look) {
                 note(look, OBSTACLE_SEM_UNDO, NULL);
 }
 
-/* CRIU restores no program from a memfd, and fails only at the destination. */
+/* CRIU restores no program from a memfd, and fails only at the destination. The program is seen here also while it runs. */
 static void look_at_program(struct look *look) {
         char path[32];
         char link[PATH_MAX];
@@ -306,6 +323,7 @@ static void look_at_program(struct look *look) {
         link[n > 0 ? n : 0] = '\0';
         if (strncmp(link, "/memfd:", 7) == 0)
                 note(look, OBSTACLE_NO_FILE, NULL);
+        look_at_installed(look, link);
 }
 
 static void look_at_process(struct look *look) {

@@ -68,6 +68,24 @@ static void test_links(void **state) {
         assert_int_equal(obstacle_of_link(""), OBSTACLE_NONE);
 }
 
+static void test_installed_files(void **state) {
+        char path[OBSTACLE_DETAIL_BYTES] = "";
+        char text[OBSTACLE_TEXT_BYTES];
+        struct obstacle obstacle = { .kind = OBSTACLE_REPLACED, .pid = 7, .name = "ring" };
+
+        (void) state;
+        assert_false(obstacle_of_installed("/usr/lib/libmpi.so.40", path));
+        assert_false(obstacle_of_installed("/home/alice/ring (deleted)", path));
+        assert_false(obstacle_of_installed("/memfd:/usr/x (deleted)", path));
+        assert_false(obstacle_of_installed(" (deleted)", path));
+        assert_false(obstacle_of_installed("", path));
+        assert_true(obstacle_of_installed("/usr/lib/libmpi.so.40 (deleted)", path));
+        assert_string_equal(path, "/usr/lib/libmpi.so.40");
+        (void) snprintf(obstacle.detail, sizeof(obstacle.detail), "%s", path);
+        obstacle_text(&obstacle, text);
+        assert_string_equal(text, "process 7 (ring) uses /usr/lib/libmpi.so.40, which was replaced or removed on this node since");
+}
+
 static void test_locks(void **state) {
         dev_t dev = 0;
 
@@ -487,9 +505,9 @@ static void test_sysv(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_texts),         cmocka_unit_test(test_links), cmocka_unit_test(test_locks),
-                cmocka_unit_test(test_processes),     cmocka_unit_test(test_calls), cmocka_unit_test(test_sleeps),
-                cmocka_unit_test(test_damaged_calls), cmocka_unit_test(test_sysv),
+                cmocka_unit_test(test_texts),  cmocka_unit_test(test_links),         cmocka_unit_test(test_installed_files),
+                cmocka_unit_test(test_locks),  cmocka_unit_test(test_processes),     cmocka_unit_test(test_calls),
+                cmocka_unit_test(test_sleeps), cmocka_unit_test(test_damaged_calls), cmocka_unit_test(test_sysv),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
