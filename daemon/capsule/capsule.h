@@ -123,6 +123,9 @@ struct capsule_callbacks {
         void (*obstacle)(struct capsule *capsule, const char *text, void *userdata);
         /* Its output is not taken for now. Told again only for another reason. NULL ok. */
         void (*stalled)(struct capsule *capsule, enum capsule_stall why, void *userdata);
+        /* It came by a move without all of its memory: told every second, and when nothing is missing any more (status.filling is false), or
+         * PID 1 has killed it (status.killed). NULL ok. */
+        void (*filling)(struct capsule *capsule, void *userdata);
         /* It was fenced, and now has a lease again. NULL ok. */
         void (*unfenced)(struct capsule *capsule, void *userdata);
         /* PID 1 died, and with it everything in the capsule. Only capsule_destroy makes sense now. */
@@ -181,6 +184,11 @@ struct capsule_status {
         uint64_t end_real_usec; /* when it ended; 0: not known */
         int op_error; /* outcome of the last dump or restore: 0 or -errno */
         char op_text[512]; /* and its text */
+        bool knows_pages; /* its PID 1 knows capsule_dump() with `pages`; an older one does not */
+        /* Restored without all of its memory, which PID 1 gives to it while it runs: it cannot be dumped before it has all. */
+        bool filling;
+        uint64_t fill_bytes; /* that are still missing */
+        char killed[256]; /* why PID 1 has killed the payload itself; "": it has not */
 };
 /* Last known status; kept up to date by PID 1. Fresh when `ready` is called. */
 void capsule_get_status(const struct capsule *capsule, struct capsule_status *ret);
@@ -218,10 +226,10 @@ int capsule_open(struct capsule *capsule, capsule_done_fn done, void *arg);
 int capsule_criu_preload(struct capsule *capsule, capsule_done_fn done, void *arg);
 
 /* Dumps the frozen payload into `images_dir` (path on the node, which only root may enter). With `stream` CRIU writes
- * to the socket streamer-capture.sock in it, which must exist and be listened on. The payload stays frozen, whatever
- * the outcome. */
-int capsule_dump(struct capsule *capsule, const char *images_dir, bool stream, uint64_t timeout_usec, capsule_done_fn done,
-                 void *arg);
+ * to the socket streamer-capture.sock in it, which must exist and be listened on. With `pages` private memory is left out: it travels
+ * apart. The payload stays frozen, whatever the outcome. */
+int capsule_dump(struct capsule *capsule, const char *images_dir, bool stream, bool pages, uint64_t timeout_usec,
+                 capsule_done_fn done, void *arg);
 
 /* What must go from source to destination beside images and tmpfs contents: counters of stdio, open agent requests.
  * Opaque bytes; taken at the source when frozen, handed to restore_prepare at the destination. */
@@ -257,8 +265,10 @@ void capsule_reserve_memory(struct capsule_ctx *ctx, uint64_t total_bytes, uint6
 
 /* Destination: counters set, CRIU preloaded. `carry` NULL: from zero. */
 int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t size, capsule_done_fn done, void *arg);
-/* The tmpfs contents must be in place. Leaves the payload frozen and filtered. */
-int capsule_restore(struct capsule *capsule, const char *images_dir, uint64_t timeout_usec, capsule_done_fn done, void *arg);
+/* The tmpfs contents must be in place. Leaves the payload frozen and filtered. With `pages` its private memory lies in the directory "pages"
+ * of images_dir; PID 1 takes the files from there, and gives their contents to the payload from now on (status.filling), without rmd. */
+int capsule_restore(struct capsule *capsule, const char *images_dir, bool pages, uint64_t timeout_usec, capsule_done_fn done,
+                    void *arg);
 
 /* Stdin: `data` is what comes at `offset`; what was taken already is skipped, so repeating is safe. -ERANGE for a gap.
  * Done (the ack) when the FIFO took all of it; until then do not send more than a few hundred kB. size 0: end of file at

@@ -71,10 +71,22 @@ void capsule_report_dead(struct capsule *capsule) {
         (void) capsule_release(capsule);
 }
 
+/* True when it is to be told. Nothing new, as long as it lasts, is of interest too: for how long. */
+static bool take_filling(struct capsule_status *status, const Capsule__Status *s) {
+        bool told = s->filling || status->filling || strcmp(status->killed, s->killed) != 0;
+
+        status->knows_pages = s->knows_pages;
+        status->filling = s->filling;
+        status->fill_bytes = s->fill_bytes;
+        (void) snprintf(status->killed, sizeof(status->killed), "%s", s->killed);
+        return told;
+}
+
 static void take_status(struct capsule *capsule, const Capsule__Status *s) {
         struct capsule_status *status = &capsule->status;
         bool was_ready = capsule->ready;
         bool was_fenced = status->fenced;
+        bool tell_filling = take_filling(status, s);
 
         status->phase = (enum capsule_phase) s->phase;
         status->cut = s->cut;
@@ -97,6 +109,8 @@ static void take_status(struct capsule *capsule, const Capsule__Status *s) {
                          s->fenced ? "fenced, since this node has no lease" : "this node has a lease for it");
         if (was_ready && was_fenced && !s->fenced && !capsule->gone && capsule->callbacks.unfenced)
                 capsule->callbacks.unfenced(capsule, capsule->userdata);
+        if (was_ready && tell_filling && !capsule->gone && capsule->callbacks.filling)
+                capsule->callbacks.filling(capsule, capsule->userdata);
 }
 
 static void answer_carry(struct capsule *capsule, const struct answer *answer, const Capsule__Carry *message) {

@@ -117,13 +117,14 @@ int capsule_criu_preload(struct capsule *capsule, capsule_done_fn done, void *ar
         return submit_plain(capsule, CAPSULE__REQUEST__OP_PRELOAD, done, arg);
 }
 
-int capsule_dump(struct capsule *capsule, const char *images_dir, bool stream, uint64_t timeout_usec, capsule_done_fn done,
-                 void *arg) {
+int capsule_dump(struct capsule *capsule, const char *images_dir, bool stream, bool pages, uint64_t timeout_usec,
+                 capsule_done_fn done, void *arg) {
         Capsule__Request request = CAPSULE__REQUEST__INIT;
         Capsule__Dump dump = CAPSULE__DUMP__INIT;
 
         dump.images_dir = (char *) images_dir;
         dump.stream = stream;
+        dump.pages = pages;
         dump.timeout_usec = timeout_usec;
         request.op_case = CAPSULE__REQUEST__OP_DUMP;
         request.dump = &dump;
@@ -158,11 +159,13 @@ int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t s
         return r;
 }
 
-int capsule_restore(struct capsule *capsule, const char *images_dir, uint64_t timeout_usec, capsule_done_fn done, void *arg) {
+int capsule_restore(struct capsule *capsule, const char *images_dir, bool pages, uint64_t timeout_usec, capsule_done_fn done,
+                    void *arg) {
         Capsule__Request request = CAPSULE__REQUEST__INIT;
         Capsule__Restore restore = CAPSULE__RESTORE__INIT;
 
         restore.images_dir = (char *) images_dir;
+        restore.pages = pages;
         restore.timeout_usec = timeout_usec;
         request.op_case = CAPSULE__REQUEST__OP_RESTORE;
         request.restore = &restore;

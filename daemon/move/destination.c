@@ -340,7 +340,7 @@ void destination_enter(struct move *move) {
         case MOVE_RESTORE:
                 move_deadline(move, move->moves->rmd->config->move_timeout_usec);
                 if (!resident || !resident->ready ||
-                    capsule_restore(resident->capsule, move->dir, move->moves->rmd->config->move_timeout_usec, on_restored,
+                    capsule_restore(resident->capsule, move->dir, false, move->moves->rmd->config->move_timeout_usec, on_restored,
                                     move_op(move)) < 0)
                         move_fail(move, "cannot start the restore");
                 break;

@@ -322,7 +322,7 @@ static void enter_transfer(struct move *move, struct resident *resident) {
         command.body_case = RM__MOVER_COMMAND__BODY_START;
         command.start = &start;
         if (mover_command(move->mover, &command) < 0 || capsule_get_carry(resident->capsule, on_carry, move_op(move)) < 0 ||
-            capsule_dump(resident->capsule, move->dir, true, move->moves->rmd->config->move_timeout_usec, on_dumped,
+            capsule_dump(resident->capsule, move->dir, true, false, move->moves->rmd->config->move_timeout_usec, on_dumped,
                          move_op(move)) < 0)
                 move_fail(move, "cannot start the dump");
 }

@@ -5,7 +5,7 @@
  *   create ID HOSTNAME UPLINK|- ADDRESS/PREFIX MAC UID GID up|cut HOSTS_FILE|-
  *   run ID CWD COMMAND...        by /bin/sh, with our environment
  *   signal ID NUMBER | freeze ID | thaw ID | cut ID | open ID | preload ID | status ID | eof ID OFFSET
- *   dump ID DIR | stream ID DIR | carry ID FILE | prepare ID FILE|- | restore ID DIR
+ *   dump ID DIR | dump-pages ID DIR | stream ID DIR | carry ID FILE | prepare ID FILE|- | restore ID DIR | restore-pages ID DIR
  *   input ID OFFSET TEXT...      a newline is added
  *   reply ID AGENT_ID STATUS | destroy ID | quit
  *
@@ -200,10 +200,11 @@ static void print_status(const struct capsule *capsule) {
         struct capsule_status s;
 
         capsule_get_status(capsule, &s);
-        printf("status %s phase %s %s stdin %llu%s stdout %llu..%llu pid %d exit %d op %d %s\n", capsule_id(capsule),
-               capsule_phase_name(s.phase), s.cut ? "cut" : "open", (unsigned long long) s.stdin_offset,
+        printf("status %s phase %s %s stdin %llu%s stdout %llu..%llu pid %d exit %d %s %llu op %d %s killed %s\n",
+               capsule_id(capsule), capsule_phase_name(s.phase), s.cut ? "cut" : "open", (unsigned long long) s.stdin_offset,
                s.stdin_closed ? " closed" : "", (unsigned long long) s.output_begin[1], (unsigned long long) s.output_end[1],
-               (int) s.payload_pid, s.wait_status, s.op_error, s.op_text);
+               (int) s.payload_pid, s.wait_status, s.filling ? "lacks" : "complete", (unsigned long long) s.fill_bytes, s.op_error,
+               s.op_text, s.killed);
 }
 
 /* Positive: nothing will be answered later. */
@@ -224,16 +225,16 @@ static int act(struct capsule *capsule, char **w, struct asked *a) {
                 return capsule_open(capsule, on_done, a);
         if (strcmp(c, "preload") == 0)
                 return capsule_criu_preload(capsule, on_done, a);
-        if (strcmp(c, "dump") == 0 || strcmp(c, "stream") == 0)
-                return capsule_dump(capsule, w[2], *c == 's', 0, on_done, a);
+        if (strcmp(c, "dump") == 0 || strcmp(c, "dump-pages") == 0 || strcmp(c, "stream") == 0)
+                return capsule_dump(capsule, w[2], *c == 's', c[strlen("dump")] == '-', 0, on_done, a);
         if (strcmp(c, "carry") == 0) {
                 a->file = xstrdup(w[2]);
                 return capsule_get_carry(capsule, on_carry, a);
         }
         if (strcmp(c, "prepare") == 0)
                 return do_prepare(capsule, w, a);
-        if (strcmp(c, "restore") == 0)
-                return capsule_restore(capsule, w[2], 0, on_done, a);
+        if (strcmp(c, "restore") == 0 || strcmp(c, "restore-pages") == 0)
+                return capsule_restore(capsule, w[2], c[strlen("restore")] != '\0', 0, on_done, a);
         if (strcmp(c, "input") == 0)
                 return do_input(capsule, w, a);
         if (strcmp(c, "eof") == 0)

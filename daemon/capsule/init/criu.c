@@ -29,14 +29,15 @@
 #include "daemon/capsule/init/link_remap.h"
 #include "daemon/capsule/init/waiting.h"
 #include "daemon/capsule/log_tail.h"
+#include "daemon/capsule/pages_preload/preload.h"
 #include "proto/criu.pb-c.h"
 
 /* Below the directory that node.criu names. */
 #define GATE "dump.conf"
 #define RESTORE_CONF "restore.conf"
+#define PAGES "pages" /* see preload.h */
 #define DUMP_LOG "dump.log"
 #define RESTORE_LOG "restore.log"
-#define LOG_DIR "criu/" /* from the working directory of PID 1 */
 
 enum {
         REQ_RESTORE = 2,
@@ -113,15 +114,23 @@ uint64_t criu_deadline(const struct criu *criu) {
 
 /* A dump that is killed leaves the payload as it is after a dump: the parasite in each task undoes itself when its end of the
  * socket is closed. */
-void criu_timeout(struct criu *criu) {
+void criu_cancel(struct criu *criu) {
         pid_t pid = criu->dump_pid > 0 ? criu->dump_pid : criu->restore_pid;
 
+        if (criu->done && pid > 0)
+                (void) kill(pid, SIGKILL);
+}
+
+void criu_timeout(struct criu *criu) {
         if (!criu->done || criu->deadline > now_usec())
                 return;
         criu->deadline = UINT64_MAX;
         criu->expired = true;
-        if (pid > 0)
-                (void) kill(pid, SIGKILL);
+        criu_cancel(criu);
+}
+
+pid_t criu_restore_pid(const struct criu *criu) {
+        return criu->restore_pid;
 }
 
 /* The ranks beside us poll without pause, and every time slice they get while CRIU waits is part of the freeze. Never a real-time
@@ -146,8 +155,9 @@ static void raise_hard_limits(void) {
  * right that he lacks. His home may hold a configuration for CRIU, and what PID 1 was started with does not concern it, so the
  * environment is ours. CRIU must not die of a reader that goes away: it would leave the payload half cured. */
 static _Noreturn void execute(const struct init *init, char *const *argv, const int *keep_fds, size_t n_fds, bool dump) {
-        static char *const env[] = { (char *) "PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *) "XDG_RUNTIME_DIR=" CRIU_KDAT_DIR,
-                                     NULL };
+        cleanup_free char *pages = xasprintf(PAGES_VARIABLE "=/proc/self/fd/%d/" PAGES, init->node.criu);
+        char *const env[] = { (char *) "PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *) "XDG_RUNTIME_DIR=" CRIU_KDAT_DIR,
+                              dump ? (char *) "LD_PRELOAD=" PAGES_LIBRARY : NULL, pages, NULL };
         sigset_t none;
         int r;
 
@@ -235,10 +245,10 @@ static char *dump_options(const struct criu *criu, bool stream) {
                          "images-dir /proc/%d/fd/%d\n"
                          "work-dir /proc/self/fd/%d\n"
                          "log-file " DUMP_LOG "\n"
-                         "verbosity %d\n"
+                         "verbosity=%d\n"
                          "freeze-cgroup /proc/self/fd/%d\n"
                          "leave-running\n"
-                         "manage-cgroups ignore\n"
+                         "manage-cgroups=ignore\n"
                          "network-lock skip\n"
                          "tcp-established\n"
                          "ext-unix-sk\n"
@@ -248,6 +258,15 @@ static char *dump_options(const struct criu *criu, bool stream) {
                          "%s%s%s",
                          init->payload_pid, (int) criu->lender, LENDER_FD, init->node.criu, LOG_LEVEL, init->node.cgroup_payload,
                          as_owner(criu) ? "unprivileged\n" : "", criu->remapped ? LINK_REMAP_OPTION : "", stream ? "stream\n" : "");
+}
+
+/* CRIU waits for its options meanwhile; its library looks for this once it has them. */
+static int tell_library(const struct criu *criu, bool pages) {
+        cleanup_free char *text = xasprintf("/proc/%d/fd/%d/" CRIU_KEPT_FLAGS "\n", (int) criu->lender, LENDER_FD);
+
+        if (pages)
+                return write_file_atomic(CRIU_WORK_DIR PAGES, text, strlen(text), 0644, false);
+        return unlinkat(criu->init->node.criu, PAGES, 0) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
 static void close_rpc(struct criu *criu) {
@@ -270,7 +289,8 @@ static void unload(struct criu *criu) {
                 (void) kill(criu->restore_pid, SIGKILL);
 }
 
-int criu_dump(struct criu *criu, int images_fd, bool stream, uint64_t timeout_usec, criu_done_fn done, struct rm_error *error) {
+int criu_dump(struct criu *criu, int images_fd, bool stream, bool pages, uint64_t timeout_usec, criu_done_fn done,
+              struct rm_error *error) {
         cleanup_free char *options = NULL;
         cleanup_close int gate = -1;
         int r = revive_dump(criu, error);
@@ -286,6 +306,8 @@ int criu_dump(struct criu *criu, int images_fd, bool stream, uint64_t timeout_us
         criu->remapped = link_remap_wanted("/proc");
         options = dump_options(criu, stream);
         r = make_log(criu, DUMP_LOG);
+        if (r == 0)
+                r = tell_library(criu, pages);
         if (r == 0)
                 r = gate = open_gate(criu);
         if (r < 0) {
@@ -360,7 +382,7 @@ static void on_restored(struct criu *criu, const Criu__Resp *response) {
         }
         close_rpc(criu);
         if (criu->done)
-                finish(criu, r, LOG_DIR RESTORE_LOG);
+                finish(criu, r, CRIU_WORK_DIR RESTORE_LOG);
 }
 
 static void on_rpc(struct source *source, uint32_t events) {
@@ -424,16 +446,25 @@ int criu_preload_restore(struct criu *criu, unsigned free_pid, struct rm_error *
         return 0;
 }
 
+/* CRIU takes out of the images what it has read of memory. */
+static int share_image(int dir_fd, const char *name, uid_t owner) {
+        bool memory = strncmp(name, "pages-", 6) == 0;
+
+        if (fchmodat(dir_fd, name, 0644, 0) < 0 || (memory && fchownat(dir_fd, name, owner, (gid_t) -1, AT_SYMLINK_NOFOLLOW) < 0))
+                return -errno;
+        return 0;
+}
+
 /* The owner's CRIU reads the images, which lie below a directory that only root can enter. */
-static int share_images(int images_fd) {
+static int share_images(int images_fd, uid_t owner) {
         int fd = openat(images_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *dir = fd < 0 ? NULL : fdopendir(fd);
         const struct dirent *entry;
         int r = dir && fchmod(fd, 0755) == 0 ? 0 : -errno;
 
         while (r == 0 && (entry = readdir(dir)))
-                if (entry->d_name[0] != '.' && fchmodat(fd, entry->d_name, 0644, 0) < 0)
-                        r = -errno;
+                if (entry->d_name[0] != '.')
+                        r = share_image(fd, entry->d_name, owner);
         if (dir)
                 (void) closedir(dir);
         return r;
@@ -443,10 +474,10 @@ static int share_images(int images_fd) {
 static int write_restore_config(const struct init *init) {
         cleanup_free char *text = xasprintf("work-dir /proc/self/fd/%d\n", init->node.criu);
 
-        return write_file_atomic(LOG_DIR RESTORE_CONF, text, strlen(text), 0644, false);
+        return write_file_atomic(CRIU_WORK_DIR RESTORE_CONF, text, strlen(text), 0644, false);
 }
 
-static int request_restore(struct criu *criu, bool join_time) {
+static int request_restore(struct criu *criu, bool join_time, bool lazy) {
         cleanup_free char *images = xasprintf("/proc/%d/fd/%d", (int) criu->lender, LENDER_FD);
         cleanup_free char *config = xasprintf("/proc/self/fd/%d/" RESTORE_CONF, criu->init->node.criu);
         cleanup_free char *lender = xasprintf("%d", (int) criu->lender);
@@ -470,6 +501,8 @@ static int request_restore(struct criu *criu, bool join_time) {
         opts.has_network_lock = true;
         opts.network_lock = NETWORK_LOCK_SKIP;
         opts.has_unprivileged = opts.unprivileged = as_owner(criu);
+        opts.has_lazy_pages = opts.lazy_pages = lazy;
+        opts.has_auto_dedup = opts.auto_dedup = true; /* or memory is there twice until all of it is read */
         join.ns = (char *) "time";
         join.ns_file = lender;
         opts.join_ns = joins;
@@ -479,7 +512,7 @@ static int request_restore(struct criu *criu, bool join_time) {
         return send_request(criu, &request);
 }
 
-int criu_restore(struct criu *criu, int images_fd, uint64_t timeout_usec, criu_done_fn done, struct rm_error *error) {
+int criu_restore(struct criu *criu, int images_fd, bool lazy, uint64_t timeout_usec, criu_done_fn done, struct rm_error *error) {
         struct init *init = criu->init;
         struct clocks clocks;
         bool own_clocks;
@@ -488,7 +521,7 @@ int criu_restore(struct criu *criu, int images_fd, uint64_t timeout_usec, criu_d
         if (r < 0)
                 return r;
         image_fixup(images_fd, waiting_again, init->waiting);
-        r = share_images(images_fd);
+        r = share_images(images_fd, init->spec->uid);
         if (r == 0)
                 r = write_restore_config(init);
         if (r == 0)
@@ -500,7 +533,7 @@ int criu_restore(struct criu *criu, int images_fd, uint64_t timeout_usec, criu_d
         r = lend_images(criu, images_fd, own_clocks ? &clocks : NULL, error);
         if (r < 0)
                 return r;
-        r = request_restore(criu, own_clocks);
+        r = request_restore(criu, own_clocks, lazy);
         if (r < 0) {
                 unload(criu);
                 return error_sys(error, r, "cannot send CRIU its request");
@@ -540,7 +573,7 @@ bool criu_reaped(struct criu *criu, pid_t pid, int status) {
                         change_links(criu, link_remap_show);
                 else if (dump)
                         criu_forget_dump(criu);
-                finish(criu, status == 0 && dump ? 0 : -EIO, dump ? LOG_DIR DUMP_LOG : LOG_DIR RESTORE_LOG);
+                finish(criu, status == 0 && dump ? 0 : -EIO, dump ? CRIU_WORK_DIR DUMP_LOG : CRIU_WORK_DIR RESTORE_LOG);
         }
         return true;
 }

@@ -9,6 +9,11 @@
 /* Where CRIU finds what it knows of the kernel; only root may write there. */
 #define CRIU_KDAT_DIR "/run/rm/criu"
 
+/* In the directory of the images when private memory travels apart: the flags of mappings that rm-mover kept, one file for each process (vmflags.h). */
+#define CRIU_KEPT_FLAGS "vmflags"
+/* Its work directory, from that of PID 1; only root may write there. */
+#define CRIU_WORK_DIR "criu/"
+
 struct criu;
 struct init;
 struct rm_error;
@@ -28,11 +33,16 @@ int criu_preload_dump(struct criu *criu, struct rm_error *error);
 int criu_preload_restore(struct criu *criu, unsigned free_pid, struct rm_error *error);
 
 /* One at a time. `images_fd` stays the caller's and must stay open until `done`. After `timeout_usec` (0: ten minutes) CRIU is
- * killed and `done` gets -ETIMEDOUT. */
-int criu_dump(struct criu *criu, int images_fd, bool stream, uint64_t timeout_usec, criu_done_fn done, struct rm_error *error);
+ * killed and `done` gets -ETIMEDOUT. `pages`: private memory travels apart, so the images need not have it. */
+int criu_dump(struct criu *criu, int images_fd, bool stream, bool pages, uint64_t timeout_usec, criu_done_fn done,
+              struct rm_error *error);
 /* Leaves the payload frozen. CRIU runs as the job's owner (but for a job of root), so it opens and makes nothing that he could
- * not. When it fails, what it has made until then is the caller's to kill. */
-int criu_restore(struct criu *criu, int images_fd, uint64_t timeout_usec, criu_done_fn done, struct rm_error *error);
+ * not. When it fails, what it has made until then is the caller's to kill. `lazy`: without private memory, see fill.h. */
+int criu_restore(struct criu *criu, int images_fd, bool lazy, uint64_t timeout_usec, criu_done_fn done, struct rm_error *error);
+/* The preloaded CRIU that will restore; 0: none. */
+pid_t criu_restore_pid(const struct criu *criu);
+/* Kills CRIU: what it is doing fails. */
+void criu_cancel(struct criu *criu);
 /* Time (now_usec) at which criu_timeout wants to be called; UINT64_MAX: not. */
 uint64_t criu_deadline(const struct criu *criu);
 void criu_timeout(struct criu *criu);

@@ -12,6 +12,7 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/pages/interrupted.h"
 
 enum {
         MAGIC_BYTES = 8, /* of all images, and of this kind */
@@ -162,13 +163,6 @@ bool image_fixup_can_restart(long number) {
         return false;
 }
 
-void image_fixup_sleep_arguments(long number, uint64_t *rdi, uint64_t rsi, uint64_t *rdx, uint64_t r10) {
-        if (number == SYS_nanosleep && rsi != 0)
-                *rdi = rsi;
-        else if (number == SYS_clock_nanosleep && r10 != 0)
-                *rdx = r10;
-}
-
 /* Registers in a thread's image, by their field numbers; those that occur. */
 struct thread {
         struct field regs[REGS];
@@ -258,7 +252,7 @@ static void image_fixup_sleep(struct thread *thread, long number) {
         uint64_t rdx = regs[REG_DX].value;
 
         /* Where it does not fit, which takes a pointer below 64 GiB beside one above, it sleeps all of it once more. */
-        image_fixup_sleep_arguments(number, &rdi, regs[REG_SI].value, &rdx, regs[REG_R10].value);
+        interrupted_sleep_arguments(number, &rdi, regs[REG_SI].value, &rdx, regs[REG_R10].value);
         (void) put_varint(&regs[REG_DI], rdi);
         (void) put_varint(&regs[REG_DX], rdx);
 }

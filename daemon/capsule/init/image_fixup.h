@@ -13,9 +13,6 @@ unsigned image_fixup_timerfds(uint8_t *image, size_t size_bytes);
 
 /* Can this system call be begun again when it was interrupted, as far as its arguments tell? Its time limit then counts anew. */
 bool image_fixup_can_restart(long number);
-/* nanosleep() and clock_nanosleep() have left where the caller wanted it what is left to sleep: the arguments (rdi, rsi, rdx, r10) to go
- * on with. What else there is stays as it is. */
-void image_fixup_sleep_arguments(long number, uint64_t *rdi, uint64_t rsi, uint64_t *rdx, uint64_t r10);
 
 /* The freezer interrupts every system call. The kernel goes on with them by itself, but a few it cannot without what CRIU does not save,
  * or does not even where nothing was moved; a thread in one of these would find it interrupted although there was no signal. In the image

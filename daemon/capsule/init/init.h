@@ -14,6 +14,7 @@ struct agents;
 struct criu;
 struct ctl;
 struct fencing;
+struct fill;
 struct ops;
 struct stdio;
 struct waiting;
@@ -52,6 +53,7 @@ struct init {
         struct criu *criu;
         struct ctl *ctl;
         struct fencing *fencing;
+        struct fill *fill;
         struct ops *ops;
         struct waiting *waiting;
         struct watch *watch;

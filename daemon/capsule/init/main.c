@@ -21,6 +21,7 @@
 #include "daemon/capsule/init/agents.h"
 #include "daemon/capsule/init/criu.h"
 #include "daemon/capsule/init/fencing.h"
+#include "daemon/capsule/init/fill.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/link_remap.h"
 #include "daemon/capsule/init/ops.h"
@@ -36,7 +37,7 @@ static void reap(struct init *init) {
         pid_t pid;
 
         while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
-                if (criu_reaped(init->criu, pid, status))
+                if (criu_reaped(init->criu, pid, status) || fill_reaped(init->fill, pid))
                         continue;
                 if (pid == init->payload_pid)
                         ops_payload_exited(init->ops, status);
@@ -101,6 +102,7 @@ static int start(struct init *init, struct rm_error *error) {
                 return r;
         (void) criu_create(init, &init->criu);
         (void) ops_create(init, &init->ops);
+        init->fill = fill_create(init);
         init->waiting = waiting_create();
         init->watch = watch_create(init);
         r = fencing_create(init, &init->fencing, error);
@@ -114,10 +116,12 @@ static int timeout_msec(const struct init *init) {
         uint64_t a = ops_deadline(init->ops);
         uint64_t b = stdio_deadline(init->stdio);
         uint64_t c = watch_deadline(init->watch);
+        uint64_t d = fill_deadline(init->fill);
         uint64_t next = a < b ? a : b;
         uint64_t now = now_usec();
 
         next = c < next ? c : next;
+        next = d < next ? d : next;
         if (next == UINT64_MAX)
                 return -1;
         return next <= now ? 0 : (int) ((next - now + 999) / 1000);
@@ -134,6 +138,8 @@ static void run_loop(struct init *init) {
                         ops_timeout(init->ops);
                 if (stdio_deadline(init->stdio) <= now)
                         stdio_retry(init->stdio);
+                if (fill_deadline(init->fill) <= now)
+                        fill_timeout(init->fill);
                 if (watch_deadline(init->watch) <= now)
                         watch_timeout(init->watch);
         }

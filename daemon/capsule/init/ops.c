@@ -18,6 +18,7 @@
 #include "daemon/capsule/init/carry.h"
 #include "daemon/capsule/init/criu.h"
 #include "daemon/capsule/init/fencing.h"
+#include "daemon/capsule/init/fill.h"
 #include "daemon/capsule/init/flows.h"
 #include "daemon/capsule/init/freezer.h"
 #include "daemon/capsule/init/init.h"
@@ -84,6 +85,7 @@ void ops_tell(struct ops *ops) {
         status.phase = init->phase;
         status.cut = init->link.filtered;
         status.can_fence = true;
+        status.knows_pages = true;
         status.fenced = fencing_is_done(init->fencing);
         status.n_output_begin = status.n_output_end = 2;
         status.output_begin = begin;
@@ -93,6 +95,9 @@ void ops_tell(struct ops *ops) {
         status.end_real_usec = init->end_real_usec;
         status.op_error = init->op_error;
         status.op_text = init->op_text;
+        status.filling = fill_is_on(init->fill);
+        status.fill_bytes = fill_bytes(init->fill);
+        status.killed = (char *) fill_why_killed(init->fill);
         event.event_case = CAPSULE__EVENT__EVENT_STATUS;
         event.status = &status;
         ctl_send(init->ctl, &event);
@@ -256,11 +261,14 @@ static void on_dumped(struct init *init, int error, const char *text) {
 }
 
 static int op_dump(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
-        int r = open_images(ops, request->dump->images_dir, error);
+        const Capsule__Dump *dump = request->dump;
+        int r = fill_refuse(ops->init->fill, error);
 
+        if (r < 0)
+                return r;
+        r = open_images(ops, dump->images_dir, error);
         if (r == 0)
-                r = criu_dump(ops->init->criu, ops->images_fd, request->dump->stream, request->dump->timeout_usec, on_dumped,
-                              error);
+                r = criu_dump(ops->init->criu, ops->images_fd, dump->stream, dump->pages, dump->timeout_usec, on_dumped, error);
         if (r < 0) {
                 close_images(ops, r, error_text(error));
                 return r;
@@ -273,7 +281,11 @@ static int op_dump(struct ops *ops, const Capsule__Request *request, struct tick
 static void on_restored(struct init *init, int code, const char *text) {
         struct ops *ops = init->ops;
         struct rm_error error = { 0 };
+        int r = fill_restored(init->fill, code, &error);
 
+        if (r < 0 && *error.text)
+                text = error_text(&error);
+        code = r;
         if (code == 0) {
                 /* The restored processes are frozen and cut off: the last moment at which they can be discarded. */
                 code = carry_verify(init, ops->carry, &error);
@@ -283,6 +295,7 @@ static void on_restored(struct init *init, int code, const char *text) {
         if (code < 0) {
                 (void) cgroup_kill(init->node.cgroup_payload, init->spec->cgroup_v1);
                 (void) freezer_set(init, false, NULL);
+                fill_end(init->fill);
                 init->payload_pid = 0;
                 set_phase(init, CAPSULE__PHASE__PHASE_EMPTY);
         } else {
@@ -290,6 +303,13 @@ static void on_restored(struct init *init, int code, const char *text) {
                 set_phase(init, CAPSULE__PHASE__PHASE_RESTORED);
         }
         done(ops, code, text);
+}
+
+static int start_filler(struct ops *ops, struct rm_error *error) {
+        struct init *init = ops->init;
+        int r = criu_preload_restore(init->criu, 0, error);
+
+        return r < 0 ? r : fill_start(init->fill, ops->images_fd, criu_restore_pid(init->criu), error);
 }
 
 static int op_restore(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
@@ -301,8 +321,12 @@ static int op_restore(struct ops *ops, const Capsule__Request *request, struct t
         if (r == 0)
                 r = open_images(ops, request->restore->images_dir, error);
         if (r == 0)
-                r = criu_restore(ops->init->criu, ops->images_fd, request->restore->timeout_usec, on_restored, error);
+                r = request->restore->pages ? start_filler(ops, error) : 0;
+        if (r == 0)
+                r = criu_restore(ops->init->criu, ops->images_fd, request->restore->pages, request->restore->timeout_usec,
+                                 on_restored, error);
         if (r < 0) {
+                fill_end(ops->init->fill);
                 close_images(ops, r, error_text(error));
                 return r;
         }
@@ -407,7 +431,9 @@ static int op_preload(struct ops *ops, const Capsule__Request *request, struct t
         if (ops->init->phase == CAPSULE__PHASE__PHASE_EMPTY)
                 return criu_preload_restore(ops->init->criu, ops->free_pid, error);
         /* In vain, most often before anything has to stand still; and the kernel then has at hand what the look in the freeze reads. */
-        r = obstacles_warn(ops->init, error);
+        r = fill_refuse(ops->init->fill, error);
+        if (r == 0)
+                r = obstacles_warn(ops->init, error);
         return r < 0 ? r : criu_preload_dump(ops->init->criu, error);
 }
 
@@ -591,6 +617,7 @@ void ops_payload_exited(struct ops *ops, int wait_status) {
         init->payload_pid = 0;
         init->end_real_usec = now_real_usec();
         end_others(init);
+        fill_end(init->fill);
         if (stdio_empty(init->stdio) < 0)
                 log_error("the last output is lost: the disk is full");
         /* For the case that we die before rmd has asked. */

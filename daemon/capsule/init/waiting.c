@@ -15,6 +15,7 @@
 
 #include "common/util.h"
 #include "daemon/capsule/init/image_fixup.h"
+#include "daemon/pages/interrupted.h"
 
 enum {
         ERESTARTNOHAND_VALUE = 514, /* of the kernel: call again, unless a handler was called */
@@ -177,7 +178,7 @@ static void give_back(const struct call *call) {
                 return;
         rdi = regs.rdi;
         rdx = regs.rdx;
-        image_fixup_sleep_arguments(call->number, &rdi, regs.rsi, &rdx, regs.r10);
+        interrupted_sleep_arguments(call->number, &rdi, regs.rsi, &rdx, regs.r10);
         regs.rdi = rdi;
         regs.rdx = rdx;
         regs.rax = (unsigned long long) -ERESTARTNOHAND_VALUE;

@@ -1,0 +1,42 @@
+/* Processes that are restored without their memory get it while they run, from the filler (filler.h), which PID 1 starts and watches.
+ *
+ * Whatever becomes of the filler, no process may run on zeros in place of its memory. So PID 1 holds duplicates of all that the filler
+ * needs, with which another filler goes on; where none can, PID 1 kills the payload. If PID 1 dies, all end with it. */
+#ifndef RM_DAEMON_CAPSULE_INIT_FILL_H
+#define RM_DAEMON_CAPSULE_INIT_FILL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct fill;
+struct init;
+struct rm_error;
+
+/* Never NULL; lives as long as the process. */
+struct fill *fill_create(struct init *init);
+
+/* Before a restore: takes the stores out of `images_fd`, directory "pages", and starts the filler, to which CRIU, the process
+ * `criu_pid`, connects. */
+int fill_start(struct fill *fill, int images_fd, pid_t criu_pid, struct rm_error *error);
+/* CRIU is done, with `code`. When that is 0, waits (some ms) until the filler knows it too; from then on it is filling. Returns why
+ * the restore has failed, where the filler knows more than CRIU. Without fill_start(): `code`. */
+int fill_restored(struct fill *fill, int code, struct rm_error *error);
+/* The payload has ended, or was killed. */
+void fill_end(struct fill *fill);
+
+/* The payload lacks memory. */
+bool fill_is_on(const struct fill *fill);
+uint64_t fill_bytes(const struct fill *fill);
+/* 0; -EBUSY: the payload lacks memory, so it cannot be dumped. */
+int fill_refuse(const struct fill *fill, struct rm_error *error);
+/* Why the payload was killed; empty: it was not, by this. */
+const char *fill_why_killed(const struct fill *fill);
+
+/* PID 1 has reaped `pid`. True when it was the filler. */
+bool fill_reaped(struct fill *fill, pid_t pid);
+/* Time (now_usec) at which fill_timeout() wants to be called; UINT64_MAX: not. */
+uint64_t fill_deadline(const struct fill *fill);
+void fill_timeout(struct fill *fill);
+
+#endif

@@ -1,0 +1,50 @@
+/* The filler: a child of PID 1 that gives restored processes the memory that they lack (daemon/pages/serve.h), while they run. */
+#ifndef RM_DAEMON_CAPSULE_INIT_FILLER_H
+#define RM_DAEMON_CAPSULE_INIT_FILLER_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Of the work directory of PID 1 and of CRIU's: it has to have that name there. */
+#define FILLER_SOCKET "lazy-pages.socket"
+
+/* What is missing of one process. */
+struct filler_part {
+        pid_t pid; /* in the image; 0: it is restored already */
+        int uffd;  /* -1: CRIU is to pass it */
+        int store;
+        int parent_uffd; /* -1, or: what that one lacks is still to be copied into its store */
+};
+
+struct filler_job {
+        int say_fd;           /* to PID 1, of type SOCK_SEQPACKET: struct filler_word, some with a descriptor */
+        int listen_fd;        /* CRIU connects here; -1: all is restored */
+        pid_t criu_pid;       /* nobody else may */
+        atomic_uint *in_hand; /* shared with PID 1; see serve.h */
+        uint64_t max_bytes;   /* see serve.h */
+        const struct filler_part *parts;
+        size_t n_parts;
+};
+
+enum filler_say {
+        FILLER_UFFD,     /* a process is served: its userfaultfd */
+        FILLER_STORE,    /* the next word: its store */
+        FILLER_COPIED,   /* its store has what it lacks; only of one with a parent */
+        FILLER_ENDED,    /* nothing of it is missing any more, or it has ended */
+        FILLER_RESTORED, /* CRIU has restored all, and is not needed any more */
+        FILLER_FAILED,   /* the last word */
+};
+
+struct filler_word {
+        enum filler_say say;
+        int parent; /* of FILLER_UFFD: key of the process that has forked it; -1: none */
+        int key;    /* of the process; that of a part that was restored already is the number of its userfaultfd */
+        char text[240];
+};
+
+/* In a child of PID 1, of whose descriptors it keeps only those of `job`. Ends with 0 when nothing is missing any more. */
+_Noreturn void filler_run(struct filler_job *job);
+
+#endif

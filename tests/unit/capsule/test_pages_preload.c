@@ -1,0 +1,376 @@
+/* The library in CRIU, asked as CRIU asks: its openat64() and ioctl() are those of this program. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/capsule/pages_preload/preload.h"
+#include "daemon/pages/vmflags.h"
+#include "tests/unit/pages/child.h"
+
+enum { PAGE = 4096, PAGES = 64, REGIONS = 4096 };
+
+#define LAST_ADDRESS UINT64_C(0x7ffffffff000)
+
+struct fixture {
+        char dir[32];
+        int dir_fd;
+        pid_t pid;   /* a process with memory */
+        int proc_fd; /* its directory */
+        char *lazy;  /* in it, every second page written: restored lazily */
+        char *eager; /* likewise: of a file, which CRIU saves */
+};
+
+static _Noreturn void stand_still(void) {
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void) raise(SIGSTOP);
+        _exit(0);
+}
+
+static char *map(int flags, int fd) {
+        char *at = mmap(NULL, (size_t) PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | flags, fd, 0);
+
+        assert_ptr_not_equal(at, MAP_FAILED);
+        for (size_t page = 0; page < PAGES; page += 2)
+                at[page * PAGE] = 1;
+        return at;
+}
+
+static void write_tell_file(const struct fixture *f, const char *text) {
+        cleanup_free char *path = xasprintf("%s/pages", f->dir);
+
+        child_assert(write_file_atomic(path, text, strlen(text), 0644, false) == 0);
+        child_assert(setenv(PAGES_VARIABLE, path, 1) == 0);
+}
+
+/* As PID 1 does it. */
+static void tell(const struct fixture *f) {
+        cleanup_free char *text = xasprintf("%s\n", f->dir);
+
+        write_tell_file(f, text);
+}
+
+static char *kept_path(const struct fixture *f) {
+        return xasprintf("%s/%d", f->dir, (int) f->pid);
+}
+
+static void save(const struct fixture *f) {
+        cleanup_free char *name = xasprintf("%d", (int) f->pid);
+
+        child_assert(vmflags_save(f->proc_fd, f->dir_fd, name) == 0);
+}
+
+/* In what was kept: a text in place of another of the same length, so that it is known again. */
+static void change_kept(const struct fixture *f, const char *from, const char *to) {
+        cleanup_free char *path = kept_path(f);
+        cleanup_free char *text = NULL;
+        size_t size;
+        char *at;
+
+        child_assert(read_file(path, 1 << 20, &text, &size) == 0);
+        while ((at = strstr(text, from)))
+                memcpy(at, to, strlen(to));
+        child_assert(write_file_atomic(path, text, size, 0644, false) == 0);
+}
+
+static int setup(void **state) {
+        static struct fixture fixture;
+        struct fixture *f = &fixture;
+        cleanup_close int memfd = memfd_create("test-preload", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+        cleanup_free char *proc = NULL;
+
+        /* mkdtemp() asks for random numbers, whose state lies in droppable memory, and flags of that are not trusted. */
+        (void) snprintf(f->dir, sizeof(f->dir), "/tmp/test-preload-%d", (int) getpid());
+        assert_int_equal(mkdir(f->dir, 0700), 0);
+        f->dir_fd = open(f->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        assert_int_equal(ftruncate(memfd, (off_t) PAGES * PAGE), 0);
+        f->lazy = map(MAP_ANONYMOUS, -1);
+        f->eager = map(0, memfd);
+        f->pid = fork();
+        if (f->pid == 0)
+                stand_still();
+        assert_int_equal(waitpid(f->pid, NULL, WUNTRACED), f->pid);
+        proc = xasprintf("/proc/%d", (int) f->pid);
+        f->proc_fd = open(proc, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        *state = f;
+        return 0;
+}
+
+static int teardown(void **state) {
+        const struct fixture *f = *state;
+
+        (void) kill(f->pid, SIGKILL);
+        (void) waitpid(f->pid, NULL, 0);
+        (void) munmap(f->lazy, (size_t) PAGES * PAGE);
+        (void) munmap(f->eager, (size_t) PAGES * PAGE);
+        (void) close(f->proc_fd);
+        (void) close(f->dir_fd);
+        return remove_tree(f->dir);
+}
+
+static char *smaps_of(int proc_fd) {
+        cleanup_close int fd = openat64(proc_fd, "smaps", O_RDONLY | O_CLOEXEC);
+        char *text = NULL;
+
+        child_assert(fd >= 0);
+        child_assert(vmflags_read_file(fd, &text, NULL) == 0);
+        return text;
+}
+
+static struct pm_scan_arg question(struct page_region *regions, size_t n) {
+        return (struct pm_scan_arg) {
+                .size = sizeof(struct pm_scan_arg),
+                .end = LAST_ADDRESS,
+                .vec = (uintptr_t) regions,
+                .vec_len = n,
+                .category_inverted = PAGE_IS_PFNZERO | PAGE_IS_FILE,
+                .category_mask = PAGE_IS_PFNZERO | PAGE_IS_FILE,
+                .category_anyof_mask = PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
+                .return_mask = PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
+        };
+}
+
+/* All of it. The kernel may stop before the end although there is room for more. */
+static int scan(int proc_fd, struct page_region *regions) {
+        cleanup_close int fd = openat64(proc_fd, "pagemap", O_RDONLY | O_CLOEXEC);
+        struct pm_scan_arg argument = question(regions, REGIONS);
+        int n = 0;
+
+        while (argument.start < LAST_ADDRESS) {
+                int r = ioctl(fd, PAGEMAP_SCAN, &argument);
+
+                child_assert(r >= 0 && n + r < REGIONS && argument.walk_end > argument.start);
+                n += r;
+                argument.start = argument.walk_end;
+                argument.vec = (uintptr_t) (regions + n);
+                argument.vec_len = (uint64_t) (REGIONS - n);
+        }
+        return n;
+}
+
+static size_t pages_in(const struct page_region *regions, int n, const char *start) {
+        uint64_t low = (uintptr_t) start, high = low + (uint64_t) PAGES * PAGE;
+        size_t pages = 0;
+
+        for (int i = 0; i < n; i++)
+                for (uint64_t at = regions[i].start; at < regions[i].end; at += PAGE)
+                        pages += at >= low && at < high;
+        return pages;
+}
+
+/* What CRIU learns: private memory has no pages, or all of them. */
+static void expect_hidden(const struct fixture *f, bool hidden) {
+        static struct page_region regions[REGIONS];
+        int n = scan(f->proc_fd, regions);
+
+        child_assert(pages_in(regions, n, f->lazy) == (hidden ? 0 : PAGES / 2));
+        child_assert(pages_in(regions, n, f->eager) == PAGES / 2);
+}
+
+static void expect_untouched(const struct fixture *f) {
+        cleanup_free char *text = smaps_of(f->proc_fd);
+
+        child_assert(strstr(text, "\nRss:") != NULL);
+        expect_hidden(f, false);
+}
+
+static void expect_from_kernel(const struct fixture *f) {
+        cleanup_free char *text = smaps_of(f->proc_fd);
+
+        child_assert(strstr(text, "\nRss:") == NULL);
+        child_assert(strstr(text, "\nVmFlags:") != NULL);
+        child_assert(strstr(text, " zz ") == NULL);
+        expect_hidden(f, true);
+}
+
+static void expect_from_kept(const struct fixture *f) {
+        cleanup_free char *text = smaps_of(f->proc_fd);
+
+        child_assert(strstr(text, "\nRss:") == NULL);
+        child_assert(strstr(text, " zz ") != NULL);
+        expect_hidden(f, true);
+}
+
+/* The library decides once in the life of a process, so each test is a child. */
+static void in_child(const struct fixture *f, void (*test)(const struct fixture *f)) {
+        int status;
+        pid_t pid = fork();
+
+        if (pid == 0) {
+                test(f);
+                _exit(0);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+}
+
+static void not_told(const struct fixture *f) {
+        save(f);
+        expect_untouched(f);
+        child_assert(setenv(PAGES_VARIABLE, "/nonexistent", 1) == 0);
+        expect_untouched(f);
+}
+
+static void told_nothing(const struct fixture *f) {
+        write_tell_file(f, "\n");
+        expect_untouched(f);
+}
+
+static void nothing_kept(const struct fixture *f) {
+        tell(f);
+        expect_from_kernel(f);
+}
+
+static void all_kept(const struct fixture *f) {
+        tell(f);
+        save(f);
+        change_kept(f, " ac ", " zz ");
+        expect_from_kept(f);
+        /* Again, as CRIU may. */
+        expect_from_kept(f);
+}
+
+static void one_not_kept(const struct fixture *f) {
+        tell(f);
+        save(f);
+        change_kept(f, " ac ", " zz ");
+        change_kept(f, "/memfd:test-preload", "/memfd:text-preload");
+        expect_from_kernel(f);
+}
+
+static void locked_since(const struct fixture *f) {
+        tell(f);
+        save(f);
+        change_kept(f, " ac ", " lo ");
+        expect_from_kernel(f);
+}
+
+static void shadow_stack(const struct fixture *f) {
+        tell(f);
+        save(f);
+        change_kept(f, " ac ", " ss ");
+        child_assert(openat64(f->proc_fd, "smaps", O_RDONLY | O_CLOEXEC) == -1);
+        child_assert(errno == EOPNOTSUPP);
+}
+
+static void other_process(const struct fixture *f) {
+        static struct page_region regions[REGIONS];
+        cleanup_close int proc_fd = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        cleanup_free char *text = NULL;
+
+        tell(f);
+        text = smaps_of(f->proc_fd);
+        child_assert(pages_in(regions, scan(proc_fd, regions), f->lazy) == PAGES / 2);
+}
+
+static void other_questions(const struct fixture *f) {
+        static struct page_region regions[REGIONS];
+        cleanup_close int fd = openat64(f->proc_fd, "pagemap", O_RDONLY | O_CLOEXEC);
+        cleanup_free char *text = NULL;
+        struct pm_scan_arg argument = question(regions, REGIONS);
+
+        tell(f);
+        text = smaps_of(f->proc_fd);
+        argument.category_mask = argument.category_inverted = 0;
+        child_assert(pages_in(regions, ioctl(fd, PAGEMAP_SCAN, &argument), f->lazy) == PAGES / 2);
+        argument = question(regions, REGIONS);
+        argument.category_anyof_mask = PAGE_IS_PRESENT;
+        child_assert(pages_in(regions, ioctl(fd, PAGEMAP_SCAN, &argument), f->lazy) == PAGES / 2);
+        argument = question(regions, REGIONS);
+        argument.max_pages = PAGES * REGIONS;
+        child_assert(pages_in(regions, ioctl(fd, PAGEMAP_SCAN, &argument), f->lazy) == PAGES / 2);
+}
+
+/* With room for few answers: it stops and goes on, and all is told in the same order. */
+static void little_room(const struct fixture *f) {
+        static struct page_region all[REGIONS];
+        cleanup_close int fd = openat64(f->proc_fd, "pagemap", O_RDONLY | O_CLOEXEC);
+        cleanup_free char *text = NULL;
+        int n;
+
+        tell(f);
+        text = smaps_of(f->proc_fd);
+        n = scan(f->proc_fd, all);
+        child_assert(n > 8);
+        for (size_t room = 1; room <= 8; room++) {
+                struct page_region regions[8];
+                struct pm_scan_arg argument = question(regions, room);
+                int told = 0;
+
+                while (argument.start < LAST_ADDRESS) {
+                        int r = ioctl(fd, PAGEMAP_SCAN, &argument);
+
+                        child_assert(r >= 0 && r <= (int) room && told + r <= n);
+                        child_assert(memcmp(regions, all + told, (size_t) r * sizeof(*all)) == 0);
+                        told += r;
+                        argument.start = argument.walk_end;
+                }
+                child_assert(told == n);
+        }
+}
+
+static void files(const struct fixture *f) {
+        cleanup_free char *path = xasprintf("%s/smaps", f->dir);
+        cleanup_close int fd = openat64(f->dir_fd, "smaps", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+        struct stat st;
+
+        child_assert(fd >= 0);
+        child_assert(write_all(fd, "own", 3) == 0);
+        child_assert(fstat(fd, &st) == 0);
+        child_assert((st.st_mode & 07777) == 0640);
+        cleanup_close_fd(&fd);
+        /* No process's: it is read as it is. */
+        tell(f);
+        {
+                cleanup_free char *text = smaps_of(f->dir_fd);
+
+                child_assert(strcmp(text, "own") == 0);
+        }
+        child_assert(openat64(f->dir_fd, "nothing", O_RDONLY) == -1);
+        child_assert(errno == ENOENT);
+}
+
+#define IN_CHILD(name)                                                                                                             \
+        static void test_##name(void **state) {                                                                                    \
+                in_child(*state, name);                                                                                            \
+        }
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+
+IN_CHILD(not_told)
+IN_CHILD(told_nothing)
+IN_CHILD(nothing_kept)
+IN_CHILD(all_kept)
+IN_CHILD(one_not_kept)
+IN_CHILD(locked_since)
+IN_CHILD(shadow_stack)
+IN_CHILD(other_process)
+IN_CHILD(other_questions)
+IN_CHILD(little_room)
+IN_CHILD(files)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                TEST(not_told),        TEST(told_nothing), TEST(nothing_kept), TEST(all_kept),
+                TEST(one_not_kept),    TEST(locked_since), TEST(shadow_stack), TEST(other_process),
+                TEST(other_questions), TEST(little_room),  TEST(files),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
