@@ -275,6 +275,13 @@ static void on_accept(void *userdata, int fd, const char *name) {
                 link_free(link, false);
 }
 
+/* A thousand nodes come at once when one begins to lead: they get in one after the other. */
+static bool has_room(void *userdata) {
+        const struct peers *peers = userdata;
+
+        return !conn_gate_full(&peers->gate, now_usec());
+}
+
 /* ---- time ---- */
 
 static void give_up_silent(struct peers *peers, uint64_t now) {
@@ -364,6 +371,7 @@ static int peers_listen(struct peers *peers, const char *address, struct rm_erro
                                 &peers->listener, err);
         if (r < 0)
                 return error_prefix(err, "peers");
+        listener_set_ready(peers->listener, has_room);
         peers->self->port = listener_port(peers->listener);
         return 0;
 }
@@ -389,6 +397,7 @@ int peers_create(struct event_base *base, const struct peers_config *config, con
         peers->leading_term = config->leading_term;
         peers->lease_usec = config->lease_usec;
         peers->gate.waiting_max = PEERS_WAITING_MAX;
+        peers->gate.patience_usec = PEERS_PATIENCE_USEC;
         if (getrandom(&peers->instance, sizeof(peers->instance), 0) != (ssize_t) sizeof(peers->instance))
                 peers->instance = now_real_usec();
         peers->next_beat_usec = now_usec() + beat_usec(peers);

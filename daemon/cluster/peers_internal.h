@@ -15,7 +15,8 @@
 #define PEERS_VERSION 4U
 #define PEERS_DIAL_USEC UINT64_C(3000000) /* a dialled connection has to stand by then, hello and all */
 #define PEERS_ACCEPT_USEC UINT64_C(5000000) /* and an accepted one by then */
-#define PEERS_WAITING_MAX 128U /* accepted and not yet known, at once */
+#define PEERS_WAITING_MAX 256U /* accepted and not yet known, at once */
+#define PEERS_PATIENCE_USEC UINT64_C(500000) /* many times what they need to become known */
 
 enum link_stage {
         LINK_OPENING, /* TCP and TLS */

@@ -47,6 +47,7 @@ struct conn {
         struct conn_gate *gate; /* while counted */
         struct conn *gate_before;
         struct conn *gate_after;
+        uint64_t gate_usec; /* since when */
         struct conn_meter *meter;
         size_t buffered;   /* of the buffers, as the meter has it */
         size_t charged;    /* of the owner's, as the meter has it */
@@ -94,8 +95,14 @@ static void gate_join(struct conn_gate *gate, struct conn *conn) {
         conn->gate_before = gate->last;
         conn->gate_after = NULL;
         *(gate->last ? &gate->last->gate_after : &gate->first) = conn;
+        conn->gate_usec = now_usec();
         gate->last = conn;
         gate->waiting++;
+}
+
+bool conn_gate_full(const struct conn_gate *gate, uint64_t now_usec) {
+        return gate->waiting_max > 0 && gate->waiting >= gate->waiting_max &&
+               now_usec - gate->first->gate_usec < gate->patience_usec;
 }
 
 /* ---- what it holds ---- */

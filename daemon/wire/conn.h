@@ -47,10 +47,15 @@ struct conn_ops {
 struct conn_gate {
         unsigned waiting;
         unsigned waiting_max; /* 0 = no limit */
+        uint64_t patience_usec; /* conn_gate_full() until the first has waited for so long */
         struct conn *first; /* who has waited longest */
         struct conn *last;
         struct log_rate log; /* for the lines about who is closed */
 };
+
+/* So many wait that whoever comes had better not be accepted yet: they are still getting to know us, and to close the first of them would
+ * waste what that took. Once it has waited too long it is to make room. */
+bool conn_gate_full(const struct conn_gate *gate, uint64_t now_usec);
 
 /* Bytes that connections hold in memory: received and not handled yet, to be sent and not taken yet. Plain storage of the caller,
  * outlives the conns. */

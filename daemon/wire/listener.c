@@ -29,6 +29,7 @@ struct listener {
         struct event *event;
         struct event *resume;
         listener_accept_fn on_accept;
+        listener_ready_fn ready; /* NULL: always */
         void *userdata;
         char *path; /* NULL for TCP */
         char *lock_path;
@@ -73,9 +74,12 @@ static void on_readable(evutil_socket_t fd, short what, void *userdata) {
         uint64_t end_usec = now_usec() + ACCEPT_BURST_USEC;
 
         do {
-                int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
                 char name[96];
+                int client;
 
+                if (listener->ready && !listener->ready(listener->userdata))
+                        break;
+                client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
                 if (client < 0) {
                         if (errno == EINTR || errno == ECONNABORTED)
                                 continue;
@@ -208,6 +212,10 @@ int listener_create_tcp(struct event_base *base, const char *address, uint16_t p
         }
         *ret = listener;
         return 0;
+}
+
+void listener_set_ready(struct listener *listener, listener_ready_fn ready) {
+        listener->ready = ready;
 }
 
 uint16_t listener_port(const struct listener *listener) {

@@ -213,6 +213,10 @@ static void test_trust_timeout_and_gate(void **state) {
         for (int i = 0; i < 2; i++)
                 assert_int_equal(conn_create(base, fds[i][0], &config, &ops, &ends[i], &ends[i].conn), 0);
         assert_int_equal(gate.waiting, 2);
+        assert_false(conn_gate_full(&gate, now_usec()));
+        gate.patience_usec = 10000000;
+        assert_true(conn_gate_full(&gate, now_usec()));
+        assert_false(conn_gate_full(&gate, now_usec() + gate.patience_usec));
         /* One too many: the oldest goes, not the one who comes. */
         assert_int_equal(conn_create(base, fds[2][0], &config, &ops, &ends[2], &ends[2].conn), 0);
         assert_int_equal(gate.waiting, 2);
@@ -222,6 +226,7 @@ static void test_trust_timeout_and_gate(void **state) {
         /* Who is known does not go for others. */
         conn_trust(ends[1].conn);
         assert_int_equal(gate.waiting, 1);
+        assert_false(conn_gate_full(&gate, now_usec()));
         assert_int_equal(conn_create(base, fds[3][0], &config, &ops, &ends[3], &ends[3].conn), 0);
         RUN_UNTIL(base, ends[2].closed && ends[3].closed, 30000);
         assert_int_equal(ends[2].code, -ETIMEDOUT);

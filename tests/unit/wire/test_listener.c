@@ -57,6 +57,52 @@ static void test_unix(void **state) {
         (void) remove_tree(dir);
 }
 
+/* ---- who is to wait ---- */
+
+struct room {
+        unsigned accepted;
+        unsigned max;
+};
+
+static bool has_room(void *userdata) {
+        const struct room *room = userdata;
+
+        return room->accepted < room->max;
+}
+
+static void on_room_accept(void *userdata, int fd, const char *name) {
+        struct room *room = userdata;
+
+        on_accept(&room->accepted, fd, name);
+}
+
+static void test_waits_for_room(void **state) {
+        struct event_base *base = event_base_new();
+        char dir[] = "/tmp/test-listener-XXXXXX";
+        struct room room = { .max = 3 };
+        struct listener *listener = NULL;
+        struct rm_error err = { 0 };
+        int fds[5];
+
+        assert_non_null(mkdtemp(dir));
+        cleanup_free char *path = xasprintf("%s/rmd.sock", dir);
+
+        assert_int_equal(listener_create_unix(base, path, 0666, on_room_accept, &room, &listener, &err), 0);
+        listener_set_ready(listener, has_room);
+        for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+                fds[i] = connect_unix(path);
+        RUN_UNTIL(base, room.accepted > 3, 100);
+        assert_int_equal(room.accepted, 3);
+        room.max = 5;
+        RUN_UNTIL(base, room.accepted == 5, 30000);
+        assert_int_equal(room.accepted, 5);
+        for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+                (void) close(fds[i]);
+        listener_destroy(listener);
+        event_base_free(base);
+        (void) remove_tree(dir);
+}
+
 static void test_left_behind(void **state) {
         struct event_base *base = event_base_new();
         char dir[] = "/tmp/test-listener-XXXXXX";
@@ -113,6 +159,7 @@ static void test_tcp(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_unix),
+                cmocka_unit_test(test_waits_for_room),
                 cmocka_unit_test(test_left_behind),
                 cmocka_unit_test(test_tcp),
         };
