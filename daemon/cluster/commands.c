@@ -30,6 +30,17 @@ Rm__Command *command_node_health(struct command *c, const char *node, Rm__NodeHe
         return &c->command;
 }
 
+Rm__Command *command_node_fence(struct command *c, const char *node, uint64_t down_since_usec, bool fenced, const char *text,
+                                const char *by) {
+        BEGIN(c, node_fence, NODE_FENCE);
+        c->node_fence.node = text_of(node);
+        c->node_fence.down_since_usec = down_since_usec;
+        c->node_fence.fenced = fenced;
+        c->node_fence.text = text_of(text);
+        c->node_fence.by = text_of(by);
+        return &c->command;
+}
+
 Rm__Command *command_node_drain(struct command *c, const char *node, const char *reason, const char *by, bool update) {
         BEGIN(c, node_drain, NODE_DRAIN);
         c->node_drain.node = text_of(node);
@@ -215,11 +226,46 @@ Rm__Command *command_move_done(struct command *c, const Rm__Move *figures) {
         return &c->command;
 }
 
+Rm__Command *command_move_waiting(struct command *c, uint64_t move, const char *text) {
+        BEGIN(c, move_waiting, MOVE_WAITING);
+        c->move_waiting.move = move;
+        c->move_waiting.text = text_of(text);
+        return &c->command;
+}
+
+Rm__Command *command_move_filled(struct command *c, uint64_t move, uint64_t fill_usec) {
+        BEGIN(c, move_filled, MOVE_FILLED);
+        c->move_filled.move = move;
+        c->move_filled.fill_usec = fill_usec;
+        return &c->command;
+}
+
 /* ---- the log ---- */
 
 Rm__Command *command_level(struct command *c, uint32_t level) {
         BEGIN(c, level, LEVEL);
         c->level.level = level;
+        return &c->command;
+}
+
+Rm__Command *command_voters(struct command *c, const char *const *nodes, size_t n) {
+        BEGIN(c, voters, VOTERS);
+        c->voters.nodes = (char **) nodes;
+        c->voters.n_nodes = n;
+        return &c->command;
+}
+
+Rm__Command *command_lease(struct command *c, uint64_t usec) {
+        BEGIN(c, lease, LEASE);
+        c->lease.usec = usec;
+        return &c->command;
+}
+
+Rm__Command *command_node_remove(struct command *c, const char *node, const char *by, bool again) {
+        BEGIN(c, node_remove, NODE_REMOVE);
+        c->node_remove.node = (char *) node;
+        c->node_remove.by = (char *) by;
+        c->node_remove.again = again;
         return &c->command;
 }
 

@@ -20,6 +20,7 @@ struct command {
                 Rm__CmdNodeHealth node_health;
                 Rm__CmdNodeDrain node_drain;
                 Rm__CmdNodeResume node_resume;
+                Rm__CmdNodeFence node_fence;
                 Rm__CmdAvailability availability;
                 Rm__CmdJobSubmit job_submit;
                 Rm__CmdJobAvailability job_availability;
@@ -41,10 +42,15 @@ struct command {
                 Rm__CmdMoveCommit move_commit;
                 Rm__CmdMoveAbort move_abort;
                 Rm__CmdMoveDone move_done;
+                Rm__CmdMoveWaiting move_waiting;
+                Rm__CmdMoveFilled move_filled;
                 Rm__CmdTopology topology;
                 Rm__CmdScheduling scheduling;
                 Rm__CmdNote note;
                 Rm__CmdLevel level;
+                Rm__CmdVoters voters;
+                Rm__CmdNodeRemove node_remove;
+                Rm__CmdLease lease;
         };
 };
 
@@ -54,6 +60,13 @@ Rm__Command *command_node_health(struct command *c, const char *node, Rm__NodeHe
 /* `update`: a node that is drained already gets the new reason; else that is refused. */
 Rm__Command *command_node_drain(struct command *c, const char *node, const char *reason, const char *by, bool update);
 Rm__Command *command_node_resume(struct command *c, const char *node, const char *by);
+/* `again`: by the leader, when nothing may be on it any more. */
+Rm__Command *command_node_remove(struct command *c, const char *node, const char *by, bool again);
+Rm__Command *command_voters(struct command *c, const char *const *nodes, size_t n);
+Rm__Command *command_lease(struct command *c, uint64_t usec);
+/* `text`: how far it is, or "" from an administrator, whom `by` names then (NULL: nobody). */
+Rm__Command *command_node_fence(struct command *c, const char *node, uint64_t down_since_usec, bool fenced, const char *text,
+                                const char *by);
 Rm__CmdAvailability *command_availability(struct command *c);
 Rm__CmdTopology *command_topology(struct command *c);
 
@@ -90,6 +103,9 @@ Rm__Command *command_move_commit(struct command *c, uint64_t move);
 Rm__Command *command_move_abort(struct command *c, uint64_t move, const char *error);
 /* Of `figures` the id and what was measured count. */
 Rm__Command *command_move_done(struct command *c, const Rm__Move *figures);
+/* These two from STATE_LEVEL_PAGES on. `text` "": it does not wait any more. */
+Rm__Command *command_move_waiting(struct command *c, uint64_t move, const char *text);
+Rm__Command *command_move_filled(struct command *c, uint64_t move, uint64_t fill_usec);
 
 /* ---- the log ---- */
 /* Entries after this one may be of this feature level. */

@@ -108,7 +108,7 @@ static void check_present(struct health *h, const Rm__Node *now) {
 /* As soon as all nodes know a higher feature level than the log's, entries may make use of it. */
 static void check_level(struct health *h) {
         const Rm__State *state = leading_state(h->leading);
-        uint32_t level = state_known_level(state);
+        uint32_t level = state_known_level(state, 0);
         struct command c;
 
         if (level > STATE_LEVEL)

@@ -88,13 +88,30 @@ static int apply_scheduling(struct apply *a) {
         return 0;
 }
 
-uint32_t state_known_level(const Rm__State *state) {
+/* Such a node may be gone for good. If it comes back, its rmd ends at the first entry that it does not understand, or is sent a state that it
+ * does not. A voter's rmd would as well, and others may need its vote. */
+static bool may_be_left_behind(const Rm__State *state, const Rm__Node *node) {
+        return node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN && !state_is_voter(state, node->name);
+}
+
+static uint32_t lowest_level(const Rm__State *state, uint64_t down_usec) {
         uint32_t level = state->n_nodes > 0 ? UINT32_MAX : 0;
 
-        for (size_t i = 0; i < state->n_nodes; i++)
-                if (state->nodes[i]->level < level)
-                        level = state->nodes[i]->level;
+        for (size_t i = 0; i < state->n_nodes; i++) {
+                const Rm__Node *node = state->nodes[i];
+                bool counts = !may_be_left_behind(state, node) || node->health_since_usec >= down_usec;
+
+                if (counts && node->level < level)
+                        level = node->level;
+        }
         return level;
+}
+
+uint32_t state_known_level(const Rm__State *state, uint64_t down_usec) {
+        uint32_t level = lowest_level(state, down_usec);
+
+        /* An rmd of an earlier level counts every node when it applies CmdLevel, and must come to the same result. */
+        return level >= STATE_LEVEL_WITHOUT_DOWN ? level : lowest_level(state, 0);
 }
 
 static int apply_level(struct apply *a) {
@@ -102,11 +119,17 @@ static int apply_level(struct apply *a) {
 
         if (level <= a->state->level)
                 return apply_refuse(a, -EALREADY, "level: the log is at feature level %u already", a->state->level);
-        for (size_t i = 0; i < a->state->n_nodes; i++)
-                if (a->state->nodes[i]->level < level)
-                        return apply_refuse(a, -EBUSY, "level: node '%s' knows feature level %u, not %u", a->state->nodes[i]->name,
-                                            a->state->nodes[i]->level, level);
+        for (size_t i = 0; i < a->state->n_nodes; i++) {
+                const Rm__Node *node = a->state->nodes[i];
+
+                if (node->level < level && !(level >= STATE_LEVEL_WITHOUT_DOWN && may_be_left_behind(a->state, node)))
+                        return apply_refuse(a, -EBUSY, "level: node '%s' knows feature level %u, not %u", node->name, node->level,
+                                            level);
+        }
         a->state->level = level;
+        for (size_t i = 0; i < a->state->n_nodes; i++)
+                state_index_cores(a->index,
+                                  a->state->nodes[i]->name); /* jobs that are folded already: from here on that is in the state */
         return 0;
 }
 
@@ -135,6 +158,8 @@ static const struct {
         { RM__COMMAND__BODY_MOVE_COMMIT, apply_move_commit },
         { RM__COMMAND__BODY_MOVE_ABORT, apply_move_abort },
         { RM__COMMAND__BODY_MOVE_DONE, apply_move_done },
+        { RM__COMMAND__BODY_MOVE_WAITING, apply_move_waiting },
+        { RM__COMMAND__BODY_MOVE_FILLED, apply_move_filled },
         { RM__COMMAND__BODY_NOTE, apply_note },
         { RM__COMMAND__BODY_SCHEDULING, apply_scheduling },
         { RM__COMMAND__BODY_TOPOLOGY, apply_topology },
@@ -142,7 +167,11 @@ static const struct {
         { RM__COMMAND__BODY_CAPSULE_OBSTACLE, apply_capsule_obstacle },
         { RM__COMMAND__BODY_GROUP_END, apply_group_end },
         { RM__COMMAND__BODY_JOB_RESTART, apply_job_restart },
+        { RM__COMMAND__BODY_NODE_FENCE, apply_node_fence },
         { RM__COMMAND__BODY_LEVEL, apply_level },
+        { RM__COMMAND__BODY_VOTERS, apply_voters },
+        { RM__COMMAND__BODY_NODE_REMOVE, apply_node_remove },
+        { RM__COMMAND__BODY_LEASE, apply_lease },
 };
 
 static int (*find_handler(const Rm__Command *command))(struct apply *a) {
@@ -176,11 +205,33 @@ int state_understands_state(const Rm__State *state, struct rm_error *err) {
         return 0;
 }
 
+/* Leaders take care that a command is not stamped with an earlier time than the one before it; here it is made sure of. */
+static uint64_t advance_time(Rm__State *state, uint64_t time_usec) {
+        if (state->level < STATE_LEVEL_SESSIONS)
+                return time_usec;
+        if (time_usec > state->time_usec)
+                state->time_usec = time_usec;
+        return state->time_usec;
+}
+
+/* Whatever the command was: what made ranks share cores is told by what follows from it. */
+static void note_folds(struct apply *a) {
+        size_t n;
+        cleanup_free Rm__Job **jobs = state_index_take_changed(a->index, &n);
+
+        for (size_t i = 0; a->state->level >= STATE_LEVEL_FOLD && i < n; i++) {
+                uint32_t ranks;
+
+                if (!state_job_fold(a->index, jobs[i], &ranks))
+                        jobs[i]->fold_since_usec = 0;
+                else if (jobs[i]->fold_since_usec == 0)
+                        jobs[i]->fold_since_usec = a->time_usec;
+        }
+}
+
 void state_apply(Rm__State *state, struct state_index *index, uint64_t entry, const Rm__Command *command,
                  struct state_result *ret_result) {
-        struct apply a = {
-                .state = state, .index = index, .command = command, .time_usec = command->time_usec, .result = ret_result
-        };
+        struct apply a = { .state = state, .index = index, .command = command, .result = ret_result };
 
         memset(ret_result, 0, sizeof(*ret_result));
         if (state_understands(command, &ret_result->error) < 0) {
@@ -188,7 +239,13 @@ void state_apply(Rm__State *state, struct state_index *index, uint64_t entry, co
                 return;
         }
         state->index = entry;
+        a.time_usec = advance_time(state, command->time_usec);
+        if (command->origin && !session_admits(&a))
+                return;
         (void) find_handler(command)(&a);
+        note_folds(&a);
+        if (command->origin)
+                session_record(&a);
 }
 
 void state_result_finish(struct state_result *result) {

@@ -10,8 +10,19 @@
 #include "common/error.h"
 #include "proto/state.pb-c.h"
 
-#define STATE_LEVEL 2U /* the highest feature level that this version knows, see CmdLevel */
+#define STATE_LEVEL 6U /* the highest feature level that this version knows, see CmdLevel */
 #define STATE_LEVEL_RESTART 2U /* from this one on: CmdJobRestart and what belongs to it */
+#define STATE_LEVEL_VOTERS 3U  /* several voters, removal of nodes, leases in the log */
+#define STATE_LEVEL_SESSIONS 3U /* from this one on: Command.origin, and the log's time is in the state */
+#define STATE_LEVEL_EPOCH 3U   /* likewise: a job's epoch */
+#define STATE_LEVEL_FENCE 3U   /* likewise: CmdNodeFence */
+#define STATE_LEVEL_END_BY_LOSS 3U /* likewise: a job whose mpirun has ended starts again if the loss of a node may be why */
+#define STATE_LEVEL_CODEC 4U   /* from this one on: what codecs saved in a move */
+#define STATE_LEVEL_MEMORY 4U  /* from this one on: memory that ranks are promised */
+#define STATE_LEVEL_PAGES 5U   /* from this one on: which way the memory of a moved group went, and when it had all of it */
+#define STATE_LEVEL_FOLD 6U    /* from this one on: since when a job is folded */
+#define STATE_LEVEL_WITHOUT_DOWN                                                                                                   \
+        3U /* the log is raised to this level, and to higher ones, also if a node that is DOWN knows less */
 #define STATE_MOVES_KEPT 1000U   /* ended moves that are remembered */
 #define STATE_OBSTACLE_MAX 255     /* bytes of what is told of a capsule that cannot move */
 #define STATE_JOBS_MAX 10000U    /* jobs known at once; a submission over it is refused */
@@ -29,6 +40,7 @@
  * but for its index. Owns the events; free with state_result_finish(). */
 struct state_result {
         struct rm_error error;
+        bool repeated;    /* it was applied before: nothing has changed, and this is what came of it then */
         bool unknown;     /* this version does not understand it: not applied at all, the index included; nothing may follow */
         uint64_t created; /* id of the job or move that was made, 0 = none */
         Rm__Event **events;
@@ -44,8 +56,9 @@ Rm__State *state_create(const char *cluster);
 int state_understands(const Rm__Command *command, struct rm_error *err);
 /* The same of a whole state, with its feature level. */
 int state_understands_state(const Rm__State *state, struct rm_error *err);
-/* The feature level that all nodes of the cluster know; 0: there are none. */
-uint32_t state_known_level(const Rm__State *state);
+/* The feature level that all nodes of the cluster know; 0: there are none. Nodes that have been DOWN since before `down_usec` (real time; 0:
+ * there are none) do not count from STATE_LEVEL_WITHOUT_DOWN on, unless they are voters. */
+uint32_t state_known_level(const Rm__State *state, uint64_t down_usec);
 
 /* Apply one command as entry `entry` of the log. `state` is changed in place, and `index`, which is of this state, with it. */
 void state_apply(Rm__State *state, struct state_index *index, uint64_t entry, const Rm__Command *command,
@@ -67,6 +80,7 @@ bool job_has_body(const Rm__Job *job);
 Rm__Node *state_node(const Rm__State *state, const char *name);
 Rm__Job *state_job(const Rm__State *state, uint64_t id);
 Rm__Move *state_move(const Rm__State *state, uint64_t id);
+bool state_is_voter(const Rm__State *state, const char *node);
 Rm__Capsule *job_capsule(const Rm__Job *job, int32_t index);
 
 /* ---- what follows from the state; more is in state_index.h ---- */
@@ -78,6 +92,13 @@ bool job_running(
                 *job); /* its capsules are placed and it has not come to its end, nor lost a node and is about to start again */
 /* If a node is lost under it now: does it start again, or (false) end? */
 bool job_may_restart(const Rm__Job *job);
+/*
+ * Its mpirun has ended while this capsule, of a group, is on a node that has not said how its MPI daemon ended: if that node is lost, its
+ * loss may be why, and the job starts again.
+ */
+bool job_end_may_be_loss(const Rm__State *state, const Rm__Job *job, const Rm__Capsule *capsule);
+/* The first node that the job was on, and has lost, that must be fenced before the job starts again; NULL: it does not wait for that. */
+const Rm__Node *job_fence_node(const Rm__State *state, const Rm__Job *job);
 /* "attempt 2 of 4 (node n3 is down): waits for cores": why it waits, with what else there is to say of one that starts again; malloc'ed. */
 char *job_wait_text(const Rm__Job *job, const char *why);
 /* For each node the index of the switch it is plugged into, -1 when not known; malloc'ed. */

@@ -16,6 +16,8 @@ struct node_entry {
         int32_t position; /* in the state's list; -1: not in it */
         uint32_t ranks, capsules; /* there, or on the way */
         LIST_HEAD(, capsule_entry) placed;
+        bool changed; /* since state_index_take_changed(); then it is in that list */
+        SLIST_ENTRY(node_entry) changed_link;
         UT_hash_handle hh;
 };
 
@@ -37,6 +39,7 @@ struct job_entry {
         uint64_t id;
         Rm__Job *job;
         Rm__JobState counted_as;
+        bool taken; /* state_index_take_changed() has it already */
         size_t n;
         struct capsule_entry *capsules;
         UT_hash_handle hh;
@@ -45,6 +48,7 @@ struct job_entry {
 struct state_index {
         Rm__State *state;
         struct node_entry *nodes; /* by name */
+        SLIST_HEAD(, node_entry) changed;
         struct job_entry *jobs;   /* by id */
         size_t n_jobs_in[RM__JOB_STATE__JOB_NODE_FAIL + 1];
         Rm__Move **open_moves;    /* by id */
@@ -75,10 +79,26 @@ static struct node_entry *get_node(struct state_index *index, const char *name) 
         return entry;
 }
 
-/* The list is sorted: those behind the one that came have moved up. */
-void state_index_node(struct state_index *index) {
-        for (size_t i = 0; i < index->state->n_nodes; i++)
+static void mark_changed(struct state_index *index, struct node_entry *entry) {
+        if (entry->changed)
+                return;
+        entry->changed = true;
+        SLIST_INSERT_HEAD(&index->changed, entry, changed_link);
+}
+
+void state_index_cores(struct state_index *index, const char *node) {
+        mark_changed(index, get_node(index, node));
+}
+
+/* Those behind the one that came have moved up. */
+void state_index_node(struct state_index *index, size_t at) {
+        for (size_t i = at; i < index->state->n_nodes; i++)
                 get_node(index, index->state->nodes[i]->name)->position = (int32_t) i;
+}
+
+void state_index_node_gone(struct state_index *index, const char *name) {
+        get_node(index, name)->position = -1;
+        state_index_node(index, 0);
 }
 
 /* ---- addresses ---- */
@@ -125,8 +145,10 @@ static void discount(struct state_index *index, struct capsule_entry *entry) {
                 LIST_REMOVE(entry, link);
                 entry->at->ranks -= entry->capsule->ranks;
                 entry->at->capsules--;
+                mark_changed(index, entry->at);
         }
         if (entry->held) {
+                mark_changed(index, entry->held);
                 entry->held->ranks -= entry->held_ranks;
                 entry->held->capsules--;
         }
@@ -150,6 +172,7 @@ static void count_move(struct state_index *index, struct capsule_entry *entry) {
         entry->held_ranks = running ? entry->capsule->ranks : 0;
         entry->held->ranks += entry->held_ranks;
         entry->held->capsules++;
+        mark_changed(index, entry->held);
 }
 
 static void count(struct state_index *index, struct capsule_entry *entry) {
@@ -162,6 +185,7 @@ static void count(struct state_index *index, struct capsule_entry *entry) {
                 LIST_INSERT_HEAD(&entry->at->placed, entry, link);
                 entry->at->ranks += capsule->ranks;
                 entry->at->capsules++;
+                mark_changed(index, entry->at);
         }
         if (!ended && capsule->address) {
                 entry->address = capsule->address;
@@ -222,6 +246,8 @@ void state_index_job_state(struct state_index *index, uint64_t job) {
         index->n_jobs_in[entry->counted_as]--;
         entry->counted_as = entry->job->state;
         index->n_jobs_in[entry->counted_as]++;
+        for (size_t k = 0; k < entry->n; k++)
+                mark_changed(index, entry->capsules[k].at);
 }
 
 size_t state_jobs_in(const struct state_index *index, Rm__JobState state) {
@@ -335,20 +361,38 @@ static bool is_folded(const struct state_index *index, const struct capsule_entr
                entry->at->ranks > node_usable_cores(index->state->nodes[entry->at->position]);
 }
 
+const Rm__Node *state_job_fold(const struct state_index *index, const Rm__Job *job, uint32_t *ret_ranks) {
+        const struct job_entry *entry = job->state == RM__JOB_STATE__JOB_RUNNING ? find_job(index, job->id) : NULL;
+        const Rm__Node *worst = NULL;
+        uint64_t ranks = 0;
+
+        for (size_t k = 0; entry && k < entry->n; k++) {
+                const struct node_entry *at = entry->capsules[k].at;
+                const Rm__Node *node = is_folded(index, &entry->capsules[k]) ? index->state->nodes[at->position] : NULL;
+
+                if (!node || (worst && at->ranks * (uint64_t) node_usable_cores(worst) <= ranks * node_usable_cores(node)))
+                        continue;
+                worst = node;
+                ranks = at->ranks;
+        }
+        *ret_ranks = (uint32_t) ranks;
+        return worst;
+}
+
 const char *state_job_word(const struct state_index *index, const Rm__Job *job) {
         static const char *const words[] = {
                 "PENDING",    "STARTING",  "RUNNING", "MIGRATING", "FOLDED",  "CHECKPOINTING", "RECOVERING",
                 "COMPLETING", "COMPLETED", "FAILED",  "CANCELLED", "TIMEOUT", "NODE_FAIL",
         };
         const struct job_entry *entry = job->state == RM__JOB_STATE__JOB_RUNNING ? find_job(index, job->id) : NULL;
-        bool folded = false;
+        uint32_t ranks;
 
-        for (size_t k = 0; entry && k < entry->n; k++) {
+        if (job_fence_node(index->state, job))
+                return "RECOVERING";
+        for (size_t k = 0; entry && k < entry->n; k++)
                 if (entry->capsules[k].move)
                         return "MIGRATING";
-                folded = folded || is_folded(index, &entry->capsules[k]);
-        }
-        if (folded)
+        if (state_job_fold(index, job, &ranks))
                 return "FOLDED";
         return (size_t) job->state < ARRAY_SIZE(words) ? words[job->state] : "?";
 }
@@ -365,18 +409,54 @@ int32_t state_node_position(const struct state_index *index, const char *node) {
         return entry ? entry->position : -1;
 }
 
+/* ---- what has changed ---- */
+
+static size_t count_changed(const struct state_index *index) {
+        const struct node_entry *node;
+        size_t n = 0;
+
+        SLIST_FOREACH(node, &index->changed, changed_link)
+        n += node->capsules;
+        return n;
+}
+
+Rm__Job **state_index_take_changed(struct state_index *index, size_t *ret_n) {
+        size_t most = count_changed(index), n = 0;
+        Rm__Job **jobs = most > 0 ? xcalloc(most, sizeof(Rm__Job *)) : NULL;
+        struct node_entry *node;
+
+        while ((node = SLIST_FIRST(&index->changed))) {
+                const struct capsule_entry *capsule;
+
+                SLIST_REMOVE_HEAD(&index->changed, changed_link);
+                node->changed = false;
+                LIST_FOREACH (capsule, &node->placed, link) {
+                        if (!capsule->job->taken)
+                                jobs[n++] = capsule->job->job;
+                        capsule->job->taken = true;
+                }
+        }
+        for (size_t i = 0; i < n; i++)
+                find_job(index, jobs[i]->id)->taken = false;
+        *ret_n = n;
+        return jobs;
+}
+
 /* ---- life ---- */
 
 struct state_index *state_index_create(Rm__State *state) {
         struct state_index *index = xcalloc(1, sizeof(*index));
+        size_t n;
 
         index->state = state;
-        state_index_node(index);
+        SLIST_INIT(&index->changed);
+        state_index_node(index, 0);
         for (size_t i = 0; i < state->n_moves; i++)
                 if (under_way(state->moves[i]))
                         list_open(index, state->moves[i]);
         for (size_t i = 0; i < state->n_jobs; i++)
                 add_job(index, state->jobs[i]);
+        free(state_index_take_changed(index, &n)); /* nothing has: it is new */
         return index;
 }
 

@@ -34,6 +34,9 @@ uint32_t state_node_ranks(const struct state_index *index, const char *node, uin
 const char *state_node_word(const struct state_index *index, const Rm__Node *node);
 /* PENDING ... as in DESIGN.md, MIGRATING and FOLDED included. */
 const char *state_job_word(const struct state_index *index, const Rm__Job *job);
+/* Of the nodes that the running job is on with more ranks (`ret_ranks`, of all jobs) than usable cores, the one with the fewest cores for each rank;
+ * NULL: there is none. */
+const Rm__Node *state_job_fold(const struct state_index *index, const Rm__Job *job, uint32_t *ret_ranks);
 
 /* Where the capsule's node, or any node, stands in the list of nodes; -1: it is not in the cluster, or the capsule on none. */
 int32_t state_capsule_position(const struct state_index *index, const Rm__Job *job, int32_t capsule);
@@ -47,8 +50,12 @@ size_t state_addresses_used(const struct state_index *index);
 
 /* ---- for state_apply() ---- */
 
-/* A node has come. */
-void state_index_node(struct state_index *index);
+/* A node has come, and is at that place of the state's list. */
+void state_index_node(struct state_index *index, size_t at);
+/* One has left, with nothing on it. */
+void state_index_node_gone(struct state_index *index, const char *name);
+/* It may have another number of usable cores. */
+void state_index_cores(struct state_index *index, const char *node);
 /* The job has come, or its capsules have, or it has come to its end. */
 void state_index_job(struct state_index *index, uint64_t job);
 /* It is in another state, with the same capsules. */
@@ -59,5 +66,8 @@ void state_index_capsule(struct state_index *index, uint64_t job, int32_t capsul
 void state_index_forget(struct state_index *index, uint64_t job);
 /* The move has begun, or its state has changed. */
 void state_index_move(struct state_index *index, Rm__Move *move);
+/* Jobs that may be folded now and were not before, or the other way round: those on nodes where anything has changed since the last call. Each once,
+ * into an array that the caller frees. */
+Rm__Job **state_index_take_changed(struct state_index *index, size_t *ret_n);
 
 #endif

@@ -29,8 +29,12 @@ int apply_node_join(struct apply *a);
 int apply_node_health(struct apply *a);
 int apply_node_drain(struct apply *a);
 int apply_node_resume(struct apply *a);
+int apply_node_fence(struct apply *a);
 int apply_availability(struct apply *a);
 int apply_topology(struct apply *a);
+int apply_voters(struct apply *a);
+int apply_lease(struct apply *a);
+int apply_node_remove(struct apply *a);
 
 int apply_job_submit(struct apply *a);
 int apply_job_availability(struct apply *a);
@@ -53,6 +57,13 @@ int apply_move_start(struct apply *a);
 int apply_move_commit(struct apply *a);
 int apply_move_abort(struct apply *a);
 int apply_move_done(struct apply *a);
+int apply_move_waiting(struct apply *a);
+int apply_move_filled(struct apply *a);
+
+/* Is the command, which has an origin, to be applied now? Otherwise the result is set. */
+bool session_admits(struct apply *a);
+/* It was applied or refused: keep the result. */
+void session_record(struct apply *a);
 
 /* Jobs in COMPLETING whose capsules are all gone reach their final state: all such jobs, or this one. */
 void jobs_finish(struct apply *a);
@@ -62,6 +73,10 @@ void job_end(struct apply *a, Rm__Job *job, Rm__JobState final_state);
 void job_set_spares(Rm__Job *job, char *const *nodes, size_t n);
 /* It is RECOVERING: it waits for its next attempt once all its capsules are gone. */
 void job_recover(struct apply *a, Rm__Job *job);
+/* The node was started anew, so that nothing of before runs on it: what that means for jobs whose mpirun has ended meanwhile. */
+void jobs_lose_boot(struct apply *a, const char *node);
+/* How this group ended can no longer be told: mpirun's exit code 0 does not say that it ended well. */
+void job_fail_unheard(Rm__Job *job, const Rm__Capsule *capsule);
 /* All moves of a job that are not committed end. */
 void job_moves_end(struct apply *a, uint64_t job, const char *why);
 /* The others too: what they have left behind is of an attempt that is lost. */

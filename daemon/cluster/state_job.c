@@ -318,6 +318,7 @@ int apply_job_place(struct apply *a) {
         state_index_job(a->index, job->id);
         if (job->attempt == 0)
                 job->attempt = 1;
+        job->epoch = a->state->level >= STATE_LEVEL_EPOCH ? ++a->state->last_epoch : 0;
         job->age = 0;
         message_set_string(&job->reason, NULL);
         message_set_string(&job->policy, in->policy);
@@ -374,6 +375,7 @@ void job_end(struct apply *a, Rm__Job *job, Rm__JobState final_state) {
 
         job->state = final_state;
         job->end_usec = a->time_usec;
+        job->fold_since_usec = 0;
         job_set_spares(job, NULL, 0);
         for (size_t i = 0; i < job->n_capsules; i++)
                 job->capsules[i]->state = RM__CAPSULE_STATE__CAPSULE_GONE;
@@ -382,31 +384,7 @@ void job_end(struct apply *a, Rm__Job *job, Rm__JobState final_state) {
                     words[final_state - RM__JOB_STATE__JOB_COMPLETED], job->exit_code, job->reason[0] ? ": " : "", job->reason);
 }
 
-int apply_job_cancel(struct apply *a) {
-        const Rm__CmdJobCancel *in = a->command->job_cancel;
-        Rm__Job *job = find_job(a, "cancel-job", in->job);
-        char *reason;
-
-        if (!job)
-                return -ENOENT;
-        if (job_ended(job) || job->state == RM__JOB_STATE__JOB_COMPLETING)
-                return apply_refuse(a, -EALREADY, "cancel-job: job %" PRIu64 " has already ended", job->id);
-        reason = in->timeout ? xstrdup("time limit reached") : xasprintf("cancelled by %s", in->by);
-        message_set_string(&job->reason, reason);
-        free(reason);
-        job->final_state = in->timeout ? RM__JOB_STATE__JOB_TIMEOUT : RM__JOB_STATE__JOB_CANCELLED;
-        job->cancel = true;
-        job->cancel_signal = in->signal ? in->signal : SIGTERM;
-        apply_event(a, "job-cancel", NULL, job->id, 0, 0, "job %" PRIu64 ": %s", job->id, job->reason);
-        if (job->state == RM__JOB_STATE__JOB_PENDING) {
-                job->exit_code = 128 + (int32_t) job->cancel_signal;
-                job_end(a, job, job->final_state);
-        }
-        return 0;
-}
-
-/* A group whose node can no longer tell how it ended: mpirun's exit code 0 does not say that it ended well. */
-static void fail_unheard(Rm__Job *job, const Rm__Capsule *capsule) {
+void job_fail_unheard(Rm__Job *job, const Rm__Capsule *capsule) {
         char *reason;
 
         if (job->final_state != RM__JOB_STATE__JOB_COMPLETED || capsule->index == STATE_HEAD ||
@@ -419,21 +397,60 @@ static void fail_unheard(Rm__Job *job, const Rm__Capsule *capsule) {
         free(reason);
 }
 
-static bool capsule_is_gone(const Rm__State *state, const Rm__Capsule *capsule) {
+static bool is_on_lost_node(const Rm__State *state, const Rm__Capsule *capsule) {
         const Rm__Node *node = state_node(state, capsule->node);
 
-        return capsule->state == RM__CAPSULE_STATE__CAPSULE_GONE || !node || node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN;
+        return !node || node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN;
+}
+
+/* Nothing more is to come of it: not even the leader's word that the job starts again, which waits until the node has surely fenced. */
+static bool capsule_is_done(const Rm__State *state, const Rm__Job *job, const Rm__Capsule *capsule) {
+        if (capsule->state == RM__CAPSULE_STATE__CAPSULE_GONE)
+                return true;
+        return is_on_lost_node(state, capsule) && !job_end_may_be_loss(state, job, capsule);
 }
 
 static void job_finish(struct apply *a, Rm__Job *job) {
         if (job->state != RM__JOB_STATE__JOB_COMPLETING)
                 return;
         for (size_t k = 0; k < job->n_capsules; k++)
-                if (!capsule_is_gone(a->state, job->capsules[k]))
+                if (!capsule_is_done(a->state, job, job->capsules[k]))
                         return;
         for (size_t k = 0; k < job->n_capsules; k++)
-                fail_unheard(job, job->capsules[k]);
+                job_fail_unheard(job, job->capsules[k]);
         job_end(a, job, job->final_state);
+}
+
+/* Whether it has ended, or starts again, is open. */
+static bool waits_for_lost_node(const Rm__State *state, const Rm__Job *job) {
+        for (size_t k = 0; k < job->n_capsules; k++)
+                if (job_end_may_be_loss(state, job, job->capsules[k]) && is_on_lost_node(state, job->capsules[k]))
+                        return true;
+        return false;
+}
+
+int apply_job_cancel(struct apply *a) {
+        const Rm__CmdJobCancel *in = a->command->job_cancel;
+        Rm__Job *job = find_job(a, "cancel-job", in->job);
+        char *reason;
+
+        if (!job)
+                return -ENOENT;
+        if (job_ended(job) || (job->state == RM__JOB_STATE__JOB_COMPLETING && !waits_for_lost_node(a->state, job)))
+                return apply_refuse(a, -EALREADY, "cancel-job: job %" PRIu64 " has already ended", job->id);
+        reason = in->timeout ? xstrdup("time limit reached") : xasprintf("cancelled by %s", in->by);
+        message_set_string(&job->reason, reason);
+        free(reason);
+        job->final_state = in->timeout ? RM__JOB_STATE__JOB_TIMEOUT : RM__JOB_STATE__JOB_CANCELLED;
+        job->cancel = true;
+        job->cancel_signal = in->signal ? in->signal : SIGTERM;
+        apply_event(a, "job-cancel", NULL, job->id, 0, 0, "job %" PRIu64 ": %s", job->id, job->reason);
+        if (job->state == RM__JOB_STATE__JOB_PENDING || job->state == RM__JOB_STATE__JOB_COMPLETING)
+                job->exit_code = 128 + (int32_t) job->cancel_signal;
+        if (job->state == RM__JOB_STATE__JOB_PENDING)
+                job_end(a, job, job->final_state);
+        job_finish(a, job);
+        return 0;
 }
 
 int apply_job_exit(struct apply *a) {

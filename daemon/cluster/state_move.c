@@ -135,6 +135,7 @@ int apply_move_commit(struct apply *a) {
                 return apply_refuse(a, -EALREADY, "move-commit: move %" PRIu64 " is over: %s", move->id,
                                     move->error[0] ? move->error : "committed already");
         move->state = RM__MOVE_STATE__MOVE_COMMITTED;
+        message_set_string(&move->waiting, NULL);
         message_set_string(&capsule->node, move->to);
         free(capsule->cores); /* those were the other node's */
         capsule->cores = NULL;
@@ -153,6 +154,7 @@ static void move_end_aborted(struct apply *a, Rm__Move *move, const char *error)
         move->state = RM__MOVE_STATE__MOVE_ABORTED;
         move->end_usec = a->time_usec;
         message_set_string(&move->error, error);
+        message_set_string(&move->waiting, NULL);
         state_index_move(a->index, move);
         apply_event(a, "move-failed", move->from, move->job, move->id, move->capsule, "job %" PRIu64 ": %s stays on %s: %s",
                     move->job, capsule_word(move->capsule, word), move->from, error);
@@ -229,6 +231,12 @@ int apply_move_done(struct apply *a) {
         move->transfer_usec = in->transfer_usec;
         move->restore_usec = in->restore_usec;
         move->commit_usec = in->commit_usec;
+        move->codec = in->codec;
+        move->saved_bytes = in->saved_bytes;
+        move->tracked = in->tracked;
+        message_set_string(&move->untracked, in->untracked);
+        move->ahead_rounds = in->ahead_rounds;
+        move->last_bytes = in->last_bytes;
         state_index_move(a->index, move);
         if (capsule) {
                 capsule->image_bytes = in->memory_bytes;
@@ -239,5 +247,41 @@ int apply_move_done(struct apply *a) {
                     capsule_word(move->capsule, word), move->from, move->to, (double) move->freeze_usec / 1e6,
                     (double) move->memory_bytes / 1e6);
         node_emptied(a, move->from);
+        return 0;
+}
+
+int apply_move_waiting(struct apply *a) {
+        const Rm__CmdMoveWaiting *in = a->command->move_waiting;
+        Rm__Move *move = find_move(a, "move-waiting", in->move);
+        char word[24];
+
+        if (!move)
+                return -ENOENT;
+        if (move->state != RM__MOVE_STATE__MOVE_RUNNING)
+                return apply_refuse(a, -EALREADY, "move-waiting: move %" PRIu64 " is not running", move->id);
+        message_set_string(&move->waiting, in->text);
+        if (in->text[0])
+                apply_event(a, "move-waiting", move->from, move->job, move->id, move->capsule,
+                            "job %" PRIu64 ": %s waits on %s: %s", move->job, capsule_word(move->capsule, word), move->from,
+                            in->text);
+        return 0;
+}
+
+/* The source's word that the move is done may come before this one or after it. */
+int apply_move_filled(struct apply *a) {
+        const Rm__CmdMoveFilled *in = a->command->move_filled;
+        Rm__Move *move = find_move(a, "move-filled", in->move);
+        char word[24];
+
+        if (!move)
+                return -ENOENT;
+        if (move->state != RM__MOVE_STATE__MOVE_COMMITTED && move->state != RM__MOVE_STATE__MOVE_DONE)
+                return apply_refuse(a, -EALREADY, "move-filled: move %" PRIu64 " is not committed", move->id);
+        if (move->fill_usec > 0)
+                return apply_refuse(a, -EALREADY, "move-filled: move %" PRIu64 " is known to be filled", move->id);
+        move->fill_usec = in->fill_usec;
+        apply_event(a, "move-filled", move->to, move->job, move->id, move->capsule,
+                    "job %" PRIu64 ": %s has all of its memory on %s, after %.3f s", move->job, capsule_word(move->capsule, word),
+                    move->to, (double) move->fill_usec / 1e6);
         return 0;
 }

@@ -10,12 +10,31 @@ static int refuse_unknown_node(struct apply *a, const char *verb, const char *na
         return apply_refuse(a, -ENOENT, "%s: no node '%s' (known: %s)", verb, name, known);
 }
 
-static int compare_nodes(const void *x, const void *y) {
-        return strcmp((*(Rm__Node *const *) x)->name, (*(Rm__Node *const *) y)->name);
+/* The list is sorted: it goes where it belongs. */
+static Rm__Node *add_node(struct apply *a, const char *name) {
+        Rm__State *state = a->state;
+        Rm__Node *node = xcalloc(1, sizeof(*node));
+        size_t at;
+
+        rm__node__init(node);
+        message_set_string(&node->name, name);
+        REPEATED_PUSH(state->nodes, state->n_nodes, node);
+        for (at = state->n_nodes - 1; at > 0 && strcmp(state->nodes[at - 1]->name, name) > 0; at--)
+                state->nodes[at] = state->nodes[at - 1];
+        state->nodes[at] = node;
+        state_index_node(a->index, at);
+        return node;
+}
+
+/* Whatever was made sure of, it is back. */
+static void forget_fence(Rm__Node *node) {
+        node->fenced = false;
+        message_set_string(&node->fence, NULL);
 }
 
 int apply_node_join(struct apply *a) {
         const Rm__Node *in = a->command->node_join->node;
+        bool booted;
         Rm__Node *node;
 
         if (!in || !name_valid(in->name))
@@ -25,14 +44,9 @@ int apply_node_join(struct apply *a) {
                                     "join: the rmd of node '%s' knows feature level %u, the cluster is at %u: update it", in->name,
                                     in->level, a->state->level);
         node = state_node(a->state, in->name);
-        if (!node) {
-                node = xcalloc(1, sizeof(*node));
-                rm__node__init(node);
-                message_set_string(&node->name, in->name);
-                REPEATED_PUSH(a->state->nodes, a->state->n_nodes, node);
-                qsort(a->state->nodes, a->state->n_nodes, sizeof(Rm__Node *), compare_nodes);
-                state_index_node(a->index);
-        }
+        if (!node)
+                node = add_node(a, in->name);
+        booted = strcmp(node->boot_id, in->boot_id) != 0;
         message_set_string(&node->address, in->address);
         message_set_string(&node->topology, in->topology);
         message_set_string(&node->boot_id, in->boot_id);
@@ -40,9 +54,13 @@ int apply_node_join(struct apply *a) {
         node->cores = in->cores;
         node->memory_bytes = in->memory_bytes;
         node->level = in->level;
+        state_index_cores(a->index, node->name);
+        forget_fence(node);
         node->health = RM__NODE_HEALTH__NODE_HEALTH_UP;
         node->health_since_usec = a->time_usec;
         apply_event(a, "node-joined", node->name, 0, 0, 0, "node %s joined (%s, %u cores)", node->name, node->address, node->cores);
+        if (booted)
+                jobs_lose_boot(a, node->name);
         return 0;
 }
 
@@ -56,11 +74,45 @@ int apply_node_health(struct apply *a) {
                 return refuse_unknown_node(a, "node-health", in->node);
         if (node->health == in->health)
                 return 0;
+        if (in->health == RM__NODE_HEALTH__NODE_HEALTH_UP)
+                forget_fence(node);
         node->health = in->health;
+        state_index_cores(a->index, node->name);
         node->health_since_usec = a->time_usec;
         apply_event(a, kinds[in->health], node->name, 0, 0, 0, "node %s is %s%s%s", node->name, words[in->health],
                     in->why[0] ? ": " : "", in->why);
         jobs_finish(a);
+        return 0;
+}
+
+static int check_fence(struct apply *a, const Rm__CmdNodeFence *in, const Rm__Node *node) {
+        const char *verb = in->by[0] ? "confirm-lost" : "fence";
+
+        if (!node)
+                return refuse_unknown_node(a, verb, in->node);
+        if (node->health != RM__NODE_HEALTH__NODE_HEALTH_DOWN)
+                return apply_refuse(a, -EBUSY, "%s: node '%s' is not DOWN", verb, in->node);
+        if (in->down_since_usec != 0 && in->down_since_usec != node->health_since_usec)
+                return apply_refuse(a, -EAGAIN, "%s: node '%s' was up again meanwhile", verb, in->node);
+        if (node->fenced)
+                return apply_refuse(a, -EALREADY, "%s: node '%s' is fenced already", verb, in->node);
+        return 0;
+}
+
+int apply_node_fence(struct apply *a) {
+        const Rm__CmdNodeFence *in = a->command->node_fence;
+        Rm__Node *node = state_node(a->state, in->node);
+        int r = check_fence(a, in, node);
+
+        if (r < 0)
+                return r;
+        node->fenced = in->fenced;
+        message_set_string(&node->fence, in->fenced ? NULL : in->text);
+        if (in->by[0])
+                apply_event(a, "node-fenced", node->name, 0, 0, 0, "node %s is lost for certain, says %s", node->name, in->by);
+        else
+                apply_event(a, in->fenced ? "node-fenced" : "node-fence", node->name, 0, 0, 0, "fence of node %s: %s", node->name,
+                            in->text);
         return 0;
 }
 
@@ -77,6 +129,7 @@ int apply_node_drain(struct apply *a) {
                                     "change the reason, resume-node to bring it back",
                                     in->node, node->drain_by, node->drain_reason[0] ? node->drain_reason : "none");
         node->drain = true;
+        state_index_cores(a->index, node->name);
         message_set_string(&node->drain_reason, in->reason);
         message_set_string(&node->drain_by, in->by);
         node->drain_since_usec = a->time_usec;
@@ -96,6 +149,7 @@ int apply_node_resume(struct apply *a) {
         if (!node->drain)
                 return apply_refuse(a, -EALREADY, "resume-node: node '%s' is not drained", in->node);
         node->drain = false;
+        state_index_cores(a->index, node->name);
         message_set_string(&node->drain_reason, NULL);
         message_set_string(&node->drain_by, NULL);
         node->drain_since_usec = 0;
@@ -138,6 +192,7 @@ int apply_availability(struct apply *a) {
 
                 if (node->available_set == (cores != NULL) && (!cores || node->available_cores == cores->cores))
                         continue;
+                state_index_cores(a->index, node->name);
                 node->available_set = cores != NULL;
                 node->available_cores = cores ? cores->cores : 0;
                 if (cores)

@@ -35,10 +35,30 @@ void job_recover(struct apply *a, Rm__Job *job) {
         message_set_string(&job->reason, reason);
 }
 
+/* A group there whose node has not said how it ended; NULL: none. */
+static const Rm__Capsule *unheard_on(const Rm__Job *job, const char *node) {
+        for (size_t k = 0; k < job->n_capsules; k++) {
+                const Rm__Capsule *capsule = job->capsules[k];
+
+                if (capsule->index != STATE_HEAD && capsule->state != RM__CAPSULE_STATE__CAPSULE_GONE &&
+                    strcmp(capsule->node, node) == 0)
+                        return capsule;
+        }
+        return NULL;
+}
+
+static bool may_have_ended_by(const Rm__State *state, const Rm__Job *job, const char *node) {
+        const Rm__Capsule *capsule = unheard_on(job, node);
+
+        return capsule && job_end_may_be_loss(state, job, capsule);
+}
+
 static int check_restart(struct apply *a, const Rm__CmdJobRestart *in, const Rm__Job *job) {
-        if (!job_running(job))
+        bool by_loss = may_have_ended_by(a->state, job, in->node);
+
+        if (!job_running(job) && !by_loss)
                 return apply_refuse(a, -EALREADY, "restart: job %" PRIu64 " does not run", job->id);
-        if (!job_may_restart(job))
+        if (!job_may_restart(job) && !by_loss)
                 return apply_refuse(a, -EPERM, "restart: job %" PRIu64 " may not start again", job->id);
         if (in->attempt != job->attempt + 1)
                 return apply_refuse(a, -EALREADY, "restart: attempt %u does not follow attempt %u of job %" PRIu64, in->attempt,
@@ -53,7 +73,10 @@ static void begin_recovery(struct apply *a, const Rm__CmdJobRestart *in, Rm__Job
         job_set_spares(job, NULL, 0);
         job->attempt = in->attempt;
         job->state = RM__JOB_STATE__JOB_RECOVERING;
-        job->start_usec = 0;
+        job->start_usec = job->fold_since_usec = 0;
+        job->exit_code = 0;
+        job->final_state = RM__JOB_STATE__JOB_PENDING;
+        job->group_end_usec = 0;
         message_set_string(&job->restart_reason, in->reason);
         reason = job_wait_text(job, "what is left of the one before is being removed");
         message_set_string(&job->reason, reason);
@@ -71,6 +94,29 @@ static void leave_behind(struct apply *a, Rm__Job *job, const char *node) {
                         continue;
                 capsule->state = RM__CAPSULE_STATE__CAPSULE_GONE;
                 state_index_capsule(a->index, job->id, capsule->index);
+        }
+}
+
+void jobs_lose_boot(struct apply *a, const char *node) {
+        cleanup_free char *reason = xasprintf("node %s was started anew", node);
+
+        for (size_t i = 0; a->state->level >= STATE_LEVEL_END_BY_LOSS && i < a->state->n_jobs; i++) {
+                Rm__Job *job = a->state->jobs[i];
+                const Rm__Capsule *unheard = unheard_on(job, node);
+                Rm__CmdJobRestart restart = RM__CMD_JOB_RESTART__INIT;
+
+                if (job->state != RM__JOB_STATE__JOB_COMPLETING || !unheard)
+                        continue;
+                if (!job_end_may_be_loss(a->state, job, unheard)) {
+                        job_fail_unheard(job, unheard);
+                        continue;
+                }
+                restart.attempt = job->attempt + 1;
+                restart.node = (char *) node;
+                restart.reason = reason;
+                begin_recovery(a, &restart, job);
+                leave_behind(a, job, node);
+                job_recover(a, job);
         }
 }
 

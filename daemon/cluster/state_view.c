@@ -61,9 +61,35 @@ bool job_running(const Rm__Job *job) {
                job->state != RM__JOB_STATE__JOB_RECOVERING;
 }
 
+/* Its owner wants it, and it has not been as often as it may. */
+static bool is_restartable(const Rm__Job *job) {
+        return !job->cancel && job->spec->on_node_loss == STATE_LOSS_RESTART && job->attempt <= job->spec->restarts;
+}
+
 bool job_may_restart(const Rm__Job *job) {
-        return job_running(job) && !job->cancel && job->spec->on_node_loss == STATE_LOSS_RESTART &&
-               job->attempt <= job->spec->restarts;
+        return job_running(job) && is_restartable(job);
+}
+
+bool job_end_may_be_loss(const Rm__State *state, const Rm__Job *job, const Rm__Capsule *capsule) {
+        bool by_itself = job->final_state == RM__JOB_STATE__JOB_COMPLETED || job->final_state == RM__JOB_STATE__JOB_FAILED;
+
+        return state->level >= STATE_LEVEL_END_BY_LOSS && job->state == RM__JOB_STATE__JOB_COMPLETING && by_itself &&
+               is_restartable(job) && capsule->index != STATE_HEAD && capsule->state != RM__CAPSULE_STATE__CAPSULE_GONE;
+}
+
+const Rm__Node *job_fence_node(const Rm__State *state, const Rm__Job *job) {
+        bool restarts = job_may_restart(job) || job->state == RM__JOB_STATE__JOB_RECOVERING;
+
+        for (size_t k = 0; k < job->n_capsules; k++) {
+                const Rm__Capsule *capsule = job->capsules[k];
+                bool counts =
+                        restarts ? capsule->state != RM__CAPSULE_STATE__CAPSULE_GONE : job_end_may_be_loss(state, job, capsule);
+                const Rm__Node *node = counts ? state_node(state, capsule->node) : NULL;
+
+                if (node && node->fence[0])
+                        return node;
+        }
+        return NULL;
 }
 
 char *job_wait_text(const Rm__Job *job, const char *why) {

@@ -118,6 +118,14 @@ static int check_time_limit(const Rm__JobSpec *spec, const struct jobspec_rules 
         return spec->time_limit_usec <= (uint64_t) FIELD_MAX ? 0 : error_set(err, -EINVAL, "--time: at most 104249 days");
 }
 
+static int check_level(const struct jobspec_rules *rules, uint32_t level, const char *what, struct rm_error *err) {
+        if (rules->level >= level)
+                return 0;
+        return error_set(err, -EAGAIN, "%s needs feature level %u, and the cluster is at %u%s%s: try again %s", what, level,
+                         rules->level, rules->behind ? ", since rmd is older on " : "", rules->behind ? rules->behind : "",
+                         rules->behind ? "when it is updated there" : "in a moment");
+}
+
 static int check_on_node_loss(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
         enum { ABORT, RESTART = STATE_LOSS_RESTART, FOLD };
 
@@ -128,13 +136,7 @@ static int check_on_node_loss(const Rm__JobSpec *spec, const struct jobspec_rule
                                  "--on-node-loss: 'fold' is not available in rmd " RM_VERSION "; 'abort' and 'restart' are");
         if (spec->on_node_loss != RESTART)
                 return error_set(err, -EINVAL, "--on-node-loss: invalid value %u", spec->on_node_loss);
-        if (rules->level < STATE_LEVEL_RESTART)
-                return error_set(
-                        err, -EAGAIN,
-                        "--on-node-loss: 'restart' needs an rmd that knows it on every node (feature level %u; the cluster is "
-                        "at %u): try again when all are updated and have joined",
-                        STATE_LEVEL_RESTART, rules->level);
-        return 0;
+        return check_level(rules, STATE_LEVEL_RESTART, "--on-node-loss: 'restart'", err);
 }
 
 static int check_restarts(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
@@ -155,6 +157,13 @@ static int check_spares(const Rm__JobSpec *spec, const struct jobspec_rules *rul
         if (spec->spares <= JOBSPEC_SPARES_MAX)
                 return 0;
         return error_set(err, -EINVAL, "--spares %u: at most %u", spec->spares, JOBSPEC_SPARES_MAX);
+}
+
+static int check_rank_memory(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        if (spec->rank_memory_bytes > JOBSPEC_RANK_MEMORY_MAX_BYTES)
+                return error_set(err, -EINVAL, "--mem: more than %llu bytes for each rank",
+                                 (unsigned long long) JOBSPEC_RANK_MEMORY_MAX_BYTES);
+        return spec->rank_memory_bytes == 0 ? 0 : check_level(rules, STATE_LEVEL_MEMORY, "--mem", err);
 }
 
 /* Any value is good. */
@@ -194,6 +203,7 @@ static const struct {
         { 42, "argv_cut", NULL },
         { 43, "cwd_cut", NULL },
         { 60, "restarts", check_restarts },
+        { 110, "rank_memory_bytes", check_rank_memory },
 };
 
 void jobspec_normalize(Rm__JobSpec *spec) {

@@ -21,6 +21,7 @@
 #define JOBSPEC_MAX_BYTES (1U << 20)         /* packed */
 #define JOBSPEC_RANKS_MAX 65536U
 #define JOBSPEC_SPARES_MAX 10000U
+#define JOBSPEC_RANK_MEMORY_MAX_BYTES (UINT64_C(1) << 43) /* times ranks fits 64 bits */
 #define JOBSPEC_RESTARTS_MAX 1000U
 #define JOBSPEC_PRIORITY_MAX 1000000
 #define JOBSPEC_TOKEN_MAX_BYTES 64U
@@ -28,6 +29,7 @@
 struct jobspec_rules {
         int32_t max_priority; /* of who asks; at most JOBSPEC_PRIORITY_MAX */
         uint32_t level; /* the feature level of the log */
+        const char *behind; /* the nodes whose rmd does not know STATE_LEVEL_RESTART, for errors; NULL: none */
 };
 
 /* Set what is not the client's to say to what it means: a group size above the number of ranks is the number of ranks, and a job that never

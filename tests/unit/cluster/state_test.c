@@ -68,7 +68,8 @@ static void check_capsules(const Rm__State *state, const Rm__Job *job) {
 
                 assert_int_equal(capsule->index, (int32_t) k - 1);
                 assert_int_equal(capsule->ranks == 0, k == 0);
-                assert_non_null(state_node(state, capsule->node));
+                /* One that is gone may have been on a node that has left the cluster since. */
+                assert_true(state_node(state, capsule->node) || capsule->state == RM__CAPSULE_STATE__CAPSULE_GONE);
                 assert_true(capsule->address >= 1 && capsule->address <= STATE_CAPSULES_MAX);
                 assert_true(capsule->state != RM__CAPSULE_STATE__CAPSULE_NONE);
                 assert_true(capsule->n_cores == 0 || capsule->n_cores == capsule->ranks);
@@ -116,6 +117,16 @@ static bool anything_left(const Rm__Job *job) {
         return false;
 }
 
+/* Since when it is folded is there if, and only if, it is. */
+static void check_fold(const struct state_index *indexed, const Rm__Job *job) {
+        uint32_t ranks;
+
+        if (state_index_state(indexed)->level >= STATE_LEVEL_FOLD)
+                assert_int_equal(state_job_fold(indexed, job, &ranks) != NULL, job->fold_since_usec != 0);
+        else
+                assert_int_equal(job->fold_since_usec, 0);
+}
+
 static void check_jobs(const struct state_index *indexed) {
         const Rm__State *state = state_index_state(indexed);
         static uint8_t used[STATE_CAPSULES_MAX + 1];
@@ -128,6 +139,7 @@ static void check_jobs(const struct state_index *indexed) {
                 if (i > 0)
                         assert_true(state->jobs[i - 1]->id < job->id);
                 check_capsules(state, job);
+                check_fold(indexed, job);
                 if (job->state == RM__JOB_STATE__JOB_PENDING)
                         assert_int_equal(job->n_capsules, 0);
                 if (job_running(job) || job->state == RM__JOB_STATE__JOB_COMPLETING || job->state == RM__JOB_STATE__JOB_RECOVERING)
@@ -264,8 +276,9 @@ static void check_job_entries(const struct state_index *indexed) {
                         int32_t position = state_capsule_position(indexed, job, capsule->index);
                         const Rm__Move *move = state_capsule_move(indexed, job->id, capsule->index);
 
-                        assert_true(position >= 0);
-                        assert_string_equal(state->nodes[position]->name, capsule->node);
+                        assert_true(position >= 0 || !state_node(state, capsule->node));
+                        if (position >= 0)
+                                assert_string_equal(state->nodes[position]->name, capsule->node);
                         assert_true(!move || (under_way(move) && move->job == job->id && move->capsule == capsule->index));
                         assert_true(job_ended(job) || state_address_used(indexed, capsule->address));
                         addresses += !job_ended(job);
@@ -313,7 +326,8 @@ void state_check(const struct state_index *indexed) {
 
 /* ---- commands ---- */
 
-static void check_twins(struct world *w, const struct packed *before, uint64_t index_before, int code) {
+/* A refusal changes nothing but the entry that was seen last, and the log's clock. */
+static void check_twins(struct world *w, const struct packed *before, uint64_t index_before, uint64_t time_before, int code) {
         struct packed a = pack_state(w->state);
         struct packed b = pack_state(w->twin);
         Rm__State *again = rm__state__unpack(NULL, a.bytes, a.data);
@@ -327,6 +341,7 @@ static void check_twins(struct world *w, const struct packed *before, uint64_t i
         if (code < 0) {
                 assert_int_equal(again->index, w->index);
                 again->index = index_before;
+                again->time_usec = time_before;
                 c = pack_state(again);
                 assert_true(packed_equal(before, &c));
                 packed_finish(&c);
@@ -357,7 +372,7 @@ int apply_command(struct world *w, const Rm__Command *command) {
         struct packed before = { 0 };
         struct state_result result;
         struct state_result twin;
-        uint64_t index_before = w->state->index;
+        uint64_t index_before = w->state->index, time_before = w->state->time_usec;
         int code;
 
         if (w->thorough)
@@ -383,7 +398,7 @@ int apply_command(struct world *w, const Rm__Command *command) {
         state_result_finish(&result);
         state_result_finish(&twin);
         if (w->thorough) {
-                check_twins(w, &before, index_before, code);
+                check_twins(w, &before, index_before, time_before, code);
                 state_check(w->indexed);
                 index_check(w->indexed);
         }
@@ -398,14 +413,16 @@ int apply_command(struct world *w, const Rm__Command *command) {
         command.field = &body
 
 int join(struct world *w, const char *name, uint32_t cores) {
+        cleanup_free char *boot = xasprintf("b%u", w->boot);
         Rm__Node node = RM__NODE__INIT;
         COMMAND(NodeJoin, node_join, NODE_JOIN);
 
+        node.level = w->state->level;
         node.name = (char *) name;
         node.address = (char *) "10.0.0.1";
         node.cores = cores;
         node.topology = (char *) "Core:4";
-        node.boot_id = (char *) "b";
+        node.boot_id = boot;
         /* What a node may not set by joining. */
         node.drain = true;
         node.available_set = true;
@@ -438,6 +455,22 @@ int resume(struct world *w, const char *node) {
 
         body.node = (char *) node;
         body.by = (char *) "root";
+        return apply_command(w, &command);
+}
+
+int remove_node(struct world *w, const char *node) {
+        COMMAND(NodeRemove, node_remove, NODE_REMOVE);
+
+        body.node = (char *) node;
+        body.by = (char *) "root";
+        return apply_command(w, &command);
+}
+
+int keep_log(struct world *w, const char *const *nodes, size_t n) {
+        COMMAND(Voters, voters, VOTERS);
+
+        body.nodes = (char **) nodes;
+        body.n_nodes = n;
         return apply_command(w, &command);
 }
 
@@ -628,6 +661,16 @@ void let_restart(struct world *w, uint64_t job, uint32_t restarts) {
         }
 }
 
+int node_fence(struct world *w, const char *node, uint64_t down_since, bool fenced, const char *text) {
+        COMMAND(NodeFence, node_fence, NODE_FENCE);
+
+        body.node = (char *) node;
+        body.down_since_usec = down_since;
+        body.fenced = fenced;
+        body.text = (char *) text;
+        return apply_command(w, &command);
+}
+
 int restart(struct world *w, uint64_t job, uint32_t attempt, const char *node, bool down) {
         COMMAND(JobRestart, job_restart, JOB_RESTART);
         cleanup_free char *reason = xasprintf("node %s is down", node);
@@ -729,6 +772,22 @@ int move_done(struct world *w, uint64_t move, uint64_t memory_bytes, uint64_t fr
         figures.memory_bytes = memory_bytes;
         figures.freeze_usec = freeze_usec;
         body.figures = &figures;
+        return apply_command(w, &command);
+}
+
+int move_waiting(struct world *w, uint64_t move, const char *text) {
+        COMMAND(MoveWaiting, move_waiting, MOVE_WAITING);
+
+        body.move = move;
+        body.text = (char *) text;
+        return apply_command(w, &command);
+}
+
+int move_filled(struct world *w, uint64_t move, uint64_t fill_usec) {
+        COMMAND(MoveFilled, move_filled, MOVE_FILLED);
+
+        body.move = move;
+        body.fill_usec = fill_usec;
         return apply_command(w, &command);
 }
 

@@ -21,6 +21,7 @@ struct world {
         uint64_t index;
         uint64_t time_usec;
         uint64_t created; /* by the last command */
+        uint32_t boot;    /* that nodes say at their join that they run since */
         char error[RM_ERROR_TEXT_BYTES];
         char events[1024]; /* kinds of the last command's events, "job-ended node-drained " */
         bool thorough;     /* after each command: both states packed and compared, refusals change nothing */
@@ -53,6 +54,9 @@ int join(struct world *w, const char *name, uint32_t cores);
 int health(struct world *w, const char *node, int value);
 int drain(struct world *w, const char *node, const char *reason, bool update);
 int resume(struct world *w, const char *node);
+int remove_node(struct world *w, const char *node);
+/* These are the voters. */
+int keep_log(struct world *w, const char *const *nodes, size_t n);
 int available(struct world *w, const char *const *nodes, const uint32_t *cores, size_t n);
 int available_error(struct world *w, const char *error);
 int submit(struct world *w, uint32_t ranks);
@@ -68,6 +72,8 @@ int gone(struct world *w, uint64_t job, int32_t capsule, const char *node);
 int gone_of(struct world *w, uint64_t job, int32_t capsule, uint64_t incarnation, const char *node);
 /* The job may be restarted so often. */
 void let_restart(struct world *w, uint64_t job, uint32_t restarts);
+/* down_since 0: since whenever; it is by nobody. */
+int node_fence(struct world *w, const char *node, uint64_t down_since, bool fenced, const char *text);
 int restart(struct world *w, uint64_t job, uint32_t attempt, const char *node, bool down);
 int running(struct world *w, uint64_t job);
 int cancel(struct world *w, uint64_t job, uint32_t signal, bool timeout);
@@ -80,6 +86,8 @@ int move_start(struct world *w, uint64_t job, int32_t capsule, const char *to);
 int move_commit(struct world *w, uint64_t move);
 int move_abort(struct world *w, uint64_t move, const char *error);
 int move_done(struct world *w, uint64_t move, uint64_t memory_bytes, uint64_t freeze_usec);
+int move_waiting(struct world *w, uint64_t move, const char *text);
+int move_filled(struct world *w, uint64_t move, uint64_t fill_usec);
 /* "leaf1:n1,n2:1 ...": each switch with its nodes and the number of the one above, counted from 1, 0 for none. */
 int topology(struct world *w, const char *text);
 int topology_error(struct world *w, const char *error);

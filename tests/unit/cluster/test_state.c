@@ -138,6 +138,43 @@ static void test_drain(void **state) {
         REFUSED(resume(w, "n9"), -ENOENT, "no node 'n9'");
 }
 
+static void test_remove(void **state) {
+        static const char *const voters[] = { "n1", "n2", "n1", "" };
+        struct world *w = *state;
+
+        assert_int_equal(keep_log(w, voters, 4), 0);
+        EVENTS("voter-added voter-added ");
+        assert_int_equal(w->state->n_voters, 2);
+        assert_true(state_is_voter(w->state, "n2"));
+        REFUSED(remove_node(w, "n9"), -ENOENT, "no node 'n9' (known: n1 n2 n3)");
+        assert_int_equal(remove_node(w, "n3"), 0);
+        EVENTS("node-removed ");
+        assert_null(node_of(w, "n3"));
+        /* A voter only when it keeps the log no more. */
+        assert_int_equal(remove_node(w, "n2"), 0);
+        EVENTS("node-leaves ");
+        assert_string_equal(node_of(w, "n2")->leaving, "root");
+        assert_int_equal(keep_log(w, voters, 1), 0);
+        EVENTS("voter-removed ");
+        assert_int_equal(remove_node(w, "n2"), 0);
+        EVENTS("node-removed ");
+        REFUSED(remove_node(w, "n1"), -EBUSY, "is the only one");
+        assert_int_equal(join(w, "n2", 2), 0);
+        EVENTS("node-joined ");
+        assert_string_equal(node_of(w, "n2")->leaving, "");
+}
+
+static void test_remove_with_work(void **state) {
+        struct world *w = *state;
+
+        (void) running_job(w);
+        REFUSED(remove_node(w, "n2"), -EBUSY, "drain it first (rmctl drain-node n2)");
+        assert_int_equal(drain(w, "n2", "", false), 0);
+        assert_int_equal(remove_node(w, "n2"), 0);
+        EVENTS("node-leaves ");
+        assert_non_null(node_of(w, "n2"));
+}
+
 static void test_drain_with_work(void **state) {
         struct world *w = *state;
         uint64_t job = running_job(w);
@@ -923,6 +960,46 @@ static void test_commit_and_abort_race(void **state) {
         assert_int_equal(state_move(w->state, 2)->end_usec, 0);
 }
 
+/* A group that runs without all of its memory: its next move waits, and says so. */
+static void test_memory_comes_after_the_group(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+        const Rm__Move *move;
+
+        assert_int_equal(move_start(w, job, 1, "n3"), 0);
+        REFUSED(move_filled(w, 1, 5), -EALREADY, "is not committed");
+        assert_int_equal(move_commit(w, 1), 0);
+        /* The destination may be faster than the source. */
+        assert_int_equal(move_filled(w, 1, 700000), 0);
+        EVENTS("move-filled ");
+        assert_int_equal(move_done(w, 1, 4096, 250000), 0);
+        EVENTS("move-done ");
+        assert_int_equal(state_move(w->state, 1)->fill_usec, 700000);
+        REFUSED(move_filled(w, 1, 5), -EALREADY, "known to be filled");
+        REFUSED(move_filled(w, 9, 5), -ENOENT, "no move 9");
+
+        assert_int_equal(move_start(w, job, 1, "n2"), 0);
+        move = state_move(w->state, 2);
+        assert_int_equal(move_waiting(w, 2, "12 MB are missing"), 0);
+        EVENTS("move-waiting ");
+        assert_string_equal(move->waiting, "12 MB are missing");
+        assert_int_equal(move_waiting(w, 2, ""), 0);
+        EVENTS("");
+        assert_string_equal(move->waiting, "");
+        assert_int_equal(move_waiting(w, 2, "3 MB are missing"), 0);
+        assert_int_equal(move_commit(w, 2), 0);
+        assert_string_equal(move->waiting, "");
+        REFUSED(move_waiting(w, 2, "late"), -EALREADY, "is not running");
+        assert_int_equal(move_done(w, 2, 1, 1), 0);
+        assert_int_equal(move_filled(w, 2, 1), 0);
+
+        assert_int_equal(move_start(w, job, 1, "n3"), 0);
+        assert_int_equal(move_waiting(w, 3, "1 MB is missing"), 0);
+        assert_int_equal(move_abort(w, 3, "why"), 0);
+        assert_string_equal(state_move(w->state, 3)->waiting, "");
+        REFUSED(move_filled(w, 3, 5), -EALREADY, "is not committed");
+}
+
 static void test_job_ends_during_moves(void **state) {
         struct world *w = *state;
         uint64_t job = running_job(w);
@@ -986,6 +1063,37 @@ static void test_words(void **state) {
         assert_string_equal(capsule_word(STATE_HEAD, buf), "head");
         assert_string_equal(capsule_word(INT32_MAX, buf), "group 2147483647");
         assert_string_equal(capsule_word(INT32_MIN, buf), "group -2147483648");
+}
+
+/* Of its nodes, that with the fewest cores for a rank counts. */
+static void test_fold(void **state) {
+        struct world *w = *state;
+        static const char *const nodes[] = { "n1", "n2" };
+        static const uint32_t groups[] = { 4, 3 };
+        static const struct {
+                uint32_t cores[2];
+                const char *folded_node;
+                uint32_t ranks;
+        } cases[] = {
+                { { 4, 3 }, NULL, 0 }, { { 3, 3 }, "n1", 4 }, { { 4, 1 }, "n2", 3 },
+                { { 2, 1 }, "n2", 3 }, { { 1, 2 }, "n1", 4 }, { { 0, 1 }, "n1", 4 },
+        };
+        uint64_t job = (uint64_t) submit(w, 7);
+
+        assert_int_equal(place(w, job, "n1", nodes, groups, 2), 0);
+        assert_int_equal(running(w, job), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                const Rm__Node *node;
+                uint32_t ranks;
+
+                assert_int_equal(available(w, nodes, cases[i].cores, 2), 0);
+                node = state_job_fold(w->indexed, job_of(w, job), &ranks);
+                assert_int_equal(ranks, cases[i].ranks);
+                if (cases[i].folded_node)
+                        assert_string_equal(node->name, cases[i].folded_node);
+                else
+                        assert_null(node);
+        }
 }
 
 /* Told when it is new, and when it is another one. */
@@ -1128,22 +1236,94 @@ static int join_at_level(struct world *w, const char *name, uint32_t level) {
         return apply_command(w, &command);
 }
 
+/* It is the state that says so: neither more nor fewer ranks on a core, nor a new leader, change it. */
+static void test_fold_since(void **state) {
+        struct world *w = *state;
+        static const char *const nodes[] = { "n1", "n2" };
+        static const uint32_t groups[] = { 4, 3 };
+        static const uint32_t enough[] = { 4, 3 }, less[] = { 2, 3 }, least[] = { 2, 1 };
+        uint64_t job = (uint64_t) submit(w, 7), since;
+
+        w->state->level = w->twin->level = STATE_LEVEL;
+        assert_int_equal(available(w, nodes, less, 2), 0);
+        assert_int_equal(place(w, job, "n1", nodes, groups, 2), 0);
+        assert_int_equal(job_of(w, job)->fold_since_usec, 0); /* it does not run yet */
+        assert_int_equal(running(w, job), 0);
+        since = job_of(w, job)->fold_since_usec;
+        assert_int_equal(since, w->time_usec);
+        assert_int_equal(available(w, nodes, least, 2), 0);
+        assert_true(w->time_usec > since);
+        assert_int_equal(job_of(w, job)->fold_since_usec, since);
+        assert_int_equal(available(w, nodes, enough, 2), 0);
+        assert_int_equal(job_of(w, job)->fold_since_usec, 0);
+        assert_int_equal(drain(w, "n2", "", false), 0);
+        assert_int_equal(job_of(w, job)->fold_since_usec, w->time_usec);
+        assert_int_equal(resume(w, "n2"), 0);
+        assert_int_equal(job_of(w, job)->fold_since_usec, 0);
+}
+
+/* Jobs that are folded when the cluster is updated, too. */
+static void test_fold_since_update(void **state) {
+        struct world *w = *state;
+        static const char *const nodes[] = { "n1" };
+        static const uint32_t groups[] = { 4 }, less[] = { 2 };
+        uint64_t job = (uint64_t) submit(w, 4);
+
+        assert_int_equal(place(w, job, "n1", nodes, groups, 1), 0);
+        assert_int_equal(running(w, job), 0);
+        assert_int_equal(available(w, nodes, less, 1), 0);
+        assert_int_equal(job_of(w, job)->fold_since_usec, 0);
+        for (size_t i = 0; i < w->state->n_nodes; i++)
+                assert_int_equal(join_at_level(w, w->state->nodes[i]->name, STATE_LEVEL), 0);
+        assert_int_equal(raise_level(w, STATE_LEVEL), 0);
+        assert_int_equal(job_of(w, job)->fold_since_usec, w->time_usec);
+}
+
+/* A dead node with an older rmd holds nobody up, from a level on that all others must know for that; nor does it come back. */
+static void test_feature_level_with_dead_node(void **state) {
+        static const char *const voters[] = { "n2" };
+        struct world *w = *state;
+        uint64_t since;
+
+        assert_int_equal(join_at_level(w, "n1", STATE_LEVEL), 0);
+        assert_int_equal(join_at_level(w, "n2", 1), 0);
+        assert_int_equal(join_at_level(w, "n3", STATE_LEVEL), 0);
+        REFUSED(raise_level(w, STATE_LEVEL), -EBUSY, "node 'n2' knows feature level 1");
+        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
+        since = state_node(w->state, "n2")->health_since_usec;
+        assert_int_equal(state_known_level(w->state, since), 1);
+        assert_int_equal(state_known_level(w->state, since + 1), STATE_LEVEL);
+        REFUSED(raise_level(w, STATE_LEVEL_WITHOUT_DOWN - 1), -EBUSY, "node 'n2' knows feature level 1");
+        assert_int_equal(keep_log(w, voters, 1), 0);
+        assert_int_equal(state_known_level(w->state, since + 1), 1);
+        REFUSED(raise_level(w, STATE_LEVEL), -EBUSY, "node 'n2' knows feature level 1");
+        assert_int_equal(keep_log(w, voters, 0), 0);
+        assert_int_equal(join_at_level(w, "n3", STATE_LEVEL_WITHOUT_DOWN - 1), 0);
+        assert_int_equal(state_known_level(w->state, since + 1), 1); /* n3 would count n2 */
+        assert_int_equal(join_at_level(w, "n3", STATE_LEVEL), 0);
+        assert_int_equal(raise_level(w, STATE_LEVEL), 0);
+        REFUSED(join_at_level(w, "n2", 1), -EPROTO, "update it");
+        assert_int_equal(state_node(w->state, "n2")->health, RM__NODE_HEALTH__NODE_HEALTH_DOWN);
+        assert_int_equal(remove_node(w, "n2"), 0);
+        assert_null(state_node(w->state, "n2"));
+}
+
 static void test_feature_level(void **state) {
         struct world *w = *state;
         struct rm_error err = { 0 };
 
-        assert_int_equal(state_known_level(w->state), 0);
+        assert_int_equal(state_known_level(w->state, 0), 0);
         for (int i = 1; i <= 3; i++) {
                 char name[] = { 'n', (char) ('0' + i), 0 };
 
                 assert_int_equal(join_at_level(w, name, 1), 0);
         }
-        assert_int_equal(state_known_level(w->state), 1);
+        assert_int_equal(state_known_level(w->state, 0), 1);
         assert_int_equal(join_at_level(w, "old", 0), 0);
-        assert_int_equal(state_known_level(w->state), 0);
+        assert_int_equal(state_known_level(w->state, 0), 0);
         REFUSED(raise_level(w, 1), -EBUSY, "node 'old' knows feature level 0");
         assert_int_equal(join_at_level(w, "old", 1), 0); /* it was updated */
-        assert_int_equal(state_known_level(w->state), 1);
+        assert_int_equal(state_known_level(w->state, 0), 1);
         assert_int_equal(raise_level(w, 1), 0);
         assert_int_equal(w->state->level, 1);
         REFUSED(raise_level(w, 1), -EALREADY, "already");
@@ -1241,6 +1421,184 @@ static void test_restart(void **state) {
         REFUSED(restart(w, job, 3, "n1", true), -EPERM, "may not start again");
 }
 
+/* Everything that this version can do. */
+static void raise_all(struct world *w) {
+        for (size_t i = 0; i < w->state->n_nodes; i++)
+                assert_int_equal(join_at_level(w, w->state->nodes[i]->name, STATE_LEVEL), 0);
+        assert_int_equal(raise_level(w, STATE_LEVEL), 0);
+        for (size_t i = 0; i < w->state->n_nodes; i++)
+                assert_int_equal(join(w, w->state->nodes[i]->name, 4), 0);
+}
+
+/* n2 with group 1 says nothing, and mpirun ends, as it does when a daemon's connection does; all else of the job is removed. */
+static uint64_t end_without_n2(struct world *w, int32_t exit_code, uint32_t restarts) {
+        uint64_t job = run_restartable(w, restarts);
+
+        assert_int_equal(ends(w, job, exit_code, 0, ""), 0);
+        assert_int_equal(gone(w, job, STATE_HEAD, "n1"), 0);
+        assert_int_equal(gone(w, job, 0, "n1"), 0);
+        assert_string_equal(job_word(w, job), "COMPLETING");
+        return job;
+}
+
+static void test_mpirun_ends_before_loss_is_known(void **state) {
+        struct world *w = *state;
+
+        raise_all(w);
+        for (int32_t exit_code = 0; exit_code < 2; exit_code++) {
+                uint64_t job = end_without_n2(w, exit_code, 1);
+                const Rm__Job *j = job_of(w, job);
+
+                REFUSED(restart(w, job, 2, "n1", false), -EALREADY, "does not run");
+                REFUSED(cancel(w, job, 15, false), -EALREADY, "ended");
+                assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
+                assert_string_equal(job_word(w, job), "COMPLETING"); /* until n2 has fenced for certain */
+                assert_int_equal(node_fence(w, "n2", 0, false, "plugin 'x' runs"), 0);
+                assert_string_equal(job_word(w, job), "RECOVERING");
+                assert_int_equal(restart(w, job, 2, "n2", true), 0);
+                EVENTS("job-restarted ");
+                assert_string_equal(job_word(w, job), "PENDING");
+                assert_string_equal(j->reason, "attempt 2 of 2 (node n2 is down): waits to be placed");
+                assert_int_equal(j->exit_code, 0);
+                assert_int_equal(j->final_state, RM__JOB_STATE__JOB_PENDING);
+                assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_UP), 0);
+        }
+}
+
+/* It was only silent: the job has ended as mpirun says. */
+static void test_mpirun_ends_and_node_is_back(void **state) {
+        struct world *w = *state;
+        uint64_t job;
+
+        raise_all(w);
+        job = end_without_n2(w, 7, 1);
+        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
+        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_UP), 0);
+        assert_int_equal(gone(w, job, 1, "n2"), 0);
+        EVENTS("job-ended ");
+        assert_string_equal(job_word(w, job), "FAILED");
+        assert_int_equal(job_of(w, job)->exit_code, 7);
+        /* Only mpirun's own capsule was on it: how all groups ended is known. */
+        job = run_restartable(w, 1);
+        assert_int_equal(ends(w, job, 0, 0, ""), 0);
+        assert_int_equal(gone(w, job, 0, "n1"), 0);
+        assert_int_equal(gone(w, job, 1, "n2"), 0);
+        assert_int_equal(health(w, "n1", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
+        assert_string_equal(job_word(w, job), "COMPLETED");
+}
+
+static void test_mpirun_ends_and_node_starts_anew(void **state) {
+        struct world *w = *state;
+        uint64_t restarts, aborts;
+
+        raise_all(w);
+        restarts = end_without_n2(w, 0, 1);
+        aborts = end_without_n2(w, 0, 0);
+        assert_int_equal(join(w, "n2", 3), 0); /* its rmd did, but not the node */
+        assert_string_equal(job_word(w, restarts), "COMPLETING");
+        w->boot++;
+        assert_int_equal(join(w, "n2", 4), 0);
+        EVENTS("node-joined job-restarted ");
+        assert_string_equal(job_word(w, restarts), "PENDING");
+        assert_string_equal(job_of(w, restarts)->restart_reason, "node n2 was started anew");
+        assert_int_equal(gone(w, aborts, 1, "n2"), 0);
+        assert_string_equal(job_word(w, aborts), "NODE_FAIL");
+        assert_int_equal(job_of(w, aborts)->exit_code, 255);
+}
+
+/* What is waited for may take long, where it must be fenced. */
+static void test_cancel_while_end_is_open(void **state) {
+        struct world *w = *state;
+        uint64_t job;
+
+        raise_all(w);
+        job = end_without_n2(w, 0, 1);
+        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
+        assert_int_equal(cancel(w, job, 15, false), 0);
+        EVENTS("job-cancel job-ended ");
+        assert_string_equal(job_word(w, job), "CANCELLED");
+        assert_int_equal(job_of(w, job)->exit_code, 128 + 15);
+}
+
+/* As an older rmd has it, while there is one; and when it was often enough. */
+static void test_mpirun_ends_and_may_not_restart(void **state) {
+        struct world *w = *state;
+        uint64_t job = end_without_n2(w, 1, 1);
+
+        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
+        assert_string_equal(job_word(w, job), "FAILED");
+        raise_all(w);
+        job = end_without_n2(w, 0, 0);
+        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
+        assert_string_equal(job_word(w, job), "NODE_FAIL");
+        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_UP), 0);
+        job = run_restartable(w, 1);
+        assert_int_equal(ends(w, job, 255, RM__JOB_STATE__JOB_NODE_FAIL, "a capsule of n1 is lost"), 0);
+        assert_int_equal(gone(w, job, STATE_HEAD, "n1"), 0);
+        assert_int_equal(gone(w, job, 0, "n1"), 0);
+        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
+        assert_string_equal(job_word(w, job), "NODE_FAIL");
+}
+
+/* Each placement has another epoch, of whatever job. Before all nodes know of it there is none, and who was placed then keeps that. */
+static void test_epoch(void **state) {
+        static const char *const nodes[] = { "n1", "n1" };
+        static const uint32_t ranks[] = { 2, 2 };
+        struct world *w = *state;
+        uint64_t early = run_restartable(w, 3);
+        uint64_t job;
+
+        assert_int_equal(job_of(w, early)->epoch, 0);
+        for (size_t i = 0; i < w->state->n_nodes; i++)
+                assert_int_equal(join_at_level(w, w->state->nodes[i]->name, STATE_LEVEL), 0);
+        assert_int_equal(raise_level(w, STATE_LEVEL_EPOCH), 0);
+        job = run_restartable(w, 3);
+        assert_int_equal(job_of(w, early)->epoch, 0);
+        assert_int_equal(job_of(w, job)->epoch, 1);
+        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
+        assert_int_equal(restart(w, early, 2, "n2", true), 0);
+        assert_int_equal(gone(w, early, STATE_HEAD, "n1"), 0);
+        assert_int_equal(gone(w, early, 0, "n1"), 0);
+        assert_int_equal(place(w, early, "n1", nodes, ranks, 2), 0);
+        assert_int_equal(job_of(w, early)->epoch, 2);
+        assert_int_equal(job_of(w, job)->epoch, 1);
+}
+
+/* While a fence is needed, the job says so, and nothing of it has changed if the node comes back. */
+static void test_fence(void **state) {
+        struct world *w = *state;
+        uint64_t job = run_restartable(w, 1), down;
+        const Rm__Job *j = job_of(w, job);
+        const Rm__Node *node = state_node(w->state, "n2");
+
+        REFUSED(node_fence(w, "n9", 0, true, ""), -ENOENT, "no node 'n9'");
+        REFUSED(node_fence(w, "n2", 0, true, ""), -EBUSY, "'n2' is not DOWN");
+        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
+        down = node->health_since_usec;
+        REFUSED(node_fence(w, "n2", down + 1, true, ""), -EAGAIN, "up again meanwhile");
+        assert_null(job_fence_node(w->state, j));
+        assert_int_equal(node_fence(w, "n2", down, false, "plugin 'x' runs"), 0);
+        EVENTS("node-fence ");
+        assert_ptr_equal(job_fence_node(w->state, j), node);
+        assert_string_equal(job_word(w, job), "RECOVERING");
+        assert_true(job_running(j));
+        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_UP), 0);
+        assert_string_equal(job_word(w, job), "RUNNING");
+        assert_string_equal(node->fence, "");
+
+        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
+        REFUSED(node_fence(w, "n2", down, true, "done"), -EAGAIN, "up again meanwhile");
+        assert_int_equal(node_fence(w, "n2", node->health_since_usec, false, "plugin 'x' failed"), 0);
+        assert_int_equal(node_fence(w, "n2", node->health_since_usec, true, "done"), 0);
+        EVENTS("node-fenced ");
+        assert_true(node->fenced);
+        assert_null(job_fence_node(w->state, j));
+        REFUSED(node_fence(w, "n2", 0, true, ""), -EALREADY, "fenced already");
+        assert_int_equal(restart(w, job, 2, "n2", true), 0);
+        assert_int_equal(join(w, "n2", 4), 0);
+        assert_false(node->fenced);
+}
+
 /* Another node is lost while the rest is removed; the one that was is back. */
 static void test_restart_loses_more_nodes(void **state) {
         struct world *w = *state;
@@ -1332,6 +1690,8 @@ int main(void) {
                 T(test_group_end_order),
                 T(test_success_with_a_node_down),
                 T(test_drain),
+                T(test_remove),
+                T(test_remove_with_work),
                 T(test_drain_with_work),
                 T(test_nothing_comes_to_a_drained_node),
                 T(test_drain_ends_with_an_arriving_move),
@@ -1354,6 +1714,11 @@ int main(void) {
                 T(test_restart_of_node_that_is_up),
                 T(test_restart_is_refused),
                 T(test_cancel_while_it_recovers),
+                T(test_mpirun_ends_before_loss_is_known),
+                T(test_mpirun_ends_and_node_is_back),
+                T(test_mpirun_ends_and_node_starts_anew),
+                T(test_cancel_while_end_is_open),
+                T(test_mpirun_ends_and_may_not_restart),
                 T(test_restart_ends_moves),
                 T(test_end_with_a_node_down),
                 T(test_job_availability),
@@ -1363,15 +1728,22 @@ int main(void) {
                 T(test_move),
                 T(test_refused_moves),
                 T(test_commit_and_abort_race),
+                T(test_memory_comes_after_the_group),
                 T(test_job_ends_during_moves),
                 T(test_user_keeps_all_move_slots_busy),
                 T(test_old_moves_are_forgotten),
                 T(test_words),
+                T(test_fold),
+                T(test_fold_since),
+                T(test_fold_since_update),
                 T(test_scheduling_warning),
                 T(test_topology),
                 T(test_note),
                 T(test_what_is_not_understood),
                 T(test_feature_level),
+                T(test_feature_level_with_dead_node),
+                T(test_epoch),
+                T(test_fence),
                 T(test_hollow_commands),
         };
 

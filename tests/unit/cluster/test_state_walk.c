@@ -113,13 +113,14 @@ static int step(struct walk *walk, uint32_t which) {
 
         switch (which) {
         case 0:
+                w->boot = pick(walk, 3);
                 return join(w, some_node(walk), 1 + pick(walk, 4));
         case 1:
                 return health(w, some_node(walk), pick(walk, 5) ? 1 : (int) pick(walk, 5) - 1);
         case 2:
                 return drain(w, some_node(walk), pick(walk, 2) ? "" : "disk", pick(walk, 2));
         case 3:
-                return resume(w, some_node(walk));
+                return pick(walk, 4) ? resume(w, some_node(walk)) : remove_node(w, some_node(walk));
         case 4:
                 return pick(walk, 2) ? random_available(walk) : available_error(w, pick(walk, 2) ? "" : "/f:1: what");
         case 5:
@@ -164,15 +165,27 @@ static int step(struct walk *walk, uint32_t which) {
                 return move_abort(w, some_move_id(walk), "why");
         case 25:
                 return move_done(w, some_move_id(walk), pick(walk, 1000), pick(walk, 1000));
-        case 26: {
+        case 26:
+                return pick(walk, 2) ? move_filled(w, some_move_id(walk), 1 + pick(walk, 1000))
+                                     : move_waiting(w, some_move_id(walk), pick(walk, 3) ? "1 MB" : "");
+        case 27: {
                 const char *kept[] = { some_node(walk), some_node(walk) };
 
                 return spares(w, some_job_id(walk), kept, pick(walk, 3));
         }
-        case 27:
+        case 28:
                 return random_restart(walk);
         default:
                 return note(w, "x");
+        }
+}
+
+/* Whatever the nodes know. */
+static void raise_to_latest(struct world *w) {
+        w->state->level = w->twin->level = STATE_LEVEL;
+        for (size_t i = 0; i < w->state->n_nodes; i++) {
+                state_index_cores(w->indexed, w->state->nodes[i]->name);
+                state_index_cores(w->twin_indexed, w->state->nodes[i]->name);
         }
 }
 
@@ -185,6 +198,8 @@ static void test_walk(void **state) {
                 int code;
 
                 walk.world.thorough = i % 16 == 0 || i < 2000;
+                if (i == repetitions(STEPS) / 2)
+                        raise_to_latest(&walk.world);
                 code = step(&walk, which);
                 (code < 0 ? walk.refused : walk.applied)[which]++;
         }

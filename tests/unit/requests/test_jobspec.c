@@ -186,6 +186,12 @@ static void test_numbers(void **state) {
         expect(&spec, "--spares");
 
         spec = good_spec();
+        spec.rank_memory_bytes = JOBSPEC_RANK_MEMORY_MAX_BYTES;
+        expect(&spec, NULL);
+        spec.rank_memory_bytes++;
+        expect(&spec, "--mem: more than");
+
+        spec = good_spec();
         spec.on_node_loss = STATE_LOSS_RESTART;
         expect(&spec, NULL);
         spec.restarts = JOBSPEC_RESTARTS_MAX;
@@ -201,14 +207,21 @@ static void test_numbers(void **state) {
 
 /* A node that does not know the command would stop at it. */
 static void test_restart_with_older_nodes(void **state) {
-        static const struct jobspec_rules before = { .max_priority = 1000, .level = STATE_LEVEL_RESTART - 1 };
+        static const struct jobspec_rules before = { .max_priority = 1000, .level = 1, .behind = "n[2-3]" };
+        static const struct jobspec_rules settling = { .max_priority = 1000, .level = 1 }; /* the leader is about to raise it */
         Rm__JobSpec spec = good_spec();
 
         spec.on_node_loss = STATE_LOSS_RESTART;
         spec.restarts = 3;
-        expect_by(&spec, &before, "needs an rmd that knows it on every node");
+        expect_by(
+                &spec, &before,
+                "needs feature level 2, and the cluster is at 1, since rmd is older on n[2-3]: try again when it is updated there");
+        expect_by(&spec, &settling, "needs feature level 2, and the cluster is at 1: try again in a moment");
         spec.on_node_loss = 0;
         expect_by(&spec, &before, NULL);
+        spec.rank_memory_bytes = 1;
+        expect_by(&spec, &before, "--mem needs feature level 4, and the cluster is at 1, since rmd is older on n[2-3]");
+        spec.rank_memory_bytes = 0;
         jobspec_normalize(&spec); /* nor is the field known there */
         assert_int_equal(spec.restarts, 0);
 }
