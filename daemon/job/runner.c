@@ -457,15 +457,14 @@ static void reconcile_head(struct runner *runner, struct resident *head, const R
                 reason = head->unstarted ? xstrdup(head->lost_text)
                                          : xasprintf("mpirun is lost: %s", head->lost_text ? head->lost_text : "its capsule died");
                 report_exit(runner, head, 255, reason, RM__JOB_STATE__JOB_FAILED);
+        } else if (job->state == RM__JOB_STATE__JOB_STARTING && !job->cancel && capsule_phase(head->capsule) > CAPSULE_EMPTY) {
+                report_running(runner, head); /* also when it has ended since */
         } else if (head->exited) {
                 report_exit(runner, head, launch_exit_code(head->wait_status), NULL, RM__JOB_STATE__JOB_PENDING);
         } else if (job->cancel) {
                 cancel_head(runner, head, job);
-        } else if (job->state == RM__JOB_STATE__JOB_STARTING && head->ready && all_ready(job)) {
-                if (!head->launching)
-                        launch_head(runner, head, job);
-                if (head->launching)
-                        report_running(runner, head);
+        } else if (job->state == RM__JOB_STATE__JOB_STARTING && head->ready && !head->launching && all_ready(job)) {
+                launch_head(runner, head, job); /* without a lease it is refused, and tried again when there is one */
         }
 }
 
@@ -556,7 +555,14 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
         report_obstacle(runner, resident, capsule);
 }
 
-/* Of a job that is COMPLETING. */
+static bool is_going(const struct runner *runner, uint64_t job, const Rm__Capsule *capsule) {
+        char id[64];
+
+        launch_capsule_id(id, job, capsule->index, capsule->incarnation);
+        return capsule_is_going(runner->rmd->capsules, id);
+}
+
+/* Of a job that is COMPLETING. One that may start again for the loss of another node does not do so before nothing of this attempt runs. */
 static void end_placed(struct runner *runner, const Rm__Job *job, const Rm__Capsule *capsule) {
         struct resident *resident = runner_copy(runner, job->id, capsule->index, capsule->incarnation);
 
@@ -567,18 +573,17 @@ static void end_placed(struct runner *runner, const Rm__Job *job, const Rm__Caps
         /* mpirun may not have ended by itself: who reads its output is told that this was all. */
         if (capsule->index == STATE_HEAD)
                 outputs_pump(runner->rmd->outputs, job->id);
-        report_gone(runner, job->id, capsule);
+        if (job->spec->on_node_loss != STATE_LOSS_RESTART || !is_going(runner, job->id, capsule)) /* else on_destroyed() */
+                report_gone(runner, job->id, capsule);
 }
 
 /* Of a job that is RECOVERING: nothing of its next attempt is placed before nothing of this one runs. */
 static void remove_placed(struct runner *runner, const Rm__Job *job, const Rm__Capsule *capsule) {
         struct resident *resident = runner_copy(runner, job->id, capsule->index, capsule->incarnation);
-        char id[64];
 
         if (resident)
                 runner_drop(runner, resident, true);
-        launch_capsule_id(id, job->id, capsule->index, capsule->incarnation);
-        if (!capsule_is_going(runner->rmd->capsules, id)) /* else on_destroyed() */
+        if (!is_going(runner, job->id, capsule)) /* else on_destroyed() */
                 report_gone(runner, job->id, capsule);
 }
 

@@ -176,7 +176,7 @@ static bool has_fenced(void *userdata, const char *node) {
 }
 
 static void answer_losses(struct leader *leader, uint64_t now) {
-        const struct losses_rule rule = { 2 * leader->rmd->config->node_timeout_usec, has_fenced, leader };
+        const struct losses_rule rule = { 2 * leader->rmd->config->node_timeout_usec, has_fenced, leader, false };
         size_t n;
         cleanup_free struct loss *losses = losses_find(cluster_index(leader->rmd->cluster), &rule, now, &n);
 

@@ -6,14 +6,21 @@ static bool recovers(const Rm__Job *job) {
         return job->state == RM__JOB_STATE__JOB_RECOVERING;
 }
 
+static bool may_have_ended_it(const Rm__State *state, const struct state_placed *placed) {
+        return job_end_may_be_loss(state, placed->job, placed->capsule);
+}
+
 /* One that is to start again already waits for what it has left behind: on this node too it is gone. */
-static struct loss loss_of(const Rm__Job *job, const Rm__Node *node) {
-        bool again = recovers(job) || job_may_restart(job);
+static struct loss loss_of(const Rm__State *state, const struct state_placed *placed, const Rm__Node *node, bool must_fence) {
+        const Rm__Job *job = placed->job;
+        bool again = recovers(job) || job_may_restart(job) || may_have_ended_it(state, placed);
 
         return (struct loss) {
                 .job = job->id,
                 .node = node,
-                .answer = again ? LOSS_RESTART : LOSS_END,
+                .answer = !again                        ? LOSS_END
+                          : must_fence && !node->fenced ? LOSS_FENCE
+                                                        : LOSS_RESTART,
                 .attempt = !again          ? 0
                            : recovers(job) ? job->attempt
                                            : job->attempt + 1,
@@ -22,14 +29,25 @@ static struct loss loss_of(const Rm__Job *job, const Rm__Node *node) {
 
 /* This is the one place that says so. */
 static bool is_lost(const struct loss *loss, const struct losses_rule *rule, uint64_t now_usec) {
-        if (loss->answer == LOSS_RESTART)
+        if (loss->answer != LOSS_END)
                 return rule->has_fenced(rule->userdata, loss->node->name);
         return now_usec >= loss->node->health_since_usec + rule->grace_usec;
 }
 
+static bool same(const struct loss *a, const struct loss *b) {
+        switch (b->answer) {
+        case LOSS_END:
+                return a->job == b->job;
+        case LOSS_RESTART:
+                return a->job == b->job && a->node == b->node;
+        default:
+                return a->answer == LOSS_FENCE && a->node == b->node;
+        }
+}
+
 static bool has(const struct loss *losses, size_t n, const struct loss *loss) {
         for (size_t i = 0; i < n; i++)
-                if (losses[i].job == loss->job && (loss->answer == LOSS_END || losses[i].node == loss->node))
+                if (same(&losses[i], loss))
                         return true;
         return false;
 }
@@ -47,10 +65,11 @@ struct loss *losses_find(const struct state_index *index, const struct losses_ru
                 if (node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN)
                         placed = state_placed_on(index, node->name, &n_placed);
                 for (size_t k = 0; k < n_placed; k++) {
-                        struct loss loss = loss_of(placed[k].job, node);
+                        struct loss loss = loss_of(state, &placed[k], node, rule->must_fence);
+                        bool concerned =
+                                job_running(placed[k].job) || recovers(placed[k].job) || may_have_ended_it(state, &placed[k]);
 
-                        if ((!job_running(placed[k].job) && !recovers(placed[k].job)) || !is_lost(&loss, rule, now_usec) ||
-                            has(losses, n, &loss))
+                        if (!concerned || !is_lost(&loss, rule, now_usec) || has(losses, n, &loss))
                                 continue;
                         losses = xrealloc(losses, (n + 1) * sizeof(*losses));
                         losses[n++] = loss;

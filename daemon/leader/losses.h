@@ -7,6 +7,7 @@
 enum loss_answer {
         LOSS_END,     /* without the capsule its mpirun would wait for ever */
         LOSS_RESTART, /* from its beginning */
+        LOSS_FENCE,   /* the same, once its node has been fenced by the plugin */
 };
 
 /* A job that has lost what it had on a node. */
@@ -14,7 +15,7 @@ struct loss {
         uint64_t job;
         const Rm__Node *node; /* that was lost; the state's */
         enum loss_answer answer;
-        uint32_t attempt; /* LOSS_RESTART: the one that follows */
+        uint32_t attempt; /* LOSS_RESTART, LOSS_FENCE: the one that follows */
 };
 
 /* When a node that is DOWN is lost. */
@@ -23,9 +24,11 @@ struct losses_rule {
         /* For a job that starts again: none of its capsules runs there any more (cluster_fence_safe_usec()). */
         bool (*has_fenced)(void *userdata, const char *node);
         void *userdata;
+        bool must_fence; /* and by the plugin: not only by the lease, which a node that is broken may not keep */
 };
 
-/* Those with a capsule on a lost node. In the order of nodes; each job once if it ends, once for each such node if it starts again. An
+/* Those with a capsule on a lost node. In the order of nodes; each job once if it ends, once for each such node if it starts again, and one job for each
+ * node that is to be fenced first. An
  * array that the caller frees; NULL when there are none. `now_usec`: real time. */
 struct loss *losses_find(const struct state_index *index, const struct losses_rule *rule, uint64_t now_usec, size_t *ret_n);
 

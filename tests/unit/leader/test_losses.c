@@ -15,7 +15,7 @@ static bool has_fenced(void *userdata, const char *node) {
 }
 
 static struct loss *find(const struct world *w, uint64_t now, const char *fenced, size_t *ret_n) {
-        const struct losses_rule rule = { GRACE, has_fenced, (void *) fenced };
+        const struct losses_rule rule = { GRACE, has_fenced, (void *) fenced, false };
 
         return losses_find(w->indexed, &rule, now, ret_n);
 }
@@ -141,6 +141,28 @@ static void test_starts_again_without_any_of_them(void **state) {
         expect_when(w, at, "n1", "1:n1>2 ");
 }
 
+/* mpirun may have ended because of it; the head tells nothing of that. Nobody else ends such a job. */
+static void test_starts_again_though_mpirun_has_ended(void **state) {
+        struct world *w = *state;
+        uint64_t job, other, at;
+
+        w->state->level = w->twin->level = STATE_LEVEL;
+        job = run_job(w, "n2", "n3");
+        other = run_job(w, "n2", "n2");
+        let_restart(w, job, 1);
+        let_restart(w, other, 1);
+        assert_int_equal(ends(w, job, 1, 0, ""), 0);
+        assert_int_equal(ends(w, other, 0, 0, ""), 0);
+        expect(w, UINT64_MAX, "");
+        at = lose(w, "n3");
+        expect_when(w, at + 100 * GRACE, "n1 n2", "");
+        expect_when(w, at, "n3", "1:n3>2 ");
+        at = lose(w, "n1");
+        expect_when(w, at + GRACE, "n1", "");
+        assert_int_equal(restart(w, job, 2, "n3", true), 0);
+        expect_when(w, at + GRACE, "n1", "1:n1>2 ");
+}
+
 /* Its end is asked for. */
 static void test_cancelled_one_does_not_start_again(void **state) {
         struct world *w = *state;
@@ -153,6 +175,45 @@ static void test_cancelled_one_does_not_start_again(void **state) {
         reason_is(w, at + GRACE, "node n2 is down");
 }
 
+static void expect_fence(const struct world *w, uint64_t at, const char *fenced, const char *text) {
+        static const char *const words[] = { [LOSS_END] = "ends", [LOSS_RESTART] = "restarts", [LOSS_FENCE] = "fence" };
+        const struct losses_rule rule = { GRACE, has_fenced, (void *) fenced, true };
+        size_t n, used = 0;
+        struct loss *losses = losses_find(w->indexed, &rule, at, &n);
+        char have[256] = "";
+
+        for (size_t i = 0; i < n; i++)
+                used += (size_t) snprintf(have + used, sizeof(have) - used, "%lu:%s:%s ", (unsigned long) losses[i].job,
+                                          losses[i].node->name, words[losses[i].answer]);
+        assert_string_equal(have, text);
+        free(losses);
+}
+
+/* Where a plugin must fence a node: each node once, not before its lease is over; not for jobs that end. */
+static void test_waits_for_fence(void **state) {
+        struct world *w = *state;
+        uint64_t job = run_job(w, "n1", "n2"), other = run_job(w, "n1", "n2"), at;
+
+        (void) run_job(w, "n1", "n2");
+        let_restart(w, job, 3);
+        let_restart(w, other, 3);
+        at = lose(w, "n2");
+        expect_fence(w, at, "n1", "");
+        expect_fence(w, at, "n2", "1:n2:fence ");
+        expect_fence(w, at + GRACE, "n2", "1:n2:fence 3:n2:ends ");
+        assert_int_equal(node_fence(w, "n2", at, false, "plugin 'x' runs"), 0);
+        expect_fence(w, at, "n2", "1:n2:fence ");
+        assert_int_equal(node_fence(w, "n2", at, true, "done"), 0);
+        expect_fence(w, at, "n1", "");
+        expect_fence(w, at, "n2", "1:n2:restarts 2:n2:restarts ");
+        /* Also of a node that is lost while what is left of the job goes. */
+        assert_int_equal(restart(w, job, 2, "n2", true), 0);
+        at = lose(w, "n1");
+        expect_fence(w, at, "n1", "1:n1:fence ");
+        assert_int_equal(node_fence(w, "n1", at, true, "done"), 0);
+        expect_fence(w, at, "n1", "1:n1:restarts 2:n1:restarts ");
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, leader_set_up, leader_tear_down)
 
 int main(void) {
@@ -162,6 +223,8 @@ int main(void) {
                                             T(test_others_go_on),
                                             T(test_starts_again),
                                             T(test_starts_again_without_any_of_them),
+                                            T(test_starts_again_though_mpirun_has_ended),
+                                            T(test_waits_for_fence),
                                             T(test_cancelled_one_does_not_start_again) };
 
         return cmocka_run_group_tests_name("losses", tests, NULL, NULL);
