@@ -2,6 +2,7 @@
 #ifndef RM_DAEMON_CONTEXT_H
 #define RM_DAEMON_CONTEXT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct rm_error;
@@ -36,6 +37,7 @@ struct rmd {
         struct event_ring *events; /* requests/: the last events */
         struct fault *fault;       /* move/: named fault points */
         uint64_t start_usec;
+        bool stopping; /* it has been told to end */
         struct rm_error *failed; /* why the log cannot be used any more; code 0: it can */
 };
 

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -33,7 +34,11 @@
 #define CONFIG_PATH "/etc/rmd/rmd.conf"
 #define EXIT_STATE 3 /* state_dir or the cluster's log cannot be read, or is of another version: a restart does not help */
 #define CLEAN_USEC 5000000
-#define TRIM_SEC 2 /* after the start: by then it has joined, or it waits */
+#define REMOVED_SEC 2
+#define HAND_OVER_USEC 900000 /* at most, from the signal */
+#define HANDED_OVER_USEC 50000 /* for its own vote to leave */
+#define TRIM_FIRST_USEC 2000000 /* after the start: by then it has joined, or it waits */
+#define TRIM_USEC 15000000 /* it takes 0.2 ms at most */
 
 const char *argp_program_version = "rmd " RM_VERSION;
 
@@ -75,16 +80,31 @@ static const struct argp argp_rmd = {
 
 /* ---- what the cluster tells ---- */
 
+/* Not at once: those who have asked for it here are to be answered. */
+static void see_removed(struct rmd *rmd, const Rm__Command *command) {
+        static const struct timeval soon = { REMOVED_SEC, 0 };
+
+        if (command->body_case != RM__COMMAND__BODY_NODE_REMOVE ||
+            strcmp(command->node_remove->node, rmd->config->node_name) != 0 ||
+            state_node(cluster_state(rmd->cluster), rmd->config->node_name))
+                return;
+        log_warn("this node is removed from the cluster: rmd ends; started again, it joins anew");
+        (void) event_base_loopexit(rmd->base, &soon);
+}
+
 static void on_applied(void *userdata, const Rm__Command *command, const struct state_result *result) {
         struct rmd *rmd = userdata;
 
         events_add(rmd->events, result);
         for (size_t i = 0; i < result->n_events; i++)
                 log_info("%s", result->events[i]->text);
+        if (result->repeated)
+                return;
         if (rmd->runner)
                 bodies_applied(rmd->bodies, command);
         if (result->error.code < 0 || !rmd->runner)
                 return;
+        see_removed(rmd, command);
         /* One that comes late, while this node catches up, may be over by now: moves_wake() sees what is left of it. */
         if (command->body_case == RM__COMMAND__BODY_MOVE_START && cluster_synced(rmd->cluster))
                 moves_started(rmd->moves, result->created);
@@ -153,11 +173,14 @@ static void see_who_leads(struct rmd *rmd) {
 }
 
 static void on_leader(void *userdata, const char *leader) {
+        static const struct timeval handed_over = { 0, HANDED_OVER_USEC };
         struct rmd *rmd = userdata;
 
         log_info("leader: %s", leader ? leader : "none");
         if (!rmd->runner)
                 return;
+        if (rmd->stopping && !cluster_is_leader(rmd->cluster))
+                (void) event_base_loopexit(rmd->base, &handed_over);
         see_who_leads(rmd);
         runner_wake(rmd->runner);
         service_wake(rmd->service);
@@ -259,6 +282,9 @@ static int start_cluster(struct rmd *rmd, struct tls *tls, struct rm_error *err)
                 .node_timeout_usec = config->node_timeout_usec,
                 .heartbeat_usec = config->heartbeat_usec,
                 .lease_usec = config->lease_usec,
+                .voters = config->voters,
+                .voter_timeout_usec = config->voter_timeout_usec,
+                .election_usec = config->election_usec,
         };
         char *saved = NULL;
         int r = topology_read(topology, err);
@@ -349,8 +375,18 @@ static void stop(struct rmd *rmd) {
         free(rmd->topology);
 }
 
+/* The leader hands over first; told once more, it stops at once. */
 static void on_signal(evutil_socket_t signo, short what, void *arg) {
-        (void) event_base_loopbreak(arg);
+        static const struct timeval most = { 0, HAND_OVER_USEC };
+        struct rmd *rmd = arg;
+
+        if (rmd->stopping || !cluster_hand_over(rmd->cluster)) {
+                (void) event_base_loopbreak(rmd->base);
+                return;
+        }
+        log_info("ending: another node is to lead");
+        rmd->stopping = true;
+        (void) event_base_loopexit(rmd->base, &most);
 }
 
 static void on_clean(evutil_socket_t fd, short what, void *arg) {
@@ -360,26 +396,30 @@ static void on_clean(evutil_socket_t fd, short what, void *arg) {
         bodies_clean(rmd->bodies);
 }
 
-static void on_started(evutil_socket_t fd, short what, void *arg) {
+static void on_trim(evutil_socket_t fd, short what, void *arg) {
+        struct event **trimmer = arg;
+
         trim_memory();
+        timer_arm(*trimmer, TRIM_USEC);
 }
 
 static void run(struct rmd *rmd) {
-        const struct timeval trim = { TRIM_SEC, 0 };
-        struct event *term = evsignal_new(rmd->base, SIGTERM, on_signal, rmd->base);
-        struct event *interrupt = evsignal_new(rmd->base, SIGINT, on_signal, rmd->base);
+        struct event *term = evsignal_new(rmd->base, SIGTERM, on_signal, rmd);
+        struct event *interrupt = evsignal_new(rmd->base, SIGINT, on_signal, rmd);
         struct event *cleaner = event_new(rmd->base, -1, EV_PERSIST, on_clean, rmd);
+        struct event *trimmer = evtimer_new(rmd->base, on_trim, &trimmer);
 
         (void) event_add(term, NULL);
         (void) event_add(interrupt, NULL);
         timer_arm(cleaner, CLEAN_USEC);
-        (void) event_base_once(rmd->base, -1, EV_TIMEOUT, on_started, NULL, &trim);
+        timer_arm(trimmer, TRIM_FIRST_USEC);
         log_info("rmd " RM_VERSION " on node %s of cluster %s", rmd->config->node_name, rmd->config->cluster_name);
         (void) event_base_dispatch(rmd->base);
         log_info("ending; capsules go on");
         event_free(term);
         event_free(interrupt);
         event_free(cleaner);
+        event_free(trimmer);
 }
 
 /* Ranks that poll must not keep the daemon from its heartbeats: on some kernels ordinary processes wait for seconds beside them, and
@@ -400,6 +440,15 @@ static void say_keys(const struct config *config, const struct tls *tls) {
                 log_warn("a second key is accepted, of fingerprint %s (%s)", second, config->second_key_file);
 }
 
+/* All nodes draw from random(): whom to ask for the leader, and when to try again. They are not to draw the same. */
+static void seed_random(void) {
+        unsigned seed;
+
+        if (getrandom(&seed, sizeof(seed), 0) != (ssize_t) sizeof(seed))
+                seed = (unsigned) now_usec();
+        srandom(seed);
+}
+
 /* -EUCLEAN: what state_dir or the log holds cannot be used. */
 static int serve(struct config *config, struct rm_error *err) {
         struct rm_error failed = { 0 };
@@ -416,6 +465,7 @@ static int serve(struct config *config, struct rm_error *err) {
                 return r;
         say_keys(config, tls);
         keep_responsive();
+        seed_random();
         rmd.base = event_base_new();
         r = rmd.base ? start(&rmd, tls, err) : error_set(err, -ENOMEM, "no event loop");
         if (r == 0)

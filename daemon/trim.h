@@ -1,4 +1,4 @@
-/* Give back the memory that only the start needed. */
+/* Give back memory that was needed only for a while. */
 #ifndef RM_DAEMON_TRIM_H
 #define RM_DAEMON_TRIM_H
 

@@ -23,7 +23,7 @@ struct cluster_config {
         const char *listen_address; /* IPv4; NULL = 0.0.0.0 */
         const char *const *peers;   /* "host:port" of nodes to join through */
         size_t n_peers;
-        bool bootstrap;             /* this node keeps the log; makes it when there is none. Exactly one node has it */
+        bool bootstrap;             /* begin a new cluster, unless this node was in one or `peers` know of one */
         const char *state_dir;      /* log and cached state; made when not there */
         struct tls *tls;
         uint64_t node_timeout_usec;    /* 0 = 5 s: silence that makes a node DOWN */
@@ -32,6 +32,9 @@ struct cluster_config {
         uint64_t idle_usec;            /* 0 = 30 s: after so long unused the connection of two followers is closed */
         uint64_t propose_timeout_usec; /* 0 = 10 s */
         uint32_t snapshot_entries;     /* 0 = 1024: log entries between snapshots */
+        unsigned voters;               /* 0 = 3: nodes that keep the log, while this one leads: 1, 3 or 5 */
+        uint64_t voter_timeout_usec;   /* 0 = 2 min: a voter that is DOWN for so long is replaced */
+        uint64_t election_usec; /* 0 = 0.3 s: silence of the leader, up to twice that, after which another voter wants to lead */
 };
 
 /* NULL members are skipped. Callbacks come from the loop, except that cluster_destroy() answers open proposals. None may call
@@ -60,7 +63,8 @@ struct cluster_ops {
 
 /* Called exactly once, from the loop (or from cluster_destroy() with -ECANCELED: do not propose again then), after the local
  * state holds the command. `code` 0 = applied; negative: `text` is the reason. From state_apply(): refused. -EHOSTUNREACH: no
- * leader was found in time, or it was lost before it answered (the command may still be applied). -ETIMEDOUT: likewise.
+ * leader was found in time, or (below feature level 3) it was lost before it answered: the command may still be applied. -ETIMEDOUT:
+ * leaders were lost, or have not answered in time: likewise.
  * `created`: id of the job or move made. */
 typedef void (*cluster_propose_fn)(void *userdata, int code, const char *text, uint64_t index, uint64_t created);
 
@@ -77,8 +81,10 @@ const Rm__State *cluster_state(const struct cluster *cluster);
 const struct state_index *cluster_index(const struct cluster *cluster);
 /* The state is known to be current: own log replayed, or the leader has told all. False after the leader is lost. */
 bool cluster_synced(const struct cluster *cluster);
+/* The log's clock (real time), by which times in the state are to be judged: this node's, but never before a time that is in the log. */
+uint64_t cluster_log_usec(const struct cluster *cluster);
 /* Until when (now_boot_usec()) this node may let capsules run that the leader would start again elsewhere, see lease.h. UINT64_MAX: as
- * long as it leads, which is enough while only one node keeps a log: without that nobody starts anything again. */
+ * long as it leads, which is enough while only one node keeps the log: without that nobody starts anything again. */
 uint64_t cluster_lease_end_usec(const struct cluster *cluster);
 /* On the leader: when (now_usec()) the last lease that this node can have has surely ended, and its capsules of jobs that may be started again
  * are frozen and cut off, if nothing is heard of it any more. Grows as long as it is heard of. */
@@ -86,14 +92,21 @@ uint64_t cluster_fence_safe_usec(const struct cluster *cluster, const char *node
 /* On the leader: its log has no room, so that nothing can be changed. */
 bool cluster_disk_full(const struct cluster *cluster);
 bool cluster_is_leader(const struct cluster *cluster);
+/* Have another voter lead, so that nobody waits for an election when this node stops. True: it is on its way, and on_leader() tells when it has
+ * come to that; it may come to nothing. False: this node does not lead, or keeps the log alone. */
+bool cluster_hand_over(struct cluster *cluster);
 /* NULL when not known. */
 const char *cluster_leader(const struct cluster *cluster);
 const char *cluster_self(const struct cluster *cluster);
 uint32_t cluster_port(const struct cluster *cluster);
 
 /* Have one command put into the log; it is copied, the leader stamps time_usec. Without a leader it waits for one, up to
- * propose_timeout_usec. Proposals of one node are applied in the order they were made. `callback` NULL ok. */
+ * propose_timeout_usec, and if the leader is lost before it has answered, for the next one (from feature level 3 on): it is applied once
+ * however often it was sent. Proposals of one node are applied in the order they were made. `callback` NULL ok. */
 void cluster_propose(struct cluster *cluster, const Rm__Command *command, cluster_propose_fn callback, void *userdata);
+/* A decision that this node makes since it leads: as cluster_propose(), but dropped if the leadership ends before it is in the log. The next
+ * leader makes its own. */
+void cluster_decide(struct cluster *cluster, const Rm__Command *command);
 
 /* To one node; to oneself comes back by on_message from the loop. If there is no connection, one is made and the message waits for
  * it; on_peer(false) tells when it cannot be. -ENOTCONN: that has just failed, or the node is DOWN; -ENOBUFS: too much waits. */

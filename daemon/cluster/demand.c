@@ -29,7 +29,7 @@ static bool is_up(const struct peer *peer) {
 }
 
 bool demand_is(const struct peers *peers, const struct peer *peer, uint64_t now) {
-        return peers->leading || peer->led || now < peer->needed_usec;
+        return !peer->forgotten && (peers->leading || peer->led || now < peer->needed_usec);
 }
 
 void demand_use(struct peers *peers, struct peer *peer) {

@@ -33,9 +33,12 @@ static uint64_t head_start_usec(const struct peers *peers, const struct peer *pe
 }
 
 void dial_soon(struct peers *peers, struct peer *peer) {
+        uint64_t now = now_usec();
+
         peer->failures = 0;
-        peer->next_dial_usec = now_usec() + head_start_usec(peers, peer);
-        peers_wake(peers);
+        peer->next_dial_usec = now + head_start_usec(peers, peer);
+        if (demand_is(peers, peer, now))
+                peers_wake(peers);
 }
 
 void dial_lost(struct peers *peers, struct peer *peer, uint64_t stood_usec) {

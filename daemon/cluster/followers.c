@@ -5,6 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The usual one has fall-throughs that clang warns of. */
+#define HASH_FUNCTION HASH_OAT
+#include <uthash.h>
+
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/cluster/leading_internal.h"
@@ -35,12 +39,14 @@ struct follower {
         bool behind; /* what it has is of no use: the whole state is next */
         bool told; /* that it has all */
         LIST_ENTRY(follower) entry;
+        UT_hash_handle hh;
 };
 
 struct followers {
         struct leading *leading;
         struct image *image; /* the last one made, while it is used */
         LIST_HEAD(, follower) list;
+        struct follower *by_name; /* the same */
 };
 
 static void image_release(struct followers *fs, struct image *image) {
@@ -55,14 +61,13 @@ static void image_release(struct followers *fs, struct image *image) {
 static struct follower *follower_find(const struct followers *fs, const char *node) {
         struct follower *follower;
 
-        LIST_FOREACH (follower, &fs->list, entry)
-                if (strcmp(follower->name, node) == 0)
-                        return follower;
-        return NULL;
+        HASH_FIND_STR(fs->by_name, node, follower);
+        return follower;
 }
 
 static void follower_free(struct followers *fs, struct follower *follower) {
         LIST_REMOVE(follower, entry);
+        HASH_DEL(fs->by_name, follower);
         image_release(fs, follower->image);
         free(follower->name);
         free(follower);
@@ -250,6 +255,7 @@ void followers_serve(struct followers *fs, const char *node, const Rm__Follow *f
                 follower = xcalloc(1, sizeof(*follower));
                 follower->name = xstrdup(node);
                 LIST_INSERT_HEAD(&fs->list, follower, entry);
+                HASH_ADD_KEYPTR(hh, fs->by_name, follower->name, strlen(follower->name), follower);
         }
         image_release(fs, take_ptr(follower->image));
         follower->told = false;

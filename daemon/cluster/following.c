@@ -60,6 +60,7 @@ static void ask(struct following *f) {
         follow.index = state_of(f)->index;
         follow.log = f->log_id;
         follow.voter = f->voter;
+        follow.number = f->ops.get_number(f->userdata);
         message.body_case = RM__PEER_MESSAGE__BODY_FOLLOW;
         message.follow = &follow;
         (void) f->ops.send(f->userdata, &message);
@@ -223,6 +224,10 @@ void following_set_leader(struct following *f, const char *leader) {
                 ask(f);
 }
 
+uint64_t following_log_id(const struct following *f) {
+        return f->log_id;
+}
+
 bool following_synced(const struct following *f) {
         return f->synced;
 }
@@ -236,7 +241,7 @@ static const Rm__State *get_cached(void *userdata, uint64_t *ret_log) {
         return state_of(f);
 }
 
-static void open_cache(struct following *f, struct event_base *base, const char *path) {
+static void load_cache(struct following *f, const char *path) {
         Rm__State *state = NULL;
         struct rm_error err = { 0 };
         uint64_t log_id = 0;
@@ -253,7 +258,15 @@ static void open_cache(struct following *f, struct event_base *base, const char 
         }
         if (state)
                 rm__state__free_unpacked(state, NULL);
-        f->cache = state_cache_create(base, path, get_cached, f);
+}
+
+static void open_cache(struct following *f, const struct following_config *config) {
+        f->log_id = config->state_log_id;
+        if (f->log_id == 0)
+                load_cache(f, config->cache_path);
+        f->cache = state_cache_create(config->base, config->cache_path, get_cached, f);
+        if (config->state_log_id != 0)
+                state_cache_touch(f->cache);
 }
 
 struct following *following_create(const struct following_config *config, const struct following_ops *ops, void *userdata) {
@@ -265,7 +278,7 @@ struct following *following_create(const struct following_config *config, const 
         f->voter = config->log_id != 0;
         f->log_id = config->log_id;
         if (!f->voter)
-                open_cache(f, config->base, config->cache_path);
+                open_cache(f, config);
         return f;
 }
 

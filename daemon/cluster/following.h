@@ -20,6 +20,8 @@ struct following_config {
         const char *cluster;
         const char *cache_path; /* of the copy on disk; not used with a log */
         uint64_t log_id;        /* of the log that this node keeps; 0: it keeps none */
+        /* Without a log: the state there is is of this one, and the copy on disk is older; 0: that is what there is. */
+        uint64_t state_log_id;
 };
 
 /* All are needed. */
@@ -29,6 +31,8 @@ struct following_ops {
         void (*replace)(void *userdata, Rm__State *state);
         /* Apply a command, and tell. < 0: it is not understood. */
         int (*apply)(void *userdata, uint64_t index, const Rm__Command *command, struct rm_error *err);
+        /* Raft's number of the log that is on this node; 0: there is none. */
+        uint64_t (*get_number)(void *userdata);
         /* To the leader; what it returns is not looked at: a lost leader is told otherwise. */
         int (*send)(void *userdata, const Rm__PeerMessage *message);
         /* The state was replaced, or is current now. */
@@ -44,6 +48,8 @@ void following_destroy(struct following *following);
 
 /* Follow this one, who is connected, from now on; NULL: there is no leader. The state is not current any more. */
 void following_set_leader(struct following *following, const char *leader);
+/* The log that the state is of; 0: of none. */
+uint64_t following_log_id(const struct following *following);
 /* The leader has told all, and all of it is here. */
 bool following_synced(const struct following *following);
 /* A message of the leader: an InstallPart, Append or Followed. */

@@ -99,16 +99,19 @@ static bool same_description(const Rm__Node *a, const Rm__Node *b) {
 static void check_present(struct health *h, const Rm__Node *now) {
         const Rm__Node *known = state_node(leading_state(h->leading), now->name);
 
-        if (!known || !same_description(known, now))
+        /* One that was DOWN when the level was raised is refused as if it joined, with a word; its rmd ends. */
+        if (!known || !same_description(known, now) || now->level < leading_state(h->leading)->level)
                 propose_join(h, now);
         else if (known->health != RM__NODE_HEALTH__NODE_HEALTH_UP)
                 propose_health(h, now->name, RM__NODE_HEALTH__NODE_HEALTH_UP, "");
 }
 
-/* As soon as all nodes know a higher feature level than the log's, entries may make use of it. */
+/* As soon as all nodes know a higher feature level than the log's, entries may make use of it. A node that is DOWN for as long as costs a voter
+ * its vote is not waited for. */
 static void check_level(struct health *h) {
         const Rm__State *state = leading_state(h->leading);
-        uint32_t level = state_known_level(state, 0);
+        uint64_t now = now_real_usec(), long_usec = h->leading->voter_timeout_usec;
+        uint32_t level = state_known_level(state, now > long_usec ? now - long_usec : 0);
         struct command c;
 
         if (level > STATE_LEVEL)

@@ -51,6 +51,7 @@ void hello_say(struct link *link, bool reply) {
         hello.boot_id = peers->self->boot_id;
         hello.self = peers->self;
         hello.instance = peers->instance;
+        hello.log = peers->log_id;
         hello.leader = peers->leading;
         hello.term = peers->leading_term;
         hello.reply = reply;
@@ -157,6 +158,7 @@ static void establish(struct link *link) {
                 link->seed = NULL;
         }
         peer->link = link;
+        peer->forgotten = false;
         peer->failures = 0;
         peer->heard_usec = link->heard_usec = link->up_usec = now_usec();
         take_description(peer, link->node);
@@ -188,6 +190,7 @@ static void take_hello(struct link *link, const Rm__PeerHello *hello) {
                 rm__node__free_unpacked(link->node, NULL);
         link->node = (Rm__Node *) message_copy(&hello->self->base);
         link->instance = hello->instance;
+        link->log_id = hello->log;
         link_set_leading(link, hello->leader, hello->term);
 }
 

@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "common/util.h"
+#include "daemon/cluster/commands.h"
+#include "daemon/cluster/feature_level.h"
 
 /* Given to the log, which may answer it after the leadership is lost: that answer is dropped. */
 struct asked {
@@ -33,10 +36,12 @@ static void on_done(void *userdata, const struct raftlog_outcome *outcome) {
         free(asked);
 }
 
-/* Leaders before us may have had a clock that was ahead: the log's times never go back. */
+/* Leaders before us may have had a clock that was ahead: the log's times never go back. Of commands before a snapshot only the state tells. */
 static void stamp(struct leading *l, Rm__Command *command) {
-        uint64_t now = now_real_usec();
+        uint64_t now = now_real_usec(), least = leading_state(l)->time_usec;
 
+        if (now < least)
+                now = least;
         if (now > l->last_time_usec)
                 l->last_time_usec = now;
         command->time_usec = l->last_time_usec;
@@ -47,8 +52,10 @@ int leading_propose(struct leading *l, Rm__Command *command, raftlog_done_fn don
         struct asked *asked;
         int r;
 
-        if (state_understands(command, &err) < 0)
+        if (state_understands(command, &err) < 0 || feature_level_check(leading_state(l), command, &err) < 0) {
+                log_warn("a command is refused: %s", error_text(&err));
                 return err.code;
+        }
         stamp(l, command);
         asked = xcalloc(1, sizeof(*asked));
         *asked = (struct asked) { .leading = l, .done = done, .context = context };
@@ -105,8 +112,8 @@ void leading_serve(struct leading *l, const char *node, const Rm__Propose *propo
         struct served *served;
         int r;
 
-        if (!propose->command) {
-                (void) error_set(&outcome.error, -EINVAL, "the proposal holds no command");
+        if (!propose->command || (propose->command->origin && strcmp(propose->command->origin->node, node) != 0)) {
+                (void) error_set(&outcome.error, -EINVAL, "the proposal holds no command of node %s", node);
                 send_reply(l, node, propose->id, &outcome);
                 return;
         }
@@ -124,7 +131,15 @@ void leading_serve(struct leading *l, const char *node, const Rm__Propose *propo
 /* ---- what happens ---- */
 
 void leading_follow(struct leading *l, const char *node, const Rm__Follow *follow) {
-        followers_serve(l->followers, node, follow);
+        members_follows(l->members, node, follow->number);
+        if (follow->voter && follow->number != 0 && !members_knows(l->members, follow->number))
+                members_retire(l->members, node, follow->number);
+        else
+                followers_serve(l->followers, node, follow);
+}
+
+void leading_voter_ready(struct leading *l, const char *node, const Rm__VoterReady *message) {
+        members_ready(l->members, node, message);
 }
 
 void leading_applied(struct leading *l, uint64_t before, uint64_t index, const Rm__Command *command) {
@@ -143,9 +158,27 @@ void leading_drained(struct leading *l, const char *node) {
         followers_drained(l->followers, node);
 }
 
+static void on_lease_logged(void *userdata, const struct raftlog_outcome *outcome) {
+        struct leading *l = userdata;
+
+        l->logging_lease = false;
+}
+
+/* The next leader is to know how long leases may last that were given before it. */
+static void log_lease(struct leading *l) {
+        const Rm__State *state = leading_state(l);
+        uint64_t usec = l->leases ? leases_to_log_usec(l->leases, now_usec(), state->lease_usec) : 0;
+        struct command c;
+
+        if (usec > 0 && !l->logging_lease && state->level >= STATE_LEVEL_VOTERS)
+                l->logging_lease = leading_propose(l, command_lease(&c, usec), on_lease_logged, l) == 0;
+}
+
 void leading_beat(struct leading *l) {
+        log_lease(l);
         health_check(l->health, NULL);
         followers_beat(l->followers);
+        members_beat(l->members);
 }
 
 /* ---- life ---- */
@@ -161,9 +194,14 @@ struct leading *leading_create(const struct leading_config *config, const struct
         l->mesh = config->mesh;
         l->last_time_usec = config->last_time_usec;
         l->node_timeout_usec = config->node_timeout_usec;
+        l->voter_timeout_usec = config->voter_timeout_usec;
+        l->voters = config->voters;
+        l->leases = config->leases;
+        l->log = config->log;
         LIST_INIT(&l->asked);
         l->followers = followers_create(l);
         l->health = health_create(l);
+        l->members = members_create(l);
         return l;
 }
 
@@ -171,6 +209,7 @@ void leading_destroy(struct leading *l, int code) {
         if (!l)
                 return;
         answer_all(l, code);
+        members_destroy(l->members);
         health_destroy(l->health);
         followers_destroy(l->followers);
         free(l);

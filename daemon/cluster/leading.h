@@ -1,4 +1,4 @@
-/* What only the leader has: those who follow it, the health of nodes and the feature level as it proposes them, the log's clock, and
+/* What only the leader has: those who follow it, the health of nodes and the feature level as it proposes them, who keeps the log, the log's clock, and
  * what it was asked to put into the log. Made when this node has won the leadership, destroyed when it has lost it: whoever wins it
  * again begins anew. It has no timers: leading_beat() is its clock. */
 #ifndef RM_CLUSTER_LEADING_H
@@ -7,11 +7,13 @@
 #include <stdint.h>
 
 #include "daemon/cluster/feed.h"
+#include "daemon/cluster/lease.h"
 #include "daemon/cluster/mesh.h"
 #include "daemon/cluster/raftlog.h"
 #include "proto/peer.pb-c.h"
 
 struct leading;
+struct state_index;
 
 struct leading_config {
         uint64_t log_id;
@@ -20,11 +22,16 @@ struct leading_config {
         void *mesh;
         uint64_t last_time_usec; /* of the last command applied, real */
         uint64_t node_timeout_usec;
+        uint64_t voter_timeout_usec; /* a voter that is DOWN for so long is replaced */
+        unsigned voters; /* that there are to be: 1, 3 or 5 */
+        const struct leases *leases; /* that are given while it leads; NULL: the log says nothing of them */
+        struct raftlog *log; /* whose voters are changed; NULL: they stay as they are */
 };
 
-/* Both are needed. */
+/* All are needed. */
 struct leading_ops {
         const Rm__State *(*get_state)(void *userdata);
+        const struct state_index *(*get_index)(void *userdata);
         /* As raftlog_propose(). */
         int (*log)(void *userdata, const Rm__Command *command, raftlog_done_fn done, void *context);
 };
@@ -40,6 +47,9 @@ int leading_propose(struct leading *leading, Rm__Command *command, raftlog_done_
 void leading_serve(struct leading *leading, const char *node, const Rm__Propose *propose);
 /* A node asks to be brought up to date, and to be told of every command from then on. */
 void leading_follow(struct leading *leading, const char *node, const Rm__Follow *follow);
+
+/* A node has prepared a log. */
+void leading_voter_ready(struct leading *leading, const char *node, const Rm__VoterReady *message);
 
 /* A command was applied as entry `index`; the state was at `before`. */
 void leading_applied(struct leading *leading, uint64_t before, uint64_t index, const Rm__Command *command);

@@ -1,4 +1,5 @@
-/* Between leading.c (proposals, the log's clock), followers.c (those who follow) and health.c (what the leader says about nodes). */
+/* Between leading.c (proposals, the log's clock), followers.c (those who follow), health.c (what the leader says about nodes) and
+ * members_run.c (who keeps the log). */
 #ifndef RM_CLUSTER_LEADING_INTERNAL_H
 #define RM_CLUSTER_LEADING_INTERNAL_H
 
@@ -10,6 +11,7 @@
 struct asked;
 struct followers;
 struct health;
+struct members;
 
 struct leading {
         struct leading_ops ops;
@@ -20,8 +22,14 @@ struct leading {
         void *mesh;
         uint64_t last_time_usec; /* that a command was stamped with */
         uint64_t node_timeout_usec;
+        uint64_t voter_timeout_usec;
+        unsigned voters;
+        const struct leases *leases;
+        bool logging_lease; /* CmdLease is under way */
+        struct raftlog *log; /* NULL: the voters stay as they are */
         struct followers *followers;
         struct health *health;
+        struct members *members;
         LIST_HEAD(, asked) asked; /* what the log has not answered */
 };
 
@@ -43,5 +51,18 @@ struct health *health_create(struct leading *leading);
 void health_destroy(struct health *h);
 /* Propose what the state does not say yet, about one node or (NULL) all. Safe to repeat. */
 void health_check(struct health *h, const char *node);
+
+/* ---- members_run.c ---- */
+struct members *members_create(struct leading *leading);
+void members_destroy(struct members *m);
+/* Do what comes next, if nothing is under way. Safe to repeat. */
+void members_beat(struct members *m);
+void members_ready(struct members *m, const char *node, const Rm__VoterReady *message);
+/* A node follows whose log, or none, has this number of raft's. */
+void members_follows(struct members *m, const char *node, uint64_t id);
+/* Is raft's number one of the configuration, as far as that is certain? */
+bool members_knows(const struct members *m, uint64_t id);
+/* Tell a node that it keeps the log no more. */
+void members_retire(struct members *m, const char *node, uint64_t id);
 
 #endif

@@ -19,7 +19,7 @@ static const Rm__Node *mesh_self(void *mesh) {
 }
 
 static const Rm__Node *mesh_node(void *mesh, const char *node) {
-        return peers_connected(mesh, node) ? peers_node(mesh, node) : NULL;
+        return peers_connected(mesh, node) && !peers_forgotten(mesh, node) ? peers_node(mesh, node) : NULL;
 }
 
 static uint64_t mesh_heard_usec(void *mesh, const char *node) {

@@ -22,10 +22,8 @@
 struct peer *peer_find(const struct peers *peers, const char *name) {
         struct peer *peer;
 
-        LIST_FOREACH (peer, &peers->peer_list, entry)
-                if (strcmp(peer->name, name) == 0)
-                        return peer;
-        return NULL;
+        HASH_FIND_STR(peers->by_name, name, peer);
+        return peer;
 }
 
 struct peer *peer_get(struct peers *peers, const char *name) {
@@ -37,6 +35,7 @@ struct peer *peer_get(struct peers *peers, const char *name) {
         peer->name = xstrdup(name);
         STAILQ_INIT(&peer->posted);
         LIST_INSERT_HEAD(&peers->peer_list, peer, entry);
+        HASH_ADD_KEYPTR(hh, peers->by_name, peer->name, strlen(peer->name), peer);
         return peer;
 }
 
@@ -112,7 +111,44 @@ int link_send(struct link *link, const Rm__PeerMessage *message) {
         return conn_send(link->conn, &message->base);
 }
 
-void link_send_heartbeat(struct link *link, bool reply) {
+/* Of the leases that this node gives. */
+struct given {
+        uint64_t end_usec; /* 0: it gives none */
+        uint64_t index;
+};
+
+static struct given given_now(const struct peers *peers) {
+        struct given given = { 0 };
+
+        if (peers->leading && peers->ops.get_lease_end)
+                given.end_usec = peers->ops.get_lease_end(peers->userdata, &given.index);
+        return given;
+}
+
+static void fill_leader(const struct link *link, const struct given *given, Rm__Heartbeat *heartbeat) {
+        const struct peers *peers = link->peers;
+        uint64_t now = now_boot_usec();
+
+        heartbeat->leader_usec = now;
+        heartbeat->got_usec = link->got_usec;
+        if (given->end_usec <= now || !link->peer || !peers->ops.may_hold_lease(peers->userdata, link->peer->name))
+                return;
+        heartbeat->lease_usec = given->end_usec - now;
+        heartbeat->lease_index = given->index;
+}
+
+static void fill_other(const struct link *link, Rm__Heartbeat *heartbeat) {
+        const struct peers *peers = link->peers;
+
+        heartbeat->sent_usec = now_boot_usec();
+        if (link->leading && link->peer && peers->ops.confirms &&
+            peers->ops.confirms(peers->userdata, link->peer->name, link->leading_term)) {
+                heartbeat->echo_usec = link->leader_usec;
+                heartbeat->echo_term = link->leading_term;
+        }
+}
+
+static void send_heartbeat(struct link *link, bool reply, const struct given *given) {
         Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__Heartbeat heartbeat = RM__HEARTBEAT__INIT;
 
@@ -120,15 +156,19 @@ void link_send_heartbeat(struct link *link, bool reply) {
         heartbeat.leader = link->peers->leading;
         heartbeat.term = link->peers->leading_term;
         heartbeat.reply = reply;
-        if (heartbeat.leader) {
-                heartbeat.got_usec = link->got_usec;
-                heartbeat.lease_usec = link->peers->lease_usec;
-        } else {
-                heartbeat.sent_usec = now_boot_usec();
-        }
+        if (heartbeat.leader)
+                fill_leader(link, given, &heartbeat);
+        else
+                fill_other(link, &heartbeat);
         message.body_case = RM__PEER_MESSAGE__BODY_HEARTBEAT;
         message.heartbeat = &heartbeat;
         (void) link_send(link, &message);
+}
+
+void link_send_heartbeat(struct link *link, bool reply) {
+        struct given given = given_now(link->peers);
+
+        send_heartbeat(link, reply, &given);
 }
 
 /* An rmd from before there were several voters says no term. */
@@ -156,7 +196,10 @@ static void up_heartbeat(struct link *link, const Rm__Heartbeat *heartbeat) {
 
         if (peers->leading)
                 confirm(link, heartbeat->sent_usec);
+        if (peers->leading && heartbeat->echo_usec > 0 && heartbeat->echo_term == peers->leading_term && peers->ops.on_confirmed)
+                peers->ops.on_confirmed(peers->userdata, peer->name, heartbeat->echo_usec);
         link_set_leading(link, heartbeat->leader, heartbeat->term);
+        link->leader_usec = heartbeat->leader_usec;
         if (link->leading && !heartbeat->reply)
                 link_send_heartbeat(link, true);
         if (news)
@@ -164,7 +207,8 @@ static void up_heartbeat(struct link *link, const Rm__Heartbeat *heartbeat) {
         if (peers->ops.on_leading)
                 peers->ops.on_leading(peers->userdata, peer->name, link->leading);
         if (heartbeat->leader && heartbeat->got_usec > 0 && heartbeat->got_usec <= now_boot_usec() && peers->ops.on_lease)
-                peers->ops.on_lease(peers->userdata, peer->name, lease_end_usec(heartbeat->got_usec, heartbeat->lease_usec));
+                peers->ops.on_lease(peers->userdata, peer->name, lease_end_usec(heartbeat->got_usec, heartbeat->lease_usec),
+                                    heartbeat->lease_index);
 }
 
 /* The other end describes itself anew. It may not become somebody else by that. */
@@ -307,13 +351,15 @@ static uint64_t beat_usec(const struct peers *peers) {
         return quiet_usec < most_usec ? quiet_usec : most_usec;
 }
 
+/* Leases end at the same time for all. */
 static void send_heartbeats(struct peers *peers) {
+        struct given given = given_now(peers);
         struct peer *peer;
 
         peers->beats++;
         LIST_FOREACH (peer, &peers->peer_list, entry)
                 if (peer->link && (peers->leading || !peer->link->leading) && !peer->link->closing)
-                        link_send_heartbeat(peer->link, false);
+                        send_heartbeat(peer->link, false, &given);
 }
 
 /* When the next one is due. */
@@ -395,7 +441,6 @@ int peers_create(struct event_base *base, const struct peers_config *config, con
         peers->idle_usec = config->idle_usec;
         peers->leading = config->leading_term > 0;
         peers->leading_term = config->leading_term;
-        peers->lease_usec = config->lease_usec;
         peers->gate.waiting_max = PEERS_WAITING_MAX;
         peers->gate.patience_usec = PEERS_PATIENCE_USEC;
         if (getrandom(&peers->instance, sizeof(peers->instance), 0) != (ssize_t) sizeof(peers->instance))
@@ -428,6 +473,7 @@ void peers_destroy(struct peers *peers) {
                 link_free(LIST_FIRST(&peers->links), false);
         while (!LIST_EMPTY(&peers->seeds))
                 dial_free_seed(LIST_FIRST(&peers->seeds));
+        HASH_CLEAR(hh, peers->by_name);
         while ((peer = LIST_FIRST(&peers->peer_list))) {
                 LIST_REMOVE(peer, entry);
                 demand_drop(peer);
@@ -454,8 +500,22 @@ void peers_learn(struct peers *peers, const Rm__Node *node) {
         if (!name_valid(node->name) || strcmp(node->name, peers->self->name) == 0)
                 return;
         peer = peer_get(peers, node->name);
+        peer->forgotten = false;
         if (!peer->link && peer_set_address(peer, node))
                 dial_soon(peers, peer); /* if it is needed */
+}
+
+void peers_forget(struct peers *peers, const char *name) {
+        struct peer *peer = peer_find(peers, name);
+
+        if (peer)
+                peer->forgotten = true;
+}
+
+bool peers_forgotten(const struct peers *peers, const char *name) {
+        const struct peer *peer = peer_find(peers, name);
+
+        return peer && peer->forgotten;
 }
 
 int peers_send(struct peers *peers, const char *name, const Rm__PeerMessage *message) {
@@ -498,6 +558,12 @@ uint64_t peers_leading_term(const struct peers *peers, const char *name) {
         return peer && peer->link ? peer->link->leading_term : 0;
 }
 
+uint64_t peers_log_id(const struct peers *peers, const char *name) {
+        const struct peer *peer = peer_find(peers, name);
+
+        return peer && peer->link ? peer->link->log_id : 0;
+}
+
 uint64_t peers_heard_usec(const struct peers *peers, const char *name) {
         const struct peer *peer = peer_find(peers, name);
 
@@ -527,6 +593,23 @@ void peers_set_self(struct peers *peers, const Rm__Node *self) {
         LIST_FOREACH (peer, &peers->peer_list, entry)
                 if (peer->link && !peer->link->closing)
                         hello_say(peer->link, true);
+}
+
+void peers_beat(struct peers *peers) {
+        send_heartbeats(peers);
+}
+
+void peers_set_log(struct peers *peers, uint64_t log_id) {
+        peers->log_id = log_id;
+}
+
+bool peers_know_log(const struct peers *peers) {
+        const struct peer *peer;
+
+        LIST_FOREACH (peer, &peers->peer_list, entry)
+                if (peer->link && peer->link->log_id != 0)
+                        return true;
+        return false;
 }
 
 void peers_set_leading(struct peers *peers, uint64_t term) {

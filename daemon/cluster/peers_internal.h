@@ -7,6 +7,9 @@
 #include <sys/queue.h>
 
 #include <event2/dns.h>
+/* The usual one has fall-throughs that clang warns of. */
+#define HASH_FUNCTION HASH_OAT
+#include <uthash.h>
 
 #include "daemon/cluster/peers.h"
 #include "daemon/wire/conn.h"
@@ -33,8 +36,10 @@ struct link {
         struct seed *seed; /* dialled for */
         Rm__Node *node; /* as told in hello */
         uint64_t instance;
+        uint64_t log_id; /* that it knows; 0: none */
         uint64_t heard_usec;
         uint64_t up_usec; /* when it came to stand */
+        uint64_t leader_usec; /* the latest Heartbeat.leader_usec of the other end, while it leads */
         uint64_t got_usec; /* when leading: the latest Heartbeat.sent_usec, by the other end's clock; 0: none yet */
         enum link_stage stage;
         uint64_t leading_term; /* 0: not leading */
@@ -68,9 +73,11 @@ struct peer {
         uint64_t posted_usec; /* since when something is posted */
         size_t posted_bytes;
         bool led; /* it was the last one to lead, as far as we know */
+        bool forgotten; /* has left the cluster */
         bool unreachable; /* what was posted cannot be sent: to be told from the loop */
         STAILQ_HEAD(, posted) posted;
         LIST_ENTRY(peer) entry;
+        UT_hash_handle hh;
 };
 
 /* An address to join through, from the configuration. */
@@ -100,6 +107,7 @@ struct peers {
         char *cluster;
         Rm__Node *self;
         uint64_t instance;
+        uint64_t log_id;
         uint64_t heartbeat_usec;
         uint64_t timeout_usec;
         uint64_t idle_usec;
@@ -109,11 +117,11 @@ struct peers {
         uint64_t beats;
         uint64_t leading_term; /* 0: not leading */
         bool leading;
-        uint64_t lease_usec;
         bool catching_up; /* a beat came late: it is seen to the end once all has been read */
         bool destroying;
         LIST_HEAD(, link) links;
         LIST_HEAD(, peer) peer_list;
+        struct peer *by_name; /* the same, for peer_find() */
         LIST_HEAD(, seed) seeds;
 };
 

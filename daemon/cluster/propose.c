@@ -8,24 +8,34 @@
 
 #include "common/util.h"
 #include "daemon/cluster/state.h"
+#include "daemon/cluster/state_session.h"
 
 #define TIMEOUT_USEC UINT64_C(10000000)
+#define NO_LEADER "no leader can be reached now; running jobs go on, changes have to wait"
 
+/* From feature level 3 on proposals have numbers (state_session.h), so that one may be sent again, to the next leader, when the one before
+ * was lost before it answered: it is applied once. What came of it is then in the state, however that comes here. Without a number, it is
+ * sent once. */
 enum proposal_stage {
         PROPOSAL_QUEUED,
-        PROPOSAL_SENT,   /* to the leader over there */
-        PROPOSAL_DONE,   /* the leader has answered, but the local state does not hold the command yet */
+        PROPOSAL_HELD, /* the leader did not take it: to be sent again with the next beat, and nothing goes past it */
+        PROPOSAL_SENT, /* to the leader over there */
+        PROPOSAL_DONE, /* the leader has answered, but the local state does not hold the command yet */
         PROPOSAL_LOGGED, /* in our own log: only the log answers, or the deadline, or that we do not lead any more */
 };
 
 struct proposal {
         struct proposals *proposals;
-        Rm__Command *command; /* until it has been sent */
+        Rm__Command *command; /* until it has been sent; with a number, until it is answered */
         propose_fn callback;
         void *userdata;
         uint64_t deadline_usec;
         uint32_t id;
+        uint64_t instance, sequence; /* its number; 0: it has none (yet) */
         enum proposal_stage stage;
+        bool leaders; /* a decision of this node's leadership, which ends with that */
+        bool sent; /* a log may contain it */
+        bool sent_again; /* another leader's may */
         Rm__ProposeReply *reply; /* DONE */
         TAILQ_ENTRY(proposal) entry;
 };
@@ -35,9 +45,11 @@ struct proposals {
         void *userdata;
         struct event *flush;
         uint64_t timeout_usec;
-        TAILQ_HEAD(, proposal) list; /* in the order they were made */
+        TAILQ_HEAD(proposal_list, proposal) list; /* in the order they were made */
         size_t n_done; /* in stage DONE */
         uint32_t next_id;
+        uint64_t instance, last_sequence; /* for new numbers */
+        bool opened; /* the state has a session of the instance */
 };
 
 static void proposal_free(struct proposal *proposal) {
@@ -59,6 +71,10 @@ static void answer(struct proposal *proposal, int code, const char *text, uint64
                 callback(userdata, code, text, index, created);
 }
 
+static void wake(struct proposals *p) {
+        event_active(p->flush, EV_TIMEOUT, 0);
+}
+
 static struct proposal *find(struct proposals *p, uint32_t id, enum proposal_stage stage) {
         struct proposal *proposal;
 
@@ -66,6 +82,101 @@ static struct proposal *find(struct proposals *p, uint32_t id, enum proposal_sta
                 if (proposal->id == id && proposal->stage == stage)
                         return proposal;
         return NULL;
+}
+
+/* ---- numbers ---- */
+
+static uint64_t draw_number(void) {
+        uint64_t number = 0;
+
+        while (number == 0)
+                if (getrandom(&number, sizeof(number), 0) != (ssize_t) sizeof(number))
+                        number = now_real_usec();
+        return number;
+}
+
+static void begin_instance(struct proposals *p) {
+        p->instance = draw_number();
+        p->last_sequence = 0;
+        p->opened = false;
+}
+
+/* The first one of this instance that is not answered. */
+static const struct proposal *first_open(const struct proposals *p, uint64_t instance) {
+        const struct proposal *proposal;
+
+        TAILQ_FOREACH (proposal, &p->list, entry)
+                if (proposal->sequence > 0 && proposal->instance == instance)
+                        return proposal;
+        return NULL;
+}
+
+/* The state is to know what came of each that is open. */
+static bool may_number(const struct proposals *p) {
+        const struct proposal *first = first_open(p, p->instance);
+
+        return !first || p->last_sequence - first->sequence + 1 < STATE_RESULTS_KEPT;
+}
+
+static bool wants_number(const struct proposal *proposal) {
+        const struct proposals *p = proposal->proposals;
+
+        return !proposal->leaders && proposal->sequence == 0 && p->ops.get_state(p->userdata)->level >= STATE_LEVEL_SESSIONS;
+}
+
+static void set_number(struct proposal *proposal) {
+        struct proposals *p = proposal->proposals;
+
+        proposal->instance = p->instance;
+        proposal->sequence = ++p->last_sequence;
+}
+
+/* The one before it that is not answered; NULL: there is none. */
+static const struct proposal *open_before(const struct proposal *proposal) {
+        const struct proposal *before = proposal;
+
+        while ((before = TAILQ_PREV(before, proposal_list, entry)))
+                if (before->sequence > 0 && before->instance == proposal->instance)
+                        return before;
+        return NULL;
+}
+
+/* Valid as long as nothing is answered. */
+static void set_origin(struct proposal *proposal, Rm__Origin *origin) {
+        const struct proposals *p = proposal->proposals;
+        const struct proposal *before = open_before(proposal);
+
+        rm__origin__init(origin);
+        origin->node = (char *) p->ops.self(p->userdata);
+        origin->instance = proposal->instance;
+        origin->sequence = proposal->sequence;
+        origin->after = before ? before->sequence : 0;
+        origin->answered = first_open(p, proposal->instance)->sequence - 1;
+        origin->opens = proposal->instance == p->instance && !p->opened;
+        proposal->command->origin = origin;
+}
+
+/* Back into its place in the queue. `held`: not at once. */
+static void send_again(struct proposal *proposal, bool held) {
+        proposal->sent_again |= proposal->sent;
+        proposal->stage = held ? PROPOSAL_HELD : PROPOSAL_QUEUED;
+        if (!held)
+                wake(proposal->proposals);
+}
+
+/* It was sent: `command` is needed again only if it has a number. */
+static void release_command(struct proposal *proposal) {
+        proposal->command->origin = NULL;
+        if (proposal->sequence == 0)
+                rm__command__free_unpacked(take_ptr(proposal->command), NULL);
+}
+
+/* A leader, or this node's own log, did not put it there. Is it to be sent again? If it was sent before, it may be in the log nevertheless. */
+static bool try_again(struct proposal *proposal, int code, bool sent_before) {
+        if (proposal->sequence == 0 || (code != -EHOSTUNREACH && code != -EILSEQ && !(code == -ENOSPC && sent_before)))
+                return false;
+        send_again(proposal, true);
+        return true;
 }
 
 /* ---- our own log ---- */
@@ -81,15 +192,16 @@ static void on_logged(void *userdata, const struct raftlog_outcome *outcome) {
         struct proposal *proposal = find(logged->proposals, logged->id, PROPOSAL_LOGGED);
 
         free(logged);
-        if (proposal)
-                answer(proposal, outcome->error.code, outcome->error.code < 0 ? error_text(&outcome->error) : "", outcome->index,
-                       outcome->created);
+        if (!proposal || (outcome->error.code < 0 && try_again(proposal, outcome->error.code, true)))
+                return;
+        answer(proposal, outcome->error.code, outcome->error.code < 0 ? error_text(&outcome->error) : "", outcome->index,
+               outcome->created);
 }
 
 static const char *refusal(int code) {
         switch (code) {
         case -EHOSTUNREACH:
-                return "no leader";
+                return NO_LEADER;
         case -ENOSPC:
                 return "the leader's disk is full, so that nothing can be changed until there is room; what runs goes on";
         default:
@@ -100,18 +212,20 @@ static const char *refusal(int code) {
 static void flush_to_log(struct proposal *proposal) {
         struct proposals *p = proposal->proposals;
         struct logged *logged = xcalloc(1, sizeof(*logged));
+        bool sent_before = proposal->sent;
         int r;
 
         logged->proposals = p;
         logged->id = proposal->id;
         proposal->stage = PROPOSAL_LOGGED;
         r = p->ops.log(p->userdata, proposal->command, on_logged, logged);
+        proposal->sent |= r == 0;
+        release_command(proposal);
         if (r < 0) {
                 free(logged);
-                answer(proposal, r, refusal(r), 0, 0);
-                return;
+                if (!try_again(proposal, r, sent_before))
+                        answer(proposal, r, refusal(r), 0, 0);
         }
-        rm__command__free_unpacked(take_ptr(proposal->command), NULL);
 }
 
 /* ---- the leader's log ---- */
@@ -129,21 +243,41 @@ static void flush_to_leader(struct proposal *proposal) {
         r = p->ops.send(p->userdata, &message);
         if (r == -ENOTCONN) /* has failed, and is about to say so */
                 r = -EHOSTUNREACH;
-        if (r < 0) {
+        release_command(proposal);
+        if (r == 0) {
+                proposal->stage = PROPOSAL_SENT;
+                proposal->sent = true;
+        } else if (!try_again(proposal, r, proposal->sent)) {
                 answer(proposal, r, strerror(-r), 0, 0);
-                return;
         }
-        proposal->stage = PROPOSAL_SENT;
-        rm__command__free_unpacked(take_ptr(proposal->command), NULL);
 }
 
 static struct proposal *next_queued(struct proposals *p, uint32_t end) {
         struct proposal *proposal;
 
         TAILQ_FOREACH (proposal, &p->list, entry)
-                if (proposal->stage == PROPOSAL_QUEUED && (int32_t) (proposal->id - end) < 0)
-                        return proposal;
+                if (proposal->stage == PROPOSAL_HELD)
+                        return NULL;
+                else if (proposal->stage == PROPOSAL_QUEUED && (int32_t) (proposal->id - end) < 0)
+                        return wants_number(proposal) && !may_number(p) ? NULL : proposal;
         return NULL;
+}
+
+static void flush_one(struct proposal *proposal, enum propose_route route) {
+        Rm__Origin origin;
+
+        if (proposal->leaders && route != PROPOSE_HERE) {
+                answer(proposal, -EHOSTUNREACH, "this node does not lead any more", 0, 0);
+                return;
+        }
+        if (wants_number(proposal))
+                set_number(proposal);
+        if (proposal->sequence > 0)
+                set_origin(proposal, &origin);
+        if (route == PROPOSE_HERE)
+                flush_to_log(proposal);
+        else
+                flush_to_leader(proposal);
 }
 
 /* Answers may come from within, and with them new proposals: those wait for the next round. */
@@ -153,36 +287,79 @@ static void on_flush(evutil_socket_t fd, short what, void *userdata) {
         enum propose_route route;
         struct proposal *proposal;
 
-        while ((route = p->ops.route(p->userdata)) != PROPOSE_NOWHERE && (proposal = next_queued(p, end))) {
-                if (route == PROPOSE_HERE)
-                        flush_to_log(proposal);
-                else
-                        flush_to_leader(proposal);
-        }
+        while ((route = p->ops.route(p->userdata)) != PROPOSE_NOWHERE && (proposal = next_queued(p, end)))
+                flush_one(proposal, route);
+}
+
+/* Sent to a leader that is lost, or a decision of this node's leadership that is. One that has just begun may have made some already. */
+static struct proposal *next_lost(const struct proposals *p) {
+        bool leads = p->ops.route(p->userdata) == PROPOSE_HERE;
+        struct proposal *proposal;
+
+        TAILQ_FOREACH (proposal, &p->list, entry)
+                if ((proposal->sequence == 0 && proposal->stage == PROPOSAL_SENT) ||
+                    (proposal->leaders && !leads && proposal->stage == PROPOSAL_QUEUED))
+                        return proposal;
+        return NULL;
 }
 
 void proposals_leader_changed(struct proposals *p) {
         struct proposal *proposal;
 
-        event_active(p->flush, EV_TIMEOUT, 0);
-        for (;;) {
-                TAILQ_FOREACH (proposal, &p->list, entry)
-                        if (proposal->stage == PROPOSAL_SENT)
-                                break;
-                if (!proposal)
-                        return;
+        TAILQ_FOREACH (proposal, &p->list, entry)
+                if (proposal->stage == PROPOSAL_HELD || (proposal->stage == PROPOSAL_SENT && proposal->sequence > 0))
+                        send_again(proposal, false);
+        wake(p);
+        while ((proposal = next_lost(p)))
                 answer(proposal, -EHOSTUNREACH, "the leader was lost before it answered; it may be done or not", 0, 0);
-        }
+}
+
+/* ---- the answer ---- */
+
+/* The oldest one whose result is in the state, however it has come there. */
+static bool answer_from_state(struct proposals *p) {
+        struct proposal *proposal;
+        const Rm__SessionResult *result;
+        const Rm__Session *session;
+
+        TAILQ_FOREACH (proposal, &p->list, entry)
+                if (proposal->sequence > 0 && proposal->sent)
+                        break;
+        if (!proposal)
+                return false;
+        session = state_session(p->ops.get_state(p->userdata), p->ops.self(p->userdata), proposal->instance);
+        if (!session)
+                return false;
+        p->opened |= proposal->instance == p->instance;
+        if (proposal->sequence > session->sequence)
+                return false;
+        result = session_result(session, proposal->sequence);
+        if (result)
+                answer(proposal, result->code, result->text, result->index, result->created);
+        else
+                answer(proposal, -ESTALE, "it may be done or not: what came of it is not known any more", 0, 0);
+        wake(p); /* there is room for the number of another one */
+        return true;
+}
+
+/* The state, which is at least at the reply's index, has no result of it, or it has no number. */
+static void conclude(struct proposal *proposal, const Rm__ProposeReply *reply) {
+        struct proposals *p = proposal->proposals;
+
+        if (proposal->sequence > 0 && reply->code == -ESTALE && proposal->instance == p->instance)
+                begin_instance(p);
+        answer(proposal, reply->code, reply->text, reply->index, reply->created);
 }
 
 /* A voter gets the command through raft, others behind all that they lack: the answer may be here first. */
 void proposals_reply(struct proposals *p, const Rm__ProposeReply *reply) {
         struct proposal *proposal = find(p, reply->id, PROPOSAL_SENT);
 
-        if (!proposal)
+        if (!proposal || (reply->code < 0 && (reply->index == 0 || reply->code == -EILSEQ) &&
+                          try_again(proposal, reply->code, proposal->sent_again)))
                 return;
         if (reply->index <= p->ops.get_state(p->userdata)->index) {
-                answer(proposal, reply->code, reply->text, reply->index, reply->created);
+                conclude(proposal, reply);
                 return;
         }
         proposal->stage = PROPOSAL_DONE;
@@ -202,17 +379,19 @@ static struct proposal *next_done(const struct proposals *p, uint64_t index) {
 void proposals_applied(struct proposals *p) {
         struct proposal *proposal;
 
+        while (answer_from_state(p))
+                ;
         while (p->n_done > 0 && (proposal = next_done(p, p->ops.get_state(p->userdata)->index))) {
                 Rm__ProposeReply *reply = take_ptr(proposal->reply);
 
-                answer(proposal, reply->code, reply->text, reply->index, reply->created);
+                conclude(proposal, reply);
                 rm__propose_reply__free_unpacked(reply, NULL);
         }
 }
 
 /* ---- ours ---- */
 
-void proposals_add(struct proposals *p, const Rm__Command *command, propose_fn callback, void *userdata) {
+static struct proposal *add(struct proposals *p, const Rm__Command *command, propose_fn callback, void *userdata) {
         struct proposal *proposal = xcalloc(1, sizeof(*proposal));
 
         proposal->proposals = p;
@@ -222,20 +401,39 @@ void proposals_add(struct proposals *p, const Rm__Command *command, propose_fn c
         proposal->deadline_usec = now_usec() + p->timeout_usec;
         proposal->id = p->next_id++;
         TAILQ_INSERT_TAIL(&p->list, proposal, entry);
-        event_active(p->flush, EV_TIMEOUT, 0);
+        wake(p);
+        return proposal;
+}
+
+void proposals_add(struct proposals *p, const Rm__Command *command, propose_fn callback, void *userdata) {
+        (void) add(p, command, callback, userdata);
+}
+
+void proposals_add_decision(struct proposals *p, const Rm__Command *command) {
+        add(p, command, NULL, NULL)->leaders = true;
+}
+
+static void expire(struct proposal *proposal) {
+        bool waits = proposal->stage == PROPOSAL_QUEUED || proposal->stage == PROPOSAL_HELD;
+
+        if (waits && !proposal->sent)
+                answer(proposal, -EHOSTUNREACH, NO_LEADER, 0, 0);
+        else if (waits)
+                answer(proposal, -ETIMEDOUT, "the leader was lost, and there is no other; it may be done or not", 0, 0);
+        else
+                answer(proposal, -ETIMEDOUT, "the leader has not answered in time; it may be done or not", 0, 0);
 }
 
 void proposals_expire(struct proposals *p, uint64_t now) {
-        struct proposal *proposal = TAILQ_FIRST(&p->list);
+        struct proposal *proposal;
 
         /* All have the same time to live: the list is in the order of deadlines. */
-        while (proposal && proposal->deadline_usec <= now) {
-                if (proposal->stage == PROPOSAL_QUEUED)
-                        answer(proposal, -EHOSTUNREACH, "no leader", 0, 0);
-                else
-                        answer(proposal, -ETIMEDOUT, "the leader has not answered in time; it may be done or not", 0, 0);
-                proposal = TAILQ_FIRST(&p->list);
-        }
+        while ((proposal = TAILQ_FIRST(&p->list)) && proposal->deadline_usec <= now)
+                expire(proposal);
+        TAILQ_FOREACH (proposal, &p->list, entry)
+                if (proposal->stage == PROPOSAL_HELD)
+                        send_again(proposal, false);
+        wake(p);
 }
 
 struct proposals *proposals_create(struct event_base *base, uint64_t timeout_usec, const struct proposals_ops *ops,
@@ -249,6 +447,7 @@ struct proposals *proposals_create(struct event_base *base, uint64_t timeout_use
         /* Numbers of an earlier life of this daemon must not be taken for ours. */
         if (getrandom(&p->next_id, sizeof(p->next_id), 0) != (ssize_t) sizeof(p->next_id))
                 p->next_id = (uint32_t) now_real_usec();
+        begin_instance(p);
         p->flush = evtimer_new(base, on_flush, p);
         if (!p->flush)
                 abort();

@@ -1,4 +1,5 @@
-/* This node's proposals on their way: kept until there is a leader, put into the own log or sent to the leader's, answered exactly once. */
+/* This node's proposals on their way: kept until there is a leader, put into the own log or sent to the leader's, and to the next one's when
+ * that leader is lost; answered exactly once, and applied at most once. */
 #ifndef RM_CLUSTER_PROPOSE_H
 #define RM_CLUSTER_PROPOSE_H
 
@@ -28,6 +29,8 @@ struct proposals_ops {
         /* THERE: as peers_send(). */
         int (*send)(void *userdata, const Rm__PeerMessage *message);
         const Rm__State *(*get_state)(void *userdata);
+        /* The name of this node. Not called before there is a leader. */
+        const char *(*self)(void *userdata);
 };
 
 /* `timeout_usec`: 0 = 10 s. */
@@ -36,12 +39,16 @@ void proposals_destroy(struct proposals *p); /* answers all with -ECANCELED; NUL
 
 /* As cluster_propose(). */
 void proposals_add(struct proposals *p, const Rm__Command *command, propose_fn callback, void *userdata);
-/* Another node leads than before, or this one, or none: what was sent to the one before is answered with -EHOSTUNREACH. */
+/* As cluster_decide(). */
+void proposals_add_decision(struct proposals *p, const Rm__Command *command);
+/* Another node leads than before, or this one, or none: what was sent to the one before is sent again, or answered with -EHOSTUNREACH if the
+ * feature level does not allow that. */
 void proposals_leader_changed(struct proposals *p);
 /* The leader answers. Passed on when the local state holds the command. */
 void proposals_reply(struct proposals *p, const Rm__ProposeReply *reply);
 /* The local state holds more than before. */
 void proposals_applied(struct proposals *p);
+/* From time to time. */
 void proposals_expire(struct proposals *p, uint64_t now);
 
 #endif

@@ -1,13 +1,9 @@
-#include "daemon/cluster/raftlog.h"
-
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -18,27 +14,23 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/cluster/log_format.h"
+#include "daemon/cluster/raftlog_internal.h"
 #include "daemon/cluster/state.h"
-#include "daemon/cluster/transport.h"
-#include "daemon/cluster/uvloop.h"
 
-/* Of all that is in the directory, as the file "voter" says. 1, without a word in that file, was that of rmd before there were
- * incarnations and causes of moves. */
-#define FORMAT 2U
-/* After the word of damage. */
-#define ADVICE                                                                                                                     \
-        "; restore the folder 'log' and the file 'voter' beside it from a copy, or remove 'voter' to begin with an empty log: "    \
-        "jobs that run "                                                                                                           \
-        "are ended then"
 /* Two segments are made ahead at every start, so that small ones make for a quick start; a full log's snapshot comes first. */
 #define SEGMENT_BYTES (256U << 10)
 /* With less than this left of what is made ahead, on a full disk, proposals are refused (-ENOSPC) instead of hanging. */
 #define DISK_RESERVE_KIB 64U
 /* So much must be free besides for a large entry: others may be under way, and segments and snapshots are made beside it. */
 #define ROOM_BYTES (8U << 20)
-/* One voter needs neither heartbeats nor elections; this is how often raft wakes up for nothing. */
-#define TICK_MSEC 2000U
-/* Entries kept behind a snapshot, in memory too; followers catch up from elsewhere (follow.h). */
+/* Of a snapshot that was lost on its way: it is sent again. */
+#define INSTALL_MSEC 5000U
+/* After the word of damage. */
+#define ADVICE                                                                                                                     \
+        "; restore the folder 'log' and the file 'voter' beside it from a copy, or remove both: a node gets "                      \
+        "the log from the "                                                                                                        \
+        "other voters then, and one that keeps it alone begins with an empty one, and jobs that run are ended"
+/* Entries kept behind a snapshot, in memory too; those who follow without a log catch up from elsewhere (feed.h). */
 #define TRAILING_ENTRIES 64U
 
 struct request {
@@ -50,40 +42,16 @@ struct request {
         TAILQ_ENTRY(request) entry;
 };
 
-struct raftlog {
-        struct uvloop *loop;
-        struct raft_uv_transport transport;
-        struct raft_io io;
-        struct raft_fsm fsm;
-        struct raft raft;
-        struct raftlog_ops ops;
-        void *userdata;
-        TAILQ_HEAD(, request) pending; /* in the order of the log, until applied */
-        uint64_t voter_id;
-        uint64_t log_id;
-        bool raft_up;
-        bool closed;
-        bool full; /* the last entry was refused for want of room */
-        bool opened; /* raftlog_open() has returned */
-        uint64_t won_term; /* the last one in which this voter was elected */
-        uint64_t won_index; /* when that is applied, all that earlier leaders have committed is */
-        uint64_t told_term; /* what was told by on_role: the term that is led; 0: none */
-        char *told_leader;
-        struct event *role_event;
-        struct rm_error failed; /* why nothing more is applied; code 0: it is */
-        char *log_dir;
-        char *identity_path;
-};
-
 /* ---- the state machine as raft sees it ---- */
 
-static int fail(struct raftlog *log, const struct rm_error *why) {
+int raftlog_fail(struct raftlog *log, const struct rm_error *why) {
         if (log->failed.code == 0) {
                 log->failed = *why;
                 if (log->opened)
                         log->ops.on_failed(log->userdata, why);
         }
-        return RAFT_CORRUPT;
+        /* A raft that runs does not survive an error of its state machine. */
+        return log->opened ? 0 : RAFT_CORRUPT;
 }
 
 static int apply_entry(struct raftlog *log, uint64_t index, const struct raft_buffer *buf, struct raftlog_outcome *ret) {
@@ -92,9 +60,7 @@ static int apply_entry(struct raftlog *log, uint64_t index, const struct raft_bu
 
         if (!command)
                 return error_set(&ret->error, -EBADMSG,
-                                 "entry %" PRIu64
-                                 " cannot be read: it is damaged; the state after it cannot be known (restore %s and "
-                                 "the file 'voter' beside it from a copy, or remove that file to begin with an empty log)",
+                                 "entry %" PRIu64 " cannot be read: it is damaged; the state after it cannot be known (%s)" ADVICE,
                                  index, log->log_dir);
         r = log->ops.on_apply(log->userdata, index, command, ret);
         rm__command__free_unpacked(command, NULL);
@@ -112,9 +78,11 @@ static int fsm_apply(struct raft_fsm *fsm, const struct raft_buffer *buf, void *
 
         *result = NULL;
         if (log->failed.code < 0)
-                return RAFT_CORRUPT;
+                return raftlog_fail(log, &log->failed);
+        if (index <= log->skip_index)
+                return 0;
         if (apply_entry(log, index, buf, &outcome) < 0)
-                return fail(log, &outcome.error);
+                return raftlog_fail(log, &outcome.error);
         outcome.index = index;
         /* Those that were applied in the same go are still there: raft tells of them afterwards. */
         TAILQ_FOREACH (request, &log->pending, entry)
@@ -128,6 +96,8 @@ static int fsm_apply(struct raft_fsm *fsm, const struct raft_buffer *buf, void *
 static int fsm_snapshot(struct raft_fsm *fsm, struct raft_buffer *bufs[], unsigned *n_bufs) {
         struct raftlog *log = fsm->data;
 
+        if (log->failed.code < 0)
+                return RAFT_CANCELED;
         log_snapshot_pack(log->ops.get_state(log->userdata), bufs, n_bufs);
         return 0;
 }
@@ -137,17 +107,19 @@ static int fsm_restore(struct raft_fsm *fsm, struct raft_buffer *buf) {
         Rm__State *state = log_snapshot_unpack(buf);
         struct rm_error why = { 0 };
 
-        if (!state) {
+        int r = 0;
+
+        if (!state)
                 (void) error_set(&why, -EBADMSG, "the snapshot cannot be read: it is damaged" ADVICE);
-                return fail(log, &why);
-        }
-        if (log->ops.on_restore(log->userdata, state, &why) < 0) {
+        else if (log->ops.on_restore(log->userdata, state, &why) < 0) {
                 rm__state__free_unpacked(state, NULL);
                 (void) error_prefix(&why, "the snapshot");
-                return fail(log, &why);
         }
-        raft_free(buf->base);
-        return 0;
+        if (why.code < 0)
+                r = raftlog_fail(log, &why);
+        if (r == 0)
+                raft_free(buf->base);
+        return r;
 }
 
 /* ---- who leads ---- */
@@ -158,6 +130,7 @@ static void note_won(struct raftlog *log) {
                 return;
         log->won_term = raft_current_term(&log->raft);
         log->won_index = raft_last_index(&log->raft);
+        log->won_commit = raft_commit_index(&log->raft);
 }
 
 bool raftlog_leading(const struct raftlog *log) {
@@ -210,72 +183,37 @@ static void on_step(struct raft *raft) {
         uint64_t term = raft_state(raft) == RAFT_LEADER ? raft_current_term(raft) : 0;
 
         note_won(log);
+        raftlog_members_step(log);
         if (log->opened && (term != log->told_term || !same_leader(log)))
                 event_active(log->role_event, EV_TIMEOUT, 0);
 }
 
-/* ---- who this voter is ---- */
+/* ---- life ---- */
 
-static uint64_t draw_id(void) {
-        uint64_t id = 0;
+static void free_loaded(struct raftlog *log) {
+        struct loaded *loaded;
 
-        while (id == 0)
-                if (getrandom(&id, sizeof(id), 0) != (ssize_t) sizeof(id))
-                        id = now_real_usec();
-        return id;
+        while ((loaded = TAILQ_FIRST(&log->loaded))) {
+                TAILQ_REMOVE(&log->loaded, loaded, entry);
+                free(loaded->buf.base);
+                free(loaded);
+        }
 }
 
-static char *identity_path(const char *dir) {
-        return xasprintf("%s/voter", dir);
-}
+/* With other voters raft knows what is committed only when one leads. What this node has applied before was. */
+static int apply_known(struct raftlog *log, struct rm_error *err) {
+        struct raftlog_outcome outcome = { 0 };
+        struct loaded *loaded;
 
-bool raftlog_exists(const char *dir) {
-        cleanup_free char *path = identity_path(dir);
-
-        return access(path, F_OK) == 0;
-}
-
-static int identity_read(struct raftlog *log, struct rm_error *err) {
-        cleanup_free char *text = NULL;
-        unsigned format = 1;
-        int used = 0, r = read_file(log->identity_path, 256, &text, NULL);
-
-        if (r < 0)
-                return error_sys(err, r, "cannot read %s", log->identity_path);
-        (void) sscanf(text, "rmd-log %u\n%n", &format, &used);
-        if (used == 0)
-                format = 1;
-        if (sscanf(text + used, "%" SCNx64 " %" SCNx64, &log->voter_id, &log->log_id) != 2 || !log->voter_id || !log->log_id)
-                return error_set(err, -EBADMSG, "%s: not what was written there", log->identity_path);
-        if (format != FORMAT)
-                return error_set(
-                        err, -ENOTSUP,
-                        "it is of format %u, and this version of rmd reads format %u only: start the version that wrote it, "
-                        "let its jobs end or cancel them, stop it on all nodes, remove %s, and start this one; it begins with "
-                        "an empty log, without the jobs, moves and drains of the old one",
-                        format, FORMAT, log->identity_path);
-        return 0;
-}
-
-static int identity_write(const struct raftlog *log, struct rm_error *err) {
-        cleanup_free char *text = xasprintf("rmd-log %u\n%016" PRIx64 " %016" PRIx64 "\n", FORMAT, log->voter_id, log->log_id);
-        int r = write_file_atomic(log->identity_path, text, strlen(text), 0600, true);
-
-        if (r < 0)
-                return error_sys(err, r, "cannot write %s", log->identity_path);
-        return 0;
-}
-
-/* A directory of logs without the file that says whose they are is what an interrupted beginning leaves, or somebody's mistake;
- * nothing was ever promised on it, but it is not ours to remove. */
-static int set_aside(const struct raftlog *log, struct rm_error *err) {
-        cleanup_free char *aside = xasprintf("%s.unused.%" PRIu64, log->log_dir, now_real_usec() / 1000000U);
-
-        if (rmdir(log->log_dir) == 0 || errno == ENOENT)
-                return 0;
-        if (rename(log->log_dir, aside) < 0)
-                return error_sys(err, -errno, "cannot rename %s", log->log_dir);
-        log_warn("%s belonged to no log that was finished; it is now %s", log->log_dir, aside);
+        TAILQ_FOREACH (loaded, &log->loaded, entry)
+                if (loaded->index > raft_last_applied(&log->raft)) {
+                        if (apply_entry(log, loaded->index, &loaded->buf, &outcome) < 0) {
+                                *err = outcome.error;
+                                return outcome.error.code;
+                        }
+                        log->skip_index = loaded->index;
+                }
+        free_loaded(log);
         return 0;
 }
 
@@ -303,15 +241,16 @@ static int raft_make(struct raftlog *log, const char *name, struct rm_error *err
         raft_configuration_close(&configuration);
         if (r != 0)
                 return raft_error(log, err, r, "cannot make a log");
-        return identity_write(log, err);
+        return raftlog_identity_write(log, err);
 }
 
-static int raft_open(struct raftlog *log, const char *name, bool make, uint32_t snapshot_entries, struct rm_error *err) {
+static int raft_open(struct raftlog *log, struct event_base *base, const struct raftlog_config *config, bool make,
+                     struct rm_error *err) {
         int r;
 
         if (mkdir(log->log_dir, 0700) < 0 && errno != EEXIST)
                 return error_sys(err, -errno, "cannot make %s", log->log_dir);
-        transport_init(&log->transport);
+        raftlog_transport_init(&log->transport);
         r = raft_uv_init(&log->io, uvloop_get(log->loop), log->log_dir, &log->transport);
         if (r != 0)
                 return error_set(err, -EIO, "%s: %s", raft_strerror(r), log->io.errmsg);
@@ -321,7 +260,8 @@ static int raft_open(struct raftlog *log, const char *name, bool make, uint32_t 
         log->fsm = (struct raft_fsm) {
                 .version = 1, .data = log, .apply = fsm_apply, .snapshot = fsm_snapshot, .restore = fsm_restore
         };
-        r = raft_init(&log->raft, &log->io, &log->fsm, log->voter_id, name);
+        raftlog_members_init(log, base, config->election_msec);
+        r = raft_init(&log->raft, &log->io, &log->fsm, log->voter_id, config->name);
         if (r != 0) {
                 (void) raft_error(log, err, r, "cannot use it");
                 raft_uv_close(&log->io);
@@ -330,33 +270,39 @@ static int raft_open(struct raftlog *log, const char *name, bool make, uint32_t 
         log->raft.data = log;
         log->raft.legacy.step_cb = on_step;
         log->raft_up = true;
-        raft_set_heartbeat_timeout(&log->raft, TICK_MSEC);
-        raft_set_election_timeout(&log->raft, 10 * TICK_MSEC);
+        /* Or voters that start together would always want to lead at the same moment: raft_uv's numbers are the same in each process. */
+        raft_seed(&log->raft, (unsigned) raftlog_draw_id());
+        raft_set_pre_vote(&log->raft, true);
+        raft_set_heartbeat_timeout(&log->raft, log->heartbeat_msec);
+        raft_set_election_timeout(&log->raft, config->election_msec);
+        raft_set_install_snapshot_timeout(&log->raft, INSTALL_MSEC);
         raft_set_capacity_threshold(&log->raft, DISK_RESERVE_KIB);
-        raft_set_snapshot_threshold(&log->raft, snapshot_entries);
+        raft_set_snapshot_threshold(&log->raft, config->snapshot_entries);
         raft_set_snapshot_trailing(&log->raft, TRAILING_ENTRIES);
         if (make) {
-                r = raft_make(log, name, err);
+                r = config->join_log ? raftlog_identity_write(log, err) : raft_make(log, config->name, err);
                 if (r < 0)
                         return r;
         }
         r = raft_start(&log->raft);
         if (r != 0 || log->failed.code < 0)
                 return raft_error(log, err, r, "cannot start from it");
+        raftlog_members_note(log);
         return 0;
 }
 
-int raftlog_open(struct event_base *base, const char *dir, const char *name, uint32_t snapshot_entries,
-                 const struct raftlog_ops *ops, void *userdata, struct raftlog **ret, struct rm_error *err) {
+int raftlog_open(struct event_base *base, const struct raftlog_config *config, const struct raftlog_ops *ops, void *userdata,
+                 struct raftlog **ret, struct rm_error *err) {
         struct raftlog *log = xcalloc(1, sizeof(*log));
-        bool make = !raftlog_exists(dir);
+        bool make = !raftlog_exists(config->dir);
         int r;
 
         log->ops = *ops;
         log->userdata = userdata;
-        log->log_dir = xasprintf("%s/log", dir);
-        log->identity_path = identity_path(dir);
+        log->log_dir = xasprintf("%s/log", config->dir);
+        log->identity_path = raftlog_identity_path(config->dir);
         TAILQ_INIT(&log->pending);
+        TAILQ_INIT(&log->loaded);
         log->role_event = evtimer_new(base, on_role_event, log);
         if (!log->role_event)
                 abort();
@@ -364,13 +310,18 @@ int raftlog_open(struct event_base *base, const char *dir, const char *name, uin
         if (r < 0)
                 r = error_sys(err, r, "cannot make a loop for the log");
         else if (make) {
-                log->voter_id = draw_id();
-                log->log_id = draw_id();
-                r = set_aside(log, err);
+                log->voter_id = raftlog_draw_id();
+                log->log_id = config->join_log ? config->join_log : raftlog_draw_id();
+                log->shared = config->join_log != 0;
+                r = raftlog_set_aside(log, err);
         } else
-                r = identity_read(log, err);
+                r = raftlog_identity_read(log, err);
         if (r == 0)
-                r = raft_open(log, name, make, snapshot_entries, err);
+                raftlog_known_read(log);
+        if (r == 0)
+                r = raft_open(log, base, config, make, err);
+        if (r == 0)
+                r = apply_known(log, err);
         if (r < 0) {
                 (void) error_prefix(err, "log in %s", log->log_dir);
                 raftlog_close(log);
@@ -392,6 +343,10 @@ static void on_closed(struct raft *raft) {
 void raftlog_close(struct raftlog *log) {
         if (!log)
                 return;
+        log->closing = true;
+        if (log->opened)
+                raftlog_known_note(log);
+        free_loaded(log);
         if (log->raft_up) {
                 raft_close(&log->raft, on_closed);
                 while (!log->closed)
@@ -399,6 +354,7 @@ void raftlog_close(struct raftlog *log) {
                 raft_uv_close(&log->io);
         }
         uvloop_destroy(log->loop);
+        raftlog_members_finish(log);
         event_free(log->role_event);
         free(log->told_leader);
         free(log->log_dir);
@@ -452,6 +408,7 @@ static void set_full(struct raftlog *log, bool full) {
 
 int raftlog_propose(struct raftlog *log, const Rm__Command *command, raftlog_done_fn done, void *userdata) {
         size_t size_bytes = log_entry_bytes(command);
+        raft_index last = raft_last_index(&log->raft);
         struct raft_buffer buf;
         struct request *request;
         int r;
@@ -471,14 +428,18 @@ int raftlog_propose(struct raftlog *log, const Rm__Command *command, raftlog_don
         request->userdata = userdata;
         request->raft.data = request;
         uv_update_time(uvloop_get(log->loop));
-        /* On failure the buffer may have gone into the log's memory already: rather lose it than free it twice. */
+        raftlog_members_urge(log, true);
         r = raft_apply(&log->raft, &request->raft, &buf, 1, on_raft_applied);
+        raftlog_members_urge(log, false);
         uvloop_kick(log->loop);
         set_full(log, r == RAFT_NOSPACE);
         if (r != 0) {
                 if (r != RAFT_NOSPACE)
                         log_error("the log rejects an entry: %s (%s)", raft_strerror(r), raft_errmsg(&log->raft));
                 free(request);
+                /* An entry that was counted may be in the log's memory already: rather lose it than free it twice. */
+                if (raft_last_index(&log->raft) == last)
+                        raft_free(buf.base);
                 return r == RAFT_NOTLEADER ? -EHOSTUNREACH : r == RAFT_NOSPACE ? -ENOSPC : -EIO;
         }
         TAILQ_INSERT_TAIL(&log->pending, request, entry);

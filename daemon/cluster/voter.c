@@ -6,6 +6,7 @@
 #include "common/util.h"
 
 #define SNAPSHOT_ENTRIES 1024U
+#define ELECTION_MSEC 300U
 /* So much, a follower of an earlier leader may have missed, or one that was away, without being sent the whole state. */
 #define FEED_ENTRIES 2048U
 #define FEED_BYTES ((size_t) 4 << 20)
@@ -54,26 +55,41 @@ static void on_role(void *userdata) {
         voter->ops.on_role(voter->userdata);
 }
 
+static int on_send(void *userdata, const char *node, const Rm__PeerMessage *message) {
+        struct voter *voter = userdata;
+
+        return voter->ops.send(voter->userdata, node, message);
+}
+
 bool voter_exists(const char *state_dir) {
         return raftlog_exists(state_dir);
 }
 
+int voter_discard(const char *state_dir, struct rm_error *err) {
+        return raftlog_discard(state_dir, err);
+}
+
 int voter_open(struct event_base *base, const struct voter_config *config, const struct raftlog_ops *ops, void *userdata,
                struct voter **ret, struct rm_error *err) {
-        static const struct raftlog_ops own = {
-                .on_apply = on_apply, .on_restore = on_restore, .on_failed = on_failed, .get_state = get_state, .on_role = on_role
-        };
+        static const struct raftlog_ops own = { .on_apply = on_apply,
+                                                .on_restore = on_restore,
+                                                .on_failed = on_failed,
+                                                .get_state = get_state,
+                                                .on_role = on_role,
+                                                .send = on_send };
+        const struct raftlog_config log = { .dir = config->state_dir,
+                                            .name = config->name,
+                                            .snapshot_entries =
+                                                    config->snapshot_entries ? config->snapshot_entries : SNAPSHOT_ENTRIES,
+                                            .election_msec = config->election_msec ? config->election_msec : ELECTION_MSEC,
+                                            .join_log = config->join_log };
         struct voter *voter = xcalloc(1, sizeof(*voter));
         int r;
 
         voter->ops = *ops;
         voter->userdata = userdata;
         voter->feed = feed_create(FEED_ENTRIES, FEED_BYTES);
-        r = raftlog_open(base, config->state_dir, config->name,
-                         config->snapshot_entries ? config->snapshot_entries : SNAPSHOT_ENTRIES, &own, voter, &voter->log, err);
-        /* The transport cannot reach others yet (transport.h): without them this node would wait for a leader for ever. */
-        if (r == 0 && !raftlog_leading(voter->log))
-                r = error_set(err, -EIO, "log in %s: has other voters, which this version cannot reach", config->state_dir);
+        r = raftlog_open(base, &log, &own, voter, &voter->log, err);
         if (r < 0) {
                 voter_close(voter);
                 return r;
@@ -112,6 +128,26 @@ bool voter_full(const struct voter *voter) {
 
 int voter_propose(struct voter *voter, const Rm__Command *command, raftlog_done_fn done, void *userdata) {
         return raftlog_propose(voter->log, command, done, userdata);
+}
+
+void voter_receive(struct voter *voter, const char *node, const Rm__RaftPart *part) {
+        raftlog_receive(voter->log, node, part);
+}
+
+uint64_t voter_id(const struct voter *voter) {
+        return raftlog_voter_id(voter->log);
+}
+
+enum raftlog_role voter_role(const struct voter *voter) {
+        return raftlog_role(voter->log);
+}
+
+uint64_t voter_applied(const struct voter *voter) {
+        return raftlog_applied(voter->log);
+}
+
+struct raftlog *voter_log(struct voter *voter) {
+        return voter ? voter->log : NULL;
 }
 
 const struct feed *voter_feed(const struct voter *voter) {

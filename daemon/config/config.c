@@ -57,6 +57,9 @@ static const struct key keys[] = {
         KEY("cluster", "node_timeout", KIND_DURATION, node_timeout_usec, "5s"),
         KEY("cluster", "heartbeat", KIND_DURATION, heartbeat_usec, "1s"),
         KEY("cluster", "lease", KIND_DURATION, lease_usec, "5s"),
+        KEY("cluster", "voters", KIND_U32, voters, "3"),
+        KEY("cluster", "voter_timeout", KIND_DURATION, voter_timeout_usec, "2m"),
+        KEY("cluster", "election_timeout", KIND_DURATION, election_usec, "300ms"),
         KEY("cluster", "state_dir", KIND_STRING, state_dir, "/var/lib/rmd"),
         KEY("cluster", "topology", KIND_STRING, topology, ""),
         KEY("node", "name", KIND_STRING, node_name, ""),
@@ -447,6 +450,10 @@ static int check(struct config *config, const char *path, struct rm_error *err) 
                                  "%s: [cluster] node_timeout must be at least twice heartbeat, and heartbeat at least 10ms", path);
         if (config->lease_usec < CONFIG_LEASE_HEARTBEATS * config->heartbeat_usec || config->lease_usec > CONFIG_LEASE_MAX_USEC)
                 return error_set(err, -EINVAL, "%s: [cluster] lease must be at least three times heartbeat, and at most 1m", path);
+        if (config->voters != 1 && config->voters != 3 && config->voters != 5)
+                return error_set(err, -EINVAL, "%s: [cluster] voters must be 1, 3 or 5", path);
+        if (config->election_usec < CONFIG_ELECTION_MIN_USEC || config->election_usec > CONFIG_ELECTION_MAX_USEC)
+                return error_set(err, -EINVAL, "%s: [cluster] election_timeout must be between 50ms and 10s", path);
         if (!config->bootstrap && !config->peers[0])
                 return error_set(
                         err, -EINVAL,

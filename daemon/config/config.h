@@ -17,6 +17,10 @@
 #define CONFIG_LEASE_HEARTBEATS 3U
 #define CONFIG_LEASE_MAX_USEC UINT64_C(60000000)
 
+/* What [cluster] election_timeout may be. A busy machine may be silent for some milliseconds; whoever leads is to be replaced in a minute. */
+#define CONFIG_ELECTION_MIN_USEC UINT64_C(50000)
+#define CONFIG_ELECTION_MAX_USEC UINT64_C(10000000)
+
 /* All strings are owned by the structure. */
 struct config {
         /* [cluster] */
@@ -29,6 +33,9 @@ struct config {
         uint64_t node_timeout_usec;
         uint64_t heartbeat_usec;
         uint64_t lease_usec; /* that other nodes get from this one while it leads */
+        uint32_t voters; /* nodes that keep the log, while this one leads */
+        uint64_t voter_timeout_usec; /* a voter that is DOWN for so long is replaced */
+        uint64_t election_usec; /* silence of the leader, up to twice that, after which another voter wants to lead */
         char *state_dir;
         char *topology; /* file with the switches; empty: nothing is known of them */
         /* [node] */
@@ -46,9 +53,9 @@ struct config {
         uint8_t network_prefix;
         uint32_t group_size; /* 0 = auto */
         char *cgroup_parent; /* NULL = found by itself */
-        char *writable;      /* absolute paths, separated by spaces */
+        char *writable; /* absolute paths, separated by spaces */
         uint64_t memory_max; /* of one capsule, bytes; 0 = its cores' share, UINT64_MAX = no limit */
-        uint64_t pids_max;   /* the same, processes and threads */
+        uint64_t pids_max; /* the same, processes and threads */
         /* [availability] */
         char *availability_file;
         uint64_t availability_poll_usec;
@@ -75,7 +82,7 @@ struct config {
         uint32_t max_priority; /* of users' jobs */
         uint32_t max_jobs_per_user; /* that have not ended, and as many ended ones; 0 = no limit */
         uint32_t max_ranks_per_user; /* of jobs that have not ended; 0 = no limit */
-        uint64_t spool_max_bytes;     /* of a user's output on one node */
+        uint64_t spool_max_bytes; /* of a user's output on one node */
         uint64_t spool_reserve_bytes; /* of the file system of state_dir that output leaves free */
         /* [log] */
         int log_level;

@@ -106,7 +106,7 @@ static void tell_job(struct rmd *rmd, const struct answer *answer, uint32_t j) {
         body->groups = news.pointers;
         body->n_groups = news.n;
         if (news.n > 0)
-                cluster_propose(rmd->cluster, &c.command, NULL, NULL);
+                cluster_decide(rmd->cluster, &c.command);
         free(news.items);
         free(news.pointers);
         free(news.cores);

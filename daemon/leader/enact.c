@@ -14,7 +14,7 @@ static const Rm__State *state_of(const struct rmd *rmd) {
 }
 
 static void propose(struct rmd *rmd, const Rm__Command *command) {
-        cluster_propose(rmd->cluster, command, NULL, NULL);
+        cluster_decide(rmd->cluster, command);
 }
 
 /* A snapshot names jobs by their numbers. */
@@ -80,7 +80,7 @@ enum cooldown enact_cooldown(const struct rmd *rmd, const struct rm_snapshot *sn
         if (action->kind != ROUND_MOVE)
                 return COOLDOWN_NONE;
         return cooldown_of(state_of(rmd), job_number(snapshot, action->job), capsule_of(action), cause_of(action->cause),
-                           rmd->config->horizon_usec, now_real_usec());
+                           rmd->config->horizon_usec, cluster_log_usec(rmd->cluster));
 }
 
 static void start_move(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action) {

@@ -83,7 +83,7 @@ static void propose_cluster(struct file *file, const struct availability *availa
         body->content = availability != NULL;
         body->nodes = list.pointers;
         body->n_nodes = list.n;
-        cluster_propose(file->files->rmd->cluster, &c.command, NULL, NULL);
+        cluster_decide(file->files->rmd->cluster, &c.command);
         free_list(&list);
 }
 
@@ -96,7 +96,7 @@ static void propose_job(struct file *file, const struct availability *availabili
         body->set = true;
         body->nodes = list.pointers;
         body->n_nodes = list.n;
-        cluster_propose(file->files->rmd->cluster, &c.command, NULL, NULL);
+        cluster_decide(file->files->rmd->cluster, &c.command);
         free_list(&list);
 }
 

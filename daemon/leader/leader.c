@@ -42,7 +42,7 @@ static const Rm__State *state_of(const struct leader *leader) {
 }
 
 static void propose(struct leader *leader, const Rm__Command *command) {
-        cluster_propose(leader->rmd->cluster, command, NULL, NULL);
+        cluster_decide(leader->rmd->cluster, command);
 }
 
 /* ---- rounds ---- */
@@ -82,7 +82,7 @@ static void make_view(const struct rmd *rmd, struct view *ret) {
         };
         struct view_config config = {
                 .group_size = rmd->config->group_size,
-                .now_usec = now_real_usec(),
+                .now_usec = cluster_log_usec(rmd->cluster),
                 .horizon_usec = rmd->config->horizon_usec,
                 .age_weight = rmd->config->age_weight,
                 .move_budget = rmd->config->move_budget,
@@ -193,7 +193,7 @@ static bool timer_due(const struct leader *leader) {
 
 static void on_tick(evutil_socket_t fd, short what, void *arg) {
         struct leader *leader = arg;
-        uint64_t now = now_real_usec();
+        uint64_t now = cluster_log_usec(leader->rmd->cluster);
 
         if (!cluster_synced(leader->rmd->cluster))
                 return;

@@ -63,7 +63,7 @@ static bool tell_switches(struct rmd *rmd, const struct switches *switches) {
         known.error = state->topology_error;
         news = !same(&known, body);
         if (news)
-                cluster_propose(rmd->cluster, &c.command, NULL, NULL);
+                cluster_decide(rmd->cluster, &c.command);
         free(told.items);
         free(told.pointers);
         return news;
@@ -76,7 +76,7 @@ static bool tell_error(struct rmd *rmd, const char *error) {
         if (strcmp(cluster_state(rmd->cluster)->topology_error, error) == 0)
                 return false;
         command_topology(&c)->error = (char *) error;
-        cluster_propose(rmd->cluster, &c.command, NULL, NULL);
+        cluster_decide(rmd->cluster, &c.command);
         return true;
 }
 

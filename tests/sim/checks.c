@@ -1,21 +1,42 @@
 #include "tests/sim/checks.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* The usual one has fall-throughs that clang warns of. */
+#define HASH_FUNCTION HASH_OAT
+#include <uthash.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "common/util.h"
 
+/* A state that differs once does so from then on: of nodes that follow, one in so many is enough. */
+#define FOLLOWED_EACH 8U
+
 struct operation {
         const char *kind;
-        bool token;
-        unsigned in_log, done; /* entries, and those that changed the state */
-        uint64_t created;      /* by the first of them */
+        unsigned host; /* above 0: that proposed it; 0: a leader by itself */
+        uint64_t life;
+        unsigned in_log, done; /* entries, and those that had an effect */
+        int code; /* of the last entry that was no repetition, and what that made */
+        uint64_t created;
         uint64_t acknowledged_usec;
+};
+
+/* Of a command, by its origin. */
+struct number {
+        uint64_t instance, sequence;
+};
+
+struct numbered {
+        struct number number;
+        uint32_t operation;
+        UT_hash_handle hh;
 };
 
 /* A leader meant it for this place in the log; there may be others. */
@@ -29,14 +50,25 @@ struct place {
         struct proposal *proposals;
         size_t n_proposals;
         bool applied;
+        bool numbered; /* it has an origin: its order is kept */
         uint64_t entry_hash, state_hash, result_hash;
+        uint64_t effect_hash; /* of the state without what is noted there of every command */
         uint32_t operation;
+        int code;
+        uint64_t created;
+};
+
+/* Of one process: the last of its operations that was done. */
+struct proposer {
+        uint64_t life;
+        uint32_t last_done;
 };
 
 struct checks {
         struct timeline *timeline;
-        bool strict;
         char *violation;
+        struct proposer *proposers; /* by host + 1 */
+        size_t n_proposers;
         struct operation *operations;
         uint32_t n_operations;
         struct place *places; /* by index */
@@ -44,33 +76,42 @@ struct checks {
         unsigned *leaders; /* by term: the host above 0; 0: none that we have seen */
         size_t n_leaders;
         uint64_t last_acknowledged;
+        struct numbered *numbered;
         uint8_t *packed;
         size_t packed_bytes;
 };
 
 static struct place *place_at(struct checks *c, uint64_t index);
-static uint64_t hash_state(struct checks *c, Rm__State *state);
+static uint64_t hash_effect(struct checks *c, Rm__State *state);
+static uint64_t hash_message(struct checks *c, const ProtobufCMessage *message);
 
-struct checks *checks_create(struct timeline *t, bool strict) {
+struct checks *checks_create(struct timeline *t) {
         struct checks *c = xcalloc(1, sizeof(*c));
         Rm__State *empty = state_create(CHECKS_CLUSTER);
 
         c->timeline = t;
-        c->strict = strict;
         place_at(c, 0)->applied = true;
-        c->places[0].state_hash = hash_state(c, empty);
+        c->places[0].effect_hash = hash_effect(c, empty);
+        c->places[0].state_hash = hash_message(c, &empty->base);
         rm__state__free_unpacked(empty, NULL);
         return c;
 }
 
 void checks_destroy(struct checks *c) {
+        struct numbered *numbered, *next;
+
         if (!c)
                 return;
+        HASH_ITER (hh, c->numbered, numbered, next) {
+                HASH_DEL(c->numbered, numbered);
+                free(numbered);
+        }
         for (size_t i = 0; i < c->n_places; i++)
                 free(c->places[i].proposals);
         free(c->places);
         free(c->operations);
         free(c->leaders);
+        free(c->proposers);
         free(c->violation);
         free(c->packed);
         free(c);
@@ -110,11 +151,16 @@ static struct place *place_at(struct checks *c, uint64_t index) {
 
 /* ---- clients ---- */
 
-uint32_t checks_operation(struct checks *c, const char *kind, bool token) {
+uint32_t checks_operation(struct checks *c, const char *kind) {
         if (c->n_operations % 256 == 0)
                 c->operations = xrealloc(c->operations, (c->n_operations + 257) * sizeof(*c->operations));
-        c->operations[++c->n_operations] = (struct operation) { .kind = kind, .token = token };
+        c->operations[++c->n_operations] = (struct operation) { .kind = kind };
         return c->n_operations;
+}
+
+void checks_proposer(struct checks *c, uint32_t operation, unsigned host, uint64_t life) {
+        c->operations[operation].host = host + 1;
+        c->operations[operation].life = life;
 }
 
 void checks_acknowledged(struct checks *c, uint32_t operation, uint64_t index, int code, uint64_t created) {
@@ -123,9 +169,9 @@ void checks_acknowledged(struct checks *c, uint32_t operation, uint64_t index, i
 
         if (!place->applied || place->operation != operation)
                 checks_fail(c, "operation %u (%s) was acknowledged at %" PRIu64 ", where another is", operation, op->kind, index);
-        if (op->token && code == 0 && created != op->created)
-                checks_fail(c, "operation %u (%s) made %" PRIu64 ", and was told of %" PRIu64, operation, op->kind, op->created,
-                            created);
+        else if (code != place->code || created != place->created)
+                checks_fail(c, "operation %u (%s) gave %d and made %" PRIu64 ", and was told of %d and %" PRIu64, operation,
+                            op->kind, place->code, place->created, code, created);
         if (index > c->last_acknowledged)
                 c->last_acknowledged = index;
         if (op->acknowledged_usec == 0)
@@ -140,24 +186,15 @@ uint64_t checks_last_acknowledged(const struct checks *c) {
         return c->last_acknowledged;
 }
 
-struct checks_repeats checks_repeats(const struct checks *c) {
-        struct checks_repeats repeats = { 0 };
+unsigned checks_repeated(const struct checks *c) {
+        unsigned n = 0;
 
-        for (uint32_t i = 1; i <= c->n_operations; i++) {
-                repeats.sent_again += c->operations[i].in_log > 1;
-                repeats.done_again += c->operations[i].done > 1;
-        }
-        return repeats;
+        for (uint32_t i = 1; i <= c->n_operations; i++)
+                n += c->operations[i].in_log > 1;
+        return n;
 }
 
 /* ---- voters ---- */
-
-void checks_proposed(struct checks *c, uint64_t index, const struct raft_buffer *entry, uint32_t operation) {
-        struct place *place = place_at(c, index);
-
-        place->proposals = xrealloc(place->proposals, (place->n_proposals + 1) * sizeof(*place->proposals));
-        place->proposals[place->n_proposals++] = (struct proposal) { XXH3_64bits(entry->base, entry->len), operation };
-}
 
 static uint64_t hash_message(struct checks *c, const ProtobufCMessage *message) {
         size_t n = protobuf_c_message_get_packed_size(message);
@@ -170,13 +207,45 @@ static uint64_t hash_message(struct checks *c, const ProtobufCMessage *message) 
         return XXH3_64bits(c->packed, n);
 }
 
-/* Without its index, so that it shows whether a command changed anything else. */
-static uint64_t hash_state(struct checks *c, Rm__State *state) {
-        uint64_t index = state->index, hash;
+/* One that is sent again has been stamped by a leader before: then its origin tells which it is. */
+static uint32_t operation_of(struct checks *c, const Rm__Command *command, uint32_t operation) {
+        const Rm__Origin *origin = command->origin;
+        struct numbered *numbered = NULL;
+        struct number key;
 
-        state->index = 0;
+        if (!origin)
+                return operation ? operation : checks_operation(c, "leader's own");
+        memset(&key, 0, sizeof(key));
+        key = (struct number) { origin->instance, origin->sequence };
+        HASH_FIND(hh, c->numbered, &key, sizeof(key), numbered);
+        if (!numbered) {
+                numbered = xcalloc(1, sizeof(*numbered));
+                numbered->number = key;
+                numbered->operation = operation;
+                HASH_ADD(hh, c->numbered, number, sizeof(key), numbered);
+        }
+        return numbered->operation;
+}
+
+void checks_proposed(struct checks *c, uint64_t index, const Rm__Command *command, uint32_t operation) {
+        struct place *place = place_at(c, index);
+
+        operation = operation_of(c, command, operation <= c->n_operations ? operation : 0);
+        place->proposals = xrealloc(place->proposals, (place->n_proposals + 1) * sizeof(*place->proposals));
+        place->proposals[place->n_proposals++] = (struct proposal) { hash_message(c, &command->base), operation };
+}
+
+/* Without the index, the clock and the sessions, which every command changes. */
+static uint64_t hash_effect(struct checks *c, Rm__State *state) {
+        uint64_t index = state->index, time_usec = state->time_usec, hash;
+        size_t n_sessions = state->n_sessions;
+
+        state->index = state->time_usec = 0;
+        state->n_sessions = 0;
         hash = hash_message(c, &state->base);
         state->index = index;
+        state->time_usec = time_usec;
+        state->n_sessions = n_sessions;
         return hash;
 }
 
@@ -188,27 +257,51 @@ static uint64_t hash_result(struct checks *c, const struct state_result *result)
         return XXH3_64bits(parts, sizeof(parts));
 }
 
-static uint64_t state_hash_before(const struct checks *c, uint64_t index) {
-        while (index > 0 && !c->places[--index].applied)
-                ;
-        return c->places[index].state_hash;
+static uint64_t effect_hash_before(const struct checks *c, uint64_t index) {
+        do
+                index--;
+        while (index > 0 && !c->places[index].applied);
+        return c->places[index].effect_hash;
 }
 
-/* The operation has had an effect, if this is more than its entry's place. */
+/* Of one process, those that were done later were made later. A process that knows no state yet gives no numbers. */
+static void check_order(struct checks *c, uint32_t operation, uint64_t index) {
+        const struct operation *op = &c->operations[operation];
+        struct proposer *proposer;
+
+        c->proposers = grow(c->proposers, &c->n_proposers, op->host, sizeof(*c->proposers));
+        proposer = &c->proposers[op->host];
+        if (op->host == 0 || op->life < proposer->life)
+                return;
+        if (op->life == proposer->life && operation < proposer->last_done)
+                checks_fail(c, "operation %u (%s) was done at %" PRIu64 ", after %u, which was made later", operation, op->kind,
+                            index, proposer->last_done);
+        *proposer = (struct proposer) { op->life, operation };
+}
+
 static void count_operation(struct checks *c, const struct place *place, uint64_t index, const struct state_result *result) {
         struct operation *op = &c->operations[place->operation];
-        bool changed = result->n_events > 0 || place->state_hash != state_hash_before(c, index);
+        bool changed = result->n_events > 0 || place->effect_hash != effect_hash_before(c, index);
 
         op->in_log++;
-        if (result->error.code == 0 && op->created == 0)
+        if (!result->repeated) {
+                op->code = result->error.code;
                 op->created = result->created;
-        if (result->error.code < 0 && changed)
-                checks_fail(c, "operation %u (%s) was refused at %" PRIu64 ", and changed the state", place->operation, op->kind,
-                            index);
-        op->done += changed;
-        if (op->done > 1 && changed && (op->token || c->strict))
+        } else if (result->error.code != -ESTALE && (result->error.code != op->code || result->created != op->created)) {
+                checks_fail(c, "operation %u (%s) gave %d and made %" PRIu64 ", and gives %d and %" PRIu64 " again at %" PRIu64,
+                            place->operation, op->kind, op->code, op->created, result->error.code, result->created, index);
+        }
+        if ((result->error.code < 0 || result->repeated) && changed)
+                checks_fail(c, "operation %u (%s) was refused or repeated at %" PRIu64 ", and changed the state", place->operation,
+                            op->kind, index);
+        if (result->repeated || result->error.code < 0)
+                return;
+        op->done++;
+        if (op->done > 1)
                 checks_fail(c, "operation %u (%s) was done %u times, again at %" PRIu64, place->operation, op->kind, op->done,
                             index);
+        if (place->numbered)
+                check_order(c, place->operation, index);
 }
 
 static void first_applied(struct checks *c, struct place *place, uint64_t index, const struct state_result *result) {
@@ -229,30 +322,38 @@ static void check_index(struct checks *c, const char *host, Rm__State *state, co
                 checks_fail(c, "%s has at %" PRIu64 " an index that is not of its state: %s", host, state->index, what);
 }
 
-void checks_applied(struct checks *c, const char *host, uint64_t index, const struct raft_buffer *entry, Rm__State *state,
-                    const struct state_index *indexed, const struct state_result *result) {
+void checks_applied(struct checks *c, const char *host, uint64_t index, const Rm__Command *command, Rm__State *state,
+                    const struct state_index *indexed, const struct state_result *result, bool all) {
         struct place *place = place_at(c, index);
-        uint64_t entry_hash = XXH3_64bits(entry->base, entry->len);
-        uint64_t state_hash = hash_state(c, state), result_hash = hash_result(c, result);
+        uint64_t entry_hash = hash_message(c, &command->base), result_hash = hash_result(c, result);
 
+        if (result->unknown)
+                checks_fail(c, "%s does not understand the command at %" PRIu64 ": %s", host, index, error_text(&result->error));
         if (!place->applied) {
+                place->numbered = command->origin;
                 place->entry_hash = entry_hash;
-                place->state_hash = state_hash;
+                place->state_hash = hash_message(c, &state->base);
                 place->result_hash = result_hash;
+                place->effect_hash = hash_effect(c, state);
+                place->code = result->error.code;
+                place->created = result->created;
                 first_applied(c, place, index, result);
         }
         if (place->entry_hash != entry_hash)
                 checks_fail(c, "%s applies another entry at %" PRIu64 " than was applied there before", host, index);
-        else if (place->state_hash != state_hash || place->result_hash != result_hash)
-                checks_fail(c, "%s has another %s at %" PRIu64 " than others", host,
-                            place->state_hash != state_hash ? "state" : "result", index);
+        else if (place->result_hash != result_hash)
+                checks_fail(c, "%s has another result at %" PRIu64 " than others", host, index);
+        if (!all && index % FOLLOWED_EACH != 0)
+                return;
+        if (place->state_hash != hash_message(c, &state->base))
+                checks_fail(c, "%s has another state at %" PRIu64 " than others", host, index);
         check_index(c, host, state, indexed);
 }
 
 void checks_restored(struct checks *c, const char *host, Rm__State *state, const struct state_index *indexed) {
         const struct place *place = place_at(c, state->index);
 
-        if (!place->applied || place->state_hash != hash_state(c, state))
+        if (!place->applied || place->state_hash != hash_message(c, &state->base))
                 checks_fail(c, "%s restores another state at %" PRIu64 " than others have", host, state->index);
         check_index(c, host, state, indexed);
 }

@@ -47,7 +47,7 @@ struct disk {
         struct file files[DISK_FILES];
         STAILQ_HEAD(, sync) syncs; /* in their order; the first is under way */
         unsigned slow;
-        bool full;
+        bool full, broken;
 };
 
 struct sync {
@@ -159,6 +159,7 @@ struct disk *disk_create(struct host *host) {
 
         disk->host = host;
         disk->slow = 1;
+        host_set_part(host, HOST_DISK, disk);
         STAILQ_INIT(&disk->syncs);
         for (unsigned i = 0; i < DISK_FILES; i++)
                 STAILQ_INIT(&disk->files[i].changes);
@@ -290,6 +291,10 @@ bool disk_full(const struct disk *disk) {
         return disk->full;
 }
 
+bool disk_broken(const struct disk *disk) {
+        return disk->broken;
+}
+
 static uint64_t file_power_loss(struct timeline *t, struct file *file) {
         uint64_t n = file->n_changes - file->n_made_safe;
         uint64_t kept = timeline_random(t, n + 1);
@@ -312,9 +317,39 @@ void disk_power_loss(struct disk *disk) {
         timeline_trace(t, host_name(disk->host), "loses power, and %" PRIu64 " writes that were not synced", lost);
 }
 
+void disk_replace(struct disk *disk) {
+        timeline_trace(host_timeline(disk->host), host_name(disk->host), "has a new disk");
+        for (unsigned i = 0; i < DISK_FILES; i++) {
+                while (!STAILQ_EMPTY(&disk->files[i].changes))
+                        take_change(&disk->files[i], false);
+                records_remove(&disk->files[i].seen, 0, UINT64_MAX);
+                records_remove(&disk->files[i].safe, 0, UINT64_MAX);
+        }
+}
+
 void disk_set_slow(struct disk *disk, unsigned times) {
         timeline_trace(host_timeline(disk->host), host_name(disk->host), "has a disk that is %u times as slow", times);
         disk->slow = times;
+}
+
+void disk_set_broken(struct disk *disk, bool broken) {
+        timeline_trace(host_timeline(disk->host), host_name(disk->host), "has a disk %s errors", broken ? "with" : "without");
+        disk->broken = broken;
+}
+
+bool disk_damage(struct disk *disk) {
+        struct timeline *t = host_timeline(disk->host);
+        const struct records *records = &disk->files[timeline_random(t, DISK_FILES)].seen;
+        const struct record *record;
+
+        for (unsigned i = 0; i < DISK_FILES && records->n == 0; i++)
+                records = &disk->files[i].seen;
+        if (records->n == 0)
+                return false;
+        record = &records->list[timeline_random(t, records->n)];
+        record->blob->data[timeline_random(t, record->blob->size_bytes)] ^= (uint8_t) (1U << timeline_random(t, 8));
+        timeline_trace(t, host_name(disk->host), "has record %" PRIu64 " damaged on its disk", record->number);
+        return true;
 }
 
 void disk_set_full(struct disk *disk, bool full) {

@@ -5,7 +5,7 @@
 
 #include "tests/sim/host.h"
 
-#define DISK_FILES 4U
+#define DISK_FILES 5U
 
 struct disk;
 
@@ -27,6 +27,8 @@ void disk_sync(struct disk *disk, unsigned file, event_fn done, event_fn drop, v
 /* At once, for the process waits. */
 void disk_sync_now(struct disk *disk, unsigned file);
 bool disk_full(const struct disk *disk);
+/* What is written or read fails: the caller is to ask. */
+bool disk_broken(const struct disk *disk);
 
 /* ---- for the world ---- */
 
@@ -35,5 +37,10 @@ void disk_power_loss(struct disk *disk);
 /* So many times as slow as a good one; 1: good. */
 void disk_set_slow(struct disk *disk, unsigned times);
 void disk_set_full(struct disk *disk, bool full);
+void disk_set_broken(struct disk *disk, bool broken);
+/* Another, empty one in its place. The process must be dead. */
+void disk_replace(struct disk *disk);
+/* One bit of one record is another from now on. false: there are no records. */
+bool disk_damage(struct disk *disk);
 
 #endif

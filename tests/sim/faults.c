@@ -10,10 +10,14 @@
 #define LONG_MAX_USEC 8000000U
 #define FLAP_MIN_USEC 50000U
 #define FLAP_MAX_USEC 700000U
+#define HEAL_MAX_USEC 600000U
 #define RESTART_MAX_USEC 20000U
 #define RESTARTS_MAX_USEC 400000U
+/* A write to the disk, and a message. */
+#define AMID_MAX_USEC 3000U
 #define LATE_MAX_USEC 3000000U
-#define DRIFT_MAX_PPM 50000
+/* Ten times less than what leases allow for (daemon/cluster/lease.c), for two clocks may go apart. */
+#define DRIFT_MAX_PPM 1000
 #define JUMP_MAX_USEC 4000000U
 #define REAL_JUMP_MAX_USEC UINT64_C(7200000000)
 #define SLOW_MAX 400U
@@ -34,6 +38,7 @@ struct kind {
 
 struct faults {
         struct faults_world world;
+        uint64_t amid_usec; /* until when one that does something delicate is killed */
         bool ended;
         uint64_t until_usec;
 };
@@ -212,12 +217,72 @@ static void begin_restarts(struct fault *fault) {
         on_restart(copy);
 }
 
+/* The next one that is about to do something delicate, and those after it. */
+static void begin_amid(struct fault *fault) {
+        fault->faults->amid_usec = fault->end_usec;
+}
+
+static void on_amid(void *userdata) {
+        struct fault *fault = userdata;
+        struct faults *f = fault->faults;
+
+        if (!f->ended && draw(f, 2))
+                begin_power(fault);
+        else if (!f->ended)
+                begin_kill(fault);
+        timeline_at(f->world.timeline, timeline_now_usec(f->world.timeline) + draw(f, RESTARTS_MAX_USEC), on_start, NULL,
+                    target_host(fault));
+        free(fault);
+}
+
+void faults_delicate(struct faults *f, unsigned host) {
+        uint64_t now_usec = timeline_now_usec(f->world.timeline);
+        struct fault *fault;
+
+        if (now_usec >= f->amid_usec || f->ended || draw(f, 2))
+                return;
+        fault = xcalloc(1, sizeof(*fault));
+        fault->faults = f;
+        fault->target = host;
+        timeline_at(f->world.timeline, now_usec + draw(f, AMID_MAX_USEC), on_amid, free, fault);
+}
+
 static void begin_stop(struct fault *fault) {
         host_stop(target_host(fault));
 }
 
 static void end_stop(struct fault *fault) {
         host_continue(target_host(fault));
+}
+
+static void on_heal(void *userdata) {
+        heal(userdata);
+        free(userdata);
+}
+
+/* Two that hear only each other, one of them perhaps stopped for that time: a leader that does not know yet that there is another, and a node that
+ * believes it. */
+static void begin_aside(struct fault *fault) {
+        struct faults *f = fault->faults;
+        unsigned n = network_n_hosts(f->world.network), other = (unsigned) draw(f, n);
+
+        timeline_trace(f->world.timeline, "net", "has %s and %s aside", host_name(target_host(fault)),
+                       host_name(f->world.hosts[other]));
+        for (unsigned i = 0; i < n; i++)
+                for (unsigned k = 0; k < n; k++)
+                        if ((i == fault->target || i == other) != (k == fault->target || k == other))
+                                cut(f, i, k);
+        if (draw(f, 2))
+                host_stop(target_host(fault));
+}
+
+static void end_aside(struct fault *fault) {
+        struct faults *f = fault->faults;
+        struct fault *copy = xcalloc(1, sizeof(*copy));
+
+        host_continue(target_host(fault));
+        *copy = *fault;
+        timeline_at(f->world.timeline, timeline_now_usec(f->world.timeline) + draw(f, HEAL_MAX_USEC), on_heal, free, copy);
 }
 
 /* ---- disks and clocks ---- */
@@ -238,6 +303,26 @@ static void end_full(struct fault *fault) {
         disk_set_full(target_disk(fault), false);
 }
 
+static void begin_broken(struct fault *fault) {
+        disk_set_broken(target_disk(fault), true);
+}
+
+/* A process that has ended by it is started again. */
+static void end_broken(struct fault *fault) {
+        disk_set_broken(target_disk(fault), false);
+        host_start(target_host(fault));
+}
+
+/* It is noticed when the process starts. */
+static void begin_damage(struct fault *fault) {
+        struct faults *f = fault->faults;
+
+        if (!f->world.may_damage(f->world.userdata, fault->target))
+                return;
+        host_kill(target_host(fault));
+        (void) disk_damage(target_disk(fault));
+}
+
 /* Drift stays. */
 static void begin_clock(struct fault *fault) {
         struct faults *f = fault->faults;
@@ -255,12 +340,22 @@ static void begin_clock(struct fault *fault) {
 }
 
 static const struct kind kinds[] = {
-        { "partition", begin_partition, heal },      { "one-way", begin_one_way, heal },
-        { "flapping", begin_flapping, heal },        { "loss", begin_loss, heal },
-        { "disorder", begin_disorder, heal },        { "kill", begin_kill, end_kill },
-        { "power", begin_power, end_kill },          { "power-all", begin_power_all, end_power_all },
-        { "restarts", begin_restarts, end_nothing }, { "stop", begin_stop, end_stop },
-        { "slow-disk", begin_slow, end_slow },       { "full-disk", begin_full, end_full },
+        { "partition", begin_partition, heal },
+        { "one-way", begin_one_way, heal },
+        { "flapping", begin_flapping, heal },
+        { "loss", begin_loss, heal },
+        { "aside", begin_aside, end_aside },
+        { "disorder", begin_disorder, heal },
+        { "kill", begin_kill, end_kill },
+        { "power", begin_power, end_kill },
+        { "power-all", begin_power_all, end_power_all },
+        { "restarts", begin_restarts, end_nothing },
+        { "amid", begin_amid, end_nothing },
+        { "stop", begin_stop, end_stop },
+        { "slow-disk", begin_slow, end_slow },
+        { "full-disk", begin_full, end_full },
+        { "broken-disk", begin_broken, end_broken },
+        { "damage", begin_damage, end_kill },
         { "clock", begin_clock, end_nothing },
 };
 
@@ -296,6 +391,7 @@ static void on_all_end(void *userdata) {
         for (unsigned i = 0; i < f->world.n_victims; i++) {
                 disk_set_slow(f->world.disks[i], 1);
                 disk_set_full(f->world.disks[i], false);
+                disk_set_broken(f->world.disks[i], false);
                 host_continue(f->world.hosts[i]);
                 host_start(f->world.hosts[i]);
         }

@@ -16,11 +16,15 @@ struct faults_world {
         unsigned n_victims;
         /* The host that half of the faults strike; negative: any. */
         int (*favourite)(void *userdata);
+        /* May this host's disk be damaged now? */
+        bool (*may_damage)(void *userdata, unsigned host);
         void *userdata;
 };
 
 /* `n` faults begin before that time, when all of them end. */
 struct faults *faults_create(const struct faults_world *world, unsigned n, uint64_t until_usec);
+/* A host has begun something that it had better not be killed amid. */
+void faults_delicate(struct faults *f, unsigned host);
 void faults_destroy(struct faults *f); /* NULL ok */
 
 #endif

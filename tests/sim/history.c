@@ -5,37 +5,63 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "tests/sim/client.h"
 #include "tests/sim/faults.h"
+#include "tests/sim/node.h"
 
-#define MAX_VOTERS 5U
-#define N_CLIENTS 4U
-#define MAX_HOSTS (MAX_VOTERS + N_CLIENTS)
-/* So that their timers are not in step. */
+#define MAX_HOSTS 9U
+/* So that their timers are not in step; the one that begins the cluster is first. */
 #define START_MAX_USEC 300000U
-/* After the faults; an election takes one of its timeouts, a lost snapshot two seconds, and each may be unlucky a few times. */
+/* After the faults; an election takes one of its timeouts, a lost snapshot five seconds, and each may be unlucky a few times. */
 #define PROGRESS_USEC UINT64_C(10000000)
+/* Until the voters are as they are to stay: each step of a change is tried again after a second, a transfer after ten. */
+#define SETTLE_USEC UINT64_C(40000000)
+/* When the voters are settled, three of four proposals are answered within this time: two ways over the network and back, and two disks, one after the
+ * other, take 2.8 ms at most. Whoever waited for a heartbeat, or for a tick of raft's clock, would wait for up to 60 ms. */
+#define ANSWER_USEC UINT64_C(6000)
+#define ANSWERS 40U
 
 struct history {
         struct history_config config;
         struct timeline *timeline;
         struct checks *checks;
+        struct capsules *capsules;
         struct network *network;
         struct faults *faults;
-        unsigned n_voters;
-        struct replica *voters[MAX_VOTERS];
-        struct client *clients[N_CLIENTS];
+        unsigned n_voters; /* that there are to be */
+        unsigned n_hosts;
+        struct node *nodes[MAX_HOSTS];
         struct host *hosts[MAX_HOSTS];
-        struct disk *disks[MAX_VOTERS];
+        struct disk *disks[MAX_HOSTS];
+        uint64_t answers_since_usec; /* 0: not yet */
+        uint64_t answers_usec[ANSWERS]; /* how long each took */
+        unsigned n_answers;
 };
 
 static int leader(void *userdata) {
         const struct history *h = userdata;
 
-        for (unsigned i = 0; i < h->n_voters; i++)
-                if (replica_leads(h->voters[i]))
+        for (unsigned i = 0; i < h->n_hosts; i++)
+                if (node_leads(h->nodes[i]))
                         return (int) i;
         return -1;
+}
+
+static void on_change(void *userdata, unsigned number) {
+        faults_delicate(((struct history *) userdata)->faults, number);
+}
+
+static void on_answer(void *userdata, uint64_t begin_usec) {
+        struct history *h = userdata;
+
+        if (h->answers_since_usec > 0 && begin_usec >= h->answers_since_usec && h->n_answers < ANSWERS)
+                h->answers_usec[h->n_answers++] = timeline_now_usec(h->timeline) - begin_usec;
+}
+
+static bool may_damage(void *userdata, unsigned host) {
+        const struct history *h = userdata;
+        int leads = leader(userdata);
+
+        return leads >= 0 && node_can_spare(h->nodes[leads], h->nodes, h->n_hosts, host);
 }
 
 static unsigned draw_voters(struct timeline *t) {
@@ -53,21 +79,18 @@ static unsigned draw_faults(const struct history *h) {
 
 static void make_hosts(struct history *h) {
         struct timeline *t = h->timeline;
-        struct replica_config config = { .n_voters = h->n_voters, .pre_vote = timeline_random(t, 2) };
+        struct node_config config = { .n_hosts = h->n_hosts, .voters = h->n_voters, .on_change = on_change, .userdata = h };
 
+        config.on_answer = on_answer;
         config.snapshot_entries = 5 + (unsigned) timeline_random(t, 60);
-        config.trailing_entries = 1 + (unsigned) timeline_random(t, 30);
-        timeline_trace(t, "----", "%u voters, %spre-vote, a snapshot every %u entries, %u kept", h->n_voters,
-                       config.pre_vote ? "" : "no ", config.snapshot_entries, config.trailing_entries);
-        for (unsigned i = 0; i < h->n_voters; i++) {
+        config.lease_usec = timeline_random(t, 2) ? timeline_between(t, LEASE_MIN_USEC, LEASE_MAX_USEC) : 0;
+        timeline_trace(t, "----", "%u nodes, %u voters, a snapshot every %u entries", h->n_hosts, h->n_voters,
+                       config.snapshot_entries);
+        for (unsigned i = 0; i < h->n_hosts; i++) {
                 config.number = i;
-                h->voters[i] = replica_create(t, h->checks, &config);
-                h->hosts[i] = replica_host(h->voters[i]);
-                h->disks[i] = replica_disk(h->voters[i]);
-        }
-        for (unsigned i = 0; i < N_CLIENTS; i++) {
-                h->clients[i] = client_create(t, h->checks, h->n_voters + i, h->voters, h->n_voters);
-                h->hosts[h->n_voters + i] = client_host(h->clients[i]);
+                h->nodes[i] = node_create(t, h->checks, h->capsules, &config);
+                h->hosts[i] = node_host(h->nodes[i]);
+                h->disks[i] = node_disk(h->nodes[i]);
         }
 }
 
@@ -76,37 +99,32 @@ static void start_host(void *userdata) {
 }
 
 static void begin(struct history *h) {
-        struct faults_world world = { .favourite = leader, .userdata = h };
-        unsigned n_hosts;
+        struct faults_world world = { .favourite = leader, .may_damage = may_damage, .userdata = h };
 
         h->timeline = timeline_create(h->config.seed, h->config.trace);
-        h->checks = checks_create(h->timeline, h->config.strict);
+        h->checks = checks_create(h->timeline);
+        h->capsules = capsules_create(h->timeline, h->checks);
         h->n_voters = h->config.n_voters ? h->config.n_voters : draw_voters(h->timeline);
-        n_hosts = h->n_voters + N_CLIENTS;
+        h->n_hosts = h->n_voters + 1 + (unsigned) timeline_random(h->timeline, 3);
         make_hosts(h);
-        h->network = network_create(h->timeline, h->hosts, n_hosts);
-        for (unsigned i = 0; i < h->n_voters; i++)
-                replica_connect(h->voters[i], h->network);
-        for (unsigned i = 0; i < N_CLIENTS; i++)
-                client_connect(h->clients[i], h->network);
+        h->network = network_create(h->timeline, h->hosts, h->n_hosts);
         world.timeline = h->timeline;
         world.network = h->network;
         world.hosts = h->hosts;
         world.disks = h->disks;
-        world.n_victims = h->n_voters;
+        world.n_victims = h->n_hosts;
         h->faults = faults_create(&world, draw_faults(h), h->config.seconds * UINT64_C(1000000));
-        for (unsigned i = 0; i < n_hosts; i++)
-                timeline_at(h->timeline, timeline_random(h->timeline, START_MAX_USEC), start_host, NULL, h->hosts[i]);
+        for (unsigned i = 0; i < h->n_hosts; i++)
+                timeline_at(h->timeline, i == 0 ? 0 : timeline_random(h->timeline, START_MAX_USEC), start_host, NULL, h->hosts[i]);
 }
 
 static void end(struct history *h) {
-        for (unsigned i = 0; i < h->n_voters; i++)
-                replica_destroy(h->voters[i]);
-        for (unsigned i = 0; i < N_CLIENTS; i++)
-                client_destroy(h->clients[i]);
+        for (unsigned i = 0; i < h->n_hosts; i++)
+                node_destroy(h->nodes[i]);
         timeline_destroy(h->timeline);
         network_destroy(h->network);
         faults_destroy(h->faults);
+        capsules_destroy(h->capsules);
         checks_destroy(h->checks);
 }
 
@@ -117,15 +135,15 @@ static bool run_until(struct history *h, uint64_t until_usec) {
         return !checks_violation(h->checks);
 }
 
-/* Every client was answered what it began to ask after that time, and every voter has applied what was acknowledged at that point. */
+/* Every node was answered what it proposed after that time, and has applied what was acknowledged at that point. */
 static bool has_progressed(const struct history *h, uint64_t since_usec, uint64_t *index) {
-        for (unsigned i = 0; i < N_CLIENTS && *index == 0; i++)
-                if (client_answered_begin_usec(h->clients[i]) <= since_usec)
+        for (unsigned i = 0; i < h->n_hosts && *index == 0; i++)
+                if (node_answered_begin_usec(h->nodes[i]) <= since_usec)
                         return false;
         if (*index == 0)
                 *index = checks_last_acknowledged(h->checks);
-        for (unsigned i = 0; i < h->n_voters; i++)
-                if (replica_applied(h->voters[i]) < *index)
+        for (unsigned i = 0; i < h->n_hosts; i++)
+                if (node_index(h->nodes[i]) < *index)
                         return false;
         return true;
 }
@@ -136,11 +154,46 @@ static void check_progress(struct history *h, uint64_t *ret_usec) {
         while (!checks_violation(h->checks) && !has_progressed(h, since_usec, &index)) {
                 if (timeline_now_usec(h->timeline) - since_usec > PROGRESS_USEC)
                         checks_fail(h->checks, "no progress within %" PRIu64 " s after the faults: %s", PROGRESS_USEC / 1000000,
-                                    index == 0 ? "clients are not answered" : "voters lag behind");
+                                    index == 0 ? "proposals are not answered" : "nodes lag behind");
                 else
                         (void) timeline_step(h->timeline);
         }
         *ret_usec = timeline_now_usec(h->timeline) - since_usec;
+}
+
+static void check_voters(struct history *h) {
+        uint64_t since_usec = timeline_now_usec(h->timeline);
+        const char *what = "";
+
+        while (!checks_violation(h->checks) && what) {
+                int leads = leader(h);
+
+                what = node_voters_unsettled(leads >= 0 ? h->nodes[leads] : NULL);
+                if (what && timeline_now_usec(h->timeline) - since_usec > SETTLE_USEC)
+                        checks_fail(h->checks, "%" PRIu64 " s after the faults: %s", SETTLE_USEC / 1000000, what);
+                else
+                        (void) timeline_step(h->timeline);
+        }
+}
+
+static int compare_usec(const void *a, const void *b) {
+        uint64_t x = *(const uint64_t *) a, y = *(const uint64_t *) b;
+
+        return (x > y) - (x < y);
+}
+
+static void check_answers(struct history *h, uint64_t *ret_usec) {
+        h->answers_since_usec = timeline_now_usec(h->timeline);
+        while (!checks_violation(h->checks) && h->n_answers < ANSWERS)
+                if (timeline_now_usec(h->timeline) - h->answers_since_usec > SETTLE_USEC)
+                        checks_fail(h->checks, "proposals are not answered");
+                else
+                        (void) timeline_step(h->timeline);
+        qsort(h->answers_usec, h->n_answers, sizeof(h->answers_usec[0]), compare_usec);
+        *ret_usec = h->answers_usec[h->n_answers * 3 / 4];
+        if (!checks_violation(h->checks) && *ret_usec > ANSWER_USEC)
+                checks_fail(h->checks, "a quarter of the proposals is answered after %" PRIu64 " us or more, without any fault",
+                            *ret_usec);
 }
 
 void history_run(const struct history_config *config, struct history_result *ret) {
@@ -150,12 +203,16 @@ void history_run(const struct history_config *config, struct history_result *ret
         begin(&h);
         if (run_until(&h, config->seconds * UINT64_C(1000000)))
                 check_progress(&h, &ret->recovery_usec);
+        check_voters(&h);
+        check_answers(&h, &ret->answer_usec);
         ret->violation = xstrdup(checks_violation(h.checks));
         ret->n_voters = h.n_voters;
         ret->events = timeline_count(h.timeline);
         ret->virtual_usec = timeline_now_usec(h.timeline);
-        for (unsigned i = 0; i < N_CLIENTS; i++)
-                ret->operations += client_answered(h.clients[i]);
-        ret->repeats = checks_repeats(h.checks);
+        for (unsigned i = 0; i < h.n_hosts; i++)
+                ret->operations += node_answered(h.nodes[i]);
+        ret->changes = node_changes(h.nodes[0]);
+        ret->copies = capsules_count(h.capsules);
+        ret->repeated = checks_repeated(h.checks);
         end(&h);
 }

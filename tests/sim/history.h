@@ -1,4 +1,4 @@
-/* One history: a cluster of voters, its clients and its faults, from the first event to the end or the first violation. */
+/* One history: the nodes of a cluster, what they propose, and faults, from the first event to the end or the first violation. */
 #ifndef RM_TESTS_SIM_HISTORY_H
 #define RM_TESTS_SIM_HISTORY_H
 
@@ -6,10 +6,9 @@
 
 struct history_config {
         uint64_t seed;
-        unsigned n_voters; /* 0: drawn */
+        unsigned n_voters; /* that there are to be; 0: drawn */
         int n_faults;      /* negative: drawn */
         unsigned seconds; /* virtual, with faults; as long as it takes to make progress, without, follows */
-        bool strict; /* see checks_create() */
         FILE *trace; /* NULL: none */
 };
 
@@ -18,9 +17,12 @@ struct history_result {
         unsigned n_voters;
         uint64_t events;
         uint64_t virtual_usec;
-        uint64_t operations; /* that clients were answered */
-        uint64_t recovery_usec; /* from the end of the faults until all voters had something new */
-        struct checks_repeats repeats;
+        uint64_t operations; /* that nodes were answered */
+        unsigned changes; /* of the voters, as the log tells */
+        uint64_t recovery_usec; /* from the end of the faults until all nodes had something new */
+        uint64_t answer_usec; /* within which three of four proposals are answered then, without faults */
+        uint64_t copies; /* of capsules of jobs that start again, that ran */
+        unsigned repeated; /* operations that are in the log more than once */
 };
 
 void history_run(const struct history_config *config, struct history_result *ret);

@@ -30,8 +30,17 @@ struct host {
         /* The monotonic clock showed `base_usec` at `since_usec` of the timeline. */
         uint64_t base_usec, since_usec;
         int drift_ppm;
+        uint64_t asleep_usec; /* in all */
         int64_t real_ahead_usec; /* of the monotonic clock */
+        void *parts[HOST_PARTS];
 };
+
+/* Code that is made for one process of its own cannot be given the host. */
+static struct host *current;
+
+struct host *host_current(void) {
+        return current;
+}
 
 struct host *host_create(struct timeline *t, unsigned number, const char *name, const struct host_ops *ops, void *userdata) {
         struct host *host = xcalloc(1, sizeof(*host));
@@ -94,6 +103,14 @@ uint64_t host_life(const struct host *host) {
         return host->life;
 }
 
+void *host_part(const struct host *host, enum host_part part) {
+        return host->parts[part];
+}
+
+void host_set_part(struct host *host, enum host_part part, void *what) {
+        host->parts[part] = what;
+}
+
 /* ---- its process ---- */
 
 static void idle(struct host *host) {
@@ -107,9 +124,11 @@ void host_start(struct host *host) {
         timeline_trace(host->timeline, host->name, "starts");
         host->state = HOST_RUNS;
         host->life++;
+        current = host;
         if (host->ops.on_start)
                 host->ops.on_start(host->userdata);
         idle(host);
+        current = NULL;
 }
 
 void host_kill(struct host *host) {
@@ -118,8 +137,10 @@ void host_kill(struct host *host) {
         timeline_trace(host->timeline, host->name, "is killed");
         host->state = HOST_DEAD;
         drop_held(host);
+        current = host;
         if (host->ops.on_killed)
                 host->ops.on_killed(host->userdata);
+        current = NULL;
 }
 
 void host_stop(struct host *host) {
@@ -138,9 +159,11 @@ static void delivery_arrive(void *userdata) {
         } else if (host->state == HOST_STOPPED) {
                 STAILQ_INSERT_TAIL(&host->held, delivery, entry);
         } else {
+                current = host;
                 delivery->fn(delivery->userdata);
                 free(delivery);
                 idle(host);
+                current = NULL;
         }
 }
 
@@ -175,9 +198,9 @@ void host_packet(struct host *host, unsigned from, const void *data, size_t size
                 host->ops.on_packet(host->userdata, from, data, size_bytes);
 }
 
-/* What was asked for before the clock is set to another pace stays as it was computed. */
+/* Rounded up, so that a process that waits for its clock does see it go. What was asked for before the clock is set to another pace stays as it was computed. */
 void host_after(struct host *host, uint64_t delay_usec, event_fn fn, event_fn drop, void *userdata) {
-        uint64_t real_delay_usec = delay_usec * MILLION / (uint64_t) (MILLION + host->drift_ppm);
+        uint64_t speed = (uint64_t) (MILLION + host->drift_ppm), real_delay_usec = (delay_usec * MILLION + speed - 1) / speed;
 
         timeline_at(host->timeline, timeline_now_usec(host->timeline) + real_delay_usec, delivery_arrive, delivery_drop,
                     delivery_create(host, host->life, fn, drop, userdata));
@@ -191,12 +214,17 @@ uint64_t host_monotonic_usec(const struct host *host) {
         return host->base_usec + (uint64_t) (passed_usec + passed_usec * host->drift_ppm / MILLION);
 }
 
+uint64_t host_awake_usec(const struct host *host) {
+        return host_monotonic_usec(host) - host->asleep_usec;
+}
+
 uint64_t host_real_usec(const struct host *host) {
         return host_monotonic_usec(host) + (uint64_t) host->real_ahead_usec;
 }
 
 static void set_base(struct host *host, uint64_t ahead_usec) {
         host->base_usec = host_monotonic_usec(host) + ahead_usec;
+        host->asleep_usec += ahead_usec;
         host->since_usec = timeline_now_usec(host->timeline);
 }
 

@@ -35,6 +35,11 @@ const char *host_name(const struct host *host);
 enum host_state host_state(const struct host *host);
 struct timeline *host_timeline(const struct host *host);
 
+/* What the system of the host keeps for its process; NULL until it is set. */
+enum host_part { HOST_NETWORK, HOST_DISK, HOST_TIMERS, HOST_SOCKETS, HOST_STORAGE, HOST_PROCESS, HOST_PARTS };
+void *host_part(const struct host *host, enum host_part part);
+void host_set_part(struct host *host, enum host_part part, void *what);
+
 /* No effect in a state from which that cannot be. */
 void host_start(struct host *host);
 void host_kill(struct host *host);
@@ -45,8 +50,14 @@ void host_continue(struct host *host);
 
 /* After so long by the host's monotonic clock. Never after the process was killed: then `drop` is called, NULL ok. */
 void host_after(struct host *host, uint64_t delay_usec, event_fn fn, event_fn drop, void *userdata);
+/* As CLOCK_BOOTTIME: it jumps when the host was suspended. */
 uint64_t host_monotonic_usec(const struct host *host);
+/* As CLOCK_MONOTONIC: it does not. */
+uint64_t host_awake_usec(const struct host *host);
 uint64_t host_real_usec(const struct host *host);
+
+/* Whose process runs now; NULL: none does. For code that asks for the time without saying who it is. */
+struct host *host_current(void);
 
 /* ---- for the world ---- */
 

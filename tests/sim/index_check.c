@@ -34,11 +34,18 @@ static bool placed_differ(const Rm__State *state, const struct state_index *a, c
         return differ;
 }
 
+/* The state says since when it is folded if, and only if, it is. */
+static bool fold_differs(const Rm__State *state, const struct state_index *index, const Rm__Job *job) {
+        uint32_t ranks;
+
+        return state->level >= STATE_LEVEL_FOLD && (state_job_fold(index, job, &ranks) != NULL) != (job->fold_since_usec != 0);
+}
+
 static bool jobs_differ(const Rm__State *state, const struct state_index *a, const struct state_index *b) {
         for (size_t i = 0; i < state->n_jobs; i++) {
                 const Rm__Job *job = state->jobs[i];
 
-                if (strcmp(state_job_word(a, job), state_job_word(b, job)) != 0)
+                if (strcmp(state_job_word(a, job), state_job_word(b, job)) != 0 || fold_differs(state, b, job))
                         return true;
                 for (size_t k = 0; k < job->n_capsules; k++) {
                         int32_t capsule = job->capsules[k]->index;

@@ -30,6 +30,8 @@ struct network *network_create(struct timeline *t, struct host *const *hosts, un
         network->hosts = hosts;
         network->n_hosts = n_hosts;
         network->links = xcalloc((size_t) n_hosts * n_hosts, sizeof(*network->links));
+        for (unsigned i = 0; i < n_hosts; i++)
+                host_set_part(hosts[i], HOST_NETWORK, network);
         return network;
 }
 
@@ -42,6 +44,10 @@ void network_destroy(struct network *network) {
 
 unsigned network_n_hosts(const struct network *network) {
         return network->n_hosts;
+}
+
+const char *network_name(const struct network *network, unsigned host) {
+        return host_name(network->hosts[host]);
 }
 
 struct link_faults *network_link(struct network *network, unsigned from, unsigned to) {
@@ -79,12 +85,13 @@ static void transmit(struct network *network, unsigned from, unsigned to, const 
         timeline_at(network->timeline, timeline_now_usec(network->timeline) + delay_usec, packet_arrive, free, packet);
 }
 
-void network_send(struct network *network, unsigned from, unsigned to, const void *data, size_t size_bytes) {
+bool network_send(struct network *network, unsigned from, unsigned to, const void *data, size_t size_bytes) {
         const struct link_faults *link = network_link(network, from, to);
 
         if (link->cut || timeline_chance(network->timeline, link->loss_per_mille))
-                return;
+                return false;
         transmit(network, from, to, data, size_bytes);
         if (timeline_chance(network->timeline, link->duplicates_per_mille))
                 transmit(network, from, to, data, size_bytes);
+        return true;
 }

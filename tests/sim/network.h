@@ -19,10 +19,11 @@ struct link_faults {
 struct network *network_create(struct timeline *t, struct host *const *hosts, unsigned n_hosts);
 void network_destroy(struct network *network); /* NULL ok */
 
-/* `data` is copied. To oneself comes back too. */
-void network_send(struct network *network, unsigned from, unsigned to, const void *data, size_t size_bytes);
+/* `data` is copied. To oneself comes back too. false: it is lost. */
+bool network_send(struct network *network, unsigned from, unsigned to, const void *data, size_t size_bytes);
 
 unsigned network_n_hosts(const struct network *network);
+const char *network_name(const struct network *network, unsigned host);
 /* Never NULL; to be changed in place. What is on its way already still arrives. */
 struct link_faults *network_link(struct network *network, unsigned from, unsigned to);
 /* All links are good again. */

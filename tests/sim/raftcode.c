@@ -119,54 +119,6 @@ struct raft_entry *entries_unpack(const struct bytes *records, size_t n) {
 
 /* ---- messages ---- */
 
-static void put_entries(struct bytes *bytes, const struct raft_append_entries *append) {
-        for (unsigned i = 0; i < append->n_entries; i++)
-                entry_pack(&append->entries[i], bytes);
-}
-
-static void get_entries(const uint8_t *at, struct raft_append_entries *ret) {
-        size_t n = ret->n_entries;
-        cleanup_free const uint8_t **data = xcalloc(n + 1, sizeof(*data));
-
-        ret->entries = NULL;
-        if (n == 0)
-                return;
-        ret->entries = raft_array(n, sizeof(*ret->entries));
-        for (size_t i = 0; i < n; i++)
-                data[i] = get_entry(&at, &ret->entries[i]);
-        make_batch(ret->entries, n, data);
-}
-
-/* Both ends are one program: what a message holds by itself goes as it is, what it points to goes behind. */
-void message_pack(const struct raft_message *message, struct bytes *ret) {
-        const struct raft_install_snapshot *install = &message->install_snapshot;
-
-        put(ret, message, sizeof(*message));
-        if (message->type == RAFT_APPEND_ENTRIES)
-                put_entries(ret, &message->append_entries);
-        if (message->type == RAFT_INSTALL_SNAPSHOT) {
-                put_configuration(ret, &install->conf);
-                put_number(ret, install->data.len);
-                put(ret, install->data.base, install->data.len);
-        }
-}
-
-void message_unpack(const void *data, size_t size_bytes, struct raft_message *ret) {
-        const uint8_t *at = (const uint8_t *) data + sizeof(*ret);
-        struct raft_install_snapshot *install = &ret->install_snapshot;
-
-        if (size_bytes < sizeof(*ret))
-                abort();
-        memcpy(ret, data, sizeof(*ret));
-        if (ret->type == RAFT_APPEND_ENTRIES)
-                get_entries(at, &ret->append_entries);
-        if (ret->type == RAFT_INSTALL_SNAPSHOT) {
-                get_configuration(&at, &install->conf);
-                install->data.len = get_number(&at);
-                install->data.base = raft_copy(at, install->data.len);
-        }
-}
-
 void message_describe(const struct raft_message *message, char *buf, size_t buf_bytes) {
         const struct raft_append_entries *append = &message->append_entries;
         const struct raft_append_entries_result *result = &message->append_entries_result;

@@ -1,4 +1,4 @@
-/* Messages of raft as packets, and what raft stores as records. */
+/* What raft stores, as records; and its messages, for people. */
 #ifndef RM_TESTS_SIM_RAFTCODE_H
 #define RM_TESTS_SIM_RAFTCODE_H
 
@@ -11,9 +11,6 @@ struct bytes {
         size_t n;
 };
 
-void message_pack(const struct raft_message *message, struct bytes *ret);
-/* What it points to is raft's, which takes it with the message. */
-void message_unpack(const void *data, size_t size_bytes, struct raft_message *ret);
 /* One line for people. */
 void message_describe(const struct raft_message *message, char *buf, size_t buf_bytes);
 

@@ -1,19 +1,20 @@
 #include "tests/sim/raftio.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
 
+#include <raft/uv.h>
+
 #include "common/util.h"
 #include "tests/sim/raftcode.h"
-
-/* Of the disk. Records of the log and of snapshots have their index as number. */
-enum { FILE_VOTE, FILE_LOG, FILE_SNAPSHOTS };
+#include "tests/sim/storage.h"
 
 /* As raft_uv: so much is made ahead, and filled also on a full disk; beyond that writes wait, and are tried again. It is little, so that
  * a fault of a few seconds uses it up. */
 #define AHEAD_BYTES (8U << 10)
+/* Of that, what rmd's own proposals leave is told as so much more: DISK_RESERVE_KIB of raftlog.c less half of AHEAD_BYTES. */
+#define RESERVE_KIB 60U
 #define DISK_RETRY_USEC 200000U
 #define READ_USEC 500U
 
@@ -35,24 +36,24 @@ struct request {
         size_t n_records, size_bytes;
         unsigned trailing;
         bool written; /* to be synced */
+        bool awaited; /* the disk, or a timer, has it */
         TAILQ_ENTRY(request) entry;
 };
 
 struct raftio {
-        struct raft_io io;
+        struct raft_io *io; /* the log's */
         struct host *host;
         struct disk *disk;
-        raftio_send_fn send;
-        void *userdata;
-        raft_io_tick_cb tick;
-        raft_io_recv_cb receive;
-        uint64_t tick_usec;
         uint64_t next_index; /* of what is appended next */
         size_t ahead_bytes;
-        bool retries; /* for room */
-        bool killed;
+        bool retries;
         TAILQ_HEAD(, request) requests; /* in their order */
 };
+
+/* What its process has begun and does not see the end of. */
+static bool is_killed(const struct raftio *rio) {
+        return host_state(rio->host) == HOST_DEAD;
+}
 
 static struct raftio *rio_of(struct raft_io *io) {
         return io->impl;
@@ -63,7 +64,7 @@ static struct raftio *rio_of(struct raft_io *io) {
 static struct vote_record read_vote(const struct raftio *rio) {
         struct vote_record vote = { 0 };
         size_t n;
-        const void *data = disk_read(rio->disk, FILE_VOTE, 0, &n);
+        const void *data = storage_get(rio->host, FILE_VOTE, 0, &n);
 
         if (data)
                 memcpy(&vote, data, sizeof(vote));
@@ -74,9 +75,12 @@ static struct vote_record read_vote(const struct raftio *rio) {
 static int write_vote(struct raftio *rio, uint64_t term, uint64_t voted_for) {
         struct vote_record vote = { term, voted_for };
 
-        if (rio->killed)
+        if (is_killed(rio))
                 return RAFT_CANCELED;
-        disk_write(rio->disk, FILE_VOTE, 0, &vote, sizeof(vote));
+        /* libraft goes on all the same, with entries in its memory that it never writes. */
+        if (disk_broken(rio->disk))
+                return RAFT_IOERR;
+        storage_put(rio->host, FILE_VOTE, 0, &vote, sizeof(vote));
         disk_sync_now(rio->disk, FILE_VOTE);
         return 0;
 }
@@ -91,19 +95,28 @@ static int set_vote(struct raft_io *io, raft_id id) {
 
 /* ---- loading ---- */
 
+static void free_snapshot(struct raft_snapshot *snapshot) {
+        raft_configuration_close(&snapshot->configuration);
+        for (unsigned i = 0; i < snapshot->n_bufs; i++)
+                raft_free(snapshot->bufs[i].base);
+        raft_free(snapshot->bufs);
+        raft_free(snapshot);
+}
+
 static struct raft_snapshot *load_snapshot(const struct raftio *rio) {
         uint64_t first, last;
+        const void *data = NULL;
         size_t n;
 
-        return disk_range(rio->disk, FILE_SNAPSHOTS, &first, &last)
-                       ? snapshot_unpack(disk_read(rio->disk, FILE_SNAPSHOTS, last, &n))
-                       : NULL;
+        if (disk_range(rio->disk, FILE_SNAPSHOTS, &first, &last))
+                data = storage_get(rio->host, FILE_SNAPSHOTS, last, &n);
+        return data ? snapshot_unpack(data) : NULL;
 }
 
 static uint64_t term_at(const struct raftio *rio, uint64_t index) {
         uint64_t term = 0;
         size_t n;
-        const void *data = disk_read(rio->disk, FILE_LOG, index, &n);
+        const void *data = storage_get(rio->host, FILE_LOG, index, &n);
 
         if (data)
                 memcpy(&term, data, sizeof(term));
@@ -119,6 +132,22 @@ static void drop_log_beside(struct raftio *rio, const struct raft_snapshot *snap
                 disk_remove(rio->disk, FILE_LOG, 0, UINT64_MAX);
 }
 
+/* That it is whole: every entry is there as it was written, and none follows one of a later term, which would be left of a log that was cut
+ * off. */
+static int read_log(struct raftio *rio, uint64_t first, struct bytes *records, size_t n) {
+        uint64_t before = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                uint64_t term = term_at(rio, first + i);
+
+                records[i].data = (uint8_t *) storage_get(rio->host, FILE_LOG, first + i, &records[i].n); /* only read */
+                if (!records[i].data || term < before)
+                        return RAFT_CORRUPT;
+                before = term;
+        }
+        return 0;
+}
+
 static int load(struct raft_io *io, raft_term *term, raft_id *voted_for, struct raft_snapshot **ret_snapshot,
                 raft_index *start_index, struct raft_entry *ret_entries[], size_t *n_entries) {
         struct raftio *rio = rio_of(io);
@@ -126,6 +155,7 @@ static int load(struct raft_io *io, raft_term *term, raft_id *voted_for, struct 
         struct raft_snapshot *snapshot = load_snapshot(rio);
         uint64_t first = 1, last = 0;
         struct bytes *records;
+        int r;
 
         drop_log_beside(rio, snapshot);
         /* Raft takes for safe what it is given here, and the process before may have ended between write and sync. raft_uv does so too. */
@@ -142,16 +172,15 @@ static int load(struct raft_io *io, raft_term *term, raft_id *voted_for, struct 
         *n_entries = last + 1 - first;
         rio->next_index = last + 1;
         records = xcalloc(*n_entries + 1, sizeof(*records));
-        for (size_t i = 0; i < *n_entries; i++) {
-                const void *data = disk_read(rio->disk, FILE_LOG, first + i, &records[i].n);
-
-                if (!data)
-                        abort();
-                records[i].data = (uint8_t *) data; /* only read */
-        }
-        *ret_entries = entries_unpack(records, *n_entries);
+        r = read_log(rio, first, records, *n_entries);
+        if (r == 0 && storage_damaged(rio->host))
+                r = RAFT_CORRUPT;
+        if (r == 0)
+                *ret_entries = entries_unpack(records, *n_entries);
+        else if (snapshot)
+                free_snapshot(snapshot);
         free(records);
-        return 0;
+        return r;
 }
 
 static int bootstrap(struct raft_io *io, const struct raft_configuration *configuration) {
@@ -164,7 +193,7 @@ static int bootstrap(struct raft_io *io, const struct raft_configuration *config
         if (raft_configuration_encode(configuration, &entry.buf) != 0)
                 abort();
         entry_pack(&entry, &record);
-        disk_write(rio->disk, FILE_LOG, 1, record.data, record.n);
+        storage_put(rio->host, FILE_LOG, 1, record.data, record.n);
         disk_sync_now(rio->disk, FILE_LOG);
         free(record.data);
         raft_free(entry.buf.base);
@@ -198,8 +227,19 @@ static void request_end(struct request *request) {
         request_free(request);
 }
 
-/* On a good disk what is made ahead is made anew as fast as it is used. Snapshots have nothing made ahead. */
+/* The log was closed meanwhile. */
+static bool is_late(struct request *request) {
+        request->awaited = false;
+        if (request->rio)
+                return false;
+        request_free(request);
+        return true;
+}
+
+/* raft_uv tries a write again that has failed. On a good disk what is made ahead is made anew as fast as it is used. Snapshots have nothing made ahead. */
 static bool take_room(struct raftio *rio, const struct request *request) {
+        if (disk_broken(rio->disk))
+                return false;
         if (!disk_full(rio->disk)) {
                 rio->ahead_bytes = AHEAD_BYTES;
                 return true;
@@ -213,11 +253,16 @@ static bool take_room(struct raftio *rio, const struct request *request) {
 static void update_capacity(struct raftio *rio) {
         if (!disk_full(rio->disk))
                 rio->ahead_bytes = AHEAD_BYTES;
-        rio->io.capacity = (unsigned short) (rio->ahead_bytes / 1024);
+        rio->io->capacity = (unsigned short) (rio->ahead_bytes / 1024 + RESERVE_KIB);
 }
 
 static void append_done(void *userdata);
 static void put_done(void *userdata);
+
+static void write_entries(struct request *request, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                storage_put(request->rio->host, FILE_LOG, request->first + i, request->records[i].data, request->records[i].n);
+}
 
 static void request_write(struct request *request) {
         struct raftio *rio = request->rio;
@@ -227,11 +272,12 @@ static void request_write(struct request *request) {
                 disk_remove(rio->disk, FILE_LOG, request->first, UINT64_MAX);
                 request_end(request);
         } else if (request->kind == REQUEST_PUT) {
-                disk_write(rio->disk, FILE_SNAPSHOTS, request->last, request->records[0].data, request->records[0].n);
+                storage_put(rio->host, FILE_SNAPSHOTS, request->last, request->records[0].data, request->records[0].n);
+                request->awaited = true;
                 disk_sync(rio->disk, FILE_SNAPSHOTS, put_done, NULL, request);
         } else {
-                for (size_t i = 0; i < request->n_records; i++)
-                        disk_write(rio->disk, FILE_LOG, request->first + i, request->records[i].data, request->records[i].n);
+                write_entries(request, request->n_records);
+                request->awaited = true;
                 disk_sync(rio->disk, FILE_LOG, append_done, NULL, request);
         }
 }
@@ -241,12 +287,12 @@ static void on_retry(void *userdata);
 static void retry_soon(struct raftio *rio) {
         if (rio->retries)
                 return;
-        timeline_trace(host_timeline(rio->host), host_name(rio->host), "waits for room on its disk");
-        host_after(rio->host, DISK_RETRY_USEC, on_retry, NULL, rio);
+        timeline_trace(host_timeline(rio->host), host_name(rio->host), "waits for its disk");
+        host_after(rio->host, DISK_RETRY_USEC, on_retry, NULL, rio->host);
         rio->retries = true;
 }
 
-/* What changes the disk does so in the order in which it was asked for: one that waits for room holds up those behind it, unless it is a
+/* What changes the disk does so in the order in which it was asked for: one that waits holds up those behind it, unless it is a
  * snapshot of this voter's own, which is of what is in the log. */
 static void write_requests(struct raftio *rio) {
         struct request *request = TAILQ_FIRST(&rio->requests), *next;
@@ -266,8 +312,10 @@ static void write_requests(struct raftio *rio) {
 }
 
 static void on_retry(void *userdata) {
-        struct raftio *rio = userdata;
+        struct raftio *rio = storage_log(userdata);
 
+        if (!rio)
+                return;
         rio->retries = false;
         write_requests(rio);
 }
@@ -278,6 +326,8 @@ static void append_done(void *userdata) {
         struct request *request = userdata;
         struct raft_io_append *req = request->append;
 
+        if (is_late(request))
+                return;
         request_end(request);
         req->cb(req, 0);
 }
@@ -287,7 +337,7 @@ static int append(struct raft_io *io, struct raft_io_append *req, const struct r
         struct raftio *rio = rio_of(io);
         struct request *request;
 
-        if (rio->killed)
+        if (is_killed(rio))
                 return RAFT_CANCELED;
         request = request_create(rio, REQUEST_APPEND);
         request->append = req;
@@ -308,7 +358,7 @@ static int append(struct raft_io *io, struct raft_io_append *req, const struct r
 static int truncate_log(struct raft_io *io, raft_index index) {
         struct raftio *rio = rio_of(io);
 
-        if (rio->killed)
+        if (is_killed(rio))
                 return RAFT_CANCELED;
         request_create(rio, REQUEST_TRUNCATE)->first = index;
         rio->next_index = index;
@@ -324,6 +374,8 @@ static void put_done(void *userdata) {
         struct raft_io_snapshot_put *put = request->put;
         uint64_t index = request->last;
 
+        if (is_late(request))
+                return;
         /* Only now is the snapshot safe, and what it stands for may go. */
         if (request->trailing == 0)
                 disk_remove(rio->disk, FILE_LOG, 0, UINT64_MAX);
@@ -339,7 +391,7 @@ static int snapshot_put(struct raft_io *io, unsigned trailing, struct raft_io_sn
         struct raftio *rio = rio_of(io);
         struct request *request;
 
-        if (rio->killed)
+        if (is_killed(rio))
                 return RAFT_CANCELED;
         timeline_trace(host_timeline(rio->host), host_name(rio->host), "%s snapshot of %llu^%llu",
                        trailing == 0 ? "installs the" : "makes a", snapshot->index, snapshot->term);
@@ -362,6 +414,8 @@ static void get_done(void *userdata) {
         struct raftio *rio = request->rio;
         struct raft_io_snapshot_get *get = request->get;
 
+        if (is_late(request))
+                return;
         request_end(request);
         get->cb(get, load_snapshot(rio), 0);
 }
@@ -370,92 +424,20 @@ static int snapshot_get(struct raft_io *io, struct raft_io_snapshot_get *req, ra
         struct raftio *rio = rio_of(io);
         struct request *request;
 
-        if (rio->killed)
+        if (is_killed(rio))
                 return RAFT_CANCELED;
         request = request_create(rio, REQUEST_GET);
         request->get = req;
         req->cb = cb;
+        request->awaited = true;
         host_after(rio->host, READ_USEC, get_done, NULL, request);
         return 0;
 }
 
-/* ---- messages ---- */
-
-/* libraft does not set the last index when it rejects what is of an older term: then it is an address, another one in each run. */
-static void clear_unset(const struct raftio *rio, struct raft_message *message) {
-        struct raft_append_entries_result *result = &message->append_entries_result;
-
-        if (message->type == RAFT_APPEND_ENTRIES_RESULT && result->last_log_index >= rio->next_index)
-                result->last_log_index = 0;
-}
-
-static void transmit(struct raftio *rio, struct raft_message message) {
-        struct bytes packet = { 0 };
-        char text[128];
-
-        clear_unset(rio, &message);
-        if (timeline_traced(host_timeline(rio->host))) {
-                message_describe(&message, text, sizeof(text));
-                timeline_trace(host_timeline(rio->host), host_name(rio->host), "-> %llu: %s", message.server_id, text);
-        }
-        message_pack(&message, &packet);
-        rio->send(rio->userdata, (unsigned) message.server_id - 1, packet.data, packet.n);
-        free(packet.data);
-}
-
-static int send_message(struct raft_io *io, struct raft_io_send *req, const struct raft_message *message, raft_io_send_cb cb) {
-        struct raftio *rio = rio_of(io);
-
-        if (!rio->killed)
-                transmit(rio, *message);
-        if (cb)
-                cb(req, 0);
-        return 0;
-}
-
-/* libraft 0.22.1 means to put off the installation of a snapshot while it makes one, and then uses the pointer that it has just cleared. So
- * such a message is lost; the leader sends it again. */
-static bool puts_snapshot(const struct raftio *rio) {
-        const struct request *request;
-
-        TAILQ_FOREACH (request, &rio->requests, entry)
-                if (request->kind == REQUEST_PUT)
-                        return true;
-        return false;
-}
-
-void raftio_receive(struct raftio *rio, unsigned from, const void *data, size_t size_bytes) {
-        struct raft_message message;
-
-        message_unpack(data, size_bytes, &message);
-        message.server_id = from + 1;
-        message.server_address = "server";
-        update_capacity(rio);
-        if (message.type == RAFT_INSTALL_SNAPSHOT && puts_snapshot(rio)) {
-                raft_configuration_close(&message.install_snapshot.conf);
-                raft_free(message.install_snapshot.data.base);
-                return;
-        }
-        rio->receive(&rio->io, &message);
-}
-
 /* ---- time, begin and end ---- */
 
-static void on_tick(void *userdata) {
-        struct raftio *rio = userdata;
-
-        host_after(rio->host, rio->tick_usec, on_tick, NULL, rio);
-        update_capacity(rio);
-        rio->tick(&rio->io);
-}
-
+/* raftlog_members.c has the network and the clock. */
 static int start(struct raft_io *io, unsigned msecs, raft_io_tick_cb tick, raft_io_recv_cb receive) {
-        struct raftio *rio = rio_of(io);
-
-        rio->tick = tick;
-        rio->receive = receive;
-        rio->tick_usec = msecs * UINT64_C(1000);
-        host_after(rio->host, rio->tick_usec, on_tick, NULL, rio);
         return 0;
 }
 
@@ -472,7 +454,7 @@ static int init(struct raft_io *io, raft_id id, const char *address) {
 }
 
 /* When a snapshot cannot be got, libraft frees what it has not set: so it gets it, and what it then sends goes nowhere. */
-static void cancel(struct request *request) {
+static void cancel(struct raftio *rio, struct request *request) {
         switch (request->kind) {
         case REQUEST_APPEND:
                 request->append->cb(request->append, RAFT_CANCELED);
@@ -481,12 +463,14 @@ static void cancel(struct request *request) {
                 request->put->cb(request->put, RAFT_CANCELED);
                 break;
         case REQUEST_GET:
-                request->get->cb(request->get, load_snapshot(request->rio), 0);
+                request->get->cb(request->get, load_snapshot(rio), 0);
                 break;
         case REQUEST_TRUNCATE:
                 break;
         }
-        request_free(request);
+        request->rio = NULL;
+        if (!request->awaited || is_killed(rio))
+                request_free(request);
 }
 
 static void close_io(struct raft_io *io, raft_io_close_cb cb) {
@@ -496,50 +480,56 @@ static void close_io(struct raft_io *io, raft_io_close_cb cb) {
                 struct request *request = TAILQ_FIRST(&rio->requests);
 
                 TAILQ_REMOVE(&rio->requests, request, entry);
-                cancel(request);
+                cancel(rio, request);
         }
         if (cb)
                 cb(io);
 }
 
-void raftio_kill(struct raftio *rio) {
-        rio->killed = true;
-}
-
-struct raftio *raftio_create(struct host *host, struct disk *disk, raftio_send_fn send, void *userdata) {
+int raft_uv_init(struct raft_io *io, struct uv_loop_s *loop, const char *dir, struct raft_uv_transport *transport) {
         struct raftio *rio = xcalloc(1, sizeof(*rio));
 
-        rio->host = host;
-        rio->disk = disk;
-        rio->send = send;
-        rio->userdata = userdata;
-        rio->ahead_bytes = AHEAD_BYTES;
+        rio->io = io;
+        rio->host = host_current();
+        rio->disk = host_part(rio->host, HOST_DISK);
         TAILQ_INIT(&rio->requests);
-        rio->io = (struct raft_io) { .version = 1,
-                                     .impl = rio,
-                                     .init = init,
-                                     .close = close_io,
-                                     .load = load,
-                                     .start = start,
-                                     .bootstrap = bootstrap,
-                                     .recover = recover,
-                                     .set_term = set_term,
-                                     .set_vote = set_vote,
-                                     .send = send_message,
-                                     .append = append,
-                                     .truncate = truncate_log,
-                                     .snapshot_put = snapshot_put,
-                                     .snapshot_get = snapshot_get,
-                                     .time = get_time,
-                                     .random = get_random };
+        storage_set_log(rio->host, rio);
+        *io = (struct raft_io) { .version = 1,
+                                 .impl = rio,
+                                 .init = init,
+                                 .close = close_io,
+                                 .load = load,
+                                 .start = start,
+                                 .bootstrap = bootstrap,
+                                 .recover = recover,
+                                 .set_term = set_term,
+                                 .set_vote = set_vote,
+                                 .append = append,
+                                 .truncate = truncate_log,
+                                 .snapshot_put = snapshot_put,
+                                 .snapshot_get = snapshot_get,
+                                 .time = get_time,
+                                 .random = get_random };
         update_capacity(rio);
-        return rio;
+        return 0;
 }
 
-void raftio_destroy(struct raftio *rio) {
+void raft_uv_close(struct raft_io *io) {
+        struct raftio *rio = rio_of(io);
+
+        storage_set_log(rio->host, NULL);
         free(rio);
 }
 
-struct raft_io *raftio_get(struct raftio *rio) {
-        return &rio->io;
+void raft_uv_set_segment_size(struct raft_io *io, size_t size) {
+}
+
+void raft_uv_set_auto_recovery(struct raft_io *io, bool flag) {
+}
+
+/* ---- for the world ---- */
+
+void raftio_look(struct host *host) {
+        if (storage_log(host))
+                update_capacity(storage_log(host));
 }

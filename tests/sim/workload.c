@@ -7,15 +7,14 @@
 #include "common/util.h"
 #include "daemon/cluster/commands.h"
 
-#define N_NODES 5U
+#define N_NODES_MAX 16U
 #define MAX_RANKS 4U
 /* Jobs that have ended and are known. */
 #define ENDED_KEPT 12U
 /* A job is forgotten with its token: not before the one who submitted it has long been answered, and packets of that time are gone. */
 #define FORGET_USEC UINT64_C(15000000)
 #define JOBS_OPEN 6U
-
-static const char *const nodes[N_NODES] = { "n1", "n2", "n3", "n4", "n5" };
+#define RESTARTS 20U
 
 /* A command being made, and what it points to. */
 struct draft {
@@ -31,7 +30,7 @@ struct draft {
         char *argv[1];
         char *group_nodes[MAX_RANKS];
         uint32_t group_ranks[MAX_RANKS];
-        Rm__NodeCores cores[N_NODES], *core_list[N_NODES];
+        Rm__NodeCores cores[N_NODES_MAX], *core_list[N_NODES_MAX];
         Rm__AvailabilityStatus status;
 };
 
@@ -39,8 +38,11 @@ static uint64_t draw(const struct draft *d, uint64_t n) {
         return timeline_random(d->timeline, n);
 }
 
+/* Or one that is not there. */
 static char *some_node(const struct draft *d) {
-        return (char *) nodes[draw(d, N_NODES)];
+        uint64_t i = draw(d, d->state->n_nodes + 1);
+
+        return i < d->state->n_nodes ? d->state->nodes[i]->name : (char *) "nowhere";
 }
 
 static const Rm__Job *some_job(const struct draft *d) {
@@ -48,8 +50,8 @@ static const Rm__Job *some_job(const struct draft *d) {
 }
 
 /* "op7": a text that tells which operation it is of. */
-static void begin(struct draft *d, const char *kind, bool token) {
-        d->operation = checks_operation(d->checks, kind, token);
+static void begin(struct draft *d, const char *kind) {
+        d->operation = checks_operation(d->checks, kind);
         (void) snprintf(d->text, sizeof(d->text), "op%" PRIu32, d->operation);
 }
 
@@ -58,7 +60,7 @@ static void begin(struct draft *d, const char *kind, bool token) {
 static const Rm__Command *submit(struct draft *d) {
         Rm__CmdJobSubmit *body;
 
-        begin(d, "submit", true);
+        begin(d, "submit");
         rm__job_spec__init(&d->spec);
         d->argv[0] = (char *) "mpirun";
         d->spec.name = (char *) "a.out";
@@ -68,25 +70,29 @@ static const Rm__Command *submit(struct draft *d) {
         d->spec.n_argv = 1;
         d->spec.ranks = 1 + (uint32_t) draw(d, MAX_RANKS);
         d->spec.token = d->text;
+        if (draw(d, 2)) {
+                d->spec.on_node_loss = STATE_LOSS_RESTART;
+                d->spec.restarts = RESTARTS;
+        }
         body = command_job_submit(&d->c, &d->spec);
         body->max_jobs = JOBS_OPEN;
         return &d->c.command;
 }
 
 static const Rm__Command *drain(struct draft *d) {
-        begin(d, "drain", false);
+        begin(d, "drain");
         return command_node_drain(&d->c, some_node(d), d->text, "root", draw(d, 2));
 }
 
 static const Rm__Command *resume(struct draft *d) {
-        begin(d, "resume", false);
+        begin(d, "resume");
         return command_node_resume(&d->c, some_node(d), d->text);
 }
 
 static const Rm__Command *cancel(struct draft *d) {
         const Rm__Job *job = some_job(d);
 
-        begin(d, "cancel", false);
+        begin(d, "cancel");
         return command_job_cancel(&d->c, job ? job->id : 1, 15, d->text);
 }
 
@@ -106,25 +112,24 @@ static const Rm__Command *forget(struct draft *d) {
         answered_usec = checks_acknowledged_usec(d->checks, (uint32_t) strtoul(oldest->spec->token + 2, NULL, 10));
         if (answered_usec == 0 || timeline_now_usec(d->timeline) - answered_usec < FORGET_USEC)
                 return NULL;
-        begin(d, "forget", false);
+        begin(d, "forget");
         return command_job_forget(&d->c, oldest->id);
 }
 
 /* ---- nodes ---- */
 
 static const Rm__Command *join(struct draft *d, const char *node) {
-        begin(d, "join", false);
+        begin(d, "join");
         rm__node__init(&d->node);
         d->node.name = (char *) node;
         d->node.address = (char *) "10.0.0.1";
         d->node.cores = 1 + (uint32_t) draw(d, 8);
-        d->node.boot_id = d->text;
-        d->node.level = STATE_LEVEL;
+        d->node.level = STATE_LEVEL; /* and always the same boot: with another one its capsules count as lost */
         return command_node_join(&d->c, &d->node);
 }
 
 static const Rm__Command *health(struct draft *d) {
-        begin(d, "health", false);
+        begin(d, "health");
         return command_node_health(&d->c, some_node(d),
                                    draw(d, 4) ? RM__NODE_HEALTH__NODE_HEALTH_UP : RM__NODE_HEALTH__NODE_HEALTH_DOWN, d->text);
 }
@@ -132,17 +137,17 @@ static const Rm__Command *health(struct draft *d) {
 static const Rm__Command *availability(struct draft *d) {
         Rm__CmdAvailability *body;
 
-        begin(d, "availability", false);
+        begin(d, "availability");
         body = command_availability(&d->c);
         rm__availability_status__init(&d->status);
         d->status.path = d->text;
         body->status = &d->status;
         body->nodes = d->core_list;
-        for (size_t i = 0; i < N_NODES; i++) {
+        for (size_t i = 0; i < d->state->n_nodes && i < N_NODES_MAX; i++) {
                 if (draw(d, 2))
                         continue;
                 rm__node_cores__init(&d->cores[i]);
-                d->cores[i].node = (char *) nodes[i];
+                d->cores[i].node = d->state->nodes[i]->name;
                 d->cores[i].cores = (uint32_t) draw(d, 5);
                 d->core_list[body->n_nodes++] = &d->cores[i];
         }
@@ -156,7 +161,7 @@ static const Rm__Command *place(struct draft *d, const Rm__Job *job) {
         uint32_t left = job->spec->ranks;
         Rm__CmdJobPlace *body;
 
-        begin(d, "place", false);
+        begin(d, "place");
         body = command_job_place(&d->c, job->id);
         body->head_node = some_node(d);
         body->group_nodes = d->group_nodes;
@@ -177,22 +182,30 @@ static const Rm__Capsule *some_capsule(const struct draft *d, const Rm__Job *job
 static const Rm__Command *start(struct draft *d, const Rm__Job *job) {
         for (size_t k = 0; k < job->n_capsules; k++)
                 if (job->capsules[k]->state == RM__CAPSULE_STATE__CAPSULE_PLACED) {
-                        begin(d, "ready", false);
+                        begin(d, "ready");
                         return command_capsule_ready(&d->c, job->id, job->capsules[k]->index, job->capsules[k]->node);
                 }
-        begin(d, "running", false);
+        begin(d, "running");
         return command_job_running(&d->c, job->id);
 }
 
 static const Rm__Command *advance_move(struct draft *d, const Rm__Move *move) {
         if (move->state == RM__MOVE_STATE__MOVE_COMMITTED) {
-                begin(d, "move-done", false);
+                if (move->fill_usec == 0 && draw(d, 4) == 0) {
+                        begin(d, "move-filled");
+                        return command_move_filled(&d->c, move->id, 1000);
+                }
+                begin(d, "move-done");
                 rm__move__init(&d->figures);
                 d->figures.id = move->id;
                 d->figures.freeze_usec = 1000 + draw(d, 1000);
                 return command_move_done(&d->c, &d->figures);
         }
-        begin(d, "move-end", false);
+        if (draw(d, 8) == 0) {
+                begin(d, "move-waiting");
+                return command_move_waiting(&d->c, move->id, d->text);
+        }
+        begin(d, "move-end");
         return draw(d, 3) ? command_move_commit(&d->c, move->id) : command_move_abort(&d->c, move->id, d->text);
 }
 
@@ -213,11 +226,14 @@ static const Rm__Command *run(struct draft *d, const Rm__Job *job) {
 
         if (move && draw(d, 4))
                 return advance_move(d, move);
-        if (draw(d, 2)) {
-                begin(d, "exit", false);
+        if (draw(d, 2) && (job->spec->on_node_loss != STATE_LOSS_RESTART || draw(d, 8) == 0)) {
+                begin(d, "exit");
                 return command_job_exit(&d->c, job->id, draw(d, 3) ? 0 : 1, d->text, (Rm__JobState) 0);
         }
-        begin(d, "move-start", false);
+        /* Their moves are not simulated: it takes a source that is frozen before the commit. */
+        if (job->spec->on_node_loss == STATE_LOSS_RESTART)
+                return NULL;
+        begin(d, "move-start");
         body = command_move_start(&d->c, job->id, some_capsule(d, job)->index, some_node(d));
         body->cause = RM__MOVE_CAUSE__MOVE_CAUSE_ASKED;
         body->reason = d->text;
@@ -227,7 +243,9 @@ static const Rm__Command *run(struct draft *d, const Rm__Job *job) {
 static const Rm__Command *complete(struct draft *d, const Rm__Job *job) {
         const Rm__Capsule *capsule = some_capsule(d, job);
 
-        begin(d, "gone", false);
+        if (job->spec->on_node_loss == STATE_LOSS_RESTART)
+                return NULL; /* it may start again: its members say what is gone */
+        begin(d, "gone");
         return command_capsule_gone(&d->c, job->id, capsule->index, capsule->incarnation, capsule->node);
 }
 
@@ -256,12 +274,12 @@ static const Rm__Command *advance(struct draft *d) {
 static const Rm__Command *wait(struct draft *d) {
         const Rm__Job *job = some_job(d);
 
-        begin(d, "wait", false);
+        begin(d, "wait");
         return command_job_wait(&d->c, job ? job->id : 1, d->text, true);
 }
 
 static const Rm__Command *note(struct draft *d) {
-        begin(d, "note", false);
+        begin(d, "note");
         return command_note(&d->c, d->text);
 }
 
@@ -269,8 +287,6 @@ static const Rm__Command *draw_command(struct draft *d) {
         const Rm__Command *command = NULL;
         uint64_t which = draw(d, 100);
 
-        if (d->state->n_nodes < N_NODES && draw(d, 2))
-                return join(d, nodes[d->state->n_nodes]);
         if (draw(d, 4) == 0)
                 command = forget(d);
         if (command)
@@ -296,15 +312,10 @@ static const Rm__Command *draw_command(struct draft *d) {
         return command ? command : note(d);
 }
 
-uint8_t *workload_command(struct timeline *t, struct checks *checks, const Rm__State *state, uint32_t *ret_operation,
-                          size_t *ret_bytes) {
+Rm__Command *workload_command(struct timeline *t, struct checks *checks, const Rm__State *state, uint32_t *ret_operation) {
         struct draft d = { .timeline = t, .checks = checks, .state = state };
         const Rm__Command *command = draw_command(&d);
-        uint8_t *data;
 
         *ret_operation = d.operation;
-        *ret_bytes = rm__command__get_packed_size(command);
-        data = xcalloc(1, *ret_bytes);
-        (void) rm__command__pack(command, data);
-        return data;
+        return (Rm__Command *) message_copy(&command->base);
 }

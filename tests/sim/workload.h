@@ -4,8 +4,7 @@
 
 #include "tests/sim/checks.h"
 
-/* One command, drawn by what `state` says, packed into memory that the caller frees. It is a new operation of `checks`. */
-uint8_t *workload_command(struct timeline *t, struct checks *checks, const Rm__State *state, uint32_t *ret_operation,
-                          size_t *ret_bytes);
+/* One command, drawn by what `state` says; the caller frees it. It is a new operation of `checks`. */
+Rm__Command *workload_command(struct timeline *t, struct checks *checks, const Rm__State *state, uint32_t *ret_operation);
 
 #endif

@@ -48,6 +48,7 @@ struct world {
         uint64_t idle_usec;
         uint64_t lease_usec;
         uint32_t snapshot_entries;
+        unsigned voters; /* 0 = 1 */
         struct tnode nodes[NODES_MAX];
 };
 
@@ -163,6 +164,7 @@ static inline int tnode_try(struct world *w, struct tnode *node, bool bootstrap,
                 .lease_usec = w->lease_usec,
                 .propose_timeout_usec = w->propose_timeout_usec,
                 .snapshot_entries = w->snapshot_entries,
+                .voters = w->voters ? w->voters : 1,
         };
         int r;
 

@@ -338,7 +338,6 @@ static void test_leader_elsewhere(void **state) {
                 (void) tnode_start(&w, i, 0);
         EXPECT(&w, joined(&w, 4), 3000);
         tnode_stop(&w.nodes[0]);
-        (void) remove_tree(w.nodes[0].dir);
         w.nodes[0].port = 0;
         (void) tnode_start(&w, 0, 2);
         EXPECT(&w, joined(&w, 4), 8000);

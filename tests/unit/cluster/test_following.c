@@ -14,6 +14,7 @@ struct fake {
         unsigned applied;
         unsigned installed;
         unsigned failed;
+        uint64_t number; /* raft's, of its log */
 };
 
 static const Rm__State *fake_state(void *userdata) {
@@ -46,6 +47,10 @@ static int fake_send(void *userdata, const Rm__PeerMessage *message) {
         return 0;
 }
 
+static uint64_t fake_number(void *userdata) {
+        return ((const struct fake *) userdata)->number;
+}
+
 static void fake_installed(void *userdata) {
         ((struct fake *) userdata)->installed++;
 }
@@ -58,6 +63,7 @@ static void fake_init(struct fake *fake, uint64_t log_id) {
         static const struct following_ops ops = { .get_state = fake_state,
                                                   .replace = fake_replace,
                                                   .apply = fake_apply,
+                                                  .get_number = fake_number,
                                                   .send = fake_send,
                                                   .on_installed = fake_installed,
                                                   .on_failed = fake_failed };

@@ -381,6 +381,51 @@ static void test_voter_is_told_only(void **state) {
         fake_finish(&fake);
 }
 
+/* A node whose rmd knows a lower feature level keeps the log at that one until it is updated; and is not taken back at it afterwards. */
+static void test_older_node(void **state) {
+        struct fake fake;
+        struct leading *leading;
+        struct command c;
+
+        (void) state;
+        fake_init(&fake);
+        for (size_t i = 0; i < ARRAY_SIZE(fake.nodes); i++)
+                fake.nodes[i].description.level = 1;
+        leading = lead(&fake, 0);
+        leading_beat(leading);
+        commit(&fake, leading);
+        connect_node(&fake, leading, "n2");
+        commit(&fake, leading);
+        assert_int_equal(fake.state->level, 1);
+        /* This node is updated; n2 is not. */
+        fake.nodes[0].description.level = STATE_LEVEL;
+        leading_beat(leading);
+        commit(&fake, leading);
+        assert_int_equal(state_node(fake.state, "n1")->level, STATE_LEVEL);
+        assert_int_equal(fake.state->level, 1);
+        assert_int_equal(leading_propose(leading, command_job_restart(&c, 7, 2, "n2", "why", true), NULL, NULL), -EAGAIN);
+        assert_int_equal(leading_propose(leading, command_capsule_gone(&c, 7, 0, 12, "n2"), NULL, NULL), -EAGAIN);
+        assert_int_equal(fake.n_log, 0);
+        /* It goes, is updated and comes back. */
+        disconnect_node(&fake, leading, "n2");
+        find(&fake, "n2")->description.level = STATE_LEVEL;
+        connect_node(&fake, leading, "n2");
+        commit(&fake, leading);
+        leading_beat(leading);
+        commit(&fake, leading);
+        assert_int_equal(fake.state->level, STATE_LEVEL);
+        /* And with the older rmd again. */
+        disconnect_node(&fake, leading, "n2");
+        find(&fake, "n2")->description.level = 1;
+        connect_node(&fake, leading, "n2");
+        commit(&fake, leading);
+        assert_int_equal(state_node(fake.state, "n2")->level, STATE_LEVEL);
+        assert_int_equal(fake.state->level, STATE_LEVEL);
+        leading_destroy(leading, -ECANCELED);
+        forget_sent(&fake);
+        fake_finish(&fake);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_serves),
@@ -389,6 +434,7 @@ int main(void) {
                 cmocka_unit_test(test_won_again),
                 cmocka_unit_test(test_health_begins_anew),
                 cmocka_unit_test(test_voter_is_told_only),
+                cmocka_unit_test(test_older_node),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,48 +15,85 @@ static void test_times(void **state) {
         assert_true(lease_safe_usec(100 * SECOND, 5 * SECOND) <= 105400000); /* nor is time wasted */
 }
 
-static char *make_folder(void) {
-        char *path = xstrdup("/tmp/rmd-lease-XXXXXX");
-
-        assert_non_null(mkdtemp(path));
-        return path;
-}
-
-/* A leader begins at 0; `beat_usec`: when it last looks. How long it waits for what was given before, as a lease. */
-static uint64_t before(const char *dir, uint64_t lease_usec, uint64_t beat_usec) {
-        struct leases *leases = leases_create(dir, lease_usec);
-        struct rm_error err = { 0 };
+/* How long a leader that has just begun waits for what was given before it. */
+static uint64_t before(uint64_t lease_usec, uint64_t longest_usec) {
+        struct leases *leases = leases_create(lease_usec);
         uint64_t safe;
 
-        if (leases_load(leases, &err) < 0)
-                fail_msg("%s", err.text);
-        leases_lead(leases, 0);
-        leases_beat(leases, beat_usec);
+        leases_lead(leases, 0, longest_usec);
         safe = leases_safe_usec(leases, 0);
         leases_destroy(leases);
         return (safe - LEASE_FENCE_USEC) / SECOND;
 }
 
-/* Longer ones count until they have ended, over restarts too. */
+/* Longer ones count until they have ended; then the log may say less. */
 static void test_before(void **state) {
-        cleanup_free char *dir = make_folder();
-        cleanup_free char *path = xasprintf("%s/lease", dir);
-        struct rm_error err = { 0 };
-        struct leases *leases;
+        struct leases *leases = leases_create(3 * SECOND);
 
         (void) state;
-        assert_int_equal(before(dir, 5 * SECOND, 0), 5);
-        assert_int_equal(before(dir, 9 * SECOND, 0), 9);
-        assert_int_equal(before(dir, 2 * SECOND, 0), 9);
-        assert_int_equal(before(dir, 3 * SECOND, 9 * SECOND), 9);
-        assert_int_equal(before(dir, 3 * SECOND, 10 * SECOND), 3);
-        assert_int_equal(before(dir, 3 * SECOND, 0), 3);
-        assert_int_equal(write_file_atomic(path, "long\n", 5, 0600, false), 0);
-        leases = leases_create(dir, 3 * SECOND);
-        assert_int_equal(leases_load(leases, &err), -EBADMSG);
-        assert_non_null(strstr(err.text, "/lease"));
+        assert_int_equal(before(5 * SECOND, 0), 5);
+        assert_int_equal(before(9 * SECOND, 5 * SECOND), 9);
+        assert_int_equal(before(2 * SECOND, 9 * SECOND), 9);
+        leases_lead(leases, 10 * SECOND, 9 * SECOND);
+        assert_int_equal(leases_to_log_usec(leases, 18 * SECOND, 9 * SECOND), 0);
+        assert_int_equal(leases_to_log_usec(leases, 20 * SECOND, 9 * SECOND), 3 * SECOND);
+        assert_int_equal(leases_to_log_usec(leases, 10 * SECOND, 2 * SECOND), 3 * SECOND);
+        assert_int_equal(leases_to_log_usec(leases, 20 * SECOND, 3 * SECOND), 0);
+        /* What the log does not say yet is not given. */
+        assert_int_equal(leases_given_end_usec(leases, 50 * SECOND, 2 * SECOND), 52 * SECOND);
+        assert_int_equal(leases_given_end_usec(leases, 50 * SECOND, 9 * SECOND), 53 * SECOND);
+        assert_int_equal(leases_given_end_usec(leases, 0, 9 * SECOND), 0);
         leases_destroy(leases);
-        assert_int_equal(remove_tree(dir), 0);
+}
+
+/* A lease begins when the state has come to its index; a state that is always behind gets one all the same. */
+static void test_index(void **state) {
+        struct leases *leases = leases_create(5 * SECOND);
+
+        (void) state;
+        assert_false(leases_reach(leases, 10));
+        leases_offer(leases, 7 * SECOND, 12);
+        assert_false(leases_reach(leases, 11));
+        assert_int_equal(leases_end_usec(leases), 0);
+        leases_offer(leases, 8 * SECOND, 14); /* not instead of the one that is reached before */
+        assert_true(leases_reach(leases, 13));
+        assert_int_equal(leases_end_usec(leases), 7 * SECOND);
+        assert_false(leases_reach(leases, 15));
+        leases_offer(leases, 9 * SECOND, 20);
+        leases_offer(leases, 10 * SECOND, 16);
+        assert_true(leases_reach(leases, 16));
+        assert_int_equal(leases_end_usec(leases), 10 * SECOND);
+        leases_offer(leases, 9 * SECOND, 0); /* late */
+        assert_false(leases_reach(leases, 16));
+        assert_int_equal(leases_end_usec(leases), 10 * SECOND);
+        leases_destroy(leases);
+}
+
+/* What more than half of the voters have confirmed, this one among them. */
+static void test_quorum(void **state) {
+        static const char *const others[] = { "b", "c", "d", "e" };
+        struct leases *leases = leases_create(5 * SECOND);
+
+        (void) state;
+        leases_lead(leases, 0, 0);
+        assert_int_equal(leases_quorum_usec(leases, others, 0, 77), 77);
+        assert_int_equal(leases_quorum_usec(leases, others, 2, 77), 0);
+        leases_confirm(leases, "b", 10);
+        assert_int_equal(leases_quorum_usec(leases, others, 1, 77), 10);
+        assert_int_equal(leases_quorum_usec(leases, others, 2, 77), 10);
+        assert_int_equal(leases_quorum_usec(leases, others, 3, 77), 0);
+        assert_int_equal(leases_quorum_usec(leases, others, 4, 77), 0);
+        leases_confirm(leases, "d", 30);
+        leases_confirm(leases, "b", 5); /* late */
+        assert_int_equal(leases_quorum_usec(leases, others, 2, 77), 10);
+        assert_int_equal(leases_quorum_usec(leases, others, 4, 77), 10);
+        leases_confirm(leases, "c", 20);
+        assert_int_equal(leases_quorum_usec(leases, others, 2, 77), 20);
+        assert_int_equal(leases_quorum_usec(leases, others, 4, 77), 20);
+        /* Not in another term. */
+        leases_lead(leases, 0, 0);
+        assert_int_equal(leases_quorum_usec(leases, others, 2, 77), 0);
+        leases_destroy(leases);
 }
 
 /* The least of some, as this process may lose the processor between two looks at a clock. */
@@ -147,6 +184,7 @@ static void test_longer_before(void **state) {
 
         (void) state;
         start_two(&w, 30 * SECOND);
+        EXPECT(&w, cluster_state(w.nodes[0].cluster)->lease_usec == 30 * SECOND, 2000);
         EXPECT(&w, end_of(&w.nodes[1]) > now_usec() + 20 * SECOND, 2000);
         tnode_stop(&w.nodes[0]);
         w.lease_usec = SECOND;
@@ -161,8 +199,9 @@ static void test_longer_before(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_times), cmocka_unit_test(test_before),      cmocka_unit_test(test_renewed),
-                cmocka_unit_test(test_late),  cmocka_unit_test(test_leader_gone), cmocka_unit_test(test_longer_before),
+                cmocka_unit_test(test_times),       cmocka_unit_test(test_before),        cmocka_unit_test(test_index),
+                cmocka_unit_test(test_quorum),      cmocka_unit_test(test_renewed),       cmocka_unit_test(test_late),
+                cmocka_unit_test(test_leader_gone), cmocka_unit_test(test_longer_before),
         };
 
         log_setup("test-lease", LOG_ERR);

@@ -106,10 +106,45 @@ static void test_two_logs(void **state) {
         cleanup_free char *peer = xasprintf("127.0.0.1:%u", w.nodes[0].port);
         const char *const peers[] = { peer };
 
+        assert_int_equal(tnode_try(&w, &w.nodes[2], true, NULL, 0, "testers", &err), 0);
+        tnode_stop(&w.nodes[2]);
         assert_int_equal(tnode_try(&w, &w.nodes[2], true, peers, 1, "testers", &err), 0);
         RUN_UNTIL(&w, false, 700);
         assert_false(cluster_connected(w.nodes[0].cluster, "n3"));
         assert_true(joined(&w, 2));
+        world_finish(&w);
+}
+
+/* One that may ask others begins no second cluster: it joins theirs, and begins none either when they are away. */
+static void test_bootstrap_of_a_cluster_that_is_there(void **state) {
+        struct rm_error err = { 0 };
+        struct world w;
+
+        start(&w, 2);
+        cleanup_free char *peer = xasprintf("127.0.0.1:%u", w.nodes[0].port);
+        const char *const peers[] = { peer };
+
+        assert_int_equal(tnode_try(&w, &w.nodes[2], true, peers, 1, "testers", &err), 0);
+        EXPECT(&w, joined(&w, 3) && cluster_synced(w.nodes[2].cluster), 3000);
+        tnode_stop(&w.nodes[2]);
+        tnode_stop(&w.nodes[0]);
+        tnode_stop(&w.nodes[1]);
+        assert_int_equal(tnode_try(&w, &w.nodes[2], true, peers, 1, "testers", &err), 0);
+        RUN_UNTIL(&w, false, 4000);
+        assert_null(cluster_leader(w.nodes[2].cluster));
+        world_finish(&w);
+}
+
+/* One that has asked in vain begins it. */
+static void test_bootstrap_alone(void **state) {
+        const char *const peers[] = { "127.0.0.1:1" };
+        struct rm_error err = { 0 };
+        struct world w;
+
+        world_init(&w);
+        assert_int_equal(tnode_try(&w, &w.nodes[0], true, peers, 1, "testers", &err), 0);
+        assert_false(cluster_is_leader(w.nodes[0].cluster));
+        EXPECT(&w, cluster_is_leader(w.nodes[0].cluster) && joined(&w, 1), 5000);
         world_finish(&w);
 }
 
@@ -183,6 +218,8 @@ int main(void) {
                 cmocka_unit_test(test_two_of_one_name),
                 cmocka_unit_test(test_name_of_the_one_asked),
                 cmocka_unit_test(test_two_logs),
+                cmocka_unit_test(test_bootstrap_of_a_cluster_that_is_there),
+                cmocka_unit_test(test_bootstrap_alone),
                 cmocka_unit_test(test_own_address_among_the_peers),
                 cmocka_unit_test(test_bad_configuration),
                 cmocka_unit_test(test_restarts),

@@ -1,47 +1,16 @@
-/* The logs of three voters with libraft between them, over its own TCP transport and with short timeouts: who leads, and what is told of it.
- * The functions of libraft below take the place of its own for raftlog.c, which has no transport yet. */
+/* The logs of three voters with libraft between them, whose messages go through the event loop: who leads, what is told of it, and how
+ * voters come and go. */
 #include "cluster_test.h"
-
-#include <arpa/inet.h>
-#include <dlfcn.h>
-#include <raft.h>
-#include <raft/uv.h>
-#include <sys/socket.h>
 
 #include "daemon/cluster/commands.h"
 #include "daemon/cluster/raftlog.h"
-#include "daemon/cluster/voter.h"
 
 #define VOTERS 3
-#define LOG_ID 99U
 
-static struct raft_uv_transport transports[32];
-static size_t n_transports;
-
-static int real_uv_init(struct raft_io *io, struct uv_loop_s *loop, const char *dir, struct raft_uv_transport *transport) {
-        int (*init)(struct raft_io *, struct uv_loop_s *, const char *, struct raft_uv_transport *);
-
-        *(void **) &init = dlsym(RTLD_NEXT, "raft_uv_init");
-        assert_non_null(init);
-        return init(io, loop, dir, transport);
-}
-
-int raft_uv_init(struct raft_io *io, struct uv_loop_s *loop, const char *dir, struct raft_uv_transport *transport) {
-        assert_true(n_transports < ARRAY_SIZE(transports));
-        assert_int_equal(raft_uv_tcp_init(transport, loop), 0);
-        transports[n_transports++] = *transport;
-        return real_uv_init(io, loop, dir, transport);
-}
-
-void raft_set_election_timeout(struct raft *r, unsigned msecs) {
-        r->election_timeout = 400;
-}
-
-void raft_set_heartbeat_timeout(struct raft *r, unsigned msecs) {
-        r->heartbeat_timeout = 50;
-}
+struct servers;
 
 struct server {
+        struct servers *all;
         struct raftlog *log;
         char *dir;
         char address[32];
@@ -55,6 +24,7 @@ struct servers {
         struct event_base *base;
         char dir[64];
         struct server list[VOTERS];
+        bool cut; /* nothing arrives */
 };
 
 static int on_apply(void *userdata, uint64_t index, const Rm__Command *command, struct raftlog_outcome *ret) {
@@ -89,16 +59,54 @@ static void on_role(void *userdata) {
                 voter->applied_when_told = voter->applied;
 }
 
-static void open_log(struct servers *v, int i) {
-        static const struct raftlog_ops ops = {
-                .on_apply = on_apply, .on_restore = on_restore, .on_failed = on_failed, .get_state = get_state, .on_role = on_role
-        };
+/* On its way from one to another. */
+struct letter {
+        struct servers *all;
+        char to[32], from[32];
+        Rm__PeerMessage *message;
+};
+
+static void deliver(evutil_socket_t fd, short what, void *userdata) {
+        struct letter *letter = userdata;
+
+        for (int i = 0; i < VOTERS; i++) {
+                struct server *to = &letter->all->list[i];
+
+                if (to->log && strcmp(to->address, letter->to) == 0 && !letter->all->cut)
+                        raftlog_receive(to->log, letter->from, letter->message->raft_part);
+        }
+        rm__peer_message__free_unpacked(letter->message, NULL);
+        free(letter);
+}
+
+static int on_send(void *userdata, const char *node, const Rm__PeerMessage *message) {
+        static const struct timeval soon = { 0, 100 };
+        struct server *voter = userdata;
+        struct letter *letter = xcalloc(1, sizeof(*letter));
+
+        letter->all = voter->all;
+        (void) snprintf(letter->to, sizeof(letter->to), "%s", node);
+        (void) snprintf(letter->from, sizeof(letter->from), "%s", voter->address);
+        letter->message = (Rm__PeerMessage *) message_copy(&message->base);
+        return event_base_once(voter->all->base, -1, EV_TIMEOUT, deliver, letter, &soon);
+}
+
+static void open_log(struct servers *v, int i, uint64_t join_log) {
+        static const struct raftlog_ops ops = { .on_apply = on_apply,
+                                                .on_restore = on_restore,
+                                                .on_failed = on_failed,
+                                                .get_state = get_state,
+                                                .on_role = on_role,
+                                                .send = on_send };
         struct server *voter = &v->list[i];
+        struct raftlog_config config = {
+                .dir = voter->dir, .name = voter->address, .snapshot_entries = 64, .election_msec = 300, .join_log = join_log
+        };
         struct rm_error err = { 0 };
 
         voter->applied = voter->roles = 0;
         voter->state = state_create("testers");
-        if (raftlog_open(v->base, voter->dir, voter->address, 1024, &ops, voter, &voter->log, &err) < 0)
+        if (raftlog_open(v->base, &config, &ops, voter, &voter->log, &err) < 0)
                 fail_msg("%s", err.text);
 }
 
@@ -108,67 +116,90 @@ static void close_log(struct server *voter) {
         voter->state = NULL;
 }
 
-static void find_address(struct server *voter) {
-        struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-        socklen_t size = sizeof(address);
-        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-        assert_int_equal(bind(fd, (struct sockaddr *) &address, sizeof(address)), 0);
-        assert_int_equal(getsockname(fd, (struct sockaddr *) &address, &size), 0);
-        (void) snprintf(voter->address, sizeof(voter->address), "127.0.0.1:%u", ntohs(address.sin_port));
-        (void) close(fd);
+static void on_change(void *userdata, int code) {
+        *(int *) userdata = code;
 }
 
-static void on_closed(struct raft *raft) {
-        *(bool *) raft->data = true;
+/* What was asked of the leader is done. */
+static void expect_changed(struct servers *v, int asked, const int *code) {
+        assert_int_equal(asked, 0);
+        EXPECT(v, *code != 1, 5000);
+        assert_int_equal(*code, 0);
 }
 
-/* A log with all three voters, as a later version makes it by adding them one by one. */
-static void make_log(struct servers *v, int i) {
-        struct server *voter = &v->list[i];
-        cleanup_free char *log = xasprintf("%s/log", voter->dir), *path = xasprintf("%s/voter", voter->dir);
-        cleanup_free char *text = xasprintf("rmd-log 2\n%016x %016x\n", i + 1, LOG_ID);
-        struct raft_uv_transport transport = { .version = 1 };
-        struct raft_configuration configuration;
-        struct raft_fsm fsm = { .version = 1 };
-        struct raft_io io;
-        struct raft raft;
-        uv_loop_t loop;
-        bool closed = false;
+static const struct raftlog_member *find_member(struct raftlog *log, uint64_t id) {
+        static struct raftlog_member members[16];
+        size_t n = raftlog_members(log, members, ARRAY_SIZE(members));
 
-        assert_int_equal(mkdir_p(log, 0700), 0);
-        assert_int_equal(write_file_atomic(path, text, strlen(text), 0600, false), 0);
-        assert_int_equal(uv_loop_init(&loop), 0);
-        assert_int_equal(raft_uv_init(&io, &loop, log, &transport), 0);
-        assert_int_equal(raft_init(&raft, &io, &fsm, (raft_id) i + 1, voter->address), 0);
-        raft.data = &closed;
-        raft_configuration_init(&configuration);
-        for (int k = 0; k < VOTERS; k++)
-                assert_int_equal(raft_configuration_add(&configuration, (raft_id) k + 1, v->list[k].address, RAFT_VOTER), 0);
-        assert_int_equal(raft_bootstrap(&raft, &configuration), 0);
-        raft_configuration_close(&configuration);
-        raft_close(&raft, on_closed);
-        while (!closed)
-                (void) uv_run(&loop, UV_RUN_ONCE);
-        raft_uv_close(&io);
-        (void) uv_run(&loop, UV_RUN_DEFAULT);
-        assert_int_equal(uv_loop_close(&loop), 0);
+        for (size_t i = 0; i < n; i++)
+                if (members[i].id == id)
+                        return &members[i];
+        return NULL;
 }
 
-static int set_up(void **state) {
+/* The format that the file "voter" says. */
+static unsigned format_of(const struct server *server) {
+        cleanup_free char *path = xasprintf("%s/voter", server->dir);
+        cleanup_free char *text = NULL;
+        unsigned format = 0;
+
+        assert_int_equal(read_file(path, 256, &text, NULL), 0);
+        assert_int_equal(sscanf(text, "rmd-log %u", &format), 1);
+        return format;
+}
+
+static void add_standby(struct servers *v, struct raftlog *leader, struct server *server) {
+        uint64_t id = raftlog_voter_id(server->log);
+        int code = 1;
+
+        assert_null(find_member(leader, id));
+        expect_changed(v, raftlog_add(leader, id, server->address, on_change, &code), &code);
+        assert_int_equal(find_member(leader, id)->role, RAFTLOG_SPARE);
+        code = 1;
+        expect_changed(v, raftlog_assign(leader, id, RAFTLOG_STANDBY, on_change, &code), &code);
+        EXPECT(v, find_member(leader, id)->current, 3000);
+}
+
+static void add_voter(struct servers *v, struct raftlog *leader, struct server *server) {
+        uint64_t id = raftlog_voter_id(server->log);
+        int code = 1;
+
+        add_standby(v, leader, server);
+        expect_changed(v, raftlog_assign(leader, id, RAFTLOG_VOTER, on_change, &code), &code);
+        EXPECT(v, raftlog_role(server->log) == RAFTLOG_VOTER, 1000);
+}
+
+/* The first begins the log, the others have prepared one. */
+static struct servers *open_logs(int n) {
         struct servers *v = xcalloc(1, sizeof(*v));
 
         v->base = event_base_new();
         (void) snprintf(v->dir, sizeof(v->dir), "%s/test-raftlog-XXXXXX", getenv("TEST_DIR") ? getenv("TEST_DIR") : "/tmp");
         assert_non_null(mkdtemp(v->dir));
-        for (int i = 0; i < VOTERS; i++) {
+        for (int i = 0; i < n; i++) {
+                v->list[i].all = v;
                 v->list[i].dir = xasprintf("%s/%d", v->dir, i);
-                find_address(&v->list[i]);
+                assert_int_equal(mkdir_p(v->list[i].dir, 0700), 0);
+                (void) snprintf(v->list[i].address, sizeof(v->list[i].address), "n%d", i + 1);
+                open_log(v, i, i == 0 ? 0 : raftlog_id(v->list[0].log));
+                assert_int_equal(raftlog_role(v->list[i].log), i == 0 ? RAFTLOG_VOTER : RAFTLOG_NONE);
         }
-        for (int i = 0; i < VOTERS; i++)
-                make_log(v, i);
-        for (int i = 0; i < VOTERS; i++)
-                open_log(v, i);
+        EXPECT(v, raftlog_leading(v->list[0].log), 100);
+        assert_int_equal(format_of(&v->list[0]), 2); /* as before there were several voters */
+        return v;
+}
+
+static int set_up_two(void **state) {
+        *state = open_logs(2);
+        return 0;
+}
+
+/* The others are made voters one by one. */
+static int set_up(void **state) {
+        struct servers *v = open_logs(VOTERS);
+
+        for (int i = 1; i < VOTERS; i++)
+                add_voter(v, v->list[0].log, &v->list[i]);
         *state = v;
         return 0;
 }
@@ -181,8 +212,8 @@ static int tear_down(void **state) {
                         close_log(&v->list[i]);
                 free(v->list[i].dir);
         }
-        while (n_transports > 0)
-                raft_uv_tcp_close(&transports[--n_transports]);
+        while (event_base_get_num_events(v->base, EVENT_BASE_COUNT_ADDED) > 0)
+                (void) event_base_loop(v->base, EVLOOP_ONCE);
         event_base_free(v->base);
         (void) remove_tree(v->dir);
         free(v);
@@ -235,17 +266,12 @@ static void test_one_leads(void **state) {
         struct done done = { 0 };
         struct server *leader;
 
-        for (int i = 0; i < VOTERS; i++) {
-                assert_false(raftlog_leading(v->list[i].log));
-                assert_null(raftlog_leader(v->list[i].log));
-        }
         EXPECT(v, leader_of(v), 3000);
         leader = leader_of(v);
-        EXPECT(v, leader->roles > 0, 100);
-        for (int i = 0; i < VOTERS; i++) {
+        assert_ptr_equal(leader, &v->list[0]);
+        for (int i = 1; i < VOTERS; i++) {
                 EXPECT(v, v->list[i].roles > 0, 100);
-                if (&v->list[i] != leader)
-                        assert_int_equal(propose(&v->list[i], &done), -EHOSTUNREACH);
+                assert_int_equal(propose(&v->list[i], &done), -EHOSTUNREACH);
         }
         for (unsigned i = 1; i <= 5; i++) {
                 assert_int_equal(propose(leader, &done), 0);
@@ -277,7 +303,7 @@ static void test_leader_ends(void **state) {
         EXPECT(v, all_applied(v, 21), 1000);
         /* The one before comes back and follows. */
         roles = second->roles;
-        open_log(v, (int) (first - v->list));
+        open_log(v, (int) (first - v->list), 0);
         EXPECT(v, leader_of(v) == second && all_applied(v, 21), 4000);
         EXPECT(v, first->roles > 0, 100);
         assert_int_equal(second->roles, roles);
@@ -292,7 +318,6 @@ static void test_leader_alone(void **state) {
 
         EXPECT(v, leader_of(v), 3000);
         leader = leader_of(v);
-        EXPECT(v, leader->roles > 0, 100);
         roles = leader->roles;
         for (int i = 0; i < VOTERS; i++)
                 if (&v->list[i] != leader)
@@ -306,7 +331,7 @@ static void test_leader_alone(void **state) {
         assert_int_equal(propose(leader, &done), -EHOSTUNREACH);
         /* And again, when there are two of three. */
         roles = leader->roles;
-        open_log(v, (int) (leader - v->list + 1) % VOTERS);
+        open_log(v, (int) (leader - v->list + 1) % VOTERS, 0);
         EXPECT(v, leader_of(v), 4000);
         EXPECT(v, leader->roles > roles, 100);
         assert_int_equal(propose(leader_of(v), &done), 0);
@@ -314,21 +339,112 @@ static void test_leader_alone(void **state) {
         assert_int_equal(done.code, 0);
 }
 
-/* As long as rmd has no transport for raft, a node that could only wait for the others refuses to start. */
-static void test_refused_by_rmd(void **state) {
-        static const struct raftlog_ops ops = {
-                .on_apply = on_apply, .on_restore = on_restore, .on_failed = on_failed, .get_state = get_state, .on_role = on_role
-        };
+/* It is asked to, and says who is to come after it. */
+static void test_hands_over(void **state) {
         struct servers *v = *state;
-        struct voter_config config = { .name = v->list[0].address, .state_dir = v->list[0].dir };
-        struct rm_error err = { 0 };
-        struct voter *refused = NULL;
+        struct done done = { 0 };
+        int code = 1;
 
-        assert_true(voter_exists(config.state_dir));
+        EXPECT(v, leader_of(v) == &v->list[0], 3000);
+        expect_changed(v, raftlog_transfer(v->list[0].log, raftlog_voter_id(v->list[2].log), on_change, &code), &code);
+        EXPECT(v, leader_of(v) == &v->list[2], 1000);
+        assert_int_equal(propose(&v->list[2], &done), 0);
+        EXPECT(v, done.calls == 1 && all_applied(v, 1), 1000);
+}
+
+/* One is replaced by another that has none of the log, which is too long by then to be sent entry by entry. */
+static void test_replaced(void **state) {
+        struct servers *v = *state;
+        struct server *leader = &v->list[0], *gone = &v->list[2];
+        struct done done = { 0 };
+        struct rm_error err = { 0 };
+        uint64_t id = raftlog_voter_id(gone->log);
+        int code = 1;
+
+        EXPECT(v, leader_of(v) == leader, 3000);
+        for (unsigned i = 1; i <= 300; i++) {
+                assert_int_equal(propose(leader, &done), 0);
+                EXPECT(v, done.calls == i, 1000);
+        }
+        close_log(gone);
+        expect_changed(v, raftlog_remove(leader->log, id, on_change, &code), &code);
+        assert_null(find_member(leader->log, id));
+        assert_int_equal(raftlog_discard(gone->dir, &err), 0);
+        assert_false(raftlog_exists(gone->dir));
+        open_log(v, 2, raftlog_id(leader->log));
+        assert_true(raftlog_voter_id(gone->log) != id);
+        add_voter(v, leader->log, gone);
+        assert_int_equal(gone->state->index, leader->state->index);
+        assert_true(gone->applied < 300); /* by a snapshot */
+        /* It is one of two that decide. */
+        close_log(&v->list[1]);
+        assert_int_equal(propose(leader, &done), 0);
+        EXPECT(v, done.calls == 301 && gone->state->index == leader->state->index, 2000);
+        assert_int_equal(done.code, 0);
+}
+
+/* An rmd that knows one voter only must refuse each of these logs, also the one that it may have made itself. */
+static void test_older_rmd_refuses(void **state) {
+        struct servers *v = *state;
+
+        for (int i = 0; i < VOTERS; i++)
+                assert_int_equal(format_of(&v->list[i]), 3);
+        EXPECT(v, leader_of(v) == &v->list[0], 3000);
         close_log(&v->list[0]);
-        assert_int_equal(voter_open(v->base, &config, &ops, &v->list[0], &refused, &err), -EIO);
-        assert_non_null(strstr(err.text, "has other voters"));
-        assert_null(refused);
+        open_log(v, 0, 0);
+        assert_int_equal(format_of(&v->list[0]), 3);
+}
+
+/* Nobody changes the voters but the leader, and one thing at a time. */
+static void test_change_refused(void **state) {
+        struct servers *v = *state;
+        int code = 1, other = 1;
+
+        EXPECT(v, leader_of(v) == &v->list[0], 3000);
+        assert_int_equal(raftlog_add(v->list[1].log, 77, "n9", on_change, &code), -EHOSTUNREACH);
+        assert_int_equal(raftlog_add(v->list[0].log, 77, "n9", on_change, &code), 0);
+        assert_int_equal(raftlog_remove(v->list[0].log, 77, on_change, &other), -EBUSY);
+        expect_changed(v, 0, &code);
+        /* A leader that is alone says that it came to nothing. */
+        v->cut = true;
+        code = 1;
+        assert_int_equal(raftlog_remove(v->list[0].log, 77, on_change, &code), 0);
+        EXPECT(v, code != 1, 3000);
+        assert_int_equal(code, -EHOSTUNREACH);
+}
+
+/* A leader that was alone ends when it has made another one a voter, and that has not heard of it: it needs the vote of a standby. */
+static void test_promotion_lost(void **state) {
+        struct servers *v = *state;
+        struct server *first = &v->list[0], *second = &v->list[1];
+        struct done done = { 0 };
+        int code = 1;
+
+        add_standby(v, first->log, second);
+        v->cut = true;
+        assert_int_equal(raftlog_assign(first->log, raftlog_voter_id(second->log), RAFTLOG_VOTER, on_change, &code), 0);
+        RUN_UNTIL(v, false, 500); /* it is on the first one's disk */
+        close_log(first);
+        assert_int_equal(raftlog_role(second->log), RAFTLOG_STANDBY);
+        v->cut = false;
+        open_log(v, 0, 0);
+        EXPECT(v, raftlog_leading(first->log), 4000);
+        EXPECT(v, raftlog_role(second->log) == RAFTLOG_VOTER, 1000);
+        assert_int_equal(propose(first, &done), 0);
+        EXPECT(v, done.calls == 1, 1000);
+        assert_int_equal(done.code, 0);
+}
+
+/* Alone, it leads in another term each time: what a standby was sent in the one before is not what comes now. */
+static void test_terms_alone(void **state) {
+        struct servers *v = *state;
+        uint64_t term = raftlog_term(v->list[0].log);
+
+        add_standby(v, v->list[0].log, &v->list[1]);
+        close_log(&v->list[0]);
+        open_log(v, 0, 0);
+        assert_true(raftlog_leading(v->list[0].log));
+        assert_true(raftlog_term(v->list[0].log) > term);
 }
 
 int main(void) {
@@ -336,7 +452,12 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_one_leads, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_leader_ends, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_leader_alone, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_refused_by_rmd, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_hands_over, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_replaced, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_older_rmd_refuses, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_change_refused, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_promotion_lost, set_up_two, tear_down),
+                cmocka_unit_test_setup_teardown(test_terms_alone, set_up_two, tear_down),
         };
 
         (void) signal(SIGPIPE, SIG_IGN);

@@ -20,7 +20,7 @@ static int set_up(void **state) {
 
         world_init(&f->world);
         (void) tnode_start(&f->world, 0, 0);
-        EXPECT(&f->world, joined(&f->world, 1), 1000);
+        EXPECT(&f->world, joined(&f->world, 1) && cluster_state(f->world.nodes[0].cluster)->n_voters == 1, 1000);
         f->file = xasprintf("%s/availability", f->world.dir);
         path = xasprintf("%s/rmd.conf", f->world.dir);
         text = xasprintf("[cluster]\nbootstrap = yes\n[availability]\nfile = %s\npoll = 50ms\n", f->file);
@@ -53,9 +53,20 @@ static uint32_t usable_cores(const struct fixture *f) {
         return node_usable_cores(state_node(cluster_state(f->rmd.cluster), "n1"));
 }
 
+/* Until the node makes no changes by itself any more. */
+static void settle(struct fixture *f) {
+        uint64_t index;
+
+        do {
+                index = cluster_state(f->rmd.cluster)->index;
+                RUN_UNTIL(&f->world, false, 500);
+        } while (index != cluster_state(f->rmd.cluster)->index);
+}
+
 static void test_made_again(void **state) {
         struct fixture *f = *state;
 
+        settle(f);
         for (unsigned round = 0; round < 3; round++) {
                 uint64_t index;
 
@@ -75,8 +86,10 @@ static void test_made_again(void **state) {
 /* At once: before the file is read, and a round is made. */
 static void test_destroyed_at_once(void **state) {
         struct fixture *f = *state;
-        uint64_t index = cluster_state(f->rmd.cluster)->index;
+        uint64_t index;
 
+        settle(f);
+        index = cluster_state(f->rmd.cluster)->index;
         write_cores(f, 1);
         for (unsigned round = 0; round < 5; round++) {
                 f->rmd.leader = leader_create(&f->rmd);

@@ -1,0 +1,265 @@
+/* The log on this node: what comes through it, how it comes to be and goes, and how a node becomes a voter and ceases to be one. */
+#include "daemon/cluster/cluster_internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/timer.h"
+#include "common/util.h"
+#include "daemon/cluster/state.h"
+
+/* Waiting to be sent to one voter: more is dropped, raft sends again. */
+#define RAFT_PENDING_MAX_BYTES ((size_t) 4 << 20)
+/* So long does a node that is to begin a cluster seek one that is there. */
+#define BOOTSTRAP_USEC UINT64_C(3000000)
+
+/* ---- what comes through it ---- */
+
+static int on_log_apply(void *userdata, uint64_t index, const Rm__Command *command, struct raftlog_outcome *ret) {
+        struct cluster *c = userdata;
+        uint64_t before = c->state->index;
+        struct state_result result;
+
+        if (!c->member)
+                event_active(c->member_event, EV_TIMEOUT, 0);
+        /* It was sent by the leader before it came through the log. */
+        if (index <= before)
+                return 0;
+        cluster_apply(c, index, command, &result);
+        ret->error = result.error;
+        ret->created = result.created;
+        if (result.unknown)
+                return result.error.code;
+        /* Raft may have lost the leadership already, and role_changed() is about to say so. */
+        if (c->leading && voter_leading(c->voter))
+                leading_applied(c->leading, before, index, command);
+        if (c->peers)
+                cluster_tell_applied(c, command, &result);
+        if (c->following)
+                following_applied(c->following);
+        state_result_finish(&result);
+        return 0;
+}
+
+static int on_log_restore(void *userdata, Rm__State *state, struct rm_error *err) {
+        struct cluster *c = userdata;
+        int r = state_understands_state(state, err);
+
+        if (r < 0)
+                return r;
+        if (!c->member)
+                event_active(c->member_event, EV_TIMEOUT, 0);
+        if (c->state->index > 0 && state->index <= c->state->index) {
+                rm__state__free_unpacked(state, NULL);
+                return 0;
+        }
+        cluster_replace_state(c, state);
+        if (c->peers)
+                cluster_tell_installed(c);
+        if (c->following)
+                following_applied(c->following);
+        return 0;
+}
+
+static int on_raft_send(void *userdata, const char *node, const Rm__PeerMessage *message) {
+        struct cluster *c = userdata;
+
+        if (!c->peers)
+                return -ENOTCONN;
+        if (message->raft_part->offset == 0 && peers_pending_bytes(c->peers, node) > RAFT_PENDING_MAX_BYTES)
+                return -ENOBUFS;
+        return peers_send(c->peers, node, message);
+}
+
+static int open_voter(struct cluster *c, uint64_t join_log, struct rm_error *err) {
+        static const struct raftlog_ops ops = { .on_apply = on_log_apply,
+                                                .on_restore = on_log_restore,
+                                                .on_failed = cluster_fail,
+                                                .get_state = cluster_get_state,
+                                                .on_role = role_changed,
+                                                .send = on_raft_send };
+        const struct voter_config voter = { .name = c->self_name,
+                                            .state_dir = c->state_dir,
+                                            .snapshot_entries = c->snapshot_entries,
+                                            .election_msec = c->election_msec,
+                                            .join_log = join_log };
+
+        return voter_open(c->base, &voter, &ops, c, &c->voter, err);
+}
+
+/* It was to become a voter. Raft need not send it anything yet, so it goes by what the leader sends, as before; but its log stays: the leader
+ * may count on it already. What is cached of the state may be older than what the log has brought, and would miss what comes after that. */
+static int await_vote(struct cluster *c, struct rm_error *err) {
+        if (unlink(c->cache_path) < 0 && errno != ENOENT)
+                return error_sys(err, -errno, "cannot remove %s", c->cache_path);
+        return 0;
+}
+
+static char *joined_path(const struct cluster *c) {
+        return xasprintf("%s/joined", c->state_dir);
+}
+
+int log_note_joined(struct cluster *c, struct rm_error *err) {
+        cleanup_free char *path = joined_path(c);
+        cleanup_free char *text = xasprintf("%s\n", c->state->cluster);
+        int r;
+
+        if (c->joined)
+                return 0;
+        if (access(path, F_OK) < 0) {
+                r = write_file_atomic(path, text, strlen(text), 0600, true);
+                if (r < 0)
+                        return error_sys(err, r, "cannot write %s", path);
+        }
+        c->joined = true;
+        return 0;
+}
+
+static int discard(struct cluster *c, struct rm_error *err) {
+        int r = log_note_joined(c, err);
+
+        voter_close(take_ptr(c->voter));
+        return r < 0 ? r : voter_discard(c->state_dir, err);
+}
+
+/* A log whose node was never made a voter, or is one no more, is of no use: its leader begins again. */
+int log_open(struct cluster *c, struct rm_error *err) {
+        int r;
+
+        if (!voter_exists(c->state_dir))
+                return 0;
+        r = open_voter(c, 0, err);
+        if (r < 0)
+                return r;
+        if (voter_role(c->voter) == RAFTLOG_NONE)
+                return discard(c, err);
+        if (voter_role(c->voter) != RAFTLOG_VOTER)
+                return await_vote(c, err);
+        c->member = true;
+        log_info("keeping the log of cluster %s, at entry %" PRIu64, c->state->cluster, c->state->index);
+        return 0;
+}
+
+/* ---- voters come and go ---- */
+
+static void follow_again(struct cluster *c, uint64_t state_log_id) {
+        following_destroy(take_ptr(c->following));
+        role_begin_following(c, state_log_id);
+        if (c->leader)
+                following_set_leader(c->following, c->leader);
+}
+
+/* A log that was prepared becomes what this node goes by once it has a vote and all that this node knows. */
+void log_see_member(evutil_socket_t fd, short what, void *userdata) {
+        struct cluster *c = userdata;
+
+        if (c->member || !c->voter || voter_role(c->voter) != RAFTLOG_VOTER || voter_applied(c->voter) < c->state->index)
+                return;
+        c->member = true;
+        log_info("this node keeps the log now, at entry %" PRIu64, c->state->index);
+        follow_again(c, 0);
+        role_changed(c);
+}
+
+static int open_voter(struct cluster *c, uint64_t join_log, struct rm_error *err);
+
+static void send_ready(struct cluster *c, const char *node) {
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        Rm__VoterReady ready = RM__VOTER_READY__INIT;
+
+        ready.log = voter_log_id(c->voter);
+        ready.voter = voter_id(c->voter);
+        message.body_case = RM__PEER_MESSAGE__BODY_VOTER_READY;
+        message.voter_ready = &ready;
+        (void) peers_send(c->peers, node, &message);
+}
+
+void log_take_invite(struct cluster *c, const char *node, const Rm__VoterInvite *invite) {
+        struct rm_error err = { 0 };
+
+        if (c->leading || !c->following || (!c->voter && following_log_id(c->following) != invite->log))
+                return;
+        if (!c->voter && open_voter(c, invite->log, &err) < 0) {
+                log_warn("this node is to keep the log, and cannot: %s", err.text);
+                return;
+        }
+        send_ready(c, node);
+}
+
+/* One who was a leader once may not know that this node was asked to keep the log after that. */
+void log_take_retire(struct cluster *c, const char *node, const Rm__VoterRetire *retire) {
+        struct rm_error err = { 0 };
+        uint64_t log_id;
+
+        if (c->leading || !c->voter || retire->voter != voter_id(c->voter) || retire->log != voter_log_id(c->voter) ||
+            retire->term < (c->member ? raftlog_last_term(voter_log(c->voter)) : voter_term(c->voter)))
+                return;
+        log_info("node %s says that this node keeps the log no more", node);
+        log_id = retire->log;
+        if (discard(c, &err) < 0)
+                log_warn("%s", err.text);
+        if (c->member) {
+                c->member = false;
+                follow_again(c, log_id);
+        }
+}
+
+/* Of those who were removed while they were away no voter takes notice, and they would wait for a leader of their own for ever. The leader
+ * answers with VoterRetire, or with what is passed over. */
+void log_ask_membership(struct cluster *c, const char *node) {
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        Rm__Follow follow = RM__FOLLOW__INIT;
+
+        follow.index = c->state->index;
+        follow.log = voter_log_id(c->voter);
+        follow.voter = true;
+        follow.number = voter_id(c->voter);
+        message.body_case = RM__PEER_MESSAGE__BODY_FOLLOW;
+        message.follow = &follow;
+        (void) peers_send(c->peers, node, &message);
+}
+
+/* ---- a new cluster ---- */
+
+/* Make the log of a new cluster. */
+static int bootstrap(struct cluster *c, struct rm_error *err) {
+        int r = open_voter(c, 0, err);
+
+        if (r < 0)
+                return r;
+        c->member = true;
+        log_info("this node begins cluster %s", c->state->cluster);
+        return 0;
+}
+
+/* None of the nodes to join through has answered that there is a cluster. */
+static void on_bootstrap(evutil_socket_t fd, short what, void *userdata) {
+        struct cluster *c = userdata;
+        struct rm_error err = { 0 };
+
+        if (c->voter || c->leader || following_log_id(c->following) != 0 || peers_know_log(c->peers))
+                return;
+        if (bootstrap(c, &err) < 0)
+                cluster_fail(c, &err);
+        else
+                role_changed(c);
+}
+
+/* The key only begins a cluster. A node that was in one, or can ask others, is not to begin a second one. */
+int log_begin_cluster(struct cluster *c, const struct cluster_config *config, struct rm_error *err) {
+        cleanup_free char *joined = joined_path(c);
+
+        if (!config->bootstrap || c->voter || access(c->cache_path, F_OK) == 0 || access(joined, F_OK) == 0)
+                return 0;
+        if (config->n_peers == 0)
+                return bootstrap(c, err);
+        c->bootstrap_event = evtimer_new(c->base, on_bootstrap, c);
+        if (!c->bootstrap_event)
+                abort();
+        timer_arm(c->bootstrap_event, BOOTSTRAP_USEC);
+        return 0;
+}

@@ -1,0 +1,29 @@
+/* What rmd keeps on the disk of a virtual host: records with checksums, as raft_uv's. */
+#ifndef RM_TESTS_SIM_STORAGE_H
+#define RM_TESTS_SIM_STORAGE_H
+
+#include "tests/sim/disk.h"
+
+/* Records of the log and of snapshots have their index as number. */
+enum storage_file { FILE_VOTE, FILE_LOG, FILE_SNAPSHOTS, FILE_IDENTITY, FILE_KNOWN };
+
+/* For all lives of the host's process. */
+void storage_begin(struct host *host);
+void storage_end(struct host *host);
+
+void storage_put(const struct host *host, enum storage_file file, uint64_t number, const void *data, size_t n);
+/* NULL: there is none, or it is another than was written. Valid until the file is changed. */
+const void *storage_get(const struct host *host, enum storage_file file, uint64_t number, size_t *ret_n);
+/* It is empty, whatever happens. */
+void storage_clear(const struct host *host);
+
+/* A record was not read as it was written. */
+bool storage_damaged(const struct host *host);
+/* As an administrator does: another, empty disk. */
+void storage_repair(struct host *host);
+
+/* What raftio.c has while the log is open; NULL: it is not. */
+void *storage_log(const struct host *host);
+void storage_set_log(struct host *host, void *log);
+
+#endif
