@@ -49,6 +49,10 @@ median() {
 spread() {
     sort -g | awk 'NR == 1 { a = $1 } { b = $1 } END { printf "%.3f..%.3f\n", a, b }'
 }
+# percentile P: the smallest of them that P per cent do not exceed.
+percentile() {
+    sort -g | awk -v p="$1" '{ v[NR] = $1 } END { i = int(NR * p / 100 + 0.999999); print v[i < 1 ? 1 : i] }'
+}
 
 # interval FILE COLUMN_A COLUMN_B: "LOW HIGH", between which median(B) / median(A) lies with 95 % (bootstrap, 1000 draws).
 interval() {

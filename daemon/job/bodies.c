@@ -23,6 +23,10 @@
 #define HELD_USER_MAX_BYTES STATE_USER_BODIES_MAX_BYTES
 #define HELD_MAX_BYTES (UINT64_C(64) << 20)
 #define HELD_USEC UINT64_C(60000000)
+/* Raft's hand-over takes an election timeout at most, or does not come about. Not again soon: the others' disks may be full too, and the lead would go
+ * round with each submission. */
+#define HAND_OVER_USEC UINT64_C(3000000)
+#define HAND_OVER_AGAIN_USEC UINT64_C(60000000)
 #define FETCHES_MAX 16U
 #define SOURCES_MAX 16U
 #define ANSWER_USEC UINT64_C(5000000)
@@ -60,6 +64,7 @@ struct bodies {
         LIST_HEAD(, fetch) fetches;
         unsigned n_fetches;
         bool full;
+        uint64_t handed_over_usec; /* the lead, for want of room here; 0: never */
         bool changed; /* jobs have, since the last sweep */
         bool look_at_all; /* jobs that may need a body that is not here: any, or these */
         uint64_t *look_at;
@@ -84,7 +89,7 @@ static bool has_capsule_here(const struct bodies *bodies, const Rm__Job *job) {
 }
 
 static bool keeps(const struct bodies *bodies, const Rm__Job *job) {
-        return job_has_body(job) && (cluster_is_leader(bodies->rmd->cluster) ||
+        return job_has_body(job) && (cluster_is_leader(bodies->rmd->cluster) || state_is_voter(state_of(bodies), self_of(bodies)) ||
                                      strcmp(job->spec->submit_node, self_of(bodies)) == 0 || has_capsule_here(bodies, job));
 }
 
@@ -157,13 +162,28 @@ struct taking {
         void *userdata;
 };
 
+/* One that has room may lead instead, and be sent the submission by the node of the front end. */
+static bool hands_over(struct bodies *bodies) {
+        uint64_t now = now_usec();
+
+        if (bodies->handed_over_usec && now - bodies->handed_over_usec < HAND_OVER_AGAIN_USEC)
+                return now - bodies->handed_over_usec < HAND_OVER_USEC;
+        if (!cluster_hand_over(bodies->rmd->cluster))
+                return false;
+        log_warn("the disk is full: another node is to lead");
+        bodies->handed_over_usec = now;
+        return true;
+}
+
 static void on_kept(void *userdata, int code) {
         struct taking *taking = userdata;
         struct bodies *bodies = taking->bodies;
         struct rm_error err = { 0 };
 
         bodies->full = code == -ENOSPC;
-        if (code == -ENOSPC)
+        if (code == -ENOSPC && hands_over(bodies))
+                (void) error_set(&err, -EHOSTUNREACH, "the leader's disk is full, and another node is to lead");
+        else if (code == -ENOSPC)
                 (void) error_set(&err, code,
                                  "the leader's disk is full, so that no job can be taken until there is room; what runs goes on");
         else if (code < 0)
@@ -193,6 +213,17 @@ void bodies_take(struct bodies *bodies, Rm__JobSpec *spec, bodies_taken_fn done,
         *taking = (struct taking) { .bodies = bodies, .uid = spec->uid, .done = done, .userdata = userdata };
         memcpy(taking->digest, spec->body_digest.data, STATE_DIGEST_BYTES);
         body_store_put_safely(bodies->store, taking->digest, take_ptr(data), size_bytes, on_kept, taking);
+}
+
+void bodies_offer(struct bodies *bodies, Rm__JobSpec *spec) {
+        size_t size_bytes = 0;
+        cleanup_free uint8_t *data = body_split(spec, &size_bytes);
+        struct rm_error err = { 0 };
+
+        if (!data || check_held(bodies, spec->uid, size_bytes, &err) < 0 || !body_store_has_room(bodies->store, size_bytes))
+                return;
+        hold(bodies, spec);
+        body_store_put(bodies->store, spec->body_digest.data, data, size_bytes);
 }
 
 bool bodies_disk_full(const struct bodies *bodies) {
@@ -235,6 +266,8 @@ static unsigned find_sources(const struct bodies *bodies, const Rm__Job *job, co
 
         add_source(bodies, sources, &n, cluster_leader(bodies->rmd->cluster));
         add_source(bodies, sources, &n, job->spec->submit_node);
+        for (size_t i = 0; i < state_of(bodies)->n_voters; i++)
+                add_source(bodies, sources, &n, state_of(bodies)->voters[i]);
         for (size_t i = 0; i < job->n_capsules; i++)
                 add_source(bodies, sources, &n, job->capsules[i]->node);
         return n;

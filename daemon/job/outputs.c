@@ -167,15 +167,31 @@ static void tell_input_offset(struct outputs *outputs, struct reader *reader) {
         client_reply(reader->client, reader->request_id, &reply);
 }
 
+/* By what this node knows, which may be older than what the front end's node goes by: entries of the log do not arrive everywhere at once. */
+static bool head_is_here(const struct outputs *outputs, const Rm__Job *job, uint32_t attempt) {
+        const Rm__Capsule *head = job ? job_capsule(job, STATE_HEAD) : NULL;
+
+        return head && attempt <= job->attempt && strcmp(head->node, cluster_self(outputs->rmd->cluster)) == 0;
+}
+
+static void ask_again(struct client *client, uint32_t request_id, uint64_t job) {
+        client_error(client, request_id, -EAGAIN, "the head of job %" PRIu64 " is not here, or not yet", job);
+}
+
 void outputs_attach(struct outputs *outputs, struct client *client, uint32_t request_id, const Rm__AttachJob *attach) {
-        struct reader *reader = xcalloc(1, sizeof(*reader));
         const Rm__Job *job = job_of(outputs, attach->job);
+        struct reader *reader;
 
         outputs_detach(outputs, client);
+        if (!head_is_here(outputs, job, attach->attempt)) {
+                ask_again(client, request_id, attach->job);
+                return;
+        }
+        reader = xcalloc(1, sizeof(*reader));
         reader->client = client;
         reader->request_id = request_id;
         reader->job = attach->job;
-        reader->attempt = attach->attempt == 0 && job ? job->attempt : attach->attempt;
+        reader->attempt = attach->attempt == 0 ? job->attempt : attach->attempt;
         reader->sent[CAPSULE_STDOUT] = reader->acked[CAPSULE_STDOUT] = attach->stdout_offset;
         reader->sent[CAPSULE_STDERR] = reader->acked[CAPSULE_STDERR] = attach->stderr_offset;
         reader->next = outputs->readers;
@@ -234,13 +250,23 @@ static bool client_reads(const struct outputs *outputs, const struct client *cli
         return false;
 }
 
+/* The program reads no more, or has ended. */
+static bool never_taken(int error) {
+        return error == -EPIPE || error == -ESRCH || error == -ECANCELED;
+}
+
 static void on_input_taken(struct capsule *capsule, int error, const char *text, void *arg) {
         struct input *input = arg;
         Rm__JobInputAck ack = RM__JOB_INPUT_ACK__INIT;
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
 
-        /* A client that is gone has no reader any more. Input that was not taken is sent again by the front end. */
-        if (error == 0 && client_reads(input->outputs, input->client)) {
+        if (!client_reads(input->outputs, input->client)) {
+                free(input); /* the client is gone */
+                return;
+        }
+        if (error < 0 && !never_taken(error))
+                ask_again(input->client, input->request_id, input->job);
+        if (error == 0) {
                 ack.job = input->job;
                 ack.offset = input->end;
                 reply.body_case = RM__LOCAL_REPLY__BODY_JOB_INPUT_ACK;
@@ -256,16 +282,22 @@ void outputs_input(struct outputs *outputs, struct client *client, uint32_t requ
         struct input *input;
         int r = 0;
 
-        if (!head || !head->ready || !job || (in->attempt && in->attempt != job->attempt))
-                return; /* moving or gone: it is sent again when attached anew */
+        if (job && in->attempt && in->attempt < job->attempt)
+                return; /* sent before its front end heard of the next attempt */
+        if (!head_is_here(outputs, job, in->attempt) || !head || !head->ready) {
+                ask_again(client, request_id, in->job);
+                return;
+        }
         input = xcalloc(1, sizeof(*input));
         *input = (struct input) { outputs, client, request_id, in->job, in->offset + in->data.len };
         if (in->data.len > 0)
                 r = capsule_input(head->capsule, in->offset, in->data.data, in->data.len, in->eof ? NULL : on_input_taken, input);
         if (r == 0 && in->eof)
                 r = capsule_input(head->capsule, in->offset + in->data.len, NULL, 0, on_input_taken, input);
-        if (r < 0)
+        if (r < 0) {
                 free(input);
+                ask_again(client, request_id, in->job);
+        }
 }
 
 /* ---- clean-up ---- */

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,19 +7,23 @@
 #include "daemon/client/forwarding.h"
 #include "daemon/config/config.h"
 #include "daemon/requests/requests.h"
+#include "daemon/requests/service.h"
+#include "daemon/requests/waiting.h"
 
 static const struct request requests[] = {
         { RM__LOCAL_REQUEST__BODY_LIST_NODES, "list-nodes", ROLE_ANY, ROUTE_HERE, request_list_nodes },
-        { RM__LOCAL_REQUEST__BODY_DRAIN_NODE, "drain-node", ROLE_ADMIN, ROUTE_LEADER, request_drain_node },
-        { RM__LOCAL_REQUEST__BODY_RESUME_NODE, "resume-node", ROLE_ADMIN, ROUTE_LEADER, request_resume_node },
+        { RM__LOCAL_REQUEST__BODY_DRAIN_NODE, "drain-node", ROLE_ADMIN, ROUTE_PROPOSE, request_drain_node },
+        { RM__LOCAL_REQUEST__BODY_RESUME_NODE, "resume-node", ROLE_ADMIN, ROUTE_PROPOSE, request_resume_node },
+        { RM__LOCAL_REQUEST__BODY_REMOVE_NODE, "remove-node", ROLE_ADMIN, ROUTE_PROPOSE, request_remove_node },
+        { RM__LOCAL_REQUEST__BODY_CONFIRM_LOST, "confirm-lost", ROLE_ADMIN, ROUTE_PROPOSE, request_confirm_lost },
         { RM__LOCAL_REQUEST__BODY_LIST_JOBS, "list-jobs", ROLE_ANY, ROUTE_HERE, request_list_jobs },
         { RM__LOCAL_REQUEST__BODY_SUBMIT_JOB, "submit", ROLE_ANY, ROUTE_LEADER, request_submit_job },
-        { RM__LOCAL_REQUEST__BODY_CANCEL_JOB, "cancel-job", ROLE_ANY, ROUTE_LEADER, request_cancel_job },
+        { RM__LOCAL_REQUEST__BODY_CANCEL_JOB, "cancel-job", ROLE_ANY, ROUTE_PROPOSE, request_cancel_job },
         { RM__LOCAL_REQUEST__BODY_SIGNAL_JOB, "signal-job", ROLE_ANY, ROUTE_HEAD, request_signal_job },
         { RM__LOCAL_REQUEST__BODY_ATTACH_JOB, "attach-job", ROLE_ANY, ROUTE_HERE, request_attach_job },
         { RM__LOCAL_REQUEST__BODY_JOB_INPUT, "job-input", ROLE_ANY, ROUTE_HERE, request_job_input },
         { RM__LOCAL_REQUEST__BODY_OUTPUT_ACK, "output-ack", ROLE_ANY, ROUTE_HERE, request_output_ack },
-        { RM__LOCAL_REQUEST__BODY_MIGRATE_JOB, "migrate-job", ROLE_ANY, ROUTE_LEADER, request_migrate_job },
+        { RM__LOCAL_REQUEST__BODY_MIGRATE_JOB, "migrate-job", ROLE_ANY, ROUTE_PROPOSE, request_migrate_job },
         { RM__LOCAL_REQUEST__BODY_LIST_MOVES, "list-moves", ROLE_ANY, ROUTE_HERE, request_list_moves },
         { RM__LOCAL_REQUEST__BODY_FOLLOW_EVENTS, "events", ROLE_ANY, ROUTE_HERE, request_follow_events },
         { RM__LOCAL_REQUEST__BODY_GET_STATUS, "status", ROLE_ANY, ROUTE_HERE, request_status },
@@ -40,26 +45,63 @@ static const struct request *request_find(Rm__LocalRequest__BodyCase body) {
 struct carried {
         struct client *client;
         uint32_t request_id;
+        Rm__LocalRequest *request; /* to be sent again when there is no answer; NULL: it is not */
+        struct patience patience;
 };
+
+static void carried_free(struct carried *carried) {
+        client_release(carried->client);
+        if (carried->request)
+                rm__local_request__free_unpacked(carried->request, NULL);
+        free(carried);
+}
+
+/* Does it no harm when two leaders answer it? By its token a submission is found again, the others only read. */
+static bool repeatable(const Rm__LocalRequest *request) {
+        switch (request->body_case) {
+        case RM__LOCAL_REQUEST__BODY_SUBMIT_JOB:
+                return request->submit_job->spec && request->submit_job->spec->token[0];
+        case RM__LOCAL_REQUEST__BODY_GET_SNAPSHOT:
+        case RM__LOCAL_REQUEST__BODY_GET_PLAN:
+                return true;
+        default:
+                return false;
+        }
+}
+
+/* There was no leader. NULL: one was lost. A part of a document may have come before that: the rest would be another's. */
+static bool ask_again(const struct carried *carried, const Rm__LocalReply *reply) {
+        struct patience again = carried->patience;
+        bool no_leader = !reply || (reply->body_case == RM__LOCAL_REPLY__BODY_ERROR && reply->error->code == EHOSTUNREACH);
+
+        if (!no_leader || !carried->request || waiting_over(carried->patience))
+                return false;
+        again.unanswered = again.unanswered || carried->request->body_case == RM__LOCAL_REQUEST__BODY_SUBMIT_JOB;
+        waiting_add(service_waiting(carried->client->rmd->service), carried->client, carried->request, again);
+        return true;
+}
 
 static void on_carried_reply(void *userdata, uint32_t channel, Rm__LocalReply *reply) {
         struct carried *carried = userdata;
         struct rmd *rmd = carried->client->rmd;
+        bool again = ask_again(carried, reply);
 
-        if (reply)
+        if (reply && !again)
                 client_reply(carried->client, carried->request_id, reply);
-        if (reply && reply->body_case == RM__LOCAL_REPLY__BODY_TEXT && reply->text->more)
+        if (reply && reply->body_case == RM__LOCAL_REPLY__BODY_TEXT && reply->text->more) {
+                if (carried->request)
+                        rm__local_request__free_unpacked(take_ptr(carried->request), NULL);
                 return;
-        if (!reply)
+        }
+        if (!reply && !again)
                 client_error(carried->client, carried->request_id, -EHOSTUNREACH,
                              "the node that was to answer was lost; look with rmctl list-nodes and try again");
-        client_release(carried->client);
-        free(carried);
+        carried_free(carried);
         if (reply)
                 forwarding_close(rmd->forwarding, channel);
 }
 
-static void carry(struct client *client, const Rm__LocalRequest *request, const char *node) {
+static void carry(struct client *client, const Rm__LocalRequest *request, const char *node, struct patience patience) {
         struct rmd *rmd = client->rmd;
         struct carried *carried = xcalloc(1, sizeof(*carried));
         uint32_t channel;
@@ -67,6 +109,10 @@ static void carry(struct client *client, const Rm__LocalRequest *request, const 
 
         carried->client = client_hold(client);
         carried->request_id = request->id;
+        carried->request = repeatable(request) ? (Rm__LocalRequest *) message_copy(&request->base) : NULL;
+        carried->patience = patience;
+        if (request->body_case == RM__LOCAL_REQUEST__BODY_SUBMIT_JOB)
+                request_keep_submission(client, request);
         channel = forwarding_open(rmd->forwarding, node, client, on_carried_reply, carried);
         r = forwarding_send(rmd->forwarding, channel, request);
         if (r == 0)
@@ -74,25 +120,34 @@ static void carry(struct client *client, const Rm__LocalRequest *request, const 
         forwarding_close(rmd->forwarding, channel);
         if (r == -EBUSY)
                 client_error(client, request->id, r, "the send queue to node %s is full: try again later", node);
-        else
+        else if (!ask_again(carried, NULL))
                 client_error(client, request->id, -EHOSTUNREACH, "node %s is not reachable", node);
-        client_release(client);
-        free(carried);
+        carried_free(carried);
 }
 
 static uint64_t job_of(const Rm__LocalRequest *request) {
         return request->body_case == RM__LOCAL_REQUEST__BODY_SIGNAL_JOB ? request->signal_job->job : 0;
 }
 
-static const char *leader_of(struct client *client, uint32_t request_id, const char *verb) {
-        struct cluster *cluster = client->rmd->cluster;
-        const char *node = cluster_leader(cluster);
+static void refuse_without_leader(struct client *client, uint32_t request_id, const char *verb, struct patience patience) {
+        if (patience.unanswered) {
+                client_error(
+                        client, request_id, -EHOSTUNREACH,
+                        "%s: the leader was lost before it answered, and no other can be reached from %s; it may be done or not",
+                        verb, cluster_self(client->rmd->cluster));
+                return;
+        }
+        client_error(client, request_id, -EHOSTUNREACH,
+                     "%s: no leader can be reached from %s now; running jobs go on, changes have to wait", verb,
+                     cluster_self(client->rmd->cluster));
+}
 
-        if (!node)
-                client_error(client, request_id, -EHOSTUNREACH,
-                             "%s: no leader can be reached from %s now; running jobs go on, changes have to wait", verb,
-                             cluster_self(cluster));
-        return node;
+/* A carried one waits at its client's node. */
+static void wait_for_leader(struct client *client, const Rm__LocalRequest *request, const char *verb, struct patience patience) {
+        if (client->conn && !waiting_over(patience))
+                waiting_add(service_waiting(client->rmd->service), client, request, patience);
+        else
+                refuse_without_leader(client, request->id, verb, patience);
 }
 
 /* Whose job it is comes first: of another user's nothing is told, not even that it is there. */
@@ -104,11 +159,32 @@ static const char *head_of(struct client *client, const Rm__LocalRequest *reques
         return job && job->n_capsules > 0 ? job->capsules[0]->node : NULL;
 }
 
-/* The node that answers; NULL when there is none (the client was told). */
-static const char *destination(struct client *client, const Rm__LocalRequest *request, const struct request *entry) {
+/* For requests of the leader, and for those that look at the state before they propose. */
+static const char *leader_or_self(const struct client *client, enum route route) {
+        const struct cluster *cluster = client->rmd->cluster;
+
+        if (route == ROUTE_LEADER || cluster_state(cluster)->level < STATE_LEVEL_SESSIONS)
+                return cluster_leader(cluster);
+        return cluster_synced(cluster) ? cluster_self(cluster) : NULL;
+}
+
+/* The node that answers; NULL when there is none (the client was told, or waits). */
+static const char *destination(struct client *client, const Rm__LocalRequest *request, const struct request *entry,
+                               struct patience patience) {
+        const char *node;
+
         switch (entry->route) {
         case ROUTE_LEADER:
-                return leader_of(client, request->id, entry->name);
+        case ROUTE_PROPOSE:
+                node = leader_or_self(client, entry->route);
+                if (!node)
+                        wait_for_leader(client, request, entry->name, patience);
+                return node;
+        case ROUTE_LEADER_NOW:
+                node = cluster_leader(client->rmd->cluster);
+                if (!node)
+                        refuse_without_leader(client, request->id, entry->name, patience);
+                return node;
         case ROUTE_HEAD:
                 return head_of(client, request, entry->name);
         default:
@@ -116,7 +192,7 @@ static const char *destination(struct client *client, const Rm__LocalRequest *re
         }
 }
 
-void request_dispatch(struct client *client, const Rm__LocalRequest *request) {
+void request_dispatch(struct client *client, const Rm__LocalRequest *request, struct patience patience) {
         const struct request *entry = request_find(request->body_case);
         const char *self = cluster_self(client->rmd->cluster);
         const char *node;
@@ -130,13 +206,15 @@ void request_dispatch(struct client *client, const Rm__LocalRequest *request) {
                              client->rmd->config->admin_group);
                 return;
         }
-        node = destination(client, request, entry);
+        node = destination(client, request, entry, patience);
         if (!node)
                 return;
         if (strcmp(node, self) == 0)
                 entry->handle(client, request);
         else if (client->conn)
-                carry(client, request, node);
+                carry(client, request, node, patience);
+        else if (entry->route == ROUTE_LEADER || entry->route == ROUTE_LEADER_NOW)
+                refuse_without_leader(client, request->id, entry->name, patience);
         else
                 client_error(client, request->id, -EAGAIN, "%s: the cluster is changing; try again", entry->name);
 }

@@ -5,6 +5,7 @@
 
 #include "common/util.h"
 #include "daemon/cluster/commands.h"
+#include "daemon/cluster/feature_level.h"
 #include "daemon/config/config.h"
 #include "daemon/job/bodies.h"
 #include "daemon/job/runner.h"
@@ -21,9 +22,12 @@ static int check_policy(const struct config *config, const char *policy, struct 
 
 static int check_spec(const struct client *client, const Rm__JobSpec *spec, struct rm_error *err) {
         const struct config *config = client->rmd->config;
+        const Rm__State *state = cluster_state(client->rmd->cluster);
+        cleanup_free char *behind = feature_level_behind(state, STATE_LEVEL_RESTART);
         struct jobspec_rules rules = {
                 .max_priority = client->admin ? JOBSPEC_PRIORITY_MAX : (int32_t) config->max_priority,
-                .level = cluster_state(client->rmd->cluster)->level,
+                .level = state->level,
+                .behind = behind,
         };
         int r = jobspec_check(spec, &rules, err);
 
@@ -79,6 +83,19 @@ static void on_taken(void *userdata, const struct rm_error *err) {
         client_release(submission->client);
         rm__job_spec__free_unpacked(submission->spec, NULL);
         free(submission);
+}
+
+void request_keep_submission(struct client *client, const Rm__LocalRequest *request) {
+        struct rm_error err = { 0 };
+        Rm__JobSpec *spec = request->submit_job->spec ? (Rm__JobSpec *) message_copy(&request->submit_job->spec->base) : NULL;
+
+        if (spec && check_spec(client, spec, &err) == 0) {
+                jobspec_normalize(spec);
+                set_origin(client, spec);
+                bodies_offer(client->rmd->bodies, spec);
+        }
+        if (spec)
+                rm__job_spec__free_unpacked(spec, NULL);
 }
 
 void request_submit_job(struct client *client, const Rm__LocalRequest *request) {

@@ -4,6 +4,7 @@
 #include "common/text.h"
 #include "common/util.h"
 #include "daemon/cluster/commands.h"
+#include "daemon/cluster/feature_level.h"
 #include "daemon/requests/requests.h"
 #include "daemon/requests/views.h"
 
@@ -134,8 +135,17 @@ static void on_one(void *userdata, int code, const char *text, uint64_t index, u
         free(batch);
 }
 
-static struct batch *batch_create(struct client *client, uint32_t request_id, size_t n) {
-        struct batch *batch = xcalloc(1, sizeof(*batch));
+/* NULL: refused, and the client was told. */
+static struct batch *batch_begin(struct client *client, uint32_t request_id, const char *verb, char **names, size_t n) {
+        struct batch *batch;
+
+        if (n == 0) {
+                client_error(client, request_id, -EINVAL, "%s: name at least one node", verb);
+                return NULL;
+        }
+        if (refuse_unknown(client, request_id, verb, cluster_state(client->rmd->cluster), names, n))
+                return NULL;
+        batch = xcalloc(1, sizeof(*batch));
 
         batch->client = client_hold(client);
         batch->request_id = request_id;
@@ -152,10 +162,8 @@ void request_drain_node(struct client *client, const Rm__LocalRequest *request) 
                              "drain-node: name at least one node, and a reason of one line and at most %d bytes", REASON_MAX_BYTES);
                 return;
         }
-        if (refuse_unknown(client, request->id, "drain-node", cluster_state(client->rmd->cluster), in->names, in->n_names))
-                return;
-        batch = batch_create(client, request->id, in->n_names);
-        for (size_t i = 0; i < in->n_names; i++) {
+        batch = batch_begin(client, request->id, "drain-node", in->names, in->n_names);
+        for (size_t i = 0; batch && i < in->n_names; i++) {
                 struct command c;
 
                 cluster_propose(client->rmd->cluster, command_node_drain(&c, in->names[i], in->reason, client->user, in->update),
@@ -167,16 +175,48 @@ void request_resume_node(struct client *client, const Rm__LocalRequest *request)
         const Rm__ResumeNode *in = request->resume_node;
         struct batch *batch;
 
-        if (in->n_names == 0) {
-                client_error(client, request->id, -EINVAL, "resume-node: name at least one node");
-                return;
-        }
-        if (refuse_unknown(client, request->id, "resume-node", cluster_state(client->rmd->cluster), in->names, in->n_names))
-                return;
-        batch = batch_create(client, request->id, in->n_names);
-        for (size_t i = 0; i < in->n_names; i++) {
+        batch = batch_begin(client, request->id, "resume-node", in->names, in->n_names);
+        for (size_t i = 0; batch && i < in->n_names; i++) {
                 struct command c;
 
                 cluster_propose(client->rmd->cluster, command_node_resume(&c, in->names[i], client->user), on_one, batch);
+        }
+}
+
+void request_remove_node(struct client *client, const Rm__LocalRequest *request) {
+        const Rm__State *state = cluster_state(client->rmd->cluster);
+        const Rm__RemoveNode *in = request->remove_node;
+        struct batch *batch;
+
+        if (state->level < STATE_LEVEL_VOTERS) {
+                cleanup_free char *behind = feature_level_behind(state, STATE_LEVEL_VOTERS);
+
+                client_error(client, request->id, -EAGAIN, "remove-node: needs feature level %u, and the cluster is at %u%s%s",
+                             STATE_LEVEL_VOTERS, state->level, behind ? ", since rmd is older on " : "", behind ? behind : "");
+                return;
+        }
+        batch = batch_begin(client, request->id, "remove-node", in->names, in->n_names);
+        for (size_t i = 0; batch && i < in->n_names; i++) {
+                struct command c;
+
+                cluster_propose(client->rmd->cluster, command_node_remove(&c, in->names[i], client->user, false), on_one, batch);
+        }
+}
+
+void request_confirm_lost(struct client *client, const Rm__LocalRequest *request) {
+        const Rm__State *state = cluster_state(client->rmd->cluster);
+        const Rm__ConfirmLost *in = request->confirm_lost;
+        struct batch *batch;
+
+        if (state->level < STATE_LEVEL_FENCE) {
+                client_error(client, request->id, -ENOTSUP, "confirm-lost: not before rmd is updated on all nodes");
+                return;
+        }
+        batch = batch_begin(client, request->id, "confirm-lost", in->names, in->n_names);
+        for (size_t i = 0; batch && i < in->n_names; i++) {
+                struct command c;
+
+                cluster_propose(client->rmd->cluster, command_node_fence(&c, in->names[i], 0, true, "", client->user), on_one,
+                                batch);
         }
 }

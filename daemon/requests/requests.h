@@ -6,13 +6,16 @@
 
 #include "daemon/client/client.h"
 #include "daemon/cluster/cluster.h"
+#include "daemon/requests/waiting.h"
 #include "proto/local.pb-c.h"
 
 /* Where a request is answered. */
 enum route {
-        ROUTE_HERE,   /* any node knows */
-        ROUTE_LEADER, /* only the leader can */
-        ROUTE_HEAD,   /* the node of the job's head */
+        ROUTE_HERE,    /* any node knows */
+        ROUTE_PROPOSE, /* any node whose state is current can propose it (below STATE_LEVEL_SESSIONS: as ROUTE_LEADER) */
+        ROUTE_LEADER,  /* only the leader can */
+        ROUTE_LEADER_NOW, /* likewise, and the client can do without */
+        ROUTE_HEAD,    /* the node of the job's head */
 };
 
 enum role {
@@ -28,8 +31,9 @@ struct request {
         void (*handle)(struct client *client, const Rm__LocalRequest *request);
 };
 
-/* Check role and route and answer, here or through the node that can. For local and carried clients. */
-void request_dispatch(struct client *client, const Rm__LocalRequest *request);
+/* Check role and route and answer, here or through the node that can. For local and carried clients. If there is no leader, or it is lost before it
+ * has answered, a local client's request waits for the next one, where that does no harm, as `patience` says (waiting.h). */
+void request_dispatch(struct client *client, const Rm__LocalRequest *request, struct patience patience);
 
 /* Propose, and answer with Ok (id = what was created) or the error. */
 void request_propose(struct client *client, uint32_t request_id, const Rm__Command *command);
@@ -43,7 +47,11 @@ const Rm__Job *request_own_job(struct client *client, uint32_t request_id, const
 void request_list_nodes(struct client *client, const Rm__LocalRequest *request);
 void request_drain_node(struct client *client, const Rm__LocalRequest *request);
 void request_resume_node(struct client *client, const Rm__LocalRequest *request);
+void request_remove_node(struct client *client, const Rm__LocalRequest *request);
+void request_confirm_lost(struct client *client, const Rm__LocalRequest *request);
 void request_list_jobs(struct client *client, const Rm__LocalRequest *request);
+/* At the node of the front end, of a submission that is answered elsewhere. */
+void request_keep_submission(struct client *client, const Rm__LocalRequest *request);
 void request_submit_job(struct client *client, const Rm__LocalRequest *request);
 void request_cancel_job(struct client *client, const Rm__LocalRequest *request);
 void request_signal_job(struct client *client, const Rm__LocalRequest *request);

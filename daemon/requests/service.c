@@ -15,6 +15,7 @@
 #include "daemon/job/outputs.h"
 #include "daemon/requests/limits.h"
 #include "daemon/requests/requests.h"
+#include "daemon/requests/waiting.h"
 #include "daemon/wire/listener.h"
 
 #define PROTOCOL_VERSION 1U
@@ -41,6 +42,7 @@ struct service {
         struct accounts *accounts;
         struct users *users;
         struct policy_host *policy_host;
+        struct waiting *waiting;
         struct event *wake;
         struct event *turn;
         struct event *over;
@@ -151,7 +153,7 @@ static void on_message(struct conn *conn, ProtobufCMessage *message, void *userd
                 if (request->body_case == RM__LOCAL_REQUEST__BODY_SUBMIT_JOB && request->submit_job->spec &&
                     !take_limits(client, request))
                         return;
-                request_dispatch(client, request);
+                request_dispatch(client, request, waiting_begin());
         }
 }
 
@@ -325,6 +327,7 @@ static void on_wake(evutil_socket_t fd, short what, void *arg) {
         struct service *service = arg;
         struct client *client;
 
+        waiting_wake(service->waiting);
         TAILQ_FOREACH (client, &service->clients, all) {
                 attachment_state_changed(client);
                 events_publish(client);
@@ -333,6 +336,10 @@ static void on_wake(evutil_socket_t fd, short what, void *arg) {
 
 struct policy_host *service_policy_host(struct service *service) {
         return service->policy_host;
+}
+
+struct waiting *service_waiting(struct service *service) {
+        return service->waiting;
 }
 
 int service_create(struct rmd *rmd, struct service **ret, struct rm_error *err) {
@@ -349,6 +356,7 @@ int service_create(struct rmd *rmd, struct service **ret, struct rm_error *err) 
         if (!service->wake || !service->turn || !service->over)
                 abort();
         service->policy_host = policy_host_create(rmd->base, &(struct policy_host_config) { .directory = rmd->config->policy_dir });
+        service->waiting = waiting_create(rmd->base, request_dispatch);
         service->accounts = accounts_create(service->turn, service->over);
         service->users = users_create(rmd->base, rmd->config->admin_group, on_users, service);
         (void) users_find(service->users, 0, 0, &root); /* root never waits for it */
@@ -368,6 +376,7 @@ void service_destroy(struct service *service) {
                 return;
         listener_destroy(service->listener);
         listener_destroy(service->root_listener);
+        waiting_destroy(service->waiting);
         while (!TAILQ_EMPTY(&service->clients)) {
                 struct client *client = TAILQ_FIRST(&service->clients);
                 struct conn *conn = client->conn;
@@ -390,7 +399,7 @@ void service_wake(struct service *service) {
 }
 
 void service_carried_request(struct rmd *rmd, struct client *client, const Rm__LocalRequest *request) {
-        request_dispatch(client, request);
+        request_dispatch(client, request, waiting_begin());
 }
 
 void service_carried_gone(struct rmd *rmd, struct client *client) {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "daemon/cluster/feature_level.h"
 #include "daemon/config/config.h"
 #include "daemon/job/bodies.h"
 #include "daemon/job/limits.h"
@@ -28,6 +29,45 @@ static void count(const struct state_index *index, Rm__Status *status) {
                 status->moves_running += moves[i]->state == RM__MOVE_STATE__MOVE_RUNNING;
 }
 
+/* The voters' list is the reply's, to be freed with free_voters(). */
+static void fill_voters(const Rm__State *state, Rm__Status *status) {
+        uint32_t up = 0;
+
+        status->voters = xcalloc(state->n_voters, sizeof(*status->voters));
+        for (size_t i = 0; i < state->n_voters; i++) {
+                const Rm__Node *node = state_node(state, state->voters[i]);
+                Rm__VoterView *view = xcalloc(1, sizeof(*view));
+
+                rm__voter_view__init(view);
+                view->node = state->voters[i];
+                view->up = node && node->health == RM__NODE_HEALTH__NODE_HEALTH_UP;
+                up += view->up;
+                status->voters[status->n_voters++] = view;
+        }
+        status->quorum = (uint32_t) state->n_voters / 2 + 1;
+        status->may_lose = up > status->quorum ? up - status->quorum : 0;
+}
+
+static void free_voters(Rm__Status *status) {
+        for (size_t i = 0; i < status->n_voters; i++)
+                free(status->voters[i]);
+        free(status->voters);
+}
+
+/* What an administrator may not expect; NULL: nothing. */
+static char *voters_warning(const Rm__State *state, const Rm__Status *status) {
+        if (status->n_voters == 1 && state->n_nodes == 2)
+                return xasprintf("two nodes: without %s nothing can be changed, and its disk has the only log; a third node would "
+                                 "keep it too",
+                                 state->voters[0]);
+        if (status->n_voters == 2)
+                return xasprintf("the cluster can lose neither of its two voters %s and %s: then nothing can be changed",
+                                 state->voters[0], state->voters[1]);
+        if (status->n_voters > 1 && status->may_lose == 0)
+                return xstrdup("no other voter may be lost: then nothing can be changed");
+        return NULL;
+}
+
 static char *second_key_warning(const struct config *config) {
         return xasprintf(
                 "a second key is accepted (%s), until [cluster] second_key_file is removed from rmd.conf and rmd started again",
@@ -45,7 +85,9 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
         cleanup_free char *refused = NULL;
         cleanup_free char *missing = limits_missing(rmd);
         cleanup_free char *second_key = NULL;
-        char *warnings[10];
+        cleanup_free char *few_voters = NULL;
+        cleanup_free char *behind = feature_level_behind(state, STATE_LEVEL);
+        char *warnings[11];
 
         status.cluster = rmd->config->cluster_name;
         status.node = rmd->config->node_name;
@@ -54,6 +96,9 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
         status.policy = rmd->config->policy;
         status.rmd_version = (char *) RM_VERSION;
         status.up_usec = now_usec() - rmd->start_usec;
+        status.level = state->level;
+        status.level_known = STATE_LEVEL;
+        status.level_behind = behind ? behind : (char *) "";
         status.availability = state->availability;
         status.warnings = warnings;
         count(cluster_index(rmd->cluster), &status);
@@ -61,6 +106,10 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
                 warnings[status.n_warnings++] = (char *) "no leader can be reached: running jobs go on, nothing can be changed";
         else if (!cluster_synced(rmd->cluster))
                 warnings[status.n_warnings++] = (char *) "this node does not have the newest state yet";
+        fill_voters(state, &status);
+        few_voters = voters_warning(state, &status);
+        if (few_voters)
+                warnings[status.n_warnings++] = few_voters;
         if (cluster_disk_full(rmd->cluster))
                 warnings[status.n_warnings++] =
                         (char *) "the disk with [cluster] state_dir is full: running jobs go on, nothing can be changed";
@@ -85,6 +134,7 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
         reply.body_case = RM__LOCAL_REPLY__BODY_STATUS;
         reply.status = &status;
         client_reply(client, request->id, &reply);
+        free_voters(&status);
 }
 
 static void reply_text(struct client *client, uint32_t request_id, char *text, bool more) {

@@ -84,6 +84,23 @@ static void copy_job(Rm__JobView *view, Rm__JobSpec *spec, const Rm__Job *job, s
         view->job = (Rm__Job *) message_copy(&slim.base);
 }
 
+/* What the job has to wait for first. */
+static void tell_fence(Rm__Job *job, const Rm__Node *node) {
+        cleanup_free char *text = node ? xasprintf("starts again when node %s is fenced: %s", node->name, node->fence) : NULL;
+
+        if (text)
+                message_set_string(&job->reason, text);
+}
+
+static void tell_fold(Rm__JobView *view, const struct state_index *index, const Rm__Job *job) {
+        const Rm__Node *node = state_job_fold(index, job, &view->folded_ranks);
+
+        if (!node)
+                return;
+        message_set_string(&view->folded_node, node->name);
+        view->folded_cores = node_usable_cores(node);
+}
+
 Rm__JobView *job_view(const struct client *client, const struct state_index *index, const Rm__Job *job, size_t max_bytes) {
         Rm__JobView *view = xcalloc(1, sizeof(*view));
         cleanup_free char *nodes = job_nodes(job);
@@ -106,8 +123,10 @@ Rm__JobView *job_view(const struct client *client, const struct state_index *ind
                 if (view->foreign)
                         message_set_string(&view->job->capsules[i]->obstacle, NULL);
         }
+        tell_fence(view->job, job_fence_node(state_index_state(index), job));
         message_set_string(&view->state, state_job_word(index, job));
         message_set_string(&view->nodes, nodes);
+        tell_fold(view, index, job);
         return view;
 }
 

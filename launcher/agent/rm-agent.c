@@ -134,7 +134,7 @@ static int wait_status(const struct files *files, int fd, const sigset_t *outsid
                         return atoi(text) & 0xff;
                 if (used == sizeof(text) - 1)
                         return EXIT_TROUBLE;
-                if (r == 0 && access(files->status, F_OK) < 0) {
+                if (r == 0 && access(files->status, F_OK) < 0 && errno == ENOENT) {
                         fprintf(stderr, "rm-agent: rmd has refused the request; its log says why\n");
                         return EXIT_TROUBLE;
                 }

@@ -122,7 +122,6 @@ static void connect_again(struct frontend *f) {
 
 static void disconnect(struct frontend *f) {
         cleanup_close_fd(&f->socket_fd);
-        f->socket_fd = -1;
         buffer_finish(&f->in);
         attachment_lost(f->attachment, now_usec());
 }

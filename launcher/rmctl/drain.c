@@ -1,4 +1,4 @@
-/* rmctl drain-node, resume-node */
+/* rmctl drain-node, resume-node, remove-node, confirm-lost */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +8,8 @@
 
 /* rmd may be restarted while somebody waits, on the drained node above all. */
 #define AWAY_USEC (60U * 1000000U)
+/* Another node takes its place in the log before. */
+#define REMOVE_USEC (30U * UINT64_C(1000000))
 
 /* Nodes that are not DRAINED yet, and whether one of them never will be while we wait. */
 struct rest {
@@ -143,23 +145,99 @@ static int run_drain(struct call *call) {
         return r;
 }
 
-static int run_resume(struct call *call) {
-        Rm__ResumeNode resume = RM__RESUME_NODE__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+/* A request about the nodes of the command line, which is put into it, and what has become of them. */
+static int change_hosts(struct call *call, Rm__LocalRequest *request, char ***names, size_t *n_names, const char *what,
+                        const char *key) {
         struct hostlist hosts = { 0 };
         int r = call_hosts(call, &hosts);
 
         if (r < 0)
                 return r;
-        resume.names = hosts.names;
-        resume.n_names = hosts.n_names;
-        request.body_case = RM__LOCAL_REQUEST__BODY_RESUME_NODE;
-        request.resume_node = &resume;
-        r = call_request_ok(call, &request, NULL);
+        *names = hosts.names;
+        *n_names = hosts.n_names;
+        r = call_request_ok(call, request, NULL);
         if (r == 0)
-                report(call, &hosts, "resumed", "resumed");
+                report(call, &hosts, what, key);
         hostlist_finish(&hosts);
         return r;
+}
+
+static int run_resume(struct call *call) {
+        Rm__ResumeNode resume = RM__RESUME_NODE__INIT;
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+
+        request.body_case = RM__LOCAL_REQUEST__BODY_RESUME_NODE;
+        request.resume_node = &resume;
+        return change_hosts(call, &request, &resume.names, &resume.n_names, "resumed", "resumed");
+}
+
+/* Those of `hosts` that are still there. */
+static int look_removed(struct call *call, const struct hostlist *hosts, struct hostlist *ret_rest) {
+        const struct hostlist all = { 0 };
+        Rm__LocalReply *reply = NULL;
+        int r = node_fetch(call, &all, &reply);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < reply->nodes->n_nodes; i++)
+                if (reply->nodes->nodes[i]->node && contains(hosts, reply->nodes->nodes[i]->node->name))
+                        hostlist_add(ret_rest, reply->nodes->nodes[i]->node->name);
+        rm__local_reply__free_unpacked(reply, NULL);
+        return 0;
+}
+
+static int wait_removed(struct call *call, const struct hostlist *hosts, uint64_t timeout_usec) {
+        uint64_t deadline_usec = now_usec() + timeout_usec;
+
+        for (;;) {
+                struct hostlist rest = { 0 };
+                int r = look_removed(call, hosts, &rest);
+                cleanup_free char *names = r == 0 ? hostlist_compress(rest.names, rest.n_names) : NULL;
+                bool done = r == 0 && rest.n_names == 0;
+
+                hostlist_finish(&rest);
+                if (done || (r < 0 && r != CLIENT_NO_DAEMON))
+                        return r;
+                if (!call_pause(deadline_usec))
+                        return r < 0 ? r
+                                     : error_set(&call->err, -ETIMEDOUT,
+                                                 "not removed after %llu s: %s still has capsules, or keeps the log and no other "
+                                                 "node can; it is removed as soon as that has changed",
+                                                 (unsigned long long) (timeout_usec / 1000000U), names);
+        }
+}
+
+static int run_remove(struct call *call) {
+        Rm__RemoveNode remove = RM__REMOVE_NODE__INIT;
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+        struct hostlist hosts = { 0 };
+        uint64_t timeout_usec = REMOVE_USEC;
+        int r = call_duration(call, "timeout", &timeout_usec);
+
+        if (r == 0)
+                r = call_hosts(call, &hosts);
+        if (r < 0)
+                return r;
+        remove.names = hosts.names;
+        remove.n_names = hosts.n_names;
+        request.body_case = RM__LOCAL_REQUEST__BODY_REMOVE_NODE;
+        request.remove_node = &remove;
+        r = call_request_ok(call, &request, NULL);
+        if (r == 0)
+                r = wait_removed(call, &hosts, timeout_usec);
+        if (r == 0)
+                report(call, &hosts, "removed", "removed");
+        hostlist_finish(&hosts);
+        return r;
+}
+
+static int run_confirm(struct call *call) {
+        Rm__ConfirmLost lost = RM__CONFIRM_LOST__INIT;
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+
+        request.body_case = RM__LOCAL_REQUEST__BODY_CONFIRM_LOST;
+        request.confirm_lost = &lost;
+        return change_hosts(call, &request, &lost.names, &lost.n_names, "confirmed to be lost", "confirmed");
 }
 
 const struct verb verb_drain_node = {
@@ -185,4 +263,28 @@ const struct verb verb_resume_node = {
         .role = ROLE_ADMIN,
         .help = "return drained nodes to service",
         .run = run_resume,
+};
+
+const struct verb verb_remove_node = {
+        .name = "remove-node",
+        .args = "NODES",
+        .min_args = 1,
+        .max_args = SIZE_MAX,
+        .role = ROLE_ADMIN,
+        .help = "remove nodes from the cluster for good\n"
+                "Drain them first. If a node keeps the cluster's log, another one takes its place before. Its rmd ends; started "
+                "again, it joins anew.",
+        .flags = { { "timeout", "TIME", "stop waiting after TIME (30s; exit status 1); the node is removed later" } },
+        .run = run_remove,
+};
+
+const struct verb verb_confirm_lost = {
+        .name = "confirm-lost",
+        .args = "NODES",
+        .min_args = 1,
+        .max_args = SIZE_MAX,
+        .role = ROLE_ADMIN,
+        .help = "let jobs start again that wait until nodes are fenced\n"
+                "The nodes must be DOWN, and nothing may run on them any more: switch them off first.",
+        .run = run_confirm,
 };

@@ -23,12 +23,37 @@ static void print_warning(const struct call *call, const Rm__Status *status, con
                       availability ? " (what stood there before stays in force)" : "", colour_end(colour));
 }
 
+/* "n1 n2 n3 (DOWN); quorum 2, 0 more may be lost" */
+static char *voters_text(const Rm__Status *s) {
+        struct buffer text = { 0 };
+        char *clean;
+
+        for (size_t i = 0; i < s->n_voters; i++)
+                buffer_printf(&text, "%s%s%s", i > 0 ? " " : "", s->voters[i]->node, s->voters[i]->up ? "" : " (DOWN)");
+        buffer_printf(&text, "; quorum %u, %u may be lost", s->quorum, s->may_lose);
+        clean = xasprintf("%.*s", (int) text.used, (const char *) buffer_data(&text));
+        buffer_finish(&text);
+        return clean;
+}
+
+/* "2", or "1 of 2 (older rmd on n3)" until all nodes are updated. An older rmd says nothing of it. */
+static char *level_text(const Rm__Status *s) {
+        if (s->level_known == 0)
+                return NULL;
+        if (s->level >= s->level_known)
+                return xasprintf("%u", s->level);
+        return xasprintf("%u of %u%s%s%s", s->level, s->level_known, s->level_behind[0] ? " (older rmd on " : "", s->level_behind,
+                         s->level_behind[0] ? ")" : "");
+}
+
 static void show_status(const Rm__Status *s) {
         cleanup_free char *up = human_elapsed(s->up_usec);
 
         call_print_key("Cluster", s->cluster);
         call_print_key("Leader", s->leader);
         call_print_key("This node", s->node);
+        if (s->n_voters > 0)
+                call_take_key("Voters", voters_text(s));
         call_take_key("Nodes", xasprintf("%u of %u up", s->nodes_up, s->nodes));
         call_take_key("Jobs", xasprintf("%u running, %u pending", s->jobs_running, s->jobs_pending));
         call_take_key("Moves", xasprintf("%u in progress", s->moves_running));
@@ -41,6 +66,7 @@ static void show_status(const Rm__Status *s) {
                 call_take_key("Availability", xasprintf("%s, changed %s", s->availability->path, ago));
         }
         call_take_key("Log", xasprintf("entry %" PRIu64, s->log_index));
+        call_take_key("Feature level", level_text(s));
         call_take_key("rmd", xasprintf("%s, up %s", s->rmd_version, up));
 }
 
