@@ -93,6 +93,10 @@ static const struct key keys[] = {
         KEY("sched", "backfill", KIND_BACKFILL, backfill, "limits"),
         KEY("sched", "distribution_weight", KIND_COUNT, distribution_weight, "10"),
         KEY("sched", "node_penalty", KIND_PENALTIES, node_penalty, ""),
+        KEY("fence", "plugin", KIND_NAME, fence_plugin, "none"),
+        KEY("fence", "program", KIND_STRING, fence_program, ""),
+        KEY("fence", "timeout", KIND_DURATION, fence_timeout_usec, "1m"),
+        KEY("fence", "retry", KIND_DURATION, fence_retry_usec, "10s"),
         KEY("job", "keep", KIND_DURATION, keep_jobs_usec, "1d"),
         KEY("job", "kill_wait", KIND_DURATION, kill_wait_usec, "10s"),
         KEY("job", "admin_group", KIND_STRING, admin_group, "rmadmin"),
@@ -431,6 +435,17 @@ static int read_config(const char *path, struct reader *reader) {
         return reader->err->code;
 }
 
+static int check_fence(const struct config *config, const char *path, struct rm_error *err) {
+        if (config->fence_program[0] && config->fence_program[0] != '/')
+                return error_set(err, -EINVAL, "%s: [fence] program must be an absolute path", path);
+        if (strcmp(config->fence_plugin, "program") == 0 && !config->fence_program[0])
+                return error_set(err, -EINVAL, "%s: [fence] plugin 'program' needs the key program", path);
+        if (config->fence_timeout_usec < CONFIG_FENCE_LEAST_USEC || config->fence_retry_usec < CONFIG_FENCE_LEAST_USEC ||
+            config->fence_timeout_usec > CONFIG_FENCE_MOST_USEC || config->fence_retry_usec > CONFIG_FENCE_MOST_USEC)
+                return error_set(err, -EINVAL, "%s: [fence] timeout and retry must be from 1s to 1h", path);
+        return 0;
+}
+
 static int check(struct config *config, const char *path, struct rm_error *err) {
         char host[256] = "";
         struct in_addr address;
@@ -459,7 +474,7 @@ static int check(struct config *config, const char *path, struct rm_error *err) 
                         err, -EINVAL,
                         "%s: [cluster] peers is empty: name a node to join through, or set bootstrap = yes on the first node",
                         path);
-        return 0;
+        return check_fence(config, path, err);
 }
 
 int config_load(const char *path, struct config *ret_config, struct rm_error *err) {

@@ -20,6 +20,9 @@
 /* What [cluster] election_timeout may be. A busy machine may be silent for some milliseconds; whoever leads is to be replaced in a minute. */
 #define CONFIG_ELECTION_MIN_USEC UINT64_C(50000)
 #define CONFIG_ELECTION_MAX_USEC UINT64_C(10000000)
+#define CONFIG_FENCE_NONE "none" /* [fence] plugin */
+#define CONFIG_FENCE_LEAST_USEC UINT64_C(1000000) /* [fence] timeout and retry */
+#define CONFIG_FENCE_MOST_USEC UINT64_C(3600000000)
 
 /* All strings are owned by the structure. */
 struct config {
@@ -75,6 +78,11 @@ struct config {
         uint32_t backfill; /* enum config_backfill */
         uint32_t distribution_weight; /* K of the objective */
         struct penalties node_penalty;
+        /* [fence] */
+        char *fence_plugin; /* CONFIG_FENCE_NONE: a lease is enough */
+        char *fence_program; /* absolute path; empty: none */
+        uint64_t fence_timeout_usec; /* of one try */
+        uint64_t fence_retry_usec; /* from a failed try to the next one, doubled from then on */
         /* [job] */
         uint64_t keep_jobs_usec;
         uint64_t kill_wait_usec;

@@ -14,6 +14,7 @@
 #include "daemon/config/config.h"
 #include "daemon/leader/enact.h"
 #include "daemon/leader/expiry.h"
+#include "daemon/leader/fences.h"
 #include "daemon/leader/files.h"
 #include "daemon/leader/losses.h"
 #include "daemon/leader/topology.h"
@@ -29,6 +30,7 @@ struct leader {
         struct leader_files *files; /* availability */
         struct switches_file *switches;
         struct traffic *traffic;
+        struct fences *fences;
         struct event *settle;
         struct event *tick;
         bool settling;
@@ -163,7 +165,9 @@ static void answer_loss(struct leader *leader, const struct loss *loss) {
 
         if (!job)
                 return;
-        if (loss->answer == LOSS_RESTART)
+        if (loss->answer == LOSS_FENCE)
+                fences_want(leader->fences, loss->node);
+        else if (loss->answer == LOSS_RESTART)
                 propose(leader, command_job_restart(&c, job->id, loss->attempt, loss->node->name, reason, true));
         else
                 propose(leader, command_job_exit(&c, job->id, 255, reason, RM__JOB_STATE__JOB_NODE_FAIL));
@@ -176,12 +180,15 @@ static bool has_fenced(void *userdata, const char *node) {
 }
 
 static void answer_losses(struct leader *leader, uint64_t now) {
-        const struct losses_rule rule = { 2 * leader->rmd->config->node_timeout_usec, has_fenced, leader, false };
+        const struct losses_rule rule = { 2 * leader->rmd->config->node_timeout_usec, has_fenced, leader,
+                                          fences_configured(leader->fences) };
         size_t n;
         cleanup_free struct loss *losses = losses_find(cluster_index(leader->rmd->cluster), &rule, now, &n);
 
+        fences_look_begin(leader->fences);
         for (size_t i = 0; i < n; i++)
                 answer_loss(leader, &losses[i]);
+        fences_look_end(leader->fences);
 }
 
 /* Nothing has changed, but time has passed: groups have rested, and what is not told in the log may be otherwise. */
@@ -291,6 +298,7 @@ struct leader *leader_create(struct rmd *rmd) {
         leader->rmd = rmd;
         leader->scheduler = leader_side_scheduler(rmd, rmd->config->policy);
         leader->traffic = traffic_create();
+        leader->fences = fences_create(rmd);
         leader->settle = evtimer_new(rmd->base, on_settle, leader);
         leader->tick = event_new(rmd->base, -1, EV_PERSIST, on_tick, leader);
         timer_arm(leader->tick, TICK_USEC);
@@ -306,6 +314,7 @@ void leader_destroy(struct leader *leader) {
         leader_files_destroy(leader->files);
         switches_file_destroy(leader->switches);
         traffic_destroy(leader->traffic);
+        fences_destroy(leader->fences);
         scheduler_destroy(leader->scheduler);
         event_free(leader->settle);
         event_free(leader->tick);

@@ -2,7 +2,8 @@
  * rm/plugin.h: what every plugin of rmd exports, whatever it does.
  *
  * A plugin is a shared object with one data symbol, RM_PLUGIN_SYMBOL: a constant structure that begins with `struct
- * rm_plugin` and goes on with the calls of its kind (for a policy: `struct rm_policy_plugin` in rm/policy.h). Nothing is
+ * rm_plugin` and goes on with the calls of its kind (for a policy: `struct rm_policy_plugin` in rm/policy.h, for a
+ * fence: `struct rm_fence_plugin` in rm/fence.h). Nothing is
  * registered and nothing runs at load time. A plugin links against nothing of rmd: what it may ask of its host comes as
  * function pointers.
  *
