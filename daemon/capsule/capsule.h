@@ -78,7 +78,7 @@ struct capsule_spec {
         const char *uplink;     /* interface of the node the link is made on; NULL: no link but lo */
         uint32_t address;       /* IPv4, network byte order */
         uint8_t prefix;         /* length, 1..32 */
-        uint8_t mac[6];
+        uint8_t mac[6];         /* the first two bytes are those of all capsules of the job: others' frames are dropped */
         uint32_t gateway;       /* 0: none */
         const uint32_t *peers;  /* addresses of the job's capsules, network byte order; no others can be talked to */
         size_t n_peers;

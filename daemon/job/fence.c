@@ -6,6 +6,13 @@ bool fence_applies(const Rm__JobSpec *spec) {
         return spec->on_node_loss == STATE_LOSS_RESTART;
 }
 
+void fence_mac(uint64_t epoch, uint32_t address, uint8_t ret_mac[static 6]) {
+        ret_mac[0] = (uint8_t) (0x02 ^ (epoch >> 8 & 0x3f) << 2);
+        ret_mac[1] = (uint8_t) (0x72 ^ (epoch & 0xff));
+        for (int i = 0; i < 4; i++)
+                ret_mac[2 + i] = (uint8_t) (address >> (24 - 8 * i));
+}
+
 enum fence_action fence_due(const struct fence_view *view) {
         if (!view->can_fence)
                 return FENCE_REFUSE;

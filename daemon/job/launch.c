@@ -143,8 +143,6 @@ int launch_spec_init(struct launch_spec *ret, const struct config *config, const
                 .prefix = config->network_prefix,
                 .peers = ret->peers,
                 .n_peers = job->n_capsules,
-                .mac = { 0x02, 0x72, (uint8_t) (address >> 24), (uint8_t) (address >> 16), (uint8_t) (address >> 8),
-                         (uint8_t) address },
                 .cut = cut,
                 .fenced = fence_applies(job->spec),
                 .uid = job->spec->uid,
@@ -155,6 +153,7 @@ int launch_spec_init(struct launch_spec *ret, const struct config *config, const
                 .spool_max_bytes = config->spool_max_bytes,
                 .spool_reserve_bytes = config->spool_reserve_bytes,
         };
+        fence_mac(job->epoch, address, ret->spec.mac);
         return 0;
 }
 

@@ -281,9 +281,28 @@ static void elsewhere(struct rule *rule, const struct filter_job *job, uint32_t 
         compare(rule, NFT_CMP_NEQ, &network, 4);
 }
 
+/* A packet without a header of the link layer is not of this epoch either. */
+static void of_this_epoch(struct rule *rule, const struct filter_job *job) {
+        load_payload(rule, NFT_PAYLOAD_LL_HEADER, ETH_SOURCE, FILTER_EPOCH_BYTES);
+        compare(rule, NFT_CMP_EQ, job->mac, FILTER_EPOCH_BYTES);
+}
+
+/* It is no capsule, and has a MAC of its own. `field`: where the sender's address is. */
+static void gateway_rule(struct batch *b, const struct filter_job *job, uint32_t field) {
+        struct rule rule;
+
+        if (job->gateway == 0)
+                return;
+        rule = rule_begin(b, "in");
+        load_payload(&rule, NFT_PAYLOAD_NETWORK_HEADER, field, 4);
+        compare(&rule, NFT_CMP_EQ, &job->gateway, 4);
+        rule_accept(&rule);
+}
+
 static void put_ip_rules(struct batch *b, const struct filter_job *job) {
         struct rule rule = rule_begin(b, "in");
 
+        of_this_epoch(&rule, job);
         load_payload(&rule, NFT_PAYLOAD_NETWORK_HEADER, IP_SOURCE, 4);
         is_peer(&rule);
         rule_accept(&rule);
@@ -292,6 +311,7 @@ static void put_ip_rules(struct batch *b, const struct filter_job *job) {
         load_payload(&rule, NFT_PAYLOAD_NETWORK_HEADER, IP_TARGET, 4);
         is_peer(&rule);
         rule_accept(&rule);
+        gateway_rule(b, job, IP_SOURCE);
         /* Last, as ranks in one capsule talk through shared memory. */
         ip_lo_rule(b, "in", NFT_META_IIF);
         ip_lo_rule(b, "out", NFT_META_OIF);
@@ -309,6 +329,7 @@ static void put_ip_rules(struct batch *b, const struct filter_job *job) {
 static void put_arp_rules(struct batch *b, const struct filter_job *job) {
         struct rule rule = rule_begin(b, "in");
 
+        of_this_epoch(&rule, job);
         load_payload(&rule, NFT_PAYLOAD_NETWORK_HEADER, ARP_SENDER, 4);
         is_peer(&rule);
         rule_accept(&rule);
@@ -318,6 +339,7 @@ static void put_arp_rules(struct batch *b, const struct filter_job *job) {
         load_payload(&rule, NFT_PAYLOAD_NETWORK_HEADER, ARP_TARGET, 4);
         is_peer(&rule);
         rule_accept(&rule);
+        gateway_rule(b, job, ARP_SENDER);
 }
 
 static int put_peers(struct mnl_socket *nl, const uint32_t *peers, size_t n, struct rm_error *error) {

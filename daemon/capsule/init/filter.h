@@ -10,6 +10,9 @@
 struct mnl_socket;
 struct rm_error;
 
+/* The MACs of a job's capsules begin with so many equal bytes, which others have not: its epoch (daemon/job/fence.h). */
+#define FILTER_EPOCH_BYTES 2
+
 /* Addresses are in network byte order. */
 struct filter_job {
         const char *device; /* the capsule's link, which must be there */
@@ -23,7 +26,8 @@ struct filter_job {
 
 /*
  * Once, before the link is up: IP and ARP pass only between this capsule and its job's, and what leaves carries its own addresses.
- * lo is free. With a gateway, other networks may be spoken to as well, but no other address of the capsules' network. Where the
+ * What arrives is of the job's epoch: a packet that was long on its way, or a copy of an earlier attempt that was forgotten somewhere, may have an
+ * address that was given out again since. lo is free. With a gateway, other networks may be spoken to as well, but no other address of the capsules' network. Where the
  * kernel can filter at the device (5.16), frames that a program writes raw are held to that too; elsewhere those pass, which is
  * logged.
  * To be called in the capsule's network namespace.

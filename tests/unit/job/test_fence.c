@@ -18,6 +18,32 @@ static void test_applies(void **state) {
         assert_true(fence_applies(&spec));
 }
 
+static void expect_mac(uint64_t epoch, uint8_t first, uint8_t second) {
+        uint8_t mac[6];
+
+        fence_mac(epoch, 0x0a320104, mac);
+        assert_memory_equal(mac, ((uint8_t[]) { first, second, 10, 50, 1, 4 }), 6);
+}
+
+/* Of a unicast address that no vendor gave. */
+static void test_mac(void **state) {
+        uint8_t seen[1 << 14] = { 0 };
+
+        (void) state;
+        expect_mac(0, 0x02, 0x72); /* as it was before there were epochs */
+        expect_mac(1, 0x02, 0x73);
+        expect_mac(0x100, 0x06, 0x72);
+        expect_mac(0x3fff, 0xfe, 0x8d);
+        expect_mac(0x4000, 0x02, 0x72);
+        for (uint64_t epoch = 0; epoch < sizeof(seen); epoch++) {
+                uint8_t mac[6];
+
+                fence_mac(epoch, 1, mac);
+                assert_int_equal(mac[0] & 3, 2);
+                assert_int_equal(seen[mac[0] >> 2 << 8 | mac[1]]++, 0);
+        }
+}
+
 static const struct fence_view good = { .synced = true,
                                         .belongs = true,
                                         .can_fence = true,
@@ -76,9 +102,9 @@ static void test_older(void **state) {
 }
 
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(test_applies), cmocka_unit_test(test_renewed),
-                                            cmocka_unit_test(test_told_once), cmocka_unit_test(test_not_known),
-                                            cmocka_unit_test(test_older) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(test_applies),   cmocka_unit_test(test_mac),
+                                            cmocka_unit_test(test_renewed),   cmocka_unit_test(test_told_once),
+                                            cmocka_unit_test(test_not_known), cmocka_unit_test(test_older) };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

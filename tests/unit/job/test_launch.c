@@ -265,11 +265,12 @@ static void test_spec(void **state) {
         assert_int_equal(spec.spec.n_groups, 2);
         assert_int_equal(spec.spec.groups[1], 27);
         launch_spec_finish(&spec);
-        /* The same address and MAC wherever it is, or its connections would not live on. */
+        /* Another epoch, another MAC; but the same address and MAC wherever it is, or its connections would not live on. */
+        j.job.epoch = 0x102;
         j.spec.on_node_loss = STATE_LOSS_RESTART;
         assert_int_equal(launch_spec_init(&spec, &config, &j.job, 1, 0, false), 0);
         assert_true(spec.spec.address == address.s_addr);
-        assert_memory_equal(spec.spec.mac, ((uint8_t[]) { 0x02, 0x72, 10, 50, 1, 4 }), 6);
+        assert_memory_equal(spec.spec.mac, ((uint8_t[]) { 0x06, 0x70, 10, 50, 1, 4 }), 6);
         assert_false(spec.spec.cut);
         assert_true(spec.spec.fenced);
         launch_spec_finish(&spec);
@@ -410,7 +411,7 @@ static void test_exit_codes(void **state) {
         assert_int_equal(launch_exit_code(W_EXITCODE(0, SIGTERM)), 143);
         assert_int_equal(launch_exit_code(W_EXITCODE(0, SIGKILL)), 137);
         assert_int_equal(launch_exit_code(W_EXITCODE(0, SIGABRT) | 0x80), 134); /* with a core dump */
-        assert_int_equal(launch_exit_code(W_STOPCODE(SIGSTOP)), 255);           /* no end at all */
+        assert_int_equal(launch_exit_code(W_STOPCODE(SIGSTOP)), 255); /* no end at all */
 }
 
 int main(void) {
