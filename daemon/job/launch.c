@@ -202,7 +202,7 @@ static char **build_env(const Rm__Job *job, const Rm__JobSpec *spec) {
                 "OMPI_MCA_osc=^ucx",
                 "OMPI_MCA_coll=^hcoll,ucc",
                 "PRTE_MCA_prte_if_include=eth0",
-                ("PRTE_MCA_plm_ssh_agent=" RM_LIBEXEC_DIR "/rm-agent"),
+                ("PRTE_MCA_plm_ssh_agent=" LAUNCH_AGENT),
                 "PRTE_MCA_plm_ssh_no_tree_spawn=1",
                 ("PRTE_MCA_prte_default_hostfile=" LAUNCH_HOSTFILE),
                 "PRTE_MCA_rmaps_default_mapping_policy=slot:oversubscribe",

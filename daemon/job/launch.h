@@ -57,6 +57,9 @@ void launch_command_finish(struct launch_command *command);
 char *launch_hostfile(const Rm__Job *job);
 /* Where it is, inside the head capsule. */
 #define LAUNCH_HOSTFILE "/run/rmd-hostfile"
+/* And a copy of rm-agent there. mpirun keeps it running, and it moves with the head: that of the node may be replaced by another version
+ * meanwhile, and be another on the node that the head moves to. */
+#define LAUNCH_AGENT "/run/rmd-agent"
 
 /* Exit code a shell would see, of a status as of waitpid(2). */
 int launch_exit_code(int wait_status);

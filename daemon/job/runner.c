@@ -19,6 +19,7 @@
 
 #define RETRY_USEC 300000
 #define LOOK_USEC 2000000
+#define PROGRAM_MAX_BYTES ((size_t) 4 << 20) /* of rm-agent, which has some 30 KiB, without debugging information */
 
 static const Rm__State *state_of(const struct runner *runner) {
         return cluster_state(runner->rmd->cluster);
@@ -387,6 +388,16 @@ static int write_hostfile(const struct resident *head, const Rm__Job *job) {
         return write_file_atomic(path, text, strlen(text), 0644, false);
 }
 
+int runner_copy_program(const struct resident *resident, const char *program, const char *path) {
+        cleanup_free char *from = xasprintf("%s/%s", RM_LIBEXEC_DIR, program);
+        cleanup_free char *to = xasprintf("%s%s", capsule_root(resident->capsule), path);
+        cleanup_free char *data = NULL;
+        size_t size_bytes;
+        int r = read_file(from, PROGRAM_MAX_BYTES, &data, &size_bytes);
+
+        return r < 0 ? r : write_file_atomic(to, data, size_bytes, 0755, false);
+}
+
 /* Not before what it is launched with is here; a job that has lost that ends. */
 static Rm__JobSpec *head_spec(struct runner *runner, struct resident *head, const Rm__Job *job) {
         struct rm_error err = { 0 };
@@ -411,6 +422,9 @@ static void launch_head(struct runner *runner, struct resident *head, const Rm__
         r = write_hostfile(head, job);
         if (r < 0)
                 log_warn("job %" PRIu64 ": cannot write the host file: %s", job->id, strerror(-r));
+        r = runner_copy_program(head, "rm-agent", LAUNCH_AGENT);
+        if (r < 0)
+                log_warn("job %" PRIu64 ": cannot copy rm-agent into the head: %s", job->id, strerror(-r));
         head->launching = true;
         report = xcalloc(1, sizeof(*report));
         *report = (struct report) { runner, job->id, STATE_HEAD, head->incarnation };

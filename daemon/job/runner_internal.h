@@ -54,6 +54,9 @@ void ends_reconcile(struct runner *runner);
 /* Of a job that is COMPLETING: false while the capsule must stay, since it is not known or not in the log how its daemon ended. */
 bool ends_told(struct runner *runner, struct resident *group, const Rm__Job *job);
 
+/* Copies `program` (rm-agent) from rmd's own directory to `path` in a capsule in which nothing has run yet. 0 or negative errno. */
+int runner_copy_program(const struct resident *resident, const char *program, const char *path);
+
 /* At most one proposal about a capsule is under way; it is made again until the state shows it. */
 void runner_propose(struct runner *runner, struct resident *resident, const Rm__Command *command);
 

@@ -336,7 +336,7 @@ static void test_env_defaults(void **state) {
         assert_string_equal(env_value(&command, "OMPI_MCA_pml"), "ob1");
         assert_string_equal(env_value(&command, "OMPI_MCA_btl"), "self,sm,tcp");
         assert_string_equal(env_value(&command, "PRTE_MCA_prte_default_hostfile"), LAUNCH_HOSTFILE);
-        assert_string_equal(env_value(&command, "PRTE_MCA_plm_ssh_agent"), RM_LIBEXEC_DIR "/rm-agent");
+        assert_string_equal(env_value(&command, "PRTE_MCA_plm_ssh_agent"), "/run/rmd-agent");
         assert_string_equal(env_value(&command, "PRTE_MCA_hwloc_default_binding_policy"), "none");
         launch_command_finish(&command);
 }
