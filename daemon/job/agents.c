@@ -184,6 +184,19 @@ static void on_launched(struct capsule *capsule, int error, const char *text, vo
         free(launched);
 }
 
+/* Is rm-yield in the group? If it cannot be, its ranks yield without. */
+static bool give_yield(const struct resident *group, const Rm__JobSpec *spec) {
+        int r;
+
+        if (!launch_may_yield(spec))
+                return false;
+        r = runner_copy_program(group, "rm-yield.so", LAUNCH_YIELD);
+        if (r < 0)
+                log_warn("job %" PRIu64 ": cannot copy rm-yield into group %" PRId32 ": %s", group->job, group->index,
+                         strerror(-r));
+        return r == 0;
+}
+
 /* False: not yet, what it is launched with is on its way; the request is sent again. */
 static bool launch_group(struct runner *runner, struct resident *group, const Rm__Job *job, const char *line) {
         struct launch_command command;
@@ -201,7 +214,7 @@ static bool launch_group(struct runner *runner, struct resident *group, const Rm
                 on_launched(group->capsule, r, error_text(&err), launched);
                 return true;
         }
-        launch_group_command(&command, job, spec, line);
+        launch_group_command(&command, job, spec, line, give_yield(group, spec));
         if (capsule_run(group->capsule, &command.command, on_launched, launched) < 0) {
                 free(launched->line);
                 free(launched);

@@ -191,8 +191,28 @@ static bool env_has(const Rm__JobSpec *spec, const char *assignment) {
         return false;
 }
 
+/* Open MPI polls while it waits, unless told to yield. What a job itself says of that holds. */
+#define YIELD_SETTING "OMPI_MCA_mpi_yield_when_idle=1"
+
+bool launch_may_yield(const Rm__JobSpec *spec) {
+        return !env_has(spec, YIELD_SETTING);
+}
+
+/* The job's own come first. */
+static char *preload_setting(const Rm__JobSpec *spec) {
+        for (size_t i = 0; i < spec->n_env; i++)
+                if (strncmp(spec->env[i], "LD_PRELOAD=", 11) == 0 && spec->env[i][11])
+                        return xasprintf("%s:%s", spec->env[i], LAUNCH_YIELD);
+        return xstrdup("LD_PRELOAD=" LAUNCH_YIELD);
+}
+
+static bool is_ours(const char *assignment, bool preload) {
+        return strncmp(assignment, "RM_JOB_ID=", 10) == 0 || strncmp(assignment, "RM_ATTEMPT=", 11) == 0 ||
+               (preload && strncmp(assignment, "LD_PRELOAD=", 11) == 0);
+}
+
 /* The job's environment, and of ours what it does not set itself. */
-static char **build_env(const Rm__Job *job, const Rm__JobSpec *spec) {
+static char **build_env(const Rm__Job *job, const Rm__JobSpec *spec, bool preload) {
         /* Over TCP between capsules and shared memory inside them: what can be carried. Ranks are not bound here: a capsule moves
          * to other cores (see cores.c). What stands in a job's own environment wins. */
         static const char *const ours[] = {
@@ -210,23 +230,26 @@ static char **build_env(const Rm__Job *job, const Rm__JobSpec *spec) {
                 /* PRRTE 3.0.8 starts ranks from 16 threads, which change flags of a rank beside the main thread without a lock: a
                  * rank that ends at once may be forgotten, and mpirun then waits for ever. Without threads it is not. */
                 "PRTE_MCA_odls_base_max_threads=0",
+                YIELD_SETTING,
         };
-        char **env = xcalloc(spec->n_env + ARRAY_SIZE(ours) + 3, sizeof(char *));
+        char **env = xcalloc(spec->n_env + ARRAY_SIZE(ours) + 4, sizeof(char *));
         size_t n = 0;
 
         for (size_t i = 0; i < spec->n_env; i++)
-                if (strncmp(spec->env[i], "RM_JOB_ID=", 10) != 0 && strncmp(spec->env[i], "RM_ATTEMPT=", 11) != 0)
+                if (!is_ours(spec->env[i], preload))
                         env[n++] = xstrdup(spec->env[i]);
         for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
                 if (!env_has(spec, ours[i]))
                         env[n++] = xstrdup(ours[i]);
         env[n++] = xasprintf("RM_JOB_ID=%" PRIu64, job->id);
         env[n++] = xasprintf("RM_ATTEMPT=%u", job->attempt);
+        if (preload)
+                env[n++] = preload_setting(spec);
         return env;
 }
 
-static void finish_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec, bool stdin_null) {
-        ret->env = build_env(job, spec);
+static void finish_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec, bool stdin_null, bool preload) {
+        ret->env = build_env(job, spec, preload);
         ret->cwd = xstrdup(spec->cwd);
         for (size_t i = 0; i < RLIM_NLIMITS; i++)
                 (void) getrlimit((int) i, &ret->rlimits[i]);
@@ -251,16 +274,16 @@ void launch_head_command(struct launch_command *ret, const Rm__Job *job, const R
         ret->argv = xcalloc(spec->n_argv + 1, sizeof(char *));
         for (size_t i = 0; i < spec->n_argv; i++)
                 ret->argv[i] = xstrdup(spec->argv[i]);
-        finish_command(ret, job, spec, !spec->input);
+        finish_command(ret, job, spec, !spec->input, false);
 }
 
-void launch_group_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec, const char *line) {
+void launch_group_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec, const char *line, bool preload) {
         memset(ret, 0, sizeof(*ret));
         ret->argv = xcalloc(4, sizeof(char *));
         ret->argv[0] = xstrdup("/bin/sh");
         ret->argv[1] = xstrdup("-c");
         ret->argv[2] = xstrdup(line);
-        finish_command(ret, job, spec, true);
+        finish_command(ret, job, spec, true, preload);
 }
 
 static void free_list(char **list) {

@@ -47,10 +47,13 @@ struct launch_command {
         struct rlimit rlimits[RLIM_NLIMITS];
 };
 
+/* Does the job leave it to rmd how its ranks wait for messages? Then they yield, by rm-yield. */
+bool launch_may_yield(const Rm__JobSpec *spec);
+
 /* mpirun, as the user wrote it, told to start its daemons through rm-agent in the job's capsules. */
 void launch_head_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec);
-/* The shell line that PRRTE gives to its agent. */
-void launch_group_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec, const char *line);
+/* The shell line that PRRTE gives to its agent. `preload`: rm-yield is in the capsule, for all that the line starts. */
+void launch_group_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec, const char *line, bool preload);
 void launch_command_finish(struct launch_command *command);
 
 /* Text of the host file for mpirun; malloc'ed. */
@@ -60,6 +63,8 @@ char *launch_hostfile(const Rm__Job *job);
 /* And a copy of rm-agent there. mpirun keeps it running, and it moves with the head: that of the node may be replaced by another version
  * meanwhile, and be another on the node that the head moves to. */
 #define LAUNCH_AGENT "/run/rmd-agent"
+/* And a copy of rm-yield in each group, for the same reason. */
+#define LAUNCH_YIELD "/run/rmd-yield.so"
 
 /* Exit code a shell would see, of a status as of waitpid(2). */
 int launch_exit_code(int wait_status);

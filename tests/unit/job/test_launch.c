@@ -311,14 +311,66 @@ static void test_group_command(void **state) {
         struct job j;
 
         job_init(&j, NULL);
-        launch_group_command(&command, &j.job, j.job.spec, "exec prted --x 'y z'");
+        launch_group_command(&command, &j.job, j.job.spec, "exec prted --x 'y z'", false);
         assert_string_equal(command.command.argv[0], "/bin/sh");
         assert_string_equal(command.command.argv[1], "-c");
         assert_string_equal(command.command.argv[2], "exec prted --x 'y z'");
         assert_null(command.command.argv[3]);
         assert_true(command.command.stdin_null); /* input is the head's */
         assert_string_equal(env_value(&command, "RM_JOB_ID"), "7");
+        assert_null(env_value(&command, "LD_PRELOAD"));
         launch_command_finish(&command);
+}
+
+/* What the job preloads stays, before ours; mpirun itself gets nothing of ours. */
+static void test_preload(void **state) {
+        static const struct {
+                const char *env[3];
+                const char *in_group;
+                const char *in_head;
+        } cases[] = {
+                { { "A=b" }, "/run/rmd-yield.so", NULL },
+                { { "LD_PRELOAD=" }, "/run/rmd-yield.so", "" },
+                { { "LD_PRELOAD=/home/alice/a.so b.so" }, "/home/alice/a.so b.so:/run/rmd-yield.so", "/home/alice/a.so b.so" },
+                { { "LD_PRELOADED=mine", "A=b" }, "/run/rmd-yield.so", NULL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                struct launch_command group;
+                struct launch_command head;
+                struct job j;
+
+                job_init(&j, cases[i].env);
+                assert_true(launch_may_yield(j.job.spec));
+                launch_group_command(&group, &j.job, j.job.spec, "exec prted", true);
+                launch_head_command(&head, &j.job, j.job.spec);
+                assert_string_equal(env_value(&group, "LD_PRELOAD"), cases[i].in_group);
+                if (cases[i].in_head)
+                        assert_string_equal(env_value(&head, "LD_PRELOAD"), cases[i].in_head);
+                else
+                        assert_null(env_value(&head, "LD_PRELOAD"));
+                assert_string_equal(env_value(&group, "OMPI_MCA_mpi_yield_when_idle"), "1");
+                assert_string_equal(env_value(&head, "OMPI_MCA_mpi_yield_when_idle"), "1");
+                launch_command_finish(&group);
+                launch_command_finish(&head);
+        }
+}
+
+static void test_job_says_how_it_waits(void **state) {
+        static const char *const cases[] = { "", "0", "1" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                cleanup_free char *setting = xasprintf("OMPI_MCA_mpi_yield_when_idle=%s", cases[i]);
+                const char *env[] = { setting, NULL };
+                struct launch_command command;
+                struct job j;
+
+                job_init(&j, env);
+                assert_false(launch_may_yield(j.job.spec));
+                launch_head_command(&command, &j.job, j.job.spec);
+                assert_string_equal(env_value(&command, "OMPI_MCA_mpi_yield_when_idle"), cases[i]);
+                launch_command_finish(&command);
+        }
 }
 
 /* What rmd sets, where the job says nothing. */
@@ -424,6 +476,8 @@ int main(void) {
                 cmocka_unit_test(test_hostfile),
                 cmocka_unit_test(test_head_command),
                 cmocka_unit_test(test_group_command),
+                cmocka_unit_test(test_preload),
+                cmocka_unit_test(test_job_says_how_it_waits),
                 cmocka_unit_test(test_env_defaults),
                 cmocka_unit_test(test_env_of_the_job_wins),
                 cmocka_unit_test(test_env_cannot_be_spoofed),
