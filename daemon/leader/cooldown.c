@@ -1,8 +1,14 @@
 #include "daemon/leader/cooldown.h"
 
+#include <string.h>
+
 /* A move that failed is tried again after this, doubled for each failure in a row. */
 #define BACKOFF_FIRST_USEC 500000U
 #define BACKOFF_MAX_USEC 30000000U
+/* The same for a destination, longer than for the capsule: when that is over, it first goes elsewhere, if it can. */
+#define DESTINATION_FIRST_USEC 2000000U
+/* One failure may be chance, and going elsewhere may mean to share cores. */
+#define DESTINATION_FAILURES 2U
 /* Long enough for who moves capsules by hand to move the next one. */
 #define REQUEST_USEC 60000000U
 
@@ -25,6 +31,28 @@ static uint64_t backoff_until(const Rm__State *state, uint64_t job, int32_t caps
                         break;
         }
         return last ? last + (wait > BACKOFF_MAX_USEC ? BACKOFF_MAX_USEC : wait) : 0;
+}
+
+uint64_t cooldown_destination_until(const Rm__State *state, uint64_t job, const char *node) {
+        uint64_t wait = DESTINATION_FIRST_USEC;
+        uint64_t last = 0;
+        unsigned failures = 0;
+
+        for (size_t i = state->n_moves; i > 0 && wait < COOLDOWN_DESTINATION_MAX_USEC; i--) {
+                const Rm__Move *move = state->moves[i - 1];
+
+                if (move->job != job || strcmp(move->to, node) != 0 || move->state == RM__MOVE_STATE__MOVE_RUNNING)
+                        continue;
+                if (move->state != RM__MOVE_STATE__MOVE_ABORTED)
+                        break;
+                if (!last)
+                        last = move->end_usec;
+                if (++failures > DESTINATION_FAILURES)
+                        wait *= 2;
+        }
+        if (failures < DESTINATION_FAILURES)
+                return 0;
+        return last + (wait > COOLDOWN_DESTINATION_MAX_USEC ? COOLDOWN_DESTINATION_MAX_USEC : wait);
 }
 
 static bool moved_by_request(const Rm__State *state, uint64_t job, uint64_t now) {

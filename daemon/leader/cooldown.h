@@ -4,6 +4,9 @@
 
 #include "daemon/cluster/state.h"
 
+/* The longest that a destination is avoided. */
+#define COOLDOWN_DESTINATION_MAX_USEC 60000000U
+
 enum cooldown {
         COOLDOWN_NONE,
         COOLDOWN_REQUEST, /* a user or administrator moved something of the job: it is not moved by choice for a while */
@@ -14,6 +17,8 @@ enum cooldown {
 /* For a move of this capsule with this cause, `now_usec` in real time. A move by choice pays within `horizon_usec`. */
 enum cooldown cooldown_of(const Rm__State *state, uint64_t job, int32_t capsule, Rm__MoveCause cause, uint64_t horizon_usec,
                           uint64_t now_usec);
+/* Until when no more groups of this job are to go to `node`, after moves to it that failed, at least two in a row; 0: now. */
+uint64_t cooldown_destination_until(const Rm__State *state, uint64_t job, const char *node);
 /* For people; NULL for COOLDOWN_NONE. */
 const char *cooldown_text(enum cooldown cooldown);
 

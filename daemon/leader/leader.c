@@ -35,7 +35,7 @@ struct leader {
         struct event *tick;
         bool settling;
         uint64_t round_usec; /* when the last round began, monotonic */
-        bool skipped; /* a move has to wait after failures: the tick comes back to it */
+        bool skipped; /* after failures a move has to wait, or a node is avoided: the tick comes back to it */
         bool again; /* something changed while a round was under way */
 };
 
@@ -125,6 +125,7 @@ static void run_round(struct leader *leader) {
         leader->round_usec = now_usec();
         make_view(leader->rmd, &view);
         tell_left_out(leader, &view);
+        leader->skipped |= view.avoids;
         traffic_mark(leader->traffic);
         r = scheduler_run(leader->scheduler, take_ptr(view.snapshot), view.jobs, on_round, leader, &err);
         if (r < 0 && r != -ENOSPC)

@@ -6,6 +6,7 @@
 
 #include "common/util.h"
 #include "daemon/leader/admit.h"
+#include "daemon/leader/cooldown.h"
 #include "daemon/sched/fields.h"
 #include "daemon/sched/move_cost.h"
 
@@ -172,6 +173,8 @@ struct placing {
         struct oldest_list oldest;
         bool *skip; /* each job of the state: it is not in the view */
         size_t *job_at; /* each job of the view: where it stands in the state */
+        bool *failing;  /* each node: a move to it failed not long ago */
+        bool any_failing;
 };
 
 static void fill_placed(const struct placing *p, const Rm__Job *job, uint32_t index) {
@@ -211,6 +214,32 @@ static void fill_placed(const struct placing *p, const Rm__Job *job, uint32_t in
         }
 }
 
+/* What is there, or on its way, stays. */
+static void limit_to_present(const struct placing *p, uint32_t index, uint32_t node) {
+        struct snapshot *snapshot = p->view->snapshot;
+        const struct rm_job *job = &snapshot_view(snapshot)->jobs[index];
+        const struct round_job *round = &p->view->jobs[index];
+        uint32_t here = 0;
+
+        for (uint32_t g = 0; g < job->n_groups; g++)
+                if (job->groups[g].node == (int32_t) node || round->group_moving_to[g] == (int32_t) node)
+                        here += job->groups[g].ranks;
+        if (!job->node_limit || here < job->node_limit[node])
+                snapshot_set_limit(snapshot, index, node, here);
+}
+
+/* Once more to a destination that keeps failing helps nobody while there is another. */
+static void avoid_failing(const struct placing *p, const Rm__Job *job, uint32_t index) {
+        const Rm__State *state = p->state;
+
+        for (size_t i = 0; i < state->n_nodes; i++) {
+                if (!p->failing[i] || cooldown_destination_until(state, job->id, state->nodes[i]->name) <= p->config->now_usec)
+                        continue;
+                limit_to_present(p, index, (uint32_t) i);
+                p->view->avoids = true;
+        }
+}
+
 static void add_job(const struct placing *p, const Rm__Job *job) {
         const Rm__State *state = p->state;
         struct view *view = p->view;
@@ -233,8 +262,11 @@ static void add_job(const struct placing *p, const Rm__Job *job) {
         }
         *round = (struct round_job) { .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE };
         fill_spares(p->index, job, view->snapshot, round);
-        if (job->n_capsules > 0)
+        if (job->n_capsules > 0) {
                 fill_placed(p, job, view->n_jobs);
+                if (p->any_failing)
+                        avoid_failing(p, job, view->n_jobs);
+        }
         if (p->config->traffic)
                 traffic_fill(p->config->traffic, job->id, p->config->horizon_usec, view->snapshot, view->n_jobs);
         view->n_jobs++;
@@ -386,6 +418,20 @@ static void make(struct placing *p) {
                 }
 }
 
+static void find_failing(struct placing *p) {
+        const Rm__State *state = p->state;
+
+        for (size_t i = 0; i < state->n_moves; i++) {
+                const Rm__Move *move = state->moves[i];
+                int32_t node = state_node_position(p->index, move->to);
+
+                if (move->state != RM__MOVE_STATE__MOVE_ABORTED || node < 0 ||
+                    move->end_usec + COOLDOWN_DESTINATION_MAX_USEC <= p->config->now_usec)
+                        continue;
+                p->failing[node] = p->any_failing = true;
+        }
+}
+
 static bool not_for_round(const struct view_config *config, const Rm__Job *job) {
         if (job_ended(job))
                 return true;
@@ -396,6 +442,7 @@ void view_create(const struct state_index *index, const struct view_config *conf
         const Rm__State *state = state_index_state(index);
         cleanup_free bool *skip = xcalloc(state->n_jobs + 1, sizeof(*skip));
         cleanup_free size_t *job_at = xcalloc(state->n_jobs + 1, sizeof(*job_at));
+        cleanup_free bool *failing = xcalloc(state->n_nodes + 1, sizeof(*failing));
         struct view view = { .jobs = xcalloc(state->n_jobs + 1, sizeof(view.jobs[0])) };
         struct placing placing = { .state = state,
                                    .index = index,
@@ -403,9 +450,11 @@ void view_create(const struct state_index *index, const struct view_config *conf
                                    .view = &view,
                                    .usual_freeze_usec = usual_freeze(state),
                                    .skip = skip,
-                                   .job_at = job_at };
+                                   .job_at = job_at,
+                                   .failing = failing };
 
         collect_oldest(state, &placing.oldest);
+        find_failing(&placing);
         for (size_t i = 0; i < state->n_jobs; i++)
                 skip[i] = not_for_round(config, state->jobs[i]);
         leave_out_by_ranks(&placing);

@@ -20,6 +20,7 @@ struct view {
         uint32_t n_jobs;
         struct view_left_out *left_out; /* what runs of them holds its cores: they are missing from its nodes */
         size_t n_left_out;
+        bool avoids; /* groups are kept off a node that moves to it have failed, for some seconds */
 };
 
 struct view_config {

@@ -105,10 +105,38 @@ static void test_failures(void **state) {
         assert_non_null(strstr(cooldown_text(COOLDOWN_FAILURE), "failed"));
 }
 
+static uint64_t avoided(const struct world *w, uint64_t job, const char *node) {
+        return cooldown_destination_until(w->state, job, node);
+}
+
+/* From the second failure in a row on, whichever group it was; other jobs and other nodes do not count. */
+static void test_destination(void **state) {
+        struct world *w = *state;
+        uint64_t job = run_job(w, "n1", "n2"), other = run_job(w, "n1", "n2");
+        uint64_t wait = 2 * SEC;
+
+        (void) fail_once(w, job, 1, "n3");
+        assert_int_equal(avoided(w, job, "n3"), 0);
+        (void) fail_once(w, job, 1, "n1");
+        for (int i = 0; i < 8; i++) {
+                uint64_t at = fail_once(w, job, i % 2, "n3");
+
+                assert_int_equal(avoided(w, job, "n3"), at + wait);
+                assert_int_equal(avoided(w, job, "n1"), 0);
+                assert_int_equal(avoided(w, other, "n3"), 0);
+                wait = 2 * wait > COOLDOWN_DESTINATION_MAX_USEC ? COOLDOWN_DESTINATION_MAX_USEC : 2 * wait;
+        }
+        assert_int_equal(wait, COOLDOWN_DESTINATION_MAX_USEC);
+        (void) arrive(w, job, 1, "n3", NEEDED, "");
+        (void) fail_once(w, job, 0, "n3");
+        assert_int_equal(avoided(w, job, "n3"), 0); /* the row began anew */
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, leader_set_up, leader_tear_down)
 
 int main(void) {
-        const struct CMUnitTest tests[] = { T(test_first_move_goes_at_once), T(test_request), T(test_choice), T(test_failures) };
+        const struct CMUnitTest tests[] = { T(test_first_move_goes_at_once), T(test_request), T(test_choice), T(test_failures),
+                                            T(test_destination) };
 
         return cmocka_run_group_tests_name("cooldown", tests, NULL, NULL);
 }

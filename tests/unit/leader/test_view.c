@@ -4,6 +4,7 @@
 #include "daemon/leader/admit.h"
 #include "daemon/leader/view.h"
 #include "daemon/sched/fold.h"
+#include "placement/pack.h"
 #include "tests/unit/cluster/state_test.h"
 
 static int set_up(void **state) {
@@ -353,6 +354,35 @@ static void test_aborted_move_leaves_no_trace(void **state) {
         view_finish(&view);
 }
 
+/* After two failures in a row it is worth going elsewhere; what is on that node stays there. */
+static void test_failing_destination_is_tried_for_ever(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_job(w);
+        struct view view;
+
+        for (int failures = 1; failures <= 2; failures++) {
+                assert_int_equal(move_start(w, id, 1, "n3"), 0);
+                assert_int_equal(move_abort(w, w->created, "no"), 0);
+                view = make_view(w, 0);
+                assert_int_equal(view.avoids, failures == 2);
+                assert_int_equal(job_node_limit(job_in(&view, 0), (uint32_t) index_of(&view, "n3")),
+                                 failures == 2 ? 0 : RM_NO_LIMIT);
+                view_finish(&view);
+        }
+        for (int failures = 1; failures <= 2; failures++) {
+                assert_int_equal(move_start(w, id, 0, "n2"), 0);
+                assert_int_equal(move_abort(w, w->created, "no"), 0);
+        }
+        view = make_view(w, 0);
+        assert_int_equal(job_node_limit(job_in(&view, 0), (uint32_t) index_of(&view, "n2")), 2);
+        assert_int_equal(job_node_limit(job_in(&view, 0), (uint32_t) index_of(&view, "n1")), RM_NO_LIMIT);
+        view_finish(&view);
+        w->time_usec += UINT64_C(2000000);
+        view = make_view(w, 0);
+        assert_false(view.avoids);
+        view_finish(&view);
+}
+
 /* Fewer cores than ranks: the view says what is, and the round makes room for all of them in proportion. */
 static void test_folding(void **state) {
         static const char *const files[] = { "n1", "n2", "n3" };
@@ -647,6 +677,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_time_left, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_moving, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_aborted_move_leaves_no_trace, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_failing_destination_is_tried_for_ever, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_folding, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_group_size, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_group_size_in_view, set_up, tear_down),
