@@ -29,6 +29,7 @@ enum kind {
         KIND_MOST_BYTES,
         KIND_MOST_COUNT,
         KIND_BACKFILL,
+        KIND_CODEC,
         KIND_MOVE_TIMEOUT,
         KIND_PENALTIES
 };
@@ -70,6 +71,7 @@ static const struct key keys[] = {
         KEY("node", "runtime_dir", KIND_STRING, runtime_dir, "/run/rmd"),
         KEY("node", "move_ports", KIND_PORTS, move_port_first, "any"),
         KEY("node", "move_rate", KIND_BYTES, move_rate_bytes_per_sec, "0"),
+        KEY("move", "codec", KIND_CODEC, move_codec, "auto"),
         KEY("capsule", "network", KIND_NETWORK, network, "10.201.0.0/16"),
         KEY("capsule", "group_size", KIND_AUTO_U32, group_size, "auto"),
         KEY("capsule", "cgroup", KIND_STRING, cgroup_parent, ""),
@@ -198,17 +200,30 @@ static int set_level(int *out, const char *value) {
         return -EINVAL;
 }
 
-static int set_backfill(uint32_t *out, const char *value) {
-        static const char *const words[] = {
-                [CONFIG_BACKFILL_NO] = "no", [CONFIG_BACKFILL_LIMITS] = "limits", [CONFIG_BACKFILL_ANY] = "any"
-        };
-
-        for (uint32_t i = 0; i < ARRAY_SIZE(words); i++)
+/* The index of the word. */
+static int set_word(uint32_t *out, const char *value, const char *const *words, uint32_t n_words) {
+        for (uint32_t i = 0; i < n_words; i++)
                 if (strcmp(value, words[i]) == 0) {
                         *out = i;
                         return 0;
                 }
         return -EINVAL;
+}
+
+static int set_backfill(uint32_t *out, const char *value) {
+        static const char *const words[] = {
+                [CONFIG_BACKFILL_NO] = "no", [CONFIG_BACKFILL_LIMITS] = "limits", [CONFIG_BACKFILL_ANY] = "any"
+        };
+
+        return set_word(out, value, words, ARRAY_SIZE(words));
+}
+
+static int set_codec(uint32_t *out, const char *value) {
+        static const char *const words[] = {
+                [CONFIG_CODEC_AUTO] = "auto", [CONFIG_CODEC_NONE] = "none", [CONFIG_CODEC_LZ4] = "lz4", [CONFIG_CODEC_ZSTD] = "zstd"
+        };
+
+        return set_word(out, value, words, ARRAY_SIZE(words));
 }
 
 static bool all_absolute(const char *paths) {
@@ -299,6 +314,8 @@ static int set_key(struct config *config, const struct key *key, const char *val
                 return set_most(out, value, PIDS_MAX_LEAST, parse_count);
         case KIND_BACKFILL:
                 return set_backfill(out, value);
+        case KIND_CODEC:
+                return set_codec(out, value);
         case KIND_MOVE_TIMEOUT:
                 return set_move_timeout(out, value);
         case KIND_DURATION:
@@ -337,6 +354,8 @@ static const char *expects(const struct key *key) {
                 return "auto, none, or a number of at least 64";
         case KIND_BACKFILL:
                 return "no, limits or any";
+        case KIND_CODEC:
+                return "auto, none, lz4 or zstd";
         case KIND_MOVE_TIMEOUT:
                 return "a time from 1s to 2m: connections to a group that stands still for longer would break";
         case KIND_DURATION:

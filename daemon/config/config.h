@@ -51,6 +51,8 @@ struct config {
         uint16_t move_port_first; /* 0 = any */
         uint16_t move_port_last;
         uint64_t move_rate_bytes_per_sec; /* of what goes ahead in a move; 0 = no limit */
+        /* [move] */
+        uint32_t move_codec; /* enum config_codec */
         /* [capsule] */
         uint32_t network; /* IPv4, host byte order */
         uint8_t network_prefix;
@@ -100,6 +102,13 @@ enum config_backfill {
         CONFIG_BACKFILL_NO,
         CONFIG_BACKFILL_LIMITS,
         CONFIG_BACKFILL_ANY,
+};
+
+enum config_codec {
+        CONFIG_CODEC_AUTO,
+        CONFIG_CODEC_NONE,
+        CONFIG_CODEC_LZ4,
+        CONFIG_CODEC_ZSTD,
 };
 
 /* Defaults, then `path`. NULL path: only defaults. Unknown sections, unknown keys and bad values are errors that name

@@ -20,7 +20,24 @@
 #define LOCK_TRIES_MAX 10U /* with pauses of 20, 40, ... ms: about a second */
 #define OPENED_USEC (5U * 1000000U)
 
+_Static_assert((int) CONFIG_CODEC_LZ4 == (int) RM__MOVER_CODEC__MOVER_CODEC_LZ4 &&
+                       (int) CONFIG_CODEC_ZSTD == (int) RM__MOVER_CODEC__MOVER_CODEC_ZSTD,
+               "rm-mover gets the number of the configuration");
+
 /* ---- mover ---- */
+
+/* An older rmd would not understand these in the log. */
+static void note_codec(struct move *move, const Rm__MoverFigures *figures) {
+        if (cluster_state(move->moves->rmd->cluster)->level < STATE_LEVEL_CODEC)
+                return;
+        move->figures.saved_bytes = figures->saved_bytes;
+        if (figures->lz4_bytes + figures->zstd_bytes == 0)
+                move->figures.codec = RM__MOVE_CODEC__MOVE_CODEC_NONE;
+        else if (figures->zstd_bytes > figures->lz4_bytes)
+                move->figures.codec = RM__MOVE_CODEC__MOVE_CODEC_ZSTD;
+        else
+                move->figures.codec = RM__MOVE_CODEC__MOVE_CODEC_LZ4;
+}
 
 static void note_figures(struct move *move, const Rm__MoverFigures *figures) {
         if (!figures)
@@ -28,6 +45,7 @@ static void note_figures(struct move *move, const Rm__MoverFigures *figures) {
         move->figures.image_bytes = figures->wire_bytes;
         move->figures.memory_bytes = figures->raw_bytes;
         move->figures.ahead_bytes = figures->ahead_bytes;
+        note_codec(move, figures);
 }
 
 static void maybe_ready(struct move *move) {
@@ -112,6 +130,7 @@ void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared) {
         body.cluster = move->moves->rmd->config->cluster_name;
         body.images_dir = move->dir;
         body.criu_uid = job->spec->uid;
+        body.codec = (Rm__MoverCodec) move->moves->rmd->config->move_codec;
         command.body_case = RM__MOVER_COMMAND__BODY_SEND;
         command.send = &body;
         if (mover_command(move->mover, &command) < 0)

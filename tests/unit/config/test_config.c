@@ -127,6 +127,8 @@ static const struct {
           "52428800",
           { "-1", "5m", "1.5M", "fast" },
           "a number of bytes" },
+        { "move", "codec", U32, AT(move_codec), "0", "zstd", "3", { "gzip", "", "3", "ZSTD" }, "auto, none, lz4 or zstd" },
+        { "move", "codec", U32, AT(move_codec), "0", "none", "1", { NULL }, NULL },
         { "capsule", "memory_max", U64, AT(memory_max), "0", "300M", "314572800", { "0", "63M", "-1", "much" }, "auto, none, or" },
         { "capsule", "memory_max", U64, AT(memory_max), "0", "none", "18446744073709551615", { "no" }, "auto, none, or" },
         { "capsule", "pids_max", U64, AT(pids_max), "0", "200", "200", { "0", "63", "2K" }, "auto, none, or" },
