@@ -13,6 +13,7 @@ struct capsule_ctx;
 struct bodies;
 struct runner;
 struct outputs;
+struct pages_test;
 struct moves;
 struct leader;
 struct service;
@@ -30,6 +31,7 @@ struct rmd {
         struct bodies *bodies;     /* job/: what jobs are launched with */
         struct runner *runner;     /* job/: this node's capsules */
         struct outputs *outputs;   /* job/: output of jobs whose head is here */
+        struct pages_test *pages_test; /* job/: can memory be tracked here? */
         struct moves *moves;       /* move/ */
         struct leader *leader;     /* leader/: scheduling; NULL unless this node leads */
         struct service *service;   /* requests/: local clients */

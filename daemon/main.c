@@ -22,6 +22,7 @@
 #include "daemon/job/bodies.h"
 #include "daemon/job/limits.h"
 #include "daemon/job/outputs.h"
+#include "daemon/job/pages_test.h"
 #include "daemon/job/runner.h"
 #include "daemon/leader/leader.h"
 #include "daemon/move/fault.h"
@@ -32,6 +33,7 @@
 #include "daemon/trim.h"
 
 #define CONFIG_PATH "/etc/rmd/rmd.conf"
+#define CRIU_PATH "/usr/sbin/criu"
 #define EXIT_STATE 3 /* state_dir or the cluster's log cannot be read, or is of another version: a restart does not help */
 #define CLEAN_USEC 5000000
 #define REMOVED_SEC 2
@@ -317,7 +319,7 @@ static int start_capsules(struct rmd *rmd, struct rm_error *err) {
                 .runtime_dir = runtime_dir,
                 .cgroup_parent = rmd->config->cgroup_parent[0] ? rmd->config->cgroup_parent : NULL,
                 .init_path = RM_LIBEXEC_DIR "/rm-capsule",
-                .criu_path = "/usr/sbin/criu",
+                .criu_path = CRIU_PATH,
                 .kdat_path = "/run/criu.kdat",
                 .writable = rmd->config->writable,
         };
@@ -342,6 +344,8 @@ static int start(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
         limits_begin(rmd);
         rmd->forwarding = forwarding_create(rmd, service_carried_request, service_carried_gone);
         rmd->outputs = outputs_create(rmd);
+        if (rmd->config->move_tracking)
+                rmd->pages_test = pages_test_start(rmd->base, CRIU_PATH);
         r = moves_create(rmd, &rmd->moves, err);
         if (r == 0)
                 r = bodies_create(rmd, &rmd->bodies, err);
@@ -369,6 +373,7 @@ static void stop(struct rmd *rmd) {
         cluster_destroy(rmd->cluster);
         forwarding_destroy(rmd->forwarding);
         outputs_destroy(rmd->outputs);
+        pages_test_destroy(rmd->pages_test);
         capsule_ctx_destroy(rmd->capsules);
         events_destroy(rmd->events);
         fault_destroy(rmd->fault);

@@ -72,6 +72,7 @@ static const struct key keys[] = {
         KEY("node", "move_ports", KIND_PORTS, move_port_first, "any"),
         KEY("node", "move_rate", KIND_BYTES, move_rate_bytes_per_sec, "0"),
         KEY("move", "codec", KIND_CODEC, move_codec, "auto"),
+        KEY("move", "tracking", KIND_BOOL, move_tracking, "yes"),
         KEY("capsule", "network", KIND_NETWORK, network, "10.201.0.0/16"),
         KEY("capsule", "group_size", KIND_AUTO_U32, group_size, "auto"),
         KEY("capsule", "cgroup", KIND_STRING, cgroup_parent, ""),

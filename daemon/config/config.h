@@ -53,6 +53,7 @@ struct config {
         uint64_t move_rate_bytes_per_sec; /* of what goes ahead in a move; 0 = no limit */
         /* [move] */
         uint32_t move_codec; /* enum config_codec */
+        bool move_tracking; /* of the pages that a group writes while its memory goes ahead */
         /* [capsule] */
         uint32_t network; /* IPv4, host byte order */
         uint8_t network_prefix;

@@ -6,6 +6,7 @@
 #include "daemon/config/config.h"
 #include "daemon/job/bodies.h"
 #include "daemon/job/limits.h"
+#include "daemon/job/pages_test.h"
 #include "daemon/leader/leader.h"
 #include "daemon/requests/requests.h"
 #include "daemon/requests/service.h"
@@ -74,6 +75,15 @@ static char *second_key_warning(const struct config *config) {
                 config->second_key_file);
 }
 
+static void fill_tracking(const struct rmd *rmd, Rm__Status *status) {
+        const char *why = "";
+
+        status->tracking = rmd->config->move_tracking && pages_test_passed(rmd->pages_test, &why);
+        if (!rmd->config->move_tracking)
+                why = "[move] tracking = no in rmd.conf";
+        status->untracked = (char *) why;
+}
+
 void request_status(struct client *client, const Rm__LocalRequest *request) {
         struct rmd *rmd = client->rmd;
         const Rm__State *state = cluster_state(rmd->cluster);
@@ -99,6 +109,7 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
         status.level = state->level;
         status.level_known = STATE_LEVEL;
         status.level_behind = behind ? behind : (char *) "";
+        fill_tracking(rmd, &status);
         status.availability = state->availability;
         status.warnings = warnings;
         count(cluster_index(rmd->cluster), &status);

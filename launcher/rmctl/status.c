@@ -57,6 +57,11 @@ static void show_status(const Rm__Status *s) {
         call_take_key("Nodes", xasprintf("%u of %u up", s->nodes_up, s->nodes));
         call_take_key("Jobs", xasprintf("%u running, %u pending", s->jobs_running, s->jobs_pending));
         call_take_key("Moves", xasprintf("%u in progress", s->moves_running));
+        /* Of moves from this node. An older rmd says nothing of it. */
+        if (s->tracking)
+                call_print_key("Page tracking", "yes");
+        else if (s->untracked[0])
+                call_take_key("Page tracking", xasprintf("no: %s", s->untracked));
         call_print_key("Policy", s->policy);
         if (s->availability && !s->availability->path[0]) {
                 call_print_key("Availability", "no file yet; every node may be used whole");
