@@ -147,6 +147,9 @@ static void on_message(void *userdata, const char *node, const Rm__PeerMessage *
         case RM__PEER_MESSAGE__BODY_TRAFFIC:
                 leader_on_traffic(rmd->leader, message->traffic);
                 break;
+        case RM__PEER_MESSAGE__BODY_NODE_MEMORY:
+                leader_on_memory(rmd->leader, node, message->node_memory);
+                break;
         default:
                 log_warn("%s sent a message of kind %d, which is not known here", node, (int) message->body_case);
         }
@@ -303,7 +306,7 @@ static int start_cluster(struct rmd *rmd, struct tls *tls, struct rm_error *err)
         self.cores = config->cores ? config->cores : topology->cores;
         self.topology = topology->description;
         self.boot_id = topology->boot_id;
-        self.memory_bytes = topology->memory_bytes;
+        self.memory_bytes = limits_node_memory(config, topology->memory_bytes);
         r = cluster_create(rmd->base, &cluster_config, &cluster_ops, rmd, &rmd->cluster, err);
         if (r == -ENOTSUP || r == -EBADMSG)
                 *rmd->failed = *err;

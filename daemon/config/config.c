@@ -67,6 +67,7 @@ static const struct key keys[] = {
         KEY("node", "address", KIND_STRING, address, ""),
         KEY("node", "uplink", KIND_STRING, uplink, "eth0"),
         KEY("node", "cores", KIND_AUTO_U32, cores, "auto"),
+        KEY("node", "memory", KIND_MOST_BYTES, memory, "auto"),
         KEY("node", "socket", KIND_STRING, socket_path, "/run/rmd/rmd.sock"),
         KEY("node", "runtime_dir", KIND_STRING, runtime_dir, "/run/rmd"),
         KEY("node", "move_ports", KIND_PORTS, move_port_first, "any"),

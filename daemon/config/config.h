@@ -46,6 +46,7 @@ struct config {
         char *address; /* IPv4 */
         char *uplink;
         uint32_t cores; /* 0 = what hwloc finds */
+        uint64_t memory; /* for groups, bytes; 0 = what is available, UINT64_MAX = it is not looked at */
         char *socket_path;
         char *runtime_dir;
         uint16_t move_port_first; /* 0 = any */

@@ -40,13 +40,27 @@ void limits_share(const struct config *config, const struct limits_node *node, u
         ret->pids = config->pids_max ? config->pids_max : PIDS_BASE + (uint64_t) PIDS_PER_RANK * counted;
 }
 
-void limits_here(const struct rmd *rmd, uint32_t ranks, const struct capsule_limits *kept, struct capsule_limits *ret) {
+uint64_t limits_node_memory(const struct config *config, uint64_t total_bytes) {
+        return config->memory > 0 && config->memory < total_bytes ? config->memory : total_bytes;
+}
+
+void limits_promised(const struct config *config, uint64_t promised_bytes, struct capsule_limits *limits) {
+        uint64_t most = config->memory_max ? config->memory_max : UINT64_MAX;
+        uint64_t bytes = promised_bytes > MEMORY_MIN_BYTES ? promised_bytes : MEMORY_MIN_BYTES;
+
+        if (promised_bytes > 0)
+                limits->memory_bytes = bytes < most ? bytes : most;
+}
+
+void limits_here(const struct rmd *rmd, uint32_t ranks, uint64_t promised_bytes, const struct capsule_limits *kept,
+                 struct capsule_limits *ret) {
         const struct limits_node node = {
-                .memory_bytes = rmd->topology->memory_bytes,
+                .memory_bytes = limits_node_memory(rmd->config, rmd->topology->memory_bytes),
                 .cores = rmd->config->cores ? rmd->config->cores : rmd->topology->cores,
         };
 
         limits_share(rmd->config, &node, ranks, ret);
+        limits_promised(rmd->config, promised_bytes, ret);
         if (kept && kept->memory_bytes > ret->memory_bytes)
                 ret->memory_bytes = kept->memory_bytes;
         if (kept && kept->pids > ret->pids)

@@ -241,7 +241,8 @@ static int make_resident(struct runner *runner, const Rm__Job *job, int32_t inde
 
         if (r < 0)
                 return error_set(err, r, "no such capsule");
-        limits_here(runner->rmd, job_capsule(job, index)->ranks, kept, &spec.spec.limits);
+        limits_here(runner->rmd, job_capsule(job, index)->ranks, job_capsule(job, index)->ranks * job->spec->rank_memory_bytes,
+                    kept, &spec.spec.limits);
         r = capsule_create(runner->rmd->capsules, &spec.spec, &callbacks, runner, &capsule, err);
         if (r < 0)
                 (void) error_prefix(err, "capsule %s", spec.id);
@@ -710,6 +711,7 @@ int runner_create(struct rmd *rmd, const struct runner_ops *ops, void *userdata,
         runner->retry = evtimer_new(rmd->base, on_retry, runner);
         runner->look = evtimer_new(rmd->base, on_wake, runner);
         traffic_start(runner);
+        memory_report_start(runner);
         n = capsule_adopt_all(rmd->capsules, &callbacks, adopt_one, runner, err);
         if (n < 0) {
                 runner_destroy(runner);
@@ -731,5 +733,6 @@ void runner_destroy(struct runner *runner) {
         event_free(runner->retry);
         event_free(runner->look);
         traffic_stop(runner);
+        memory_report_stop(runner);
         free(runner);
 }

@@ -44,6 +44,7 @@ struct resident {
         cpu_set_t confined_cpus; /* that were tried last; none: not yet */
         uint64_t bound_usec; /* cores.c: when it was bound; 0: long ago, or never */
         uint64_t lease_usec; /* leases.c: that its PID 1 was told last (now_boot_usec()); 0: none, by this rmd */
+        bool untracked;    /* the last try to move it away could not track its memory */
         char *obstacle;    /* that its PID 1 knows of, "": none; NULL: it has not told */
         struct sent *sent; /* traffic.c: what it had sent when it was last looked at; NULL = never */
         struct resident *next;

@@ -6,6 +6,7 @@
 
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
+#include "daemon/job/memory_report.h"
 #include "daemon/job/runner.h"
 
 /* What an rm-agent in a head capsule on this node wants run elsewhere. */
@@ -30,6 +31,8 @@ struct runner {
         struct event *look;        /* as retry, but not so soon */
         uint32_t usable_cores;     /* cores.c: of this node, when there last were some */
         uint64_t unusable_usec;    /* cores.c: since when there are none; 0: there are */
+        struct event *memory; /* memory_report.c */
+        struct memory_report_told memory_told;
         struct event *sample; /* while there are groups whose traffic is of interest */
 };
 
@@ -66,6 +69,10 @@ void traffic_start(struct runner *runner);
 void traffic_wake(struct runner *runner);
 void traffic_forget(struct resident *resident);
 void traffic_stop(struct runner *runner);
+
+/* memory_report.c: tells the leader from time to time what memory there is on this node, and what its groups take. */
+void memory_report_start(struct runner *runner);
+void memory_report_stop(struct runner *runner);
 
 /* cores.c: a capsule that is here, and runs, gets the cores that were chosen for it, or else all of the node that may be used. */
 void cores_apply(struct runner *runner, struct resident *resident, const Rm__Capsule *capsule);

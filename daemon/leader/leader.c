@@ -17,6 +17,7 @@
 #include "daemon/leader/fences.h"
 #include "daemon/leader/files.h"
 #include "daemon/leader/losses.h"
+#include "daemon/leader/node_memory.h"
 #include "daemon/leader/topology.h"
 #include "daemon/leader/traffic.h"
 #include "daemon/leader/view.h"
@@ -30,6 +31,7 @@ struct leader {
         struct leader_files *files; /* availability */
         struct switches_file *switches;
         struct traffic *traffic;
+        struct node_memory *memory;
         struct fences *fences;
         struct event *settle;
         struct event *tick;
@@ -37,6 +39,7 @@ struct leader {
         uint64_t round_usec; /* when the last round began, monotonic */
         bool skipped; /* after failures a move has to wait, or a node is avoided: the tick comes back to it */
         bool again; /* something changed while a round was under way */
+        bool short_of_memory; /* the last round left something where it is for want of memory */
 };
 
 static const Rm__State *state_of(const struct leader *leader) {
@@ -59,6 +62,7 @@ static void settle_later(struct leader *leader, uint64_t usec) {
 static void on_round(void *context, const struct rm_snapshot *snapshot, const struct round_result *result, const char *warnings) {
         struct leader *leader = context;
 
+        leader->short_of_memory = result->short_of_memory;
         leader->skipped |= enact_round(leader->rmd, snapshot, result, warnings ? warnings : "");
         if (leader->again) {
                 leader->again = false;
@@ -90,6 +94,7 @@ static void make_view(const struct rmd *rmd, struct view *ret) {
                 .move_budget = rmd->config->move_budget,
                 .bytes_per_cost = bytes_per_cost(rmd->config),
                 .traffic = rmd->leader ? rmd->leader->traffic : NULL,
+                .memory = rmd->leader ? rmd->leader->memory : NULL,
                 .waits = waits_for_file,
                 .waits_context = rmd->leader ? rmd->leader->files : NULL,
                 .backfill = backfill[rmd->config->backfill],
@@ -127,6 +132,7 @@ static void run_round(struct leader *leader) {
         tell_left_out(leader, &view);
         leader->skipped |= view.avoids;
         traffic_mark(leader->traffic);
+        node_memory_mark(leader->memory);
         r = scheduler_run(leader->scheduler, take_ptr(view.snapshot), view.jobs, on_round, leader, &err);
         if (r < 0 && r != -ENOSPC)
                 log_warn("scheduling: %s", error_text(&err));
@@ -209,6 +215,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
         forget_old_job(leader, now);
         answer_losses(leader, now);
         traffic_forget_ended(leader->traffic, state_of(leader));
+        node_memory_forget(leader->memory, state_of(leader));
         if (switches_file_look(leader->switches))
                 settle_later(leader, leader->rmd->config->settle_usec);
         if (leader->skipped || timer_due(leader)) {
@@ -250,6 +257,25 @@ void leader_on_traffic(struct leader *leader, const Rm__Traffic *report) {
         traffic_add(leader->traffic, state_of(leader), report);
         if (traffic_shifted(leader->traffic, report->job, least_traffic(leader->rmd->config)))
                 settle_later(leader, leader->rmd->config->settle_usec);
+}
+
+void leader_on_memory(struct leader *leader, const char *node, const Rm__NodeMemory *report) {
+        if (!leader)
+                return;
+        node_memory_add(leader->memory, state_of(leader), node, report);
+        if (leader->short_of_memory && node_memory_grown(leader->memory))
+                settle_later(leader, leader->rmd->config->settle_usec);
+}
+
+struct snapshot *leader_nodes(const struct rmd *rmd) {
+        const struct state_index *index = cluster_index(rmd->cluster);
+        struct snapshot *snapshot = rmd->leader ? snapshot_create() : NULL;
+
+        if (!snapshot)
+                return NULL;
+        view_nodes(index, &rmd->config->node_penalty, snapshot);
+        node_memory_fill(rmd->leader->memory, index, snapshot);
+        return snapshot;
 }
 
 int leader_snapshot(struct rmd *rmd, struct leader_view *ret, struct rm_error *err) {
@@ -299,6 +325,7 @@ struct leader *leader_create(struct rmd *rmd) {
         leader->rmd = rmd;
         leader->scheduler = leader_side_scheduler(rmd, rmd->config->policy);
         leader->traffic = traffic_create();
+        leader->memory = node_memory_create();
         leader->fences = fences_create(rmd);
         leader->settle = evtimer_new(rmd->base, on_settle, leader);
         leader->tick = event_new(rmd->base, -1, EV_PERSIST, on_tick, leader);
@@ -315,6 +342,7 @@ void leader_destroy(struct leader *leader) {
         leader_files_destroy(leader->files);
         switches_file_destroy(leader->switches);
         traffic_destroy(leader->traffic);
+        node_memory_destroy(leader->memory);
         fences_destroy(leader->fences);
         scheduler_destroy(leader->scheduler);
         event_free(leader->settle);

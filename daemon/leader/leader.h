@@ -23,7 +23,13 @@ void leader_round_soon(struct leader *leader);
 /* A node tells what its groups have sent. NULL `leader` ok. */
 void leader_on_traffic(struct leader *leader, const Rm__Traffic *report);
 
-/* What a policy would see now. Any node can make it, but only the leader's knows of traffic. */
+/* A node tells what memory it has, and what its groups take. NULL `leader` ok. */
+void leader_on_memory(struct leader *leader, const char *node, const Rm__NodeMemory *report);
+
+/* Nodes only, as a policy sees them, with the memory that is free; NULL: this node does not lead. */
+struct snapshot *leader_nodes(const struct rmd *rmd);
+
+/* What a policy would see now. Any node can make it, but only the leader's knows of traffic and of memory that is free. */
 struct leader_view {
         struct snapshot *policy; /* with capacities as folded */
         struct snapshot *real; /* what it is made from, and points into */

@@ -46,7 +46,7 @@ static void add_switches(const Rm__State *state, struct snapshot *snapshot) {
                         snapshot_set_parent(snapshot, (int32_t) i, (int32_t) state->switches[i]->above - 1);
 }
 
-static void add_nodes(const struct state_index *index, const struct penalties *penalties, struct snapshot *snapshot) {
+void view_nodes(const struct state_index *index, const struct penalties *penalties, struct snapshot *snapshot) {
         const Rm__State *state = state_index_state(index);
         cleanup_free int32_t *switches = state_node_switches(state);
 
@@ -254,6 +254,7 @@ static void add_job(const struct placing *p, const Rm__Job *job) {
         j->age = age_of(&p->oldest, job);
         j->policy = job->spec->policy[0] ? snapshot_string(view->snapshot, job->spec->policy) : NULL;
         j->time_limit_usec = job->spec->time_limit_usec;
+        node_memory_fill_job(p->config->memory, job, view->snapshot, view->n_jobs);
         for (size_t i = 0; job->available_set && i < job->n_available; i++) {
                 int32_t node = state_node_position(p->index, job->available[i]->node);
 
@@ -406,7 +407,8 @@ static void make(struct placing *p) {
         view->snapshot = snapshot_create();
         view->n_jobs = 0;
         set_params(p->config, snapshot_params(view->snapshot));
-        add_nodes(p->index, p->config->node_penalty, view->snapshot);
+        view_nodes(p->index, p->config->node_penalty, view->snapshot);
+        node_memory_fill(p->config->memory, p->index, view->snapshot);
         for (size_t i = 0; i < view->n_left_out; i++)
                 hold_cores(p, state_job(p->state, view->left_out[i].job));
         for (int again = 1; again >= 0; again--)

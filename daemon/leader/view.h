@@ -4,6 +4,7 @@
 
 #include "daemon/cluster/state_index.h"
 #include "daemon/config/penalties.h"
+#include "daemon/leader/node_memory.h"
 #include "daemon/leader/traffic.h"
 #include "daemon/sched/round.h"
 #include "daemon/sched/snapshot.h"
@@ -31,6 +32,7 @@ struct view_config {
         uint32_t move_budget; /* as in rm_params */
         int64_t bytes_per_cost; /* as in rm_params */
         const struct traffic *traffic; /* NULL: nothing is known of it */
+        const struct node_memory *memory; /* NULL: nothing was reported */
         /* A waiting job is not to be placed yet. NULL: all are. */
         bool (*waits)(const void *context, const Rm__Job *job);
         const void *waits_context;
@@ -42,6 +44,9 @@ struct view_config {
 /* Free with view_finish(). The jobs in it pass snapshot_check_jobs(), whatever the state holds. */
 void view_create(const struct state_index *index, const struct view_config *config, struct view *ret);
 void view_finish(struct view *view);
+
+/* Only the nodes, as they are in the state. `penalties` NULL: they cost nothing. */
+void view_nodes(const struct state_index *index, const struct penalties *penalties, struct snapshot *snapshot);
 
 /* The group size of a waiting job. */
 uint32_t view_group_size(const Rm__State *state, const Rm__JobSpec *spec, uint32_t configured);

@@ -12,6 +12,7 @@ struct capacity_need {
         uint64_t memory_bytes; /* of its processes' own */
         uint64_t files_bytes;  /* in the capsule's /tmp, /dev/shm and /run */
         bool ahead;            /* memory, and such files as are mapped, go ahead and are kept until the image is whole */
+        bool pages;            /* memory travels apart from CRIU's images */
 };
 
 /* What a node has. */
@@ -20,15 +21,11 @@ struct capacity_free {
         uint64_t images_bytes; /* where images wait */
 };
 
-/* The memory of the processes that `procs_file` names (as cgroup.procs does); 0 when nothing can be read. */
-uint64_t capacity_processes(const char *procs_file);
-/* What is used of the file system at `path`; 0 when it cannot be asked. */
-uint64_t capacity_used(const char *path);
 /* This node; what cannot be asked counts as endless. */
 void capacity_here(const char *images_dir, struct capacity_free *ret);
 
 /* Pure. 0, or -ENOSPC with a text that says how much is missing where. Until the group runs at its destination its image and its memory
- * are both there; while the image comes, the image and what went ahead. */
+ * are both there; while the image comes, the image and what went ahead. With `pages` its memory is there once (memory_use.h). */
 int capacity_check(const struct capacity_need *need, const struct capacity_free *free, struct rm_error *err);
 
 #endif

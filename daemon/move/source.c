@@ -9,7 +9,7 @@
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/cluster/commands.h"
-#include "daemon/move/capacity.h"
+#include "daemon/job/memory_report.h"
 #include "daemon/move/inflight.h"
 #include "daemon/move/moves_internal.h"
 
@@ -146,19 +146,15 @@ static char *procs_file_of(const struct resident *resident) {
 }
 
 static void measure_need(const struct resident *resident, Rm__MovePrepare *prepare) {
-        cleanup_free char *procs_file = procs_file_of(resident);
-
+        struct memory_report_use use;
         struct capsule_limits limits;
 
+        memory_report_read(resident, &use);
+        prepare->memory_bytes = use.memory_bytes;
+        prepare->files_bytes = use.files_bytes;
         capsule_get_limits(resident->capsule, &limits);
         prepare->memory_max = limits.memory_bytes;
         prepare->pids_max = limits.pids;
-        prepare->memory_bytes = capacity_processes(procs_file);
-        for (const char *const *mount = capsule_tmpfs_mounts; *mount; mount++) {
-                cleanup_free char *path = xasprintf("%s%s", capsule_root(resident->capsule), *mount);
-
-                prepare->files_bytes += capacity_used(path);
-        }
 }
 
 /* That CRIU waits is good to have; that the group cannot be moved ends it here, before anything stands still. */

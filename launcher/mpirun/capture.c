@@ -106,6 +106,12 @@ static uint32_t current_umask(void) {
         return mask;
 }
 
+static uint64_t rank_memory(const struct options *options, uint32_t ranks) {
+        uint64_t parts = options->mem_each || ranks == 0 ? 1 : ranks;
+
+        return options->mem_bytes / parts + (options->mem_bytes % parts > 0);
+}
+
 int capture_job(const struct command *command, const struct options *options, bool input, Rm__JobSpec **ret_spec,
                 struct rm_error *err) {
         static char none[] = "";
@@ -134,6 +140,7 @@ int capture_job(const struct command *command, const struct options *options, bo
         spec->time_limit_usec = options->time_usec;
         spec->on_node_loss = options->on_node_loss;
         spec->restarts = options->restarts;
+        spec->rank_memory_bytes = rank_memory(options, command->ranks);
         spec->spares = options->spares;
         spec->detach = options->detach;
         spec->input = input;

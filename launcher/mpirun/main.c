@@ -26,6 +26,7 @@ static const char help_text[] =
         "  --detach             print the job's number and return; see 'rmctl help attach-job'\n"
         "  --group-size K|auto  number of ranks in a group, the unit that moves\n"
         "  --job-name S         name in 'rmctl list-jobs' (default: PROGRAM)\n"
+        "  --mem SIZE[/rank]    memory of the job, or of each rank, as 8G; nodes with less of it free are not used\n"
         "  --on-node-loss abort|restart   when a node of the job fails: end it (default), or start it again\n"
         "  --policy P           placement policy (see 'rmctl list-policies')\n"
         "  --priority N         0 to 1000000; higher is placed first (default 0)\n"

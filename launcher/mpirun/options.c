@@ -18,6 +18,7 @@ const struct command_option options_known[OPTION_COUNT] = {
         [OPTION_PRIORITY] = { "priority", true },
         [OPTION_GROUP_SIZE] = { "group-size", true },
         [OPTION_AVAILABILITY] = { "availability", true },
+        [OPTION_MEM] = { "mem", true },
         [OPTION_SPARES] = { "spares", true },
         [OPTION_CHECKPOINT] = { "checkpoint", true },
         [OPTION_ON_NODE_LOSS] = { "on-node-loss", true },
@@ -163,6 +164,25 @@ static int resolve_duration(const struct option_source *source, bool zero_ok, ui
         return 0;
 }
 
+/* "8G" for the whole job, or "500M/rank". */
+static int resolve_memory(struct options *o, struct rm_error *err) {
+        static const char each[] = "/rank";
+        const struct option_source *source = &o->sources[OPTION_MEM];
+        cleanup_free char *size = NULL;
+        size_t length;
+
+        if (!source->value)
+                return 0;
+        size = xstrdup(source->value);
+        length = strlen(size);
+        o->mem_each = length > strlen(each) && strcmp(size + length - strlen(each), each) == 0;
+        if (o->mem_each)
+                size[length - strlen(each)] = '\0';
+        if (parse_bytes(size, &o->mem_bytes) < 0 || o->mem_bytes == 0)
+                return bad(source, "a size (as 500M, 8G), or one with '/rank' behind it", err);
+        return 0;
+}
+
 static int resolve_choice(const struct option_source *source, const char *const *choices, size_t n, const char *what,
                           uint32_t *ret_choice, struct rm_error *err) {
         if (!source->value)
@@ -255,6 +275,8 @@ int options_resolve(struct options *o, struct rm_error *err) {
                 r = resolve_detach(o, err);
         if (r == 0)
                 r = resolve_availability(o, err);
+        if (r == 0)
+                r = resolve_memory(o, err);
         if (r == 0)
                 r = resolve_number(&o->sources[OPTION_SPARES], UINT32_MAX, &spares, err);
         if (r == 0)

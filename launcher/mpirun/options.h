@@ -15,6 +15,7 @@ enum {
         OPTION_PRIORITY,
         OPTION_GROUP_SIZE,
         OPTION_AVAILABILITY,
+        OPTION_MEM,
         OPTION_SPARES,
         OPTION_CHECKPOINT,
         OPTION_ON_NODE_LOSS,
@@ -40,6 +41,8 @@ struct options {
         int32_t priority;
         uint32_t group_size; /* 0: the cluster's default */
         char *availability;  /* absolute path */
+        uint64_t mem_bytes; /* 0: not given */
+        bool mem_each; /* that is for each rank, not for all */
         uint32_t spares; /* nodes to be kept free */
         uint32_t on_node_loss; /* 0 abort, 1 restart, 2 fold, as in proto */
         uint32_t restarts;     /* 0 unless on_node_loss is 1 */

@@ -106,6 +106,7 @@ static const struct {
           { "0", "1000001", "-1", "many" },
           "a number from 1 to 1000000, or auto" },
         { "cluster", "topology", STRING, AT(topology), "", "/etc/slurm/topology.conf", "/etc/slurm/topology.conf", { NULL }, NULL },
+        { "node", "memory", U64, AT(memory), "0", "48G", "51539607552", { "0", "63M", "-1", "much" }, "auto, none, or" },
         { "node", "socket", STRING, AT(socket_path), "/run/rmd/rmd.sock", "/x.sock", "/x.sock", { NULL }, NULL },
         { "node", "runtime_dir", STRING, AT(runtime_dir), "/run/rmd", "/r", "/r", { NULL }, NULL },
         { "node",

@@ -14,6 +14,7 @@
 #include "common/util.h"
 #include "daemon/capsule/controllers.h"
 #include "daemon/job/limits.h"
+#include "daemon/job/memory_report.h"
 
 #define GB (UINT64_C(1) << 30)
 #define MB (UINT64_C(1) << 20)
@@ -49,6 +50,74 @@ static void test_configured(void **state) {
         limits_share(&config, &node, 8, &limits);
         assert_int_equal(limits.memory_bytes, 300 * MB);
         assert_true(limits.pids == UINT64_MAX);
+}
+
+/* What a job has asked for is its limit, within what the configuration allows. */
+static void test_promised(void **state) {
+        const struct config automatic = { 0 }, capped = { .memory_max = 300 * MB }, open = { .memory_max = UINT64_MAX };
+        struct capsule_limits limits = { .memory_bytes = 5 * GB };
+
+        limits_promised(&automatic, 0, &limits);
+        assert_int_equal(limits.memory_bytes, 5 * GB);
+        limits_promised(&automatic, 9 * GB, &limits);
+        assert_int_equal(limits.memory_bytes, 9 * GB);
+        limits_promised(&open, 2 * GB, &limits);
+        assert_int_equal(limits.memory_bytes, 2 * GB);
+        limits_promised(&automatic, 1, &limits);
+        assert_int_equal(limits.memory_bytes, 256 * MB); /* it is to start */
+        limits_promised(&capped, 9 * GB, &limits);
+        assert_int_equal(limits.memory_bytes, 300 * MB);
+}
+
+static void test_capacity(void **state) {
+        const struct config automatic = { 0 }, less = { .memory = 2 * GB }, more = { .memory = 99 * GB },
+                            none = { .memory = UINT64_MAX };
+        struct memory_report_node node = { .total = 16 * GB, .available = 10 * GB, .groups = 3 * GB, .heads = GB / 2 };
+
+        assert_int_equal(limits_node_memory(&automatic, 16 * GB), 16 * GB);
+        assert_int_equal(limits_node_memory(&less, 16 * GB), 2 * GB);
+        assert_int_equal(limits_node_memory(&more, 16 * GB), 16 * GB);
+        assert_int_equal(limits_node_memory(&none, 16 * GB), 16 * GB);
+        assert_int_equal(memory_report_capacity(&node, 0), 12 * GB); /* less the reserve */
+        assert_int_equal(memory_report_capacity(&node, 2 * GB), 2 * GB - GB / 2);
+        assert_int_equal(memory_report_capacity(&node, 99 * GB), 12 * GB);
+        assert_true(memory_report_capacity(&node, UINT64_MAX) == UINT64_MAX);
+        assert_int_equal(memory_report_capacity(&node, GB / 4), 0);
+        node.available = node.groups = 0;
+        assert_int_equal(memory_report_capacity(&node, 0), 0);
+        node.available = UINT64_MAX;
+        assert_true(memory_report_capacity(&node, 0) == UINT64_MAX);
+}
+
+static bool due(const struct memory_report_told *told, const char *leader, uint64_t capacity_bytes, bool groups,
+                uint64_t now_usec) {
+        Rm__NodeMemory report = RM__NODE_MEMORY__INIT;
+
+        report.capacity_bytes = capacity_bytes;
+        report.n_groups = groups;
+        return memory_report_due(told, leader, &report, now_usec);
+}
+
+/* Nodes with groups report each time; the others do when it matters. */
+static void test_report_due(void **state) {
+        char n1[] = "n1";
+        struct memory_report_told told = { 0 };
+
+        (void) state;
+        assert_true(due(&told, "n1", 4 * GB, false, 0));
+        told = (struct memory_report_told) { n1, 4 * GB, 100000000, false, false };
+        assert_false(due(&told, "n1", 4 * GB + 1000000, false, 102000000));
+        assert_false(due(&told, "n1", 4 * GB - 1000000, false, 102000000));
+        assert_true(due(&told, "n1", 4 * GB - 20000000, false, 102000000));
+        assert_true(due(&told, "n1", 4 * GB + 20000000, false, 102000000));
+        assert_true(due(&told, "n1", 4 * GB, true, 102000000));
+        assert_true(due(&told, "n2", 4 * GB, false, 102000000));
+        assert_true(due(&told, "n1", 4 * GB, false, 130000000));
+        told.groups = true; /* they have gone */
+        assert_true(due(&told, "n1", 4 * GB, false, 102000000));
+        told.groups = false;
+        told.pages = true; /* no more */
+        assert_true(due(&told, "n1", 4 * GB, false, 102000000));
 }
 
 static void test_reserve(void **state) {
@@ -121,8 +190,9 @@ static void test_written(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_share),    cmocka_unit_test(test_configured), cmocka_unit_test(test_reserve),
-                cmocka_unit_test(test_cpu_list), cmocka_unit_test(test_written),
+                cmocka_unit_test(test_report_due), cmocka_unit_test(test_share),      cmocka_unit_test(test_promised),
+                cmocka_unit_test(test_capacity),   cmocka_unit_test(test_configured), cmocka_unit_test(test_reserve),
+                cmocka_unit_test(test_cpu_list),   cmocka_unit_test(test_written),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,6 +117,12 @@ static void values_are_judged(void **state) {
                 { OPTION_GROUP_SIZE, "1", true },
                 { OPTION_GROUP_SIZE, "auto", true },
                 { OPTION_GROUP_SIZE, "0", false },
+                { OPTION_MEM, "500M", true },
+                { OPTION_MEM, "2G/rank", true },
+                { OPTION_MEM, "0", false },
+                { OPTION_MEM, "/rank", false },
+                { OPTION_MEM, "1G/node", false },
+                { OPTION_MEM, "-1", false },
                 { OPTION_SPARES, "0", true },
                 { OPTION_SPARES, "1", true },
                 { OPTION_SPARES, "-1", false },
@@ -193,7 +199,7 @@ static void relative_availability_becomes_absolute(void **state) {
 static void a_job_is_captured_whole(void **state) {
         static char *argv[] = { (char *) "mpirun", (char *) "-n", (char *) "2", (char *) "./my prog", NULL };
         struct command command = { .argv = argv, .argc = 4, .ranks = 2, .program = "./my prog" };
-        struct options o = { .priority = 3, .time_usec = 5, .on_node_loss = 2, .restarts = 7 };
+        struct options o = { .priority = 3, .time_usec = 5, .on_node_loss = 2, .restarts = 7, .mem_bytes = 101 };
         struct rm_error err = { 0 };
         Rm__JobSpec *spec = NULL;
         size_t env = 0;
@@ -210,6 +216,7 @@ static void a_job_is_captured_whole(void **state) {
         assert_int_equal(spec->ranks, 2);
         assert_int_equal(spec->on_node_loss, 2);
         assert_int_equal(spec->restarts, 7);
+        assert_int_equal(spec->rank_memory_bytes, 51); /* half, and no less */
         assert_true(spec->n_rlimits >= 15);
         assert_true(spec->input);
         assert_int_not_equal(rm__job_spec__get_packed_size(spec), 0);

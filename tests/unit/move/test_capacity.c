@@ -14,15 +14,36 @@
 
 #include "common/util.h"
 #include "daemon/move/capacity.h"
+#include "daemon/node/memory_use.h"
 
-static int check(uint64_t memory, uint64_t files, bool ahead, uint64_t free_memory, uint64_t free_images) {
-        const struct capacity_need need = { .memory_bytes = memory, .files_bytes = files, .ahead = ahead };
+static int check_need(const struct capacity_need *need, uint64_t free_memory, uint64_t free_images) {
         const struct capacity_free room = { .memory_bytes = free_memory, .images_bytes = free_images };
         struct rm_error err = { 0 };
-        int r = capacity_check(&need, &room, &err);
+        int r = capacity_check(need, &room, &err);
 
         assert_true(r == 0 || err.code == r);
         return r;
+}
+
+static int check(uint64_t memory, uint64_t files, bool ahead, uint64_t free_memory, uint64_t free_images) {
+        const struct capacity_need need = { .memory_bytes = memory, .files_bytes = files, .ahead = ahead };
+
+        return check_need(&need, free_memory, free_images);
+}
+
+/* Apart from CRIU's images memory is there once. */
+static void test_pages(void **state) {
+        struct capacity_need need = { .memory_bytes = 1000 << 20, .files_bytes = 10, .ahead = true, .pages = true };
+        const uint64_t most = (UINT64_C(1164) << 20) + 10;
+
+        (void) state;
+        assert_int_equal(check_need(&need, most, most), 0);
+        assert_int_equal(check_need(&need, most - 1, most), -ENOSPC);
+        assert_int_equal(check_need(&need, most, most - 1), -ENOSPC);
+        /* A small group needs no more than otherwise. */
+        need.memory_bytes = 100;
+        assert_int_equal(check_need(&need, 210, 210), 0);
+        assert_int_equal(check_need(&need, 209, 210), -ENOSPC);
 }
 
 static void test_check(void **state) {
@@ -65,15 +86,15 @@ static void test_processes(void **state) {
         assert_true(fd >= 0);
         assert_int_equal(write_all(fd, text, strlen(text)), 0);
         (void) close(fd);
-        before = capacity_processes(path);
+        before = memory_use_processes(path);
         assert_true(before > 0);
         memory = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         assert_ptr_not_equal(memory, MAP_FAILED);
         memset(memory, 1, size_bytes);
-        assert_true(capacity_processes(path) >= before + size_bytes / 2); /* the kernel counts in batches */
+        assert_true(memory_use_processes(path) >= before + size_bytes / 2); /* the kernel counts in batches */
         (void) munmap(memory, size_bytes);
         (void) unlink(path);
-        assert_int_equal(capacity_processes(path), 0);
+        assert_int_equal(memory_use_processes(path), 0);
 }
 
 static void test_here(void **state) {
@@ -85,15 +106,13 @@ static void test_here(void **state) {
         assert_true(room.images_bytes < UINT64_MAX);
         capacity_here("/nonexistent", &room);
         assert_true(room.images_bytes == UINT64_MAX);
-        assert_int_equal(capacity_used("/nonexistent"), 0);
+        assert_int_equal(memory_use_files("/nonexistent"), 0);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_check),
-                cmocka_unit_test(test_text),
-                cmocka_unit_test(test_processes),
-                cmocka_unit_test(test_here),
+                cmocka_unit_test(test_check),     cmocka_unit_test(test_pages), cmocka_unit_test(test_text),
+                cmocka_unit_test(test_processes), cmocka_unit_test(test_here),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,134 @@
+#include "daemon/job/memory_report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/timer.h"
+#include "common/util.h"
+#include "daemon/job/limits.h"
+#include "daemon/job/pages_test.h"
+#include "daemon/job/runner_internal.h"
+#include "daemon/node/memory_use.h"
+#include "daemon/node/topology.h"
+
+/* Programs take memory in seconds, and a leader that has just been elected soon knows. */
+#define REPORT_USEC 2000000U
+/* Of a node without groups: */
+#define QUIET_REPORT_USEC UINT64_C(30000000)
+#define QUIET_STEP_BYTES (UINT64_C(16) << 20)
+
+void memory_report_read(const struct resident *resident, struct memory_report_use *ret) {
+        cleanup_free char *cgroup = capsule_payload_cgroup(resident->capsule);
+        cleanup_free char *procs_file = xasprintf("%s/cgroup.procs", cgroup);
+
+        *ret = (struct memory_report_use) { .memory_bytes = memory_use_processes(procs_file) };
+        for (const char *const *mount = capsule_tmpfs_mounts; *mount; mount++) {
+                cleanup_free char *path = xasprintf("%s%s", capsule_root(resident->capsule), *mount);
+
+                ret->files_bytes += memory_use_files(path);
+        }
+}
+
+uint64_t memory_report_capacity(const struct memory_report_node *node, uint64_t offered) {
+        uint64_t reserve = limits_reserve(node->total), all, left;
+
+        if (offered == UINT64_MAX || node->available == UINT64_MAX)
+                return UINT64_MAX;
+        all = node->available + node->groups;
+        all = all > reserve ? all - reserve : 0;
+        if (offered == 0)
+                return all;
+        left = offered > node->heads ? offered - node->heads : 0;
+        return left < all ? left : all;
+}
+
+bool memory_report_due(const struct memory_report_told *told, const char *leader, const Rm__NodeMemory *report, uint64_t now_usec) {
+        uint64_t before = told->capacity_bytes, capacity_bytes = report->capacity_bytes;
+
+        if (report->n_groups > 0 || told->groups || report->pages != told->pages || !told->leader ||
+            strcmp(told->leader, leader) != 0)
+                return true;
+        return now_usec - told->sent_usec >= QUIET_REPORT_USEC ||
+               (capacity_bytes > before ? capacity_bytes - before : before - capacity_bytes) >= QUIET_STEP_BYTES;
+}
+
+static void send_report(struct runner *runner, Rm__NodeMemory *report) {
+        const char *leader = cluster_leader(runner->rmd->cluster);
+        struct memory_report_told *told = &runner->memory_told;
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        uint64_t now = now_usec();
+
+        if (!leader || !memory_report_due(told, leader, report, now))
+                return;
+        message.body_case = RM__PEER_MESSAGE__BODY_NODE_MEMORY;
+        message.node_memory = report;
+        (void) cluster_send(runner->rmd->cluster, leader, &message); /* lost: the next one follows */
+        free(told->leader);
+        *told = (struct memory_report_told) { xstrdup(leader), report->capacity_bytes, now, report->n_groups > 0, report->pages };
+}
+
+/* Can a move from here track its memory, as far as that is known before? */
+static bool may_be_tracked(const struct resident *resident) {
+        struct capsule_status status;
+
+        capsule_get_status(resident->capsule, &status);
+        return status.knows_pages && !resident->untracked;
+}
+
+static size_t count_residents(const struct runner *runner) {
+        size_t n = 0;
+
+        for (const struct resident *l = runner->residents; l; l = l->next)
+                n++;
+        return n;
+}
+
+static void report(struct runner *runner) {
+        size_t most = count_residents(runner);
+        cleanup_free Rm__GroupMemory *groups = xcalloc(most + 1, sizeof(*groups));
+        cleanup_free Rm__GroupMemory **pointers = xcalloc(most + 1, sizeof(*pointers));
+        struct memory_report_node node = { .total = runner->rmd->topology->memory_bytes, .available = memory_use_available() };
+        Rm__NodeMemory message = RM__NODE_MEMORY__INIT;
+        const char *why;
+
+        message.pages = pages_test_passed(runner->rmd->pages_test, &why);
+        for (const struct resident *l = runner->residents; l; l = l->next) {
+                struct memory_report_use use;
+                Rm__GroupMemory *group;
+
+                if (!l->ready || l->exited)
+                        continue;
+                memory_report_read(l, &use);
+                *(l->index == STATE_HEAD ? &node.heads : &node.groups) += use.memory_bytes + use.files_bytes;
+                if (l->index == STATE_HEAD)
+                        continue;
+                group = pointers[message.n_groups] = &groups[message.n_groups];
+                message.n_groups++;
+                rm__group_memory__init(group);
+                group->job = l->job;
+                group->capsule = l->index;
+                group->memory_bytes = use.memory_bytes;
+                group->files_bytes = use.files_bytes;
+                group->tracked = message.pages && may_be_tracked(l);
+        }
+        message.groups = pointers;
+        message.capacity_bytes = memory_report_capacity(&node, runner->rmd->config->memory);
+        send_report(runner, &message);
+}
+
+static void on_report(evutil_socket_t fd, short what, void *arg) {
+        struct runner *runner = arg;
+
+        timer_arm(runner->memory, REPORT_USEC);
+        report(runner);
+}
+
+void memory_report_start(struct runner *runner) {
+        runner->memory = evtimer_new(runner->rmd->base, on_report, runner);
+        timer_arm(runner->memory, REPORT_USEC);
+}
+
+void memory_report_stop(struct runner *runner) {
+        event_free(runner->memory);
+        free(runner->memory_told.leader);
+}

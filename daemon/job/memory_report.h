@@ -1,0 +1,40 @@
+/* Memory of the capsules that are here, and reports of it to the leader, so that nothing is planned onto a node that is full. */
+#ifndef RM_JOB_MEMORY_REPORT_H
+#define RM_JOB_MEMORY_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/job/runner.h"
+
+/* What a capsule takes. */
+struct memory_report_use {
+        uint64_t memory_bytes; /* its processes' own */
+        uint64_t files_bytes;  /* in its /tmp, /dev/shm and /run */
+};
+void memory_report_read(const struct resident *resident, struct memory_report_use *ret);
+
+/* What a node has, in bytes. */
+struct memory_report_node {
+        uint64_t total;
+        uint64_t available; /* that the kernel could give; UINT64_MAX: not known */
+        uint64_t groups;    /* taken by groups of ranks that are here */
+        uint64_t heads;     /* taken by capsules of mpirun */
+};
+
+/* The last report. */
+struct memory_report_told {
+        char *leader;
+        uint64_t capacity_bytes;
+        uint64_t sent_usec;
+        bool groups; /* there were some */
+        bool pages;
+};
+
+/* Pure. Must this be reported, too? Without groups little changes, and a leader has many nodes. */
+bool memory_report_due(const struct memory_report_told *told, const char *leader, const Rm__NodeMemory *report, uint64_t now_usec);
+
+/* Pure. What groups may have on the node in all, those that are there included; UINT64_MAX: no limit. `offered`: [node] memory. */
+uint64_t memory_report_capacity(const struct memory_report_node *node, uint64_t offered);
+
+#endif

@@ -1,0 +1,23 @@
+/* Memory of this node: what is free, what processes and their file systems take, and what a move needs. */
+#ifndef RM_NODE_MEMORY_USE_H
+#define RM_NODE_MEMORY_USE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* That the kernel could give to processes; UINT64_MAX when it does not say. */
+uint64_t memory_use_available(void);
+/* The processes' own memory, of those that `procs_file` names (as cgroup.procs does); 0 when nothing can be read. */
+uint64_t memory_use_processes(const char *procs_file);
+/* What is used of the file system at `path`; 0 when it cannot be asked. */
+uint64_t memory_use_files(const char *path);
+
+/* What a group needs at the destination while it moves there: until it runs, its image and its memory are both there. With tracked memory what
+ * comes is what it gets: a page is in both for a moment only, beside what CRIU restores itself. */
+static inline uint64_t memory_use_of_move(uint64_t memory_bytes, uint64_t files_bytes, bool tracked) {
+        uint64_t once = memory_bytes + memory_bytes / 10 + (UINT64_C(64) << 20);
+
+        return (tracked && once < memory_bytes * 2 ? once : memory_bytes * 2) + files_bytes;
+}
+
+#endif
