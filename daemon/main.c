@@ -210,13 +210,19 @@ static bool keeps_copy(void *userdata, const struct resident *resident) {
         return moves_own(rmd->moves, resident);
 }
 
+static void on_filling(void *userdata, struct resident *resident) {
+        struct rmd *rmd = userdata;
+
+        moves_capsule_filling(rmd->moves, resident);
+}
+
 static void on_unfenced(void *userdata) {
         struct rmd *rmd = userdata;
 
         moves_wake(rmd->moves);
 }
 
-static const struct runner_ops runner_ops = { on_capsule, keeps_copy, on_unfenced };
+static const struct runner_ops runner_ops = { on_capsule, keeps_copy, on_filling, on_unfenced };
 
 static void on_lease(void *userdata) {
         struct rmd *rmd = userdata;

@@ -36,11 +36,24 @@ static enum end end_of(const struct resident *group) {
         return group->ready && !group->launching && capsule_phase(group->capsule) == CAPSULE_EMPTY ? END_WELL : END_UNKNOWN;
 }
 
+char *ends_why_killed(const struct runner *runner, const struct resident *resident) {
+        cleanup_free char *who = resident->index == STATE_HEAD ? xstrdup("mpirun") : xasprintf("group %" PRId32, resident->index);
+        struct capsule_status status = { 0 };
+
+        if (resident->capsule)
+                capsule_get_status(resident->capsule, &status);
+        return status.killed[0] ? xasprintf("%s on %s was killed: %s", who, cluster_self(runner->rmd->cluster), status.killed)
+                                : NULL;
+}
+
 /* malloc'ed. */
 static char *reason_of(const struct runner *runner, const struct resident *group, enum end end) {
         const char *self = cluster_self(runner->rmd->cluster);
         int status = group->wait_status;
+        char *killed = ends_why_killed(runner, group);
 
+        if (killed)
+                return killed;
         switch (end) {
         case END_LOST:
                 return xasprintf("group %" PRId32 " on %s is lost: %s", group->index, self,

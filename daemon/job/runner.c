@@ -209,6 +209,14 @@ static void on_obstacle(struct capsule *capsule, const char *text, void *userdat
         runner_wake(userdata);
 }
 
+static void on_filling(struct capsule *capsule, void *userdata) {
+        struct runner *runner = userdata;
+        struct resident *resident = find_by_capsule(runner, capsule);
+
+        if (resident)
+                runner->ops->on_filling(runner->userdata, resident);
+}
+
 static void on_unfenced(struct capsule *capsule, void *userdata) {
         struct runner *runner = userdata;
         struct resident *resident = find_by_capsule(runner, capsule);
@@ -227,6 +235,7 @@ static const struct capsule_callbacks callbacks = {
         .exited = on_exited,
         .obstacle = on_obstacle,
         .stalled = on_stalled,
+        .filling = on_filling,
         .unfenced = on_unfenced,
         .lost = on_lost,
 };
@@ -475,7 +484,8 @@ static void reconcile_head(struct runner *runner, struct resident *head, const R
         } else if (job->state == RM__JOB_STATE__JOB_STARTING && !job->cancel && capsule_phase(head->capsule) > CAPSULE_EMPTY) {
                 report_running(runner, head); /* also when it has ended since */
         } else if (head->exited) {
-                report_exit(runner, head, launch_exit_code(head->wait_status), NULL, RM__JOB_STATE__JOB_PENDING);
+                reason = ends_why_killed(runner, head);
+                report_exit(runner, head, launch_exit_code(head->wait_status), reason, RM__JOB_STATE__JOB_PENDING);
         } else if (job->cancel) {
                 cancel_head(runner, head, job);
         } else if (job->state == RM__JOB_STATE__JOB_STARTING && head->ready && !head->launching && all_ready(job)) {

@@ -56,6 +56,8 @@ struct runner_ops {
         void (*on_capsule)(void *userdata, struct resident *resident, int error, const char *text);
         /* Is this copy, which the state does not name as the capsule, needed all the same? */
         bool (*keeps_copy)(void *userdata, const struct resident *resident);
+        /* A capsule lacks memory (every second), or has all of it now. */
+        void (*on_filling)(void *userdata, struct resident *resident);
         /* A capsule that could not be opened for want of a lease can be. */
         void (*on_unfenced)(void *userdata);
 };

@@ -54,6 +54,8 @@ void agents_finish(struct runner *runner);
 void ends_orphan(struct runner *runner, struct resident *group);
 /* Its daemon was left alone for too long: end it. */
 void ends_reconcile(struct runner *runner);
+/* "mpirun on n2 was killed: its memory ...", of what its PID 1 has killed itself; NULL: it has not; malloc'ed. */
+char *ends_why_killed(const struct runner *runner, const struct resident *resident);
 /* Of a job that is COMPLETING: false while the capsule must stay, since it is not known or not in the log how its daemon ended. */
 bool ends_told(struct runner *runner, struct resident *group, const Rm__Job *job);
 

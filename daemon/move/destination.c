@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/cluster/commands.h"
+#include "daemon/job/pages_test.h"
 #include "daemon/move/capacity.h"
 #include "daemon/move/moves_internal.h"
 
@@ -14,9 +15,12 @@
 static void tell_prepared(struct move *move, uint32_t port, const char *error) {
         Rm__MovePrepared prepared = RM__MOVE_PREPARED__INIT;
         Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        const char *why;
 
         prepared.move = move->id;
         prepared.port = port;
+        prepared.pages = pages_test_passed(move->moves->rmd->pages_test, &why);
+        prepared.pages_only = move->pages_only;
         prepared.error = (char *) error;
         message.body_case = RM__PEER_MESSAGE__BODY_MOVE_PREPARED;
         message.move_prepared = &prepared;
@@ -96,6 +100,7 @@ static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
                 break;
         case RM__MOVER_EVENT__BODY_RECEIVED:
                 move->image_complete = true;
+                move->pages = event->received->figures && event->received->figures->pages;
                 move->received_usec = now_usec();
                 if (move->filtered)
                         move_event(move, MOVE_EV_SENT);
@@ -170,6 +175,7 @@ static void keep_pending_prepare(struct moves *moves, const char *node, const Rm
         pending->files_bytes = prepare->files_bytes;
         pending->memory_max = prepare->memory_max;
         pending->pids_max = prepare->pids_max;
+        pending->pages = prepare->pages;
         pending->next = moves->pending_prepares;
         moves->pending_prepares = pending;
 }
@@ -189,22 +195,35 @@ void destination_begin_pending(struct moves *moves) {
                 prepare.files_bytes = pending->files_bytes;
                 prepare.memory_max = pending->memory_max;
                 prepare.pids_max = pending->pids_max;
+                prepare.pages = pending->pages;
                 destination_begin(moves, pending->node, &prepare);
                 free(pending->node);
                 free(pending);
         }
 }
 
-static int check_room(const struct moves *moves, const Rm__MovePrepare *prepare, bool ahead, struct rm_error *err) {
-        const struct capacity_need need = {
+/* Whether its memory can be tracked is only known when that has begun, so there is to be room for either way; with room for the one,
+ * the source gives up if it has to go the other. */
+static int check_room(const struct moves *moves, const Rm__MovePrepare *prepare, bool ahead, bool *ret_pages_only,
+                      struct rm_error *err) {
+        struct capacity_need need = {
                 .memory_bytes = prepare->memory_bytes,
                 .files_bytes = prepare->files_bytes,
                 .ahead = ahead,
         };
         struct capacity_free free;
+        const char *why;
+        int r;
 
         capacity_here(moves->dir, &free);
-        return capacity_check(&need, &free, err);
+        r = capacity_check(&need, &free, err);
+        if (r == 0 || !prepare->pages || !pages_test_passed(moves->rmd->pages_test, &why))
+                return r;
+        error_clear(err);
+        need.pages = true;
+        r = capacity_check(&need, &free, err);
+        *ret_pages_only = r == 0;
+        return r;
 }
 
 void destination_begin(struct moves *moves, const char *node, const Rm__MovePrepare *prepare) {
@@ -212,6 +231,7 @@ void destination_begin(struct moves *moves, const char *node, const Rm__MovePrep
         const Rm__Move *record = state_move(state, prepare->move);
         const Rm__Job *job = record ? state_job(state, record->job) : NULL;
         struct rm_error err = { 0 };
+        bool pages_only = false;
         struct move *move;
 
         if (prepare->token.len == MOVE_TOKEN_BYTES && prepare->move >= state->next_move) {
@@ -224,12 +244,13 @@ void destination_begin(struct moves *moves, const char *node, const Rm__MovePrep
                 refuse(moves, node, prepare->move, "this node's copy of the state does not contain that move");
                 return;
         }
-        if (check_room(moves, prepare, !record->stop, &err) < 0) {
+        if (check_room(moves, prepare, !record->stop, &pages_only, &err) < 0) {
                 refuse(moves, node, prepare->move, error_text(&err));
                 return;
         }
         move = move_create(moves, record, MOVE_DESTINATION);
         move->incarnation = record->incarnation;
+        move->pages_only = pages_only;
         memcpy(move->token, prepare->token.data, MOVE_TOKEN_BYTES);
         move->kept = (struct capsule_limits) { .memory_bytes = prepare->memory_max, .pids = prepare->pids_max };
         move_deadline(move, PREPARE_USEC);
@@ -308,18 +329,84 @@ static void open_copy(struct move *move) {
                 move->opening = true;
 }
 
+/* ---- the rest of the memory, which PID 1 gives to the group ---- */
+
+static void propose_filled(struct move *move) {
+        uint64_t usec = now_usec() - move->opened_usec;
+        struct command c;
+
+        if (move->pages && move_pages_in_log(move))
+                cluster_propose(move->moves->rmd->cluster, command_move_filled(&c, move->id, usec > 0 ? usec : 1), NULL, NULL);
+}
+
+/* If the group has ended, or PID 1 has killed it, that is what the runner tells. */
+static void see_filled(struct move *move) {
+        struct resident *resident = move_resident(move);
+        struct capsule_status status;
+
+        if (!resident || resident->lost || resident->exited) {
+                move_event(move, MOVE_EV_FAILED);
+                return;
+        }
+        capsule_get_status(resident->capsule, &status);
+        if (!resident->ready || status.filling || status.killed[0])
+                return;
+        propose_filled(move);
+        move_event(move, MOVE_EV_FILLED);
+}
+
+static void enter_fill(struct move *move) {
+        mover_stop(take_ptr(move->mover), move->dir);
+        (void) remove_tree(move->dir); /* its memory may be needed */
+        see_filled(move);
+}
+
+/* Until the log has the commit there is still the source's copy. */
+static void propose_abort_of_killed(struct move *move) {
+        struct resident *resident = move_resident(move);
+        struct capsule_status status = { 0 };
+        struct command c;
+
+        if (resident && resident->ready)
+                capsule_get_status(resident->capsule, &status);
+        if (!status.killed[0])
+                return;
+        (void) snprintf(move->error, sizeof(move->error), "the restored group was killed: %s", status.killed);
+        cluster_propose(move->moves->rmd->cluster, command_move_abort(&c, move->id, move->error), NULL, NULL);
+}
+
+void destination_capsule_filling(struct move *move) {
+        if (move->state == MOVE_FILL && !evtimer_pending(move->hold, NULL))
+                see_filled(move);
+        else if (move->state == MOVE_COMMIT)
+                propose_abort_of_killed(move);
+}
+
+void destination_adopt(struct moves *moves, const Rm__Move *record) {
+        uint64_t real = now_real_usec();
+        uint64_t ran_usec = record->end_usec > 0 && record->end_usec < real ? real - record->end_usec : 0;
+        struct move *move = move_create(moves, record, MOVE_DESTINATION);
+
+        move->incarnation = record->incarnation;
+        move->pages = move->image_complete = move->opened_told = true;
+        move->opened_usec = now_usec() > ran_usec ? now_usec() - ran_usec : 0;
+        log_info("move %" PRIu64 " (destination): the group runs here, and gets the rest of its memory", move->id);
+        move_event(move, MOVE_EV_OPENED);
+}
+
 void destination_retry(struct move *move) {
         if (move->state == MOVE_COMMIT)
                 propose_commit(move);
         else if (move->state == MOVE_OPEN)
                 open_copy(move);
+        else if (move->state == MOVE_FILL)
+                see_filled(move);
 }
 
 static void undo(struct move *move) {
         struct resident *resident = move_resident(move);
 
-        mover_stop(move->mover);
-        move->mover = NULL;
+        mover_stop(take_ptr(move->mover), move->dir);
         if (resident)
                 runner_drop(move->moves->rmd->runner, resident, true);
         tell_failed(move);
@@ -340,8 +427,8 @@ void destination_enter(struct move *move) {
         case MOVE_RESTORE:
                 move_deadline(move, move->moves->rmd->config->move_timeout_usec);
                 if (!resident || !resident->ready ||
-                    capsule_restore(resident->capsule, move->dir, false, move->moves->rmd->config->move_timeout_usec, on_restored,
-                                    move_op(move)) < 0)
+                    capsule_restore(resident->capsule, move->dir, move->pages, move->moves->rmd->config->move_timeout_usec,
+                                    on_restored, move_op(move)) < 0)
                         move_fail(move, "cannot start the restore");
                 break;
         case MOVE_COMMIT:
@@ -350,12 +437,14 @@ void destination_enter(struct move *move) {
         case MOVE_OPEN:
                 open_copy(move);
                 break;
+        case MOVE_FILL:
+                enter_fill(move);
+                break;
         case MOVE_UNDO:
                 undo(move);
                 break;
-        default: /* END: opened, or aborted */
-                mover_stop(move->mover);
-                move->mover = NULL;
+        default: /* END: filled, or aborted */
+                mover_stop(take_ptr(move->mover), move->dir);
                 if (!move->opened_told && resident)
                         runner_drop(move->moves->rmd->runner, resident, true);
                 moves_retry(move->moves);

@@ -53,6 +53,8 @@ static bool take_from_file(const char *path, const char *name, char *ret_action,
 
         if (read_file(path, 65536, &text, &size) < 0 || !find_word(text, name, true, ret_action, action_bytes))
                 return false;
+        if (strcmp(ret_action, "hold") == 0)
+                return true; /* until the test takes it away */
         (void) write_file_atomic(path, text, size, 0600, false);
         return true;
 }
@@ -67,6 +69,8 @@ int fault_point(struct fault *fault, const char *role, const char *state, struct
         if (!(fault->fixed && find_word(fault->fixed, name, false, action, sizeof(action))) &&
             !(fault->path && take_from_file(fault->path, name, action, sizeof(action))))
                 return 0;
+        if (strcmp(action, "hold") == 0)
+                return error_set(err, -EAGAIN, "fault point %s", name);
         log_warn("fault point %s: %s", name, action);
         if (strcmp(action, "kill") == 0)
                 (void) kill(getpid(), SIGKILL);

@@ -44,7 +44,9 @@ static const struct edge destination[] = {
         { MOVE_TRANSFER, MOVE_EV_ABORTED, MOVE_END },  { MOVE_RESTORE, MOVE_EV_RESTORED, MOVE_COMMIT },
         { MOVE_RESTORE, MOVE_EV_FAILED, MOVE_UNDO },   { MOVE_RESTORE, MOVE_EV_ABORTED, MOVE_END },
         { MOVE_COMMIT, MOVE_EV_COMMITTED, MOVE_OPEN }, { MOVE_COMMIT, MOVE_EV_ABORTED, MOVE_END },
-        { MOVE_OPEN, MOVE_EV_OPENED, MOVE_END },       { MOVE_UNDO, MOVE_EV_ABORTED, MOVE_END },
+        { MOVE_OPEN, MOVE_EV_OPENED, MOVE_FILL },      { MOVE_UNDO, MOVE_EV_ABORTED, MOVE_END },
+        { MOVE_NEW, MOVE_EV_OPENED, MOVE_FILL },       { MOVE_FILL, MOVE_EV_FILLED, MOVE_END },
+        { MOVE_FILL, MOVE_EV_FAILED, MOVE_END }, /* the group has ended: that is the runner's affair */
 };
 
 bool machine_next(enum move_role role, enum move_state state, enum move_event event, enum move_state *ret_next) {
@@ -64,15 +66,15 @@ const char *machine_role_name(enum move_role role) {
 }
 
 const char *machine_state_name(enum move_state state) {
-        static const char *const names[] = { "new",     "prepare", "precopy", "freeze",  "cut",  "transfer",
-                                             "restore", "commit",  "open",    "release", "undo", "end" };
+        static const char *const names[] = { "new",    "prepare", "precopy", "freeze",  "cut",  "transfer", "restore",
+                                             "commit", "open",    "fill",    "release", "undo", "end" };
 
         return (size_t) state < ARRAY_SIZE(names) ? names[state] : "?";
 }
 
 const char *machine_event_name(enum move_event event) {
-        static const char *const names[] = { "start",    "ready",     "copied", "frozen",   "cut",    "sent",
-                                             "restored", "committed", "opened", "released", "failed", "aborted" };
+        static const char *const names[] = { "start",     "ready",  "copied", "frozen",   "cut",    "sent",   "restored",
+                                             "committed", "opened", "filled", "released", "failed", "aborted" };
 
         return (size_t) event < ARRAY_SIZE(names) ? names[event] : "?";
 }

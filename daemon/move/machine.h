@@ -2,7 +2,8 @@
  *
  * Both begin with NEW -> PREPARE.
  * Source:      PREPARE -> PRECOPY -> FREEZE -> CUT -> TRANSFER -> RESTORE -> RELEASE -> END      (RESTORE: the other side is at it)
- * Destination: PREPARE -> TRANSFER -> RESTORE -> COMMIT -> OPEN -> END
+ * Destination: PREPARE -> TRANSFER -> RESTORE -> COMMIT -> OPEN -> FILL -> END                    (FILL: the group runs, some of its memory follows)
+ * A destination that takes over a copy which runs already, after a restart of rmd, begins in FILL.
  * Before the commit every failure leads through UNDO: the abort is proposed, and what the log says first holds. */
 #ifndef RM_MOVE_MACHINE_H
 #define RM_MOVE_MACHINE_H
@@ -21,6 +22,7 @@ enum move_state {
         MOVE_RESTORE,
         MOVE_COMMIT,   /* proposed to the log */
         MOVE_OPEN,
+        MOVE_FILL,     /* the group runs; PID 1 gives it what it has not got yet of its memory */
         MOVE_RELEASE,  /* the source's copy goes */
         MOVE_UNDO,     /* the abort is proposed */
         MOVE_END,
@@ -37,6 +39,7 @@ enum move_event {
         MOVE_EV_RESTORED,
         MOVE_EV_COMMITTED, /* the log says so */
         MOVE_EV_OPENED,    /* destination: link open, running */
+        MOVE_EV_FILLED,    /* destination: the group has all of its memory */
         MOVE_EV_RELEASED,
         MOVE_EV_FAILED,
         MOVE_EV_ABORTED,   /* the log says so */

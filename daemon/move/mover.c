@@ -1,8 +1,10 @@
 #include "daemon/move/mover.h"
 
+#include <event2/event.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -17,8 +19,12 @@
 #define MOVER_FD 3
 
 struct mover {
-        struct conn *conn;
+        struct event_base *base;
+        struct conn *conn; /* NULL: it was stopped, or has gone */
         pid_t pid;
+        int pidfd;          /* of one that was stopped */
+        struct event *gone; /* likewise */
+        char *dir;          /* likewise */
         bool ready;
         Rm__MoverCommand *first; /* said before the connection stood */
         const struct mover_ops *ops;
@@ -92,7 +98,7 @@ int mover_start(struct rmd *rmd, bool send, const struct mover_ops *ops, void *u
         }
         (void) set_nonblock(fds[0], true);
         mover = xcalloc(1, sizeof(*mover));
-        *mover = (struct mover) { .pid = pid, .ops = ops, .userdata = userdata };
+        *mover = (struct mover) { .base = rmd->base, .pid = pid, .pidfd = -1, .ops = ops, .userdata = userdata };
         r = conn_create(rmd->base, fds[0], &config, &conn_ops, mover, &mover->conn);
         if (r < 0) {
                 reap(pid);
@@ -114,12 +120,31 @@ int mover_command(struct mover *mover, const Rm__MoverCommand *command) {
         return 0;
 }
 
-void mover_stop(struct mover *mover) {
+static void mover_free(struct mover *mover) {
+        reap(mover->pid);
+        (void) remove_tree(mover->dir);
+        if (mover->gone)
+                event_free(mover->gone);
+        if (mover->pidfd >= 0)
+                (void) close(mover->pidfd);
+        free(mover->dir);
+        free(mover);
+}
+
+static void on_gone(evutil_socket_t fd, short what, void *arg) {
+        mover_free(arg);
+}
+
+void mover_stop(struct mover *mover, const char *dir) {
         if (!mover)
                 return;
-        conn_destroy(mover->conn);
-        reap(mover->pid);
+        conn_destroy(take_ptr(mover->conn));
         if (mover->first)
-                rm__mover_command__free_unpacked(mover->first, NULL);
-        free(mover);
+                rm__mover_command__free_unpacked(take_ptr(mover->first), NULL);
+        mover->dir = xstrdup(dir);
+        (void) kill(mover->pid, SIGKILL);
+        mover->pidfd = pidfd_open(mover->pid, 0);
+        mover->gone = mover->pidfd >= 0 ? event_new(mover->base, mover->pidfd, EV_READ, on_gone, mover) : NULL;
+        if (!mover->gone || event_add(mover->gone, NULL) < 0)
+                mover_free(mover); /* and waits */
 }

@@ -19,7 +19,8 @@ struct mover_ops {
 /* Starts the process. It dies with rmd. */
 int mover_start(struct rmd *rmd, bool send, const struct mover_ops *ops, void *userdata, struct mover **ret, struct rm_error *err);
 int mover_command(struct mover *mover, const Rm__MoverCommand *command);
-/* Ends the process, without callbacks. NULL ok. */
-void mover_stop(struct mover *mover);
+/* Ends the process, without callbacks, and does not wait until it has gone: the kernel may have to lift the protection of much memory that it
+ * tracks. What it leaves in `dir` is removed then. NULL ok. */
+void mover_stop(struct mover *mover, const char *dir);
 
 #endif

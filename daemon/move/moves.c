@@ -13,6 +13,7 @@
 #include "daemon/move/moves_internal.h"
 
 #define RETRY_USEC 500000
+#define HOLD_USEC 20000 /* between two looks whether a fault point still holds a move */
 
 /* ---- the table ---- */
 
@@ -29,8 +30,16 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg) {
         if (move->role == MOVE_SOURCE && move->state >= MOVE_TRANSFER)
                 move_fail(move, "the group was frozen for %.0f s, the limit of [sched] move_timeout (%s)",
                           (double) (now_usec() - move->freeze_usec) / 1e6, machine_state_name(move->state));
+        else if (move->awaits_memory)
+                move_fail(move, "nothing was heard any more of the memory that has not yet arrived from its last move");
         else
                 move_fail(move, "%s timed out", machine_state_name(move->state));
+}
+
+static void enter_state(struct move *move, bool held);
+
+static void on_hold(evutil_socket_t fd, short what, void *arg) {
+        enter_state(arg, true);
 }
 
 struct move *move_create(struct moves *moves, const Rm__Move *record, enum move_role role) {
@@ -44,6 +53,7 @@ struct move *move_create(struct moves *moves, const Rm__Move *record, enum move_
         move->other = xstrdup(role == MOVE_SOURCE ? record->to : record->from);
         move->dir = xasprintf("%s/%" PRIu64 "-%s", moves->dir, record->id, machine_role_name(role));
         move->deadline = evtimer_new(moves->rmd->base, on_deadline, move);
+        move->hold = evtimer_new(moves->rmd->base, on_hold, move);
         move->begin_usec = now_usec();
         rm__move__init(&move->figures);
         move->figures.id = record->id;
@@ -58,9 +68,10 @@ static void move_free(struct move *move) {
                         *p = move->next;
                         break;
                 }
-        mover_stop(move->mover);
+        mover_stop(move->mover, move->dir);
         (void) remove_tree(move->dir);
         event_free(move->deadline);
+        event_free(move->hold);
         if (move->reopen)
                 event_free(move->reopen);
         free(move->other);
@@ -114,6 +125,10 @@ void move_deadline(struct move *move, uint64_t usec) {
                 timer_arm(move->deadline, usec);
 }
 
+bool move_pages_in_log(const struct move *move) {
+        return cluster_state(move->moves->rmd->cluster)->level >= STATE_LEVEL_PAGES;
+}
+
 int move_send(struct move *move, Rm__PeerMessage *message) {
         return cluster_send(move->moves->rmd->cluster, move->other, message);
 }
@@ -134,9 +149,39 @@ struct move *move_op_done(struct move_op *op) {
 
 /* ---- events ---- */
 
+/* The log has decided, and a failure changes nothing. */
+static bool is_decided(enum move_state state) {
+        return state == MOVE_OPEN || state == MOVE_FILL || state == MOVE_RELEASE;
+}
+
+/* Its fault point, then what is done in this state. */
+static void enter_state(struct move *move, bool held) {
+        bool breakable = move->state != MOVE_UNDO && move->state != MOVE_END;
+        const char *role = machine_role_name(move->role);
+        const char *state = machine_state_name(move->state);
+        struct rm_error err = { 0 };
+        int r = breakable ? fault_point(move->moves->rmd->fault, role, state, &err) : 0;
+
+        if (r == -EAGAIN) {
+                if (!held)
+                        log_warn("move %" PRIu64 " (%s): held in state %s", move->id, role, state);
+                timer_arm(move->hold, HOLD_USEC);
+                return;
+        }
+        if (r == -EINPROGRESS)
+                return;
+        if (r < 0 && !is_decided(move->state)) {
+                move_fail(move, "%s", error_text(&err));
+                return;
+        }
+        if (move->role == MOVE_SOURCE)
+                source_enter(move);
+        else
+                destination_enter(move);
+}
+
 void move_event(struct move *move, enum move_event event) {
         enum move_state next;
-        struct rm_error err = { 0 };
 
         if (!machine_next(move->role, move->state, event, &next)) {
                 log_debug("move %" PRIu64 " (%s): %s in state %s is ignored", move->id, machine_role_name(move->role),
@@ -146,20 +191,8 @@ void move_event(struct move *move, enum move_event event) {
         log_debug("move %" PRIu64 " (%s): %s -> %s", move->id, machine_role_name(move->role), machine_state_name(move->state),
                   machine_state_name(next));
         move->state = next;
-        if (next != MOVE_UNDO && next != MOVE_END) {
-                int r = fault_point(move->moves->rmd->fault, machine_role_name(move->role), machine_state_name(next), &err);
-
-                if (r == -EINPROGRESS)
-                        return;
-                if (r < 0 && next != MOVE_OPEN && next != MOVE_RELEASE) {
-                        move_fail(move, "%s", error_text(&err));
-                        return;
-                }
-        }
-        if (move->role == MOVE_SOURCE)
-                source_enter(move);
-        else
-                destination_enter(move);
+        (void) evtimer_del(move->hold);
+        enter_state(move, false);
 }
 
 void move_fail(struct move *move, const char *fmt, ...) {
@@ -254,6 +287,23 @@ static void on_opened(struct capsule *capsule, int error, const char *text, void
                 log_warn("capsule %s: cannot be opened: %s", capsule_id(capsule), text);
 }
 
+/* Which came by a move to an earlier life of this daemon, and has not got all of its memory yet. */
+static void adopt_filling(struct moves *moves, const struct resident *resident) {
+        const Rm__State *state = cluster_state(moves->rmd->cluster);
+        struct capsule_status status;
+
+        capsule_get_status(resident->capsule, &status);
+        for (size_t i = status.filling ? state->n_moves : 0; i > 0; i--) {
+                const Rm__Move *record = state->moves[i - 1];
+
+                if (record->job != resident->job || record->incarnation != resident->incarnation)
+                        continue;
+                if (!move_find(moves, record->id, MOVE_DESTINATION))
+                        destination_adopt(moves, record);
+                return;
+        }
+}
+
 /* Capsules that stand still although no move has them: left by an earlier life of this daemon. */
 static void open_leftover(struct moves *moves, const struct state_placed *placed) {
         struct resident *resident = runner_current(moves->rmd->runner, placed->job->id, placed->capsule->index);
@@ -264,6 +314,7 @@ static void open_leftover(struct moves *moves, const struct state_placed *placed
                 return;
         if (active && move_find(moves, active->id, MOVE_DESTINATION))
                 return;
+        adopt_filling(moves, resident);
         phase = capsule_phase(resident->capsule);
         if (phase == CAPSULE_FROZEN || phase == CAPSULE_RESTORED) {
                 log_info("job %" PRIu64 ": capsule %" PRId32 " resumes here", placed->job->id, placed->capsule->index);
@@ -282,11 +333,19 @@ static void open_leftovers(struct moves *moves) {
                         open_leftover(moves, &placed[i]);
 }
 
+/* What this state does is not begun yet, and so nothing is to be tried again. */
+static bool is_held(const struct move *move, const Rm__Move *record) {
+        return evtimer_pending(move->hold, NULL) &&
+               (is_decided(move->state) || (move->state == MOVE_COMMIT && record->state == RM__MOVE_STATE__MOVE_RUNNING));
+}
+
 static void apply_record(struct move *move, const Rm__Move *record) {
         if (!record) {
                 move_free(move);
                 return;
         }
+        if (is_held(move, record))
+                return;
         switch (record->state) {
         case RM__MOVE_STATE__MOVE_RUNNING:
                 if (move->state == MOVE_UNDO)
@@ -299,7 +358,7 @@ static void apply_record(struct move *move, const Rm__Move *record) {
                         move->committed_usec = now_usec();
                 if (move->state == MOVE_RELEASE)
                         source_release(move);
-                else if (move->state == MOVE_OPEN)
+                else if (move->state == MOVE_OPEN || move->state == MOVE_FILL)
                         destination_retry(move);
                 else if (move->state != MOVE_END)
                         move_event(move, MOVE_EV_COMMITTED);
@@ -307,8 +366,8 @@ static void apply_record(struct move *move, const Rm__Move *record) {
         case RM__MOVE_STATE__MOVE_ABORTED:
                 move_event(move, MOVE_EV_ABORTED);
                 break;
-        default: /* DONE; a destination without a lease may still have to open its copy, unless that has moved on */
-                if (move->role == MOVE_DESTINATION && move->state == MOVE_OPEN && move_resident(move))
+        default: /* DONE; a destination without a lease may still have to open its copy, unless that has moved on; or memory is missing */
+                if (move->role == MOVE_DESTINATION && (move->state == MOVE_OPEN || move->state == MOVE_FILL) && move_resident(move))
                         destination_retry(move);
                 else
                         move_free(move);
@@ -386,12 +445,22 @@ void moves_capsule_ready(struct moves *moves, struct resident *resident, int err
                 moves_retry(moves); /* adopted: it may have to be opened */
 }
 
+void moves_capsule_filling(struct moves *moves, const struct resident *resident) {
+        for (struct move *m = moves ? moves->list : NULL; m; m = m->next)
+                if (m->job == resident->job && m->index == resident->index && m->incarnation == resident->incarnation) {
+                        if (m->role == MOVE_SOURCE)
+                                source_capsule_filling(m);
+                        else
+                                destination_capsule_filling(m);
+                }
+}
+
 bool moves_own(struct moves *moves, const struct resident *resident) {
         const Rm__Move *active = state_capsule_move(cluster_index(moves->rmd->cluster), resident->job, resident->index);
 
         for (const struct move *m = moves->list; m; m = m->next)
                 if (m->job == resident->job && m->index == resident->index && m->incarnation == resident->incarnation &&
-                    m->state != MOVE_END)
+                    m->state != MOVE_FILL && m->state != MOVE_END)
                         return true;
         return active && active->state == RM__MOVE_STATE__MOVE_RUNNING && active->incarnation == resident->incarnation;
 }
@@ -430,7 +499,8 @@ bool moves_on_message(struct moves *moves, const char *node, const Rm__PeerMessa
 
 void moves_keep(const struct moves *moves) {
         for (const struct move *m = moves->list; m; m = m->next)
-                cluster_keep(moves->rmd->cluster, m->other);
+                if (m->state != MOVE_FILL)
+                        cluster_keep(moves->rmd->cluster, m->other);
 }
 
 void moves_on_peer(struct moves *moves, const char *node, bool connected) {
@@ -448,8 +518,8 @@ void moves_on_peer(struct moves *moves, const char *node, bool connected) {
         }
 }
 
-/* Images that arrive wait in memory of their own: /run is small on many machines, and large pages take them twice as fast. What
- * an earlier life of this daemon left goes. */
+/* Images that arrive wait in memory of their own: /run is small on many machines. Small pages, also where the machine's default is others:
+ * with large ones each page of the sparse files of processes' memory would take up 2 MiB. What an earlier life of this daemon left goes. */
 static int mount_images(const char *dir, struct rm_error *err) {
         int r;
 
@@ -459,7 +529,7 @@ static int mount_images(const char *dir, struct rm_error *err) {
         r = mkdir_p(dir, 0700);
         if (r < 0)
                 return error_sys(err, r, "making %s", dir);
-        if (mount("rmd", dir, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700,size=90%,huge=within_size") < 0 &&
+        if (mount("rmd", dir, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700,size=90%,huge=never") < 0 &&
             mount("rmd", dir, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700,size=90%") < 0)
                 return error_sys(err, -errno, "mounting a tmpfs on %s", dir);
         return 0;

@@ -18,6 +18,8 @@ void moves_started(struct moves *moves, uint64_t id);
 void moves_wake(struct moves *moves);
 /* A local capsule answers (error 0), or does not or no more (error < 0). `moves` NULL ok. */
 void moves_capsule_ready(struct moves *moves, struct resident *resident, int error, const char *text);
+/* A local capsule lacks memory (every second), or has all of it now. `moves` NULL ok. */
+void moves_capsule_filling(struct moves *moves, const struct resident *resident);
 /* A move under way needs this copy, which the state does not name as the capsule. */
 bool moves_own(struct moves *moves, const struct resident *resident);
 /* Messages between the two ends. False when it is none of them. */

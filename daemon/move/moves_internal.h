@@ -39,7 +39,14 @@ struct move {
         bool proposing;
         bool opening;       /* destination */
         bool opened_told;   /* source: the destination runs; destination: it does */
+        bool pages;         /* private memory travels apart from CRIU's images; source, before the pre-copy: it is wished for */
+        bool pages_only;    /* the destination has no room for it otherwise */
+        char untracked[256]; /* source: why it does not */
+        uint64_t memory_bytes; /* source: of the group's processes, when the move began */
+        bool awaits_memory; /* source: of an earlier move of the capsule, in PREPARE */
+        uint64_t waiting_told_usec; /* source: when the log was last told of that; 0: it was not */
         struct event *deadline;
+        struct event *hold; /* pending: a fault point keeps this state from being entered */
         bool stream_lost;     /* source: the failure is that the destination has closed the stream */
         struct event *reopen; /* source: open for a moment, so that connections are accepted */
         unsigned reopens;
@@ -62,6 +69,7 @@ struct pending_prepare {
         uint64_t files_bytes;
         uint64_t memory_max;
         uint64_t pids_max;
+        bool pages;
         struct pending_prepare *next;
 };
 
@@ -111,12 +119,15 @@ struct move_op *move_op(struct move *move);
 /* The move an operation was for, or NULL; frees the operation. */
 struct move *move_op_done(struct move_op *op);
 
+/* May a command with fields of STATE_LEVEL_PAGES go into the log? */
+bool move_pages_in_log(const struct move *move);
+
 /* source.c */
 void source_begin(struct move *move);
 void source_enter(struct move *move);
 /* Committed: end our copy; also when the destination does not answer any more. */
 void source_release(struct move *move);
-void source_capsule_ready(struct move *move);
+void source_capsule_filling(struct move *move);
 void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared);
 void source_on_opened(struct move *move, const Rm__MoveOpened *opened);
 /* The destination says why it gave up. */
@@ -127,8 +138,12 @@ void destination_begin(struct moves *moves, const char *node, const Rm__MovePrep
 /* The log may have caught up with prepares that came early. */
 void destination_begin_pending(struct moves *moves);
 void destination_enter(struct move *move);
-/* Ask again for the commit, open again. */
+/* Ask again for the commit, open again, see again whether memory is missing. */
 void destination_retry(struct move *move);
+/* The copy has all of its memory now, or not yet; or PID 1 has killed it for want of it. */
+void destination_capsule_filling(struct move *move);
+/* Takes over a copy that runs already without all of its memory; from a restart of rmd. */
+void destination_adopt(struct moves *moves, const Rm__Move *record);
 void destination_capsule_ready(struct move *move);
 void destination_on_image_sent(struct move *move, const Rm__MoveImageSent *sent);
 

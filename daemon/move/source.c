@@ -10,6 +10,7 @@
 #include "common/util.h"
 #include "daemon/cluster/commands.h"
 #include "daemon/job/memory_report.h"
+#include "daemon/job/pages_test.h"
 #include "daemon/move/inflight.h"
 #include "daemon/move/moves_internal.h"
 
@@ -19,6 +20,9 @@
 #define REOPENS_MAX 50U /* then CRIU tries, and says what it thinks of it */
 #define LOCK_TRIES_MAX 10U /* with pauses of 20, 40, ... ms: about a second */
 #define OPENED_USEC (5U * 1000000U)
+#define MEMORY_SILENCE_USEC (60U * 1000000U) /* PID 1 tells every second how much memory is still missing */
+#define WAITING_TELL_USEC (3U * 1000000U)    /* most groups have all of theirs by then */
+#define WAITING_AGAIN_USEC (10U * 1000000U)
 
 _Static_assert((int) CONFIG_CODEC_LZ4 == (int) RM__MOVER_CODEC__MOVER_CODEC_LZ4 &&
                        (int) CONFIG_CODEC_ZSTD == (int) RM__MOVER_CODEC__MOVER_CODEC_ZSTD,
@@ -43,9 +47,35 @@ static void note_figures(struct move *move, const Rm__MoverFigures *figures) {
         if (!figures)
                 return;
         move->figures.image_bytes = figures->wire_bytes;
-        move->figures.memory_bytes = figures->raw_bytes;
+        move->figures.memory_bytes = figures->raw_bytes + (move->pages ? move->memory_bytes : 0);
         move->figures.ahead_bytes = figures->ahead_bytes;
         note_codec(move, figures);
+        if (!move_pages_in_log(move))
+                return;
+        move->figures.ahead_rounds = (uint32_t) figures->ahead_rounds;
+        move->figures.last_bytes = move->pages ? figures->last_bytes : 0;
+}
+
+/* rm-mover could track every process, or else says why not. */
+static void note_way(struct move *move, const Rm__MoverFigures *figures) {
+        struct resident *resident = move_resident(move);
+        bool wished = move->pages;
+
+        move->pages = wished && figures && figures->pages;
+        if (wished && !move->pages)
+                (void) snprintf(move->untracked, sizeof(move->untracked), "%s",
+                                figures && figures->untracked[0] ? figures->untracked : "rm-mover gives no reason");
+        if (resident)
+                resident->untracked = wished && !move->pages;
+}
+
+static void on_precopied(struct move *move, const Rm__MoverPrecopied *precopied) {
+        note_way(move, precopied->figures);
+        if (move->pages_only && !move->pages)
+                move_fail(move, "%s has room for the group's memory only if it is tracked, which is not possible: %s", move->other,
+                          move->untracked);
+        else
+                move_event(move, MOVE_EV_COPIED);
 }
 
 static void maybe_ready(struct move *move) {
@@ -71,7 +101,7 @@ static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
                         move_deadline(move, PRECOPY_USEC);
                 break;
         case RM__MOVER_EVENT__BODY_PRECOPIED:
-                move_event(move, MOVE_EV_COPIED);
+                on_precopied(move, event->precopied);
                 break;
         case RM__MOVER_EVENT__BODY_SENT:
                 move->end_mark_sent = true;
@@ -103,6 +133,30 @@ static void on_mover_gone(void *userdata) {
 
 static const struct mover_ops mover_ops = { on_mover_event, on_mover_gone };
 
+/* Whether private memory is to be tracked, and to travel apart from CRIU's images, if the destination can, too; or why not. */
+static void choose_way(struct move *move) {
+        const Rm__Move *record = state_move(cluster_state(move->moves->rmd->cluster), move->id);
+        const char *self = cluster_self(move->moves->rmd->cluster);
+        struct resident *resident = move_resident(move);
+        struct capsule_status status = { 0 };
+        char *text = move->untracked;
+        size_t bytes = sizeof(move->untracked);
+        const char *why = "";
+
+        if (resident && resident->ready)
+                capsule_get_status(resident->capsule, &status);
+        if (!record || record->stop)
+                (void) snprintf(text, bytes, "the move was asked for with --mode stop");
+        else if (!move->moves->rmd->config->move_tracking)
+                (void) snprintf(text, bytes, "[move] tracking = no on %s", self);
+        else if (!pages_test_passed(move->moves->rmd->pages_test, &why))
+                (void) snprintf(text, bytes, "%s: %s", self, why);
+        else if (!status.knows_pages)
+                (void) snprintf(text, bytes, "its rm-capsule is older than rmd on %s; the next move can", self);
+        else
+                move->pages = true;
+}
+
 void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared) {
         const Rm__State *state = cluster_state(move->moves->rmd->cluster);
         const Rm__Node *to = state_node(state, move->other);
@@ -121,6 +175,12 @@ void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared) {
         if (move_make_dir(move, &err) < 0 || mover_start(move->moves->rmd, true, &mover_ops, move, &move->mover, &err) < 0) {
                 move_fail(move, "%s", error_text(&err));
                 return;
+        }
+        move->pages_only = prepared->pages_only;
+        if (move->pages && !prepared->pages) {
+                move->pages = false;
+                (void) snprintf(move->untracked, sizeof(move->untracked), "%s cannot receive it ('rmctl status' there may say why)",
+                                move->other);
         }
         body.host = to->address;
         body.port = prepared->port;
@@ -165,6 +225,33 @@ static void on_preloaded(struct capsule *capsule, int error, const char *text, v
                 move_fail(move, "%s", text);
 }
 
+static void tell_waiting(struct move *move, const char *text) {
+        struct command c;
+
+        if (move_pages_in_log(move))
+                cluster_propose(move->moves->rmd->cluster, command_move_waiting(&c, move->id, text), NULL, NULL);
+}
+
+/* It came by a move a moment ago, and cannot be dumped before it has all of its memory. */
+static bool awaits_memory(struct move *move, const struct resident *resident) {
+        uint64_t now = now_usec();
+        cleanup_free char *text = NULL;
+        struct capsule_status status;
+
+        capsule_get_status(resident->capsule, &status);
+        move->awaits_memory = status.filling;
+        if (!status.filling)
+                return false;
+        move_deadline(move, MEMORY_SILENCE_USEC);
+        if (now - move->begin_usec < WAITING_TELL_USEC ||
+            (move->waiting_told_usec > 0 && now - move->waiting_told_usec < WAITING_AGAIN_USEC))
+                return true;
+        text = xasprintf("%.0f MB of its memory have not yet arrived from its last move", (double) status.fill_bytes / 1e6);
+        move->waiting_told_usec = now;
+        tell_waiting(move, text);
+        return true;
+}
+
 static void enter_prepare(struct move *move) {
         struct resident *resident = move_resident(move);
         Rm__MovePrepare prepare = RM__MOVE_PREPARE__INIT;
@@ -174,6 +261,9 @@ static void enter_prepare(struct move *move) {
                 move_fail(move, "the capsule does not run here");
                 return;
         }
+        if (awaits_memory(move, resident))
+                return;
+        move_deadline(move, PREPARE_USEC);
         if (getrandom(move->token, sizeof(move->token), 0) != (ssize_t) sizeof(move->token)) {
                 move_fail(move, "cannot get random bytes");
                 return;
@@ -183,6 +273,9 @@ static void enter_prepare(struct move *move) {
         prepare.token.data = move->token;
         prepare.token.len = sizeof(move->token);
         measure_need(resident, &prepare);
+        choose_way(move);
+        prepare.pages = move->pages;
+        move->memory_bytes = prepare.memory_bytes;
         message.body_case = RM__PEER_MESSAGE__BODY_MOVE_PREPARE;
         message.move_prepare = &prepare;
         if (move_send(move, &message) < 0)
@@ -192,6 +285,14 @@ static void enter_prepare(struct move *move) {
 void source_begin(struct move *move) {
         move_deadline(move, PREPARE_USEC);
         move_event(move, MOVE_EV_START);
+}
+
+void source_capsule_filling(struct move *move) {
+        if (move->state != MOVE_PREPARE || !move->awaits_memory)
+                return;
+        enter_prepare(move);
+        if (!move->awaits_memory && move->waiting_told_usec > 0)
+                tell_waiting(move, "");
 }
 
 static void enter_precopy(struct move *move, struct resident *resident) {
@@ -206,6 +307,7 @@ static void enter_precopy(struct move *move, struct resident *resident) {
         }
         procs_file = body.procs_file = procs_file_of(resident);
         body.bytes_per_sec = move->moves->rmd->config->move_rate_bytes_per_sec;
+        body.pages = move->pages;
         command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;
         command.precopy = &body;
         move_deadline(move, PRECOPY_USEC);
@@ -337,7 +439,7 @@ static void enter_transfer(struct move *move, struct resident *resident) {
         command.body_case = RM__MOVER_COMMAND__BODY_START;
         command.start = &start;
         if (mover_command(move->mover, &command) < 0 || capsule_get_carry(resident->capsule, on_carry, move_op(move)) < 0 ||
-            capsule_dump(resident->capsule, move->dir, true, false, move->moves->rmd->config->move_timeout_usec, on_dumped,
+            capsule_dump(resident->capsule, move->dir, true, move->pages, move->moves->rmd->config->move_timeout_usec, on_dumped,
                          move_op(move)) < 0)
                 move_fail(move, "cannot start the dump");
 }
@@ -362,8 +464,7 @@ static void reopen(struct move *move) {
 }
 
 static void source_undo(struct move *move) {
-        mover_stop(move->mover);
-        move->mover = NULL;
+        mover_stop(take_ptr(move->mover), move->dir);
         move_deadline(move, 0);
         /* While the other side cannot have a whole image there is nobody to wait for. */
         if (!move->end_mark_sent)
@@ -393,6 +494,10 @@ static void propose_done(struct move *move) {
                 move->figures.transfer_usec = move->sent_usec - move->dump_usec;
         if (move->opened_usec)
                 move->figures.freeze_usec = move->opened_usec - move->freeze_usec;
+        if (move_pages_in_log(move)) {
+                move->figures.tracked = move->pages;
+                move->figures.untracked = move->pages ? (char *) "" : move->untracked;
+        }
         move_propose(move, command_move_done(&c, &move->figures));
 }
 
@@ -453,8 +558,7 @@ void source_enter(struct move *move) {
                 source_undo(move);
                 break;
         default: /* END: undone */
-                mover_stop(move->mover);
-                move->mover = NULL;
+                mover_stop(take_ptr(move->mover), move->dir);
                 reopen(move);
                 moves_retry(move->moves);
         }

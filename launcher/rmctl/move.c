@@ -9,7 +9,7 @@
 
 #define AWAY_USEC (60U * 1000000U)
 
-static int fetch(struct call *call, uint64_t job, uint64_t since, Rm__LocalReply **ret_reply) {
+int move_list(struct call *call, uint64_t job, uint64_t since, Rm__LocalReply **ret_reply) {
         Rm__ListMoves list = RM__LIST_MOVES__INIT;
         Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
 
@@ -30,13 +30,27 @@ static char *figure(uint64_t usec) {
         return usec ? human_duration(usec) : NULL;
 }
 
+/* "zstd 3.4x": what was sent would have been so many times as much. NULL: not known. */
+static char *codec_text(const Rm__Move *m) {
+        static const char *const names[] = { NULL, "none", "lz4", "zstd" };
+        const char *name = (size_t) m->codec < ARRAY_SIZE(names) ? names[m->codec] : "?";
+
+        if (!name)
+                return NULL;
+        if (m->codec == RM__MOVE_CODEC__MOVE_CODEC_NONE || m->image_bytes == 0)
+                return xstrdup(name);
+        return xasprintf("%s %.1fx", name, (double) (m->image_bytes + m->saved_bytes) / (double) m->image_bytes);
+}
+
 static void table_moves(struct call *call, const Rm__MoveList *moves) {
         static const struct column columns[] = {
                 { "MOVE", true, false, 0 },     { "JOB", true, false, 0 },     { "GROUP", true, false, 0 },
                 { "FROM", false, true, 0 },     { "TO", false, true, 0 },      { "STATE", false, false, 0 },
                 { "STARTED", false, false, 3 }, { "FREEZE", true, false, 0 },  { "DUMP", true, false, 5 },
                 { "SEND", true, false, 5 },     { "RESTORE", true, false, 5 }, { "COMMIT", true, false, 6 },
-                { "MEMORY", true, false, 4 },   { "SENT", true, false, 0 },    { "REASON", false, true, 0 },
+                { "FILL", true, false, 4 },     { "MEMORY", true, false, 4 },  { "SENT", true, false, 0 },
+                { "ROUNDS", true, false, 7 },   { "LAST", true, false, 4 },    { "CODEC", false, false, 4 },
+                { "REASON", false, true, 0 },
         };
         struct table *t = table_create(columns, ARRAY_SIZE(columns));
         uint64_t now = now_real_usec();
@@ -60,9 +74,13 @@ static void table_moves(struct call *call, const Rm__MoveList *moves) {
                 table_take(t, figure(m->transfer_usec));
                 table_take(t, figure(m->restore_usec));
                 table_take(t, figure(m->commit_usec));
+                table_take(t, figure(m->fill_usec));
                 table_take(t, m->memory_bytes ? human_bytes(m->memory_bytes) : NULL);
                 table_take(t, m->image_bytes ? human_bytes(m->image_bytes) : NULL);
-                table_cell(t, *m->error ? m->error : m->reason);
+                table_take(t, m->ahead_rounds ? xasprintf("%u", m->ahead_rounds) : NULL);
+                table_take(t, m->tracked ? human_bytes(m->last_bytes) : NULL);
+                table_take(t, codec_text(m));
+                table_cell(t, *m->error ? m->error : *m->waiting ? m->waiting : m->reason);
         }
         call_print_table(call, t);
 }
@@ -79,7 +97,7 @@ static int run_list(struct call *call) {
                 return call_usage(call, "--job: '%s' is not a job's number", job_text);
         if (since_text && parse_i64(since_text, 0, INT64_MAX, &since) < 0)
                 return call_usage(call, "--since: '%s' is not a move's number", since_text);
-        r = fetch(call, (uint64_t) job, (uint64_t) since, &reply);
+        r = move_list(call, (uint64_t) job, (uint64_t) since, &reply);
         if (r < 0)
                 return r;
         if (call->json)
@@ -93,7 +111,7 @@ static int run_list(struct call *call) {
 /* Look once: 1 when it is committed, 0 when it is under way. */
 static int look(struct call *call, uint64_t job, uint64_t move) {
         Rm__LocalReply *reply = NULL;
-        int r = fetch(call, job, 0, &reply);
+        int r = move_list(call, job, 0, &reply);
 
         for (size_t i = 0; r == 0 && i < reply->moves->n_moves; i++) {
                 const Rm__Move *m = reply->moves->moves[i];
@@ -133,7 +151,10 @@ const struct verb verb_list_moves = {
         .name = "list-moves",
         .args = "",
         .help = "list moves of groups, with their freeze times\n"
-                "FREEZE is the time from the freeze at the source until the group runs at its new node.",
+                "FREEZE is the time from the freeze at the source until the group runs at its new node, FILL the time from then\n"
+                "until it has all of its memory there. ROUNDS is how often memory was sent before the freeze, LAST what the group\n"
+                "had written since, and was sent in it; only of tracked memory.\n"
+                "CODEC is how the data was compressed; 2.0x: without it, SENT would be twice as much.",
         .flags = { { "job", "JOB", "only moves of this job" }, { "since", "MOVE", "only moves after this one" } },
         .run = run_list,
 };

@@ -141,6 +141,21 @@ static void test_file_holds_once(void **state) {
         fault_destroy(fault);
 }
 
+/* As long as the line is there. */
+static void test_hold(void **state) {
+        const struct place *place = *state;
+        struct fault *fault = make(NULL, place->path);
+
+        write_faults(place, "move.source.cut:hold\nmove.source.freeze:fail\n");
+        for (int i = 0; i < 3; i++)
+                assert_int_equal(point(fault, "source", "cut"), -EAGAIN);
+        assert_int_equal(point(fault, "source", "freeze"), -EIO);
+        assert_int_equal(point(fault, "source", "cut"), -EAGAIN);
+        write_faults(place, "");
+        assert_int_equal(point(fault, "source", "cut"), 0);
+        fault_destroy(fault);
+}
+
 static void test_environment_comes_first(void **state) {
         const struct place *place = *state;
         struct fault *fault = make("move.source.cut:fail", place->path);
@@ -195,6 +210,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_environment_holds_for_good, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_words, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_file_holds_once, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_hold, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_environment_comes_first, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_kill, set_up, tear_down),
         };

@@ -10,39 +10,41 @@
 #include "common/util.h"
 #include "daemon/move/machine.h"
 
-/* In the order of enum move_state: one letter each, '.' = refused; Y is PRECOPY. */
-static const char letters[MOVE_STATES + 1] = "NPYFCTRMOLUE";
+/* In the order of enum move_state: one letter each, '.' = refused; Y is PRECOPY, I is FILL. */
+static const char letters[MOVE_STATES + 1] = "NPYFCTRMOILUE";
 
 /* A row for each state, a column for each event:
- *     start ready copied frozen cut sent restored committed opened released failed aborted */
+ *     start ready copied frozen cut sent restored committed opened filled released failed aborted */
 static const char *const expected[2][MOVE_STATES] = {
         [MOVE_SOURCE] = {
-                [MOVE_NEW]      = "P...........",
-                [MOVE_PREPARE]  = ".Y........UE",
-                [MOVE_PRECOPY]  = "..F.......UE",
-                [MOVE_FREEZE]   = "...C......UE",
-                [MOVE_CUT]      = "....T.....UE",
-                [MOVE_TRANSFER] = ".....R.L..UE", /* the destination may be done before we hear that it has all */
-                [MOVE_RESTORE]  = ".......L..UE",
-                [MOVE_COMMIT]   = "............",
-                [MOVE_OPEN]     = "............",
-                [MOVE_RELEASE]  = ".........E..",
-                [MOVE_UNDO]     = ".......L...E", /* what the log says first holds */
-                [MOVE_END]      = "............",
+                [MOVE_NEW]      = "P............",
+                [MOVE_PREPARE]  = ".Y.........UE",
+                [MOVE_PRECOPY]  = "..F........UE",
+                [MOVE_FREEZE]   = "...C.......UE",
+                [MOVE_CUT]      = "....T......UE",
+                [MOVE_TRANSFER] = ".....R.L...UE", /* the destination may be done before we hear that it has all */
+                [MOVE_RESTORE]  = ".......L...UE",
+                [MOVE_COMMIT]   = ".............",
+                [MOVE_OPEN]     = ".............",
+                [MOVE_FILL]     = ".............",
+                [MOVE_RELEASE]  = "..........E..",
+                [MOVE_UNDO]     = ".......L....E", /* what the log says first holds */
+                [MOVE_END]      = ".............",
         },
         [MOVE_DESTINATION] = {
-                [MOVE_NEW]      = "P...........",
-                [MOVE_PREPARE]  = ".T........UE",
-                [MOVE_PRECOPY]  = "............",
-                [MOVE_FREEZE]   = "............",
-                [MOVE_CUT]      = "............",
-                [MOVE_TRANSFER] = ".....R....UE",
-                [MOVE_RESTORE]  = "......M...UE",
-                [MOVE_COMMIT]   = ".......O...E", /* proposed: only the log can undo it */
-                [MOVE_OPEN]     = "........E...",
-                [MOVE_RELEASE]  = "............",
-                [MOVE_UNDO]     = "...........E",
-                [MOVE_END]      = "............",
+                [MOVE_NEW]      = "P.......I....",
+                [MOVE_PREPARE]  = ".T.........UE",
+                [MOVE_PRECOPY]  = ".............",
+                [MOVE_FREEZE]   = ".............",
+                [MOVE_CUT]      = ".............",
+                [MOVE_TRANSFER] = ".....R.....UE",
+                [MOVE_RESTORE]  = "......M....UE",
+                [MOVE_COMMIT]   = ".......O....E", /* proposed: only the log can undo it */
+                [MOVE_OPEN]     = "........I....",
+                [MOVE_FILL]     = ".........E.E.", /* the group has ended: nothing is undone */
+                [MOVE_RELEASE]  = ".............",
+                [MOVE_UNDO]     = "............E",
+                [MOVE_END]      = ".............",
         },
 };
 
@@ -87,8 +89,11 @@ static void test_straight_way(void **state) {
                   { MOVE_NEW, MOVE_PREPARE, MOVE_PRECOPY, MOVE_FREEZE, MOVE_CUT, MOVE_TRANSFER, MOVE_RESTORE, MOVE_RELEASE,
                     MOVE_END } },
                 { MOVE_DESTINATION,
-                  { MOVE_EV_START, MOVE_EV_READY, MOVE_EV_SENT, MOVE_EV_RESTORED, MOVE_EV_COMMITTED, MOVE_EV_OPENED, MOVE_EVENTS },
-                  { MOVE_NEW, MOVE_PREPARE, MOVE_TRANSFER, MOVE_RESTORE, MOVE_COMMIT, MOVE_OPEN, MOVE_END, MOVE_STATES } },
+                  { MOVE_EV_START, MOVE_EV_READY, MOVE_EV_SENT, MOVE_EV_RESTORED, MOVE_EV_COMMITTED, MOVE_EV_OPENED, MOVE_EV_FILLED,
+                    MOVE_EVENTS },
+                  { MOVE_NEW, MOVE_PREPARE, MOVE_TRANSFER, MOVE_RESTORE, MOVE_COMMIT, MOVE_OPEN, MOVE_FILL, MOVE_END } },
+                /* It runs already: an rmd before this one has opened it. */
+                { MOVE_DESTINATION, { MOVE_EV_OPENED, MOVE_EV_FILLED, MOVE_EVENTS }, { MOVE_NEW, MOVE_FILL, MOVE_END } },
         };
 
         for (size_t w = 0; w < ARRAY_SIZE(ways); w++)
@@ -121,7 +126,9 @@ static void test_before_the_commit_all_is_undone(void **state) {
 static void test_after_the_commit_there_is_no_way_back(void **state) {
         for (unsigned e = 0; e < MOVE_EVENTS; e++) {
                 assert_int_equal(next_of(MOVE_SOURCE, MOVE_RELEASE, e), e == MOVE_EV_RELEASED ? MOVE_END : MOVE_STATES);
-                assert_int_equal(next_of(MOVE_DESTINATION, MOVE_OPEN, e), e == MOVE_EV_OPENED ? MOVE_END : MOVE_STATES);
+                assert_int_equal(next_of(MOVE_DESTINATION, MOVE_OPEN, e), e == MOVE_EV_OPENED ? MOVE_FILL : MOVE_STATES);
+                assert_int_equal(next_of(MOVE_DESTINATION, MOVE_FILL, e),
+                                 e == MOVE_EV_FILLED || e == MOVE_EV_FAILED ? MOVE_END : MOVE_STATES);
                 assert_int_equal(next_of(MOVE_SOURCE, MOVE_END, e), MOVE_STATES);
                 assert_int_equal(next_of(MOVE_DESTINATION, MOVE_END, e), MOVE_STATES);
         }
@@ -156,7 +163,7 @@ static void test_every_move_comes_to_its_end(void **state) {
                                  bit(MOVE_TRANSFER) | bit(MOVE_RESTORE) | bit(MOVE_RELEASE) | bit(MOVE_UNDO) | bit(MOVE_END));
         assert_int_equal(reachable(MOVE_DESTINATION, MOVE_NEW, 0), bit(MOVE_NEW) | bit(MOVE_PREPARE) | bit(MOVE_TRANSFER) |
                                                                            bit(MOVE_RESTORE) | bit(MOVE_COMMIT) | bit(MOVE_OPEN) |
-                                                                           bit(MOVE_UNDO) | bit(MOVE_END));
+                                                                           bit(MOVE_FILL) | bit(MOVE_UNDO) | bit(MOVE_END));
 }
 
 /* The copy at the destination may run, and the one at the source go, only when the log has said so. */
@@ -172,10 +179,10 @@ static void test_only_the_log_commits(void **state) {
 
 static void test_names(void **state) {
         /* Fault points and tests call them so. */
-        static const char *const states[] = { "new",     "prepare", "precopy", "freeze",  "cut",  "transfer",
-                                              "restore", "commit",  "open",    "release", "undo", "end" };
-        static const char *const events[] = { "start",    "ready",     "copied", "frozen",   "cut",    "sent",
-                                              "restored", "committed", "opened", "released", "failed", "aborted" };
+        static const char *const states[] = { "new",    "prepare", "precopy", "freeze",  "cut",  "transfer", "restore",
+                                              "commit", "open",    "fill",    "release", "undo", "end" };
+        static const char *const events[] = { "start",     "ready",  "copied", "frozen",   "cut",    "sent",   "restored",
+                                              "committed", "opened", "filled", "released", "failed", "aborted" };
 
         assert_int_equal(ARRAY_SIZE(states), MOVE_STATES);
         assert_int_equal(ARRAY_SIZE(events), MOVE_EVENTS);
