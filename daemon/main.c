@@ -150,6 +150,9 @@ static void on_message(void *userdata, const char *node, const Rm__PeerMessage *
         case RM__PEER_MESSAGE__BODY_NODE_MEMORY:
                 leader_on_memory(rmd->leader, node, message->node_memory);
                 break;
+        case RM__PEER_MESSAGE__BODY_CORE_SHARE:
+                leader_on_core_share(rmd->leader, message->core_share);
+                break;
         default:
                 log_warn("%s sent a message of kind %d, which is not known here", node, (int) message->body_case);
         }

@@ -722,6 +722,7 @@ int runner_create(struct rmd *rmd, const struct runner_ops *ops, void *userdata,
         runner->look = evtimer_new(rmd->base, on_wake, runner);
         traffic_start(runner);
         memory_report_start(runner);
+        core_report_start(runner);
         n = capsule_adopt_all(rmd->capsules, &callbacks, adopt_one, runner, err);
         if (n < 0) {
                 runner_destroy(runner);
@@ -744,5 +745,6 @@ void runner_destroy(struct runner *runner) {
         event_free(runner->look);
         traffic_stop(runner);
         memory_report_stop(runner);
+        core_report_stop(runner);
         free(runner);
 }

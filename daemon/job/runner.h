@@ -10,6 +10,7 @@
 #include "daemon/capsule/capsule.h"
 #include "daemon/cluster/state.h"
 #include "daemon/context.h"
+#include "daemon/job/core_report.h"
 #include "proto/peer.pb-c.h"
 
 /* One capsule on this node; one copy, when a move is under way. Belongs to the runner. */
@@ -46,6 +47,7 @@ struct resident {
         uint64_t lease_usec; /* leases.c: that its PID 1 was told last (now_boot_usec()); 0: none, by this rmd */
         bool untracked;    /* the last try to move it away could not track its memory */
         char *obstacle;    /* that its PID 1 knows of, "": none; NULL: it has not told */
+        struct core_report_last core_last; /* core_report.c */
         struct sent *sent; /* traffic.c: what it had sent when it was last looked at; NULL = never */
         struct resident *next;
 };

@@ -33,6 +33,7 @@ struct runner {
         uint64_t unusable_usec;    /* cores.c: since when there are none; 0: there are */
         struct event *memory; /* memory_report.c */
         struct memory_report_told memory_told;
+        struct event *core_report; /* core_report.c */
         struct event *sample; /* while there are groups whose traffic is of interest */
 };
 

@@ -12,6 +12,7 @@
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/commands.h"
 #include "daemon/config/config.h"
+#include "daemon/leader/core_share.h"
 #include "daemon/leader/enact.h"
 #include "daemon/leader/expiry.h"
 #include "daemon/leader/fences.h"
@@ -32,6 +33,7 @@ struct leader {
         struct switches_file *switches;
         struct traffic *traffic;
         struct node_memory *memory;
+        struct core_share *core_share;
         struct fences *fences;
         struct event *settle;
         struct event *tick;
@@ -216,6 +218,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
         answer_losses(leader, now);
         traffic_forget_ended(leader->traffic, state_of(leader));
         node_memory_forget(leader->memory, state_of(leader));
+        core_share_forget(leader->core_share, cluster_index(leader->rmd->cluster));
         if (switches_file_look(leader->switches))
                 settle_later(leader, leader->rmd->config->settle_usec);
         if (leader->skipped || timer_due(leader)) {
@@ -267,6 +270,11 @@ void leader_on_memory(struct leader *leader, const char *node, const Rm__NodeMem
                 settle_later(leader, leader->rmd->config->settle_usec);
 }
 
+void leader_on_core_share(struct leader *leader, const Rm__CoreShare *report) {
+        if (leader)
+                core_share_add(leader->core_share, cluster_index(leader->rmd->cluster), report);
+}
+
 struct snapshot *leader_nodes(const struct rmd *rmd) {
         const struct state_index *index = cluster_index(rmd->cluster);
         struct snapshot *snapshot = rmd->leader ? snapshot_create() : NULL;
@@ -276,6 +284,10 @@ struct snapshot *leader_nodes(const struct rmd *rmd) {
         view_nodes(index, &rmd->config->node_penalty, snapshot);
         node_memory_fill(rmd->leader->memory, index, snapshot);
         return snapshot;
+}
+
+double leader_slowdown(const struct rmd *rmd, const Rm__Job *job) {
+        return rmd->leader ? core_share_slowdown(rmd->leader->core_share, job) : 0;
 }
 
 int leader_snapshot(struct rmd *rmd, struct leader_view *ret, struct rm_error *err) {
@@ -326,6 +338,7 @@ struct leader *leader_create(struct rmd *rmd) {
         leader->scheduler = leader_side_scheduler(rmd, rmd->config->policy);
         leader->traffic = traffic_create();
         leader->memory = node_memory_create();
+        leader->core_share = core_share_create();
         leader->fences = fences_create(rmd);
         leader->settle = evtimer_new(rmd->base, on_settle, leader);
         leader->tick = event_new(rmd->base, -1, EV_PERSIST, on_tick, leader);
@@ -343,6 +356,7 @@ void leader_destroy(struct leader *leader) {
         switches_file_destroy(leader->switches);
         traffic_destroy(leader->traffic);
         node_memory_destroy(leader->memory);
+        core_share_destroy(leader->core_share);
         fences_destroy(leader->fences);
         scheduler_destroy(leader->scheduler);
         event_free(leader->settle);

@@ -26,8 +26,13 @@ void leader_on_traffic(struct leader *leader, const Rm__Traffic *report);
 /* A node tells what memory it has, and what its groups take. NULL `leader` ok. */
 void leader_on_memory(struct leader *leader, const char *node, const Rm__NodeMemory *report);
 
+/* A node tells what a group gets of the cores that it shares. NULL `leader` ok. */
+void leader_on_core_share(struct leader *leader, const Rm__CoreShare *report);
+
 /* Nodes only, as a policy sees them, with the memory that is free; NULL: this node does not lead. */
 struct snapshot *leader_nodes(const struct rmd *rmd);
+/* core_share_slowdown(); 0 too where this node does not lead. */
+double leader_slowdown(const struct rmd *rmd, const Rm__Job *job);
 
 /* What a policy would see now. Any node can make it, but only the leader's knows of traffic and of memory that is free. */
 struct leader_view {

@@ -28,6 +28,7 @@ static const struct request requests[] = {
         { RM__LOCAL_REQUEST__BODY_FOLLOW_EVENTS, "events", ROLE_ANY, ROUTE_HERE, request_follow_events },
         { RM__LOCAL_REQUEST__BODY_GET_STATUS, "status", ROLE_ANY, ROUTE_HERE, request_status },
         { RM__LOCAL_REQUEST__BODY_LIST_POLICIES, "list-policies", ROLE_ANY, ROUTE_HERE, request_list_policies },
+        { RM__LOCAL_REQUEST__BODY_GET_USE, "use", ROLE_ANY, ROUTE_LEADER_NOW, request_use },
         { RM__LOCAL_REQUEST__BODY_GET_SNAPSHOT, "snapshot", ROLE_ADMIN, ROUTE_LEADER, request_snapshot },
         { RM__LOCAL_REQUEST__BODY_GET_PLAN, "plan", ROLE_ADMIN, ROUTE_LEADER, request_plan },
 };

@@ -64,6 +64,7 @@ void request_follow_events(struct client *client, const Rm__LocalRequest *reques
 void request_status(struct client *client, const Rm__LocalRequest *request);
 void request_list_policies(struct client *client, const Rm__LocalRequest *request);
 void request_snapshot(struct client *client, const Rm__LocalRequest *request);
+void request_use(struct client *client, const Rm__LocalRequest *request);
 void request_plan(struct client *client, const Rm__LocalRequest *request);
 
 /* attachment.c */

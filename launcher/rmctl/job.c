@@ -6,7 +6,9 @@
 #include "common/util.h"
 #include "launcher/client/buffer.h"
 #include "launcher/rmctl/human.h"
+#include "launcher/rmctl/move.h"
 #include "launcher/rmctl/pages.h"
+#include "launcher/rmctl/use.h"
 #include "launcher/rmctl/verb.h"
 
 static int fetch(struct call *call, bool all, Rm__LocalReply **ret_reply) {
@@ -163,11 +165,53 @@ static bool any_cores(const Rm__Job *job) {
         return false;
 }
 
-static void show_capsules(struct call *call, const Rm__Job *job) {
+/* The last move of each capsule that has arrived, as far as rmd remembers it; by the place of the capsule in the job. */
+static const Rm__Move **last_moves(const Rm__Job *job, const Rm__MoveList *list) {
+        const Rm__Move **last = xcalloc(job->n_capsules + 1, sizeof(const Rm__Move *));
+
+        for (size_t i = 0; list && i < list->n_moves; i++) {
+                const Rm__Move *move = list->moves[i];
+                size_t place = (size_t) move->capsule + 1; /* the head is -1, and the first */
+
+                if (move->state == RM__MOVE_STATE__MOVE_DONE && move->job == job->id && place < job->n_capsules)
+                        last[place] = move;
+        }
+        return last;
+}
+
+/* Why the memory of these went the slow way: each reason once. */
+static void show_untracked(const Rm__Job *job, const Rm__Move *const *last) {
+        for (size_t i = 0; i < job->n_capsules; i++) {
+                struct buffer groups = { 0 };
+                size_t n = 0;
+
+                if (!last[i] || !*last[i]->untracked)
+                        continue;
+                for (size_t k = 0; k < job->n_capsules; k++) {
+                        if (!last[k] || strcmp(last[k]->untracked, last[i]->untracked) != 0)
+                                continue;
+                        if (k < i)
+                                break; /* it was shown with that one */
+                        if (last[k]->capsule < 0)
+                                buffer_printf(&groups, "head");
+                        else
+                                buffer_printf(&groups, "%s%d", n > 0 ? ", " : "group ", last[k]->capsule);
+                        n++;
+                }
+                if (n > 0)
+                        call_take_key("Not tracked", xasprintf("%.*s: %s", (int) groups.used, (const char *) buffer_data(&groups),
+                                                               last[i]->untracked));
+                buffer_finish(&groups);
+        }
+}
+
+static void show_capsules(struct call *call, const Rm__Job *job, const Rm__Move *const *last) {
         static const struct column columns[] = {
-                { "GROUP", true, false, 0 },    { "RANKS", true, false, 0 }, { "NODE", false, true, 0 },
-                { "ADDRESS", false, false, 2 }, { "MOVES", true, false, 4 }, { "IMAGE", true, false, 1 },
-                { "FREEZE", true, false, 0 },   { "CORES", false, true, 3 }, /* the last: left out where nobody is bound */
+                { "GROUP", true, false, 0 },  { "RANKS", true, false, 0 },
+                { "NODE", false, true, 0 },   { "ADDRESS", false, false, 2 },
+                { "MOVES", true, false, 4 },  { "IMAGE", true, false, 1 },
+                { "FREEZE", true, false, 0 }, { "TRACKED", false, false, 5 },
+                { "CORES", false, true, 3 }, /* the last: left out where nobody is bound */
         };
         bool cores = any_cores(job);
         struct table *t;
@@ -194,6 +238,7 @@ static void show_capsules(struct call *call, const Rm__Job *job) {
                 table_printf(t, "%u", c->moves);
                 table_take(t, c->moves ? human_bytes(c->image_bytes) : NULL);
                 table_take(t, c->moves ? human_duration(c->freeze_usec) : NULL);
+                table_cell(t, last[i] && last[i]->tracked ? "yes" : last[i] && *last[i]->untracked ? "no" : NULL);
                 if (cores)
                         table_take(t, core_text(c));
         }
@@ -207,6 +252,13 @@ static char *policy_text(const Rm__Job *job) {
         if (job->age == 0)
                 return xasprintf("%s, priority %d", policy, job->spec->priority);
         return xasprintf("%s, priority %d, %u round%s lost", policy, job->spec->priority, job->age, job->age == 1 ? "" : "s");
+}
+
+/* NULL when it asked for none. */
+static char *memory_text(const Rm__JobSpec *spec) {
+        cleanup_free char *bytes = spec->rank_memory_bytes ? human_bytes(spec->rank_memory_bytes) : NULL;
+
+        return bytes ? xasprintf("%s for each rank", bytes) : NULL;
 }
 
 /* "2 wanted: n[3-4]"; NULL when it asked for none. */
@@ -223,6 +275,18 @@ static char *spare_text(const Rm__Job *job) {
         return xasprintf("%u wanted: %s", job->spec->spares, nodes && *nodes ? nodes : "none yet");
 }
 
+/* "4 ranks on 2 cores of n1: 2.0 times as long"; NULL when it is not folded. What ranks that wait for messages take of the cores is little (rm-yield). */
+static char *fold_text(const Rm__JobView *v) {
+        cleanup_free char *where = xasprintf("%u ranks on %u core%s of %s", v->folded_ranks, v->folded_cores,
+                                             v->folded_cores == 1 ? "" : "s", v->folded_node);
+
+        if (!*v->folded_node)
+                return NULL;
+        if (v->folded_cores == 0)
+                return take_ptr(where);
+        return xasprintf("%s: %.1f times as long", where, (double) v->folded_ranks / v->folded_cores);
+}
+
 /* Without waiting for the first move that fails. */
 static void show_obstacles(const Rm__Job *job) {
         for (size_t i = 0; i < job->n_capsules; i++) {
@@ -237,8 +301,10 @@ static void show_obstacles(const Rm__Job *job) {
         }
 }
 
-static void show_job(struct call *call, const Rm__JobView *v) {
+/* `moves` NULL: not known. */
+static void show_job(struct call *call, const Rm__JobView *v, const Rm__MoveList *moves) {
         const Rm__Job *j = v->job;
+        cleanup_free const Rm__Move **last = last_moves(j, moves);
         const Rm__JobSpec *s = j->spec;
         uint32_t group_size = j->group_size ? j->group_size : s->group_size;
 
@@ -246,6 +312,11 @@ static void show_job(struct call *call, const Rm__JobView *v) {
         call_print_key("Name", s->name);
         call_print_key("User", s->user);
         call_state_key(call, "State", v->state);
+        call_take_key("Folded", fold_text(v));
+        if (*v->folded_node && j->fold_since_usec)
+                call_take_key("Folded since", when(j->fold_since_usec));
+        if (v->slowdown > 0)
+                call_take_key("Slowdown", xasprintf("%.2f times as long, as measured", v->slowdown));
         call_print_key("Reason", j->reason);
         call_take_key("Submitted", when(j->submit_usec));
         call_take_key("Started", when(j->start_usec));
@@ -259,6 +330,7 @@ static void show_job(struct call *call, const Rm__JobView *v) {
                 call_take_key("Ranks", xasprintf("%u", s->ranks));
         call_take_key("Nodes", short_nodes(v->nodes));
         call_take_key("Policy", policy_text(j));
+        call_take_key("Memory", memory_text(s));
         call_take_key("Spare nodes", spare_text(j));
         call_print_key("On node loss", loss_text(s->on_node_loss));
         call_take_key("Time limit", s->time_limit_usec ? human_duration(s->time_limit_usec) : NULL);
@@ -266,13 +338,26 @@ static void show_job(struct call *call, const Rm__JobView *v) {
         call_take_key("Moves", xasprintf("%u", j->moves));
         call_take_key("Attempt", attempt_text(j));
         show_obstacles(j);
+        show_untracked(j, last);
         if (!v->foreign) {
                 call_print_key("Directory", s->cwd);
                 call_take_key("Command", command_line(s, v->argv_cut));
         }
-        show_capsules(call, j);
+        show_capsules(call, j, last);
         if (v->capsules_left_out > 0)
                 (void) printf("and %u more groups\n", v->capsules_left_out);
+}
+
+/* That the moves cannot be had does not matter much. */
+static void show_with_moves(struct call *call, const Rm__JobView *view) {
+        Rm__LocalReply *moves = NULL;
+        struct rm_error none = { 0 };
+
+        if (view->job->moves > 0 && move_list(call, view->job->id, 0, &moves) < 0)
+                call->err = none;
+        show_job(call, view, moves ? moves->moves : NULL);
+        if (moves)
+                rm__local_reply__free_unpacked(moves, NULL);
 }
 
 static int run_show(struct call *call) {
@@ -281,13 +366,15 @@ static int run_show(struct call *call) {
 
         if (r < 0)
                 return r;
+        for (size_t i = 0; i < reply->jobs->n_jobs; i++)
+                use_fill_job(call, reply->jobs->jobs[i]);
         if (call->json)
                 call_print_list("jobs", (ProtobufCMessage *const *) reply->jobs->jobs, reply->jobs->n_jobs);
         for (size_t i = 0; !call->json && i < reply->jobs->n_jobs; i++) {
                 if (i > 0)
                         (void) putchar('\n');
                 if (reply->jobs->jobs[i]->job && reply->jobs->jobs[i]->job->spec)
-                        show_job(call, reply->jobs->jobs[i]);
+                        show_with_moves(call, reply->jobs->jobs[i]);
         }
         rm__local_reply__free_unpacked(reply, NULL);
         return 0;

@@ -6,6 +6,7 @@
 #include "launcher/rmctl/human.h"
 #include "launcher/rmctl/node.h"
 #include "launcher/rmctl/pages.h"
+#include "launcher/rmctl/use.h"
 
 int node_fetch(struct call *call, const struct hostlist *hosts, Rm__LocalReply **ret_reply) {
         Rm__ListNodes list = RM__LIST_NODES__INIT;
@@ -26,11 +27,12 @@ static bool any_switch(const Rm__NodeList *nodes) {
 }
 
 static void table_nodes(struct call *call, const Rm__NodeList *nodes) {
+        /* SWITCH is the last: it is left out where nothing is known of switches. */
         static const struct column columns[] = {
                 { "NODE", false, true, 0 },   { "STATE", false, false, 0 }, { "CORES", true, false, 0 },
                 { "USABLE", true, false, 0 }, { "RANKS", true, false, 0 },  { "CAPSULES", true, false, 2 },
-                { "MEMORY", true, false, 3 }, { "SINCE", false, false, 1 }, { "NOTE", false, true, 0 },
-                { "SWITCH", false, true, 4 }, /* the last: it is left out where nothing is known of switches */
+                { "MEMORY", true, false, 3 }, { "FREE", true, false, 3 },   { "SINCE", false, false, 1 },
+                { "NOTE", false, true, 0 },   { "SWITCH", false, true, 4 },
         };
         bool switches = any_switch(nodes);
         struct table *t = table_create(columns, ARRAY_SIZE(columns) - !switches);
@@ -49,6 +51,7 @@ static void table_nodes(struct call *call, const Rm__NodeList *nodes) {
                 table_printf(t, "%u", v->ranks);
                 table_printf(t, "%u", v->capsules);
                 table_take(t, n->memory_bytes ? human_bytes(n->memory_bytes) : NULL);
+                table_take(t, v->memory_told ? human_bytes(v->memory_free_bytes) : NULL);
                 table_take(t, human_ago(n->drain ? n->drain_since_usec : n->health_since_usec, now));
                 if (n->drain)
                         table_printf(t, "%s (%s)", *n->drain_reason ? n->drain_reason : "drained", n->drain_by);
@@ -70,6 +73,7 @@ static int run_list(struct call *call) {
         hostlist_finish(&hosts);
         if (r < 0)
                 return r;
+        use_fill_nodes(call, reply->nodes);
         if (call->json)
                 call_print_list("nodes", (ProtobufCMessage *const *) reply->nodes->nodes, reply->nodes->n_nodes);
         else
@@ -108,11 +112,15 @@ static void show_node(const struct call *call, const Rm__NodeView *v) {
         call_take_key("Cores",
                       xasprintf("%u, %u usable%s", n->cores, v->usable_cores, n->available_set ? " (availability file)" : ""));
         call_take_key("Memory", n->memory_bytes ? human_bytes(n->memory_bytes) : NULL);
+        call_take_key("Free memory", v->memory_told ? human_bytes(v->memory_free_bytes) : NULL);
         call_print_key("Topology", n->topology);
         call_take_key("Switch", way_up(v));
         call_take_key("Ranks", xasprintf("%u in %u capsules", v->ranks, v->capsules));
         call_print_key("Leader", v->leader ? "yes" : "no");
         call_print_key("Boot", n->boot_id);
+        if (n->fenced || n->fence[0])
+                call_print_key("Fence", n->fenced ? "done" : n->fence);
+        call_take_key("Feature level", xasprintf("%u", n->level));
         if (!n->drain)
                 return;
         call_print_key("Drain reason", n->drain_reason);
@@ -133,6 +141,7 @@ static int run_show(struct call *call) {
         hostlist_finish(&hosts);
         if (r < 0)
                 return r;
+        use_fill_nodes(call, reply->nodes);
         for (size_t i = 0; i < reply->nodes->n_nodes; i++) {
                 if (i > 0)
                         (void) putchar('\n');
@@ -149,6 +158,7 @@ const struct verb verb_list_nodes = {
         .max_args = SIZE_MAX,
         .help = "list nodes, their states and what runs on them\n"
                 "USABLE is the number of cores that rmd may use: all or those in the availability file; 0 if drained or not up.\n"
+                "FREE is the memory that groups which come there may take, as the leader counts it.\n"
                 "SWITCH is shown if [cluster] topology is set.",
         .run = run_list,
 };

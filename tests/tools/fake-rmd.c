@@ -590,13 +590,13 @@ static void do_list_jobs(struct fake *f, struct fake_client *c, uint32_t id, con
 static void do_list_moves(struct fake *f, struct fake_client *c, uint32_t id) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__MoveList moves = RM__MOVE_LIST__INIT;
-        Rm__Move m[3] = { RM__MOVE__INIT, RM__MOVE__INIT, RM__MOVE__INIT };
-        Rm__Move *pointers[3] = { &m[0], &m[1], &m[2] };
+        Rm__Move m[4] = { RM__MOVE__INIT, RM__MOVE__INIT, RM__MOVE__INIT, RM__MOVE__INIT };
+        Rm__Move *pointers[4] = { &m[0], &m[1], &m[2], &m[3] };
 
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < 4; i++) {
                 m[i].id = (uint64_t) i + 1;
                 m[i].job = 3;
-                m[i].capsule = i - 1;
+                m[i].capsule = i == 3 ? 1 : i - 1;
                 m[i].from = (char *) "n1";
                 m[i].to = (char *) "n3";
                 m[i].state =
@@ -607,6 +607,14 @@ static void do_list_moves(struct fake *f, struct fake_client *c, uint32_t id) {
                 m[i].end_usec = i == 2 ? 0 : f->start_real_usec - 8500000;
                 m[i].freeze_usec = i == 0 ? 281337 : 0;
                 m[i].image_bytes = i == 0 ? 31457280 : 0;
+                m[i].codec = i == 0 ? RM__MOVE_CODEC__MOVE_CODEC_ZSTD : RM__MOVE_CODEC__MOVE_CODEC_UNKNOWN;
+                m[i].saved_bytes = i == 0 ? 62914560 : 0;
+                m[i].tracked = i == 0;
+                m[i].untracked = (char *) (i == 3 ? "a process is traced (pid 1234)" : "");
+                m[i].ahead_rounds = i == 0 ? 5 : 0;
+                m[i].last_bytes = i == 0 ? 1153434 : 0;
+                m[i].fill_usec = i == 0 ? 631337 : 0;
+                m[i].waiting = (char *) (i == 2 ? "12 MB of its memory have not yet arrived" : "");
                 m[i].memory_bytes = i == 0 ? 121457280 : 0;
                 m[i].dump_usec = i == 0 ? 101337 : 0;
                 m[i].transfer_usec = i == 0 ? 81337 : 0;
@@ -614,7 +622,7 @@ static void do_list_moves(struct fake *f, struct fake_client *c, uint32_t id) {
                 m[i].commit_usec = i == 0 ? 7337 : 0;
         }
         moves.moves = pointers;
-        moves.n_moves = 3;
+        moves.n_moves = 4;
         reply.body_case = RM__LOCAL_REPLY__BODY_MOVES;
         reply.moves = &moves;
         reply_send(c, id, &reply);
@@ -687,6 +695,21 @@ static void do_status(struct fake *f, struct fake_client *c, uint32_t id) {
         status.up_usec = UINT64_C(93784) * 1000000;
         reply.body_case = RM__LOCAL_REPLY__BODY_STATUS;
         reply.status = &status;
+        reply_send(c, id, &reply);
+}
+
+/* Of n2 only. */
+static void do_use(struct fake_client *c, uint32_t id) {
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__Use use = RM__USE__INIT;
+        Rm__NodeUse node = RM__NODE_USE__INIT, *pointers[] = { &node };
+
+        node.node = (char *) "n2";
+        node.memory_free_bytes = UINT64_C(5368709120);
+        use.nodes = pointers;
+        use.n_nodes = 1;
+        reply.body_case = RM__LOCAL_REPLY__BODY_USE;
+        reply.use = &use;
         reply_send(c, id, &reply);
 }
 
@@ -783,6 +806,9 @@ static void handle(struct fake *f, struct fake_client *c, const Rm__LocalRequest
                 break;
         case RM__LOCAL_REQUEST__BODY_FOLLOW_EVENTS:
                 do_follow(f, c, r->id, r->follow_events);
+                break;
+        case RM__LOCAL_REQUEST__BODY_GET_USE:
+                do_use(c, r->id);
                 break;
         case RM__LOCAL_REQUEST__BODY_LIST_POLICIES:
                 do_policies(c, r->id);

@@ -120,6 +120,13 @@ for verb in list-nodes list-jobs list-moves list-policies events status snapshot
         has "$verb --json: version" "$out" '"version": 1'
         run "$rmctl" $verb; is "$verb" "$code" 0
 done
+run "$rmctl" list-moves; has "list-moves: what the codec saved" "$out" "zstd 3.0x"
+has "list-moves: what was written last" "$out" "1.1 MiB"
+has "list-moves: when all memory was there" "$out" "0.631 s"
+has "list-moves: what a move waits for" "$out" "have not yet arrived"
+run "$rmctl" show-job 3; has "show-job: why memory was not tracked" "$out" "Not tracked:     group 1: a process is traced"
+run "$rmctl" show-node n2; has "show-node: what the leader knows" "$out" "Free memory:     5.0 GiB"
+run "$rmctl" list-nodes --json; is "list-nodes: nodes whose free memory is known" "$(grep -c '"memory_free_bytes": 5368709120' <<<"$out")" 1
 run "$rmctl" list-nodes --no-header; is "--no-header" "$(head -1 "$dir/out" | cut -c1-2)" n1
 run timeout 5 "$rmctl" events --wait node-drained --timeout 3s; is "events --wait" "$code/$(wc -l <"$dir/out")" 0/1
 run timeout 5 "$rmctl" events --wait nothing --timeout 300ms; is "events --wait in vain" "$code" 1

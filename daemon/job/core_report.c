@@ -1,0 +1,69 @@
+#include "daemon/job/core_report.h"
+
+#include <string.h>
+
+#include "common/timer.h"
+#include "common/util.h"
+#include "daemon/job/runner_internal.h"
+
+#define REPORT_USEC 2000000U
+
+/* More ranks than cores that may be used. Else nothing is to be told. */
+static bool ranks_share_cores(const struct runner *runner) {
+        const struct cluster *cluster = runner->rmd->cluster;
+        const Rm__Node *self = state_node(cluster_state(cluster), cluster_self(cluster));
+
+        return self && state_node_ranks(cluster_index(cluster), self->name, NULL) > node_usable_cores(self);
+}
+
+static void send_report(const struct runner *runner, const struct resident *resident, const struct core_time *now) {
+        const struct core_report_last *last = &resident->core_last;
+        const char *leader = cluster_leader(runner->rmd->cluster);
+        Rm__CoreShare share = RM__CORE_SHARE__INIT;
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+
+        /* One of its processes has ended: what it used is in the sums no more. */
+        if (!leader || now->ran_usec < last->time.ran_usec || now->waited_usec < last->time.waited_usec)
+                return;
+        share.job = resident->job;
+        share.capsule = resident->index;
+        share.usec = now_usec() - last->at_usec;
+        share.ran_usec = now->ran_usec - last->time.ran_usec;
+        share.waited_usec = now->waited_usec - last->time.waited_usec;
+        message.body_case = RM__PEER_MESSAGE__BODY_CORE_SHARE;
+        message.core_share = &share;
+        (void) cluster_send(runner->rmd->cluster, leader, &message); /* lost: the next one follows */
+}
+
+static void report(const struct runner *runner, struct resident *resident) {
+        cleanup_free char *cgroup = capsule_payload_cgroup(resident->capsule);
+        cleanup_free char *procs_file = xasprintf("%s/cgroup.procs", cgroup);
+        struct core_time now;
+
+        core_time_read(procs_file, &now);
+        if (resident->core_last.at_usec > 0)
+                send_report(runner, resident, &now);
+        resident->core_last = (struct core_report_last) { now_usec(), now };
+}
+
+static void on_report(evutil_socket_t fd, short what, void *arg) {
+        struct runner *runner = arg;
+        bool share = ranks_share_cores(runner);
+
+        timer_arm(runner->core_report, REPORT_USEC);
+        for (struct resident *l = runner->residents; l; l = l->next) {
+                if (share && l->index != STATE_HEAD && l->ready && !l->exited && capsule_phase(l->capsule) == CAPSULE_RUNNING)
+                        report(runner, l);
+                else
+                        l->core_last.at_usec = 0;
+        }
+}
+
+void core_report_start(struct runner *runner) {
+        runner->core_report = evtimer_new(runner->rmd->base, on_report, runner);
+        timer_arm(runner->core_report, REPORT_USEC);
+}
+
+void core_report_stop(struct runner *runner) {
+        event_free(runner->core_report);
+}

@@ -1,0 +1,16 @@
+/* Processor time of processes, and what they did not get of it. */
+#ifndef RM_NODE_CORE_TIME_H
+#define RM_NODE_CORE_TIME_H
+
+#include <stdint.h>
+
+/* Sums since the processes began, of their first threads only: a process can have so many that to read them all takes long. */
+struct core_time {
+        uint64_t ran_usec;
+        uint64_t waited_usec; /* could have run, and had no core */
+};
+
+/* Of the processes that `procs_file` names (as cgroup.procs does); all 0 when nothing can be read. */
+void core_time_read(const char *procs_file, struct core_time *ret);
+
+#endif

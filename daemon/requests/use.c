@@ -1,0 +1,44 @@
+/* What only the leader knows, since it is in no log: memory that is free, and what folded jobs get of their cores. */
+#include <errno.h>
+
+#include "common/util.h"
+#include "daemon/leader/leader.h"
+#include "daemon/requests/requests.h"
+
+/* Those that are up and have told. The names are the snapshot's. */
+static void fill_nodes(const struct rm_snapshot *view, Rm__Use *use, Rm__NodeUse *nodes) {
+        for (uint32_t s = 0; s < view->n_nodes; s++) {
+                Rm__NodeUse *node = &nodes[use->n_nodes];
+
+                if (view->nodes[s].state == RM_NODE_DOWN || view->nodes[s].memory_free == RM_NO_MEMORY_LIMIT)
+                        continue;
+                rm__node_use__init(node);
+                node->node = (char *) view->nodes[s].name;
+                node->memory_free_bytes = (uint64_t) view->nodes[s].memory_free;
+                use->nodes[use->n_nodes++] = node;
+        }
+}
+
+void request_use(struct client *client, const Rm__LocalRequest *request) {
+        struct rmd *rmd = client->rmd;
+        const Rm__Job *job = state_job(cluster_state(rmd->cluster), request->get_use->job);
+        struct snapshot *snapshot = leader_nodes(rmd);
+        uint32_t n = snapshot ? snapshot_view(snapshot)->n_nodes : 0;
+        cleanup_free Rm__NodeUse *nodes = xcalloc(n + 1u, sizeof(*nodes));
+        cleanup_free Rm__NodeUse **pointers = xcalloc(n + 1u, sizeof(*pointers));
+        Rm__Use use = RM__USE__INIT;
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+
+        if (!snapshot) {
+                client_error(client, request->id, -EHOSTUNREACH, "use: this node leads no longer");
+                return;
+        }
+        use.nodes = pointers;
+        fill_nodes(snapshot_view(snapshot), &use, nodes);
+        if (job && client_may(client, job->spec->uid))
+                use.slowdown = leader_slowdown(rmd, job);
+        reply.body_case = RM__LOCAL_REPLY__BODY_USE;
+        reply.use = &use;
+        client_reply(client, request->id, &reply);
+        snapshot_destroy(snapshot);
+}

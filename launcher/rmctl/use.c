@@ -1,0 +1,53 @@
+#include "launcher/rmctl/use.h"
+
+#include <string.h>
+
+#include "common/util.h"
+
+/* A leader that hangs is not waited for until it is replaced. */
+#define ANSWER_USEC 1000000U
+
+/* NULL: it is not to be had; an older rmd does not know the request either. */
+static Rm__LocalReply *fetch(struct call *call, uint64_t job) {
+        Rm__GetUse get = RM__GET_USE__INIT;
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+        Rm__LocalReply *reply = NULL;
+        struct rm_error none = { 0 };
+
+        get.job = job;
+        request.body_case = RM__LOCAL_REQUEST__BODY_GET_USE;
+        request.get_use = &get;
+        if (call_connect(call) < 0 || client_send(call->client, &request, &none) < 0 ||
+            client_receive(call->client, ANSWER_USEC, &reply, &none) < 0 || reply->body_case == RM__LOCAL_REPLY__BODY_USE)
+                return reply;
+        rm__local_reply__free_unpacked(reply, NULL);
+        return NULL;
+}
+
+/* Both are in the order of names, and the list may have fewer. */
+void use_fill_nodes(struct call *call, const Rm__NodeList *nodes) {
+        Rm__LocalReply *reply = fetch(call, 0);
+        size_t k = 0;
+
+        for (size_t i = 0; reply && i < nodes->n_nodes; i++) {
+                Rm__NodeView *view = nodes->nodes[i];
+
+                while (view->node && k < reply->use->n_nodes && strcmp(reply->use->nodes[k]->node, view->node->name) < 0)
+                        k++;
+                if (!view->node || k == reply->use->n_nodes || strcmp(reply->use->nodes[k]->node, view->node->name) != 0)
+                        continue;
+                view->memory_told = true;
+                view->memory_free_bytes = reply->use->nodes[k]->memory_free_bytes;
+        }
+        if (reply)
+                rm__local_reply__free_unpacked(reply, NULL);
+}
+
+void use_fill_job(struct call *call, Rm__JobView *view) {
+        Rm__LocalReply *reply = *view->folded_node && view->job ? fetch(call, view->job->id) : NULL;
+
+        if (!reply)
+                return;
+        view->slowdown = reply->use->slowdown;
+        rm__local_reply__free_unpacked(reply, NULL);
+}
