@@ -77,6 +77,19 @@ more_packages() {
     [[ ! $list ]] || export RMD_ROOT
 }
 
+# A test that says `# commit: COMMIT` has $older, rmd as it was then, and $newer, that of today, for tools/testbed install.
+older='' newer=''
+both_versions() {
+    older=$("$repo_dir/tools/build" --commit "$(sed -n 's/^# commit: *\([0-9a-f]*\)$/\1/p' "$0" | head -n 1)") || fail "no older rmd"
+    newer=${RMD_DESTDIR:-$("$repo_dir/tools/build" --path)} || fail "no rmd"
+}
+
+# update NODE DIR: as an administrator does.
+update() {
+    must "rmd cannot be installed on $1" bed_do install "$1" "$2"
+    must "rmd on $1 does not start again" bed_do restart-rmd "$1"
+}
+
 # cluster N [OPTION of tools/testbed up]...
 cluster() {
     node_count=$1
@@ -133,13 +146,13 @@ msec_since() {
 
 # --- jobs ---
 
-# start NAME NODE ARG...: rm-mpirun in the background as $user (alice), output in $work/NAME.out and .err.
+# start NAME NODE ARG...: rm-mpirun in the background as $user (alice) with $settings in its environment, output in $work/NAME.out and .err.
 user=alice
+settings=()
 start() {
     local name=$1 node=$2
     shift 2
-    # Nodes have more cores than the machine under them, so ranks that wait leave theirs to others.
-    bed_do exec "$node" --user "$user" -- env OMPI_MCA_mpi_yield_when_idle=1 rm-mpirun --job-name "$name" "$@" \
+    bed_do exec "$node" --user "$user" -- env "${settings[@]}" rm-mpirun --job-name "$name" "$@" \
         </dev/null >"$work/$name.out" 2>"$work/$name.err" &
     front_pid[$name]=$!
 }
@@ -269,17 +282,22 @@ start_rmd_with_faults() {
         echo $! >/run/testbed-rmd.pid; }'
 }
 
-# The machine's cgroup v1 hierarchies of what rmd limits with, if it has them so. Emulated nodes have a v2 tree, in which such controllers are not.
+# The machine's cgroup v1 hierarchies of what rmd limits with, and of processor time, if it has them so. Emulated nodes have a v2 tree, in which such
+# controllers are not.
 v1_controllers() {
-    awk '$3 == "cgroup" { print $4 }' /proc/mounts | tr ',' '\n' | grep -xE 'memory|pids|cpuset'
+    awk '$3 == "cgroup" { print $4 }' /proc/mounts | tr ',' '\n' | grep -xE 'memory|pids|cpuset|cpu'
 }
 
 # give_controllers NODE: a new start of its rmd, in groups of the node's own in these hierarchies. None: it starts as before.
 give_controllers() {
     bed_do stop-rmd "$1"
-    on "$1" sh -c 'for c in $2; do mkdir -p /run/controllers/$c && mount -t cgroup -o $c cgroup /run/controllers/$c &&
-            mkdir /run/controllers/$c/$1 || exit 1; done
+    on "$1" sh -c 'for c in $2; do
+            mkdir -p /run/controllers/$c
+            mount -t cgroup -o $c cgroup /run/controllers/$c || { [ $c = cpu ] && mount -t cgroup -o cpu,cpuacct cgroup /run/controllers/$c; } || exit 1
+            mkdir /run/controllers/$c/$1 || exit 1
+        done 2>/dev/null
         cd /run/controllers && [ ! -e cpuset ] || for f in cpus mems; do cat cpuset/cpuset.$f >cpuset/$1/cpuset.$f; done
+        [ ! -e cpu ] || echo 8192 >cpu/$1/cpu.shares # beside the group, each session on this machine may count as one
         for c in $2; do echo $$ >$c/$1/cgroup.procs || exit 1; done
         cd / && { setsid /usr/bin/rmd --foreground </dev/null >>/var/log/rmd.log 2>&1 & echo $! >/run/testbed-rmd.pid; }
         ' sh "$bed-$1" "$(v1_controllers | paste -sd ' ')" || fail "$1 gets no controllers"
@@ -325,6 +343,53 @@ rmd_runs() {
 all_joined() {
     local count
     count=$(q up) && ((count == node_count))
+}
+
+# voters_up: there are three voters, and all of them are there.
+voters_up() {
+    on "$asker" rmctl status | grep -q 'quorum 2, 1 may be lost'
+}
+
+# --- partitions ---
+
+# flap NODE SECONDS: its link fails and comes back every few hundred milliseconds, so long.
+flap() {
+    local end=$((${EPOCHREALTIME/[.,]/} + $2 * 1000000))
+    while ((${EPOCHREALTIME/[.,]/} < end)); do
+        bed_do cut "$1" 2>>"$work/flap"
+        sleep "0.$((RANDOM % 4 + 2))"
+        bed_do heal "$1" 2>>"$work/flap"
+        sleep "0.$((RANDOM % 4 + 2))"
+    done
+}
+
+# start_looked_at NAME NODE LOSS RANKS GROUP-SIZE PROGRAM...: a job with --on-node-loss LOSS whose groups are on two of n4, n5 and n6. Beside each
+# rank `pulse` tells when that runs.
+start_looked_at() {
+    local name=$1 node=$2 loss=$3 ranks=$4 size=$5
+    shift 5
+    on n1 sh -c 'printf "n1:0\nn2:0\nn3:0\nn4:%d\nn5:%d\nn6:%d\n" "$1" "$1" "$1" >"$2"' sh "$size" "/home/alice/$name.nodes"
+    start "$name" "$node" --on-node-loss "$loss" --restarts 20 --availability "/home/alice/$name.nodes" --group-size "$size" -n "$ranks" sh -c \
+        "$programs/pulse /home/alice/$name.\$RM_ATTEMPT.\$OMPI_COMM_WORLD_RANK </dev/null >/dev/null 2>&1 & exec $*"
+}
+
+# pulses NAME K RANKS: as `pulse` has it, so on whatever side of a cut.
+pulses() {
+    (($(on n1 sh -c 'ls "$1"' sh "/home/alice" | grep -cE "^$1\.$2\.[0-9]+\$") == $3))
+}
+
+# one_copy NAME: never two copies of a rank of it.
+one_copy() {
+    on n1 "$programs/copies" "/home/alice/$1" >"$work/copies" 2>&1 || fail "$1: $(<"$work/copies")"
+}
+
+# told_of_restarts NAME: rm-mpirun has said in one line for each attempt but the first that it begins.
+told_of_restarts() {
+    local attempt
+    attempt=$(q job "$1" attempt)
+    same "lines of rm-mpirun that tell of restarts of $1" \
+        "$(grep -c '^rm-mpirun: .*starts again from its beginning' "$work/$1.err")" "$((attempt - 1))"
+    same "lines of rm-mpirun in all" "$(grep -c '^rm-mpirun: ' "$work/$1.err")" "$((attempt - 1))"
 }
 
 # --- the end ---

@@ -4,7 +4,7 @@
 # limit: 240
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
-cluster 3 --cores 2
+cluster 3 --cores 2 --set cluster.voters=1
 bed_do stop-rmd n1
 # shellcheck disable=SC2016 # the node's shell expands it
 on n1 sh -c 'd=/var/lib/rmd; cp -a $d $d.copy; mount -t tmpfs -o size=16m tmpfs $d; cp -a $d.copy/. $d/; rm -r $d.copy'
@@ -55,6 +55,10 @@ ended_well live hash
 same_as_undisturbed live 2 --group-size 1
 # Output that nobody has fetched stays.
 as alice n2 bash -c 'for j in $(rmctl list-jobs --all --no-header | awk "\$2 == \"true\" { print \$1 }"); do rmctl attach-job $j; done' >/dev/null 2>&1
+no_output_left() {
+    [[ ! $(on n2 ls /var/lib/rmd/spool) ]]
+}
+must "output is left that was fetched" until_true 10 no_output_left
 bed_do stop-rmd n1
 on n1 umount -l /var/lib/rmd
 bed_do start-rmd n1

@@ -36,7 +36,7 @@ see "a program that does not read its input ends all the same"
 feeder=$!
 touch "$work/go"
 must "job slow does not run" q state slow RUNNING 20 >/dev/null
-for group in 0 -1 0 -1; do
+for group in 0 -1 -1 0 -1 -1; do
     move slow "$group" "$(a_node_but "$(q where slow "$group")")"
 done
 touch "$work/moved"

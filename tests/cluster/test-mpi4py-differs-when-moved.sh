@@ -1,7 +1,7 @@
 #!/bin/bash
 # A Python program with Debian's mpi4py: all that its ranks receive is the same with no move and with 10, and it ends.
 # packages: thirdparty
-# limit: 200
+# limit: 400
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 RANDOM=${RM_TEST_SEED:-7}
 rounds=1000

@@ -5,6 +5,7 @@
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
 cluster 4 --cores 2 --set cluster.node_timeout=2s
+must "there are no three voters" until_true 30 voters_up
 start live n1 --group-size 2 -n 4 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=50000
 running live
 spare=$(comm -23 <(nodes | grep -vx n1) <(q place live | cut -d ' ' -f 2 | sort -u) | tail -n 1)

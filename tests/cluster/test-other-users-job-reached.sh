@@ -46,10 +46,9 @@ grep -q '^reach: told' "$work/his.out" || fail "bob's program did not run"
 neighbours "$head_node" prterun >"$work/arp"
 mac=$(awk -v a="$group_address" '$1 == a { print $4 }' "$work/arp")
 see "alice's head has $group_address at $mac"
-# shellcheck disable=SC2086 # four arguments
-same "the MAC of alice's group" "$mac" "$(printf '02:72:%02x:%02x:%02x:%02x' ${group_address//./ })"
+same "the MAC of alice's group" "$mac" "$(on "$group_node" "$programs/mac" ordered)"
 before=$(udp_in "$head_node" prterun)
-hostile /home/rmd/raw --forge "$head_address" "$group_address"
+hostile /home/rmd/raw --forge "$head_address" "$group_address" "$mac"
 grep -q '^reach: sent' "$work/his.out" || fail "bob's program did not run"
 same "packets that came to alice's head and are not from her job" "$(udp_in "$head_node" prterun)" "$before"
 

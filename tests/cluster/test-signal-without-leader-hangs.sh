@@ -13,7 +13,7 @@ ends() {
     same "exit code of $1" "$rc" 143
 }
 
-cluster 3 --cores 2
+cluster 3 --cores 2 --set cluster.voters=1
 start far n2 -n 2 --group-size 2 "$programs/spin" --seconds=120
 running far
 [[ $(q where far -1) == n3 ]] || move far -1 n3

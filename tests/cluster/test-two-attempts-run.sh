@@ -5,6 +5,7 @@
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
 cluster 3 --cores 4 --set cluster.node_timeout=4s --set cluster.lease=3s
+must "there are no three voters" until_true 30 voters_up
 # Not before all nodes know of restarts.
 until_true 20 as alice n1 rm-mpirun --on-node-loss restart -n 1 true 2>"$work/level.err" || fail "no job may restart: $(cat "$work/level.err")"
 # Two nodes at least, and the third as well when one is lost.

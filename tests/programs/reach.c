@@ -3,14 +3,16 @@
  * usage: reach ADDRESS:PORT...           connects to each; "reach ADDRESS:PORT: connected" or what went wrong, a line each
  *        reach --poison VICTIM CLAIMED   needs CAP_NET_RAW, as a set-user-id tool of the node may give it: tells VICTIM by ARP, for
  *                                        a second, that CLAIMED's address is at our MAC; "reach: told"
- *        reach --forge VICTIM CLAIMED    the same right: sends UDP to VICTIM's port 9 that says it comes from CLAIMED, as IP and
- *                                        as frames; "reach: sent" */
+ *        reach --forge VICTIM CLAIMED MAC
+ *                                        the same right: sends UDP to VICTIM's port 9 that says it comes from CLAIMED, which has MAC, as
+ *                                        IP and as frames; "reach: sent" */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <net/if_arp.h>
+#include <netinet/ether.h>
 #include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <poll.h>
@@ -126,7 +128,7 @@ static uint16_t sum16(const void *data, size_t bytes) {
         return htons((uint16_t) ~sum);
 }
 
-static int forge(uint32_t victim, uint32_t claimed) {
+static int forge(uint32_t victim, uint32_t claimed, const uint8_t *mac) {
         struct {
                 struct ethhdr eth;
                 struct udp_packet packet;
@@ -152,9 +154,7 @@ static int forge(uint32_t victim, uint32_t claimed) {
         frame.eth.h_proto = htons(ETH_P_IP);
         error = send_frames(&frame, sizeof(frame));
         /* As if it came from the claimed capsule itself. */
-        frame.eth.h_source[0] = 0x02;
-        frame.eth.h_source[1] = 0x72;
-        memcpy(frame.eth.h_source + 2, &claimed, 4);
+        memcpy(frame.eth.h_source, mac, 6);
         (void) send_frames(&frame, sizeof(frame));
         printf("reach: sent (%s)\n", error ? strerror(error) : "taken");
         return 0;
@@ -163,8 +163,8 @@ static int forge(uint32_t victim, uint32_t claimed) {
 int main(int argc, char **argv) {
         if (argc == 4 && strcmp(argv[1], "--poison") == 0)
                 return poison(inet_addr(argv[2]), inet_addr(argv[3]));
-        if (argc == 4 && strcmp(argv[1], "--forge") == 0)
-                return forge(inet_addr(argv[2]), inet_addr(argv[3]));
+        if (argc == 5 && strcmp(argv[1], "--forge") == 0 && ether_aton(argv[4]))
+                return forge(inet_addr(argv[2]), inet_addr(argv[3]), ether_aton(argv[4])->ether_addr_octet);
         for (int i = 1; i < argc; i++)
                 try_one(argv[i]);
         return 0;

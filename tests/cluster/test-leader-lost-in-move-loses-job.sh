@@ -1,0 +1,130 @@
+#!/bin/bash
+# The leader is lost just when a move is in a certain state: killed, without power, or it stands still; elsewhere, or on the very node whose
+# state it is. In each state (in a quick run some): one copy of the capsule goes on, on one node, and the job's result is right.
+# limit: 1500
+# load: 2
+. "${BASH_SOURCE[0]%/*}/lib.sh"
+
+# "STATE WAY": a leader elsewhere; "STATE kill-here": the one whose state it is leads.
+states="source.prepare source.precopy source.freeze source.cut source.transfer source.restore source.release
+    destination.prepare destination.transfer destination.restore destination.commit destination.open"
+all=$(for state in $states; do printf '%s\n' "$state kill" "$state stop" "$state off" "$state kill-here"; done)
+some="source.freeze kill
+source.restore stop
+source.release kill
+destination.restore off
+destination.commit stop
+destination.commit off
+destination.open kill
+source.transfer kill-here
+destination.commit kill-here"
+rows=${RM_TEST_ROWS:-$(thorough "$all" "$some")}
+
+# up NODE: its rmd runs, with faults from a file that is empty but for the one that is to come.
+up() {
+    rmd_runs "$1" || start_rmd_with_faults "$1"
+}
+
+lose() {
+    case $1 in
+    kill) bed_do stop-rmd "$2" --kill ;;
+    stop) on "$2" sh -c 'kill -STOP "$(cat /run/testbed-rmd.pid)"' ;;
+    off) bed_do power-off "$2" ;;
+    esac >/dev/null
+}
+find_again() {
+    case $1 in
+    stop) on "$2" sh -c 'kill -CONT "$(cat /run/testbed-rmd.pid)"' ;;
+    off)
+        bed_do power-on "$2"
+        bed_do stop-rmd "$2"
+        up "$2"
+        ;;
+    *) up "$2" ;;
+    esac >/dev/null
+}
+
+next=
+another_leads() {
+    next=$(on "$asker" rmctl status | sed -n 's/^Leader: *//p') && [[ $next == n* && $next != "$1" ]]
+}
+
+# held NODE ROLE STATE: a move is now there.
+held() {
+    on "$1" grep -q "($2): held in state $3\$" /var/log/rmd.log
+}
+
+# Ranks of the job that run, over all nodes: "NODE NODE".
+ranks_at() {
+    local node n
+    for node in $(nodes); do
+        for ((n = $(on "$node" "$programs/count" ordered); n > 0; n--)); do printf '%s ' "$node"; done
+    done
+}
+where_they_belong() {
+    [[ $(ranks_at) == "$(for group in 0 1; do q where moved $group; done | sort | paste -sd ' ') " ]]
+}
+
+cluster 5 --cores 4
+asker=n5
+must "there are no three voters" until_true 30 voters_up
+voters=$(on n5 rmctl status | sed -n 's/^Voters: *\([^;]*\);.*/\1/p')
+same "the voters" "$voters" "n1 n2 n3"
+for node in $(nodes); do
+    bed_do stop-rmd "$node"
+    up "$node"
+done
+must "not all are back" until_true 30 all_joined
+must "not all voters are back" until_true 30 voters_up
+start moved n5 -n 2 --group-size 1 "$programs/ordered" --stop-file="$(stop_file moved)" --pause-usec=20000
+running moved
+for group in -1 1; do
+    [[ $(q where moved $group) == n5 ]] || move moved $group n5
+done
+
+bad=0
+printf '  %-20s %-10s %-18s %-9s %s\n' state leader move result seconds
+while read -r state way <&3; do
+    begun=$EPOCHREALTIME
+    leader=$(q leader)
+    here=$(q where moved 0)
+    # Who leads may lose its power: then nothing of the job is to be there.
+    from=n4 to=n5
+    if [[ $way == kill-here ]]; then
+        if [[ $state == source.* ]]; then from=$leader; else to=$leader; fi
+    elif [[ $here == n5 ]]; then
+        from=n5 to=n4
+    fi
+    [[ $here == "$from" ]] || move moved 0 "$from"
+    same "who leads" "$(q leader)" "$leader"
+    side=$from
+    [[ $state == source.* ]] || side=$to
+    on "$side" truncate -s 0 /var/log/rmd.log
+    action=hold
+    [[ $way != kill-here ]] || action=kill
+    on "$side" sh -c "echo move.$state:$action >/run/rmd/fault"
+    must "no move" migrate moved 0 "$to" >"$work/migrate" 2>&1
+    if [[ $way == kill-here ]]; then
+        must "$state: rmd on $side was not killed" until_true 20 eval "! rmd_runs $side"
+    else
+        must "$state: no move comes there on $side" until_true 20 held "$side" "${state%.*}" "${state#*.}"
+        lose "$way" "$leader"
+        on "$side" rm /run/rmd/fault
+    fi
+    must "$state $way: nobody leads after $leader" until_true 30 another_leads "$leader"
+    find_again "${way%-here}" "$leader"
+    must "$state $way: $leader is not back" until_true 60 all_joined
+    must "$state $way: not all voters are back" until_true 60 voters_up
+    verdict=right
+    q settled 60 >"$work/settled" 2>&1 || verdict="not settled: $(<"$work/settled")"
+    until_true 10 where_they_belong || verdict="ranks run on $(ranks_at), not on $(q place moved | paste -sd ',')"
+    [[ $(q job moved state) == RUNNING ]] || verdict="the job is $(q job moved state)"
+    [[ $verdict == right ]] || bad=1
+    printf '  %-20s %-10s %-18s %-9s %s\n' "$state" "$way" "$(q moves moved | tail -n 1 | cut -d ' ' -f 3-5)" "$verdict" "$(($(msec_since "$begun") / 1000))"
+done 3<<<"$rows"
+((bad == 0)) || fail "see the table"
+for node in $(nodes); do on "$node" rm -f /run/rmd/fault; done
+release moved
+finish moved
+ended_well moved hash
+same_as_undisturbed moved 2 --group-size 1
