@@ -1,11 +1,11 @@
 #!/bin/bash
-# Ranks run on the cores that treematch chose for them, each on its own, also after moves, and if they stray as they begin; folded ones,
-# and those of policies without an opinion, on any.
-# limit: 120
+# Ranks run on the cores that treematch chose for them, each on its own, also after moves, and if they stray as they begin; folded ones of whose traffic
+# nothing is known, and those of policies without an opinion, on any. Folded ones that talk to each other share a core.
+# limit: 180
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
 [[ $(nproc) -ge 2 ]] || { see "this machine has one core" && exit 0; }
-cluster 2 --cores 2
+cluster 2 --cores 2 --set "sched.traffic_interval = 1s"
 
 # cores NODE: where each rank may run, one word for each, sorted.
 cores() {
@@ -65,3 +65,26 @@ grep -q '"cores"' <(rmctl show-job "$(job live)" --json) || fail "show-job does 
 release live
 finish live
 ended_well live spin
+
+# sharing: which ranks have the same cores, "0,1 2,3", and how many cores each has.
+sharing() {
+    # shellcheck disable=SC2016 # the node's shell expands it
+    on n1 sh -c 'for p in $(pgrep -x pairs); do
+            echo "$(tr "\0" "\n" </proc/$p/environ | sed -n "s/^OMPI_COMM_WORLD_RANK=//p")" "$(sed -n "s/^Cpus_allowed_list:\t//p" /proc/$p/status)"
+        done' 2>/dev/null | sort | awk '{ with[$2] = with[$2] (with[$2] == "" ? "" : ",") $1 } END { for (c in with) print with[c], "on", c }' | sort | paste -sd ' '
+}
+share() {
+    [[ $(sharing) =~ ^$1\ on\ [0-9]+\ $2\ on\ [0-9]+$ ]]
+}
+shift_file=/home/alice/shift
+start folded n1 --policy treematch --group-size 1 -n 4 "$programs/pairs" --stop-file="$(stop_file folded)" --shift-file=$shift_file
+running folded
+must "the drain" rmctl drain-node n2 --reason cores --wait --timeout 60 >/dev/null
+must "ranks that talk share no core: $(sharing)" until_true 40 share 0,1 2,3
+see "folded: $(sharing)"
+on n1 touch $shift_file
+must "that they talk to others now changes nothing: $(sharing)" until_true 60 share 0,3 1,2
+see "when they talk to others: $(sharing)"
+release folded
+finish folded
+ended_well folded "all whole"
