@@ -4,9 +4,9 @@
 # limit: 300
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 points="source.prepare source.precopy source.freeze source.cut source.transfer source.restore source.release
-    destination.prepare destination.transfer destination.restore destination.commit destination.open"
+    destination.prepare destination.transfer destination.restore destination.commit destination.open destination.fill"
 some="source.precopy source.freeze source.transfer source.restore source.release destination.transfer destination.commit
-    destination.open"
+    destination.open destination.fill"
 points=${RM_TEST_POINTS:-$(thorough "$points" "$some")}
 
 # Both rmds with faults from a file, which is empty but for the one that is to come.

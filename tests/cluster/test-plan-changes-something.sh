@@ -3,11 +3,17 @@
 # limit: 90
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
-# Jobs, where they are, what has moved, and all that a policy sees.
+# Jobs, where they are, what has moved, and all that a policy sees but memory, which changes by itself.
 state_of_all() {
     rmctl list-jobs --all --json
     rmctl list-moves --json
-    rmctl snapshot
+    rmctl snapshot >"$work/snapshot.json"
+    on n1 python3 -c 'import json, sys
+def kept(v):
+    if isinstance(v, dict):
+        return {k: kept(w) for k, w in v.items() if "memory" not in k}
+    return [kept(w) for w in v] if isinstance(v, list) else v
+print(json.dumps(kept(json.loads(sys.argv[1])), indent=1))' "$(<"$work/snapshot.json")"
 }
 
 # said EXPRESSION: what python makes of it, `plan` being the answer.

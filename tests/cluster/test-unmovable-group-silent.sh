@@ -58,3 +58,18 @@ for kind in secret; do
     finish "$kind"
     ended_well "$kind" 'holds: good'
 done
+
+# A program of the node that was replaced, as by an update, while it runs.
+for node in $(nodes); do on "$node" install "$programs/ordered" /usr/local/bin/installed; done
+start replaced n1 --group-size 1 -n 2 /usr/local/bin/installed --stop-file="$(stop_file replaced)" --pause-usec=10000
+running replaced
+on "$(q where replaced 0)" install "$programs/ordered" /usr/local/bin/installed
+! migrate replaced 0 "$(a_node_but "$(q where replaced 0)")" --mode stop --wait --timeout 30 >"$work/said" 2>&1 ||
+    fail "a group whose program was replaced has moved"
+see "$(<"$work/said")"
+grep -qE 'process [0-9]+ \(installed\) uses /usr/local/bin/installed, which was replaced' "$work/said" ||
+    fail "that does not say which file was replaced"
+must "show-job says nothing of the replaced program" until_true 40 says replaced 'was replaced'
+release replaced
+finish replaced
+ended_well replaced hash

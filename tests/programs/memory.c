@@ -1,18 +1,22 @@
 /* Holds memory, part of it zero, verifies it again and again, and measures how long the world stood still: each rank
  * plays ping-pong with the one half a world away and reports the gaps between two answers.
  *
- * usage: memory [--mb=N] [--zero-percent=P] [--seconds=S | --stop-file=F] [--gap-msec=G] [--alone] [--dirty] [--only-rank=R]
+ * usage: memory [--mb=N] [--zero-percent=P] [--seconds=S | --stop-file=F] [--gap-msec=G] [--alone] [--dirty | --dirty-percent=P] [--repeat]
+ *               [--only-rank=R]
  *   --mb            of each rank (default 64), or with --only-rank=R of that one, the others holding 4
  *   --zero-percent  of it that was never written to but is there (default 25)
  *   --gap-msec      gaps from this length on are printed at once (default 50): "gap RANK USEC"
  *   --alone         no MPI, one process: what is measured beside rmd
- *   --dirty         goes on writing: every page gets new contents again and again */
+ *   --dirty         goes on writing: every page gets new contents again and again
+ *   --dirty-percent so many of them do
+ *   --repeat        each page repeats its first 64 bytes, so that it can be compressed */
 #include <mpi.h>
 #include <sys/mman.h>
 
 #include "common.h"
 
 #define PAGE 4096U
+#define REPEAT_WORDS 8U
 #define PAGES_A_STEP 256U /* 1 MiB: verifying must not become the gap */
 
 struct memory {
@@ -22,7 +26,8 @@ struct memory {
         uint16_t *generation; /* of each page: how often it was written anew */
         size_t pages;
         unsigned zero_percent;
-        bool dirty;
+        unsigned dirty_percent;
+        bool repeat;
         size_t next;
         uint64_t rounds;
         int64_t longest_usec;
@@ -32,6 +37,10 @@ struct memory {
 /* Zero pages lie scattered between full ones, as in a real program's heap. */
 static bool page_is_zero(const struct memory *m, size_t page) {
         return (page * 61 + 17) % 100 < m->zero_percent;
+}
+
+static bool page_is_dirtied(const struct memory *m, size_t page) {
+        return (page * 37 + 5) % 100 < m->dirty_percent;
 }
 
 static uint64_t page_seed(const struct memory *m, size_t page) {
@@ -47,7 +56,7 @@ static void page_fill(const struct memory *m, size_t page) {
                 return;
         }
         for (size_t i = 0; i < PAGE / 8; i++)
-                words[i] = random_next(&seed);
+                words[i] = m->repeat && i >= REPEAT_WORDS ? words[i - REPEAT_WORDS] : random_next(&seed);
 }
 
 static bool page_good(const struct memory *m, size_t page) {
@@ -56,7 +65,7 @@ static bool page_good(const struct memory *m, size_t page) {
         bool zero = page_is_zero(m, page);
 
         for (size_t i = 0; i < PAGE / 8; i++)
-                if (words[i] != (zero ? 0 : random_next(&seed)))
+                if (words[i] != (zero ? 0 : m->repeat && i >= REPEAT_WORDS ? words[i - REPEAT_WORDS] : random_next(&seed)))
                         return false;
         return true;
 }
@@ -74,7 +83,7 @@ static void step(struct memory *m) {
 
                 if (!page_good(m, page))
                         fail(m, page);
-                if (m->dirty) {
+                if (page_is_dirtied(m, page)) {
                         m->generation[page]++;
                         page_fill(m, page);
                 }
@@ -156,7 +165,10 @@ static void run_alone(struct memory *m, int64_t end_usec, const char *stop_file)
 int main(int argc, char **argv) {
         struct memory m = { .pages = (size_t) option_number(argc, argv, "mb", 64) * (1048576 / PAGE),
                             .zero_percent = (unsigned) option_number(argc, argv, "zero-percent", 25),
-                            .dirty = option_set(argc, argv, "dirty"),
+                            .dirty_percent = option_set(argc, argv, "dirty")
+                                                     ? 100
+                                                     : (unsigned) option_number(argc, argv, "dirty-percent", 0),
+                            .repeat = option_set(argc, argv, "repeat"),
                             .gap_usec = option_number(argc, argv, "gap-msec", 50) * 1000 };
         const char *stop_file = option_text(argc, argv, "stop-file", NULL);
         int64_t length = option_number(argc, argv, "seconds", 5) * 1000000;
