@@ -180,13 +180,14 @@ static int step(struct walk *walk, uint32_t which) {
         }
 }
 
-/* Whatever the nodes know. */
+/* Whatever the nodes know. What follows from it is put into the state by a command that is accepted. */
 static void raise_to_latest(struct world *w) {
         w->state->level = w->twin->level = STATE_LEVEL;
         for (size_t i = 0; i < w->state->n_nodes; i++) {
                 state_index_cores(w->indexed, w->state->nodes[i]->name);
                 state_index_cores(w->twin_indexed, w->state->nodes[i]->name);
         }
+        assert_int_equal(note(w, "x"), 0);
 }
 
 static void test_walk(void **state) {
