@@ -5,7 +5,7 @@
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
 cluster 6 --cores 1 --set "sched.traffic_interval = 1s" --set "sched.horizon = 5s" --set "sched.policy = treematch" \
-    --set "sched.link_speed = 10"
+    --set "sched.link_speed = 10" --set "cluster.voters = 1"
 file=/etc/rmd/topology.conf
 same "switches before" "$(rmctl show-node n1 | sed -n 's/^Switch: *//p')" -
 
