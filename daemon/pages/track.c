@@ -61,23 +61,42 @@ static int uffd_register(int uffd, uint64_t start, uint64_t end) {
         return ioctl(uffd, UFFDIO_REGISTER, &registration) < 0 ? -errno : 0;
 }
 
+/* Takes the protection off again: what is registered now can have pages that an earlier registration has left marked as unwritten. */
+static int uffd_unprotect(int uffd, uint64_t start, uint64_t end) {
+        struct uffdio_writeprotect unprotect = { .range = { .start = start, .len = end - start } };
+        struct uffdio_range range = { .start = start, .len = end - start };
+
+        if (ioctl(uffd, UFFDIO_WRITEPROTECT, &unprotect) == 0)
+                return 0;
+        /* A part of it is registered no more already. */
+        return ioctl(uffd, UFFDIO_UNREGISTER, &range) < 0 ? -errno : -ENOENT;
+}
+
 enum scan {
         SCAN_PROTECT, /* written, and protect these again */
         SCAN_WRITTEN,
         SCAN_PRESENT,
+        SCAN_REGISTERED, /* those in mappings that are registered */
+        SCAN_UNREGISTERED, /* the others: whether they are written is not known */
 };
 
 /* Pages in memory or in swap, but not the page of zeros, and of a private mapping not those of its file. What is in no mapping that is
- * registered counts as written, but is passed over where pages are to be protected. */
+ * registered is passed over where pages are to be protected. */
 static struct pm_scan_arg scan_argument(enum scan scan, const struct map *map) {
+        static const uint64_t masks[] = {
+                [SCAN_PROTECT] = PAGE_IS_WRITTEN,
+                [SCAN_WRITTEN] = PAGE_IS_WRITTEN,
+                [SCAN_REGISTERED] = PAGE_IS_WPALLOWED,
+                [SCAN_UNREGISTERED] = PAGE_IS_WPALLOWED,
+        };
         struct pm_scan_arg argument = {
                 .size = sizeof(argument),
                 .flags = scan == SCAN_PROTECT ? PM_SCAN_WP_MATCHING : 0,
                 .start = map->start,
                 .end = map->end,
                 .max_pages = scan == SCAN_PROTECT ? protect_pages : 0,
-                .category_mask = PAGE_IS_PFNZERO | (scan == SCAN_PRESENT ? 0 : PAGE_IS_WRITTEN),
-                .category_inverted = PAGE_IS_PFNZERO,
+                .category_mask = PAGE_IS_PFNZERO | masks[scan],
+                .category_inverted = PAGE_IS_PFNZERO | (scan == SCAN_UNREGISTERED ? PAGE_IS_WPALLOWED : 0),
                 .category_anyof_mask = PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
                 .return_mask = PAGE_IS_PRESENT,
         };
@@ -278,34 +297,6 @@ static int poll_sometimes(struct round *round) {
         return track->poll(track->poll_ctx);
 }
 
-/* Mappings that are new or were moved. One that cannot be registered (it is gone meanwhile, or of a kind that the kernel does not take) is not
- * protected either, and so told as written by the last round at the latest. */
-static int register_maps(struct round *round, struct rm_error *err) {
-        size_t tried = 0, done = 0;
-        int p = 0;
-
-        for (size_t i = 0; i < round->maps.n && p == 0; i++) {
-                const struct map *map = &round->maps.items[i];
-                int r;
-
-                if (!is_wanted(round, map))
-                        continue;
-                r = uffd_register(round->track->uffd, map->start, map->end);
-                /* It could protect pages itself, so that they would pass for unwritten. */
-                if (r == -EBUSY)
-                        return error_set(err, r, "the process uses userfaultfd itself, at %" PRIx64, map->start);
-                tried++;
-                done += r == 0;
-                p = poll_sometimes(round);
-        }
-        if (p != 0)
-                return p;
-        /* The userfaultfd is for memory that is no more. */
-        if (tried > 0 && done == 0)
-                return error_set(err, -ESTALE, "the process has executed another program, or has ended");
-        return 0;
-}
-
 /* Guards (MADV_GUARD_INSTALL) have no contents, but pass for pages that are swapped out. */
 static int scan_pages(struct round *round, struct pm_scan_arg *argument) {
         struct track *track = round->track;
@@ -323,6 +314,62 @@ static int scan_pages(struct round *round, struct pm_scan_arg *argument) {
                 n = ioctl(round->pagemap_fd, PAGEMAP_SCAN, argument);
         }
         return n < 0 ? -errno : n;
+}
+
+/* Is there such a page in the mapping? 1, 0 or -errno. */
+static int find_page(struct round *round, enum scan scan, const struct map *map) {
+        struct pm_scan_arg argument = scan_argument(scan, map);
+
+        argument.vec = (uint64_t) (uintptr_t) round->regions;
+        argument.vec_len = argument.max_pages = 1;
+        return scan_pages(round, &argument);
+}
+
+/* A mapping that cannot be registered (it is gone meanwhile, or of a kind that the kernel does not take) is not protected either, and so told by
+ * the last round at the latest. */
+static int register_map(const struct round *round, const struct map *map, bool *ret_done, struct rm_error *err) {
+        int uffd = round->track->uffd;
+        int r = uffd_register(uffd, map->start, map->end);
+
+        *ret_done = r == 0;
+        /* It could protect pages itself, so that they would pass for unwritten. */
+        if (r == -EBUSY)
+                return error_set(err, r, "the process uses userfaultfd itself, at %" PRIx64, map->start);
+        r = r < 0 ? 0 : uffd_unprotect(uffd, map->start, map->end);
+        return r < 0 && r != -ENOENT ? error_sys(err, r, "take the protection off at %" PRIx64, map->start) : 0;
+}
+
+static bool any_registered(struct round *round) {
+        for (size_t i = 0; i < round->maps.n; i++)
+                if (is_wanted(round, &round->maps.items[i]) && find_page(round, SCAN_REGISTERED, &round->maps.items[i]) > 0)
+                        return true;
+        return false;
+}
+
+/* All mappings in the first round, later those with pages that are not registered: new ones, ones that were moved, and ones that became one with what was moved
+ * beside them: mremap(2) ends the registration of all of that, and leaves the marks at the pages. What is registered must not be
+ * registered again: if that happens just before, it would pass unseen. */
+static int register_maps(struct round *round, struct rm_error *err) {
+        bool first = round->track->figures.rounds == 0;
+        size_t tried = 0, done = 0;
+        int r = 0;
+
+        for (size_t i = 0; i < round->maps.n && r == 0; i++) {
+                const struct map *map = &round->maps.items[i];
+                bool registered;
+
+                if (!is_wanted(round, map) || (!first && find_page(round, SCAN_UNREGISTERED, map) == 0))
+                        continue;
+                r = register_map(round, map, &registered, err);
+                tried++;
+                done += registered;
+                if (r == 0)
+                        r = poll_sometimes(round);
+        }
+        /* The userfaultfd is for memory that is no more. */
+        if (r == 0 && tried > 0 && done == 0 && !any_registered(round))
+                return error_set(err, -ESTALE, "the process has executed another program, or has ended");
+        return r;
 }
 
 static int tell(struct round *round, int n, enum map_kind kind) {
@@ -345,8 +392,13 @@ static uint64_t scanned_to(const struct round *round, const struct pm_scan_arg *
         return argument->walk_end > told ? argument->walk_end : told;
 }
 
+/* What is not registered counts as written. */
+static enum scan scan_for(struct round *round, const struct map *map) {
+        return round->scan == SCAN_WRITTEN && find_page(round, SCAN_UNREGISTERED, map) != 0 ? SCAN_PRESENT : round->scan;
+}
+
 static int scan_map(struct round *round, const struct map *map, struct rm_error *err) {
-        struct pm_scan_arg argument = scan_argument(round->scan, map);
+        struct pm_scan_arg argument = scan_argument(scan_for(round, map), map);
         int r = 0;
 
         argument.vec = (uint64_t) (uintptr_t) round->regions;

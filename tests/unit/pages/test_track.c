@@ -281,6 +281,63 @@ static void get_memory(int link) {
                 (void) pause();
 }
 
+/* The middle of an area moves away and, once it has been tracked elsewhere, back, where it becomes one mapping with what is beside it. Then that is
+ * written. At each byte a step. */
+static void move_away_and_back(int link) {
+        const size_t size = AREA_PAGES / 4 * (size_t) PAGE;
+        char *area = map_area(3 * (AREA_PAGES / 4));
+        char *to = map_area(3 * (AREA_PAGES / 4)) + size;
+
+        memset(area, 7, 3 * size);
+        child_ready(link);
+        child_wait(link);
+        child_assert(mremap(area + size, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
+        child_ready(link);
+        child_wait(link);
+        child_assert(mremap(to, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, area + size) == area + size);
+        for (size_t i = 0; i < 3 * size; i += (size_t) 7 * PAGE)
+                area[i] = 8;
+        child_ready(link);
+        child_wait(link);
+        for (size_t i = PAGE; i < 3 * size; i += (size_t) 7 * PAGE)
+                area[i] = 9;
+        child_ready(link);
+        for (;;)
+                (void) pause();
+}
+
+/* The kernel ends the tracking of the neighbours then, and leaves them marked as unwritten. */
+static void check_neighbours(int rounds) {
+        struct child child = child_begin(move_away_and_back);
+        struct copy copy = copy_begin(&child);
+
+        (void) copy_round(&copy, track_round);
+        for (int i = 0; i < 3; i++) {
+                child_go(&child);
+                child_expect(&child);
+                (void) usleep(ROUND_USEC);
+                for (int k = 0; k < rounds || (k == 0 && i == 0); k++)
+                        (void) copy_round(&copy, track_round);
+        }
+        stop(&child);
+        copy_check(&copy);
+        copy_end(&copy);
+        assert_int_equal(kill(child.pid, SIGCONT), 0);
+        /* What is left marked does not mislead who begins anew. */
+        copy = copy_begin(&child);
+        (void) copy_round(&copy, track_round);
+        stop(&child);
+        copy_check(&copy);
+        copy_end(&copy);
+        assert_int_equal(child_end(&child), SIGKILL);
+}
+
+static void test_neighbours_of_moved(void **state) {
+        (void) state;
+        for (int rounds = 0; rounds < 3; rounds++)
+                check_neighbours(rounds);
+}
+
 /* It is told once, and protected from then on. */
 static void test_new_memory(void **state) {
         struct child child = child_begin(get_memory);
@@ -498,17 +555,12 @@ static void test_supported(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_supported),
-                cmocka_unit_test(test_programs),
-                cmocka_unit_test(test_written_by_others),
-                cmocka_unit_test(test_only_written),
-                cmocka_unit_test(test_new_memory),
-                cmocka_unit_test(test_each_run_once),
-                cmocka_unit_test(test_pages_behind),
-                cmocka_unit_test(test_receiver_fails),
-                cmocka_unit_test(test_poll_ends_rounds),
-                cmocka_unit_test(test_executed),
-                cmocka_unit_test(test_ended),
+                cmocka_unit_test(test_supported),         cmocka_unit_test(test_programs),
+                cmocka_unit_test(test_written_by_others), cmocka_unit_test(test_only_written),
+                cmocka_unit_test(test_new_memory),        cmocka_unit_test(test_neighbours_of_moved),
+                cmocka_unit_test(test_each_run_once),     cmocka_unit_test(test_pages_behind),
+                cmocka_unit_test(test_receiver_fails),    cmocka_unit_test(test_poll_ends_rounds),
+                cmocka_unit_test(test_executed),          cmocka_unit_test(test_ended),
                 cmocka_unit_test(test_leaves_nothing),
         };
 
