@@ -175,7 +175,7 @@ stop_file() {
 
 # release NAME: the program may end.
 release() {
-    on n1 touch "$(stop_file "$1")"
+    on "$asker" touch "$(stop_file "$1")"
 }
 
 # finish NAME [SECONDS]: waits for the front end; its exit code in rc.
