@@ -41,6 +41,11 @@ void dial_soon(struct peers *peers, struct peer *peer) {
                 peers_wake(peers);
 }
 
+void dial_anew(struct peer *peer) {
+        peer->failures = 0;
+        peer->next_dial_usec = 0;
+}
+
 void dial_lost(struct peers *peers, struct peer *peer, uint64_t stood_usec) {
         dial_soon(peers, peer);
         peer->flaps = stood_usec < FLAP_USEC ? peer->flaps + 1 : 0;

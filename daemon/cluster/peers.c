@@ -619,10 +619,13 @@ void peers_set_leading(struct peers *peers, uint64_t term) {
                 return;
         peers->leading = term > 0;
         peers->leading_term = term;
-        /* To the one whom they have followed until now, too. */
-        LIST_FOREACH (peer, &peers->peer_list, entry)
+        /* To the one whom they have followed until now, too. Nodes that were not reached a moment ago do not know of it, and wait for the leader. */
+        LIST_FOREACH (peer, &peers->peer_list, entry) {
                 if (peer->link && !peer->link->closing)
                         link_send_heartbeat(peer->link, false);
+                if (term > 0)
+                        dial_anew(peer);
+        }
         demand_leader_lost(peers);
         peers->next_beat_usec = now_usec() + beat_usec(peers);
         peers_wake(peers);

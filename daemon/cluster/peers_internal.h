@@ -184,6 +184,8 @@ uint64_t dial_next(const struct peers *peers);
 void dial_failed(struct link *link, int code, const char *reason);
 /* A first attempt at this peer: at once by the lower name, a little later by the higher one where both may want it. */
 void dial_soon(struct peers *peers, struct peer *peer);
+/* As if nothing had been tried: it has become another reason to reach it. */
+void dial_anew(struct peer *peer);
 /* Its connection, which had stood for so long, is lost: as dial_soon(), but later each time that it did not last. */
 void dial_lost(struct peers *peers, struct peer *peer, uint64_t stood_usec);
 /* Look at the times again, from the loop. */

@@ -225,6 +225,28 @@ static void test_gone(void **state) {
         world_finish(&w);
 }
 
+/* Who begins to lead does not wait for the next try at a node that could not be reached: that does not seek the leader while it knows none. */
+static void test_new_leader_seeks_at_once(void **state) {
+        struct end a, b;
+        struct world w;
+        const struct peer *peer;
+
+        (void) state;
+        start_two(&w, &a, &b, 1000000);
+        end_stop(&b);
+        peer = peer_find(a.peers, "b");
+        peers_set_leading(a.peers, 1);
+        EXPECT(&w, peer->failures > 2, 3000);
+        assert_true(peer->next_dial_usec > now_usec());
+        peers_set_leading(a.peers, 0);
+        peers_set_leading(a.peers, 2);
+        assert_true(peer->next_dial_usec <= now_usec());
+        assert_int_equal(peer->failures, 0);
+        EXPECT(&w, peer->failures > 0, 1000);
+        end_stop(&a);
+        world_finish(&w);
+}
+
 /* Something listens there that says nothing. */
 static void test_much_for_nobody(void **state) {
         struct sockaddr_in in = { .sin_family = AF_INET };
@@ -364,12 +386,19 @@ static void test_refused_by_a_follower(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_connects_when_asked),     cmocka_unit_test(test_both_at_once),
-                cmocka_unit_test(test_nothing_lost_at_the_end), cmocka_unit_test(test_kept),
-                cmocka_unit_test(test_quiet_is_not_lost),       cmocka_unit_test(test_gone),
-                cmocka_unit_test(test_much_for_nobody),         cmocka_unit_test(test_wrong_key),
-                cmocka_unit_test(test_somebody_else),           cmocka_unit_test(test_only_to_the_leader),
-                cmocka_unit_test(test_leader_found_late),       cmocka_unit_test(test_leader_elsewhere),
+                cmocka_unit_test(test_connects_when_asked),
+                cmocka_unit_test(test_both_at_once),
+                cmocka_unit_test(test_nothing_lost_at_the_end),
+                cmocka_unit_test(test_kept),
+                cmocka_unit_test(test_quiet_is_not_lost),
+                cmocka_unit_test(test_gone),
+                cmocka_unit_test(test_new_leader_seeks_at_once),
+                cmocka_unit_test(test_much_for_nobody),
+                cmocka_unit_test(test_wrong_key),
+                cmocka_unit_test(test_somebody_else),
+                cmocka_unit_test(test_only_to_the_leader),
+                cmocka_unit_test(test_leader_found_late),
+                cmocka_unit_test(test_leader_elsewhere),
                 cmocka_unit_test(test_refused_by_a_follower),
         };
 
