@@ -41,7 +41,10 @@ void dial_soon(struct peers *peers, struct peer *peer) {
                 peers_wake(peers);
 }
 
+/* An attempt that is under way may have been so for long, and wait for an answer that was lost. */
 void dial_anew(struct peer *peer) {
+        if (peer->dialling)
+                link_free(peer->dialling, false);
         peer->failures = 0;
         peer->next_dial_usec = 0;
 }
