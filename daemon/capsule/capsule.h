@@ -257,6 +257,10 @@ void capsule_get_limits(const struct capsule *capsule, struct capsule_limits *re
 int capsule_apply_limits(struct capsule *capsule);
 /* All threads of the payload, and those to come, run on these CPUs whatever they ask for. -ENOTSUP without a cpuset. */
 int capsule_confine(struct capsule *capsule, const cpu_set_t *cpus);
+/* A control group of the payload's, malloc'ed, whose limit of processor time may be set until capsule_slow_end(), which takes it off; NULL: the host has
+ * none. Ends with the capsule, too, and when it is adopted. */
+char *capsule_slow_begin(struct capsule *capsule);
+void capsule_slow_end(struct capsule *capsule);
 /* Can the host limit memory, processes, cores? */
 enum capsule_resource { CAPSULE_MEMORY, CAPSULE_PIDS, CAPSULE_CORES };
 bool capsule_can_limit(const struct capsule_ctx *ctx, enum capsule_resource which);

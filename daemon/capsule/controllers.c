@@ -68,7 +68,7 @@ static bool pass_on(const char *dir, const char *name) {
         return write_into(dir, "cgroup.subtree_control", word) == 0;
 }
 
-static bool enable(const char *dir, const char *name) {
+bool controllers_enable(const char *dir, const char *name) {
         cleanup_free char *above = xstrdup(dir);
         char *slash = strrchr(above, '/');
 
@@ -78,7 +78,7 @@ static bool enable(const char *dir, const char *name) {
                 return false;
         *slash = '\0';
         /* Up to the top of the tree, and on the way back down: */
-        return cgroup_is_v1(above) == 0 && enable(above, name) && pass_on(above, name) && group_has(dir, name);
+        return cgroup_is_v1(above) == 0 && controllers_enable(above, name) && pass_on(above, name) && group_has(dir, name);
 }
 
 /* ---- v1 ---- */
@@ -104,7 +104,7 @@ static char *own_group(const char *name) {
 }
 
 /* Where that group is in our mounts: a mount may show a part of the hierarchy only, which then must hold the group. */
-static char *find_v1(const char *name) {
+char *controllers_find_v1(const char *name) {
         cleanup_file FILE *f = fopen("/proc/self/mountinfo", "re");
         cleanup_free char *own = own_group(name);
         cleanup_free char *line = NULL;
@@ -152,11 +152,12 @@ static int make_v1(const char *dir, enum controller which) {
 void controllers_find(struct controllers *ret, const char *cgroup_parent) {
         *ret = (struct controllers) { 0 };
         for (enum controller i = 0; i < CONTROLLER_COUNT; i++) {
-                if (cgroup_is_v1(cgroup_parent) == 0 && enable(cgroup_parent, names[i]) && pass_on(cgroup_parent, names[i])) {
+                if (cgroup_is_v1(cgroup_parent) == 0 && controllers_enable(cgroup_parent, names[i]) &&
+                    pass_on(cgroup_parent, names[i])) {
                         ret->parent[i] = xstrdup(cgroup_parent);
                         continue;
                 }
-                ret->parent[i] = find_v1(names[i]);
+                ret->parent[i] = controllers_find_v1(names[i]);
                 ret->v1[i] = true;
                 if (ret->parent[i] && make_v1(ret->parent[i], i) < 0) {
                         free(ret->parent[i]);

@@ -38,6 +38,11 @@ void controllers_make(const struct controllers *controllers, const char *id, con
 /* Removes those that are not below `cgroup_dir`; -EBUSY while processes remain. Gone is fine. */
 int controllers_remove(char *const dirs[CONTROLLER_COUNT], const char *cgroup_dir);
 
+/* The controller `name` for the group `dir` of a v2 tree, switched on from the nearest group above it that has it. False: not to be had. */
+bool controllers_enable(const char *dir, const char *name);
+/* Where capsules have their groups in the v1 hierarchy of `name` (it may not be made yet), malloc'ed, or NULL. */
+char *controllers_find_v1(const char *name);
+
 /* On one group, a directory such as DIR/payload; UINT64_MAX: no limit. Negative errno. */
 int controllers_limit_memory(const char *dir, uint64_t bytes);
 /* The same, and when memory is out all of the group is killed, where the kernel can do that (v2): what is left of an MPI job is of no use. */

@@ -218,6 +218,7 @@ static void adopt(struct capsule_ctx *ctx, const char *id, const struct capsule_
                 capsule->cgroup_dir = xasprintf("%s/%s", ctx->cgroup_parent, id);
                 controllers_name(&ctx->controllers, id, capsule->cgroup_dir, capsule->limit_dirs);
         }
+        capsule_slow_end(capsule); /* rmd and rm-mover may have been killed while it was slow */
         capsule->userdata = choose(capsule, id, arg);
         capsule->report = event_new(ctx->base, -1, 0, on_adopt, capsule);
         if (capsule->report)

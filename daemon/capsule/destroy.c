@@ -11,6 +11,7 @@
 #include "common/util.h"
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/private.h"
+#include "daemon/capsule/slow.h"
 
 enum {
         LOOK_USEC = 5000,
@@ -103,6 +104,7 @@ static bool is_starting(struct reaper *reaper) {
 static int remove_all(const struct reaper *reaper) {
         int r = controllers_remove(reaper->limit_dirs, reaper->cgroup_dir);
 
+        slow_group_remove(reaper->id, reaper->ctx->cgroup_parent, reaper->cgroup_dir);
         if (r == 0)
                 r = cgroup_remove(reaper->cgroup_dir);
         if (r == 0)

@@ -31,6 +31,7 @@ static const struct {
         { &rm__move__descriptor, 121, STATE_LEVEL_PAGES }, /* untracked */
         { &rm__move__descriptor, 122, STATE_LEVEL_PAGES }, /* ahead_rounds */
         { &rm__move__descriptor, 123, STATE_LEVEL_PAGES }, /* last_bytes */
+        { &rm__move__descriptor, 131, STATE_LEVEL_SLOW },  /* slow_usec */
         { &rm__move__descriptor, 124, STATE_LEVEL_PAGES }, /* fill_usec */
         { &rm__move__descriptor, 125, STATE_LEVEL_PAGES }, /* waiting */
         { &rm__state__descriptor, 90, STATE_LEVEL_VOTERS }, /* voters */

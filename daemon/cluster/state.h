@@ -21,6 +21,7 @@
 #define STATE_LEVEL_MEMORY 4U  /* from this one on: memory that ranks are promised */
 #define STATE_LEVEL_PAGES 5U   /* from this one on: which way the memory of a moved group went, and when it had all of it */
 #define STATE_LEVEL_FOLD 6U    /* from this one on: since when a job is folded */
+#define STATE_LEVEL_SLOW 6U    /* likewise: for how long a group was slowed down before its freeze */
 #define STATE_LEVEL_WITHOUT_DOWN                                                                                                   \
         3U /* the log is raised to this level, and to higher ones, also if a node that is DOWN knows less */
 #define STATE_MOVES_KEPT 1000U   /* ended moves that are remembered */

@@ -215,6 +215,7 @@ int apply_move_done(struct apply *a) {
         Rm__Move *move = in ? find_move(a, "move-done", in->id) : NULL;
         Rm__Job *job = move ? state_job(a->state, move->job) : NULL;
         Rm__Capsule *capsule = job ? job_capsule(job, move->capsule) : NULL;
+        cleanup_free char *slow = NULL;
         char word[24];
 
         if (!move)
@@ -237,14 +238,16 @@ int apply_move_done(struct apply *a) {
         message_set_string(&move->untracked, in->untracked);
         move->ahead_rounds = in->ahead_rounds;
         move->last_bytes = in->last_bytes;
+        move->slow_usec = in->slow_usec;
         state_index_move(a->index, move);
         if (capsule) {
                 capsule->image_bytes = in->memory_bytes;
                 capsule->freeze_usec = in->freeze_usec;
         }
+        slow = move->slow_usec ? xasprintf("slowed down for %.1f s, ", (double) move->slow_usec / 1e6) : NULL;
         apply_event(a, "move-done", move->to, move->job, move->id, move->capsule,
-                    "job %" PRIu64 ": %s moved from %s to %s, frozen for %.3f s, %.1f MB", move->job,
-                    capsule_word(move->capsule, word), move->from, move->to, (double) move->freeze_usec / 1e6,
+                    "job %" PRIu64 ": %s moved from %s to %s, %sfrozen for %.3f s, %.1f MB", move->job,
+                    capsule_word(move->capsule, word), move->from, move->to, slow ? slow : "", (double) move->freeze_usec / 1e6,
                     (double) move->memory_bytes / 1e6);
         node_emptied(a, move->from);
         return 0;

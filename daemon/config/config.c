@@ -30,6 +30,7 @@ enum kind {
         KIND_MOST_COUNT,
         KIND_BACKFILL,
         KIND_CODEC,
+        KIND_LAST,
         KIND_MOVE_TIMEOUT,
         KIND_PENALTIES
 };
@@ -74,6 +75,8 @@ static const struct key keys[] = {
         KEY("node", "move_rate", KIND_BYTES, move_rate_bytes_per_sec, "0"),
         KEY("move", "codec", KIND_CODEC, move_codec, "auto"),
         KEY("move", "tracking", KIND_BOOL, move_tracking, "yes"),
+        KEY("move", "last", KIND_LAST, move_last, "slow"),
+        KEY("move", "slow_for", KIND_DURATION, move_slow_usec, "2s"),
         KEY("capsule", "network", KIND_NETWORK, network, "10.201.0.0/16"),
         KEY("capsule", "group_size", KIND_AUTO_U32, group_size, "auto"),
         KEY("capsule", "cgroup", KIND_STRING, cgroup_parent, ""),
@@ -228,6 +231,12 @@ static int set_codec(uint32_t *out, const char *value) {
         return set_word(out, value, words, ARRAY_SIZE(words));
 }
 
+static int set_last(uint32_t *out, const char *value) {
+        static const char *const words[] = { [CONFIG_LAST_SLOW] = "slow", [CONFIG_LAST_FREEZE] = "freeze" };
+
+        return set_word(out, value, words, ARRAY_SIZE(words));
+}
+
 static bool all_absolute(const char *paths) {
         for (paths += strspn(paths, " \t"); *paths; paths += strspn(paths, " \t")) {
                 if (*paths != '/')
@@ -318,6 +327,8 @@ static int set_key(struct config *config, const struct key *key, const char *val
                 return set_backfill(out, value);
         case KIND_CODEC:
                 return set_codec(out, value);
+        case KIND_LAST:
+                return set_last(out, value);
         case KIND_MOVE_TIMEOUT:
                 return set_move_timeout(out, value);
         case KIND_DURATION:
@@ -358,6 +369,8 @@ static const char *expects(const struct key *key) {
                 return "no, limits or any";
         case KIND_CODEC:
                 return "auto, none, lz4 or zstd";
+        case KIND_LAST:
+                return "slow or freeze";
         case KIND_MOVE_TIMEOUT:
                 return "a time from 1s to 2m: connections to a group that stands still for longer would break";
         case KIND_DURATION:

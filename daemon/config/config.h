@@ -55,6 +55,8 @@ struct config {
         /* [move] */
         uint32_t move_codec; /* enum config_codec */
         bool move_tracking; /* of the pages that a group writes while its memory goes ahead */
+        uint32_t move_last; /* enum config_last */
+        uint64_t move_slow_usec; /* at most so long */
         /* [capsule] */
         uint32_t network; /* IPv4, host byte order */
         uint8_t network_prefix;
@@ -111,6 +113,12 @@ enum config_codec {
         CONFIG_CODEC_NONE,
         CONFIG_CODEC_LZ4,
         CONFIG_CODEC_ZSTD,
+};
+
+/* What is done with a group that writes its memory as fast as it is sent. */
+enum config_last {
+        CONFIG_LAST_SLOW,
+        CONFIG_LAST_FREEZE,
 };
 
 /* Defaults, then `path`. NULL path: only defaults. Unknown sections, unknown keys and bad values are errors that name

@@ -42,6 +42,7 @@ struct move {
         bool pages;         /* private memory travels apart from CRIU's images; source, before the pre-copy: it is wished for */
         bool pages_only;    /* the destination has no room for it otherwise */
         char untracked[256]; /* source: why it does not */
+        bool slowed;        /* source: there is a control group for it */
         uint64_t memory_bytes; /* source: of the group's processes, when the move began */
         bool awaits_memory; /* source: of an earlier move of the capsule, in PREPARE */
         uint64_t waiting_told_usec; /* source: when the log was last told of that; 0: it was not */

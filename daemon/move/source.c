@@ -54,6 +54,8 @@ static void note_figures(struct move *move, const Rm__MoverFigures *figures) {
                 return;
         move->figures.ahead_rounds = (uint32_t) figures->ahead_rounds;
         move->figures.last_bytes = move->pages ? figures->last_bytes : 0;
+        if (cluster_state(move->moves->rmd->cluster)->level >= STATE_LEVEL_SLOW)
+                move->figures.slow_usec = figures->slow_usec;
 }
 
 /* rm-mover could track every process, or else says why not. */
@@ -76,6 +78,34 @@ static void on_precopied(struct move *move, const Rm__MoverPrecopied *precopied)
                           move->untracked);
         else
                 move_event(move, MOVE_EV_COPIED);
+}
+
+static void on_wants_slow(struct move *move, const Rm__MoverWantsSlow *wants) {
+        const struct resident *resident = move_resident(move);
+        const Rm__Job *job = state_job(cluster_state(move->moves->rmd->cluster), move->job);
+        const Rm__Capsule *capsule = job ? job_capsule(job, move->index) : NULL;
+        cleanup_free char *group = resident && resident->ready ? capsule_slow_begin(resident->capsule) : NULL;
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverSlow body = RM__MOVER_SLOW__INIT;
+
+        move->slowed = group != NULL;
+        log_info("move %" PRIu64 ": the group writes %.0f MB while these are sent, in %.2f s: %s", move->id,
+                 (double) wants->bytes / 1e6, (double) wants->usec / 1e6,
+                 group ? "it is slowed down" : "it is frozen for so long, as this host cannot slow it down");
+        body.group_dir = group ? group : (char *) "";
+        body.cores = capsule && capsule->ranks > 0 ? capsule->ranks : 1;
+        command.body_case = RM__MOVER_COMMAND__BODY_SLOW;
+        command.slow = &body;
+        if (mover_command(move->mover, &command) < 0)
+                move_fail(move, "cannot send to rm-mover");
+}
+
+static void slow_end(struct move *move) {
+        const struct resident *resident = move_resident(move);
+
+        if (move->slowed && resident && resident->capsule)
+                capsule_slow_end(resident->capsule);
+        move->slowed = false;
 }
 
 static void maybe_ready(struct move *move) {
@@ -103,6 +133,10 @@ static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
         case RM__MOVER_EVENT__BODY_PRECOPIED:
                 on_precopied(move, event->precopied);
                 break;
+        case RM__MOVER_EVENT__BODY_WANTS_SLOW:
+                if (move->state == MOVE_PRECOPY)
+                        on_wants_slow(move, event->wants_slow);
+                break;
         case RM__MOVER_EVENT__BODY_SENT:
                 move->end_mark_sent = true;
                 note_figures(move, event->sent->figures);
@@ -127,6 +161,7 @@ static void on_mover_gone(void *userdata) {
         struct move *move = userdata;
 
         move->end_mark_sent |= move->dump_done;
+        slow_end(move);
         if (move->state < MOVE_RESTORE)
                 move_fail(move, "rm-mover exited unexpectedly");
 }
@@ -308,6 +343,8 @@ static void enter_precopy(struct move *move, struct resident *resident) {
         procs_file = body.procs_file = procs_file_of(resident);
         body.bytes_per_sec = move->moves->rmd->config->move_rate_bytes_per_sec;
         body.pages = move->pages;
+        if (move->moves->rmd->config->move_last == CONFIG_LAST_SLOW)
+                body.slow_usec = move->moves->rmd->config->move_slow_usec;
         command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;
         command.precopy = &body;
         move_deadline(move, PRECOPY_USEC);
@@ -465,6 +502,7 @@ static void reopen(struct move *move) {
 
 static void source_undo(struct move *move) {
         mover_stop(take_ptr(move->mover), move->dir);
+        slow_end(move);
         move_deadline(move, 0);
         /* While the other side cannot have a whole image there is nobody to wait for. */
         if (!move->end_mark_sent)

@@ -21,9 +21,11 @@ void control_finish(struct control *c) {
         command_free(c->setup);
         command_free(c->precopy);
         command_free(c->dump_done);
+        command_free(c->slow);
         c->setup = NULL;
         c->precopy = NULL;
         c->dump_done = NULL;
+        c->slow = NULL;
 }
 
 /* Takes `m`. */
@@ -50,6 +52,11 @@ static int command_apply(struct control *c, Rm__MoverCommand *m, struct rm_error
                 if (c->dump_done)
                         break;
                 c->dump_done = m;
+                return 0;
+        case RM__MOVER_COMMAND__BODY_SLOW:
+                if (c->slow)
+                        break;
+                c->slow = m;
                 return 0;
         case RM__MOVER_COMMAND__BODY_ABORT:
                 c->aborted = true;
@@ -137,6 +144,17 @@ void control_send_ready(struct control *c) {
 
         event.body_case = RM__MOVER_EVENT__BODY_READY;
         event.ready = &m;
+        event_send(c, &event);
+}
+
+void control_send_wants_slow(struct control *c, uint64_t bytes, uint64_t usec) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+        Rm__MoverWantsSlow m = RM__MOVER_WANTS_SLOW__INIT;
+
+        m.bytes = bytes;
+        m.usec = usec;
+        event.body_case = RM__MOVER_EVENT__BODY_WANTS_SLOW;
+        event.wants_slow = &m;
         event_send(c, &event);
 }
 

@@ -15,6 +15,7 @@ struct control {
         Rm__MoverCommand *setup;     /* send or receive; owned */
         Rm__MoverCommand *precopy;   /* owned; NULL until said */
         Rm__MoverCommand *dump_done; /* owned; NULL until said */
+        Rm__MoverCommand *slow;      /* owned; NULL until said */
         uint64_t progress_usec;      /* when rmd was told of progress last */
 };
 
@@ -32,6 +33,7 @@ int control_poll(struct control *c, struct pollfd *fds, size_t n_fds, int timeou
 /* Failures to send are not reported: rmd being gone is seen by the next check. */
 void control_send_listening(struct control *c, uint16_t port);
 void control_send_ready(struct control *c);
+void control_send_wants_slow(struct control *c, uint64_t bytes, uint64_t usec);
 void control_send_precopied(struct control *c, Rm__MoverFigures *figures);
 /* At most one in half a second. */
 void control_send_progress(struct control *c, uint64_t raw_bytes, uint64_t wire_bytes, uint64_t usec, const char *object);

@@ -126,6 +126,7 @@ void pages_destroy(struct pages *p) {
 
         if (!p)
                 return;
+        pages_slow_end(p);
         HASH_ITER (hh, p->by_pid, process, next)
                 pages_process_remove(p, process);
         free(p);
@@ -148,6 +149,7 @@ static int process_round(struct pages *p, struct process *process, struct rm_err
 }
 
 static int round_run(struct pages *p, struct rm_error *err) {
+        uint64_t begin_usec = now_usec();
         struct process *process, *next;
         struct rm_error reason = { 0 };
         int r;
@@ -160,7 +162,10 @@ static int round_run(struct pages *p, struct rm_error *err) {
                 if (r == 0)
                         r = process_round(p, process, err);
         p->figures.rounds++;
-        return r < 0 ? r : p->hooks->idle(p->hooks->ctx, err);
+        if (r == 0)
+                r = p->hooks->idle(p->hooks->ctx, err);
+        p->round_usec = now_usec() - begin_usec;
+        return r;
 }
 
 int pages_rounds(struct pages *p, struct rm_error *err) {
@@ -171,6 +176,48 @@ int pages_rounds(struct pages *p, struct rm_error *err) {
         do
                 r = round_run(p, err);
         while (r == 0 && rounds_another(&p->rounds, p->told_bytes));
+        return r;
+}
+
+/* ---- slower, where that gains nothing ---- */
+
+bool pages_slow_pays(const struct pages *p, uint64_t limit_usec) {
+        return rounds_slow_pays(p->round_usec, limit_usec);
+}
+
+void pages_last_round(const struct pages *p, uint64_t *ret_bytes, uint64_t *ret_usec) {
+        *ret_bytes = p->told_bytes;
+        *ret_usec = p->round_usec;
+}
+
+void pages_slow_end(struct pages *p) {
+        if (!p->slow)
+                return;
+        slow_end(take_ptr(p->slow));
+        p->figures.slow_usec = now_usec() - p->slow_since_usec;
+}
+
+int pages_slow_rounds(struct pages *p, struct slow *slow, uint64_t limit_usec, struct rm_error *err) {
+        unsigned share_usec = rounds_first_share(p->told_bytes, p->round_usec);
+        int r;
+
+        p->slow = slow;
+        p->slow_since_usec = now_usec();
+        p->slow_until_usec = p->slow_since_usec + limit_usec;
+        do {
+                uint64_t before_bytes = p->told_bytes;
+
+                r = slow_set(p->slow, share_usec);
+                if (r < 0) {
+                        log_warn("the processes cannot be slowed down: %s", strerror(-r));
+                        pages_slow_end(p);
+                        return 0;
+                }
+                r = round_run(p, err);
+                log_debug("with %u us of a core a second: %" PRIu64 " KiB sent in %" PRIu64 " ms", share_usec, p->told_bytes >> 10,
+                          p->round_usec / 1000);
+                share_usec = rounds_next_share(share_usec, p->told_bytes, before_bytes);
+        } while (r == 0 && p->slow && !rounds_slow_enough(p->round_usec) && now_usec() < p->slow_until_usec);
         return r;
 }
 

@@ -5,6 +5,7 @@
 
 #include "daemon/image/writer.h"
 #include "daemon/mover/hooks.h"
+#include "daemon/mover/slow.h"
 
 struct pages;
 
@@ -17,6 +18,15 @@ int pages_begin(const char *procs_file, const char *images_dir, struct image_wri
 /* While they run: at least one round, and further ones while that gains something. May be called again, as when something else has taken
  * its time. */
 int pages_rounds(struct pages *p, struct rm_error *err);
+
+/* Would more rounds gain something if the processes were slower, for `limit_usec` at most? */
+bool pages_slow_pays(const struct pages *p, uint64_t limit_usec);
+/* What the last round sent, and for how long. */
+void pages_last_round(const struct pages *p, uint64_t *ret_bytes, uint64_t *ret_usec);
+/* Rounds, for `limit_usec` at most, while the processes are slowed down; longer than that they are not. They stay slow until pages_slow_end(), which may
+ * come when their freeze is under way. Owns `slow`. */
+int pages_slow_rounds(struct pages *p, struct slow *slow, uint64_t limit_usec, struct rm_error *err);
+void pages_slow_end(struct pages *p);
 
 /* Writes vmflags/PID in `images_dir` for each process: what CRIU asks of its mappings (daemon/pages/vmflags.h). Done by pages_begin(), too; to be done again
  * as late as possible. Slow, as it looks at all memory, and so nothing for the freeze; what is not written CRIU finds out by itself. -EOPNOTSUPP: there
@@ -32,6 +42,7 @@ struct pages_figures {
         uint64_t rounds;
         uint64_t last_bytes; /* told when frozen */
         uint64_t last_usec;
+        uint64_t slow_usec;
 };
 const struct pages_figures *pages_figures(const struct pages *p);
 

@@ -43,6 +43,10 @@ struct pages {
         uint64_t locked_bytes; /* when they were taken up */
         bool frozen;
         struct rounds rounds;
+        uint64_t round_usec; /* of the latest */
+        struct slow *slow; /* NULL: they are as fast as they can */
+        uint64_t slow_since_usec;
+        uint64_t slow_until_usec;
         struct pages_figures figures;
 
         /* The scan that runs. */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/util.h"
 #include "daemon/mover/pages_internal.h"
 
 #define STEP_BYTES IMAGE_PAYLOAD_MAX_BYTES
@@ -31,6 +32,8 @@ int pages_object_open(struct pages *p, struct process *process, struct rm_error 
 
 int pages_poll(struct pages *p, struct rm_error *err) {
         p->unpolled_bytes = p->unpolled_runs = 0;
+        if (p->slow && now_usec() > p->slow_until_usec)
+                pages_slow_end(p);
         return p->hooks->poll(p->hooks->ctx, "memory", err);
 }
 

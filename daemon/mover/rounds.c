@@ -1,10 +1,47 @@
 #include "daemon/mover/rounds.h"
 
+#define SLOW_FROM_USEC 100000U
+#define SLOW_ENOUGH_USEC 30000U
+/* A program that writes so much a second, as fast as memory is, writes a quarter of what is sent meanwhile, so that each round is a quarter of the one
+ * before. */
+#define WRITES_BYTES_PER_SEC UINT64_C(4000000000)
+#define QUARTERS 4U
+#define SHARE_LEAST_USEC 2000U
+#define SHARE_MOST_USEC 200000U
+
+static bool gained(uint64_t sent_bytes, uint64_t before_bytes) {
+        return before_bytes == 0 || sent_bytes <= before_bytes / 4 * 3;
+}
+
+bool rounds_slow_pays(uint64_t usec, uint64_t limit_usec) {
+        return usec >= SLOW_FROM_USEC && usec < limit_usec / QUARTERS * (QUARTERS - 1);
+}
+
+static unsigned within(uint64_t usec) {
+        if (usec < SHARE_LEAST_USEC)
+                return SHARE_LEAST_USEC;
+        return usec > SHARE_MOST_USEC ? SHARE_MOST_USEC : (unsigned) usec;
+}
+
+unsigned rounds_first_share(uint64_t sent_bytes, uint64_t usec) {
+        uint64_t sent_per_sec = usec > 0 ? sent_bytes * 1000000 / usec : 0;
+
+        return within(sent_per_sec * 1000000 / (QUARTERS * WRITES_BYTES_PER_SEC));
+}
+
+unsigned rounds_next_share(unsigned share_usec, uint64_t sent_bytes, uint64_t before_bytes) {
+        return gained(sent_bytes, before_bytes) ? share_usec : within(share_usec / QUARTERS);
+}
+
+bool rounds_slow_enough(uint64_t usec) {
+        return usec <= SLOW_ENOUGH_USEC;
+}
+
 bool rounds_another(struct rounds *r, uint64_t sent_bytes) {
-        bool gained = r->before_bytes == 0 || sent_bytes <= r->before_bytes / 4 * 3;
+        bool less = gained(sent_bytes, r->before_bytes);
 
         if (r->n++ == 0 && r->first_bytes == 0)
                 r->first_bytes = sent_bytes;
         r->before_bytes = sent_bytes;
-        return r->n < r->max && gained && sent_bytes > r->first_bytes / r->part;
+        return r->n < r->max && less && sent_bytes > r->first_bytes / r->part;
 }

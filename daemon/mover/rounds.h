@@ -13,6 +13,17 @@ struct rounds {
         uint64_t before_bytes; /* by the round before; 0: there was none */
 };
 
+/* How long a round took, and with it about how long a freeze would last now. Is it worth it to slow the program down, for `limit_usec` at most? Not for
+ * what hardly anybody notices, nor where these rounds, each of which sends
+ * a quarter of the one before, would not end in that time: all of it would be written again. */
+bool rounds_slow_pays(uint64_t usec, uint64_t limit_usec);
+/* The processor time that each core gives a program which is slowed down, in microseconds a second: for the first of these rounds, after one that sent so
+ * much in that time, and for the next ones. */
+unsigned rounds_first_share(uint64_t sent_bytes, uint64_t usec);
+unsigned rounds_next_share(unsigned share_usec, uint64_t sent_bytes, uint64_t before_bytes);
+/* Short enough: to freeze takes longer. */
+bool rounds_slow_enough(uint64_t usec);
+
 /* After a round that sent so much: is there to be another? Not when a round did not send much less than the one before. */
 bool rounds_another(struct rounds *r, uint64_t sent_bytes);
 

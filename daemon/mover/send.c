@@ -17,6 +17,10 @@
 
 /* While it waits rmd hears of it at least so often. */
 #define WAIT_MSEC 250
+/* rmd has a control group ready at once, or not at all. */
+#define SLOW_WAIT_USEC 500000U
+/* From the end of what goes ahead to when the freeze has surely begun, which threads without processor time would hold up. */
+#define SLOW_AFTER_MSEC 5
 
 /* What was sent before the freeze. */
 struct ahead {
@@ -78,6 +82,7 @@ static void figures_fill(struct sender *s, Rm__MoverFigures *f) {
         if (s->pages) {
                 f->last_bytes = pages_figures(s->pages)->last_bytes;
                 f->last_usec = pages_figures(s->pages)->last_usec;
+                f->slow_usec = pages_figures(s->pages)->slow_usec;
         }
         f->connect_usec = s->connect_usec;
         f->capture_usec = s->captured_at_usec - s->start_usec;
@@ -189,6 +194,45 @@ static int prepare(struct sender *s, const Rm__MoverSend *m, struct rm_error *er
         return r;
 }
 
+/* The group that rmd has for it, or an empty name. */
+static int slow_ask(struct sender *s, const char **ret_dir, unsigned *ret_cores, struct rm_error *err) {
+        uint64_t end_usec = now_usec() + SLOW_WAIT_USEC, bytes, usec;
+        int r = 0;
+
+        pages_last_round(s->pages, &bytes, &usec);
+        control_send_wants_slow(s->control, bytes, usec);
+        while (r >= 0 && !s->control->slow && now_usec() < end_usec) {
+                struct pollfd fds[1];
+
+                r = control_poll(s->control, fds, 1, WAIT_MSEC, err);
+        }
+        if (r < 0)
+                return r;
+        *ret_dir = s->control->slow ? s->control->slow->slow->group_dir : "";
+        *ret_cores = s->control->slow ? s->control->slow->slow->cores : 1;
+        return 0;
+}
+
+/* A program that writes its memory faster than the link carries it. */
+static int send_slowly(struct sender *s, uint64_t limit_usec, struct rm_error *err) {
+        struct slow *slow = NULL;
+        const char *dir;
+        unsigned cores;
+        int r;
+
+        if (!pages_slow_pays(s->pages, limit_usec))
+                return 0;
+        r = slow_ask(s, &dir, &cores, err);
+        if (r < 0 || !*dir)
+                return r;
+        r = slow_open(dir, cores, &slow);
+        if (r < 0) {
+                log_warn("the processes cannot be slowed down: %s: %s", dir, strerror(-r));
+                return 0;
+        }
+        return pages_slow_rounds(s->pages, slow, limit_usec, err);
+}
+
 /* Everything that CRIU would have in its images may go ahead by hashes; what is tracked needs none. */
 static int send_ahead(struct sender *s, struct rm_error *err) {
         const Rm__MoverPrecopy *m = s->control->precopy->precopy;
@@ -208,6 +252,8 @@ static int send_ahead(struct sender *s, struct rm_error *err) {
         r = pages_save_flags(s->pages, err);
         if (r == 0)
                 r = pages_rounds(s->pages, err);
+        if (r == 0)
+                r = send_slowly(s, m->slow_usec, err);
         s->ahead.rounds = pages_figures(s->pages)->rounds;
         return r;
 }
@@ -235,7 +281,7 @@ static int precopy(struct sender *s, struct rm_error *err) {
 
 /* Between READY and START the other side has nothing to say. */
 static int wait_start(struct sender *s, struct rm_error *err) {
-        bool ahead = false;
+        bool ahead = false, slow = true;
 
         while (!s->control->started) {
                 struct pollfd fds[2] = { { .fd = -1 }, { .fd = link_fd(s->link), .events = POLLIN } };
@@ -245,7 +291,10 @@ static int wait_start(struct sender *s, struct rm_error *err) {
                         ahead = true;
                         r = precopy(s, err);
                 } else {
-                        r = control_poll(s->control, fds, 2, -1, err);
+                        r = control_poll(s->control, fds, 2, ahead && slow ? SLOW_AFTER_MSEC : -1, err);
+                        if (ahead && slow && s->pages)
+                                pages_slow_end(s->pages);
+                        slow = slow && !ahead;
                         if (r > 0)
                                 r = peer_refusal(s, err);
                 }

@@ -49,8 +49,8 @@ static void table_moves(struct call *call, const Rm__MoveList *moves) {
                 { "STARTED", false, false, 3 }, { "FREEZE", true, false, 0 },  { "DUMP", true, false, 5 },
                 { "SEND", true, false, 5 },     { "RESTORE", true, false, 5 }, { "COMMIT", true, false, 6 },
                 { "FILL", true, false, 4 },     { "MEMORY", true, false, 4 },  { "SENT", true, false, 0 },
-                { "ROUNDS", true, false, 7 },   { "LAST", true, false, 4 },    { "CODEC", false, false, 4 },
-                { "REASON", false, true, 0 },
+                { "ROUNDS", true, false, 7 },   { "SLOWED", true, false, 7 },  { "LAST", true, false, 4 },
+                { "CODEC", false, false, 4 },   { "REASON", false, true, 0 },
         };
         struct table *t = table_create(columns, ARRAY_SIZE(columns));
         uint64_t now = now_real_usec();
@@ -78,6 +78,7 @@ static void table_moves(struct call *call, const Rm__MoveList *moves) {
                 table_take(t, m->memory_bytes ? human_bytes(m->memory_bytes) : NULL);
                 table_take(t, m->image_bytes ? human_bytes(m->image_bytes) : NULL);
                 table_take(t, m->ahead_rounds ? xasprintf("%u", m->ahead_rounds) : NULL);
+                table_take(t, m->slow_usec ? figure(m->slow_usec) : NULL);
                 table_take(t, m->tracked ? human_bytes(m->last_bytes) : NULL);
                 table_take(t, codec_text(m));
                 table_cell(t, *m->error ? m->error : *m->waiting ? m->waiting : m->reason);

@@ -288,10 +288,11 @@ v1_controllers() {
     awk '$3 == "cgroup" { print $4 }' /proc/mounts | tr ',' '\n' | grep -xE 'memory|pids|cpuset|cpu'
 }
 
-# give_controllers NODE: a new start of its rmd, in groups of the node's own in these hierarchies. None: it starts as before.
+# give_controllers NODE: a new start of its rmd, in groups of the node's own in these hierarchies; again: in the same. None: it starts as before.
 give_controllers() {
     bed_do stop-rmd "$1"
     on "$1" sh -c 'for c in $2; do
+            [ ! -d /run/controllers/$c/$1 ] || continue
             mkdir -p /run/controllers/$c
             mount -t cgroup -o $c cgroup /run/controllers/$c || { [ $c = cpu ] && mount -t cgroup -o cpu,cpuacct cgroup /run/controllers/$c; } || exit 1
             mkdir /run/controllers/$c/$1 || exit 1
@@ -303,7 +304,8 @@ give_controllers() {
         ' sh "$bed-$1" "$(v1_controllers | paste -sd ' ')" || fail "$1 gets no controllers"
     given_controllers=yes
     must "all are not back" until_true 20 all_joined
-    inventory_all >"$work/before"
+    [[ -e $work/given-$1 ]] || inventory_all >"$work/before"
+    : >"$work/given-$1"
 }
 
 # unlimited NODE CONTROLLER: the node's rmd says that it has none.

@@ -57,10 +57,36 @@ static void once_more(void **state) {
         assert_false(rounds_another(&r, 1000));
 }
 
+/* Worth it where a freeze would be noticed, and the rounds, each a quarter of the one before, end in time. */
+static void when_to_slow(void **state) {
+        (void) state;
+        assert_false(rounds_slow_pays(99999, 2000000));
+        assert_true(rounds_slow_pays(100000, 2000000));
+        assert_true(rounds_slow_pays(1499999, 2000000));
+        assert_false(rounds_slow_pays(1500000, 2000000));
+        assert_false(rounds_slow_pays(500000, 0));
+        assert_true(rounds_slow_enough(30000));
+        assert_false(rounds_slow_enough(30001));
+}
+
+/* 4 GB/s at that share are a quarter of what is sent. */
+static void how_slow(void **state) {
+        (void) state;
+        assert_int_equal(rounds_first_share(1200000000, 1000000), 75000); /* 10 Gbit/s: 300 MB/s are written */
+        assert_int_equal(rounds_first_share(118000000, 1000000), 7375);
+        assert_int_equal(rounds_first_share(1000000, 1000000), 2000);
+        assert_int_equal(rounds_first_share(UINT64_C(100) << 30, 1000000), 200000);
+        assert_int_equal(rounds_first_share(0, 0), 2000);
+        assert_int_equal(rounds_next_share(75000, 250, 1000), 75000);
+        assert_int_equal(rounds_next_share(75000, 900, 1000), 18750);
+        assert_int_equal(rounds_next_share(3000, 900, 1000), 2000);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(little_is_enough), cmocka_unit_test(nothing_is_enough), cmocka_unit_test(without_gain),
-                cmocka_unit_test(not_for_ever),     cmocka_unit_test(once_more),
+                cmocka_unit_test(not_for_ever),     cmocka_unit_test(once_more),         cmocka_unit_test(when_to_slow),
+                cmocka_unit_test(how_slow),
         };
 
         return cmocka_run_group_tests_name("rounds", tests, NULL, NULL);
