@@ -138,6 +138,9 @@ static int present_take(struct place_process *process, uint64_t offset, const ui
                 run[1] = le64toh(run[1]);
                 if (run[0] < process->present_end || store_keep(process->store, run[0], run[1]) < 0)
                         return bad(process, "present pages that cannot be", err);
+                /* Without them the process would go on with zeros in place of what it had. */
+                if (!store_has_come(process->store, run[0], run[1]))
+                        return bad(process, "present pages that never came", err);
                 process->present_end = run[1];
         }
         process->present_bytes += size_bytes;
@@ -156,7 +159,7 @@ int place_pages_data(struct place_process *process, Rm__ImageKind kind, uint64_t
 int place_pages_zero(struct place_process *process, uint64_t offset, uint64_t size_bytes, struct rm_error *err) {
         if (process->stage != STAGE_PAGES)
                 return bad(process, "zeros after the present pages were told", err);
-        return writing(process, store_drop(process->store, offset, offset + size_bytes), err);
+        return writing(process, store_zero(process->store, offset, offset + size_bytes), err);
 }
 
 static int present_close(struct place_process *process, uint64_t size_bytes, struct rm_error *err) {

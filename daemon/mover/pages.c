@@ -86,6 +86,20 @@ int pages_save_flags(struct pages *p, struct rm_error *err) {
         return r;
 }
 
+/* ---- what writes unseen ---- */
+
+/* A read that is under way when a round looks at the pages is still so when these are read, or its file is still open behind that; so a look at the end of each
+ * round misses none (see PAGES_PINNED_USEC). */
+static int check_direct(const struct pages *p, struct rm_error *err) {
+        char path[PROCS_PATH_BYTES];
+        struct process *process, *next;
+
+        HASH_ITER (hh, p->by_pid, process, next)
+                if (process->track && procs_reads_direct(track_proc_fd(process->track), path) > 0)
+                        return error_set(err, -EOPNOTSUPP, "process %d reads '%s' with O_DIRECT", (int) process->pid, path);
+        return 0;
+}
+
 /* ---- while they run ---- */
 
 int pages_begin(const char *procs_file, const char *images_dir, struct image_writer *w, const struct mover_hooks *hooks,
@@ -113,6 +127,8 @@ int pages_begin(const char *procs_file, const char *images_dir, struct image_wri
                 (void) error_set(ret_reason, -EOPNOTSUPP, "%" PRIu64 " MiB of memory are locked", p->locked_bytes >> 20);
         if (r == 0 && ret_reason->code == 0)
                 r = flags_save(p, ret_reason, err);
+        if (r == 0 && ret_reason->code == 0)
+                (void) check_direct(p, ret_reason);
         if (r < 0 || ret_reason->code < 0) {
                 pages_destroy(p);
                 return r;
@@ -155,12 +171,17 @@ static int round_run(struct pages *p, struct rm_error *err) {
         int r;
 
         p->told_bytes = 0;
+        pages_queue_clear(p);
         r = pages_update(p, &reason, err);
         if (reason.code < 0)
                 log_debug("%s: it is sent when it is frozen", error_text(&reason));
         HASH_ITER (hh, p->by_pid, process, next)
                 if (r == 0)
                         r = process_round(p, process, err);
+        if (r == 0)
+                r = pages_queue_flush(p, err);
+        if (r == 0)
+                r = check_direct(p, err);
         p->figures.rounds++;
         if (r == 0)
                 r = p->hooks->idle(p->hooks->ctx, err);

@@ -14,6 +14,9 @@
 #include "daemon/pages/track.h"
 
 #define PRESENT_MAX 4096U
+/* What waits to be read: as much as a fast link takes in that time (PAGES_PINNED_USEC). */
+#define QUEUE_RUNS 16384U
+#define QUEUE_BYTES (UINT64_C(64) << 20)
 
 struct process {
         int pidfd;
@@ -30,6 +33,14 @@ struct process {
 struct run {
         uint64_t start; /* little endian once it is complete */
         uint64_t end;
+};
+
+/* What a round has told, in the order in which it is to be read. */
+struct queued {
+        struct process *process;
+        uint64_t start;
+        uint64_t end;
+        uint64_t told_usec;
 };
 
 struct pages {
@@ -57,6 +68,11 @@ struct pages {
         uint32_t unpolled_bytes;
         uint32_t unpolled_runs;
 
+        struct queued queue[QUEUE_RUNS]; /* a ring */
+        size_t queue_first;
+        size_t n_queued;
+        uint64_t queued_bytes;
+
         uint32_t present_slot;
         uint64_t present_bytes;
         size_t n_present;
@@ -71,8 +87,12 @@ int pages_poll(struct pages *p, struct rm_error *err);
 int pages_object_open(struct pages *p, struct process *process, struct rm_error *err);
 
 typedef int (*pages_scan_fn)(struct track *track, track_run_cb run, void *ctx, struct rm_error *err);
-/* Sends what the scan tells. With an error, p->failed: it is one of writer or hooks. */
+/* Sends what the scan tells; before the freeze some of it is only queued. With an error, p->failed: it is one of writer or hooks. */
 int pages_scan(struct pages *p, struct process *process, pages_scan_fn scan, struct rm_error *err);
+
+/* All that is queued, of processes that are tracked still. At the beginning of a round there is nothing. */
+void pages_queue_clear(struct pages *p);
+int pages_queue_flush(struct pages *p, struct rm_error *err);
 
 /* Which pages there are, after which its object is closed. `track` NULL: it has ended, and has no pages any more. */
 int pages_send_present(struct pages *p, struct process *process, struct track *track, struct rm_error *err);

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/util.h"
 #include "daemon/mover/pages_internal.h"
@@ -10,6 +11,7 @@
 /* Between two calls of the hook. */
 #define POLL_BYTES (256U << 10)
 #define POLL_RUNS 64U
+#define WAIT_USEC 5000U
 
 static int object_open(struct pages *p, const struct process *process, Rm__ImageKind kind, uint32_t *ret_slot,
                        struct rm_error *err) {
@@ -38,7 +40,8 @@ int pages_poll(struct pages *p, struct rm_error *err) {
 }
 
 /* As much of [start, end) as one chunk takes. */
-static int chunk_send(struct pages *p, uint64_t start, uint64_t end, uint64_t *ret_end, struct rm_error *err) {
+static int chunk_send(struct pages *p, const struct process *process, uint64_t start, uint64_t end, uint64_t *ret_end,
+                      struct rm_error *err) {
         size_t size_bytes = end - start < STEP_BYTES ? (size_t) (end - start) : STEP_BYTES;
         void *buffer = image_writer_buffer(p->writer, size_bytes, err);
         ssize_t n;
@@ -46,34 +49,101 @@ static int chunk_send(struct pages *p, uint64_t start, uint64_t end, uint64_t *r
 
         if (!buffer)
                 return err->code < 0 ? err->code : -EIO;
-        n = track_read(p->at->track, start, buffer, size_bytes);
+        n = track_read(process->track, start, buffer, size_bytes);
         size_bytes = n > 0 ? (size_t) n / PAGES_PAGE_BYTES * PAGES_PAGE_BYTES : 0;
-        r = image_writer_data(p->writer, p->at->slot, start, size_bytes, err);
+        r = image_writer_data(p->writer, process->slot, start, size_bytes, err);
         if (r < 0)
                 return r;
         p->unpolled_bytes += (uint32_t) size_bytes;
         if (size_bytes == 0 && p->frozen)
                 return error_set(err, n < 0 ? (int) n : -EIO, "memory of process %d at %" PRIx64 " cannot be read",
-                                 (int) p->at->pid, start);
-        /* While it runs, pages may vanish; what is behind them is still to be read. */
+                                 (int) process->pid, start);
+        /* While it runs, pages may vanish, or there may be no memory to bring one in; what is behind them is still to be read. */
+        if (size_bytes == 0)
+                track_again(process->track, start, start + PAGES_PAGE_BYTES);
         *ret_end = start + (size_bytes > 0 ? size_bytes : PAGES_PAGE_BYTES);
         return 0;
 }
 
+static int range_send(struct pages *p, struct process *process, uint64_t start, uint64_t end, struct rm_error *err) {
+        int r = pages_object_open(p, process, err);
+
+        p->unpolled_runs++;
+        while (r == 0 && start < end) {
+                r = chunk_send(p, process, start, end, &start, err);
+                if (r == 0 && (p->unpolled_bytes >= POLL_BYTES || p->unpolled_runs >= POLL_RUNS))
+                        r = pages_poll(p, err);
+        }
+        return r;
+}
+
 static int run_send(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
         struct pages *p = ctx;
-        int r = pages_object_open(p, p->at, p->err);
+        int r;
 
         (void) kind;
         p->told_bytes += end - start;
-        p->unpolled_runs++;
-        while (r == 0 && start < end) {
-                r = chunk_send(p, start, end, &start, p->err);
-                if (r == 0 && (p->unpolled_bytes >= POLL_BYTES || p->unpolled_runs >= POLL_RUNS))
-                        r = pages_poll(p, p->err);
-        }
+        r = range_send(p, p->at, start, end, p->err);
         p->failed = r != 0;
         return r;
+}
+
+/* ---- while they run: read a moment after it was told ---- */
+
+void pages_queue_clear(struct pages *p) {
+        p->queue_first = p->n_queued = 0;
+        p->queued_bytes = 0;
+}
+
+static int wait_until(struct pages *p, uint64_t when_usec, struct rm_error *err) {
+        int r = 0;
+
+        for (uint64_t now = now_usec(); r == 0 && now < when_usec; now = now_usec()) {
+                (void) usleep(when_usec - now < WAIT_USEC ? (useconds_t) (when_usec - now) : WAIT_USEC);
+                r = pages_poll(p, err);
+        }
+        return r;
+}
+
+static int first_send(struct pages *p, struct rm_error *err) {
+        const struct queued first = p->queue[p->queue_first];
+        int r = wait_until(p, first.told_usec + PAGES_PINNED_USEC, err);
+
+        if (r < 0)
+                return r;
+        p->queue_first = (p->queue_first + 1) % QUEUE_RUNS;
+        p->n_queued--;
+        p->queued_bytes -= first.end - first.start;
+        return first.process->track ? range_send(p, first.process, first.start, first.end, err) : 0;
+}
+
+int pages_queue_flush(struct pages *p, struct rm_error *err) {
+        int r = 0;
+
+        while (r == 0 && p->n_queued > 0)
+                r = first_send(p, err);
+        return r;
+}
+
+/* What it has room for; what may be read already goes out. */
+static int run_queue(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
+        struct pages *p = ctx;
+        uint64_t now = now_usec();
+        int r = 0;
+
+        (void) kind;
+        p->told_bytes += end - start;
+        while (r == 0 && p->n_queued > 0 &&
+               (p->n_queued == QUEUE_RUNS || p->queued_bytes >= QUEUE_BYTES ||
+                now - p->queue[p->queue_first].told_usec >= PAGES_PINNED_USEC))
+                r = first_send(p, p->err);
+        p->failed = r != 0;
+        if (r < 0)
+                return r;
+        p->queue[(p->queue_first + p->n_queued++) % QUEUE_RUNS] =
+                (struct queued) { .process = p->at, .start = start, .end = end, .told_usec = now_usec() };
+        p->queued_bytes += end - start;
+        return 0;
 }
 
 static int scan_poll(void *ctx) {
@@ -89,7 +159,7 @@ int pages_scan(struct pages *p, struct process *process, pages_scan_fn scan, str
         p->err = err;
         p->failed = false;
         track_set_poll(process->track, scan_poll, p);
-        return scan(process->track, run_send, p, err);
+        return scan(process->track, p->frozen ? run_send : run_queue, p, err);
 }
 
 /* ---- which pages there are ---- */

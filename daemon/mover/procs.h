@@ -9,6 +9,8 @@
 /* malloc'ed; 0 or -errno. */
 int procs_read(const char *file, pid_t **ret_pids, size_t *ret_n);
 
+#define PROCS_PATH_BYTES 256U
+
 struct procs_status {
         pid_t inner_pid;  /* in its own pid namespace */
         unsigned nesting; /* of that: 1 when it is ours */
@@ -17,5 +19,8 @@ struct procs_status {
 
 /* 0; -ESRCH: it has ended; or -errno. */
 int procs_status(int proc_fd, struct procs_status *ret);
+
+/* Has it a file open that it reads past the page cache (O_DIRECT)? 1, 0 or -errno; `ret_path` then names the first. */
+int procs_reads_direct(int proc_fd, char ret_path[PROCS_PATH_BYTES]);
 
 #endif

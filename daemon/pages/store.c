@@ -20,12 +20,16 @@ enum {
         COPY_BYTES = 256 << 10,
 };
 
+/* More than what any process has, and what is remembered of it takes 64 MiB at most. */
+#define ZERO_MAX_BYTES (UINT64_C(1) << 40)
+
 /* Which pages of a part of the addresses are there. Looking for the end of a run in the file would walk over each page of it. */
 struct chunk {
         uint64_t number; /* of its first page, divided by CHUNK_PAGES */
         size_t pages;
         uint64_t there[CHUNK_WORDS];
         uint64_t *keep; /* what store_keep() was told; NULL: nothing */
+        uint64_t *zero; /* came as zeros; NULL: nothing has */
         UT_hash_handle hh;
 };
 
@@ -58,6 +62,7 @@ static struct chunk *make_chunk(struct store *store, uint64_t number) {
 static void free_chunk(struct store *store, struct chunk *chunk) {
         HASH_DEL(store->chunks, chunk);
         free(chunk->keep);
+        free(chunk->zero);
         free(chunk);
 }
 
@@ -87,7 +92,7 @@ static void count(struct store *store, struct chunk *chunk) {
                 pages += (size_t) __builtin_popcountll(chunk->there[i]);
         store->pages += pages - chunk->pages;
         chunk->pages = pages;
-        if (pages == 0)
+        if (pages == 0 && !chunk->zero)
                 free_chunk(store, chunk);
 }
 
@@ -107,8 +112,11 @@ static void mark_there(struct store *store, uint64_t from, uint64_t to) {
                 struct chunk *chunk = make_chunk(store, number);
                 uint64_t a, b;
 
-                if (clip(chunk, from, to, &a, &b))
+                if (clip(chunk, from, to, &a, &b)) {
                         bits_put(chunk->there, a, b, true);
+                        if (chunk->zero)
+                                bits_put(chunk->zero, a, b, false);
+                }
                 count(store, chunk);
         }
 }
@@ -270,6 +278,56 @@ int store_drop(struct store *store, uint64_t start, uint64_t end) {
         if (r == 0)
                 each_chunk(store, start / PAGES_PAGE_BYTES, end / PAGES_PAGE_BYTES, mark_gone);
         return r;
+}
+
+static void mark_zero(struct store *store, uint64_t from, uint64_t to) {
+        for (uint64_t number = from / CHUNK_PAGES; number <= (to - 1) / CHUNK_PAGES; number++) {
+                struct chunk *chunk = make_chunk(store, number);
+                uint64_t a, b;
+
+                if (!chunk->zero)
+                        chunk->zero = xcalloc(CHUNK_WORDS, sizeof(*chunk->zero));
+                if (clip(chunk, from, to, &a, &b))
+                        bits_put(chunk->zero, a, b, true);
+        }
+}
+
+int store_zero(struct store *store, uint64_t start, uint64_t end) {
+        int r = is_range(start, end) && end - start > ZERO_MAX_BYTES ? -EINVAL : store_drop(store, start, end);
+
+        if (r == 0)
+                mark_zero(store, start / PAGES_PAGE_BYTES, end / PAGES_PAGE_BYTES);
+        return r;
+}
+
+static uint64_t word_come(const struct chunk *chunk, uint64_t word) {
+        return chunk->there[word] | (chunk->zero ? chunk->zero[word] : 0);
+}
+
+/* [from, to) of one chunk's pages, a word at a time. */
+static bool chunk_has_come(const struct chunk *chunk, uint64_t from, uint64_t to) {
+        while (from < to) {
+                uint64_t first = from % WORD_BITS;
+                uint64_t n = WORD_BITS - first < to - from ? WORD_BITS - first : to - from;
+                uint64_t mask = (n == WORD_BITS ? UINT64_MAX : (UINT64_C(1) << n) - 1) << first;
+
+                if ((word_come(chunk, from / WORD_BITS) & mask) != mask)
+                        return false;
+                from += n;
+        }
+        return true;
+}
+
+bool store_has_come(const struct store *store, uint64_t start, uint64_t end) {
+        uint64_t from = start / PAGES_PAGE_BYTES, to = end / PAGES_PAGE_BYTES, a, b;
+
+        for (uint64_t number = from / CHUNK_PAGES; from < to && number <= (to - 1) / CHUNK_PAGES; number++) {
+                const struct chunk *chunk = find_chunk(store, number);
+
+                if (!chunk || (clip(chunk, from, to, &a, &b) && !chunk_has_come(chunk, a, b)))
+                        return false;
+        }
+        return true;
 }
 
 int store_keep(struct store *store, uint64_t start, uint64_t end) {

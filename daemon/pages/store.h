@@ -25,6 +25,11 @@ uint64_t store_bytes(const struct store *store);
 /* Pages in place of those that were there. -ENOMEM, -ENOSPC: there is no room; some may have been written. */
 int store_write(struct store *store, uint64_t address, const void *data, size_t size_bytes);
 
+/* Pages of zeros in place of those that were there: holes, of which the store remembers that they came. */
+int store_zero(struct store *store, uint64_t start, uint64_t end);
+/* Has each of these pages come, with store_write() or store_zero()? Not of a store that was adopted. */
+bool store_has_come(const struct store *store, uint64_t start, uint64_t end);
+
 /* Keep only what is told: store_keep() for each run that there is, in any order, then store_drop_others(), which returns what was not told. */
 int store_keep(struct store *store, uint64_t start, uint64_t end);
 int store_drop_others(struct store *store);

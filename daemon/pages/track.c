@@ -366,8 +366,8 @@ static int register_maps(struct round *round, struct rm_error *err) {
                 if (r == 0)
                         r = poll_sometimes(round);
         }
-        /* The userfaultfd is for memory that is no more. */
-        if (r == 0 && tried > 0 && done == 0 && !any_registered(round))
+        /* The userfaultfd is for memory that is no more, or there is none. */
+        if (r == 0 && (round->track->uffd < 0 || (tried > 0 && done == 0 && !any_registered(round))))
                 return error_set(err, -ESTALE, "the process has executed another program, or has ended");
         return r;
 }
@@ -394,7 +394,9 @@ static uint64_t scanned_to(const struct round *round, const struct pm_scan_arg *
 
 /* What is not registered counts as written. */
 static enum scan scan_for(struct round *round, const struct map *map) {
-        return round->scan == SCAN_WRITTEN && find_page(round, SCAN_UNREGISTERED, map) != 0 ? SCAN_PRESENT : round->scan;
+        if (round->scan != SCAN_WRITTEN)
+                return round->scan;
+        return round->track->uffd < 0 || find_page(round, SCAN_UNREGISTERED, map) != 0 ? SCAN_PRESENT : SCAN_WRITTEN;
 }
 
 static int scan_map(struct round *round, const struct map *map, struct rm_error *err) {
@@ -448,6 +450,11 @@ int track_last(struct track *track, track_run_cb run, void *ctx, struct rm_error
 
 int track_present(struct track *track, track_run_cb run, void *ctx, struct rm_error *err) {
         return round_run(track, SCAN_PRESENT, run, ctx, err);
+}
+
+void track_again(struct track *track, uint64_t start, uint64_t end) {
+        if (track->uffd >= 0)
+                (void) uffd_unprotect(track->uffd, start, end);
 }
 
 ssize_t track_read(struct track *track, uint64_t address, void *data, size_t size_bytes) {

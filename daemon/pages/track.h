@@ -3,7 +3,7 @@
  * the tracking begins.
  *
  * How it is used: track_start(), then rounds: track_round() tells what was written since the round before (the first: all there is) and
- * protects it again, and the caller reads these pages. When the process is frozen, track_last() tells what was written since, and
+ * protects it again, and the caller reads these pages, a moment later: see PAGES_PINNED_USEC. When the process is frozen, track_last() tells what was written since, and
  * track_present() which pages there are at all. A copy that has taken every run, and drops what is not present, is right. */
 #ifndef RM_DAEMON_PAGES_TRACK_H
 #define RM_DAEMON_PAGES_TRACK_H
@@ -16,6 +16,11 @@
 #include "daemon/pages/maps.h"
 
 struct track;
+
+/* The kernel may write into a page that it has looked up before: for process_vm_writev(2), or for a read(2) with O_DIRECT. That is no page
+ * fault: the page was told when it was looked up, and is not told again. Calls of the former kind take less than this time, so what a round
+ * told is to be read that much later; whoever may do the latter cannot be tracked. */
+#define PAGES_PINNED_USEC 20000U
 
 /* [start, end): whole pages of one mapping, in ascending order. Nonzero ends the call with this value. */
 typedef int (*track_run_cb)(void *ctx, uint64_t start, uint64_t end, enum map_kind kind);
@@ -50,6 +55,8 @@ void track_set_poll(struct track *track, track_poll_cb poll, void *ctx);
  * -EBUSY: it uses userfaultfd itself. After any error pages may have been protected and not told: then all pages must be taken anew, by
  * another track. */
 int track_round(struct track *track, track_run_cb run, void *ctx, struct rm_error *err);
+/* Of what a round told: it is told again, by the next round at the latest, if it is still there. For what could not be read. */
+void track_again(struct track *track, uint64_t start, uint64_t end);
 /* Once it is frozen. What is not tracked, as new memory or another program, is told as written. */
 int track_last(struct track *track, track_run_cb run, void *ctx, struct rm_error *err);
 /* All pages there are, in memory or swapped out. Pages of zeros that were only read are not told, nor guards (MADV_GUARD_INSTALL; by

@@ -177,7 +177,7 @@ static void test_the_last_ones_count(void **state) {
 
 static void test_processes_in_any_mixture(void **state) {
         struct scene *s = *state;
-        const uint64_t there[] = { 0, HIGH };
+        const uint64_t of_a[] = { PAGE, 2 * PAGE, 9 * PAGE, 10 * PAGE }, of_b[] = { PAGE, 3 * PAGE };
         uint32_t a = pages_begin(s, "2");
         uint32_t b = pages_begin(s, "4194304");
         uint32_t ended = pages_begin(s, "3");
@@ -188,10 +188,10 @@ static void test_processes_in_any_mixture(void **state) {
         fill(s, b, PAGE, 2, 2);
         fill(s, a, 9 * PAGE, 1, 1);
         present(s, "3", NULL, 0); /* it has ended meanwhile */
-        present(s, "2", there, 1);
+        present(s, "2", of_a, 2);
         end(s, ended);
         fill(s, b, PAGE, 4, 1);
-        present(s, "4194304", there, 1);
+        present(s, "4194304", of_b, 1);
         end(s, b);
         end(s, a);
         assert_int_equal(take(s), 0);
@@ -224,6 +224,7 @@ static void test_random_rounds(void **state) {
         uint32_t list;
         int fd;
 
+        assert_int_equal(image_writer_zero(s->w, slot, base, PAGES * PAGE, NULL), 0);
         for (unsigned i = 0; i < 400; i++) {
                 size_t at = random_next(&x) % PAGES, n = 1 + random_next(&x) % 200;
                 uint8_t value = random_next(&x) % 3 == 0 ? 0 : (uint8_t) random_next(&x);
@@ -300,7 +301,7 @@ static void test_order(void **state) {
         }
 }
 
-/* What the receiver says to this list of present pages, of a process that has two. */
+/* What the receiver says to this list of present pages, of a process that has sent two, and one of zeros behind them. */
 static int present_judge(const void *list, size_t size_bytes, uint64_t offset, uint64_t close_bytes) {
         void *inner = NULL;
         struct scene *s;
@@ -311,6 +312,7 @@ static int present_judge(const void *list, size_t size_bytes, uint64_t offset, u
         s = inner;
         pages = pages_begin(s, "7");
         fill(s, pages, PAGE, 1, 2);
+        fill(s, pages, 3 * PAGE, 0, 1);
         slot = begin(s, RM__IMAGE_KIND__IMAGE_KIND_PRESENT, "7");
         assert_int_equal(put(s, slot, offset, list, size_bytes), 0);
         assert_int_equal(image_writer_close(s->w, slot, close_bytes, NULL), 0);
@@ -331,16 +333,20 @@ static void test_hostile_present(void **state) {
         uint8_t zeros[IMAGE_BLOCK_BYTES] = { 0 };
 
         (void) state;
-        assert_int_equal(runs_judge(0, PAGE, PAGE, 2 * PAGE), 0);
-        assert_int_equal(runs_judge(0, PAGE, PAGE, UINT64_C(1) << 56), 0);
-        assert_int_equal(runs_judge(0, PAGE, PAGE, (UINT64_C(1) << 56) + PAGE), -EBADMSG);
-        assert_int_equal(runs_judge(0, PAGE, PAGE, PAGE), -EBADMSG);
-        assert_int_equal(runs_judge(0, PAGE, 2 * PAGE, PAGE), -EBADMSG);
-        assert_int_equal(runs_judge(0, 2 * PAGE, PAGE, 3 * PAGE), -EBADMSG); /* overlap */
-        assert_int_equal(runs_judge(PAGE, 2 * PAGE, 0, PAGE), -EBADMSG); /* out of order */
-        assert_int_equal(runs_judge(0, PAGE, PAGE, 2 * PAGE + 1), -EBADMSG);
-        assert_int_equal(runs_judge(0, PAGE, PAGE + 16, 2 * PAGE), -EBADMSG);
-        assert_int_equal(runs_judge(0, PAGE, UINT64_MAX - PAGE + 1, UINT64_MAX - PAGE + 1), -EBADMSG);
+        assert_int_equal(runs_judge(PAGE, 2 * PAGE, 2 * PAGE, 3 * PAGE), 0);
+        assert_int_equal(runs_judge(PAGE, 2 * PAGE, 3 * PAGE, 4 * PAGE), 0);
+        /* pages that never came */
+        assert_int_equal(runs_judge(PAGE, 2 * PAGE, 4 * PAGE, 5 * PAGE), -EBADMSG);
+        assert_int_equal(runs_judge(0, PAGE, PAGE, 2 * PAGE), -EBADMSG);
+        assert_int_equal(runs_judge(PAGE, 2 * PAGE, 2 * PAGE, UINT64_C(1) << 56), -EBADMSG);
+        assert_int_equal(runs_judge(PAGE, 2 * PAGE, 2 * PAGE, (UINT64_C(1) << 56) + PAGE), -EBADMSG);
+        assert_int_equal(runs_judge(PAGE, 2 * PAGE, 2 * PAGE, 2 * PAGE), -EBADMSG);
+        assert_int_equal(runs_judge(PAGE, 2 * PAGE, 3 * PAGE, 2 * PAGE), -EBADMSG);
+        assert_int_equal(runs_judge(PAGE, 3 * PAGE, 2 * PAGE, 4 * PAGE), -EBADMSG); /* overlap */
+        assert_int_equal(runs_judge(2 * PAGE, 3 * PAGE, PAGE, 2 * PAGE), -EBADMSG); /* out of order */
+        assert_int_equal(runs_judge(PAGE, 2 * PAGE, 2 * PAGE, 3 * PAGE + 1), -EBADMSG);
+        assert_int_equal(runs_judge(PAGE, 2 * PAGE, 2 * PAGE + 16, 3 * PAGE), -EBADMSG);
+        assert_int_equal(runs_judge(PAGE, 2 * PAGE, UINT64_MAX - PAGE + 1, UINT64_MAX - PAGE + 1), -EBADMSG);
         assert_int_equal(present_judge(list, 16, 0, 16), 0);
         assert_int_equal(present_judge(list, 15, 0, 15), -EBADMSG);
         assert_int_equal(present_judge(list, 8, 0, 8), -EBADMSG);

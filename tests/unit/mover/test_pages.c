@@ -7,6 +7,8 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -16,6 +18,7 @@
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -220,6 +223,123 @@ static void test_figures_and_rate(void **state) {
         assert_true(f->raw_bytes < (uint64_t) LARGE_PAGES * PAGE + (4 << 20));
         rm__mover_event__free_unpacked(e, NULL);
         compare(b, child.pid);
+        assert_int_equal(child_end(&child), SIGKILL);
+}
+
+/* ---- writes that are no page faults ---- */
+
+static void be_written(int link) {
+        char *area = map_area(LARGE_PAGES);
+
+        memset(area, 1, (size_t) LARGE_PAGES * PAGE);
+        child_ready(link);
+        child_assert(write_all(link, &area, sizeof(area)) == 0);
+        for (;;)
+                (void) pause();
+}
+
+struct pinned {
+        pid_t pid;
+        char *there;
+        volatile bool end;
+};
+
+/* The kernel looks up many pages at a time, and then copies into them. */
+static void *write_pinned(void *ctx) {
+        struct pinned *w = ctx;
+        char *data = map_area(LARGE_PAGES);
+
+        for (int i = 2; !w->end; i = i % 200 + 1) {
+                struct iovec here = { .iov_base = data, .iov_len = (size_t) LARGE_PAGES * PAGE };
+                struct iovec there = { .iov_base = w->there, .iov_len = here.iov_len };
+
+                memset(data, i, here.iov_len);
+                if (process_vm_writev(w->pid, &here, 1, &there, 1, 0) <= 0)
+                        break;
+        }
+        (void) munmap(data, (size_t) LARGE_PAGES * PAGE);
+        return NULL;
+}
+
+/* Its last write ends before the last rounds do. */
+static void test_written_by_others(void **state) {
+        struct bed *b = *state;
+
+        for (int i = 0; i < 6; i++) {
+                struct child child = child_begin(be_written);
+                struct pinned writer = { .pid = child.pid };
+                pthread_t thread;
+
+                assert_int_equal(read_all(child.link, &writer.there, sizeof(writer.there)), 0);
+                assert_int_equal(pthread_create(&thread, NULL, write_pinned, &writer), 0);
+                begin(b, &child.pid, 1, 0);
+                (void) usleep((useconds_t) (10000 + 15000 * i));
+                writer.end = true;
+                (void) pthread_join(thread, NULL);
+                precopied(b);
+                stand_still(child.pid);
+                finish(b);
+                compare(b, child.pid);
+                assert_int_equal(child_end(&child), SIGKILL);
+        }
+}
+
+static void open_direct(int link) {
+        char name[] = "/var/tmp/direct.XXXXXX";
+        int fd = mkostemp(name, O_DIRECT);
+
+        child_assert(fd >= 0 && unlink(name) == 0);
+        child_ready(link);
+        for (;;)
+                (void) pause();
+}
+
+static void open_direct_when_told(int link) {
+        child_ready(link);
+        child_wait(link);
+        open_direct(link);
+}
+
+/* Neither a pipe of packets, nor a file that is only written. */
+static void open_others(int link) {
+        char name[] = "/var/tmp/direct.XXXXXX";
+        int fd = mkstemp(name), ends[2];
+
+        child_assert(fd >= 0 && open(name, O_WRONLY | O_DIRECT) >= 0 && unlink(name) == 0 && pipe2(ends, O_DIRECT) == 0);
+        child_ready(link);
+        for (;;)
+                (void) pause();
+}
+
+static void test_direct_reads(void **state) {
+        struct bed *b = *state;
+        struct child child = child_begin(open_direct);
+        Rm__MoverEvent *e;
+        int code;
+        bool end_mark;
+
+        begin(b, &child.pid, 1, 0);
+        e = await_precopied(b, false);
+        assert_non_null(strstr(e->precopied->figures->untracked, "with O_DIRECT"));
+        rm__mover_event__free_unpacked(e, NULL);
+        pair_finish(&b->pair, b->codes);
+        assert_int_equal(child_end(&child), SIGKILL);
+
+        child = child_begin(open_others);
+        begin(b, &child.pid, 1, 0);
+        precopied(b);
+        stand_still(child.pid);
+        finish(b);
+        assert_int_equal(child_end(&child), SIGKILL);
+
+        /* Opened when the rounds have begun, which a slow rate makes long. */
+        child = child_begin(open_direct_when_told);
+        begin(b, &child.pid, 1, 256 << 10);
+        (void) usleep(300000);
+        let_write(&child);
+        expect_failure(b, PAIR_SEND, "with O_DIRECT", &code, &end_mark);
+        assert_int_equal(code, -EOPNOTSUPP);
+        pair_finish(&b->pair, b->codes);
         assert_int_equal(child_end(&child), SIGKILL);
 }
 
@@ -551,6 +671,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_programs, setup, bed_teardown),
                 cmocka_unit_test_setup_teardown(test_written_after_the_start, setup, bed_teardown),
                 cmocka_unit_test_setup_teardown(test_figures_and_rate, setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_written_by_others, setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_direct_reads, setup, bed_teardown),
                 cmocka_unit_test_setup_teardown(test_processes_come_and_go, setup, bed_teardown),
                 cmocka_unit_test_setup_teardown(test_a_pid_is_used_again, setup, bed_teardown),
                 cmocka_unit_test_setup_teardown(test_ended_in_the_freeze, setup, bed_teardown),

@@ -133,6 +133,29 @@ static void test_keep(void **state) {
         store_destroy(store);
 }
 
+/* With contents or as zeros, last of all. */
+static void test_come(void **state) {
+        struct store *store = create();
+        uint64_t base = UINT64_C(0x7f0002000000) - 10 * PAGE; /* over the edge of a part of the bitmap */
+
+        (void) state;
+        assert_false(store_has_come(store, base, base + PAGE));
+        put(store, base, base + 100 * PAGE, 0);
+        assert_int_equal(store_zero(store, base + 100 * PAGE, base + 200 * PAGE), 0);
+        assert_true(store_has_come(store, base, base + 200 * PAGE));
+        assert_false(store_has_come(store, base, base + 201 * PAGE));
+        assert_false(store_has_come(store, base - PAGE, base + PAGE));
+        assert_int_equal(store_zero(store, base + 3 * PAGE, base + 4 * PAGE), 0);
+        assert_int_equal(store_bytes(store), 99 * PAGE);
+        put(store, base + 150 * PAGE, base + 151 * PAGE, 0);
+        assert_true(store_has_come(store, base, base + 200 * PAGE));
+        /* Dropped is not the same as zero. */
+        assert_int_equal(store_drop(store, base + 150 * PAGE, base + 151 * PAGE), 0);
+        assert_false(store_has_come(store, base + 150 * PAGE, base + 151 * PAGE));
+        assert_int_equal(store_zero(store, 0, UINT64_C(2) << 40), -EINVAL);
+        store_destroy(store);
+}
+
 static void assert_same(const struct store *one, const struct store *other) {
         uint64_t a, b, c, d;
 
@@ -220,8 +243,8 @@ static void test_move_and_copy(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_runs),   cmocka_unit_test(test_refused),       cmocka_unit_test(test_keep),
-                cmocka_unit_test(test_random), cmocka_unit_test(test_move_and_copy),
+                cmocka_unit_test(test_runs), cmocka_unit_test(test_refused), cmocka_unit_test(test_keep),
+                cmocka_unit_test(test_come), cmocka_unit_test(test_random),  cmocka_unit_test(test_move_and_copy),
         };
 
         return cmocka_run_group_tests_name("pages-store", tests, NULL, NULL);
