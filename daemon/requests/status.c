@@ -30,7 +30,8 @@ static void count(const struct state_index *index, Rm__Status *status) {
                 status->moves_running += moves[i]->state == RM__MOVE_STATE__MOVE_RUNNING;
 }
 
-/* The voters' list is the reply's, to be freed with free_voters(). */
+/* The voters' list is the reply's, to be freed with free_voters(). Without a leader nobody looks after their health, so that more of them may
+ * be lost than the state says. */
 static void fill_voters(const Rm__State *state, Rm__Status *status) {
         uint32_t up = 0;
 
@@ -46,7 +47,7 @@ static void fill_voters(const Rm__State *state, Rm__Status *status) {
                 status->voters[status->n_voters++] = view;
         }
         status->quorum = (uint32_t) state->n_voters / 2 + 1;
-        status->may_lose = up > status->quorum ? up - status->quorum : 0;
+        status->may_lose = *status->leader && up > status->quorum ? up - status->quorum : 0;
 }
 
 static void free_voters(Rm__Status *status) {
@@ -55,8 +56,10 @@ static void free_voters(Rm__Status *status) {
         free(status->voters);
 }
 
-/* What an administrator may not expect; NULL: nothing. */
+/* What an administrator may not expect; NULL: nothing. Without a leader the warning about that says what there is to be said. */
 static char *voters_warning(const Rm__State *state, const Rm__Status *status) {
+        if (!*status->leader)
+                return NULL;
         if (status->n_voters == 1 && state->n_nodes == 2)
                 return xasprintf("two nodes: without %s nothing can be changed, and its disk has the only log; a third node would "
                                  "keep it too",

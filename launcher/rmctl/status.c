@@ -23,14 +23,17 @@ static void print_warning(const struct call *call, const Rm__Status *status, con
                       availability ? " (what stood there before stays in force)" : "", colour_end(colour));
 }
 
-/* "n1 n2 n3 (DOWN); quorum 2, 0 more may be lost" */
+/* "n1 n2 n3 (DOWN); quorum 2, 0 may be lost". Without a leader it is not known how many are there. */
 static char *voters_text(const Rm__Status *s) {
         struct buffer text = { 0 };
         char *clean;
 
         for (size_t i = 0; i < s->n_voters; i++)
                 buffer_printf(&text, "%s%s%s", i > 0 ? " " : "", s->voters[i]->node, s->voters[i]->up ? "" : " (DOWN)");
-        buffer_printf(&text, "; quorum %u, %u may be lost", s->quorum, s->may_lose);
+        if (*s->leader)
+                buffer_printf(&text, "; quorum %u, %u may be lost", s->quorum, s->may_lose);
+        else
+                buffer_printf(&text, "; quorum %u, no leader: nothing can be changed", s->quorum);
         clean = xasprintf("%.*s", (int) text.used, (const char *) buffer_data(&text));
         buffer_finish(&text);
         return clean;
@@ -75,6 +78,14 @@ static void show_status(const Rm__Status *s) {
         call_take_key("rmd", xasprintf("%s, up %s", s->rmd_version, up));
 }
 
+static json_t *status_json(const Rm__Status *s) {
+        json_t *root = json_from_message(&s->base);
+
+        if (!*s->leader)
+                (void) json_object_set_new(root, "may_lose", json_null());
+        return root;
+}
+
 static int run_status(struct call *call) {
         Rm__GetStatus get = RM__GET_STATUS__INIT;
         Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
@@ -87,7 +98,7 @@ static int run_status(struct call *call) {
         if (r < 0)
                 return r;
         if (call->json) {
-                call_print_json(NULL, json_from_message(&reply->status->base));
+                call_print_json(NULL, status_json(reply->status));
         } else {
                 show_status(reply->status);
                 for (size_t i = 0; i < reply->status->n_warnings; i++)
