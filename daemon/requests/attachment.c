@@ -226,11 +226,19 @@ static void connect_head(struct attachment *attachment, const Rm__Capsule *head)
 
 /* ---- towards the client ---- */
 
+/* No leader can be reached, and the job has not started, or its end is to go into the log. While it runs it needs none. */
+static bool needs_leader(const struct attachment *attachment, const Rm__Job *job) {
+        if (job_ended(job) || cluster_leader(attachment->client->rmd->cluster))
+                return false;
+        return job->state != RM__JOB_STATE__JOB_RUNNING || (attachment->eof[1] && attachment->eof[2]);
+}
+
 static void tell(struct attachment *attachment, const Rm__Job *job, bool final) {
         const struct state_index *index = cluster_index(attachment->client->rmd->cluster);
         Rm__JobUpdate update = RM__JOB_UPDATE__INIT;
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
-        char *now = xasprintf("%s\n%s\n%u\n%u", state_job_word(index, job), job->reason, job->moves, job->attempt);
+        bool lacks = needs_leader(attachment, job);
+        char *now = xasprintf("%s\n%s\n%u\n%u\n%d", state_job_word(index, job), job->reason, job->moves, job->attempt, lacks);
 
         if (!final && attachment->told && strcmp(attachment->told, now) == 0) {
                 free(now);
@@ -240,6 +248,7 @@ static void tell(struct attachment *attachment, const Rm__Job *job, bool final) 
         attachment->told = now;
         update.job = job_view(attachment->client, index, job, VIEW_LISTED_BYTES);
         update.final = final;
+        update.needs_leader = lacks;
         reply.body_case = RM__LOCAL_REPLY__BODY_JOB_UPDATE;
         reply.job_update = &update;
         client_reply(attachment->client, attachment->request_id, &reply);

@@ -15,6 +15,8 @@
 #define WAIT_QUIET_USEC 1000000U
 /* A break is not worth a word before. */
 #define AWAY_QUIET_USEC (5U * 1000000U)
+/* Voters elect a leader in far less. */
+#define LEADERLESS_QUIET_USEC (10U * 1000000U)
 /* A node may hear of a job, or remember it after a restart, this much later than we do. */
 #define UNHEARD_USEC (10U * 1000000U)
 /* How long rmd may take to know that the output is ours. If it never does, it keeps it for a while, and that is all. */
@@ -28,6 +30,7 @@ struct attachment *attachment_create(const struct attachment_config *config, uin
         a->lost_usec = now;
         a->attach_at_usec = ATTACHMENT_NEVER_USEC;
         a->input_at_usec = ATTACHMENT_NEVER_USEC;
+        a->leaderless_usec = ATTACHMENT_NEVER_USEC;
         a->release_usec = a->release_at_usec = ATTACHMENT_NEVER_USEC;
         a->input_known = config->submitted;
         a->input_over = !config->input;
@@ -43,6 +46,7 @@ void attachment_destroy(struct attachment *a) {
         buffer_finish(&a->input);
         free(a->reason);
         free(a->said);
+        free(a->word);
         free(a);
 }
 
@@ -219,11 +223,23 @@ static void follow_attempt(struct attachment *a, const Rm__Job *job, uint64_t no
         input_repeat(a, now);
 }
 
+static void follow_leader(struct attachment *a, bool needs_leader, uint64_t now) {
+        if (!needs_leader) {
+                if (a->leaderless_said)
+                        attachment_say(a, "job %" PRIu64 ": there is a leader again", a->config.job);
+                a->leaderless_usec = ATTACHMENT_NEVER_USEC;
+                a->leaderless_said = false;
+        } else if (a->leaderless_usec == ATTACHMENT_NEVER_USEC) {
+                a->leaderless_usec = now;
+        }
+}
+
 static void take_update(struct attachment *a, const Rm__JobUpdate *update, uint64_t now) {
         const Rm__Job *job = update->job ? update->job->job : NULL;
 
         if (!job || job->attempt < a->attempt)
                 return; /* or rmd was started anew, and does not know yet what it is to know */
+        follow_leader(a, update->needs_leader, now);
         follow_attempt(a, job, now);
         a->seen = true;
         a->state = job->state;
@@ -232,6 +248,8 @@ static void take_update(struct attachment *a, const Rm__JobUpdate *update, uint6
         a->ended = is_end(job->state);
         free(a->reason);
         a->reason = xstrdup(job->reason);
+        free(a->word);
+        a->word = xstrdup(update->job->state);
         if (a->said && a->state != RM__JOB_STATE__JOB_PENDING && a->state != RM__JOB_STATE__JOB_RECOVERING && !a->ended) {
                 attachment_say(a, "job %" PRIu64 " starts%s%s", a->config.job, *update->job->nodes ? " on " : "",
                                update->job->nodes);
@@ -354,6 +372,23 @@ static void tell_wait(struct attachment *a, uint64_t now) {
         a->said = xstrdup(waits_for(a));
 }
 
+/* The job needs a leader, and that has not been said. Who wants its end is told when nobody takes that. */
+static bool leader_to_miss(const struct attachment *a) {
+        return a->connected && a->leaderless_usec != ATTACHMENT_NEVER_USEC && !a->leaderless_said && !a->giving_up &&
+               !a->cancel_signo;
+}
+
+static void tell_leaderless(struct attachment *a, uint64_t now) {
+        if (!leader_to_miss(a) || now < a->leaderless_usec + LEADERLESS_QUIET_USEC)
+                return;
+        if (a->state == RM__JOB_STATE__JOB_RUNNING)
+                attachment_say(a, "the program of job %" PRIu64 " has ended, but no leader can be reached; still waiting",
+                               a->config.job);
+        else
+                attachment_say(a, "job %" PRIu64 " is %s, but no leader can be reached; still waiting", a->config.job, a->word);
+        a->leaderless_said = true;
+}
+
 /* The time is for the first start. */
 static bool may_give_up(const struct attachment *a) {
         return a->config.wait_set && a->attempt <= 1 && is_pending(a) && !a->giving_up && !a->cancel_signo;
@@ -439,6 +474,7 @@ void attachment_tick(struct attachment *a, uint64_t now) {
         }
         give_up(a, now);
         tell_wait(a, now);
+        tell_leaderless(a, now);
         controls_insist(a, now);
         if (!a->done)
                 tell_away(a, now);
@@ -469,6 +505,8 @@ uint64_t attachment_due_usec(const struct attachment *a) {
         DUE(controls_due_usec(a));
         if (wait_to_tell(a))
                 DUE(a->wait_from_usec + WAIT_QUIET_USEC);
+        if (leader_to_miss(a))
+                DUE(a->leaderless_usec + LEADERLESS_QUIET_USEC);
         if (may_give_up(a))
                 DUE(give_up_at(a));
         if (a->giving_up && !a->ending)

@@ -64,6 +64,9 @@ struct attachment {
         bool started;
         char *reason;
         char *said; /* the reason last told */
+        char *word; /* for the state */
+        uint64_t leaderless_usec; /* since when it needs a leader that cannot be reached; ATTACHMENT_NEVER_USEC: it does not */
+        bool leaderless_said;
         bool giving_up;
         uint64_t give_up_usec;
         bool ending; /* all has come */

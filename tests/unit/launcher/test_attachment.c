@@ -756,6 +756,74 @@ static void rmd_may_be_away_for_some_time(void **state) {
         attachment_destroy(s);
 }
 
+static void tell_needs_leader(struct attachment *s, Rm__JobState state, const char *word, bool needs_leader, uint64_t now) {
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__JobUpdate update = RM__JOB_UPDATE__INIT;
+        Rm__JobView view = RM__JOB_VIEW__INIT;
+        Rm__Job job = RM__JOB__INIT;
+
+        job.id = 7;
+        job.state = state;
+        view.job = &job;
+        view.state = (char *) word;
+        update.job = &view;
+        update.needs_leader = needs_leader;
+        reply.body_case = RM__LOCAL_REPLY__BODY_JOB_UPDATE;
+        reply.job_update = &update;
+        attachment_reply(s, &reply, now);
+}
+
+static void a_job_that_waits_for_a_leader_says_so(void **state) {
+        static const char again[] = "rm-mpirun: job 7: there is a leader again\n";
+        struct attachment *s = begin(false, false, 0);
+
+        (void) state;
+        attachment_connected(s, 0);
+        (void) expect_attach(s, 0, 0);
+        tell_needs_leader(s, RM__JOB_STATE__JOB_PENDING, "PENDING", false, 0);
+        attachment_tick(s, SECOND);
+        expect_text(s, 2, "rm-mpirun: job 7 waits to be placed\n");
+        /* An election: nobody needs to know. */
+        tell_needs_leader(s, RM__JOB_STATE__JOB_PENDING, "PENDING", true, 2 * SECOND);
+        tell_needs_leader(s, RM__JOB_STATE__JOB_PENDING, "PENDING", false, 3 * SECOND);
+        attachment_tick(s, 19 * SECOND);
+        tell_needs_leader(s, RM__JOB_STATE__JOB_PENDING, "PENDING", true, 20 * SECOND);
+        assert_int_equal(attachment_due_usec(s), 30 * SECOND);
+        attachment_tick(s, 29 * SECOND);
+        expect_text(s, 2, "");
+        attachment_tick(s, 30 * SECOND);
+        expect_text(s, 2, "rm-mpirun: job 7 is PENDING, but no leader can be reached; still waiting\n");
+        assert_int_equal(attachment_due_usec(s), ATTACHMENT_NEVER_USEC);
+        tell_needs_leader(s, RM__JOB_STATE__JOB_PENDING, "PENDING", true, 50 * SECOND);
+        expect_text(s, 2, "");
+        tell_needs_leader(s, RM__JOB_STATE__JOB_PENDING, "PENDING", false, 60 * SECOND);
+        expect_text(s, 2, again);
+        tell_needs_leader(s, RM__JOB_STATE__JOB_STARTING, "STARTING", false, 60 * SECOND);
+        expect_text(s, 2, "rm-mpirun: job 7 starts\n");
+        /* mpirun has ended, and the log cannot say so. */
+        tell_needs_leader(s, RM__JOB_STATE__JOB_RUNNING, "RUNNING", false, 61 * SECOND);
+        expect_text(s, 2, "");
+        tell_needs_leader(s, RM__JOB_STATE__JOB_RUNNING, "RUNNING", true, 62 * SECOND);
+        attachment_tick(s, 72 * SECOND);
+        expect_text(s, 2, "rm-mpirun: the program of job 7 has ended, but no leader can be reached; still waiting\n");
+        tell_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 0, true, 80 * SECOND);
+        expect_text(s, 2, again);
+        attachment_destroy(s);
+}
+
+static void who_interrupts_is_not_told_of_the_leader_too(void **state) {
+        struct attachment *s = begin(false, false, 0);
+
+        (void) state;
+        attachment_connected(s, 0);
+        (void) expect_attach(s, 0, 0);
+        tell_needs_leader(s, RM__JOB_STATE__JOB_STARTING, "STARTING", true, 0);
+        attachment_signal(s, SIGTERM, SECOND);
+        attachment_tick(s, 15 * SECOND);
+        expect_text(s, 2, "");
+        attachment_destroy(s);
+}
+
 /* ---- a job that starts again ---- */
 
 #define AGAIN                                                                                                                      \
@@ -922,6 +990,8 @@ int main(void) {
                 cmocka_unit_test(the_end_does_not_wait_for_ever),
                 cmocka_unit_test(who_only_looks_on_leaves_the_output),
                 cmocka_unit_test(rmd_may_be_away_for_some_time),
+                cmocka_unit_test(a_job_that_waits_for_a_leader_says_so),
+                cmocka_unit_test(who_interrupts_is_not_told_of_the_leader_too),
                 cmocka_unit_test(output_of_a_next_attempt_begins_anew),
                 cmocka_unit_test(a_next_attempt_that_waits_says_so),
                 cmocka_unit_test(an_interrupt_between_two_attempts_cancels),
