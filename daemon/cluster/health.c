@@ -110,8 +110,7 @@ static void check_present(struct health *h, const Rm__Node *now) {
  * its vote is not waited for. */
 static void check_level(struct health *h) {
         const Rm__State *state = leading_state(h->leading);
-        uint64_t now = now_real_usec(), long_usec = h->leading->voter_timeout_usec;
-        uint32_t level = state_known_level(state, now > long_usec ? now - long_usec : 0);
+        uint32_t level = state_known_level(state, leading_long_down_usec(h->leading));
         struct command c;
 
         if (level > STATE_LEVEL)

@@ -37,14 +37,23 @@ static void on_done(void *userdata, const struct raftlog_outcome *outcome) {
 }
 
 /* Leaders before us may have had a clock that was ahead: the log's times never go back. Of commands before a snapshot only the state tells. */
-static void stamp(struct leading *l, Rm__Command *command) {
+static uint64_t log_usec(struct leading *l) {
         uint64_t now = now_real_usec(), least = leading_state(l)->time_usec;
 
         if (now < least)
                 now = least;
         if (now > l->last_time_usec)
                 l->last_time_usec = now;
-        command->time_usec = l->last_time_usec;
+        return l->last_time_usec;
+}
+
+uint64_t leading_long_down_usec(struct leading *l) {
+        uint64_t now = log_usec(l);
+
+        /* Our clock may be ahead of that of the leader that has seen it go down. How long we lead needs no other clock. */
+        if (now_usec() - l->since_usec < l->voter_timeout_usec)
+                return 0;
+        return now > l->voter_timeout_usec ? now - l->voter_timeout_usec : 0;
 }
 
 int leading_propose(struct leading *l, Rm__Command *command, raftlog_done_fn done, void *context) {
@@ -56,7 +65,7 @@ int leading_propose(struct leading *l, Rm__Command *command, raftlog_done_fn don
                 log_warn("a command is refused: %s", error_text(&err));
                 return err.code;
         }
-        stamp(l, command);
+        command->time_usec = log_usec(l);
         asked = xcalloc(1, sizeof(*asked));
         *asked = (struct asked) { .leading = l, .done = done, .context = context };
         LIST_INSERT_HEAD(&l->asked, asked, entry);
@@ -195,6 +204,7 @@ struct leading *leading_create(const struct leading_config *config, const struct
         l->last_time_usec = config->last_time_usec;
         l->node_timeout_usec = config->node_timeout_usec;
         l->voter_timeout_usec = config->voter_timeout_usec;
+        l->since_usec = now_usec();
         l->voters = config->voters;
         l->leases = config->leases;
         l->log = config->log;

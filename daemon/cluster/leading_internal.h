@@ -20,7 +20,8 @@ struct leading {
         const struct feed *feed;
         const struct mesh_ops *mesh_ops;
         void *mesh;
-        uint64_t last_time_usec; /* that a command was stamped with */
+        uint64_t since_usec; /* when the leadership began */
+        uint64_t last_time_usec; /* of the log's clock, as it was read last */
         uint64_t node_timeout_usec;
         uint64_t voter_timeout_usec;
         unsigned voters;
@@ -36,6 +37,9 @@ struct leading {
 static inline const Rm__State *leading_state(const struct leading *l) {
         return l->ops.get_state(l->userdata);
 }
+
+/* A node that is DOWN since before this time of the log has been so for voter_timeout. 0: this leader has not led for so long. */
+uint64_t leading_long_down_usec(struct leading *l);
 
 /* ---- followers.c ---- */
 struct followers *followers_create(struct leading *leading);

@@ -126,17 +126,15 @@ static void view_member(const struct members *m, struct members_node *node, cons
 }
 
 static struct members_node view_node(const struct members *m, const struct view *view, const Rm__Node *in, int32_t switch_at) {
-        const struct leading *l = m->leading;
+        struct leading *l = m->leading;
         const struct ready *ready = find_ready(m, in->name);
-        uint64_t now = now_real_usec();
         bool down = in->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN;
         struct members_node node = { .name = in->name,
                                      .switch_at = switch_at,
                                      .self = is_self(l, in->name),
                                      .drained = in->drain,
                                      .leaving = in->leaving[0],
-                                     .lost = down && now > in->health_since_usec &&
-                                             now - in->health_since_usec >= l->voter_timeout_usec };
+                                     .lost = down && in->health_since_usec < leading_long_down_usec(l) };
 
         node.usable = node.self || (in->health == RM__NODE_HEALTH__NODE_HEALTH_UP && l->mesh_ops->node(l->mesh, in->name));
         view_member(m, &node, find_member(view, in->name));

@@ -7,6 +7,8 @@
 
 #define LOG 7U
 #define TIMEOUT_USEC UINT64_C(500000)
+#define VOTER_TIMEOUT_USEC UINT64_C(300000)
+#define HOUR_USEC (UINT64_C(3600) * 1000000U)
 
 /* In the log, not yet committed. */
 struct entry {
@@ -123,7 +125,8 @@ static struct leading *lead(struct fake *fake, uint64_t last_time_usec) {
                                                .mesh_ops = &mesh,
                                                .mesh = fake,
                                                .last_time_usec = last_time_usec,
-                                               .node_timeout_usec = TIMEOUT_USEC };
+                                               .node_timeout_usec = TIMEOUT_USEC,
+                                               .voter_timeout_usec = VOTER_TIMEOUT_USEC };
 
         return leading_create(&config, &ops, fake);
 }
@@ -426,6 +429,72 @@ static void test_older_node(void **state) {
         fake_finish(&fake);
 }
 
+/* n1 leads and knows a higher level than n2, which is DOWN since `since_usec`, as an earlier leader has put into the log then. */
+static struct leading *begin_beside_dead(struct fake *fake, uint64_t since_usec) {
+        struct leading *leading;
+        struct command c;
+        struct state_result result;
+
+        fake_init(fake);
+        for (size_t i = 0; i < ARRAY_SIZE(fake->nodes); i++)
+                fake->nodes[i].description.level = STATE_LEVEL_WITHOUT_DOWN - 1;
+        leading = lead(fake, 0);
+        leading_beat(leading);
+        commit(fake, leading);
+        connect_node(fake, leading, "n2");
+        commit(fake, leading);
+        assert_int_equal(fake->state->level, STATE_LEVEL_WITHOUT_DOWN - 1);
+        disconnect_node(fake, leading, "n2");
+        leading_destroy(leading, -EHOSTUNREACH);
+        (void) command_node_health(&c, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN, "gone");
+        c.command.time_usec = since_usec;
+        state_apply(fake->state, fake->index, ++fake->last_index, &c.command, &result);
+        feed_push(fake->feed, fake->last_index, &c.command);
+        state_result_finish(&result);
+        fake->state->time_usec = since_usec;
+        fake->nodes[0].description.level = STATE_LEVEL;
+        leading = lead(fake, since_usec);
+        leading_beat(leading);
+        commit(fake, leading);
+        return leading;
+}
+
+/* The clock of this leader is ahead of that of the one before: for how long a node is DOWN cannot be told from the log alone. */
+static void test_clock_ahead(void **state) {
+        struct fake fake;
+        struct leading *leading = begin_beside_dead(&fake, now_real_usec() - HOUR_USEC);
+
+        (void) state;
+        assert_int_equal(state_node(fake.state, "n1")->level, STATE_LEVEL);
+        assert_int_equal(fake.state->level, STATE_LEVEL_WITHOUT_DOWN - 1);
+        (void) usleep(VOTER_TIMEOUT_USEC / 2);
+        leading_beat(leading);
+        assert_int_equal(fake.n_log, 0);
+        (void) usleep(VOTER_TIMEOUT_USEC);
+        leading_beat(leading);
+        commit(&fake, leading);
+        assert_int_equal(fake.state->level, STATE_LEVEL);
+        leading_destroy(leading, -ECANCELED);
+        fake_finish(&fake);
+}
+
+/* It is behind: the log's times do not run back, but nothing is early. */
+static void test_clock_behind(void **state) {
+        struct fake fake;
+        struct leading *leading = begin_beside_dead(&fake, now_real_usec() + VOTER_TIMEOUT_USEC);
+
+        (void) state;
+        (void) usleep(VOTER_TIMEOUT_USEC + 100000);
+        leading_beat(leading);
+        assert_int_equal(fake.n_log, 0);
+        (void) usleep(VOTER_TIMEOUT_USEC);
+        leading_beat(leading);
+        commit(&fake, leading);
+        assert_int_equal(fake.state->level, STATE_LEVEL);
+        leading_destroy(leading, -ECANCELED);
+        fake_finish(&fake);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_serves),
@@ -435,6 +504,8 @@ int main(void) {
                 cmocka_unit_test(test_health_begins_anew),
                 cmocka_unit_test(test_voter_is_told_only),
                 cmocka_unit_test(test_older_node),
+                cmocka_unit_test(test_clock_ahead),
+                cmocka_unit_test(test_clock_behind),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
