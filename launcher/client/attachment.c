@@ -372,21 +372,31 @@ static void tell_wait(struct attachment *a, uint64_t now) {
         a->said = xstrdup(waits_for(a));
 }
 
-/* The job needs a leader, and that has not been said. Who wants its end is told when nobody takes that. */
-static bool leader_to_miss(const struct attachment *a) {
-        return a->connected && a->leaderless_usec != ATTACHMENT_NEVER_USEC && !a->leaderless_said && !a->giving_up &&
-               !a->cancel_signo;
+/* When to say that the job needs a leader; or, once its end was asked for, to go. While nobody has taken that, controls_insist() sees to it. */
+static uint64_t miss_leader_at(const struct attachment *a) {
+        uint64_t since = a->leaderless_usec;
+
+        if (!a->connected || since == ATTACHMENT_NEVER_USEC || a->giving_up)
+                return ATTACHMENT_NEVER_USEC;
+        if (a->cancel_signo ? controls_insisting(a) : a->leaderless_said)
+                return ATTACHMENT_NEVER_USEC;
+        if (a->cancel_signo && a->interrupt_usec > since)
+                since = a->interrupt_usec;
+        return since + LEADERLESS_QUIET_USEC;
 }
 
-static void tell_leaderless(struct attachment *a, uint64_t now) {
-        if (!leader_to_miss(a) || now < a->leaderless_usec + LEADERLESS_QUIET_USEC)
+static void miss_leader(struct attachment *a, uint64_t now) {
+        const char *then = a->cancel_signo ? "" : "; still waiting";
+
+        if (now < miss_leader_at(a))
                 return;
         if (a->state == RM__JOB_STATE__JOB_RUNNING)
-                attachment_say(a, "the program of job %" PRIu64 " has ended, but no leader can be reached; still waiting",
-                               a->config.job);
+                attachment_say(a, "the program of job %" PRIu64 " has ended, but no leader can be reached%s", a->config.job, then);
         else
-                attachment_say(a, "job %" PRIu64 " is %s, but no leader can be reached; still waiting", a->config.job, a->word);
+                attachment_say(a, "job %" PRIu64 " is %s, but no leader can be reached%s", a->config.job, a->word, then);
         a->leaderless_said = true;
+        if (a->cancel_signo)
+                attachment_leave(a, 128 + a->cancel_signo);
 }
 
 /* The time is for the first start. */
@@ -474,8 +484,9 @@ void attachment_tick(struct attachment *a, uint64_t now) {
         }
         give_up(a, now);
         tell_wait(a, now);
-        tell_leaderless(a, now);
-        controls_insist(a, now);
+        miss_leader(a, now);
+        if (!a->done)
+                controls_insist(a, now);
         if (!a->done)
                 tell_away(a, now);
 }
@@ -505,8 +516,7 @@ uint64_t attachment_due_usec(const struct attachment *a) {
         DUE(controls_due_usec(a));
         if (wait_to_tell(a))
                 DUE(a->wait_from_usec + WAIT_QUIET_USEC);
-        if (leader_to_miss(a))
-                DUE(a->leaderless_usec + LEADERLESS_QUIET_USEC);
+        DUE(miss_leader_at(a));
         if (may_give_up(a))
                 DUE(give_up_at(a));
         if (a->giving_up && !a->ending)

@@ -109,6 +109,10 @@ static size_t unconfirmed_interrupt(const struct attachment *a) {
         return i;
 }
 
+bool controls_insisting(const struct attachment *a) {
+        return unconfirmed_interrupt(a) < a->n_controls;
+}
+
 void controls_insist(struct attachment *a, uint64_t now) {
         struct control *control = &a->controls[unconfirmed_interrupt(a)];
 

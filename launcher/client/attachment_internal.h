@@ -106,6 +106,7 @@ void controls_put(struct attachment *a, uint64_t now);
 bool controls_refused(struct attachment *a, uint32_t id, const Rm__Error *error, uint64_t now);
 void controls_confirmed(struct attachment *a, uint32_t id);
 void controls_insist(struct attachment *a, uint64_t now);
+bool controls_insisting(const struct attachment *a); /* nobody has confirmed yet what asks for the end of the job */
 uint64_t controls_due_usec(const struct attachment *a);
 
 #endif

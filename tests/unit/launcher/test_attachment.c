@@ -824,6 +824,47 @@ static void who_interrupts_is_not_told_of_the_leader_too(void **state) {
         attachment_destroy(s);
 }
 
+/* mpirun has got the signal and ended, which the log cannot hear. */
+static void a_signal_ends_us_when_the_end_of_the_job_cannot_be_recorded(void **state) {
+        struct attachment *s = begin_running(false);
+        int code;
+
+        (void) state;
+        attachment_signal(s, SIGINT, SECOND);
+        tell_ok(s, expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB), SECOND);
+        attachment_tick(s, 30 * SECOND);
+        assert_int_equal(attachment_due_usec(s), ATTACHMENT_NEVER_USEC); /* the program takes its time */
+        tell_needs_leader(s, RM__JOB_STATE__JOB_RUNNING, "RUNNING", true, 31 * SECOND);
+        assert_int_equal(attachment_due_usec(s), 41 * SECOND);
+        attachment_tick(s, 40 * SECOND);
+        expect_text(s, 2, "");
+        assert_false(attachment_done(s, &code));
+        attachment_tick(s, 41 * SECOND);
+        expect_text(s, 2,
+                    "rm-mpirun: the program of job 7 has ended, but no leader can be reached\n"
+                    "rm-mpirun: job 7 is left to itself: 'rmctl attach-job 7' gets it back, 'rmctl cancel-job 7' ends it\n");
+        expect_done(s, 128 + SIGINT);
+        attachment_destroy(s);
+}
+
+/* The signal comes when that is known already. */
+static void a_late_signal_ends_us_as_well(void **state) {
+        struct attachment *s = begin_running(false);
+        int code;
+
+        (void) state;
+        tell_needs_leader(s, RM__JOB_STATE__JOB_RUNNING, "RUNNING", true, 0);
+        attachment_tick(s, 10 * SECOND);
+        attachment_signal(s, SIGTERM, 50 * SECOND);
+        tell_error(s, expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB), ESRCH, "it has ended", 50 * SECOND);
+        assert_int_equal(attachment_due_usec(s), 60 * SECOND);
+        attachment_tick(s, 59 * SECOND);
+        assert_false(attachment_done(s, &code));
+        attachment_tick(s, 60 * SECOND);
+        expect_done(s, 128 + SIGTERM);
+        attachment_destroy(s);
+}
+
 /* ---- a job that starts again ---- */
 
 #define AGAIN                                                                                                                      \
@@ -992,6 +1033,8 @@ int main(void) {
                 cmocka_unit_test(rmd_may_be_away_for_some_time),
                 cmocka_unit_test(a_job_that_waits_for_a_leader_says_so),
                 cmocka_unit_test(who_interrupts_is_not_told_of_the_leader_too),
+                cmocka_unit_test(a_signal_ends_us_when_the_end_of_the_job_cannot_be_recorded),
+                cmocka_unit_test(a_late_signal_ends_us_as_well),
                 cmocka_unit_test(output_of_a_next_attempt_begins_anew),
                 cmocka_unit_test(a_next_attempt_that_waits_says_so),
                 cmocka_unit_test(an_interrupt_between_two_attempts_cancels),
