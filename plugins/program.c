@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -55,6 +56,27 @@ static void tell(const struct rm_plugin_host *host, enum rm_plugin_level level, 
         host->log(host->context, level, text);
 }
 
+static bool is_roots(const struct stat *st) {
+        return st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* Whoever can write in a directory above it can put another one in its place; not where only owners may rename. */
+static int check_directories(const struct rm_plugin_host *host, const char *path) {
+        char above[PATH_MAX];
+        struct stat st;
+
+        (void) snprintf(above, sizeof(above), "%s", path);
+        for (char *slash = strrchr(above, '/'); slash; slash = strrchr(above, '/')) {
+                *slash = '\0';
+                if (stat(*above ? above : "/", &st) == 0 && (is_roots(&st) || (st.st_uid == geteuid() && (st.st_mode & S_ISVTX))))
+                        continue;
+                tell(host, RM_PLUGIN_ERROR, "%s: '%s' is not a directory of root's that nobody else can write", path,
+                     *above ? above : "/");
+                return -EPERM;
+        }
+        return 0;
+}
+
 /* It runs as root: so it must not be what others have written. */
 static int check_program(const struct rm_plugin_host *host, const char *path) {
         struct stat st;
@@ -69,11 +91,11 @@ static int check_program(const struct rm_plugin_host *host, const char *path) {
                 tell(host, RM_PLUGIN_ERROR, "%s: %s", path, strerror(code));
                 return -code;
         }
-        if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH))) {
+        if (!S_ISREG(st.st_mode) || !is_roots(&st)) {
                 tell(host, RM_PLUGIN_ERROR, "%s: not a file of root's that nobody else can write", path);
                 return -EPERM;
         }
-        return 0;
+        return check_directories(host, path);
 }
 
 static void set_environment(const struct rm_fence_request *request) {

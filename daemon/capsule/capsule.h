@@ -188,7 +188,7 @@ struct capsule_status {
         /* Restored without all of its memory, which PID 1 gives to it while it runs: it cannot be dumped before it has all. */
         bool filling;
         uint64_t fill_bytes; /* that are still missing */
-        char killed[256]; /* why PID 1 has killed the payload itself; "": it has not */
+        char killed[320]; /* why PID 1 has killed the payload itself; "": it has not */
 };
 /* Last known status; kept up to date by PID 1. Fresh when `ready` is called. */
 void capsule_get_status(const struct capsule *capsule, struct capsule_status *ret);

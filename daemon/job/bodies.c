@@ -131,14 +131,20 @@ static void hold(struct bodies *bodies, const Rm__JobSpec *spec) {
         bodies->changed = true;
 }
 
-static void release(struct bodies *bodies, uid_t uid, const uint8_t *digest) {
+static struct held *held_find(const struct bodies *bodies, uid_t uid, const uint8_t *digest) {
         struct held *held;
 
         LIST_FOREACH (held, &bodies->held, entry)
-                if (held->uid == uid && memcmp(held->digest, digest, STATE_DIGEST_BYTES) == 0) {
-                        held_free(held);
-                        return;
-                }
+                if (held->uid == uid && memcmp(held->digest, digest, STATE_DIGEST_BYTES) == 0)
+                        return held;
+        return NULL;
+}
+
+static void release(struct bodies *bodies, uid_t uid, const uint8_t *digest) {
+        struct held *held = held_find(bodies, uid, digest);
+
+        if (held)
+                held_free(held);
 }
 
 static int check_room(struct bodies *bodies, const Rm__JobSpec *spec, struct rm_error *err) {
@@ -218,8 +224,14 @@ void bodies_take(struct bodies *bodies, Rm__JobSpec *spec, bodies_taken_fn done,
 void bodies_offer(struct bodies *bodies, Rm__JobSpec *spec) {
         size_t size_bytes = 0;
         cleanup_free uint8_t *data = body_split(spec, &size_bytes);
+        struct held *held = data ? held_find(bodies, spec->uid, spec->body_digest.data) : NULL;
         struct rm_error err = { 0 };
 
+        /* Offered again, as while there was no leader to take the job. */
+        if (held) {
+                held->until_usec = now_usec() + HELD_USEC;
+                return;
+        }
         if (!data || check_held(bodies, spec->uid, size_bytes, &err) < 0 || !body_store_has_room(bodies->store, size_bytes))
                 return;
         hold(bodies, spec);

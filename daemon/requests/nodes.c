@@ -209,7 +209,10 @@ void request_confirm_lost(struct client *client, const Rm__LocalRequest *request
         struct batch *batch;
 
         if (state->level < STATE_LEVEL_FENCE) {
-                client_error(client, request->id, -ENOTSUP, "confirm-lost: not before rmd is updated on all nodes");
+                cleanup_free char *behind = feature_level_behind(state, STATE_LEVEL_FENCE);
+
+                client_error(client, request->id, -EAGAIN, "confirm-lost: needs feature level %u, and the cluster is at %u%s%s",
+                             STATE_LEVEL_FENCE, state->level, behind ? ", since rmd is older on " : "", behind ? behind : "");
                 return;
         }
         batch = batch_begin(client, request->id, "confirm-lost", in->names, in->n_names);

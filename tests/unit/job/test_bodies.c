@@ -85,6 +85,17 @@ static void test_number(void **state) {
         assert_int_equal(kept(f), USER_MAX + 1);
 }
 
+/* A submission that is repeated until there is a leader counts once. */
+static void test_again(void **state) {
+        struct fixture *f = *state;
+
+        for (unsigned i = 0; i < 2 * USER_MAX; i++)
+                offer(f, 1000, 7, 64);
+        assert_int_equal(kept(f), 1);
+        offer(f, 1000, 8, 64);
+        assert_int_equal(kept(f), 2);
+}
+
 /* Users enough to reach the limit of all. */
 static void test_bytes(void **state) {
         struct fixture *f = *state;
@@ -103,6 +114,7 @@ static void test_bytes(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_number, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_again, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_bytes, set_up, tear_down),
         };
 

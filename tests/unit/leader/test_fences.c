@@ -166,6 +166,10 @@ static void test_failure_says_why(void **state) {
         fails(f, "cannot be run: Permission denied");
         assert_int_equal(chmod(f->program, 0777), 0);
         fails(f, "not a file of root's that nobody else can write");
+        assert_int_equal(chmod(f->program, 0755), 0);
+        assert_int_equal(chmod(f->dir, 0777), 0);
+        fails(f, "is not a directory of root's that nobody else can write");
+        assert_int_equal(chmod(f->dir, 0700), 0);
         assert_int_equal(unlink(f->program), 0);
         fails(f, "No such file");
         f->order.program = "fence";
