@@ -340,6 +340,17 @@ static void give_up_silent(struct peers *peers, uint64_t now) {
         }
 }
 
+/* When the leader is to take the next node for lost, if nothing comes from it. */
+static uint64_t next_silent(const struct peers *peers) {
+        const struct peer *peer;
+        uint64_t next = UINT64_MAX;
+
+        LIST_FOREACH (peer, &peers->peer_list, entry)
+                if (peers->leading && peer->link && peer->link->heard_usec + peers->timeout_usec < next)
+                        next = peer->link->heard_usec + peers->timeout_usec;
+        return next;
+}
+
 static uint64_t beat_usec(const struct peers *peers) {
         uint64_t quiet_usec = QUIET_BEATS * peers->heartbeat_usec;
         /* The other side must not take us for lost meanwhile, nor when one is a little late. */
@@ -385,8 +396,12 @@ static uint64_t beat(struct peers *peers, uint64_t now) {
 static void on_timer(evutil_socket_t fd, short what, void *userdata) {
         struct peers *peers = userdata;
         uint64_t now = now_usec();
+        uint64_t silent = next_silent(peers);
         uint64_t next;
 
+        /* Jobs wait for it. Where this timer is late, beat() sees to it that what has come meanwhile is read before. */
+        if (now < peers->next_beat_usec && now > silent && now - silent < CATCH_UP_USEC)
+                give_up_silent(peers, now);
         if (now >= peers->next_beat_usec)
                 peers->next_beat_usec = beat(peers, now);
         demand_tell(peers, now);
@@ -398,6 +413,9 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata) {
         if (next > peers->next_beat_usec)
                 next = peers->next_beat_usec;
         now = now_usec();
+        silent = next_silent(peers);
+        if (silent >= now && silent < next)
+                next = silent + 1;
         timer_arm(peers->timer, next > now ? next - now : 0);
 }
 

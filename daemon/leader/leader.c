@@ -25,6 +25,7 @@
 #include "daemon/sched/move_cost.h"
 
 #define TICK_USEC 1000000U
+#define LOSS_MOST_USEC (60U * TICK_USEC) /* longer leases are looked at with the ticks */
 
 struct leader {
         struct rmd *rmd;
@@ -37,6 +38,7 @@ struct leader {
         struct fences *fences;
         struct event *settle;
         struct event *tick;
+        struct event *loss; /* pending: the last lease of a node that is lost ends then */
         bool settling;
         uint64_t round_usec; /* when the last round began, monotonic */
         bool skipped; /* after failures a move has to wait, or a node is avoided: the tick comes back to it */
@@ -200,6 +202,21 @@ static void answer_losses(struct leader *leader, uint64_t now) {
         fences_look_end(leader->fences);
 }
 
+static void on_loss(evutil_socket_t fd, short what, void *arg) {
+        struct leader *leader = arg;
+
+        if (cluster_synced(leader->rmd->cluster))
+                answer_losses(leader, cluster_log_usec(leader->rmd->cluster));
+}
+
+/* Jobs start again when the lease of their node has ended, and not at the next tick. */
+static void await_loss(struct leader *leader, const Rm__CmdNodeHealth *health) {
+        uint64_t safe = cluster_fence_safe_usec(leader->rmd->cluster, health->node), now = now_usec();
+
+        if (health->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN && (safe <= now || safe - now < LOSS_MOST_USEC))
+                timer_arm(leader->loss, safe > now ? safe - now : 0);
+}
+
 /* Nothing has changed, but time has passed: groups have rested, and what is not told in the log may be otherwise. */
 static bool timer_due(const struct leader *leader) {
         uint64_t interval = leader->rmd->config->interval_usec;
@@ -233,6 +250,8 @@ void leader_wake(struct leader *leader, const Rm__Command *command) {
         if (!leader)
                 return;
         leader_files_check(leader->files);
+        if (command && command->body_case == RM__COMMAND__BODY_NODE_HEALTH)
+                await_loss(leader, command->node_health);
         /* These change nothing a policy sees. */
         if (command &&
             (command->body_case == RM__COMMAND__BODY_JOB_WAIT || command->body_case == RM__COMMAND__BODY_NOTE ||
@@ -341,6 +360,7 @@ struct leader *leader_create(struct rmd *rmd) {
         leader->core_share = core_share_create();
         leader->fences = fences_create(rmd);
         leader->settle = evtimer_new(rmd->base, on_settle, leader);
+        leader->loss = evtimer_new(rmd->base, on_loss, leader);
         leader->tick = event_new(rmd->base, -1, EV_PERSIST, on_tick, leader);
         timer_arm(leader->tick, TICK_USEC);
         leader->files = leader_files_create(rmd);
@@ -361,5 +381,6 @@ void leader_destroy(struct leader *leader) {
         scheduler_destroy(leader->scheduler);
         event_free(leader->settle);
         event_free(leader->tick);
+        event_free(leader->loss);
         free(leader);
 }
