@@ -352,6 +352,17 @@ voters_up() {
     on "$asker" rmctl status | grep -q 'quorum 2, 1 may be lost'
 }
 
+# back NODE [SINCE]: waits until its rmd, one that was started after SINCE ($EPOCHREALTIME), follows or leads, with a state as new as that of $asker is now,
+# in which it is up. The two above are true before: the log takes a node for up until it has been silent for a while.
+back() {
+    local index=0
+    [[ $1 == "$asker" ]] || index=$(q index) || return 1
+    until_true 60 is_current "$1" "$index" "${2:-0}"
+}
+is_current() {
+    on "$1" "$programs/q" current "${@:2}" 2>"$work/current"
+}
+
 # --- partitions ---
 
 # flap NODE SECONDS: its link fails and comes back every few hundred milliseconds, so long.

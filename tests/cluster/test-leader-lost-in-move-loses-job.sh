@@ -70,10 +70,12 @@ asker=n5
 must "there are no three voters" until_true 30 voters_up
 voters=$(on n5 rmctl status | sed -n 's/^Voters: *\([^;]*\);.*/\1/p')
 same "the voters" "$voters" "n1 n2 n3"
+begun=$EPOCHREALTIME
 for node in $(nodes); do
     bed_do stop-rmd "$node"
     up "$node"
 done
+for node in $(nodes); do must "$node is not back" back "$node" "$begun"; done
 must "not all are back" until_true 30 all_joined
 must "not all voters are back" until_true 30 voters_up
 start moved n5 -n 2 --group-size 1 "$programs/ordered" --stop-file="$(stop_file moved)" --pause-usec=20000
@@ -113,7 +115,10 @@ while read -r state way <&3; do
     fi
     must "$state $way: nobody leads after $leader" until_true 30 another_leads "$leader"
     find_again "${way%-here}" "$leader"
-    must "$state $way: $leader is not back" until_true 60 all_joined
+    since=$begun
+    [[ $way != stop ]] || since=0
+    must "$state $way: $leader is not back" back "$leader" "$since"
+    must "$state $way: not all are back" until_true 60 all_joined
     must "$state $way: not all voters are back" until_true 60 voters_up
     verdict=right
     q settled 60 >"$work/settled" 2>&1 || verdict="not settled: $(<"$work/settled")"

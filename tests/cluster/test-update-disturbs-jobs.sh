@@ -26,7 +26,8 @@ undisturbed() {
 install_on() {
     local node=$1 started=$EPOCHREALTIME
     update "$node" "$build"
-    must "$node does not join again" until_true 20 all_joined
+    must "$node does not join again" back "$node" "$started"
+    must "not all are there" until_true 20 all_joined
     slowest=$((slowest > $(msec_since "$started") ? slowest : $(msec_since "$started")))
 }
 
