@@ -1,14 +1,16 @@
 #!/bin/bash
-# The leader is lost just when a move is in a certain state: killed, without power, or it stands still; elsewhere, or on the very node whose
-# state it is. In each state (in a quick run some): one copy of the capsule goes on, on one node, and the job's result is right.
+# The leader is lost just when a move is in a certain state: killed, without power, cut off, or it stands still; elsewhere, or on the very node whose
+# state it is; or its disk is full. In each state (in a quick run some): one copy of the capsule goes on, on one node, and the job's result is right.
 # limit: 1500
 # load: 2
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
-# "STATE WAY": a leader elsewhere; "STATE kill-here": the one whose state it is leads.
+# "STATE WAY": a leader elsewhere; "STATE kill-here": the one whose state it is leads. The last rows are those with a full disk, for which the voters get
+# small ones.
 states="source.prepare source.precopy source.freeze source.cut source.transfer source.restore source.release
-    destination.prepare destination.transfer destination.restore destination.commit destination.open"
-all=$(for state in $states; do printf '%s\n' "$state kill" "$state stop" "$state off" "$state kill-here"; done)
+    destination.prepare destination.transfer destination.restore destination.commit destination.open destination.fill"
+all=$(for state in $states; do printf '%s\n' "$state kill" "$state stop" "$state off" "$state cut" "$state kill-here"; done
+    for state in $states; do echo "$state full"; done)
 some="source.freeze kill
 source.restore stop
 source.release kill
@@ -16,8 +18,11 @@ destination.restore off
 destination.commit stop
 destination.commit off
 destination.open kill
+destination.fill kill
+source.restore cut
 source.transfer kill-here
-destination.commit kill-here"
+destination.commit kill-here
+destination.commit full"
 rows=${RM_TEST_ROWS:-$(thorough "$all" "$some")}
 
 # up NODE: its rmd runs, with faults from a file that is empty but for the one that is to come.
@@ -30,6 +35,8 @@ lose() {
     kill) bed_do stop-rmd "$2" --kill ;;
     stop) on "$2" sh -c 'kill -STOP "$(cat /run/testbed-rmd.pid)"' ;;
     off) bed_do power-off "$2" ;;
+    cut) bed_do cut "$2" ;;
+    full) on "$2" sh -c 'cd /var/lib/rmd && dd if=/dev/zero bs=64k >>fill; dd if=/dev/zero bs=512 >>fill' 2>/dev/null ;;
     esac >/dev/null
 }
 find_again() {
@@ -40,6 +47,8 @@ find_again() {
         bed_do stop-rmd "$2"
         up "$2"
         ;;
+    cut) bed_do heal "$2" ;;
+    full) on "$2" rm /var/lib/rmd/fill ;;
     *) up "$2" ;;
     esac >/dev/null
 }
@@ -47,6 +56,30 @@ find_again() {
 next=
 another_leads() {
     next=$(on "$asker" rmctl status | sed -n 's/^Leader: *//p') && [[ $next == n* && $next != "$1" ]]
+}
+
+# on_disk mount|umount: the voters' state is on small disks, or where it was before.
+disks=''
+on_disk() {
+    local node begun=$EPOCHREALTIME
+    [[ $disks != "$1" ]] || return 0
+    disks=$1
+    for node in $voters; do bed_do stop-rmd "$node"; done
+    for node in $voters; do
+        # shellcheck disable=SC2016 # the node's shell expands it
+        on "$node" sh -ec 'd=/var/lib/rmd; cp -a $d $d.copy
+            if [ $1 = mount ]; then mount -t tmpfs -o size=32m tmpfs $d; else umount -l $d; find $d -mindepth 1 -delete; fi
+            cp -a $d.copy/. $d/; rm -r $d.copy' sh "$1" || fail "no disk on $node"
+        up "$node"
+    done
+    for node in $voters; do must "$node is not back" back "$node" "$begun"; done
+    must "not all voters are back" until_true 60 voters_up
+}
+
+# A job with so large an environment that a full disk has no room for it: who leads lets another one lead for it, at most once a minute.
+submit_large() {
+    # shellcheck disable=SC2016 # the node's shell expands it
+    as alice n5 bash -c 'x=$(head -c 100000 /dev/zero | tr "\0" x); A=$x B=$x C=$x D=$x E=$x F=$x; export A B C D E F; exec rm-mpirun -n 1 true'
 }
 
 # held NODE ROLE STATE: a move is now there.
@@ -84,9 +117,10 @@ for group in -1 1; do
     [[ $(q where moved $group) == n5 ]] || move moved $group n5
 done
 
-bad=0
+bad=0 handed_over=0
 printf '  %-20s %-10s %-18s %-9s %s\n' state leader move result seconds
 while read -r state way <&3; do
+    [[ $way != full ]] || on_disk mount
     begun=$EPOCHREALTIME
     leader=$(q leader)
     here=$(q where moved 0)
@@ -111,12 +145,21 @@ while read -r state way <&3; do
     else
         must "$state: no move comes there on $side" until_true 20 held "$side" "${state%.*}" "${state#*.}"
         lose "$way" "$leader"
+        if [[ $way == full ]]; then
+            submit_large >"$work/large" 2>&1 || grep -q 'disk is full' "$work/large" || fail "$state $way: a job is not taken: $(<"$work/large")"
+            [[ $(q leader) == "$leader" ]] || handed_over=$((handed_over + 1))
+        fi
         on "$side" rm /run/rmd/fault
     fi
-    must "$state $way: nobody leads after $leader" until_true 30 another_leads "$leader"
+    # With a full disk it may lead on, or let another one lead.
+    if [[ $way == full ]]; then
+        must "$state $way: the move does not end" q settled 60 >"$work/settled" 2>&1
+    else
+        must "$state $way: nobody leads after $leader" until_true 30 another_leads "$leader"
+    fi
     find_again "${way%-here}" "$leader"
     since=$begun
-    [[ $way != stop ]] || since=0
+    [[ $way != stop && $way != cut && $way != full ]] || since=0
     must "$state $way: $leader is not back" back "$leader" "$since"
     must "$state $way: not all are back" until_true 60 all_joined
     must "$state $way: not all voters are back" until_true 60 voters_up
@@ -128,6 +171,11 @@ while read -r state way <&3; do
     printf '  %-20s %-10s %-18s %-9s %s\n' "$state" "$way" "$(q moves moved | tail -n 1 | cut -d ' ' -f 3-5)" "$verdict" "$(($(msec_since "$begun") / 1000))"
 done 3<<<"$rows"
 ((bad == 0)) || fail "see the table"
+if [[ $disks ]]; then
+    ((handed_over > 0)) || fail "nobody with a full disk has let another one lead"
+    see "$handed_over times one with a full disk has let another one lead"
+    on_disk umount
+fi
 for node in $(nodes); do on "$node" rm -f /run/rmd/fault; done
 release moved
 finish moved
