@@ -268,7 +268,7 @@ same_as_undisturbed() {
     shift 2
     n=$(iterations_of "$name")
     [[ $n ]] || fail "job $name has printed no result: $(tail -n 3 "$work/$name.err")"
-    run "$name-alone" n1 "$@" -n "$ranks" "$programs/ordered" --iterations="$n"
+    run "$name-alone" "$asker" "$@" -n "$ranks" "$programs/ordered" --iterations="$n"
     ended_well "$name-alone" hash
     see "disturbed: $n iterations, hash $(hash_of "$name"); undisturbed: $(hash_of "$name-alone")"
     same "the result of $n iterations" "$(hash_of "$name")" "$(hash_of "$name-alone")"
