@@ -73,9 +73,13 @@ submitted_or_refused() {
 }
 refused=()
 
-# phase HOW HEAL NODE...: the nodes are cut off as HOW says; until a while before their leases end (short), until live runs again (long), or
-# until the other job has failed (longest).
-k=0
+# phase HOW HEAL NODE...: the nodes are cut off as HOW says; until a while before their leases end (short), until live runs again (long),
+# until the other job has failed (longest), or, if it is one who leads without ranks, until another one leads and longer than a lease (led).
+k=0 lease_msec=5000
+leads_instead() {
+    local leader
+    leader=$(q leader) && [[ $leader == n* && $leader != "$1" ]]
+}
 phase() {
     local how=$1 heal=$2 attempt begun cut_msec state
     shift 2
@@ -88,6 +92,10 @@ phase() {
     case $heal in
     short) sleep 1.5 ;;
     long) must "$how $*: attempt $((attempt + 1)) does not run" until_true 60 pulses live $((attempt + 1)) 4 ;;
+    led)
+        must "$how $*: nobody else leads" until_true 20 leads_instead "$1"
+        until_true 20 eval "((\$(msec_since $begun) > $((lease_msec + 1500))))"
+        ;;
     longest) must "$how $*: fixed$fixed has not failed" q state "fixed$fixed" NODE_FAIL 60 >/dev/null ;;
     esac
     # Once it is known which nodes are lost, a job is not placed there.
@@ -105,9 +113,9 @@ phase() {
     state=$(q job "fixed$fixed" state)
     see "$how $* for $cut_msec ms: live in attempt $(q job live attempt), fixed$fixed $state"
     # Longer than that may have been too long for a lease, if the machine is slow.
-    if ((cut_msec < 3000)); then
-        same "the attempt after a short cut" "$(q job live attempt)" "$attempt"
-        same "the other job after a short cut" "$state" RUNNING
+    if ((cut_msec < 3000)) || [[ $heal == led ]]; then
+        same "the attempt after the cut" "$(q job live attempt)" "$attempt"
+        same "the other job after the cut" "$state" RUNNING
     fi
     [[ $state == RUNNING ]] || end_fixed NODE_FAIL
 }
@@ -141,6 +149,8 @@ if thorough; then
 fi
 phase to short "$(q leader)"
 phase from short "$(q leader)"
+phase from led "$(q leader)"
+if thorough; then phase to led "$(q leader)"; fi
 
 same "jobs that were submitted meanwhile" "$(on n1 sort /home/alice/small | uniq -c | awk '{ print $1 }' | sort -u)" 1
 for name in "${refused[@]}"; do
