@@ -1,6 +1,6 @@
 #!/bin/bash
-# A job with --on-node-loss restart lives on when a node of it is lost: without the head or with it, by power or by its link. It begins
-# anew on what is left, says so in one line, and its result is as undisturbed. --restarts limits how often.
+# A job with --on-node-loss restart lives on when a node of it is lost: without the head or with it, also the one that leads, by power or by its link. It
+# begins anew on what is left, says so in one line, and its result is as undisturbed. --restarts limits how often.
 # limit: 240
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
@@ -29,9 +29,11 @@ lose() {
     bed_do power-off "$1"
     begun=$EPOCHREALTIME
 }
-back() {
+on_again() {
     bed_do power-on "$1"
-    must "$1 does not join" until_true 30 all_joined
+    must "$1 does not join" back "$1" "$begun"
+    must "not all are back" until_true 30 all_joined
+    must "not all voters are back" until_true 30 voters_up
 }
 
 # A group of the job is there, the head is not.
@@ -42,7 +44,7 @@ victim_of() {
 # Not before all nodes know of restarts.
 until_true 20 as alice n1 rm-mpirun --on-node-loss restart -n 1 true 2>"$work/level.err" || fail "no job may restart: $(cat "$work/level.err")"
 
-start live n1 --on-node-loss restart --group-size 1 -n 4 \
+start live n1 --on-node-loss restart --restarts 4 --group-size 1 -n 4 \
     sh -c "echo attempt \$RM_ATTEMPT; exec $programs/ordered --stop-file=$(stop_file live) --pause-usec=20000"
 attempt_runs live 1
 [[ $(q where live -1) == n1 ]] || move live -1 n1
@@ -53,8 +55,8 @@ see "power of $victim off: attempt 2 runs after $(msec_since "$begun") ms, on $(
 see "$(grep '^rm-mpirun: ' "$work/live.err")"
 told live 1
 rmctl events | grep -q "job-restarted .*node $victim is down" || fail "no event tells it: $(rmctl events | tail -n 5)"
-rmctl show-job "$(job live)" | grep -q 'Attempt.*2 of 4, 1 restart.*is down' || fail "show-job: $(rmctl show-job "$(job live)" | grep Attempt)"
-back "$victim"
+rmctl show-job "$(job live)" | grep -q 'Attempt.*2 of 5, 1 restart.*is down' || fail "show-job: $(rmctl show-job "$(job live)" | grep Attempt)"
+on_again "$victim"
 
 # The head's node.
 [[ $(q where live -1) == "$victim" ]] || move live -1 "$victim"
@@ -62,16 +64,39 @@ lose "$victim"
 attempt_runs live 3
 see "power of $victim, with the head, off: attempt 3 runs after $(msec_since "$begun") ms"
 told live 2
-back "$victim"
+on_again "$victim"
+
+# The node that leads, with ranks and the head. Not that of the front end: who leads there is killed first.
+leads_not() {
+    victim=$(q leader) && [[ $victim == n* && $victim != "$1" ]]
+}
+if [[ $(q leader) == n1 ]]; then
+    begun=$EPOCHREALTIME
+    asker=n2
+    bed_do stop-rmd n1 --kill
+    must "nobody leads after n1" until_true 20 leads_not n1
+    bed_do start-rmd n1
+    must "n1 is not back" back n1 "$begun"
+    asker=n1
+fi
+must "who leads is not to be seen" until_true 20 leads_not n1
+q place live | grep -v '^-1 ' | grep -q " $victim\$" || move live 0 "$victim"
+[[ $(q where live -1) == "$victim" ]] || move live -1 "$victim"
+same "who leads" "$(q leader)" "$victim"
+lose "$victim"
+attempt_runs live 4
+see "power of $victim, who leads, with ranks and the head, off: attempt 4 runs after $(msec_since "$begun") ms; $(q leader) leads"
+told live 3
+on_again "$victim"
 
 # Its link only: what runs there goes when it is back, while the next attempt runs.
 [[ $(victim_of live) ]] || move live 0 n2
 victim=$(victim_of live)
 bed_do cut "$victim"
 begun=$EPOCHREALTIME
-attempt_runs live 4
-see "link of $victim cut: attempt 4 runs after $(msec_since "$begun") ms; on $victim still $(on "$victim" pgrep -cf "$programs/ordered") processes"
-told live 3
+attempt_runs live 5
+see "link of $victim cut: attempt 5 runs after $(msec_since "$begun") ms; on $victim still $(on "$victim" pgrep -cf "$programs/ordered") processes"
+told live 4
 bed_do heal "$victim"
 must "$victim does not come back" until_true 30 all_joined
 copies_gone() {
@@ -114,6 +139,6 @@ see "--restarts 0: exit code $rc, $(q job once state): $(tail -n 1 "$work/once.e
 ((rc != 0)) || fail "exit code 0 of a job that has lost a node"
 same "its state" "$(q job once state)" NODE_FAIL
 grep -q "node $victim is down, and the job has been restarted 0 times (--restarts 0)" "$work/once.err" || fail "it does not say why"
-back "$victim"
+on_again "$victim"
 # What a node lost with its power is no leftover, and it has a new boot's processes.
 inventory_all >"$work/before"
