@@ -10,6 +10,13 @@ rest_msec=2000
 cluster 2 --cores 4 --set cluster.node_timeout=5m --set cluster.lease=3s
 # Not before all nodes know of restarts.
 until_true 20 as alice n1 rm-mpirun --on-node-loss restart -n 1 true 2>"$work/level.err" || fail "no job may restart: $(cat "$work/level.err")"
+# Nobody may take two nodes for safer than one.
+text='two nodes: without n1 nothing can be changed, and its disk has the only log; a third node would keep it too'
+for node in n1 n2; do
+    on $node rmctl status >"$work/status"
+    grep -q "^Warning: *$text\$" "$work/status" || fail "the status on $node does not say that only n1 keeps the log: $(cat "$work/status")"
+    grep -q '^Voters: *n1; quorum 1, 0 may be lost$' "$work/status" || fail "the voters on $node: $(grep ^Voters "$work/status")"
+done
 # One group of each job on each of two nodes, whatever a policy likes better.
 on n1 sh -c 'printf "n1:2\nn2:2\n" >/home/alice/two'
 declare -A group_on

@@ -83,6 +83,13 @@ attach_all() {
     done
 }
 
+# tells_of NODE: the status says that this voter is down, and what may be lost now.
+tells_of() {
+    on n5 rmctl status >"$work/status"
+    grep -q "^Voters: .*$1 (DOWN).*; quorum 2, 0 may be lost\$" "$work/status" &&
+        grep -q '^Warning: *no other voter may be lost: then nothing can be changed$' "$work/status"
+}
+
 cluster 7 --cores 4
 must "there are no three voters" until_true 30 voters_up
 same "the voters" "$(on n5 rmctl status | sed -n 's/^Voters: *\([^;]*\);.*/\1/p')" "n1 n2 n3"
@@ -111,6 +118,10 @@ for ((i = 0; i < rounds; i++)); do
     lose "$way" "$leader"
     must "nobody leads after $leader ($way)" until_true 20 eval "next=\$(on n5 rmctl status | sed -n 's/^Leader: *//p') && [[ \$next == n* && \$next != $leader ]]"
     see "$way of $leader: $next leads after $(msec_since "$begun") ms"
+    if [[ $way == off ]] && ((i < ${#ways[@]})); then
+        until_true 20 tells_of "$leader" || fail "the status does not tell of $leader: $(grep -e ^Voters -e ^Warning "$work/status")"
+        see "$(grep ^Voters "$work/status")"
+    fi
     # A move that is begun under one leader ends under another.
     to=$(printf 'n4\nn5\nn6\n' | grep -vx "$(q where moved 0)" | shuf -n 1 --random-source=<(yes "$RANDOM"))
     on n5 rmctl migrate-job "$(job moved)" --group 0 --to "$to" >>"$work/migrate" 2>&1 || true
