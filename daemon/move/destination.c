@@ -356,8 +356,7 @@ static void see_filled(struct move *move) {
 }
 
 static void enter_fill(struct move *move) {
-        mover_stop(take_ptr(move->mover), move->dir);
-        (void) remove_tree(move->dir); /* its memory may be needed */
+        move_stop_mover(move); /* and the images go: their memory may be needed */
         see_filled(move);
 }
 
@@ -406,7 +405,7 @@ void destination_retry(struct move *move) {
 static void undo(struct move *move) {
         struct resident *resident = move_resident(move);
 
-        mover_stop(take_ptr(move->mover), move->dir);
+        move_stop_mover(move);
         if (resident)
                 runner_drop(move->moves->rmd->runner, resident, true);
         tell_failed(move);
@@ -444,7 +443,7 @@ void destination_enter(struct move *move) {
                 undo(move);
                 break;
         default: /* END: filled, or aborted */
-                mover_stop(take_ptr(move->mover), move->dir);
+                move_stop_mover(move);
                 if (!move->opened_told && resident)
                         runner_drop(move->moves->rmd->runner, resident, true);
                 moves_retry(move->moves);

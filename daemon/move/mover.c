@@ -24,7 +24,8 @@ struct mover {
         pid_t pid;
         int pidfd;          /* of one that was stopped */
         struct event *gone; /* likewise */
-        char *dir;          /* likewise */
+        struct remover *remover; /* likewise */
+        char *aside;        /* likewise: what it leaves */
         bool ready;
         Rm__MoverCommand *first; /* said before the connection stood */
         const struct mover_ops *ops;
@@ -122,12 +123,11 @@ int mover_command(struct mover *mover, const Rm__MoverCommand *command) {
 
 static void mover_free(struct mover *mover) {
         reap(mover->pid);
-        (void) remove_tree(mover->dir);
+        remover_add(mover->remover, mover->aside);
         if (mover->gone)
                 event_free(mover->gone);
         if (mover->pidfd >= 0)
                 (void) close(mover->pidfd);
-        free(mover->dir);
         free(mover);
 }
 
@@ -135,13 +135,18 @@ static void on_gone(evutil_socket_t fd, short what, void *arg) {
         mover_free(arg);
 }
 
-void mover_stop(struct mover *mover, const char *dir) {
-        if (!mover)
+void mover_stop(struct mover *mover, struct remover *remover, const char *dir) {
+        char *aside = remover_set_aside(remover, dir);
+
+        if (!mover) {
+                remover_add(remover, aside);
                 return;
+        }
         conn_destroy(take_ptr(mover->conn));
         if (mover->first)
                 rm__mover_command__free_unpacked(take_ptr(mover->first), NULL);
-        mover->dir = xstrdup(dir);
+        mover->remover = remover;
+        mover->aside = aside;
         (void) kill(mover->pid, SIGKILL);
         mover->pidfd = pidfd_open(mover->pid, 0);
         mover->gone = mover->pidfd >= 0 ? event_new(mover->base, mover->pidfd, EV_READ, on_gone, mover) : NULL;

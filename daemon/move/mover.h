@@ -6,6 +6,7 @@
 
 #include "common/error.h"
 #include "daemon/context.h"
+#include "daemon/move/remover.h"
 #include "proto/mover.pb-c.h"
 
 struct mover;
@@ -20,7 +21,7 @@ struct mover_ops {
 int mover_start(struct rmd *rmd, bool send, const struct mover_ops *ops, void *userdata, struct mover **ret, struct rm_error *err);
 int mover_command(struct mover *mover, const Rm__MoverCommand *command);
 /* Ends the process, without callbacks, and does not wait until it has gone: the kernel may have to lift the protection of much memory that it
- * tracks. What it leaves in `dir` is removed then. NULL ok. */
-void mover_stop(struct mover *mover, const char *dir);
+ * tracks. `dir` has another name at once, and is removed when the process has gone, or at once if `mover` is NULL. */
+void mover_stop(struct mover *mover, struct remover *remover, const char *dir);
 
 #endif

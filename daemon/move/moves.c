@@ -12,6 +12,7 @@
 #include "daemon/job/launch.h"
 #include "daemon/move/moves_internal.h"
 
+#define MOVER_PROGRAM RM_LIBEXEC_DIR "/rm-mover"
 #define RETRY_USEC 500000
 #define HOLD_USEC 20000 /* between two looks whether a fault point still holds a move */
 
@@ -62,14 +63,17 @@ struct move *move_create(struct moves *moves, const Rm__Move *record, enum move_
         return move;
 }
 
+void move_stop_mover(struct move *move) {
+        mover_stop(take_ptr(move->mover), move->moves->remover, move->dir);
+}
+
 static void move_free(struct move *move) {
         for (struct move **p = &move->moves->list; *p; p = &(*p)->next)
                 if (*p == move) {
                         *p = move->next;
                         break;
                 }
-        mover_stop(move->mover, move->dir);
-        (void) remove_tree(move->dir);
+        move_stop_mover(move);
         event_free(move->deadline);
         event_free(move->hold);
         if (move->reopen)
@@ -83,7 +87,7 @@ static void move_free(struct move *move) {
 int move_make_dir(struct move *move, struct rm_error *err) {
         int r;
 
-        (void) remove_tree(move->dir);
+        remover_add(move->moves->remover, remover_set_aside(move->moves->remover, move->dir));
         r = mkdir_p(move->dir, 0700);
         return r < 0 ? error_sys(err, r, "making %s", move->dir) : 0;
 }
@@ -523,9 +527,8 @@ void moves_on_peer(struct moves *moves, const char *node, bool connected) {
 static int mount_images(const char *dir, struct rm_error *err) {
         int r;
 
-        while (umount2(dir, MNT_DETACH) == 0)
-                ;
-        (void) remove_tree(dir);
+        remover_unmount(MOVER_PROGRAM, dir);
+        (void) remove_tree(dir); /* not memory */
         r = mkdir_p(dir, 0700);
         if (r < 0)
                 return error_sys(err, r, "making %s", dir);
@@ -547,6 +550,7 @@ int moves_create(struct rmd *rmd, struct moves **ret, struct rm_error *err) {
                 free(moves);
                 return r;
         }
+        moves->remover = remover_create(rmd->base, MOVER_PROGRAM);
         moves->retry = evtimer_new(rmd->base, on_retry, moves);
         moves->wake = event_new(rmd->base, -1, 0, on_wake, moves);
         *ret = moves;
@@ -565,7 +569,8 @@ void moves_destroy(struct moves *moves) {
                 free(pending->node);
                 free(pending);
         }
-        (void) umount2(moves->dir, MNT_DETACH);
+        remover_destroy(moves->remover);
+        remover_unmount(MOVER_PROGRAM, moves->dir);
         (void) rmdir(moves->dir);
         event_free(moves->retry);
         event_free(moves->wake);

@@ -79,6 +79,7 @@ struct moves {
         struct move *list;
         struct pending_prepare *pending_prepares;
         char *dir; /* a tmpfs: images and capture sockets */
+        struct remover *remover;
         struct event *retry;
         bool retry_wanted;
         struct event *wake;
@@ -98,6 +99,8 @@ void move_propose(struct move *move, const Rm__Command *command);
 void move_propose_abort(struct move *move);
 int move_send(struct move *move, Rm__PeerMessage *message);
 void moves_retry(struct moves *moves);
+/* Ends this move's rm-mover, if one runs, and removes the directory. */
+void move_stop_mover(struct move *move);
 /* Directory for this move's images; made here. */
 int move_make_dir(struct move *move, struct rm_error *err);
 

@@ -501,7 +501,7 @@ static void reopen(struct move *move) {
 }
 
 static void source_undo(struct move *move) {
-        mover_stop(take_ptr(move->mover), move->dir);
+        move_stop_mover(move);
         slow_end(move);
         move_deadline(move, 0);
         /* While the other side cannot have a whole image there is nobody to wait for. */
@@ -596,7 +596,7 @@ void source_enter(struct move *move) {
                 source_undo(move);
                 break;
         default: /* END: undone */
-                mover_stop(take_ptr(move->mover), move->dir);
+                move_stop_mover(move);
                 reopen(move);
                 moves_retry(move->moves);
         }

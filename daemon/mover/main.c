@@ -16,7 +16,8 @@
 
 static int usage(void) {
         (void) fputs("usage: rm-mover send|receive\n"
-                     "Part of rmd, which starts it with a socket as descriptor 3; not to be run by hand.\n",
+                     "       rm-mover remove|unmount DIR\n"
+                     "Part of rmd, which starts it, for a move with a socket as descriptor 3; not to be run by hand.\n",
                      stderr);
         return 2;
 }
@@ -39,11 +40,15 @@ int main(int argc, char **argv) {
         bool send = argc == 2 && strcmp(argv[1], "send") == 0;
         int r;
 
+        log_setup("rm-mover", LOG_INFO);
+        if (argc == 3 && strcmp(argv[1], "remove") == 0)
+                return mover_remove(argv[2]) < 0 ? 1 : 0;
+        if (argc == 3 && strcmp(argv[1], "unmount") == 0)
+                return mover_unmount(argv[2]) < 0 ? 1 : 0;
         if (!send && (argc != 2 || strcmp(argv[1], "receive") != 0))
                 return usage();
         if (fstat(CONTROL_FD, &st) < 0 || !S_ISSOCK(st.st_mode))
                 return usage();
-        log_setup("rm-mover", LOG_INFO);
         /* rmd may have gone before this line: then the socket is at its end, which the first look shows. */
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void) signal(SIGPIPE, SIG_IGN);

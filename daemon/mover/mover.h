@@ -1,4 +1,4 @@
-/* The two roles of rm-mover. Both hear their setup from rmd first, report to rmd, and return 0 when all went well, or a negative
+/* The two roles of rm-mover in a move, and what it removes for rmd. Both roles hear their setup from rmd first, report to rmd, and return 0 when all went well, or a negative
  * errno that rmd has been told of. */
 #ifndef RM_MOVER_MOVER_H
 #define RM_MOVER_MOVER_H
@@ -12,5 +12,11 @@
 
 int mover_send(struct control *control);
 int mover_receive(struct control *control);
+
+/* Removes a directory and what is in it. 0, or a negative errno that was logged. */
+int mover_remove(const char *dir);
+/* Takes all mounts off a directory. What they held is freed by a process that goes on after the return. 0, also when there is none, or a
+ * negative errno that was logged. */
+int mover_unmount(const char *dir);
 
 #endif

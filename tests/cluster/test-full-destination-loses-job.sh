@@ -19,7 +19,8 @@ given_up() {
     on n1 rmctl list-moves >"$work/moves" && tail -n 1 "$work/moves" | grep -q "$2" || fail "$1: no reason: $(tail -n 1 "$work/moves")"
     on n1 rmctl events | tail -n 20 | grep -q "$2" || fail "$1: no event tells of it"
     see "$1: $(tail -n 1 "$work/moves" | sed 's/.*  //')"
-    same "$1: left in $images" "$(on n3 ls $images)" ''
+    # rmd does not wait for the process that removes it.
+    until_true 10 on n3 sh -c "[ ! \"\$(ls $images)\" ]" || fail "$1: left in $images: $(on n3 ls $images)"
     same "$1: ranks on n3" "$(on n3 "$programs/count" memory)" 0
 }
 
