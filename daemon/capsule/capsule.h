@@ -155,6 +155,8 @@ const char *capsule_root(const struct capsule *capsule);
 
 /* The control group that its payload is in, a directory; malloc'ed. */
 char *capsule_payload_cgroup(const struct capsule *capsule);
+/* The control group with all of its processes that the controller memory has, or NULL; valid as long as the capsule is. */
+const char *capsule_memory_cgroup(const struct capsule *capsule);
 
 enum capsule_phase {
         CAPSULE_CREATING, /* until `ready` */

@@ -102,6 +102,10 @@ char *capsule_payload_cgroup(const struct capsule *capsule) {
         return xasprintf("%s/payload", capsule->cgroup_dir);
 }
 
+const char *capsule_memory_cgroup(const struct capsule *capsule) {
+        return capsule->limit_dirs[CONTROLLER_MEMORY];
+}
+
 const char *capsule_root(const struct capsule *capsule) {
         return capsule->init_pid > 0 ? capsule->root : NULL;
 }

@@ -17,11 +17,11 @@
 #define QUIET_REPORT_USEC UINT64_C(30000000)
 #define QUIET_STEP_BYTES (UINT64_C(16) << 20)
 
-void memory_report_read(const struct resident *resident, struct memory_report_use *ret) {
+void memory_report_read(const struct resident *resident, size_t most, struct memory_report_use *ret) {
         cleanup_free char *cgroup = capsule_payload_cgroup(resident->capsule);
-        cleanup_free char *procs_file = xasprintf("%s/cgroup.procs", cgroup);
+        const char *charged = capsule_memory_cgroup(resident->capsule);
 
-        *ret = (struct memory_report_use) { .memory_bytes = memory_use_processes(procs_file) };
+        *ret = (struct memory_report_use) { .memory_bytes = memory_use_processes(cgroup, charged, most) };
         for (const char *const *mount = capsule_tmpfs_mounts; *mount; mount++) {
                 cleanup_free char *path = xasprintf("%s%s", capsule_root(resident->capsule), *mount);
 
@@ -98,7 +98,7 @@ static void report(struct runner *runner) {
 
                 if (!l->ready || l->exited)
                         continue;
-                memory_report_read(l, &use);
+                memory_report_read(l, MEMORY_REPORT_PROCESSES_MAX / most + 1, &use);
                 *(l->index == STATE_HEAD ? &node.heads : &node.groups) += use.memory_bytes + use.files_bytes;
                 if (l->index == STATE_HEAD)
                         continue;

@@ -3,6 +3,7 @@
 #define RM_JOB_MEMORY_REPORT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "daemon/job/runner.h"
@@ -12,7 +13,11 @@ struct memory_report_use {
         uint64_t memory_bytes; /* its processes' own */
         uint64_t files_bytes;  /* in its /tmp, /dev/shm and /run */
 };
-void memory_report_read(const struct resident *resident, struct memory_report_use *ret);
+/* Looks at `most` of its processes; for more it is estimated (memory_use.h). */
+void memory_report_read(const struct resident *resident, size_t most, struct memory_report_use *ret);
+
+/* Processes that are looked at in one call of the loop: 20 us each. A user may have thousands. */
+#define MEMORY_REPORT_PROCESSES_MAX 2000U
 
 /* What a node has, in bytes. */
 struct memory_report_node {

@@ -244,7 +244,7 @@ static void measure_need(const struct resident *resident, Rm__MovePrepare *prepa
         struct memory_report_use use;
         struct capsule_limits limits;
 
-        memory_report_read(resident, &use);
+        memory_report_read(resident, MEMORY_REPORT_PROCESSES_MAX, &use);
         prepare->memory_bytes = use.memory_bytes;
         prepare->files_bytes = use.files_bytes;
         capsule_get_limits(resident->capsule, &limits);

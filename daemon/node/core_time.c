@@ -1,5 +1,6 @@
 #include "daemon/node/core_time.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,13 +23,20 @@ static void add_process(long pid, struct core_time *sum) {
         sum->waited_usec += strtoull(end, NULL, 10) / 1000;
 }
 
-void core_time_read(const char *procs_file, struct core_time *ret) {
+int core_time_read(const char *procs_file, size_t most, struct core_time *ret) {
+        struct core_time sum = { 0 };
         cleanup_free char *text = NULL;
+        size_t n = 0;
         char *at;
+        int r = read_file(procs_file, TEXT_MAX_BYTES, &text, NULL);
 
-        *ret = (struct core_time) { 0 };
-        if (read_file(procs_file, TEXT_MAX_BYTES, &text, NULL) < 0)
-                return;
-        for (char *line = strtok_r(text, "\n", &at); line; line = strtok_r(NULL, "\n", &at))
-                add_process(strtol(line, NULL, 10), ret);
+        if (r == -EFBIG)
+                return -E2BIG;
+        for (char *line = r == 0 ? strtok_r(text, "\n", &at) : NULL; line; line = strtok_r(NULL, "\n", &at)) {
+                if (n++ == most)
+                        return -E2BIG;
+                add_process(strtol(line, NULL, 10), &sum);
+        }
+        *ret = sum;
+        return 0;
 }

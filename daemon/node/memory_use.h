@@ -3,12 +3,15 @@
 #define RM_NODE_MEMORY_USE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* That the kernel could give to processes; UINT64_MAX when it does not say. */
 uint64_t memory_use_available(void);
-/* The processes' own memory, of those that `procs_file` names (as cgroup.procs does); 0 when nothing can be read. */
-uint64_t memory_use_processes(const char *procs_file);
+/* The own memory of the processes of a group, of which `most` (> 0) are looked at; 0 when nothing can be read. `procs_dir` has cgroup.procs. If
+ * there are more, they count as what the kernel has charged the group `charged_dir` with (memory.stat), or, without it (NULL ok), as much each as
+ * those that were looked at. */
+uint64_t memory_use_processes(const char *procs_dir, const char *charged_dir, size_t most);
 /* What is used of the file system at `path`; 0 when it cannot be asked. */
 uint64_t memory_use_files(const char *path);
 

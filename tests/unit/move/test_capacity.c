@@ -14,6 +14,7 @@
 
 #include "common/util.h"
 #include "daemon/move/capacity.h"
+#include "daemon/node/core_time.h"
 #include "daemon/node/memory_use.h"
 
 static int check_need(const struct capacity_need *need, uint64_t free_memory, uint64_t free_images) {
@@ -74,27 +75,93 @@ static void test_text(void **state) {
         assert_non_null(strstr(error_text(&err), "not enough memory"));
 }
 
+static char *make_group(void) {
+        char template[] = "/tmp/rmd-test-room.XXXXXX";
+
+        assert_non_null(mkdtemp(template));
+        return xstrdup(template);
+}
+
+static void put(const char *dir, const char *name, const char *text) {
+        cleanup_free char *path = xasprintf("%s/%s", dir, name);
+
+        assert_int_equal(write_file_atomic(path, text, strlen(text), 0600, false), 0);
+}
+
 static void test_processes(void **state) {
         const size_t size_bytes = 8U << 20;
-        char path[] = "/tmp/rmd-test-room.XXXXXX";
-        int fd = mkstemp(path);
-        cleanup_free char *text = xasprintf("%d\n999999999\n", (int) getpid());
+        cleanup_free char *dir = make_group(), *text = xasprintf("%d\n999999999\n", (int) getpid());
         uint64_t before;
         char *memory;
 
         (void) state;
-        assert_true(fd >= 0);
-        assert_int_equal(write_all(fd, text, strlen(text)), 0);
-        (void) close(fd);
-        before = memory_use_processes(path);
+        put(dir, "cgroup.procs", text);
+        before = memory_use_processes(dir, NULL, 2);
         assert_true(before > 0);
         memory = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         assert_ptr_not_equal(memory, MAP_FAILED);
         memset(memory, 1, size_bytes);
-        assert_true(memory_use_processes(path) >= before + size_bytes / 2); /* the kernel counts in batches */
+        assert_true(memory_use_processes(dir, NULL, 2) >= before + size_bytes / 2); /* the kernel counts in batches */
         (void) munmap(memory, size_bytes);
-        (void) unlink(path);
-        assert_int_equal(memory_use_processes(path), 0);
+        assert_int_equal(remove_tree(dir), 0);
+        assert_int_equal(memory_use_processes(dir, NULL, 2), 0);
+}
+
+#define OWN_BYTES (UINT64_C(64) << 20) /* beside which what the test itself takes is little */
+
+/* A user can have tens of thousands; rmd's loop must not look at each, nor take them for nothing. */
+static void test_many_processes(void **state) {
+        const size_t n = 200000;
+        cleanup_free char *dir = make_group(), *own = xasprintf("%09d\n", (int) getpid());
+        cleanup_free char *text = xcalloc(n + 1, strlen(own));
+        uint64_t one, begin, took_usec, sum;
+        size_t length = 0;
+        char *memory = mmap(NULL, OWN_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+        (void) state;
+        assert_ptr_not_equal(memory, MAP_FAILED);
+        put(dir, "cgroup.procs", own);
+        one = memory_use_processes(dir, NULL, 1);
+        for (size_t i = 0; i < n; i++)
+                length += (size_t) sprintf(text + length, "%s", own);
+        put(dir, "cgroup.procs", text);
+        begin = now_usec();
+        sum = memory_use_processes(dir, NULL, 100);
+        took_usec = now_usec() - begin;
+        print_message("%zu processes, %zu bytes: %u us\n", n, length, (unsigned) took_usec);
+        assert_true(sum > one * n / 2 && sum < one * n * 2);
+        assert_true(took_usec < 500000);
+        /* What the kernel has charged says more, whatever the version; but not less than what was seen. */
+        put(dir, "memory.stat", "anon 999000000000000\nfile 7\n");
+        assert_true(memory_use_processes(dir, dir, 100) == 999000000000000);
+        put(dir, "memory.stat", "cache 4\nrss 5\ntotal_cache 6\ntotal_rss 998000000000000\n");
+        assert_true(memory_use_processes(dir, dir, 100) == 998000000000000);
+        put(dir, "memory.stat", "anon 1\n");
+        assert_true(memory_use_processes(dir, dir, 100) > one * 50);
+        put(dir, "memory.stat", "nothing\n");
+        assert_true(memory_use_processes(dir, dir, 100) > one * n / 2);
+        /* Few are looked at themselves. */
+        put(dir, "cgroup.procs", own);
+        put(dir, "memory.stat", "anon 999000000000000\n");
+        assert_true(memory_use_processes(dir, dir, 1) < 999000000000000);
+        (void) munmap(memory, OWN_BYTES);
+        assert_int_equal(remove_tree(dir), 0);
+}
+
+static void test_core_time(void **state) {
+        cleanup_free char *dir = make_group(), *path = xasprintf("%s/cgroup.procs", dir);
+        cleanup_free char *own = xasprintf("%d\n%d\n", (int) getpid(), (int) getpid());
+        struct core_time time = { 1, 1 };
+
+        (void) state;
+        put(dir, "cgroup.procs", own);
+        assert_int_equal(core_time_read(path, 1, &time), -E2BIG);
+        assert_int_equal(time.ran_usec, 1);
+        assert_int_equal(core_time_read(path, 2, &time), 0);
+        assert_true(time.ran_usec > 1);
+        assert_int_equal(remove_tree(dir), 0);
+        assert_int_equal(core_time_read(path, 2, &time), 0);
+        assert_int_equal(time.ran_usec, 0);
 }
 
 static void test_here(void **state) {
@@ -111,8 +178,9 @@ static void test_here(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_check),     cmocka_unit_test(test_pages), cmocka_unit_test(test_text),
-                cmocka_unit_test(test_processes), cmocka_unit_test(test_here),
+                cmocka_unit_test(test_check),     cmocka_unit_test(test_pages),          cmocka_unit_test(test_text),
+                cmocka_unit_test(test_processes), cmocka_unit_test(test_many_processes), cmocka_unit_test(test_core_time),
+                cmocka_unit_test(test_here),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
