@@ -34,6 +34,7 @@ struct fencing {
         bool froze; /* by it, and so to be thawed by it */
         bool cut; /* likewise */
         bool guard_froze;
+        bool resumed; /* and its threads are to be let go, without the lock */
 };
 
 bool fencing_is_on(const struct fencing *fencing) {
@@ -164,20 +165,22 @@ static int open_again(struct fencing *fencing, struct rm_error *error) {
         return r;
 }
 
-static int thaw(const struct init *init, struct rm_error *error) {
+static int thaw(struct fencing *fencing, struct rm_error *error) {
+        const struct init *init = fencing->init;
+
         if (!freezer_is_frozen(init))
                 return freezer_set(init, false, error);
         freezer_note_calls(init);
+        fencing->resumed = true;
         return freezer_resume(init, error);
 }
 
 static int go_on(struct fencing *fencing, struct rm_error *error) {
-        const struct init *init = fencing->init;
         int r = open_again(fencing, error);
 
         /* A freeze that was ordered meanwhile goes on. */
-        if (r == 0 && fencing->froze && !ops_is_freezing(init->ops))
-                r = thaw(init, error);
+        if (r == 0 && fencing->froze && !ops_is_freezing(fencing->init->ops))
+                r = thaw(fencing, error);
         if (r == 0)
                 fencing->froze = false;
         return r;
@@ -208,13 +211,18 @@ static void renew(struct fencing *fencing, uint64_t end_usec) {
 }
 
 void fencing_renew(struct fencing *fencing, uint64_t end_usec) {
-        bool later = end_usec > fencing->end_usec || fencing->end_usec == UINT64_MAX;
+        bool later = end_usec > fencing->end_usec || fencing->end_usec == UINT64_MAX, resumed;
 
         if (!fencing->init->spec->fenced || !later)
                 return;
         (void) pthread_mutex_lock(&fencing->lock);
         renew(fencing, end_usec);
+        resumed = fencing->resumed;
+        fencing->resumed = false;
         (void) pthread_mutex_unlock(&fencing->lock);
+        /* It may take longer than this lease lasts, while the payload runs: then the guard freezes it. */
+        if (resumed)
+                freezer_let_go(fencing->init);
 }
 
 /* ---- life ---- */

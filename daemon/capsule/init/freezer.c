@@ -25,10 +25,10 @@ void freezer_note_calls(const struct init *init) {
 }
 
 int freezer_resume(const struct init *init, struct rm_error *error) {
-        int r;
-
         waiting_hold(init->waiting);
-        r = freezer_set(init, false, error);
+        return freezer_set(init, false, error);
+}
+
+void freezer_let_go(const struct init *init) {
         waiting_let_go(init->waiting);
-        return r;
 }

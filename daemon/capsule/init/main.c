@@ -37,6 +37,10 @@ static void reap(struct init *init) {
         pid_t pid;
 
         while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
+                if (WIFSTOPPED(status)) {
+                        waiting_stopped(init->waiting, pid, status);
+                        continue;
+                }
                 if (criu_reaped(init->criu, pid, status) || fill_reaped(init->fill, pid))
                         continue;
                 if (pid == init->payload_pid)

@@ -410,7 +410,11 @@ static int op_open(struct ops *ops, const Capsule__Request *request, struct tick
         if (r < 0)
                 return r;
         /* As if it had not been frozen, where it goes on at its source. */
-        r = phase == CAPSULE__PHASE__PHASE_FROZEN ? freezer_resume(init, error) : freezer_set(init, false, error);
+        if (phase == CAPSULE__PHASE__PHASE_FROZEN) {
+                r = freezer_resume(init, error);
+                freezer_let_go(init);
+        } else
+                r = freezer_set(init, false, error);
         if (r < 0)
                 return r;
         link_announce(&init->link);

@@ -158,14 +158,13 @@ void waiting_hold(struct waiting *waiting) {
         }
 }
 
-static bool wait_stopped(pid_t tid) {
-        uint64_t deadline = now_usec() + STOP_WAIT_USEC;
-        int status;
-        pid_t pid;
+/* Of its stop: the signal, and above it the event. 0: not yet; negative: it is no more. Its end is left for others to be told. */
+static int take_stop(pid_t tid) {
+        siginfo_t info = { 0 };
 
-        while ((pid = waitpid(tid, &status, __WALL | WNOHANG)) == 0 && now_usec() < deadline)
-                usleep(50);
-        return pid == tid && WIFSTOPPED(status);
+        if (waitid(P_PID, (id_t) tid, &info, WSTOPPED | WNOHANG | __WALL) < 0)
+                return -errno;
+        return info.si_pid == tid ? info.si_status : 0;
 }
 
 /* It is still where it was, with EINTR: the kernel then decides as for calls that it begins again by itself. */
@@ -186,15 +185,39 @@ static void give_back(const struct call *call) {
         (void) ptrace(PTRACE_SETREGS, call->tid, NULL, &regs);
 }
 
+/* A signal that was on its way to it goes on, and comes before its call does. */
+static void release(const struct call *call, pid_t tid, int stop) {
+        bool event = stop >> 8 == PTRACE_EVENT_STOP;
+
+        if (event && call)
+                give_back(call);
+        (void) ptrace(PTRACE_DETACH, tid, NULL, event ? 0L : (long) (stop & 0xff));
+}
+
 void waiting_let_go(struct waiting *waiting) {
+        uint64_t deadline = now_usec() + STOP_WAIT_USEC;
+
         for (size_t i = 0; i < waiting->n; i++) {
                 struct call *call = &waiting->calls[i];
+                int stop = 0;
 
-                if (!call->held)
+                while (call->held && (stop = take_stop(call->tid)) == 0 && now_usec() < deadline)
+                        usleep(50);
+                if (stop == 0)
                         continue;
                 call->held = false;
-                if (wait_stopped(call->tid))
-                        give_back(call);
-                (void) ptrace(PTRACE_DETACH, call->tid, NULL, NULL);
+                if (stop > 0)
+                        release(call, call->tid, stop);
         }
+}
+
+void waiting_stopped(struct waiting *waiting, pid_t tid, int wait_status) {
+        struct call *found = NULL;
+
+        for (size_t i = 0; i < waiting->n && !found; i++)
+                if (waiting->calls[i].tid == tid && waiting->calls[i].held)
+                        found = &waiting->calls[i];
+        if (found)
+                found->held = false;
+        release(found, tid, wait_status >> 8);
 }

@@ -26,8 +26,10 @@ void waiting_set_carry(struct waiting *waiting, const Capsule__Carry *carry);
 long waiting_again(void *waiting, pid_t tid);
 
 /* The payload is to go on where it is. Threads that the freeze, or CRIU, left with an interrupted call get it back: hold before it is
- * thawed, let go after. */
+ * thawed, let go after. That takes half a second at most, however many threads there are. */
 void waiting_hold(struct waiting *waiting);
 void waiting_let_go(struct waiting *waiting);
+/* To be called for each thread that wait(2) reports as stopped: one that was not let go in that time, as it was in the kernel. */
+void waiting_stopped(struct waiting *waiting, pid_t tid, int wait_status);
 
 #endif
