@@ -12,6 +12,8 @@
 #define STOP_USEC 50000U
 #define STOP_TRIES 4U
 #define STOP_PAUSE_USEC 20000U
+/* For all processes that do not stop, each time that the group is looked through: a program can have thousands. */
+#define IN_VAIN_USEC 2000000U
 
 void pages_process_remove(struct pages *p, struct process *process) {
         HASH_DELETE(hh, p->by_pid, process);
@@ -118,12 +120,16 @@ static int track_try(struct pages *p, struct process *process, struct rm_error *
 static int process_track(struct pages *p, struct process *process, struct rm_error *ret_reason, struct rm_error *err) {
         int r = pages_poll(p, err);
 
-        for (unsigned i = 0; i < STOP_TRIES && r == 0; i++) {
+        if (r == 0 && p->in_vain_usec >= IN_VAIN_USEC)
+                (void) error_set(ret_reason, -ETIMEDOUT, "others did not stop, and so it was not tried");
+        for (unsigned i = 0; i < STOP_TRIES && r == 0 && p->in_vain_usec < IN_VAIN_USEC; i++) {
+                uint64_t begin_usec = now_usec();
                 int k = track_try(p, process, ret_reason);
 
                 if (k != -EAGAIN && k != -ETIMEDOUT)
                         break;
                 (void) usleep(STOP_PAUSE_USEC);
+                p->in_vain_usec += now_usec() - begin_usec;
                 r = pages_poll(p, err);
         }
         return r;
@@ -172,8 +178,10 @@ int pages_update(struct pages *p, struct rm_error *ret_reason, struct rm_error *
 
         if (r < 0)
                 return error_sys(err, r, "read %s", p->procs_file);
+        p->in_vain_usec = 0;
         r = processes_leave(p, pids, n, err);
-        for (size_t i = 0; i < n && r == 0; i++)
+        for (size_t i = 0; i < n && r == 0 && (p->begun || ret_reason->code == 0); i++)
                 r = process_take(p, pids[i], ret_reason, err);
+        p->begun = true;
         return r;
 }

@@ -52,7 +52,9 @@ struct pages {
         struct process *by_inner;
         unsigned nesting; /* of all processes; 0: none is known */
         uint64_t locked_bytes; /* when they were taken up */
+        bool begun; /* all were taken up once */
         bool frozen;
+        uint64_t in_vain_usec; /* of an update: spent with processes that did not stop */
         struct rounds rounds;
         uint64_t round_usec; /* of the latest */
         struct slow *slow; /* NULL: they are as fast as they can */
@@ -100,7 +102,7 @@ int pages_send_present(struct pages *p, struct process *process, struct track *t
 /* ---- the processes ---- */
 
 /* Reads the list: those that have ended leave, and new ones are taken up; what could not be tracked is tried again. `ret_reason`: of the last that
- * still cannot. Errors are those of hooks and writer, or of reading the list. */
+ * still cannot; the first time the group goes the other way then, and the rest is left. Errors are those of hooks and writer, or of reading the list. */
 int pages_update(struct pages *p, struct rm_error *ret_reason, struct rm_error *err);
 
 /* It has ended: the other side forgets it, and its pid may be used again. */

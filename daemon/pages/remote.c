@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -21,12 +22,14 @@ enum {
         TRIES_MAX = 20, /* for a thread that is out of its restartable sequence */
         TRY_AGAIN_USEC = 1000,
         LATE_TRIES_MAX = 20, /* for a machine so busy that a try takes longer than its limit */
+        UNREACHABLE_TRIES_MAX = 2, /* for a thread that just waits for a disk; in vfork(2) it may wait for ever */
         CLOSE_USEC = 5000000,
 };
 
 struct answer {
         struct rm_error error; /* code 0: the descriptor comes with it */
         uint64_t stopped_usec;
+        bool unreachable; /* a thread was in the kernel all the time */
 };
 
 /* ---- in the helper process ---- */
@@ -94,7 +97,7 @@ static int make_and_take(struct threads *threads, int pidfd, uint64_t instructio
         return 0;
 }
 
-static int take_once(int pidfd, int proc_fd, uint64_t deadline_usec, int *ret_fd, struct rm_error *err) {
+static int take_once(int pidfd, int proc_fd, uint64_t deadline_usec, int *ret_fd, bool *ret_unreachable, struct rm_error *err) {
         struct threads *threads = NULL;
         uint64_t instruction = 0;
         int r = threads_stop(proc_fd, deadline_usec, &threads, err);
@@ -109,6 +112,7 @@ static int take_once(int pidfd, int proc_fd, uint64_t deadline_usec, int *ret_fd
                 r = find_instruction(proc_fd, memory_fd, &instruction, err);
         if (r == 0)
                 r = make_and_take(threads, pidfd, instruction, deadline_usec, ret_fd, err);
+        *ret_unreachable = r == -ETIMEDOUT && threads_unreachable(threads);
         threads_release(threads);
         return r;
 }
@@ -135,7 +139,7 @@ static _Noreturn void helper(int pidfd, int proc_fd, uint64_t limit_usec, int an
                         (void) usleep(TRY_AGAIN_USEC);
                 error_clear(&answer.error);
                 begin_usec = now_usec();
-                r = take_once(pidfd, proc_fd, begin_usec + limit_usec, &fd, &answer.error);
+                r = take_once(pidfd, proc_fd, begin_usec + limit_usec, &fd, &answer.unreachable, &answer.error);
                 answer.stopped_usec = now_usec() - begin_usec;
         }
         (void) passing_send(answer_fd, &answer, sizeof(answer), fd);
@@ -164,7 +168,7 @@ static int start_helper(int pidfd, int proc_fd, uint64_t limit_usec, pid_t *ret_
 }
 
 /* One helper's tries. What it stopped too late for its limit goes on when it ends. */
-static int take_by_helper(int pidfd, int proc_fd, uint64_t limit_usec, int *ret_fd, uint64_t *ret_stopped_usec,
+static int take_by_helper(int pidfd, int proc_fd, uint64_t limit_usec, int *ret_fd, struct answer *ret_answer,
                           struct rm_error *err) {
         cleanup_close int from_helper = -1;
         cleanup_close int fd = -1;
@@ -179,7 +183,7 @@ static int take_by_helper(int pidfd, int proc_fd, uint64_t limit_usec, int *ret_
                 ;
         if (r < 0)
                 return error_sys(err, r, "hear of the process that traces");
-        *ret_stopped_usec = answer.stopped_usec;
+        *ret_answer = answer;
         if (answer.error.code < 0)
                 return error_set(err, answer.error.code, "%s", answer.error.text);
         /* Who shares its table of descriptors may have put another there. */
@@ -190,15 +194,18 @@ static int take_by_helper(int pidfd, int proc_fd, uint64_t limit_usec, int *ret_
 }
 
 int remote_userfaultfd(int pidfd, int proc_fd, uint64_t limit_usec, int *ret_fd, uint64_t *ret_stopped_usec, struct rm_error *err) {
-        uint64_t stopped_usec = 0;
-        int r = -ETIMEDOUT;
+        /* As long as all tries take if each keeps to its limit, and the program then runs as long; with many threads one does not. */
+        uint64_t end_usec = now_usec() + 2 * LATE_TRIES_MAX * limit_usec;
+        struct answer answer = { 0 };
+        int most = LATE_TRIES_MAX, r = -ETIMEDOUT;
 
-        for (int i = 0; i < LATE_TRIES_MAX && r == -ETIMEDOUT; i++) {
-                (void) usleep((useconds_t) stopped_usec); /* the program runs at least half of the time */
+        for (int i = 0; i < most && r == -ETIMEDOUT && now_usec() + answer.stopped_usec < end_usec; i++) {
+                (void) usleep((useconds_t) answer.stopped_usec); /* the program runs at least half of the time */
                 error_clear(err);
-                r = take_by_helper(pidfd, proc_fd, limit_usec, ret_fd, &stopped_usec, err);
+                r = take_by_helper(pidfd, proc_fd, limit_usec, ret_fd, &answer, err);
+                most = answer.unreachable ? UNREACHABLE_TRIES_MAX : LATE_TRIES_MAX;
         }
         if (r == 0 && ret_stopped_usec)
-                *ret_stopped_usec = stopped_usec;
+                *ret_stopped_usec = answer.stopped_usec;
         return r;
 }

@@ -156,12 +156,19 @@ static int say_refused(const struct threads *threads, pid_t tid, int error, stru
         return error_sys(err, -error, "trace thread %d", (int) tid);
 }
 
+static int say_late(struct rm_error *err) {
+        return error_set(err, -ETIMEDOUT, "its threads cannot all be stopped in time");
+}
+
 static int seize(struct threads *threads, pid_t tid, struct rm_error *err) {
         char path[64];
         struct thread *t;
 
-        if (ptrace(PTRACE_SEIZE, tid, NULL, (long) PTRACE_O_TRACESYSGOOD) < 0)
-                return say_refused(threads, tid, errno, err);
+        if (ptrace(PTRACE_SEIZE, tid, NULL, (long) PTRACE_O_TRACESYSGOOD) < 0) {
+                int error = errno;
+
+                return find(threads, tid) ? 0 : say_refused(threads, tid, error, err);
+        }
         if (threads->n == threads->capacity) {
                 threads->capacity = threads->capacity * 2 + 16;
                 threads->items = xrealloc(threads->items, threads->capacity * sizeof(*threads->items));
@@ -175,10 +182,29 @@ static int seize(struct threads *threads, pid_t tid, struct rm_error *err) {
                        : error_sys(err, -errno, "interrupt thread %d", (int) tid);
 }
 
+static int compare_tids(const void *a, const void *b) {
+        pid_t x = *(const pid_t *) a, y = *(const pid_t *) b;
+
+        return (x > y) - (x < y);
+}
+
+/* In order, to be searched: there may be thousands. */
+static pid_t *known_tids(const struct threads *threads) {
+        pid_t *tids = xcalloc(threads->n, sizeof(*tids));
+
+        for (size_t i = 0; i < threads->n; i++)
+                tids[i] = threads->items[i].tid;
+        if (threads->n > 0)
+                qsort(tids, threads->n, sizeof(*tids), compare_tids);
+        return tids;
+}
+
 /* Those that are not known yet; all are asked before the first is waited for. */
 static int seize_new(struct threads *threads, struct rm_error *err) {
         cleanup_close int fd = openat(threads->proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        cleanup_free pid_t *known = known_tids(threads);
         DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        size_t n_known = threads->n;
         struct dirent *entry;
         int r = 0;
 
@@ -188,8 +214,9 @@ static int seize_new(struct threads *threads, struct rm_error *err) {
         while (r == 0 && (entry = readdir(dir))) {
                 pid_t tid = (pid_t) strtol(entry->d_name, NULL, 10);
 
-                if (isdigit((unsigned char) entry->d_name[0]) && !find(threads, tid))
-                        r = seize(threads, tid, err);
+                if (!isdigit((unsigned char) entry->d_name[0]) || bsearch(&tid, known, n_known, sizeof(*known), compare_tids))
+                        continue;
+                r = now_usec() < threads->deadline_usec ? seize(threads, tid, err) : say_late(err);
         }
         (void) closedir(dir);
         return r;
@@ -208,6 +235,8 @@ static int await_new(struct threads *threads, size_t first, struct rm_error *err
                 if (r < 0)
                         return error_set(err, r, "thread %d does not stop: %s", (int) t->tid, strerror(-r));
                 r = t->ours ? check_filter(threads->proc_fd, t->tid, err) : 0;
+                if (r == 0 && now_usec() >= threads->deadline_usec)
+                        r = say_late(err);
                 if (r < 0)
                         return r;
                 i++;
@@ -230,7 +259,7 @@ int threads_stop(int proc_fd, uint64_t deadline_usec, struct threads **ret, stru
                 if (r == 0)
                         r = await_new(threads, before, err);
                 if (r == 0 && now_usec() >= deadline_usec)
-                        r = error_set(err, -ETIMEDOUT, "its threads cannot all be stopped in time");
+                        r = say_late(err);
         } while (r == 0 && threads->n != before);
         if (r == 0 && threads->n == 0)
                 r = error_set(err, -ESRCH, "the process has ended");
@@ -418,6 +447,13 @@ static bool comes_late(const struct threads *threads, const struct thread *t) {
         uint64_t none;
 
         return t->asked && read_status(threads->proc_fd, t->tid, "State:", &state, &none) == 0 && state != 'D';
+}
+
+bool threads_unreachable(const struct threads *threads) {
+        for (size_t i = 0; i < threads->n; i++)
+                if (threads->items[i].asked && !comes_late(threads, &threads->items[i]))
+                        return true;
+        return false;
 }
 
 void threads_release(struct threads *threads) {

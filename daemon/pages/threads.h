@@ -3,6 +3,7 @@
 #ifndef RM_DAEMON_PAGES_THREADS_H
 #define RM_DAEMON_PAGES_THREADS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
@@ -14,6 +15,9 @@ struct threads;
  * -EBUSY: somebody traces it; -EOPNOTSUPP: a thread has system calls filtered; -ETIMEDOUT: a thread does not stop, as one in a hung
  * system call or in vfork(2); -ESRCH: it ends. */
 int threads_stop(int proc_fd, uint64_t deadline_usec, struct threads **ret, struct rm_error *err);
+
+/* After -ETIMEDOUT: a thread waits where no signal reaches it, so that the time was not short only because the machine is busy. */
+bool threads_unreachable(const struct threads *threads);
 
 /* Choose the thread that makes the calls, and find where: `instruction` is the address of a system call instruction in it. -EOPNOTSUPP: no
  * thread runs 64 bit code without dispatching system calls to itself; -EAGAIN: each may be in a restartable sequence. */

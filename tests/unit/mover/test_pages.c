@@ -550,6 +550,46 @@ static void lock_memory(int link) {
                 (void) pause();
 }
 
+enum { STUCK = 4, BEGIN_USEC = 6000000 };
+
+/* In vfork(2), where it does not stop, until it is killed and the link is closed. */
+static void wait_in_vfork(int link) {
+        char byte;
+
+        child_ready(link);
+        if (vfork() == 0) { /* NOLINT(bugprone-unsafe-functions): what programs do */
+                (void) !read(link, &byte, 1);
+                _exit(0);
+        }
+        _exit(1);
+}
+
+/* One says that the group goes the other way; to try the others as well would take as long for each. */
+static void test_many_do_not_stop(void **state) {
+        struct bed *b = *state;
+        struct child children[STUCK];
+        pid_t pids[STUCK];
+        Rm__MoverEvent *e;
+        uint64_t begin_usec;
+
+        for (size_t i = 0; i < STUCK; i++) {
+                children[i] = child_begin(wait_in_vfork);
+                pids[i] = children[i].pid;
+        }
+        begin(b, pids, STUCK, 0);
+        begin_usec = now_usec();
+        e = pair_expect(&b->pair, PAIR_SEND, RM__MOVER_EVENT__BODY_PRECOPIED);
+        begin_usec = now_usec() - begin_usec;
+        assert_non_null(e);
+        print_message("%d processes: '%s' after %u ms\n", STUCK, e->precopied->figures->untracked, (unsigned) (begin_usec / 1000));
+        assert_false(e->precopied->figures->pages);
+        assert_true(begin_usec < BEGIN_USEC);
+        rm__mover_event__free_unpacked(e, NULL);
+        abort_now(b);
+        for (size_t i = 0; i < STUCK; i++)
+                assert_int_equal(child_end(&children[i]), SIGKILL);
+}
+
 /* Nor is there anything to be had of it otherwise. */
 static void test_no_processes(void **state) {
         struct bed *b = *state;
@@ -677,6 +717,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_a_pid_is_used_again, setup, bed_teardown),
                 cmocka_unit_test_setup_teardown(test_ended_in_the_freeze, setup, bed_teardown),
                 cmocka_unit_test_setup_teardown(test_traced, setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_many_do_not_stop, setup, bed_teardown),
                 cmocka_unit_test_setup_teardown(test_no_processes, setup, bed_teardown),
                 cmocka_unit_test_setup_teardown(test_locked, setup, bed_teardown),
                 cmocka_unit_test_setup_teardown(test_abort_in_a_round, setup, bed_teardown),

@@ -440,6 +440,50 @@ static void test_refused(void **state) {
         assert_takes(wait_beside_vfork, -ETIMEDOUT, "does not stop");
 }
 
+/* ---- what would take long is given up ---- */
+
+enum { THREADS = 6000, STACK_BYTES = 64 << 10, GIVE_UP_USEC = 5000000 };
+
+static void *wait_in_thread(void *ctx) {
+        char byte;
+
+        (void) !read(*(int *) ctx, &byte, 1);
+        return NULL;
+}
+
+/* More than can be stopped in the time. */
+static void have_many_threads(int link) {
+        pthread_attr_t attributes;
+        pthread_t thread;
+
+        child_assert(pthread_attr_init(&attributes) == 0 && pthread_attr_setstacksize(&attributes, STACK_BYTES) == 0);
+        for (int i = 0; i < THREADS; i++)
+                child_assert(pthread_create(&thread, &attributes, wait_in_thread, &link) == 0);
+        child_ready(link);
+        child_wait(link);
+        end_well(link);
+}
+
+static void assert_gives_up(void (*function)(int link), uint64_t most_usec) {
+        struct child child = child_begin(function);
+        struct rm_error err = { 0 };
+        uint64_t begin_usec;
+
+        settle(&child);
+        begin_usec = now_usec();
+        assert_int_equal(take(&child, SHORT_USEC, &err), -ETIMEDOUT);
+        begin_usec = now_usec() - begin_usec;
+        print_message("'%s' after %u ms\n", err.text, (unsigned) (begin_usec / 1000));
+        assert_true(begin_usec < most_usec);
+        assert_int_equal(child_end(&child), SIGKILL);
+}
+
+static void test_gives_up(void **state) {
+        (void) state;
+        assert_gives_up(have_many_threads, GIVE_UP_USEC);
+        assert_gives_up(wait_in_vfork, 1000000);
+}
+
 /* Code of 32 bits: an endless loop that counts in a register. */
 static void run_32_bits(int link) {
         static const uint8_t code[] = { 0x40, 0xeb, 0xfd }; /* inc %eax; jmp .-1 */
@@ -677,10 +721,10 @@ static void test_signals(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_waiting_calls), cmocka_unit_test(test_sleeps_for_what_is_left),
-                cmocka_unit_test(test_refused),       cmocka_unit_test(test_32_bits),
-                cmocka_unit_test(test_ended),         cmocka_unit_test(test_stopped),
-                cmocka_unit_test(test_traced),        cmocka_unit_test(test_busy),
-                cmocka_unit_test(test_signals),
+                cmocka_unit_test(test_refused),       cmocka_unit_test(test_gives_up),
+                cmocka_unit_test(test_32_bits),       cmocka_unit_test(test_ended),
+                cmocka_unit_test(test_stopped),       cmocka_unit_test(test_traced),
+                cmocka_unit_test(test_busy),          cmocka_unit_test(test_signals),
         };
 
         return cmocka_run_group_tests_name("pages-remote", tests, NULL, NULL);
