@@ -44,6 +44,7 @@ struct move {
         char untracked[256]; /* source: why it does not */
         bool slowed;        /* source: there is a control group for it */
         uint64_t memory_bytes; /* source: of the group's processes, when the move began */
+        uint64_t precopy_usec, precopy_end_usec; /* source: how long memory may be sent ahead, and until when */
         bool awaits_memory; /* source: of an earlier move of the capsule, in PREPARE */
         uint64_t waiting_told_usec; /* source: when the log was last told of that; 0: it was not */
         struct event *deadline;

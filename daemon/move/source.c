@@ -13,6 +13,7 @@
 #include "daemon/job/pages_test.h"
 #include "daemon/move/inflight.h"
 #include "daemon/move/moves_internal.h"
+#include "daemon/move/precopy_time.h"
 
 #define PREPARE_USEC (15U * 1000000U)
 #define PRECOPY_USEC (15U * 1000000U) /* from one sign of life to the next */
@@ -118,6 +119,15 @@ static bool is_lost_stream(int code) {
         return code == -ECONNRESET || code == -EPIPE;
 }
 
+/* It goes on, but not for ever. */
+static void renew_precopy(struct move *move) {
+        if (now_usec() < move->precopy_end_usec)
+                move_deadline(move, PRECOPY_USEC);
+        else
+                move_fail(move, "its memory is still being sent ahead after %.0f s, the limit for a group of its size",
+                          (double) move->precopy_usec / 1e6);
+}
+
 static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
         struct move *move = userdata;
 
@@ -128,7 +138,7 @@ static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
                 break;
         case RM__MOVER_EVENT__BODY_PROGRESS:
                 if (move->state == MOVE_PRECOPY)
-                        move_deadline(move, PRECOPY_USEC);
+                        renew_precopy(move);
                 break;
         case RM__MOVER_EVENT__BODY_PRECOPIED:
                 on_precopied(move, event->precopied);
@@ -311,6 +321,8 @@ static void enter_prepare(struct move *move) {
         choose_way(move);
         prepare.pages = move->pages;
         move->memory_bytes = prepare.memory_bytes;
+        move->precopy_usec =
+                precopy_time_usec(prepare.memory_bytes + prepare.files_bytes, move->moves->rmd->config->move_rate_bytes_per_sec);
         message.body_case = RM__PEER_MESSAGE__BODY_MOVE_PREPARE;
         message.move_prepare = &prepare;
         if (move_send(move, &message) < 0)
@@ -348,6 +360,7 @@ static void enter_precopy(struct move *move, struct resident *resident) {
         command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;
         command.precopy = &body;
         move_deadline(move, PRECOPY_USEC);
+        move->precopy_end_usec = now_usec() + move->precopy_usec;
         if (mover_command(move->mover, &command) < 0)
                 move_fail(move, "cannot send to rm-mover");
 }

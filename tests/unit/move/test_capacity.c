@@ -14,6 +14,7 @@
 
 #include "common/util.h"
 #include "daemon/move/capacity.h"
+#include "daemon/move/precopy_time.h"
 #include "daemon/node/core_time.h"
 #include "daemon/node/memory_use.h"
 
@@ -58,6 +59,19 @@ static void test_check(void **state) {
         assert_int_equal(check(0, 0, true, 0, 0), 0);
         /* What could not be asked is no reason to refuse. */
         assert_int_equal(check(UINT32_MAX, 0, true, UINT64_MAX, UINT64_MAX), 0);
+}
+
+static void test_precopy_time(void **state) {
+        const uint64_t least = UINT64_C(600000000);
+
+        (void) state;
+        assert_int_equal(precopy_time_usec(0, 0), least);
+        assert_int_equal(precopy_time_usec(5000000000, 0), least + 1000000000);
+        /* What [node] move_rate slows down has longer, and no less where that is fast. */
+        assert_int_equal(precopy_time_usec(5000000000, 1000000), least + UINT64_C(20000000000));
+        assert_int_equal(precopy_time_usec(5000000000, 1000000000), least + 1000000000);
+        assert_int_equal(precopy_time_usec(0, 1), least);
+        assert_true(precopy_time_usec(UINT64_C(1) << 60, 1) > least);
 }
 
 static void test_text(void **state) {
@@ -178,9 +192,9 @@ static void test_here(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_check),     cmocka_unit_test(test_pages),          cmocka_unit_test(test_text),
-                cmocka_unit_test(test_processes), cmocka_unit_test(test_many_processes), cmocka_unit_test(test_core_time),
-                cmocka_unit_test(test_here),
+                cmocka_unit_test(test_check),        cmocka_unit_test(test_pages),     cmocka_unit_test(test_text),
+                cmocka_unit_test(test_precopy_time), cmocka_unit_test(test_processes), cmocka_unit_test(test_many_processes),
+                cmocka_unit_test(test_core_time),    cmocka_unit_test(test_here),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
