@@ -1,9 +1,12 @@
 #include "daemon/image/place.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -30,6 +33,9 @@ struct image_place {
         struct place_blocks *blocks;
         struct place_pages *pages;
         uint64_t written_bytes;
+        uint64_t kept_bytes; /* see image_place_limit() */
+        uint64_t max_bytes;
+        bool blocks_count; /* to kept_bytes */
         uint64_t images_done_usec;
 
         /* The directory of the last path: files of one directory come one after another. */
@@ -43,6 +49,7 @@ struct file {
         struct place_process *process; /* memory of this one */
         uint32_t blocks_file; /* see place_blocks_used() */
         Rm__ImageKind kind;
+        bool counts; /* to kept_bytes: it takes up memory, and no disk */
         char *label; /* for messages */
         mode_t mode;
         uid_t uid;
@@ -283,11 +290,14 @@ static int blocks_fetch(void *ctx, uint64_t number, size_t n, void *ret_blocks) 
 
 /* Spool files are written to by others, too. */
 static void blocks_used(void *ctx, uint64_t number, size_t n, void *handle, uint64_t offset) {
-        const struct image_place *p = ctx;
+        struct image_place *p = ctx;
         struct file *f = handle;
+        size_t moved = 0;
 
         if (f->kind == RM__IMAGE_KIND__IMAGE_KIND_CRIU || f->kind == RM__IMAGE_KIND__IMAGE_KIND_REGULAR)
-                place_blocks_used(p->blocks, number, n, f->fd, &f->blocks_file, offset);
+                moved = place_blocks_used(p->blocks, number, n, f->fd, &f->blocks_file, offset);
+        if (p->blocks_count)
+                p->kept_bytes -= moved * IMAGE_BLOCK_BYTES;
 }
 
 static int spool_create(struct image_place *p, const struct image_object *o, int *ret_fd, struct rm_error *err) {
@@ -337,6 +347,12 @@ static int memory_open(struct image_place *p, const struct image_object *o, stru
         return k < 0 ? k : place_pages_open(p->pages, p->images_fd, o, ret_process, err);
 }
 
+static bool is_in_memory(int fd) {
+        struct statfs st;
+
+        return fstatfs(fd, &st) == 0 && st.f_type == TMPFS_MAGIC;
+}
+
 static int file_create(struct image_place *p, const struct image_object *o, void **ret_handle, struct rm_error *err) {
         struct place_process *process = NULL;
         struct file *f;
@@ -359,6 +375,9 @@ static int file_create(struct image_place *p, const struct image_object *o, void
         f->fd = fd;
         f->process = process;
         f->kind = o->kind;
+        f->counts = fd >= 0 && is_in_memory(fd);
+        if (o->kind == RM__IMAGE_KIND__IMAGE_KIND_BLOCKS)
+                p->blocks_count = f->counts;
         f->label = o->kind == RM__IMAGE_KIND__IMAGE_KIND_BLOCKS
                            ? xstrdup("pre-copied blocks")
                            : xasprintf("%s%s%s", o->role, *o->role && *o->path ? ":" : "", o->path);
@@ -390,15 +409,60 @@ static int place_open(void *ctx, const struct image_object *o, void **ret_handle
         }
 }
 
+static int limit_check(const struct image_place *p, uint64_t more_bytes, struct rm_error *err) {
+        if (p->max_bytes == 0 || p->kept_bytes + more_bytes <= p->max_bytes)
+                return 0;
+        return error_set(err, -ENOSPC,
+                         "more comes than the %" PRIu64
+                         " MB that were granted when the move began: the group has grown too much since",
+                         p->max_bytes / 1000000);
+}
+
+/* After what has changed the pages of a process. */
+static void pages_count(struct image_place *p, const struct place_process *process, uint64_t before_bytes) {
+        p->kept_bytes = p->kept_bytes - before_bytes + place_pages_bytes(process);
+}
+
+static int pages_data(struct image_place *p, const struct file *f, uint64_t offset, const void *data, size_t size_bytes,
+                      struct rm_error *err) {
+        uint64_t before_bytes = place_pages_bytes(f->process);
+        int k = place_pages_data(f->process, f->kind, offset, data, size_bytes, err);
+
+        p->written_bytes += size_bytes;
+        pages_count(p, f->process, before_bytes);
+        return k < 0 ? k : limit_check(p, 0, err);
+}
+
+static int pages_zero(struct image_place *p, const struct file *f, uint64_t offset, uint64_t size_bytes, struct rm_error *err) {
+        uint64_t before_bytes = place_pages_bytes(f->process);
+        int k = place_pages_zero(f->process, offset, size_bytes, err);
+
+        pages_count(p, f->process, before_bytes);
+        return k;
+}
+
+/* That of kind PRESENT drops pages; with that of kind PAGES the process is known no more. */
+static int pages_close(struct image_place *p, const struct file *f, uint64_t size_bytes, struct rm_error *err) {
+        uint64_t before_bytes = place_pages_bytes(f->process);
+        int k = place_pages_close(p->pages, f->process, f->kind, size_bytes, err);
+
+        if (f->kind == RM__IMAGE_KIND__IMAGE_KIND_PRESENT)
+                pages_count(p, f->process, before_bytes);
+        return k;
+}
+
 static int place_data(void *ctx, void *handle, uint64_t offset, const void *data, size_t size_bytes, struct rm_error *err) {
         struct image_place *p = ctx;
         struct file *f = handle;
         const uint8_t *from = data;
+        int k;
 
-        if (f->process) {
-                p->written_bytes += size_bytes;
-                return place_pages_data(f->process, f->kind, offset, data, size_bytes, err);
-        }
+        if (f->process)
+                return pages_data(p, f, offset, data, size_bytes, err);
+        k = f->counts ? limit_check(p, size_bytes, err) : 0;
+        if (k < 0)
+                return k;
+        p->kept_bytes += f->counts ? size_bytes : 0;
         while (size_bytes > 0) {
                 ssize_t n = pwrite(f->fd, from, size_bytes, (off_t) offset);
 
@@ -416,11 +480,11 @@ static int place_data(void *ctx, void *handle, uint64_t offset, const void *data
 
 /* New files are holes where nothing is written; an older spool file may have something there. */
 static int place_zero(void *ctx, void *handle, uint64_t offset, uint64_t size_bytes, struct rm_error *err) {
+        struct image_place *p = ctx;
         struct file *f = handle;
 
-        (void) ctx;
         if (f->process)
-                return place_pages_zero(f->process, offset, size_bytes, err);
+                return pages_zero(p, f, offset, size_bytes, err);
         if (f->kind != RM__IMAGE_KIND__IMAGE_KIND_SPOOL)
                 return 0;
         if (fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) offset, (off_t) size_bytes) < 0)
@@ -445,7 +509,7 @@ static int place_close(void *ctx, void *handle, uint64_t size_bytes, struct rm_e
         int k = 0;
 
         if (f->process)
-                k = place_pages_close(p->pages, f->process, f->kind, size_bytes, err);
+                k = pages_close(p, f, size_bytes, err);
         else if (ftruncate(f->fd, (off_t) size_bytes) < 0)
                 k = error_sys(err, -errno, "set the size of %s", f->label);
         else if (f->kind == RM__IMAGE_KIND__IMAGE_KIND_REGULAR &&
@@ -515,6 +579,10 @@ static void role_add(struct image_place *p, const char *name, const char *path, 
         r->fd = -1;
         r->next = p->roles;
         p->roles = r;
+}
+
+void image_place_limit(struct image_place *p, uint64_t max_bytes) {
+        p->max_bytes = max_bytes;
 }
 
 void image_place_images(struct image_place *p, const char *directory) {

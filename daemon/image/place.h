@@ -15,6 +15,10 @@ void image_place_images(struct image_place *p, const char *directory);
 void image_place_tree(struct image_place *p, const char *role, const char *directory);
 void image_place_file(struct image_place *p, const char *role, const char *path);
 
+/* What is kept at once: images, files and blocks that came ahead as they are written, and the pages of processes, which are often written again, as
+ * many as are there. What would make it more is refused, -ENOSPC. What is on a disk does not count. 0: no limit. */
+void image_place_limit(struct image_place *p, uint64_t max_bytes);
+
 /* The target for a reader. Paths are resolved below the tree's directory, never through a symlink and never out of its mount. What is
  * there already: directories, FIFOs and regular files with one name are kept and get the new contents, mode, owner and attributes (somebody may
  * hold them open, or have mounted them elsewhere), anything else is replaced. Holes stay holes. */

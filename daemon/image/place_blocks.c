@@ -149,9 +149,11 @@ static bool file_known(struct place_blocks *b, int fd, uint32_t *file) {
         return true;
 }
 
-void place_blocks_used(struct place_blocks *b, uint64_t number, size_t n, int fd, uint32_t *file, uint64_t offset) {
+size_t place_blocks_used(struct place_blocks *b, uint64_t number, size_t n, int fd, uint32_t *file, uint64_t offset) {
+        size_t moved = 0;
+
         if (!file_known(b, fd, file))
-                return;
+                return 0;
         for (size_t k; n > 0; number += k, n -= k, offset += k * IMAGE_BLOCK_BYTES) {
                 k = together(b, number, n);
                 /* Those that have moved stay; and when no hole can be made, they are here twice. */
@@ -160,5 +162,7 @@ void place_blocks_used(struct place_blocks *b, uint64_t number, size_t n, int fd
                         continue;
                 for (size_t i = 0; i < k; i++)
                         spot_set(b, number + i, (uint64_t) *file << SPOT_FILE_SHIFT | (offset / IMAGE_BLOCK_BYTES + i));
+                moved += k;
         }
+        return moved;
 }

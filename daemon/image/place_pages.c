@@ -192,3 +192,7 @@ int place_pages_close(struct place_pages *p, struct place_process *process, Rm__
         process->store = NULL;
         return 0;
 }
+
+uint64_t place_pages_bytes(const struct place_process *process) {
+        return process->store ? store_bytes(process->store) : 0;
+}

@@ -22,6 +22,9 @@ int place_pages_zero(struct place_process *process, uint64_t offset, uint64_t si
 int place_pages_close(struct place_pages *p, struct place_process *process, Rm__ImageKind kind, uint64_t size_bytes,
                       struct rm_error *err);
 
+/* Of its pages that are here. Only for a process whose object of kind PAGES is open. */
+uint64_t place_pages_bytes(const struct place_process *process);
+
 /* Did the stream name any process? */
 bool place_pages_any(const struct place_pages *p);
 

@@ -27,3 +27,25 @@ int capacity_check(const struct capacity_need *need, const struct capacity_free 
                                  memory_bytes / 1000000, free->memory_bytes / 1000000);
         return 0;
 }
+
+/* So that small groups are not refused for what any program takes when it begins to compute. */
+#define GRANT_MIN_BYTES (UINT64_C(1) << 30)
+
+uint64_t capacity_grant(const struct capacity_need *need, const struct capacity_free *free, uint64_t limit_bytes,
+                        uint64_t reserve_bytes) {
+        uint64_t needed = memory_use_of_move(need->memory_bytes, need->files_bytes, need->pages);
+        uint64_t wish = 2 * memory_use_of_move(need->memory_bytes, need->files_bytes, false) + GRANT_MIN_BYTES;
+        uint64_t most = free->memory_bytes > reserve_bytes ? free->memory_bytes - reserve_bytes : 0;
+
+        if (limit_bytes > UINT64_MAX / 2)
+                wish = UINT64_MAX;
+        else if (wish < 2 * limit_bytes)
+                wish = 2 * limit_bytes;
+        if (free->memory_bytes == UINT64_MAX)
+                most = UINT64_MAX;
+        if (wish > most)
+                wish = most;
+        if (wish < needed)
+                wish = needed;
+        return wish == UINT64_MAX ? 0 : wish;
+}

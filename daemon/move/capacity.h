@@ -28,4 +28,10 @@ void capacity_here(const char *images_dir, struct capacity_free *ret);
  * are both there; while the image comes, the image and what went ahead. With `pages` its memory is there once (memory_use.h). */
 int capacity_check(const struct capacity_need *need, const struct capacity_free *free, struct rm_error *err);
 
+/* Pure. After that: how much of the group may arrive, beside what the group then runs in. It grows while it is moved, and its children bring what they have in
+ * common once each. What was needed at the begin always; else twice that, or twice what the group may have here (`limit_bytes`; UINT64_MAX: no limit) if that is
+ * more, as long as `reserve_bytes` stay free. 0: no limit. */
+uint64_t capacity_grant(const struct capacity_need *need, const struct capacity_free *free, uint64_t limit_bytes,
+                        uint64_t reserve_bytes);
+
 #endif

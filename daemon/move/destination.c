@@ -6,9 +6,11 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/cluster/commands.h"
+#include "daemon/job/limits.h"
 #include "daemon/job/pages_test.h"
 #include "daemon/move/capacity.h"
 #include "daemon/move/moves_internal.h"
+#include "daemon/node/topology.h"
 
 #define PREPARE_USEC (20U * 1000000U)
 
@@ -122,6 +124,17 @@ static void on_mover_gone(void *userdata) {
 
 static const struct mover_ops mover_ops = { on_mover_event, on_mover_gone };
 
+/* The group may grow while it is moved, but what arrives counts for no group's limit. */
+static uint64_t granted(const struct move *move, const struct resident *resident) {
+        uint64_t reserve_bytes = limits_reserve(move->moves->rmd->topology->memory_bytes);
+        struct capsule_limits limits;
+        struct capacity_free free;
+
+        capsule_get_limits(resident->capsule, &limits);
+        capacity_here(move->moves->dir, &free);
+        return capacity_grant(&move->need, &free, limits.memory_bytes, reserve_bytes);
+}
+
 static void start_mover(struct move *move, struct resident *resident) {
         const struct config *config = move->moves->rmd->config;
         struct move_trees trees;
@@ -142,6 +155,7 @@ static void start_mover(struct move *move, struct resident *resident) {
         body.second_key_file = config->second_key_file;
         body.cluster = config->cluster_name;
         body.images_dir = move->dir;
+        body.max_bytes = granted(move, resident);
         move_trees_init(&trees, move, resident);
         body.trees = trees.list;
         body.n_trees = trees.n;
@@ -204,7 +218,7 @@ void destination_begin_pending(struct moves *moves) {
 
 /* Whether its memory can be tracked is only known when that has begun, so there is to be room for either way; with room for the one,
  * the source gives up if it has to go the other. */
-static int check_room(const struct moves *moves, const Rm__MovePrepare *prepare, bool ahead, bool *ret_pages_only,
+static int check_room(const struct moves *moves, const Rm__MovePrepare *prepare, bool ahead, struct capacity_need *ret_need,
                       struct rm_error *err) {
         struct capacity_need need = {
                 .memory_bytes = prepare->memory_bytes,
@@ -217,12 +231,12 @@ static int check_room(const struct moves *moves, const Rm__MovePrepare *prepare,
 
         capacity_here(moves->dir, &free);
         r = capacity_check(&need, &free, err);
-        if (r == 0 || !prepare->pages || !pages_test_passed(moves->rmd->pages_test, &why))
-                return r;
-        error_clear(err);
-        need.pages = true;
-        r = capacity_check(&need, &free, err);
-        *ret_pages_only = r == 0;
+        if (r < 0 && prepare->pages && pages_test_passed(moves->rmd->pages_test, &why)) {
+                error_clear(err);
+                need.pages = true;
+                r = capacity_check(&need, &free, err);
+        }
+        *ret_need = need;
         return r;
 }
 
@@ -231,7 +245,7 @@ void destination_begin(struct moves *moves, const char *node, const Rm__MovePrep
         const Rm__Move *record = state_move(state, prepare->move);
         const Rm__Job *job = record ? state_job(state, record->job) : NULL;
         struct rm_error err = { 0 };
-        bool pages_only = false;
+        struct capacity_need need;
         struct move *move;
 
         if (prepare->token.len == MOVE_TOKEN_BYTES && prepare->move >= state->next_move) {
@@ -244,13 +258,14 @@ void destination_begin(struct moves *moves, const char *node, const Rm__MovePrep
                 refuse(moves, node, prepare->move, "this node's copy of the state does not contain that move");
                 return;
         }
-        if (check_room(moves, prepare, !record->stop, &pages_only, &err) < 0) {
+        if (check_room(moves, prepare, !record->stop, &need, &err) < 0) {
                 refuse(moves, node, prepare->move, error_text(&err));
                 return;
         }
         move = move_create(moves, record, MOVE_DESTINATION);
         move->incarnation = record->incarnation;
-        move->pages_only = pages_only;
+        move->need = need;
+        move->pages_only = need.pages;
         memcpy(move->token, prepare->token.data, MOVE_TOKEN_BYTES);
         move->kept = (struct capsule_limits) { .memory_bytes = prepare->memory_max, .pids = prepare->pids_max };
         move_deadline(move, PREPARE_USEC);

@@ -7,6 +7,7 @@
 
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
+#include "daemon/move/capacity.h"
 #include "daemon/move/fault.h"
 #include "daemon/move/machine.h"
 #include "daemon/move/mover.h"
@@ -43,6 +44,7 @@ struct move {
         bool pages_only;    /* the destination has no room for it otherwise */
         char untracked[256]; /* source: why it does not */
         bool slowed;        /* source: there is a control group for it */
+        struct capacity_need need; /* destination: at the begin */
         uint64_t memory_bytes; /* source: of the group's processes, when the move began */
         uint64_t precopy_usec, precopy_end_usec; /* source: how long memory may be sent ahead, and until when */
         bool awaits_memory; /* source: of an earlier move of the capsule, in PREPARE */

@@ -30,6 +30,7 @@ static int source_read(void *ctx, void *ret_data, size_t size_bytes, struct rm_e
 
 static void place_setup(struct receiver *v, const Rm__MoverReceive *m) {
         v->place = image_place_create();
+        image_place_limit(v->place, m->max_bytes);
         if (*m->images_dir)
                 image_place_images(v->place, m->images_dir);
         for (size_t i = 0; i < m->n_trees; i++)

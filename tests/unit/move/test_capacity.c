@@ -18,6 +18,8 @@
 #include "daemon/node/core_time.h"
 #include "daemon/node/memory_use.h"
 
+#define GIB (UINT64_C(1) << 30)
+
 static int check_need(const struct capacity_need *need, uint64_t free_memory, uint64_t free_images) {
         const struct capacity_free room = { .memory_bytes = free_memory, .images_bytes = free_images };
         struct rm_error err = { 0 };
@@ -59,6 +61,35 @@ static void test_check(void **state) {
         assert_int_equal(check(0, 0, true, 0, 0), 0);
         /* What could not be asked is no reason to refuse. */
         assert_int_equal(check(UINT32_MAX, 0, true, UINT64_MAX, UINT64_MAX), 0);
+}
+
+static uint64_t grant(const struct capacity_need *need, uint64_t free_bytes, uint64_t limit) {
+        const struct capacity_free room = { .memory_bytes = free_bytes, .images_bytes = UINT64_MAX };
+
+        return capacity_grant(need, &room, limit, GIB);
+}
+
+/* A group that was small when it was looked at can have a thousand times as much when it arrives. */
+static void test_grant(void **state) {
+        const struct capacity_need small = { .memory_bytes = GIB / 8, .ahead = true };
+        const struct capacity_need large = { .memory_bytes = 10 * GIB, .files_bytes = GIB, .ahead = true };
+        struct capacity_need tracked = large;
+
+        (void) state;
+        tracked.pages = true;
+        assert_int_equal(grant(&small, 100 * GIB, 0), GIB + GIB / 2);
+        assert_int_equal(grant(&small, 100 * GIB, 8 * GIB), 16 * GIB);
+        assert_int_equal(grant(&large, 100 * GIB, 8 * GIB), 43 * GIB);
+        assert_int_equal(grant(&tracked, 100 * GIB, 8 * GIB), 43 * GIB);
+        /* Others need some of what is free, but a group that does not grow gets what was seen to be there. */
+        assert_int_equal(grant(&small, 10 * GIB, 8 * GIB), 9 * GIB);
+        assert_int_equal(grant(&large, 21 * GIB + GIB / 2, 8 * GIB), 21 * GIB);
+        assert_true(grant(&tracked, 12 * GIB, 8 * GIB) < 13 * GIB);
+        assert_true(grant(&tracked, 12 * GIB, 8 * GIB) >= 12 * GIB);
+        /* Without a limit for the group the node's is left, if the kernel tells it. */
+        assert_int_equal(grant(&small, 100 * GIB, UINT64_MAX), 99 * GIB);
+        assert_int_equal(grant(&small, UINT64_MAX, UINT64_MAX), 0);
+        assert_int_equal(grant(&small, UINT64_MAX, 8 * GIB), 16 * GIB);
 }
 
 static void test_precopy_time(void **state) {
@@ -192,9 +223,9 @@ static void test_here(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_check),        cmocka_unit_test(test_pages),     cmocka_unit_test(test_text),
-                cmocka_unit_test(test_precopy_time), cmocka_unit_test(test_processes), cmocka_unit_test(test_many_processes),
-                cmocka_unit_test(test_core_time),    cmocka_unit_test(test_here),
+                cmocka_unit_test(test_check),          cmocka_unit_test(test_pages),     cmocka_unit_test(test_text),
+                cmocka_unit_test(test_precopy_time),   cmocka_unit_test(test_grant),     cmocka_unit_test(test_processes),
+                cmocka_unit_test(test_many_processes), cmocka_unit_test(test_core_time), cmocka_unit_test(test_here),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,6 +78,7 @@ uint32_t say_receive(struct bed *b, const char *key_file, const char *token) {
         m.n_trees = 1;
         m.timeout_msec = 3000;
         m.accept_timeout_msec = 2000;
+        m.max_bytes = b->max_bytes;
         command.body_case = RM__MOVER_COMMAND__BODY_RECEIVE;
         command.receive = &m;
         pair_say(&b->pair, PAIR_RECEIVE, &command);

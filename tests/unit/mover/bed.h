@@ -19,6 +19,7 @@ struct bed {
         char *tree_from;
         char *tree_to;
         Rm__MoverCodec codec;
+        uint64_t max_bytes; /* that the receiver keeps; 0: no limit */
         struct pair pair;
         int codes[2];
 };

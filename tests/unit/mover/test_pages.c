@@ -612,6 +612,63 @@ static void test_locked(void **state) {
         assert_int_equal(child_end(&child), SIGKILL);
 }
 
+/* ---- what was granted ---- */
+
+/* No page is like another. */
+static void have_much(int link) {
+        char *area = map_area(LARGE_PAGES);
+
+        for (uint64_t i = 0; i < LARGE_PAGES; i++)
+                memcpy(area + i * PAGE, &i, sizeof(i));
+        child_ready(link);
+        for (;;)
+                (void) pause();
+}
+
+static void refused(struct bed *b, bool pages) {
+        struct child child = child_begin(have_much);
+        cleanup_free char *procs = procs_of(&child.pid, 1);
+        int code = 0;
+
+        b->max_bytes = LARGE_PAGES * PAGE / 4;
+        connect_unstarted(b, NULL);
+        say_precopy(b, procs, pages, 0);
+        expect_failure(b, PAIR_RECEIVE, "granted", &code, NULL);
+        assert_int_equal(code, -ENOSPC);
+        expect_failure(b, PAIR_SEND, "granted", NULL, NULL);
+        finish_failed(b);
+        assert_int_equal(child_end(&child), SIGKILL);
+}
+
+/* It would take up memory of the node that counts for nobody. */
+static void test_more_than_granted(void **state) {
+        struct bed *b = *state;
+        cleanup_free char *before = xasprintf("%s/pages", b->out);
+
+        refused(b, false);
+        refused(b, true);
+        assert_int_equal(remove_tree(before), 0);
+}
+
+/* Pages that are sent again take up no more. */
+static void test_granted(void **state) {
+        struct bed *b = *state;
+        struct child child = child_begin(write_for_ever);
+        Rm__MoverEvent *e;
+
+        b->max_bytes = (uint64_t) AREA_PAGES * PAGE * 3 / 2;
+        begin(b, &child.pid, 1, 0);
+        e = await_precopied(b, true);
+        print_message("%u kB of %u kB were sent ahead\n", (unsigned) (e->precopied->figures->ahead_bytes / 1000),
+                      (unsigned) (b->max_bytes / 1000));
+        assert_true(e->precopied->figures->ahead_bytes > b->max_bytes);
+        rm__mover_event__free_unpacked(e, NULL);
+        stand_still(child.pid);
+        finish(b);
+        compare(b, child.pid);
+        assert_int_equal(child_end(&child), SIGKILL);
+}
+
 /* ---- aborts ---- */
 
 static void check_free(const struct child *child) {
@@ -720,6 +777,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_many_do_not_stop, setup, bed_teardown),
                 cmocka_unit_test_setup_teardown(test_no_processes, setup, bed_teardown),
                 cmocka_unit_test_setup_teardown(test_locked, setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_more_than_granted, setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_granted, setup, bed_teardown),
                 cmocka_unit_test_setup_teardown(test_abort_in_a_round, setup, bed_teardown),
                 cmocka_unit_test_setup_teardown(test_abort_in_the_freeze, setup, bed_teardown),
                 cmocka_unit_test_setup_teardown(test_fault_point, setup, bed_teardown),
