@@ -298,7 +298,6 @@ static int take_stores(int images_fd, struct stores *stores) {
 }
 
 int fill_start(struct fill *fill, int images_fd, pid_t criu_pid, struct rm_error *error) {
-        uint64_t memory_max = fill->init->spec->memory_max;
         cleanup_close int listen_fd = -1;
         struct stores stores = { 0 };
         int r = take_stores(images_fd, &stores);
@@ -313,8 +312,7 @@ int fill_start(struct fill *fill, int images_fd, pid_t criu_pid, struct rm_error
         if (r == 0) {
                 r = listen_fd = listen_for_criu(fill->init);
                 atomic_store(fill->in_hand, 0);
-                /* What the group has here, and what it may have besides: a child that it forks has copies of what is missing. */
-                fill->max_bytes = memory_max == 0 || memory_max == UINT64_MAX ? 0 : stores.bytes + memory_max;
+                fill->max_bytes = fill_max_bytes(stores.bytes, fill->init->spec->memory_max);
                 fill->restarts = 0;
                 fill->restored = false;
                 fill->failure[0] = fill->killed[0] = '\0';

@@ -29,6 +29,7 @@
 #include "common/error.h"
 #include "common/util.h"
 #include "daemon/capsule/agent_request.h"
+#include "daemon/capsule/init/fill.h"
 #include "daemon/capsule/init/flows.h"
 #include "daemon/capsule/init/image_fixup.h"
 #include "daemon/capsule/init/link.h"
@@ -636,6 +637,18 @@ static void test_bind(void **state) {
         assert_int_equal(remove_tree(folder), 0);
 }
 
+/* Not even a group without a limit may take up all memory of the node by forking while its own is missing. */
+static void test_fill_limit(void **state) {
+        const uint64_t gib = UINT64_C(1) << 30;
+
+        (void) state;
+        assert_true(fill_max_bytes(10 * gib, 20 * gib) == 30 * gib);
+        assert_true(fill_max_bytes(10 * gib, 0) == 41 * gib);
+        assert_true(fill_max_bytes(10 * gib, UINT64_MAX) == 41 * gib);
+        assert_true(fill_max_bytes(10 * gib, UINT64_MAX - gib) == 41 * gib);
+        assert_true(fill_max_bytes(0, 0) > 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_spec),
@@ -646,6 +659,7 @@ int main(void) {
                 cmocka_unit_test(test_spool_leftovers),
                 cmocka_unit_test(test_segment_names),
                 cmocka_unit_test(test_pid_gap),
+                cmocka_unit_test(test_fill_limit),
                 cmocka_unit_test(test_remap),
                 cmocka_unit_test(test_hosts),
                 cmocka_unit_test(test_flows),
