@@ -22,6 +22,9 @@
 #define PAGE_IS_GUARD (1U << 8)
 #endif
 
+/* Of what programs have. */
+#define USER_END (UINT64_C(1) << 47)
+
 enum {
         REGIONS_MAX = 2048,
         POLL_USEC = 10000,
@@ -325,18 +328,35 @@ static int find_page(struct round *round, enum scan scan, const struct map *map)
         return scan_pages(round, &argument);
 }
 
+/* With the room on both sides of it: a mapping that grows meanwhile would be registered in part otherwise, and so be two, which mremap(2) refuses to take for
+ * one. In the last one there may be no room: addresses of the kernel come next. */
+static struct map with_room(const struct maps *maps, size_t i) {
+        struct map range = maps->items[i];
+
+        if (i > 0)
+                range.start = maps->items[i - 1].end;
+        if (i + 1 < maps->n && maps->items[i + 1].start < USER_END)
+                range.end = maps->items[i + 1].start;
+        return range;
+}
+
 /* A mapping that cannot be registered (it is gone meanwhile, or of a kind that the kernel does not take) is not protected either, and so told by
  * the last round at the latest. */
-static int register_map(const struct round *round, const struct map *map, bool *ret_done, struct rm_error *err) {
+static int register_map(const struct round *round, size_t i, bool *ret_done, struct rm_error *err) {
         int uffd = round->track->uffd;
-        int r = uffd_register(uffd, map->start, map->end);
+        struct map range = with_room(&round->maps, i);
+        int r = uffd_register(uffd, range.start, range.end);
 
+        if (r < 0) {
+                range = round->maps.items[i]; /* something else is in that room now */
+                r = uffd_register(uffd, range.start, range.end);
+        }
         *ret_done = r == 0;
         /* It could protect pages itself, so that they would pass for unwritten. */
         if (r == -EBUSY)
-                return error_set(err, r, "the process uses userfaultfd itself, at %" PRIx64, map->start);
-        r = r < 0 ? 0 : uffd_unprotect(uffd, map->start, map->end);
-        return r < 0 && r != -ENOENT ? error_sys(err, r, "take the protection off at %" PRIx64, map->start) : 0;
+                return error_set(err, r, "the process uses userfaultfd itself, at %" PRIx64, range.start);
+        r = r < 0 ? 0 : uffd_unprotect(uffd, range.start, range.end);
+        return r < 0 && r != -ENOENT ? error_sys(err, r, "take the protection off at %" PRIx64, range.start) : 0;
 }
 
 static bool any_registered(struct round *round) {
@@ -360,7 +380,7 @@ static int register_maps(struct round *round, struct rm_error *err) {
 
                 if (!is_wanted(round, map) || (!first && find_page(round, SCAN_UNREGISTERED, map) == 0))
                         continue;
-                r = register_map(round, map, &registered, err);
+                r = register_map(round, i, &registered, err);
                 tried++;
                 done += registered;
                 if (r == 0)

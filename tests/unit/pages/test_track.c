@@ -33,6 +33,7 @@ enum {
         STEP_PAGES = 64,
         SCATTERED_PAGES = 1300,
         LARGE_PAGES = 16384,
+        RESIZED_ROUNDS = 500,
 };
 
 /* ---- the copy ---- */
@@ -338,6 +339,38 @@ static void test_neighbours_of_moved(void **state) {
                 check_neighbours(rounds);
 }
 
+/* Memory that shrinks and grows again all the time, wherever it is then: mremap(2) takes one mapping only. */
+static void resize_for_ever(int link) {
+        char *area = map_area(AREA_PAGES);
+        size_t now = AREA_PAGES;
+
+        memset(area, 7, (size_t) AREA_PAGES * PAGE);
+        for (uint32_t i = 0;; i++) {
+                size_t pages = AREA_PAGES / 2 + i * 7919U % (AREA_PAGES / 2);
+
+                area = mremap(area, now * PAGE, pages * PAGE, MREMAP_MAYMOVE);
+                child_assert(area != MAP_FAILED);
+                area[(pages - 1) * PAGE] = (char) i;
+                area[i * 31U % pages * PAGE] = (char) i;
+                now = pages;
+                if (i == 100)
+                        child_ready(link);
+        }
+}
+
+static void test_resized(void **state) {
+        struct child child = child_begin(resize_for_ever);
+        struct copy copy = copy_begin(&child);
+
+        (void) state;
+        for (int i = 0; i < RESIZED_ROUNDS; i++)
+                (void) copy_round(&copy, track_round);
+        stop(&child); /* it has not ended: none of its calls has failed */
+        copy_check(&copy);
+        copy_end(&copy);
+        assert_int_equal(child_end(&child), SIGKILL);
+}
+
 /* It is told once, and protected from then on. */
 static void test_new_memory(void **state) {
         struct child child = child_begin(get_memory);
@@ -555,12 +588,19 @@ static void test_supported(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_supported),         cmocka_unit_test(test_programs),
-                cmocka_unit_test(test_written_by_others), cmocka_unit_test(test_only_written),
-                cmocka_unit_test(test_new_memory),        cmocka_unit_test(test_neighbours_of_moved),
-                cmocka_unit_test(test_each_run_once),     cmocka_unit_test(test_pages_behind),
-                cmocka_unit_test(test_receiver_fails),    cmocka_unit_test(test_poll_ends_rounds),
-                cmocka_unit_test(test_executed),          cmocka_unit_test(test_ended),
+                cmocka_unit_test(test_supported),
+                cmocka_unit_test(test_programs),
+                cmocka_unit_test(test_written_by_others),
+                cmocka_unit_test(test_only_written),
+                cmocka_unit_test(test_new_memory),
+                cmocka_unit_test(test_neighbours_of_moved),
+                cmocka_unit_test(test_resized),
+                cmocka_unit_test(test_each_run_once),
+                cmocka_unit_test(test_pages_behind),
+                cmocka_unit_test(test_receiver_fails),
+                cmocka_unit_test(test_poll_ends_rounds),
+                cmocka_unit_test(test_executed),
+                cmocka_unit_test(test_ended),
                 cmocka_unit_test(test_leaves_nothing),
         };
 
