@@ -12,6 +12,10 @@
 #include "daemon/pages/maps.h"
 #include "daemon/pages/passing.h"
 
+/* Of what programs have: the kernel refuses a range that goes beyond. */
+#define USER_BEGIN UINT64_C(0x10000)
+#define USER_END ((UINT64_C(1) << 47) - PAGES_PAGE_BYTES)
+
 enum {
         PUSH_BYTES = 256 << 10,
         FAULT_BYTES = 16 * PAGES_PAGE_BYTES, /* a page that is waited for, and some that follow it */
@@ -170,6 +174,10 @@ static int give(struct serve *serve, struct task *task, uint64_t start, uint64_t
         /* What is given at once must be of one mapping, of which nothing is known here. */
         while ((n = copy(serve, task, start, size)) == -ENOENT && size > PAGES_PAGE_BYTES)
                 size = size / 2 / PAGES_PAGE_BYTES * PAGES_PAGE_BYTES;
+        /* The mapping may have been moved just now: then an event tells that, and nothing may be dropped before. The kernel looks for the mapping first, and
+         * for such events only at the beginning of a call. */
+        if (n == -ENOENT)
+                n = copy(serve, task, start, size);
         task->piece_bytes = n > 0 && size * 2 <= PUSH_BYTES ? size * 2 : size;
         if (n > 0) {
                 serve->figures.bytes += (uint64_t) n;
@@ -185,9 +193,9 @@ static int give(struct serve *serve, struct task *task, uint64_t start, uint64_t
 static int give_zeros(const struct task *task, uint64_t address) {
         struct uffdio_zeropage z = { .range = { .start = address, .len = PAGES_PAGE_BYTES } };
 
-        if (ioctl(task->uffd, UFFDIO_ZEROPAGE, &z) == 0 || errno == ENOENT)
+        if (ioctl(task->uffd, UFFDIO_ZEROPAGE, &z) == 0)
                 return 0;
-        if (errno != EEXIST)
+        if (errno != EEXIST && errno != ENOENT)
                 return -errno;
         wake(task, address, address + PAGES_PAGE_BYTES);
         return 0;
@@ -406,7 +414,7 @@ int serve_resume(struct serve *serve, int uffd, struct store *store) {
         if (fcntl(uffd, F_SETFL, O_NONBLOCK) < 0)
                 return -errno;
         /* Faults that the other server had read are told to nobody again: so everybody asks anew. */
-        wake(task, UINT64_C(0x10000), (UINT64_C(1) << 47) - UINT64_C(0x10000));
+        wake(task, USER_BEGIN, USER_END);
         return 0;
 }
 

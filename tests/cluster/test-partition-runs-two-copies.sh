@@ -2,7 +2,7 @@
 # The network falls apart into a majority and a minority, or carries only one direction of a node's traffic, with jobs on both sides; it heals
 # before a lease ends, or after. Never do two copies of a rank run, in whatever attempt; results and output are as undisturbed, or a job that may
 # starts again and says so.
-# limit: 240
+# limit: 400
 # load: 2
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
