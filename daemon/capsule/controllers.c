@@ -20,7 +20,7 @@ static const char *const
         names[CONTROLLER_COUNT] = { [CONTROLLER_MEMORY] = "memory", [CONTROLLER_PIDS] = "pids", [CONTROLLER_CPUSET] = "cpuset" };
 
 /* O_NONBLOCK: kernels from 6.16 on then set a lower memory.max without waiting for what has to be given back. */
-static int write_into(const char *dir, const char *name, const char *text) {
+int controllers_write(const char *dir, const char *name, const char *text) {
         cleanup_free char *path = xasprintf("%s/%s", dir, name);
         cleanup_close int fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
 
@@ -65,7 +65,7 @@ static bool group_has(const char *dir, const char *name) {
 static bool pass_on(const char *dir, const char *name) {
         cleanup_free char *word = xasprintf("+%s", name);
 
-        return write_into(dir, "cgroup.subtree_control", word) == 0;
+        return controllers_write(dir, "cgroup.subtree_control", word) == 0;
 }
 
 bool controllers_enable(const char *dir, const char *name) {
@@ -104,7 +104,7 @@ static char *own_group(const char *name) {
 }
 
 /* Where that group is in our mounts: a mount may show a part of the hierarchy only, which then must hold the group. */
-char *controllers_find_v1(const char *name) {
+static char *find_v1(const char *name) {
         cleanup_file FILE *f = fopen("/proc/self/mountinfo", "re");
         cleanup_free char *own = own_group(name);
         cleanup_free char *line = NULL;
@@ -134,7 +134,7 @@ static int inherit_cpuset(const char *dir) {
                 int r = read_from(above, files[i], &text);
 
                 if (r == 0)
-                        r = write_into(dir, files[i], text);
+                        r = controllers_write(dir, files[i], text);
                 if (r < 0)
                         return r;
         }
@@ -150,14 +150,14 @@ static int make_v1(const char *dir, enum controller which) {
 /* ---- all of them ---- */
 
 void controllers_find(struct controllers *ret, const char *cgroup_parent) {
-        *ret = (struct controllers) { 0 };
+        *ret = (struct controllers) { .cpu_v1 = find_v1("cpu") };
         for (enum controller i = 0; i < CONTROLLER_COUNT; i++) {
                 if (cgroup_is_v1(cgroup_parent) == 0 && controllers_enable(cgroup_parent, names[i]) &&
                     pass_on(cgroup_parent, names[i])) {
                         ret->parent[i] = xstrdup(cgroup_parent);
                         continue;
                 }
-                ret->parent[i] = controllers_find_v1(names[i]);
+                ret->parent[i] = find_v1(names[i]);
                 ret->v1[i] = true;
                 if (ret->parent[i] && make_v1(ret->parent[i], i) < 0) {
                         free(ret->parent[i]);
@@ -169,6 +169,7 @@ void controllers_find(struct controllers *ret, const char *cgroup_parent) {
 void controllers_finish(struct controllers *controllers) {
         for (enum controller i = 0; i < CONTROLLER_COUNT; i++)
                 free(controllers->parent[i]);
+        free(controllers->cpu_v1);
 }
 
 static int make_capsule_v1(const char *dir, enum controller which) {
@@ -222,7 +223,7 @@ int controllers_remove(char *const dirs[CONTROLLER_COUNT], const char *cgroup_di
 static int write_limit(const char *dir, const char *name, uint64_t limit, const char *none) {
         cleanup_free char *text = limit == UINT64_MAX ? xstrdup(none) : xasprintf("%llu", (unsigned long long) limit);
 
-        return write_into(dir, name, text);
+        return controllers_write(dir, name, text);
 }
 
 int controllers_limit_memory(const char *dir, uint64_t bytes) {
@@ -232,7 +233,7 @@ int controllers_limit_memory(const char *dir, uint64_t bytes) {
 }
 
 int controllers_set_memory(const char *dir, uint64_t bytes) {
-        (void) write_into(dir, "memory.oom.group", "1"); /* v1 has none: there the largest process goes */
+        (void) controllers_write(dir, "memory.oom.group", "1"); /* v1 has none: there the largest process goes */
         return controllers_limit_memory(dir, bytes);
 }
 
@@ -266,5 +267,5 @@ char *controllers_cpu_list(const cpu_set_t *cpus) {
 int controllers_set_cpus(const char *dir, const cpu_set_t *cpus) {
         cleanup_free char *list = controllers_cpu_list(cpus);
 
-        return write_into(dir, "cpuset.cpus", list);
+        return controllers_write(dir, "cpuset.cpus", list);
 }

@@ -21,6 +21,8 @@ enum controller {
 struct controllers {
         char *parent[CONTROLLER_COUNT];
         bool v1[CONTROLLER_COUNT];
+        /* Where a capsule has a group with "cpu" while it is slowed down (slow.h); it may not be made yet. NULL: no v1 hierarchy has it. */
+        char *cpu_v1;
 };
 
 /* Finds them; those of the v2 tree `cgroup_parent` is in are switched on, from the nearest group above it that has them. That fails where a
@@ -40,8 +42,8 @@ int controllers_remove(char *const dirs[CONTROLLER_COUNT], const char *cgroup_di
 
 /* The controller `name` for the group `dir` of a v2 tree, switched on from the nearest group above it that has it. False: not to be had. */
 bool controllers_enable(const char *dir, const char *name);
-/* Where capsules have their groups in the v1 hierarchy of `name` (it may not be made yet), malloc'ed, or NULL. */
-char *controllers_find_v1(const char *name);
+/* Into the file `name` of a group. 0 or -errno. */
+int controllers_write(const char *dir, const char *name, const char *text);
 
 /* On one group, a directory such as DIR/payload; UINT64_MAX: no limit. Negative errno. */
 int controllers_limit_memory(const char *dir, uint64_t bytes);

@@ -104,7 +104,7 @@ static bool is_starting(struct reaper *reaper) {
 static int remove_all(const struct reaper *reaper) {
         int r = controllers_remove(reaper->limit_dirs, reaper->cgroup_dir);
 
-        slow_group_remove(reaper->id, reaper->ctx->cgroup_parent, reaper->cgroup_dir);
+        slow_group_remove(reaper->ctx, reaper->id, reaper->cgroup_dir);
         if (r == 0)
                 r = cgroup_remove(reaper->cgroup_dir);
         if (r == 0)

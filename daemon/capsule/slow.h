@@ -5,9 +5,8 @@
 
 struct capsule_ctx;
 
-/* `cgroup_dir`: of the capsule. Returns the group whose limit may be set, malloc'ed, or NULL: this host has none. */
-char *slow_group_make(const char *id, const char *cgroup_dir);
-/* Without a limit again. What there is none of is fine; `cgroup_parent` is that of all capsules. */
-void slow_group_remove(const char *id, const char *cgroup_parent, const char *cgroup_dir);
+/* What capsule_slow_begin() has made for the capsule of this id, whose groups are in `cgroup_dir`; nothing of it is fine. Its payload, if there is one, has no limit
+ * any more. */
+void slow_group_remove(const struct capsule_ctx *ctx, const char *id, const char *cgroup_dir);
 
 #endif
