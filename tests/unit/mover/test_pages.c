@@ -797,5 +797,6 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_flags, setup, bed_teardown),
         };
 
+        priority_normal();
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

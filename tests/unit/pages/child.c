@@ -8,17 +8,28 @@
 #include "child.h"
 
 #include <dirent.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/util.h"
+
+void priority_normal(void) {
+        const struct sched_param param = { 0 };
+
+        /* A kernel without groups of sessions has no such file. */
+        (void) write_text("/proc/self/autogroup", "0");
+        if (sched_setscheduler(0, SCHED_OTHER, &param) < 0 || setpriority(PRIO_PROCESS, 0, 0) < 0)
+                print_message("the test keeps its low priority, and may be too slow\n");
+}
 
 struct child child_begin(void (*function)(int link)) {
         struct child child;

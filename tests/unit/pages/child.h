@@ -6,6 +6,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* The calling process and what it begins from now on get their turn as others do, though tools/lib/give-way runs the test: processes
+ * that are stopped for milliseconds only must be given a processor within them. */
+void priority_normal(void);
+
 struct child {
         pid_t pid;
         int pidfd;

@@ -727,5 +727,6 @@ int main(void) {
                 cmocka_unit_test(test_busy),          cmocka_unit_test(test_signals),
         };
 
+        priority_normal();
         return cmocka_run_group_tests_name("pages-remote", tests, NULL, NULL);
 }

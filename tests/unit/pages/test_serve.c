@@ -578,5 +578,6 @@ int main(void) {
                 cmocka_unit_test(test_forks_are_bounded),
         };
 
+        priority_normal();
         return cmocka_run_group_tests_name("pages-serve", tests, set_up, NULL);
 }

@@ -604,5 +604,6 @@ int main(void) {
                 cmocka_unit_test(test_leaves_nothing),
         };
 
+        priority_normal();
         return cmocka_run_group_tests_name("pages-track", tests, NULL, NULL);
 }
