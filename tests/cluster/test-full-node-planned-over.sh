@@ -7,8 +7,10 @@
 
 # offer NODE SIZE [MOVE]: its rmd starts again with [node] memory = SIZE, and with MOVE in [move].
 offer() {
+    local before=$EPOCHREALTIME
     on "$1" sed -i -e '/^memory = /d' -e "/^\[node\]/a memory = $2" -e '/^tracking = /d' -e "\$a [move]\n${3:-}" /etc/rmd/rmd.conf
     must "rmd on $1 does not start again" bed_do restart-rmd "$1"
+    must "rmd on $1 does not come back" back "$1" "$before"
 }
 
 # free_on NODE: MB that the leader counts as free there; nothing while it does not know.
