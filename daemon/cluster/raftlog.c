@@ -287,7 +287,7 @@ static int raft_open(struct raftlog *log, struct event_base *base, const struct 
         r = raft_start(&log->raft);
         if (r != 0 || log->failed.code < 0)
                 return raft_error(log, err, r, "cannot start from it");
-        raftlog_members_note(log);
+        raftlog_changes_note(log);
         return 0;
 }
 

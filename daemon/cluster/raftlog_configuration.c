@@ -11,34 +11,6 @@
 #include "common/log.h"
 #include "common/util.h"
 
-/* ---- what libraft forgets of configurations ---- */
-
-bool raftlog_copy_configuration(const struct raft_configuration *from, struct raft_configuration *to) {
-        struct raft_buffer buf;
-        bool copied;
-
-        if (raft_configuration_encode(from, &buf) != 0)
-                return false;
-        copied = raft_configuration_decode(&buf, to) == 0;
-        raft_free(buf.base);
-        return copied;
-}
-
-/* A change that was in the log when a voter started, above all one that is alone: libraft 0.22.1 applies it and does not note that it is
- * committed, so that no other change could ever follow. */
-void raftlog_members_note(struct raftlog *log) {
-        struct raft *raft = &log->raft;
-        struct raft_configuration copy;
-
-        if (raft->configuration_uncommitted_index == 0 || raft_last_applied(raft) < raft->configuration_uncommitted_index ||
-            !raftlog_copy_configuration(&raft->configuration, &copy))
-                return;
-        raft_configuration_close(&raft->configuration_committed);
-        raft->configuration_committed = copy;
-        raft->configuration_committed_index = raft->configuration_uncommitted_index;
-        raft->configuration_uncommitted_index = 0;
-}
-
 /* ---- the configuration ---- */
 
 static enum raftlog_role role_of(int raft_role) {

@@ -11,6 +11,7 @@
 #include "daemon/cluster/raftlog.h"
 #include "daemon/cluster/uvloop.h"
 
+struct change;
 struct request;
 
 /* What comes from one voter in several parts. */
@@ -91,6 +92,7 @@ struct raftlog {
         LIST_HEAD(, inbound) inbound;
         struct event *commit_event;
         LIST_HEAD(, told) told;
+        LIST_HEAD(, change) changes; /* raftlog_changes.c */
         bool changing; /* `change` or `transfer` is under way */
         struct raft_change change;
         struct raft_transfer transfer, yield;
@@ -124,9 +126,14 @@ void raftlog_members_step(struct raftlog *log);
 /* What raft does while this is set it sends at once, to all; to be reset before anything else. */
 void raftlog_members_urge(struct raftlog *log, bool urgent);
 
-/* ---- raftlog_configuration.c ---- */
-/* What is applied of the configuration is committed. */
-void raftlog_members_note(struct raftlog *log);
+/* ---- raftlog_changes.c ---- */
+/* Raft is about to get these entries. */
+void raftlog_changes_come(struct raftlog *log, const struct raft_append_entries *append);
+/* What is applied of the configuration is committed. After raft got entries, and before anything else comes to it. */
+void raftlog_changes_note(struct raftlog *log);
+/* The configuration at that index, if it is one of which raft has not noted that it is committed; else NULL. */
+const struct raft_configuration *raftlog_changes_at(const struct raftlog *log, uint64_t index, uint64_t *ret_index);
+void raftlog_changes_finish(struct raftlog *log);
 /* `to` is empty. False: no memory. */
 bool raftlog_copy_configuration(const struct raft_configuration *from, struct raft_configuration *to);
 

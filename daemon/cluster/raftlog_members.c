@@ -217,6 +217,14 @@ static void give_vote_request(struct raftlog *log, struct raft_message *message)
                 self->role = RAFT_STANDBY;
 }
 
+/* Or any other message. Raft frees the entries, if it does not keep them. */
+static void give_entries(struct raftlog *log, struct raft_message *message) {
+        if (message->type == RAFT_APPEND_ENTRIES)
+                raftlog_changes_come(log, &message->append_entries);
+        log->uv.receive(&log->io, message);
+        raftlog_changes_note(log);
+}
+
 /* libraft 0.22.1 means to put off the installation of a snapshot while it makes one, and then uses the pointer that it has just cleared. So
  * such a message is lost; the leader sends it again. */
 static void give_to_raft(struct raftlog *log, const char *node, uint64_t from, const void *data, size_t size_bytes) {
@@ -228,12 +236,13 @@ static void give_to_raft(struct raftlog *log, const char *node, uint64_t from, c
         }
         message.server_id = from;
         message.server_address = node;
+        raftlog_changes_note(log);
         if (log->failed.code < 0 || (message.type == RAFT_INSTALL_SNAPSHOT && log->puts > 0))
                 raft_message_drop(&message);
         else if (message.type == RAFT_REQUEST_VOTE)
                 give_vote_request(log, &message);
         else
-                log->uv.receive(&log->io, &message);
+                give_entries(log, &message);
         uvloop_kick(log->loop);
 }
 
@@ -323,7 +332,7 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata) {
         uv_update_time(uvloop_get(log->loop));
         if (raft_state(&log->raft) != RAFT_UNAVAILABLE) {
                 bar_again(log);
-                raftlog_members_note(log);
+                raftlog_changes_note(log);
                 raftlog_members_urge(log, true);
                 log->uv.tick(&log->io);
                 raftlog_members_urge(log, false);
@@ -470,18 +479,17 @@ static void put_free(struct put *put) {
         free(put);
 }
 
-/* Where raft has not noted that the last change is committed (raftlog_members_note()), its own snapshot would have an older configuration than there
- * is at its index. */
+/* Where raft has not noted that the last change is committed its own snapshot would have an older configuration than there is at its index. */
 static void correct_configuration(struct put *put) {
-        const struct raft *raft = &put->log->raft;
+        uint64_t index;
+        const struct raft_configuration *configuration = raftlog_changes_at(put->log, put->snapshot.index, &index);
         struct raft_configuration copy;
 
-        if (raft->configuration_uncommitted_index <= put->snapshot.configuration_index ||
-            raft->configuration_uncommitted_index > put->snapshot.index || !raftlog_copy_configuration(&raft->configuration, &copy))
+        if (!configuration || index <= put->snapshot.configuration_index || !raftlog_copy_configuration(configuration, &copy))
                 return;
         put->corrected = true;
         put->snapshot.configuration = copy;
-        put->snapshot.configuration_index = raft->configuration_uncommitted_index;
+        put->snapshot.configuration_index = index;
 }
 
 static void on_put(struct raft_io_snapshot_put *req, int status) {
@@ -576,6 +584,7 @@ void raftlog_members_init(struct raftlog *log, struct event_base *base, unsigned
 void raftlog_members_finish(struct raftlog *log) {
         struct told *told;
 
+        raftlog_changes_finish(log);
         while (!LIST_EMPTY(&log->inbound))
                 inbound_free(LIST_FIRST(&log->inbound));
         while ((told = LIST_FIRST(&log->told))) {
