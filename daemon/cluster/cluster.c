@@ -303,6 +303,8 @@ uint64_t cluster_lease_end_usec(const struct cluster *c) {
 }
 
 uint64_t cluster_fence_safe_usec(const struct cluster *c, const char *node) {
+        if (cluster_is_self(c, node))
+                return UINT64_MAX;
         return leases_safe_usec(c->leases, peers_heard_usec(c->peers, node));
 }
 

@@ -87,7 +87,8 @@ uint64_t cluster_log_usec(const struct cluster *cluster);
  * long as it leads, which is enough while only one node keeps the log: without that nobody starts anything again. */
 uint64_t cluster_lease_end_usec(const struct cluster *cluster);
 /* On the leader: when (now_usec()) the last lease that this node can have has surely ended, and its capsules of jobs that may be started again
- * are frozen and cut off, if nothing is heard of it any more. Grows as long as it is heard of. */
+ * are frozen and cut off, if nothing is heard of it any more. Grows as long as it is heard of. UINT64_MAX: this node itself, which may be DOWN in
+ * the log when it comes to lead, and lives. */
 uint64_t cluster_fence_safe_usec(const struct cluster *cluster, const char *node);
 /* On the leader: its log has no room, so that nothing can be changed. */
 bool cluster_disk_full(const struct cluster *cluster);

@@ -191,6 +191,7 @@ static void test_longer_before(void **state) {
         begin = now_usec();
         (void) tnode_start(&w, 0, 0);
         assert_true(cluster_fence_safe_usec(w.nodes[0].cluster, "n2") > end_of(&w.nodes[1]));
+        assert_true(cluster_fence_safe_usec(w.nodes[0].cluster, "n1") == UINT64_MAX);
         assert_true(cluster_fence_safe_usec(w.nodes[0].cluster, "n2") > begin + 30 * SECOND);
         EXPECT(&w, joined(&w, 2), 5000);
         assert_true(cluster_fence_safe_usec(w.nodes[0].cluster, "n2") > begin + 30 * SECOND);
