@@ -9,7 +9,8 @@
 #include "daemon/cluster/cluster_internal.h"
 #include "daemon/cluster/commands.h"
 #include "daemon/cluster/raftlog_internal.h"
-#include "daemon/leader/losses.h"
+#include "daemon/config/config.h"
+#include "daemon/leader/leader.h"
 #include "tests/sim/raftio.h"
 #include "tests/sim/sockets.h"
 #include "tests/sim/storage.h"
@@ -24,10 +25,13 @@
 #define NODE_TIMEOUT_USEC 400000U
 #define VOTER_TIMEOUT_USEC 2500000U
 #define ELECTION_USEC 300000U
-/* How fast a leader acts on what is lost: not later than a lease may be too long by. */
-#define DECIDE_USEC 25000U
 /* Every 30 s or so a leader hands over. */
-#define DECISIONS_A_TRANSFER 1200U
+#define HAND_OVER_MAX_USEC 60000000U
+#define SETTLE_USEC 50000U
+#define INTERVAL_USEC UINT64_C(10000000)
+#define HORIZON_USEC UINT64_C(5000000)
+/* The workload forgets jobs, with their tokens. */
+#define KEEP_JOBS_USEC UINT64_C(3600000000)
 #define REPAIR_USEC 1000000U
 /* Nothing is there, and nothing comes there (clock.c). */
 #define STATE_DIR "/nonexistent"
@@ -47,6 +51,8 @@ struct node {
         bool dying;
         struct event_base *base;
         struct cluster *cluster; /* NULL: it could not start, or does not run */
+        struct config settings;
+        struct rmd rmd; /* of what is simulated, as daemon/main.c */
         unsigned open; /* proposals */
         bool reporting; /* that a capsule is gone */
 };
@@ -109,68 +115,23 @@ static void look_after_capsules(void *userdata) {
 
 /* ---- while it leads ---- */
 
-/* Only the workload says of the node that leads that it is DOWN. */
-static bool has_fenced(void *userdata, const char *node) {
+/* As daemon/main.c. */
+static void see_who_leads(struct node *n) {
+        bool leads = n->cluster && cluster_is_leader(n->cluster);
+
+        n->rmd.cluster = n->cluster;
+        if (leads && !n->rmd.leader)
+                n->rmd.leader = leader_create(&n->rmd);
+        else if (!leads)
+                leader_destroy(take_ptr(n->rmd.leader));
+}
+
+/* As one that is told to end. */
+static void hand_over(void *userdata) {
         struct node *n = userdata;
 
-        return strcmp(node, host_name(n->host)) != 0 && now_usec() >= cluster_fence_safe_usec(n->cluster, node);
-}
-
-/* As answer_losses() of daemon/leader/leader.c. */
-static void answer_losses(struct node *n) {
-        const struct losses_rule rule = { .grace_usec = 2 * NODE_TIMEOUT_USEC, .has_fenced = has_fenced, .userdata = n };
-        size_t n_losses;
-        cleanup_free struct loss *losses = losses_find(cluster_index(n->cluster), &rule, cluster_log_usec(n->cluster), &n_losses);
-        struct command c;
-
-        for (size_t i = 0; i < n_losses; i++)
-                if (losses[i].answer == LOSS_RESTART)
-                        cluster_decide(n->cluster, command_job_restart(&c, losses[i].job, losses[i].attempt, losses[i].node->name,
-                                                                       "lost", true));
-}
-
-static char *some_node_up(const struct node *n) {
-        const Rm__State *state = cluster_state(n->cluster);
-        size_t from = state->n_nodes ? timeline_random(n->timeline, state->n_nodes) : 0;
-
-        for (size_t i = 0; i < state->n_nodes; i++) {
-                const Rm__Node *node = state->nodes[(from + i) % state->n_nodes];
-
-                if (node->health == RM__NODE_HEALTH__NODE_HEALTH_UP && cluster_connected(n->cluster, node->name))
-                        return node->name;
-        }
-        return NULL;
-}
-
-/* In the place of a round of scheduling: a job that starts again does so at once, on one node. */
-static void place_again(struct node *n, const Rm__Job *job) {
-        char *node = some_node_up(n), *nodes[1];
-        uint32_t ranks[1] = { job->spec->ranks };
-        struct command c;
-        Rm__CmdJobPlace *body = command_job_place(&c, job->id);
-
-        if (!node)
-                return;
-        nodes[0] = body->head_node = node;
-        body->group_nodes = nodes;
-        body->group_ranks = ranks;
-        body->n_group_nodes = body->n_group_ranks = 1;
-        cluster_decide(n->cluster, &c.command);
-}
-
-static void decide(void *userdata) {
-        struct node *n = userdata;
-        const Rm__State *state;
-
-        host_after(n->host, DECIDE_USEC, decide, NULL, n);
-        if (!n->cluster || !cluster_is_leader(n->cluster))
-                return;
-        state = cluster_state(n->cluster);
-        answer_losses(n);
-        for (size_t i = 0; i < state->n_jobs; i++)
-                if (state->jobs[i]->state == RM__JOB_STATE__JOB_PENDING && state->jobs[i]->attempt > 1)
-                        place_again(n, state->jobs[i]);
-        if (timeline_random(n->timeline, DECISIONS_A_TRANSFER) == 0 && cluster_hand_over(n->cluster))
+        host_after(n->host, timeline_random(n->timeline, HAND_OVER_MAX_USEC), hand_over, NULL, n);
+        if (n->cluster && cluster_is_leader(n->cluster) && cluster_hand_over(n->cluster))
                 timeline_trace(n->timeline, host_name(n->host), "hands the leadership over");
 }
 
@@ -254,11 +215,16 @@ static void on_installed(void *userdata) {
                 return;
         checks_restored(n->checks, host_name(n->host), n->cluster->state, n->cluster->index);
         look_after_capsules(n);
+        leader_wake(n->rmd.leader, NULL);
 }
 
 static void on_applied(void *userdata, const Rm__Command *command, const struct state_result *result) {
+        struct node *n = userdata;
+
         if (command->body_case == RM__COMMAND__BODY_JOB_PLACE)
-                look_after_capsules(userdata);
+                look_after_capsules(n);
+        if (!result->repeated && result->error.code >= 0)
+                leader_wake(n->rmd.leader, command);
 }
 
 static void trace_members(const struct node *n, const char *what) {
@@ -280,6 +246,7 @@ static void on_leader(void *userdata, const char *leader) {
 
         timeline_trace(n->timeline, host_name(n->host), "%s %s", leader ? "follows" : "has no leader", leader ? leader : "");
         trace_members(n, "keeps the log");
+        see_who_leads(n);
 }
 
 void node_applied(struct node *n, Rm__State *state, const struct state_index *indexed, uint64_t index, const Rm__Command *command,
@@ -354,6 +321,7 @@ static void on_start(void *userdata) {
         n->base = event_base_new();
         timers_begin(n->host);
         sockets_begin(n->host);
+        n->rmd = (struct rmd) { .base = n->base, .config = &n->settings };
         if (make_cluster(n, &err) < 0) {
                 stop(n, &err);
                 return;
@@ -361,9 +329,10 @@ static void on_start(void *userdata) {
         if (storage_damaged(n->host))
                 checks_fail(n->checks, "%s starts with a damaged disk", host_name(n->host));
         n->began |= raftlog_exists(STATE_DIR);
+        see_who_leads(n);
         on_installed(n);
         beat(n);
-        decide(n);
+        hand_over(n);
         think(n);
 }
 
@@ -373,6 +342,7 @@ static void on_killed(void *userdata) {
         n->dying = true;
         if (timeline_random(n->timeline, 2))
                 sockets_reset(n->host);
+        leader_destroy(take_ptr(n->rmd.leader));
         cluster_destroy(take_ptr(n->cluster));
         sockets_end(n->host);
         timers_end(n->host);
@@ -425,6 +395,26 @@ static void on_idle(void *userdata) {
                              raft_last_index(&log->raft));
 }
 
+/* What the leader looks at, with the defaults of rmd.conf but for the times. */
+static void configure(struct config *config) {
+        *config = (struct config) { .node_timeout_usec = NODE_TIMEOUT_USEC,
+                                    .topology = (char *) "",
+                                    .policy = (char *) "greedy",
+                                    .policy_dir = (char *) STATE_DIR,
+                                    .fence_plugin = (char *) CONFIG_FENCE_NONE,
+                                    .budget_usec = 1000000,
+                                    .settle_usec = SETTLE_USEC,
+                                    .interval_usec = INTERVAL_USEC,
+                                    .horizon_usec = HORIZON_USEC,
+                                    .keep_jobs_usec = KEEP_JOBS_USEC,
+                                    .moves_at_once = 8,
+                                    .move_budget = 4,
+                                    .link_mbit_per_sec = 1000,
+                                    .age_weight = 1,
+                                    .distribution_weight = 10,
+                                    .backfill = CONFIG_BACKFILL_LIMITS };
+}
+
 struct node *node_create(struct timeline *t, struct checks *checks, struct capsules *capsules, const struct node_config *config) {
         static const struct host_ops ops = {
                 .on_start = on_start, .on_killed = on_killed, .on_packet = on_packet, .on_idle = on_idle
@@ -440,6 +430,7 @@ struct node *node_create(struct timeline *t, struct checks *checks, struct capsu
         n->disk = disk_create(n->host);
         host_set_part(n->host, HOST_PROCESS, n);
         storage_begin(n->host);
+        configure(&n->settings);
         return n;
 }
 

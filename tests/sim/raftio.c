@@ -393,8 +393,9 @@ static int snapshot_put(struct raft_io *io, unsigned trailing, struct raft_io_sn
 
         if (is_killed(rio))
                 return RAFT_CANCELED;
-        timeline_trace(host_timeline(rio->host), host_name(rio->host), "%s snapshot of %llu^%llu",
-                       trailing == 0 ? "installs the" : "makes a", snapshot->index, snapshot->term);
+        timeline_trace(host_timeline(rio->host), host_name(rio->host), "%s snapshot of %llu^%llu with %u servers as of %llu",
+                       trailing == 0 ? "installs the" : "makes a", snapshot->index, snapshot->term, snapshot->configuration.n,
+                       snapshot->configuration_index);
         request = request_create(rio, REQUEST_PUT);
         request->put = req;
         req->cb = cb;

@@ -13,6 +13,7 @@
 struct timer {
         struct event *event;
         uint64_t number;
+        struct timeval timeout; /* that one with EV_PERSIST has again */
         LIST_ENTRY(timer) entry;
 };
 
@@ -52,7 +53,10 @@ static void on_expiry(void *userdata) {
         struct timer *timer = find(timers, expiry->event);
 
         if (timer && timer->number == expiry->number) {
-                timer_remove(timer);
+                if (event_get_events(expiry->event) & EV_PERSIST)
+                        (void) __wrap_event_add(expiry->event, &timer->timeout);
+                else
+                        timer_remove(timer);
                 event_active(expiry->event, EV_TIMEOUT, 0);
         }
         free(expiry);
@@ -75,6 +79,7 @@ int __wrap_event_add(struct event *event, const struct timeval *timeout) {
                 LIST_INSERT_HEAD(&timers->list, timer, entry);
         }
         timer->number = ++timers->last_number;
+        timer->timeout = *timeout;
         expiry = xcalloc(1, sizeof(*expiry));
         *expiry = (struct expiry) { host, event, timer->number };
         host_after(host, (uint64_t) timeout->tv_sec * 1000000U + (uint64_t) timeout->tv_usec, on_expiry, free, expiry);

@@ -6,6 +6,7 @@
 
 #include "common/util.h"
 #include "daemon/cluster/commands.h"
+#include "tests/sim/capsules.h"
 
 #define N_NODES_MAX 16U
 #define MAX_RANKS 4U
@@ -28,8 +29,6 @@ struct draft {
         Rm__Node node;
         Rm__Move figures;
         char *argv[1];
-        char *group_nodes[MAX_RANKS];
-        uint32_t group_ranks[MAX_RANKS];
         Rm__NodeCores cores[N_NODES_MAX], *core_list[N_NODES_MAX];
         Rm__AvailabilityStatus status;
 };
@@ -157,24 +156,6 @@ static const Rm__Command *availability(struct draft *d) {
 
 /* ---- the life of a job ---- */
 
-static const Rm__Command *place(struct draft *d, const Rm__Job *job) {
-        uint32_t left = job->spec->ranks;
-        Rm__CmdJobPlace *body;
-
-        begin(d, "place");
-        body = command_job_place(&d->c, job->id);
-        body->head_node = some_node(d);
-        body->group_nodes = d->group_nodes;
-        body->group_ranks = d->group_ranks;
-        for (; left > 0; left -= d->group_ranks[body->n_group_ranks++]) {
-                d->group_nodes[body->n_group_ranks] = some_node(d);
-                d->group_ranks[body->n_group_ranks] = 1 + (uint32_t) draw(d, left);
-        }
-        body->n_group_nodes = body->n_group_ranks;
-        body->policy = d->text;
-        return &d->c.command;
-}
-
 static const Rm__Capsule *some_capsule(const struct draft *d, const Rm__Job *job) {
         return job->capsules[draw(d, job->n_capsules)];
 }
@@ -201,6 +182,11 @@ static const Rm__Command *advance_move(struct draft *d, const Rm__Move *move) {
                 d->figures.freeze_usec = 1000 + draw(d, 1000);
                 return command_move_done(&d->c, &d->figures);
         }
+        /* Moves of jobs that start again are not simulated: it takes a source that is frozen before the commit. */
+        if (capsules_of(state_job(d->state, move->job))) {
+                begin(d, "move-end");
+                return command_move_abort(&d->c, move->id, d->text);
+        }
         if (draw(d, 8) == 0) {
                 begin(d, "move-waiting");
                 return command_move_waiting(&d->c, move->id, d->text);
@@ -226,12 +212,11 @@ static const Rm__Command *run(struct draft *d, const Rm__Job *job) {
 
         if (move && draw(d, 4))
                 return advance_move(d, move);
-        if (draw(d, 2) && (job->spec->on_node_loss != STATE_LOSS_RESTART || draw(d, 8) == 0)) {
+        if (draw(d, 2) && (!capsules_of(job) || draw(d, 8) == 0)) {
                 begin(d, "exit");
                 return command_job_exit(&d->c, job->id, draw(d, 3) ? 0 : 1, d->text, (Rm__JobState) 0);
         }
-        /* Their moves are not simulated: it takes a source that is frozen before the commit. */
-        if (job->spec->on_node_loss == STATE_LOSS_RESTART)
+        if (capsules_of(job))
                 return NULL;
         begin(d, "move-start");
         body = command_move_start(&d->c, job->id, some_capsule(d, job)->index, some_node(d));
@@ -243,7 +228,7 @@ static const Rm__Command *run(struct draft *d, const Rm__Job *job) {
 static const Rm__Command *complete(struct draft *d, const Rm__Job *job) {
         const Rm__Capsule *capsule = some_capsule(d, job);
 
-        if (job->spec->on_node_loss == STATE_LOSS_RESTART)
+        if (capsules_of(job))
                 return NULL; /* it may start again: its members say what is gone */
         begin(d, "gone");
         return command_capsule_gone(&d->c, job->id, capsule->index, capsule->incarnation, capsule->node);
@@ -258,8 +243,6 @@ static const Rm__Command *advance(struct draft *d) {
         if (!job)
                 return NULL;
         switch (job->state) {
-        case RM__JOB_STATE__JOB_PENDING:
-                return place(d, job);
         case RM__JOB_STATE__JOB_STARTING:
                 return start(d, job);
         case RM__JOB_STATE__JOB_RUNNING:
