@@ -209,7 +209,8 @@ static void accepted_hello(struct link *link, const Rm__PeerHello *hello) {
                 return;
         }
         peer = peer_get(peers, hello->node);
-        if (peer->dialling && strcmp(peers->self->name, peer->name) < 0) {
+        if (peer->dialling && now_usec() - peer->dialling->begin_usec < PEERS_CROSS_USEC &&
+            strcmp(peers->self->name, peer->name) < 0) {
                 refuse(link, -EBUSY, "this node is connecting too and has the lower name");
                 return;
         }

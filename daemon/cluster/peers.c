@@ -58,6 +58,7 @@ struct link *link_new(struct peers *peers, bool dialled) {
 
         link->peers = peers;
         link->dialled = dialled;
+        link->begin_usec = now_usec();
         LIST_INSERT_HEAD(&peers->links, link, entry);
         return link;
 }

@@ -17,6 +17,8 @@
 
 #define PEERS_VERSION 4U
 #define PEERS_DIAL_USEC UINT64_C(3000000) /* a dialled connection has to stand by then, hello and all */
+#define PEERS_CROSS_USEC                                                                                                           \
+        UINT64_C(300000) /* one that is older does not cross the other side's, but waits for an answer that was lost */
 #define PEERS_ACCEPT_USEC UINT64_C(5000000) /* and an accepted one by then */
 #define PEERS_WAITING_MAX 256U /* accepted and not yet known, at once */
 #define PEERS_PATIENCE_USEC UINT64_C(500000) /* many times what they need to become known */
@@ -37,6 +39,7 @@ struct link {
         Rm__Node *node; /* as told in hello */
         uint64_t instance;
         uint64_t log_id; /* that it knows; 0: none */
+        uint64_t begin_usec;
         uint64_t heard_usec;
         uint64_t up_usec; /* when it came to stand */
         uint64_t leader_usec; /* the latest Heartbeat.leader_usec of the other end, while it leads */

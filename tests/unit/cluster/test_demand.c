@@ -247,21 +247,13 @@ static void test_new_leader_seeks_at_once(void **state) {
         world_finish(&w);
 }
 
-/* Something listens there that says nothing. */
-static void test_much_for_nobody(void **state) {
+/* `end` believes that b is where something listens that says nothing: the socket. */
+static int learn_silent(struct end *end) {
         struct sockaddr_in in = { .sin_family = AF_INET };
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        cleanup_free uint8_t *bytes = xcalloc(1, 1 << 20);
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
-        Rm__BodyPart part = RM__BODY_PART__INIT;
         Rm__Node node = RM__NODE__INIT;
         socklen_t n = sizeof(in);
-        unsigned posted = 0;
-        struct end a;
-        struct world w;
 
-        world_init(&w);
-        end_start(&w, &a, "a", 1000000);
         (void) inet_pton(AF_INET, "127.0.0.1", &in.sin_addr);
         assert_int_equal(bind(fd, (struct sockaddr *) &in, sizeof(in)), 0);
         assert_int_equal(listen(fd, 4), 0);
@@ -269,7 +261,41 @@ static void test_much_for_nobody(void **state) {
         node.name = (char *) "b";
         node.address = (char *) "127.0.0.1";
         node.port = ntohs(in.sin_port);
-        peers_learn(a.peers, &node);
+        peers_learn(end->peers, &node);
+        return fd;
+}
+
+/* The other end died while it was being dialled, and dials now itself: what waits for its answer is not in the way. */
+static void test_dialled_in_vain(void **state) {
+        struct end a, b;
+        struct world w;
+        int fd;
+
+        world_init(&w);
+        end_start(&w, &a, "a", 1000000);
+        fd = learn_silent(&a);
+        assert_int_equal(post(&a, &(struct end) { .name = "b" }, 1), 0);
+        RUN_UNTIL(&w, a.up > 0, 500);
+        end_start(&w, &b, "b", 1000000);
+        peers_learn(b.peers, peers_self(a.peers));
+        assert_int_equal(post(&b, &a, 1), 0);
+        EXPECT(&w, a.received == 1 && b.received == 1, 1000);
+        stop_two(&w, &a, &b);
+        (void) close(fd);
+}
+
+static void test_much_for_nobody(void **state) {
+        cleanup_free uint8_t *bytes = xcalloc(1, 1 << 20);
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        Rm__BodyPart part = RM__BODY_PART__INIT;
+        unsigned posted = 0;
+        struct end a;
+        struct world w;
+        int fd;
+
+        world_init(&w);
+        end_start(&w, &a, "a", 1000000);
+        fd = learn_silent(&a);
         part.data = (ProtobufCBinaryData) { .len = 1 << 20, .data = bytes };
         message.body_case = RM__PEER_MESSAGE__BODY_BODY_PART;
         message.body_part = &part;
@@ -393,6 +419,7 @@ int main(void) {
                 cmocka_unit_test(test_quiet_is_not_lost),
                 cmocka_unit_test(test_gone),
                 cmocka_unit_test(test_new_leader_seeks_at_once),
+                cmocka_unit_test(test_dialled_in_vain),
                 cmocka_unit_test(test_much_for_nobody),
                 cmocka_unit_test(test_wrong_key),
                 cmocka_unit_test(test_somebody_else),
