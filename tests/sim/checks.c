@@ -25,7 +25,8 @@ struct operation {
         unsigned in_log, done; /* entries, and those that had an effect */
         int code; /* of the last entry that was no repetition, and what that made */
         uint64_t created;
-        uint64_t acknowledged_usec;
+        uint64_t begin_usec, acknowledged_usec;
+        uint32_t token; /* of a submission; 0: it is none */
 };
 
 /* Of a command, by its origin. */
@@ -154,7 +155,7 @@ static struct place *place_at(struct checks *c, uint64_t index) {
 uint32_t checks_operation(struct checks *c, const char *kind) {
         if (c->n_operations % 256 == 0)
                 c->operations = xrealloc(c->operations, (c->n_operations + 257) * sizeof(*c->operations));
-        c->operations[++c->n_operations] = (struct operation) { .kind = kind };
+        c->operations[++c->n_operations] = (struct operation) { .kind = kind, .begin_usec = timeline_now_usec(c->timeline) };
         return c->n_operations;
 }
 
@@ -178,6 +179,22 @@ void checks_acknowledged(struct checks *c, uint32_t operation, uint64_t index, i
                 op->acknowledged_usec = timeline_now_usec(c->timeline);
 }
 
+void checks_submission(struct checks *c, uint32_t operation, uint32_t token) {
+        c->operations[operation].token = token;
+}
+
+uint32_t checks_unanswered(const struct checks *c, uint64_t wait_usec) {
+        uint64_t now = timeline_now_usec(c->timeline);
+
+        for (uint32_t i = c->n_operations; i >= 1 && now - c->operations[i].begin_usec <= 2 * wait_usec; i--) {
+                const struct operation *op = &c->operations[i];
+
+                if (op->token == i && op->acknowledged_usec == 0 && now - op->begin_usec >= wait_usec)
+                        return i;
+        }
+        return 0;
+}
+
 uint64_t checks_acknowledged_usec(const struct checks *c, uint32_t operation) {
         return operation >= 1 && operation <= c->n_operations ? c->operations[operation].acknowledged_usec : 0;
 }
@@ -191,6 +208,14 @@ unsigned checks_repeated(const struct checks *c) {
 
         for (uint32_t i = 1; i <= c->n_operations; i++)
                 n += c->operations[i].in_log > 1;
+        return n;
+}
+
+unsigned checks_resubmitted(const struct checks *c) {
+        unsigned n = 0;
+
+        for (uint32_t i = 1; i <= c->n_operations; i++)
+                n += c->operations[i].in_log > 0 && c->operations[i].token != 0 && c->operations[i].token != i;
         return n;
 }
 
@@ -304,6 +329,24 @@ static void count_operation(struct checks *c, const struct place *place, uint64_
                 check_order(c, place->operation, index);
 }
 
+/* However often it was submitted it is one job, whose number all are told. */
+static void check_token(struct checks *c, uint64_t index, const Rm__JobSpec *spec, const Rm__State *state, uint64_t created) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < state->n_jobs; i++) {
+                const Rm__Job *job = state->jobs[i];
+
+                if (job->spec->uid != spec->uid || strcmp(job->spec->token, spec->token) != 0)
+                        continue;
+                n++;
+                if (job->id != created)
+                        checks_fail(c, "the submission at %" PRIu64 " made job %" PRIu64 ", and job %" PRIu64 " has its token",
+                                    index, created, job->id);
+        }
+        if (n != 1)
+                checks_fail(c, "the submission at %" PRIu64 " left %u jobs with its token", index, n);
+}
+
 static void first_applied(struct checks *c, struct place *place, uint64_t index, const struct state_result *result) {
         place->applied = true;
         for (size_t i = 0; i < place->n_proposals; i++)
@@ -338,6 +381,8 @@ void checks_applied(struct checks *c, const char *host, uint64_t index, const Rm
                 place->code = result->error.code;
                 place->created = result->created;
                 first_applied(c, place, index, result);
+                if (command->body_case == RM__COMMAND__BODY_JOB_SUBMIT && result->error.code == 0 && !result->repeated)
+                        check_token(c, index, command->job_submit->spec, state, result->created);
         }
         if (place->entry_hash != entry_hash)
                 checks_fail(c, "%s applies another entry at %" PRIu64 " than was applied there before", host, index);

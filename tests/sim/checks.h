@@ -23,6 +23,11 @@ void checks_fail(struct checks *c, const char *fmt, ...) __attribute__((format(p
 uint32_t checks_operation(struct checks *c, const char *kind);
 /* It is this host's, in this life of its process: its operations are to be done in the order of their numbers. */
 void checks_proposer(struct checks *c, uint32_t operation, unsigned host, uint64_t life);
+/* It submits a job with this token, its own number or that of the one that is sent again. */
+void checks_submission(struct checks *c, uint32_t operation, uint32_t token);
+/* The token of a submission that was not answered for so long, but began not longer ago than twice that: whoever made it sends it again, perhaps to
+ * another node. 0: there is none. */
+uint32_t checks_unanswered(const struct checks *c, uint64_t wait_usec);
 /* It was answered: it is in the log at `index`, which gave `code` and made `created`. */
 void checks_acknowledged(struct checks *c, uint32_t operation, uint64_t index, int code, uint64_t created);
 /* When the first answer came; 0: none has. */
@@ -43,6 +48,8 @@ void checks_leads(struct checks *c, unsigned host, const char *name, uint64_t te
 
 /* Operations that are in the log more than once. */
 unsigned checks_repeated(const struct checks *c);
+/* Submissions that were sent again, with the token of the first, and are in the log. */
+unsigned checks_resubmitted(const struct checks *c);
 
 /* ---- index_check.c ---- */
 /* What the index says beside a new one of the same state; NULL: it is the same. */

@@ -214,5 +214,6 @@ void history_run(const struct history_config *config, struct history_result *ret
         ret->changes = node_changes(h.nodes[0]);
         ret->copies = capsules_count(h.capsules);
         ret->repeated = checks_repeated(h.checks);
+        ret->resubmitted = checks_resubmitted(h.checks);
         end(&h);
 }

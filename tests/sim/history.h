@@ -23,6 +23,7 @@ struct history_result {
         uint64_t answer_usec; /* within which three of four proposals are answered then, without faults */
         uint64_t copies; /* of capsules of jobs that start again, that ran */
         unsigned repeated; /* operations that are in the log more than once */
+        unsigned resubmitted; /* submissions that were sent again with the same token */
 };
 
 void history_run(const struct history_config *config, struct history_result *ret);

@@ -22,7 +22,7 @@ struct options {
 struct totals {
         uint64_t histories, events, operations, virtual_usec;
         uint64_t recovery_max_usec, slowest_seed, answer_max_usec;
-        uint64_t repeated, copies, changes;
+        uint64_t repeated, resubmitted, copies, changes;
 };
 
 /* What to type to see the history again that is running: for one that ends the program. */
@@ -126,6 +126,7 @@ static bool run(const char *program, const struct history_config *config, struct
         totals->operations += result.operations;
         totals->virtual_usec += result.virtual_usec;
         totals->repeated += result.repeated;
+        totals->resubmitted += result.resubmitted;
         totals->copies += result.copies;
         totals->changes += result.changes;
         if (result.recovery_usec > totals->recovery_max_usec) {
@@ -146,13 +147,13 @@ static void report(const struct totals *totals, uint64_t real_usec) {
         double seconds = (double) (real_usec ? real_usec : 1) / 1e6;
 
         printf("%" PRIu64 " histories, %" PRIu64 " events (%.0f/s), %.0f virtual seconds in %.1f s, %" PRIu64
-               " operations answered, of which %" PRIu64 " were in the log more than once; %" PRIu64 " copies of capsules; %" PRIu64
-               " changes of voters; "
+               " operations answered, of which %" PRIu64 " were in the log more than once; %" PRIu64
+               " jobs submitted again; %" PRIu64 " copies of capsules; %" PRIu64 " changes of voters; "
                "progress at most %.1f s after the faults (seed %" PRIu64
                "); three of four proposals answered within %.1f ms then\n",
                totals->histories, totals->events, (double) totals->events / seconds, (double) totals->virtual_usec / 1e6, seconds,
-               totals->operations, totals->repeated, totals->copies, totals->changes, (double) totals->recovery_max_usec / 1e6,
-               totals->slowest_seed, (double) totals->answer_max_usec / 1e3);
+               totals->operations, totals->repeated, totals->resubmitted, totals->copies, totals->changes,
+               (double) totals->recovery_max_usec / 1e6, totals->slowest_seed, (double) totals->answer_max_usec / 1e3);
 }
 
 int main(int argc, char **argv) {

@@ -15,6 +15,8 @@
 /* A job is forgotten with its token: not before the one who submitted it has long been answered, and packets of that time are gone. */
 #define FORGET_USEC UINT64_C(15000000)
 #define JOBS_OPEN 6U
+/* A submission that has not been answered is sent again after that, perhaps to another node. */
+#define AGAIN_USEC UINT64_C(1500000)
 #define RESTARTS 20U
 
 /* A command being made, and what it points to. */
@@ -56,20 +58,25 @@ static void begin(struct draft *d, const char *kind) {
 
 /* ---- users and administrators ---- */
 
-static const Rm__Command *submit(struct draft *d) {
+/* All of it is of the token: who sends it again sends the same. */
+static const Rm__Command *submit(struct draft *d, uint32_t again) {
+        uint32_t token;
         Rm__CmdJobSubmit *body;
 
         begin(d, "submit");
+        token = again ? again : d->operation;
+        checks_submission(d->checks, d->operation, token);
+        (void) snprintf(d->text, sizeof(d->text), "op%" PRIu32, token);
         rm__job_spec__init(&d->spec);
         d->argv[0] = (char *) "mpirun";
         d->spec.name = (char *) "a.out";
         d->spec.user = (char *) "alice";
-        d->spec.uid = 1000 + (uint32_t) draw(d, 2);
+        d->spec.uid = 1000 + token % 2;
         d->spec.argv = d->argv;
         d->spec.n_argv = 1;
-        d->spec.ranks = 1 + (uint32_t) draw(d, MAX_RANKS);
+        d->spec.ranks = 1 + token / 2 % MAX_RANKS;
         d->spec.token = d->text;
-        if (draw(d, 2)) {
+        if (token / 8 % 2) {
                 d->spec.on_node_loss = STATE_LOSS_RESTART;
                 d->spec.restarts = RESTARTS;
         }
@@ -270,6 +277,10 @@ static const Rm__Command *draw_command(struct draft *d) {
         const Rm__Command *command = NULL;
         uint64_t which = draw(d, 100);
 
+        uint32_t again = checks_unanswered(d->checks, AGAIN_USEC);
+
+        if (again && draw(d, 2))
+                return submit(d, again);
         if (draw(d, 4) == 0)
                 command = forget(d);
         if (command)
@@ -277,7 +288,7 @@ static const Rm__Command *draw_command(struct draft *d) {
         if (which < 50)
                 command = advance(d);
         else if (which < 65)
-                command = submit(d);
+                command = submit(d, 0);
         else if (which < 69)
                 command = drain(d);
         else if (which < 75)
