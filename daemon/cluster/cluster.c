@@ -108,8 +108,11 @@ static void on_peer(void *userdata, const char *node, bool connected) {
                 leading_lost(c->leading, node);
         if (c->ops.on_peer)
                 c->ops.on_peer(c->userdata, node, connected);
-        if (!connected && cluster_is_led_by(c, node))
+        if (!connected && cluster_is_led_by(c, node)) {
+                if (c->voter)
+                        raftlog_leader_gone(voter_log(c->voter));
                 role_set_leader(c, NULL);
+        }
         if (connected && c->leading)
                 leading_look(c->leading, node);
 }

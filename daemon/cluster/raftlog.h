@@ -117,5 +117,8 @@ int raftlog_remove(struct raftlog *log, uint64_t id, raftlog_change_fn done, voi
 int raftlog_transfer(struct raftlog *log, uint64_t id, raftlog_change_fn done, void *userdata);
 /* Have the voter that is furthest lead, whatever change is under way: that ends with -EHOSTUNREACH. True: it is on its way, and may come to nothing. */
 bool raftlog_yield(struct raftlog *log);
+/* The connection to the leader is lost, so its process has most likely ended: an election is wanted soon, and not only when the leader has been silent
+ * for as long as one may be that is merely slow. */
+void raftlog_leader_gone(struct raftlog *log);
 
 #endif

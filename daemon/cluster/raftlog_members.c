@@ -201,6 +201,20 @@ static bool has_no_leader(const struct raftlog *log) {
         return log->io.time((struct raft_io *) &log->io) >= raft->election_timer_start + raft->election_timeout;
 }
 
+/* Voters who still hear the leader refuse their votes, as ever. */
+void raftlog_leader_gone(struct raftlog *log) {
+        struct raft *raft = &log->raft;
+        raft_time begun;
+
+        if (raft_state(raft) != RAFT_FOLLOWER)
+                return;
+        raft->follower_state.current_leader.id = 0;
+        begun = log->io.time(&log->io) + (raft_time) random() % (raft->election_timeout / 2 + 1);
+        begun -= raft->follower_state.randomized_election_timeout;
+        if (begun < raft->election_timer_start)
+                raft->election_timer_start = begun;
+}
+
 /* libraft gives no vote of a standby. But its leader, if that kept the log alone, may have made it a voter, and have ended before this came here:
  * then it cannot be elected again without this vote. By Raft whoever is asked votes, whatever its own configuration says; who asks counts it
  * only by his. */
