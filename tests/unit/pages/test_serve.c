@@ -34,6 +34,7 @@ enum {
         PID = 4711, /* in the image */
         FINISHED = 0x52535446,
         BLOCK = 64,
+        MOVED_TIMES = 3000,
 };
 
 /* Where the memory is: known to both. Two mappings, so that no piece may go over the edge between them. */
@@ -219,6 +220,25 @@ static void change(int link) {
         child_ready(link);
 }
 
+/* Blocks are moved and nothing is read while the server gives them. */
+static void move_all_the_time(int link) {
+        enum { BLOCKS = PAGES / BLOCK };
+        char *spare = mmap(NULL, BLOCK * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        uint32_t seed = 5;
+
+        become_lazy(link);
+        say_pid(link, FINISHED);
+        for (int i = 0; i < MOVED_TIMES; i++) {
+                char *at = area + (size_t) draw(&seed, BLOCKS / 4) * 4 * BLOCK * PAGE; /* not over the edge of the mappings */
+
+                child_assert(mremap(at, BLOCK * PAGE, BLOCK * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, spare) == spare);
+                child_assert(mremap(spare, BLOCK * PAGE, BLOCK * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, at) == at);
+        }
+        child_wait(link);
+        check_pages(area, 0, PAGES);
+        child_ready(link);
+}
+
 /* The kernel reads and writes memory that is missing. */
 static void let_kernel_touch(int link) {
         int ends[2];
@@ -251,7 +271,8 @@ static void end_early(int link) {
 /* ---- the server ---- */
 
 static void test_programs(void **state) {
-        static void (*const programs[])(int link) = { read_all_pages, read_in_threads, change, let_kernel_touch };
+        static void (*const programs[])(int link) = { read_all_pages, read_in_threads, change, move_all_the_time,
+                                                      let_kernel_touch };
 
         (void) state;
         for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
