@@ -166,22 +166,31 @@ struct launched {
         uint64_t incarnation;
 };
 
+static void launched_free(struct launched *launched) {
+        free(launched->line);
+        free(launched);
+}
+
 static void on_launched(struct capsule *capsule, int error, const char *text, void *arg) {
         struct launched *launched = arg;
-        struct resident *group = runner_copy(launched->runner, launched->job, launched->index, launched->incarnation);
+        struct resident *group;
 
+        if (error == -ECANCELED) {
+                launched_free(launched);
+                return; /* rmd may be about to end, and the runner be gone */
+        }
+        group = runner_copy(launched->runner, launched->job, launched->index, launched->incarnation);
         if (error == -ETIME && group) {
                 group->launching = false;
                 free(group->waiting_line);
                 group->waiting_line = take_ptr(launched->line);
-        } else if (error < 0 && group && error != -ECANCELED) {
+        } else if (error < 0 && group) {
                 log_warn("job %" PRIu64 ": group %" PRId32 " cannot start its daemon: %s", launched->job, launched->index, text);
                 tell_head(launched->runner, group, false, 127);
         }
         if (error == 0)
                 runner_wake(launched->runner); /* it may have cores to go to */
-        free(launched->line);
-        free(launched);
+        launched_free(launched);
 }
 
 /* Is rm-yield in the group? If it cannot be, its ranks yield without. */
@@ -215,10 +224,8 @@ static bool launch_group(struct runner *runner, struct resident *group, const Rm
                 return true;
         }
         launch_group_command(&command, job, spec, line, give_yield(group, spec));
-        if (capsule_run(group->capsule, &command.command, on_launched, launched) < 0) {
-                free(launched->line);
-                free(launched);
-        }
+        if (capsule_run(group->capsule, &command.command, on_launched, launched) < 0)
+                launched_free(launched);
         launch_command_finish(&command);
         rm__job_spec__free_unpacked(spec, NULL);
         return true;

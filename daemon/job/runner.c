@@ -281,11 +281,16 @@ struct report {
 
 static void on_reported(void *userdata, int code, const char *text, uint64_t index, uint64_t created) {
         struct report *report = userdata;
-        struct resident *resident = runner_copy(report->runner, report->job, report->index, report->incarnation);
+        struct resident *resident;
 
+        if (code == -ECANCELED) {
+                free(report);
+                return; /* rmd ends, and the runner is gone */
+        }
+        resident = runner_copy(report->runner, report->job, report->index, report->incarnation);
         if (resident)
                 resident->reporting = false;
-        if (code < 0 && code != -ECANCELED)
+        if (code < 0)
                 runner_retry(report->runner);
         free(report);
 }

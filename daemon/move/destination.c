@@ -43,7 +43,7 @@ static void tell_failed(struct move *move) {
 /* ---- restore, when all three are there: image, counters, filter ---- */
 
 static void on_restored(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct move *move = move_op_done(arg);
+        struct move *move = move_op_done(arg, error);
 
         if (!move || move->state != MOVE_RESTORE)
                 return;
@@ -56,7 +56,7 @@ static void on_restored(struct capsule *capsule, int error, const char *text, vo
 }
 
 static void on_filtered(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct move *move = move_op_done(arg);
+        struct move *move = move_op_done(arg, error);
 
         if (!move)
                 return;
@@ -315,7 +315,7 @@ static void tell_opened(struct move *move) {
 }
 
 static void on_opened(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct move *move = move_op_done(arg);
+        struct move *move = move_op_done(arg, error);
 
         if (!move)
                 return;

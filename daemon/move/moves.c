@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -144,8 +145,8 @@ struct move_op *move_op(struct move *move) {
         return op;
 }
 
-struct move *move_op_done(struct move_op *op) {
-        struct move *move = move_find(op->moves, op->id, op->role);
+struct move *move_op_done(struct move_op *op, int error) {
+        struct move *move = error == -ECANCELED ? NULL : move_find(op->moves, op->id, op->role);
 
         free(op);
         return move;
@@ -216,13 +217,13 @@ void move_fail(struct move *move, const char *fmt, ...) {
 }
 
 static void on_proposed(void *userdata, int code, const char *text, uint64_t index, uint64_t created) {
-        struct move *move = move_op_done(userdata);
+        struct move *move = move_op_done(userdata, code);
 
         if (!move)
                 return;
         move->proposing = false;
         /* Refused: the log had something else first, and the state says what. No answer: it may hold or not; asked again. */
-        if (code < 0 && code != -EALREADY && code != -ECANCELED)
+        if (code < 0 && code != -EALREADY)
                 moves_retry(move->moves);
 }
 

@@ -123,8 +123,8 @@ struct move_op {
         enum move_role role;
 };
 struct move_op *move_op(struct move *move);
-/* The move an operation was for, or NULL; frees the operation. */
-struct move *move_op_done(struct move_op *op);
+/* The move an operation was for, or NULL; frees the operation. -ECANCELED: rmd ends, and all moves may be gone; or the capsule goes. */
+struct move *move_op_done(struct move_op *op, int error);
 
 /* May a command with fields of STATE_LEVEL_PAGES go into the log? */
 bool move_pages_in_log(const struct move *move);

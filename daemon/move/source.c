@@ -264,7 +264,7 @@ static void measure_need(const struct resident *resident, Rm__MovePrepare *prepa
 
 /* That CRIU waits is good to have; that the group cannot be moved ends it here, before anything stands still. */
 static void on_preloaded(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct move *move = move_op_done(arg);
+        struct move *move = move_op_done(arg, error);
 
         if (move && error == -EOPNOTSUPP && move->state < MOVE_CUT)
                 move_fail(move, "%s", text);
@@ -369,7 +369,7 @@ static void enter_precopy(struct move *move, struct resident *resident) {
 static void reopen_briefly(struct move *move, struct capsule *capsule, unsigned usec);
 
 static void on_frozen(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct move *move = move_op_done(arg);
+        struct move *move = move_op_done(arg, error);
 
         if (!move)
                 return;
@@ -380,7 +380,7 @@ static void on_frozen(struct capsule *capsule, int error, const char *text, void
 }
 
 static void on_cut(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct move *move = move_op_done(arg);
+        struct move *move = move_op_done(arg, error);
 
         if (!move)
                 return;
@@ -419,7 +419,7 @@ static void reopen_briefly(struct move *move, struct capsule *capsule, unsigned 
 }
 
 static void on_carry(struct capsule *capsule, int error, const char *text, const void *carry, size_t size, void *arg) {
-        struct move *move = move_op_done(arg);
+        struct move *move = move_op_done(arg, error);
         Rm__MoveImageSent sent = RM__MOVE_IMAGE_SENT__INIT;
         Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
 
@@ -456,7 +456,7 @@ static void send_trees(struct move *move, struct resident *resident) {
 }
 
 static void on_dumped(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct move *move = move_op_done(arg);
+        struct move *move = move_op_done(arg, error);
         struct resident *resident = move ? move_resident(move) : NULL;
 
         if (!move || move->state != MOVE_TRANSFER)
