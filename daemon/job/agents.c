@@ -186,6 +186,7 @@ static void on_launched(struct capsule *capsule, int error, const char *text, vo
                 group->waiting_line = take_ptr(launched->line);
         } else if (error < 0 && group) {
                 log_warn("job %" PRIu64 ": group %" PRId32 " cannot start its daemon: %s", launched->job, launched->index, text);
+                group->launching = false; /* if the head does not hear of it, it asks again */
                 tell_head(launched->runner, group, false, 127);
         }
         if (error == 0)
