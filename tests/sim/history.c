@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "daemon/cluster/state.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/node.h"
 
@@ -19,12 +20,16 @@
  * other, take 2.8 ms at most. Whoever waited for a heartbeat, or for a tick of raft's clock, would wait for up to 60 ms. */
 #define ANSWER_USEC UINT64_C(6000)
 #define ANSWERS 40U
+/* When nobody asks for anything any more, all that has begun comes to its end: what runs does so for up to 12 s, a move waits for up to 15 s for
+ * what does not come, and may be followed by a restart. */
+#define JOBS_USEC UINT64_C(120000000)
 
 struct history {
         struct history_config config;
         struct timeline *timeline;
         struct checks *checks;
         struct capsules *capsules;
+        struct movers *movers;
         struct network *network;
         struct faults *faults;
         unsigned n_voters; /* that there are to be */
@@ -88,7 +93,7 @@ static void make_hosts(struct history *h) {
                        config.snapshot_entries);
         for (unsigned i = 0; i < h->n_hosts; i++) {
                 config.number = i;
-                h->nodes[i] = node_create(t, h->checks, h->capsules, &config);
+                h->nodes[i] = node_create(t, h->checks, h->capsules, h->movers, &config);
                 h->hosts[i] = node_host(h->nodes[i]);
                 h->disks[i] = node_disk(h->nodes[i]);
         }
@@ -104,6 +109,7 @@ static void begin(struct history *h) {
         h->timeline = timeline_create(h->config.seed, h->config.trace);
         h->checks = checks_create(h->timeline);
         h->capsules = capsules_create(h->timeline, h->checks);
+        h->movers = movers_create(h->timeline);
         h->n_voters = h->config.n_voters ? h->config.n_voters : draw_voters(h->timeline);
         h->n_hosts = h->n_voters + 1 + (unsigned) timeline_random(h->timeline, 3);
         make_hosts(h);
@@ -125,6 +131,7 @@ static void end(struct history *h) {
         network_destroy(h->network);
         faults_destroy(h->faults);
         capsules_destroy(h->capsules);
+        movers_destroy(h->movers);
         checks_destroy(h->checks);
 }
 
@@ -196,6 +203,59 @@ static void check_answers(struct history *h, uint64_t *ret_usec) {
                             *ret_usec);
 }
 
+static void describe(const Rm__Job *job, char *text, size_t bytes) {
+        size_t used = (size_t) snprintf(text, bytes, "job %" PRIu64 " (attempt %" PRIu32 ") is %s:", job->id, job->attempt,
+                                        protobuf_c_enum_descriptor_get_value(&rm__job_state__descriptor, (int) job->state)->name);
+
+        for (size_t i = 0; i < job->n_capsules && used < bytes; i++)
+                used += (size_t) snprintf(
+                        text + used, bytes - used, " %" PRId32 ".i%" PRIu64 " on %s %s", job->capsules[i]->index,
+                        job->capsules[i]->incarnation, job->capsules[i]->node,
+                        protobuf_c_enum_descriptor_get_value(&rm__capsule_state__descriptor, (int) job->capsules[i]->state)->name);
+}
+
+/* NULL: no job that was placed goes on, and no move; else what does. */
+static const char *goes_on(const struct history *h) {
+        static char text[512];
+        const Rm__State *state = NULL;
+
+        for (unsigned i = 0; i < h->n_hosts && !state; i++)
+                state = node_led_state(h->nodes[i]);
+        if (!state)
+                return "there is no leader";
+        for (size_t i = 0; i < state->n_moves; i++)
+                if (state->moves[i]->state == RM__MOVE_STATE__MOVE_RUNNING ||
+                    state->moves[i]->state == RM__MOVE_STATE__MOVE_COMMITTED) {
+                        (void) snprintf(text, sizeof(text), "move %" PRIu64 " is not over", state->moves[i]->id);
+                        return text;
+                }
+        for (size_t i = 0; i < state->n_jobs; i++)
+                if (!job_ended(state->jobs[i]) &&
+                    (state->jobs[i]->state != RM__JOB_STATE__JOB_PENDING || state->jobs[i]->attempt > 1)) {
+                        describe(state->jobs[i], text, sizeof(text));
+                        return text;
+                }
+        return capsules_unsettled(h->capsules, state);
+}
+
+static void check_jobs(struct history *h, uint64_t *ret_usec) {
+        uint64_t since_usec = timeline_now_usec(h->timeline);
+        const char *what = "";
+
+        for (unsigned i = 0; i < h->n_hosts; i++)
+                node_rest(h->nodes[i]);
+        while (!checks_violation(h->checks) && what) {
+                uint64_t until_usec = timeline_now_usec(h->timeline) + 50000;
+
+                while (!checks_violation(h->checks) && timeline_now_usec(h->timeline) < until_usec)
+                        (void) timeline_step(h->timeline);
+                what = goes_on(h);
+                if (what && timeline_now_usec(h->timeline) - since_usec > JOBS_USEC)
+                        checks_fail(h->checks, "%" PRIu64 " s after the last request: %s", JOBS_USEC / 1000000, what);
+        }
+        *ret_usec = timeline_now_usec(h->timeline) - since_usec;
+}
+
 void history_run(const struct history_config *config, struct history_result *ret) {
         struct history h = { .config = *config };
 
@@ -205,6 +265,7 @@ void history_run(const struct history_config *config, struct history_result *ret
                 check_progress(&h, &ret->recovery_usec);
         check_voters(&h);
         check_answers(&h, &ret->answer_usec);
+        check_jobs(&h, &ret->jobs_usec);
         ret->violation = xstrdup(checks_violation(h.checks));
         ret->n_voters = h.n_voters;
         ret->events = timeline_count(h.timeline);
@@ -212,7 +273,7 @@ void history_run(const struct history_config *config, struct history_result *ret
         for (unsigned i = 0; i < h.n_hosts; i++)
                 ret->operations += node_answered(h.nodes[i]);
         ret->changes = node_changes(h.nodes[0]);
-        ret->copies = capsules_count(h.capsules);
+        capsules_count(h.capsules, &ret->capsules);
         ret->repeated = checks_repeated(h.checks);
         ret->resubmitted = checks_resubmitted(h.checks);
         end(&h);

@@ -2,7 +2,7 @@
 #ifndef RM_TESTS_SIM_HISTORY_H
 #define RM_TESTS_SIM_HISTORY_H
 
-#include "tests/sim/checks.h"
+#include "tests/sim/capsules.h"
 
 struct history_config {
         uint64_t seed;
@@ -21,7 +21,8 @@ struct history_result {
         unsigned changes; /* of the voters, as the log tells */
         uint64_t recovery_usec; /* from the end of the faults until all nodes had something new */
         uint64_t answer_usec; /* within which three of four proposals are answered then, without faults */
-        uint64_t copies; /* of capsules of jobs that start again, that ran */
+        uint64_t jobs_usec; /* from the last request until nothing ran any more */
+        struct capsules_counts capsules;
         unsigned repeated; /* operations that are in the log more than once */
         unsigned resubmitted; /* submissions that were sent again with the same token */
 };

@@ -1,4 +1,5 @@
 /* What the checks see of rmd's own code: the linker puts these functions in the place of those of daemon/cluster (--wrap), which they call. */
+#include "daemon/cluster/cluster.h"
 #include "daemon/cluster/leading.h"
 #include "daemon/cluster/raftlog_internal.h"
 #include "daemon/cluster/state_index.h"
@@ -19,6 +20,9 @@ int __wrap_raft_assign(struct raft *r, struct raft_change *req, raft_id id, int 
 int __real_raft_remove(struct raft *r, struct raft_change *req, raft_id id, raft_change_cb cb);
 int __wrap_raft_remove(struct raft *r, struct raft_change *req, raft_id id, raft_change_cb cb);
 
+void __real_cluster_propose(struct cluster *cluster, const Rm__Command *command, cluster_propose_fn callback, void *userdata);
+void __wrap_cluster_propose(struct cluster *cluster, const Rm__Command *command, cluster_propose_fn callback, void *userdata);
+
 /* Which one the leader is about to stamp: those who propose write its number where the time will be. 0: one of the leader's own. */
 static uint64_t operation;
 
@@ -33,6 +37,19 @@ void __wrap_state_apply(Rm__State *state, struct state_index *indexed, uint64_t 
         __real_state_apply(state, indexed, index, command, ret);
         if (current_node())
                 node_applied(current_node(), state, indexed, index, command, ret, before_usec);
+}
+
+/* What rmd proposes by itself has a number, too. */
+void __wrap_cluster_propose(struct cluster *cluster, const Rm__Command *command, cluster_propose_fn callback, void *userdata) {
+        struct node *n = current_node();
+        Rm__Command numbered = *command;
+
+        if (numbered.time_usec == 0 && n) {
+                numbered.time_usec = checks_operation(node_checks(n), "rmd's own");
+                checks_proposer(node_checks(n), (uint32_t) numbered.time_usec, host_number(host_current()),
+                                host_life(host_current()));
+        }
+        __real_cluster_propose(cluster, &numbered, callback, userdata);
 }
 
 int __wrap_raftlog_propose(struct raftlog *log, const Rm__Command *command, raftlog_done_fn done, void *userdata) {

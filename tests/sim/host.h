@@ -36,7 +36,17 @@ enum host_state host_state(const struct host *host);
 struct timeline *host_timeline(const struct host *host);
 
 /* What the system of the host keeps for its process; NULL until it is set. */
-enum host_part { HOST_NETWORK, HOST_DISK, HOST_TIMERS, HOST_SOCKETS, HOST_STORAGE, HOST_PROCESS, HOST_PARTS };
+enum host_part {
+        HOST_NETWORK,
+        HOST_DISK,
+        HOST_TIMERS,
+        HOST_SOCKETS,
+        HOST_STORAGE,
+        HOST_CAPSULES,
+        HOST_MOVERS,
+        HOST_PROCESS,
+        HOST_PARTS
+};
 void *host_part(const struct host *host, enum host_part part);
 void host_set_part(struct host *host, enum host_part part, void *what);
 

@@ -22,7 +22,9 @@ struct options {
 struct totals {
         uint64_t histories, events, operations, virtual_usec;
         uint64_t recovery_max_usec, slowest_seed, answer_max_usec;
-        uint64_t repeated, resubmitted, copies, changes;
+        uint64_t repeated, resubmitted, changes;
+        uint64_t ran, opened, fenced, ended, lost; /* as of struct capsules_counts */
+        uint64_t jobs_max_usec;
 };
 
 /* What to type to see the history again that is running: for one that ends the program. */
@@ -127,12 +129,18 @@ static bool run(const char *program, const struct history_config *config, struct
         totals->virtual_usec += result.virtual_usec;
         totals->repeated += result.repeated;
         totals->resubmitted += result.resubmitted;
-        totals->copies += result.copies;
+        totals->ran += result.capsules.ran;
+        totals->opened += result.capsules.opened;
+        totals->fenced += result.capsules.fenced;
+        totals->ended += result.capsules.ended;
+        totals->lost += result.capsules.lost;
         totals->changes += result.changes;
         if (result.recovery_usec > totals->recovery_max_usec) {
                 totals->recovery_max_usec = result.recovery_usec;
                 totals->slowest_seed = config->seed;
         }
+        if (result.jobs_usec > totals->jobs_max_usec)
+                totals->jobs_max_usec = result.jobs_usec;
         if (result.answer_usec > totals->answer_max_usec)
                 totals->answer_max_usec = result.answer_usec;
         if (!result.violation)
@@ -148,12 +156,15 @@ static void report(const struct totals *totals, uint64_t real_usec) {
 
         printf("%" PRIu64 " histories, %" PRIu64 " events (%.0f/s), %.0f virtual seconds in %.1f s, %" PRIu64
                " operations answered, of which %" PRIu64 " were in the log more than once; %" PRIu64
-               " jobs submitted again; %" PRIu64 " copies of capsules; %" PRIu64 " changes of voters; "
+               " jobs submitted again; %" PRIu64 " copies of capsules ran, %" PRIu64 " of them opened after a move; %" PRIu64
+               " programs ended, %" PRIu64 " lost their PID 1; %" PRIu64 " times without a lease; %" PRIu64 " changes of voters; "
                "progress at most %.1f s after the faults (seed %" PRIu64
-               "); three of four proposals answered within %.1f ms then\n",
+               "); three of four proposals answered within %.1f ms then; all jobs "
+               "over %.1f s later\n",
                totals->histories, totals->events, (double) totals->events / seconds, (double) totals->virtual_usec / 1e6, seconds,
-               totals->operations, totals->repeated, totals->resubmitted, totals->copies, totals->changes,
-               (double) totals->recovery_max_usec / 1e6, totals->slowest_seed, (double) totals->answer_max_usec / 1e3);
+               totals->operations, totals->repeated, totals->resubmitted, totals->ran, totals->opened, totals->ended, totals->lost,
+               totals->fenced, totals->changes, (double) totals->recovery_max_usec / 1e6, totals->slowest_seed,
+               (double) totals->answer_max_usec / 1e3, (double) totals->jobs_max_usec / 1e6);
 }
 
 int main(int argc, char **argv) {

@@ -9,8 +9,7 @@
 #include "daemon/cluster/cluster_internal.h"
 #include "daemon/cluster/commands.h"
 #include "daemon/cluster/raftlog_internal.h"
-#include "daemon/config/config.h"
-#include "daemon/leader/leader.h"
+#include "tests/sim/daemon.h"
 #include "tests/sim/raftio.h"
 #include "tests/sim/sockets.h"
 #include "tests/sim/storage.h"
@@ -21,17 +20,10 @@
 #define THINK_MAX_USEC 700000U
 #define OPEN_MAX 4U
 #define HEARTBEAT_USEC 150000U
-/* Little beside leases, so that a node that nobody has heard is DOWN long before its lease ends. */
-#define NODE_TIMEOUT_USEC 400000U
 #define VOTER_TIMEOUT_USEC 2500000U
 #define ELECTION_USEC 300000U
 /* Every 30 s or so a leader hands over. */
 #define HAND_OVER_MAX_USEC 60000000U
-#define SETTLE_USEC 50000U
-#define INTERVAL_USEC UINT64_C(10000000)
-#define HORIZON_USEC UINT64_C(5000000)
-/* The workload forgets jobs, with their tokens. */
-#define KEEP_JOBS_USEC UINT64_C(3600000000)
 #define REPAIR_USEC 1000000U
 /* Nothing is there, and nothing comes there (clock.c). */
 #define STATE_DIR "/nonexistent"
@@ -42,19 +34,19 @@ struct node {
         struct timeline *timeline;
         struct checks *checks;
         struct capsules *capsules;
+        struct movers *movers;
         struct host *host;
         struct disk *disk;
         bool began; /* the cluster: there was a log on its disk once */
         uint64_t answered_begin_usec, answered;
         unsigned changes;
+        bool resting; /* its users are */
         /* While its process runs: */
         bool dying;
         struct event_base *base;
         struct cluster *cluster; /* NULL: it could not start, or does not run */
-        struct config settings;
-        struct rmd rmd; /* of what is simulated, as daemon/main.c */
+        struct daemon *daemon;
         unsigned open; /* proposals */
-        bool reporting; /* that a capsule is gone */
 };
 
 /* A proposal that is not answered yet. */
@@ -68,63 +60,7 @@ static struct raftlog *log_of(const struct node *n) {
         return n->cluster ? voter_log(n->cluster->voter) : NULL;
 }
 
-/* ---- its capsules ---- */
-
-static void on_reported(void *userdata, int code, const char *text, uint64_t index, uint64_t created) {
-        ((struct node *) userdata)->reporting = false;
-}
-
-/* That nothing of it runs here any more, of a job that starts again: one at a time. */
-static void report_gone(struct node *n, const Rm__Job *job) {
-        struct command c;
-        uint32_t operation;
-
-        for (size_t k = 0; k < job->n_capsules && !n->reporting; k++) {
-                const Rm__Capsule *capsule = job->capsules[k];
-
-                if (capsule->state == RM__CAPSULE_STATE__CAPSULE_GONE || strcmp(capsule->node, host_name(n->host)) != 0 ||
-                    capsules_exist(n->capsules, n->host, capsule->incarnation))
-                        continue;
-                (void) command_capsule_gone(&c, job->id, capsule->index, capsule->incarnation, capsule->node);
-                operation = checks_operation(n->checks, "gone");
-                checks_proposer(n->checks, operation, host_number(n->host), host_life(n->host));
-                c.command.time_usec = operation;
-                n->reporting = true;
-                cluster_propose(n->cluster, &c.command, on_reported, n);
-        }
-}
-
-static bool is_being_removed(const Rm__Job *job) {
-        return job->state == RM__JOB_STATE__JOB_RECOVERING || (job->state == RM__JOB_STATE__JOB_COMPLETING && capsules_of(job));
-}
-
-/* As runner.c. */
-static void look_after_capsules(void *userdata) {
-        struct node *n = userdata;
-        const Rm__State *state;
-
-        if (!n->cluster || !cluster_synced(n->cluster))
-                return;
-        state = cluster_state(n->cluster);
-        capsules_see(n->capsules, n->host, state);
-        capsules_lease(n->capsules, n->host, state, cluster_lease_end_usec(n->cluster));
-        for (size_t i = 0; i < state->n_jobs; i++)
-                if (is_being_removed(state->jobs[i]))
-                        report_gone(n, state->jobs[i]);
-}
-
 /* ---- while it leads ---- */
-
-/* As daemon/main.c. */
-static void see_who_leads(struct node *n) {
-        bool leads = n->cluster && cluster_is_leader(n->cluster);
-
-        n->rmd.cluster = n->cluster;
-        if (leads && !n->rmd.leader)
-                n->rmd.leader = leader_create(&n->rmd);
-        else if (!leads)
-                leader_destroy(take_ptr(n->rmd.leader));
-}
 
 /* As one that is told to end. */
 static void hand_over(void *userdata) {
@@ -179,9 +115,10 @@ static void propose(struct node *n) {
 static void think(void *userdata) {
         struct node *n = userdata;
 
-        if (n->cluster && n->open < OPEN_MAX)
+        if (n->cluster && n->open < OPEN_MAX && !n->resting)
                 propose(n);
-        host_after(n->host, timeline_random(n->timeline, THINK_MAX_USEC), think, NULL, n);
+        if (!n->resting)
+                host_after(n->host, timeline_random(n->timeline, THINK_MAX_USEC), think, NULL, n);
 }
 
 /* ---- what it is told ---- */
@@ -214,17 +151,27 @@ static void on_installed(void *userdata) {
         if (!n->cluster)
                 return;
         checks_restored(n->checks, host_name(n->host), n->cluster->state, n->cluster->index);
-        look_after_capsules(n);
-        leader_wake(n->rmd.leader, NULL);
+        daemon_on_installed(n->daemon);
 }
 
 static void on_applied(void *userdata, const Rm__Command *command, const struct state_result *result) {
-        struct node *n = userdata;
+        daemon_on_applied(((struct node *) userdata)->daemon, command, result);
+}
 
-        if (command->body_case == RM__COMMAND__BODY_JOB_PLACE)
-                look_after_capsules(n);
-        if (!result->repeated && result->error.code >= 0)
-                leader_wake(n->rmd.leader, command);
+static void on_message(void *userdata, const char *node, const Rm__PeerMessage *message) {
+        daemon_on_message(((struct node *) userdata)->daemon, node, message);
+}
+
+static void on_peer(void *userdata, const char *node, bool connected) {
+        daemon_on_peer(((struct node *) userdata)->daemon, node, connected);
+}
+
+static void on_beat(void *userdata) {
+        daemon_on_beat(((struct node *) userdata)->daemon);
+}
+
+static void on_lease(void *userdata) {
+        daemon_on_lease(((struct node *) userdata)->daemon);
 }
 
 static void trace_members(const struct node *n, const char *what) {
@@ -246,7 +193,7 @@ static void on_leader(void *userdata, const char *leader) {
 
         timeline_trace(n->timeline, host_name(n->host), "%s %s", leader ? "follows" : "has no leader", leader ? leader : "");
         trace_members(n, "keeps the log");
-        see_who_leads(n);
+        daemon_on_leader(n->daemon);
 }
 
 void node_applied(struct node *n, Rm__State *state, const struct state_index *indexed, uint64_t index, const Rm__Command *command,
@@ -255,6 +202,7 @@ void node_applied(struct node *n, Rm__State *state, const struct state_index *in
                 checks_fail(n->checks, "the entry at %llu has a time before that of entries before it", (unsigned long long) index);
         n->changes += command->body_case == RM__COMMAND__BODY_VOTERS;
         checks_applied(n->checks, host_name(n->host), index, command, state, indexed, result, !n->cluster || n->cluster->member);
+        capsules_applied(n->capsules, state, command, result);
 }
 
 void node_changing(struct node *n) {
@@ -264,18 +212,13 @@ void node_changing(struct node *n) {
 
 /* ---- its process ---- */
 
-static void beat(void *userdata) {
-        struct node *n = userdata;
-
-        look_after_capsules(n);
-        host_after(n->host, HEARTBEAT_USEC, beat, NULL, n);
-}
-
 static int make_cluster(struct node *n, struct rm_error *err) {
         static const struct cluster_ops ops = { .on_applied = on_applied,
                                                 .on_installed = on_installed,
-                                                .on_beat = look_after_capsules,
-                                                .on_lease = look_after_capsules,
+                                                .on_message = on_message,
+                                                .on_peer = on_peer,
+                                                .on_beat = on_beat,
+                                                .on_lease = on_lease,
                                                 .on_leader = on_leader,
                                                 .on_failed = on_failed };
         const char *seeds[SEEDS];
@@ -286,7 +229,7 @@ static int make_cluster(struct node *n, struct rm_error *err) {
                                          .peers = seeds,
                                          .bootstrap = n->config.number == 0 && !n->began,
                                          .state_dir = STATE_DIR,
-                                         .node_timeout_usec = NODE_TIMEOUT_USEC,
+                                         .node_timeout_usec = DAEMON_NODE_TIMEOUT_USEC,
                                          .heartbeat_usec = HEARTBEAT_USEC,
                                          .lease_usec = n->config.lease_usec,
                                          .snapshot_entries = n->config.snapshot_entries,
@@ -317,11 +260,10 @@ static void on_start(void *userdata) {
                 storage_repair(n->host);
         n->dying = false;
         n->open = 0;
-        n->reporting = false;
         n->base = event_base_new();
         timers_begin(n->host);
         sockets_begin(n->host);
-        n->rmd = (struct rmd) { .base = n->base, .config = &n->settings };
+        n->daemon = daemon_create(n->base, n->host, n->capsules, n->movers);
         if (make_cluster(n, &err) < 0) {
                 stop(n, &err);
                 return;
@@ -329,9 +271,8 @@ static void on_start(void *userdata) {
         if (storage_damaged(n->host))
                 checks_fail(n->checks, "%s starts with a damaged disk", host_name(n->host));
         n->began |= raftlog_exists(STATE_DIR);
-        see_who_leads(n);
+        daemon_start(n->daemon, n->cluster);
         on_installed(n);
-        beat(n);
         hand_over(n);
         think(n);
 }
@@ -342,8 +283,9 @@ static void on_killed(void *userdata) {
         n->dying = true;
         if (timeline_random(n->timeline, 2))
                 sockets_reset(n->host);
-        leader_destroy(take_ptr(n->rmd.leader));
+        daemon_stop(n->daemon);
         cluster_destroy(take_ptr(n->cluster));
+        daemon_destroy(take_ptr(n->daemon));
         sockets_end(n->host);
         timers_end(n->host);
         event_base_free(n->base);
@@ -395,27 +337,8 @@ static void on_idle(void *userdata) {
                              raft_last_index(&log->raft));
 }
 
-/* What the leader looks at, with the defaults of rmd.conf but for the times. */
-static void configure(struct config *config) {
-        *config = (struct config) { .node_timeout_usec = NODE_TIMEOUT_USEC,
-                                    .topology = (char *) "",
-                                    .policy = (char *) "greedy",
-                                    .policy_dir = (char *) STATE_DIR,
-                                    .fence_plugin = (char *) CONFIG_FENCE_NONE,
-                                    .budget_usec = 1000000,
-                                    .settle_usec = SETTLE_USEC,
-                                    .interval_usec = INTERVAL_USEC,
-                                    .horizon_usec = HORIZON_USEC,
-                                    .keep_jobs_usec = KEEP_JOBS_USEC,
-                                    .moves_at_once = 8,
-                                    .move_budget = 4,
-                                    .link_mbit_per_sec = 1000,
-                                    .age_weight = 1,
-                                    .distribution_weight = 10,
-                                    .backfill = CONFIG_BACKFILL_LIMITS };
-}
-
-struct node *node_create(struct timeline *t, struct checks *checks, struct capsules *capsules, const struct node_config *config) {
+struct node *node_create(struct timeline *t, struct checks *checks, struct capsules *capsules, struct movers *movers,
+                         const struct node_config *config) {
         static const struct host_ops ops = {
                 .on_start = on_start, .on_killed = on_killed, .on_packet = on_packet, .on_idle = on_idle
         };
@@ -426,11 +349,11 @@ struct node *node_create(struct timeline *t, struct checks *checks, struct capsu
         n->timeline = t;
         n->checks = checks;
         n->capsules = capsules;
+        n->movers = movers;
         n->host = host_create(t, config->number, name, &ops, n);
         n->disk = disk_create(n->host);
         host_set_part(n->host, HOST_PROCESS, n);
         storage_begin(n->host);
-        configure(&n->settings);
         return n;
 }
 
@@ -510,6 +433,14 @@ uint64_t node_answered_begin_usec(const struct node *n) {
 
 uint64_t node_answered(const struct node *n) {
         return n->answered;
+}
+
+void node_rest(struct node *n) {
+        n->resting = true;
+}
+
+const Rm__State *node_led_state(const struct node *n) {
+        return n->cluster && cluster_is_leader(n->cluster) && cluster_synced(n->cluster) ? cluster_state(n->cluster) : NULL;
 }
 
 uint64_t node_index(const struct node *n) {

@@ -5,6 +5,7 @@
 #include "tests/sim/capsules.h"
 #include "tests/sim/checks.h"
 #include "tests/sim/disk.h"
+#include "tests/sim/fakemover.h"
 
 struct node;
 
@@ -25,7 +26,8 @@ struct node_config {
 #define LEASE_MAX_USEC 4000000U
 
 /* Its process is not running yet. */
-struct node *node_create(struct timeline *t, struct checks *checks, struct capsules *capsules, const struct node_config *config);
+struct node *node_create(struct timeline *t, struct checks *checks, struct capsules *capsules, struct movers *movers,
+                         const struct node_config *config);
 void node_destroy(struct node *n); /* NULL ok */
 
 struct host *node_host(const struct node *n);
@@ -52,6 +54,10 @@ const char *node_voters_unsettled(const struct node *n);
 /* When it made the last proposal that was answered. */
 uint64_t node_answered_begin_usec(const struct node *n);
 uint64_t node_answered(const struct node *n);
+/* Its users ask for nothing any more. */
+void node_rest(struct node *n);
+/* NULL: it does not lead, or its state is not current. */
+const Rm__State *node_led_state(const struct node *n);
 /* The index of its state; 0: its process does not run. */
 uint64_t node_index(const struct node *n);
 /* Changes of the voters that it has seen in its state. */

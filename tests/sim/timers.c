@@ -32,6 +32,10 @@ int __real_event_add(struct event *event, const struct timeval *timeout);
 int __wrap_event_add(struct event *event, const struct timeval *timeout);
 void __real_event_free(struct event *event);
 void __wrap_event_free(struct event *event);
+int __real_event_del(struct event *event);
+int __wrap_event_del(struct event *event);
+int __real_event_pending(const struct event *event, short events, struct timeval *tv);
+int __wrap_event_pending(const struct event *event, short events, struct timeval *tv);
 
 static struct timer *find(const struct timers *timers, const struct event *event) {
         struct timer *timer;
@@ -86,13 +90,30 @@ int __wrap_event_add(struct event *event, const struct timeval *timeout) {
         return 0;
 }
 
-void __wrap_event_free(struct event *event) {
+static struct timer *find_current(const struct event *event) {
         struct timers *timers = host_current() ? host_part(host_current(), HOST_TIMERS) : NULL;
-        struct timer *timer = timers ? find(timers, event) : NULL;
+
+        return timers ? find(timers, event) : NULL;
+}
+
+void __wrap_event_free(struct event *event) {
+        struct timer *timer = find_current(event);
 
         if (timer)
                 timer_remove(timer);
         __real_event_free(event);
+}
+
+int __wrap_event_del(struct event *event) {
+        struct timer *timer = find_current(event);
+
+        if (timer)
+                timer_remove(timer);
+        return __real_event_del(event);
+}
+
+int __wrap_event_pending(const struct event *event, short events, struct timeval *tv) {
+        return find_current(event) ? events & EV_TIMEOUT : __real_event_pending(event, events, tv);
 }
 
 void timers_begin(struct host *host) {

@@ -6,7 +6,7 @@
 
 #include "common/util.h"
 #include "daemon/cluster/commands.h"
-#include "tests/sim/capsules.h"
+#include "tests/sim/sockets.h"
 
 #define N_NODES_MAX 16U
 #define MAX_RANKS 4U
@@ -26,10 +26,9 @@ struct draft {
         const Rm__State *state;
         struct command c;
         uint32_t operation;
-        char text[32];
+        char text[32], address[32];
         Rm__JobSpec spec;
         Rm__Node node;
-        Rm__Move figures;
         char *argv[1];
         Rm__NodeCores cores[N_NODES_MAX], *core_list[N_NODES_MAX];
         Rm__AvailabilityStatus status;
@@ -39,11 +38,13 @@ static uint64_t draw(const struct draft *d, uint64_t n) {
         return timeline_random(d->timeline, n);
 }
 
+#define NOWHERE "nowhere"
+
 /* Or one that is not there. */
 static char *some_node(const struct draft *d) {
         uint64_t i = draw(d, d->state->n_nodes + 1);
 
-        return i < d->state->n_nodes ? d->state->nodes[i]->name : (char *) "nowhere";
+        return i < d->state->n_nodes ? d->state->nodes[i]->name : (char *) NOWHERE;
 }
 
 static const Rm__Job *some_job(const struct draft *d) {
@@ -124,11 +125,20 @@ static const Rm__Command *forget(struct draft *d) {
 
 /* ---- nodes ---- */
 
-static const Rm__Command *join(struct draft *d, const char *node) {
+/* As a node that is there does when it has started. */
+static const Rm__Command *join(struct draft *d) {
+        char *node = some_node(d);
+        unsigned number = 0;
+
+        if (strcmp(node, NOWHERE) == 0)
+                return NULL;
         begin(d, "join");
         rm__node__init(&d->node);
-        d->node.name = (char *) node;
-        d->node.address = (char *) "10.0.0.1";
+        (void) sscanf(node, "n%u", &number);
+        (void) snprintf(d->address, sizeof(d->address), SOCKETS_ADDRESS, number + 1);
+        d->node.name = node;
+        d->node.address = d->address;
+        d->node.port = SOCKETS_PORT;
         d->node.cores = 1 + (uint32_t) draw(d, 8);
         d->node.level = STATE_LEVEL; /* and always the same boot: with another one its capsules count as lost */
         return command_node_join(&d->c, &d->node);
@@ -161,87 +171,39 @@ static const Rm__Command *availability(struct draft *d) {
         return &d->c.command;
 }
 
-/* ---- the life of a job ---- */
+/* ---- jobs ---- */
 
 static const Rm__Capsule *some_capsule(const struct draft *d, const Rm__Job *job) {
         return job->capsules[draw(d, job->n_capsules)];
 }
 
-static const Rm__Command *start(struct draft *d, const Rm__Job *job) {
-        for (size_t k = 0; k < job->n_capsules; k++)
-                if (job->capsules[k]->state == RM__CAPSULE_STATE__CAPSULE_PLACED) {
-                        begin(d, "ready");
-                        return command_capsule_ready(&d->c, job->id, job->capsules[k]->index, job->capsules[k]->node);
-                }
-        begin(d, "running");
-        return command_job_running(&d->c, job->id);
-}
-
-static const Rm__Command *advance_move(struct draft *d, const Rm__Move *move) {
-        if (move->state == RM__MOVE_STATE__MOVE_COMMITTED) {
-                if (move->fill_usec == 0 && draw(d, 4) == 0) {
-                        begin(d, "move-filled");
-                        return command_move_filled(&d->c, move->id, 1000);
-                }
-                begin(d, "move-done");
-                rm__move__init(&d->figures);
-                d->figures.id = move->id;
-                d->figures.freeze_usec = 1000 + draw(d, 1000);
-                return command_move_done(&d->c, &d->figures);
-        }
-        /* Moves of jobs that start again are not simulated: it takes a source that is frozen before the commit. */
-        if (capsules_of(state_job(d->state, move->job))) {
-                begin(d, "move-end");
-                return command_move_abort(&d->c, move->id, d->text);
-        }
-        if (draw(d, 8) == 0) {
-                begin(d, "move-waiting");
-                return command_move_waiting(&d->c, move->id, d->text);
-        }
-        begin(d, "move-end");
-        return draw(d, 3) ? command_move_commit(&d->c, move->id) : command_move_abort(&d->c, move->id, d->text);
-}
-
-static const Rm__Move *open_move(const Rm__State *state, uint64_t job) {
+static bool has_open_move(const Rm__State *state, uint64_t job, int32_t capsule) {
         for (size_t i = state->n_moves; i > 0; i--) {
                 const Rm__Move *move = state->moves[i - 1];
 
-                if (move->job == job &&
+                if (move->job == job && move->capsule == capsule &&
                     (move->state == RM__MOVE_STATE__MOVE_RUNNING || move->state == RM__MOVE_STATE__MOVE_COMMITTED))
-                        return move;
+                        return true;
         }
-        return NULL;
+        return false;
 }
 
-static const Rm__Command *run(struct draft *d, const Rm__Job *job) {
-        const Rm__Move *move = open_move(d->state, job->id);
+/* As 'rmctl migrate-job' does. NULL: most often it would be refused. */
+static const Rm__Command *migrate(struct draft *d, const Rm__Job *job) {
+        const Rm__Capsule *capsule = some_capsule(d, job);
         Rm__CmdMoveStart *body;
 
-        if (move && draw(d, 4))
-                return advance_move(d, move);
-        if (draw(d, 2) && (!capsules_of(job) || draw(d, 8) == 0)) {
-                begin(d, "exit");
-                return command_job_exit(&d->c, job->id, draw(d, 3) ? 0 : 1, d->text, (Rm__JobState) 0);
-        }
-        if (capsules_of(job))
+        if (has_open_move(d->state, job->id, capsule->index) && draw(d, 16))
                 return NULL;
         begin(d, "move-start");
-        body = command_move_start(&d->c, job->id, some_capsule(d, job)->index, some_node(d));
+        body = command_move_start(&d->c, job->id, capsule->index, some_node(d));
         body->cause = RM__MOVE_CAUSE__MOVE_CAUSE_ASKED;
         body->reason = d->text;
+        body->stop = draw(d, 4) == 0;
         return &d->c.command;
 }
 
-static const Rm__Command *complete(struct draft *d, const Rm__Job *job) {
-        const Rm__Capsule *capsule = some_capsule(d, job);
-
-        if (capsules_of(job))
-                return NULL; /* it may start again: its members say what is gone */
-        begin(d, "gone");
-        return command_capsule_gone(&d->c, job->id, capsule->index, capsule->incarnation, capsule->node);
-}
-
-/* The next step in the life of a job that has not ended; NULL: there is none. */
+/* NULL: there is nothing to be asked for. */
 static const Rm__Command *advance(struct draft *d) {
         const Rm__Job *job = some_job(d);
 
@@ -250,12 +212,8 @@ static const Rm__Command *advance(struct draft *d) {
         if (!job)
                 return NULL;
         switch (job->state) {
-        case RM__JOB_STATE__JOB_STARTING:
-                return start(d, job);
         case RM__JOB_STATE__JOB_RUNNING:
-                return run(d, job);
-        case RM__JOB_STATE__JOB_COMPLETING:
-                return complete(d, job);
+                return migrate(d, job);
         default:
                 return forget(d);
         }
@@ -276,7 +234,6 @@ static const Rm__Command *note(struct draft *d) {
 static const Rm__Command *draw_command(struct draft *d) {
         const Rm__Command *command = NULL;
         uint64_t which = draw(d, 100);
-
         uint32_t again = checks_unanswered(d->checks, AGAIN_USEC);
 
         if (again && draw(d, 2))
@@ -302,7 +259,7 @@ static const Rm__Command *draw_command(struct draft *d) {
         else if (which < 87)
                 command = wait(d);
         else if (which < 89)
-                command = join(d, some_node(d));
+                command = join(d);
         return command ? command : note(d);
 }
 

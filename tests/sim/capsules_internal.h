@@ -1,0 +1,101 @@
+/* Shared by capsules.c, which is PID 1, and payload.c, which is what runs in a capsule. */
+#ifndef RM_TESTS_SIM_CAPSULES_INTERNAL_H
+#define RM_TESTS_SIM_CAPSULES_INTERNAL_H
+
+#include <sys/queue.h>
+
+#include "tests/sim/capsules.h"
+
+#define PAYLOAD_GROUPS 8U
+
+/* mpirun or the daemon of a group: it lives in one copy of its capsule, and in images. */
+struct payload {
+        struct capsules *world;
+        unsigned refs; /* copies */
+        uint64_t number, job;
+        int32_t index;
+        uint32_t attempt;
+        uint64_t runs; /* times that it has begun to run, in whatever copy */
+        uint64_t end_usec; /* of the timeline: when it ends by itself, or of a signal */
+        int end_status; /* as of waitpid(2) */
+        bool ended;
+        unsigned n_groups; /* of a head */
+        bool asked;
+        bool answered[PAYLOAD_GROUPS]; /* its rm-agent */
+        bool over[PAYLOAD_GROUPS]; /* the daemon of the group, or it could not be started */
+        bool failed; /* of a head: a group has */
+        LIST_ENTRY(payload) entry;
+};
+
+struct waiting {
+        struct request request;
+        STAILQ_ENTRY(waiting) entry;
+};
+
+struct copy {
+        struct capsules *world;
+        struct host *host;
+        char *id;
+        uint64_t number, job, incarnation;
+        int32_t index;
+        unsigned n_groups; /* of its job */
+        bool fenced; /* it runs only with a lease */
+        uint64_t made_life; /* of the process that makes it */
+        bool dead; /* PID 1 is */
+        bool removing; /* by the process that it reports to */
+        bool busy; /* with a freeze, a dump or a restore */
+        bool has_carry;
+        struct request current;
+        STAILQ_HEAD(, waiting) waiting;
+        struct capsule_status status;
+        uint64_t lease_usec; /* its end; 0: it never had one */
+        bool fence_done;
+        struct payload *payload;
+        uint64_t image_runs; /* of one that was restored */
+        bool ran;
+        uint64_t handle, life; /* that it reports to */
+        capsules_report_fn report;
+        uint64_t last_usec; /* when the last report, or request, is to arrive */
+        LIST_ENTRY(copy) entry;
+};
+
+/* What the log says of one capsule. */
+struct named {
+        uint64_t job, incarnation;
+        int32_t index;
+        LIST_ENTRY(named) entry;
+};
+
+struct capsules {
+        struct timeline *timeline;
+        struct checks *checks;
+        struct capsules_counts counts;
+        uint64_t last_number, index;
+        LIST_HEAD(, copy) copies;
+        LIST_HEAD(, payload) payloads;
+        LIST_HEAD(, named) named;
+};
+
+typedef void (*copy_fn)(struct copy *copy);
+
+/* After so long, unless it is gone then. */
+void copy_later(struct copy *copy, uint64_t delay_usec, copy_fn fn);
+void copy_tell(struct copy *copy, const struct report *report);
+/* Its processes do something, or may: PID 1 takes as long to freeze them as it may. */
+bool copy_runs(const struct copy *copy);
+/* Its program has ended. */
+void copy_exited(struct copy *copy, int wait_status);
+
+/* It is started in the copy. */
+void payload_start(struct copy *copy, const struct request *request);
+void payload_hold(struct copy *copy, struct payload *payload);
+/* The copy is gone, or what ran in it. */
+void payload_drop(struct copy *copy);
+struct payload *payload_find(const struct capsules *c, uint64_t number);
+void payload_signal(struct payload *payload, int signo);
+/* False: no such rm-agent waits. */
+bool payload_answer(struct payload *payload, const char *agent, int status);
+/* Reports the rm-agents that wait. */
+void payload_ask(struct copy *copy);
+
+#endif

@@ -1,0 +1,462 @@
+#include "tests/sim/fakemover.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "common/util.h"
+#include "daemon/move/mover.h"
+#include "tests/sim/capsules.h"
+#include "tests/sim/network.h"
+
+#define TOKEN_BYTES 32U
+/* How long things take, at most. */
+#define START_MAX_USEC 5000U
+#define MESSAGE_MAX_USEC 2000U
+#define ROUND_MAX_USEC 400000U
+#define ROUNDS_MAX 4U
+#define TRANSFER_MAX_USEC 150000U
+#define LOOK_USEC 200000U
+#define SILENCE_MAX_USEC 10000000U /* as rm-mover's own */
+#define ACCEPT_MAX_USEC 60000000U
+/* What fails, of a thousand. */
+#define FAIL_PRECOPY 15U
+#define FAIL_TRANSFER 20U
+#define FAIL_VERIFY 10U
+#define UNTRACKED 150U
+#define WANTS_SLOW 100U
+
+enum stage {
+        STAGE_BEGIN,
+        STAGE_CONNECT,  /* receive: it listens */
+        STAGE_READY,    /* the two have a connection */
+        STAGE_CAPTURE,  /* send: it serves CRIU */
+        STAGE_SEND,     /* CRIU is done: what is left follows */
+        STAGE_SENT,     /* send: the end mark is written */
+        STAGE_RECEIVED, /* all verified, and acknowledged */
+        STAGE_FAILED,
+};
+
+struct mover {
+        struct movers *movers;
+        struct host *host;
+        uint64_t number, life;
+        const struct mover_ops *ops;
+        void *userdata;
+        bool send, pages;
+        enum stage stage;
+        uint8_t token[TOKEN_BYTES];
+        char *dir;
+        unsigned rounds; /* to come */
+        uint64_t since_usec; /* that it waits for the other one */
+        struct image image;
+        bool has_image;
+        uint64_t last_usec; /* when its last event is to arrive */
+        LIST_ENTRY(mover) entry;
+};
+
+struct movers {
+        struct timeline *timeline;
+        uint64_t last_number;
+        LIST_HEAD(, mover) list;
+};
+
+struct movers *movers_create(struct timeline *t) {
+        struct movers *movers = xcalloc(1, sizeof(*movers));
+
+        movers->timeline = t;
+        LIST_INIT(&movers->list);
+        return movers;
+}
+
+void movers_destroy(struct movers *movers) {
+        free(movers);
+}
+
+void movers_begin(struct movers *movers, struct host *host) {
+        host_set_part(host, HOST_MOVERS, movers);
+}
+
+static struct mover *find_number(const struct movers *movers, uint64_t number) {
+        struct mover *mover;
+
+        LIST_FOREACH (mover, &movers->list, entry)
+                if (mover->number == number)
+                        return mover;
+        return NULL;
+}
+
+static struct mover *find_peer(const struct mover *mover) {
+        struct mover *other;
+
+        LIST_FOREACH (other, &mover->movers->list, entry)
+                if (other->send != mover->send && other->stage > STAGE_BEGIN &&
+                    memcmp(other->token, mover->token, TOKEN_BYTES) == 0)
+                        return other;
+        return NULL;
+}
+
+static bool chance(const struct mover *mover, unsigned per_mille) {
+        return timeline_chance(mover->movers->timeline, per_mille);
+}
+
+static uint64_t draw(const struct mover *mover, uint64_t max_usec) {
+        return timeline_random(mover->movers->timeline, max_usec + 1);
+}
+
+/* ---- what it tells ---- */
+
+struct told {
+        struct movers *movers;
+        struct host *host;
+        uint64_t number, life;
+        Rm__MoverEvent *event; /* NULL: it is gone */
+};
+
+static void told_free(void *userdata) {
+        struct told *told = userdata;
+
+        if (told->event)
+                rm__mover_event__free_unpacked(told->event, NULL);
+        free(told);
+}
+
+static void on_told(void *userdata) {
+        struct told *told = userdata;
+        struct mover *mover = find_number(told->movers, told->number);
+
+        if (mover && told->event)
+                mover->ops->on_event(mover->userdata, told->event);
+        else if (mover)
+                mover->ops->on_gone(mover->userdata);
+        told_free(told);
+}
+
+static void on_arrival(void *userdata) {
+        struct told *told = userdata;
+
+        host_deliver(told->host, told->life, on_told, told_free, told);
+}
+
+static void tell(struct mover *mover, const Rm__MoverEvent *event) {
+        struct timeline *t = mover->movers->timeline;
+        uint64_t usec = timeline_now_usec(t) + draw(mover, MESSAGE_MAX_USEC);
+        struct told *told = xcalloc(1, sizeof(*told));
+
+        if (usec > mover->last_usec)
+                mover->last_usec = usec;
+        *told = (struct told) { mover->movers, mover->host, mover->number, mover->life, NULL };
+        told->event = event ? (Rm__MoverEvent *) message_copy(&event->base) : NULL;
+        timeline_at(t, mover->last_usec, on_arrival, told_free, told);
+}
+
+static void fail(struct mover *mover, int code, const char *text, bool by_peer) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+        Rm__MoverFailed failed = RM__MOVER_FAILED__INIT;
+
+        failed.code = code;
+        failed.text = (char *) text;
+        failed.end_mark_sent = mover->send && mover->stage >= STAGE_SENT;
+        failed.by_peer = by_peer;
+        event.body_case = RM__MOVER_EVENT__BODY_FAILED;
+        event.failed = &failed;
+        mover->stage = STAGE_FAILED;
+        tell(mover, &event);
+        tell(mover, NULL);
+}
+
+static void tell_figures(struct mover *mover, Rm__MoverEvent__BodyCase kind) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+        Rm__MoverFigures figures = RM__MOVER_FIGURES__INIT;
+        Rm__MoverSent body = RM__MOVER_SENT__INIT;
+        Rm__MoverAcknowledged acknowledged = RM__MOVER_ACKNOWLEDGED__INIT;
+        Rm__MoverReceived received = RM__MOVER_RECEIVED__INIT;
+        Rm__MoverPrecopied precopied = RM__MOVER_PRECOPIED__INIT;
+
+        figures.raw_bytes = figures.wire_bytes = 1000000;
+        figures.pages = mover->pages;
+        body.figures = acknowledged.figures = received.figures = precopied.figures = &figures;
+        event.body_case = kind;
+        if (kind == RM__MOVER_EVENT__BODY_SENT)
+                event.sent = &body;
+        else if (kind == RM__MOVER_EVENT__BODY_ACKNOWLEDGED)
+                event.acknowledged = &acknowledged;
+        else if (kind == RM__MOVER_EVENT__BODY_RECEIVED)
+                event.received = &received;
+        else
+                event.precopied = &precopied;
+        tell(mover, &event);
+}
+
+/* ---- what it does ---- */
+
+static void on_step(void *userdata);
+
+struct step {
+        struct movers *movers;
+        uint64_t number;
+};
+
+static void step_after(struct mover *mover, uint64_t delay_usec) {
+        struct timeline *t = mover->movers->timeline;
+        struct step *step = xcalloc(1, sizeof(*step));
+
+        *step = (struct step) { mover->movers, mover->number };
+        timeline_at(t, timeline_now_usec(t) + delay_usec, on_step, free, step);
+}
+
+/* Packets come through, both ways. */
+static bool reaches(const struct mover *mover, const struct mover *peer) {
+        struct network *network = host_part(mover->host, HOST_NETWORK);
+        unsigned a = host_number(mover->host), b = host_number(peer->host);
+
+        return !network_link(network, a, b)->cut && !network_link(network, b, a)->cut;
+}
+
+/* False: not now; it is looked again, or given up. */
+static bool has_peer(struct mover *mover, struct mover *peer, uint64_t max_usec) {
+        uint64_t now_usec = timeline_now_usec(mover->movers->timeline);
+
+        if (peer && peer->stage != STAGE_FAILED && reaches(mover, peer)) {
+                mover->since_usec = now_usec;
+                return true;
+        }
+        if (mover->send && (!peer || (reaches(mover, peer) && peer->stage == STAGE_FAILED)))
+                fail(mover, mover->stage == STAGE_CONNECT ? -ECONNREFUSED : -ECONNRESET, "the other rm-mover is gone", false);
+        else if (!mover->send && mover->stage > STAGE_CONNECT && (!peer || (peer->stage == STAGE_FAILED && reaches(mover, peer))))
+                fail(mover, -ECONNRESET, "the other rm-mover is gone", false);
+        else if (now_usec - mover->since_usec > max_usec)
+                fail(mover, -ETIMEDOUT, "the other rm-mover is silent", false);
+        else
+                step_after(mover, LOOK_USEC);
+        return false;
+}
+
+static void step_listen(struct mover *mover) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+        Rm__MoverListening listening = RM__MOVER_LISTENING__INIT;
+
+        mover->stage = STAGE_CONNECT;
+        listening.port = 1000;
+        event.body_case = RM__MOVER_EVENT__BODY_LISTENING;
+        event.listening = &listening;
+        tell(mover, &event);
+        step_after(mover, LOOK_USEC);
+}
+
+static void step_connect(struct mover *mover) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+        Rm__MoverReady ready = RM__MOVER_READY__INIT;
+        struct mover *peer = find_peer(mover);
+
+        if (!has_peer(mover, peer, SILENCE_MAX_USEC))
+                return;
+        mover->stage = peer->stage = STAGE_READY;
+        peer->since_usec = mover->since_usec;
+        event.body_case = RM__MOVER_EVENT__BODY_READY;
+        event.ready = &ready;
+        tell(mover, &event);
+        tell(peer, &event);
+}
+
+static void step_precopy(struct mover *mover) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+        Rm__MoverProgress progress = RM__MOVER_PROGRESS__INIT;
+        Rm__MoverWantsSlow wants = RM__MOVER_WANTS_SLOW__INIT;
+
+        if (!has_peer(mover, find_peer(mover), SILENCE_MAX_USEC))
+                return;
+        if (chance(mover, FAIL_PRECOPY)) {
+                fail(mover, -EIO, "it has failed", false);
+        } else if (mover->rounds == 1) {
+                mover->rounds = 0;
+                tell_figures(mover, RM__MOVER_EVENT__BODY_PRECOPIED);
+        } else if (mover->rounds == 2 && mover->pages && chance(mover, WANTS_SLOW)) {
+                mover->rounds = 1; /* and goes on with MoverSlow */
+                event.body_case = RM__MOVER_EVENT__BODY_WANTS_SLOW;
+                event.wants_slow = &wants;
+                tell(mover, &event);
+        } else {
+                mover->rounds--;
+                event.body_case = RM__MOVER_EVENT__BODY_PROGRESS;
+                event.progress = &progress;
+                tell(mover, &event);
+                step_after(mover, draw(mover, ROUND_MAX_USEC));
+        }
+}
+
+static void step_send(struct mover *mover) {
+        if (!has_peer(mover, find_peer(mover), SILENCE_MAX_USEC))
+                return;
+        if (chance(mover, FAIL_TRANSFER)) {
+                fail(mover, -EIO, "it has failed", false);
+                return;
+        }
+        mover->stage = STAGE_SENT;
+        tell_figures(mover, RM__MOVER_EVENT__BODY_SENT);
+        step_after(mover, draw(mover, MESSAGE_MAX_USEC));
+}
+
+/* The end mark arrives, and is answered. */
+static void step_sent(struct mover *mover) {
+        struct mover *peer = find_peer(mover);
+
+        if (!has_peer(mover, peer, SILENCE_MAX_USEC))
+                return;
+        if (peer->stage == STAGE_READY && chance(mover, FAIL_VERIFY)) {
+                fail(peer, -EBADMSG, "a checksum is wrong", false);
+                fail(mover, -EBADMSG, "a checksum is wrong", true);
+        } else if (peer->stage == STAGE_READY) {
+                peer->stage = STAGE_RECEIVED;
+                peer->image = mover->image;
+                peer->pages = mover->pages;
+                peer->has_image = true;
+                tell_figures(peer, RM__MOVER_EVENT__BODY_RECEIVED);
+                tell(peer, NULL);
+                step_after(mover, draw(mover, MESSAGE_MAX_USEC));
+        } else {
+                mover->stage = STAGE_RECEIVED;
+                tell_figures(mover, RM__MOVER_EVENT__BODY_ACKNOWLEDGED);
+                tell(mover, NULL);
+        }
+}
+
+static void step_receive(struct mover *mover) {
+        uint64_t max_usec = mover->stage == STAGE_CONNECT ? ACCEPT_MAX_USEC : SILENCE_MAX_USEC;
+
+        if (has_peer(mover, find_peer(mover), max_usec))
+                step_after(mover, LOOK_USEC);
+}
+
+static void on_step(void *userdata) {
+        struct step *step = userdata;
+        struct mover *mover = find_number(step->movers, step->number);
+
+        free(step);
+        if (!mover || mover->stage == STAGE_FAILED || mover->stage == STAGE_RECEIVED)
+                return;
+        if (!mover->send && mover->stage == STAGE_BEGIN)
+                step_listen(mover);
+        else if (!mover->send)
+                step_receive(mover);
+        else if (mover->stage == STAGE_CONNECT)
+                step_connect(mover);
+        else if (mover->stage == STAGE_READY && mover->rounds > 0)
+                step_precopy(mover);
+        else if (mover->stage == STAGE_SEND)
+                step_send(mover);
+        else if (mover->stage == STAGE_SENT)
+                step_sent(mover);
+}
+
+/* ---- for PID 1 ---- */
+
+static struct mover *find_dir(const struct host *host, const char *dir, bool send) {
+        const struct movers *movers = host_part(host, HOST_MOVERS);
+        struct mover *mover;
+
+        LIST_FOREACH (mover, &movers->list, entry)
+                if (mover->host == host && mover->send == send && mover->dir && strcmp(mover->dir, dir) == 0)
+                        return mover;
+        return NULL;
+}
+
+bool mover_captured(struct host *host, const char *dir, const struct image *image) {
+        struct mover *mover = find_dir(host, dir, true);
+
+        if (!mover || mover->stage != STAGE_CAPTURE)
+                return false;
+        mover->image = *image;
+        mover->has_image = true;
+        return true;
+}
+
+bool mover_image(struct host *host, const char *dir, struct image *ret) {
+        const struct mover *mover = find_dir(host, dir, false);
+
+        if (!mover || !mover->has_image)
+                return false;
+        *ret = mover->image;
+        return true;
+}
+
+/* ---- for rmd ---- */
+
+int mover_start(struct rmd *rmd, bool send, const struct mover_ops *ops, void *userdata, struct mover **ret, struct rm_error *err) {
+        struct host *host = host_current();
+        struct movers *movers = host_part(host, HOST_MOVERS);
+        struct mover *mover = xcalloc(1, sizeof(*mover));
+
+        *mover = (struct mover) { .movers = movers, .host = host, .life = host_life(host), .ops = ops, .userdata = userdata };
+        mover->number = ++movers->last_number;
+        mover->send = send;
+        LIST_INSERT_HEAD(&movers->list, mover, entry);
+        *ret = mover;
+        return 0;
+}
+
+static void take(struct mover *mover, const ProtobufCBinaryData *token, const char *dir) {
+        memcpy(mover->token, token->data, TOKEN_BYTES);
+        mover->dir = xstrdup(dir);
+        mover->since_usec = timeline_now_usec(mover->movers->timeline);
+        step_after(mover, draw(mover, START_MAX_USEC));
+}
+
+int mover_command(struct mover *mover, const Rm__MoverCommand *command) {
+        if (mover->stage == STAGE_FAILED)
+                return 0; /* it has not told yet */
+        switch (command->body_case) {
+        case RM__MOVER_COMMAND__BODY_SEND:
+                mover->stage = STAGE_CONNECT;
+                take(mover, &command->send->token, command->send->images_dir);
+                break;
+        case RM__MOVER_COMMAND__BODY_RECEIVE:
+                take(mover, &command->receive->token, command->receive->images_dir);
+                break;
+        case RM__MOVER_COMMAND__BODY_PRECOPY:
+                mover->pages = command->precopy->pages && !chance(mover, UNTRACKED);
+                mover->rounds = 1 + (unsigned) draw(mover, ROUNDS_MAX);
+                step_after(mover, draw(mover, ROUND_MAX_USEC));
+                break;
+        case RM__MOVER_COMMAND__BODY_SLOW:
+                step_after(mover, draw(mover, ROUND_MAX_USEC));
+                break;
+        case RM__MOVER_COMMAND__BODY_START:
+                mover->stage = STAGE_CAPTURE;
+                break;
+        case RM__MOVER_COMMAND__BODY_DUMP_DONE:
+                mover->stage = STAGE_SEND;
+                step_after(mover, draw(mover, TRANSFER_MAX_USEC));
+                break;
+        default:
+                break;
+        }
+        return 0;
+}
+
+/* SIGKILL, or it dies with its rmd. */
+void mover_stop(struct mover *mover, struct remover *remover, const char *dir) {
+        if (!mover)
+                return;
+        LIST_REMOVE(mover, entry);
+        free(mover->dir);
+        free(mover);
+}
+
+struct remover *remover_create(struct event_base *base, const char *program) {
+        return NULL;
+}
+
+void remover_destroy(struct remover *remover) {
+}
+
+char *remover_set_aside(struct remover *remover, const char *dir) {
+        return NULL;
+}
+
+void remover_add(struct remover *remover, char *aside) {
+}
+
+void remover_unmount(const char *program, const char *dir) {
+}

@@ -1,0 +1,211 @@
+/* What runs in capsules: mpirun, which has a daemon started in each group and ends when all of these have, and the daemons, which work for a while. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/cluster/state.h"
+#include "daemon/job/launch.h"
+#include "tests/sim/capsules_internal.h"
+
+#define WORK_MAX_USEC 8000000U
+#define LONG_WORK_MAX_USEC 12000000U
+#define STEP_MAX_USEC 20000U
+/* While it stands still: is it at its end? */
+#define LOOK_USEC 100000U
+#define NOTICE_MAX_USEC 300000U /* that mpirun is gone */
+#define SIGNAL_MAX_USEC 200000U
+
+#define EXIT_STATUS(code) ((code) << 8)
+
+struct step {
+        struct capsules *world;
+        uint64_t payload;
+};
+
+struct payload *payload_find(const struct capsules *c, uint64_t number) {
+        struct payload *payload;
+
+        LIST_FOREACH (payload, &c->payloads, entry)
+                if (payload->number == number)
+                        return payload;
+        return NULL;
+}
+
+static struct copy *home_of(const struct payload *payload) {
+        struct copy *copy;
+
+        LIST_FOREACH (copy, &payload->world->copies, entry)
+                if (copy->payload == payload && copy_runs(copy))
+                        return copy;
+        return NULL;
+}
+
+static void on_step(void *userdata);
+
+static void step_after(struct payload *payload, uint64_t delay_usec) {
+        struct timeline *t = payload->world->timeline;
+        struct step *step = xcalloc(1, sizeof(*step));
+
+        *step = (struct step) { payload->world, payload->number };
+        timeline_at(t, timeline_now_usec(t) + delay_usec, on_step, free, step);
+}
+
+static void end_after(struct payload *payload, uint64_t delay_usec, int status) {
+        uint64_t end_usec = timeline_now_usec(payload->world->timeline) + delay_usec;
+
+        if (payload->end_usec <= end_usec)
+                return;
+        payload->end_usec = end_usec;
+        payload->end_status = status;
+        step_after(payload, delay_usec);
+}
+
+/* mpirun has connections to its daemons: it need not hear of their end from rm-agent. */
+static void tell_head(const struct payload *group, bool failed) {
+        struct payload *head;
+
+        LIST_FOREACH (head, &group->world->payloads, entry) {
+                if (head->job != group->job || head->attempt != group->attempt || head->index != STATE_HEAD)
+                        continue;
+                head->over[group->index] = true;
+                head->failed |= failed;
+                step_after(head, timeline_random(head->world->timeline, NOTICE_MAX_USEC));
+        }
+}
+
+/* mpirun of a job is gone: its daemons notice. */
+static void end_groups(const struct payload *head, int status) {
+        struct timeline *t = head->world->timeline;
+        struct payload *payload;
+
+        LIST_FOREACH (payload, &head->world->payloads, entry)
+                if (payload->job == head->job && payload->attempt == head->attempt && payload != head && !payload->ended)
+                        end_after(payload, timeline_random(t, NOTICE_MAX_USEC), status);
+}
+
+static bool all_over(const struct payload *head) {
+        for (unsigned i = 0; i < head->n_groups; i++)
+                if (!head->over[i])
+                        return false;
+        return true;
+}
+
+static void tell_agents_gone(struct copy *copy) {
+        struct report report = { .kind = REPORT_AGENT_GONE };
+
+        for (unsigned i = 0; copy->index == STATE_HEAD && i < copy->payload->n_groups; i++) {
+                (void) snprintf(report.text, sizeof(report.text), "a%u", i);
+                if (copy->payload->asked && !copy->payload->answered[i])
+                        copy_tell(copy, &report);
+        }
+}
+
+static void end(struct copy *copy, int status) {
+        struct payload *payload = copy->payload;
+
+        payload->ended = true;
+        tell_agents_gone(copy);
+        if (payload->index == STATE_HEAD)
+                end_groups(payload, status == 0 ? 0 : EXIT_STATUS(1));
+        else
+                tell_head(payload, status != 0);
+        copy_exited(copy, status);
+}
+
+static void on_step(void *userdata) {
+        struct step *step = userdata;
+        struct payload *payload = payload_find(step->world, step->payload);
+        struct timeline *t = step->world->timeline;
+        struct copy *home = payload ? home_of(payload) : NULL;
+
+        free(step);
+        if (!payload || payload->ended)
+                return;
+        if (!home) {
+                step_after(payload, LOOK_USEC);
+        } else if (timeline_now_usec(t) >= payload->end_usec) {
+                end(home, payload->end_status);
+        } else if (payload->index == STATE_HEAD && !payload->asked) {
+                payload->asked = true;
+                payload_ask(home);
+        } else if (payload->index == STATE_HEAD && all_over(payload)) {
+                end(home, EXIT_STATUS(payload->failed));
+        }
+}
+
+void payload_hold(struct copy *copy, struct payload *payload) {
+        copy->payload = payload;
+        payload->refs++;
+}
+
+void payload_start(struct copy *copy, const struct request *request) {
+        struct capsules *c = copy->world;
+        struct payload *payload = xcalloc(1, sizeof(*payload));
+        struct timeline *t = c->timeline;
+
+        *payload = (struct payload) { .world = c, .job = copy->job, .index = copy->index, .attempt = request->attempt };
+        payload->number = ++c->last_number;
+        payload->n_groups = copy->n_groups;
+        payload->end_usec = UINT64_MAX;
+        LIST_INSERT_HEAD(&c->payloads, payload, entry);
+        payload_hold(copy, payload);
+        if (copy->index != STATE_HEAD)
+                end_after(payload, timeline_random(t, timeline_random(t, 8) ? WORK_MAX_USEC : LONG_WORK_MAX_USEC),
+                          timeline_chance(t, 40) ? EXIT_STATUS(1) : 0);
+        else if (timeline_chance(t, 20))
+                end_after(payload, timeline_random(t, WORK_MAX_USEC), timeline_random(t, 2) ? EXIT_STATUS(1) : SIGSEGV);
+        if (copy->index == STATE_HEAD)
+                step_after(payload, timeline_random(t, STEP_MAX_USEC));
+}
+
+void payload_drop(struct copy *copy) {
+        struct payload *payload = copy->payload;
+
+        copy->payload = NULL;
+        if (!payload || --payload->refs > 0)
+                return;
+        LIST_REMOVE(payload, entry);
+        if (payload->index == STATE_HEAD && !payload->ended)
+                end_groups(payload, EXIT_STATUS(1));
+        else if (!payload->ended)
+                tell_head(payload, true);
+        free(payload);
+}
+
+void payload_signal(struct payload *payload, int signo) {
+        struct timeline *t = payload->world->timeline;
+
+        if (signo == SIGKILL || timeline_random(t, 8))
+                end_after(payload, timeline_random(t, SIGNAL_MAX_USEC), signo);
+}
+
+static bool number_of(const char *agent, const struct payload *head, unsigned *ret) {
+        return head->index == STATE_HEAD && sscanf(agent, "a%u", ret) == 1 && *ret < head->n_groups;
+}
+
+bool payload_answer(struct payload *payload, const char *agent, int status) {
+        unsigned i;
+
+        if (!number_of(agent, payload, &i) || payload->answered[i])
+                return false;
+        payload->answered[i] = payload->over[i] = true;
+        payload->failed |= status != 0;
+        step_after(payload, timeline_random(payload->world->timeline, STEP_MAX_USEC));
+        return true;
+}
+
+void payload_ask(struct copy *copy) {
+        const struct payload *payload = copy->payload;
+        struct report report = { .kind = REPORT_AGENT_REQUEST };
+
+        if (!payload || payload->index != STATE_HEAD || !payload->asked)
+                return;
+        for (unsigned i = 0; i < payload->n_groups; i++) {
+                (void) snprintf(report.text, sizeof(report.text), "a%u", i);
+                launch_hostname(report.host, payload->job, (int32_t) i);
+                if (!payload->answered[i])
+                        copy_tell(copy, &report);
+        }
+}
