@@ -15,7 +15,8 @@
 
 #include "common/util.h"
 
-/* A state that differs once does so from then on: of nodes that follow, one in so many is enough. */
+/* A state that differs once does so from then on: of nodes that keep the log, and of those that follow, one in so many is enough. */
+#define KEPT_EACH 4U
 #define FOLLOWED_EACH 8U
 
 struct operation {
@@ -46,14 +47,19 @@ struct proposal {
         uint32_t operation;
 };
 
+struct state_hash {
+        uint64_t effect; /* of the state without the index, the clock and the sessions, which every command changes */
+        uint64_t all;
+};
+
 /* What one place of the log holds, and what came of it, as the first voter that applied it found. */
 struct place {
         struct proposal *proposals;
         size_t n_proposals;
         bool applied;
         bool numbered; /* it has an origin: its order is kept */
-        uint64_t entry_hash, state_hash, result_hash;
-        uint64_t effect_hash; /* of the state without what is noted there of every command */
+        uint64_t entry_hash, result_hash;
+        struct state_hash hash;
         uint32_t operation;
         int code;
         uint64_t created;
@@ -83,8 +89,7 @@ struct checks {
 };
 
 static struct place *place_at(struct checks *c, uint64_t index);
-static uint64_t hash_effect(struct checks *c, Rm__State *state);
-static uint64_t hash_message(struct checks *c, const ProtobufCMessage *message);
+static struct state_hash hash_state(struct checks *c, Rm__State *state);
 
 struct checks *checks_create(struct timeline *t) {
         struct checks *c = xcalloc(1, sizeof(*c));
@@ -92,8 +97,7 @@ struct checks *checks_create(struct timeline *t) {
 
         c->timeline = t;
         place_at(c, 0)->applied = true;
-        c->places[0].effect_hash = hash_effect(c, empty);
-        c->places[0].state_hash = hash_message(c, &empty->base);
+        c->places[0].hash = hash_state(c, empty);
         rm__state__free_unpacked(empty, NULL);
         return c;
 }
@@ -260,17 +264,23 @@ void checks_proposed(struct checks *c, uint64_t index, const Rm__Command *comman
         place->proposals[place->n_proposals++] = (struct proposal) { hash_message(c, &command->base), operation };
 }
 
-/* Without the index, the clock and the sessions, which every command changes. */
-static uint64_t hash_effect(struct checks *c, Rm__State *state) {
-        uint64_t index = state->index, time_usec = state->time_usec, hash;
-        size_t n_sessions = state->n_sessions;
+static struct state_hash hash_state(struct checks *c, Rm__State *state) {
+        const uint64_t index = state->index, time_usec = state->time_usec;
+        const size_t n_sessions = state->n_sessions;
+        Rm__State rest = RM__STATE__INIT;
+        struct state_hash hash;
+        uint64_t parts[2];
 
         state->index = state->time_usec = 0;
         state->n_sessions = 0;
-        hash = hash_message(c, &state->base);
-        state->index = index;
-        state->time_usec = time_usec;
-        state->n_sessions = n_sessions;
+        hash.effect = hash_message(c, &state->base);
+        rest.index = state->index = index;
+        rest.time_usec = state->time_usec = time_usec;
+        rest.n_sessions = state->n_sessions = n_sessions;
+        rest.sessions = state->sessions;
+        parts[0] = hash.effect;
+        parts[1] = hash_message(c, &rest.base);
+        hash.all = XXH3_64bits(parts, sizeof(parts));
         return hash;
 }
 
@@ -286,7 +296,7 @@ static uint64_t effect_hash_before(const struct checks *c, uint64_t index) {
         do
                 index--;
         while (index > 0 && !c->places[index].applied);
-        return c->places[index].effect_hash;
+        return c->places[index].hash.effect;
 }
 
 /* Of one process, those that were done later were made later. A process that knows no state yet gives no numbers. */
@@ -306,7 +316,7 @@ static void check_order(struct checks *c, uint32_t operation, uint64_t index) {
 
 static void count_operation(struct checks *c, const struct place *place, uint64_t index, const struct state_result *result) {
         struct operation *op = &c->operations[place->operation];
-        bool changed = result->n_events > 0 || place->effect_hash != effect_hash_before(c, index);
+        bool changed = result->n_events > 0 || place->hash.effect != effect_hash_before(c, index);
 
         op->in_log++;
         if (!result->repeated) {
@@ -375,9 +385,8 @@ void checks_applied(struct checks *c, const char *host, uint64_t index, const Rm
         if (!place->applied) {
                 place->numbered = command->origin;
                 place->entry_hash = entry_hash;
-                place->state_hash = hash_message(c, &state->base);
+                place->hash = hash_state(c, state);
                 place->result_hash = result_hash;
-                place->effect_hash = hash_effect(c, state);
                 place->code = result->error.code;
                 place->created = result->created;
                 first_applied(c, place, index, result);
@@ -388,9 +397,9 @@ void checks_applied(struct checks *c, const char *host, uint64_t index, const Rm
                 checks_fail(c, "%s applies another entry at %" PRIu64 " than was applied there before", host, index);
         else if (place->result_hash != result_hash)
                 checks_fail(c, "%s has another result at %" PRIu64 " than others", host, index);
-        if (!all && index % FOLLOWED_EACH != 0)
+        if (index % (all ? KEPT_EACH : FOLLOWED_EACH) != 0)
                 return;
-        if (place->state_hash != hash_message(c, &state->base))
+        if (place->hash.all != hash_state(c, state).all)
                 checks_fail(c, "%s has another state at %" PRIu64 " than others", host, index);
         check_index(c, host, state, indexed);
 }
@@ -398,7 +407,7 @@ void checks_applied(struct checks *c, const char *host, uint64_t index, const Rm
 void checks_restored(struct checks *c, const char *host, Rm__State *state, const struct state_index *indexed) {
         const struct place *place = place_at(c, state->index);
 
-        if (!place->applied || place->state_hash != hash_message(c, &state->base))
+        if (!place->applied || place->hash.all != hash_state(c, state).all)
                 checks_fail(c, "%s restores another state at %" PRIu64 " than others have", host, state->index);
         check_index(c, host, state, indexed);
 }
