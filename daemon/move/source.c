@@ -159,6 +159,7 @@ static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
                 break;
         case RM__MOVER_EVENT__BODY_FAILED:
                 move->end_mark_sent |= event->failed->end_mark_sent;
+                move->dump_done = false; /* that was its last word */
                 move->stream_lost = is_lost_stream(event->failed->code);
                 move_fail(move, "sending to %s: %s", move->other, event->failed->text);
                 break;
@@ -517,6 +518,8 @@ static void source_undo(struct move *move) {
         move_stop_mover(move);
         slow_end(move);
         move_deadline(move, 0);
+        /* rm-mover may have written the end mark, and what it says of that not have come yet. */
+        move->end_mark_sent |= move->dump_done;
         /* While the other side cannot have a whole image there is nobody to wait for. */
         if (!move->end_mark_sent)
                 reopen(move);
