@@ -26,6 +26,9 @@
 #define FAIL_VERIFY 10U
 #define UNTRACKED 150U
 #define WANTS_SLOW 100U
+/* Of what it tells: where all are busy. */
+#define LATE 50U
+#define LATE_MAX_USEC 1000000U
 
 enum stage {
         STAGE_BEGIN,
@@ -141,7 +144,7 @@ static void on_arrival(void *userdata) {
 
 static void tell(struct mover *mover, const Rm__MoverEvent *event) {
         struct timeline *t = mover->movers->timeline;
-        uint64_t usec = timeline_now_usec(t) + draw(mover, MESSAGE_MAX_USEC);
+        uint64_t usec = timeline_now_usec(t) + draw(mover, chance(mover, LATE) ? LATE_MAX_USEC : MESSAGE_MAX_USEC);
         struct told *told = xcalloc(1, sizeof(*told));
 
         if (usec > mover->last_usec)
