@@ -20,6 +20,9 @@
 #define REMOVE_MAX_USEC 30000U
 #define LOOK_USEC 5000U
 #define LIFE_MAX_USEC 20000000U /* of a PID 1 that dies by itself */
+/* Of messages, of a thousand: where all are busy. */
+#define LATE 10U
+#define LATE_MAX_USEC 500000U
 /* What fails, of a thousand. */
 #define FAIL_MAKE 10U
 #define FAIL_RUN 4U
@@ -158,7 +161,8 @@ static void on_arrival(void *userdata) {
 
 /* Reports, and requests, of one capsule come in their order. */
 static uint64_t arrival_usec(struct copy *copy) {
-        uint64_t usec = timeline_now_usec(copy->world->timeline) + draw(copy, MESSAGE_MAX_USEC);
+        uint64_t delay_usec = draw(copy, chance(copy, LATE) ? LATE_MAX_USEC : MESSAGE_MAX_USEC);
+        uint64_t usec = timeline_now_usec(copy->world->timeline) + delay_usec;
 
         if (usec > copy->last_usec)
                 copy->last_usec = usec;
