@@ -1,0 +1,27 @@
+/* Pages of a process by their addresses, as bits. */
+#ifndef RM_DAEMON_PAGES_PAGESET_H
+#define RM_DAEMON_PAGES_PAGESET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct pageset;
+
+struct pageset *pageset_create(void); /* never NULL */
+void pageset_destroy(struct pageset *set); /* NULL ok */
+
+/* Whole pages, below STORE_END (store.h): -EINVAL otherwise, so that they may come from outside. 32 MiB of addresses take 1 KiB, however few pages of them are
+ * in the set: bounded by how many ranges are added. */
+int pageset_add(struct pageset *set, uint64_t start, uint64_t end);
+/* Any range; also wider than all there is. */
+void pageset_remove(struct pageset *set, uint64_t start, uint64_t end);
+
+/* Adds what `from` has of [start, end). */
+void pageset_add_common(struct pageset *set, const struct pageset *from, uint64_t start, uint64_t end);
+
+bool pageset_has(const struct pageset *set, uint64_t address);
+uint64_t pageset_bytes(const struct pageset *set);
+/* The first run at or behind `from`, or its part from there on, of at most `max_bytes`, and not over a multiple of 32 MiB. False: there is none. */
+bool pageset_next(const struct pageset *set, uint64_t from, uint64_t max_bytes, uint64_t *ret_start, uint64_t *ret_end);
+
+#endif
