@@ -28,7 +28,10 @@
  * Its data are whole pages, never blocks sent ahead; they may come in any order and again, and the last ones count, zeros too. When all is
  * sent, and before its close (of size 0), an object of kind PRESENT says which of the process's pages there are: runs by address, each
  * IMAGE_PRESENT_RUN_BYTES long: start, end, both 8 bytes little endian. The receiver drops the others, and no data may follow. A process
- * that has ended has none; another one may get its pid. */
+ * that has ended has none; another one may get its pid.
+ *
+ * Before that, objects of kind LATER may name pages in the same way, after which no data of that process may come: those that are PRESENT in the end do not come
+ * in the stream, but after its end (MoverLater in proto/mover.proto). */
 #ifndef RM_IMAGE_FORMAT_H
 #define RM_IMAGE_FORMAT_H
 
@@ -65,6 +68,8 @@
 
 /* In the directory of CRIU's images at the destination: a file for each process, named by its pid, whose offsets are addresses. */
 #define IMAGE_PAGES_DIRECTORY "pages"
+/* There too, of processes some pages of which come later: a file of such runs, named by its pid. */
+#define IMAGE_LATER_DIRECTORY "later"
 
 enum image_run_kind {
         IMAGE_RUN_DATA = 0,
@@ -109,8 +114,10 @@ struct image_figures {
 
 /* Does the kind have contents, and so a slot and a close? */
 bool image_kind_has_data(Rm__ImageKind kind);
-/* Is it of a process's memory (PAGES, PRESENT)? */
+/* Is it of a process's memory (PAGES, PRESENT, LATER)? */
 bool image_kind_is_memory(Rm__ImageKind kind);
+/* Are its contents runs of pages (PRESENT, LATER)? */
+bool image_kind_is_runs(Rm__ImageKind kind);
 
 /* May the receiver use this object's names? CRIU images: one component of printable ASCII, no '/', not "." or "..". Paths:
  * relative, no empty, "." or ".." component, except that a directory may be ".". Pids: 1 to IMAGE_PID_MAX. Role: as name_valid(). Attributes: as

@@ -9,7 +9,11 @@ bool image_kind_has_data(Rm__ImageKind kind) {
 }
 
 bool image_kind_is_memory(Rm__ImageKind kind) {
-        return kind == RM__IMAGE_KIND__IMAGE_KIND_PAGES || kind == RM__IMAGE_KIND__IMAGE_KIND_PRESENT;
+        return kind == RM__IMAGE_KIND__IMAGE_KIND_PAGES || image_kind_is_runs(kind);
+}
+
+bool image_kind_is_runs(Rm__ImageKind kind) {
+        return kind == RM__IMAGE_KIND__IMAGE_KIND_PRESENT || kind == RM__IMAGE_KIND__IMAGE_KIND_LATER;
 }
 
 /* One name in a directory, as the kernel would take it. */
@@ -58,6 +62,7 @@ static bool path_fits(const struct image_object *o) {
                 return o->path[0] == 0;
         case RM__IMAGE_KIND__IMAGE_KIND_PAGES:
         case RM__IMAGE_KIND__IMAGE_KIND_PRESENT:
+        case RM__IMAGE_KIND__IMAGE_KIND_LATER:
                 return pid_valid(o->path);
         case RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY:
         case RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY_END:
@@ -86,7 +91,7 @@ static bool role_fits(const struct image_object *o) {
 }
 
 int image_object_check(const struct image_object *o, struct rm_error *err) {
-        if (o->kind < RM__IMAGE_KIND__IMAGE_KIND_CRIU || o->kind > RM__IMAGE_KIND__IMAGE_KIND_PRESENT)
+        if (o->kind < RM__IMAGE_KIND__IMAGE_KIND_CRIU || o->kind > RM__IMAGE_KIND__IMAGE_KIND_LATER)
                 return error_set(err, -EBADMSG, "an object of unknown kind %d", (int) o->kind);
         if (!role_fits(o))
                 return error_set(err, -EBADMSG, "an object with an invalid role: '%.80s'", o->role);

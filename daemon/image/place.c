@@ -441,12 +441,12 @@ static int pages_zero(struct image_place *p, const struct file *f, uint64_t offs
         return k;
 }
 
-/* That of kind PRESENT drops pages; with that of kind PAGES the process is known no more. */
+/* Lists drop pages; with that of kind PAGES the process is known no more. */
 static int pages_close(struct image_place *p, const struct file *f, uint64_t size_bytes, struct rm_error *err) {
         uint64_t before_bytes = place_pages_bytes(f->process);
         int k = place_pages_close(p->pages, f->process, f->kind, size_bytes, err);
 
-        if (f->kind == RM__IMAGE_KIND__IMAGE_KIND_PRESENT)
+        if (image_kind_is_runs(f->kind))
                 pages_count(p, f->process, before_bytes);
         return k;
 }
@@ -608,6 +608,10 @@ const struct image_delta *image_place_delta(struct image_place *p) {
 
 uint64_t image_place_written_bytes(const struct image_place *p) {
         return p->written_bytes;
+}
+
+uint64_t image_place_later_bytes(const struct image_place *p) {
+        return place_pages_later_bytes(p->pages);
 }
 
 bool image_place_has_pages(const struct image_place *p) {

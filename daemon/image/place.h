@@ -30,6 +30,9 @@ const struct image_delta *image_place_delta(struct image_place *p);
 /* Did memory of processes come apart from CRIU's images? It lies in IMAGE_PAGES_DIRECTORY beside them, sparse, and is left there. */
 bool image_place_has_pages(const struct image_place *p);
 
+/* Of these, pages that come after the stream; see IMAGE_LATER_DIRECTORY. */
+uint64_t image_place_later_bytes(const struct image_place *p);
+
 /* Bytes written so far. */
 uint64_t image_place_written_bytes(const struct image_place *p);
 /* When the last CRIU image was closed, now_usec() time; 0 = none yet. */

@@ -2,6 +2,7 @@
 
 #include <endian.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,10 +12,12 @@
 #include <uthash.h>
 
 #include "common/util.h"
+#include "daemon/pages/pageset.h"
 #include "daemon/pages/store.h"
 
 enum stage {
         STAGE_PAGES,   /* they come, in any order, also again */
+        STAGE_LATER,   /* which do not come in the stream */
         STAGE_PRESENT, /* which of them there are */
         STAGE_KNOWN,   /* the others are dropped */
         STAGE_CLOSED,
@@ -24,26 +27,32 @@ struct place_process {
         char *pid;
         enum stage stage;
         struct store *store;
-        uint64_t present_bytes; /* of PRESENT, so far */
-        uint64_t present_end;   /* of its last run */
+        struct pageset *later;  /* as told by LATER; NULL: nothing was */
+        struct pageset *kept;   /* of these, those that are PRESENT */
+        uint64_t list_bytes;    /* of the object of runs, so far */
+        uint64_t list_end;      /* of its last run */
         UT_hash_handle hh;
 };
 
 struct place_pages {
         int dir_fd; /* -1: no process was named yet */
+        int later_fd; /* -1: nothing comes later */
+        uint64_t later_bytes;
         struct place_process *processes; /* by pid */
 };
 
 struct place_pages *place_pages_create(void) {
         struct place_pages *p = xcalloc(1, sizeof(*p));
 
-        p->dir_fd = -1;
+        p->dir_fd = p->later_fd = -1;
         return p;
 }
 
 static void process_drop(struct place_pages *p, struct place_process *process) {
         HASH_DEL(p->processes, process);
         store_destroy(process->store);
+        pageset_destroy(process->later);
+        pageset_destroy(process->kept);
         free(process->pid);
         free(process);
 }
@@ -56,8 +65,8 @@ void place_pages_destroy(struct place_pages *p) {
         HASH_ITER (hh, p->processes, process, next) {
                 process_drop(p, process);
         }
-        if (p->dir_fd >= 0)
-                (void) close(p->dir_fd);
+        cleanup_close_fd(&p->dir_fd);
+        cleanup_close_fd(&p->later_fd);
         free(p);
 }
 
@@ -69,10 +78,10 @@ static int bad(const struct place_process *process, const char *what, struct rm_
         return error_set(err, -EBADMSG, "the image stream is damaged: %s of process %s", what, process->pid);
 }
 
-static int directory_make(struct place_pages *p, int images_fd, struct rm_error *err) {
-        if (p->dir_fd < 0 && mkdirat(images_fd, IMAGE_PAGES_DIRECTORY, 0700) == 0)
-                p->dir_fd = openat(images_fd, IMAGE_PAGES_DIRECTORY, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        return p->dir_fd < 0 ? error_sys(err, -errno, "make the directory for pages") : 0;
+static int directory_make(int images_fd, const char *name, int *fd, struct rm_error *err) {
+        if (*fd < 0 && mkdirat(images_fd, name, 0700) == 0)
+                *fd = openat(images_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return *fd < 0 ? error_sys(err, -errno, "make the directory for pages") : 0;
 }
 
 static int store_make(struct place_pages *p, const char *pid, struct store **ret_store, struct rm_error *err) {
@@ -92,7 +101,7 @@ static int process_add(struct place_pages *p, int images_fd, const char *pid, st
 
         if (HASH_COUNT(p->processes) >= IMAGE_PAGES_MAX)
                 return error_set(err, -EFBIG, "pages of more than %u processes", IMAGE_PAGES_MAX);
-        r = directory_make(p, images_fd, err);
+        r = directory_make(images_fd, IMAGE_PAGES_DIRECTORY, &p->dir_fd, err);
         if (r == 0)
                 r = store_make(p, pid, &store, err);
         if (r < 0)
@@ -114,9 +123,20 @@ int place_pages_open(struct place_pages *p, int images_fd, const struct image_ob
         if (o->kind == RM__IMAGE_KIND__IMAGE_KIND_PAGES)
                 return bad(process, "pages a second time", err);
         if (!process || process->stage != STAGE_PAGES)
-                return error_set(err, -EBADMSG, "the image stream is damaged: present pages, but none open, of process %s",
+                return error_set(err, -EBADMSG, "the image stream is damaged: a list of pages, but none open, of process %s",
                                  o->path);
-        process->stage = STAGE_PRESENT;
+        process->list_bytes = process->list_end = 0;
+        if (o->kind == RM__IMAGE_KIND__IMAGE_KIND_LATER) {
+                int r = directory_make(images_fd, IMAGE_LATER_DIRECTORY, &p->later_fd, err);
+
+                if (r < 0)
+                        return r;
+                process->stage = STAGE_LATER;
+                process->later = process->later ? process->later : pageset_create();
+                process->kept = process->kept ? process->kept : pageset_create();
+        } else {
+                process->stage = STAGE_PRESENT;
+        }
         *ret_process = process;
         return 0;
 }
@@ -125,46 +145,69 @@ static int writing(const struct place_process *process, int r, struct rm_error *
         return r < 0 ? error_sys(err, r, "write pages of process %s", process->pid) : 0;
 }
 
+/* What is there is dropped: it is older. */
+static int later_run(struct place_process *process, uint64_t start, uint64_t end, struct rm_error *err) {
+        if (store_zero(process->store, start, end) < 0 || pageset_add(process->later, start, end) < 0)
+                return bad(process, "pages that cannot come later", err);
+        return 0;
+}
+
+static int present_run(struct place_process *process, uint64_t start, uint64_t end, struct rm_error *err) {
+        if (store_keep(process->store, start, end) < 0)
+                return bad(process, "present pages that cannot be", err);
+        /* Without them the process would go on with zeros in place of what it had. */
+        if (!store_has_come(process->store, start, end))
+                return bad(process, "present pages that never came", err);
+        if (process->later)
+                pageset_add_common(process->kept, process->later, start, end);
+        return 0;
+}
+
 /* Runs come by address: a stream that told of the same pages again and again would take up time without end. */
-static int present_take(struct place_process *process, uint64_t offset, const uint8_t *data, size_t size_bytes,
-                        struct rm_error *err) {
-        if (offset != process->present_bytes || size_bytes % IMAGE_PRESENT_RUN_BYTES)
-                return bad(process, "present pages out of place", err);
+static int list_take(struct place_process *process, uint64_t offset, const uint8_t *data, size_t size_bytes, struct rm_error *err) {
+        if (offset != process->list_bytes || size_bytes % IMAGE_PRESENT_RUN_BYTES)
+                return bad(process, "a list of pages out of place", err);
         for (size_t at = 0; at < size_bytes; at += IMAGE_PRESENT_RUN_BYTES) {
                 uint64_t run[2];
+                int r;
 
                 memcpy(run, data + at, sizeof(run));
                 run[0] = le64toh(run[0]);
                 run[1] = le64toh(run[1]);
-                if (run[0] < process->present_end || store_keep(process->store, run[0], run[1]) < 0)
-                        return bad(process, "present pages that cannot be", err);
-                /* Without them the process would go on with zeros in place of what it had. */
-                if (!store_has_come(process->store, run[0], run[1]))
-                        return bad(process, "present pages that never came", err);
-                process->present_end = run[1];
+                if (run[0] < process->list_end)
+                        return bad(process, "a list of pages out of order", err);
+                r = process->stage == STAGE_LATER ? later_run(process, run[0], run[1], err)
+                                                  : present_run(process, run[0], run[1], err);
+                if (r < 0)
+                        return r;
+                process->list_end = run[1];
         }
-        process->present_bytes += size_bytes;
+        process->list_bytes += size_bytes;
         return 0;
 }
 
 int place_pages_data(struct place_process *process, Rm__ImageKind kind, uint64_t offset, const void *data, size_t size_bytes,
                      struct rm_error *err) {
-        if (kind == RM__IMAGE_KIND__IMAGE_KIND_PRESENT)
-                return present_take(process, offset, data, size_bytes, err);
-        if (process->stage != STAGE_PAGES)
+        if (image_kind_is_runs(kind))
+                return list_take(process, offset, data, size_bytes, err);
+        if (process->stage != STAGE_PAGES || process->later)
                 return bad(process, "pages after the present ones were told", err);
         return writing(process, store_write(process->store, offset, data, size_bytes), err);
 }
 
 int place_pages_zero(struct place_process *process, uint64_t offset, uint64_t size_bytes, struct rm_error *err) {
-        if (process->stage != STAGE_PAGES)
+        if (process->stage != STAGE_PAGES || process->later)
                 return bad(process, "zeros after the present pages were told", err);
         return writing(process, store_zero(process->store, offset, offset + size_bytes), err);
 }
 
-static int present_close(struct place_process *process, uint64_t size_bytes, struct rm_error *err) {
-        if (size_bytes != process->present_bytes)
-                return bad(process, "a part of the present pages", err);
+static int list_close(struct place_process *process, uint64_t size_bytes, struct rm_error *err) {
+        if (size_bytes != process->list_bytes)
+                return bad(process, "a part of a list of pages", err);
+        if (process->stage == STAGE_LATER) {
+                process->stage = STAGE_PAGES;
+                return 0;
+        }
         process->stage = STAGE_KNOWN;
         return writing(process, store_drop_others(process->store), err);
 }
@@ -179,14 +222,38 @@ static int process_ended(struct place_pages *p, struct place_process *process, s
         return r;
 }
 
+/* For the filler (daemon/capsule/init/fill.c). */
+static int later_write(struct place_pages *p, const struct place_process *process, struct rm_error *err) {
+        int fd = openat(p->later_fd, process->pid, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+        uint64_t run[2] = { 0 };
+        bool good = file != NULL;
+
+        while (good && pageset_next(process->kept, run[1], UINT64_MAX, &run[0], &run[1])) {
+                const uint64_t out[2] = { htole64(run[0]), htole64(run[1]) };
+
+                good = fwrite(out, sizeof(out), 1, file) == 1;
+        }
+        if (file && fclose(file) != 0)
+                good = false;
+        p->later_bytes += pageset_bytes(process->kept);
+        return good ? 0 : error_sys(err, -errno, "write which pages of process %s come later", process->pid);
+}
+
 int place_pages_close(struct place_pages *p, struct place_process *process, Rm__ImageKind kind, uint64_t size_bytes,
                       struct rm_error *err) {
-        if (kind == RM__IMAGE_KIND__IMAGE_KIND_PRESENT)
-                return present_close(process, size_bytes, err);
+        int r = 0;
+
+        if (image_kind_is_runs(kind))
+                return list_close(process, size_bytes, err);
         if (process->stage != STAGE_KNOWN)
                 return bad(process, "pages without telling the present ones", err);
-        if (store_bytes(process->store) == 0)
+        if (process->kept && pageset_bytes(process->kept) > 0)
+                r = later_write(p, process, err);
+        else if (store_bytes(process->store) == 0)
                 return process_ended(p, process, err);
+        if (r < 0)
+                return r;
         process->stage = STAGE_CLOSED;
         store_destroy(process->store);
         process->store = NULL;
@@ -195,4 +262,8 @@ int place_pages_close(struct place_pages *p, struct place_process *process, Rm__
 
 uint64_t place_pages_bytes(const struct place_process *process) {
         return process->store ? store_bytes(process->store) : 0;
+}
+
+uint64_t place_pages_later_bytes(const struct place_pages *p) {
+        return p->later_bytes;
 }

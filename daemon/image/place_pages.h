@@ -11,7 +11,7 @@ struct place_process; /* of one process; the place's */
 struct place_pages *place_pages_create(void); /* never NULL */
 void place_pages_destroy(struct place_pages *p); /* NULL ok; the files stay */
 
-/* An object of kind PAGES or PRESENT. Files are made in IMAGE_PAGES_DIRECTORY of the directory `images_fd`, which the first of them makes. */
+/* An object of kind PAGES, LATER or PRESENT. Files are made in IMAGE_PAGES_DIRECTORY of the directory `images_fd`, which the first of them makes. */
 int place_pages_open(struct place_pages *p, int images_fd, const struct image_object *o, struct place_process **ret_process,
                      struct rm_error *err);
 
@@ -24,6 +24,9 @@ int place_pages_close(struct place_pages *p, struct place_process *process, Rm__
 
 /* Of its pages that are here. Only for a process whose object of kind PAGES is open. */
 uint64_t place_pages_bytes(const struct place_process *process);
+
+/* Of pages that come after the stream, of processes whose object of kind PAGES is closed; which, IMAGE_LATER_DIRECTORY tells. */
+uint64_t place_pages_later_bytes(const struct place_pages *p);
 
 /* Did the stream name any process? */
 bool place_pages_any(const struct place_pages *p);

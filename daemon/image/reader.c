@@ -247,9 +247,9 @@ static int memory_check(const Rm__ImageData *m, Rm__ImageKind kind, const struct
                 return 0;
         if (runs->have_bytes > 0)
                 return bad(err, "memory from pre-copied blocks");
-        if (kind == RM__IMAGE_KIND__IMAGE_KIND_PRESENT) {
+        if (image_kind_is_runs(kind)) {
                 if (runs->zero_bytes > 0 || m->offset + m->raw_bytes > IMAGE_PRESENT_MAX_BYTES)
-                        return bad(err, "present pages without end");
+                        return bad(err, "a list of pages without end");
                 return 0;
         }
         for (size_t i = 0; i < m->n_runs; i++)

@@ -29,6 +29,7 @@ struct scene {
         struct image_writer *w;
         struct image_figures figures;
         bool has_pages;
+        uint64_t later_bytes;
         struct rm_error err;
 };
 
@@ -121,6 +122,7 @@ static int take(struct scene *s) {
         assert_int_equal(r, s->err.code);
         s->figures = *image_reader_figures(reader);
         s->has_pages = image_place_has_pages(p);
+        s->later_bytes = image_place_later_bytes(p);
         image_reader_destroy(reader);
         image_place_destroy(p);
         return r;
@@ -261,18 +263,79 @@ static void test_random_rounds(void **state) {
         (void) close(fd);
 }
 
+/* ---- what comes later ---- */
+
+static void later(struct scene *s, const char *pid, const uint64_t *runs, size_t n) {
+        uint32_t slot = begin(s, RM__IMAGE_KIND__IMAGE_KIND_LATER, pid);
+
+        for (size_t i = 0; i < n; i++)
+                run_put(s, slot, i * IMAGE_PRESENT_RUN_BYTES, runs[2 * i], runs[2 * i + 1]);
+        assert_int_equal(image_writer_close(s->w, slot, n * IMAGE_PRESENT_RUN_BYTES, NULL), 0);
+}
+
+/* What had come of it is older, and what is not present in the end is not waited for. */
+static void test_later(void **state) {
+        const uint64_t first[] = { 2 * PAGE, 4 * PAGE, 6 * PAGE, 9 * PAGE }, second[] = { 3 * PAGE, 5 * PAGE };
+        const uint64_t there[] = { PAGE, 4 * PAGE, 7 * PAGE, 8 * PAGE, 20 * PAGE, 21 * PAGE };
+        struct scene *s = *state;
+        uint32_t slot = pages_begin(s, "7"), other = pages_begin(s, "8");
+        cleanup_close int fd = -1, list_fd = -1;
+        cleanup_free char *path = NULL;
+        uint64_t runs[5] = { 0 };
+
+        fill(s, slot, PAGE, 1, 5);
+        fill(s, slot, 20 * PAGE, 2, 1);
+        fill(s, other, PAGE, 3, 1);
+        later(s, "7", first, 2);
+        later(s, "7", second, 1);
+        present(s, "7", there, 3);
+        present(s, "8", there, 0);
+        end(s, slot);
+        end(s, other);
+        assert_int_equal(take(s), 0);
+        assert_int_equal(s->later_bytes, 3 * PAGE);
+        fd = file_open(s, "7");
+        assert_int_equal(page_of(fd, PAGE), 1);
+        assert_int_equal(page_of(fd, 20 * PAGE), 2);
+        assert_int_equal(pages_there(fd), 2);
+        path = xasprintf("%s/" IMAGE_LATER_DIRECTORY "/7", s->directory);
+        list_fd = open(path, O_RDONLY | O_CLOEXEC);
+        assert_int_equal(read(list_fd, runs, sizeof(runs)), 4 * sizeof(*runs));
+        assert_true(le64toh(runs[0]) == 2 * PAGE && le64toh(runs[1]) == 4 * PAGE);
+        assert_true(le64toh(runs[2]) == 7 * PAGE && le64toh(runs[3]) == 8 * PAGE);
+}
+
+/* All of a process. */
+static void test_all_later(void **state) {
+        const uint64_t runs[] = { PAGE, 4 * PAGE };
+        struct scene *s = *state;
+        uint32_t slot = pages_begin(s, "7");
+        cleanup_close int fd = -1;
+
+        later(s, "7", runs, 1);
+        present(s, "7", runs, 1);
+        end(s, slot);
+        assert_int_equal(take(s), 0);
+        assert_int_equal(s->later_bytes, 3 * PAGE);
+        fd = file_open(s, "7");
+        assert_true(fd >= 0);
+        assert_int_equal(pages_there(fd), 0);
+}
+
 /* ---- what a hostile writer could say ---- */
 
 static void test_order(void **state) {
-        /* Steps for one process: p, d, z, c: open, data, zeros, close of PAGES; l, t: open, close of PRESENT. */
+        /* Steps for one process: p, d, z, c: open, data, zeros, close of PAGES; l, t: open, close of PRESENT; a: of LATER, open. */
         static const struct {
                 const char *steps;
                 int result;
         } cases[] = {
-                { "p", -EPIPE },     { "pd", -EPIPE },      { "pdltc", 0 },       { "pdlt", -EPIPE },    { "pdzdltc", 0 },
-                { "pc", -EBADMSG },  { "pdc", -EBADMSG },   { "pdlc", -EBADMSG }, { "l", -EBADMSG },     { "pp", -EBADMSG },
-                { "pltcp", -EPIPE }, { "pltcl", -EBADMSG }, { "pll", -EBADMSG },  { "pltl", -EBADMSG },  { "pld", -EBADMSG },
-                { "plz", -EBADMSG }, { "pltd", -EBADMSG },  { "pltz", -EBADMSG }, { "pltdc", -EBADMSG },
+                { "p", -EPIPE },     { "pd", -EPIPE },      { "pdltc", 0 },        { "pdlt", -EPIPE },    { "pdzdltc", 0 },
+                { "pc", -EBADMSG },  { "pdc", -EBADMSG },   { "pdlc", -EBADMSG },  { "l", -EBADMSG },     { "pp", -EBADMSG },
+                { "pltcp", -EPIPE }, { "pltcl", -EBADMSG }, { "pll", -EBADMSG },   { "pltl", -EBADMSG },  { "pld", -EBADMSG },
+                { "plz", -EBADMSG }, { "pltd", -EBADMSG },  { "pltz", -EBADMSG },  { "pltdc", -EBADMSG }, { "pat", -EPIPE },
+                { "patatltc", 0 },   { "patd", -EBADMSG },  { "patz", -EBADMSG },  { "pad", -EBADMSG },   { "pal", -EBADMSG },
+                { "pac", -EBADMSG }, { "a", -EBADMSG },     { "pltat", -EBADMSG }, { "patc", -EBADMSG },
         };
 
         (void) state;
@@ -288,6 +351,8 @@ static void test_order(void **state) {
                                 slot = pages_begin(s, "7");
                         else if (*step == 'l')
                                 list = begin(s, RM__IMAGE_KIND__IMAGE_KIND_PRESENT, "7");
+                        else if (*step == 'a')
+                                list = begin(s, RM__IMAGE_KIND__IMAGE_KIND_LATER, "7");
                         else if (*step == 'd')
                                 fill(s, slot, PAGE, 1, 1);
                         else if (*step == 'z')
@@ -435,6 +500,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_the_last_ones_count, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_processes_in_any_mixture, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_random_rounds, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_later, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_all_later, setup, teardown),
                 cmocka_unit_test(test_order),
                 cmocka_unit_test(test_hostile_present),
                 cmocka_unit_test_setup_teardown(test_pid_again, setup, teardown),
