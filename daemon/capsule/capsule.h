@@ -190,6 +190,9 @@ struct capsule_status {
         /* Restored without all of its memory, which PID 1 gives to it while it runs: it cannot be dumped before it has all. */
         bool filling;
         uint64_t fill_bytes; /* that are still missing */
+        uint64_t later_faults; /* waited for memory that was still at the source of the move */
+        uint64_t later_p99_usec; /* for so long at most in 99 of 100 cases */
+        bool broken; /* killed, and cut off before, as the source of its move is lost */
         char killed[320]; /* why PID 1 has killed the payload itself; "": it has not */
 };
 /* Last known status; kept up to date by PID 1. Fresh when `ready` is called. */

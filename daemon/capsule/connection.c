@@ -78,6 +78,9 @@ static bool take_filling(struct capsule_status *status, const Capsule__Status *s
         status->knows_pages = s->knows_pages;
         status->filling = s->filling;
         status->fill_bytes = s->fill_bytes;
+        status->later_faults = s->later_faults;
+        status->later_p99_usec = s->later_p99_usec;
+        status->broken = s->broken;
         (void) snprintf(status->killed, sizeof(status->killed), "%s", s->killed);
         return told;
 }

@@ -4,11 +4,14 @@
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/pages/later.h"
 #include "daemon/pages/maps.h"
 #include "daemon/pages/passing.h"
 
@@ -21,6 +24,9 @@ enum {
         FAULT_BYTES = 16 * PAGES_PAGE_BYTES, /* a page that is waited for, and some that follow it */
         EVENTS_MAX = 16,
         TASKS_MAX = 4096, /* as each has a copy of what its parent lacks, and CRIU may name any */
+        PIECES_MAX = 4,   /* taken at once; who waits for a page that is here waits for them */
+        WAITS_MAX = 64,   /* faults whose time is taken at once */
+        TIMES = 128,      /* four for each power of two */
         FINISHED = 0x52535446, /* in place of a pid, of which there are fewer */
 };
 
@@ -38,7 +44,20 @@ struct task {
         struct span *urgent;
         size_t n_urgent;
         size_t urgent_done;
+        struct pageset *later; /* never NULL: what is to come into the store, from serve->later_fd */
         TAILQ_ENTRY(task) entry;
+};
+
+/* A page that comes later, and who waits for it. */
+struct wait {
+        const struct task *task; /* NULL: free */
+        uint64_t address;
+        uint64_t since_usec;
+};
+
+struct piece {
+        struct later_piece head;
+        uint8_t data[LATER_PIECE_MAX_BYTES];
 };
 
 struct serve {
@@ -47,10 +66,15 @@ struct serve {
         TAILQ_HEAD(, task) tasks;
         size_t n_tasks;
         struct task *child; /* to be given what its parent lacks, before anything else happens; NULL: none */
-        const struct task *parent;
+        struct task *parent;
         struct pollfd *polls;
         struct serve_figures figures;
         bool restored;
+        int later_fd; /* -1: nothing is to come */
+        struct serve_left *left; /* NULL: without serve_from() */
+        struct wait waits[WAITS_MAX];
+        uint64_t times[TIMES]; /* how often a wait lasted about so long */
+        struct piece piece;
         uint8_t data[PUSH_BYTES];
 };
 
@@ -61,6 +85,7 @@ struct serve *serve_create(const struct serve_ops *ops, atomic_uint *in_hand) {
 
         serve->ops = ops;
         serve->in_hand = in_hand;
+        serve->later_fd = -1;
         TAILQ_INIT(&serve->tasks);
         return serve;
 }
@@ -72,14 +97,42 @@ static struct task *add_task(struct serve *serve, pid_t pid, int uffd, struct st
         task->uffd = uffd;
         task->store = store;
         task->piece_bytes = PUSH_BYTES;
+        task->later = pageset_create();
         TAILQ_INSERT_TAIL(&serve->tasks, task, entry);
         serve->n_tasks++;
         return task;
 }
 
+static uint64_t missing_bytes(const struct task *task) {
+        return store_bytes(task->store) + pageset_bytes(task->later);
+}
+
+static uint64_t later_bytes(const struct serve *serve) {
+        const struct task *task;
+        uint64_t bytes = 0;
+
+        TAILQ_FOREACH (task, &serve->tasks, entry)
+                bytes += pageset_bytes(task->later);
+        return bytes;
+}
+
+/* Also when the last of what was to come has been given up by the program. The other end may go then. */
+static void tell_left(struct serve *serve) {
+        uint64_t bytes = serve->later_fd >= 0 ? later_bytes(serve) : 0;
+
+        if (serve->left)
+                atomic_store(&serve->left->bytes, bytes);
+        if (bytes == 0)
+                cleanup_close_fd(&serve->later_fd);
+}
+
 static void free_task(struct serve *serve, struct task *task) {
         TAILQ_REMOVE(&serve->tasks, task, entry);
         serve->n_tasks--;
+        for (size_t i = 0; i < WAITS_MAX; i++)
+                if (serve->waits[i].task == task)
+                        serve->waits[i].task = NULL;
+        pageset_destroy(task->later);
         cleanup_close_fd(&task->uffd);
         store_destroy(task->store);
         free(task->urgent);
@@ -107,6 +160,7 @@ void serve_destroy(struct serve *serve) {
                 return;
         while ((task = TAILQ_FIRST(&serve->tasks)))
                 free_task(serve, task);
+        cleanup_close_fd(&serve->later_fd);
         free(serve->polls);
         free(serve);
 }
@@ -139,7 +193,7 @@ uint64_t serve_missing_bytes(const struct serve *serve) {
         uint64_t bytes = 0;
 
         TAILQ_FOREACH (task, &serve->tasks, entry)
-                bytes += store_bytes(task->store);
+                bytes += missing_bytes(task);
         return bytes;
 }
 
@@ -201,6 +255,194 @@ static int give_zeros(const struct task *task, uint64_t address) {
         return 0;
 }
 
+/* ---- pages that come later ---- */
+
+void serve_later(struct serve *serve, pid_t pid, struct pageset *later) {
+        struct task *task = find_task(serve, pid);
+
+        if (!task) {
+                pageset_destroy(later);
+                return;
+        }
+        pageset_destroy(task->later);
+        task->later = later;
+}
+
+void serve_from(struct serve *serve, int fd, struct serve_left *left) {
+        serve->later_fd = fd;
+        serve->left = left;
+        tell_left(serve);
+}
+
+/* If it is lost, since too many are asked for, the page comes in its turn. */
+static void ask_for(const struct serve *serve, const struct task *task, uint64_t address) {
+        const struct later_piece wanted = { .pid = (uint32_t) task->pid, .address = address };
+
+        (void) send(serve->later_fd, &wanted, sizeof(wanted), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void note_wait(struct serve *serve, const struct task *task, uint64_t address) {
+        struct wait *slot = NULL;
+
+        for (size_t i = 0; i < WAITS_MAX; i++) {
+                if (serve->waits[i].task == task && serve->waits[i].address == address)
+                        return;
+                if (!serve->waits[i].task)
+                        slot = &serve->waits[i];
+        }
+        if (slot)
+                *slot = (struct wait) { task, address, now_usec() };
+}
+
+/* Four for each power of two. */
+static unsigned time_index(uint64_t usec) {
+        unsigned power = 63U - (unsigned) __builtin_clzll(usec | 4);
+        unsigned i = (power - 2) * 4 + (unsigned) ((usec | 4) >> (power - 2) & 3);
+
+        return i < TIMES ? i : TIMES - 1;
+}
+
+static uint64_t time_end(unsigned i) {
+        return (UINT64_C(5) + i % 4) << (i / 4);
+}
+
+static void note_came(struct serve *serve, const struct task *task, uint64_t start, uint64_t end) {
+        uint64_t now = now_usec(), faults, sum = 0;
+
+        for (size_t i = 0; i < WAITS_MAX; i++) {
+                struct wait *wait = &serve->waits[i];
+
+                if (wait->task != task || wait->address < start || wait->address >= end)
+                        continue;
+                wait->task = NULL;
+                atomic_fetch_add(&serve->left->faults, 1);
+                serve->times[time_index(now - wait->since_usec)]++;
+        }
+        faults = atomic_load(&serve->left->faults);
+        for (unsigned i = 0; i < TIMES && faults > 0; i++) {
+                sum += serve->times[i];
+                atomic_store(&serve->left->p99_usec, time_end(i));
+                if (sum * 100 >= faults * 99)
+                        return;
+        }
+}
+
+/* What of it was still to come; other pages the program has given up since, or moved, or they were asked for twice. */
+static int take_piece(struct serve *serve, const struct piece *piece, struct task **ret_task) {
+        uint64_t start = piece->head.address, end = start + piece->head.size_bytes, first, last;
+        struct task *task = piece->head.pid > 0 ? find_task(serve, (pid_t) piece->head.pid) : NULL;
+        int r = 0;
+
+        *ret_task = task;
+        if (start % PAGES_PAGE_BYTES || end < start || end > STORE_END)
+                return -EBADMSG;
+        for (uint64_t at = start; r == 0 && task && pageset_next(task->later, at, end - at, &first, &last) && first < end;
+             at = last) {
+                last = last < end ? last : end;
+                r = store_write(task->store, first, piece->data + (first - start), last - first);
+                if (r == 0)
+                        pageset_remove(task->later, first, last);
+                serve->figures.later_bytes += last - first;
+                if (last == end)
+                        break;
+        }
+        return r;
+}
+
+/* -EAGAIN: there is none now. */
+static int receive_piece(struct serve *serve, bool wait, struct task **ret_task) {
+        ssize_t n = recv(serve->later_fd, &serve->piece, sizeof(serve->piece), wait ? 0 : MSG_DONTWAIT);
+
+        if (n < 0 && errno == EINTR)
+                return -EAGAIN;
+        if (n < 0)
+                return errno == ECONNRESET ? -EPIPE : -errno;
+        if (n == 0)
+                return -EPIPE;
+        if ((size_t) n < sizeof(serve->piece.head) || serve->piece.head.size_bytes != (size_t) n - sizeof(serve->piece.head) ||
+            serve->piece.head.size_bytes % PAGES_PAGE_BYTES)
+                return -EBADMSG;
+        return take_piece(serve, &serve->piece, ret_task);
+}
+
+/* Pages that an event is about are not to be given while that is carried out. */
+static int fetch(struct serve *serve, struct task *task, uint64_t start, uint64_t end) {
+        uint64_t first, last, asked = UINT64_MAX;
+        int r = 0;
+
+        while ((r == 0 || r == -EAGAIN) && start < end && pageset_next(task->later, start, PAGES_PAGE_BYTES, &first, &last) &&
+               first < end) {
+                struct task *of;
+
+                if (serve->later_fd < 0)
+                        return -EPIPE;
+                if (first != asked)
+                        ask_for(serve, task, first);
+                asked = first;
+                r = receive_piece(serve, true, &of);
+        }
+        if (r == 0 || r == -EAGAIN)
+                tell_left(serve);
+        return r == -EAGAIN ? 0 : r;
+}
+
+int serve_fetch(struct serve *serve, pid_t pid, uint64_t start, uint64_t end) {
+        struct task *task = find_task(serve, pid);
+
+        return task ? fetch(serve, task, start, end) : 0;
+}
+
+/* To who waits for it now, or will touch it soon. What cannot be given yet remains in the store. */
+static int give_piece(struct serve *serve, struct task *task, uint64_t at, uint64_t end) {
+        uint64_t first, last;
+        int r = 0;
+
+        while (r == 0 && at < end && store_next(task->store, at, end - at, &first, &last) && first < end) {
+                r = give(serve, task, first, last < end ? last : end);
+                at = first;
+        }
+        return r == -EAGAIN ? 0 : r;
+}
+
+/* Not all mappings are known to the kernel as such yet, and only those that somebody waits for certainly are. */
+static int give_waited(struct serve *serve, struct task *task, uint64_t start, uint64_t end) {
+        int r = 0;
+
+        for (size_t i = 0; i < WAITS_MAX && r == 0; i++) {
+                uint64_t address = serve->waits[i].address;
+
+                if (serve->waits[i].task == task && address >= start && address < end && store_has(task->store, address))
+                        r = give(serve, task, address, address + PAGES_PAGE_BYTES);
+        }
+        return r == -EAGAIN ? 0 : r;
+}
+
+/* What has come. */
+static int take_later(struct serve *serve, struct rm_error *err) {
+        struct task *task = NULL;
+        int r = 0;
+
+        for (unsigned i = 0; serve->later_fd >= 0 && r == 0 && i < PIECES_MAX; i++) {
+                uint64_t start, end;
+
+                r = receive_piece(serve, false, &task);
+                if (r < 0 || !task)
+                        continue;
+                start = serve->piece.head.address;
+                end = start + serve->piece.head.size_bytes;
+                if (task->uffd >= 0)
+                        r = serve->restored ? give_piece(serve, task, start, end) : give_waited(serve, task, start, end);
+                note_came(serve, task, start, end);
+                r = r == -ESRCH ? 0 : r;
+        }
+        if (r == -EPIPE && later_bytes(serve) == 0)
+                r = -EAGAIN;
+        if (r < 0 && r != -EAGAIN)
+                return error_sys(err, r, "get the pages that are still at the source of the move");
+        tell_left(serve);
+        return 0;
+}
+
 /* -EAGAIN: the event that is in the way wakes who waits, or he is woken here and asks again. */
 static int on_fault(struct serve *serve, struct task *task, uint64_t address) {
         uint64_t start, end;
@@ -208,6 +450,11 @@ static int on_fault(struct serve *serve, struct task *task, uint64_t address) {
 
         address = address / PAGES_PAGE_BYTES * PAGES_PAGE_BYTES;
         serve->figures.faults++;
+        if (pageset_has(task->later, address)) {
+                note_wait(serve, task, address);
+                ask_for(serve, task, address);
+                return 0;
+        }
         if (!store_has(task->store, address))
                 r = give_zeros(task, address);
         else if (store_next(task->store, address, FAULT_BYTES, &start, &end))
@@ -238,14 +485,16 @@ static int copy_to_child(struct serve *serve) {
         if (!child)
                 return 0;
         serve->child = NULL;
-        if (!has_room(serve, store_bytes(serve->parent->store)))
+        if (!has_room(serve, missing_bytes(serve->parent)))
                 return -ENOMEM;
-        r = store_copy(serve->parent->store, child->store);
+        r = fetch(serve, serve->parent, 0, STORE_END);
+        if (r == 0)
+                r = store_copy(serve->parent->store, child->store);
         return r == 0 && ops && ops->copied ? ops->copied(ops->ctx, child->uffd) : r;
 }
 
 /* After an error its userfaultfd stays open with whoever holds a duplicate, or here: it must not run on zeros before it is killed. */
-static int on_fork(struct serve *serve, const struct task *task, int uffd) {
+static int on_fork(struct serve *serve, struct task *task, int uffd) {
         struct store *store;
         int r = store_create("pages of a child", &store);
 
@@ -256,6 +505,16 @@ static int on_fork(struct serve *serve, const struct task *task, int uffd) {
         return begin_task(serve, serve->child, task);
 }
 
+static int on_remap(struct serve *serve, struct task *task, uint64_t from, uint64_t to, uint64_t size_bytes) {
+        int r;
+
+        if (from == to)
+                return 0;
+        pageset_remove(task->later, to, to + size_bytes);
+        r = fetch(serve, task, from, from + size_bytes);
+        return r < 0 ? r : store_move(task->store, from, to, size_bytes);
+}
+
 static int on_event(struct serve *serve, struct task *task, const struct uffd_msg *m) {
         switch (m->event) {
         case UFFD_EVENT_PAGEFAULT:
@@ -263,11 +522,10 @@ static int on_event(struct serve *serve, struct task *task, const struct uffd_ms
         case UFFD_EVENT_FORK:
                 return on_fork(serve, task, (int) m->arg.fork.ufd);
         case UFFD_EVENT_REMAP:
-                if (m->arg.remap.from == m->arg.remap.to)
-                        return 0;
-                return store_move(task->store, m->arg.remap.from, m->arg.remap.to, m->arg.remap.len);
+                return on_remap(serve, task, m->arg.remap.from, m->arg.remap.to, m->arg.remap.len);
         case UFFD_EVENT_REMOVE:
         case UFFD_EVENT_UNMAP:
+                pageset_remove(task->later, m->arg.remove.start, m->arg.remove.end);
                 return store_drop(task->store, m->arg.remove.start, m->arg.remove.end);
         default:
                 return -EPROTO;
@@ -363,19 +621,32 @@ static int attend_polled(struct serve *serve, size_t n, struct rm_error *err) {
         return 0;
 }
 
-/* Who waits for a page, or for an event to be seen, of all processes. */
+/* Nothing can be given before more comes, or somebody asks. */
+static bool idles(const struct serve *serve) {
+        const struct task *task;
+
+        TAILQ_FOREACH (task, &serve->tasks, entry)
+                if (task->uffd < 0 || store_bytes(task->store) > 0 || missing_bytes(task) == 0)
+                        return false;
+        return true;
+}
+
+/* Who waits for a page, or for an event to be seen, of all processes; and what has come. */
 static int attend(struct serve *serve, struct rm_error *err) {
         const struct task *task;
         size_t n = 0;
-        int ready;
+        int ready, r = 0;
 
-        serve->polls = xrealloc(serve->polls, (serve->n_tasks + 1) * sizeof(*serve->polls));
+        serve->polls = xrealloc(serve->polls, (serve->n_tasks + 2) * sizeof(*serve->polls));
         TAILQ_FOREACH (task, &serve->tasks, entry)
                 serve->polls[n++] = (struct pollfd) { .fd = task->uffd, .events = POLLIN };
-        ready = poll(serve->polls, n, 0);
+        serve->polls[n] = (struct pollfd) { .fd = serve->later_fd, .events = POLLIN };
+        ready = poll(serve->polls, n + 1, idles(serve) ? -1 : 0);
         if (ready < 0 && errno != EINTR)
                 return error_sys(err, -errno, "look for faults");
-        return ready > 0 ? attend_polled(serve, n, err) : 0;
+        if (ready > 0)
+                r = attend_polled(serve, n, err);
+        return r == 0 && ready > 0 && serve->later_fd >= 0 ? take_later(serve, err) : r;
 }
 
 /* A piece for each process, and between two pieces all that is asked for; who has all it lacked, or has ended, is served no more. */
@@ -391,7 +662,7 @@ static int serve_tasks(struct serve *serve, struct rm_error *err) {
                 next = TAILQ_NEXT(task, entry);
                 if (r < 0 && r != -ESRCH)
                         return error_sys(err, r, "give pages to process %d of the image", (int) task->pid);
-                r = r == -ESRCH || task->uffd < 0 || store_bytes(task->store) == 0 ? end_task(serve, task) : 0;
+                r = r == -ESRCH || task->uffd < 0 || missing_bytes(task) == 0 ? end_task(serve, task) : 0;
                 if (r < 0)
                         return error_sys(err, r, "tell that a process is complete");
         }
@@ -402,8 +673,11 @@ int serve_run(struct serve *serve, struct rm_error *err) {
         uint64_t begin_usec = now_usec();
         int r = 0;
 
-        while (r == 0 && !TAILQ_EMPTY(&serve->tasks))
+        while (r == 0 && !TAILQ_EMPTY(&serve->tasks)) {
                 r = serve_tasks(serve, err);
+                if (r == 0)
+                        tell_left(serve);
+        }
         serve->figures.usec += now_usec() - begin_usec;
         return r;
 }
@@ -459,7 +733,7 @@ static int check_all_restored(const struct serve *serve, struct rm_error *err) {
         const struct task *task;
 
         TAILQ_FOREACH (task, &serve->tasks, entry)
-                if (task->uffd < 0 && store_bytes(task->store) > 0)
+                if (task->uffd < 0 && missing_bytes(task) > 0)
                         return error_set(err, -EPROTO, "CRIU has not restored the process %d, whose memory came with the image",
                                          (int) task->pid);
         return 0;
@@ -484,13 +758,14 @@ static int accept_next(struct serve *serve, int fd, struct rm_error *err) {
 
 /* Until one of the processes, or CRIU, has something to say. */
 static int await(struct serve *serve, int fd, bool *ret_criu) {
-        cleanup_free struct pollfd *polls = xcalloc(serve->n_tasks + 1, sizeof(*polls));
+        cleanup_free struct pollfd *polls = xcalloc(serve->n_tasks + 2, sizeof(*polls));
         const struct task *task;
         nfds_t n = 0;
 
         polls[n++] = (struct pollfd) { .fd = fd, .events = POLLIN };
         TAILQ_FOREACH (task, &serve->tasks, entry)
                 polls[n++] = (struct pollfd) { .fd = task->uffd, .events = POLLIN };
+        polls[n++] = (struct pollfd) { .fd = serve->later_fd, .events = POLLIN };
         if (poll(polls, n, -1) < 0)
                 return errno == EINTR ? 0 : -errno;
         *ret_criu = polls[0].revents != 0;
@@ -507,6 +782,10 @@ int serve_accept(struct serve *serve, int fd, struct rm_error *err) {
                         return error_sys(err, r, "wait for CRIU");
                 if (criu)
                         r = accept_next(serve, fd, err);
+                if (r < 0)
+                        return r;
+                if (serve->later_fd >= 0)
+                        r = take_later(serve, err);
                 if (r < 0)
                         return r;
                 TAILQ_FOREACH (task, &serve->tasks, entry) {
@@ -526,7 +805,8 @@ int serve_register(struct serve *serve, pid_t pid, uint64_t start, uint64_t end)
         if (!task || task->uffd < 0)
                 return -ESRCH;
         /* CRIU takes away what it has used itself, meanwhile. */
-        if (!store_next(task->store, start, PAGES_PAGE_BYTES, &first, &last) || first >= end)
+        if ((!store_next(task->store, start, PAGES_PAGE_BYTES, &first, &last) || first >= end) &&
+            (!pageset_next(task->later, start, PAGES_PAGE_BYTES, &first, &last) || first >= end))
                 return 0;
         return ioctl(task->uffd, UFFDIO_REGISTER, &range) < 0 ? -errno : 0;
 }

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "common/error.h"
+#include "daemon/pages/pageset.h"
 #include "daemon/pages/store.h"
 
 struct serve;
@@ -29,10 +30,18 @@ struct serve_ops {
         uint64_t max_bytes; /* in all stores; where a fork would make it more, the server ends with -ENOMEM. 0: no limit */
 };
 
+/* Memory that outlives the server, of pages that come later. */
+struct serve_left {
+        atomic_ullong bytes; /* still to come */
+        atomic_ullong faults; /* waited for one */
+        atomic_ullong p99_usec; /* so long at most did 99 of 100 of these wait */
+};
+
 struct serve_figures {
         uint64_t faults; /* that waited for a page, of zeros or not */
         uint64_t bytes; /* given */
         uint64_t usec; /* in serve_run() */
+        uint64_t later_bytes; /* came later */
 };
 
 /* `in_hand` is memory that outlives the server, or NULL: nonzero while it holds events that it has read and not carried out. If
@@ -44,6 +53,14 @@ void serve_destroy(struct serve *serve);
 
 /* Before the restore: what is missing of the process that the image calls `pid`. Owns `store`. */
 void serve_add(struct serve *serve, pid_t pid, struct store *store);
+/* Of a pid that was added: these pages are not in its store yet, and come over the socket of serve_from(). Until they have, no other server can go on. Owns `later`. */
+void serve_later(struct serve *serve, pid_t pid, struct pageset *later);
+/* Where such pages come from, and are asked for (later.h). The server ends with -EPIPE
+ * if the other end hangs up before all has come. Owns `fd`. */
+void serve_from(struct serve *serve, int fd, struct serve_left *left);
+/* Of a pid that CRIU has restored: waits until the pages of [start, end) have come. */
+int serve_fetch(struct serve *serve, pid_t pid, uint64_t start, uint64_t end);
+
 /* To be given before the rest, in the order told: what was written last. Of a pid that was added; others are passed over. */
 void serve_hurry(struct serve *serve, pid_t pid, uint64_t start, uint64_t end);
 /* In place of serve_add(), after another server: who waits for a page is found again. Owns both. 0 or -errno. */

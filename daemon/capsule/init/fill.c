@@ -1,6 +1,7 @@
 #include "daemon/capsule/init/fill.h"
 
 #include <dirent.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,10 +23,12 @@
 #include "common/util.h"
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/criu.h"
+#include "daemon/capsule/init/fencing.h"
 #include "daemon/capsule/init/filler.h"
 #include "daemon/capsule/init/freezer.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/ops.h"
+#include "daemon/pages/later.h"
 #include "daemon/pages/passing.h"
 
 enum {
@@ -39,7 +42,14 @@ enum {
 };
 
 #define PAGES_DIR "pages"
+#define LATER_DIR "later"
 #define SOCKET_PATH CRIU_WORK_DIR FILLER_SOCKET
+
+/* With the filler. */
+struct shared {
+        atomic_uint in_hand;
+        struct serve_left left; /* to come from the source of the move */
+};
 
 struct held {
         int key; /* what the filler calls it */
@@ -54,7 +64,8 @@ struct fill {
         bool restored;     /* the filler has heard the last of CRIU */
         pid_t pid;         /* of the filler; 0: none */
         struct source ear; /* fd -1: none */
-        atomic_uint *in_hand;
+        struct shared *shared;
+        bool broken; /* the payload was killed as the source of its move is lost */
         uint64_t max_bytes;
         struct held *held; /* duplicates */
         size_t n_held;
@@ -110,7 +121,7 @@ static uint64_t file_bytes(int fd) {
 }
 
 uint64_t fill_bytes(const struct fill *fill) {
-        uint64_t bytes = 0;
+        uint64_t bytes = fill->on && fill->shared ? atomic_load(&fill->shared->left.bytes) : 0;
 
         for (size_t i = 0; i < fill->n_held; i++)
                 bytes += file_bytes(fill->held[i].store);
@@ -181,10 +192,12 @@ static void on_word(struct source *source, uint32_t events) {
 
 /* ---- starting it ---- */
 
-static int start_filler(struct fill *fill, const struct filler_part *parts, size_t n, int listen_fd, pid_t criu_pid) {
+static int start_filler(struct fill *fill, const struct filler_part *parts, size_t n, int listen_fd, int later_fd, pid_t criu_pid) {
         struct filler_job job = { .listen_fd = listen_fd,
                                   .criu_pid = criu_pid,
-                                  .in_hand = fill->in_hand,
+                                  .in_hand = &fill->shared->in_hand,
+                                  .left = &fill->shared->left,
+                                  .later_fd = later_fd,
                                   .max_bytes = fill->max_bytes,
                                   .parts = parts,
                                   .n_parts = n };
@@ -243,8 +256,10 @@ struct stores {
 };
 
 static void close_stores(struct stores *stores) {
-        for (size_t i = 0; i < stores->n; i++)
+        for (size_t i = 0; i < stores->n; i++) {
                 cleanup_close_fd(&stores->parts[i].store);
+                cleanup_close_fd(&stores->parts[i].later);
+        }
         free(stores->parts);
 }
 
@@ -262,7 +277,7 @@ static int take_store(int dir_fd, const char *name, struct stores *stores) {
                 return -EBADMSG;
         stores->bytes += (uint64_t) st.st_blocks * BLOCK_BYTES;
         stores->parts[stores->n++] =
-                (struct filler_part) { .pid = (pid_t) pid, .uffd = -1, .store = take_fd(&fd), .parent_uffd = -1 };
+                (struct filler_part) { .pid = (pid_t) pid, .uffd = -1, .store = take_fd(&fd), .later = -1, .parent_uffd = -1 };
         return 0;
 }
 
@@ -297,27 +312,78 @@ static int take_stores(int images_fd, struct stores *stores) {
         return r;
 }
 
+/* What is not in the store of a process yet, and comes later. */
+static int take_later(int dir_fd, struct filler_part *part, uint64_t *sum_bytes) {
+        char name[16];
+        uint64_t run[2];
+        off_t at = 0;
+
+        (void) snprintf(name, sizeof(name), "%d", (int) part->pid);
+        part->later = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        if (part->later < 0)
+                return errno == ENOENT ? 0 : -errno;
+        for (; pread(part->later, run, sizeof(run), at) == (ssize_t) sizeof(run); at += (off_t) sizeof(run))
+                *sum_bytes += le64toh(run[1]) - le64toh(run[0]);
+        return 0;
+}
+
+/* rm-mover, on the node, passes it on. Returns a connection. */
+static int connect_mover(int images_fd) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        cleanup_close int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+        (void) snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" LATER_SOCKET, images_fd);
+        if (fd < 0 || connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
+                return -errno;
+        return take_fd(&fd);
+}
+
+/* `*ret_fd` -1: nothing comes later. */
+static int take_all_later(int images_fd, struct stores *stores, int *ret_fd) {
+        cleanup_close int dir_fd = openat(images_fd, LATER_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        uint64_t sum_bytes = 0;
+        int r = 0;
+
+        *ret_fd = -1;
+        if (dir_fd < 0)
+                return errno == ENOENT ? 0 : -errno;
+        for (size_t i = 0; i < stores->n && r == 0; i++)
+                r = take_later(dir_fd, &stores->parts[i], &sum_bytes);
+        stores->bytes += sum_bytes;
+        if (r == 0 && sum_bytes > 0)
+                r = *ret_fd = connect_mover(images_fd);
+        return r < 0 ? r : 0;
+}
+
 int fill_start(struct fill *fill, int images_fd, pid_t criu_pid, struct rm_error *error) {
         cleanup_close int listen_fd = -1;
+        cleanup_close int later_fd = -1;
         struct stores stores = { 0 };
         int r = take_stores(images_fd, &stores);
 
+        if (r == 0)
+                r = take_all_later(images_fd, &stores, &later_fd);
+
         if (r < 0)
                 error_sys(error, r, "cannot read the memory that came with the image");
-        if (r == 0 && !fill->in_hand) {
-                fill->in_hand = mmap(NULL, sizeof(*fill->in_hand), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-                if (fill->in_hand == MAP_FAILED)
+        if (r == 0 && !fill->shared) {
+                fill->shared = mmap(NULL, sizeof(*fill->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+                if (fill->shared == MAP_FAILED)
                         abort(); /* as where other memory is out */
         }
         if (r == 0) {
                 r = listen_fd = listen_for_criu(fill->init);
-                atomic_store(fill->in_hand, 0);
+                atomic_store(&fill->shared->in_hand, 0);
+                atomic_store(&fill->shared->left.bytes, 0);
+                atomic_store(&fill->shared->left.faults, 0);
+                atomic_store(&fill->shared->left.p99_usec, 0);
+                fill->broken = false;
                 fill->max_bytes = fill_max_bytes(stores.bytes, fill->init->spec->memory_max);
                 fill->restarts = 0;
                 fill->restored = false;
                 fill->failure[0] = fill->killed[0] = '\0';
                 if (r >= 0)
-                        r = start_filler(fill, stores.parts, stores.n, listen_fd, criu_pid);
+                        r = start_filler(fill, stores.parts, stores.n, listen_fd, later_fd, criu_pid);
                 if (r < 0)
                         error_sys(error, r, "cannot start the filler");
         }
@@ -350,6 +416,12 @@ void fill_end(struct fill *fill) {
 static void give_up(struct fill *fill, const char *why) {
         struct init *init = fill->init;
 
+        /* The others of its job must not see it die before the job starts again, as rmd has it do then: they would end it. */
+        fill->broken = atomic_load(&fill->shared->left.bytes) > 0;
+        if (fill->broken)
+                fencing_leave_cut(init->fencing);
+        if (fill->broken && link_set_filter(&init->link, true, NULL) < 0)
+                log_error("the capsule cannot be cut off");
         (void) snprintf(fill->killed, sizeof(fill->killed), "its memory could not be completed after its move: %s", why);
         log_error("the payload is killed: %s", fill->killed);
         fill->tell_usec = UINT64_MAX;
@@ -373,7 +445,9 @@ static void rename_held(struct fill *fill) {
 static const char *resume(struct fill *fill) {
         cleanup_free struct filler_part *parts = xcalloc(fill->n_held + 1, sizeof(*parts));
 
-        if (atomic_load(fill->in_hand) != 0)
+        if (atomic_load(&fill->shared->left.bytes) > 0)
+                return *fill->failure ? fill->failure : "the filler died before all had come from the source of the move";
+        if (atomic_load(&fill->shared->in_hand) != 0)
                 return *fill->failure ? fill->failure : "the filler died while it changed what is missing";
         if (fill->restarts++ == RESTARTS_MAX)
                 return *fill->failure ? fill->failure : "the filler died again and again";
@@ -385,13 +459,13 @@ static const char *resume(struct fill *fill) {
                 parent = held->parent >= 0 ? find_held(fill, held->parent) : NULL;
                 if (held->parent >= 0 && !parent)
                         return "the filler died while it copied what is missing";
-                parts[i] = (struct filler_part) { .uffd = held->uffd,
-                                                  .store = held->store,
-                                                  .parent_uffd = parent ? parent->uffd : -1 };
+                parts[i] = (struct filler_part) {
+                        .uffd = held->uffd, .store = held->store, .later = -1, .parent_uffd = parent ? parent->uffd : -1
+                };
         }
         rename_held(fill);
         log_warn("the filler has ended%s%s; another one goes on", *fill->failure ? ": " : "", fill->failure);
-        return start_filler(fill, parts, fill->n_held, -1, 0) < 0 ? "no other filler can be started" : NULL;
+        return start_filler(fill, parts, fill->n_held, -1, -1, 0) < 0 ? "no other filler can be started" : NULL;
 }
 
 bool fill_reaped(struct fill *fill, pid_t pid) {
@@ -472,6 +546,15 @@ int fill_refuse(const struct fill *fill, struct rm_error *error) {
 
 const char *fill_why_killed(const struct fill *fill) {
         return fill->killed;
+}
+
+void fill_waits(const struct fill *fill, uint64_t *ret_faults, uint64_t *ret_p99_usec) {
+        *ret_faults = fill->shared ? atomic_load(&fill->shared->left.faults) : 0;
+        *ret_p99_usec = fill->shared ? atomic_load(&fill->shared->left.p99_usec) : 0;
+}
+
+bool fill_is_broken(const struct fill *fill) {
+        return fill->broken;
 }
 
 uint64_t fill_deadline(const struct fill *fill) {

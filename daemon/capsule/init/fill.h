@@ -41,6 +41,11 @@ int fill_refuse(const struct fill *fill, struct rm_error *error);
 /* Why the payload was killed; empty: it was not, by this. */
 const char *fill_why_killed(const struct fill *fill);
 
+/* How often the payload waited for what was at the source of its move, and for how long at most in 99 of 100 cases. */
+void fill_waits(const struct fill *fill, uint64_t *ret_faults, uint64_t *ret_p99_usec);
+/* It was, and cut off before, since what it lacked was at the source of its move, and is lost. */
+bool fill_is_broken(const struct fill *fill);
+
 /* PID 1 has reaped `pid`. True when it was the filler. */
 bool fill_reaped(struct fill *fill, pid_t pid);
 /* Time (now_usec) at which fill_timeout() wants to be called; UINT64_MAX: not. */

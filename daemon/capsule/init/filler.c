@@ -1,6 +1,7 @@
 #include "daemon/capsule/init/filler.h"
 
 #include <dirent.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -59,15 +60,17 @@ static int compare_numbers(const void *a, const void *b) {
 
 /* PID 1 has rmd's connection, the node's directories and much more. */
 static int close_others(const struct filler_job *job) {
-        cleanup_free int *keep = xcalloc(2 * job->n_parts + 2, sizeof(*keep));
+        cleanup_free int *keep = xcalloc(3 * job->n_parts + 3, sizeof(*keep));
         unsigned from = STDERR_FILENO + 1;
         size_t n = 0;
 
         keep[n++] = job->say_fd;
         keep[n++] = job->listen_fd;
+        keep[n++] = job->later_fd;
         for (size_t i = 0; i < job->n_parts; i++) {
                 keep[n++] = job->parts[i].uffd;
                 keep[n++] = job->parts[i].store;
+                keep[n++] = job->parts[i].later;
         }
         qsort(keep, n, sizeof(*keep), compare_numbers);
         for (size_t i = 0; i < n; i++) {
@@ -84,29 +87,32 @@ static int close_others(const struct filler_job *job) {
 
 /* When a thread ends the kernel does not wait for a page: it passes over the robust mutexes that the thread holds, and over who waits
  * for its end, if the page that tells of them is missing. With glibc and musl both are told of in one. */
-static void hurry_thread(struct serve *serve, pid_t pid, pid_t tid) {
+static int hurry_thread(struct serve *serve, pid_t pid, pid_t tid) {
         struct robust_list_head *head = NULL;
         size_t size;
         uint64_t page;
 
         if (syscall(SYS_get_robust_list, tid, &head, &size) < 0 || !head)
-                return;
+                return 0;
         page = (uint64_t) (uintptr_t) head / PAGES_PAGE_BYTES * PAGES_PAGE_BYTES;
         serve_hurry(serve, pid, page, page + PAGES_PAGE_BYTES);
+        return serve_fetch(serve, pid, page, page + PAGES_PAGE_BYTES);
 }
 
-static void hurry_threads(struct serve *serve, pid_t pid) {
+static int hurry_threads(struct serve *serve, pid_t pid) {
         char path[64];
         const struct dirent *entry;
         DIR *dir;
+        int r = 0;
 
         (void) snprintf(path, sizeof(path), "/proc/%d/task", (int) pid);
         dir = opendir(path);
-        while (dir && (entry = readdir(dir)))
+        while (r == 0 && dir && (entry = readdir(dir)))
                 if (entry->d_name[0] != '.')
-                        hurry_thread(serve, pid, (pid_t) atoi(entry->d_name));
+                        r = hurry_thread(serve, pid, (pid_t) atoi(entry->d_name));
         if (dir)
                 (void) closedir(dir);
+        return r;
 }
 
 /* ---- CRIU ---- */
@@ -150,6 +156,26 @@ static int register_all(struct serve *serve, pid_t pid) {
         return r;
 }
 
+static int add_later(struct serve *serve, const struct filler_part *part) {
+        struct pageset *later = pageset_create();
+        uint64_t run[2];
+        off_t at = 0;
+        ssize_t n;
+        int r = 0;
+
+        while (r == 0 && (n = pread(part->later, run, sizeof(run), at)) > 0) {
+                at += n;
+                r = n == (ssize_t) sizeof(run) ? pageset_add(later, le64toh(run[0]), le64toh(run[1])) : -EBADMSG;
+        }
+        if (r == 0 && n < 0)
+                r = -errno;
+        if (r < 0)
+                pageset_destroy(later);
+        else
+                serve_later(serve, part->pid, later);
+        return r;
+}
+
 static int add_parts(struct serve *serve, const struct filler_job *job, struct rm_error *err) {
         int r = 0;
 
@@ -162,7 +188,11 @@ static int add_parts(struct serve *serve, const struct filler_job *job, struct r
                         r = serve_resume(serve, part->uffd, store);
                 else if (r == 0)
                         serve_add(serve, part->pid, store);
+                if (r == 0 && part->later >= 0)
+                        r = add_later(serve, part);
         }
+        if (r == 0 && job->later_fd >= 0)
+                serve_from(serve, job->later_fd, job->left);
         for (size_t i = 0; i < job->n_parts && r == 0; i++)
                 if (job->parts[i].parent_uffd >= 0)
                         r = serve_copy(serve, job->parts[i].uffd, job->parts[i].parent_uffd);
@@ -183,7 +213,9 @@ static int attend_restore(struct serve *serve, const struct filler_job *job, str
                 r = register_all(serve, job->parts[i].pid);
                 if (r < 0)
                         return error_sys(err, r, "cannot register the memory of process %d", (int) job->parts[i].pid);
-                hurry_threads(serve, job->parts[i].pid);
+                r = hurry_threads(serve, job->parts[i].pid);
+                if (r < 0)
+                        return error_sys(err, r, "get pages that are still at the source of the move");
         }
         return r < 0 ? r : say_of(job, FILLER_RESTORED, 0);
 }
@@ -203,6 +235,11 @@ static int fill(struct filler_job *job, struct rm_error *err) {
         if (r == 0)
                 log_info("%" PRIu64 " MiB given to the restored processes in %" PRIu64 " ms, %" PRIu64 " faults",
                          figures->bytes >> 20, figures->usec / 1000, figures->faults);
+        if (r == 0 && figures->later_bytes > 0)
+                log_info("%" PRIu64 " MiB of it came later, %" PRIu64 " faults waited for some, 99 of 100 for at most %" PRIu64
+                         " us",
+                         figures->later_bytes >> 20, (uint64_t) atomic_load(&job->left->faults),
+                         (uint64_t) atomic_load(&job->left->p99_usec));
         return r; /* all descriptors go with the process, and with them the memory */
 }
 

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/pages/serve.h"
+
 /* Of the work directory of PID 1 and of CRIU's: it has to have that name there. */
 #define FILLER_SOCKET "lazy-pages.socket"
 
@@ -15,6 +17,7 @@ struct filler_part {
         pid_t pid; /* in the image; 0: it is restored already */
         int uffd;  /* -1: CRIU is to pass it */
         int store;
+        int later;       /* -1, or: a file of runs (daemon/image/format.h) that are not in the store yet */
         int parent_uffd; /* -1, or: what that one lacks is still to be copied into its store */
 };
 
@@ -23,6 +26,8 @@ struct filler_job {
         int listen_fd;        /* CRIU connects here; -1: all is restored */
         pid_t criu_pid;       /* nobody else may */
         atomic_uint *in_hand; /* shared with PID 1; see serve.h */
+        struct serve_left *left; /* likewise */
+        int later_fd;         /* to rm-mover, from which these come; -1: there are none */
         uint64_t max_bytes;   /* see serve.h */
         const struct filler_part *parts;
         size_t n_parts;

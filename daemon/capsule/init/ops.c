@@ -98,6 +98,8 @@ void ops_tell(struct ops *ops) {
         status.filling = fill_is_on(init->fill);
         status.fill_bytes = fill_bytes(init->fill);
         status.killed = (char *) fill_why_killed(init->fill);
+        fill_waits(init->fill, &status.later_faults, &status.later_p99_usec);
+        status.broken = fill_is_broken(init->fill);
         event.event_case = CAPSULE__EVENT__EVENT_STATUS;
         event.status = &status;
         ctl_send(init->ctl, &event);
@@ -402,6 +404,9 @@ static int op_open(struct ops *ops, const Capsule__Request *request, struct tick
 
         (void) request;
         (void) ticket;
+        /* Its connections would tell the others that it has died. */
+        if (fill_is_broken(init->fill))
+                return error_set(error, -EOWNERDEAD, "%s", fill_why_killed(init->fill));
         ops->link_deadline = UINT64_MAX;
         criu_forget_dump(init->criu);
         r = link_set_up(&init->link, true, error);

@@ -24,6 +24,7 @@
 
 #include "child.h"
 #include "common/util.h"
+#include "daemon/pages/later.h"
 #include "daemon/pages/maps.h"
 #include "daemon/pages/passing.h"
 #include "daemon/pages/serve.h"
@@ -290,6 +291,172 @@ static void test_programs(void **state) {
                 child_go(&child);
                 child_expect(&child);
                 child_finish(&child);
+                serve_destroy(serve);
+        }
+}
+
+/* ---- pages that come later ---- */
+
+/* The other end: what is waited for first, then the rest, until it is hung up on. `odd`: also pieces that nobody may take as they are. */
+struct source {
+        pthread_t thread;
+        int fd;
+        struct store *store;
+        size_t pages; /* sends so many and hangs up */
+        bool odd;
+};
+
+static void piece_send(struct source *source, struct pageset *left, uint64_t start, uint64_t end) {
+        struct {
+                struct later_piece head;
+                uint8_t data[LATER_PIECE_MAX_BYTES];
+        } piece = { .head = { .pid = PID, .size_bytes = (uint32_t) (end - start), .address = start } };
+
+        for (uint64_t at = start; at < end; at += PAGE)
+                if (store_has(source->store, at))
+                        (void) store_read(source->store, at, piece.data + (at - start), PAGE);
+        pageset_remove(left, start, end);
+        (void) send(source->fd, &piece, sizeof(piece.head) + (end - start), MSG_NOSIGNAL);
+        if (source->odd) {
+                memset(piece.data, 0xff, sizeof(piece.data)); /* once more, and of another process */
+                (void) send(source->fd, &piece, sizeof(piece.head) + (end - start), MSG_NOSIGNAL);
+                piece.head.pid = PID + 1;
+                (void) send(source->fd, &piece, sizeof(piece.head) + (end - start), MSG_NOSIGNAL);
+        }
+        source->pages -= (end - start) / PAGE < source->pages ? (end - start) / PAGE : source->pages;
+}
+
+static void *be_source(void *ctx) {
+        struct source *source = ctx;
+        struct pageset *left = pageset_create();
+        uint64_t start = (uint64_t) (uintptr_t) area, end, first = start, last = start + (uint64_t) PAGES * PAGE;
+        struct later_piece wanted;
+
+        (void) pageset_add(left, first, last);
+        while (source->pages > 0 && pageset_next(left, first, 4 * PAGE, &start, &end)) {
+                struct pollfd p = { .fd = source->fd, .events = POLLIN };
+
+                if (poll(&p, 1, 0) > 0 && recv(source->fd, &wanted, sizeof(wanted), 0) != (ssize_t) sizeof(wanted))
+                        break;
+                if (p.revents && pageset_has(left, wanted.address))
+                        assert_true(pageset_next(left, wanted.address, 2 * PAGE, &start, &end));
+                piece_send(source, left, start, end);
+        }
+        if (source->pages > 0) /* as rm-mover does */
+                while (recv(source->fd, &wanted, sizeof(wanted), 0) > 0)
+                        ;
+        (void) close(source->fd);
+        pageset_destroy(left);
+        return NULL;
+}
+
+/* Every third page is here; `pages`: how many of the others come. */
+static void serve_with_source(struct serve *serve, struct source *source, size_t pages, bool odd, struct serve_left *left) {
+        uint64_t start = (uint64_t) (uintptr_t) area;
+        struct pageset *later = pageset_create();
+        struct store *here = make_store();
+        int ends[2];
+
+        for (size_t i = 0; i < PAGES; i++)
+                if (i % 3 != 0) {
+                        assert_int_equal(store_drop(here, start + i * PAGE, start + (i + 1) * PAGE), 0);
+                        assert_int_equal(pageset_add(later, start + i * PAGE, start + (i + 1) * PAGE), 0);
+                }
+        serve_add(serve, PID, here);
+        serve_later(serve, PID, later);
+        serve_later(serve, PID + 1, pageset_create()); /* not one of them */
+        assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+        *source = (struct source) { .fd = ends[1], .store = make_store(), .pages = pages, .odd = odd };
+        serve_from(serve, ends[0], left);
+        assert_true(atomic_load(&left->bytes) == (PAGES - (PAGES + 2) / 3) * PAGE);
+        assert_int_equal(pthread_create(&source->thread, NULL, be_source, source), 0);
+}
+
+static void source_end(struct source *source) {
+        (void) pthread_join(source->thread, NULL);
+        store_destroy(source->store);
+}
+
+static void test_later(void **state) {
+        static void (*const programs[])(int link) = { read_all_pages, read_in_threads, change, let_kernel_touch, end_early };
+
+        (void) state;
+        for (size_t i = 0; i < 2 * ARRAY_SIZE(programs); i++) {
+                void (*program)(int link) = programs[i / 2];
+                struct serve *serve = serve_create(NULL, NULL);
+                struct serve_left left = { 0 };
+                struct source source;
+                struct child child = child_begin(program);
+                struct rm_error err = { 0 };
+
+                serve_with_source(serve, &source, SIZE_MAX, i % 2 != 0, &left);
+                if (serve_accept(serve, child.link, &err) < 0 ||
+                    serve_fetch(serve, PID, (uint64_t) (uintptr_t) area, (uint64_t) (uintptr_t) area + 2 * PAGE) < 0 ||
+                    serve_run(serve, &err) < 0)
+                        fail_msg("program %zu: %s", i, err.text);
+                assert_int_equal(serve_missing_bytes(serve), 0);
+                assert_true(atomic_load(&left.bytes) == 0);
+                if (program == read_all_pages)
+                        assert_true(atomic_load(&left.faults) > 0 && atomic_load(&left.p99_usec) > 0);
+                if (program != end_early) {
+                        child_go(&child);
+                        child_expect(&child);
+                }
+                child_finish(&child);
+                serve_destroy(serve);
+                source_end(&source);
+        }
+}
+
+/* It does not go on with what has not come. */
+static void test_source_lost(void **state) {
+        static const size_t sent[] = { 1, 100, PAGES - 100 };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(sent); i++) {
+                struct serve *serve = serve_create(NULL, NULL);
+                struct serve_left left = { 0 };
+                struct source source;
+                struct child child = child_begin(read_all_pages);
+                struct rm_error err = { 0 };
+                int r;
+
+                serve_with_source(serve, &source, sent[i], false, &left);
+                r = serve_accept(serve, child.link, &err);
+                if (r == 0)
+                        r = serve_run(serve, &err);
+                assert_int_equal(r, -EPIPE);
+                assert_true(atomic_load(&left.bytes) > 0);
+                (void) kill(child.pid, SIGKILL); /* as PID 1 does, before the last userfaultfd is closed */
+                assert_int_equal(child_end(&child), SIGKILL);
+                serve_destroy(serve);
+                source_end(&source);
+        }
+}
+
+static void test_bad_pieces(void **state) {
+        static const struct later_piece heads[] = {
+                { PID, PAGE, 1 },        { PID, PAGE, STORE_END }, { PID, PAGE, UINT64_MAX - PAGE + 1 },
+                { PID, 2 * PAGE, PAGE }, { PID, PAGE - 1, PAGE },
+        };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(heads); i++) {
+                struct serve *serve = serve_create(NULL, NULL);
+                struct pageset *later = pageset_create();
+                struct serve_left left = { 0 };
+                uint8_t message[sizeof(struct later_piece) + PAGE] = { 0 };
+                int ends[2];
+
+                memcpy(message, &heads[i], sizeof(heads[i]));
+                assert_int_equal(pageset_add(later, PAGE, 3 * PAGE), 0);
+                serve_add(serve, PID, make_empty_store());
+                serve_later(serve, PID, later);
+                assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+                serve_from(serve, ends[0], &left);
+                assert_true(send(ends[1], message, sizeof(message) - (heads[i].size_bytes % PAGE != 0), 0) > 0);
+                assert_int_equal(serve_fetch(serve, PID, PAGE, 2 * PAGE), -EBADMSG);
+                (void) close(ends[1]);
                 serve_destroy(serve);
         }
 }
@@ -589,13 +756,11 @@ static int set_up(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_programs),
-                cmocka_unit_test(test_process_ends),
-                cmocka_unit_test(test_bad_messages),
-                cmocka_unit_test(test_servers_die),
-                cmocka_unit_test(test_lost_fault),
-                cmocka_unit_test(test_holder_is_told),
-                cmocka_unit_test(test_unregistered_mapping),
+                cmocka_unit_test(test_programs),          cmocka_unit_test(test_later),
+                cmocka_unit_test(test_source_lost),       cmocka_unit_test(test_bad_pieces),
+                cmocka_unit_test(test_process_ends),      cmocka_unit_test(test_bad_messages),
+                cmocka_unit_test(test_servers_die),       cmocka_unit_test(test_lost_fault),
+                cmocka_unit_test(test_holder_is_told),    cmocka_unit_test(test_unregistered_mapping),
                 cmocka_unit_test(test_forks_are_bounded),
         };
 
