@@ -76,6 +76,10 @@ static int command_receive(struct control *c, struct rm_error *err) {
         int r;
 
         r = frame_receive(c->fd, FRAME_MAGIC_MOVER, FRAME_MAX_MOVER_BYTES, &rm__mover_command__descriptor, &message);
+        if ((r == -ENODATA || r == -EPIPE || r == -ECONNRESET) && c->outlives) {
+                c->fd = -1; /* which polls pass over; nobody is told anything any more */
+                return 0;
+        }
         if (r == -ENODATA || r == -EPIPE || r == -ECONNRESET) {
                 c->aborted = true;
                 return error_set(err, -ECANCELED, "rmd closed the connection");
@@ -90,7 +94,7 @@ int control_check(struct control *c, struct rm_error *err) {
 
         if (c->aborted)
                 return error_set(err, -ECANCELED, "aborted");
-        while (poll(&p, 1, 0) > 0) {
+        while (c->fd >= 0 && poll(&p, 1, 0) > 0) {
                 int r = command_receive(c, err);
 
                 if (r < 0)
@@ -119,6 +123,10 @@ int control_poll(struct control *c, struct pollfd *fds, size_t n_fds, int timeou
                 n--;
         }
         return n;
+}
+
+void control_outlive(struct control *c) {
+        c->outlives = true;
 }
 
 static void event_send(struct control *c, const Rm__MoverEvent *event) {

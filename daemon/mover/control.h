@@ -12,6 +12,7 @@ struct control {
         int fd;
         bool aborted;
         bool started;
+        bool outlives; /* rmd may go */
         Rm__MoverCommand *setup;     /* send or receive; owned */
         Rm__MoverCommand *precopy;   /* owned; NULL until said */
         Rm__MoverCommand *dump_done; /* owned; NULL until said */
@@ -29,6 +30,9 @@ int control_check(struct control *c, struct rm_error *err);
  * are the caller's, negative descriptors are passed over. `timeout_msec` negative: for ever. The number of ready descriptors
  * besides the control's, or as control_check(). */
 int control_poll(struct control *c, struct pollfd *fds, size_t n_fds, int timeout_msec, struct rm_error *err);
+
+/* From here on, that rmd is gone is no end. */
+void control_outlive(struct control *c);
 
 /* Failures to send are not reported: rmd being gone is seen by the next check. */
 void control_send_listening(struct control *c, uint16_t port);

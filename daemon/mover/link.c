@@ -250,6 +250,12 @@ struct link_figures link_figures(struct link *l) {
         return l->figures;
 }
 
+size_t link_queued_bytes(const struct link *l) {
+        int bytes = 0;
+
+        return ioctl(l->fd, SIOCOUTQ, &bytes) < 0 || bytes < 0 ? 0 : (size_t) bytes;
+}
+
 static int write_all_of(struct link *l, const uint8_t *p, size_t size_bytes, struct rm_error *err) {
         while (size_bytes > 0) {
                 int wait = 0;

@@ -44,6 +44,9 @@ struct link_figures {
 /* As of now. */
 struct link_figures link_figures(struct link *l);
 
+/* Sent, and not acknowledged yet by the other host, or not sent yet. */
+size_t link_queued_bytes(const struct link *l);
+
 /* All of it, or an error. */
 int link_write(struct link *l, const void *data, size_t size_bytes, struct rm_error *err);
 /* Exactly `size_bytes`; -ENODATA when the stream ends before the first, -EPIPE when it ends inside. */

@@ -244,19 +244,41 @@ int pages_slow_rounds(struct pages *p, struct slow *slow, uint64_t limit_usec, s
 
 /* ---- when they are frozen ---- */
 
+/* What it tells is sent, or left; with an error, p->failed: as after pages_scan(). */
+static int scan_frozen(struct pages *p, struct process *process, pages_scan_fn scan, struct rm_error *err) {
+        struct rm_error why = { 0 };
+        int r, k;
+
+        if (!p->later)
+                return pages_scan(p, process, scan, err);
+        r = pages_object_open(p, process, err);
+        if (r == 0)
+                r = pages_list_begin(p, process, RM__IMAGE_KIND__IMAGE_KIND_LATER, err);
+        p->failed = r < 0;
+        if (r == 0)
+                r = pages_scan(p, process, scan, err);
+        if (p->failed)
+                return r;
+        k = pages_list_end(p, &why);
+        p->failed = k < 0;
+        if (k < 0)
+                *err = why;
+        return k < 0 ? k : r;
+}
+
 /* What the first scan tells it protects again, so that the second one tells only what was written since. Not everything can be protected
  * (the process has executed another program since the last round): that is told by both. */
 static int process_scan_first(struct pages *p, struct process *process, struct rm_error *err) {
-        int r = pages_scan(p, process, track_round, err);
+        int r = scan_frozen(p, process, p->later == LATER_ALL ? track_present : track_round, err);
 
         if (r == 0 || p->failed)
                 return r;
         error_clear(err);
-        return pages_scan(p, process, track_last, err);
+        return scan_frozen(p, process, track_last, err);
 }
 
 static int process_last(struct pages *p, struct process *process, bool done, struct rm_error *err) {
-        int r = done ? pages_scan(p, process, track_last, err) : process_scan_first(p, process, err);
+        int r = done ? scan_frozen(p, process, track_last, err) : process_scan_first(p, process, err);
 
         if (r == -ESRCH && !p->failed && !done) {
                 error_clear(err);
@@ -288,7 +310,7 @@ static int last_run(struct pages *p, bool done, struct rm_error *err) {
 
         p->told_bytes = 0;
         r = last_send(p, done, err);
-        p->figures.last_bytes += p->told_bytes;
+        p->figures.last_bytes += p->later ? 0 : p->told_bytes;
         p->figures.last_usec += now_usec() - begin_usec;
         return r;
 }

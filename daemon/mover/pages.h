@@ -6,6 +6,7 @@
 #include "daemon/image/writer.h"
 #include "daemon/mover/hooks.h"
 #include "daemon/mover/slow.h"
+#include "daemon/pages/later.h"
 
 struct pages;
 
@@ -18,6 +19,12 @@ int pages_begin(const char *procs_file, const char *images_dir, struct image_wri
 /* While they run: at least one round, and further ones while that gains something. May be called again, as when something else has taken
  * its time. */
 int pages_rounds(struct pages *p, struct rm_error *err);
+
+/* In place of rounds, or after some, nothing being sent in the freeze of what was written: it is told then, and can be read as long as the processes stand still.
+ * pages_probe(): a look at how fast they write, for up to 10 s; `ret_fast`: so fast that it is in vain to send anything ahead, and all of their memory
+ * is left. Otherwise rounds may follow, and then pages_postpone(): what was written since the last one is left. */
+int pages_probe(struct pages *p, bool *ret_fast, struct rm_error *err);
+void pages_postpone(struct pages *p);
 
 /* Would more rounds gain something if the processes were slower, for `limit_usec` at most? */
 bool pages_slow_pays(const struct pages *p, uint64_t limit_usec);
@@ -38,11 +45,24 @@ int pages_send_last(struct pages *p, const struct mover_hooks *hooks, struct rm_
 /* When CRIU is done: what has been written even since then, and which pages there are. -ESRCH: a process has ended. */
 int pages_finish(struct pages *p, struct rm_error *err);
 
+/* After pages_finish(), of what was left: how much there is still. */
+uint64_t pages_later_bytes(const struct pages *p);
+struct pages_piece {
+        uint32_t pid; /* inner */
+        uint64_t address;
+        size_t size_bytes; /* 0: there is nothing (any more) */
+        uint8_t data[LATER_PIECE_MAX_BYTES];
+};
+/* Reads that page, and some that follow, or, with a pid of 0, those that are next; they are not left any more then. -EIO, or another error: they are lost. */
+int pages_later_read(struct pages *p, uint32_t inner_pid, uint64_t address, struct pages_piece *piece, struct rm_error *err);
+
 struct pages_figures {
         uint64_t rounds;
         uint64_t last_bytes; /* told when frozen */
         uint64_t last_usec;
         uint64_t slow_usec;
+        uint64_t probe_bytes; /* written within probe_usec */
+        uint64_t probe_usec;
 };
 const struct pages_figures *pages_figures(const struct pages *p);
 

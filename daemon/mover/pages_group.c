@@ -19,6 +19,9 @@ void pages_process_remove(struct pages *p, struct process *process) {
         HASH_DELETE(hh, p->by_pid, process);
         HASH_DELETE(hh_inner, p->by_inner, process);
         track_end(process->track);
+        pageset_destroy(process->probed);
+        pageset_destroy(process->written);
+        pageset_destroy(process->later);
         cleanup_close_fd(&process->pidfd);
         free(process);
 }

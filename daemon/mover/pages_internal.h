@@ -11,9 +11,10 @@
 
 #include "daemon/mover/pages.h"
 #include "daemon/mover/rounds.h"
+#include "daemon/pages/pageset.h"
 #include "daemon/pages/track.h"
 
-#define PRESENT_MAX 4096U
+#define LIST_MAX 4096U
 /* What waits to be read: as much as a fast link takes in that time (PAGES_PINNED_USEC). */
 #define QUEUE_RUNS 16384U
 #define QUEUE_BYTES (UINT64_C(64) << 20)
@@ -26,6 +27,10 @@ struct process {
         bool opened;
         bool listed;
         uint32_t slot;
+        struct pageset *probed;  /* what there was at the begin of a probe; NULL: not known, as the next */
+        struct pageset *written; /* since then */
+        struct pageset *later;  /* NULL: nothing is left */
+        struct pageset *kept;   /* of these, those that are present, while that is looked for */
         UT_hash_handle hh; /* by pid */
         UT_hash_handle hh_inner; /* by inner_pid */
 };
@@ -41,6 +46,13 @@ struct queued {
         uint64_t start;
         uint64_t end;
         uint64_t told_usec;
+};
+
+/* What is left in the freeze. */
+enum later {
+        LATER_NONE,
+        LATER_WRITTEN, /* what was written since the last round */
+        LATER_ALL,     /* there was none */
 };
 
 struct pages {
@@ -61,9 +73,13 @@ struct pages {
         uint64_t slow_since_usec;
         uint64_t slow_until_usec;
         struct pages_figures figures;
+        enum later later;
+        struct process *later_at; /* what was read last: NULL: nothing of the present process */
+        uint64_t later_position;
 
         /* The scan that runs. */
         struct process *at;
+        struct pageset *probing;
         struct rm_error *err;
         bool failed; /* what ends it is an error of writer or hooks, in err */
         uint64_t told_bytes;
@@ -75,10 +91,11 @@ struct pages {
         size_t n_queued;
         uint64_t queued_bytes;
 
-        uint32_t present_slot;
-        uint64_t present_bytes;
-        size_t n_present;
-        struct run present[PRESENT_MAX];
+        /* The list of pages that is open. */
+        uint32_t list_slot;
+        uint64_t list_bytes;
+        size_t n_list;
+        struct run list[LIST_MAX];
 };
 
 /* ---- the stream ---- */
@@ -91,6 +108,20 @@ int pages_object_open(struct pages *p, struct process *process, struct rm_error 
 typedef int (*pages_scan_fn)(struct track *track, track_run_cb run, void *ctx, struct rm_error *err);
 /* Sends what the scan tells; before the freeze some of it is only queued. With an error, p->failed: it is one of writer or hooks. */
 int pages_scan(struct pages *p, struct process *process, pages_scan_fn scan, struct rm_error *err);
+
+/* A list of pages, of kind LATER or PRESENT: at most one is open. */
+int pages_list_begin(struct pages *p, struct process *process, Rm__ImageKind kind, struct rm_error *err);
+/* With an error, p->failed. */
+int pages_list_add(struct pages *p, uint64_t start, uint64_t end);
+int pages_list_end(struct pages *p, struct rm_error *err);
+
+/* For track_set_poll(). */
+int pages_scan_poll(void *ctx);
+
+/* Of the process of the scan that runs: these pages are left. */
+int pages_later_run(struct pages *p, uint64_t start, uint64_t end);
+/* These are present. */
+void pages_later_keep(struct process *process, uint64_t start, uint64_t end);
 
 /* All that is queued, of processes that are tracked still. At the beginning of a round there is nothing. */
 void pages_queue_clear(struct pages *p);

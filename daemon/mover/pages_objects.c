@@ -83,6 +83,8 @@ static int run_send(void *ctx, uint64_t start, uint64_t end, enum map_kind kind)
 
         (void) kind;
         p->told_bytes += end - start;
+        if (p->later)
+                return pages_later_run(p, start, end);
         r = range_send(p, p->at, start, end, p->err);
         p->failed = r != 0;
         return r;
@@ -146,7 +148,7 @@ static int run_queue(void *ctx, uint64_t start, uint64_t end, enum map_kind kind
         return 0;
 }
 
-static int scan_poll(void *ctx) {
+int pages_scan_poll(void *ctx) {
         struct pages *p = ctx;
         int r = pages_poll(p, p->err);
 
@@ -158,14 +160,20 @@ int pages_scan(struct pages *p, struct process *process, pages_scan_fn scan, str
         p->at = process;
         p->err = err;
         p->failed = false;
-        track_set_poll(process->track, scan_poll, p);
+        track_set_poll(process->track, pages_scan_poll, p);
         return scan(process->track, p->frozen ? run_send : run_queue, p, err);
 }
 
-/* ---- which pages there are ---- */
+/* ---- which pages there are, or come later ---- */
 
-static int present_flush(struct pages *p, struct rm_error *err) {
-        size_t size_bytes = p->n_present * sizeof(struct run);
+int pages_list_begin(struct pages *p, struct process *process, Rm__ImageKind kind, struct rm_error *err) {
+        p->list_bytes = p->n_list = 0;
+        p->err = err;
+        return object_open(p, process, kind, &p->list_slot, err);
+}
+
+static int list_flush(struct pages *p, struct rm_error *err) {
+        size_t size_bytes = p->n_list * sizeof(struct run);
         void *buffer;
         int r;
 
@@ -174,44 +182,57 @@ static int present_flush(struct pages *p, struct rm_error *err) {
         buffer = image_writer_buffer(p->writer, size_bytes, err);
         if (!buffer)
                 return err->code < 0 ? err->code : -EIO;
-        for (size_t i = 0; i < p->n_present; i++)
-                p->present[i] = (struct run) { htole64(p->present[i].start), htole64(p->present[i].end) };
-        memcpy(buffer, p->present, size_bytes);
-        r = image_writer_data(p->writer, p->present_slot, p->present_bytes, size_bytes, err);
-        p->present_bytes += size_bytes;
-        p->n_present = 0;
+        for (size_t i = 0; i < p->n_list; i++)
+                p->list[i] = (struct run) { htole64(p->list[i].start), htole64(p->list[i].end) };
+        memcpy(buffer, p->list, size_bytes);
+        r = image_writer_data(p->writer, p->list_slot, p->list_bytes, size_bytes, err);
+        p->list_bytes += size_bytes;
+        p->n_list = 0;
         return r;
 }
 
-static int run_present(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
-        struct pages *p = ctx;
-        struct run *last = p->n_present > 0 ? &p->present[p->n_present - 1] : NULL;
+int pages_list_add(struct pages *p, uint64_t start, uint64_t end) {
+        struct run *last = p->n_list > 0 ? &p->list[p->n_list - 1] : NULL;
         int r = 0;
 
-        (void) kind;
         if (last && last->end == start) {
                 last->end = end;
                 return 0;
         }
-        if (p->n_present == PRESENT_MAX)
-                r = present_flush(p, p->err);
+        if (p->n_list == LIST_MAX)
+                r = list_flush(p, p->err);
         p->failed = r != 0;
         if (r == 0)
-                p->present[p->n_present++] = (struct run) { start, end };
+                p->list[p->n_list++] = (struct run) { start, end };
         return r;
 }
 
-int pages_send_present(struct pages *p, struct process *process, struct track *track, struct rm_error *err) {
-        int r = object_open(p, process, RM__IMAGE_KIND__IMAGE_KIND_PRESENT, &p->present_slot, err);
+int pages_list_end(struct pages *p, struct rm_error *err) {
+        int r = list_flush(p, err);
 
-        p->present_bytes = p->n_present = 0;
-        p->err = err;
+        return r < 0 ? r : image_writer_close(p->writer, p->list_slot, p->list_bytes, err);
+}
+
+static int run_present(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
+        struct pages *p = ctx;
+
+        (void) kind;
+        pages_later_keep(p->at, start, end);
+        return pages_list_add(p, start, end);
+}
+
+int pages_send_present(struct pages *p, struct process *process, struct track *track, struct rm_error *err) {
+        int r = pages_list_begin(p, process, RM__IMAGE_KIND__IMAGE_KIND_PRESENT, err);
+
+        p->at = process;
+        if (process->later)
+                process->kept = pageset_create();
         if (r == 0 && track)
                 r = track_present(track, run_present, p, err);
+        pageset_destroy(process->later);
+        process->later = take_ptr(process->kept);
         if (r == 0)
-                r = present_flush(p, err);
-        if (r == 0)
-                r = image_writer_close(p->writer, p->present_slot, p->present_bytes, err);
+                r = pages_list_end(p, err);
         if (r == 0)
                 r = image_writer_close(p->writer, process->slot, 0, err);
         process->opened = false;

@@ -7,6 +7,7 @@
 #include "daemon/mover/fault.h"
 #include "daemon/mover/link.h"
 #include "daemon/mover/mover.h"
+#include "daemon/mover/postcopy.h"
 
 /* How long the sender gets to hear why we stopped. */
 #define DRAIN_MSEC 2000U
@@ -19,6 +20,7 @@ struct receiver {
         struct image_source source;
         uint64_t first_usec;
         bool started;
+        int later_fd; /* -1: all has come */
 };
 
 /* Also where rmd is listened to: a source that never lets us wait would otherwise keep an abort unheard. */
@@ -136,6 +138,7 @@ static void report(struct receiver *v) {
         figures.have_bytes = i->have_bytes;
         figures.wire_bytes = i->wire_bytes;
         figures.pages = image_place_has_pages(v->place);
+        figures.later_bytes = image_place_later_bytes(v->place);
         if (images_done_usec > v->first_usec) {
                 figures.capture_usec = images_done_usec - v->first_usec;
                 figures.trees_usec = now - images_done_usec;
@@ -162,6 +165,8 @@ static int run(struct receiver *v, struct rm_error *err) {
                 r = receive(v, err);
         if (r == 0)
                 r = fault_point("mover.receive.end", err);
+        if (r == 0 && image_place_later_bytes(v->place) > 0)
+                r = postcopy_listen(v->control->setup->receive->images_dir, &v->later_fd, err);
         if (r < 0)
                 return r;
         /* rmd first: the capsule stands still until it is restored. That the source hears of it is less urgent, and if it does
@@ -172,7 +177,7 @@ static int run(struct receiver *v, struct rm_error *err) {
 }
 
 int mover_receive(struct control *control) {
-        struct receiver v = { .control = control };
+        struct receiver v = { .control = control, .later_fd = -1 };
         struct rm_error err = { 0 };
         int r;
 
@@ -182,7 +187,10 @@ int mover_receive(struct control *control) {
                 control_send_failed(control, &err, false, false);
                 if (v.link && ack(&v, &err) == 0)
                         link_drain(v.link, DRAIN_MSEC);
+        } else if (v.later_fd >= 0 && postcopy_receive(control, v.link, take_fd(&v.later_fd), &err) < 0) {
+                log_error("post-copy: %s", error_text(&err));
         }
+        cleanup_close_fd(&v.later_fd);
         image_reader_destroy(v.reader);
         image_place_destroy(v.place);
         link_close(v.link);

@@ -5,6 +5,12 @@
 /* A program that writes so much a second, as fast as memory is, writes a quarter of what is sent meanwhile, so that each round is a quarter of the one
  * before. */
 #define WRITES_BYTES_PER_SEC UINT64_C(4000000000)
+#define FUTILE_LEAST_BYTES (UINT64_C(16) << 20)
+/* The protection makes each first write slower, so that it takes a program some seconds to write all of a large memory. What writes less than that in a step
+ * is slower than 4 Gbit/s. */
+#define FUTILE_STEP_BYTES UINT64_C(125000000)
+#define FUTILE_STEPS_LEAST 4U
+#define FUTILE_STEPS_MOST 40U
 #define QUARTERS 4U
 #define SHARE_LEAST_USEC 2000U
 #define SHARE_MOST_USEC 200000U
@@ -35,6 +41,24 @@ unsigned rounds_next_share(unsigned share_usec, uint64_t sent_bytes, uint64_t be
 
 bool rounds_slow_enough(uint64_t usec) {
         return usec <= SLOW_ENOUGH_USEC;
+}
+
+bool rounds_futile(uint64_t all_bytes, uint64_t written_bytes) {
+        return all_bytes >= FUTILE_LEAST_BYTES && written_bytes >= all_bytes / 2;
+}
+
+bool rounds_maybe_futile(uint64_t all_bytes, uint64_t written_bytes, uint64_t bytes, unsigned left) {
+        return all_bytes >= FUTILE_LEAST_BYTES && bytes > 0 && (all_bytes / 2 - written_bytes) / bytes < left;
+}
+
+unsigned rounds_futile_steps(uint64_t all_bytes) {
+        uint64_t more = all_bytes / FUTILE_STEP_BYTES;
+
+        return more < FUTILE_STEPS_MOST - FUTILE_STEPS_LEAST ? FUTILE_STEPS_LEAST + (unsigned) more : FUTILE_STEPS_MOST;
+}
+
+bool rounds_too_long(uint64_t usec) {
+        return usec >= SLOW_FROM_USEC;
 }
 
 bool rounds_another(struct rounds *r, uint64_t sent_bytes) {

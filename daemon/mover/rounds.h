@@ -21,6 +21,16 @@ bool rounds_slow_pays(uint64_t usec, uint64_t limit_usec);
  * much in that time, and for the next ones. */
 unsigned rounds_first_share(uint64_t sent_bytes, uint64_t usec);
 unsigned rounds_next_share(unsigned share_usec, uint64_t sent_bytes, uint64_t before_bytes);
+/* A look at how much of its memory a program writes, in steps of a quarter of a second. Is it in vain to send anything ahead? A small memory is sent in the freeze
+ * sooner than a page over the network is waited for. */
+bool rounds_futile(uint64_t all_bytes, uint64_t written_bytes);
+/* If not, can that still come out, in so many further steps that are as the last one, which has added `bytes`? */
+bool rounds_maybe_futile(uint64_t all_bytes, uint64_t written_bytes, uint64_t bytes, unsigned left);
+/* How many steps there are. */
+unsigned rounds_futile_steps(uint64_t all_bytes);
+/* Is what the last of the rounds sent, in that time, too much for the freeze? */
+bool rounds_too_long(uint64_t usec);
+
 /* Short enough: to freeze takes longer. */
 bool rounds_slow_enough(uint64_t usec);
 

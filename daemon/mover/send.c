@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,7 +13,9 @@
 #include "daemon/mover/mover.h"
 #include "daemon/mover/pace.h"
 #include "daemon/mover/pages.h"
+#include "daemon/mover/postcopy.h"
 #include "daemon/mover/precopy.h"
+#include "daemon/mover/rounds.h"
 #include "daemon/mover/sink.h"
 
 /* While it waits rmd hears of it at least so often. */
@@ -45,6 +48,7 @@ struct sender {
         struct rm_error untracked; /* why there are no `pages`, though they were asked for */
         struct ahead ahead;
         struct pace pace; /* of what goes ahead */
+        uint64_t later_bytes; /* before the freeze: about so much; 0: none */
         struct capture_figures captured;
         struct image_tree_figures trees;
         bool end_mark_sent;
@@ -64,6 +68,11 @@ static void figures_fill_ahead(struct sender *s, Rm__MoverFigures *f) {
         f->ahead_usec = s->ahead.usec;
         f->ahead_rounds = s->ahead.rounds;
         f->pages = s->pages != NULL;
+        f->later_bytes = s->later_bytes;
+        if (s->pages) {
+                f->probe_bytes = pages_figures(s->pages)->probe_bytes;
+                f->probe_usec = pages_figures(s->pages)->probe_usec;
+        }
         if (s->untracked.code < 0)
                 f->untracked = s->untracked.text;
 }
@@ -220,7 +229,7 @@ static int send_slowly(struct sender *s, uint64_t limit_usec, struct rm_error *e
         unsigned cores;
         int r;
 
-        if (!pages_slow_pays(s->pages, limit_usec))
+        if (limit_usec == 0 || !pages_slow_pays(s->pages, limit_usec))
                 return 0;
         r = slow_ask(s, &dir, &cores, err);
         if (r < 0 || !*dir)
@@ -233,9 +242,40 @@ static int send_slowly(struct sender *s, uint64_t limit_usec, struct rm_error *e
         return pages_slow_rounds(s->pages, slow, limit_usec, err);
 }
 
+/* As much as is worth it; or it is left here, to follow when the group runs at the destination. */
+static int send_pages(struct sender *s, bool postcopy, bool *ret_left, struct rm_error *err) {
+        uint64_t usec;
+        int r = postcopy ? pages_probe(s->pages, ret_left, err) : 0;
+
+        if (r == 0 && !*ret_left)
+                r = pages_rounds(s->pages, err);
+        if (*ret_left)
+                pages_last_round(s->pages, &s->later_bytes, &usec);
+        return r;
+}
+
+/* After the last round. */
+static int end_rounds(struct sender *s, const Rm__MoverPrecopy *m, struct rm_error *err) {
+        uint64_t bytes, usec;
+        int r = 0;
+
+        pages_last_round(s->pages, &bytes, &usec);
+        if (!m->postcopy || !rounds_too_long(usec))
+                r = pages_rounds(s->pages, err);
+        if (r < 0)
+                return r;
+        pages_last_round(s->pages, &bytes, &usec);
+        if (!m->postcopy || !rounds_too_long(usec))
+                return send_slowly(s, m->slow_usec, err);
+        pages_postpone(s->pages);
+        s->later_bytes = bytes;
+        return 0;
+}
+
 /* Everything that CRIU would have in its images may go ahead by hashes; what is tracked needs none. */
 static int send_ahead(struct sender *s, struct rm_error *err) {
         const Rm__MoverPrecopy *m = s->control->precopy->precopy;
+        bool left = false;
         int r = 0;
 
         if (m->pages)
@@ -244,16 +284,14 @@ static int send_ahead(struct sender *s, struct rm_error *err) {
         if (s->untracked.code < 0)
                 log_info("private memory is not tracked: %s", error_text(&s->untracked));
         if (r == 0 && s->pages)
-                r = pages_rounds(s->pages, err);
+                r = send_pages(s, m->postcopy, &left, err);
         if (r == 0)
                 r = precopy_run(m->procs_file, s->pages != NULL, s->writer, s->known, &s->hooks_ahead, &s->ahead.rounds, err);
         if (r < 0 || !s->pages)
                 return r;
         r = pages_save_flags(s->pages, err);
-        if (r == 0)
-                r = pages_rounds(s->pages, err);
-        if (r == 0)
-                r = send_slowly(s, m->slow_usec, err);
+        if (r == 0 && !left)
+                r = end_rounds(s, m, err);
         s->ahead.rounds = pages_figures(s->pages)->rounds;
         return r;
 }
@@ -440,6 +478,19 @@ static int run(struct sender *s, struct rm_error *err) {
         return r < 0 ? r : wait_ack(s, err);
 }
 
+/* All else has arrived; if this fails, the other side hears it by the end of the connection. */
+static void send_later(struct sender *s) {
+        struct postcopy_figures figures;
+        struct rm_error err = { 0 };
+        int r = postcopy_send(s->control, s->link, s->pages, &figures, &err);
+
+        if (r < 0)
+                log_error("post-copy: %s", error_text(&err));
+        else
+                log_info("post-copy: %" PRIu64 " MiB sent in %" PRIu64 " ms, %" PRIu64 " pages were waited for",
+                         figures.bytes >> 20, figures.usec / 1000, figures.wanted);
+}
+
 /* When the connection broke, the other side may have said why before it did. */
 static void last_words(struct sender *s, struct rm_error *err) {
         struct rm_error said = { 0 };
@@ -466,6 +517,8 @@ int mover_send(struct control *control) {
                 last_words(&s, &err);
                 log_error("send: %s", error_text(&err));
                 control_send_failed(control, &err, s.end_mark_sent, s.by_peer);
+        } else if (s.pages && pages_later_bytes(s.pages) > 0) {
+                send_later(&s);
         }
         /* Now that rmd knows: the processes that go on here, after a failure, cannot map memory while this lasts. */
         pages_destroy(s.pages);

@@ -137,6 +137,7 @@ void say_precopy(struct bed *b, const char *procs, bool pages, uint64_t bytes_pe
         m.procs_file = b->procs;
         m.bytes_per_sec = bytes_per_sec;
         m.pages = pages;
+        m.postcopy = b->postcopy;
         command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;
         command.precopy = &m;
         pair_say(&b->pair, PAIR_SEND, &command);

@@ -18,6 +18,7 @@ struct bed {
         char *out;
         char *tree_from;
         char *tree_to;
+        bool postcopy; /* of the pre-copy */
         Rm__MoverCodec codec;
         uint64_t max_bytes; /* that the receiver keeps; 0: no limit */
         struct pair pair;

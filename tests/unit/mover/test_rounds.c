@@ -82,11 +82,28 @@ static void how_slow(void **state) {
         assert_int_equal(rounds_next_share(3000, 900, 1000), 2000);
 }
 
+/* All of a large memory is written in a moment. */
+static void when_to_leave(void **state) {
+        (void) state;
+        assert_true(rounds_futile(100 << 20, 50 << 20));
+        assert_false(rounds_futile(100 << 20, 49 << 20));
+        assert_false(rounds_futile(15 << 20, 15 << 20));
+        assert_true(rounds_maybe_futile(100 << 20, 10 << 20, 11 << 20, 4));
+        assert_false(rounds_maybe_futile(100 << 20, 10 << 20, 10 << 20, 4));
+        assert_false(rounds_maybe_futile(100 << 20, 10 << 20, 0, 4));
+        assert_false(rounds_maybe_futile(15 << 20, 1 << 20, 15 << 20, 4));
+        assert_int_equal(rounds_futile_steps(0), 4);
+        assert_int_equal(rounds_futile_steps(2000000000), 20);
+        assert_int_equal(rounds_futile_steps(UINT64_MAX), 40);
+        assert_true(rounds_too_long(100000));
+        assert_false(rounds_too_long(99999));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(little_is_enough), cmocka_unit_test(nothing_is_enough), cmocka_unit_test(without_gain),
                 cmocka_unit_test(not_for_ever),     cmocka_unit_test(once_more),         cmocka_unit_test(when_to_slow),
-                cmocka_unit_test(how_slow),
+                cmocka_unit_test(how_slow),         cmocka_unit_test(when_to_leave),
         };
 
         return cmocka_run_group_tests_name("rounds", tests, NULL, NULL);
