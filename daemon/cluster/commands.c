@@ -207,9 +207,10 @@ Rm__CmdMoveStart *command_move_start(struct command *c, uint64_t job, int32_t ca
         return &c->move_start;
 }
 
-Rm__Command *command_move_commit(struct command *c, uint64_t move) {
+Rm__Command *command_move_commit(struct command *c, uint64_t move, uint64_t later_bytes) {
         BEGIN(c, move_commit, MOVE_COMMIT);
         c->move_commit.move = move;
+        c->move_commit.later_bytes = later_bytes;
         return &c->command;
 }
 

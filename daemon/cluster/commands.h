@@ -99,7 +99,7 @@ Rm__CmdGroupEnd *command_group_end(struct command *c, uint64_t job, int32_t grou
 
 /* ---- moves ---- */
 Rm__CmdMoveStart *command_move_start(struct command *c, uint64_t job, int32_t capsule, const char *to);
-Rm__Command *command_move_commit(struct command *c, uint64_t move);
+Rm__Command *command_move_commit(struct command *c, uint64_t move, uint64_t later_bytes);
 Rm__Command *command_move_abort(struct command *c, uint64_t move, const char *error);
 /* Of `figures` the id and what was measured count. */
 Rm__Command *command_move_done(struct command *c, const Rm__Move *figures);

@@ -34,6 +34,12 @@ static const struct {
         { &rm__move__descriptor, 131, STATE_LEVEL_SLOW },  /* slow_usec */
         { &rm__move__descriptor, 124, STATE_LEVEL_PAGES }, /* fill_usec */
         { &rm__move__descriptor, 125, STATE_LEVEL_PAGES }, /* waiting */
+        { &rm__move__descriptor, 150, STATE_LEVEL_POSTCOPY }, /* later_bytes */
+        { &rm__move__descriptor, 151, STATE_LEVEL_POSTCOPY }, /* later_faults */
+        { &rm__move__descriptor, 152, STATE_LEVEL_POSTCOPY }, /* later_p99_usec */
+        { &rm__cmd_move_filled__descriptor, 150, STATE_LEVEL_POSTCOPY }, /* later_faults */
+        { &rm__cmd_move_filled__descriptor, 151, STATE_LEVEL_POSTCOPY }, /* later_p99_usec */
+        { &rm__cmd_move_commit__descriptor, 150, STATE_LEVEL_POSTCOPY }, /* later_bytes */
         { &rm__state__descriptor, 90, STATE_LEVEL_VOTERS }, /* voters */
         { &rm__state__descriptor, 91, STATE_LEVEL_VOTERS }, /* lease_usec */
         { &rm__state__descriptor, 92, STATE_LEVEL_SESSIONS }, /* sessions */

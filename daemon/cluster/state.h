@@ -10,7 +10,7 @@
 #include "common/error.h"
 #include "proto/state.pb-c.h"
 
-#define STATE_LEVEL 6U /* the highest feature level that this version knows, see CmdLevel */
+#define STATE_LEVEL 7U /* the highest feature level that this version knows, see CmdLevel */
 #define STATE_LEVEL_RESTART 2U /* from this one on: CmdJobRestart and what belongs to it */
 #define STATE_LEVEL_VOTERS 3U  /* several voters, removal of nodes, leases in the log */
 #define STATE_LEVEL_SESSIONS 3U /* from this one on: Command.origin, and the log's time is in the state */
@@ -22,6 +22,7 @@
 #define STATE_LEVEL_PAGES 5U   /* from this one on: which way the memory of a moved group went, and when it had all of it */
 #define STATE_LEVEL_FOLD 6U    /* from this one on: since when a job is folded */
 #define STATE_LEVEL_SLOW 6U    /* likewise: for how long a group was slowed down before its freeze */
+#define STATE_LEVEL_POSTCOPY 7U /* from this one on: memory of a moved group that is still at its source */
 #define STATE_LEVEL_WITHOUT_DOWN                                                                                                   \
         3U /* the log is raised to this level, and to higher ones, also if a node that is DOWN knows less */
 #define STATE_MOVES_KEPT 1000U   /* ended moves that are remembered */
@@ -93,6 +94,8 @@ bool job_running(
                 *job); /* its capsules are placed and it has not come to its end, nor lost a node and is about to start again */
 /* If a node is lost under it now: does it start again, or (false) end? */
 bool job_may_restart(const Rm__Job *job);
+/* At its source there is memory without which the group cannot go on: the move is committed, and not all has come. */
+bool move_needs_source(const Rm__State *state, const Rm__Move *move);
 /*
  * Its mpirun has ended while this capsule, of a group, is on a node that has not said how its MPI daemon ended: if that node is lost, its
  * loss may be why, and the job starts again.

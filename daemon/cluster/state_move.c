@@ -128,6 +128,7 @@ int apply_move_commit(struct apply *a) {
         Rm__Move *move = find_move(a, "move-commit", a->command->move_commit->move);
         Rm__Job *job = move ? state_job(a->state, move->job) : NULL;
         Rm__Capsule *capsule = job ? job_capsule(job, move->capsule) : NULL;
+        char word[24];
 
         if (!move)
                 return -ENOENT;
@@ -144,7 +145,12 @@ int apply_move_commit(struct apply *a) {
         capsule->incarnation = move->incarnation;
         capsule->moves++;
         job->moves++;
+        move->later_bytes = a->command->move_commit->later_bytes;
         state_index_move(a->index, move);
+        if (move->later_bytes > 0)
+                apply_event(a, "move-postcopy", move->to, move->job, move->id, move->capsule,
+                            "job %" PRIu64 ": %s goes on on %s while %.1f MB of its memory are still on %s", move->job,
+                            capsule_word(move->capsule, word), move->to, (double) move->later_bytes / 1e6, move->from);
         return 0;
 }
 
@@ -215,7 +221,7 @@ int apply_move_done(struct apply *a) {
         Rm__Move *move = in ? find_move(a, "move-done", in->id) : NULL;
         Rm__Job *job = move ? state_job(a->state, move->job) : NULL;
         Rm__Capsule *capsule = job ? job_capsule(job, move->capsule) : NULL;
-        cleanup_free char *slow = NULL;
+        cleanup_free char *slow = NULL, *later = NULL;
         char word[24];
 
         if (!move)
@@ -245,10 +251,11 @@ int apply_move_done(struct apply *a) {
                 capsule->freeze_usec = in->freeze_usec;
         }
         slow = move->slow_usec ? xasprintf("slowed down for %.1f s, ", (double) move->slow_usec / 1e6) : NULL;
+        later = move->later_bytes ? xasprintf(", %.1f of them post-copied", (double) move->later_bytes / 1e6) : xstrdup("");
         apply_event(a, "move-done", move->to, move->job, move->id, move->capsule,
-                    "job %" PRIu64 ": %s moved from %s to %s, %sfrozen for %.3f s, %.1f MB", move->job,
+                    "job %" PRIu64 ": %s moved from %s to %s, %sfrozen for %.3f s, %.1f MB%s", move->job,
                     capsule_word(move->capsule, word), move->from, move->to, slow ? slow : "", (double) move->freeze_usec / 1e6,
-                    (double) move->memory_bytes / 1e6);
+                    (double) move->memory_bytes / 1e6, later);
         node_emptied(a, move->from);
         return 0;
 }
@@ -274,6 +281,7 @@ int apply_move_waiting(struct apply *a) {
 int apply_move_filled(struct apply *a) {
         const Rm__CmdMoveFilled *in = a->command->move_filled;
         Rm__Move *move = find_move(a, "move-filled", in->move);
+        cleanup_free char *waits = NULL;
         char word[24];
 
         if (!move)
@@ -283,8 +291,13 @@ int apply_move_filled(struct apply *a) {
         if (move->fill_usec > 0)
                 return apply_refuse(a, -EALREADY, "move-filled: move %" PRIu64 " is known to be filled", move->id);
         move->fill_usec = in->fill_usec;
+        move->later_faults = in->later_faults;
+        move->later_p99_usec = in->later_p99_usec;
+        if (move->later_faults > 0)
+                waits = xasprintf(", and waited %" PRIu64 " times for some of it, 99 of 100 times for at most %.1f ms",
+                                  move->later_faults, (double) move->later_p99_usec / 1e3);
         apply_event(a, "move-filled", move->to, move->job, move->id, move->capsule,
-                    "job %" PRIu64 ": %s has all of its memory on %s, after %.3f s", move->job, capsule_word(move->capsule, word),
-                    move->to, (double) move->fill_usec / 1e6);
+                    "job %" PRIu64 ": %s has all of its memory on %s, after %.3f s%s", move->job, capsule_word(move->capsule, word),
+                    move->to, (double) move->fill_usec / 1e6, waits ? waits : "");
         return 0;
 }

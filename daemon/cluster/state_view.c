@@ -70,6 +70,14 @@ bool job_may_restart(const Rm__Job *job) {
         return job_running(job) && is_restartable(job);
 }
 
+bool move_needs_source(const Rm__State *state, const Rm__Move *move) {
+        const Rm__Job *job = state_job(state, move->job);
+        const Rm__Capsule *capsule = job && job_running(job) ? job_capsule(job, move->capsule) : NULL;
+
+        return move->state == RM__MOVE_STATE__MOVE_COMMITTED && move->later_bytes > 0 && move->fill_usec == 0 && capsule &&
+               capsule->incarnation == move->incarnation;
+}
+
 bool job_end_may_be_loss(const Rm__State *state, const Rm__Job *job, const Rm__Capsule *capsule) {
         bool by_itself = job->final_state == RM__JOB_STATE__JOB_COMPLETED || job->final_state == RM__JOB_STATE__JOB_FAILED;
 

@@ -299,7 +299,7 @@ void destination_capsule_ready(struct move *move) {
 static void propose_commit(struct move *move) {
         struct command c;
 
-        move_propose(move, command_move_commit(&c, move->id));
+        move_propose(move, command_move_commit(&c, move->id, 0));
 }
 
 static void tell_opened(struct move *move) {

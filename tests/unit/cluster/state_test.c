@@ -756,6 +756,14 @@ int move_commit(struct world *w, uint64_t move) {
         return apply_command(w, &command);
 }
 
+int move_commit_early(struct world *w, uint64_t move, uint64_t later_bytes) {
+        COMMAND(MoveCommit, move_commit, MOVE_COMMIT);
+
+        body.move = move;
+        body.later_bytes = later_bytes;
+        return apply_command(w, &command);
+}
+
 int move_abort(struct world *w, uint64_t move, const char *error) {
         COMMAND(MoveAbort, move_abort, MOVE_ABORT);
 

@@ -84,6 +84,8 @@ int forget(struct world *w, uint64_t job);
 int output_done(struct world *w, uint64_t job);
 int move_start(struct world *w, uint64_t job, int32_t capsule, const char *to);
 int move_commit(struct world *w, uint64_t move);
+/* While so much of its memory is still at the source. */
+int move_commit_early(struct world *w, uint64_t move, uint64_t later_bytes);
 int move_abort(struct world *w, uint64_t move, const char *error);
 int move_done(struct world *w, uint64_t move, uint64_t memory_bytes, uint64_t freeze_usec);
 int move_waiting(struct world *w, uint64_t move, const char *text);

@@ -1000,6 +1000,38 @@ static void test_memory_comes_after_the_group(void **state) {
         REFUSED(move_filled(w, 3, 5), -EALREADY, "is not committed");
 }
 
+/* The source is needed until the destination has all, or the copy there is not the job's any more. */
+static void test_postcopy(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+        const Rm__Move *move;
+
+        assert_int_equal(move_start(w, job, 0, "n3"), 0);
+        move = state_move(w->state, 1);
+        assert_false(move_needs_source(w->state, move));
+        assert_int_equal(move_commit_early(w, 1, 4096), 0);
+        EVENTS("move-postcopy ");
+        assert_int_equal(move->later_bytes, 4096);
+        assert_true(move_needs_source(w->state, move));
+        assert_int_equal(move_filled(w, 1, 700000), 0);
+        assert_false(move_needs_source(w->state, move));
+        assert_int_equal(move_done(w, 1, 1, 1), 0);
+        assert_int_equal(move->later_bytes, 4096);
+
+        assert_int_equal(move_start(w, job, 1, "n3"), 0);
+        assert_int_equal(move_commit(w, 2), 0);
+        EVENTS("");
+        assert_false(move_needs_source(w->state, state_move(w->state, 2)));
+        assert_int_equal(move_done(w, 2, 1, 1), 0);
+
+        assert_int_equal(move_start(w, job, 1, "n2"), 0);
+        assert_int_equal(move_commit_early(w, 3, 4096), 0);
+        move = state_move(w->state, 3);
+        assert_true(move_needs_source(w->state, move));
+        assert_int_equal(ends(w, job, 0, 0, ""), 0);
+        assert_false(move_needs_source(w->state, move));
+}
+
 static void test_job_ends_during_moves(void **state) {
         struct world *w = *state;
         uint64_t job = running_job(w);
@@ -1729,6 +1761,7 @@ int main(void) {
                 T(test_refused_moves),
                 T(test_commit_and_abort_race),
                 T(test_memory_comes_after_the_group),
+                T(test_postcopy),
                 T(test_job_ends_during_moves),
                 T(test_user_keeps_all_move_slots_busy),
                 T(test_old_moves_are_forgotten),
