@@ -232,7 +232,9 @@ static int set_codec(uint32_t *out, const char *value) {
 }
 
 static int set_last(uint32_t *out, const char *value) {
-        static const char *const words[] = { [CONFIG_LAST_SLOW] = "slow", [CONFIG_LAST_FREEZE] = "freeze" };
+        static const char *const words[] = {
+                [CONFIG_LAST_SLOW] = "slow", [CONFIG_LAST_FREEZE] = "freeze", [CONFIG_LAST_POSTCOPY] = "postcopy"
+        };
 
         return set_word(out, value, words, ARRAY_SIZE(words));
 }
@@ -370,7 +372,7 @@ static const char *expects(const struct key *key) {
         case KIND_CODEC:
                 return "auto, none, lz4 or zstd";
         case KIND_LAST:
-                return "slow or freeze";
+                return "slow, freeze or postcopy";
         case KIND_MOVE_TIMEOUT:
                 return "a time from 1s to 2m: connections to a group that stands still for longer would break";
         case KIND_DURATION:

@@ -119,6 +119,7 @@ enum config_codec {
 enum config_last {
         CONFIG_LAST_SLOW,
         CONFIG_LAST_FREEZE,
+        CONFIG_LAST_POSTCOPY,
 };
 
 /* Defaults, then `path`. NULL path: only defaults. Unknown sections, unknown keys and bad values are errors that name

@@ -213,8 +213,10 @@ static void on_filling(struct capsule *capsule, void *userdata) {
         struct runner *runner = userdata;
         struct resident *resident = find_by_capsule(runner, capsule);
 
-        if (resident)
-                runner->ops->on_filling(runner->userdata, resident);
+        if (!resident)
+                return;
+        runner->ops->on_filling(runner->userdata, resident);
+        runner_wake(runner); /* it may be broken */
 }
 
 static void on_unfenced(struct capsule *capsule, void *userdata) {
@@ -359,6 +361,25 @@ static void report_lost(struct runner *runner, struct resident *resident, const 
                                command_job_restart(&c, job->id, job->attempt + 1, self_of(runner), reason, false));
         else
                 report_exit(runner, resident, 255, reason, job->cancel ? job->final_state : RM__JOB_STATE__JOB_NODE_FAIL);
+}
+
+/* The memory that it lacked was on another node and is lost; PID 1 has cut it off and killed it. As if this node had lost it. */
+static bool report_broken(struct runner *runner, struct resident *resident, const Rm__Job *job) {
+        struct capsule_status status = { 0 };
+        cleanup_free char *reason = NULL;
+        struct command c;
+
+        if (resident->capsule && resident->ready)
+                capsule_get_status(resident->capsule, &status);
+        if (!status.broken)
+                return false;
+        reason = ends_why_killed(runner, resident);
+        if (job_may_restart(job))
+                runner_propose(runner, resident,
+                               command_job_restart(&c, job->id, job->attempt + 1, self_of(runner), reason, false));
+        else
+                report_exit(runner, resident, 255, reason, job->cancel ? job->final_state : RM__JOB_STATE__JOB_NODE_FAIL);
+        return true;
 }
 
 /* ---- the head ---- */
@@ -572,6 +593,8 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
                 limit(runner, resident);
         if (resident->ready && resident->capsule && capsule->state == RM__CAPSULE_STATE__CAPSULE_READY)
                 cores_apply(runner, resident, capsule);
+        if (report_broken(runner, resident, job))
+                return;
         if (resident->index == STATE_HEAD && resident->capsule) {
                 if (resident->ready && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED)
                         report_ready(runner, resident);

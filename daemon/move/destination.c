@@ -22,6 +22,7 @@ static void tell_prepared(struct move *move, uint32_t port, const char *error) {
         prepared.move = move->id;
         prepared.port = port;
         prepared.pages = pages_test_passed(move->moves->rmd->pages_test, &why);
+        prepared.postcopy = true;
         prepared.pages_only = move->pages_only;
         prepared.error = (char *) error;
         message.body_case = RM__PEER_MESSAGE__BODY_MOVE_PREPARED;
@@ -103,6 +104,7 @@ static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
         case RM__MOVER_EVENT__BODY_RECEIVED:
                 move->image_complete = true;
                 move->pages = event->received->figures && event->received->figures->pages;
+                move->later_bytes = event->received->figures ? event->received->figures->later_bytes : 0;
                 move->received_usec = now_usec();
                 if (move->filtered)
                         move_event(move, MOVE_EV_SENT);
@@ -299,7 +301,7 @@ void destination_capsule_ready(struct move *move) {
 static void propose_commit(struct move *move) {
         struct command c;
 
-        move_propose(move, command_move_commit(&c, move->id, 0));
+        move_propose(move, command_move_commit(&c, move->id, move->later_bytes));
 }
 
 static void tell_opened(struct move *move) {
@@ -346,12 +348,24 @@ static void open_copy(struct move *move) {
 
 /* ---- the rest of the memory, which PID 1 gives to the group ---- */
 
-static void propose_filled(struct move *move) {
-        uint64_t usec = now_usec() - move->opened_usec;
+/* True when the log need not know it any more, or has it. */
+static bool propose_filled(struct move *move, const struct capsule_status *status) {
         struct command c;
+        uint64_t usec;
 
-        if (move->pages && move_pages_in_log(move))
-                cluster_propose(move->moves->rmd->cluster, command_move_filled(&c, move->id, usec > 0 ? usec : 1), NULL, NULL);
+        if (!move->filled_usec)
+                move->filled_usec = now_usec();
+        usec = move->filled_usec - move->opened_usec;
+        (void) command_move_filled(&c, move->id, usec > 0 ? usec : 1);
+        if (move_is_needed(move)) {
+                c.move_filled.later_faults = status->later_faults;
+                c.move_filled.later_p99_usec = status->later_p99_usec;
+                move_propose(move, &c.command);
+                return false;
+        }
+        if (move->pages && !move->later_bytes && move_pages_in_log(move))
+                cluster_propose(move->moves->rmd->cluster, &c.command, NULL, NULL);
+        return true;
 }
 
 /* If the group has ended, or PID 1 has killed it, that is what the runner tells. */
@@ -366,12 +380,15 @@ static void see_filled(struct move *move) {
         capsule_get_status(resident->capsule, &status);
         if (!resident->ready || status.filling || status.killed[0])
                 return;
-        propose_filled(move);
-        move_event(move, MOVE_EV_FILLED);
+        if (propose_filled(move, &status))
+                move_event(move, MOVE_EV_FILLED);
+        else
+                moves_retry(move->moves);
 }
 
 static void enter_fill(struct move *move) {
-        move_stop_mover(move); /* and the images go: their memory may be needed */
+        if (!move->later_bytes)
+                move_stop_mover(move); /* and the images go: their memory may be needed */
         see_filled(move);
 }
 
@@ -403,6 +420,7 @@ void destination_adopt(struct moves *moves, const Rm__Move *record) {
 
         move->incarnation = record->incarnation;
         move->pages = move->image_complete = move->opened_told = true;
+        move->later_bytes = record->later_bytes;
         move->opened_usec = now_usec() > ran_usec ? now_usec() - ran_usec : 0;
         log_info("move %" PRIu64 " (destination): the group runs here, and gets the rest of its memory", move->id);
         move_event(move, MOVE_EV_OPENED);

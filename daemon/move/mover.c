@@ -135,6 +135,15 @@ static void on_gone(evutil_socket_t fd, short what, void *arg) {
         mover_free(arg);
 }
 
+void mover_leave(struct mover *mover) {
+        if (!mover)
+                return;
+        conn_destroy(take_ptr(mover->conn));
+        if (mover->first)
+                rm__mover_command__free_unpacked(take_ptr(mover->first), NULL);
+        free(mover);
+}
+
 void mover_stop(struct mover *mover, struct remover *remover, const char *dir) {
         char *aside = remover_set_aside(remover, dir);
 

@@ -68,6 +68,13 @@ void move_stop_mover(struct move *move) {
         mover_stop(take_ptr(move->mover), move->moves->remover, move->dir);
 }
 
+bool move_is_needed(const struct move *move) {
+        const Rm__State *state = cluster_state(move->moves->rmd->cluster);
+        const Rm__Move *record = state_move(state, move->id);
+
+        return record && move_needs_source(state, record);
+}
+
 static void move_free(struct move *move) {
         for (struct move **p = &move->moves->list; *p; p = &(*p)->next)
                 if (*p == move) {
@@ -278,6 +285,8 @@ static void wake_leftover(struct moves *moves, const Rm__Move *record) {
         const char *self = cluster_self(moves->rmd->cluster);
         bool running = record->state == RM__MOVE_STATE__MOVE_RUNNING;
 
+        if (move_needs_source(cluster_state(moves->rmd->cluster), record))
+                return;
         if (strcmp(record->from, self) == 0 && !move_find(moves, record->id, MOVE_SOURCE)) {
                 propose_leftover(moves, record, !running);
         } else if (!running && strcmp(record->to, self) == 0 && !move_find(moves, record->id, MOVE_DESTINATION) &&
@@ -320,6 +329,9 @@ static void open_leftover(struct moves *moves, const struct state_placed *placed
         if (active && move_find(moves, active->id, MOVE_DESTINATION))
                 return;
         adopt_filling(moves, resident);
+        if (active && move_needs_source(cluster_state(moves->rmd->cluster), active) &&
+            !move_find(moves, active->id, MOVE_DESTINATION))
+                destination_adopt(moves, active);
         phase = capsule_phase(resident->capsule);
         if (phase == CAPSULE_FROZEN || phase == CAPSULE_RESTORED) {
                 log_info("job %" PRIu64 ": capsule %" PRId32 " resumes here", placed->job->id, placed->capsule->index);
@@ -474,6 +486,9 @@ bool moves_own(struct moves *moves, const struct resident *resident) {
                 if (m->job == resident->job && m->index == resident->index && m->incarnation == resident->incarnation &&
                     m->state != MOVE_FILL && m->state != MOVE_END && is_open(moves, m))
                         return true;
+        if (active && move_needs_source(cluster_state(moves->rmd->cluster), active) &&
+            strcmp(active->from, cluster_self(moves->rmd->cluster)) == 0)
+                return true;
         return active && active->state == RM__MOVE_STATE__MOVE_RUNNING && active->incarnation == resident->incarnation;
 }
 
@@ -568,8 +583,11 @@ int moves_create(struct rmd *rmd, struct moves **ret, struct rm_error *err) {
 void moves_destroy(struct moves *moves) {
         if (!moves)
                 return;
-        while (moves->list)
+        while (moves->list) {
+                if (move_is_needed(moves->list))
+                        mover_leave(take_ptr(moves->list->mover));
                 move_free(moves->list);
+        }
         while (moves->pending_prepares) {
                 struct pending_prepare *pending = moves->pending_prepares;
 

@@ -43,6 +43,8 @@ struct move {
         bool pages;         /* private memory travels apart from CRIU's images; source, before the pre-copy: it is wished for */
         bool pages_only;    /* the destination has no room for it otherwise */
         char untracked[256]; /* source: why it does not */
+        bool postcopy;      /* source: memory may come later than the image */
+        uint64_t later_bytes; /* destination: so much comes later than the image */
         bool slowed;        /* source: there is a control group for it */
         struct capacity_need need; /* destination: at the begin */
         uint64_t memory_bytes; /* source: of the group's processes, when the move began */
@@ -51,7 +53,7 @@ struct move {
         uint64_t waiting_told_usec; /* source: when the log was last told of that; 0: it was not */
         struct event *deadline;
         struct event *hold; /* pending: a fault point keeps this state from being entered */
-        bool stream_lost;     /* source: the failure is that the destination has closed the stream */
+        bool stream_lost; /* source: the failure is that the destination has closed the stream */
         struct event *reopen; /* source: open for a moment, so that connections are accepted */
         unsigned reopens;
         unsigned lock_tries; /* source: times that it was open since it held a lock */
@@ -59,7 +61,7 @@ struct move {
         char error[512];
         /* monotonic times of this end, 0 = not reached */
         uint64_t begin_usec, freeze_usec, dump_usec, dumped_usec, sent_usec, received_usec, restored_usec, committed_usec,
-                opened_usec;
+                opened_usec, filled_usec;
         Rm__Move figures;
         struct move *next;
 };
@@ -104,6 +106,9 @@ int move_send(struct move *move, Rm__PeerMessage *message);
 void moves_retry(struct moves *moves);
 /* Ends this move's rm-mover, if one runs, and removes the directory. */
 void move_stop_mover(struct move *move);
+/* A group runs, and there is still memory at its source without which it cannot go on. */
+bool move_is_needed(const struct move *move);
+
 /* Directory for this move's images; made here. */
 int move_make_dir(struct move *move, struct rm_error *err);
 

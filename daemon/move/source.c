@@ -72,8 +72,24 @@ static void note_way(struct move *move, const Rm__MoverFigures *figures) {
                 resident->untracked = wished && !move->pages;
 }
 
+/* In numbers, why it is post-copied. */
+static void log_postcopy(const struct move *move, const Rm__MoverFigures *figures) {
+        if (!figures || figures->later_bytes == 0)
+                return;
+        if (figures->probe_bytes > 0 && figures->ahead_rounds == 0)
+                log_info("move %" PRIu64
+                         ": of %.0f MB the group wrote %.0f MB in %.2f s: they stay here and follow when it runs on %s",
+                         move->id, (double) figures->later_bytes / 1e6, (double) figures->probe_bytes / 1e6,
+                         (double) figures->probe_usec / 1e6, move->other);
+        else
+                log_info("move %" PRIu64 ": after %" PRIu64
+                         " rounds the group still writes %.0f MB in each: these follow when it runs on %s",
+                         move->id, figures->ahead_rounds, (double) figures->later_bytes / 1e6, move->other);
+}
+
 static void on_precopied(struct move *move, const Rm__MoverPrecopied *precopied) {
         note_way(move, precopied->figures);
+        log_postcopy(move, precopied->figures);
         if (move->pages_only && !move->pages)
                 move_fail(move, "%s has room for the group's memory only if it is tracked, which is not possible: %s", move->other,
                           move->untracked);
@@ -223,6 +239,7 @@ void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared) {
                 return;
         }
         move->pages_only = prepared->pages_only;
+        move->postcopy = prepared->postcopy;
         if (move->pages && !prepared->pages) {
                 move->pages = false;
                 (void) snprintf(move->untracked, sizeof(move->untracked), "%s cannot receive it ('rmctl status' there may say why)",
@@ -343,6 +360,15 @@ void source_capsule_filling(struct move *move) {
                 tell_waiting(move, "");
 }
 
+/* The loss of either node ends the group then: only if its job may start again. The head cannot be lost without the job. */
+static bool may_postcopy(const struct move *move) {
+        const Rm__State *state = cluster_state(move->moves->rmd->cluster);
+        const Rm__Job *job = state_job(state, move->job);
+
+        return move->moves->rmd->config->move_last == CONFIG_LAST_POSTCOPY && move->pages && move->postcopy &&
+               state->level >= STATE_LEVEL_POSTCOPY && move->index != STATE_HEAD && job && job_may_restart(job);
+}
+
 static void enter_precopy(struct move *move, struct resident *resident) {
         const Rm__Move *record = state_move(cluster_state(move->moves->rmd->cluster), move->id);
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
@@ -356,7 +382,8 @@ static void enter_precopy(struct move *move, struct resident *resident) {
         procs_file = body.procs_file = procs_file_of(resident);
         body.bytes_per_sec = move->moves->rmd->config->move_rate_bytes_per_sec;
         body.pages = move->pages;
-        if (move->moves->rmd->config->move_last == CONFIG_LAST_SLOW)
+        body.postcopy = may_postcopy(move);
+        if (!body.postcopy && move->moves->rmd->config->move_last != CONFIG_LAST_FREEZE)
                 body.slow_usec = move->moves->rmd->config->move_slow_usec;
         command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;
         command.precopy = &body;
@@ -540,8 +567,13 @@ void source_on_failed(struct move *move, const char *node, const char *text) {
 }
 
 static void propose_done(struct move *move) {
+        const Rm__Move *record = state_move(cluster_state(move->moves->rmd->cluster), move->id);
         struct command c;
 
+        if (record && !move->filled_usec) {
+                move->figures.image_bytes += record->later_bytes;
+                move->filled_usec = now_usec();
+        }
         if (move->dump_usec && move->dumped_usec)
                 move->figures.dump_usec = move->dumped_usec - move->dump_usec;
         if (move->sent_usec && move->dump_usec)
@@ -558,6 +590,8 @@ static void propose_done(struct move *move) {
 void source_release(struct move *move) {
         struct resident *resident = move_resident(move);
 
+        if (move_is_needed(move))
+                return; /* until the state shows that it is not */
         if (resident)
                 runner_drop(move->moves->rmd->runner, resident, true);
         /* With the figures when the destination tells them; it has until the deadline. */

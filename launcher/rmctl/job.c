@@ -238,7 +238,10 @@ static void show_capsules(struct call *call, const Rm__Job *job, const Rm__Move 
                 table_printf(t, "%u", c->moves);
                 table_take(t, c->moves ? human_bytes(c->image_bytes) : NULL);
                 table_take(t, c->moves ? human_duration(c->freeze_usec) : NULL);
-                table_cell(t, last[i] && last[i]->tracked ? "yes" : last[i] && *last[i]->untracked ? "no" : NULL);
+                table_cell(t, last[i] && last[i]->later_bytes  ? "post-copied"
+                              : last[i] && last[i]->tracked    ? "yes"
+                              : last[i] && *last[i]->untracked ? "no"
+                                                               : NULL);
                 if (cores)
                         table_take(t, core_text(c));
         }

@@ -50,7 +50,8 @@ static void table_moves(struct call *call, const Rm__MoveList *moves) {
                 { "SEND", true, false, 5 },     { "RESTORE", true, false, 5 }, { "COMMIT", true, false, 6 },
                 { "FILL", true, false, 4 },     { "MEMORY", true, false, 4 },  { "SENT", true, false, 0 },
                 { "ROUNDS", true, false, 7 },   { "SLOWED", true, false, 7 },  { "LAST", true, false, 4 },
-                { "CODEC", false, false, 4 },   { "REASON", false, true, 0 },
+                { "LATER", true, false, 4 },    { "WAIT", true, false, 7 },    { "CODEC", false, false, 4 },
+                { "REASON", false, true, 0 },
         };
         struct table *t = table_create(columns, ARRAY_SIZE(columns));
         uint64_t now = now_real_usec();
@@ -80,6 +81,8 @@ static void table_moves(struct call *call, const Rm__MoveList *moves) {
                 table_take(t, m->ahead_rounds ? xasprintf("%u", m->ahead_rounds) : NULL);
                 table_take(t, m->slow_usec ? figure(m->slow_usec) : NULL);
                 table_take(t, m->tracked ? human_bytes(m->last_bytes) : NULL);
+                table_take(t, m->later_bytes ? human_bytes(m->later_bytes) : NULL);
+                table_take(t, m->later_faults ? xasprintf("%.1f ms", (double) m->later_p99_usec / 1e3) : NULL);
                 table_take(t, codec_text(m));
                 table_cell(t, *m->error ? m->error : *m->waiting ? m->waiting : m->reason);
         }
@@ -154,7 +157,9 @@ const struct verb verb_list_moves = {
         .help = "list moves of groups, with their freeze times\n"
                 "FREEZE is the time from the freeze at the source until the group runs at its new node, FILL the time from then\n"
                 "until it has all of its memory there. ROUNDS is how often memory was sent before the freeze, LAST what the group\n"
-                "had written since, and was sent in it; only of tracked memory.\n"
+                "had written since, and was sent in it; only of tracked memory. LATER is what was still at its old node when it "
+                "ran at the\n"
+                "new one (post-copy), WAIT how long it waited for a page of that at most, in 99 of 100 cases.\n"
                 "CODEC is how the data was compressed; 2.0x: without it, SENT would be twice as much.",
         .flags = { { "job", "JOB", "only moves of this job" }, { "since", "MOVE", "only moves after this one" } },
         .run = run_list,

@@ -447,6 +447,11 @@ void mover_stop(struct mover *mover, struct remover *remover, const char *dir) {
         free(mover);
 }
 
+/* Nothing is left at a source here. */
+void mover_leave(struct mover *mover) {
+        mover_stop(mover, NULL, NULL);
+}
+
 struct remover *remover_create(struct event_base *base, const char *program) {
         return NULL;
 }

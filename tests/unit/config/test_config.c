@@ -130,7 +130,7 @@ static const struct {
           "a number of bytes" },
         { "move", "codec", U32, AT(move_codec), "0", "zstd", "3", { "gzip", "", "3", "ZSTD" }, "auto, none, lz4 or zstd" },
         { "move", "codec", U32, AT(move_codec), "0", "none", "1", { NULL }, NULL },
-        { "move", "last", U32, AT(move_last), "0", "freeze", "1", { "fast", "", "1" }, "slow or freeze" },
+        { "move", "last", U32, AT(move_last), "0", "freeze", "1", { "fast", "", "1" }, "slow, freeze or postcopy" },
         { "move", "slow_for", U64, AT(move_slow_usec), "2000000", "500ms", "500000", { "2x", "" }, "a time" },
         { "move", "tracking", BOOL, AT(move_tracking), "yes", "no", "no", { "auto", "", "2" }, "yes or no" },
         { "capsule", "memory_max", U64, AT(memory_max), "0", "300M", "314572800", { "0", "63M", "-1", "much" }, "auto, none, or" },
