@@ -692,12 +692,15 @@ static void check_free(const struct child *child) {
         let_write(child);
 }
 
+/* On a busy machine it may be that nothing has come yet. */
 static int64_t bytes_arrived(const struct bed *b, pid_t pid) {
         cleanup_free char *path = arrived(b, pid);
         struct stat st;
 
-        assert_int_equal(stat(path, &st), 0);
-        return st.st_blocks * 512;
+        if (stat(path, &st) == 0)
+                return st.st_blocks * 512;
+        assert_int_equal(errno, ENOENT);
+        return 0;
 }
 
 /* In the middle of a round, however it is limited; the program goes on as it was. */
