@@ -348,12 +348,8 @@ static void report_gone(struct runner *runner, uint64_t job, const Rm__Capsule *
         runner_retry(runner);
 }
 
-/* Of a job that runs. A node that was started anew has lost its capsules as one that is down has. */
-static void report_lost(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
-        bool had_one = !resident->capsule && capsule->state == RM__CAPSULE_STATE__CAPSULE_READY;
-        bool again = had_one && job_may_restart(job);
-        cleanup_free char *reason = again ? xasprintf("node %s has lost its capsules (was it restarted?)", self_of(runner))
-                                          : xasprintf("a capsule of %s is lost: %s", self_of(runner), resident->lost_text);
+/* As if this node had been lost under it. */
+static void restart_or_end(struct runner *runner, struct resident *resident, const Rm__Job *job, bool again, const char *reason) {
         struct command c;
 
         if (again)
@@ -363,22 +359,27 @@ static void report_lost(struct runner *runner, struct resident *resident, const 
                 report_exit(runner, resident, 255, reason, job->cancel ? job->final_state : RM__JOB_STATE__JOB_NODE_FAIL);
 }
 
-/* The memory that it lacked was on another node and is lost; PID 1 has cut it off and killed it. As if this node had lost it. */
+/* Of a job that runs. A node that was started anew has lost its capsules as one that is down has. */
+static void report_lost(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
+        bool had_one = !resident->capsule && capsule->state == RM__CAPSULE_STATE__CAPSULE_READY;
+        bool again = had_one && job_may_restart(job);
+        cleanup_free char *reason = again ? xasprintf("node %s has lost its capsules (was it restarted?)", self_of(runner))
+                                          : xasprintf("a capsule of %s is lost: %s", self_of(runner), resident->lost_text);
+
+        restart_or_end(runner, resident, job, again, reason);
+}
+
+/* The memory that it lacked was on another node and is lost; PID 1 has cut it off and killed it. */
 static bool report_broken(struct runner *runner, struct resident *resident, const Rm__Job *job) {
         struct capsule_status status = { 0 };
         cleanup_free char *reason = NULL;
-        struct command c;
 
         if (resident->capsule && resident->ready)
                 capsule_get_status(resident->capsule, &status);
         if (!status.broken)
                 return false;
         reason = ends_why_killed(runner, resident);
-        if (job_may_restart(job))
-                runner_propose(runner, resident,
-                               command_job_restart(&c, job->id, job->attempt + 1, self_of(runner), reason, false));
-        else
-                report_exit(runner, resident, 255, reason, job->cancel ? job->final_state : RM__JOB_STATE__JOB_NODE_FAIL);
+        restart_or_end(runner, resident, job, job_may_restart(job), reason);
         return true;
 }
 

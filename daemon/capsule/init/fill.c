@@ -363,7 +363,6 @@ int fill_start(struct fill *fill, int images_fd, pid_t criu_pid, struct rm_error
 
         if (r == 0)
                 r = take_all_later(images_fd, &stores, &later_fd);
-
         if (r < 0)
                 error_sys(error, r, "cannot read the memory that came with the image");
         if (r == 0 && !fill->shared) {
@@ -418,10 +417,11 @@ static void give_up(struct fill *fill, const char *why) {
 
         /* The others of its job must not see it die before the job starts again, as rmd has it do then: they would end it. */
         fill->broken = atomic_load(&fill->shared->left.bytes) > 0;
-        if (fill->broken)
+        if (fill->broken) {
                 fencing_leave_cut(init->fencing);
-        if (fill->broken && link_set_filter(&init->link, true, NULL) < 0)
-                log_error("the capsule cannot be cut off");
+                if (link_set_filter(&init->link, true, NULL) < 0)
+                        log_error("the capsule cannot be cut off");
+        }
         (void) snprintf(fill->killed, sizeof(fill->killed), "its memory could not be completed after its move: %s", why);
         log_error("the payload is killed: %s", fill->killed);
         fill->tell_usec = UINT64_MAX;
