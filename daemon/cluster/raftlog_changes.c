@@ -109,23 +109,15 @@ static void committed(struct raft *raft, const struct raft_configuration *config
         raft->configuration_committed_index = index;
 }
 
-/* What is applied stays; of the rest raft may have cut off what it had, or refused it at once. */
-static void drop_others(struct raftlog *log) {
+/* What raft has noted, or has not in its log: it may have cut off what it had, or have refused it at once. What is applied stays. */
+static void drop(struct raftlog *log) {
+        raft_index applied = raft_last_applied(&log->raft);
         struct change *change, *next;
 
         for (change = LIST_FIRST(&log->changes); change; change = next) {
                 next = LIST_NEXT(change, entry);
-                if (change->index > raft_last_applied(&log->raft) && !is_in_log(log, change))
-                        change_free(change);
-        }
-}
-
-static void drop_noted(struct raftlog *log) {
-        struct change *change, *next;
-
-        for (change = LIST_FIRST(&log->changes); change; change = next) {
-                next = LIST_NEXT(change, entry);
-                if (change->index <= log->raft.configuration_committed_index)
+                if (change->index <= log->raft.configuration_committed_index ||
+                    (change->index > applied && !is_in_log(log, change)))
                         change_free(change);
         }
 }
@@ -135,7 +127,7 @@ void raftlog_changes_note(struct raftlog *log) {
         raft_index applied = raft_last_applied(raft);
         const struct change *last, *done;
 
-        drop_others(log);
+        drop(log);
         last = newest(log, UINT64_MAX);
         done = newest(log, applied);
         if (last && last->index > applied && last->index > raft->configuration_uncommitted_index)
@@ -146,5 +138,5 @@ void raftlog_changes_note(struct raftlog *log) {
                 committed(raft, &raft->configuration, raft->configuration_uncommitted_index);
                 raft->configuration_uncommitted_index = 0;
         }
-        drop_noted(log);
+        drop(log);
 }
