@@ -472,19 +472,12 @@ void moves_capsule_filling(struct moves *moves, const struct resident *resident)
                 }
 }
 
-/* By the log: here it may be, for a moment, that only the log knows that it has ended, and that the capsule runs elsewhere by now. */
-static bool is_open(const struct moves *moves, const struct move *move) {
-        const Rm__Move *record = state_move(cluster_state(moves->rmd->cluster), move->id);
-
-        return record && (record->state == RM__MOVE_STATE__MOVE_RUNNING || record->state == RM__MOVE_STATE__MOVE_COMMITTED);
-}
-
+/* What counts is the log: here a move may go on, for a moment, that has ended there, with the capsule running elsewhere by now. */
 bool moves_own(struct moves *moves, const struct resident *resident) {
         const Rm__Move *active = state_capsule_move(cluster_index(moves->rmd->cluster), resident->job, resident->index);
 
-        for (const struct move *m = moves->list; m; m = m->next)
-                if (m->job == resident->job && m->index == resident->index && m->incarnation == resident->incarnation &&
-                    m->state != MOVE_FILL && m->state != MOVE_END && is_open(moves, m))
+        for (const struct move *m = moves->list; m && active; m = m->next)
+                if (m->id == active->id && m->incarnation == resident->incarnation && m->state != MOVE_FILL && m->state != MOVE_END)
                         return true;
         if (active && move_needs_source(cluster_state(moves->rmd->cluster), active) &&
             strcmp(active->from, cluster_self(moves->rmd->cluster)) == 0)
