@@ -31,7 +31,11 @@
  * that has ended has none; another one may get its pid.
  *
  * Before that, objects of kind LATER may name pages in the same way, after which no data of that process may come: those that are PRESENT in the end do not come
- * in the stream, but after its end (MoverLater in proto/mover.proto). */
+ * in the stream, but after its end (MoverLater in proto/mover.proto).
+ *
+ * Files of trees may go ahead too: an object of kind AHEAD has the contents of one, under a number, and may be opened again, for what has changed
+ * since; its last close tells the size. A close of size 0 forgets it. A later object of kind REGULAR in the same tree that names the
+ * number begins with these contents, and its data is only what is different. */
 #ifndef RM_IMAGE_FORMAT_H
 #define RM_IMAGE_FORMAT_H
 
@@ -62,6 +66,7 @@
 #define IMAGE_PID_MAX (1U << 22)             /* the kernel's PID_MAX_LIMIT */
 #define IMAGE_PAGES_MAX 4096U                /* processes; each has a slot, and CRIU's images need others */
 #define IMAGE_PRESENT_RUN_BYTES 16U
+#define IMAGE_AHEAD_MAX 1024U                /* files ahead, whose numbers are 1 to this; each takes a descriptor */
 #define IMAGE_PRESENT_MAX_BYTES (UINT64_C(1) << 30) /* every other page of 512 GiB */
 #define IMAGE_ATTRIBUTES_MAX_BYTES 8192U /* of one object: names, values and what each costs in the header */
 #define IMAGE_ATTRIBUTE_HEAD_BYTES 16U
@@ -89,7 +94,7 @@ struct image_attribute {
 struct image_object {
         Rm__ImageKind kind;
         const char *role;   /* "" for CRIU images, blocks and memory */
-        const char *path;   /* "" for spool files and blocks; memory: the pid in the capsule, decimal */
+        const char *path;   /* "" for spool files and blocks; memory: the pid in the capsule, decimal; AHEAD: its number */
         const char *target; /* "" but for symlinks and hard links */
         uint32_t mode;      /* permission bits, 07777 */
         uint32_t uid;
@@ -98,6 +103,7 @@ struct image_object {
         uint32_t mtime_nsec;
         const struct image_attribute *attributes; /* of files, FIFOs and ends of directories */
         size_t n_attributes;
+        uint32_t ahead; /* of a regular file: the number by which its contents came before; 0: they did not */
 };
 
 /* Counted on both sides. */
@@ -118,6 +124,8 @@ bool image_kind_has_data(Rm__ImageKind kind);
 bool image_kind_is_memory(Rm__ImageKind kind);
 /* Are its contents runs of pages (PRESENT, LATER)? */
 bool image_kind_is_runs(Rm__ImageKind kind);
+/* Is it a file whose data replaces what came ahead (AHEAD, or a REGULAR that names one)? */
+bool image_object_replaces(const struct image_object *object);
 
 /* May the receiver use this object's names? CRIU images: one component of printable ASCII, no '/', not "." or "..". Paths:
  * relative, no empty, "." or ".." component, except that a directory may be ".". Pids: 1 to IMAGE_PID_MAX. Role: as name_valid(). Attributes: as

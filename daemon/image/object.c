@@ -5,7 +5,8 @@
 
 bool image_kind_has_data(Rm__ImageKind kind) {
         return kind == RM__IMAGE_KIND__IMAGE_KIND_CRIU || kind == RM__IMAGE_KIND__IMAGE_KIND_REGULAR ||
-               kind == RM__IMAGE_KIND__IMAGE_KIND_SPOOL || kind == RM__IMAGE_KIND__IMAGE_KIND_BLOCKS || image_kind_is_memory(kind);
+               kind == RM__IMAGE_KIND__IMAGE_KIND_SPOOL || kind == RM__IMAGE_KIND__IMAGE_KIND_BLOCKS ||
+               kind == RM__IMAGE_KIND__IMAGE_KIND_AHEAD || image_kind_is_memory(kind);
 }
 
 bool image_kind_is_memory(Rm__ImageKind kind) {
@@ -14,6 +15,10 @@ bool image_kind_is_memory(Rm__ImageKind kind) {
 
 bool image_kind_is_runs(Rm__ImageKind kind) {
         return kind == RM__IMAGE_KIND__IMAGE_KIND_PRESENT || kind == RM__IMAGE_KIND__IMAGE_KIND_LATER;
+}
+
+bool image_object_replaces(const struct image_object *object) {
+        return object->kind == RM__IMAGE_KIND__IMAGE_KIND_AHEAD || object->ahead > 0;
 }
 
 /* One name in a directory, as the kernel would take it. */
@@ -47,10 +52,10 @@ static bool path_valid(const char *path) {
 }
 
 /* One spelling for each: it is a name to find others by. */
-static bool pid_valid(const char *text) {
-        int64_t pid;
+static bool number_valid(const char *text, int64_t most) {
+        int64_t number;
 
-        return text[0] >= '1' && text[0] <= '9' && parse_i64(text, 1, IMAGE_PID_MAX, &pid) == 0;
+        return text[0] >= '1' && text[0] <= '9' && parse_i64(text, 1, most, &number) == 0;
 }
 
 static bool path_fits(const struct image_object *o) {
@@ -63,7 +68,9 @@ static bool path_fits(const struct image_object *o) {
         case RM__IMAGE_KIND__IMAGE_KIND_PAGES:
         case RM__IMAGE_KIND__IMAGE_KIND_PRESENT:
         case RM__IMAGE_KIND__IMAGE_KIND_LATER:
-                return pid_valid(o->path);
+                return number_valid(o->path, IMAGE_PID_MAX);
+        case RM__IMAGE_KIND__IMAGE_KIND_AHEAD:
+                return number_valid(o->path, IMAGE_AHEAD_MAX);
         case RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY:
         case RM__IMAGE_KIND__IMAGE_KIND_DIRECTORY_END:
                 return strcmp(o->path, ".") == 0 || path_valid(o->path);
@@ -91,7 +98,7 @@ static bool role_fits(const struct image_object *o) {
 }
 
 int image_object_check(const struct image_object *o, struct rm_error *err) {
-        if (o->kind < RM__IMAGE_KIND__IMAGE_KIND_CRIU || o->kind > RM__IMAGE_KIND__IMAGE_KIND_LATER)
+        if (o->kind < RM__IMAGE_KIND__IMAGE_KIND_CRIU || o->kind > RM__IMAGE_KIND__IMAGE_KIND_AHEAD)
                 return error_set(err, -EBADMSG, "an object of unknown kind %d", (int) o->kind);
         if (!role_fits(o))
                 return error_set(err, -EBADMSG, "an object with an invalid role: '%.80s'", o->role);
@@ -101,5 +108,8 @@ int image_object_check(const struct image_object *o, struct rm_error *err) {
                 return error_set(err, -EBADMSG, "object '%.300s' with an invalid target: '%.300s'", o->path, o->target);
         if (o->mode > 07777 || o->mtime_nsec >= 1000000000U)
                 return error_set(err, -EBADMSG, "object '%.300s' with an invalid mode or time", o->path);
+        if (o->ahead > (o->kind == RM__IMAGE_KIND__IMAGE_KIND_REGULAR ? IMAGE_AHEAD_MAX : 0))
+                return error_set(err, -EBADMSG, "object '%.300s' of kind %d with contents ahead, number %u", o->path, (int) o->kind,
+                                 o->ahead);
         return image_attributes_check(o, err);
 }

@@ -12,6 +12,7 @@
 
 #include "common/util.h"
 #include "daemon/image/attributes.h"
+#include "daemon/image/place_ahead.h"
 #include "daemon/image/place_blocks.h"
 #include "daemon/image/place_pages.h"
 
@@ -30,6 +31,7 @@ struct image_place {
         char *images_path;
         int images_fd;
         struct image_delta delta;
+        struct place_ahead *ahead;
         struct place_blocks *blocks;
         struct place_pages *pages;
         uint64_t written_bytes;
@@ -50,6 +52,8 @@ struct file {
         uint32_t blocks_file; /* see place_blocks_used() */
         Rm__ImageKind kind;
         bool counts; /* to kept_bytes: it takes up memory, and no disk */
+        char *number; /* of a file that comes ahead */
+        bool replaces; /* see image_object_replaces() */
         char *label; /* for messages */
         mode_t mode;
         uid_t uid;
@@ -329,6 +333,8 @@ static int regular_create(struct image_place *p, const struct image_object *o, i
         int k;
 
         k = spot_find(p, o->role, o->path, &s, err);
+        if (k == 0 && o->ahead > 0)
+                return place_ahead_link(p->ahead, o, s.dir_fd, s.name, ret_fd, err);
         if (k < 0)
                 return k;
         *ret_fd = openat(s.dir_fd, s.name, flags, 0600);
@@ -338,6 +344,13 @@ static int regular_create(struct image_place *p, const struct image_object *o, i
                         *ret_fd = openat(s.dir_fd, s.name, flags, 0600);
         }
         return *ret_fd < 0 ? fail(err, "create file", o) : 0;
+}
+
+static int ahead_create(struct image_place *p, const struct image_object *o, int *ret_fd, struct rm_error *err) {
+        struct role *r = NULL;
+        int k = role_open(p, o->role, &r, err);
+
+        return k < 0 ? k : place_ahead_open(p->ahead, r->fd, o, ret_fd, err);
 }
 
 static int memory_open(struct image_place *p, const struct image_object *o, struct place_process **ret_process,
@@ -365,6 +378,8 @@ static int file_create(struct image_place *p, const struct image_object *o, void
                 k = blocks_create(p, &fd, err);
         else if (o->kind == RM__IMAGE_KIND__IMAGE_KIND_SPOOL)
                 k = spool_create(p, o, &fd, err);
+        else if (o->kind == RM__IMAGE_KIND__IMAGE_KIND_AHEAD)
+                k = ahead_create(p, o, &fd, err);
         else if (image_kind_is_memory(o->kind))
                 k = memory_open(p, o, &process, err);
         else
@@ -376,6 +391,8 @@ static int file_create(struct image_place *p, const struct image_object *o, void
         f->process = process;
         f->kind = o->kind;
         f->counts = fd >= 0 && is_in_memory(fd);
+        f->number = o->kind == RM__IMAGE_KIND__IMAGE_KIND_AHEAD ? xstrdup(o->path) : NULL;
+        f->replaces = image_object_replaces(o);
         if (o->kind == RM__IMAGE_KIND__IMAGE_KIND_BLOCKS)
                 p->blocks_count = f->counts;
         f->label = o->kind == RM__IMAGE_KIND__IMAGE_KIND_BLOCKS
@@ -451,18 +468,14 @@ static int pages_close(struct image_place *p, const struct file *f, uint64_t siz
         return k;
 }
 
-static int place_data(void *ctx, void *handle, uint64_t offset, const void *data, size_t size_bytes, struct rm_error *err) {
-        struct image_place *p = ctx;
-        struct file *f = handle;
-        const uint8_t *from = data;
-        int k;
+static uint64_t file_bytes(const struct file *f) {
+        struct stat st;
 
-        if (f->process)
-                return pages_data(p, f, offset, data, size_bytes, err);
-        k = f->counts ? limit_check(p, size_bytes, err) : 0;
-        if (k < 0)
-                return k;
-        p->kept_bytes += f->counts ? size_bytes : 0;
+        return f->counts && fstat(f->fd, &st) == 0 ? (uint64_t) st.st_blocks * 512 : 0;
+}
+
+static int file_write(struct image_place *p, const struct file *f, uint64_t offset, const uint8_t *from, size_t size_bytes,
+                      struct rm_error *err) {
         while (size_bytes > 0) {
                 ssize_t n = pwrite(f->fd, from, size_bytes, (off_t) offset);
 
@@ -478,17 +491,46 @@ static int place_data(void *ctx, void *handle, uint64_t offset, const void *data
         return 0;
 }
 
-/* New files are holes where nothing is written; an older spool file may have something there. */
+/* It may come again, so what counts is what the file has. */
+static int replacing_data(struct image_place *p, const struct file *f, uint64_t offset, const void *data, size_t size_bytes,
+                          struct rm_error *err) {
+        uint64_t before_bytes = file_bytes(f);
+        int k = file_write(p, f, offset, data, size_bytes, err);
+
+        p->kept_bytes = p->kept_bytes - before_bytes + file_bytes(f);
+        return k < 0 ? k : limit_check(p, 0, err);
+}
+
+static int place_data(void *ctx, void *handle, uint64_t offset, const void *data, size_t size_bytes, struct rm_error *err) {
+        struct image_place *p = ctx;
+        struct file *f = handle;
+        int k;
+
+        if (f->process)
+                return pages_data(p, f, offset, data, size_bytes, err);
+        if (f->replaces)
+                return replacing_data(p, f, offset, data, size_bytes, err);
+        k = f->counts ? limit_check(p, size_bytes, err) : 0;
+        if (k < 0)
+                return k;
+        p->kept_bytes += f->counts ? size_bytes : 0;
+        return file_write(p, f, offset, data, size_bytes, err);
+}
+
+/* New files are holes where nothing is written; an older spool file, and what came ahead, may have something there. */
 static int place_zero(void *ctx, void *handle, uint64_t offset, uint64_t size_bytes, struct rm_error *err) {
         struct image_place *p = ctx;
         struct file *f = handle;
+        uint64_t before_bytes;
 
         if (f->process)
                 return pages_zero(p, f, offset, size_bytes, err);
-        if (f->kind != RM__IMAGE_KIND__IMAGE_KIND_SPOOL)
+        if (f->kind != RM__IMAGE_KIND__IMAGE_KIND_SPOOL && !f->replaces)
                 return 0;
+        before_bytes = file_bytes(f);
         if (fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) offset, (off_t) size_bytes) < 0)
                 return error_sys(err, -errno, "make a hole in %s at byte %llu", f->label, (unsigned long long) offset);
+        p->kept_bytes -= f->replaces ? before_bytes - file_bytes(f) : 0;
         return 0;
 }
 
@@ -498,6 +540,7 @@ static void place_drop(void *ctx, void *handle) {
         (void) ctx;
         cleanup_close_fd(&f->fd);
         image_attributes_finish(&f->attributes);
+        free(f->number);
         free(f->label);
         free(f);
 }
@@ -506,6 +549,7 @@ static int place_close(void *ctx, void *handle, uint64_t size_bytes, struct rm_e
         struct image_place *p = ctx;
         struct file *f = handle;
         struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, f->mtime };
+        uint64_t before_bytes = f->replaces ? file_bytes(f) : 0;
         int k = 0;
 
         if (f->process)
@@ -519,6 +563,10 @@ static int place_close(void *ctx, void *handle, uint64_t size_bytes, struct rm_e
                 k = image_attributes_set(f->kind, f->fd, NULL, f->attributes.list, f->attributes.n, f->label, err);
         if (f->kind == RM__IMAGE_KIND__IMAGE_KIND_CRIU)
                 p->images_done_usec = now_usec();
+        if (f->replaces)
+                p->kept_bytes -= before_bytes - file_bytes(f);
+        if (f->number)
+                place_ahead_close(p->ahead, f->number, size_bytes);
         place_drop(p, f);
         return k;
 }
@@ -528,6 +576,7 @@ struct image_place *image_place_create(void) {
 
         p->images_fd = -1;
         p->parent_fd = -1;
+        p->ahead = place_ahead_create();
         p->blocks = place_blocks_create();
         p->pages = place_pages_create();
         p->delta = (struct image_delta) { .ctx = p, .fetch = blocks_fetch, .used = blocks_used };
@@ -561,6 +610,7 @@ void image_place_destroy(struct image_place *p) {
         }
         if (p->images_fd >= 0)
                 (void) close(p->images_fd);
+        place_ahead_destroy(p->ahead);
         place_blocks_destroy(p->blocks);
         place_pages_destroy(p->pages);
         if (p->parent_fd >= 0)

@@ -163,6 +163,7 @@ static int open_apply(struct image_reader *r, const Rm__ImageOpen *m, struct rm_
                 .gid = m->gid,
                 .mtime_sec = m->mtime_sec,
                 .mtime_nsec = m->mtime_nsec,
+                .ahead = m->ahead,
                 .attributes = attributes,
                 .n_attributes = m->n_attributes,
         };

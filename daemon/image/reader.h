@@ -17,7 +17,7 @@ struct image_target {
         int (*open)(void *ctx, const struct image_object *object, void **ret_handle, struct rm_error *err);
         int (*data)(void *ctx, void *handle, uint64_t offset, const void *data, size_t size_bytes, struct rm_error *err);
         /* NULL ok: zeros are what is left out. Offsets may come in any order, but an object's bytes come once; those of
-         * PAGES also again. */
+         * PAGES and of what image_object_replaces() also again. */
         int (*zero)(void *ctx, void *handle, uint64_t offset, uint64_t size_bytes, struct rm_error *err);
         /* Releases the handle also when it fails. */
         int (*close)(void *ctx, void *handle, uint64_t size_bytes, struct rm_error *err);

@@ -136,6 +136,13 @@ static int open_with_attributes(struct walk *k, struct image_object *o, int fd, 
         return r;
 }
 
+static int regular_contents(struct walk *k, const struct image_object *o, uint32_t slot, int fd, const struct stat *st,
+                            struct rm_error *err) {
+        if (o->ahead > 0)
+                return k->options->ahead_contents(k->options->ahead_ctx, slot, fd, st, err);
+        return contents_write(k->writer, slot, fd, 0, (uint64_t) st->st_size, k->path, k->options, k->figures, err);
+}
+
 static int regular_write(struct walk *k, int dir_fd, const char *name, const struct stat *st, struct rm_error *err) {
         struct image_object o = object_of(k->role, RM__IMAGE_KIND__IMAGE_KIND_REGULAR, k->path, st);
         cleanup_close int fd = -1;
@@ -148,9 +155,11 @@ static int regular_write(struct walk *k, int dir_fd, const char *name, const str
         fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         if (fd < 0)
                 return error_sys(err, -errno, "open %s:%s", k->role, k->path);
+        if (k->options && k->options->ahead_number)
+                o.ahead = k->options->ahead_number(k->options->ahead_ctx, k->role, st);
         r = open_with_attributes(k, &o, fd, NULL, &slot, err);
         if (r == 0)
-                r = contents_write(k->writer, slot, fd, 0, (uint64_t) st->st_size, k->path, k->options, k->figures, err);
+                r = regular_contents(k, &o, slot, fd, st, err);
         if (r == 0)
                 r = image_writer_close(k->writer, slot, (uint64_t) st->st_size, err);
         return r;

@@ -2,6 +2,8 @@
 #ifndef RM_IMAGE_TREE_H
 #define RM_IMAGE_TREE_H
 
+#include <sys/stat.h>
+
 #include "daemon/image/writer.h"
 
 #define IMAGE_TREE_DEPTH_MAX 512U
@@ -11,6 +13,10 @@ struct image_tree_options {
         /* Called now and then; nonzero stops the walk with this value. NULL ok. */
         int (*poll)(void *ctx, const char *path, struct rm_error *err);
         void *ctx;
+        /* The number by which the contents of a regular file went ahead, 0: they did not; and what writes to `slot` where they differ now. NULL ok. */
+        uint32_t (*ahead_number)(void *ahead_ctx, const char *role, const struct stat *st);
+        int (*ahead_contents)(void *ahead_ctx, uint32_t slot, int fd, const struct stat *st, struct rm_error *err);
+        void *ahead_ctx;
 };
 
 struct image_tree_figures {

@@ -176,6 +176,8 @@ static int open_write(struct image_writer *w, const struct image_object *o, uint
         open.gid = o->gid;
         open.mtime_sec = o->mtime_sec;
         open.mtime_nsec = o->mtime_nsec;
+        open.has_ahead = o->ahead > 0;
+        open.ahead = o->ahead;
         attributes_put(o, attributes, list);
         open.attributes = list;
         open.n_attributes = o->n_attributes;
@@ -252,7 +254,7 @@ static enum image_run_kind block_kind(const struct image_writer *w, const struct
         if ((whole || last) && image_block_is_zero(block, size_bytes))
                 return IMAGE_RUN_ZERO;
         if (whole && w->delta && s->object.kind != RM__IMAGE_KIND__IMAGE_KIND_BLOCKS && !image_kind_is_memory(s->object.kind) &&
-            w->delta->peer_has(w->delta->ctx, block, ret_number))
+            !image_object_replaces(&s->object) && w->delta->peer_has(w->delta->ctx, block, ret_number))
                 return IMAGE_RUN_HAVE;
         return IMAGE_RUN_DATA;
 }

@@ -112,7 +112,9 @@ bool move_is_needed(const struct move *move);
 /* Directory for this move's images; made here. */
 int move_make_dir(struct move *move, struct rm_error *err);
 
-/* What travels beside CRIU's images, by roles that both ends know. Free with move_trees_finish(). */
+/* What travels beside CRIU's images, by roles that both ends know; the files of the first MOVE_TREES_AHEAD also before the freeze: nobody else has them open
+ * at the destination. Free with move_trees_finish(). */
+enum { MOVE_TREES_AHEAD = 2 };
 struct move_trees {
         Rm__MoverTree trees[4];
         Rm__MoverTree *list[4];

@@ -374,6 +374,7 @@ static void enter_precopy(struct move *move, struct resident *resident) {
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverPrecopy body = RM__MOVER_PRECOPY__INIT;
         cleanup_free char *procs_file = NULL;
+        struct move_trees trees;
 
         if (!record || record->stop) {
                 move_event(move, MOVE_EV_COPIED);
@@ -389,8 +390,12 @@ static void enter_precopy(struct move *move, struct resident *resident) {
         command.precopy = &body;
         move_deadline(move, PRECOPY_USEC);
         move->precopy_end_usec = now_usec() + move->precopy_usec;
+        move_trees_init(&trees, move, resident);
+        body.trees = trees.list;
+        body.n_trees = MOVE_TREES_AHEAD;
         if (mover_command(move->mover, &command) < 0)
                 move_fail(move, "cannot send to rm-mover");
+        move_trees_finish(&trees);
 }
 
 /* Lets the capsule run for a moment, and begins the freeze again. */

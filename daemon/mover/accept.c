@@ -203,6 +203,7 @@ static int welcome(struct link *l, struct rm_error *err) {
 
         m.version = LINK_VERSION;
         m.codecs = IMAGE_CODECS_KNOWN;
+        m.files_ahead = true;
         message.body_case = RM__MOVER_PEER_MESSAGE__BODY_WELCOME;
         message.welcome = &m;
         return link_send(l, &message, err);

@@ -245,6 +245,10 @@ uint32_t link_peer_codecs(const struct link *l) {
         return l->peer_codecs;
 }
 
+bool link_peer_files_ahead(const struct link *l) {
+        return l->peer_files_ahead;
+}
+
 struct link_figures link_figures(struct link *l) {
         queue_look(l);
         return l->figures;
@@ -488,6 +492,7 @@ static int greet(struct link *l, const struct link_config *config, struct rm_err
                 r = error_set(err, -EPROTONOSUPPORT, "the peer mover has another protocol version");
         else
                 l->peer_codecs = answer->welcome->codecs;
+        l->peer_files_ahead = answer->welcome->files_ahead;
         rm__mover_peer_message__free_unpacked(answer, NULL);
         return r;
 }

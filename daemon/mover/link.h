@@ -30,6 +30,8 @@ void link_close(struct link *l); /* NULL ok */
 
 /* Codecs that the peer can decode: IMAGE_CODEC_BIT of each. Of a link that was connected. */
 uint32_t link_peer_codecs(const struct link *l);
+/* Does it understand files that go ahead? Of a link that was connected. */
+bool link_peer_files_ahead(const struct link *l);
 
 /* What writing has cost, and what is known of the rate at which the network, or the peer, takes what is written. Counted from the
  * beginning. */

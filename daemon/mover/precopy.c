@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -29,6 +30,7 @@ struct precopy {
         struct image_known *known;
         const struct mover_hooks *hooks;
         bool tracked;
+        const struct files *files;
         uint32_t slot;
         uint8_t *out; /* the writer's buffer, filled up to out_bytes; NULL: none is out */
         size_t out_bytes;
@@ -136,11 +138,14 @@ static int area_send(struct precopy *p, const struct process *process, const str
 }
 
 /* Shared memory is a file of some tmpfs, named or not. Whatever else is shared (files, devices) does not travel. */
-static bool is_shared_memory(pid_t pid, const struct area *area) {
+static bool is_shared_memory(const struct precopy *p, pid_t pid, const struct area *area) {
         cleanup_free char *path = xasprintf("/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int) pid, area->start, area->end);
-        struct statfs st;
+        struct statfs fs;
+        struct stat st;
 
-        return statfs(path, &st) == 0 && st.f_type == TMPFS_MAGIC;
+        if (p->files && stat(path, &st) == 0 && files_carry(p->files, st.st_dev))
+                return false;
+        return statfs(path, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
 }
 
 /* Is there something in it that may travel? Not in the kernel's special ones ("[vvar]"), nor in what is not readable. */
@@ -155,7 +160,7 @@ static bool area_parse(const struct precopy *p, pid_t pid, const char *line, str
             strstr(line, "[v"))
                 return false;
         ret->shared = access[3] == 's';
-        return !ret->shared || is_shared_memory(pid, ret);
+        return !ret->shared || is_shared_memory(p, pid, ret);
 }
 
 static FILE *process_open(pid_t pid, const char *name) {
@@ -216,7 +221,7 @@ static int rounds_send(struct precopy *p, const char *procs_file, uint64_t *ret_
         return r;
 }
 
-int precopy_run(const char *procs_file, bool tracked, struct image_writer *w, struct image_known *known,
+int precopy_run(const char *procs_file, bool tracked, const struct files *files, struct image_writer *w, struct image_known *known,
                 const struct mover_hooks *hooks, uint64_t *ret_rounds, struct rm_error *err) {
         const struct image_object object = { .kind = RM__IMAGE_KIND__IMAGE_KIND_BLOCKS, .role = "", .path = "", .target = "" };
         struct precopy *p = xcalloc(1, sizeof(*p));
@@ -227,6 +232,7 @@ int precopy_run(const char *procs_file, bool tracked, struct image_writer *w, st
         p->known = known;
         p->hooks = hooks;
         p->tracked = tracked;
+        p->files = files;
         r = image_writer_open(w, &object, &p->slot, err);
         if (r == 0)
                 r = rounds_send(p, procs_file, ret_rounds, err);

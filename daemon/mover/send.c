@@ -10,6 +10,7 @@
 #include "daemon/mover/capture.h"
 #include "daemon/mover/compress.h"
 #include "daemon/mover/fault.h"
+#include "daemon/mover/files.h"
 #include "daemon/mover/mover.h"
 #include "daemon/mover/pace.h"
 #include "daemon/mover/pages.h"
@@ -42,8 +43,10 @@ struct sender {
         struct image_writer *writer;
         struct image_known *known;
         struct pages *pages; /* NULL: private memory is in CRIU's images */
+        struct files *files; /* NULL: no files went ahead */
         struct mover_hooks hooks_ahead;
         struct mover_hooks hooks_frozen;
+        struct mover_hooks hooks_trees;
         struct capture_hooks hooks_capture;
         struct rm_error untracked; /* why there are no `pages`, though they were asked for */
         struct ahead ahead;
@@ -272,6 +275,15 @@ static int end_rounds(struct sender *s, const Rm__MoverPrecopy *m, struct rm_err
         return 0;
 }
 
+static int send_files(struct sender *s, const Rm__MoverPrecopy *m, struct rm_error *err) {
+        if (m->n_trees == 0 || !link_peer_files_ahead(s->link))
+                return 0;
+        s->files = files_create(s->writer);
+        for (size_t i = 0; i < m->n_trees; i++)
+                files_add_tree(s->files, m->trees[i]->role, m->trees[i]->path);
+        return files_rounds(s->files, &s->hooks_ahead, err);
+}
+
 /* Everything that CRIU would have in its images may go ahead by hashes; what is tracked needs none. */
 static int send_ahead(struct sender *s, struct rm_error *err) {
         const Rm__MoverPrecopy *m = s->control->precopy->precopy;
@@ -286,7 +298,10 @@ static int send_ahead(struct sender *s, struct rm_error *err) {
         if (r == 0 && s->pages)
                 r = send_pages(s, m->postcopy, &left, err);
         if (r == 0)
-                r = precopy_run(m->procs_file, s->pages != NULL, s->writer, s->known, &s->hooks_ahead, &s->ahead.rounds, err);
+                r = send_files(s, m, err);
+        if (r == 0)
+                r = precopy_run(m->procs_file, s->pages != NULL, s->files, s->writer, s->known, &s->hooks_ahead, &s->ahead.rounds,
+                                err);
         if (r < 0 || !s->pages)
                 return r;
         r = pages_save_flags(s->pages, err);
@@ -374,6 +389,8 @@ static int tree_send(struct sender *s, const Rm__MoverTree *t, struct rm_error *
         cleanup_close int fd = open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         int r;
 
+        if (s->files)
+                files_options(s->files, &options);
         for (size_t i = 0; i < t->n_exclude; i++)
                 exclude[i] = t->exclude[i];
         if (fd < 0)
@@ -394,7 +411,7 @@ static int file_send(struct sender *s, const Rm__MoverFile *f, struct rm_error *
 }
 
 static int send_trees(struct sender *s, const Rm__MoverDumpDone *m, struct rm_error *err) {
-        int r = 0;
+        int r = s->files ? files_freeze(s->files, &s->hooks_trees, err) : 0;
 
         for (size_t i = 0; i < m->n_trees && r == 0; i++)
                 r = tree_send(s, m->trees[i], err);
@@ -509,6 +526,7 @@ int mover_send(struct control *control) {
 
         s.hooks_ahead = (struct mover_hooks) { .ctx = &s, .poll = ahead_poll, .idle = idle };
         s.hooks_frozen = (struct mover_hooks) { .ctx = &s, .poll = frozen_poll, .idle = idle };
+        s.hooks_trees = (struct mover_hooks) { .ctx = &s, .poll = tree_poll, .idle = idle };
         s.hooks_capture = (struct capture_hooks) {
                 .ctx = &s, .idle = idle, .link_fd = -1, .link_readable = peer_refusal, .progress = progress
         };
@@ -522,6 +540,7 @@ int mover_send(struct control *control) {
         }
         /* Now that rmd knows: the processes that go on here, after a failure, cannot map memory while this lasts. */
         pages_destroy(s.pages);
+        files_destroy(s.files);
         image_writer_destroy(s.writer);
         compress_destroy(s.compress);
         image_known_destroy(s.known);

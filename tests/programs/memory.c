@@ -2,14 +2,16 @@
  * plays ping-pong with the one half a world away and reports the gaps between two answers.
  *
  * usage: memory [--mb=N] [--zero-percent=P] [--seconds=S | --stop-file=F] [--gap-msec=G] [--alone] [--dirty | --dirty-percent=P] [--repeat]
- *               [--only-rank=R]
+ *               [--only-rank=R] [--shared]
  *   --mb            of each rank (default 64), or with --only-rank=R of that one, the others holding 4
  *   --zero-percent  of it that was never written to but is there (default 25)
  *   --gap-msec      gaps from this length on are printed at once (default 50): "gap RANK USEC"
  *   --alone         no MPI, one process: what is measured beside rmd
  *   --dirty         goes on writing: every page gets new contents again and again
  *   --dirty-percent so many of them do
- *   --repeat        each page repeats its first 64 bytes, so that it can be compressed */
+ *   --repeat        each page repeats its first 64 bytes, so that it can be compressed
+ *   --shared        it is a file in /dev/shm, mapped as shared memory, as that of MPI_Win_allocate_shared() */
+#include <fcntl.h>
 #include <mpi.h>
 #include <sys/mman.h>
 
@@ -162,6 +164,23 @@ static void run_alone(struct memory *m, int64_t end_usec, const char *stop_file)
         }
 }
 
+static unsigned char *map_memory(const struct memory *m, bool shared) {
+        char name[64];
+        void *base;
+        int fd = -1;
+
+        if (shared) {
+                (void) snprintf(name, sizeof(name), "/memory.%d", m->rank);
+                fd = shm_open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
+                if (fd < 0 || ftruncate(fd, (off_t) (m->pages * PAGE)) < 0)
+                        return MAP_FAILED;
+        }
+        base = mmap(NULL, m->pages * PAGE, PROT_READ | PROT_WRITE, shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd, 0);
+        if (fd >= 0)
+                (void) close(fd);
+        return base;
+}
+
 int main(int argc, char **argv) {
         struct memory m = { .pages = (size_t) option_number(argc, argv, "mb", 64) * (1048576 / PAGE),
                             .zero_percent = (unsigned) option_number(argc, argv, "zero-percent", 25),
@@ -182,7 +201,7 @@ int main(int argc, char **argv) {
         }
         if (only_rank >= 0 && m.rank != only_rank)
                 m.pages = 4 * (1048576 / PAGE);
-        m.base = mmap(NULL, m.pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        m.base = map_memory(&m, option_set(argc, argv, "shared"));
         if (m.base == MAP_FAILED || m.pages == 0) {
                 perror("memory: mmap");
                 return 1;
