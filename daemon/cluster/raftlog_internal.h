@@ -91,6 +91,9 @@ struct raftlog {
         unsigned puts; /* snapshots on their way to the disk */
         LIST_HEAD(, inbound) inbound;
         struct event *commit_event;
+        struct raft_message early_lead; /* see keep_early_lead(); of type 0: there is none */
+        char *early_lead_node;
+        struct event *early_lead_event;
         LIST_HEAD(, told) told;
         LIST_HEAD(, change) changes; /* raftlog_changes.c */
         bool changing; /* `change` or `transfer` is under way */

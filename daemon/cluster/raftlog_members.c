@@ -239,6 +239,32 @@ static void give_entries(struct raftlog *log, struct raft_message *message) {
         raftlog_changes_note(log);
 }
 
+/* libraft 0.22.1 tells the one that is to lead so with its next answer, though entries may still be on their way to it, and ignores that where they are not on the disk
+ * yet. Then nothing could be changed until the leader gave it up, an election's time later. So the word is kept until they are there. */
+static bool keep_early_lead(struct raftlog *log, const struct raft_message *message) {
+        if (message->type != RAFT_TIMEOUT_NOW || log->raft.last_stored >= message->timeout_now.last_log_index)
+                return false;
+        free(log->early_lead_node);
+        log->early_lead_node = xstrdup(message->server_address);
+        log->early_lead = *message;
+        log->early_lead.server_address = log->early_lead_node;
+        return true;
+}
+
+/* Raft looks at the term and the leader, and whether there are further entries. */
+static void on_early_lead(evutil_socket_t fd, short what, void *userdata) {
+        struct raftlog *log = userdata;
+        struct raft_message message = log->early_lead;
+        cleanup_free char *node = take_ptr(log->early_lead_node);
+
+        log->early_lead = (struct raft_message) { 0 };
+        if (message.type == RAFT_TIMEOUT_NOW && log->failed.code == 0 && raft_state(&log->raft) == RAFT_FOLLOWER) {
+                uv_update_time(uvloop_get(log->loop));
+                log->uv.receive(&log->io, &message);
+                uvloop_kick(log->loop);
+        }
+}
+
 /* libraft 0.22.1 means to put off the installation of a snapshot while it makes one, and then uses the pointer that it has just cleared. So
  * such a message is lost; the leader sends it again. */
 static void give_to_raft(struct raftlog *log, const char *node, uint64_t from, const void *data, size_t size_bytes) {
@@ -255,7 +281,7 @@ static void give_to_raft(struct raftlog *log, const char *node, uint64_t from, c
                 raft_message_drop(&message);
         else if (message.type == RAFT_REQUEST_VOTE)
                 give_vote_request(log, &message);
-        else
+        else if (!keep_early_lead(log, &message))
                 give_entries(log, &message);
         uvloop_kick(log->loop);
 }
@@ -291,6 +317,8 @@ void raftlog_members_step(struct raftlog *log) {
 
         if (raft_state(&log->raft) == RAFT_LEADER && !alone(log))
                 event_active(log->commit_event, EV_TIMEOUT, 0);
+        if (log->early_lead.type == RAFT_TIMEOUT_NOW && log->raft.last_stored >= log->early_lead.timeout_now.last_log_index)
+                event_active(log->early_lead_event, EV_TIMEOUT, 0);
         if (log->tick_usec == 0 || log->tick_usec == tick_usec)
                 return;
         log->tick_usec = tick_usec;
@@ -591,7 +619,8 @@ void raftlog_members_init(struct raftlog *log, struct event_base *base, unsigned
         log->heartbeat_msec = election_msec / HEARTBEATS > 0 ? election_msec / HEARTBEATS : 1;
         log->tick_event = evtimer_new(base, on_tick, log);
         log->commit_event = evtimer_new(base, on_commit_event, log);
-        if (!log->tick_event || !log->commit_event)
+        log->early_lead_event = evtimer_new(base, on_early_lead, log);
+        if (!log->tick_event || !log->commit_event || !log->early_lead_event)
                 abort();
 }
 
@@ -609,4 +638,7 @@ void raftlog_members_finish(struct raftlog *log) {
                 event_free(log->tick_event);
         if (log->commit_event)
                 event_free(log->commit_event);
+        if (log->early_lead_event)
+                event_free(log->early_lead_event);
+        free(log->early_lead_node);
 }

@@ -352,6 +352,20 @@ static void test_hands_over(void **state) {
         EXPECT(v, done.calls == 1 && all_applied(v, 1), 1000);
 }
 
+/* While entries are on their way to the one that is to lead: it leads once it has them, and nobody waits for an election. */
+static void test_hands_over_amid_entries(void **state) {
+        struct servers *v = *state;
+        struct done done = { 0 };
+        int code = 1;
+
+        EXPECT(v, leader_of(v) == &v->list[0], 3000);
+        for (int i = 0; i < 20; i++)
+                assert_int_equal(propose(&v->list[0], &done), 0);
+        assert_int_equal(raftlog_transfer(v->list[0].log, raftlog_voter_id(v->list[2].log), on_change, &code), 0);
+        EXPECT(v, leader_of(v) == &v->list[2], 150);
+        EXPECT(v, done.calls == 20 && all_applied(v, 20), 1000);
+}
+
 /* One is replaced by another that has none of the log, which is too long by then to be sent entry by entry. */
 static void test_replaced(void **state) {
         struct servers *v = *state;
@@ -452,6 +466,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_one_leads, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_leader_ends, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_leader_alone, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_hands_over_amid_entries, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_hands_over, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_replaced, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_older_rmd_refuses, set_up, tear_down),
