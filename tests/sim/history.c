@@ -214,6 +214,23 @@ static void describe(const Rm__Job *job, char *text, size_t bytes) {
                         protobuf_c_enum_descriptor_get_value(&rm__capsule_state__descriptor, (int) job->capsules[i]->state)->name);
 }
 
+static uint32_t usable_cores(const Rm__State *state) {
+        uint32_t cores = 0;
+
+        for (size_t i = 0; i < state->n_nodes; i++) {
+                const Rm__Node *node = state->nodes[i];
+
+                if (node->health == RM__NODE_HEALTH__NODE_HEALTH_UP && !node->drain)
+                        cores += node->available_set && node->available_cores < node->cores ? node->available_cores : node->cores;
+        }
+        return cores;
+}
+
+/* A job that starts again, and for which there is room if nothing else runs. */
+static bool is_due(const Rm__State *state, const Rm__Job *job) {
+        return job->attempt > 1 && job->spec->ranks <= usable_cores(state);
+}
+
 /* NULL: no job that was placed goes on, and no move; else what does. */
 static const char *goes_on(const struct history *h) {
         static char text[512];
@@ -231,7 +248,7 @@ static const char *goes_on(const struct history *h) {
                 }
         for (size_t i = 0; i < state->n_jobs; i++)
                 if (!job_ended(state->jobs[i]) &&
-                    (state->jobs[i]->state != RM__JOB_STATE__JOB_PENDING || state->jobs[i]->attempt > 1)) {
+                    (state->jobs[i]->state != RM__JOB_STATE__JOB_PENDING || is_due(state, state->jobs[i]))) {
                         describe(state->jobs[i], text, sizeof(text));
                         return text;
                 }
