@@ -41,12 +41,21 @@ Rm__Command *command_node_fence(struct command *c, const char *node, uint64_t do
         return &c->command;
 }
 
-Rm__Command *command_node_drain(struct command *c, const char *node, const char *reason, const char *by, bool update) {
+Rm__Command *command_node_drain(struct command *c, const char *node, const char *reason, const char *by, uint64_t deadline_usec,
+                                bool update) {
         BEGIN(c, node_drain, NODE_DRAIN);
         c->node_drain.node = text_of(node);
         c->node_drain.reason = text_of(reason);
         c->node_drain.by = text_of(by);
+        c->node_drain.drain_deadline_usec = deadline_usec;
         c->node_drain.update = update;
+        return &c->command;
+}
+
+Rm__Command *command_node_overdue(struct command *c, const Rm__Node *node) {
+        BEGIN(c, node_overdue, NODE_OVERDUE);
+        c->node_overdue.node = text_of(node->name);
+        c->node_overdue.drain_deadline_usec = node->drain_deadline_usec;
         return &c->command;
 }
 

@@ -21,6 +21,7 @@ struct command {
                 Rm__CmdNodeDrain node_drain;
                 Rm__CmdNodeResume node_resume;
                 Rm__CmdNodeFence node_fence;
+                Rm__CmdNodeOverdue node_overdue;
                 Rm__CmdAvailability availability;
                 Rm__CmdJobSubmit job_submit;
                 Rm__CmdJobAvailability job_availability;
@@ -57,8 +58,10 @@ struct command {
 /* ---- nodes ---- */
 Rm__Command *command_node_join(struct command *c, const Rm__Node *node);
 Rm__Command *command_node_health(struct command *c, const char *node, Rm__NodeHealth health, const char *why);
-/* `update`: a node that is drained already gets the new reason; else that is refused. */
-Rm__Command *command_node_drain(struct command *c, const char *node, const char *reason, const char *by, bool update);
+/* `deadline_usec`: by the log's clock; 0: none. `update`: a node that is drained already gets the new reason and deadline; else that is refused. */
+Rm__Command *command_node_drain(struct command *c, const char *node, const char *reason, const char *by, uint64_t deadline_usec,
+                                bool update);
+Rm__Command *command_node_overdue(struct command *c, const Rm__Node *node);
 Rm__Command *command_node_resume(struct command *c, const char *node, const char *by);
 /* `again`: by the leader, when nothing may be on it any more. */
 Rm__Command *command_node_remove(struct command *c, const char *node, const char *by, bool again);

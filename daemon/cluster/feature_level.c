@@ -24,6 +24,9 @@ static const struct {
         { &rm__node__descriptor, 90, STATE_LEVEL_VOTERS }, /* leaving */
         { &rm__node__descriptor, 100, STATE_LEVEL_FENCE }, /* fenced */
         { &rm__node__descriptor, 101, STATE_LEVEL_FENCE }, /* fence */
+        { &rm__node__descriptor, 160, STATE_LEVEL_DEADLINE }, /* drain_deadline_usec */
+        { &rm__node__descriptor, 161, STATE_LEVEL_DEADLINE }, /* drain_overdue */
+        { &rm__cmd_node_drain__descriptor, 160, STATE_LEVEL_DEADLINE }, /* drain_deadline_usec */
         { &rm__job__descriptor, 90, STATE_LEVEL_EPOCH }, /* epoch */
         { &rm__move__descriptor, 110, STATE_LEVEL_CODEC }, /* codec */
         { &rm__move__descriptor, 111, STATE_LEVEL_CODEC }, /* saved_bytes */
@@ -52,6 +55,7 @@ static const struct {
         { &rm__command__descriptor, 100, STATE_LEVEL_FENCE }, /* node_fence */
         { &rm__command__descriptor, 120, STATE_LEVEL_PAGES }, /* move_waiting */
         { &rm__command__descriptor, 121, STATE_LEVEL_PAGES }, /* move_filled */
+        { &rm__command__descriptor, 160, STATE_LEVEL_DEADLINE }, /* node_overdue */
 };
 
 uint32_t feature_level_of(const ProtobufCMessageDescriptor *message, uint32_t number) {
@@ -72,6 +76,15 @@ char *feature_level_behind(const Rm__State *state, uint32_t level) {
                 text = hostlist_compress(list.names, list.n_names);
         hostlist_finish(&list);
         return text;
+}
+
+int feature_level_need(const Rm__State *state, uint32_t level, const char *what, struct rm_error *err) {
+        cleanup_free char *behind = state->level < level ? feature_level_behind(state, level) : NULL;
+
+        if (state->level >= level)
+                return 0;
+        return error_set(err, -EAGAIN, "%s needs feature level %u, and the cluster is at %u%s%s", what, level, state->level,
+                         behind ? ", since rmd is older on " : "", behind ? behind : "");
 }
 
 /* ---- what is set in a message ---- */

@@ -9,6 +9,9 @@
 /* "n[2-3]": the nodes whose rmd does not know this feature level; NULL when all do; malloc'ed. */
 char *feature_level_behind(const Rm__State *state, uint32_t level);
 
+/* -EAGAIN if the log is below this feature level: that `what`, as a subject, needs it, and which nodes are behind. */
+int feature_level_need(const Rm__State *state, uint32_t level, const char *what, struct rm_error *err);
+
 /* -EAGAIN, and which nodes are behind, if the command has a field that is of a higher feature level than the state's. Of what is new in
  * the value of an older field (of an enum, say) only those know who propose it. */
 int feature_level_check(const Rm__State *state, const Rm__Command *command, struct rm_error *err);

@@ -10,7 +10,7 @@
 #include "common/error.h"
 #include "proto/state.pb-c.h"
 
-#define STATE_LEVEL 7U /* the highest feature level that this version knows, see CmdLevel */
+#define STATE_LEVEL 8U /* the highest feature level that this version knows, see CmdLevel */
 #define STATE_LEVEL_RESTART 2U /* from this one on: CmdJobRestart and what belongs to it */
 #define STATE_LEVEL_VOTERS 3U  /* several voters, removal of nodes, leases in the log */
 #define STATE_LEVEL_SESSIONS 3U /* from this one on: Command.origin, and the log's time is in the state */
@@ -23,6 +23,7 @@
 #define STATE_LEVEL_FOLD 6U    /* from this one on: since when a job is folded */
 #define STATE_LEVEL_SLOW 6U    /* likewise: for how long a group was slowed down before its freeze */
 #define STATE_LEVEL_POSTCOPY 7U /* from this one on: memory of a moved group that is still at its source */
+#define STATE_LEVEL_DEADLINE 8U /* from this one on: until when a drained node is to be empty */
 #define STATE_LEVEL_WITHOUT_DOWN                                                                                                   \
         3U /* the log is raised to this level, and to higher ones, also if a node that is DOWN knows less */
 #define STATE_MOVES_KEPT 1000U   /* ended moves that are remembered */

@@ -28,6 +28,7 @@ int apply_refuse(struct apply *a, int code, const char *fmt, ...) __attribute__(
 int apply_node_join(struct apply *a);
 int apply_node_health(struct apply *a);
 int apply_node_drain(struct apply *a);
+int apply_node_overdue(struct apply *a);
 int apply_node_resume(struct apply *a);
 int apply_node_fence(struct apply *a);
 int apply_availability(struct apply *a);

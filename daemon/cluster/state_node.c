@@ -119,24 +119,47 @@ int apply_node_fence(struct apply *a) {
 int apply_node_drain(struct apply *a) {
         const Rm__CmdNodeDrain *in = a->command->node_drain;
         Rm__Node *node = state_node(a->state, in->node);
-        uint32_t capsules = 0;
+        cleanup_free char *within = NULL;
 
         if (!node)
                 return refuse_unknown_node(a, "drain-node", in->node);
         if (node->drain && !in->update)
                 return apply_refuse(a, -EALREADY,
                                     "drain-node: node '%s' is already drained by %s (reason: %s); use --update to "
-                                    "change the reason, resume-node to bring it back",
+                                    "change the reason and the deadline, resume-node to bring it back",
                                     in->node, node->drain_by, node->drain_reason[0] ? node->drain_reason : "none");
         node->drain = true;
         state_index_cores(a->index, node->name);
         message_set_string(&node->drain_reason, in->reason);
         message_set_string(&node->drain_by, in->by);
         node->drain_since_usec = a->time_usec;
-        (void) state_node_ranks(a->index, node->name, &capsules);
-        apply_event(a, "node-drain", node->name, 0, 0, 0, "node %s is being drained by %s%s%s", node->name, in->by,
-                    in->reason[0] ? ": " : "", in->reason);
+        node->drain_deadline_usec = in->drain_deadline_usec;
+        node->drain_overdue = false;
+        if (in->drain_deadline_usec > 0)
+                within = xasprintf(" within %.0f s", in->drain_deadline_usec > a->time_usec
+                                                             ? (double) (in->drain_deadline_usec - a->time_usec) / 1e6
+                                                             : 0);
+        apply_event(a, "node-drain", node->name, 0, 0, 0, "node %s is being drained%s by %s%s%s", node->name, within ? within : "",
+                    in->by, in->reason[0] ? ": " : "", in->reason);
         node_emptied(a, node->name);
+        return 0;
+}
+
+int apply_node_overdue(struct apply *a) {
+        const Rm__CmdNodeOverdue *in = a->command->node_overdue;
+        Rm__Node *node = state_node(a->state, in->node);
+        uint32_t capsules = 0;
+        uint32_t ranks;
+
+        if (!node)
+                return refuse_unknown_node(a, "node-overdue", in->node);
+        ranks = state_node_ranks(a->index, node->name, &capsules);
+        if (!node->drain || node->drain_overdue || node->drain_deadline_usec != in->drain_deadline_usec || capsules == 0)
+                return apply_refuse(a, -EALREADY, "node-overdue: node '%s' is empty, has another deadline, or was told of",
+                                    in->node);
+        node->drain_overdue = true;
+        apply_event(a, "node-overdue", node->name, 0, 0, 0,
+                    "node %s is not empty at its deadline: %u ranks in %u capsules are left", node->name, ranks, capsules);
         return 0;
 }
 
@@ -153,6 +176,8 @@ int apply_node_resume(struct apply *a) {
         message_set_string(&node->drain_reason, NULL);
         message_set_string(&node->drain_by, NULL);
         node->drain_since_usec = 0;
+        node->drain_deadline_usec = 0;
+        node->drain_overdue = false;
         apply_event(a, "node-resumed", node->name, 0, 0, 0, "node %s is back, by %s", node->name, in->by);
         return 0;
 }

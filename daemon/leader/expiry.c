@@ -27,3 +27,20 @@ uint64_t expiry_to_forget(const Rm__State *state, uint64_t keep_usec, uint64_t n
         }
         return 0;
 }
+
+const Rm__Node *expiry_overdue_node(const struct state_index *index, uint64_t now_usec) {
+        const Rm__State *state = state_index_state(index);
+
+        for (size_t i = 0; i < state->n_nodes; i++) {
+                const Rm__Node *node = state->nodes[i];
+                uint32_t capsules = 0;
+
+                if (node->drain_deadline_usec == 0 || node->drain_overdue || now_usec < node->drain_deadline_usec ||
+                    node->health != RM__NODE_HEALTH__NODE_HEALTH_UP)
+                        continue;
+                (void) state_node_ranks(index, node->name, &capsules);
+                if (capsules > 0)
+                        return node;
+        }
+        return NULL;
+}

@@ -168,6 +168,14 @@ static void forget_old_job(struct leader *leader, uint64_t now) {
                 propose(leader, command_job_forget(&c, job));
 }
 
+static void tell_overdue(struct leader *leader, uint64_t now) {
+        const Rm__Node *node = expiry_overdue_node(cluster_index(leader->rmd->cluster), now);
+        struct command c;
+
+        if (node)
+                propose(leader, command_node_overdue(&c, node));
+}
+
 /* The state that the losses are of changes with each proposal that takes effect at once. */
 static void answer_loss(struct leader *leader, const struct loss *loss) {
         const Rm__Job *job = state_job(state_of(leader), loss->job);
@@ -232,6 +240,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
                 return;
         cancel_over_limit(leader, now);
         forget_old_job(leader, now);
+        tell_overdue(leader, now);
         answer_losses(leader, now);
         traffic_forget_ended(leader->traffic, state_of(leader));
         node_memory_forget(leader->memory, state_of(leader));

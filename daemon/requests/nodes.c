@@ -1,14 +1,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/text.h"
 #include "common/util.h"
 #include "daemon/cluster/commands.h"
 #include "daemon/cluster/feature_level.h"
+#include "daemon/requests/drain.h"
 #include "daemon/requests/requests.h"
 #include "daemon/requests/views.h"
 
-#define REASON_MAX_BYTES 256
 #define NAMES_MAX 100U /* that may be given even where there are fewer nodes: so many get the usual answer */
 
 /* The names are the state's. */
@@ -154,19 +153,23 @@ static struct batch *batch_begin(struct client *client, uint32_t request_id, con
 }
 
 void request_drain_node(struct client *client, const Rm__LocalRequest *request) {
+        struct cluster *cluster = client->rmd->cluster;
         const Rm__DrainNode *in = request->drain_node;
+        uint64_t deadline_usec = 0;
+        struct rm_error err = { 0 };
         struct batch *batch;
 
-        if (in->n_names == 0 || strlen(in->reason) > REASON_MAX_BYTES || !text_is_plain(in->reason)) {
-                client_error(client, request->id, -EINVAL,
-                             "drain-node: name at least one node, and a reason of one line and at most %d bytes", REASON_MAX_BYTES);
+        if (drain_check(cluster_state(cluster), in, &err) < 0) {
+                client_error(client, request->id, err.code, "%s", error_text(&err));
                 return;
         }
+        if (in->deadline_usec > 0)
+                deadline_usec = cluster_log_usec(cluster) + in->deadline_usec;
         batch = batch_begin(client, request->id, "drain-node", in->names, in->n_names);
         for (size_t i = 0; batch && i < in->n_names; i++) {
                 struct command c;
 
-                cluster_propose(client->rmd->cluster, command_node_drain(&c, in->names[i], in->reason, client->user, in->update),
+                cluster_propose(cluster, command_node_drain(&c, in->names[i], in->reason, client->user, deadline_usec, in->update),
                                 on_one, batch);
         }
 }
@@ -186,13 +189,11 @@ void request_resume_node(struct client *client, const Rm__LocalRequest *request)
 void request_remove_node(struct client *client, const Rm__LocalRequest *request) {
         const Rm__State *state = cluster_state(client->rmd->cluster);
         const Rm__RemoveNode *in = request->remove_node;
+        struct rm_error err = { 0 };
         struct batch *batch;
 
-        if (state->level < STATE_LEVEL_VOTERS) {
-                cleanup_free char *behind = feature_level_behind(state, STATE_LEVEL_VOTERS);
-
-                client_error(client, request->id, -EAGAIN, "remove-node: needs feature level %u, and the cluster is at %u%s%s",
-                             STATE_LEVEL_VOTERS, state->level, behind ? ", since rmd is older on " : "", behind ? behind : "");
+        if (feature_level_need(state, STATE_LEVEL_VOTERS, "remove-node:", &err) < 0) {
+                client_error(client, request->id, err.code, "%s", error_text(&err));
                 return;
         }
         batch = batch_begin(client, request->id, "remove-node", in->names, in->n_names);
@@ -206,13 +207,11 @@ void request_remove_node(struct client *client, const Rm__LocalRequest *request)
 void request_confirm_lost(struct client *client, const Rm__LocalRequest *request) {
         const Rm__State *state = cluster_state(client->rmd->cluster);
         const Rm__ConfirmLost *in = request->confirm_lost;
+        struct rm_error err = { 0 };
         struct batch *batch;
 
-        if (state->level < STATE_LEVEL_FENCE) {
-                cleanup_free char *behind = feature_level_behind(state, STATE_LEVEL_FENCE);
-
-                client_error(client, request->id, -EAGAIN, "confirm-lost: needs feature level %u, and the cluster is at %u%s%s",
-                             STATE_LEVEL_FENCE, state->level, behind ? ", since rmd is older on " : "", behind ? behind : "");
+        if (feature_level_need(state, STATE_LEVEL_FENCE, "confirm-lost:", &err) < 0) {
+                client_error(client, request->id, err.code, "%s", error_text(&err));
                 return;
         }
         batch = batch_begin(client, request->id, "confirm-lost", in->names, in->n_names);

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hostlist.h"
 #include "common/util.h"
 #include "daemon/cluster/feature_level.h"
 #include "daemon/config/config.h"
@@ -72,6 +73,30 @@ static char *voters_warning(const Rm__State *state, const Rm__Status *status) {
         return NULL;
 }
 
+/* NULL: every drained node was empty in time, or still has some. */
+static char *overdue_warning(const struct state_index *index) {
+        const Rm__State *state = state_index_state(index);
+        struct hostlist list = { 0 };
+        uint32_t ranks = 0, capsules = 0;
+        cleanup_free char *names = NULL;
+
+        for (size_t i = 0; i < state->n_nodes; i++) {
+                uint32_t here = 0, ranks_here = state_node_ranks(index, state->nodes[i]->name, &here);
+
+                if (!state->nodes[i]->drain_overdue || here == 0)
+                        continue;
+                hostlist_add(&list, state->nodes[i]->name);
+                ranks += ranks_here;
+                capsules += here;
+        }
+        if (list.n_names > 0)
+                names = hostlist_compress(list.names, list.n_names);
+        hostlist_finish(&list);
+        return names ? xasprintf("the deadline for %s to be empty has passed: %u ranks in %u capsules are left; draining goes on",
+                                 names, ranks, capsules)
+                     : NULL;
+}
+
 static char *second_key_warning(const struct config *config) {
         return xasprintf(
                 "a second key is accepted (%s), until [cluster] second_key_file is removed from rmd.conf and rmd started again",
@@ -99,8 +124,9 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
         cleanup_free char *missing = limits_missing(rmd);
         cleanup_free char *second_key = NULL;
         cleanup_free char *few_voters = NULL;
+        cleanup_free char *overdue = overdue_warning(cluster_index(rmd->cluster));
         cleanup_free char *behind = feature_level_behind(state, STATE_LEVEL);
-        char *warnings[11];
+        char *warnings[12];
 
         status.cluster = rmd->config->cluster_name;
         status.node = rmd->config->node_name;
@@ -124,6 +150,8 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
         few_voters = voters_warning(state, &status);
         if (few_voters)
                 warnings[status.n_warnings++] = few_voters;
+        if (overdue)
+                warnings[status.n_warnings++] = overdue;
         if (cluster_disk_full(rmd->cluster))
                 warnings[status.n_warnings++] =
                         (char *) "the disk with [cluster] state_dir is full: running jobs go on, nothing can be changed";

@@ -124,6 +124,8 @@ static int run_drain(struct call *call) {
         bool wait = call_flag(call, "wait") != NULL;
         int r = call_duration(call, "timeout", &timeout_usec);
 
+        if (r == 0)
+                r = call_duration(call, "deadline", &drain.deadline_usec);
         if (r == 0 && call_flag(call, "timeout") && !wait)
                 r = call_usage(call, "--timeout is for --wait");
         if (r == 0)
@@ -249,9 +251,11 @@ const struct verb verb_drain_node = {
         .help = "evacuate nodes and place no further work on them\n"
                 "Running ranks move to other nodes, where they share cores if necessary; no job is ended.",
         .flags = { { "reason", "TEXT", "reason, shown by list-nodes" },
+                   { "deadline", "TIME", "the nodes must be empty after TIME" },
                    { "wait", NULL, "return when all nodes are DRAINED" },
                    { "timeout", "TIME", "stop waiting after TIME (exit status 1); the drain continues" },
-                   { "update", NULL, "change the reason of nodes that are already drained" } },
+                   { "update", NULL,
+                     "change reason and deadline of nodes that are already drained; what is not given is removed" } },
         .run = run_drain,
 };
 

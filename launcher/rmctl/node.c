@@ -26,6 +26,14 @@ static bool any_switch(const Rm__NodeList *nodes) {
         return false;
 }
 
+/* Until it is to be empty, or since then; NULL: whenever. */
+static char *deadline_text(const Rm__Node *n, uint64_t now) {
+        uint64_t at = n->drain_deadline_usec;
+        cleanup_free char *text = at ? human_elapsed(at > now ? at - now : now - at) : NULL;
+
+        return !text ? NULL : at > now ? xasprintf("in %s", text) : xasprintf("%s ago", text);
+}
+
 static void table_nodes(struct call *call, const Rm__NodeList *nodes) {
         /* SWITCH is the last: it is left out where nothing is known of switches. */
         static const struct column columns[] = {
@@ -53,10 +61,14 @@ static void table_nodes(struct call *call, const Rm__NodeList *nodes) {
                 table_take(t, n->memory_bytes ? human_bytes(n->memory_bytes) : NULL);
                 table_take(t, v->memory_told ? human_bytes(v->memory_free_bytes) : NULL);
                 table_take(t, human_ago(n->drain ? n->drain_since_usec : n->health_since_usec, now));
-                if (n->drain)
-                        table_printf(t, "%s (%s)", *n->drain_reason ? n->drain_reason : "drained", n->drain_by);
-                else
+                if (n->drain) {
+                        cleanup_free char *deadline = v->capsules > 0 ? deadline_text(n, now) : NULL;
+
+                        table_printf(t, "%s (%s%s%s)", *n->drain_reason ? n->drain_reason : "drained", n->drain_by,
+                                     deadline ? ", deadline " : "", deadline ? deadline : "");
+                } else {
                         table_cell(t, v->leader ? "leader" : "");
+                }
                 if (switches)
                         table_cell(t, v->n_switch_ > 0 ? v->switch_[0] : "");
         }
@@ -126,6 +138,12 @@ static void show_node(const struct call *call, const Rm__NodeView *v) {
         call_print_key("Drain reason", n->drain_reason);
         call_print_key("Drained by", n->drain_by);
         call_take_key("Drained", ago_and_time(n->drain_since_usec));
+        if (n->drain_deadline_usec > 0) {
+                cleanup_free char *deadline = deadline_text(n, now_real_usec());
+                cleanup_free char *iso = human_iso(n->drain_deadline_usec);
+
+                call_take_key("Deadline", xasprintf("%s (%.19sZ)", deadline, iso));
+        }
 }
 
 static int run_show(struct call *call) {

@@ -88,7 +88,7 @@ static const Rm__Command *submit(struct draft *d, uint32_t again) {
 
 static const Rm__Command *drain(struct draft *d) {
         begin(d, "drain");
-        return command_node_drain(&d->c, some_node(d), d->text, "root", draw(d, 2));
+        return command_node_drain(&d->c, some_node(d), d->text, "root", 0, draw(d, 2));
 }
 
 static const Rm__Command *resume(struct draft *d) {

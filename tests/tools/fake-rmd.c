@@ -67,6 +67,7 @@ struct fake_node {
         uint32_t cores, usable, ranks;
         const char *reason;
         uint64_t drained_usec;
+        uint64_t deadline_usec;
 };
 
 struct fake {
@@ -485,6 +486,7 @@ static void do_list_nodes(struct fake *f, struct fake_client *c, uint32_t id, co
                 inner[i].drain_reason = (char *) (n->reason ? n->reason : "");
                 inner[i].drain_by = (char *) (n->reason ? "root" : "");
                 inner[i].drain_since_usec = n->reason ? f->start_real_usec : 0;
+                inner[i].drain_deadline_usec = n->deadline_usec;
                 inner[i].available_set = i == 2;
                 inner[i].available_cores = i == 2 ? 4 : 0;
                 pointers[nodes.n_nodes++] = &views[i];
@@ -495,7 +497,7 @@ static void do_list_nodes(struct fake *f, struct fake_client *c, uint32_t id, co
 }
 
 static void do_drain(struct fake *f, struct fake_client *c, uint32_t id, char **names, size_t n_names, const char *reason,
-                     bool update) {
+                     uint64_t deadline_usec, bool update) {
         for (size_t k = 0; k < n_names; k++) {
                 struct fake_node *n = NULL;
 
@@ -512,6 +514,7 @@ static void do_drain(struct fake *f, struct fake_client *c, uint32_t id, char **
                         return;
                 }
                 n->reason = reason ? xstrdup(reason) : NULL;
+                n->deadline_usec = deadline_usec > 0 ? now_real_usec() + deadline_usec : 0;
                 n->state = reason ? "DRAINING" : "IDLE";
                 n->drained_usec = reason && strcmp(n->name, "n6") != 0 ? now_usec() + 700000 : 0; /* n6 never gets there */
         }
@@ -790,10 +793,11 @@ static void handle(struct fake *f, struct fake_client *c, const Rm__LocalRequest
                 do_list_jobs(f, c, r->id, r->list_jobs);
                 break;
         case RM__LOCAL_REQUEST__BODY_DRAIN_NODE:
-                do_drain(f, c, r->id, r->drain_node->names, r->drain_node->n_names, r->drain_node->reason, r->drain_node->update);
+                do_drain(f, c, r->id, r->drain_node->names, r->drain_node->n_names, r->drain_node->reason,
+                         r->drain_node->deadline_usec, r->drain_node->update);
                 break;
         case RM__LOCAL_REQUEST__BODY_RESUME_NODE:
-                do_drain(f, c, r->id, r->resume_node->names, r->resume_node->n_names, NULL, false);
+                do_drain(f, c, r->id, r->resume_node->names, r->resume_node->n_names, NULL, 0, false);
                 break;
         case RM__LOCAL_REQUEST__BODY_MIGRATE_JOB:
                 reply_ok(c, r->id, 4, "");

@@ -54,6 +54,9 @@ static void check_nodes(const struct state_index *indexed) {
                 assert_int_equal(node->drain, node->drain_since_usec != 0);
                 if (!node->drain)
                         assert_string_equal(node->drain_reason, "");
+                if (!node->drain)
+                        assert_int_equal(node->drain_deadline_usec, 0);
+                assert_true(node->drain_deadline_usec > 0 || !node->drain_overdue);
                 assert_true(node_usable_cores(node) <= node->cores);
                 assert_non_null(state_node_word(indexed, node));
         }
@@ -425,6 +428,7 @@ int join(struct world *w, const char *name, uint32_t cores) {
         node.boot_id = boot;
         /* What a node may not set by joining. */
         node.drain = true;
+        node.drain_deadline_usec = 7;
         node.available_set = true;
         node.health = RM__NODE_HEALTH__NODE_HEALTH_DOWN;
         body.node = &node;
@@ -447,6 +451,24 @@ int drain(struct world *w, const char *node, const char *reason, bool update) {
         body.reason = (char *) reason;
         body.by = (char *) "root";
         body.update = update;
+        return apply_command(w, &command);
+}
+
+int drain_until(struct world *w, const char *node, uint64_t deadline_usec, bool update) {
+        COMMAND(NodeDrain, node_drain, NODE_DRAIN);
+
+        body.node = (char *) node;
+        body.by = (char *) "root";
+        body.drain_deadline_usec = deadline_usec;
+        body.update = update;
+        return apply_command(w, &command);
+}
+
+int overdue(struct world *w, const char *node, uint64_t deadline_usec) {
+        COMMAND(NodeOverdue, node_overdue, NODE_OVERDUE);
+
+        body.node = (char *) node;
+        body.drain_deadline_usec = deadline_usec;
         return apply_command(w, &command);
 }
 

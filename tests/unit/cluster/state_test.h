@@ -53,6 +53,9 @@ void index_check_addresses(const struct state_index *indexed);
 int join(struct world *w, const char *name, uint32_t cores);
 int health(struct world *w, const char *node, int value);
 int drain(struct world *w, const char *node, const char *reason, bool update);
+/* Nothing is to be on it by then. */
+int drain_until(struct world *w, const char *node, uint64_t deadline_usec, bool update);
+int overdue(struct world *w, const char *node, uint64_t deadline_usec);
 int resume(struct world *w, const char *node);
 int remove_node(struct world *w, const char *node);
 /* These are the voters. */

@@ -61,10 +61,11 @@ static void test_values(void **state) {
         assert_string_equal(out->capsule_obstacle->node, "n3");
         assert_string_equal(out->capsule_obstacle->text, "a pipe");
         finish(out);
-        out = logged(command_node_drain(&c, "n1", "disk", "root", true));
+        out = logged(command_node_drain(&c, "n1", "disk", "root", 5, true));
         assert_string_equal(out->node_drain->node, "n1");
         assert_string_equal(out->node_drain->reason, "disk");
         assert_string_equal(out->node_drain->by, "root");
+        assert_int_equal(out->node_drain->drain_deadline_usec, 5);
         assert_true(out->node_drain->update);
         finish(out);
 }

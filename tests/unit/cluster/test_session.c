@@ -55,7 +55,7 @@ static struct sent send_note(struct world *w, const Rm__Origin *origin) {
 static struct sent send_drain(struct world *w, const Rm__Origin *origin, const char *node) {
         struct command c;
 
-        return send_command(w, origin, command_node_drain(&c, node, "fan", "root", false));
+        return send_command(w, origin, command_node_drain(&c, node, "fan", "root", 0, false));
 }
 
 static void join_here(struct world *w, const char *name) {

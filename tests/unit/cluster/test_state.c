@@ -138,6 +138,41 @@ static void test_drain(void **state) {
         REFUSED(resume(w, "n9"), -ENOENT, "no node 'n9'");
 }
 
+static void test_deadline_of_drain(void **state) {
+        struct world *w = *state;
+        const uint64_t deadline = w->time_usec + 60000000;
+
+        (void) running_job(w);
+        REFUSED(overdue(w, "n2", 0), -EALREADY, "'n2' is empty, has another deadline");
+        assert_int_equal(drain_until(w, "n2", deadline, false), 0);
+        EVENTS("node-drain ");
+        assert_int_equal(node_of(w, "n2")->drain_deadline_usec, deadline);
+        REFUSED(drain_until(w, "n2", 0, false), -EALREADY, "already drained");
+        REFUSED(overdue(w, "n2", deadline - 1), -EALREADY, "has another deadline");
+        assert_int_equal(overdue(w, "n2", deadline), 0);
+        EVENTS("node-overdue ");
+        assert_true(node_of(w, "n2")->drain_overdue);
+        REFUSED(overdue(w, "n2", deadline), -EALREADY, "was told of");
+
+        /* Another deadline can be missed again. */
+        assert_int_equal(drain_until(w, "n2", deadline + 5, true), 0);
+        assert_int_equal(node_of(w, "n2")->drain_deadline_usec, deadline + 5);
+        assert_int_equal(overdue(w, "n2", deadline + 5), 0);
+        EVENTS("node-overdue ");
+        assert_int_equal(drain(w, "n2", "disk", true), 0);
+        assert_int_equal(node_of(w, "n2")->drain_deadline_usec, 0);
+        assert_int_equal(drain_until(w, "n2", deadline, true), 0);
+        assert_int_equal(overdue(w, "n2", deadline), 0);
+        assert_int_equal(resume(w, "n2"), 0);
+        assert_int_equal(node_of(w, "n2")->drain_deadline_usec, 0);
+        assert_false(node_of(w, "n2")->drain_overdue);
+
+        assert_int_equal(drain_until(w, "n3", deadline, false), 0);
+        EVENTS("node-drain node-drained ");
+        REFUSED(overdue(w, "n3", deadline), -EALREADY, "'n3' is empty");
+        REFUSED(overdue(w, "n9", deadline), -ENOENT, "no node 'n9'");
+}
+
 static void test_remove(void **state) {
         static const char *const voters[] = { "n1", "n2", "n1", "" };
         struct world *w = *state;
@@ -1722,6 +1757,7 @@ int main(void) {
                 T(test_group_end_order),
                 T(test_success_with_a_node_down),
                 T(test_drain),
+                T(test_deadline_of_drain),
                 T(test_remove),
                 T(test_remove_with_work),
                 T(test_drain_with_work),

@@ -118,7 +118,10 @@ static int step(struct walk *walk, uint32_t which) {
         case 1:
                 return health(w, some_node(walk), pick(walk, 5) ? 1 : (int) pick(walk, 5) - 1);
         case 2:
-                return drain(w, some_node(walk), pick(walk, 2) ? "" : "disk", pick(walk, 2));
+                if (pick(walk, 3) == 0)
+                        return overdue(w, some_node(walk), 1 + pick(walk, 2));
+                return pick(walk, 2) ? drain(w, some_node(walk), pick(walk, 2) ? "" : "disk", pick(walk, 2))
+                                     : drain_until(w, some_node(walk), 1 + pick(walk, 2), pick(walk, 2));
         case 3:
                 return pick(walk, 4) ? resume(w, some_node(walk)) : remove_node(w, some_node(walk));
         case 4:

@@ -114,6 +114,14 @@ run "$rmctl" drain-node n9; is "unknown node" "$code" 1; has "unknown node: whic
 run "$rmctl" resume-node n2,n3; is "resume-node" "$out/$code" "n[2-3] resumed/0"
 run "$rmctl" drain-node n4 --wait --timeout 0; is "drain-node --timeout 0" $code 2
 run "$rmctl" drain-node n6 --wait --timeout 300ms; is "drain-node --timeout" $code 1; has "drain-node --timeout: says so" "$err" "not drained"
+for time in 0 0s -5s soon 5x ''; do run "$rmctl" drain-node n1 --deadline "$time"; is "drain-node --deadline '$time'" "$code/$(wc -l <"$dir/err")" 2/1; done
+has "drain-node --deadline: what is wrong" "$err" "--deadline: '' is not a time"
+run "$rmctl" drain-node n1 --deadline 5m; is "drain-node --deadline" "$out/$code" "n1 draining/0"
+run "$rmctl" list-nodes n1; has "list-nodes: deadline" "$out" "(root, deadline in 4m 59s)"
+run "$rmctl" show-node n1; has "show-node: deadline" "$out" "in 4m 59s (20"
+run "$rmctl" list-nodes n1 --json; has "list-nodes --json: deadline" "$out" '"drain_deadline": "20'
+run "$rmctl" resume-node n1
+run "$rmctl" list-nodes n1 --json; has "list-nodes --json: no deadline" "$out" '"drain_deadline": null'
 run "$rmctl" drian-node n2; is "misspelt: exit code" $code 2; has "misspelt: a guess" "$err" "'drain-node'"
 for verb in list-nodes list-jobs list-moves list-policies events status snapshot plan 'show-node n1' 'show-job 3'; do
         run "$rmctl" $verb --json; is "$verb --json" $code 0

@@ -53,10 +53,29 @@ static void test_many(void **state) {
         assert_int_equal(expiry_to_forget(w->state, 3600 * SEC, w->time_usec), 0); /* 500 may stay */
 }
 
+static void test_overdue_node(void **state) {
+        struct world *w = *state;
+        const uint64_t deadline = w->time_usec + 60 * SEC;
+        uint64_t job = run_job(w, "n2", "n2");
+
+        assert_int_equal(drain(w, "n1", "", false), 0); /* without a deadline */
+        assert_int_equal(drain_until(w, "n2", deadline, false), 0);
+        assert_int_equal(drain_until(w, "n3", deadline - 1, false), 0); /* empty */
+        assert_null(expiry_overdue_node(w->indexed, deadline - 1));
+        assert_non_null(expiry_overdue_node(w->indexed, deadline));
+        assert_string_equal(expiry_overdue_node(w->indexed, deadline)->name, "n2");
+        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
+        assert_null(expiry_overdue_node(w->indexed, deadline));
+        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_UP), 0);
+        assert_int_equal(overdue(w, "n2", deadline), 0);
+        assert_null(expiry_overdue_node(w->indexed, UINT64_MAX));
+        assert_true(job != 0);
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, leader_set_up, leader_tear_down)
 
 int main(void) {
-        const struct CMUnitTest tests[] = { T(test_time_limit), T(test_kept_for_a_while), T(test_many) };
+        const struct CMUnitTest tests[] = { T(test_time_limit), T(test_kept_for_a_while), T(test_many), T(test_overdue_node) };
 
         return cmocka_run_group_tests_name("expiry", tests, NULL, NULL);
 }

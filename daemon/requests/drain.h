@@ -1,0 +1,11 @@
+/* What a DrainNode may say, wherever it comes from. Pure. */
+#ifndef RM_REQUESTS_DRAIN_H
+#define RM_REQUESTS_DRAIN_H
+
+#include "common/error.h"
+#include "proto/local.pb-c.h"
+
+/* -EINVAL: what is wrong, and what is allowed. -EAGAIN: the cluster has nodes that do not know deadlines yet. */
+int drain_check(const Rm__State *state, const Rm__DrainNode *in, struct rm_error *err);
+
+#endif
