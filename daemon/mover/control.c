@@ -28,6 +28,10 @@ void control_finish(struct control *c) {
         c->slow = NULL;
 }
 
+static void set_deadline(struct control *c, uint64_t usec) {
+        c->deadline.end_usec = usec > 0 ? now_usec() + usec : 0;
+}
+
 /* Takes `m`. */
 static int command_apply(struct control *c, Rm__MoverCommand *m, struct rm_error *err) {
         const char *reason;
@@ -43,6 +47,7 @@ static int command_apply(struct control *c, Rm__MoverCommand *m, struct rm_error
                 if (c->precopy || c->started)
                         break;
                 c->precopy = m;
+                set_deadline(c, m->precopy->deadline_usec);
                 return 0;
         case RM__MOVER_COMMAND__BODY_START:
                 c->started = true;
@@ -57,6 +62,10 @@ static int command_apply(struct control *c, Rm__MoverCommand *m, struct rm_error
                 if (c->slow)
                         break;
                 c->slow = m;
+                return 0;
+        case RM__MOVER_COMMAND__BODY_HURRY:
+                set_deadline(c, m->hurry->deadline_usec);
+                command_free(m);
                 return 0;
         case RM__MOVER_COMMAND__BODY_ABORT:
                 c->aborted = true;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "common/error.h"
+#include "daemon/mover/rounds.h"
 #include "proto/mover.pb-c.h"
 
 struct control {
@@ -17,6 +18,7 @@ struct control {
         Rm__MoverCommand *precopy;   /* owned; NULL until said */
         Rm__MoverCommand *dump_done; /* owned; NULL until said */
         Rm__MoverCommand *slow;      /* owned; NULL until said */
+        struct rounds_deadline deadline;
         uint64_t progress_usec;      /* when rmd was told of progress last */
 };
 

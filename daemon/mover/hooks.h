@@ -3,6 +3,7 @@
 #define RM_MOVER_HOOKS_H
 
 #include "common/error.h"
+#include "daemon/mover/rounds.h"
 
 struct mover_hooks {
         void *ctx;
@@ -10,6 +11,7 @@ struct mover_hooks {
         int (*poll)(void *ctx, const char *what, struct rm_error *err);
         /* At the end of a round: what has been collected should go out. */
         int (*idle)(void *ctx, struct rm_error *err);
+        struct rounds_deadline *deadline; /* of rounds; NULL: none */
 };
 
 #endif

@@ -189,21 +189,28 @@ static int round_run(struct pages *p, struct rm_error *err) {
         return r;
 }
 
+/* What the first one sends would have to be sent in the freeze otherwise, whose length has a limit. */
+static bool in_time(const struct pages *p) {
+        return p->figures.rounds == 0 || rounds_in_time(p->hooks->deadline, now_usec(), p->round_usec);
+}
+
 int pages_rounds(struct pages *p, struct rm_error *err) {
-        int r;
+        bool more = in_time(p);
+        int r = 0;
 
         p->rounds.n = 0;
         p->rounds.before_bytes = 0;
-        do
+        while (r == 0 && more) {
                 r = round_run(p, err);
-        while (r == 0 && rounds_another(&p->rounds, p->told_bytes));
+                more = rounds_another(&p->rounds, p->told_bytes) && in_time(p);
+        }
         return r;
 }
 
 /* ---- slower, where that gains nothing ---- */
 
 bool pages_slow_pays(const struct pages *p, uint64_t limit_usec) {
-        return rounds_slow_pays(p->round_usec, limit_usec);
+        return rounds_slow_pays(p->round_usec, limit_usec) && in_time(p);
 }
 
 void pages_last_round(const struct pages *p, uint64_t *ret_bytes, uint64_t *ret_usec) {
@@ -238,7 +245,7 @@ int pages_slow_rounds(struct pages *p, struct slow *slow, uint64_t limit_usec, s
                 log_debug("with %u us of a core a second: %" PRIu64 " KiB sent in %" PRIu64 " ms", share_usec, p->told_bytes >> 10,
                           p->round_usec / 1000);
                 share_usec = rounds_next_share(share_usec, p->told_bytes, before_bytes);
-        } while (r == 0 && p->slow && !rounds_slow_enough(p->round_usec) && now_usec() < p->slow_until_usec);
+        } while (r == 0 && p->slow && !rounds_slow_enough(p->round_usec) && now_usec() < p->slow_until_usec && in_time(p));
         return r;
 }
 

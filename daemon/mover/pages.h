@@ -16,8 +16,8 @@ struct pages;
 int pages_begin(const char *procs_file, const char *images_dir, struct image_writer *w, const struct mover_hooks *hooks,
                 struct pages **ret, struct rm_error *ret_reason, struct rm_error *err);
 
-/* While they run: at least one round, and further ones while that gains something. May be called again, as when something else has taken
- * its time. */
+/* While they run: at least one round, and further ones while that gains something and the deadline of the hooks leaves time. May be called again, as when
+ * something else has taken its time. */
 int pages_rounds(struct pages *p, struct rm_error *err);
 
 /* In place of rounds, or after some, nothing being sent in the freeze of what was written: it is told then, and can be read as long as the processes stand still.
@@ -26,7 +26,7 @@ int pages_rounds(struct pages *p, struct rm_error *err);
 int pages_probe(struct pages *p, bool *ret_fast, struct rm_error *err);
 void pages_postpone(struct pages *p);
 
-/* Would more rounds gain something if the processes were slower, for `limit_usec` at most? */
+/* Would more rounds gain something if the processes were slower, for `limit_usec` at most, and is there time for one? */
 bool pages_slow_pays(const struct pages *p, uint64_t limit_usec);
 /* What the last round sent, and for how long. */
 void pages_last_round(const struct pages *p, uint64_t *ret_bytes, uint64_t *ret_usec);

@@ -211,13 +211,16 @@ static int round_send(struct precopy *p, const char *procs_file, struct rm_error
 
 static int rounds_send(struct precopy *p, const char *procs_file, uint64_t *ret_rounds, struct rm_error *err) {
         struct rounds rounds = { .max = ROUNDS_MAX, .part = ENOUGH };
+        uint64_t begin_usec;
         int r;
 
         do {
+                begin_usec = now_usec();
                 r = round_send(p, procs_file, err);
                 if (r == 0)
                         ++*ret_rounds;
-        } while (r == 0 && rounds_another(&rounds, p->sent_bytes));
+        } while (r == 0 && rounds_another(&rounds, p->sent_bytes) &&
+                 rounds_in_time(p->hooks->deadline, now_usec(), now_usec() - begin_usec));
         return r;
 }
 

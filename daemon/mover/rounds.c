@@ -12,6 +12,8 @@
 #define FUTILE_STEPS_LEAST 4U
 #define FUTILE_STEPS_MOST 40U
 #define QUARTERS 4U
+/* What else a freeze consists of, beside sending what was written: dump and restore, which take 0.2 to 0.5 s, more with many processes. */
+#define FREEZE_USEC 1000000U
 #define SHARE_LEAST_USEC 2000U
 #define SHARE_MOST_USEC 200000U
 
@@ -59,6 +61,19 @@ unsigned rounds_futile_steps(uint64_t all_bytes) {
 
 bool rounds_too_long(uint64_t usec) {
         return usec >= SLOW_FROM_USEC;
+}
+
+/* In the freeze there is as much to be sent as in that round: a program that writes less makes the next one shorter. */
+bool rounds_in_time(struct rounds_deadline *deadline, uint64_t now_usec, uint64_t last_usec) {
+        uint64_t left_usec;
+
+        if (!deadline || deadline->end_usec == 0)
+                return true;
+        left_usec = deadline->end_usec > now_usec ? deadline->end_usec - now_usec : 0;
+        if (left_usec > FREEZE_USEC && last_usec <= (left_usec - FREEZE_USEC) / 2)
+                return true;
+        deadline->cut_usec = left_usec > 0 ? left_usec : 1;
+        return false;
 }
 
 bool rounds_another(struct rounds *r, uint64_t sent_bytes) {

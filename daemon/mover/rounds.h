@@ -13,6 +13,15 @@ struct rounds {
         uint64_t before_bytes; /* by the round before; 0: there was none */
 };
 
+/* Until when the processes are to have left. It may change between rounds. */
+struct rounds_deadline {
+        uint64_t end_usec; /* monotonic; 0: none */
+        uint64_t cut_usec; /* so long before it there was no time for another round, at least 1; 0: there always was */
+};
+/* After one that took so long: is there time for another round, which takes as long, and for the freeze behind it? If not, that is noted. NULL ok: there
+ * is no deadline. */
+bool rounds_in_time(struct rounds_deadline *deadline, uint64_t now_usec, uint64_t last_usec);
+
 /* How long a round took, and with it about how long a freeze would last now. Is it worth it to slow the program down, for `limit_usec` at most? Not for
  * what hardly anybody notices, nor where these rounds, each of which sends
  * a quarter of the one before, would not end in that time: all of it would be written again. */

@@ -72,6 +72,7 @@ static void figures_fill_ahead(struct sender *s, Rm__MoverFigures *f) {
         f->ahead_rounds = s->ahead.rounds;
         f->pages = s->pages != NULL;
         f->later_bytes = s->later_bytes;
+        f->hurry_usec = s->control->deadline.cut_usec;
         if (s->pages) {
                 f->probe_bytes = pages_figures(s->pages)->probe_bytes;
                 f->probe_usec = pages_figures(s->pages)->probe_usec;
@@ -524,7 +525,7 @@ int mover_send(struct control *control) {
         struct rm_error err = { 0 };
         int r;
 
-        s.hooks_ahead = (struct mover_hooks) { .ctx = &s, .poll = ahead_poll, .idle = idle };
+        s.hooks_ahead = (struct mover_hooks) { .ctx = &s, .poll = ahead_poll, .idle = idle, .deadline = &control->deadline };
         s.hooks_frozen = (struct mover_hooks) { .ctx = &s, .poll = frozen_poll, .idle = idle };
         s.hooks_trees = (struct mover_hooks) { .ctx = &s, .poll = tree_poll, .idle = idle };
         s.hooks_capture = (struct capture_hooks) {

@@ -138,8 +138,19 @@ void say_precopy(struct bed *b, const char *procs, bool pages, uint64_t bytes_pe
         m.bytes_per_sec = bytes_per_sec;
         m.pages = pages;
         m.postcopy = b->postcopy;
+        m.deadline_usec = b->deadline_usec;
         command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;
         command.precopy = &m;
+        pair_say(&b->pair, PAIR_SEND, &command);
+}
+
+void say_hurry(struct bed *b, uint64_t deadline_usec) {
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverHurry m = RM__MOVER_HURRY__INIT;
+
+        m.deadline_usec = deadline_usec;
+        command.body_case = RM__MOVER_COMMAND__BODY_HURRY;
+        command.hurry = &m;
         pair_say(&b->pair, PAIR_SEND, &command);
 }
 

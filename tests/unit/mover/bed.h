@@ -19,6 +19,7 @@ struct bed {
         char *tree_from;
         char *tree_to;
         bool postcopy; /* of the pre-copy */
+        uint64_t deadline_usec; /* likewise */
         Rm__MoverCodec codec;
         uint64_t max_bytes; /* that the receiver keeps; 0: no limit */
         struct pair pair;
@@ -34,6 +35,8 @@ void say_send(struct bed *b, const char *key_file, const char *token, uint32_t p
 /* `procs`: pids, one a line, for the file that names them, in place of what it named before. */
 void procs_write(const struct bed *b, const char *procs);
 void say_precopy(struct bed *b, const char *procs, bool pages, uint64_t bytes_per_sec);
+/* Another deadline. */
+void say_hurry(struct bed *b, uint64_t deadline_usec);
 void say_done(struct bed *b);
 
 void expect(struct bed *b, int side, Rm__MoverEvent__BodyCase kind);

@@ -681,6 +681,47 @@ static void test_granted(void **state) {
         assert_int_equal(child_end(&child), SIGKILL);
 }
 
+/* ---- a deadline ---- */
+
+/* Rounds and the word of what cut them, of a program that writes all the time, with a rate at which one takes 0.5 s. */
+static void deadlined(struct bed *b, uint64_t deadline_usec, uint64_t then_usec, uint64_t *ret_rounds, uint64_t *ret_hurry_usec) {
+        struct child child = child_begin(write_large_for_ever);
+        Rm__MoverEvent *e;
+
+        b->deadline_usec = deadline_usec;
+        b->codec = RM__MOVER_CODEC__MOVER_CODEC_NONE;
+        begin(b, &child.pid, 1, (uint64_t) GRANTED_PAGES * PAGE * 2);
+        if (then_usec != deadline_usec)
+                say_hurry(b, then_usec);
+        e = await_precopied(b, true);
+        *ret_rounds = e->precopied->figures->ahead_rounds;
+        *ret_hurry_usec = e->precopied->figures->hurry_usec;
+        rm__mover_event__free_unpacked(e, NULL);
+        stand_still(child.pid);
+        finish(b);
+        compare(b, child.pid);
+        assert_int_equal(child_end(&child), SIGKILL);
+        b->deadline_usec = 0;
+}
+
+/* All of the memory is sent once, and what is written meanwhile in the freeze. */
+static void test_deadline(void **state) {
+        static const struct {
+                uint64_t first_usec, then_usec;
+                bool cut;
+        } cases[] = { { 0, 0, false }, { 1, 1, true },         { 1900000, 1900000, true },
+                      { 0, 1, true },  { 1, 60000000, false }, { 1, 0, false } };
+        uint64_t rounds, hurry_usec;
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                deadlined(*state, cases[i].first_usec, cases[i].then_usec, &rounds, &hurry_usec);
+                print_message("case %zu: %u rounds, cut %u us before the deadline\n", i, (unsigned) rounds, (unsigned) hurry_usec);
+                assert_true(cases[i].cut == (hurry_usec > 0));
+                assert_true(cases[i].cut == (rounds == 1));
+                assert_true(hurry_usec < 1900000);
+        }
+}
+
 /* ---- aborts ---- */
 
 static void check_free(const struct child *child) {
@@ -794,6 +835,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_locked, setup, bed_teardown),
                 cmocka_unit_test_setup_teardown(test_more_than_granted, setup, bed_teardown),
                 cmocka_unit_test_setup_teardown(test_granted, setup, bed_teardown),
+                cmocka_unit_test_setup_teardown(test_deadline, setup, bed_teardown),
                 cmocka_unit_test_setup_teardown(test_abort_in_a_round, setup, bed_teardown),
                 cmocka_unit_test_setup_teardown(test_abort_in_the_freeze, setup, bed_teardown),
                 cmocka_unit_test_setup_teardown(test_fault_point, setup, bed_teardown),

@@ -99,11 +99,60 @@ static void when_to_leave(void **state) {
         assert_false(rounds_too_long(99999));
 }
 
+/* Another round and the freeze, each as long as the last round, and a second for dump and restore. */
+static void hurried(void **state) {
+        struct rounds_deadline d = { 0 };
+
+        (void) state;
+        assert_true(rounds_in_time(NULL, 5, UINT64_MAX));
+        assert_true(rounds_in_time(&d, 5, UINT64_MAX));
+        d.end_usec = 10000000;
+        assert_true(rounds_in_time(&d, 5000000, 2000000));
+        assert_int_equal(d.cut_usec, 0);
+        assert_false(rounds_in_time(&d, 5000000, 2000001));
+        assert_int_equal(d.cut_usec, 5000000);
+        assert_true(rounds_in_time(&d, 8000000, 500000));
+        assert_false(rounds_in_time(&d, 9000000, 0));
+        assert_int_equal(d.cut_usec, 1000000);
+        assert_false(rounds_in_time(&d, 1, UINT64_MAX));
+        assert_int_equal(d.cut_usec, 9999999);
+}
+
+static void deadline_is_over(void **state) {
+        struct rounds_deadline d = { .end_usec = 10000000 };
+
+        (void) state;
+        assert_false(rounds_in_time(&d, 10000000, 0));
+        assert_int_equal(d.cut_usec, 1);
+        d.cut_usec = 0;
+        assert_false(rounds_in_time(&d, UINT64_MAX, 0));
+        assert_int_equal(d.cut_usec, 1);
+}
+
+/* What was noted stays for the figures. */
+static void deadline_is_taken_back(void **state) {
+        struct rounds_deadline d = { .end_usec = 1 };
+
+        (void) state;
+        assert_false(rounds_in_time(&d, 5, 0));
+        d.end_usec = 0;
+        assert_true(rounds_in_time(&d, 5, 1000));
+        assert_int_equal(d.cut_usec, 1);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(little_is_enough), cmocka_unit_test(nothing_is_enough), cmocka_unit_test(without_gain),
-                cmocka_unit_test(not_for_ever),     cmocka_unit_test(once_more),         cmocka_unit_test(when_to_slow),
-                cmocka_unit_test(how_slow),         cmocka_unit_test(when_to_leave),
+                cmocka_unit_test(little_is_enough),
+                cmocka_unit_test(nothing_is_enough),
+                cmocka_unit_test(without_gain),
+                cmocka_unit_test(not_for_ever),
+                cmocka_unit_test(once_more),
+                cmocka_unit_test(when_to_slow),
+                cmocka_unit_test(how_slow),
+                cmocka_unit_test(when_to_leave),
+                cmocka_unit_test(hurried),
+                cmocka_unit_test(deadline_is_over),
+                cmocka_unit_test(deadline_is_taken_back),
         };
 
         return cmocka_run_group_tests_name("rounds", tests, NULL, NULL);
