@@ -40,6 +40,7 @@ static const struct {
         { &rm__move__descriptor, 150, STATE_LEVEL_POSTCOPY }, /* later_bytes */
         { &rm__move__descriptor, 151, STATE_LEVEL_POSTCOPY }, /* later_faults */
         { &rm__move__descriptor, 152, STATE_LEVEL_POSTCOPY }, /* later_p99_usec */
+        { &rm__move__descriptor, 160, STATE_LEVEL_DEADLINE }, /* hurry_usec */
         { &rm__cmd_move_filled__descriptor, 150, STATE_LEVEL_POSTCOPY }, /* later_faults */
         { &rm__cmd_move_filled__descriptor, 151, STATE_LEVEL_POSTCOPY }, /* later_p99_usec */
         { &rm__cmd_move_commit__descriptor, 150, STATE_LEVEL_POSTCOPY }, /* later_bytes */

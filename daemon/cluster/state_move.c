@@ -216,6 +216,23 @@ void job_moves_forget(struct apply *a, uint64_t job, const char *why) {
         }
 }
 
+/* What its rounds did not send was sent in the freeze. */
+static void tell_hurry(struct apply *a, const Rm__Move *move) {
+        uint64_t other_bytes = move->ahead_bytes + move->later_bytes;
+        uint64_t bytes = move->image_bytes > other_bytes ? move->image_bytes - other_bytes : 0;
+        cleanup_free char *before = NULL;
+        char word[24];
+
+        if (move->hurry_usec == 0)
+                return;
+        before = move->hurry_usec > 1 ? xasprintf("%.1f s before", (double) move->hurry_usec / 1e6) : xstrdup("after");
+        apply_event(
+                a, "move-hurried", move->from, move->job, move->id, move->capsule,
+                "job %" PRIu64
+                ": sending the memory of %s ahead ended %s the deadline for %s to be empty, and %.1f MB were sent in the freeze",
+                move->job, capsule_word(move->capsule, word), before, move->from, (double) bytes / 1e6);
+}
+
 int apply_move_done(struct apply *a) {
         const Rm__Move *in = a->command->move_done->figures;
         Rm__Move *move = in ? find_move(a, "move-done", in->id) : NULL;
@@ -245,7 +262,9 @@ int apply_move_done(struct apply *a) {
         move->ahead_rounds = in->ahead_rounds;
         move->last_bytes = in->last_bytes;
         move->slow_usec = in->slow_usec;
+        move->hurry_usec = in->hurry_usec;
         state_index_move(a->index, move);
+        tell_hurry(a, move);
         if (capsule) {
                 capsule->image_bytes = in->memory_bytes;
                 capsule->freeze_usec = in->freeze_usec;

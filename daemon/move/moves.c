@@ -369,6 +369,8 @@ static void apply_record(struct move *move, const Rm__Move *record) {
                         move_propose_abort(move);
                 else if (move->state == MOVE_COMMIT)
                         destination_retry(move);
+                else if (move->role == MOVE_SOURCE && move->state == MOVE_PRECOPY)
+                        source_hurry(move);
                 break;
         case RM__MOVE_STATE__MOVE_COMMITTED:
                 if (!move->committed_usec)

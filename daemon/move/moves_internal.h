@@ -48,6 +48,7 @@ struct move {
         bool slowed;        /* source: there is a control group for it */
         struct capacity_need need; /* destination: at the begin */
         uint64_t memory_bytes; /* source: of the group's processes, when the move began */
+        uint64_t drain_deadline_usec; /* source: as rm-mover was told last, by the log's clock; 0: none */
         uint64_t precopy_usec, precopy_end_usec; /* source: how long memory may be sent ahead, and until when */
         bool awaits_memory; /* source: of an earlier move of the capsule, in PREPARE */
         uint64_t waiting_told_usec; /* source: when the log was last told of that; 0: it was not */
@@ -142,6 +143,8 @@ void source_enter(struct move *move);
 /* Committed: end our copy; also when the destination does not answer any more. */
 void source_release(struct move *move);
 void source_capsule_filling(struct move *move);
+/* The state has changed: rm-mover may have to hurry. */
+void source_hurry(struct move *move);
 void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared);
 void source_on_opened(struct move *move, const Rm__MoveOpened *opened);
 /* The destination says why it gave up. */

@@ -57,6 +57,8 @@ static void note_figures(struct move *move, const Rm__MoverFigures *figures) {
         move->figures.last_bytes = move->pages ? figures->last_bytes : 0;
         if (cluster_state(move->moves->rmd->cluster)->level >= STATE_LEVEL_SLOW)
                 move->figures.slow_usec = figures->slow_usec;
+        if (cluster_state(move->moves->rmd->cluster)->level >= STATE_LEVEL_DEADLINE)
+                move->figures.hurry_usec = figures->hurry_usec;
 }
 
 /* rm-mover could track every process, or else says why not. */
@@ -89,6 +91,9 @@ static void log_postcopy(const struct move *move, const Rm__MoverFigures *figure
 
 static void on_precopied(struct move *move, const Rm__MoverPrecopied *precopied) {
         note_way(move, precopied->figures);
+        if (precopied->figures && precopied->figures->hurry_usec > 0)
+                log_info("move %" PRIu64 ": no time for another round after %" PRIu64 ", %.1f s before the deadline of the drain",
+                         move->id, precopied->figures->ahead_rounds, (double) precopied->figures->hurry_usec / 1e6);
         log_postcopy(move, precopied->figures);
         if (move->pages_only && !move->pages)
                 move_fail(move, "%s has room for the group's memory only if it is tracked, which is not possible: %s", move->other,
@@ -369,6 +374,32 @@ static bool may_postcopy(const struct move *move) {
                state->level >= STATE_LEVEL_POSTCOPY && move->index != STATE_HEAD && job && job_may_restart(job);
 }
 
+/* Notes until when this node is to be empty, if it is. The time that is left, as rm-mover gets it: at least 1; 0: it may take as long as it does. */
+static uint64_t take_deadline(struct move *move) {
+        const struct cluster *cluster = move->moves->rmd->cluster;
+        const Rm__Node *self = state_node(cluster_state(cluster), cluster_self(cluster));
+        uint64_t now = cluster_log_usec(cluster);
+
+        move->drain_deadline_usec = self ? self->drain_deadline_usec : 0;
+        if (move->drain_deadline_usec == 0)
+                return 0;
+        return move->drain_deadline_usec > now ? move->drain_deadline_usec - now : 1;
+}
+
+void source_hurry(struct move *move) {
+        uint64_t told_usec = move->drain_deadline_usec, left_usec = take_deadline(move);
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverHurry body = RM__MOVER_HURRY__INIT;
+
+        if (move->drain_deadline_usec == told_usec)
+                return;
+        body.deadline_usec = left_usec;
+        command.body_case = RM__MOVER_COMMAND__BODY_HURRY;
+        command.hurry = &body;
+        if (mover_command(move->mover, &command) < 0)
+                move_fail(move, "cannot send to rm-mover");
+}
+
 static void enter_precopy(struct move *move, struct resident *resident) {
         const Rm__Move *record = state_move(cluster_state(move->moves->rmd->cluster), move->id);
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
@@ -384,6 +415,7 @@ static void enter_precopy(struct move *move, struct resident *resident) {
         body.bytes_per_sec = move->moves->rmd->config->move_rate_bytes_per_sec;
         body.pages = move->pages;
         body.postcopy = may_postcopy(move);
+        body.deadline_usec = take_deadline(move);
         if (!body.postcopy && move->moves->rmd->config->move_last != CONFIG_LAST_FREEZE)
                 body.slow_usec = move->moves->rmd->config->move_slow_usec;
         command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;

@@ -251,7 +251,8 @@ const struct verb verb_drain_node = {
         .help = "evacuate nodes and place no further work on them\n"
                 "Running ranks move to other nodes, where they share cores if necessary; no job is ended.",
         .flags = { { "reason", "TEXT", "reason, shown by list-nodes" },
-                   { "deadline", "TIME", "the nodes must be empty after TIME" },
+                   { "deadline", "TIME",
+                     "the nodes must be empty after TIME; their groups may stand still for longer in their moves" },
                    { "wait", NULL, "return when all nodes are DRAINED" },
                    { "timeout", "TIME", "stop waiting after TIME (exit status 1); the drain continues" },
                    { "update", NULL,

@@ -805,6 +805,16 @@ int move_done(struct world *w, uint64_t move, uint64_t memory_bytes, uint64_t fr
         return apply_command(w, &command);
 }
 
+int move_done_hurried(struct world *w, uint64_t move, uint64_t hurry_usec) {
+        Rm__Move figures = RM__MOVE__INIT;
+        COMMAND(MoveDone, move_done, MOVE_DONE);
+
+        figures.id = move;
+        figures.hurry_usec = hurry_usec;
+        body.figures = &figures;
+        return apply_command(w, &command);
+}
+
 int move_waiting(struct world *w, uint64_t move, const char *text) {
         COMMAND(MoveWaiting, move_waiting, MOVE_WAITING);
 

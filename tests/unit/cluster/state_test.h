@@ -91,6 +91,8 @@ int move_commit(struct world *w, uint64_t move);
 int move_commit_early(struct world *w, uint64_t move, uint64_t later_bytes);
 int move_abort(struct world *w, uint64_t move, const char *error);
 int move_done(struct world *w, uint64_t move, uint64_t memory_bytes, uint64_t freeze_usec);
+/* So long before the deadline of its source. */
+int move_done_hurried(struct world *w, uint64_t move, uint64_t hurry_usec);
 int move_waiting(struct world *w, uint64_t move, const char *text);
 int move_filled(struct world *w, uint64_t move, uint64_t fill_usec);
 /* "leaf1:n1,n2:1 ...": each switch with its nodes and the number of the one above, counted from 1, 0 for none. */

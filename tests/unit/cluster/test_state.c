@@ -1067,6 +1067,21 @@ static void test_postcopy(void **state) {
         assert_false(move_needs_source(w->state, move));
 }
 
+static void test_move_in_a_hurry(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+
+        assert_int_equal(move_start(w, job, 0, "n3"), 0);
+        assert_int_equal(move_commit(w, 1), 0);
+        assert_int_equal(move_done_hurried(w, 1, 2300000), 0);
+        EVENTS("move-hurried move-done ");
+        assert_int_equal(state_move(w->state, 1)->hurry_usec, 2300000);
+        assert_int_equal(move_start(w, job, 0, "n1"), 0);
+        assert_int_equal(move_commit(w, 2), 0);
+        assert_int_equal(move_done_hurried(w, 2, 0), 0);
+        EVENTS("move-done ");
+}
+
 static void test_job_ends_during_moves(void **state) {
         struct world *w = *state;
         uint64_t job = running_job(w);
@@ -1798,6 +1813,7 @@ int main(void) {
                 T(test_commit_and_abort_race),
                 T(test_memory_comes_after_the_group),
                 T(test_postcopy),
+                T(test_move_in_a_hurry),
                 T(test_job_ends_during_moves),
                 T(test_user_keeps_all_move_slots_busy),
                 T(test_old_moves_are_forgotten),
