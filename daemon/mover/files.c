@@ -394,12 +394,15 @@ static int round_run(struct files *f, struct rm_error *err) {
 }
 
 int files_rounds(struct files *f, const struct mover_hooks *hooks, struct rm_error *err) {
+        uint64_t begin_usec;
         int r;
 
         f->hooks = hooks;
-        do
+        do {
+                begin_usec = now_usec();
                 r = round_run(f, err);
-        while (r == 0 && rounds_another(&f->rounds, f->sent_bytes));
+        } while (r == 0 && rounds_another(&f->rounds, f->sent_bytes) &&
+                 rounds_in_time(hooks->deadline, now_usec(), now_usec() - begin_usec));
         return r;
 }
 
