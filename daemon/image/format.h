@@ -73,7 +73,7 @@
 
 /* In the directory of CRIU's images at the destination: a file for each process, named by its pid, whose offsets are addresses. */
 #define IMAGE_PAGES_DIRECTORY "pages"
-/* There too, of processes some pages of which come later: a file of such runs, named by its pid. */
+/* There too, of processes some pages of which come later: a file named by its pid, as pageset_save() writes it. */
 #define IMAGE_LATER_DIRECTORY "later"
 
 enum image_run_kind {

@@ -224,20 +224,11 @@ static int process_ended(struct place_pages *p, struct place_process *process, s
 
 /* For the filler (daemon/capsule/init/fill.c). */
 static int later_write(struct place_pages *p, const struct place_process *process, struct rm_error *err) {
-        int fd = openat(p->later_fd, process->pid, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-        uint64_t run[2] = { 0 };
-        bool good = file != NULL;
+        cleanup_close int fd = openat(p->later_fd, process->pid, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        int r = fd < 0 ? -errno : pageset_save(process->kept, fd);
 
-        while (good && pageset_next(process->kept, run[1], UINT64_MAX, &run[0], &run[1])) {
-                const uint64_t out[2] = { htole64(run[0]), htole64(run[1]) };
-
-                good = fwrite(out, sizeof(out), 1, file) == 1;
-        }
-        if (file && fclose(file) != 0)
-                good = false;
         p->later_bytes += pageset_bytes(process->kept);
-        return good ? 0 : error_sys(err, -errno, "write which pages of process %s come later", process->pid);
+        return r < 0 ? error_sys(err, r, "write which pages of process %s come later", process->pid) : 0;
 }
 
 int place_pages_close(struct place_pages *p, struct place_process *process, Rm__ImageKind kind, uint64_t size_bytes,

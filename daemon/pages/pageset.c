@@ -1,8 +1,10 @@
 #include "daemon/pages/pageset.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/util.h"
 #include "daemon/pages/maps.h"
@@ -12,6 +14,7 @@ enum {
         WORD_BITS = 64,
         PART_WORDS = 128,
         PART_PAGES = PART_WORDS * WORD_BITS, /* 32 MiB of addresses */
+        FILE_RUNS = 512,                     /* read or written at once */
 };
 
 struct part {
@@ -189,4 +192,78 @@ bool pageset_next(const struct pageset *set, uint64_t from, uint64_t max_bytes, 
                 return true;
         }
         return false;
+}
+
+/* ---- in a file ---- */
+
+struct run {
+        uint64_t start;
+        uint64_t end;
+};
+
+int pageset_save(const struct pageset *set, int fd) {
+        struct run runs[FILE_RUNS];
+        uint64_t start, end = 0;
+        size_t n = 0;
+        int r = 0;
+
+        while (r == 0 && pageset_next(set, end, UINT64_MAX, &start, &end)) {
+                runs[n++] = (struct run) { htole64(start), htole64(end) };
+                if (n < FILE_RUNS)
+                        continue;
+                r = write_all(fd, runs, sizeof(runs));
+                n = 0;
+        }
+        return r == 0 ? write_all(fd, runs, n * sizeof(*runs)) : r;
+}
+
+/* As many as there are. A part of one: -EBADMSG. */
+static int runs_read(int fd, struct run *runs, size_t *ret_n) {
+        size_t size = FILE_RUNS * sizeof(*runs), done = 0;
+
+        while (done < size) {
+                ssize_t n = read(fd, (char *) runs + done, size - done);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                if (n == 0)
+                        break;
+                done += (size_t) n;
+        }
+        *ret_n = done / sizeof(*runs);
+        return done % sizeof(*runs) ? -EBADMSG : 0;
+}
+
+/* A wider run would take up memory out of proportion to the file. */
+static int run_add(struct pageset *set, uint64_t start, uint64_t end) {
+        const uint64_t part_bytes = (uint64_t) PART_PAGES * PAGES_PAGE_BYTES;
+
+        if (start < end && start / part_bytes != (end - 1) / part_bytes)
+                return -EBADMSG;
+        return pageset_add(set, start, end) < 0 ? -EBADMSG : 0;
+}
+
+int pageset_load(int fd, struct pageset **ret) {
+        struct pageset *set = pageset_create();
+        struct run runs[FILE_RUNS];
+        uint64_t last = 0;
+        size_t n = 0;
+        int r;
+
+        do {
+                r = runs_read(fd, runs, &n);
+                for (size_t i = 0; i < n && r == 0; i++) {
+                        uint64_t start = le64toh(runs[i].start);
+
+                        r = start < last ? -EBADMSG : run_add(set, start, le64toh(runs[i].end));
+                        last = le64toh(runs[i].end);
+                }
+        } while (r == 0 && n == FILE_RUNS);
+        if (r == 0)
+                *ret = set;
+        else
+                pageset_destroy(set);
+        return r;
 }

@@ -1,7 +1,6 @@
 #include "daemon/capsule/init/fill.h"
 
 #include <dirent.h>
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -29,6 +28,7 @@
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/ops.h"
 #include "daemon/pages/later.h"
+#include "daemon/pages/pageset.h"
 #include "daemon/pages/passing.h"
 
 enum {
@@ -258,7 +258,7 @@ struct stores {
 static void close_stores(struct stores *stores) {
         for (size_t i = 0; i < stores->n; i++) {
                 cleanup_close_fd(&stores->parts[i].store);
-                cleanup_close_fd(&stores->parts[i].later);
+                pageset_destroy(stores->parts[i].later);
         }
         free(stores->parts);
 }
@@ -277,7 +277,7 @@ static int take_store(int dir_fd, const char *name, struct stores *stores) {
                 return -EBADMSG;
         stores->bytes += (uint64_t) st.st_blocks * BLOCK_BYTES;
         stores->parts[stores->n++] =
-                (struct filler_part) { .pid = (pid_t) pid, .uffd = -1, .store = take_fd(&fd), .later = -1, .parent_uffd = -1 };
+                (struct filler_part) { .pid = (pid_t) pid, .uffd = -1, .store = take_fd(&fd), .parent_uffd = -1 };
         return 0;
 }
 
@@ -314,17 +314,17 @@ static int take_stores(int images_fd, struct stores *stores) {
 
 /* What is not in the store of a process yet, and comes later. */
 static int take_later(int dir_fd, struct filler_part *part, uint64_t *sum_bytes) {
+        cleanup_close int fd = -1;
         char name[16];
-        uint64_t run[2];
-        off_t at = 0;
+        int r;
 
         (void) snprintf(name, sizeof(name), "%d", (int) part->pid);
-        part->later = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-        if (part->later < 0)
+        fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
                 return errno == ENOENT ? 0 : -errno;
-        for (; pread(part->later, run, sizeof(run), at) == (ssize_t) sizeof(run); at += (off_t) sizeof(run))
-                *sum_bytes += le64toh(run[1]) - le64toh(run[0]);
-        return 0;
+        r = pageset_load(fd, &part->later);
+        *sum_bytes += r == 0 ? pageset_bytes(part->later) : 0;
+        return r;
 }
 
 /* rm-mover, on the node, passes it on. Returns a connection. */
@@ -459,9 +459,9 @@ static const char *resume(struct fill *fill) {
                 parent = held->parent >= 0 ? find_held(fill, held->parent) : NULL;
                 if (held->parent >= 0 && !parent)
                         return "the filler died while it copied what is missing";
-                parts[i] = (struct filler_part) {
-                        .uffd = held->uffd, .store = held->store, .later = -1, .parent_uffd = parent ? parent->uffd : -1
-                };
+                parts[i] = (struct filler_part) { .uffd = held->uffd,
+                                                  .store = held->store,
+                                                  .parent_uffd = parent ? parent->uffd : -1 };
         }
         rename_held(fill);
         log_warn("the filler has ended%s%s; another one goes on", *fill->failure ? ": " : "", fill->failure);

@@ -1,7 +1,6 @@
 #include "daemon/capsule/init/filler.h"
 
 #include <dirent.h>
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -60,7 +59,7 @@ static int compare_numbers(const void *a, const void *b) {
 
 /* PID 1 has rmd's connection, the node's directories and much more. */
 static int close_others(const struct filler_job *job) {
-        cleanup_free int *keep = xcalloc(3 * job->n_parts + 3, sizeof(*keep));
+        cleanup_free int *keep = xcalloc(2 * job->n_parts + 3, sizeof(*keep));
         unsigned from = STDERR_FILENO + 1;
         size_t n = 0;
 
@@ -70,7 +69,6 @@ static int close_others(const struct filler_job *job) {
         for (size_t i = 0; i < job->n_parts; i++) {
                 keep[n++] = job->parts[i].uffd;
                 keep[n++] = job->parts[i].store;
-                keep[n++] = job->parts[i].later;
         }
         qsort(keep, n, sizeof(*keep), compare_numbers);
         for (size_t i = 0; i < n; i++) {
@@ -156,26 +154,6 @@ static int register_all(struct serve *serve, pid_t pid) {
         return r;
 }
 
-static int add_later(struct serve *serve, const struct filler_part *part) {
-        struct pageset *later = pageset_create();
-        uint64_t run[2];
-        off_t at = 0;
-        ssize_t n;
-        int r = 0;
-
-        while (r == 0 && (n = pread(part->later, run, sizeof(run), at)) > 0) {
-                at += n;
-                r = n == (ssize_t) sizeof(run) ? pageset_add(later, le64toh(run[0]), le64toh(run[1])) : -EBADMSG;
-        }
-        if (r == 0 && n < 0)
-                r = -errno;
-        if (r < 0)
-                pageset_destroy(later);
-        else
-                serve_later(serve, part->pid, later);
-        return r;
-}
-
 static int add_parts(struct serve *serve, const struct filler_job *job, struct rm_error *err) {
         int r = 0;
 
@@ -188,8 +166,8 @@ static int add_parts(struct serve *serve, const struct filler_job *job, struct r
                         r = serve_resume(serve, part->uffd, store);
                 else if (r == 0)
                         serve_add(serve, part->pid, store);
-                if (r == 0 && part->later >= 0)
-                        r = add_later(serve, part);
+                if (r == 0 && part->later)
+                        serve_later(serve, part->pid, part->later);
         }
         if (r == 0 && job->later_fd >= 0)
                 serve_from(serve, job->later_fd, job->left);

@@ -17,8 +17,8 @@ struct filler_part {
         pid_t pid; /* in the image; 0: it is restored already */
         int uffd;  /* -1: CRIU is to pass it */
         int store;
-        int later;       /* -1, or: a file of runs (daemon/image/format.h) that are not in the store yet */
         int parent_uffd; /* -1, or: what that one lacks is still to be copied into its store */
+        struct pageset *later; /* NULL, or: what is not in the store yet; the filler's */
 };
 
 struct filler_job {

@@ -6,7 +6,6 @@
 
 #include <cmocka.h>
 
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -115,11 +114,9 @@ static uint64_t freeze(struct bed *b, const struct child *child) {
 static struct pageset *later_of(const struct bed *b, pid_t pid) {
         cleanup_free char *path = xasprintf("%s/later/%d", b->out, (int) pid);
         cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
-        struct pageset *later = pageset_create();
-        uint64_t run[2];
+        struct pageset *later = NULL;
 
-        while (read(fd, run, sizeof(run)) == (ssize_t) sizeof(run))
-                assert_int_equal(pageset_add(later, le64toh(run[0]), le64toh(run[1])), 0);
+        assert_int_equal(pageset_load(fd, &later), 0);
         return later;
 }
 

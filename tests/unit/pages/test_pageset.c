@@ -6,9 +6,13 @@
 
 #include <cmocka.h>
 
+#include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/util.h"
 #include "daemon/pages/maps.h"
@@ -124,12 +128,140 @@ static void test_common(void **state) {
         pageset_destroy(from);
 }
 
+/* ---- in a file ---- */
+
+/* As another set, out of a file that has it behind other bytes. */
+static struct pageset *save_and_load(const struct pageset *set) {
+        cleanup_close int fd = memfd_create("pageset", MFD_CLOEXEC);
+        struct pageset *loaded = NULL;
+
+        assert_int_equal(write_all(fd, "before", 6), 0);
+        assert_int_equal(pageset_save(set, fd), 0);
+        assert_int_equal(lseek(fd, 6, SEEK_SET), 6);
+        assert_int_equal(pageset_load(fd, &loaded), 0);
+        return loaded;
+}
+
+/* As many runs as are written at once, one more and one less, and over the end of a part. */
+static void test_file(void **state) {
+        static const size_t runs[] = { 0, 1, 2, 511, 512, 513, 1023, 1024, 1025, 9000 };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(runs); i++) {
+                struct pageset *set = pageset_create(), *loaded;
+                static bool model[PAGES];
+
+                memset(model, 0, sizeof(model));
+                for (size_t k = 0; k < runs[i]; k++) {
+                        assert_int_equal(pageset_add(set, base + 4 * k * PAGE, base + (4 * k + 3) * PAGE), 0);
+                        memset(model + 4 * k, true, 3);
+                }
+                loaded = save_and_load(set);
+                compare(loaded, model);
+                pageset_destroy(loaded);
+                pageset_destroy(set);
+        }
+}
+
+static void test_ends_of_addresses(void **state) {
+        struct pageset *set = pageset_create(), *loaded;
+
+        (void) state;
+        assert_int_equal(pageset_add(set, 0, UINT64_C(5) << 25), 0);
+        assert_int_equal(pageset_add(set, STORE_END - PAGE, STORE_END), 0);
+        loaded = save_and_load(set);
+        assert_int_equal(pageset_bytes(loaded), (UINT64_C(5) << 25) + PAGE);
+        assert_true(pageset_has(loaded, 0) && pageset_has(loaded, (UINT64_C(5) << 25) - PAGE) &&
+                    pageset_has(loaded, STORE_END - PAGE));
+        pageset_destroy(loaded);
+        pageset_destroy(set);
+}
+
+/* Runs as pairs, behind `good` runs of a page; then `more_bytes`, or without so many. */
+static int load(size_t good, const uint64_t *runs, size_t n, int more_bytes) {
+        cleanup_close int fd = memfd_create("pageset", MFD_CLOEXEC);
+        struct pageset *set = NULL;
+        int r;
+
+        for (size_t i = 0; i < good; i++) {
+                const uint64_t run[] = { htole64(2 * i * PAGE), htole64((2 * i + 1) * PAGE) };
+
+                assert_int_equal(write_all(fd, run, sizeof(run)), 0);
+        }
+        for (size_t i = 0; i < 2 * n; i++) {
+                const uint64_t number = htole64(runs[i]);
+
+                assert_int_equal(write_all(fd, &number, sizeof(number)), 0);
+        }
+        assert_int_equal(ftruncate(fd, (off_t) (16 * (good + n)) + more_bytes), 0);
+        assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+        r = pageset_load(fd, &set);
+        assert_true((set != NULL) == (r == 0));
+        pageset_destroy(set);
+        return r;
+}
+
+#define LOAD(good, ...) load(good, (const uint64_t[]) { __VA_ARGS__ }, sizeof((const uint64_t[]) { __VA_ARGS__ }) / 16, 0)
+
+static void test_bad_files(void **state) {
+        const uint64_t high = UINT64_C(1) << 40, part = 32 << 20;
+        const uint64_t run[] = { high, high + PAGE };
+        static const size_t goods[] = { 0, 1, 511, 512, 513, 1024 };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(goods); i++) {
+                size_t good = goods[i];
+
+                assert_int_equal(LOAD(good, high, high + PAGE), 0);
+                assert_int_equal(LOAD(good, high, high + PAGE, high + PAGE, high + 2 * PAGE), 0);
+                assert_int_equal(LOAD(good, high, high + part), 0);
+                /* out of order */
+                assert_int_equal(LOAD(good, high, high + PAGE, high - PAGE, high), -EBADMSG);
+                assert_int_equal(LOAD(good, high, high + 2 * PAGE, high + PAGE, high + 3 * PAGE), -EBADMSG);
+                assert_int_equal(LOAD(good, high, high + PAGE, high, high + PAGE), -EBADMSG);
+                /* no runs of pages */
+                assert_int_equal(LOAD(good, high, high), -EBADMSG);
+                assert_int_equal(LOAD(good, high + PAGE, high), -EBADMSG);
+                assert_int_equal(LOAD(good, high + 1, high + PAGE), -EBADMSG);
+                assert_int_equal(LOAD(good, high, high + PAGE - 1), -EBADMSG);
+                /* over the end */
+                assert_int_equal(LOAD(good, STORE_END - PAGE, STORE_END), 0);
+                assert_int_equal(LOAD(good, STORE_END - PAGE, STORE_END + PAGE), -EBADMSG);
+                assert_int_equal(LOAD(good, STORE_END, STORE_END + PAGE), -EBADMSG);
+                assert_int_equal(LOAD(good, UINT64_MAX - 2 * PAGE + 1, UINT64_MAX - PAGE + 1), -EBADMSG);
+                /* too wide: the last one would take up 2 TiB */
+                assert_int_equal(LOAD(good, high + PAGE, high + part + PAGE), -EBADMSG);
+                assert_int_equal(LOAD(good, high, STORE_END), -EBADMSG);
+                /* torn: a part of the last run, or zeros where nothing was written */
+                assert_int_equal(load(good, run, 1, -1), -EBADMSG);
+                assert_int_equal(load(good, run, 1, -8), -EBADMSG);
+                assert_int_equal(load(good, run, 1, -15), -EBADMSG);
+                assert_int_equal(load(good, run, 1, -16), 0);
+                assert_int_equal(load(good, run, 1, 1), -EBADMSG);
+                assert_int_equal(load(good, run, 1, 16), -EBADMSG);
+                assert_int_equal(load(good, run, 1, 1 << 30), -EBADMSG);
+        }
+        assert_int_equal(LOAD(0, 0, STORE_END), -EBADMSG);
+}
+
+static void test_unreadable_file(void **state) {
+        cleanup_close int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        struct pageset *set = pageset_create(), *loaded = NULL;
+
+        (void) state;
+        assert_int_equal(pageset_load(fd, &loaded), -EISDIR);
+        assert_null(loaded);
+        assert_int_equal(pageset_add(set, 0, PAGE), 0);
+        assert_int_equal(pageset_save(set, fd), -EBADF);
+        pageset_destroy(set);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_random),
-                cmocka_unit_test(test_next),
-                cmocka_unit_test(test_refused),
-                cmocka_unit_test(test_common),
+                cmocka_unit_test(test_random),    cmocka_unit_test(test_next),
+                cmocka_unit_test(test_refused),   cmocka_unit_test(test_common),
+                cmocka_unit_test(test_file),      cmocka_unit_test(test_ends_of_addresses),
+                cmocka_unit_test(test_bad_files), cmocka_unit_test(test_unreadable_file),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
