@@ -455,8 +455,8 @@ static void test_bad_pieces(void **state) {
                 assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
                 serve_from(serve, ends[0], &left);
                 assert_true(send(ends[1], message, sizeof(message) - (heads[i].size_bytes % PAGE != 0), 0) > 0);
-                assert_int_equal(serve_fetch(serve, PID, PAGE, 2 * PAGE), -EBADMSG);
                 (void) close(ends[1]);
+                assert_int_equal(serve_fetch(serve, PID, PAGE, 2 * PAGE), -EBADMSG);
                 serve_destroy(serve);
         }
 }
