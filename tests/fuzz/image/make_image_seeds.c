@@ -66,32 +66,44 @@ static int contents_put(struct image_writer *w, Rm__ImageKind kind, const char *
         return image_writer_close(w, slot, 2 << 20, NULL);
 }
 
-/* Two pages of a process of which one is there in the end, and one that has ended. */
-static int memory_put(struct image_writer *w) {
-        const struct image_object objects[] = {
-                { .kind = RM__IMAGE_KIND__IMAGE_KIND_PAGES, .role = "", .path = "17", .target = "" },
-                { .kind = RM__IMAGE_KIND__IMAGE_KIND_PRESENT, .role = "", .path = "17", .target = "" },
-        };
-        const uint64_t run[] = { htole64(1 << 20), htole64((1 << 20) + IMAGE_BLOCK_BYTES) };
-        uint32_t slots[2] = { 0 };
+/* The object of process 17 with that list of pages. */
+static int list_put(struct image_writer *w, Rm__ImageKind kind, const uint64_t *runs, size_t size_bytes) {
+        const struct image_object o = { .kind = kind, .role = "", .path = "17", .target = "" };
+        uint32_t slot = 0;
         void *buffer;
 
-        if (image_writer_open(w, &objects[0], &slots[0], NULL) < 0 || image_writer_zero(w, slots[0], 0, 1 << 20, NULL) < 0)
+        if (image_writer_open(w, &o, &slot, NULL) < 0)
                 return -EIO;
-        buffer = image_writer_buffer(w, 2 * IMAGE_BLOCK_BYTES, NULL);
+        buffer = image_writer_buffer(w, size_bytes, NULL);
         if (!buffer)
                 return -EIO;
-        memset(buffer, 0x5a, 2 * IMAGE_BLOCK_BYTES);
-        if (image_writer_data(w, slots[0], 1 << 20, 2 * IMAGE_BLOCK_BYTES, NULL) < 0 ||
-            image_writer_open(w, &objects[1], &slots[1], NULL) < 0)
+        memcpy(buffer, runs, size_bytes);
+        if (image_writer_data(w, slot, 0, size_bytes, NULL) < 0)
                 return -EIO;
-        buffer = image_writer_buffer(w, sizeof(run), NULL);
+        return image_writer_close(w, slot, size_bytes, NULL);
+}
+
+/* Four pages of a process: one is there in the end, one comes later again, and one only later. */
+static int memory_put(struct image_writer *w) {
+        const struct image_object o = { .kind = RM__IMAGE_KIND__IMAGE_KIND_PAGES, .role = "", .path = "17", .target = "" };
+        const uint64_t base = 1 << 20, page = IMAGE_BLOCK_BYTES;
+        const uint64_t later[] = { htole64(base + page), htole64(base + 2 * page), htole64(base + 3 * page),
+                                   htole64(base + 4 * page) };
+        const uint64_t present[] = { htole64(base), htole64(base + 2 * page), htole64(base + 3 * page), htole64(base + 4 * page) };
+        uint32_t slot = 0;
+        void *buffer;
+
+        if (image_writer_open(w, &o, &slot, NULL) < 0 || image_writer_zero(w, slot, 0, base, NULL) < 0)
+                return -EIO;
+        buffer = image_writer_buffer(w, 3 * page, NULL);
         if (!buffer)
                 return -EIO;
-        memcpy(buffer, run, sizeof(run));
-        if (image_writer_data(w, slots[1], 0, sizeof(run), NULL) < 0 || image_writer_close(w, slots[1], sizeof(run), NULL) < 0)
+        memset(buffer, 0x5a, 3 * page);
+        if (image_writer_data(w, slot, base, 3 * page, NULL) < 0 ||
+            list_put(w, RM__IMAGE_KIND__IMAGE_KIND_LATER, later, sizeof(later)) < 0 ||
+            list_put(w, RM__IMAGE_KIND__IMAGE_KIND_PRESENT, present, sizeof(present)) < 0)
                 return -EIO;
-        return image_writer_close(w, slots[0], 0, NULL);
+        return image_writer_close(w, slot, 0, NULL);
 }
 
 static int seed_write(const char *directory, const char *name, const struct image_delta *delta,
