@@ -139,7 +139,7 @@ static void on_message(void *userdata, const char *node, const Rm__PeerMessage *
                 runner_agent_run(rmd->runner, message->agent_run);
                 break;
         case RM__PEER_MESSAGE__BODY_AGENT_DONE:
-                runner_agent_done(rmd->runner, message->agent_done);
+                runner_agent_done(rmd->runner, node, message->agent_done);
                 break;
         case RM__PEER_MESSAGE__BODY_AGENT_KILL:
                 runner_agent_kill(rmd->runner, message->agent_kill);

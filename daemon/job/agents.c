@@ -53,6 +53,7 @@ static void send_request(struct runner *runner, struct agent_request *request) {
         run.to_capsule = request->to;
         run.agent = request->id;
         run.command = request->command;
+        request->asked = target->incarnation;
         message.body_case = RM__PEER_MESSAGE__BODY_AGENT_RUN;
         message.agent_run = &run;
         /* Not delivered, or not answered: the retry timer sends it again; the target takes it once. */
@@ -112,6 +113,14 @@ void agents_on_gone(struct runner *runner, struct resident *resident, const char
                 forget_request(runner, request);
 }
 
+/* A group that has moved does not know who waits for the end of its daemon. */
+static bool knows(const struct runner *runner, const struct agent_request *request) {
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), request->job);
+        const Rm__Capsule *target = job ? job_capsule(job, request->to) : NULL;
+
+        return request->confirmed && target && target->incarnation == request->asked;
+}
+
 void agents_reconcile(struct runner *runner) {
         struct agent_request *next;
 
@@ -127,7 +136,8 @@ void agents_reconcile(struct runner *runner) {
                         launch_hostname(host, r->job, r->to);
                         refuse(head, r->id, host);
                         forget_request(runner, r);
-                } else if (!r->confirmed) {
+                } else if (!knows(runner, r)) {
+                        r->confirmed = false;
                         send_request(runner, r);
                 }
         }
@@ -270,27 +280,31 @@ void runner_agent_kill(struct runner *runner, const Rm__AgentKill *kill) {
                 ends_orphan(runner, group);
 }
 
-void runner_agent_done(struct runner *runner, const Rm__AgentDone *done) {
-        struct agent_request *request = find_request(runner, done->job, done->agent);
-        struct resident *head = runner_current(runner, done->job, STATE_HEAD);
-
-        if (!request)
-                return;
-        if (done->running) {
-                request->confirmed = true;
-                return;
-        }
-        if (head && head->ready)
-                (void) capsule_agent_reply(head->capsule, done->agent, done->status & 0xff, NULL, NULL);
-        forget_request(runner, request);
-}
-
 /* Where the group is that the request is for; NULL when that is not known. */
 static const char *target_node(const struct runner *runner, const struct agent_request *request) {
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), request->job);
         const Rm__Capsule *target = job ? job_capsule(job, request->to) : NULL;
 
         return target ? target->node : NULL;
+}
+
+void runner_agent_done(struct runner *runner, const char *node, const Rm__AgentDone *done) {
+        struct agent_request *request = find_request(runner, done->job, done->agent);
+        struct resident *head = runner_current(runner, done->job, STATE_HEAD);
+
+        if (!request)
+                return;
+        if (done->running) {
+                const char *target = target_node(runner, request);
+
+                /* Not of a copy that has moved on since, when the next one was asked already. */
+                if (target && strcmp(target, node) == 0)
+                        request->confirmed = true;
+                return;
+        }
+        if (head && head->ready)
+                (void) capsule_agent_reply(head->capsule, done->agent, done->status & 0xff, NULL, NULL);
+        forget_request(runner, request);
 }
 
 void runner_keep_peers(struct runner *runner) {

@@ -85,9 +85,9 @@ int runner_make_copy(struct runner *runner, const Rm__Job *job, const Rm__Move *
 /* Kill and forget one copy. `spool`: its output too. */
 void runner_drop(struct runner *runner, struct resident *resident, bool spool);
 
-/* rm-agent's traffic between nodes. */
+/* rm-agent's traffic between nodes; `node` has sent it. */
 void runner_agent_run(struct runner *runner, const Rm__AgentRun *run);
-void runner_agent_done(struct runner *runner, const Rm__AgentDone *done);
+void runner_agent_done(struct runner *runner, const char *node, const Rm__AgentDone *done);
 void runner_agent_kill(struct runner *runner, const Rm__AgentKill *kill);
 /* Keep the connections to groups whose daemons heads here wait for: if their rmd is started again, they are to be asked again. */
 void runner_keep_peers(struct runner *runner);

@@ -15,7 +15,8 @@ struct agent_request {
         int32_t to;
         char *id;
         char *command;
-        bool confirmed; /* the target has it */
+        uint64_t asked;  /* incarnation of the target that it was sent to last; 0: none */
+        bool confirmed;  /* that one has it */
         struct agent_request *next;
 };
 

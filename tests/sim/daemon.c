@@ -86,7 +86,7 @@ void daemon_on_message(struct daemon *d, const char *node, const Rm__PeerMessage
         if (message->body_case == RM__PEER_MESSAGE__BODY_AGENT_RUN)
                 runner_agent_run(rmd->runner, message->agent_run);
         else if (message->body_case == RM__PEER_MESSAGE__BODY_AGENT_DONE)
-                runner_agent_done(rmd->runner, message->agent_done);
+                runner_agent_done(rmd->runner, node, message->agent_done);
         else if (message->body_case == RM__PEER_MESSAGE__BODY_AGENT_KILL)
                 runner_agent_kill(rmd->runner, message->agent_kill);
 }
