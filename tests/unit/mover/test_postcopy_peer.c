@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -288,10 +289,11 @@ static void test_filler(void **state) {
 
 /* ---- the sender ---- */
 
+/* Of the child, at the same address here: what else it writes may be below or above. */
+static char *area;
+
 /* When told, all of it. */
 static void write_when_told(int link) {
-        char *area = map_area(AREA);
-
         for (char c = 1;; c++) {
                 memset(area, c, (size_t) AREA * PAGE);
                 child_ready(link);
@@ -337,7 +339,9 @@ static void sender_begin(struct scene *s) {
         cleanup_free char *procs_file = xasprintf("%s/procs", s->dir), *procs = NULL;
         struct rm_error reason = { 0 };
 
+        area = map_area(AREA);
         s->child = child_begin(write_when_told);
+        assert_int_equal(munmap(area, (size_t) AREA * PAGE), 0);
         procs = xasprintf("%d\n", (int) s->child.pid);
         assert_int_equal(write_file_atomic(procs_file, procs, strlen(procs), 0600, false), 0);
         memory_init(&s->image);
@@ -398,7 +402,7 @@ static void test_odd_wishes(void **state) {
         sender_begin(s);
         pid = (uint32_t) s->child.pid;
         assert_true(page_come(s, come, &first, &end_at));
-        middle = first + (uint64_t) AREA / 2 * PAGE;
+        middle = (uintptr_t) area + (uint64_t) AREA / 2 * PAGE;
         want(s, pid, middle);
         do
                 assert_true(page_come(s, come, &start, &end_at));
@@ -436,7 +440,7 @@ static void test_wish(void **state) {
 
         sender_begin(s);
         assert_true(page_come(s, come, &first, &end_at));
-        wanted = first + (uint64_t) AREA * PAGE * 3 / 4 + 123;
+        wanted = (uintptr_t) area + (uint64_t) AREA * PAGE * 3 / 4 + 123;
         want(s, (uint32_t) s->child.pid, wanted);
         do
                 assert_true(page_come(s, come, &start, &end_at) && ++before < 64);
