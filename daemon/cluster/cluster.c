@@ -90,7 +90,7 @@ static void on_leading(void *userdata, const char *node, bool leading) {
                 return;
         if (leading == cluster_is_led_by(c, node)) {
                 if (leading)
-                        role_remember(c, node); /* it may have been elected again */
+                        role_leads_still(c, node);
                 return;
         }
         if (!leading)

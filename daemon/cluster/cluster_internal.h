@@ -29,6 +29,7 @@ struct cluster {
         struct leases *leases;
         struct event *start_event;
         char *leader;
+        uint64_t leader_term; /* that it was elected in, as it has said; 0: `leader` is NULL, or this node */
         uint64_t seen_log, seen_term; /* the latest election that this node knows of, and the log that it was in; 0: of none */
         uint64_t overtaken_term; /* of a leader that was told not to be followed */
         bool failed; /* the log has what is not understood here: nothing more is applied */
@@ -76,8 +77,8 @@ void role_begin_leading(struct cluster *c);
 void role_begin_following(struct cluster *c, uint64_t state_log_id);
 int role_send_to_leader(void *userdata, const Rm__PeerMessage *message);
 void role_set_leader(struct cluster *c, const char *leader);
-/* It leads, and is followed. */
-void role_remember(struct cluster *c, const char *leader);
+/* The one that is followed says that it leads. */
+void role_leads_still(struct cluster *c, const char *leader);
 bool role_is_elected(struct cluster *c, const char *node);
 /* Raft tells of another leader. */
 void role_changed(void *userdata);

@@ -186,7 +186,8 @@ void role_begin_following(struct cluster *c, uint64_t state_log_id) {
 
 /* ---- who leads ---- */
 
-void role_remember(struct cluster *c, const char *leader) {
+/* It leads, and is followed. */
+static void remember_leader(struct cluster *c, const char *leader) {
         remember(c, peers_log_id(c->peers, leader), peers_leading_term(c->peers, leader));
 }
 
@@ -217,13 +218,27 @@ void role_set_leader(struct cluster *c, const char *leader) {
                 log_warn("the leader, node %s, is out of reach", c->leader);
         free(c->leader);
         c->leader = xstrdup(leader);
+        c->leader_term = leader && !c->leading ? peers_leading_term(c->peers, leader) : 0;
         if (leader && !c->leading)
-                role_remember(c, leader);
+                remember_leader(c, leader);
         if (c->following)
                 following_set_leader(c->following, leader);
         if (c->ops.on_leader)
                 c->ops.on_leader(c->userdata, c->leader);
         proposals_leader_changed(c->proposals);
+}
+
+/* One that was elected again does not know whom it led before. It tells its peers when it leads no more, but not those with which a
+ * connection is just being made. */
+void role_leads_still(struct cluster *c, const char *leader) {
+        bool again = peers_leading_term(c->peers, leader) != c->leader_term;
+
+        remember_leader(c, leader);
+        if (!again)
+                return;
+        role_set_leader(c, NULL);
+        if (role_is_elected(c, leader))
+                role_set_leader(c, leader);
 }
 
 static void win(struct cluster *c) {

@@ -465,6 +465,12 @@ static void resetting_on_message(void *userdata, const char *name, Rm__PeerMessa
         peers_reset(bad->peers, name, "sending failed; follower reset");
 }
 
+static void silent_on_message(void *userdata, const char *name, Rm__PeerMessage *message) {
+        struct bad_leader *bad = userdata;
+
+        bad->follows += message->body_case == RM__PEER_MESSAGE__BODY_FOLLOW;
+}
+
 static void bad_on_peer(void *userdata, const char *name, bool connected) {
         struct bad_leader *bad = userdata;
 
@@ -506,6 +512,24 @@ static void test_reset_is_no_loop(void **state) {
         RUN_UNTIL(&w, false, 4000);
         print_message("lost %u times in 4 s\n", bad.lost);
         assert_true(bad.lost >= 1 && bad.lost <= 10);
+        finish_bad(&w, &bad);
+}
+
+/* A leader that was lost and elected again while a connection to it was being made, so that nobody was told of the time between: it does
+ * not know whom it led before. */
+static void test_elected_again_unseen(void **state) {
+        static const struct peers_ops ops = { .on_message = silent_on_message, .on_peer = bad_on_peer };
+        struct bad_leader bad = { 0 };
+        struct world w;
+
+        start_bad(&w, &bad, &ops);
+        EXPECT(&w, bad.follows == 1, 3000);
+        peers_set_leading(bad.peers, 2);
+        EXPECT(&w, bad.follows == 2, 1000);
+        peers_beat(bad.peers);
+        RUN_UNTIL(&w, false, 300);
+        assert_int_equal(bad.follows, 2);
+        assert_int_equal(bad.lost, 0);
         finish_bad(&w, &bad);
 }
 
@@ -623,6 +647,7 @@ int main(void) {
                 cmocka_unit_test(test_joins_with_a_long_state),
                 cmocka_unit_test(test_broken_install_is_no_loop),
                 cmocka_unit_test(test_reset_is_no_loop),
+                cmocka_unit_test(test_elected_again_unseen),
         };
 
         (void) signal(SIGPIPE, SIG_IGN);
