@@ -219,6 +219,26 @@ a_node_but() {
     nodes | grep -vx "$1" | shuf -n 1 --random-source=<(yes "$RANDOM")
 }
 
+# watch_memory NODE: what the files of moves and the memory of processes take there, until memory_watched.
+declare -A watcher
+watch_memory() {
+    on "$1" rm -f /run/watched
+    : >"$work/memory-$1"
+    on "$1" sh -c 'while [ ! -e /run/watched ]; do
+        files=$(stat -f -c "%b %f %S" /run/rmd/moves)
+        awk -v files="$files" "/^RssAnon/ { kib += \$2 } END { split(files, f); print int((f[1] - f[2]) * f[3] / 2 ^ 20 + kib / 2 ^ 10), int(kib / 2 ^ 10) }" /proc/[0-9]*/status 2>/dev/null
+    done' >"$work/memory-$1" &
+    watcher[$1]=$!
+    until_true 10 test -s "$work/memory-$1"
+}
+
+# memory_watched NODE: $before, $after (of processes) and $peak (of all) in MiB, and $samples.
+memory_watched() {
+    on "$1" touch /run/watched
+    wait "${watcher[$1]}"
+    read -r before after peak samples < <(awk 'NR == 1 { before = $2 } $1 > peak { peak = $1 } { after = $2 } END { print before, after, peak, NR }' "$work/memory-$1")
+}
+
 # whole FILE out|err RANKS [WIDTH]: what `flood` wrote has arrived, each record once, whole and in order.
 whole() {
     local said status=0

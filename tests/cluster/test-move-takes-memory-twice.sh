@@ -4,28 +4,16 @@
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 mib=256
 
-# What files of moves and the memory of processes take on a node, in MiB, until it is told to stop.
-sample='while [ ! -e /run/sampled ]; do
-    files=$(stat -f -c "%b %f %S" /run/rmd/moves)
-    awk -v files="$files" "/^RssAnon/ { kib += \$2 } END { split(files, f); print (f[1] - f[2]) * f[3] / 2 ^ 20 + kib / 2 ^ 10, kib / 2 ^ 10 }" /proc/[0-9]*/status 2>/dev/null
-done'
-
 # bounded NODE TRACKED: a move of the group to there takes at most 1.1 times its memory, and 64 MiB.
 bounded() {
-    local to=$1 tracked=$2 sampler before after peak
-    on "$to" sh -c "$sample" >"$work/$to" &
-    sampler=$!
-    until_true 10 test -s "$work/$to"
+    local to=$1 tracked=$2 before after peak samples
+    watch_memory "$to"
     migrate big 1 "$to" --wait --timeout 120 >"$work/migrate" 2>&1 || fail "to $to: $(<"$work/migrate")"
     same "tracked" "$(q way big 1 | cut -d ' ' -f 1)" "$tracked"
     [[ $tracked == no ]] || q filled big 1 60 >/dev/null || fail "its memory does not arrive"
     sleep 0.5
-    on "$to" touch /run/sampled
-    wait "$sampler"
-    before=$(awk 'NR == 1 { print int($2) }' "$work/$to")
-    after=$(awk 'END { print int($2) }' "$work/$to")
-    peak=$(awk '$1 > peak { peak = $1 } END { print int(peak) }' "$work/$to")
-    see "to $to: tracked: $tracked, $((after - before)) MiB of memory, at most $((peak - before)) MiB, $(wc -l <"$work/$to") samples"
+    memory_watched "$to"
+    see "to $to: tracked: $tracked, $((after - before)) MiB of memory, at most $((peak - before)) MiB, $samples samples"
     ((after - before > mib * 8 / 10)) || fail "only $((after - before)) MiB of $mib came to $to"
     ((peak - before <= (after - before) * 11 / 10 + 64)) || fail "$((peak - before)) MiB on $to for $((after - before)) MiB of memory"
 }
