@@ -48,8 +48,8 @@ static int objects_put(struct image_writer *w) {
         return r;
 }
 
-static int contents_put(struct image_writer *w, Rm__ImageKind kind, const char *role, const char *path) {
-        const struct image_object o = { kind, role, path, "", 0600, 0, 0, 1, 2, NULL, 0 };
+static int contents_put(struct image_writer *w, Rm__ImageKind kind, const char *role, const char *path, uint32_t ahead) {
+        const struct image_object o = { kind, role, path, "", 0600, 0, 0, 1, 2, NULL, 0, .ahead = ahead };
         uint32_t slot = 0;
         char *buffer;
 
@@ -118,15 +118,19 @@ static int seed_write(const char *directory, const char *name, const struct imag
         if (r == 0)
                 r = objects_put(w);
         if (r == 0)
-                r = contents_put(w, RM__IMAGE_KIND__IMAGE_KIND_BLOCKS, "", "");
+                r = contents_put(w, RM__IMAGE_KIND__IMAGE_KIND_BLOCKS, "", "", 0);
+        if (r == 0)
+                r = contents_put(w, RM__IMAGE_KIND__IMAGE_KIND_AHEAD, "tmp", "3", 0);
         if (r == 0)
                 r = memory_put(w);
         if (r == 0)
-                r = contents_put(w, RM__IMAGE_KIND__IMAGE_KIND_CRIU, "", "pages-1.img");
+                r = contents_put(w, RM__IMAGE_KIND__IMAGE_KIND_CRIU, "", "pages-1.img", 0);
         if (r == 0)
-                r = contents_put(w, RM__IMAGE_KIND__IMAGE_KIND_REGULAR, "tmp", "a/b");
+                r = contents_put(w, RM__IMAGE_KIND__IMAGE_KIND_REGULAR, "tmp", "a/b", 0);
         if (r == 0)
-                r = contents_put(w, RM__IMAGE_KIND__IMAGE_KIND_SPOOL, "stdout", "");
+                r = contents_put(w, RM__IMAGE_KIND__IMAGE_KIND_REGULAR, "tmp", "a/ahead", 3);
+        if (r == 0)
+                r = contents_put(w, RM__IMAGE_KIND__IMAGE_KIND_SPOOL, "stdout", "", 0);
         if (r == 0)
                 r = image_writer_end(w, NULL);
         if (r == 0)
