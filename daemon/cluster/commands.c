@@ -59,6 +59,17 @@ Rm__Command *command_node_overdue(struct command *c, const Rm__Node *node) {
         return &c->command;
 }
 
+Rm__Command *command_node_condition(struct command *c, const char *node, const char *source, Rm__Condition condition,
+                                    const char *reason, const char *by) {
+        BEGIN(c, node_condition, NODE_CONDITION);
+        c->node_condition.node = text_of(node);
+        c->node_condition.source = text_of(source);
+        c->node_condition.condition = condition;
+        c->node_condition.reason = text_of(reason);
+        c->node_condition.by = text_of(by);
+        return &c->command;
+}
+
 Rm__Command *command_node_resume(struct command *c, const char *node, const char *by) {
         BEGIN(c, node_resume, NODE_RESUME);
         c->node_resume.node = text_of(node);

@@ -22,6 +22,7 @@ struct command {
                 Rm__CmdNodeResume node_resume;
                 Rm__CmdNodeFence node_fence;
                 Rm__CmdNodeOverdue node_overdue;
+                Rm__CmdNodeCondition node_condition;
                 Rm__CmdAvailability availability;
                 Rm__CmdJobSubmit job_submit;
                 Rm__CmdJobAvailability job_availability;
@@ -62,6 +63,9 @@ Rm__Command *command_node_health(struct command *c, const char *node, Rm__NodeHe
 Rm__Command *command_node_drain(struct command *c, const char *node, const char *reason, const char *by, uint64_t deadline_usec,
                                 bool update);
 Rm__Command *command_node_overdue(struct command *c, const Rm__Node *node);
+/* `reason`: not empty unless `condition` is OK. */
+Rm__Command *command_node_condition(struct command *c, const char *node, const char *source, Rm__Condition condition,
+                                    const char *reason, const char *by);
 Rm__Command *command_node_resume(struct command *c, const char *node, const char *by);
 /* `again`: by the leader, when nothing may be on it any more. */
 Rm__Command *command_node_remove(struct command *c, const char *node, const char *by, bool again);

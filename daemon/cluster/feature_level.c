@@ -26,6 +26,7 @@ static const struct {
         { &rm__node__descriptor, 101, STATE_LEVEL_FENCE }, /* fence */
         { &rm__node__descriptor, 160, STATE_LEVEL_DEADLINE }, /* drain_deadline_usec */
         { &rm__node__descriptor, 161, STATE_LEVEL_DEADLINE }, /* drain_overdue */
+        { &rm__node__descriptor, 170, STATE_LEVEL_CONDITION }, /* conditions */
         { &rm__cmd_node_drain__descriptor, 160, STATE_LEVEL_DEADLINE }, /* drain_deadline_usec */
         { &rm__job__descriptor, 90, STATE_LEVEL_EPOCH }, /* epoch */
         { &rm__move__descriptor, 110, STATE_LEVEL_CODEC }, /* codec */
@@ -57,6 +58,7 @@ static const struct {
         { &rm__command__descriptor, 120, STATE_LEVEL_PAGES }, /* move_waiting */
         { &rm__command__descriptor, 121, STATE_LEVEL_PAGES }, /* move_filled */
         { &rm__command__descriptor, 160, STATE_LEVEL_DEADLINE }, /* node_overdue */
+        { &rm__command__descriptor, 170, STATE_LEVEL_CONDITION }, /* node_condition */
 };
 
 uint32_t feature_level_of(const ProtobufCMessageDescriptor *message, uint32_t number) {

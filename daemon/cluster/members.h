@@ -18,7 +18,7 @@ struct members_node {
         bool self;         /* the leader */
         bool usable;       /* connected, UP, and its rmd knows how to keep a log */
         bool lost;         /* for so long that another is to take its place */
-        bool drained;
+        bool drained; /* or failing: all is to leave it */
         bool leaving;      /* to be removed from the cluster, or removed already */
         enum raftlog_role role;
         bool current;      /* it has the leader's entries */

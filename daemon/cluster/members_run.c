@@ -132,7 +132,7 @@ static struct members_node view_node(const struct members *m, const struct view 
         struct members_node node = { .name = in->name,
                                      .switch_at = switch_at,
                                      .self = is_self(l, in->name),
-                                     .drained = in->drain,
+                                     .drained = node_to_be_left(in),
                                      .leaving = in->leaving[0],
                                      .lost = down && in->health_since_usec < leading_long_down_usec(l) };
 

@@ -142,6 +142,7 @@ static const struct {
         { RM__COMMAND__BODY_NODE_DRAIN, apply_node_drain },
         { RM__COMMAND__BODY_NODE_RESUME, apply_node_resume },
         { RM__COMMAND__BODY_NODE_OVERDUE, apply_node_overdue },
+        { RM__COMMAND__BODY_NODE_CONDITION, apply_node_condition },
         { RM__COMMAND__BODY_AVAILABILITY, apply_availability },
         { RM__COMMAND__BODY_JOB_SUBMIT, apply_job_submit },
         { RM__COMMAND__BODY_JOB_AVAILABILITY, apply_job_availability },

@@ -10,7 +10,7 @@
 #include "common/error.h"
 #include "proto/state.pb-c.h"
 
-#define STATE_LEVEL 8U /* the highest feature level that this version knows, see CmdLevel */
+#define STATE_LEVEL 9U /* the highest feature level that this version knows, see CmdLevel */
 #define STATE_LEVEL_RESTART 2U /* from this one on: CmdJobRestart and what belongs to it */
 #define STATE_LEVEL_VOTERS 3U  /* several voters, removal of nodes, leases in the log */
 #define STATE_LEVEL_SESSIONS 3U /* from this one on: Command.origin, and the log's time is in the state */
@@ -24,8 +24,11 @@
 #define STATE_LEVEL_SLOW 6U    /* likewise: for how long a group was slowed down before its freeze */
 #define STATE_LEVEL_POSTCOPY 7U /* from this one on: memory of a moved group that is still at its source */
 #define STATE_LEVEL_DEADLINE 8U /* from this one on: until when a drained node is to be empty */
+#define STATE_LEVEL_CONDITION 9U /* from this one on: conditions of nodes */
 #define STATE_LEVEL_WITHOUT_DOWN                                                                                                   \
         3U /* the log is raised to this level, and to higher ones, also if a node that is DOWN knows less */
+#define STATE_CONDITION_SOURCES_MAX 16U    /* of one node */
+#define STATE_CONDITION_REASON_MAX_BYTES 256U
 #define STATE_MOVES_KEPT 1000U   /* ended moves that are remembered */
 #define STATE_OBSTACLE_MAX 255     /* bytes of what is told of a capsule that cannot move */
 #define STATE_JOBS_MAX 10000U    /* jobs known at once; a submission over it is refused */
@@ -87,8 +90,17 @@ bool state_is_voter(const Rm__State *state, const char *node);
 Rm__Capsule *job_capsule(const Rm__Job *job, int32_t index);
 
 /* ---- what follows from the state; more is in state_index.h ---- */
-/* Cores of the node that work may use now: 0 unless it is UP and not drained; the availability file's number at most. */
+/* Cores of the node that work may use now: 0 unless it is UP, and neither drained nor failing; the availability file's number at most. */
 uint32_t node_usable_cores(const Rm__Node *node);
+/* The worst that a source says, and which one: the first of several; NULL: all is well. */
+const Rm__NodeCondition *node_worst(const Rm__Node *node);
+Rm__Condition node_condition(const Rm__Node *node);
+/* All work is to leave it, since it is drained or, by its condition, fails. */
+bool node_to_be_left(const Rm__Node *node);
+/* Since when it has been critical; 0: it is not. */
+uint64_t node_critical_usec(const Rm__Node *node);
+/* "failing"; "?" of what is none. */
+const char *condition_word(Rm__Condition condition);
 bool job_ended(const Rm__Job *job); /* in a final state */
 bool job_running(
         const Rm__Job

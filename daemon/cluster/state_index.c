@@ -351,6 +351,8 @@ const char *state_node_word(const struct state_index *index, const Rm__Node *nod
                 return "UNKNOWN";
         if (node->drain)
                 return capsules > 0 ? "DRAINING" : "DRAINED";
+        if (node_to_be_left(node))
+                return "FAILING";
         if (ranks == 0)
                 return "IDLE";
         return ranks >= node_usable_cores(node) ? "ALLOCATED" : "MIXED";

@@ -29,6 +29,7 @@ int apply_node_join(struct apply *a);
 int apply_node_health(struct apply *a);
 int apply_node_drain(struct apply *a);
 int apply_node_overdue(struct apply *a);
+int apply_node_condition(struct apply *a);
 int apply_node_resume(struct apply *a);
 int apply_node_fence(struct apply *a);
 int apply_availability(struct apply *a);
@@ -82,7 +83,7 @@ void job_fail_unheard(Rm__Job *job, const Rm__Capsule *capsule);
 void job_moves_end(struct apply *a, uint64_t job, const char *why);
 /* The others too: what they have left behind is of an attempt that is lost. */
 void job_moves_forget(struct apply *a, uint64_t job, const char *why);
-/* Tell of a drained node that has just become empty. */
+/* Tell of a drained or failing node that has just become empty. */
 void node_emptied(struct apply *a, const char *name);
 
 #endif

@@ -204,7 +204,7 @@ static void add_capsule(struct apply *a, Rm__Job *job, int32_t index, uint32_t r
         REPEATED_PUSH(job->capsules, job->n_capsules, capsule);
 }
 
-/* What was planned may have been overtaken by a drain; a node told to be drained stays empty. */
+/* What was planned may have been overtaken by a drain or a condition; a node told to be drained stays empty. */
 static int check_node(struct apply *a, const char *name) {
         const Rm__Node *node = state_node(a->state, name);
 
@@ -214,6 +214,9 @@ static int check_node(struct apply *a, const char *name) {
                 return apply_refuse(a, -EHOSTDOWN, "place: node '%s' is not up", name);
         if (node->drain)
                 return apply_refuse(a, -EBUSY, "place: node '%s' is drained", name);
+        if (node_condition(node) != RM__CONDITION__CONDITION_OK)
+                return apply_refuse(a, -EBUSY, "place: the condition of node '%s' is %s", name,
+                                    condition_word(node_condition(node)));
         return 0;
 }
 

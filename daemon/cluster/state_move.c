@@ -43,12 +43,23 @@ static int check_asked(struct apply *a, const Rm__CmdMoveStart *in) {
                             open->id, open->job);
 }
 
+/* What runs may go to a node with a warning, where nothing begins: that is better than to share cores, or to stay on one that fails. */
+static int check_condition(struct apply *a, const Rm__Node *to) {
+        const Rm__NodeCondition *worst = node_worst(to);
+
+        if (!worst || worst->condition < RM__CONDITION__CONDITION_FAILING)
+                return 0;
+        return apply_refuse(a, -EBUSY, "migrate: node '%s' is %s, says %s (reason: %s)", to->name, condition_word(worst->condition),
+                            worst->source, worst->reason);
+}
+
 static int check_start(struct apply *a, const Rm__CmdMoveStart *in, Rm__Capsule **ret_capsule) {
         const Rm__Job *job = state_job(a->state, in->job);
         const Rm__Node *to = state_node(a->state, in->to);
         const Rm__Node *from;
         Rm__Capsule *capsule;
         char word[24];
+        int r;
 
         if (in->cause == RM__MOVE_CAUSE__MOVE_CAUSE_NONE)
                 return apply_refuse(a, -EINVAL, "migrate: no cause is given");
@@ -70,6 +81,8 @@ static int check_start(struct apply *a, const Rm__CmdMoveStart *in, Rm__Capsule 
         if (to->drain)
                 return apply_refuse(a, -EBUSY, "migrate: node '%s' is drained by %s (reason: %s); resume-node brings it back",
                                     in->to, to->drain_by, to->drain_reason[0] ? to->drain_reason : "none");
+        if ((r = check_condition(a, to)) < 0)
+                return r;
         from = state_node(a->state, capsule->node);
         if (!from || from->health != RM__NODE_HEALTH__NODE_HEALTH_UP)
                 return apply_refuse(a, -EHOSTDOWN, "migrate: node '%s', where %s of job %" PRIu64 " is, is not up", capsule->node,

@@ -186,11 +186,16 @@ void node_emptied(struct apply *a, const char *name) {
         const Rm__Node *node = state_node(a->state, name);
         uint32_t capsules = 0;
 
-        if (!node || !node->drain || node->health != RM__NODE_HEALTH__NODE_HEALTH_UP)
+        if (!node || !node_to_be_left(node) || node->health != RM__NODE_HEALTH__NODE_HEALTH_UP)
                 return;
         (void) state_node_ranks(a->index, name, &capsules);
-        if (capsules == 0)
+        if (capsules > 0)
+                return;
+        if (node->drain)
                 apply_event(a, "node-drained", name, 0, 0, 0, "node %s is drained", name);
+        else
+                apply_event(a, "node-empty", name, 0, 0, 0, "node %s is %s, and nothing is left on it", name,
+                            condition_word(node_condition(node)));
 }
 
 static const Rm__NodeCores *find_cores(Rm__NodeCores **list, size_t n, const char *node) {

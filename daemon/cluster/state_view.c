@@ -45,11 +45,46 @@ Rm__Capsule *job_capsule(const Rm__Job *job, int32_t index) {
 }
 
 uint32_t node_usable_cores(const Rm__Node *node) {
-        if (node->health != RM__NODE_HEALTH__NODE_HEALTH_UP || node->drain)
+        if (node->health != RM__NODE_HEALTH__NODE_HEALTH_UP || node_to_be_left(node))
                 return 0;
         if (node->available_set && node->available_cores < node->cores)
                 return node->available_cores;
         return node->cores;
+}
+
+const Rm__NodeCondition *node_worst(const Rm__Node *node) {
+        const Rm__NodeCondition *worst = NULL;
+
+        for (size_t i = 0; i < node->n_conditions; i++)
+                if (!worst || node->conditions[i]->condition > worst->condition)
+                        worst = node->conditions[i];
+        return worst;
+}
+
+Rm__Condition node_condition(const Rm__Node *node) {
+        const Rm__NodeCondition *worst = node_worst(node);
+
+        return worst ? worst->condition : RM__CONDITION__CONDITION_OK;
+}
+
+bool node_to_be_left(const Rm__Node *node) {
+        return node->drain || node_condition(node) >= RM__CONDITION__CONDITION_FAILING;
+}
+
+uint64_t node_critical_usec(const Rm__Node *node) {
+        uint64_t since_usec = 0;
+
+        for (size_t i = 0; i < node->n_conditions; i++)
+                if (node->conditions[i]->condition == RM__CONDITION__CONDITION_CRITICAL &&
+                    (since_usec == 0 || node->conditions[i]->since_usec < since_usec))
+                        since_usec = node->conditions[i]->since_usec;
+        return since_usec;
+}
+
+const char *condition_word(Rm__Condition condition) {
+        static const char *const words[] = { "ok", "warn", "failing", "critical" };
+
+        return (size_t) condition < ARRAY_SIZE(words) ? words[condition] : "?";
 }
 
 bool job_ended(const Rm__Job *job) {

@@ -38,11 +38,11 @@ static void remember(struct resident *resident, const Rm__Capsule *capsule) {
                 memcpy(resident->cores, capsule->cores, sizeof(*resident->cores) * capsule->n_cores);
 }
 
-/* What the node offers, less what its line in the availability file or a drain takes away. Whether the leader hears of us is no matter. */
+/* What the node offers, less what its line in the availability file a drain or its condition takes away. Whether the leader hears of us is no matter. */
 static uint32_t count_usable(const struct runner *runner, uint32_t offered) {
         const Rm__Node *node = state_node(cluster_state(runner->rmd->cluster), cluster_self(runner->rmd->cluster));
 
-        if (node && node->drain)
+        if (node && node_to_be_left(node))
                 return 0;
         return node && node->available_set && node->available_cores < offered ? node->available_cores : offered;
 }

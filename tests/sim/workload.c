@@ -96,6 +96,14 @@ static const Rm__Command *resume(struct draft *d) {
         return command_node_resume(&d->c, some_node(d), d->text);
 }
 
+/* Mostly all is well, or what runs would soon have no place left. */
+static const Rm__Command *report_condition(struct draft *d) {
+        Rm__Condition value = draw(d, 4) ? RM__CONDITION__CONDITION_OK : (Rm__Condition) (1 + draw(d, 3));
+
+        begin(d, "condition");
+        return command_node_condition(&d->c, some_node(d), draw(d, 2) ? "report" : "edac", value, d->text, "root");
+}
+
 static const Rm__Command *cancel(struct draft *d) {
         const Rm__Job *job = some_job(d);
 
@@ -260,6 +268,8 @@ static const Rm__Command *draw_command(struct draft *d) {
                 command = wait(d);
         else if (which < 89)
                 command = join(d);
+        else if (which < 93)
+                command = report_condition(d);
         return command ? command : note(d);
 }
 

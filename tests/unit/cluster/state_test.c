@@ -42,6 +42,18 @@ static bool under_way(const Rm__Move *move) {
         return move->state == RM__MOVE_STATE__MOVE_RUNNING || move->state == RM__MOVE_STATE__MOVE_COMMITTED;
 }
 
+static void check_conditions(const Rm__Node *node) {
+        assert_true(node->n_conditions <= STATE_CONDITION_SOURCES_MAX);
+        for (size_t i = 0; i < node->n_conditions; i++) {
+                const Rm__NodeCondition *said = node->conditions[i];
+
+                assert_true(said->condition > RM__CONDITION__CONDITION_OK && said->condition <= node_condition(node));
+                assert_true(said->reason[0] && said->since_usec > 0);
+                if (i > 0)
+                        assert_true(strcmp(node->conditions[i - 1]->source, said->source) < 0);
+        }
+}
+
 static void check_nodes(const struct state_index *indexed) {
         const Rm__State *state = state_index_state(indexed);
 
@@ -57,6 +69,7 @@ static void check_nodes(const struct state_index *indexed) {
                 if (!node->drain)
                         assert_int_equal(node->drain_deadline_usec, 0);
                 assert_true(node->drain_deadline_usec > 0 || !node->drain_overdue);
+                check_conditions(node);
                 assert_true(node_usable_cores(node) <= node->cores);
                 assert_non_null(state_node_word(indexed, node));
         }
@@ -469,6 +482,17 @@ int overdue(struct world *w, const char *node, uint64_t deadline_usec) {
 
         body.node = (char *) node;
         body.drain_deadline_usec = deadline_usec;
+        return apply_command(w, &command);
+}
+
+int condition(struct world *w, const char *node, const char *source, int value, const char *reason) {
+        COMMAND(NodeCondition, node_condition, NODE_CONDITION);
+
+        body.node = (char *) node;
+        body.source = (char *) source;
+        body.condition = (Rm__Condition) value;
+        body.reason = (char *) reason;
+        body.by = (char *) "root";
         return apply_command(w, &command);
 }
 

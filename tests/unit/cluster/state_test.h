@@ -56,6 +56,7 @@ int drain(struct world *w, const char *node, const char *reason, bool update);
 /* Nothing is to be on it by then. */
 int drain_until(struct world *w, const char *node, uint64_t deadline_usec, bool update);
 int overdue(struct world *w, const char *node, uint64_t deadline_usec);
+int condition(struct world *w, const char *node, const char *source, int value, const char *reason);
 int resume(struct world *w, const char *node);
 int remove_node(struct world *w, const char *node);
 /* These are the voters. */

@@ -56,6 +56,13 @@ static void test_values(void **state) {
         assert_false(out->job_cancel->timeout); /* nothing of the one before is left */
         assert_string_equal(out->job_cancel->by, "alice");
         finish(out);
+        out = logged(command_node_condition(&c, "n2", "edac", RM__CONDITION__CONDITION_FAILING, "12 errors", "n2"));
+        assert_string_equal(out->node_condition->node, "n2");
+        assert_string_equal(out->node_condition->source, "edac");
+        assert_int_equal(out->node_condition->condition, RM__CONDITION__CONDITION_FAILING);
+        assert_string_equal(out->node_condition->reason, "12 errors");
+        assert_string_equal(out->node_condition->by, "n2");
+        finish(out);
         out = logged(command_capsule_obstacle(&c, 9, -1, "n3", "a pipe"));
         assert_int_equal(out->capsule_obstacle->capsule, -1);
         assert_string_equal(out->capsule_obstacle->node, "n3");

@@ -138,6 +138,106 @@ static void test_drain(void **state) {
         REFUSED(resume(w, "n9"), -ENOENT, "no node 'n9'");
 }
 
+enum { OK, WARN, FAILING, CRITICAL };
+
+static void test_conditions(void **state) {
+        struct world *w = *state;
+        uint64_t since_usec;
+
+        assert_int_equal(node_condition(node_of(w, "n2")), OK);
+        assert_int_equal(condition(w, "n2", "hwmon", WARN, "70 C"), 0);
+        EVENTS("node-condition ");
+        since_usec = w->time_usec;
+        assert_string_equal(node_word(w, "n2"), "IDLE");
+        assert_int_equal(node_usable_cores(node_of(w, "n2")), 4);
+        assert_int_equal(condition(w, "n2", "hwmon", WARN, "70 C"), 0);
+        EVENTS("");
+        assert_int_equal(condition(w, "n2", "hwmon", WARN, "71 C"), 0);
+        EVENTS("node-condition ");
+        assert_string_equal(node_worst(node_of(w, "n2"))->reason, "71 C");
+        assert_int_equal(node_worst(node_of(w, "n2"))->since_usec, since_usec);
+
+        /* The worst of all sources counts. */
+        assert_int_equal(condition(w, "n2", "edac", FAILING, "12 errors"), 0);
+        EVENTS("node-condition node-empty ");
+        assert_string_equal(node_word(w, "n2"), "FAILING");
+        assert_int_equal(node_usable_cores(node_of(w, "n2")), 0);
+        assert_string_equal(node_worst(node_of(w, "n2"))->source, "edac");
+        assert_int_equal(node_critical_usec(node_of(w, "n2")), 0);
+        assert_int_equal(condition(w, "n2", "report", CRITICAL, "smoke"), 0);
+        EVENTS("node-condition ");
+        assert_int_equal(node_critical_usec(node_of(w, "n2")), w->time_usec);
+        assert_int_equal(node_of(w, "n2")->n_conditions, 3);
+
+        /* It is in use again by itself when all have taken it back. */
+        assert_int_equal(condition(w, "n2", "report", OK, ""), 0);
+        assert_int_equal(condition(w, "n2", "edac", OK, ""), 0);
+        EVENTS("node-condition ");
+        assert_int_equal(node_usable_cores(node_of(w, "n2")), 4);
+        assert_int_equal(condition(w, "n2", "hwmon", OK, "cold"), 0);
+        assert_int_equal(node_of(w, "n2")->n_conditions, 0);
+        assert_int_equal(condition(w, "n2", "hwmon", OK, ""), 0);
+        EVENTS("");
+
+        /* A node that joins anew is no better for it. */
+        assert_int_equal(condition(w, "n1", "report", FAILING, "fan"), 0);
+        w->boot = 7;
+        assert_int_equal(join(w, "n1", 4), 0);
+        assert_string_equal(node_word(w, "n1"), "FAILING");
+        /* Of a drained one the drain is what people are told of. */
+        assert_int_equal(drain(w, "n1", "", false), 0);
+        assert_string_equal(node_word(w, "n1"), "DRAINED");
+        assert_int_equal(resume(w, "n1"), 0);
+        assert_string_equal(node_word(w, "n1"), "FAILING");
+}
+
+static void test_conditions_that_are_refused(void **state) {
+        struct world *w = *state;
+        char reason[STATE_CONDITION_REASON_MAX_BYTES + 2];
+        char source[16];
+
+        REFUSED(condition(w, "n9", "report", WARN, "x"), -ENOENT, "no node 'n9' (known: n1 n2 n3)");
+        REFUSED(condition(w, "n1", "", WARN, "x"), -EINVAL, "name of the source");
+        REFUSED(condition(w, "n1", "a b", WARN, "x"), -EINVAL, "name of the source");
+        REFUSED(condition(w, "n1", "report", WARN, ""), -EINVAL, "a reason is needed: why is node 'n1' warn?");
+        REFUSED(condition(w, "n1", "report", WARN, "two\nlines"), -EINVAL, "one line");
+        REFUSED(condition(w, "n1", "report", CRITICAL + 1, "x"), -ENOTSUP, "does not know all");
+        memset(reason, 'x', sizeof(reason));
+        reason[sizeof(reason) - 1] = 0;
+        REFUSED(condition(w, "n1", "report", WARN, reason), -EINVAL, "at most 256 bytes");
+        assert_int_equal(condition(w, "n1", "report", WARN, reason + 1), 0);
+        for (unsigned i = 1; i < STATE_CONDITION_SOURCES_MAX; i++) {
+                (void) snprintf(source, sizeof(source), "s%u", i);
+                assert_int_equal(condition(w, "n1", source, WARN, "x"), 0);
+        }
+        REFUSED(condition(w, "n1", "another", WARN, "x"), -ENOSPC, "16 sources say something of node 'n1' already");
+        assert_int_equal(condition(w, "n1", "s1", FAILING, "y"), 0);
+}
+
+/* What was decided before the condition came to be known. */
+static void test_conditions_and_jobs(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+        uint64_t waiting = (uint64_t) submit(w, 1);
+        const char *const where[] = { "n3" };
+        const uint32_t ranks[] = { 1 };
+
+        assert_int_equal(condition(w, "n3", "report", WARN, "hot"), 0);
+        REFUSED(place(w, waiting, "n3", where, ranks, 1), -EBUSY, "the condition of node 'n3' is warn");
+        assert_int_equal(move_start(w, job, 0, "n3"), 0);
+        assert_int_equal(move_abort(w, 1, "why"), 0);
+        assert_int_equal(condition(w, "n3", "report", FAILING, "hot"), 0);
+        REFUSED(place(w, waiting, "n3", where, ranks, 1), -EBUSY, "the condition of node 'n3' is failing");
+        REFUSED(move_start(w, job, 0, "n3"), -EBUSY, "node 'n3' is failing, says report (reason: hot)");
+        assert_int_equal(condition(w, "n2", "report", CRITICAL, "smoke"), 0);
+        EVENTS("node-condition ");
+        assert_int_equal(condition(w, "n3", "report", OK, ""), 0);
+        assert_int_equal(move_start(w, job, 1, "n3"), 0);
+        assert_int_equal(move_commit(w, 2), 0);
+        assert_int_equal(move_done(w, 2, 1, 1), 0);
+        EVENTS("move-done node-empty ");
+}
+
 static void test_deadline_of_drain(void **state) {
         struct world *w = *state;
         const uint64_t deadline = w->time_usec + 60000000;
@@ -1772,6 +1872,9 @@ int main(void) {
                 T(test_group_end_order),
                 T(test_success_with_a_node_down),
                 T(test_drain),
+                T(test_conditions),
+                T(test_conditions_that_are_refused),
+                T(test_conditions_and_jobs),
                 T(test_deadline_of_drain),
                 T(test_remove),
                 T(test_remove_with_work),

@@ -108,6 +108,14 @@ static int random_restart(struct walk *walk) {
                        job->attempt + (pick(walk, 4) ? job->state != RM__JOB_STATE__JOB_RECOVERING : pick(walk, 3)), node, down);
 }
 
+static int random_condition(struct walk *walk) {
+        static const char *const sources[] = { "report", "edac", "hwmon", "" };
+        int value = pick(walk, 8) ? 0 : 1 + (int) pick(walk, 3);
+
+        return condition(&walk->world, some_node(walk), sources[pick(walk, pick(walk, 8) ? 3 : 4)], value,
+                         pick(walk, 8) ? "hot" : "");
+}
+
 static int step(struct walk *walk, uint32_t which) {
         struct world *w = &walk->world;
 
@@ -116,6 +124,8 @@ static int step(struct walk *walk, uint32_t which) {
                 w->boot = pick(walk, 3);
                 return join(w, some_node(walk), 1 + pick(walk, 4));
         case 1:
+                if (pick(walk, 4) == 0)
+                        return random_condition(walk);
                 return health(w, some_node(walk), pick(walk, 5) ? 1 : (int) pick(walk, 5) - 1);
         case 2:
                 if (pick(walk, 3) == 0)
