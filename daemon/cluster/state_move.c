@@ -231,19 +231,23 @@ void job_moves_forget(struct apply *a, uint64_t job, const char *why) {
 
 /* What its rounds did not send was sent in the freeze. */
 static void tell_hurry(struct apply *a, const Rm__Move *move) {
+        const Rm__Node *from = state_node(a->state, move->from);
         uint64_t other_bytes = move->ahead_bytes + move->later_bytes;
         uint64_t bytes = move->image_bytes > other_bytes ? move->image_bytes - other_bytes : 0;
-        cleanup_free char *before = NULL;
+        cleanup_free char *why = NULL;
         char word[24];
 
         if (move->hurry_usec == 0)
                 return;
-        before = move->hurry_usec > 1 ? xasprintf("%.1f s before", (double) move->hurry_usec / 1e6) : xstrdup("after");
-        apply_event(
-                a, "move-hurried", move->from, move->job, move->id, move->capsule,
-                "job %" PRIu64
-                ": sending the memory of %s ahead ended %s the deadline for %s to be empty, and %.1f MB were sent in the freeze",
-                move->job, capsule_word(move->capsule, word), before, move->from, (double) bytes / 1e6);
+        if (from && node_critical_usec(from) > 0)
+                why = xasprintf("since %s is critical", move->from);
+        else if (move->hurry_usec > 1)
+                why = xasprintf("%.1f s before the deadline for %s to be empty", (double) move->hurry_usec / 1e6, move->from);
+        else
+                why = xasprintf("after the deadline for %s to be empty", move->from);
+        apply_event(a, "move-hurried", move->from, move->job, move->id, move->capsule,
+                    "job %" PRIu64 ": sending the memory of %s ahead ended %s, and %.1f MB were sent in the freeze", move->job,
+                    capsule_word(move->capsule, word), why, (double) bytes / 1e6);
 }
 
 int apply_move_done(struct apply *a) {

@@ -104,6 +104,7 @@ static const struct key keys[] = {
         KEY("fence", "program", KIND_STRING, fence_program, ""),
         KEY("fence", "timeout", KIND_DURATION, fence_timeout_usec, "1m"),
         KEY("fence", "retry", KIND_DURATION, fence_retry_usec, "10s"),
+        KEY("health", "warn_penalty", KIND_COUNT, warn_penalty, "100"),
         KEY("job", "keep", KIND_DURATION, keep_jobs_usec, "1d"),
         KEY("job", "kill_wait", KIND_DURATION, kill_wait_usec, "10s"),
         KEY("job", "admin_group", KIND_STRING, admin_group, "rmadmin"),

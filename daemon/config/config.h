@@ -89,6 +89,8 @@ struct config {
         char *fence_program; /* absolute path; empty: none */
         uint64_t fence_timeout_usec; /* of one try */
         uint64_t fence_retry_usec; /* from a failed try to the next one, doubled from then on */
+        /* [health] */
+        uint32_t warn_penalty; /* of a node whose condition is warn, beside that of node_penalty */
         /* [job] */
         uint64_t keep_jobs_usec;
         uint64_t kill_wait_usec;

@@ -83,6 +83,13 @@ enum cooldown enact_cooldown(const struct rmd *rmd, const struct rm_snapshot *sn
                            rmd->config->horizon_usec, cluster_log_usec(rmd->cluster));
 }
 
+/* A node that may be lost any moment is left in the shortest time, though the group stands still for longer. */
+static bool leaves_at_once(const struct rmd *rmd, const char *from) {
+        const Rm__Node *node = state_node(state_of(rmd), from);
+
+        return node && node_critical_usec(node) > 0;
+}
+
 static void start_move(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action) {
         struct command c;
         Rm__CmdMoveStart *body =
@@ -90,6 +97,7 @@ static void start_move(struct rmd *rmd, const struct rm_snapshot *snapshot, cons
 
         body->cause = cause_of(action->cause);
         body->reason = (char *) action->reason;
+        body->stop = leaves_at_once(rmd, snapshot->nodes[action->from].name);
         propose(rmd, &c.command);
 }
 

@@ -104,6 +104,7 @@ static void make_view(const struct rmd *rmd, struct view *ret) {
                 .backfill = backfill[rmd->config->backfill],
                 .distribution_weight = rmd->config->distribution_weight,
                 .node_penalty = &rmd->config->node_penalty,
+                .warn_penalty = rmd->config->warn_penalty,
         };
 
         view_create(cluster_index(rmd->cluster), &config, ret);
@@ -309,7 +310,7 @@ struct snapshot *leader_nodes(const struct rmd *rmd) {
 
         if (!snapshot)
                 return NULL;
-        view_nodes(index, &rmd->config->node_penalty, snapshot);
+        view_nodes(index, &rmd->config->node_penalty, rmd->config->warn_penalty, snapshot);
         node_memory_fill(rmd->leader->memory, index, snapshot);
         return snapshot;
 }

@@ -12,6 +12,8 @@
 
 /* Moves looked at to say what one usually takes. */
 #define RECENT_MOVES 20U
+/* Dearer than all that a plan gains; some thousands of them are still no more than costs may be (FIELD_MAX). */
+#define STAY_COST_MAX (INT64_C(1) << 40)
 
 uint32_t view_group_size(const Rm__State *state, const Rm__JobSpec *spec, uint32_t configured) {
         uint32_t smallest = 0;
@@ -31,9 +33,14 @@ uint32_t view_group_size(const Rm__State *state, const Rm__JobSpec *spec, uint32
         return size > spec->ranks ? spec->ranks : size;
 }
 
+/* Policies need not tell a node that fails from one that is drained: everything is to leave both. */
 static uint32_t node_state(const struct state_index *index, const Rm__Node *node) {
-        uint32_t word = RM_NODE_DOWN;
+        uint32_t word = RM_NODE_DOWN, capsules = 0;
 
+        if (node->health == RM__NODE_HEALTH__NODE_HEALTH_UP && node_to_be_left(node)) {
+                (void) state_node_ranks(index, node->name, &capsules);
+                return capsules > 0 ? RM_NODE_DRAINING : RM_NODE_DRAINED;
+        }
         (void) node_state_parse(state_node_word(index, node), &word); /* UNKNOWN counts as DOWN: not used */
         return word;
 }
@@ -46,7 +53,12 @@ static void add_switches(const Rm__State *state, struct snapshot *snapshot) {
                         snapshot_set_parent(snapshot, (int32_t) i, (int32_t) state->switches[i]->above - 1);
 }
 
-void view_nodes(const struct state_index *index, const struct penalties *penalties, struct snapshot *snapshot) {
+static bool has_warning(const Rm__Node *node) {
+        return node_condition(node) == RM__CONDITION__CONDITION_WARN;
+}
+
+void view_nodes(const struct state_index *index, const struct penalties *penalties, int64_t warn_penalty,
+                struct snapshot *snapshot) {
         const Rm__State *state = state_index_state(index);
         cleanup_free int32_t *switches = state_node_switches(state);
 
@@ -58,6 +70,7 @@ void view_nodes(const struct state_index *index, const struct penalties *penalti
                 n->state = node_state(index, node);
                 n->switch_index = switches[i];
                 n->penalty = penalties ? penalties_of(penalties, node->name) : 0;
+                n->penalty += has_warning(node) ? warn_penalty : 0;
                 n->topology = node->topology[0] ? snapshot_string(snapshot, node->topology) : NULL;
         }
 }
@@ -175,7 +188,24 @@ struct placing {
         size_t *job_at; /* each job of the view: where it stands in the state */
         bool *failing;  /* each node: a move to it failed not long ago */
         bool any_failing;
+        bool any_warned; /* some node has a warning */
 };
+
+/* The penalty keeps others away from a node with a warning. What runs there stays: to leave is as dear as the penalty that it saves. */
+static int64_t stay_cost(const struct placing *p, const struct rm_job *job, const struct rm_group *group) {
+        double cost = (double) job->priority * (double) p->config->warn_penalty * group->ranks;
+
+        if (group->node < 0 || !has_warning(p->state->nodes[group->node]))
+                return 0;
+        return cost < (double) STAY_COST_MAX ? (int64_t) cost : STAY_COST_MAX;
+}
+
+/* Nothing begins on a node with a warning; what runs may come there, if it must leave another one. */
+static void keep_off_warned(const struct placing *p, uint32_t index) {
+        for (size_t i = 0; i < p->state->n_nodes; i++)
+                if (has_warning(p->state->nodes[i]))
+                        snapshot_set_limit(p->view->snapshot, index, (uint32_t) i, 0);
+}
 
 static void fill_placed(const struct placing *p, const Rm__Job *job, uint32_t index) {
         const Rm__State *state = p->state;
@@ -208,7 +238,7 @@ static void fill_placed(const struct placing *p, const Rm__Job *job, uint32_t in
                 group = snapshot_group(snapshot, index, (uint32_t) capsule->index);
                 group->node = at;
                 move_usec[capsule->index] = capsule->moves > 0 ? capsule->freeze_usec : p->usual_freeze_usec;
-                group->move_cost = move_cost(move_usec[capsule->index], p->config->horizon_usec);
+                group->move_cost = move_cost(move_usec[capsule->index], p->config->horizon_usec) + stay_cost(p, view, group);
                 if (at >= 0 && !node_up(state, at))
                         group->flags |= RM_GROUP_PINNED;
         }
@@ -267,6 +297,8 @@ static void add_job(const struct placing *p, const Rm__Job *job) {
                 fill_placed(p, job, view->n_jobs);
                 if (p->any_failing)
                         avoid_failing(p, job, view->n_jobs);
+        } else if (p->any_warned) {
+                keep_off_warned(p, view->n_jobs);
         }
         if (p->config->traffic)
                 traffic_fill(p->config->traffic, job->id, p->config->horizon_usec, view->snapshot, view->n_jobs);
@@ -407,7 +439,7 @@ static void make(struct placing *p) {
         view->snapshot = snapshot_create();
         view->n_jobs = 0;
         set_params(p->config, snapshot_params(view->snapshot));
-        view_nodes(p->index, p->config->node_penalty, view->snapshot);
+        view_nodes(p->index, p->config->node_penalty, p->config->warn_penalty, view->snapshot);
         node_memory_fill(p->config->memory, p->index, view->snapshot);
         for (size_t i = 0; i < view->n_left_out; i++)
                 hold_cores(p, state_job(p->state, view->left_out[i].job));
@@ -457,6 +489,8 @@ void view_create(const struct state_index *index, const struct view_config *conf
 
         collect_oldest(state, &placing.oldest);
         find_failing(&placing);
+        for (size_t i = 0; i < state->n_nodes; i++)
+                placing.any_warned |= has_warning(state->nodes[i]);
         for (size_t i = 0; i < state->n_jobs; i++)
                 skip[i] = not_for_round(config, state->jobs[i]);
         leave_out_by_ranks(&placing);

@@ -38,6 +38,7 @@ struct view_config {
         const void *waits_context;
         int64_t distribution_weight; /* as in rm_params */
         const struct penalties *node_penalty; /* NULL: nodes cost nothing */
+        int64_t warn_penalty; /* what a node costs more while its condition is WARN */
         uint32_t backfill; /* as in rm_params, or ROUND_BACKFILL_LIMITS */
 };
 
@@ -45,8 +46,9 @@ struct view_config {
 void view_create(const struct state_index *index, const struct view_config *config, struct view *ret);
 void view_finish(struct view *view);
 
-/* Only the nodes, as they are in the state. `penalties` NULL: they cost nothing. */
-void view_nodes(const struct state_index *index, const struct penalties *penalties, struct snapshot *snapshot);
+/* Only the nodes, as they are in the state. `penalties` NULL: they cost nothing, but with a warning. */
+void view_nodes(const struct state_index *index, const struct penalties *penalties, int64_t warn_penalty,
+                struct snapshot *snapshot);
 
 /* The group size of a waiting job. */
 uint32_t view_group_size(const Rm__State *state, const Rm__JobSpec *spec, uint32_t configured);

@@ -48,7 +48,7 @@ struct move {
         bool slowed;        /* source: there is a control group for it */
         struct capacity_need need; /* destination: at the begin */
         uint64_t memory_bytes; /* source: of the group's processes, when the move began */
-        uint64_t drain_deadline_usec; /* source: as rm-mover was told last, by the log's clock; 0: none */
+        uint64_t leave_by_usec; /* source: until when, as rm-mover was told last, by the log's clock; 0: whenever */
         uint64_t precopy_usec, precopy_end_usec; /* source: how long memory may be sent ahead, and until when */
         bool awaits_memory; /* source: of an earlier move of the capsule, in PREPARE */
         uint64_t waiting_told_usec; /* source: when the log was last told of that; 0: it was not */

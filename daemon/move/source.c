@@ -374,24 +374,25 @@ static bool may_postcopy(const struct move *move) {
                state->level >= STATE_LEVEL_POSTCOPY && move->index != STATE_HEAD && job && job_may_restart(job);
 }
 
-/* Notes until when this node is to be empty, if it is. The time that is left, as rm-mover gets it: at least 1; 0: it may take as long as it does. */
+/* Notes until when this node is to be empty, if it is: once it is critical, since then. The time that is left, as rm-mover gets it: at least 1; 0: it may take as long as it does. */
 static uint64_t take_deadline(struct move *move) {
         const struct cluster *cluster = move->moves->rmd->cluster;
         const Rm__Node *self = state_node(cluster_state(cluster), cluster_self(cluster));
         uint64_t now = cluster_log_usec(cluster);
+        uint64_t critical_usec = self ? node_critical_usec(self) : 0;
 
-        move->drain_deadline_usec = self ? self->drain_deadline_usec : 0;
-        if (move->drain_deadline_usec == 0)
+        move->leave_by_usec = critical_usec > 0 ? critical_usec : self ? self->drain_deadline_usec : 0;
+        if (move->leave_by_usec == 0)
                 return 0;
-        return move->drain_deadline_usec > now ? move->drain_deadline_usec - now : 1;
+        return move->leave_by_usec > now ? move->leave_by_usec - now : 1;
 }
 
 void source_hurry(struct move *move) {
-        uint64_t told_usec = move->drain_deadline_usec, left_usec = take_deadline(move);
+        uint64_t told_usec = move->leave_by_usec, left_usec = take_deadline(move);
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverHurry body = RM__MOVER_HURRY__INIT;
 
-        if (move->drain_deadline_usec == told_usec)
+        if (move->leave_by_usec == told_usec)
                 return;
         body.deadline_usec = left_usec;
         command.body_case = RM__MOVER_COMMAND__BODY_HURRY;
@@ -401,13 +402,15 @@ void source_hurry(struct move *move) {
 }
 
 static void enter_precopy(struct move *move, struct resident *resident) {
-        const Rm__Move *record = state_move(cluster_state(move->moves->rmd->cluster), move->id);
+        const Rm__State *state = cluster_state(move->moves->rmd->cluster);
+        const Rm__Node *self = state_node(state, cluster_self(move->moves->rmd->cluster));
+        const Rm__Move *record = state_move(state, move->id);
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverPrecopy body = RM__MOVER_PRECOPY__INIT;
         cleanup_free char *procs_file = NULL;
         struct move_trees trees;
 
-        if (!record || record->stop) {
+        if (!record || record->stop || (self && node_critical_usec(self) > 0)) { /* which it may have become since the move began */
                 move_event(move, MOVE_EV_COPIED);
                 return;
         }

@@ -206,6 +206,7 @@ static const struct {
           "0",
           { "-1", "1000001", "1.5" },
           "a number from 0 to 1000000" },
+        { "health", "warn_penalty", U32, AT(warn_penalty), "100", "0", "0", { "-1", "1000001" }, "a number from 0 to 1000000" },
         { "job", "keep", U64, AT(keep_jobs_usec), "86400000000", "2d", "172800000000", { "99999999999999999999d" }, "a time" },
         { "job", "kill_wait", U64, AT(kill_wait_usec), "10000000", "1s", "1000000", { "x" }, "a time" },
         { "job", "admin_group", STRING, AT(admin_group), "rmadmin", "wheel", "wheel", { NULL }, NULL },

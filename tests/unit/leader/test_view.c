@@ -168,6 +168,55 @@ static void test_nodes(void **state) {
         expect_node(w, "n1", 0, RM_NODE_DOWN);
 }
 
+enum { OK, WARN, FAILING, CRITICAL };
+
+/* One that fails looks as if it were drained. */
+static void test_failing_nodes(void **state) {
+        struct world *w = *state;
+
+        (void) running_job(w);
+        assert_int_equal(condition(w, "n1", "report", FAILING, "fan"), 0);
+        assert_int_equal(condition(w, "n3", "report", CRITICAL, "smoke"), 0);
+        expect_node(w, "n1", 0, RM_NODE_DRAINING);
+        expect_node(w, "n3", 0, RM_NODE_DRAINED);
+        assert_int_equal(condition(w, "n3", "report", OK, ""), 0);
+        expect_node(w, "n3", 8, RM_NODE_IDLE);
+        assert_int_equal(health(w, "n1", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
+        expect_node(w, "n1", 0, RM_NODE_DOWN);
+}
+
+/* Nothing begins there, and nothing leaves it for that. */
+static void test_node_with_warning(void **state) {
+        struct world *w = *state;
+        struct penalties penalties = { 0 };
+        const struct view_config config = {
+                .bytes_per_cost = 1, .horizon_usec = 600000000, .node_penalty = &penalties, .warn_penalty = 50
+        };
+        int64_t costs[2];
+        struct view view;
+
+        assert_int_equal(penalties_add(&penalties, "n2:7", NULL), 0);
+        (void) running_job(w);
+        assert_true(submit(w, 2) > 0);
+        view_create(w->indexed, &config, &view);
+        for (unsigned g = 0; g < 2; g++)
+                costs[g] = job_in(&view, 0)->groups[g].move_cost;
+        view_finish(&view);
+
+        assert_int_equal(condition(w, "n2", "report", WARN, "hot"), 0);
+        view_create(w->indexed, &config, &view);
+        assert_int_equal(node_in(&view, "n2")->cores, 4);
+        assert_int_equal(node_in(&view, "n2")->penalty, 57);
+        assert_int_equal(node_in(&view, "n1")->penalty, 0);
+        assert_null(job_in(&view, 0)->node_limit);
+        assert_int_equal(job_in(&view, 0)->groups[0].move_cost, costs[0]);
+        assert_int_equal(job_in(&view, 0)->groups[1].move_cost, costs[1] + job_in(&view, 0)->priority * 50 * 2);
+        assert_int_equal(job_node_limit(job_in(&view, 1), (uint32_t) index_of(&view, "n2")), 0);
+        assert_true(job_node_limit(job_in(&view, 1), (uint32_t) index_of(&view, "n3")) > 8);
+        view_finish(&view);
+        penalties_finish(&penalties);
+}
+
 static void test_waiting_job(void **state) {
         struct world *w = *state;
         int id = submit(w, 5);
@@ -667,6 +716,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_empty),
                 cmocka_unit_test_setup_teardown(test_nodes, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_failing_nodes, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_node_with_warning, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_objective, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_switches, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_waiting_job, set_up, tear_down),
