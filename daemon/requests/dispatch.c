@@ -16,6 +16,7 @@ static const struct request requests[] = {
         { RM__LOCAL_REQUEST__BODY_RESUME_NODE, "resume-node", ROLE_ADMIN, ROUTE_PROPOSE, request_resume_node },
         { RM__LOCAL_REQUEST__BODY_REMOVE_NODE, "remove-node", ROLE_ADMIN, ROUTE_PROPOSE, request_remove_node },
         { RM__LOCAL_REQUEST__BODY_CONFIRM_LOST, "confirm-lost", ROLE_ADMIN, ROUTE_PROPOSE, request_confirm_lost },
+        { RM__LOCAL_REQUEST__BODY_REPORT_HEALTH, "report-health", ROLE_ADMIN, ROUTE_PROPOSE, request_report_health },
         { RM__LOCAL_REQUEST__BODY_LIST_JOBS, "list-jobs", ROLE_ANY, ROUTE_HERE, request_list_jobs },
         { RM__LOCAL_REQUEST__BODY_SUBMIT_JOB, "submit", ROLE_ANY, ROUTE_LEADER, request_submit_job },
         { RM__LOCAL_REQUEST__BODY_CANCEL_JOB, "cancel-job", ROLE_ANY, ROUTE_PROPOSE, request_cancel_job },

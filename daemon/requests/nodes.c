@@ -5,6 +5,7 @@
 #include "daemon/cluster/commands.h"
 #include "daemon/cluster/feature_level.h"
 #include "daemon/requests/drain.h"
+#include "daemon/requests/report_health.h"
 #include "daemon/requests/requests.h"
 #include "daemon/requests/views.h"
 
@@ -30,6 +31,7 @@ static Rm__NodeView *node_view(const struct client *client, const Rm__State *sta
         fill_switches(state, switch_index, view);
         view->state = (char *) state_node_word(cluster_index(client->rmd->cluster), node);
         view->usable_cores = node_usable_cores(node);
+        view->condition = node_condition(node);
         view->ranks = state_node_ranks(cluster_index(client->rmd->cluster), node->name, &view->capsules);
         view->leader = leader && strcmp(leader, node->name) == 0;
         return view;
@@ -220,5 +222,25 @@ void request_confirm_lost(struct client *client, const Rm__LocalRequest *request
 
                 cluster_propose(client->rmd->cluster, command_node_fence(&c, in->names[i], 0, true, "", client->user), on_one,
                                 batch);
+        }
+}
+
+void request_report_health(struct client *client, const Rm__LocalRequest *request) {
+        struct cluster *cluster = client->rmd->cluster;
+        const Rm__ReportHealth *in = request->report_health;
+        const char *source = in->source[0] ? in->source : REPORT_HEALTH_SOURCE;
+        struct rm_error err = { 0 };
+        struct batch *batch;
+
+        if (report_health_check(cluster_state(cluster), in, &err) < 0) {
+                client_error(client, request->id, err.code, "%s", error_text(&err));
+                return;
+        }
+        batch = batch_begin(client, request->id, "report-health", in->names, in->n_names);
+        for (size_t i = 0; batch && i < in->n_names; i++) {
+                struct command c;
+
+                cluster_propose(cluster, command_node_condition(&c, in->names[i], source, in->condition, in->reason, client->user),
+                                on_one, batch);
         }
 }

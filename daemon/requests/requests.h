@@ -49,6 +49,7 @@ void request_drain_node(struct client *client, const Rm__LocalRequest *request);
 void request_resume_node(struct client *client, const Rm__LocalRequest *request);
 void request_remove_node(struct client *client, const Rm__LocalRequest *request);
 void request_confirm_lost(struct client *client, const Rm__LocalRequest *request);
+void request_report_health(struct client *client, const Rm__LocalRequest *request);
 void request_list_jobs(struct client *client, const Rm__LocalRequest *request);
 /* At the node of the front end, of a submission that is answered elsewhere. */
 void request_keep_submission(struct client *client, const Rm__LocalRequest *request);

@@ -97,6 +97,29 @@ static char *overdue_warning(const struct state_index *index) {
                      : NULL;
 }
 
+/* "critical: n2; failing: n[3-4]"; NULL: all nodes are well. */
+static char *conditions_warning(const Rm__State *state) {
+        char *text = NULL;
+
+        for (int value = RM__CONDITION__CONDITION_CRITICAL; value > RM__CONDITION__CONDITION_OK; value--) {
+                struct hostlist list = { 0 };
+                cleanup_free char *before = NULL;
+                cleanup_free char *names = NULL;
+
+                for (size_t i = 0; i < state->n_nodes; i++)
+                        if ((int) node_condition(state->nodes[i]) == value)
+                                hostlist_add(&list, state->nodes[i]->name);
+                if (list.n_names > 0) {
+                        names = hostlist_compress(list.names, list.n_names);
+                        before = text;
+                        text = xasprintf("%s%s%s: %s", before ? before : "", before ? "; " : "",
+                                         condition_word((Rm__Condition) value), names);
+                }
+                hostlist_finish(&list);
+        }
+        return text;
+}
+
 static char *second_key_warning(const struct config *config) {
         return xasprintf(
                 "a second key is accepted (%s), until [cluster] second_key_file is removed from rmd.conf and rmd started again",
@@ -125,8 +148,9 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
         cleanup_free char *second_key = NULL;
         cleanup_free char *few_voters = NULL;
         cleanup_free char *overdue = overdue_warning(cluster_index(rmd->cluster));
+        cleanup_free char *conditions = conditions_warning(state);
         cleanup_free char *behind = feature_level_behind(state, STATE_LEVEL);
-        char *warnings[12];
+        char *warnings[13];
 
         status.cluster = rmd->config->cluster_name;
         status.node = rmd->config->node_name;
@@ -152,6 +176,8 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
                 warnings[status.n_warnings++] = few_voters;
         if (overdue)
                 warnings[status.n_warnings++] = overdue;
+        if (conditions)
+                warnings[status.n_warnings++] = conditions;
         if (cluster_disk_full(rmd->cluster))
                 warnings[status.n_warnings++] =
                         (char *) "the disk with [cluster] state_dir is full: running jobs go on, nothing can be changed";

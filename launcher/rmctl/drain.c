@@ -102,7 +102,7 @@ static int wait_drained(struct call *call, const struct hostlist *hosts, uint64_
         return r;
 }
 
-static void report(const struct call *call, const struct hostlist *hosts, const char *what, const char *key) {
+void node_report(const struct call *call, const struct hostlist *hosts, const char *what, const char *key) {
         cleanup_free char *text = hostlist_compress(hosts->names, hosts->n_names);
 
         if (!call->json) {
@@ -142,7 +142,7 @@ static int run_drain(struct call *call) {
         if (r == 0 && wait)
                 r = wait_drained(call, &hosts, timeout_usec);
         if (r == 0)
-                report(call, &hosts, wait ? "drained" : "draining", wait ? "drained" : "draining");
+                node_report(call, &hosts, wait ? "drained" : "draining", wait ? "drained" : "draining");
         hostlist_finish(&hosts);
         return r;
 }
@@ -159,7 +159,7 @@ static int change_hosts(struct call *call, Rm__LocalRequest *request, char ***na
         *n_names = hosts.n_names;
         r = call_request_ok(call, request, NULL);
         if (r == 0)
-                report(call, &hosts, what, key);
+                node_report(call, &hosts, what, key);
         hostlist_finish(&hosts);
         return r;
 }
@@ -228,7 +228,7 @@ static int run_remove(struct call *call) {
         if (r == 0)
                 r = wait_removed(call, &hosts, timeout_usec);
         if (r == 0)
-                report(call, &hosts, "removed", "removed");
+                node_report(call, &hosts, "removed", "removed");
         hostlist_finish(&hosts);
         return r;
 }

@@ -1,6 +1,7 @@
 /* rmctl list-nodes, show-node */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/util.h"
 #include "launcher/rmctl/human.h"
@@ -34,6 +35,26 @@ static char *deadline_text(const Rm__Node *n, uint64_t now) {
         return !text ? NULL : at > now ? xasprintf("in %s", text) : xasprintf("%s ago", text);
 }
 
+/* NULL: nothing is wrong. */
+static const Rm__NodeCondition *worst_of(const Rm__NodeView *v) {
+        for (size_t i = 0; i < v->node->n_conditions; i++)
+                if (v->node->conditions[i]->condition == v->condition)
+                        return v->node->conditions[i];
+        return NULL;
+}
+
+static char *condition_text(const Rm__NodeCondition *said) {
+        return xasprintf("%s: %s (%s, %s)", node_condition_word(said->condition), said->reason, said->source, said->by);
+}
+
+static uint64_t state_since_usec(const Rm__NodeView *v) {
+        const Rm__NodeCondition *worst = worst_of(v);
+
+        if (v->node->drain)
+                return v->node->drain_since_usec;
+        return strcmp(v->state, "FAILING") == 0 && worst ? worst->since_usec : v->node->health_since_usec;
+}
+
 static void table_nodes(struct call *call, const Rm__NodeList *nodes) {
         /* SWITCH is the last: it is left out where nothing is known of switches. */
         static const struct column columns[] = {
@@ -60,12 +81,14 @@ static void table_nodes(struct call *call, const Rm__NodeList *nodes) {
                 table_printf(t, "%u", v->capsules);
                 table_take(t, n->memory_bytes ? human_bytes(n->memory_bytes) : NULL);
                 table_take(t, v->memory_told ? human_bytes(v->memory_free_bytes) : NULL);
-                table_take(t, human_ago(n->drain ? n->drain_since_usec : n->health_since_usec, now));
+                table_take(t, human_ago(state_since_usec(v), now));
                 if (n->drain) {
                         cleanup_free char *deadline = v->capsules > 0 ? deadline_text(n, now) : NULL;
 
                         table_printf(t, "%s (%s%s%s)", *n->drain_reason ? n->drain_reason : "drained", n->drain_by,
                                      deadline ? ", deadline " : "", deadline ? deadline : "");
+                } else if (worst_of(v)) {
+                        table_take(t, condition_text(worst_of(v)));
                 } else {
                         table_cell(t, v->leader ? "leader" : "");
                 }
@@ -132,6 +155,13 @@ static void show_node(const struct call *call, const Rm__NodeView *v) {
         call_print_key("Boot", n->boot_id);
         if (n->fenced || n->fence[0])
                 call_print_key("Fence", n->fenced ? "done" : n->fence);
+        call_print_key("Condition", node_condition_word(v->condition));
+        for (size_t i = 0; i < n->n_conditions; i++) {
+                cleanup_free char *text = condition_text(n->conditions[i]);
+                cleanup_free char *since = ago_and_time(n->conditions[i]->since_usec);
+
+                call_take_key("Said", xasprintf("%s, since %s", text, since));
+        }
         call_take_key("Feature level", xasprintf("%u", n->level));
         if (!n->drain)
                 return;
@@ -175,7 +205,8 @@ const struct verb verb_list_nodes = {
         .args = "[NODES]",
         .max_args = SIZE_MAX,
         .help = "list nodes, their states and what runs on them\n"
-                "USABLE is the number of cores that rmd may use: all or those in the availability file; 0 if drained or not up.\n"
+                "USABLE is the number of cores that rmd may use: all or those in the availability file; 0 if drained, failing or "
+                "not up.\n"
                 "FREE is the memory that groups which come there may take, as the leader counts it.\n"
                 "SWITCH is shown if [cluster] topology is set.",
         .run = run_list,

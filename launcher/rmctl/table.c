@@ -79,13 +79,13 @@ enum colour colour_of_state(const char *state) {
                 const char *state;
                 enum colour colour;
         } states[] = {
-                { "IDLE", COLOUR_GREEN },        { "MIXED", COLOUR_GREEN },          { "ALLOCATED", COLOUR_GREEN },
-                { "DRAINING", COLOUR_YELLOW },   { "DRAINED", COLOUR_BLUE },         { "DOWN", COLOUR_RED },
-                { "UNKNOWN", COLOUR_RED },       { "PENDING", COLOUR_YELLOW },       { "STARTING", COLOUR_GREEN },
-                { "RUNNING", COLOUR_GREEN },     { "MIGRATING", COLOUR_YELLOW },     { "FOLDED", COLOUR_YELLOW },
-                { "RECOVERING", COLOUR_YELLOW }, { "CHECKPOINTING", COLOUR_YELLOW }, { "FAILED", COLOUR_RED },
-                { "TIMEOUT", COLOUR_RED },       { "NODE_FAIL", COLOUR_RED },        { "ABORTED", COLOUR_RED },
-                { "COMMITTED", COLOUR_GREEN },   { "DONE", COLOUR_GREEN },
+                { "IDLE", COLOUR_GREEN },      { "MIXED", COLOUR_GREEN },       { "ALLOCATED", COLOUR_GREEN },
+                { "DRAINING", COLOUR_YELLOW }, { "DRAINED", COLOUR_BLUE },      { "DOWN", COLOUR_RED },
+                { "FAILING", COLOUR_RED },     { "UNKNOWN", COLOUR_RED },       { "PENDING", COLOUR_YELLOW },
+                { "STARTING", COLOUR_GREEN },  { "RUNNING", COLOUR_GREEN },     { "MIGRATING", COLOUR_YELLOW },
+                { "FOLDED", COLOUR_YELLOW },   { "RECOVERING", COLOUR_YELLOW }, { "CHECKPOINTING", COLOUR_YELLOW },
+                { "FAILED", COLOUR_RED },      { "TIMEOUT", COLOUR_RED },       { "NODE_FAIL", COLOUR_RED },
+                { "ABORTED", COLOUR_RED },     { "COMMITTED", COLOUR_GREEN },   { "DONE", COLOUR_GREEN },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(states); i++)

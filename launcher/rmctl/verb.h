@@ -100,7 +100,7 @@ void call_state_key(const struct call *call, const char *key, const char *state)
 /* Sleep between two looks at something that is waited for; false when `deadline_usec` (0: none) has passed. */
 bool call_pause(uint64_t deadline_usec);
 
-extern const struct verb verb_list_nodes, verb_show_node, verb_drain_node, verb_resume_node, verb_remove_node;
+extern const struct verb verb_list_nodes, verb_show_node, verb_drain_node, verb_resume_node, verb_remove_node, verb_report_health;
 extern const struct verb verb_list_jobs, verb_show_job, verb_cancel_job, verb_attach_job, verb_migrate_job;
 extern const struct verb verb_list_moves, verb_status, verb_events, verb_snapshot, verb_plan, verb_list_policies, verb_confirm_lost,
         verb_help;

@@ -18,6 +18,7 @@ rmctl list-|list-jobs list-moves list-nodes list-policies
 rmctl drain-node n|n1 n2
 rmctl drain-node n1,n|n1,n1 n1,n2
 rmctl drain-node n1 --re|--reason
+rmctl report-health n1 |critical failing n1 n2 ok warn
 rmctl cancel-job |cancel-job $number
 rmctl --json show-j|--json show-job
 rmctl migrate-job $number --group |0 1 head

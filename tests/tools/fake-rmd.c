@@ -68,6 +68,7 @@ struct fake_node {
         const char *reason;
         uint64_t drained_usec;
         uint64_t deadline_usec;
+        Rm__NodeCondition said; /* OK: nothing */
 };
 
 struct fake {
@@ -438,6 +439,7 @@ static void do_list_nodes(struct fake *f, struct fake_client *c, uint32_t id, co
         Rm__NodeView views[ARRAY_SIZE(f->nodes)];
         Rm__Node inner[ARRAY_SIZE(f->nodes)];
         Rm__NodeView *pointers[ARRAY_SIZE(f->nodes)];
+        Rm__NodeCondition *said[ARRAY_SIZE(f->nodes)];
         char addresses[ARRAY_SIZE(f->nodes)][32];
 
         for (size_t k = 0; k < list->n_names; k++) {
@@ -487,6 +489,10 @@ static void do_list_nodes(struct fake *f, struct fake_client *c, uint32_t id, co
                 inner[i].drain_by = (char *) (n->reason ? "root" : "");
                 inner[i].drain_since_usec = n->reason ? f->start_real_usec : 0;
                 inner[i].drain_deadline_usec = n->deadline_usec;
+                said[i] = &n->said;
+                inner[i].conditions = &said[i];
+                inner[i].n_conditions = n->said.condition != RM__CONDITION__CONDITION_OK;
+                views[i].condition = n->said.condition;
                 inner[i].available_set = i == 2;
                 inner[i].available_cores = i == 2 ? 4 : 0;
                 pointers[nodes.n_nodes++] = &views[i];
@@ -519,6 +525,26 @@ static void do_drain(struct fake *f, struct fake_client *c, uint32_t id, char **
                 n->drained_usec = reason && strcmp(n->name, "n6") != 0 ? now_usec() + 700000 : 0; /* n6 never gets there */
         }
         reply_ok(c, id, 0, "");
+}
+
+static void do_report(struct fake *f, struct fake_client *c, const Rm__LocalRequest *request) {
+        const Rm__ReportHealth *in = request->report_health;
+
+        for (size_t k = 0; k < in->n_names; k++)
+                for (size_t i = 0; i < ARRAY_SIZE(f->nodes); i++) {
+                        struct fake_node *n = &f->nodes[i];
+
+                        if (strcmp(n->name, in->names[k]) != 0)
+                                continue;
+                        rm__node_condition__init(&n->said);
+                        n->said.source = xstrdup(in->source[0] ? in->source : "report");
+                        n->said.condition = in->condition;
+                        n->said.reason = xstrdup(in->reason);
+                        n->said.by = (char *) "root";
+                        n->said.since_usec = now_real_usec() - UINT64_C(60) * 1000000;
+                        n->state = in->condition >= RM__CONDITION__CONDITION_FAILING ? "FAILING" : "IDLE";
+                }
+        reply_ok(c, request->id, 0, "");
 }
 
 static void do_list_jobs(struct fake *f, struct fake_client *c, uint32_t id, const Rm__ListJobs *list) {
@@ -791,6 +817,9 @@ static void handle(struct fake *f, struct fake_client *c, const Rm__LocalRequest
                 break;
         case RM__LOCAL_REQUEST__BODY_LIST_JOBS:
                 do_list_jobs(f, c, r->id, r->list_jobs);
+                break;
+        case RM__LOCAL_REQUEST__BODY_REPORT_HEALTH:
+                do_report(f, c, r);
                 break;
         case RM__LOCAL_REQUEST__BODY_DRAIN_NODE:
                 do_drain(f, c, r->id, r->drain_node->names, r->drain_node->n_names, r->drain_node->reason,

@@ -122,6 +122,18 @@ run "$rmctl" show-node n1; has "show-node: deadline" "$out" "in 4m 59s (20"
 run "$rmctl" list-nodes n1 --json; has "list-nodes --json: deadline" "$out" '"drain_deadline": "20'
 run "$rmctl" resume-node n1
 run "$rmctl" list-nodes n1 --json; has "list-nodes --json: no deadline" "$out" '"drain_deadline": null'
+for words in 'n1' 'n1 broken --reason x' 'n1 warn' 'n1 critical' 'warn' 'n1 warn --reason' 'n1 ok --source'; do
+        run "$rmctl" report-health $words; is "report-health $words" "$code/$(wc -l <"$dir/err")" 2/1
+done
+run "$rmctl" report-health n1 hot --reason x; has "report-health: what is wrong" "$err" "ok, warn, failing or critical, not 'hot'"
+run "$rmctl" report-health n1 warn; has "report-health: no reason" "$err" "say with --reason why it is warn"
+run "$rmctl" report-health n[1-2] failing --reason "fan 2 stands still"; is "report-health" "$out/$code" "n[1-2] failing/0"
+run "$rmctl" list-nodes n1; has "list-nodes: condition" "$out" "failing: fan 2 stands still (report, root)"; has "list-nodes: state" "$out" "FAILING"
+run "$rmctl" report-health n2 warn --reason 70C --source hwmon --json; has "report-health --json" "$out" '"reported": ['
+run "$rmctl" show-node n2; has "show-node: condition" "$out" "warn: 70C (hwmon, root), since 1m"
+run "$rmctl" list-nodes n1 --json; has "list-nodes --json: condition" "$out" '"condition": "FAILING"'; has "list-nodes --json: since" "$out" '"since": "20'
+run "$rmctl" report-health n1,n2 ok; is "report-health ok" "$out/$code" "n[1-2] ok/0"
+run "$rmctl" list-nodes n1 --json; has "list-nodes --json: all is well" "$out" '"conditions": []'
 run "$rmctl" drian-node n2; is "misspelt: exit code" $code 2; has "misspelt: a guess" "$err" "'drain-node'"
 for verb in list-nodes list-jobs list-moves list-policies events status snapshot plan 'show-node n1' 'show-job 3'; do
         run "$rmctl" $verb --json; is "$verb --json" $code 0

@@ -1,0 +1,13 @@
+/* What a ReportHealth may say, wherever it comes from. Pure. */
+#ifndef RM_REQUESTS_REPORT_HEALTH_H
+#define RM_REQUESTS_REPORT_HEALTH_H
+
+#include "common/error.h"
+#include "proto/local.pb-c.h"
+
+#define REPORT_HEALTH_SOURCE "report" /* unless another is named */
+
+/* -EINVAL: what is wrong, and what is allowed. -EAGAIN: the cluster has nodes that do not know conditions yet. */
+int report_health_check(const Rm__State *state, const Rm__ReportHealth *in, struct rm_error *err);
+
+#endif
