@@ -19,6 +19,7 @@
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
 #include "daemon/context.h"
+#include "daemon/health/conditions.h"
 #include "daemon/job/bodies.h"
 #include "daemon/job/limits.h"
 #include "daemon/job/outputs.h"
@@ -112,6 +113,7 @@ static void on_applied(void *userdata, const Rm__Command *command, const struct 
                 moves_started(rmd->moves, result->created);
         moves_wake(rmd->moves);
         runner_wake(rmd->runner);
+        conditions_wake(rmd->conditions);
         leader_wake(rmd->leader, command);
         service_wake(rmd->service);
 }
@@ -124,6 +126,7 @@ static void on_installed(void *userdata) {
         bodies_applied(rmd->bodies, NULL);
         moves_wake(rmd->moves);
         runner_wake(rmd->runner);
+        conditions_wake(rmd->conditions);
         leader_wake(rmd->leader, NULL);
         service_wake(rmd->service);
 }
@@ -190,6 +193,7 @@ static void on_leader(void *userdata, const char *leader) {
         if (rmd->stopping && !cluster_is_leader(rmd->cluster))
                 (void) event_base_loopexit(rmd->base, &handed_over);
         see_who_leads(rmd);
+        conditions_wake(rmd->conditions);
         runner_wake(rmd->runner);
         service_wake(rmd->service);
 }
@@ -356,6 +360,7 @@ static int start(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
         limits_begin(rmd);
         rmd->forwarding = forwarding_create(rmd, service_carried_request, service_carried_gone);
         rmd->outputs = outputs_create(rmd);
+        rmd->conditions = conditions_create(rmd);
         if (rmd->config->move_tracking)
                 rmd->pages_test = pages_test_start(rmd->base, CRIU_PATH);
         r = moves_create(rmd, &rmd->moves, err);
@@ -385,6 +390,7 @@ static void stop(struct rmd *rmd) {
         cluster_destroy(rmd->cluster);
         forwarding_destroy(rmd->forwarding);
         outputs_destroy(rmd->outputs);
+        conditions_destroy(rmd->conditions);
         pages_test_destroy(rmd->pages_test);
         capsule_ctx_destroy(rmd->capsules);
         events_destroy(rmd->events);
