@@ -1,89 +1,35 @@
 #include "daemon/leader/fence_host.h"
 
-#include <event2/event.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/pidfd.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "common/child.h"
-#include "common/timer.h"
 #include "common/util.h"
+#include "daemon/node/child_run.h"
+
+#define HOST "rm-fence-host"
+
+enum { ANSWER_MOST_BYTES = 4096 }; /* it says one line of at most 1 KiB */
 
 struct fence_host {
-        pid_t pid;
-        int pidfd, answer;
-        struct event *exit_event, *timer;
-        bool overran;
+        struct child_run *run;
         uint64_t timeout_usec;
-        fence_host_done done; /* NULL: nobody asks any more */
+        fence_host_done done;
         void *context;
 };
 
-static void host_free(struct fence_host *host) {
-        if (host->exit_event)
-                event_free(host->exit_event);
-        if (host->timer)
-                event_free(host->timer);
-        if (host->pidfd >= 0)
-                (void) close(host->pidfd);
-        if (host->answer >= 0)
-                (void) close(host->answer);
+static void on_run_done(void *context, const struct child_end *end) {
+        struct fence_host *host = context;
+        struct rm_error err = { 0 };
+        int r = child_end_error(end, HOST, host->timeout_usec, &err);
+
+        host->done(host->context, r < 0 ? &err : NULL);
         free(host);
 }
 
-/* It leads its process group, so this number is nobody else's before it has been waited for. */
-static void kill_group(const struct fence_host *host) {
-        (void) kill(-host->pid, SIGKILL);
-        (void) pidfd_send_signal(host->pidfd, SIGKILL, NULL, 0);
-}
-
-static int judge(const struct fence_host *host, const siginfo_t *info, struct rm_error *err) {
-        char text[RM_ERROR_TEXT_BYTES / 2];
-        ssize_t n = read(host->answer, text, sizeof(text) - 1);
-
-        text[n > 0 ? n : 0] = '\0';
-        if (host->overran)
-                return error_set(err, -ETIME, "killed after %.1f s", (double) host->timeout_usec / 1e6);
-        if (info->si_code == CLD_EXITED && info->si_status == 0)
-                return 0;
-        if (info->si_code == CLD_EXITED)
-                return error_set(err, -EPROTO, "%s", text[0] ? text : "rm-fence-host failed and did not say why");
-        return error_set(err, -EPROTO, "crashed (%s)", strsignal(info->si_status));
-}
-
-static void on_exit_event(evutil_socket_t fd, short what, void *arg) {
-        struct fence_host *host = arg;
-        fence_host_done done = host->done;
-        void *context = host->context;
-        siginfo_t info = { 0 };
-        struct rm_error err = { 0 };
-        int r;
-
-        if (waitid(P_PIDFD, (id_t) host->pidfd, &info, WEXITED) < 0)
-                r = error_sys(&err, -errno, "exit status unknown");
-        else
-                r = judge(host, &info, &err);
-        host_free(host);
-        if (done)
-                done(context, r < 0 ? &err : NULL);
-}
-
-static void on_timer(evutil_socket_t fd, short what, void *arg) {
-        struct fence_host *host = arg;
-
-        host->overran = true;
-        kill_group(host);
-}
-
-static int start(struct fence_host *host, const struct fence_order *order) {
+static int start(struct event_base *base, struct fence_host *host, const struct fence_order *order) {
         char try_number[16], time[32];
-        char *const argv[] = { (char *) "rm-fence-host",
+        char *const argv[] = { (char *) HOST,
                                (char *) "--plugin",
                                (char *) order->plugin,
                                (char *) "--dir",
@@ -101,25 +47,16 @@ static int start(struct fence_host *host, const struct fence_order *order) {
                                (char *) "--time-usec",
                                time,
                                NULL };
-        char *const environment[] = { (char *) "PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *) "LC_ALL=C.UTF-8", NULL };
-        struct child_spec child = {
-                .program = order->host_program ? order->host_program : RM_LIBEXEC_DIR "/rm-fence-host",
-                .argv = argv,
-                .environment = environment,
-                .streams = { -1, -1, -1 },
-                .leads_group = true,
-        };
-        int fds[2], r;
+        const struct child_run_spec spec = { .program = order->host_program ? order->host_program : RM_LIBEXEC_DIR "/" HOST,
+                                             .argv = argv,
+                                             .timeout_usec = order->timeout_usec,
+                                             .output_most_bytes = ANSWER_MOST_BYTES,
+                                             .done = on_run_done,
+                                             .context = host };
 
         (void) snprintf(try_number, sizeof(try_number), "%u", order->try_number);
         (void) snprintf(time, sizeof(time), "%" PRIu64, order->timeout_usec);
-        if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
-                return -errno;
-        host->answer = fds[0];
-        child.streams[STDOUT_FILENO] = fds[1];
-        r = child_start(&child, &host->pid, &host->pidfd);
-        (void) close(fds[1]);
-        return r;
+        return child_run_start(base, &spec, &host->run);
 }
 
 int fence_host_start(struct event_base *base, const struct fence_order *order, fence_host_done done, void *context,
@@ -127,19 +64,12 @@ int fence_host_start(struct event_base *base, const struct fence_order *order, f
         struct fence_host *host = xcalloc(1, sizeof(*host));
         int r;
 
-        *host = (struct fence_host) {
-                .pidfd = -1, .answer = -1, .timeout_usec = order->timeout_usec, .done = done, .context = context
-        };
-        r = start(host, order);
+        *host = (struct fence_host) { .timeout_usec = order->timeout_usec, .done = done, .context = context };
+        r = start(base, host, order);
         if (r < 0) {
-                host_free(host);
-                return error_sys(err, r, "cannot start rm-fence-host");
+                free(host);
+                return error_sys(err, r, "cannot start " HOST);
         }
-        host->exit_event = event_new(base, host->pidfd, EV_READ, on_exit_event, host);
-        host->timer = evtimer_new(base, on_timer, host);
-        if (!host->exit_event || !host->timer || event_add(host->exit_event, NULL) < 0)
-                abort(); /* no memory, as in xcalloc() */
-        timer_arm(host->timer, order->timeout_usec);
         *ret = host;
         return 0;
 }
@@ -147,6 +77,6 @@ int fence_host_start(struct event_base *base, const struct fence_order *order, f
 void fence_host_abandon(struct fence_host *host) {
         if (!host)
                 return;
-        host->done = NULL;
-        kill_group(host);
+        child_run_abandon(host->run);
+        free(host);
 }

@@ -26,8 +26,7 @@ typedef void (*fence_host_done)(void *context, const struct rm_error *error);
 /* Negative errno: it was not begun, and `done` is not called. Copies what it needs. */
 int fence_host_start(struct event_base *base, const struct fence_order *order, fence_host_done done, void *context,
                      struct fence_host **ret, struct rm_error *err);
-/* Kills it with all of its process group; `done` is not called any more. It is freed once the kernel has ended it, which the event loop sees.
- * NULL ok. */
+/* Kills it with all of its process group; `done` is not called any more. NULL ok. */
 void fence_host_abandon(struct fence_host *host);
 
 #endif

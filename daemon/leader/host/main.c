@@ -7,7 +7,6 @@
  * Exit status: 0 the node is fenced, 1 it is not (one line on stdout says why), 2 usage. What the plugin logs goes to stderr.
  */
 #include <argp.h>
-#include <dlfcn.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
@@ -106,28 +105,17 @@ static uint64_t on_left(void *data) {
 
 static int load(const struct context *context, const struct rm_fence_plugin **ret_plugin, struct rm_error *err) {
         const struct plugin_kind kind = { RM_FENCE_KIND, RM_FENCE_ABI, FENCE_MIN_BYTES };
-        cleanup_free char *path = NULL;
-        const struct rm_fence_plugin *plugin;
-        void *library;
-        int r;
+        const struct rm_fence_plugin *plugin = NULL;
+        const struct rm_plugin *head = NULL;
+        int r = descriptor_load(context->directory, context->plugin, &kind, &head, err);
 
-        if (!name_valid(context->plugin))
-                return error_set(err, -EINVAL, "that is no name of a plugin");
-        path = xasprintf("%s/%s.so", context->directory, context->plugin);
-        if (access(path, R_OK) < 0)
-                return error_sys(err, -errno, "%s", path);
-        library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-        if (!library)
-                return error_set(err, -ELIBBAD, "%s", dlerror());
-        plugin = dlsym(library, RM_PLUGIN_SYMBOL);
-        if (!plugin)
-                return error_set(err, -ELIBBAD, "%s has no symbol '%s'", path, RM_PLUGIN_SYMBOL);
-        r = descriptor_check(&plugin->plugin, &kind, context->plugin, err);
-        if (r == 0 && !plugin->fence)
-                r = error_set(err, -ELIBBAD, "has no fence()");
-        if (r == 0)
-                *ret_plugin = plugin;
-        return r;
+        if (r < 0)
+                return r;
+        plugin = (const struct rm_fence_plugin *) (const void *) head;
+        if (!plugin->fence)
+                return error_set(err, -ELIBBAD, "has no fence()");
+        *ret_plugin = plugin;
+        return 0;
 }
 
 static int ask(struct context *context, struct rm_error *err) {

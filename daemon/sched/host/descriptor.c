@@ -1,6 +1,10 @@
 #include "daemon/sched/host/descriptor.h"
 
+#include <dlfcn.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "common/util.h"
 
 int descriptor_check(const struct rm_plugin *head, const struct plugin_kind *kind, const char *name, struct rm_error *err) {
         if (head->abi != RM_PLUGIN_ABI)
@@ -16,4 +20,28 @@ int descriptor_check(const struct rm_plugin *head, const struct plugin_kind *kin
                 return error_set(err, -ELIBBAD, "calls itself '%.64s': name and file name must agree",
                                  head->name ? head->name : "");
         return 0;
+}
+
+int descriptor_load(const char *directory, const char *name, const struct plugin_kind *kind, const struct rm_plugin **ret_head,
+                    struct rm_error *err) {
+        cleanup_free char *path = NULL;
+        const struct rm_plugin *head;
+        void *library;
+        int r;
+
+        if (!name_valid(name))
+                return error_set(err, -EINVAL, "that is no name of a plugin");
+        path = xasprintf("%s/%s.so", directory, name);
+        if (access(path, R_OK) < 0)
+                return error_sys(err, -errno, "%s", path);
+        library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+        if (!library)
+                return error_set(err, -ELIBBAD, "%s", dlerror());
+        head = dlsym(library, RM_PLUGIN_SYMBOL);
+        if (!head)
+                return error_set(err, -ELIBBAD, "%s has no symbol '%s'", path, RM_PLUGIN_SYMBOL);
+        r = descriptor_check(head, kind, name, err);
+        if (r == 0)
+                *ret_head = head;
+        return r;
 }

@@ -17,4 +17,8 @@ struct plugin_kind {
 /* `name`: that of its file. -ELIBBAD with "is not a policy" and the like. Looks at nothing behind a field that already fails. */
 int descriptor_check(const struct rm_plugin *head, const struct plugin_kind *kind, const char *name, struct rm_error *err);
 
+/* Loads DIRECTORY/NAME.so for the rest of the process, and checks it. */
+int descriptor_load(const char *directory, const char *name, const struct plugin_kind *kind, const struct rm_plugin **ret_head,
+                    struct rm_error *err);
+
 #endif
