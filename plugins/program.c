@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,10 +16,10 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "owned.h"
 #include "rm/fence.h"
 
 enum {
@@ -54,48 +53,6 @@ static void tell(const struct rm_plugin_host *host, enum rm_plugin_level level, 
         (void) vsnprintf(text, sizeof(text), fmt, ap);
         va_end(ap);
         host->log(host->context, level, text);
-}
-
-static bool is_roots(const struct stat *st) {
-        return st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH));
-}
-
-/* Whoever can write in a directory above it can put another one in its place; not where only owners may rename. */
-static int check_directories(const struct rm_plugin_host *host, const char *path) {
-        char above[PATH_MAX];
-        struct stat st;
-
-        (void) snprintf(above, sizeof(above), "%s", path);
-        for (char *slash = strrchr(above, '/'); slash; slash = strrchr(above, '/')) {
-                *slash = '\0';
-                if (stat(*above ? above : "/", &st) == 0 && (is_roots(&st) || (st.st_uid == geteuid() && (st.st_mode & S_ISVTX))))
-                        continue;
-                tell(host, RM_PLUGIN_ERROR, "%s: '%s' is not a directory of root's that nobody else can write", path,
-                     *above ? above : "/");
-                return -EPERM;
-        }
-        return 0;
-}
-
-/* It runs as root: so it must not be what others have written. */
-static int check_program(const struct rm_plugin_host *host, const char *path) {
-        struct stat st;
-
-        if (path[0] != '/') {
-                tell(host, RM_PLUGIN_ERROR, "[fence] program '%s' is not an absolute path", path);
-                return -EINVAL;
-        }
-        if (stat(path, &st) < 0) {
-                int code = errno;
-
-                tell(host, RM_PLUGIN_ERROR, "%s: %s", path, strerror(code));
-                return -code;
-        }
-        if (!S_ISREG(st.st_mode) || !is_roots(&st)) {
-                tell(host, RM_PLUGIN_ERROR, "%s: not a file of root's that nobody else can write", path);
-                return -EPERM;
-        }
-        return check_directories(host, path);
 }
 
 static void set_environment(const struct rm_fence_request *request) {
@@ -176,7 +133,7 @@ static int judge(const struct output *out, const char *program, int status) {
 
 static int program_fence(void *self, const struct rm_fence_request *request) {
         struct output out = { .host = self };
-        int r = check_program(self, request->program);
+        int r = owned_check(self, "[fence] program", request->program);
         int status = -1, pidfd, fds[2];
         pid_t child;
 
