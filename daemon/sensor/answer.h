@@ -1,0 +1,45 @@
+/* What a run of rm-sensor-host has told, as JSON:
+ *
+ *      { "readings": [ { "name": "...", "unit": "...", "value": 1.5, "low": 2, "high": 3, "flags": 0, "at_low": 1, "at_high": 3 }, ... ],
+ *        "word": 0, "text": "...", "log": [ { "level": 4, "text": "..." }, ... ] }
+ *
+ * low, high, word and text may be missing. It comes from a process that may be anybody's: all is checked. Pure. */
+#ifndef RM_SENSOR_ANSWER_H
+#define RM_SENSOR_ANSWER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/error.h"
+#include "rm/sensor.h"
+
+#define ANSWER_MOST_BYTES (256U << 10) /* more than all of the below take */
+#define ANSWER_LOG_LINES 20U
+#define ANSWER_LOG_BYTES 400U
+
+struct answer_reading {
+        char name[RM_SENSOR_NAME_BYTES], unit[RM_SENSOR_UNIT_BYTES]; /* plain text, as of text_is_plain() */
+        double value;
+        double low, high; /* NAN: none */
+        enum rm_sensor_word at_low, at_high; /* warn to critical */
+        bool counter, fixed;
+};
+
+struct answer {
+        struct answer_reading *readings;
+        size_t n_readings;
+        bool judges; /* it has told a word: */
+        enum rm_sensor_word word; /* ok to critical */
+        char text[RM_SENSOR_TEXT_BYTES];
+        struct {
+                int level; /* of syslog */
+                char text[ANSWER_LOG_BYTES];
+        } log[ANSWER_LOG_LINES];
+        size_t n_log;
+};
+
+/* -EBADMSG with what is wrong. Free with answer_finish(). */
+int answer_parse(const char *text, size_t size_bytes, struct answer *ret_answer, struct rm_error *err);
+void answer_finish(struct answer *answer);
+
+#endif
