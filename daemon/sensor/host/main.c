@@ -1,0 +1,284 @@
+/*
+ * rm-sensor-host: asks one sensor once, in a process that may crash, hang or write too much without harm. rmd kills it, and its process group, when
+ * its time is over.
+ *
+ *      rm-sensor-host --plugin NAME [--dir DIR] [--user USER] [--args TEXT] [--root DIR] [--time-usec T]
+ *
+ * It tells on stdout, as JSON, what daemon/sensor/answer.h describes. Exit status: 0 there is an answer, 1 there is none (one line on stdout says
+ * why), 2 usage. Before it loads the plugin it becomes USER, nobody by default.
+ */
+#include <argp.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <jansson.h>
+#include <math.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/text.h"
+#include "common/util.h"
+#include "daemon/sched/host/descriptor.h"
+#include "rm/sensor.h"
+
+#define SENSOR_MIN_BYTES (offsetof(struct rm_sensor_plugin, read) + sizeof(((struct rm_sensor_plugin *) 0)->read))
+#define READING_MIN_BYTES (offsetof(struct rm_sensor_reading, at_high) + sizeof(((struct rm_sensor_reading *) 0)->at_high))
+
+enum { NOBODY = 65534, LOG_LINES_MAX = 20, LOG_LINE_BYTES = 400 };
+
+struct context {
+        const char *plugin, *directory, *user;
+        struct rm_sensor_request request;
+        uint64_t time_usec, deadline_usec;
+        json_t *readings, *log;
+        int word; /* -1: none was told */
+        char text[RM_SENSOR_TEXT_BYTES];
+        char said[LOG_LINE_BYTES]; /* the last error that the plugin told */
+};
+
+enum { KEY_DIR = 256, KEY_ROOT, KEY_TIME };
+
+static const struct argp_option options[] = {
+        { "plugin", 'p', "NAME", 0, "Sensor to ask", 0 },
+        { "dir", KEY_DIR, "DIR", 0, "Where sensors are", 0 },
+        { "user", 'u', "NAME", 0, "Become this user (default nobody)", 0 },
+        { "args", 'a', "TEXT", 0, "What [sensors] NAME_args says", 0 },
+        { "root", KEY_ROOT, "DIR", 0, "Read DIR/sys and DIR/proc instead of /sys and /proc", 0 },
+        { "time-usec", KEY_TIME, "N", 0, "Time budget, from the start of this program (default 10000000)", 0 },
+        { 0 },
+};
+
+static error_t parse_option(int key, char *arg, struct argp_state *state) {
+        struct context *context = state->input;
+        int64_t value = 0;
+
+        switch (key) {
+        case 'p':
+                context->plugin = arg;
+                return 0;
+        case KEY_DIR:
+                context->directory = arg;
+                return 0;
+        case 'u':
+                context->user = arg;
+                return 0;
+        case 'a':
+                context->request.args = arg;
+                return 0;
+        case KEY_ROOT:
+                context->request.root = arg;
+                return 0;
+        case KEY_TIME:
+                if (parse_i64(arg, 1, INT64_MAX / 2, &value) < 0)
+                        argp_error(state, "'%s' is no number from 1 on", arg);
+                context->time_usec = (uint64_t) value;
+                return 0;
+        case ARGP_KEY_END:
+                if (!context->plugin)
+                        argp_error(state, "--plugin NAME is needed");
+                return 0;
+        default:
+                return ARGP_ERR_UNKNOWN;
+        }
+}
+
+/* ---- what the plugin may call ---- */
+
+static uint64_t on_left(void *data) {
+        const struct context *context = data;
+        uint64_t now = now_usec();
+
+        return now < context->deadline_usec ? context->deadline_usec - now : 0;
+}
+
+static void on_log(void *data, enum rm_plugin_level level, const char *text) {
+        struct context *context = data;
+        char line[LOG_LINE_BYTES];
+
+        (void) text_escape(text ? text : "", line, sizeof(line));
+        if (level == RM_PLUGIN_ERROR)
+                (void) strcpy(context->said, line);
+        else if (json_array_size(context->log) < LOG_LINES_MAX)
+                (void) json_array_append_new(context->log, json_pack("{s:i, s:s}", "level", (int) level, "text", line));
+}
+
+static bool is_told(const struct context *context, const char *name) {
+        const json_t *reading;
+        size_t i;
+
+        json_array_foreach(context->readings, i,
+                           reading) if (strcmp(json_string_value(json_object_get(reading, "name")), name) == 0) return true;
+        return false;
+}
+
+static bool is_bad_word(enum rm_sensor_word word) {
+        return word >= RM_SENSOR_WARN && word <= RM_SENSOR_CRITICAL;
+}
+
+static int on_reading(void *data, const struct rm_sensor_reading *reading) {
+        struct context *context = data;
+        char name[RM_SENSOR_NAME_BYTES], unit[RM_SENSOR_UNIT_BYTES];
+        json_t *object;
+
+        if (!reading || reading->size < READING_MIN_BYTES || !reading->name || !isfinite(reading->value) ||
+            !is_bad_word(reading->at_low) || !is_bad_word(reading->at_high))
+                return -EINVAL;
+        if (json_array_size(context->readings) >= RM_SENSOR_READINGS_MAX)
+                return -E2BIG;
+        (void) text_escape(reading->name, name, sizeof(name));
+        (void) text_escape(reading->unit ? reading->unit : "", unit, sizeof(unit));
+        if (!*name || is_told(context, name))
+                return -EINVAL;
+        object = json_pack("{s:s, s:s, s:f, s:i, s:i, s:i}", "name", name, "unit", unit, "value", reading->value, "flags",
+                           (int) (reading->flags & (RM_SENSOR_COUNTER | RM_SENSOR_FIXED)), "at_low", (int) reading->at_low,
+                           "at_high", (int) reading->at_high);
+        if (isfinite(reading->low))
+                (void) json_object_set_new(object, "low", json_real(reading->low));
+        if (isfinite(reading->high))
+                (void) json_object_set_new(object, "high", json_real(reading->high));
+        return json_array_append_new(context->readings, object) < 0 ? -ENOMEM : 0;
+}
+
+static int on_word(void *data, enum rm_sensor_word word, const char *text) {
+        struct context *context = data;
+
+        if (word > RM_SENSOR_UNKNOWN)
+                return -EINVAL;
+        context->word = (int) word;
+        (void) text_escape(text ? text : "", context->text, sizeof(context->text));
+        return 0;
+}
+
+/* ---- the run ---- */
+
+static int become(const char *name, struct rm_error *err) {
+        uid_t uid = NOBODY;
+        gid_t gid = NOBODY;
+
+        if (geteuid() != 0 || strcmp(name, "root") == 0)
+                return 0;
+        if (strcmp(name, "nobody") == 0) {
+                if (setgroups(0, NULL) < 0)
+                        return error_sys(err, -errno, "leaving groups");
+        } else {
+                const struct passwd *user = getpwnam(name);
+
+                if (!user)
+                        return error_set(err, -ENOENT, "no user '%s'", name);
+                uid = user->pw_uid;
+                gid = user->pw_gid;
+                if (initgroups(name, gid) < 0)
+                        return error_sys(err, -errno, "groups of user '%s'", name);
+        }
+        if (setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+                return error_sys(err, -errno, "becoming user '%s'", name);
+        return 0;
+}
+
+/* What a plugin or its libraries print goes nowhere: it could fill the log. */
+static int be_silent(struct rm_error *err) {
+        cleanup_close int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+        if (null < 0 || dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0)
+                return error_sys(err, -errno, "/dev/null");
+        return 0;
+}
+
+static int ask(struct context *context, struct rm_error *err) {
+        const struct plugin_kind kind = { RM_SENSOR_KIND, RM_SENSOR_ABI, SENSOR_MIN_BYTES };
+        struct rm_plugin_host host = { .size = sizeof(host), .context = context, .log = on_log };
+        const struct rm_sensor_plugin *plugin = NULL;
+        const struct rm_plugin *head = NULL;
+        void *self = NULL;
+        int r = descriptor_load(context->directory, context->plugin, &kind, &head, err);
+
+        if (r < 0)
+                return r;
+        plugin = (const struct rm_sensor_plugin *) (const void *) head;
+        if (!plugin->read)
+                return error_set(err, -ELIBBAD, "has no read()");
+        if (head->create && (r = head->create(&host, &self)) < 0)
+                return error_set(err, r, "cannot start: %s", context->said[0] ? context->said : strerror(-r));
+        r = plugin->read(self, &context->request);
+        if (head->destroy)
+                head->destroy(self);
+        if (r < 0)
+                return error_set(err, r, "%s", context->said[0] ? context->said : strerror(-r));
+        if (r > 0)
+                return error_set(err, -EPROTO, "read() returned %d, not 0 or a negative errno", r);
+        if (context->word == RM_SENSOR_UNKNOWN)
+                return error_set(err, -ENODATA, "%s", context->text[0] ? context->text : "unknown");
+        if (context->word < 0 && json_array_size(context->readings) == 0)
+                return error_set(err, -ENODATA, "it tells nothing");
+        return 0;
+}
+
+static int write_answer(const struct context *context, int fd, struct rm_error *err) {
+        json_t *root = json_pack("{s:O, s:O}", "readings", context->readings, "log", context->log);
+        cleanup_free char *text = NULL;
+
+        if (root && context->word >= 0) {
+                (void) json_object_set_new(root, "word", json_integer(context->word));
+                (void) json_object_set_new(root, "text", json_string(context->text));
+        }
+        text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+        json_decref(root);
+        if (!text)
+                return error_set(err, -ENOMEM, "the answer cannot be written as JSON");
+        return write_all(fd, text, strlen(text));
+}
+
+/* First what needs root. */
+static int run(struct context *context, struct rm_error *err) {
+        const struct rlimit no_core = { 0, 0 };
+        int r;
+
+        (void) write_text("/proc/self/oom_score_adj", "1000"); /* before anything of the jobs: it is only asked again */
+        (void) setrlimit(RLIMIT_CORE, &no_core);
+        if ((r = be_silent(err)) < 0 || (r = become(context->user, err)) < 0)
+                return r;
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL); /* changing the user clears it */
+        return ask(context, err);
+}
+
+int main(int argc, char **argv) {
+        static const struct argp argp = { .options = options,
+                                          .parser = parse_option,
+                                          .doc = "Ask one sensor how healthy this node is." };
+        struct context context = {
+                .directory = RM_SENSOR_DIR,
+                .user = "nobody",
+                .request = { .size = sizeof(context.request),
+                             .root = "",
+                             .args = "",
+                             .context = &context,
+                             .left_usec = on_left,
+                             .reading = on_reading,
+                             .word = on_word },
+                .time_usec = UINT64_C(10000000),
+                .readings = json_array(),
+                .log = json_array(),
+                .word = -1,
+        };
+        struct rm_error err = { 0 };
+        int answer, r;
+
+        argp_err_exit_status = 2;
+        (void) argp_parse(&argp, argc, argv, 0, NULL, &context);
+        context.deadline_usec = now_usec() + context.time_usec;
+        answer = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+        r = answer < 0 ? error_sys(&err, -errno, "standard output") : run(&context, &err);
+        if (r == 0)
+                r = write_answer(&context, answer, &err);
+        error_clean(&err);
+        if (r < 0)
+                (void) write_all(answer, error_text(&err), strlen(error_text(&err)));
+        json_decref(context.readings);
+        json_decref(context.log);
+        return r < 0;
+}

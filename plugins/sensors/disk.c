@@ -1,0 +1,79 @@
+/* How full file systems are, in percent of what users may use. `args`: absolute paths, parted by blanks; empty: /. A file system whose server does
+ * not answer makes the sensor hang, which is a fault. Paths must be in directories that the sensor's user may enter. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "rm/sensor.h"
+
+enum { PATH_BYTES = 1024 };
+
+static int disk_create(const struct rm_plugin_host *host, void **ret_self) {
+        *ret_self = (void *) host;
+        return 0;
+}
+
+static int fail(const struct rm_plugin_host *host, int code, const char *path) {
+        char text[PATH_BYTES + 64];
+
+        (void) snprintf(text, sizeof(text), "%s: %s", path, strerror(-code));
+        host->log(host->context, RM_PLUGIN_ERROR, text);
+        return code;
+}
+
+static int tell(const struct rm_plugin_host *host, const struct rm_sensor_request *request, const char *path) {
+        char full[PATH_BYTES];
+        struct statvfs st;
+        struct rm_sensor_reading reading = { .size = sizeof(reading),
+                                             .name = path,
+                                             .unit = "%",
+                                             .low = 95,
+                                             .high = NAN,
+                                             .at_low = RM_SENSOR_WARN,
+                                             .at_high = RM_SENSOR_FAILING };
+        double used, usable;
+
+        if (path[0] != '/' || snprintf(full, sizeof(full), "%s%s", request->root, path) >= (int) sizeof(full))
+                return fail(host, -EINVAL, path);
+        if (statvfs(full, &st) < 0)
+                return fail(host, -errno, path);
+        /* What is kept for root is neither used nor usable, as for df(1). */
+        used = (double) st.f_blocks - (double) st.f_bfree;
+        usable = used + (double) st.f_bavail;
+        reading.value = usable > 0 ? 100 * used / usable : 0;
+        return request->reading(request->context, &reading);
+}
+
+static int disk_read(void *self, const struct rm_sensor_request *request) {
+        const char *args = request->args + strspn(request->args, " \t");
+        int r = 0;
+
+        if (!*args)
+                return tell(self, request, "/");
+        while (*args && r == 0) {
+                char path[PATH_BYTES];
+                size_t length = strcspn(args, " \t");
+
+                (void) snprintf(path, sizeof(path), "%.*s", (int) length, args);
+                r = tell(self, request, path);
+                args += length;
+                args += strspn(args, " \t");
+        }
+        return r;
+}
+
+RM_PLUGIN_EXPORT extern const struct rm_sensor_plugin rm_plugin;
+const struct rm_sensor_plugin rm_plugin = {
+        .plugin = {
+                .abi = RM_PLUGIN_ABI,
+                .size = sizeof(struct rm_sensor_plugin),
+                .name = "disk",
+                .kind = RM_SENSOR_KIND,
+                .kind_abi = RM_SENSOR_ABI,
+                .description = "how full file systems are",
+                .create = disk_create,
+        },
+        .read = disk_read,
+};

@@ -1,0 +1,107 @@
+/* Errors of the memory that its controllers have corrected, or could not correct. Of those that were corrected the growth in an hour counts; the
+ * first that could not be is critical, until the node is started anew or an administrator writes to reset_counters of the controller. */
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rm/sensor.h"
+
+enum { PATH_BYTES = 512 };
+
+/* A memory module that is about to fail has hundreds in a day, and a good one has none for months. */
+#define LOW_AN_HOUR 10.0
+#define HIGH_AN_HOUR 1000.0
+
+static int edac_create(const struct rm_plugin_host *host, void **ret_self) {
+        *ret_self = (void *) host;
+        return 0;
+}
+
+static double count(const char *directory, const char *name) {
+        char path[PATH_BYTES];
+        unsigned long long value;
+        FILE *f;
+        int n;
+
+        if (snprintf(path, sizeof(path), "%s/%s", directory, name) >= (int) sizeof(path))
+                return NAN;
+        f = fopen(path, "re");
+        if (!f)
+                return NAN;
+        n = fscanf(f, "%20llu", &value);
+        (void) fclose(f);
+        return n == 1 ? (double) value : NAN;
+}
+
+static int tell(const struct rm_sensor_request *request, const char *directory, const char *controller) {
+        char name[RM_SENSOR_NAME_BYTES];
+        struct rm_sensor_reading corrected = { .size = sizeof(corrected),
+                                               .flags = RM_SENSOR_COUNTER,
+                                               .name = name,
+                                               .unit = "errors/h",
+                                               .value = count(directory, "ce_count"),
+                                               .low = LOW_AN_HOUR,
+                                               .high = HIGH_AN_HOUR,
+                                               .at_low = RM_SENSOR_WARN,
+                                               .at_high = RM_SENSOR_FAILING };
+        struct rm_sensor_reading uncorrected = { .size = sizeof(uncorrected),
+                                                 .flags = RM_SENSOR_FIXED,
+                                                 .name = name,
+                                                 .unit = "errors",
+                                                 .value = count(directory, "ue_count"),
+                                                 .low = NAN,
+                                                 .high = 1,
+                                                 .at_low = RM_SENSOR_CRITICAL,
+                                                 .at_high = RM_SENSOR_CRITICAL };
+        int r;
+
+        if (isnan(corrected.value) || isnan(uncorrected.value))
+                return 0;
+        (void) snprintf(name, sizeof(name), "%.32s corrected", controller);
+        r = request->reading(request->context, &corrected);
+        (void) snprintf(name, sizeof(name), "%.32s uncorrected", controller);
+        return r < 0 ? r : (r = request->reading(request->context, &uncorrected)) < 0 ? r : 1;
+}
+
+static int edac_read(void *self, const struct rm_sensor_request *request) {
+        const struct rm_plugin_host *host = self;
+        char path[PATH_BYTES];
+        int told = 0, r = 0;
+        DIR *dir;
+
+        (void) snprintf(path, sizeof(path), "%s/sys/devices/system/edac/mc", request->root);
+        dir = opendir(path);
+        for (const struct dirent *entry = dir ? readdir(dir) : NULL; entry && r >= 0; entry = readdir(dir)) {
+                char directory[PATH_BYTES];
+
+                if (strncmp(entry->d_name, "mc", 2) != 0 ||
+                    snprintf(directory, sizeof(directory), "%s/%s", path, entry->d_name) >= (int) sizeof(directory))
+                        continue;
+                r = tell(request, directory, entry->d_name);
+                told += r > 0;
+        }
+        if (dir)
+                (void) closedir(dir);
+        if (r < 0)
+                return r;
+        if (told > 0)
+                return 0;
+        host->log(host->context, RM_PLUGIN_ERROR, "no memory controller in /sys/devices/system/edac/mc that counts errors");
+        return -ENODEV;
+}
+
+RM_PLUGIN_EXPORT extern const struct rm_sensor_plugin rm_plugin;
+const struct rm_sensor_plugin rm_plugin = {
+        .plugin = {
+                .abi = RM_PLUGIN_ABI,
+                .size = sizeof(struct rm_sensor_plugin),
+                .name = "edac",
+                .kind = RM_SENSOR_KIND,
+                .kind_abi = RM_SENSOR_ABI,
+                .description = "errors of the memory",
+                .create = edac_create,
+        },
+        .read = edac_read,
+};

@@ -1,0 +1,158 @@
+/* Temperatures of the kernel's hardware monitoring, each with the marks that its chip or driver has: _max is the low one, _crit the high one.
+ * `args`: names of chips that are looked at, such as "coretemp k10temp"; empty: all. */
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rm/sensor.h"
+
+enum { PATH_BYTES = 512, LINE_BYTES = 64 };
+
+static int hwmon_create(const struct rm_plugin_host *host, void **ret_self) {
+        *ret_self = (void *) host;
+        return 0;
+}
+
+/* The first line of DIRECTORY/NAME. */
+static bool read_line(const char *directory, const char *name, char *ret_line) {
+        char path[PATH_BYTES];
+        FILE *f;
+        bool read;
+
+        if (snprintf(path, sizeof(path), "%s/%s", directory, name) >= (int) sizeof(path))
+                return false;
+        f = fopen(path, "re");
+        if (!f)
+                return false;
+        read = fgets(ret_line, LINE_BYTES, f) != NULL;
+        (void) fclose(f);
+        if (read)
+                ret_line[strcspn(ret_line, "\n")] = '\0';
+        return read;
+}
+
+/* Of temperature K, in degrees; NAN: not known. The kernel has thousandths. */
+static double degrees(const char *directory, unsigned k, const char *what) {
+        char name[32], line[LINE_BYTES], *end;
+        long value;
+
+        (void) snprintf(name, sizeof(name), "temp%u_%s", k, what);
+        if (!read_line(directory, name, line))
+                return NAN;
+        value = strtol(line, &end, 10);
+        return end == line || *end ? NAN : (double) value / 1000;
+}
+
+/* Some chips have marks that were never set: 0 or less. */
+static double mark(const char *directory, unsigned k, const char *what) {
+        double value = degrees(directory, k, what);
+
+        return value > 0 ? value : NAN;
+}
+
+static bool is_wanted(const char *chips, const char *chip) {
+        size_t length = strlen(chip);
+
+        chips += strspn(chips, " \t");
+        if (!*chips)
+                return true;
+        for (; *chips; chips += strspn(chips, " \t")) {
+                size_t n = strcspn(chips, " \t");
+
+                if (n == length && memcmp(chips, chip, n) == 0)
+                        return true;
+                chips += n;
+        }
+        return false;
+}
+
+static int tell(const struct rm_sensor_request *request, const char *directory, const char *number, const char *chip, unsigned k) {
+        char name[RM_SENSOR_NAME_BYTES], label_file[32], label[LINE_BYTES] = "";
+        struct rm_sensor_reading reading = { .size = sizeof(reading),
+                                             .name = name,
+                                             .unit = "C",
+                                             .value = degrees(directory, k, "input"),
+                                             .low = mark(directory, k, "max"),
+                                             .high = mark(directory, k, "crit"),
+                                             .at_low = RM_SENSOR_WARN,
+                                             .at_high = RM_SENSOR_CRITICAL };
+
+        /* A chip that sleeps has none, and one with a broken wire has a wrong one. */
+        if (isnan(reading.value) || degrees(directory, k, "fault") > 0)
+                return 0;
+        (void) snprintf(label_file, sizeof(label_file), "temp%u_label", k);
+        (void) read_line(directory, label_file, label);
+        /* Chips and labels may be there twice; the number is the node's until it is started anew. */
+        (void) snprintf(name, sizeof(name), "%.16s%s temp%u%s%.24s", chip, number, k, *label ? " " : "", label);
+        return request->reading(request->context, &reading);
+}
+
+/* Returns how many were told, or a negative errno. */
+static int read_chip(const struct rm_sensor_request *request, const char *directory, const char *number) {
+        char chip[LINE_BYTES] = "hwmon";
+        DIR *dir;
+        int told = 0, r = 0;
+
+        (void) read_line(directory, "name", chip);
+        if (!is_wanted(request->args, chip))
+                return 0;
+        dir = opendir(directory);
+        if (!dir)
+                return 0; /* it has gone */
+        for (const struct dirent *entry = readdir(dir); entry && r == 0; entry = readdir(dir)) {
+                unsigned k;
+                int n = 0;
+
+                if (sscanf(entry->d_name, "temp%3u_input%n", &k, &n) != 1 || n == 0 || entry->d_name[n])
+                        continue;
+                r = tell(request, directory, number, chip, k);
+                told += r == 0;
+        }
+        (void) closedir(dir);
+        return r < 0 ? r : told;
+}
+
+static int hwmon_read(void *self, const struct rm_sensor_request *request) {
+        const struct rm_plugin_host *host = self;
+        char path[PATH_BYTES];
+        int told = 0, r = 0;
+        DIR *dir;
+
+        (void) snprintf(path, sizeof(path), "%s/sys/class/hwmon", request->root);
+        dir = opendir(path);
+        for (const struct dirent *entry = dir ? readdir(dir) : NULL; entry && r >= 0; entry = readdir(dir)) {
+                char directory[PATH_BYTES];
+
+                if (strncmp(entry->d_name, "hwmon", 5) != 0 ||
+                    snprintf(directory, sizeof(directory), "%s/%s", path, entry->d_name) >= (int) sizeof(directory))
+                        continue;
+                r = read_chip(request, directory, entry->d_name + 5);
+                told += r > 0 ? r : 0;
+        }
+        if (dir)
+                (void) closedir(dir);
+        if (r < 0)
+                return r;
+        if (told > 0)
+                return 0;
+        host->log(host->context, RM_PLUGIN_ERROR, "no temperatures in /sys/class/hwmon");
+        return -ENODEV;
+}
+
+RM_PLUGIN_EXPORT extern const struct rm_sensor_plugin rm_plugin;
+const struct rm_sensor_plugin rm_plugin = {
+        .plugin = {
+                .abi = RM_PLUGIN_ABI,
+                .size = sizeof(struct rm_sensor_plugin),
+                .name = "hwmon",
+                .kind = RM_SENSOR_KIND,
+                .kind_abi = RM_SENSOR_ABI,
+                .description = "temperatures of the hardware",
+                .create = hwmon_create,
+        },
+        .read = hwmon_read,
+};
