@@ -22,6 +22,7 @@ struct forwarding;
 struct fault;
 struct topology;
 struct event_ring;
+struct sensors;
 
 struct rmd {
         struct event_base *base;
@@ -39,6 +40,7 @@ struct rmd {
         struct service *service;   /* requests/: local clients */
         struct forwarding *forwarding;   /* requests/: requests carried to other nodes */
         struct event_ring *events; /* requests/: the last events */
+        struct sensors *sensors; /* sensor/: how healthy this node is */
         struct fault *fault;       /* move/: named fault points */
         uint64_t start_usec;
         bool stopping; /* it has been told to end */

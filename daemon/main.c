@@ -31,6 +31,8 @@
 #include "daemon/node/topology.h"
 #include "daemon/requests/requests.h"
 #include "daemon/requests/service.h"
+#include "daemon/sensor/judge.h"
+#include "daemon/sensor/sensors.h"
 #include "daemon/trim.h"
 
 #define CONFIG_PATH "/etc/rmd/rmd.conf"
@@ -40,6 +42,7 @@
 #define REMOVED_SEC 2
 #define HAND_OVER_USEC 900000 /* at most, from the signal */
 #define HANDED_OVER_USEC 50000 /* for its own vote to leave */
+#define SENSORS_FIRST_USEC 1000000 /* after the start */
 #define TRIM_FIRST_USEC 2000000 /* after the start: by then it has joined, or it waits */
 #define TRIM_USEC 15000000 /* it takes 0.2 ms at most */
 
@@ -258,6 +261,22 @@ static const struct cluster_ops cluster_ops = { .on_applied = on_applied,
                                                 .on_leader = on_leader,
                                                 .on_failed = on_failed };
 
+/* ---- what the sensors tell ---- */
+
+static int on_sensor_word(void *userdata, const char *sensor, enum rm_sensor_word word, const char *text) {
+        log_write(word == RM_SENSOR_OK ? LOG_INFO : LOG_WARNING, "sensor '%s' says %s%s%s", sensor, sensor_word_text(word),
+                  *text ? ": " : "", text);
+        return 0;
+}
+
+static const struct sensors_ops sensors_ops = { .on_word = on_sensor_word };
+
+static void start_sensors(struct rmd *rmd) {
+        const struct sensors_config config = { .sensors = &rmd->config->sensors, .first_usec = SENSORS_FIRST_USEC };
+
+        rmd->sensors = sensors_create(rmd->base, &config, &sensors_ops, rmd);
+}
+
 /* ---- building the context ---- */
 
 /* Peers and moves come to this address. */
@@ -371,6 +390,7 @@ static int start(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
         if (r == 0)
                 r = service_create(rmd, &rmd->service, err);
         if (r == 0) {
+                start_sensors(rmd);
                 see_who_leads(rmd);
                 on_installed(rmd);
         }
@@ -378,6 +398,7 @@ static int start(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
 }
 
 static void stop(struct rmd *rmd) {
+        sensors_destroy(rmd->sensors);
         service_destroy(rmd->service);
         moves_destroy(rmd->moves);
         rmd->moves = NULL;

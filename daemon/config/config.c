@@ -32,7 +32,8 @@ enum kind {
         KIND_CODEC,
         KIND_LAST,
         KIND_MOVE_TIMEOUT,
-        KIND_PENALTIES
+        KIND_PENALTIES,
+        KIND_SENSORS
 };
 
 /* Less starts no MPI program. */
@@ -105,6 +106,11 @@ static const struct key keys[] = {
         KEY("fence", "timeout", KIND_DURATION, fence_timeout_usec, "1m"),
         KEY("fence", "retry", KIND_DURATION, fence_retry_usec, "10s"),
         KEY("health", "warn_penalty", KIND_COUNT, warn_penalty, "100"),
+        KEY("sensors", "load", KIND_SENSORS, sensors, ""),
+        KEY("sensors", "interval", KIND_DURATION, sensor.interval_usec, "1m"),
+        KEY("sensors", "timeout", KIND_DURATION, sensor.timeout_usec, "10s"),
+        KEY("sensors", "readings", KIND_U32, sensor.readings, "3"),
+        KEY("sensors", "hold", KIND_DURATION, sensor.hold_usec, "10m"),
         KEY("job", "keep", KIND_DURATION, keep_jobs_usec, "1d"),
         KEY("job", "kill_wait", KIND_DURATION, kill_wait_usec, "10s"),
         KEY("job", "admin_group", KIND_STRING, admin_group, "rmadmin"),
@@ -346,6 +352,8 @@ static int set_key(struct config *config, const struct key *key, const char *val
                 return set_level(out, value);
         case KIND_PENALTIES:
                 return penalties_add(out, value, NULL);
+        case KIND_SENSORS:
+                return sensor_configs_load(out, value);
         }
         return -EINVAL;
 }
@@ -388,13 +396,22 @@ static const char *expects(const struct key *key) {
                 return "error, warning, info or debug";
         case KIND_PENALTIES:
                 return "nodes with numbers from 0 to 1000000, such as n7:3 n[10-12]:5";
+        case KIND_SENSORS:
+                return "up to 15 names of letters and digits";
         default:
                 return "text";
         }
 }
 
+static int refuse(struct reader *reader, const char *section, const char *name, const char *value, const char *expected) {
+        (void) error_set(reader->err, -EINVAL, "[%s] %s = '%s': expected %s", section, name, value, expected);
+        return 0;
+}
+
 static int read_key(void *user, const char *section, const char *name, const char *value) {
         struct reader *reader = user;
+        const char *expected = "";
+        int r;
 
         if (reader->err->code)
                 return 0; /* the first one is told, with the line ini_parse() returns */
@@ -405,9 +422,11 @@ static int read_key(void *user, const char *section, const char *name, const cha
                         continue;
                 if (set_key(reader->config, &keys[i], value) == 0)
                         return 1;
-                (void) error_set(reader->err, -EINVAL, "[%s] %s = '%s': expected %s", section, name, value, expects(&keys[i]));
-                return 0;
+                return refuse(reader, section, name, value, expects(&keys[i]));
         }
+        r = strcmp(section, "sensors") == 0 ? sensor_configs_set(&reader->config->sensors, name, value, &expected) : -ENOENT;
+        if (r != -ENOENT)
+                return r == 0 ? 1 : refuse(reader, section, name, value, expected);
         (void) error_set(reader->err, -EINVAL, "there is no key '%s' in section [%s]; see rmd.conf(5)", name, section);
         return 0;
 }
@@ -511,6 +530,8 @@ static int check(struct config *config, const char *path, struct rm_error *err) 
                         err, -EINVAL,
                         "%s: [cluster] peers is empty: name a node to join through, or set bootstrap = yes on the first node",
                         path);
+        if (sensor_configs_check(&config->sensors, &config->sensor, err) < 0)
+                return error_prefix(err, "%s", path);
         return check_fence(config, path, err);
 }
 
@@ -555,4 +576,5 @@ void config_finish(struct config *config) {
                         *(char **) field(config, &keys[i]) = NULL;
                 }
         penalties_finish(&config->node_penalty);
+        sensor_configs_finish(&config->sensors);
 }

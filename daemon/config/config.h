@@ -7,6 +7,7 @@
 
 #include "common/error.h"
 #include "daemon/config/penalties.h"
+#include "daemon/config/sensors.h"
 #include "daemon/config/switches.h"
 
 /* What [sched] move_timeout may be. While a group stands still its peers send to it in vain; some time their kernels give up. */
@@ -91,6 +92,9 @@ struct config {
         uint64_t fence_retry_usec; /* from a failed try to the next one, doubled from then on */
         /* [health] */
         uint32_t warn_penalty; /* of a node whose condition is warn, beside that of node_penalty */
+        /* [sensors] */
+        struct sensor_configs sensors;
+        struct sensor_config sensor; /* interval, timeout, readings and hold, for those that have none of their own */
         /* [job] */
         uint64_t keep_jobs_usec;
         uint64_t kill_wait_usec;

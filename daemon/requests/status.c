@@ -12,6 +12,7 @@
 #include "daemon/requests/requests.h"
 #include "daemon/requests/service.h"
 #include "daemon/sched/snapshot.h"
+#include "daemon/sensor/sensors.h"
 
 /* Of a document that comes in several replies. */
 #define TEXT_PART_BYTES (512U << 10)
@@ -135,6 +136,31 @@ static void fill_tracking(const struct rmd *rmd, Rm__Status *status) {
         status->untracked = (char *) why;
 }
 
+/* The list is the reply's, to be freed with free_sensors(). */
+static void fill_sensors(const struct sensors *sensors, Rm__Status *status) {
+        size_t n = sensors_count(sensors);
+
+        status->sensors = xcalloc(n, sizeof(*status->sensors));
+        while (status->n_sensors < n) {
+                struct sensor_view from = sensors_view(sensors, status->n_sensors);
+                Rm__SensorView *view = xcalloc(1, sizeof(*view));
+
+                rm__sensor_view__init(view);
+                view->name = (char *) from.name;
+                view->word = (char *) from.word;
+                view->text = (char *) from.text;
+                view->fault = (char *) from.fault;
+                view->since_usec = from.since_usec;
+                status->sensors[status->n_sensors++] = view;
+        }
+}
+
+static void free_sensors(Rm__Status *status) {
+        for (size_t i = 0; i < status->n_sensors; i++)
+                free(status->sensors[i]);
+        free(status->sensors);
+}
+
 void request_status(struct client *client, const Rm__LocalRequest *request) {
         struct rmd *rmd = client->rmd;
         const Rm__State *state = cluster_state(rmd->cluster);
@@ -163,6 +189,7 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
         status.level_known = STATE_LEVEL;
         status.level_behind = behind ? behind : (char *) "";
         fill_tracking(rmd, &status);
+        fill_sensors(rmd->sensors, &status);
         status.availability = state->availability;
         status.warnings = warnings;
         count(cluster_index(rmd->cluster), &status);
@@ -203,6 +230,7 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
         reply.status = &status;
         client_reply(client, request->id, &reply);
         free_voters(&status);
+        free_sensors(&status);
 }
 
 static void reply_text(struct client *client, uint32_t request_id, char *text, bool more) {

@@ -49,6 +49,25 @@ static char *level_text(const Rm__Status *s) {
                          s->level_behind[0] ? ")" : "");
 }
 
+/* "warn for 5m: coretemp0 temp1: 81 C (low mark 80)" */
+static void show_sensor(const Rm__SensorView *s) {
+        uint64_t now = now_real_usec();
+        cleanup_free char *key = xasprintf("Sensor %s", s->name);
+        cleanup_free char *since = human_elapsed(now > s->since_usec ? now - s->since_usec : 0);
+        cleanup_free char *text = xasprintf("%s for %s%s%s", s->word, since, *s->text ? ": " : "", s->text);
+
+        call_take_key(key, *s->word ? human_clean(text) : xstrdup("has not answered yet"));
+}
+
+/* What it says is as old as its fault. */
+static void show_fault(const struct call *call, const Rm__SensorView *s) {
+        enum colour colour = call->colours ? COLOUR_YELLOW : COLOUR_NONE;
+        cleanup_free char *clean = human_clean(s->fault);
+
+        if (*s->fault)
+                (void) printf("%sWarning:        sensor '%s': %s%s\n", colour_begin(colour), s->name, clean, colour_end(colour));
+}
+
 static void show_status(const Rm__Status *s) {
         cleanup_free char *up = human_elapsed(s->up_usec);
 
@@ -73,6 +92,8 @@ static void show_status(const Rm__Status *s) {
 
                 call_take_key("Availability", xasprintf("%s, changed %s", s->availability->path, ago));
         }
+        for (size_t i = 0; i < s->n_sensors; i++)
+                show_sensor(s->sensors[i]);
         call_take_key("Log", xasprintf("entry %" PRIu64, s->log_index));
         call_take_key("Feature level", level_text(s));
         call_take_key("rmd", xasprintf("%s, up %s", s->rmd_version, up));
@@ -103,6 +124,8 @@ static int run_status(struct call *call) {
                 show_status(reply->status);
                 for (size_t i = 0; i < reply->status->n_warnings; i++)
                         print_warning(call, reply->status, reply->status->warnings[i]);
+                for (size_t i = 0; i < reply->status->n_sensors; i++)
+                        show_fault(call, reply->status->sensors[i]);
         }
         rm__local_reply__free_unpacked(reply, NULL);
         return 0;

@@ -1,4 +1,5 @@
 /* rmd.conf: every key, good and bad, and that what is wrong is named with file, line and key. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -314,6 +315,63 @@ static void test_penalties(void **state) {
         }
 }
 
+static void test_sensors(void **state) {
+        static const struct {
+                const char *line, *expected;
+        } bad[] = {
+                { "load = hw_mon", "expected up to 15 names" },
+                { "load = ../x", "expected up to 15 names" },
+                { "load = a b c d e f g h i j k l m n o p", "expected up to 15 names" },
+                { "interval = soon", "expected a time" },
+                { "hwmon_low = hot", "expected a number" },
+                { "hwmon_high = nan", "expected a number" },
+                { "hwmon_high = 1e999", "expected a number" },
+                { "hwmon_margin = -1", "expected a number from 0 on" },
+                { "hwmon_interval = 999ms", "expected a time from 1s to 1d" },
+                { "hwmon_timeout = 99ms", "expected a time from 100ms to 1h" },
+                { "hwmon_hold = 2d", "expected a time from 1s to 1d" },
+                { "hwmon_readings = 0", "expected a number from 1 to 1000" },
+                { "hwmon_at_low = ok", "expected warn, failing or critical" },
+                { "hwmon_user = a b", "expected the name of a user" },
+                { "hwmon_colour = red", "there is no key 'hwmon_colour'" },
+                { "_low = 1", "there is no key '_low'" },
+                { "colour = red", "there is no key 'colour'" },
+        };
+        struct file f;
+
+        assert_int_equal(load_text(&f, "[cluster]\npeers = n1\n"), 0);
+        assert_int_equal(f.config.sensors.n, 0);
+        finish(&f);
+        assert_int_equal(load_text(&f,
+                                   "[cluster]\npeers = n1\n[sensors]\nhwmon_low = 80\nload = program hwmon\nhwmon_interval = 5s\n"
+                                   "hwmon_at_low = failing\nprogram_args = /bin/check -w 5\nhold = 1h\nprogram_user = root\n"),
+                         0);
+        assert_int_equal(f.config.sensors.n, 2);
+        assert_string_equal(f.config.sensors.list[0].name, "hwmon");
+        assert_true(f.config.sensors.list[0].loaded && f.config.sensors.list[1].loaded);
+        assert_true(f.config.sensors.list[0].low == 80 && isnan(f.config.sensors.list[0].high) &&
+                    isnan(f.config.sensors.list[0].margin));
+        assert_int_equal(f.config.sensors.list[0].interval_usec, 5000000);
+        assert_int_equal(f.config.sensors.list[0].at_low, RM_SENSOR_FAILING);
+        assert_int_equal(f.config.sensors.list[0].at_high, RM_SENSOR_OK);
+        assert_null(f.config.sensors.list[0].user);
+        assert_int_equal(f.config.sensors.list[1].interval_usec, 60000000);
+        assert_int_equal(f.config.sensors.list[1].timeout_usec, 10000000);
+        assert_int_equal(f.config.sensors.list[1].hold_usec, UINT64_C(3600000000));
+        assert_int_equal(f.config.sensors.list[1].readings, 3);
+        assert_string_equal(f.config.sensors.list[1].args, "/bin/check -w 5");
+        assert_string_equal(f.config.sensors.list[1].user, "root");
+        finish(&f);
+        for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+                cleanup_free char *text = xasprintf("[cluster]\npeers = n1\n[sensors]\n%s\n", bad[i].line);
+
+                assert_int_equal(load_text(&f, text), -EINVAL);
+                if (!strstr(f.err.text, ":4: ") || !strstr(f.err.text, bad[i].expected))
+                        fail_msg("%s: have '%s'", bad[i].line, f.err.text);
+                finish(&f);
+        }
+}
+
 static void test_bool_and_level(void **state) {
         static const struct {
                 const char *value;
@@ -377,6 +435,17 @@ static void test_bad_files(void **state) {
                 { "[cluster]\nbootstrap = yes\n[fence]\nprogram = fence\n", ": [fence] program must be an absolute path" },
                 { "[cluster]\nbootstrap = yes\n[fence]\ntimeout = 2h\n", ": [fence] timeout and retry must be" },
                 { "[cluster]\nbootstrap = yes\n[fence]\nretry = 999ms\n", ": [fence] timeout and retry must be" },
+                { "[cluster]\nbootstrap = yes\n[sensors]\nload = psi\nhwmon_low = 1\n",
+                  ": [sensors] has keys of 'hwmon', which is not in load" },
+                { "[cluster]\nbootstrap = yes\n[sensors]\nload = psi\npsi_low = 2\npsi_high = 1\n",
+                  ": [sensors] psi_low is more than psi_high" },
+                { "[cluster]\nbootstrap = yes\n[sensors]\nload = psi\npsi_at_low = critical\npsi_at_high = warn\n",
+                  ": [sensors] psi_at_low is worse than psi_at_high" },
+                { "[cluster]\nbootstrap = yes\n[sensors]\nload = program\n",
+                  ": [sensors] the sensor 'program' needs the key program_args" },
+                { "[cluster]\nbootstrap = yes\n[sensors]\ninterval = 10ms\n",
+                  ": [sensors] interval and hold must be from 1s to 1d" },
+                { "[cluster]\nbootstrap = yes\n[sensors]\ntimeout = 2h\n", ": [sensors] timeout must be from 100ms to 1h" },
                 { "[cluster]\nbootstrap = yes\n  prot = 7700\n", ":3: there is no key 'prot' in section [cluster]" },
                 { "[cluster]\nbootstrap = yes\nkey_file = /" LONG "\n", ":3: the line is longer than 199 bytes" },
                 { "[cluster]\nprot = 1\nkey_file = /" LONG "\n", ":2: there is no key 'prot' in section [cluster]" },
@@ -434,9 +503,9 @@ static void test_no_file(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_every_key), cmocka_unit_test(test_bad_values),     cmocka_unit_test(test_defaults),
-                cmocka_unit_test(test_penalties), cmocka_unit_test(test_bool_and_level), cmocka_unit_test(test_bad_files),
-                cmocka_unit_test(test_forms),     cmocka_unit_test(test_no_file),
+                cmocka_unit_test(test_every_key), cmocka_unit_test(test_bad_values), cmocka_unit_test(test_defaults),
+                cmocka_unit_test(test_penalties), cmocka_unit_test(test_sensors),    cmocka_unit_test(test_bool_and_level),
+                cmocka_unit_test(test_bad_files), cmocka_unit_test(test_forms),      cmocka_unit_test(test_no_file),
         };
 
         return cmocka_run_group_tests_name("config", tests, NULL, NULL);
