@@ -264,9 +264,15 @@ static const struct cluster_ops cluster_ops = { .on_applied = on_applied,
 /* ---- what the sensors tell ---- */
 
 static int on_sensor_word(void *userdata, const char *sensor, enum rm_sensor_word word, const char *text) {
+        static const Rm__Condition conditions[] = { [RM_SENSOR_OK] = RM__CONDITION__CONDITION_OK,
+                                                    [RM_SENSOR_WARN] = RM__CONDITION__CONDITION_WARN,
+                                                    [RM_SENSOR_FAILING] = RM__CONDITION__CONDITION_FAILING,
+                                                    [RM_SENSOR_CRITICAL] = RM__CONDITION__CONDITION_CRITICAL };
+        struct rmd *rmd = userdata;
+
         log_write(word == RM_SENSOR_OK ? LOG_INFO : LOG_WARNING, "sensor '%s' says %s%s%s", sensor, sensor_word_text(word),
                   *text ? ": " : "", text);
-        return 0;
+        return conditions_report(rmd->conditions, sensor, conditions[word], text);
 }
 
 static const struct sensors_ops sensors_ops = { .on_word = on_sensor_word };
@@ -275,6 +281,9 @@ static void start_sensors(struct rmd *rmd) {
         const struct sensors_config config = { .sensors = &rmd->config->sensors, .first_usec = SENSORS_FIRST_USEC };
 
         rmd->sensors = sensors_create(rmd->base, &config, &sensors_ops, rmd);
+        for (size_t i = 0; i < sensors_count(rmd->sensors); i++)
+                (void) conditions_expect(rmd->conditions, sensors_view(rmd->sensors, i).name);
+        conditions_expected(rmd->conditions);
 }
 
 /* ---- building the context ---- */
