@@ -167,10 +167,20 @@ static void report(const struct totals *totals, uint64_t real_usec) {
                (double) totals->answer_max_usec / 1e3, (double) totals->jobs_max_usec / 1e6);
 }
 
+/* Once a second, for who looks on. */
+static void tell_progress(const struct totals *totals, uint64_t *told_usec) {
+        uint64_t now = now_usec();
+
+        if (now - *told_usec < 1000000 || !isatty(STDERR_FILENO))
+                return;
+        *told_usec = now;
+        (void) fprintf(stderr, "\r%" PRIu64 " histories without a violation ", totals->histories);
+}
+
 int main(int argc, char **argv) {
         struct options options;
         struct totals totals = { 0 };
-        uint64_t begin_usec = now_usec();
+        uint64_t begin_usec = now_usec(), told_usec = begin_usec;
         uint32_t seed;
         bool good = true;
 
@@ -189,7 +199,11 @@ int main(int argc, char **argv) {
                                              : totals.histories < options.histories)) {
                 good = run(argv[0], &options.history, &totals);
                 options.history.seed++;
+                if (good)
+                        tell_progress(&totals, &told_usec);
         }
+        if (told_usec > begin_usec)
+                (void) fputc('\n', stderr);
         report(&totals, now_usec() - begin_usec);
         return good ? 0 : 1;
 }
