@@ -1,5 +1,6 @@
 /* Pressure: the part of the last minute in which some process has waited for memory, for the disk or for a processor, in percent.
- * `args`: which of "memory io cpu"; empty: memory. Ranks that share a core make pressure on cpu without any harm. */
+ * `args`: which of "memory io cpu"; empty: memory. Ranks that share a core make pressure on cpu without any harm. No high mark, unless one is configured:
+ * any job can make pressure, and takes it along when it moves. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -29,7 +30,7 @@ static int tell(const struct rm_plugin_host *host, const struct rm_sensor_reques
                                              .name = name,
                                              .unit = "%",
                                              .low = strcmp(name, "memory") == 0 ? 20 : NAN,
-                                             .high = strcmp(name, "memory") == 0 ? 60 : NAN,
+                                             .high = NAN,
                                              .at_low = RM_SENSOR_WARN,
                                              .at_high = RM_SENSOR_FAILING };
         char path[PATH_BYTES];
