@@ -6,31 +6,26 @@
  * Exit status 0: the node is fenced. What the program writes goes to rmd's log; the last line is told as the reason of a failure.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "owned.h"
 #include "rm/fence.h"
+#include "run.h"
 
 enum {
         LINE_BYTES = 400, /* more of a line is left out */
         LINES_MAX = 200, /* of one run: it is to say what it does, not to fill the log */
-        READS_AFTER_END = 16, /* a pipe holds no more that was written before */
-        CANNOT_RUN = 127,
 };
 
-struct output {
+struct run {
         const struct rm_plugin_host *host;
+        const struct rm_fence_request *request;
         char line[LINE_BYTES]; /* that is being read */
         size_t used;
         char last[LINE_BYTES]; /* that was not empty */
@@ -65,60 +60,36 @@ static void set_environment(const struct rm_fence_request *request) {
         (void) setenv("RM_FENCE_TRY", number, 1);
 }
 
-static void run_child(const struct rm_fence_request *request, int output) {
-        int null = open("/dev/null", O_RDONLY);
+static void exec_program(void *context) {
+        const struct run *run = context;
 
-        /* The host may be killed when this leader is none any more: the next one runs the program itself. */
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-        set_environment(request);
-        if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0)
-                _exit(CANNOT_RUN);
-        (void) execl(request->program, request->program, request->node, (char *) NULL);
+        set_environment(run->request);
+        (void) execl(run->request->program, run->request->program, run->request->node, (char *) NULL);
         (void) fprintf(stderr, "cannot be run: %s\n", strerror(errno));
-        _exit(CANNOT_RUN);
 }
 
-static void end_line(struct output *out) {
-        out->line[out->used] = '\0';
-        if (out->used > 0)
-                (void) snprintf(out->last, sizeof(out->last), "%s", out->line);
-        if (out->used > 0 && out->lines++ < LINES_MAX)
-                tell(out->host, RM_PLUGIN_INFO, "%s", out->line);
-        out->used = 0;
+static void end_line(struct run *run) {
+        run->line[run->used] = '\0';
+        if (run->used > 0)
+                (void) snprintf(run->last, sizeof(run->last), "%s", run->line);
+        if (run->used > 0 && run->lines++ < LINES_MAX)
+                tell(run->host, RM_PLUGIN_INFO, "%s", run->line);
+        run->used = 0;
 }
 
-/* Returns false at the end. */
-static bool read_output(struct output *out, int fd) {
-        char text[4096];
-        ssize_t n = read(fd, text, sizeof(text));
+static bool take_output(void *context, const char *text, size_t n_bytes) {
+        struct run *run = context;
 
-        for (ssize_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < n_bytes; i++) {
                 if (text[i] == '\n')
-                        end_line(out);
-                else if (out->used + 1 < sizeof(out->line))
-                        out->line[out->used++] = text[i];
+                        end_line(run);
+                else if (run->used + 1 < sizeof(run->line))
+                        run->line[run->used++] = text[i];
         }
-        return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+        return true;
 }
 
-/* Until the child ends: what it has started may keep the pipe open. */
-static void follow(struct output *out, int pidfd, int fd) {
-        struct pollfd polls[] = { { .fd = pidfd, .events = POLLIN }, { .fd = fd, .events = POLLIN } };
-
-        for (int after_end = 0; after_end < READS_AFTER_END;) {
-                if (poll(polls, 2, -1) < 0)
-                        continue; /* only a signal does that */
-                if (polls[0].revents && !polls[1].revents)
-                        break;
-                if (polls[0].revents)
-                        after_end++;
-                if (!read_output(out, fd))
-                        polls[1].fd = -1;
-        }
-        end_line(out);
-}
-
-static int judge(const struct output *out, const char *program, int status) {
+static int judge(const struct run *run, const char *program, int status) {
         char how[64];
 
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
@@ -127,39 +98,22 @@ static int judge(const struct output *out, const char *program, int status) {
                 (void) snprintf(how, sizeof(how), "killed by signal %d", WTERMSIG(status));
         else
                 (void) snprintf(how, sizeof(how), "exit status %d", WEXITSTATUS(status));
-        tell(out->host, RM_PLUGIN_ERROR, "%s: %s%s%s", program, how, out->last[0] ? ": " : "", out->last);
+        tell(run->host, RM_PLUGIN_ERROR, "%s: %s%s%s", program, how, run->last[0] ? ": " : "", run->last);
         return -EIO;
 }
 
 static int program_fence(void *self, const struct rm_fence_request *request) {
-        struct output out = { .host = self };
+        static const struct run_ops ops = { .exec = exec_program, .take = take_output, .errors = true };
+        struct run run = { .host = self, .request = request };
         int r = owned_check(self, "[fence] program", request->program);
-        int status = -1, pidfd, fds[2];
-        pid_t child;
+        int status = -1;
 
+        if (r == 0)
+                r = run_program(&ops, &run, &status);
         if (r < 0)
                 return r;
-        if (pipe2(fds, O_CLOEXEC) < 0)
-                return -errno;
-        child = fork();
-        if (child == 0)
-                run_child(request, fds[1]);
-        (void) close(fds[1]);
-        pidfd = child > 0 ? pidfd_open(child, 0) : -1;
-        if (pidfd < 0) {
-                r = -errno;
-                (void) close(fds[0]);
-                if (child > 0)
-                        (void) kill(child, SIGKILL);
-                return r;
-        }
-        (void) fcntl(fds[0], F_SETFL, O_NONBLOCK);
-        follow(&out, pidfd, fds[0]);
-        (void) close(fds[0]);
-        (void) close(pidfd);
-        if (waitpid(child, &status, 0) < 0)
-                return -errno;
-        return judge(&out, request->program, status);
+        end_line(&run);
+        return judge(&run, request->program, status);
 }
 
 RM_PLUGIN_EXPORT extern const struct rm_fence_plugin rm_plugin;

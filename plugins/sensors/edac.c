@@ -1,12 +1,11 @@
 /* Errors of the memory that its controllers have corrected, or could not correct. Of those that were corrected the growth in an hour counts; the
  * first that could not be is critical, until the node is started anew or an administrator writes to reset_counters of the controller. */
-#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "rm/sensor.h"
+#include "directories.h"
 
 enum { PATH_BYTES = 512 };
 
@@ -67,27 +66,10 @@ static int tell(const struct rm_sensor_request *request, const char *directory, 
 
 static int edac_read(void *self, const struct rm_sensor_request *request) {
         const struct rm_plugin_host *host = self;
-        char path[PATH_BYTES];
-        int told = 0, r = 0;
-        DIR *dir;
+        int told = directories_visit(request, "/sys/devices/system/edac/mc", "mc", tell);
 
-        (void) snprintf(path, sizeof(path), "%s/sys/devices/system/edac/mc", request->root);
-        dir = opendir(path);
-        for (const struct dirent *entry = dir ? readdir(dir) : NULL; entry && r >= 0; entry = readdir(dir)) {
-                char directory[PATH_BYTES];
-
-                if (strncmp(entry->d_name, "mc", 2) != 0 ||
-                    snprintf(directory, sizeof(directory), "%s/%s", path, entry->d_name) >= (int) sizeof(directory))
-                        continue;
-                r = tell(request, directory, entry->d_name);
-                told += r > 0;
-        }
-        if (dir)
-                (void) closedir(dir);
-        if (r < 0)
-                return r;
-        if (told > 0)
-                return 0;
+        if (told != 0)
+                return told < 0 ? told : 0;
         host->log(host->context, RM_PLUGIN_ERROR, "no memory controller in /sys/devices/system/edac/mc that counts errors");
         return -ENODEV;
 }

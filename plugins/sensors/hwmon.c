@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rm/sensor.h"
+#include "directories.h"
+
+#define DIRECTORY "hwmon" /* with a number behind it, for each chip */
 
 enum { PATH_BYTES = 512, LINE_BYTES = 64 };
 
@@ -92,7 +94,8 @@ static int tell(const struct rm_sensor_request *request, const char *directory, 
 }
 
 /* Returns how many were told, or a negative errno. */
-static int read_chip(const struct rm_sensor_request *request, const char *directory, const char *number) {
+static int read_chip(const struct rm_sensor_request *request, const char *directory, const char *directory_name) {
+        const char *number = directory_name + strlen(DIRECTORY);
         char chip[LINE_BYTES] = "hwmon";
         DIR *dir;
         int told = 0, r = 0;
@@ -118,27 +121,10 @@ static int read_chip(const struct rm_sensor_request *request, const char *direct
 
 static int hwmon_read(void *self, const struct rm_sensor_request *request) {
         const struct rm_plugin_host *host = self;
-        char path[PATH_BYTES];
-        int told = 0, r = 0;
-        DIR *dir;
+        int told = directories_visit(request, "/sys/class/hwmon", DIRECTORY, read_chip);
 
-        (void) snprintf(path, sizeof(path), "%s/sys/class/hwmon", request->root);
-        dir = opendir(path);
-        for (const struct dirent *entry = dir ? readdir(dir) : NULL; entry && r >= 0; entry = readdir(dir)) {
-                char directory[PATH_BYTES];
-
-                if (strncmp(entry->d_name, "hwmon", 5) != 0 ||
-                    snprintf(directory, sizeof(directory), "%s/%s", path, entry->d_name) >= (int) sizeof(directory))
-                        continue;
-                r = read_chip(request, directory, entry->d_name + 5);
-                told += r > 0 ? r : 0;
-        }
-        if (dir)
-                (void) closedir(dir);
-        if (r < 0)
-                return r;
-        if (told > 0)
-                return 0;
+        if (told != 0)
+                return told < 0 ? told : 0;
         host->log(host->context, RM_PLUGIN_ERROR, "no temperatures in /sys/class/hwmon");
         return -ENODEV;
 }
