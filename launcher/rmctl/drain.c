@@ -102,7 +102,7 @@ static int wait_drained(struct call *call, const struct hostlist *hosts, uint64_
         return r;
 }
 
-void node_report(const struct call *call, const struct hostlist *hosts, const char *what, const char *key) {
+static void report(const struct call *call, const struct hostlist *hosts, const char *what, const char *key) {
         cleanup_free char *text = hostlist_compress(hosts->names, hosts->n_names);
 
         if (!call->json) {
@@ -142,14 +142,12 @@ static int run_drain(struct call *call) {
         if (r == 0 && wait)
                 r = wait_drained(call, &hosts, timeout_usec);
         if (r == 0)
-                node_report(call, &hosts, wait ? "drained" : "draining", wait ? "drained" : "draining");
+                report(call, &hosts, wait ? "drained" : "draining", wait ? "drained" : "draining");
         hostlist_finish(&hosts);
         return r;
 }
 
-/* A request about the nodes of the command line, which is put into it, and what has become of them. */
-static int change_hosts(struct call *call, Rm__LocalRequest *request, char ***names, size_t *n_names, const char *what,
-                        const char *key) {
+int node_change(struct call *call, Rm__LocalRequest *request, char ***names, size_t *n_names, const char *what, const char *key) {
         struct hostlist hosts = { 0 };
         int r = call_hosts(call, &hosts);
 
@@ -159,7 +157,7 @@ static int change_hosts(struct call *call, Rm__LocalRequest *request, char ***na
         *n_names = hosts.n_names;
         r = call_request_ok(call, request, NULL);
         if (r == 0)
-                node_report(call, &hosts, what, key);
+                report(call, &hosts, what, key);
         hostlist_finish(&hosts);
         return r;
 }
@@ -170,7 +168,7 @@ static int run_resume(struct call *call) {
 
         request.body_case = RM__LOCAL_REQUEST__BODY_RESUME_NODE;
         request.resume_node = &resume;
-        return change_hosts(call, &request, &resume.names, &resume.n_names, "resumed", "resumed");
+        return node_change(call, &request, &resume.names, &resume.n_names, "resumed", "resumed");
 }
 
 /* Those of `hosts` that are still there. */
@@ -228,7 +226,7 @@ static int run_remove(struct call *call) {
         if (r == 0)
                 r = wait_removed(call, &hosts, timeout_usec);
         if (r == 0)
-                node_report(call, &hosts, "removed", "removed");
+                report(call, &hosts, "removed", "removed");
         hostlist_finish(&hosts);
         return r;
 }
@@ -239,7 +237,7 @@ static int run_confirm(struct call *call) {
 
         request.body_case = RM__LOCAL_REQUEST__BODY_CONFIRM_LOST;
         request.confirm_lost = &lost;
-        return change_hosts(call, &request, &lost.names, &lost.n_names, "confirmed to be lost", "confirmed");
+        return node_change(call, &request, &lost.names, &lost.n_names, "confirmed to be lost", "confirmed");
 }
 
 const struct verb verb_drain_node = {

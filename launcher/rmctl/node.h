@@ -7,8 +7,9 @@
 /* The nodes of `hosts` (all when empty), a NodeList. */
 int node_fetch(struct call *call, const struct hostlist *hosts, Rm__LocalReply **ret_reply);
 
-/* "n[1-2] drained", or as JSON the names under `key`. */
-void node_report(const struct call *call, const struct hostlist *hosts, const char *what, const char *key);
+/* Sends a request about the nodes of the command line, which are put into it at `names`, and tells what has become of them: "n[1-2] resumed", or as JSON
+ * the names under `key`. */
+int node_change(struct call *call, Rm__LocalRequest *request, char ***names, size_t *n_names, const char *what, const char *key);
 /* "failing" */
 const char *node_condition_word(Rm__Condition condition);
 

@@ -35,26 +35,17 @@ static int run_report(struct call *call) {
         Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         const char *word = call->args[--call->n_args]; /* the others are nodes */
         const char *reason = call_flag(call, "reason"), *source = call_flag(call, "source");
-        struct hostlist hosts = { 0 };
         int r = parse_condition(call, word, &report.condition);
 
         if (r == 0 && !reason && report.condition != RM__CONDITION__CONDITION_OK)
                 r = call_usage(call, "say with --reason why it is %s", word);
-        if (r == 0)
-                r = call_hosts(call, &hosts);
         if (r < 0)
                 return r;
-        report.names = hosts.names;
-        report.n_names = hosts.n_names;
         report.reason = (char *) (reason ? reason : "");
         report.source = (char *) (source ? source : "");
         request.body_case = RM__LOCAL_REQUEST__BODY_REPORT_HEALTH;
         request.report_health = &report;
-        r = call_request_ok(call, &request, NULL);
-        if (r == 0)
-                node_report(call, &hosts, word, "reported");
-        hostlist_finish(&hosts);
-        return r;
+        return node_change(call, &request, &report.names, &report.n_names, word, "reported");
 }
 
 const struct verb verb_report_health = {
