@@ -1,0 +1,105 @@
+/* Checkpoints of one capsule, as they lie on the disk of one node: contents in blocks of IMAGE_BLOCK_BYTES, each stored once for all checkpoints that have
+ * it (Agarwal et al. 2004), and for each checkpoint a manifest, written last, so that half of a checkpoint is none.
+ *
+ * In the directory:
+ *   pack-N        blocks that came with checkpoint N: frames of up to STORE_FRAME_BLOCKS, compressed together, each with the SHA-256 of its blocks
+ *   manifest-N    what checkpoint N consists of: its objects, and by which hashes their blocks are found; which packs it needs; a MAC over all of it
+ * Both only grow while N is made, and never change after that: so a copy on another node is a copy of the files that are not there yet.
+ *
+ * Nobody but rmd writes there, and a manifest counts only with the MAC of the cluster's key: its hashes then authenticate every block. What was read is checked
+ * before it is used; an error names the file.
+ *
+ * Blocking; no event loop, no threads. */
+#ifndef RM_STORE_STORE_H
+#define RM_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/image/reader.h"
+#include "daemon/image/writer.h"
+
+#define STORE_KEY_BYTES 32U
+#define STORE_FRAME_BLOCKS 64U
+#define STORE_META_MAX_BYTES (16U << 20)
+
+/* Derived from the cluster's key for this purpose alone (store_key_derive()). */
+struct store_key {
+        uint8_t bytes[STORE_KEY_BYTES];
+};
+/* `secret`: the text of the key file. HKDF-SHA256, as for TLS (daemon/wire/tls.c). 0 or negative errno. */
+int store_key_derive(const void *secret, size_t secret_bytes, struct store_key *ret, struct rm_error *err);
+
+struct store_keys {
+        struct store_key key;    /* that manifests are made with, and may have */
+        struct store_key second; /* that they may have as well */
+        bool has_second;
+};
+
+struct store;
+
+/* Makes the directory (0700) if there is none; its parent must be there. What an unfinished checkpoint has left is removed. `keys` is copied. */
+int store_open(const char *dir, const struct store_keys *keys, struct store **ret, struct rm_error *err);
+void store_close(struct store *s); /* NULL ok */
+
+/* ---- saving ---- */
+
+struct store_figures {
+        uint64_t raw_bytes;    /* of all contents, zeros left out */
+        uint64_t blocks;       /* looked up */
+        uint64_t new_blocks;   /* of these, not there before */
+        uint64_t packed_bytes; /* the new pack, compressed */
+        uint64_t manifest_bytes;
+        uint64_t moved_blocks; /* of new_blocks: taken over from packs of which little was still in use */
+};
+
+struct store_save;
+
+/* Begins checkpoint `checkpoint`, a number above that of any here. One at a time. `level`: of zstd; 0: lz4; negative: no compression. */
+int store_save_begin(struct store *s, uint64_t checkpoint, int level, struct store_save **ret, struct rm_error *err);
+
+/* Takes the objects of one image stream, as image_place_target() does. Of the memory of a process (PAGES) only what has been written since the checkpoint
+ * saved last through this very `struct store` need come, if `continues` was set for its pid: the rest is what that had. PRESENT selects, of both, which pages there are; a
+ * process without PRESENT has none. Objects of kind AHEAD and regular files that name one are understood; BLOCKS and LATER are refused. */
+const struct image_target *store_save_target(struct store_save *save);
+/* Before the first object of that pid: its pages of the last checkpoint stay until they are replaced. -ENOENT: that has none. */
+int store_save_continue(struct store_save *save, uint32_t pid);
+
+/* What belongs to the checkpoint beside the stream: at most 8, of STORE_META_MAX_BYTES in all; a name as name_valid() allows. */
+int store_save_meta(struct store_save *save, const char *name, const void *data, size_t size_bytes, struct rm_error *err);
+
+/* All is on the disk, the manifest last; then packs that no manifest needs any more are removed. Frees `save` also when it fails: then nothing of it is left. */
+int store_save_commit(struct store_save *save, struct store_figures *ret_figures, struct rm_error *err);
+void store_save_abort(struct store_save *save); /* NULL ok */
+
+/* ---- loading ---- */
+
+struct store_load;
+
+/* Reads and checks the manifest. -ENOENT: there is no such checkpoint; -EBADMSG: damaged, or not made with the keys; -ENODATA: a pack is missing. */
+int store_load_begin(struct store *s, uint64_t checkpoint, struct store_load **ret, struct rm_error *err);
+/* Owned by `load`. -ENOENT. */
+int store_load_meta(const struct store_load *load, const char *name, const void **ret_data, size_t *ret_size_bytes);
+uint64_t store_load_raw_bytes(const struct store_load *load);
+/* All objects into `w`, in an order that image_place_target() takes, without the end mark. `poll` is called now and then, at least for each MiB; nonzero ends it with that
+ * value. -EBADMSG: a block is damaged: the text names file and object. */
+int store_load_write(struct store_load *load, struct image_writer *w, int (*poll)(void *ctx, const char *what, struct rm_error *err),
+                     void *ctx, struct rm_error *err);
+void store_load_end(struct store_load *load); /* NULL ok */
+
+/* ---- keeping ---- */
+
+/* Numbers of the checkpoints here, ascending; malloc'ed. Manifests are only found, not checked. */
+int store_list(const struct store *s, uint64_t **ret_numbers, size_t *ret_n, struct rm_error *err);
+/* Its manifest goes, and packs that no other needs. 0 also when it was not there. */
+int store_remove(struct store *s, uint64_t checkpoint, struct rm_error *err);
+/* Reads all of it: manifest, packs, each block. `poll` as above, NULL ok. */
+int store_verify(struct store *s, uint64_t checkpoint, int (*poll)(void *ctx, const char *what, struct rm_error *err), void *ctx,
+                 struct rm_error *err);
+/* The files of a checkpoint: names in the directory, the manifest last; NULL-terminated, each and the array malloc'ed. For copying. */
+int store_files(struct store *s, uint64_t checkpoint, char ***ret_names, struct rm_error *err);
+/* Bytes of all files in the directory. */
+uint64_t store_used_bytes(const struct store *s);
+
+#endif
