@@ -59,6 +59,26 @@ static const struct {
         { &rm__command__descriptor, 121, STATE_LEVEL_PAGES }, /* move_filled */
         { &rm__command__descriptor, 160, STATE_LEVEL_DEADLINE }, /* node_overdue */
         { &rm__command__descriptor, 170, STATE_LEVEL_CONDITION }, /* node_condition */
+        { &rm__job_spec__descriptor, 180, STATE_LEVEL_CHECKPOINT }, /* checkpoint_usec */
+        { &rm__job_spec__descriptor, 181, STATE_LEVEL_CHECKPOINT }, /* checkpoint_files */
+        { &rm__job_spec__descriptor, 182, STATE_LEVEL_CHECKPOINT }, /* recover_wait_usec */
+        { &rm__job_spec__descriptor, 183, STATE_LEVEL_CHECKPOINT }, /* checkpoint_at_limit */
+        { &rm__job__descriptor, 180, STATE_LEVEL_CHECKPOINT }, /* checkpoints */
+        { &rm__job__descriptor, 181, STATE_LEVEL_CHECKPOINT }, /* last_checkpoint */
+        { &rm__job__descriptor, 182, STATE_LEVEL_CHECKPOINT }, /* restored_from */
+        { &rm__job__descriptor, 183, STATE_LEVEL_CHECKPOINT }, /* held */
+        { &rm__job__descriptor, 184, STATE_LEVEL_CHECKPOINT }, /* checkpoint_try_usec */
+        { &rm__job__descriptor, 185, STATE_LEVEL_CHECKPOINT }, /* checkpoint_error */
+        { &rm__job__descriptor, 186, STATE_LEVEL_CHECKPOINT }, /* free_attempts */
+        { &rm__job__descriptor, 187, STATE_LEVEL_CHECKPOINT }, /* pending_since_usec */
+        { &rm__cmd_job_place__descriptor, 180, STATE_LEVEL_CHECKPOINT }, /* checkpoint */
+        { &rm__command__descriptor, 180, STATE_LEVEL_CHECKPOINT }, /* checkpoint_start */
+        { &rm__command__descriptor, 181, STATE_LEVEL_CHECKPOINT }, /* checkpoint_captured */
+        { &rm__command__descriptor, 182, STATE_LEVEL_CHECKPOINT }, /* checkpoint_stored */
+        { &rm__command__descriptor, 183, STATE_LEVEL_CHECKPOINT }, /* checkpoint_uncopied */
+        { &rm__command__descriptor, 184, STATE_LEVEL_CHECKPOINT }, /* checkpoint_abort */
+        { &rm__command__descriptor, 185, STATE_LEVEL_CHECKPOINT }, /* checkpoint_remove */
+        { &rm__command__descriptor, 186, STATE_LEVEL_CHECKPOINT }, /* job_release */
 };
 
 uint32_t feature_level_of(const ProtobufCMessageDescriptor *message, uint32_t number) {

@@ -10,7 +10,7 @@
 #include "common/error.h"
 #include "proto/state.pb-c.h"
 
-#define STATE_LEVEL 9U /* the highest feature level that this version knows, see CmdLevel */
+#define STATE_LEVEL 10U /* the highest feature level that this version knows, see CmdLevel */
 #define STATE_LEVEL_RESTART 2U /* from this one on: CmdJobRestart and what belongs to it */
 #define STATE_LEVEL_VOTERS 3U  /* several voters, removal of nodes, leases in the log */
 #define STATE_LEVEL_SESSIONS 3U /* from this one on: Command.origin, and the log's time is in the state */
@@ -25,6 +25,7 @@
 #define STATE_LEVEL_POSTCOPY 7U /* from this one on: memory of a moved group that is still at its source */
 #define STATE_LEVEL_DEADLINE 8U /* from this one on: until when a drained node is to be empty */
 #define STATE_LEVEL_CONDITION 9U /* from this one on: conditions of nodes */
+#define STATE_LEVEL_CHECKPOINT 10U /* from this one on: checkpoints of jobs */
 #define STATE_LEVEL_WITHOUT_DOWN                                                                                                   \
         3U /* the log is raised to this level, and to higher ones, also if a node that is DOWN knows less */
 #define STATE_CONDITION_SOURCES_MAX 16U    /* of one node */
@@ -41,6 +42,10 @@
 #define STATE_BODIES_MAX_BYTES (UINT64_C(1) << 30)       /* of all jobs together */
 #define STATE_HEAD (-1)          /* index of a job's head capsule */
 #define STATE_LOSS_RESTART 1U    /* JobSpec.on_node_loss: it starts again */
+#define STATE_LOSS_FOLD 2U       /* likewise, at once, though ranks may have to share cores */
+#define STATE_CHECKPOINT_AUTO UINT64_MAX /* JobSpec.checkpoint_usec */
+#define STATE_CHECKPOINTS_MAX 32U  /* of one job */
+#define STATE_STORED_SHARED "*"    /* CheckpointPart.stored: on a file system of all nodes */
 
 /* What applying one command did. `error.code` 0: applied. Otherwise the command was refused and the state is unchanged
  * but for its index. Owns the events; free with state_result_finish(). */
