@@ -111,6 +111,13 @@ static const struct key keys[] = {
         KEY("sensors", "timeout", KIND_DURATION, sensor.timeout_usec, "10s"),
         KEY("sensors", "readings", KIND_U32, sensor.readings, "3"),
         KEY("sensors", "hold", KIND_DURATION, sensor.hold_usec, "10m"),
+        KEY("checkpoint", "store", KIND_STRING, checkpoint_store, "partner"),
+        KEY("checkpoint", "copies", KIND_COUNT, checkpoint_copies, "1"),
+        KEY("checkpoint", "keep", KIND_U32, checkpoint_keep, "2"),
+        KEY("checkpoint", "rate", KIND_BYTES, checkpoint_rate_bytes_per_sec, "0"),
+        KEY("checkpoint", "codec", KIND_CODEC, checkpoint_codec, "auto"),
+        KEY("checkpoint", "space_max_per_user", KIND_BYTES, checkpoint_space_bytes, "0"),
+        KEY("checkpoint", "mtbf", KIND_DURATION, checkpoint_mtbf_usec, "1000h"),
         KEY("job", "keep", KIND_DURATION, keep_jobs_usec, "1d"),
         KEY("job", "kill_wait", KIND_DURATION, kill_wait_usec, "10s"),
         KEY("job", "admin_group", KIND_STRING, admin_group, "rmadmin"),
@@ -502,6 +509,20 @@ static int check_fence(const struct config *config, const char *path, struct rm_
         return 0;
 }
 
+static int check_checkpoint(const struct config *config, const char *path, struct rm_error *err) {
+        const char *store = config->checkpoint_store;
+
+        if (store[0] != '/' && strcmp(store, CONFIG_STORE_PARTNER) != 0)
+                return error_set(err, -EINVAL, "%s: [checkpoint] store must be 'partner' or an absolute path", path);
+        if (config->checkpoint_copies > CONFIG_COPIES_MOST)
+                return error_set(err, -EINVAL, "%s: [checkpoint] copies must be from 0 to %u", path, CONFIG_COPIES_MOST);
+        if (config->checkpoint_keep > CONFIG_KEEP_MOST)
+                return error_set(err, -EINVAL, "%s: [checkpoint] keep must be from 1 to %u", path, CONFIG_KEEP_MOST);
+        if (config->checkpoint_mtbf_usec < CONFIG_MTBF_LEAST_USEC || config->checkpoint_mtbf_usec > CONFIG_MTBF_MOST_USEC)
+                return error_set(err, -EINVAL, "%s: [checkpoint] mtbf must be from 1m to 36500d", path);
+        return 0;
+}
+
 static int check(struct config *config, const char *path, struct rm_error *err) {
         char host[256] = "";
         struct in_addr address;
@@ -532,6 +553,8 @@ static int check(struct config *config, const char *path, struct rm_error *err) 
                         path);
         if (sensor_configs_check(&config->sensors, &config->sensor, err) < 0)
                 return error_prefix(err, "%s", path);
+        if (check_checkpoint(config, path, err) < 0)
+                return err->code;
         return check_fence(config, path, err);
 }
 

@@ -24,6 +24,11 @@
 #define CONFIG_FENCE_NONE "none" /* [fence] plugin */
 #define CONFIG_FENCE_LEAST_USEC UINT64_C(1000000) /* [fence] timeout and retry */
 #define CONFIG_FENCE_MOST_USEC UINT64_C(3600000000)
+#define CONFIG_STORE_PARTNER "partner" /* [checkpoint] store */
+#define CONFIG_COPIES_MOST 8U /* [checkpoint] copies: each costs the time of storing once more */
+#define CONFIG_KEEP_MOST 16U /* [checkpoint] keep: less than the log knows of a job (STATE_CHECKPOINTS_MAX) */
+#define CONFIG_MTBF_LEAST_USEC UINT64_C(60000000) /* [checkpoint] mtbf */
+#define CONFIG_MTBF_MOST_USEC (UINT64_C(36500) * 86400 * 1000000)
 
 /* All strings are owned by the structure. */
 struct config {
@@ -95,6 +100,14 @@ struct config {
         /* [sensors] */
         struct sensor_configs sensors;
         struct sensor_config sensor; /* interval, timeout, readings and hold, for those that have none of their own */
+        /* [checkpoint] */
+        char *checkpoint_store; /* CONFIG_STORE_PARTNER, or the absolute path of a directory that all nodes share */
+        uint32_t checkpoint_copies; /* with CONFIG_STORE_PARTNER: on how many nodes beside the own */
+        uint32_t checkpoint_keep; /* of each job */
+        uint64_t checkpoint_rate_bytes_per_sec; /* to disk and to other nodes; 0 = no limit */
+        uint32_t checkpoint_codec; /* enum config_codec */
+        uint64_t checkpoint_space_bytes; /* of a user's checkpoints on one node; 0 = half of the file system */
+        uint64_t checkpoint_mtbf_usec; /* of a node, as long as nothing is known of it */
         /* [job] */
         uint64_t keep_jobs_usec;
         uint64_t kill_wait_usec;
