@@ -144,7 +144,7 @@ static void start_mover(struct move *move, struct resident *resident) {
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         struct rm_error err = { 0 };
 
-        if (move_make_dir(move, &err) < 0 || mover_start(move->moves->rmd, false, &mover_ops, move, &move->mover, &err) < 0) {
+        if (move_make_dir(move, &err) < 0 || mover_start(move->moves->rmd, "receive", &mover_ops, move, &move->mover, &err) < 0) {
                 move_fail(move, "%s", error_text(&err));
                 return;
         }
@@ -158,7 +158,7 @@ static void start_mover(struct move *move, struct resident *resident) {
         body.cluster = config->cluster_name;
         body.images_dir = move->dir;
         body.max_bytes = granted(move, resident);
-        move_trees_init(&trees, move, resident);
+        move_trees_init(&trees, move->moves->rmd->config, resident);
         body.trees = trees.list;
         body.n_trees = trees.n;
         command.body_case = RM__MOVER_COMMAND__BODY_RECEIVE;

@@ -61,7 +61,7 @@ static void on_close(struct conn *conn, int code, const char *reason, void *user
 
 static const struct conn_ops conn_ops = { .on_ready = on_ready, .on_message = on_message, .on_close = on_close };
 
-static void run_mover(int fd, bool send) {
+static void run_mover(int fd, const char *role) {
         const char *path = RM_LIBEXEC_DIR "/rm-mover";
 
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -69,11 +69,12 @@ static void run_mover(int fd, bool send) {
         if (fd != MOVER_FD && dup2(fd, MOVER_FD) < 0)
                 _exit(126);
         (void) set_cloexec(MOVER_FD, false);
-        (void) execl(path, "rm-mover", send ? "send" : "receive", (char *) NULL);
+        (void) execl(path, "rm-mover", role, (char *) NULL);
         _exit(127);
 }
 
-int mover_start(struct rmd *rmd, bool send, const struct mover_ops *ops, void *userdata, struct mover **ret, struct rm_error *err) {
+int mover_start(struct rmd *rmd, const char *role, const struct mover_ops *ops, void *userdata, struct mover **ret,
+                struct rm_error *err) {
         struct conn_config config = {
                 .magic = FRAME_MAGIC_MOVER,
                 .max_bytes = FRAME_MAX_MOVER_BYTES,
@@ -90,7 +91,7 @@ int mover_start(struct rmd *rmd, bool send, const struct mover_ops *ops, void *u
                 return error_sys(err, -errno, "starting rm-mover");
         pid = fork();
         if (pid == 0)
-                run_mover(fds[1], send);
+                run_mover(fds[1], role);
         (void) close(fds[1]);
         if (pid < 0) {
                 r = -errno;

@@ -17,8 +17,9 @@ struct mover_ops {
         void (*on_gone)(void *userdata);
 };
 
-/* Starts the process. It dies with rmd, but not while it carries pages that a group waits for. */
-int mover_start(struct rmd *rmd, bool send, const struct mover_ops *ops, void *userdata, struct mover **ret, struct rm_error *err);
+/* Starts the process in one of its roles ("send", "receive", "save", "load"). It dies with rmd, but not while it carries pages that a group waits for. */
+int mover_start(struct rmd *rmd, const char *role, const struct mover_ops *ops, void *userdata, struct mover **ret,
+                struct rm_error *err);
 int mover_command(struct mover *mover, const Rm__MoverCommand *command);
 /* Ends the process, without callbacks, and does not wait until it has gone: the kernel may have to lift the protection of much memory that it
  * tracks. `dir` has another name at once, and is removed when the process has gone, or at once if `mover` is NULL. */

@@ -100,33 +100,6 @@ int move_make_dir(struct move *move, struct rm_error *err) {
         return r < 0 ? error_sys(err, r, "making %s", move->dir) : 0;
 }
 
-void move_trees_init(struct move_trees *ret, const struct move *move, const struct resident *resident) {
-        /* What the capsule's own PID 1 makes anew. */
-        static char *run_private[] = { (char *) "criu.kdat", (char *) "rm/criu", (char *) "rm/io", (char *) "rm/hosts" };
-        const char *root = capsule_root(resident->capsule);
-
-        for (size_t i = 0; i < ARRAY_SIZE(ret->trees); i++) {
-                rm__mover_tree__init(&ret->trees[i]);
-                ret->list[i] = &ret->trees[i];
-        }
-        ret->trees[0].role = (char *) "tmp";
-        ret->trees[0].path = xasprintf("%s/tmp", root);
-        ret->trees[1].role = (char *) "shm";
-        ret->trees[1].path = xasprintf("%s/dev/shm", root);
-        ret->trees[2].role = (char *) "run";
-        ret->trees[2].path = xasprintf("%s/run", root);
-        ret->trees[2].exclude = run_private;
-        ret->trees[2].n_exclude = ARRAY_SIZE(run_private);
-        ret->trees[3].role = (char *) "spool";
-        ret->trees[3].path = launch_spool_dir(move->moves->rmd->config, capsule_id(resident->capsule));
-        ret->n = move->index == STATE_HEAD ? 4 : 3;
-}
-
-void move_trees_finish(struct move_trees *trees) {
-        for (size_t i = 0; i < ARRAY_SIZE(trees->trees); i++)
-                free(trees->trees[i].path);
-}
-
 struct resident *move_resident(struct move *move) {
         return runner_copy(move->moves->rmd->runner, move->job, move->index, move->incarnation);
 }
@@ -324,7 +297,7 @@ static void open_leftover(struct moves *moves, const struct state_placed *placed
         const Rm__Move *active = state_capsule_move(cluster_index(moves->rmd->cluster), placed->job->id, placed->capsule->index);
         enum capsule_phase phase;
 
-        if (!resident || !resident->ready || (active && active->state == RM__MOVE_STATE__MOVE_RUNNING))
+        if (!resident || !resident->ready || resident->saving || (active && active->state == RM__MOVE_STATE__MOVE_RUNNING))
                 return;
         if (active && move_find(moves, active->id, MOVE_DESTINATION))
                 return;
@@ -346,7 +319,9 @@ static void open_leftovers(struct moves *moves) {
                 state_placed_on(cluster_index(moves->rmd->cluster), cluster_self(moves->rmd->cluster), &n);
 
         for (size_t i = 0; i < n; i++)
-                if (job_running(placed[i].job))
+                /* What comes back from a checkpoint stands still until all of the job is there. */
+                if (job_running(placed[i].job) &&
+                    !(placed[i].job->restored_from && placed[i].job->state == RM__JOB_STATE__JOB_STARTING))
                         open_leftover(moves, &placed[i]);
 }
 

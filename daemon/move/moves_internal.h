@@ -12,6 +12,7 @@
 #include "daemon/move/machine.h"
 #include "daemon/move/mover.h"
 #include "daemon/move/moves.h"
+#include "daemon/move/trees.h"
 
 #define MOVE_TOKEN_BYTES 32U
 
@@ -112,17 +113,6 @@ bool move_is_needed(const struct move *move);
 
 /* Directory for this move's images; made here. */
 int move_make_dir(struct move *move, struct rm_error *err);
-
-/* What travels beside CRIU's images, by roles that both ends know; the files of the first MOVE_TREES_AHEAD also before the freeze: nobody else has them open
- * at the destination. Free with move_trees_finish(). */
-enum { MOVE_TREES_AHEAD = 2 };
-struct move_trees {
-        Rm__MoverTree trees[4];
-        Rm__MoverTree *list[4];
-        size_t n;
-};
-void move_trees_init(struct move_trees *ret, const struct move *move, const struct resident *resident);
-void move_trees_finish(struct move_trees *trees);
 
 /* An operation of a capsule under way for a move; survives the move's end. */
 struct move_op {

@@ -239,7 +239,7 @@ void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared) {
                 move_fail(move, "%s: %s", move->other, prepared->error);
                 return;
         }
-        if (move_make_dir(move, &err) < 0 || mover_start(move->moves->rmd, true, &mover_ops, move, &move->mover, &err) < 0) {
+        if (move_make_dir(move, &err) < 0 || mover_start(move->moves->rmd, "send", &mover_ops, move, &move->mover, &err) < 0) {
                 move_fail(move, "%s", error_text(&err));
                 return;
         }
@@ -425,7 +425,7 @@ static void enter_precopy(struct move *move, struct resident *resident) {
         command.precopy = &body;
         move_deadline(move, PRECOPY_USEC);
         move->precopy_end_usec = now_usec() + move->precopy_usec;
-        move_trees_init(&trees, move, resident);
+        move_trees_init(&trees, move->moves->rmd->config, resident);
         body.trees = trees.list;
         body.n_trees = MOVE_TREES_AHEAD;
         if (mover_command(move->mover, &command) < 0)
@@ -512,7 +512,7 @@ static void send_trees(struct move *move, struct resident *resident) {
         Rm__MoverDumpDone done = RM__MOVER_DUMP_DONE__INIT;
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
 
-        move_trees_init(&trees, move, resident);
+        move_trees_init(&trees, move->moves->rmd->config, resident);
         done.trees = trees.list;
         done.n_trees = trees.n;
         command.body_case = RM__MOVER_COMMAND__BODY_DUMP_DONE;

@@ -386,14 +386,15 @@ bool mover_image(struct host *host, const char *dir, struct image *ret) {
 
 /* ---- for rmd ---- */
 
-int mover_start(struct rmd *rmd, bool send, const struct mover_ops *ops, void *userdata, struct mover **ret, struct rm_error *err) {
+int mover_start(struct rmd *rmd, const char *role, const struct mover_ops *ops, void *userdata, struct mover **ret,
+                struct rm_error *err) {
         struct host *host = host_current();
         struct movers *movers = host_part(host, HOST_MOVERS);
         struct mover *mover = xcalloc(1, sizeof(*mover));
 
         *mover = (struct mover) { .movers = movers, .host = host, .life = host_life(host), .ops = ops, .userdata = userdata };
         mover->number = ++movers->last_number;
-        mover->send = send;
+        mover->send = strcmp(role, "send") == 0;
         LIST_INSERT_HEAD(&movers->list, mover, entry);
         *ret = mover;
         return 0;

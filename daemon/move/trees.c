@@ -1,0 +1,34 @@
+#include "daemon/move/trees.h"
+
+#include <stdlib.h>
+
+#include "common/util.h"
+#include "daemon/cluster/state.h"
+#include "daemon/job/launch.h"
+
+void move_trees_init(struct move_trees *ret, const struct config *config, const struct resident *resident) {
+        /* What the capsule's own PID 1 makes anew. */
+        static char *run_private[] = { (char *) "criu.kdat", (char *) "rm/criu", (char *) "rm/io", (char *) "rm/hosts" };
+        const char *root = capsule_root(resident->capsule);
+
+        for (size_t i = 0; i < ARRAY_SIZE(ret->trees); i++) {
+                rm__mover_tree__init(&ret->trees[i]);
+                ret->list[i] = &ret->trees[i];
+        }
+        ret->trees[0].role = (char *) "tmp";
+        ret->trees[0].path = xasprintf("%s/tmp", root);
+        ret->trees[1].role = (char *) "shm";
+        ret->trees[1].path = xasprintf("%s/dev/shm", root);
+        ret->trees[2].role = (char *) "run";
+        ret->trees[2].path = xasprintf("%s/run", root);
+        ret->trees[2].exclude = run_private;
+        ret->trees[2].n_exclude = ARRAY_SIZE(run_private);
+        ret->trees[3].role = (char *) "spool";
+        ret->trees[3].path = launch_spool_dir(config, capsule_id(resident->capsule));
+        ret->n = resident->index == STATE_HEAD ? 4 : 3;
+}
+
+void move_trees_finish(struct move_trees *trees) {
+        for (size_t i = 0; i < ARRAY_SIZE(trees->trees); i++)
+                free(trees->trees[i].path);
+}
