@@ -261,6 +261,44 @@ Rm__Command *command_move_filled(struct command *c, uint64_t move, uint64_t fill
         return &c->command;
 }
 
+/* ---- checkpoints ---- */
+
+Rm__CmdCheckpointCaptured *command_checkpoint_captured(struct command *c, uint64_t job, uint64_t checkpoint) {
+        BEGIN(c, checkpoint_captured, CHECKPOINT_CAPTURED);
+        c->checkpoint_captured.job = job;
+        c->checkpoint_captured.checkpoint = checkpoint;
+        return &c->checkpoint_captured;
+}
+
+Rm__CmdCheckpointStored *command_checkpoint_stored(struct command *c, uint64_t job, uint64_t checkpoint, int32_t capsule,
+                                                   const char *node) {
+        BEGIN(c, checkpoint_stored, CHECKPOINT_STORED);
+        c->checkpoint_stored.job = job;
+        c->checkpoint_stored.checkpoint = checkpoint;
+        c->checkpoint_stored.capsule = capsule;
+        c->checkpoint_stored.node = text_of(node);
+        return &c->checkpoint_stored;
+}
+
+Rm__Command *command_checkpoint_uncopied(struct command *c, uint64_t job, uint64_t checkpoint, int32_t capsule, const char *node,
+                                         const char *error) {
+        BEGIN(c, checkpoint_uncopied, CHECKPOINT_UNCOPIED);
+        c->checkpoint_uncopied.job = job;
+        c->checkpoint_uncopied.checkpoint = checkpoint;
+        c->checkpoint_uncopied.capsule = capsule;
+        c->checkpoint_uncopied.node = text_of(node);
+        c->checkpoint_uncopied.error = text_of(error);
+        return &c->command;
+}
+
+Rm__Command *command_checkpoint_abort(struct command *c, uint64_t job, uint64_t checkpoint, const char *error) {
+        BEGIN(c, checkpoint_abort, CHECKPOINT_ABORT);
+        c->checkpoint_abort.job = job;
+        c->checkpoint_abort.checkpoint = checkpoint;
+        c->checkpoint_abort.error = text_of(error);
+        return &c->command;
+}
+
 /* ---- the log ---- */
 
 Rm__Command *command_level(struct command *c, uint32_t level) {

@@ -53,6 +53,10 @@ struct command {
                 Rm__CmdVoters voters;
                 Rm__CmdNodeRemove node_remove;
                 Rm__CmdLease lease;
+                Rm__CmdCheckpointCaptured checkpoint_captured;
+                Rm__CmdCheckpointStored checkpoint_stored;
+                Rm__CmdCheckpointUncopied checkpoint_uncopied;
+                Rm__CmdCheckpointAbort checkpoint_abort;
         };
 };
 
@@ -113,6 +117,16 @@ Rm__Command *command_move_done(struct command *c, const Rm__Move *figures);
 /* These two from STATE_LEVEL_PAGES on. `text` "": it does not wait any more. */
 Rm__Command *command_move_waiting(struct command *c, uint64_t move, const char *text);
 Rm__Command *command_move_filled(struct command *c, uint64_t move, uint64_t fill_usec);
+
+/* ---- checkpoints ---- */
+/* The pause and the output's ends are filled in by the caller. */
+Rm__CmdCheckpointCaptured *command_checkpoint_captured(struct command *c, uint64_t job, uint64_t checkpoint);
+/* `node`, or STATE_STORED_SHARED. What was measured is filled in by the node that captured it. */
+Rm__CmdCheckpointStored *command_checkpoint_stored(struct command *c, uint64_t job, uint64_t checkpoint, int32_t capsule,
+                                                   const char *node);
+Rm__Command *command_checkpoint_uncopied(struct command *c, uint64_t job, uint64_t checkpoint, int32_t capsule, const char *node,
+                                         const char *error);
+Rm__Command *command_checkpoint_abort(struct command *c, uint64_t job, uint64_t checkpoint, const char *error);
 
 /* ---- the log ---- */
 /* Entries after this one may be of this feature level. */

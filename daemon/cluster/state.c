@@ -174,6 +174,13 @@ static const struct {
         { RM__COMMAND__BODY_VOTERS, apply_voters },
         { RM__COMMAND__BODY_NODE_REMOVE, apply_node_remove },
         { RM__COMMAND__BODY_LEASE, apply_lease },
+        { RM__COMMAND__BODY_CHECKPOINT_START, apply_checkpoint_start },
+        { RM__COMMAND__BODY_CHECKPOINT_CAPTURED, apply_checkpoint_captured },
+        { RM__COMMAND__BODY_CHECKPOINT_STORED, apply_checkpoint_stored },
+        { RM__COMMAND__BODY_CHECKPOINT_UNCOPIED, apply_checkpoint_uncopied },
+        { RM__COMMAND__BODY_CHECKPOINT_ABORT, apply_checkpoint_abort },
+        { RM__COMMAND__BODY_CHECKPOINT_REMOVE, apply_checkpoint_remove },
+        { RM__COMMAND__BODY_JOB_RELEASE, apply_job_release },
 };
 
 static int (*find_handler(const Rm__Command *command))(struct apply *a) {

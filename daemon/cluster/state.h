@@ -112,6 +112,21 @@ bool job_running(
                 *job); /* its capsules are placed and it has not come to its end, nor lost a node and is about to start again */
 /* If a node is lost under it now: does it start again, or (false) end? */
 bool job_may_restart(const Rm__Job *job);
+/* Does it start again, or go on from a checkpoint, when a node is lost, as its owner wants? */
+bool job_wants_restart(const Rm__JobSpec *spec);
+/* The first of its attempts that is not for the loss of a node counts as well: attempts so far, for JobSpec.restarts. */
+uint32_t job_counted_attempts(const Rm__Job *job);
+/* NULL: there is none of that number. */
+Rm__Checkpoint *job_checkpoint(const Rm__Job *job, uint64_t id);
+/* That is being captured or stored; NULL: none. */
+Rm__Checkpoint *job_checkpoint_under_way(const Rm__Job *job);
+Rm__CheckpointPart *checkpoint_part(const Rm__Checkpoint *checkpoint, int32_t capsule);
+/* A node that is UP and has the part: `prefer` if it is one of these (NULL ok); NULL: none. */
+const Rm__Node *checkpoint_part_holder(const Rm__State *state, const Rm__CheckpointPart *part, const char *prefer);
+/* The newest one that is done, and all parts of which are on nodes that are UP; NULL: none. */
+Rm__Checkpoint *job_newest_checkpoint(const Rm__State *state, const Rm__Job *job);
+/* "7.3": how people call it; `buf` of at least 48 bytes; returns buf. */
+const char *checkpoint_name(uint64_t job, uint64_t checkpoint, char *buf);
 /* At its source there is memory without which the group cannot go on: the move is committed, and not all has come. */
 bool move_needs_source(const Rm__State *state, const Rm__Move *move);
 /*

@@ -62,6 +62,14 @@ int apply_move_done(struct apply *a);
 int apply_move_waiting(struct apply *a);
 int apply_move_filled(struct apply *a);
 
+int apply_checkpoint_start(struct apply *a);
+int apply_checkpoint_captured(struct apply *a);
+int apply_checkpoint_stored(struct apply *a);
+int apply_checkpoint_uncopied(struct apply *a);
+int apply_checkpoint_abort(struct apply *a);
+int apply_checkpoint_remove(struct apply *a);
+int apply_job_release(struct apply *a);
+
 /* Is the command, which has an origin, to be applied now? Otherwise the result is set. */
 bool session_admits(struct apply *a);
 /* It was applied or refused: keep the result. */
@@ -69,6 +77,14 @@ void session_record(struct apply *a);
 
 /* Jobs in COMPLETING whose capsules are all gone reach their final state: all such jobs, or this one. */
 void jobs_finish(struct apply *a);
+/* Checkpoints of the job that are not done will not be. */
+void job_checkpoints_interrupt(struct apply *a, Rm__Job *job, const char *why);
+/* Nobody will go on from any of them. */
+void job_checkpoints_forget(Rm__Job *job);
+/* It leaves its nodes, and is PENDING, to go on from its newest checkpoint; `held`: when somebody says so. */
+void job_requeue(struct apply *a, Rm__Job *job, bool held, const char *reason);
+/* For each address, whether a checkpoint of some job needs it: an array of STATE_CAPSULES_MAX + 1, malloc'ed; `ret_n`: how many. */
+bool *checkpoint_addresses(const Rm__State *state, size_t *ret_n);
 /* Its final state. */
 void job_end(struct apply *a, Rm__Job *job, Rm__JobState final_state);
 /* These nodes are kept free for it, and no others. */

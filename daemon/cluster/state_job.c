@@ -179,25 +179,28 @@ int apply_job_wait(struct apply *a) {
         return 0;
 }
 
-/* Addresses of capsules that exist are not given out again. check_place() has seen that there are enough left, so that those given to this
- * job do not come round either. */
-static uint32_t new_address(struct apply *a) {
+/* Addresses of capsules that exist, and those that checkpoints need, are not given out again. check_place() has seen that there are enough left, so that
+ * those given to this job do not come round either. */
+static uint32_t new_address(struct apply *a, const bool *held) {
         uint32_t address;
 
         do {
                 address = a->state->next_address;
                 a->state->next_address = address >= STATE_CAPSULES_MAX ? 1 : address + 1;
-        } while (state_address_used(a->index, address));
+        } while (state_address_used(a->index, address) || held[address]);
         return address;
 }
 
-static void add_capsule(struct apply *a, Rm__Job *job, int32_t index, uint32_t ranks, const char *node) {
+/* `checkpoint`: that it goes on from, NULL: none; `held`: as new_address(). */
+static void add_capsule(struct apply *a, Rm__Job *job, int32_t index, uint32_t ranks, const char *node,
+                        const Rm__Checkpoint *checkpoint, const bool *held) {
+        const Rm__CheckpointPart *part = checkpoint ? checkpoint_part(checkpoint, index) : NULL;
         Rm__Capsule *capsule = xcalloc(1, sizeof(*capsule));
 
         rm__capsule__init(capsule);
         capsule->index = index;
         capsule->ranks = ranks;
-        capsule->address = new_address(a);
+        capsule->address = part ? part->address : new_address(a, held);
         capsule->state = RM__CAPSULE_STATE__CAPSULE_PLACED;
         capsule->incarnation = a->state->next_incarnation++;
         message_set_string(&capsule->node, node);
@@ -220,7 +223,30 @@ static int check_node(struct apply *a, const char *name) {
         return 0;
 }
 
-static int check_place(struct apply *a, const Rm__CmdJobPlace *in, const Rm__Job *job) {
+/* It has the same groups as when it was saved, and there are nodes that have them. */
+static int check_checkpoint(struct apply *a, const Rm__CmdJobPlace *in, const Rm__Job *job) {
+        const Rm__Checkpoint *checkpoint = in->checkpoint ? job_checkpoint(job, in->checkpoint) : NULL;
+
+        if (!in->checkpoint)
+                return 0;
+        if (!checkpoint || checkpoint->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE)
+                return apply_refuse(a, -ENOENT, "place: job %" PRIu64 " has no checkpoint %" PRIu64, job->id, in->checkpoint);
+        if (checkpoint->n_parts != in->n_group_nodes + 1)
+                return apply_refuse(a, -EINVAL, "place: checkpoint %" PRIu64 " of job %" PRIu64 " has %zu groups, not %zu",
+                                    checkpoint->id, job->id, checkpoint->n_parts - 1, in->n_group_nodes);
+        for (size_t i = 0; i < in->n_group_nodes; i++)
+                if (checkpoint->parts[i + 1]->ranks != in->group_ranks[i])
+                        return apply_refuse(a, -EINVAL, "place: group %zu of job %" PRIu64 " is not as in checkpoint %" PRIu64, i,
+                                            job->id, checkpoint->id);
+        for (size_t i = 0; i < checkpoint->n_parts; i++)
+                if (!checkpoint_part_holder(a->state, checkpoint->parts[i], NULL))
+                        return apply_refuse(a, -EHOSTDOWN,
+                                            "place: no node that is up has all of checkpoint %" PRIu64 " of job %" PRIu64,
+                                            checkpoint->id, job->id);
+        return 0;
+}
+
+static int check_place(struct apply *a, const Rm__CmdJobPlace *in, const Rm__Job *job, size_t n_held) {
         uint64_t ranks = 0;
         int r;
 
@@ -228,10 +254,12 @@ static int check_place(struct apply *a, const Rm__CmdJobPlace *in, const Rm__Job
                 return apply_refuse(a, -EBUSY, "place: job %" PRIu64 " is not pending", job->id);
         if (in->n_group_nodes == 0 || in->n_group_nodes != in->n_group_ranks)
                 return apply_refuse(a, -EINVAL, "place: groups and nodes of job %" PRIu64 " do not match", job->id);
-        if (in->n_group_nodes >= STATE_CAPSULES_MAX - state_addresses_used(a->index))
+        if (in->n_group_nodes + n_held >= STATE_CAPSULES_MAX - state_addresses_used(a->index))
                 return apply_refuse(a, -EAGAIN, "place: no addresses left for the %zu groups of job %" PRIu64, in->n_group_nodes,
                                     job->id);
         r = check_node(a, in->head_node);
+        if (r == 0)
+                r = check_checkpoint(a, in, job);
         for (size_t i = 0; r == 0 && i < in->n_group_nodes; i++) {
                 r = check_node(a, in->group_nodes[i]);
                 if (r == 0 && in->group_ranks[i] == 0)
@@ -306,16 +334,24 @@ int apply_job_spares(struct apply *a) {
 int apply_job_place(struct apply *a) {
         const Rm__CmdJobPlace *in = a->command->job_place;
         Rm__Job *job = find_job(a, "place", in->job);
-        int r = job ? check_place(a, in, job) : -ENOENT;
+        const Rm__Checkpoint *checkpoint = job && in->checkpoint ? job_checkpoint(job, in->checkpoint) : NULL;
+        char name[48];
+        size_t n_held;
+        cleanup_free bool *held = checkpoint_addresses(a->state, &n_held);
+        int r = job ? check_place(a, in, job, n_held) : -ENOENT;
 
         if (r == 0)
                 r = check_spares(a, "place", in->spare_nodes, in->n_spare_nodes);
         if (r < 0)
                 return r;
         job_set_spares(job, in->spare_nodes, in->n_spare_nodes);
-        add_capsule(a, job, STATE_HEAD, 0, in->head_node);
+        add_capsule(a, job, STATE_HEAD, 0, in->head_node, checkpoint, held);
         for (size_t i = 0; i < in->n_group_nodes; i++)
-                add_capsule(a, job, (int32_t) i, in->group_ranks[i], in->group_nodes[i]);
+                add_capsule(a, job, (int32_t) i, in->group_ranks[i], in->group_nodes[i], checkpoint, held);
+        job->restored_from = in->checkpoint;
+        job->pending_since_usec = 0;
+        if (!checkpoint) /* what was saved before is of other groups, at other addresses */
+                job_checkpoints_forget(job);
         job->group_size = in->group_size;
         job->state = RM__JOB_STATE__JOB_STARTING;
         state_index_job(a->index, job->id);
@@ -325,8 +361,9 @@ int apply_job_place(struct apply *a) {
         job->age = 0;
         message_set_string(&job->reason, NULL);
         message_set_string(&job->policy, in->policy);
-        apply_event(a, "job-placed", in->head_node, job->id, 0, 0, "job %" PRIu64 " placed: %zu groups, head on %s", job->id,
-                    in->n_group_nodes, in->head_node);
+        apply_event(a, "job-placed", in->head_node, job->id, 0, 0, "job %" PRIu64 " placed: %zu groups, head on %s%s%s", job->id,
+                    in->n_group_nodes, in->head_node, checkpoint ? ", from checkpoint " : "",
+                    checkpoint ? checkpoint_name(job->id, checkpoint->id, name) : "");
         return 0;
 }
 
@@ -379,6 +416,9 @@ void job_end(struct apply *a, Rm__Job *job, Rm__JobState final_state) {
         job->state = final_state;
         job->end_usec = a->time_usec;
         job->fold_since_usec = 0;
+        job->held = false;
+        if (final_state == RM__JOB_STATE__JOB_COMPLETED)
+                job_checkpoints_forget(job);
         job_set_spares(job, NULL, 0);
         for (size_t i = 0; i < job->n_capsules; i++)
                 job->capsules[i]->state = RM__CAPSULE_STATE__CAPSULE_GONE;
@@ -477,6 +517,7 @@ int apply_job_exit(struct apply *a) {
                 message_set_string(&job->reason, NULL);
         job->state = RM__JOB_STATE__JOB_COMPLETING;
         state_index_job_state(a->index, job->id);
+        job_checkpoints_interrupt(a, job, "the job has ended");
         job_moves_end(a, job->id, "the job has ended");
         job_finish(a, job);
         return 0;

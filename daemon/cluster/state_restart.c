@@ -25,6 +25,8 @@ void job_recover(struct apply *a, Rm__Job *job) {
         state_index_forget(a->index, job->id); /* it points at the capsules */
         drop_capsules(job);
         job->state = RM__JOB_STATE__JOB_PENDING;
+        if (a->state->level >= STATE_LEVEL_CHECKPOINT)
+                job->pending_since_usec = a->time_usec;
         state_index_job(a->index, job->id);
         if (job->cancel) {
                 job->exit_code = 128 + (int32_t) job->cancel_signal;
@@ -66,23 +68,45 @@ static int check_restart(struct apply *a, const Rm__CmdJobRestart *in, const Rm_
         return 0;
 }
 
-static void begin_recovery(struct apply *a, const Rm__CmdJobRestart *in, Rm__Job *job) {
+/* What is left of this attempt goes. */
+static void leave_nodes(struct apply *a, Rm__Job *job, uint32_t attempt) {
         cleanup_free char *reason = NULL;
 
         job_moves_forget(a, job->id, "the job starts again");
+        job_checkpoints_interrupt(a, job, "the job starts again");
         job_set_spares(job, NULL, 0);
-        job->attempt = in->attempt;
+        job->attempt = attempt;
+        job->restored_from = 0;
         job->state = RM__JOB_STATE__JOB_RECOVERING;
         job->start_usec = job->fold_since_usec = 0;
         job->exit_code = 0;
         job->final_state = RM__JOB_STATE__JOB_PENDING;
         job->group_end_usec = 0;
-        message_set_string(&job->restart_reason, in->reason);
         reason = job_wait_text(job, "what is left of the one before is being removed");
         message_set_string(&job->reason, reason);
         state_index_job_state(a->index, job->id);
-        apply_event(a, "job-restarted", in->node, job->id, 0, 0, "job %" PRIu64 " starts again, attempt %u of %" PRIu64 ": %s",
-                    job->id, job->attempt, job->spec->restarts + UINT64_C(1), in->reason);
+}
+
+static void begin_recovery(struct apply *a, const Rm__CmdJobRestart *in, Rm__Job *job) {
+        const Rm__Checkpoint *checkpoint;
+        char name[48];
+
+        message_set_string(&job->restart_reason, in->reason);
+        leave_nodes(a, job, in->attempt);
+        checkpoint = job_newest_checkpoint(a->state, job);
+        apply_event(a, "job-restarted", in->node, job->id, 0, 0, "job %" PRIu64 " starts again, attempt %u of %" PRIu64 "%s%s: %s",
+                    job->id, job->attempt, job->spec->restarts + UINT64_C(1) + job->free_attempts,
+                    checkpoint ? " from checkpoint " : "", checkpoint ? checkpoint_name(job->id, checkpoint->id, name) : "",
+                    in->reason);
+}
+
+void job_requeue(struct apply *a, Rm__Job *job, bool held, const char *reason) {
+        job->free_attempts++;
+        job->held = held;
+        message_set_string(&job->restart_reason, reason);
+        leave_nodes(a, job, job->attempt + 1);
+        apply_event(a, "job-requeued", NULL, job->id, 0, 0, "job %" PRIu64 " leaves its nodes: %s", job->id, reason);
+        job_recover(a, job);
 }
 
 /* The node's own copies go when it is back: their incarnations are in no capsule then. */

@@ -96,9 +96,17 @@ bool job_running(const Rm__Job *job) {
                job->state != RM__JOB_STATE__JOB_RECOVERING;
 }
 
+bool job_wants_restart(const Rm__JobSpec *spec) {
+        return spec->on_node_loss == STATE_LOSS_RESTART || spec->on_node_loss == STATE_LOSS_FOLD;
+}
+
+uint32_t job_counted_attempts(const Rm__Job *job) {
+        return job->attempt > job->free_attempts ? job->attempt - job->free_attempts : 0;
+}
+
 /* Its owner wants it, and it has not been as often as it may. */
 static bool is_restartable(const Rm__Job *job) {
-        return !job->cancel && job->spec->on_node_loss == STATE_LOSS_RESTART && job->attempt <= job->spec->restarts;
+        return !job->cancel && job_wants_restart(job->spec) && job_counted_attempts(job) <= job->spec->restarts;
 }
 
 bool job_may_restart(const Rm__Job *job) {
@@ -138,8 +146,8 @@ const Rm__Node *job_fence_node(const Rm__State *state, const Rm__Job *job) {
 char *job_wait_text(const Rm__Job *job, const char *why) {
         if (!job->restart_reason[0])
                 return xstrdup(why);
-        return xasprintf("attempt %u of %" PRIu64 " (%s)%s%s", job->attempt, job->spec->restarts + UINT64_C(1), job->restart_reason,
-                         why[0] ? ": " : "", why);
+        return xasprintf("attempt %u of %" PRIu64 " (%s)%s%s", job->attempt, job->spec->restarts + UINT64_C(1) + job->free_attempts,
+                         job->restart_reason, why[0] ? ": " : "", why);
 }
 
 char *state_known_nodes(const Rm__State *state) {

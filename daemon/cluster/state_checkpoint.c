@@ -1,0 +1,463 @@
+/* Commands about checkpoints. A job's checkpoints are kept with it; what they consist of lies in the stores of nodes, which remove what no job names any more. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/cluster/state_internal.h"
+
+#define PARTNERS_MAX 16U /* of one part */
+
+/* ---- reading ---- */
+
+Rm__Checkpoint *job_checkpoint(const Rm__Job *job, uint64_t id) {
+        for (size_t i = 0; i < job->n_checkpoints; i++)
+                if (job->checkpoints[i]->id == id)
+                        return job->checkpoints[i];
+        return NULL;
+}
+
+Rm__Checkpoint *job_checkpoint_under_way(const Rm__Job *job) {
+        for (size_t i = job->n_checkpoints; i > 0; i--)
+                if (job->checkpoints[i - 1]->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE)
+                        return job->checkpoints[i - 1];
+        return NULL;
+}
+
+Rm__CheckpointPart *checkpoint_part(const Rm__Checkpoint *checkpoint, int32_t capsule) {
+        for (size_t i = 0; i < checkpoint->n_parts; i++)
+                if (checkpoint->parts[i]->capsule == capsule)
+                        return checkpoint->parts[i];
+        return NULL;
+}
+
+static bool is_up(const Rm__Node *node) {
+        return node && node->health == RM__NODE_HEALTH__NODE_HEALTH_UP;
+}
+
+static const Rm__Node *first_up(const Rm__State *state) {
+        for (size_t i = 0; i < state->n_nodes; i++)
+                if (is_up(state->nodes[i]))
+                        return state->nodes[i];
+        return NULL;
+}
+
+const Rm__Node *checkpoint_part_holder(const Rm__State *state, const Rm__CheckpointPart *part, const char *prefer) {
+        const Rm__Node *holder = NULL;
+
+        for (size_t i = 0; i < part->n_stored; i++) {
+                bool shared = strcmp(part->stored[i], STATE_STORED_SHARED) == 0;
+                const Rm__Node *node = state_node(state, shared && prefer ? prefer : part->stored[i]);
+
+                if (shared && !is_up(node))
+                        node = first_up(state);
+                if (!is_up(node))
+                        continue;
+                if (prefer && strcmp(node->name, prefer) == 0)
+                        return node;
+                if (!holder)
+                        holder = node;
+        }
+        return holder;
+}
+
+Rm__Checkpoint *job_newest_checkpoint(const Rm__State *state, const Rm__Job *job) {
+        for (size_t i = job->n_checkpoints; i > 0; i--) {
+                Rm__Checkpoint *checkpoint = job->checkpoints[i - 1];
+                bool whole = checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_DONE;
+
+                for (size_t k = 0; whole && k < checkpoint->n_parts; k++)
+                        whole = checkpoint_part_holder(state, checkpoint->parts[k], NULL) != NULL;
+                if (whole)
+                        return checkpoint;
+        }
+        return NULL;
+}
+
+const char *checkpoint_name(uint64_t job, uint64_t checkpoint, char *buf) {
+        (void) snprintf(buf, 48, "%" PRIu64 ".%" PRIu64, job, checkpoint);
+        return buf;
+}
+
+bool *checkpoint_addresses(const Rm__State *state, size_t *ret_n) {
+        bool *held = xcalloc(STATE_CAPSULES_MAX + 1, sizeof(*held));
+        size_t n = 0;
+
+        for (size_t j = 0; j < state->n_jobs; j++)
+                for (size_t i = 0; i < state->jobs[j]->n_checkpoints; i++) {
+                        const Rm__Checkpoint *checkpoint = state->jobs[j]->checkpoints[i];
+
+                        for (size_t k = 0; k < checkpoint->n_parts; k++) {
+                                uint32_t address = checkpoint->parts[k]->address;
+
+                                if (address <= STATE_CAPSULES_MAX && !held[address]) {
+                                        held[address] = true;
+                                        n++;
+                                }
+                        }
+                }
+        *ret_n = n;
+        return held;
+}
+
+/* ---- their end ---- */
+
+static void remove_at(Rm__Job *job, size_t i) {
+        rm__checkpoint__free_unpacked(job->checkpoints[i], NULL);
+        job->n_checkpoints--;
+        memmove(job->checkpoints + i, job->checkpoints + i + 1, (job->n_checkpoints - i) * sizeof(Rm__Checkpoint *));
+        if (job->n_checkpoints == 0) {
+                free(job->checkpoints);
+                job->checkpoints = NULL;
+        }
+}
+
+void job_checkpoints_forget(Rm__Job *job) {
+        while (job->n_checkpoints > 0)
+                remove_at(job, job->n_checkpoints - 1);
+}
+
+static void fail(struct apply *a, Rm__Job *job, const Rm__Checkpoint *checkpoint, const char *why) {
+        uint64_t id = checkpoint->id;
+        char name[48];
+
+        message_set_string(&job->checkpoint_error, why);
+        job->checkpoint_try_usec = a->time_usec;
+        apply_event(a, "checkpoint-failed", NULL, job->id, 0, 0, "checkpoint %s is given up: %s",
+                    checkpoint_name(job->id, id, name), why);
+        for (size_t i = 0; i < job->n_checkpoints; i++)
+                if (job->checkpoints[i]->id == id) {
+                        remove_at(job, i);
+                        return;
+                }
+}
+
+void job_checkpoints_interrupt(struct apply *a, Rm__Job *job, const char *why) {
+        const Rm__Checkpoint *checkpoint;
+
+        while ((checkpoint = job_checkpoint_under_way(job)))
+                fail(a, job, checkpoint, why);
+}
+
+/* ---- commands ---- */
+
+static Rm__Job *find(struct apply *a, const char *what, uint64_t id, uint64_t number, Rm__Checkpoint **ret) {
+        Rm__Job *job = state_job(a->state, id);
+
+        *ret = job ? job_checkpoint(job, number) : NULL;
+        if (*ret)
+                return job;
+        (void) apply_refuse(a, -ENOENT, "%s: there is no checkpoint %" PRIu64 ".%" PRIu64, what, id, number);
+        return NULL;
+}
+
+static const Rm__Move *move_of(const struct apply *a, uint64_t job) {
+        size_t n;
+        Rm__Move *const *moves = state_open_moves(a->index, &n);
+
+        for (size_t i = 0; i < n; i++)
+                if (moves[i]->job == job)
+                        return moves[i];
+        return NULL;
+}
+
+static int check_start(struct apply *a, const Rm__CmdCheckpointStart *in, const Rm__Job *job) {
+        const Rm__Move *move;
+
+        if (!job)
+                return apply_refuse(a, -ENOENT, "checkpoint: no job %" PRIu64, in->job);
+        if (in->cause == RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_NONE || in->n_capsule_nodes != in->n_partners)
+                return apply_refuse(a, -EINVAL, "checkpoint: no cause is given, or nodes and partners do not match");
+        if (job->state != RM__JOB_STATE__JOB_RUNNING || job->cancel)
+                return apply_refuse(a, -EBUSY, "checkpoint: job %" PRIu64 " does not run", job->id);
+        if (job_checkpoint_under_way(job))
+                return apply_refuse(a, -EALREADY, "checkpoint: one of job %" PRIu64 " is being made already", job->id);
+        if (job->n_checkpoints >= STATE_CHECKPOINTS_MAX)
+                return apply_refuse(a, -EDQUOT, "checkpoint: job %" PRIu64 " has %u of them; remove one", job->id,
+                                    STATE_CHECKPOINTS_MAX);
+        move = move_of(a, job->id);
+        if (move)
+                return apply_refuse(a, -EBUSY, "checkpoint: move %" PRIu64 " of job %" PRIu64 " is in progress", move->id, job->id);
+        for (size_t i = 0; i < job->n_capsules; i++)
+                if (!is_up(state_node(a->state, job->capsules[i]->node)))
+                        return apply_refuse(a, -EHOSTDOWN, "checkpoint: node '%s', where job %" PRIu64 " runs, is not up",
+                                            job->capsules[i]->node, job->id);
+        return 0;
+}
+
+/* Of the words of `text` those that are nodes of the cluster, and not the one that captures it. */
+static void set_partners(struct apply *a, Rm__CheckpointPart *part, const char *text) {
+        cleanup_free char *copy = xstrdup(text);
+        char *save = NULL;
+
+        for (char *name = strtok_r(copy, " ", &save); name; name = strtok_r(NULL, " ", &save))
+                if (state_node(a->state, name) && strcmp(name, part->node) != 0 && part->n_partners < PARTNERS_MAX)
+                        REPEATED_PUSH(part->partners, part->n_partners, xstrdup(name));
+}
+
+static Rm__CheckpointPart *make_part(struct apply *a, const Rm__CmdCheckpointStart *in, const Rm__Capsule *capsule) {
+        Rm__CheckpointPart *part = xcalloc(1, sizeof(*part));
+
+        rm__checkpoint_part__init(part);
+        part->capsule = capsule->index;
+        part->ranks = capsule->ranks;
+        part->address = capsule->address;
+        part->incarnation = capsule->incarnation;
+        message_set_string(&part->node, capsule->node);
+        for (size_t i = 0; i < in->n_capsule_nodes; i++)
+                if (strcmp(in->capsule_nodes[i], capsule->node) == 0)
+                        set_partners(a, part, in->partners[i]);
+        return part;
+}
+
+int apply_checkpoint_start(struct apply *a) {
+        const Rm__CmdCheckpointStart *in = a->command->checkpoint_start;
+        Rm__Job *job = state_job(a->state, in->job);
+        Rm__Checkpoint *checkpoint;
+        char name[48];
+        int r = check_start(a, in, job);
+
+        if (r < 0)
+                return r;
+        checkpoint = xcalloc(1, sizeof(*checkpoint));
+        rm__checkpoint__init(checkpoint);
+        checkpoint->id = ++job->last_checkpoint;
+        checkpoint->attempt = job->attempt;
+        checkpoint->state = RM__CHECKPOINT_STATE__CHECKPOINT_CAPTURING;
+        checkpoint->cause = in->cause;
+        checkpoint->start_usec = a->time_usec;
+        checkpoint->group_size = job->group_size;
+        checkpoint->stop = in->stop;
+        checkpoint->keep = in->keep;
+        message_set_string(&checkpoint->by, in->by);
+        for (size_t i = 0; i < job->n_capsules; i++)
+                REPEATED_PUSH(checkpoint->parts, checkpoint->n_parts, make_part(a, in, job->capsules[i]));
+        REPEATED_PUSH(job->checkpoints, job->n_checkpoints, checkpoint);
+        job->checkpoint_try_usec = a->time_usec;
+        a->result->created = checkpoint->id;
+        apply_event(a, "checkpoint-started", job->capsules[0]->node, job->id, 0, 0, "checkpoint %s begins",
+                    checkpoint_name(job->id, checkpoint->id, name));
+        return 0;
+}
+
+int apply_checkpoint_captured(struct apply *a) {
+        const Rm__CmdCheckpointCaptured *in = a->command->checkpoint_captured;
+        Rm__Checkpoint *checkpoint;
+        Rm__Job *job = find(a, "checkpoint-captured", in->job, in->checkpoint, &checkpoint);
+        char name[48];
+
+        if (!job)
+                return -ENOENT;
+        if (checkpoint->state != RM__CHECKPOINT_STATE__CHECKPOINT_CAPTURING)
+                return apply_refuse(a, -EALREADY, "checkpoint-captured: it is captured already");
+        checkpoint->state = RM__CHECKPOINT_STATE__CHECKPOINT_STORING;
+        checkpoint->captured_usec = a->time_usec;
+        checkpoint->pause_usec = in->pause_usec;
+        for (size_t i = 0; i < in->n_output_end && i < 2; i++)
+                REPEATED_PUSH(checkpoint->output_end, checkpoint->n_output_end, in->output_end[i]);
+        apply_event(a, "checkpoint-captured", NULL, job->id, 0, 0,
+                    "checkpoint %s: the job runs again after %.3f s, what was saved is being stored",
+                    checkpoint_name(job->id, checkpoint->id, name), (double) in->pause_usec / 1e6);
+        return 0;
+}
+
+static bool has_name(char *const *names, size_t n, const char *name) {
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(names[i], name) == 0)
+                        return true;
+        return false;
+}
+
+/* By its own node and by all that are to have a copy. */
+static bool part_is_stored(const Rm__CheckpointPart *part) {
+        if (has_name(part->stored, part->n_stored, STATE_STORED_SHARED))
+                return true;
+        if (!has_name(part->stored, part->n_stored, part->node))
+                return false;
+        for (size_t i = 0; i < part->n_partners; i++)
+                if (!has_name(part->stored, part->n_stored, part->partners[i]))
+                        return false;
+        return true;
+}
+
+/* Older ones beyond those that are kept go. */
+static void prune(Rm__Job *job, uint32_t keep) {
+        size_t done = 0;
+
+        for (size_t i = job->n_checkpoints; keep > 0 && i > 0; i--) {
+                if (job->checkpoints[i - 1]->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE)
+                        continue;
+                if (++done > keep)
+                        remove_at(job, i - 1);
+        }
+}
+
+static void finish(struct apply *a, Rm__Job *job, Rm__Checkpoint *checkpoint) {
+        cleanup_free char *reason = NULL;
+        uint64_t raw_bytes = 0, stored_bytes = 0;
+        bool held = checkpoint->cause == RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_ASKED;
+        char name[48];
+
+        if (checkpoint->state != RM__CHECKPOINT_STATE__CHECKPOINT_STORING)
+                return;
+        for (size_t i = 0; i < checkpoint->n_parts; i++) {
+                if (!part_is_stored(checkpoint->parts[i]))
+                        return;
+                raw_bytes += checkpoint->parts[i]->raw_bytes;
+                stored_bytes += checkpoint->parts[i]->stored_bytes;
+        }
+        checkpoint->state = RM__CHECKPOINT_STATE__CHECKPOINT_DONE;
+        checkpoint->end_usec = a->time_usec;
+        message_set_string(&job->checkpoint_error, NULL);
+        (void) checkpoint_name(job->id, checkpoint->id, name);
+        apply_event(a, "checkpoint-done", NULL, job->id, 0, 0, "checkpoint %s is done: %.1f MB, of which %.1f MB were new", name,
+                    (double) raw_bytes / 1e6, (double) stored_bytes / 1e6);
+        if (checkpoint->stop) {
+                reason = held ? xasprintf("stopped at checkpoint %s by %s; 'rmctl restart-job %" PRIu64 "' lets it go on", name,
+                                          checkpoint->by, job->id)
+                              : xasprintf("saved as checkpoint %s", name);
+                prune(job, checkpoint->keep);
+                job_requeue(a, job, held, reason);
+                return;
+        }
+        prune(job, checkpoint->keep);
+}
+
+int apply_checkpoint_stored(struct apply *a) {
+        const Rm__CmdCheckpointStored *in = a->command->checkpoint_stored;
+        Rm__Checkpoint *checkpoint;
+        Rm__Job *job = find(a, "checkpoint-stored", in->job, in->checkpoint, &checkpoint);
+        Rm__CheckpointPart *part = job ? checkpoint_part(checkpoint, in->capsule) : NULL;
+
+        if (!job)
+                return -ENOENT;
+        if (!part)
+                return apply_refuse(a, -ESRCH, "checkpoint-stored: the job has no such capsule");
+        if (!has_name(part->stored, part->n_stored, in->node))
+                REPEATED_PUSH(part->stored, part->n_stored, xstrdup(in->node));
+        if (in->raw_bytes > 0) {
+                part->raw_bytes = in->raw_bytes;
+                part->stored_bytes = in->stored_bytes;
+                part->store_usec = in->store_usec;
+        }
+        finish(a, job, checkpoint);
+        return 0;
+}
+
+int apply_checkpoint_uncopied(struct apply *a) {
+        const Rm__CmdCheckpointUncopied *in = a->command->checkpoint_uncopied;
+        Rm__Checkpoint *checkpoint;
+        Rm__Job *job = find(a, "checkpoint-uncopied", in->job, in->checkpoint, &checkpoint);
+        Rm__CheckpointPart *part = job ? checkpoint_part(checkpoint, in->capsule) : NULL;
+        char name[48];
+
+        if (!job)
+                return -ENOENT;
+        for (size_t i = 0; part && i < part->n_partners; i++)
+                if (strcmp(part->partners[i], in->node) == 0) {
+                        free(part->partners[i]);
+                        memmove(part->partners + i, part->partners + i + 1, (--part->n_partners - i) * sizeof(char *));
+                        apply_event(a, "checkpoint-uncopied", in->node, job->id, 0, in->capsule, "checkpoint %s: no copy on %s: %s",
+                                    checkpoint_name(job->id, checkpoint->id, name), in->node, in->error);
+                        finish(a, job, checkpoint);
+                        return 0;
+                }
+        return apply_refuse(a, -ESRCH, "checkpoint-uncopied: '%s' is to have no copy", in->node);
+}
+
+int apply_checkpoint_abort(struct apply *a) {
+        const Rm__CmdCheckpointAbort *in = a->command->checkpoint_abort;
+        Rm__Checkpoint *checkpoint;
+        Rm__Job *job = find(a, "checkpoint-abort", in->job, in->checkpoint, &checkpoint);
+
+        if (!job)
+                return -ENOENT;
+        fail(a, job, checkpoint, in->error);
+        return 0;
+}
+
+int apply_checkpoint_remove(struct apply *a) {
+        const Rm__CmdCheckpointRemove *in = a->command->checkpoint_remove;
+        Rm__Checkpoint *checkpoint;
+        Rm__Job *job = find(a, "remove-checkpoint", in->job, in->checkpoint, &checkpoint);
+        char name[48];
+
+        if (!job)
+                return -ENOENT;
+        (void) checkpoint_name(job->id, checkpoint->id, name);
+        if (checkpoint->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE)
+                return apply_refuse(a, -EBUSY, "remove-checkpoint: %s is being made", name);
+        if (job->restored_from == in->checkpoint && job->state == RM__JOB_STATE__JOB_STARTING)
+                return apply_refuse(a, -EBUSY, "remove-checkpoint: job %" PRIu64 " is being restarted from it", job->id);
+        if (job->held && job->n_checkpoints == 1)
+                return apply_refuse(a, -EBUSY,
+                                    "remove-checkpoint: job %" PRIu64 " is stopped there, and has no other; cancel the job instead",
+                                    job->id);
+        for (size_t i = 0; i < job->n_checkpoints; i++)
+                if (job->checkpoints[i]->id == in->checkpoint) {
+                        remove_at(job, i);
+                        break;
+                }
+        apply_event(a, "checkpoint-removed", NULL, job->id, 0, 0, "checkpoint %s is removed by %s", name, in->by);
+        return 0;
+}
+
+static int check_release(struct apply *a, const Rm__CmdJobRelease *in, const Rm__Job *job) {
+        if (!job)
+                return apply_refuse(a, -ENOENT, "restart-job: no job %" PRIu64, in->job);
+        if (job_ended(job) ? job->state == RM__JOB_STATE__JOB_COMPLETED : !job->held)
+                return apply_refuse(a, -EBUSY, "restart-job: job %" PRIu64 " %s", job->id,
+                                    job_ended(job) ? "has completed" : "has neither been stopped nor ended");
+        if (in->checkpoint && !job_checkpoint(job, in->checkpoint))
+                return apply_refuse(a, -ENOENT, "restart-job: job %" PRIu64 " has no checkpoint %" PRIu64, job->id, in->checkpoint);
+        if (!job_newest_checkpoint(a->state, job))
+                return apply_refuse(a, -ENOENT, "restart-job: job %" PRIu64 " has no checkpoint on nodes that are up", job->id);
+        return 0;
+}
+
+/* Newer ones are of a future that it does not go back to. */
+static void remove_newer(Rm__Job *job, uint64_t checkpoint) {
+        for (size_t i = job->n_checkpoints; checkpoint > 0 && i > 0; i--)
+                if (job->checkpoints[i - 1]->id > checkpoint)
+                        remove_at(job, i - 1);
+}
+
+/* Its capsules are gone, as is the spool; its output begins with what the checkpoint had not delivered. */
+static void revive(struct apply *a, Rm__Job *job) {
+        state_index_forget(a->index, job->id);
+        for (size_t k = 0; k < job->n_capsules; k++)
+                rm__capsule__free_unpacked(job->capsules[k], NULL);
+        free(job->capsules);
+        job->capsules = NULL;
+        job->n_capsules = 0;
+        job->group_size = 0;
+        job->attempt++;
+        job->free_attempts++;
+        job->state = RM__JOB_STATE__JOB_PENDING;
+        job->final_state = RM__JOB_STATE__JOB_PENDING;
+        job->cancel = job->output_done = false;
+        job->cancel_signal = 0;
+        job->exit_code = 0;
+        job->start_usec = job->end_usec = job->group_end_usec = 0;
+        job->pending_since_usec = a->time_usec;
+        state_index_job(a->index, job->id);
+}
+
+int apply_job_release(struct apply *a) {
+        const Rm__CmdJobRelease *in = a->command->job_release;
+        Rm__Job *job = state_job(a->state, in->job);
+        int r = check_release(a, in, job);
+
+        if (r < 0)
+                return r;
+        remove_newer(job, in->checkpoint);
+        if (job_ended(job))
+                revive(a, job);
+        job->held = false;
+        message_set_string(&job->restart_reason, "restarted by its owner or an administrator");
+        message_set_string(&job->reason, "waits to be placed");
+        apply_event(a, "job-released", NULL, job->id, 0, 0, "job %" PRIu64 " is to go on from a checkpoint, says %s", job->id,
+                    in->by);
+        return 0;
+}
