@@ -15,6 +15,7 @@ struct runner;
 struct outputs;
 struct pages_test;
 struct moves;
+struct checkpoints;
 struct conditions;
 struct leader;
 struct service;
@@ -35,6 +36,7 @@ struct rmd {
         struct outputs *outputs;   /* job/: output of jobs whose head is here */
         struct pages_test *pages_test; /* job/: can memory be tracked here? */
         struct moves *moves;       /* move/ */
+        struct checkpoints *checkpoints; /* checkpoint/ */
         struct conditions *conditions; /* health/: what this node's sensors say of it */
         struct leader *leader;     /* leader/: scheduling; NULL unless this node leads */
         struct service *service;   /* requests/: local clients */

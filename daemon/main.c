@@ -15,6 +15,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/util.h"
+#include "daemon/checkpoint/checkpoints.h"
 #include "daemon/client/forwarding.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
@@ -116,6 +117,7 @@ static void on_applied(void *userdata, const Rm__Command *command, const struct 
                 moves_started(rmd->moves, result->created);
         moves_wake(rmd->moves);
         runner_wake(rmd->runner);
+        checkpoints_wake(rmd->checkpoints);
         conditions_wake(rmd->conditions);
         leader_wake(rmd->leader, command);
         service_wake(rmd->service);
@@ -129,6 +131,7 @@ static void on_installed(void *userdata) {
         bodies_applied(rmd->bodies, NULL);
         moves_wake(rmd->moves);
         runner_wake(rmd->runner);
+        checkpoints_wake(rmd->checkpoints);
         conditions_wake(rmd->conditions);
         leader_wake(rmd->leader, NULL);
         service_wake(rmd->service);
@@ -138,7 +141,7 @@ static void on_message(void *userdata, const char *node, const Rm__PeerMessage *
         struct rmd *rmd = userdata;
 
         if (!rmd->runner || forwarding_on_message(rmd->forwarding, node, message) || moves_on_message(rmd->moves, node, message) ||
-            bodies_on_message(rmd->bodies, node, message))
+            checkpoints_on_message(rmd->checkpoints, node, message) || bodies_on_message(rmd->bodies, node, message))
                 return;
         switch (message->body_case) {
         case RM__PEER_MESSAGE__BODY_AGENT_RUN:
@@ -171,6 +174,7 @@ static void on_peer(void *userdata, const char *node, bool connected) {
                 return;
         forwarding_on_peer(rmd->forwarding, node, connected);
         moves_on_peer(rmd->moves, node, connected);
+        checkpoints_on_peer(rmd->checkpoints, node, connected);
         if (connected)
                 runner_peer_connected(rmd->runner, node);
         service_wake(rmd->service);
@@ -212,6 +216,8 @@ static void on_capsule(void *userdata, struct resident *resident, int error, con
         struct rmd *rmd = userdata;
 
         moves_capsule_ready(rmd->moves, resident, error, text);
+        if (rmd->checkpoints)
+                checkpoints_capsule_ready(rmd->checkpoints, resident, error, text);
 }
 
 static bool keeps_copy(void *userdata, const struct resident *resident) {
@@ -230,6 +236,7 @@ static void on_unfenced(void *userdata) {
         struct rmd *rmd = userdata;
 
         moves_wake(rmd->moves);
+        checkpoints_wake(rmd->checkpoints);
 }
 
 static const struct runner_ops runner_ops = { on_capsule, keeps_copy, on_filling, on_unfenced };
@@ -249,6 +256,7 @@ static void on_beat(void *userdata) {
                 return;
         forwarding_keep(rmd->forwarding);
         moves_keep(rmd->moves);
+        checkpoints_keep(rmd->checkpoints);
         runner_keep_peers(rmd->runner);
 }
 
@@ -393,6 +401,8 @@ static int start(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
                 rmd->pages_test = pages_test_start(rmd->base, CRIU_PATH);
         r = moves_create(rmd, &rmd->moves, err);
         if (r == 0)
+                r = checkpoints_create(rmd, &rmd->checkpoints, err);
+        if (r == 0)
                 r = bodies_create(rmd, &rmd->bodies, err);
         if (r == 0)
                 r = runner_create(rmd, &runner_ops, rmd, &rmd->runner, err);
@@ -409,6 +419,8 @@ static int start(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
 static void stop(struct rmd *rmd) {
         sensors_destroy(rmd->sensors);
         service_destroy(rmd->service);
+        checkpoints_destroy(rmd->checkpoints);
+        rmd->checkpoints = NULL;
         moves_destroy(rmd->moves);
         rmd->moves = NULL;
         leader_destroy(rmd->leader);

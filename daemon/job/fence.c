@@ -3,7 +3,7 @@
 #include "daemon/cluster/state.h"
 
 bool fence_applies(const Rm__JobSpec *spec) {
-        return spec->on_node_loss == STATE_LOSS_RESTART;
+        return job_wants_restart(spec);
 }
 
 void fence_mac(uint64_t epoch, uint32_t address, uint8_t ret_mac[static 6]) {

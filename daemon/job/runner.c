@@ -248,7 +248,7 @@ static int make_resident(struct runner *runner, const Rm__Job *job, int32_t inde
         struct launch_spec spec;
         struct capsule *capsule = NULL;
         struct resident *resident;
-        int r = launch_spec_init(&spec, runner->rmd->config, job, index, incarnation, kept != NULL);
+        int r = launch_spec_init(&spec, runner->rmd->config, job, index, incarnation, kept != NULL || job->restored_from > 0);
 
         if (r < 0)
                 return error_set(err, r, "no such capsule");
@@ -314,6 +314,12 @@ static void report_ready(struct runner *runner, struct resident *resident) {
         runner_propose(runner, resident, command_capsule_ready(&c, resident->job, resident->index, self_of(runner)));
 }
 
+/* It stands; one that goes on from a checkpoint is not ready before that is in it. */
+static void report_placed(struct runner *runner, struct resident *resident, const Rm__Job *job) {
+        if (job->restored_from == 0 || resident->restored)
+                report_ready(runner, resident);
+}
+
 static void report_exit(struct runner *runner, struct resident *resident, int exit_code, const char *reason,
                         Rm__JobState final_state) {
         struct command c;
@@ -362,7 +368,7 @@ static void restart_or_end(struct runner *runner, struct resident *resident, con
 /* Of a job that runs. A node that was started anew has lost its capsules as one that is down has. */
 static void report_lost(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
         bool had_one = !resident->capsule && capsule->state == RM__CAPSULE_STATE__CAPSULE_READY;
-        bool again = had_one && job_may_restart(job);
+        bool again = (had_one || job->restored_from > 0) && job_may_restart(job);
         cleanup_free char *reason = again ? xasprintf("node %s has lost its capsules (was it restarted?)", self_of(runner))
                                           : xasprintf("a capsule of %s is lost: %s", self_of(runner), resident->lost_text);
 
@@ -504,18 +510,22 @@ static void cancel_head(struct runner *runner, struct resident *head, const Rm__
 static void reconcile_head(struct runner *runner, struct resident *head, const Rm__Job *job) {
         cleanup_free char *reason = NULL;
 
-        if (head->lost) {
+        if (head->lost && job->restored_from && job->state == RM__JOB_STATE__JOB_STARTING && job_may_restart(job)) {
+                restart_or_end(runner, head, job, true, head->lost_text ? head->lost_text : "its capsule died");
+        } else if (head->lost) {
                 reason = head->unstarted ? xstrdup(head->lost_text)
                                          : xasprintf("mpirun is lost: %s", head->lost_text ? head->lost_text : "its capsule died");
                 report_exit(runner, head, 255, reason, RM__JOB_STATE__JOB_FAILED);
-        } else if (job->state == RM__JOB_STATE__JOB_STARTING && !job->cancel && capsule_phase(head->capsule) > CAPSULE_EMPTY) {
+        } else if (job->state == RM__JOB_STATE__JOB_STARTING && !job->cancel && capsule_phase(head->capsule) > CAPSULE_EMPTY &&
+                   (!job->restored_from || all_ready(job))) {
                 report_running(runner, head); /* also when it has ended since */
         } else if (head->exited) {
                 reason = ends_why_killed(runner, head);
                 report_exit(runner, head, launch_exit_code(head->wait_status), reason, RM__JOB_STATE__JOB_PENDING);
         } else if (job->cancel) {
                 cancel_head(runner, head, job);
-        } else if (job->state == RM__JOB_STATE__JOB_STARTING && head->ready && !head->launching && all_ready(job)) {
+        } else if (job->state == RM__JOB_STATE__JOB_STARTING && head->ready && !head->launching && all_ready(job) &&
+                   !job->restored_from) {
                 launch_head(runner, head, job); /* without a lease it is refused, and tried again when there is one */
         }
 }
@@ -597,14 +607,14 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
         if (report_broken(runner, resident, job))
                 return;
         if (resident->index == STATE_HEAD && resident->capsule) {
-                if (resident->ready && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED)
-                        report_ready(runner, resident);
+                if (resident->ready && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED && !resident->lost)
+                        report_placed(runner, resident, job);
                 else
                         reconcile_head(runner, resident, job);
         } else if (resident->lost) {
                 report_lost(runner, resident, job, capsule);
         } else if (resident->ready && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED) {
-                report_ready(runner, resident);
+                report_placed(runner, resident, job);
         }
         report_obstacle(runner, resident, capsule);
 }
@@ -627,7 +637,7 @@ static void end_placed(struct runner *runner, const Rm__Job *job, const Rm__Caps
         /* mpirun may not have ended by itself: who reads its output is told that this was all. */
         if (capsule->index == STATE_HEAD)
                 outputs_pump(runner->rmd->outputs, job->id);
-        if (job->spec->on_node_loss != STATE_LOSS_RESTART || !is_going(runner, job->id, capsule)) /* else on_destroyed() */
+        if (!job_wants_restart(job->spec) || !is_going(runner, job->id, capsule)) /* else on_destroyed() */
                 report_gone(runner, job->id, capsule);
 }
 

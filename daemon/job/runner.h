@@ -45,6 +45,8 @@ struct resident {
         cpu_set_t confined_cpus; /* that were tried last; none: not yet */
         uint64_t bound_usec; /* cores.c: when it was bound; 0: long ago, or never */
         uint64_t lease_usec; /* leases.c: that its PID 1 was told last (now_boot_usec()); 0: none, by this rmd */
+        bool saving;       /* it stands still for a checkpoint, which opens it again */
+        bool restored;     /* what was captured for a checkpoint is in it, frozen and cut off */
         bool untracked;    /* the last try to move it away could not track its memory */
         char *obstacle;    /* that its PID 1 knows of, "": none; NULL: it has not told */
         struct core_report_last core_last; /* core_report.c */

@@ -80,9 +80,9 @@ struct loss *losses_find(const struct state_index *index, const struct losses_ru
 }
 
 char *loss_reason(const struct loss *loss, const Rm__Job *job) {
-        uint32_t restarts = job->attempt > 0 ? job->attempt - 1 : 0;
+        uint32_t attempts = job_counted_attempts(job), restarts = attempts > 0 ? attempts - 1 : 0;
 
-        if (loss->answer == LOSS_RESTART || job->cancel || job->spec->on_node_loss != STATE_LOSS_RESTART)
+        if (loss->answer == LOSS_RESTART || job->cancel || !job_wants_restart(job->spec))
                 return xasprintf("node %s is down", loss->node->name);
         return xasprintf("node %s is down, and the job has been restarted %u time%s (--restarts %u)", loss->node->name, restarts,
                          restarts == 1 ? "" : "s", job->spec->restarts);

@@ -32,7 +32,7 @@ struct store_key {
 int store_key_derive(const void *secret, size_t secret_bytes, struct store_key *ret, struct rm_error *err);
 
 struct store_keys {
-        struct store_key key;    /* that manifests are made with, and may have */
+        struct store_key key; /* that manifests are made with, and may have */
         struct store_key second; /* that they may have as well */
         bool has_second;
 };
@@ -46,9 +46,9 @@ void store_close(struct store *s); /* NULL ok */
 /* ---- saving ---- */
 
 struct store_figures {
-        uint64_t raw_bytes;    /* of all contents, zeros left out */
-        uint64_t blocks;       /* looked up */
-        uint64_t new_blocks;   /* of these, not there before */
+        uint64_t raw_bytes; /* of all contents, zeros left out */
+        uint64_t blocks; /* looked up */
+        uint64_t new_blocks; /* of these, not there before */
         uint64_t packed_bytes; /* the new pack, compressed */
         uint64_t manifest_bytes;
         uint64_t moved_blocks; /* of new_blocks: taken over from packs of which little was still in use */
@@ -84,8 +84,8 @@ int store_load_meta(const struct store_load *load, const char *name, const void 
 uint64_t store_load_raw_bytes(const struct store_load *load);
 /* All objects into `w`, in an order that image_place_target() takes, without the end mark. `poll` is called now and then, at least for each MiB; nonzero ends it with that
  * value. -EBADMSG: a block is damaged: the text names file and object. */
-int store_load_write(struct store_load *load, struct image_writer *w, int (*poll)(void *ctx, const char *what, struct rm_error *err),
-                     void *ctx, struct rm_error *err);
+int store_load_write(struct store_load *load, struct image_writer *w,
+                     int (*poll)(void *ctx, const char *what, struct rm_error *err), void *ctx, struct rm_error *err);
 void store_load_end(struct store_load *load); /* NULL ok */
 
 /* ---- keeping ---- */

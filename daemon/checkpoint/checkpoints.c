@@ -1,0 +1,179 @@
+#include "daemon/checkpoint/checkpoints.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/timer.h"
+#include "common/util.h"
+#include "daemon/checkpoint/checkpoints_internal.h"
+#include "daemon/cluster/commands.h"
+
+#define MOVER_PROGRAM RM_LIBEXEC_DIR "/rm-mover"
+#define RETRY_USEC 300000U
+#define STORE_PARTNER "partner" /* [checkpoint] store: disks of this node and of others */
+
+const Rm__State *checkpoints_state(const struct checkpoints *c) {
+        return cluster_state(c->rmd->cluster);
+}
+
+const char *checkpoints_self(const struct checkpoints *c) {
+        return cluster_self(c->rmd->cluster);
+}
+
+int checkpoints_send(struct checkpoints *c, const char *node, Rm__PeerMessage *message) {
+        return cluster_send(c->rmd->cluster, node, message);
+}
+
+const Rm__Checkpoint *checkpoints_find(const struct checkpoints *c, uint64_t job, uint64_t checkpoint) {
+        const Rm__Job *j = state_job(checkpoints_state(c), job);
+
+        return j ? job_checkpoint(j, checkpoint) : NULL;
+}
+
+void checkpoints_propose(struct checkpoints *c, const Rm__Command *command) {
+        cluster_propose(c->rmd->cluster, command, NULL, NULL);
+}
+
+void checkpoints_propose_abort(struct checkpoints *c, uint64_t job, uint64_t checkpoint, const char *error) {
+        struct command cmd;
+
+        checkpoints_propose(c, command_checkpoint_abort(&cmd, job, checkpoint, error));
+}
+
+static void reconcile(struct checkpoints *c) {
+        if (!cluster_synced(c->rmd->cluster))
+                return; /* what we know may be old */
+        saves_wake(c);
+        barrier_wake(c);
+        copies_wake(c);
+        restores_wake(c);
+        stores_tidy(c);
+}
+
+static void on_wake(evutil_socket_t fd, short what, void *arg) {
+        reconcile(arg);
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *arg) {
+        struct checkpoints *c = arg;
+
+        c->retry_wanted = false;
+        reconcile(c);
+}
+
+void checkpoints_wake(struct checkpoints *c) {
+        event_active(c->wake, EV_TIMEOUT, 0);
+}
+
+void checkpoints_retry(struct checkpoints *c) {
+        if (c->retry_wanted)
+                return;
+        c->retry_wanted = true;
+        timer_arm(c->retry, RETRY_USEC);
+}
+
+bool checkpoints_on_message(struct checkpoints *c, const char *node, const Rm__PeerMessage *message) {
+        switch (message->body_case) {
+        case RM__PEER_MESSAGE__BODY_CHECKPOINT_AT:
+                barrier_on_at(c, message->checkpoint_at);
+                return true;
+        case RM__PEER_MESSAGE__BODY_CHECKPOINT_GO:
+                saves_on_go(c, message->checkpoint_go);
+                return true;
+        case RM__PEER_MESSAGE__BODY_COPY_OFFER:
+                copies_on_offer(c, node, message->copy_offer);
+                return true;
+        case RM__PEER_MESSAGE__BODY_COPY_ACCEPT:
+                copies_on_accept(c, node, message->copy_accept);
+                return true;
+        case RM__PEER_MESSAGE__BODY_RESTORE_ASK:
+                loads_on_ask(c, node, message->restore_ask);
+                return true;
+        case RM__PEER_MESSAGE__BODY_RESTORE_CARRY:
+                restores_on_carry(c, node, message->restore_carry);
+                return true;
+        default:
+                return false;
+        }
+}
+
+void checkpoints_on_peer(struct checkpoints *c, const char *node, bool connected) {
+        if (connected) {
+                checkpoints_retry(c);
+                return;
+        }
+        copies_on_lost(c, node);
+        restores_on_lost(c, node);
+}
+
+void checkpoints_keep(const struct checkpoints *c) {
+        copies_keep(c);
+        restores_keep(c);
+}
+
+void checkpoints_capsule_ready(struct checkpoints *c, struct resident *resident, int error, const char *text) {
+        restores_capsule_ready(c, resident, error, text);
+}
+
+/* As of moves: images wait in memory of their own, in small pages. What an earlier life of this daemon left goes. */
+static int mount_images(const char *dir, struct rm_error *err) {
+        int r;
+
+        remover_unmount(MOVER_PROGRAM, dir);
+        (void) remove_tree(dir);
+        r = mkdir_p(dir, 0700);
+        if (r < 0)
+                return error_sys(err, r, "making %s", dir);
+        if (mount("rmd", dir, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700,size=90%,huge=never") < 0 &&
+            mount("rmd", dir, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700,size=90%") < 0)
+                return error_sys(err, -errno, "mounting a tmpfs on %s", dir);
+        return 0;
+}
+
+int checkpoints_create(struct rmd *rmd, struct checkpoints **ret, struct rm_error *err) {
+        struct checkpoints *c = xcalloc(1, sizeof(*c));
+        int r;
+
+        c->rmd = rmd;
+        c->dir = xasprintf("%s/checkpoints", rmd->config->runtime_dir);
+        c->shared = strcmp(rmd->config->checkpoint_store, STORE_PARTNER) != 0;
+        c->root = c->shared ? xstrdup(rmd->config->checkpoint_store) : xasprintf("%s/checkpoints", rmd->config->state_dir);
+        r = mount_images(c->dir, err);
+        if (r == 0) {
+                r = mkdir_p(c->root, 0700);
+                if (r < 0)
+                        (void) error_sys(err, r, "making %s", c->root);
+        }
+        if (r < 0) {
+                free(c->dir);
+                free(c->root);
+                free(c);
+                return r;
+        }
+        c->remover = remover_create(rmd->base, MOVER_PROGRAM);
+        c->wake = event_new(rmd->base, -1, 0, on_wake, c);
+        c->retry = evtimer_new(rmd->base, on_retry, c);
+        *ret = c;
+        return 0;
+}
+
+void checkpoints_destroy(struct checkpoints *c) {
+        if (!c)
+                return;
+        saves_finish(c);
+        barrier_finish(c);
+        copies_finish(c);
+        restores_finish(c);
+        loads_finish(c);
+        remover_destroy(c->remover);
+        remover_unmount(MOVER_PROGRAM, c->dir);
+        (void) rmdir(c->dir);
+        event_free(c->wake);
+        event_free(c->retry);
+        free(c->dir);
+        free(c->root);
+        free(c);
+}

@@ -1,0 +1,199 @@
+/* Shared by the files of this folder: checkpoints.c (wiring), saves.c (capsules that are captured here), barrier.c (all capsules of a job together), copies.c (to and from
+ * other nodes), restores.c (capsules that come back here), loads.c (parts that are sent to those), stores.c (where all that lies). */
+#ifndef RM_CHECKPOINT_CHECKPOINTS_INTERNAL_H
+#define RM_CHECKPOINT_CHECKPOINTS_INTERNAL_H
+
+#include <event2/event.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "daemon/checkpoint/checkpoints.h"
+#include "daemon/checkpoint/machine.h"
+#include "daemon/cluster/cluster.h"
+#include "daemon/config/config.h"
+#include "daemon/move/mover.h"
+
+#define CHECKPOINT_TOKEN_BYTES 32U
+
+/* One capsule of this node, from its first checkpoint on: its rm-mover keeps track of what it writes until it leaves. */
+struct save {
+        struct checkpoints *c;
+        uint64_t job;
+        int32_t index;
+        uint64_t incarnation;
+        uint64_t checkpoint; /* 0: none is made */
+        enum save_state state;
+        char *dir; /* of the capture socket */
+        struct mover *mover; /* NULL: none runs */
+        bool mover_ready;
+        bool released; /* it tracks no more, and ends when it has stored what it has */
+        bool waits; /* for the memory that its last move has not brought yet */
+        struct event *deadline;
+        struct event *reopen;
+        unsigned reopens;
+        unsigned lock_tries;
+        uint64_t freeze_usec; /* 0: it runs */
+        uint64_t pause_usec;
+        uint64_t raw_bytes, stored_bytes, store_usec;
+        uint64_t output_end[2]; /* of a head, when it was cut */
+        uint8_t *carry;
+        size_t carry_bytes;
+        bool pages; /* private memory goes apart from CRIU's images, as rm-mover has told */
+        char error[512];
+        LIST_ENTRY(save) entry;
+};
+
+/* All capsules of a job, on the node of its head. */
+struct barrier_part {
+        int32_t index;
+        Rm__CheckpointPhase phase;
+        uint64_t pause_usec;
+};
+struct barrier {
+        uint64_t job;
+        uint64_t checkpoint;
+        Rm__CheckpointPhase reached; /* by all, as they were told */
+        size_t n;
+        struct barrier_part *parts;
+        bool failed;
+        LIST_ENTRY(barrier) entry;
+};
+
+/* A copy of a part that goes out, or (`in`) comes. */
+struct copy {
+        struct checkpoints *c;
+        uint64_t job;
+        uint64_t checkpoint;
+        int32_t index;
+        char *node; /* the other one */
+        bool in;
+        struct mover *mover;
+        struct event *deadline;
+        uint8_t token[CHECKPOINT_TOKEN_BYTES];
+        char **files; /* in: that come, each as NAME.part until all are there */
+        size_t n_files;
+        bool arrived;
+        LIST_ENTRY(copy) entry;
+};
+
+/* A capsule that comes back here. */
+struct restore {
+        struct checkpoints *c;
+        uint64_t job;
+        int32_t index;
+        uint64_t incarnation;
+        uint64_t checkpoint;
+        enum restore_state state;
+        char *dir;
+        char *from; /* the node that sends it */
+        char *tried; /* those that could not, separated by spaces */
+        struct mover *mover;
+        uint32_t port;
+        uint8_t token[CHECKPOINT_TOKEN_BYTES];
+        struct event *deadline;
+        bool carried; /* the counters are there */
+        bool filtered;
+        bool image_complete;
+        bool pages;
+        uint64_t begin_usec;
+        char error[512];
+        LIST_ENTRY(restore) entry;
+};
+
+/* A part that is sent to the node where its capsule comes back. */
+struct load {
+        struct checkpoints *c;
+        uint64_t job;
+        uint64_t checkpoint;
+        int32_t index;
+        uint64_t incarnation;
+        char *node;
+        struct mover *mover;
+        LIST_ENTRY(load) entry;
+};
+
+struct checkpoints {
+        struct rmd *rmd;
+        char *dir; /* a tmpfs: images and capture sockets */
+        char *root; /* of all stores here */
+        bool shared; /* it is on a file system of all nodes */
+        struct remover *remover;
+        struct event *wake;
+        struct event *retry;
+        bool retry_wanted;
+        uint64_t tidied_usec; /* when stores were last looked at for what nobody needs */
+        LIST_HEAD(, save) saves;
+        LIST_HEAD(, barrier) barriers;
+        LIST_HEAD(, copy) copies;
+        LIST_HEAD(, restore) restores;
+        LIST_HEAD(, load) loads;
+};
+
+/* ---- checkpoints.c ---- */
+const Rm__State *checkpoints_state(const struct checkpoints *c);
+const char *checkpoints_self(const struct checkpoints *c);
+/* Look again in a moment. */
+void checkpoints_retry(struct checkpoints *c);
+int checkpoints_send(struct checkpoints *c, const char *node, Rm__PeerMessage *message);
+/* NULL: the state has no such job, or checkpoint. */
+const Rm__Checkpoint *checkpoints_find(const struct checkpoints *c, uint64_t job, uint64_t checkpoint);
+/* Proposed once; whether it holds, the state shows. */
+void checkpoints_propose(struct checkpoints *c, const Rm__Command *command);
+void checkpoints_propose_abort(struct checkpoints *c, uint64_t job, uint64_t checkpoint, const char *error);
+
+/* ---- saves.c ---- */
+void saves_wake(struct checkpoints *c);
+void saves_on_go(struct checkpoints *c, const Rm__CheckpointGo *go);
+/* The head's, whose output's end belongs to the checkpoint; NULL: it is not here. */
+const struct save *saves_find(const struct checkpoints *c, uint64_t job, int32_t index, uint64_t checkpoint);
+/* All that goes out is there, or will never be. */
+void saves_copied_out(struct checkpoints *c, uint64_t job, int32_t index, uint64_t checkpoint);
+/* Does an rm-mover of ours have this store open? */
+bool saves_use(const struct checkpoints *c, uint64_t job, int32_t index);
+void saves_finish(struct checkpoints *c);
+
+/* ---- barrier.c ---- */
+void barrier_on_at(struct checkpoints *c, const Rm__CheckpointAt *at);
+/* Those that the state has no more, or that have passed their last phase, go. */
+void barrier_wake(struct checkpoints *c);
+void barrier_finish(struct checkpoints *c);
+
+/* ---- copies.c ---- */
+/* This part is stored here: offers it to those that are to have a copy, and have none yet. */
+void copies_offer(struct checkpoints *c, const Rm__Checkpoint *checkpoint, uint64_t job, int32_t index);
+void copies_on_offer(struct checkpoints *c, const char *node, const Rm__CopyOffer *offer);
+void copies_on_accept(struct checkpoints *c, const char *node, const Rm__CopyAccept *accept);
+void copies_wake(struct checkpoints *c);
+void copies_on_lost(struct checkpoints *c, const char *node);
+bool copies_use(const struct checkpoints *c, uint64_t job, int32_t index);
+void copies_keep(const struct checkpoints *c);
+void copies_finish(struct checkpoints *c);
+
+/* ---- restores.c ---- */
+void restores_wake(struct checkpoints *c);
+void restores_capsule_ready(struct checkpoints *c, struct resident *resident, int error, const char *text);
+void restores_on_carry(struct checkpoints *c, const char *node, const Rm__RestoreCarry *carry);
+void restores_on_lost(struct checkpoints *c, const char *node);
+void restores_keep(const struct checkpoints *c);
+void restores_finish(struct checkpoints *c);
+
+/* ---- loads.c ---- */
+void loads_on_ask(struct checkpoints *c, const char *node, const Rm__RestoreAsk *ask);
+bool loads_use(const struct checkpoints *c, uint64_t job, int32_t index);
+void loads_finish(struct checkpoints *c);
+
+/* ---- stores.c ---- */
+/* Of one capsule; malloc'ed. */
+char *stores_dir(const struct checkpoints *c, uint64_t job, int32_t index);
+/* Makes the directory above it. */
+int stores_make(const struct checkpoints *c, uint64_t job, struct rm_error *err);
+/* Names of the files there that make up `checkpoint` and those before it, the manifest last; malloc'ed, as each name is. 0 or negative errno; `whole`: -ENOENT without
+ * the manifest. */
+int stores_files(const char *dir, uint64_t checkpoint, bool whole, char ***ret_names, size_t *ret_n);
+void stores_files_free(char **names, size_t n);
+/* Is it the name of such a file, and of nothing else? */
+bool stores_name_valid(const char *name, uint64_t checkpoint);
+/* What the state does not name any more goes, now and then. */
+void stores_tidy(struct checkpoints *c);
+
+#endif

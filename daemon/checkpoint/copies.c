@@ -1,0 +1,408 @@
+/* Copies of what was captured on one node, on others: no shared file system is needed, and a lost node has not the only one. Files of a store never change once a
+ * checkpoint is made, so what is there already need not be sent again. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/timer.h"
+#include "common/util.h"
+#include "daemon/checkpoint/checkpoints_internal.h"
+#include "daemon/cluster/commands.h"
+
+#define ANSWER_USEC (20U * UINT64_C(1000000))
+#define SILENCE_USEC (60U * UINT64_C(1000000))
+#define FILES_MAX 4096U
+#define PART_SUFFIX ".part"
+
+static struct copy *find(const struct checkpoints *c, uint64_t job, uint64_t checkpoint, int32_t index, const char *node, bool in) {
+        struct copy *copy;
+
+        LIST_FOREACH (copy, &c->copies, entry)
+                if (copy->job == job && copy->checkpoint == checkpoint && copy->index == index && copy->in == in &&
+                    strcmp(copy->node, node) == 0)
+                        return copy;
+        return NULL;
+}
+
+bool copies_use(const struct checkpoints *c, uint64_t job, int32_t index) {
+        const struct copy *copy;
+
+        LIST_FOREACH (copy, &c->copies, entry)
+                if (copy->job == job && copy->index == index)
+                        return true;
+        return false;
+}
+
+static void copy_free(struct copy *copy) {
+        LIST_REMOVE(copy, entry);
+        mover_stop(copy->mover, copy->c->remover, "");
+        event_free(copy->deadline);
+        stores_files_free(copy->files, copy->n_files);
+        free(copy->node);
+        free(copy);
+}
+
+/* This end of it: the one that sends tells the log that there will be none. */
+static void copy_fail(struct copy *copy, const char *why) {
+        struct command cmd;
+
+        log_warn("checkpoint %" PRIu64 ".%" PRIu64 ", capsule %" PRId32 ": copy %s %s: %s", copy->job, copy->checkpoint,
+                 copy->index, copy->in ? "from" : "to", copy->node, why);
+        if (!copy->in)
+                checkpoints_propose(copy->c,
+                                    command_checkpoint_uncopied(&cmd, copy->job, copy->checkpoint, copy->index, copy->node, why));
+        copy_free(copy);
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *arg) {
+        copy_fail(arg, "timed out");
+}
+
+static struct copy *create(struct checkpoints *c, uint64_t job, uint64_t checkpoint, int32_t index, const char *node, bool in) {
+        struct copy *copy = xcalloc(1, sizeof(*copy));
+
+        *copy = (struct copy) { .c = c, .job = job, .checkpoint = checkpoint, .index = index, .in = in };
+        copy->node = xstrdup(node);
+        copy->deadline = evtimer_new(c->rmd->base, on_deadline, copy);
+        timer_arm(copy->deadline, ANSWER_USEC);
+        LIST_INSERT_HEAD(&c->copies, copy, entry);
+        return copy;
+}
+
+/* ---- the end that has it ---- */
+
+static void on_out_event(void *userdata, const Rm__MoverEvent *event) {
+        struct copy *copy = userdata;
+
+        switch (event->body_case) {
+        case RM__MOVER_EVENT__BODY_PROGRESS:
+                timer_arm(copy->deadline, SILENCE_USEC);
+                break;
+        case RM__MOVER_EVENT__BODY_ACKNOWLEDGED:
+                copy->arrived = true; /* the other end tells the log; this one goes when the state shows it */
+                break;
+        case RM__MOVER_EVENT__BODY_FAILED:
+                copy_fail(copy, event->failed->text);
+                break;
+        default:
+                break;
+        }
+}
+
+static void on_out_gone(void *userdata) {
+        struct copy *copy = userdata;
+
+        if (!copy->arrived)
+                copy_fail(copy, "rm-mover exited unexpectedly");
+}
+
+static const struct mover_ops out_ops = { on_out_event, on_out_gone };
+
+static void offer(struct checkpoints *c, uint64_t job, uint64_t checkpoint, int32_t index, const char *node) {
+        cleanup_free char *dir = stores_dir(c, job, index);
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        Rm__CopyOffer body = RM__COPY_OFFER__INIT;
+        struct copy *copy = create(c, job, checkpoint, index, node, false);
+        int r = stores_files(dir, checkpoint, true, &body.files, &body.n_files);
+
+        body.job = job;
+        body.checkpoint = checkpoint;
+        body.capsule = index;
+        message.body_case = RM__PEER_MESSAGE__BODY_COPY_OFFER;
+        message.copy_offer = &body;
+        if (r < 0)
+                copy_fail(copy, strerror(-r));
+        else if (checkpoints_send(c, node, &message) < 0)
+                copy_fail(copy, "it cannot be reached");
+        if (r == 0)
+                stores_files_free(body.files, body.n_files);
+}
+
+static bool has_name(char *const *names, size_t n, const char *name) {
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(names[i], name) == 0)
+                        return true;
+        return false;
+}
+
+static bool is_up(const struct checkpoints *c, const char *name) {
+        const Rm__Node *node = state_node(checkpoints_state(c), name);
+
+        return node && node->health == RM__NODE_HEALTH__NODE_HEALTH_UP;
+}
+
+void copies_offer(struct checkpoints *c, const Rm__Checkpoint *checkpoint, uint64_t job, int32_t index) {
+        const Rm__CheckpointPart *part = checkpoint_part(checkpoint, index);
+        struct command cmd;
+
+        if (!part || c->shared || strcmp(part->node, checkpoints_self(c)) != 0)
+                return;
+        for (size_t i = 0; i < part->n_partners; i++) {
+                const char *node = part->partners[i];
+
+                if (has_name(part->stored, part->n_stored, node) || find(c, job, checkpoint->id, index, node, false))
+                        continue;
+                if (is_up(c, node))
+                        offer(c, job, checkpoint->id, index, node);
+                else
+                        checkpoints_propose(c, command_checkpoint_uncopied(&cmd, job, checkpoint->id, index, node, "it is down"));
+        }
+}
+
+static int start_out(struct copy *copy, const Rm__CopyAccept *accept, const Rm__Node *to, struct rm_error *err) {
+        const struct config *config = copy->c->rmd->config;
+        cleanup_free char *store = stores_dir(copy->c, copy->job, copy->index);
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverLoad body = RM__MOVER_LOAD__INIT;
+        int r = mover_start(copy->c->rmd, "load", &out_ops, copy, &copy->mover, err);
+
+        if (r < 0)
+                return r;
+        body.store_dir = store;
+        body.key_file = config->key_file;
+        body.second_key_file = config->second_key_file;
+        body.checkpoint = copy->checkpoint;
+        body.host = to->address;
+        body.port = accept->port;
+        body.token = accept->token;
+        body.cluster = config->cluster_name;
+        body.codec = RM__MOVER_CODEC__MOVER_CODEC_NONE; /* blocks are compressed already */
+        body.bytes_per_sec = config->checkpoint_rate_bytes_per_sec;
+        body.files_only = true;
+        body.have = accept->have;
+        body.n_have = accept->n_have;
+        command.body_case = RM__MOVER_COMMAND__BODY_LOAD;
+        command.load = &body;
+        r = mover_command(copy->mover, &command);
+        return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
+}
+
+void copies_on_accept(struct checkpoints *c, const char *node, const Rm__CopyAccept *accept) {
+        struct copy *copy = find(c, accept->job, accept->checkpoint, accept->capsule, node, false);
+        const Rm__Node *to = state_node(checkpoints_state(c), node);
+        struct rm_error err = { 0 };
+
+        if (!copy || copy->mover || copy->arrived)
+                return;
+        timer_arm(copy->deadline, SILENCE_USEC);
+        if (accept->error[0] || !to)
+                copy_fail(copy, accept->error[0] ? accept->error : "it is not in the cluster");
+        else if (start_out(copy, accept, to, &err) < 0)
+                copy_fail(copy, error_text(&err));
+}
+
+/* ---- the end that gets it ---- */
+
+static void tell(const struct copy *copy, uint32_t port, char **have, size_t n_have, const char *error) {
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        Rm__CopyAccept body = RM__COPY_ACCEPT__INIT;
+
+        body.job = copy->job;
+        body.checkpoint = copy->checkpoint;
+        body.capsule = copy->index;
+        body.port = port;
+        body.token.data = (uint8_t *) copy->token;
+        body.token.len = sizeof(copy->token);
+        body.have = have;
+        body.n_have = n_have;
+        body.error = (char *) error;
+        message.body_case = RM__PEER_MESSAGE__BODY_COPY_ACCEPT;
+        message.copy_accept = &body;
+        (void) checkpoints_send(copy->c, copy->node, &message);
+}
+
+/* Of the files that are offered, those that are here. */
+static void tell_listening(struct copy *copy, const char *dir, uint32_t port) {
+        char **have = NULL;
+        size_t n = 0;
+
+        (void) stores_files(dir, copy->checkpoint, false, &have, &n);
+        tell(copy, port, have, n, "");
+        stores_files_free(have, n);
+}
+
+/* The manifest is the last of them: without it the others mean nothing. */
+static int settle_files(const struct copy *copy) {
+        cleanup_free char *dir = stores_dir(copy->c, copy->job, copy->index);
+        int r = 0;
+
+        for (size_t i = 0; i < copy->n_files && r == 0; i++) {
+                cleanup_free char *part = xasprintf("%s/%s" PART_SUFFIX, dir, copy->files[i]);
+                cleanup_free char *name = xasprintf("%s/%s", dir, copy->files[i]);
+
+                if (rename(part, name) < 0 && errno != ENOENT)
+                        r = -errno;
+                else if (access(name, F_OK) < 0)
+                        r = -errno;
+        }
+        return r;
+}
+
+static void propose_stored(struct copy *copy) {
+        struct command cmd;
+
+        (void) command_checkpoint_stored(&cmd, copy->job, copy->checkpoint, copy->index, checkpoints_self(copy->c));
+        checkpoints_propose(copy->c, &cmd.command);
+        checkpoints_retry(copy->c);
+}
+
+static void on_in_event(void *userdata, const Rm__MoverEvent *event) {
+        struct copy *copy = userdata;
+        cleanup_free char *dir = stores_dir(copy->c, copy->job, copy->index);
+        int r;
+
+        switch (event->body_case) {
+        case RM__MOVER_EVENT__BODY_LISTENING:
+                tell_listening(copy, dir, event->listening->port);
+                break;
+        case RM__MOVER_EVENT__BODY_PROGRESS:
+                timer_arm(copy->deadline, SILENCE_USEC);
+                break;
+        case RM__MOVER_EVENT__BODY_RECEIVED:
+                (void) evtimer_del(copy->deadline);
+                r = settle_files(copy);
+                if (r < 0) {
+                        tell(copy, 0, NULL, 0, strerror(-r));
+                        copy_fail(copy, strerror(-r));
+                        return;
+                }
+                copy->arrived = true;
+                propose_stored(copy);
+                break;
+        case RM__MOVER_EVENT__BODY_FAILED:
+                tell(copy, 0, NULL, 0, event->failed->text);
+                copy_fail(copy, event->failed->text);
+                break;
+        default:
+                break;
+        }
+}
+
+static void on_in_gone(void *userdata) {
+        struct copy *copy = userdata;
+
+        if (copy->arrived)
+                return;
+        tell(copy, 0, NULL, 0, "rm-mover exited unexpectedly");
+        copy_fail(copy, "rm-mover exited unexpectedly");
+}
+
+static const struct mover_ops in_ops = { on_in_event, on_in_gone };
+
+static int start_in(struct copy *copy, struct rm_error *err) {
+        const struct config *config = copy->c->rmd->config;
+        cleanup_free char *dir = stores_dir(copy->c, copy->job, copy->index);
+        cleanup_free Rm__MoverFile *files = xcalloc(copy->n_files + 1, sizeof(*files));
+        cleanup_free Rm__MoverFile **list = xcalloc(copy->n_files + 1, sizeof(*list));
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverReceive body = RM__MOVER_RECEIVE__INIT;
+        int r = mkdir_p(dir, 0700);
+
+        if (r < 0)
+                return error_sys(err, r, "making %s", dir);
+        r = mover_start(copy->c->rmd, "receive", &in_ops, copy, &copy->mover, err);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < copy->n_files; i++) {
+                rm__mover_file__init(&files[i]);
+                files[i].role = copy->files[i];
+                files[i].path = xasprintf("%s/%s" PART_SUFFIX, dir, copy->files[i]);
+                (void) unlink(files[i].path);
+                list[i] = &files[i];
+        }
+        body.address = config->address;
+        body.port_min = config->move_port_first;
+        body.port_max = config->move_port_last;
+        body.token.data = copy->token;
+        body.token.len = sizeof(copy->token);
+        body.key_file = config->key_file;
+        body.second_key_file = config->second_key_file;
+        body.cluster = config->cluster_name;
+        body.files = list;
+        body.n_files = copy->n_files;
+        body.sync = true;
+        command.body_case = RM__MOVER_COMMAND__BODY_RECEIVE;
+        command.receive = &body;
+        r = mover_command(copy->mover, &command);
+        for (size_t i = 0; i < copy->n_files; i++)
+                free(files[i].path);
+        return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
+}
+
+/* This node is to have a copy of it, by the state; the files are of that checkpoint, and of none after it. */
+static int check_offer(const struct checkpoints *c, const char *node, const Rm__CopyOffer *offer, struct rm_error *err) {
+        const Rm__Checkpoint *checkpoint = checkpoints_find(c, offer->job, offer->checkpoint);
+        const Rm__CheckpointPart *part = checkpoint ? checkpoint_part(checkpoint, offer->capsule) : NULL;
+
+        if (!part || strcmp(part->node, node) != 0 || !has_name(part->partners, part->n_partners, checkpoints_self(c)))
+                return error_set(err, -ENOENT, "by the state it is to have no copy");
+        if (offer->n_files == 0 || offer->n_files > FILES_MAX)
+                return error_set(err, -EINVAL, "%zu files are offered", offer->n_files);
+        for (size_t i = 0; i < offer->n_files; i++)
+                if (!stores_name_valid(offer->files[i], offer->checkpoint))
+                        return error_set(err, -EINVAL, "a file of another name is offered");
+        return 0;
+}
+
+void copies_on_offer(struct checkpoints *c, const char *node, const Rm__CopyOffer *offer) {
+        struct copy *copy = find(c, offer->job, offer->checkpoint, offer->capsule, node, true);
+        struct rm_error err = { 0 };
+
+        if (copy)
+                copy_free(copy); /* it begins anew */
+        copy = create(c, offer->job, offer->checkpoint, offer->capsule, node, true);
+        for (size_t i = 0; i < offer->n_files && i < FILES_MAX; i++) {
+                copy->files = xrealloc(copy->files, (copy->n_files + 1) * sizeof(*copy->files));
+                copy->files[copy->n_files++] = xstrdup(offer->files[i]);
+        }
+        if (getrandom(copy->token, sizeof(copy->token), 0) != (ssize_t) sizeof(copy->token))
+                (void) error_set(&err, -EIO, "cannot get random bytes");
+        else if (check_offer(c, node, offer, &err) == 0 && start_in(copy, &err) == 0)
+                return;
+        tell(copy, 0, NULL, 0, error_text(&err));
+        copy_fail(copy, error_text(&err));
+}
+
+/* ---- both ---- */
+
+void copies_wake(struct checkpoints *c) {
+        struct copy *copy, *next;
+
+        for (copy = LIST_FIRST(&c->copies); copy; copy = next) {
+                const Rm__Checkpoint *checkpoint = checkpoints_find(c, copy->job, copy->checkpoint);
+                const Rm__CheckpointPart *part = checkpoint ? checkpoint_part(checkpoint, copy->index) : NULL;
+                const char *owner = copy->in ? checkpoints_self(c) : copy->node;
+
+                next = LIST_NEXT(copy, entry);
+                if (!part || has_name(part->stored, part->n_stored, owner))
+                        copy_free(copy);
+                else if (copy->in && copy->arrived)
+                        propose_stored(copy);
+        }
+}
+
+void copies_on_lost(struct checkpoints *c, const char *node) {
+        struct copy *copy, *next;
+
+        for (copy = LIST_FIRST(&c->copies); copy; copy = next) {
+                next = LIST_NEXT(copy, entry);
+                if (strcmp(copy->node, node) == 0 && !copy->arrived)
+                        copy_fail(copy, "the connection was lost");
+        }
+}
+
+void copies_keep(const struct checkpoints *c) {
+        const struct copy *copy;
+
+        LIST_FOREACH (copy, &c->copies, entry)
+                cluster_keep(c->rmd->cluster, copy->node);
+}
+
+void copies_finish(struct checkpoints *c) {
+        while (!LIST_EMPTY(&c->copies))
+                copy_free(LIST_FIRST(&c->copies));
+}

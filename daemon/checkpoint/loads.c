@@ -1,0 +1,127 @@
+/* Parts of checkpoints that are here, sent to the nodes where their capsules come back. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/checkpoint/checkpoints_internal.h"
+
+bool loads_use(const struct checkpoints *c, uint64_t job, int32_t index) {
+        const struct load *load;
+
+        LIST_FOREACH (load, &c->loads, entry)
+                if (load->job == job && load->index == index)
+                        return true;
+        return false;
+}
+
+static void load_free(struct load *load) {
+        LIST_REMOVE(load, entry);
+        mover_stop(load->mover, load->c->remover, "");
+        free(load->node);
+        free(load);
+}
+
+static void answer(struct checkpoints *c, const char *node, const Rm__RestoreCarry *carry) {
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+
+        message.body_case = RM__PEER_MESSAGE__BODY_RESTORE_CARRY;
+        message.restore_carry = (Rm__RestoreCarry *) carry;
+        (void) checkpoints_send(c, node, &message);
+}
+
+static void tell(const struct load *load, const ProtobufCBinaryData *carry, const char *error) {
+        Rm__RestoreCarry body = RM__RESTORE_CARRY__INIT;
+
+        body.job = load->job;
+        body.checkpoint = load->checkpoint;
+        body.capsule = load->index;
+        body.incarnation = load->incarnation;
+        body.error = (char *) error;
+        if (carry)
+                body.carry = *carry;
+        answer(load->c, load->node, &body);
+}
+
+static void on_event(void *userdata, const Rm__MoverEvent *event) {
+        struct load *load = userdata;
+
+        switch (event->body_case) {
+        case RM__MOVER_EVENT__BODY_LOADING:
+                tell(load, &event->loading->carry, "");
+                break;
+        case RM__MOVER_EVENT__BODY_ACKNOWLEDGED:
+                log_info("checkpoint %" PRIu64 ".%" PRIu64 ": capsule %" PRId32 " sent to %s", load->job, load->checkpoint,
+                         load->index, load->node);
+                load_free(load);
+                break;
+        case RM__MOVER_EVENT__BODY_FAILED:
+                log_warn("checkpoint %" PRIu64 ".%" PRIu64 ": sending capsule %" PRId32 " to %s: %s", load->job, load->checkpoint,
+                         load->index, load->node, event->failed->text);
+                tell(load, NULL, event->failed->text);
+                load_free(load);
+                break;
+        default:
+                break;
+        }
+}
+
+static void on_gone(void *userdata) {
+        struct load *load = userdata;
+
+        tell(load, NULL, "rm-mover exited unexpectedly");
+        load_free(load);
+}
+
+static const struct mover_ops ops = { on_event, on_gone };
+
+static int start(struct load *load, const Rm__RestoreAsk *ask, const Rm__Node *to, struct rm_error *err) {
+        const struct config *config = load->c->rmd->config;
+        cleanup_free char *store = stores_dir(load->c, load->job, load->index);
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverLoad body = RM__MOVER_LOAD__INIT;
+        int r = mover_start(load->c->rmd, "load", &ops, load, &load->mover, err);
+
+        if (r < 0)
+                return r;
+        body.store_dir = store;
+        body.key_file = config->key_file;
+        body.second_key_file = config->second_key_file;
+        body.checkpoint = load->checkpoint;
+        body.host = to->address;
+        body.port = ask->port;
+        body.token = ask->token;
+        body.cluster = config->cluster_name;
+        body.codec = (Rm__MoverCodec) config->move_codec;
+        command.body_case = RM__MOVER_COMMAND__BODY_LOAD;
+        command.load = &body;
+        r = mover_command(load->mover, &command);
+        return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
+}
+
+void loads_on_ask(struct checkpoints *c, const char *node, const Rm__RestoreAsk *ask) {
+        const Rm__Node *to = state_node(checkpoints_state(c), node);
+        struct rm_error err = { 0 };
+        struct load *load;
+
+        if (!to || ask->token.len != CHECKPOINT_TOKEN_BYTES)
+                return;
+        load = xcalloc(1, sizeof(*load));
+        *load = (struct load) {
+                .c = c, .job = ask->job, .checkpoint = ask->checkpoint, .index = ask->capsule, .incarnation = ask->incarnation
+        };
+        load->node = xstrdup(node);
+        LIST_INSERT_HEAD(&c->loads, load, entry);
+        if (!checkpoints_find(c, ask->job, ask->checkpoint))
+                (void) error_set(&err, -ENOENT, "%s knows nothing of that checkpoint", checkpoints_self(c));
+        else if (start(load, ask, to, &err) == 0)
+                return;
+        tell(load, NULL, error_text(&err));
+        load_free(load);
+}
+
+void loads_finish(struct checkpoints *c) {
+        while (!LIST_EMPTY(&c->loads))
+                load_free(LIST_FIRST(&c->loads));
+}

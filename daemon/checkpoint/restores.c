@@ -1,0 +1,450 @@
+/* Capsules that come back here from a checkpoint. The runner makes them as it makes any, but cut off; here they get what was captured, and stand still, cut off, until
+ * all of the job are so far: then the job runs by the state, and each node opens its own. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "common/log.h"
+#include "common/timer.h"
+#include "common/util.h"
+#include "daemon/checkpoint/checkpoints_internal.h"
+#include "daemon/cluster/commands.h"
+#include "daemon/move/fault.h"
+#include "daemon/move/trees.h"
+
+#define PREPARE_USEC (30U * UINT64_C(1000000))
+#define SILENCE_USEC (60U * UINT64_C(1000000))
+
+/* An operation of a capsule under way; survives the restore. */
+struct restore_op {
+        struct checkpoints *c;
+        uint64_t job;
+        int32_t index;
+        uint64_t incarnation;
+};
+
+static void restore_enter(struct restore *restore);
+
+static struct restore *find(const struct checkpoints *c, uint64_t job, int32_t index, uint64_t incarnation) {
+        struct restore *restore;
+
+        LIST_FOREACH (restore, &c->restores, entry)
+                if (restore->job == job && restore->index == index && restore->incarnation == incarnation)
+                        return restore;
+        return NULL;
+}
+
+static struct restore_op *make_op(const struct restore *restore) {
+        struct restore_op *op = xcalloc(1, sizeof(*op));
+
+        *op = (struct restore_op) { restore->c, restore->job, restore->index, restore->incarnation };
+        return op;
+}
+
+static struct restore *op_done(struct restore_op *op, int error) {
+        struct restore *restore = error == -ECANCELED ? NULL : find(op->c, op->job, op->index, op->incarnation);
+
+        free(op);
+        return restore;
+}
+
+static struct resident *resident_of(const struct restore *restore) {
+        return runner_copy(restore->c->rmd->runner, restore->job, restore->index, restore->incarnation);
+}
+
+static void set_deadline(struct restore *restore, uint64_t usec) {
+        (void) evtimer_del(restore->deadline);
+        if (usec > 0)
+                timer_arm(restore->deadline, usec);
+}
+
+static void stop_mover(struct restore *restore) {
+        mover_stop(take_ptr(restore->mover), restore->c->remover, restore->dir);
+}
+
+static void restore_free(struct restore *restore) {
+        LIST_REMOVE(restore, entry);
+        stop_mover(restore);
+        event_free(restore->deadline);
+        free(restore->dir);
+        free(restore->from);
+        free(restore->tried);
+        free(restore);
+}
+
+static bool restore_event(struct restore *restore, enum restore_event event) {
+        enum restore_state next;
+
+        if (!restore_next(restore->state, event, &next))
+                return false;
+        log_debug("restart of job %" PRIu64 ", capsule %" PRId32 ": %s -> %s", restore->job, restore->index,
+                  restore_state_name(restore->state), restore_state_name(next));
+        restore->state = next;
+        restore_enter(restore);
+        return true;
+}
+
+/* ---- who sends it ---- */
+
+static bool was_tried(const struct restore *restore, const char *node) {
+        cleanup_free char *spaced = xasprintf(" %s ", restore->tried), *wanted = xasprintf(" %s ", node);
+
+        return strstr(spaced, wanted) != NULL;
+}
+
+/* This node if it has the part, else one that is up; NULL: all that are have been tried. */
+static const Rm__Node *choose_holder(const struct restore *restore) {
+        const Rm__State *state = checkpoints_state(restore->c);
+        const Rm__Checkpoint *checkpoint = checkpoints_find(restore->c, restore->job, restore->checkpoint);
+        const Rm__CheckpointPart *part = checkpoint ? checkpoint_part(checkpoint, restore->index) : NULL;
+        const Rm__Node *node = part ? checkpoint_part_holder(state, part, checkpoints_self(restore->c)) : NULL;
+
+        if (!node || !was_tried(restore, node->name))
+                return node;
+        for (size_t i = 0; i < part->n_stored; i++) {
+                node = state_node(state, part->stored[i]);
+                if (node && node->health == RM__NODE_HEALTH__NODE_HEALTH_UP && !was_tried(restore, node->name))
+                        return node;
+        }
+        return NULL;
+}
+
+/* What came is no good. Another node may have a better copy; else the restart fails, and with it the checkpoint. */
+static void restore_fail(struct restore *restore, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void restore_fail(struct restore *restore, const char *fmt, ...) {
+        bool sending = restore->state == RESTORE_TRANSFER || restore->state == RESTORE_PREPARE;
+        char *tried;
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void) vsnprintf(restore->error, sizeof(restore->error), fmt, ap);
+        va_end(ap);
+        log_warn("restart of job %" PRIu64 " from checkpoint %" PRIu64 ", capsule %" PRId32 " (%s): %s", restore->job,
+                 restore->checkpoint, restore->index, restore_state_name(restore->state), restore->error);
+        if (sending && restore->from) {
+                tried = xasprintf("%s %s", restore->tried, restore->from);
+                free(restore->tried);
+                restore->tried = tried;
+        }
+        if (sending && restore->from && choose_holder(restore))
+                (void) restore_event(restore, RESTORE_EV_RETRY);
+        else
+                (void) restore_event(restore, RESTORE_EV_FAILED);
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *arg) {
+        struct restore *restore = arg;
+
+        restore_fail(restore, "%s timed out", restore_state_name(restore->state));
+}
+
+static void ask(struct restore *restore) {
+        const Rm__Node *holder = choose_holder(restore);
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        Rm__RestoreAsk body = RM__RESTORE_ASK__INIT;
+
+        free(restore->from);
+        restore->from = holder ? xstrdup(holder->name) : NULL;
+        body.job = restore->job;
+        body.checkpoint = restore->checkpoint;
+        body.capsule = restore->index;
+        body.incarnation = restore->incarnation;
+        body.port = restore->port;
+        body.token.data = restore->token;
+        body.token.len = sizeof(restore->token);
+        message.body_case = RM__PEER_MESSAGE__BODY_RESTORE_ASK;
+        message.restore_ask = &body;
+        set_deadline(restore, SILENCE_USEC);
+        if (!holder)
+                restore_fail(restore, "no node that is up has it");
+        else if (checkpoints_send(restore->c, holder->name, &message) < 0)
+                restore_fail(restore, "%s cannot be reached", holder->name);
+}
+
+/* ---- what comes ---- */
+
+static void maybe_received(struct restore *restore) {
+        if (restore->image_complete && restore->filtered)
+                (void) restore_event(restore, RESTORE_EV_RECEIVED);
+}
+
+static void on_filtered(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct restore *restore = op_done(arg, error);
+
+        if (!restore)
+                return;
+        if (error < 0) {
+                restore_fail(restore, "preparing the link: %s", text);
+                return;
+        }
+        restore->filtered = true;
+        maybe_received(restore);
+}
+
+void restores_on_carry(struct checkpoints *c, const char *node, const Rm__RestoreCarry *carry) {
+        struct restore *restore = find(c, carry->job, carry->capsule, carry->incarnation);
+        struct resident *resident = restore ? resident_of(restore) : NULL;
+
+        if (!restore || restore->state != RESTORE_TRANSFER || !restore->from || strcmp(restore->from, node) != 0)
+                return;
+        if (carry->error[0]) {
+                restore_fail(restore, "%s: %s", node, carry->error);
+                return;
+        }
+        if (restore->carried || !resident || !resident->ready)
+                return;
+        restore->carried = true;
+        if (capsule_restore_prepare(resident->capsule, carry->carry.data, carry->carry.len, on_filtered, make_op(restore)) < 0)
+                restore_fail(restore, "cannot prepare the link");
+}
+
+static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
+        struct restore *restore = userdata;
+
+        switch (event->body_case) {
+        case RM__MOVER_EVENT__BODY_LISTENING:
+                restore->port = event->listening->port;
+                (void) restore_event(restore, RESTORE_EV_LISTENING);
+                break;
+        case RM__MOVER_EVENT__BODY_PROGRESS:
+                if (restore->state == RESTORE_TRANSFER)
+                        set_deadline(restore, SILENCE_USEC);
+                break;
+        case RM__MOVER_EVENT__BODY_RECEIVED:
+                restore->image_complete = true;
+                restore->pages = event->received->figures && event->received->figures->pages;
+                maybe_received(restore);
+                break;
+        case RM__MOVER_EVENT__BODY_FAILED:
+                restore_fail(restore, "%s", event->failed->text);
+                break;
+        default:
+                break;
+        }
+}
+
+static void on_mover_gone(void *userdata) {
+        struct restore *restore = userdata;
+
+        if (!restore->image_complete)
+                restore_fail(restore, "rm-mover exited unexpectedly");
+}
+
+static const struct mover_ops mover_ops = { on_mover_event, on_mover_gone };
+
+static int start_mover(struct restore *restore, struct resident *resident, struct rm_error *err) {
+        const struct config *config = restore->c->rmd->config;
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverReceive body = RM__MOVER_RECEIVE__INIT;
+        struct move_trees trees;
+        int r;
+
+        if (getrandom(restore->token, sizeof(restore->token), 0) != (ssize_t) sizeof(restore->token))
+                return error_set(err, -EIO, "cannot get random bytes");
+        remover_add(restore->c->remover, remover_set_aside(restore->c->remover, restore->dir));
+        r = mkdir_p(restore->dir, 0700);
+        if (r < 0)
+                return error_sys(err, r, "making %s", restore->dir);
+        r = mover_start(restore->c->rmd, "receive", &mover_ops, restore, &restore->mover, err);
+        if (r < 0)
+                return r;
+        body.address = config->address;
+        body.port_min = config->move_port_first;
+        body.port_max = config->move_port_last;
+        body.token.data = restore->token;
+        body.token.len = sizeof(restore->token);
+        body.key_file = config->key_file;
+        body.second_key_file = config->second_key_file;
+        body.cluster = config->cluster_name;
+        body.images_dir = restore->dir;
+        move_trees_init(&trees, config, resident);
+        body.trees = trees.list;
+        body.n_trees = trees.n;
+        command.body_case = RM__MOVER_COMMAND__BODY_RECEIVE;
+        command.receive = &body;
+        r = mover_command(restore->mover, &command);
+        move_trees_finish(&trees);
+        return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
+}
+
+static void on_restored(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct restore *restore = op_done(arg, error);
+
+        if (!restore || restore->state != RESTORE_RESTORE)
+                return;
+        if (error < 0)
+                restore_fail(restore, "criu restore: %s", text);
+        else
+                (void) restore_event(restore, RESTORE_EV_RESTORED);
+}
+
+/* ---- the states ---- */
+
+/* The job begins anew, from another checkpoint if there is one. */
+static void give_up(struct restore *restore) {
+        const Rm__Job *job = state_job(checkpoints_state(restore->c), restore->job);
+        cleanup_free char *reason = xasprintf("it could not be restored on %s: %s", checkpoints_self(restore->c), restore->error);
+        struct command cmd;
+
+        set_deadline(restore, 0);
+        stop_mover(restore);
+        if (!job || job->restored_from != restore->checkpoint)
+                return;
+        checkpoints_propose_abort(restore->c, restore->job, restore->checkpoint, reason);
+        if (job_may_restart(job))
+                checkpoints_propose(restore->c, command_job_restart(&cmd, job->id, job->attempt + 1, checkpoints_self(restore->c),
+                                                                    reason, false));
+        else
+                checkpoints_propose(restore->c, command_job_exit(&cmd, job->id, 255, reason, RM__JOB_STATE__JOB_NODE_FAIL));
+}
+
+static void enter_done(struct restore *restore, struct resident *resident) {
+        set_deadline(restore, 0);
+        stop_mover(restore);
+        resident->restored = resident->launching = true;
+        log_info("job %" PRIu64 ": capsule %" PRId32 " is back from checkpoint %" PRIu64 ".%" PRIu64 " after %.3f s", restore->job,
+                 restore->index, restore->job, restore->checkpoint, (double) (now_usec() - restore->begin_usec) / 1e6);
+        runner_wake(restore->c->rmd->runner);
+}
+
+static void restore_enter(struct restore *restore) {
+        uint64_t timeout_usec = restore->c->rmd->config->move_timeout_usec;
+        struct resident *resident = resident_of(restore);
+        struct rm_error err = { 0 };
+        int r = restore->state < RESTORE_DONE
+                        ? fault_point(restore->c->rmd->fault, "restart", restore_state_name(restore->state), &err)
+                        : 0;
+
+        if (r == -EINPROGRESS || r == -EAGAIN)
+                return;
+        if (restore->state < RESTORE_FAILED && r == 0 && (!resident || !resident->ready))
+                r = error_set(&err, -ECHILD, "its capsule is gone");
+        if (r < 0) {
+                restore_fail(restore, "%s", error_text(&err));
+                return;
+        }
+        switch (restore->state) {
+        case RESTORE_PREPARE:
+                stop_mover(restore);
+                restore->carried = restore->filtered = restore->image_complete = false;
+                set_deadline(restore, PREPARE_USEC);
+                if (start_mover(restore, resident, &err) < 0)
+                        restore_fail(restore, "%s", error_text(&err));
+                break;
+        case RESTORE_TRANSFER:
+                ask(restore);
+                break;
+        case RESTORE_RESTORE:
+                set_deadline(restore, timeout_usec);
+                if (capsule_restore(resident->capsule, restore->dir, restore->pages, timeout_usec, on_restored, make_op(restore)) <
+                    0)
+                        restore_fail(restore, "cannot start the restore");
+                break;
+        case RESTORE_DONE:
+                enter_done(restore, resident);
+                break;
+        default: /* FAILED */
+                give_up(restore);
+        }
+}
+
+/* ---- from outside ---- */
+
+/* It is to come back, and nothing is in it yet. */
+static bool is_wanted(const struct checkpoints *c, const struct resident *resident, const Rm__Job **ret_job) {
+        const Rm__Job *job = state_job(checkpoints_state(c), resident->job);
+        const Rm__Capsule *capsule = job ? job_capsule(job, resident->index) : NULL;
+
+        *ret_job = job;
+        return capsule && job->restored_from && job->state == RM__JOB_STATE__JOB_STARTING &&
+               capsule->incarnation == resident->incarnation && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED &&
+               !resident->restored;
+}
+
+void restores_capsule_ready(struct checkpoints *c, struct resident *resident, int error, const char *text) {
+        struct restore *restore = find(c, resident->job, resident->index, resident->incarnation);
+        const Rm__Job *job;
+
+        if (error < 0) {
+                if (restore && restore->state < RESTORE_DONE)
+                        restore_fail(restore, "%s", text);
+                return;
+        }
+        if (restore || !is_wanted(c, resident, &job))
+                return;
+        if (capsule_phase(resident->capsule) == CAPSULE_RESTORED) { /* for an earlier life of this rmd */
+                resident->restored = resident->launching = true;
+                runner_wake(c->rmd->runner);
+                return;
+        }
+        if (capsule_phase(resident->capsule) != CAPSULE_EMPTY)
+                return;
+        restore = xcalloc(1, sizeof(*restore));
+        *restore = (struct restore) { .c = c, .job = job->id, .index = resident->index, .incarnation = resident->incarnation };
+        restore->checkpoint = job->restored_from;
+        restore->tried = xstrdup("");
+        restore->begin_usec = now_usec();
+        restore->dir =
+                xasprintf("%s/restore-%" PRIu64 "-%" PRId32 "-%" PRIu64, c->dir, job->id, resident->index, resident->incarnation);
+        restore->deadline = evtimer_new(c->rmd->base, on_deadline, restore);
+        LIST_INSERT_HEAD(&c->restores, restore, entry);
+        (void) restore_event(restore, RESTORE_EV_START);
+}
+
+void restores_on_lost(struct checkpoints *c, const char *node) {
+        struct restore *restore, *next;
+
+        for (restore = LIST_FIRST(&c->restores); restore; restore = next) {
+                next = LIST_NEXT(restore, entry);
+                if (restore->state == RESTORE_TRANSFER && restore->from && strcmp(restore->from, node) == 0 &&
+                    !restore->image_complete)
+                        restore_fail(restore, "%s was lost", node);
+        }
+}
+
+void restores_keep(const struct checkpoints *c) {
+        const struct restore *restore;
+
+        LIST_FOREACH (restore, &c->restores, entry)
+                if (restore->from && restore->state == RESTORE_TRANSFER)
+                        cluster_keep(c->rmd->cluster, restore->from);
+}
+
+/* Those that answered before this rmd knew that they are to come back. */
+static void see_placed(struct checkpoints *c) {
+        size_t n;
+        cleanup_free struct state_placed *placed = state_placed_on(cluster_index(c->rmd->cluster), checkpoints_self(c), &n);
+
+        for (size_t i = 0; i < n; i++) {
+                struct resident *resident = runner_current(c->rmd->runner, placed[i].job->id, placed[i].capsule->index);
+                const Rm__Job *job;
+
+                if (!resident || !resident->ready || !is_wanted(c, resident, &job))
+                        continue;
+                if (capsule_phase(resident->capsule) == CAPSULE_RESTORING)
+                        checkpoints_retry(c);
+                else
+                        restores_capsule_ready(c, resident, 0, "");
+        }
+}
+
+void restores_wake(struct checkpoints *c) {
+        struct restore *restore, *next;
+
+        for (restore = LIST_FIRST(&c->restores); restore; restore = next) {
+                const Rm__Job *job = state_job(checkpoints_state(c), restore->job);
+                const Rm__Capsule *capsule = job ? job_capsule(job, restore->index) : NULL;
+
+                next = LIST_NEXT(restore, entry);
+                if (!capsule || capsule->incarnation != restore->incarnation || job->state != RM__JOB_STATE__JOB_STARTING)
+                        restore_free(restore);
+        }
+        see_placed(c);
+}
+
+void restores_finish(struct checkpoints *c) {
+        while (!LIST_EMPTY(&c->restores))
+                restore_free(LIST_FIRST(&c->restores));
+}

@@ -1,0 +1,691 @@
+/* Captures capsules of this node. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/timer.h"
+#include "common/util.h"
+#include "daemon/checkpoint/checkpoints_internal.h"
+#include "daemon/cluster/commands.h"
+#include "daemon/job/pages_test.h"
+#include "daemon/move/fault.h"
+#include "daemon/move/inflight.h"
+#include "daemon/move/trees.h"
+#include "daemon/node/memory_use.h"
+
+#define PREPARE_USEC (30U * UINT64_C(1000000))
+#define PRECOPY_USEC (60U * UINT64_C(1000000)) /* from one sign of life of rm-mover to the next */
+#define OTHERS_USEC (600U * UINT64_C(1000000)) /* for the capsules of the job that send the most ahead */
+#define REOPEN_USEC 20000U
+#define REOPENS_MAX 50U    /* then CRIU tries, and says what it thinks of it */
+#define LOCK_TRIES_MAX 10U /* with pauses of 20, 40, ... ms */
+#define BUFFER_MIN_BYTES (UINT64_C(64) << 20)
+
+/* An operation of a capsule under way; survives the save. */
+struct save_op {
+        struct checkpoints *c;
+        uint64_t job;
+        int32_t index;
+        uint64_t incarnation;
+        uint64_t checkpoint;
+};
+
+static void save_enter(struct save *save);
+
+static struct resident *resident_of(const struct save *save) {
+        return runner_copy(save->c->rmd->runner, save->job, save->index, save->incarnation);
+}
+
+/* ---- the table ---- */
+
+static struct save *find_capsule(const struct checkpoints *c, uint64_t job, int32_t index, uint64_t incarnation) {
+        struct save *save;
+
+        LIST_FOREACH (save, &c->saves, entry)
+                if (save->job == job && save->index == index && save->incarnation == incarnation)
+                        return save;
+        return NULL;
+}
+
+const struct save *saves_find(const struct checkpoints *c, uint64_t job, int32_t index, uint64_t checkpoint) {
+        const struct save *save;
+
+        LIST_FOREACH (save, &c->saves, entry)
+                if (save->job == job && save->index == index && save->checkpoint == checkpoint)
+                        return save;
+        return NULL;
+}
+
+bool saves_use(const struct checkpoints *c, uint64_t job, int32_t index) {
+        const struct save *save;
+
+        LIST_FOREACH (save, &c->saves, entry)
+                if (save->job == job && save->index == index && save->mover)
+                        return true;
+        return false;
+}
+
+static struct save_op *make_op(const struct save *save) {
+        struct save_op *op = xcalloc(1, sizeof(*op));
+
+        *op = (struct save_op) { save->c, save->job, save->index, save->incarnation, save->checkpoint };
+        return op;
+}
+
+/* The save it was for, if that still makes this checkpoint; frees the operation. */
+static struct save *op_done(struct save_op *op, int error) {
+        struct save *save = error == -ECANCELED ? NULL : find_capsule(op->c, op->job, op->index, op->incarnation);
+
+        if (save && save->checkpoint != op->checkpoint)
+                save = NULL;
+        free(op);
+        return save;
+}
+
+static void set_deadline(struct save *save, uint64_t usec) {
+        (void) evtimer_del(save->deadline);
+        if (usec > 0)
+                timer_arm(save->deadline, usec);
+}
+
+static void stop_mover(struct save *save) {
+        mover_stop(take_ptr(save->mover), save->c->remover, save->dir);
+        save->mover_ready = save->released = false;
+}
+
+static void save_event(struct save *save, enum save_event event) {
+        enum save_state next;
+
+        if (!save_next(save->state, event, &next)) {
+                log_debug("checkpoint %" PRIu64 ".%" PRIu64 ", capsule %" PRId32 ": %s in state %s is ignored", save->job,
+                          save->checkpoint, save->index, save_event_name(event), save_state_name(save->state));
+                return;
+        }
+        log_debug("checkpoint %" PRIu64 ".%" PRIu64 ", capsule %" PRId32 ": %s -> %s", save->job, save->checkpoint, save->index,
+                  save_state_name(save->state), save_state_name(next));
+        save->state = next;
+        save_enter(save);
+}
+
+static void save_fail(struct save *save, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void save_fail(struct save *save, const char *fmt, ...) {
+        enum save_state next;
+        va_list ap;
+
+        if (!save_next(save->state, SAVE_EV_FAILED, &next))
+                return;
+        va_start(ap, fmt);
+        (void) vsnprintf(save->error, sizeof(save->error), fmt, ap);
+        va_end(ap);
+        log_warn("checkpoint %" PRIu64 ".%" PRIu64 ", capsule %" PRId32 " (%s): %s", save->job, save->checkpoint, save->index,
+                 save_state_name(save->state), save->error);
+        save_event(save, SAVE_EV_FAILED);
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *arg) {
+        struct save *save = arg;
+
+        save_fail(save, "%s timed out", save_state_name(save->state));
+}
+
+/* ---- what the others hear ---- */
+
+static void tell(struct save *save, Rm__CheckpointPhase phase) {
+        const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
+        const Rm__Capsule *head = job ? job_capsule(job, STATE_HEAD) : NULL;
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        Rm__CheckpointAt at = RM__CHECKPOINT_AT__INIT;
+
+        at.job = save->job;
+        at.checkpoint = save->checkpoint;
+        at.capsule = save->index;
+        at.phase = phase;
+        at.error = save->error;
+        at.pause_usec = save->pause_usec;
+        message.body_case = RM__PEER_MESSAGE__BODY_CHECKPOINT_AT;
+        message.checkpoint_at = &at;
+        if (!head || checkpoints_send(save->c, head->node, &message) < 0)
+                log_warn("checkpoint %" PRIu64 ".%" PRIu64 ": the node of mpirun cannot be told of capsule %" PRId32, save->job,
+                         save->checkpoint, save->index);
+}
+
+void saves_on_go(struct checkpoints *c, const Rm__CheckpointGo *go) {
+        struct save *save, *next;
+
+        for (save = LIST_FIRST(&c->saves); save; save = next) {
+                next = LIST_NEXT(save, entry);
+                if (save->job != go->job || save->checkpoint != go->checkpoint)
+                        continue;
+                if (go->phase == RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_COPIED)
+                        save_event(save, SAVE_EV_ALL_COPIED);
+                else if (go->phase == RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_CUT)
+                        save_event(save, SAVE_EV_ALL_CUT);
+                else if (save->state < SAVE_STORE)
+                        save_fail(save, "%s", go->error);
+        }
+}
+
+/* ---- rm-mover ---- */
+
+static void on_stored(struct save *save, const Rm__MoverStored *stored) {
+        save->raw_bytes = stored->raw_bytes > 0 ? stored->raw_bytes : 1;
+        save->stored_bytes = stored->stored_bytes;
+        save->store_usec = stored->store_usec;
+        save_event(save, SAVE_EV_STORED);
+}
+
+static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
+        struct save *save = userdata;
+
+        switch (event->body_case) {
+        case RM__MOVER_EVENT__BODY_READY:
+                save->mover_ready = true;
+                save_event(save, SAVE_EV_READY);
+                break;
+        case RM__MOVER_EVENT__BODY_PROGRESS:
+                if (save->state == SAVE_PRECOPY)
+                        set_deadline(save, PRECOPY_USEC);
+                break;
+        case RM__MOVER_EVENT__BODY_PRECOPIED:
+                save->pages = event->precopied->figures && event->precopied->figures->pages;
+                save_event(save, SAVE_EV_COPIED);
+                break;
+        case RM__MOVER_EVENT__BODY_CAPTURED:
+                save_event(save, SAVE_EV_CAPTURED);
+                break;
+        case RM__MOVER_EVENT__BODY_STORED:
+                on_stored(save, event->stored);
+                break;
+        case RM__MOVER_EVENT__BODY_FAILED:
+                save_fail(save, "%s", event->failed->text);
+                break;
+        default:
+                break;
+        }
+}
+
+static void on_mover_gone(void *userdata) {
+        struct save *save = userdata;
+
+        stop_mover(save);
+        save_fail(save, "rm-mover exited unexpectedly");
+}
+
+static const struct mover_ops mover_ops = { on_mover_event, on_mover_gone };
+
+/* What is written while the group stands still is kept in memory: a quarter of what is free, so that nobody is pushed out. */
+static uint64_t buffer_bytes(void) {
+        uint64_t quarter = memory_use_available() / 4;
+
+        return quarter > BUFFER_MIN_BYTES ? quarter : BUFFER_MIN_BYTES;
+}
+
+static int start_mover(struct save *save, const Rm__Job *job, struct rm_error *err) {
+        const struct config *config = save->c->rmd->config;
+        cleanup_free char *store = stores_dir(save->c, save->job, save->index);
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverSave body = RM__MOVER_SAVE__INIT;
+        int r = stores_make(save->c, save->job, err);
+
+        if (r < 0)
+                return r;
+        remover_add(save->c->remover, remover_set_aside(save->c->remover, save->dir));
+        r = mkdir_p(save->dir, 0700);
+        if (r < 0)
+                return error_sys(err, r, "making %s", save->dir);
+        r = mover_start(save->c->rmd, "save", &mover_ops, save, &save->mover, err);
+        if (r < 0)
+                return r;
+        body.store_dir = store;
+        body.key_file = config->key_file;
+        body.second_key_file = config->second_key_file;
+        body.cluster = config->cluster_name;
+        body.images_dir = save->dir;
+        body.criu_uid = job->spec->uid;
+        body.bytes_per_sec = config->checkpoint_rate_bytes_per_sec;
+        body.memory_bytes = buffer_bytes();
+        body.codec = (Rm__MoverCodec) config->checkpoint_codec;
+        command.body_case = RM__MOVER_COMMAND__BODY_SAVE;
+        command.save = &body;
+        r = mover_command(save->mover, &command);
+        return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
+}
+
+/* ---- the states ---- */
+
+static void on_preloaded(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct save *save = op_done(arg, error);
+
+        if (save && error == -EOPNOTSUPP && save->state < SAVE_CUT)
+                save_fail(save, "%s", text);
+}
+
+static void enter_prepare(struct save *save, struct resident *resident) {
+        const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
+        struct capsule_status status;
+        struct rm_error err = { 0 };
+
+        set_deadline(save, PREPARE_USEC);
+        capsule_get_status(resident->capsule, &status);
+        save->waits = status.filling;
+        if (save->waits) {
+                checkpoints_retry(save->c); /* until all of its memory has come */
+                return;
+        }
+        (void) capsule_criu_preload(resident->capsule, on_preloaded, make_op(save));
+        if (save->mover && save->mover_ready && !save->released)
+                save_event(save, SAVE_EV_READY);
+        else if (save->mover)
+                save_fail(save, "what was captured before is still being stored");
+        else if (!job || start_mover(save, job, &err) < 0)
+                save_fail(save, "%s", error_text(&err));
+}
+
+static bool may_track(const struct save *save, const struct resident *resident) {
+        struct capsule_status status;
+        const char *why;
+
+        capsule_get_status(resident->capsule, &status);
+        return save->c->rmd->config->move_tracking && status.knows_pages && pages_test_passed(save->c->rmd->pages_test, &why);
+}
+
+static void enter_precopy(struct save *save, const struct resident *resident) {
+        const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
+        cleanup_free char *cgroup = capsule_payload_cgroup(resident->capsule);
+        cleanup_free char *procs_file = xasprintf("%s/cgroup.procs", cgroup);
+        cleanup_free uint64_t *keep = xcalloc((job ? job->n_checkpoints : 0) + 1u, sizeof(*keep));
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverPrecopy body = RM__MOVER_PRECOPY__INIT;
+        struct move_trees trees;
+
+        set_deadline(save, PRECOPY_USEC);
+        for (size_t i = 0; job && i < job->n_checkpoints; i++)
+                keep[body.n_keep++] = job->checkpoints[i]->id;
+        body.keep = keep;
+        body.procs_file = procs_file;
+        body.checkpoint = save->checkpoint;
+        body.bytes_per_sec = save->c->rmd->config->checkpoint_rate_bytes_per_sec;
+        body.pages = may_track(save, resident);
+        move_trees_init(&trees, save->c->rmd->config, resident);
+        body.trees = trees.list;
+        body.n_trees = MOVE_TREES_AHEAD;
+        command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;
+        command.precopy = &body;
+        if (!save->mover || mover_command(save->mover, &command) < 0)
+                save_fail(save, "cannot send to rm-mover");
+        move_trees_finish(&trees);
+}
+
+static void reopen_briefly(struct save *save, struct capsule *capsule, unsigned usec);
+
+static void on_frozen(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct save *save = op_done(arg, error);
+
+        if (!save)
+                return;
+        if (error < 0)
+                save_fail(save, "freezing: %s", text);
+        else
+                save_event(save, SAVE_EV_FROZEN);
+}
+
+static void on_cut(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct save *save = op_done(arg, error);
+
+        if (!save)
+                return;
+        if (error == -EAGAIN && save->lock_tries < LOCK_TRIES_MAX)
+                reopen_briefly(save, capsule, ++save->lock_tries * REOPEN_USEC);
+        else if (error == -EAGAIN || error == -EOPNOTSUPP)
+                save_fail(save, "%s", text);
+        else if (error < 0)
+                save_fail(save, "cutting the link: %s", text);
+        else if (inflight_connections(capsule_init_pid(capsule)) && save->reopens++ < REOPENS_MAX)
+                reopen_briefly(save, capsule, REOPEN_USEC);
+        else
+                save_event(save, SAVE_EV_CUT);
+}
+
+/* A program that is just being connected to needs a moment to accept it; nothing of the job has been dumped yet. */
+static void on_reopen_over(evutil_socket_t fd, short what, void *arg) {
+        struct save *save = arg;
+        struct resident *resident = resident_of(save);
+
+        if (save->state != SAVE_CUT)
+                return;
+        save->freeze_usec = now_usec();
+        if (!resident || !resident->ready || resident->exited || capsule_freeze(resident->capsule, NULL, NULL) < 0 ||
+            capsule_cut(resident->capsule, on_cut, make_op(save)) < 0)
+                save_fail(save, "cannot freeze the capsule again");
+}
+
+static void reopen_briefly(struct save *save, struct capsule *capsule, unsigned usec) {
+        if (capsule_open(capsule, NULL, NULL) < 0)
+                save_fail(save, "cannot reopen the capsule");
+        else
+                timer_arm(save->reopen, usec);
+}
+
+static void on_carry(struct capsule *capsule, int error, const char *text, const void *carry, size_t size, void *arg) {
+        struct save *save = op_done(arg, error);
+
+        if (!save || save->state != SAVE_DUMP)
+                return;
+        if (error < 0) {
+                save_fail(save, "reading the capsule's counters: %s", text);
+                return;
+        }
+        free(save->carry);
+        save->carry = xcalloc(1, size + 1);
+        memcpy(save->carry, carry, size);
+        save->carry_bytes = size;
+}
+
+static void send_trees(struct save *save, struct resident *resident) {
+        Rm__MoverDumpDone done = RM__MOVER_DUMP_DONE__INIT;
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        struct move_trees trees;
+
+        move_trees_init(&trees, save->c->rmd->config, resident);
+        done.trees = trees.list;
+        done.n_trees = trees.n;
+        done.carry.data = save->carry;
+        done.carry.len = save->carry_bytes;
+        command.body_case = RM__MOVER_COMMAND__BODY_DUMP_DONE;
+        command.dump_done = &done;
+        if (!save->mover || mover_command(save->mover, &command) < 0)
+                save_fail(save, "cannot send to rm-mover");
+        move_trees_finish(&trees);
+}
+
+static void on_dumped(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct save *save = op_done(arg, error);
+        struct resident *resident = save ? resident_of(save) : NULL;
+
+        if (!save || save->state != SAVE_DUMP)
+                return;
+        if (error < 0 || !resident || !save->carry)
+                save_fail(save, "criu dump: %s", text);
+        else
+                send_trees(save, resident);
+}
+
+/* All that it had written is in the spool, since it stands still. */
+static void note_output(struct save *save, const struct resident *resident) {
+        struct capsule_status status;
+
+        capsule_get_status(resident->capsule, &status);
+        save->output_end[0] = status.output_end[CAPSULE_STDOUT];
+        save->output_end[1] = status.output_end[CAPSULE_STDERR];
+}
+
+/* One limit for all that is still to be done while the capsule stands still. */
+static void limit_freeze(struct save *save) {
+        uint64_t limit = save->c->rmd->config->move_timeout_usec, stood = now_usec() - save->freeze_usec;
+
+        set_deadline(save, stood < limit ? limit - stood : 1);
+}
+
+static void enter_dump(struct save *save, struct resident *resident) {
+        uint64_t timeout_usec = save->c->rmd->config->move_timeout_usec;
+        Rm__MoverStart start = RM__MOVER_START__INIT;
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+
+        limit_freeze(save);
+        note_output(save, resident);
+        command.body_case = RM__MOVER_COMMAND__BODY_START;
+        command.start = &start;
+        if (!save->mover || mover_command(save->mover, &command) < 0 ||
+            capsule_get_carry(resident->capsule, on_carry, make_op(save)) < 0 ||
+            capsule_dump(resident->capsule, save->dir, true, save->pages, timeout_usec, on_dumped, make_op(save)) < 0)
+                save_fail(save, "cannot start the dump");
+}
+
+static void on_open_done(struct capsule *capsule, int error, const char *text, void *arg) {
+        /* Without a lease: when there is one again, as for what a move left. */
+        if (error < 0 && error != -ECANCELED && error != -ETIME)
+                log_error("capsule %s cannot resume after a checkpoint: %s", capsule_id(capsule), text);
+}
+
+static void let_run(struct save *save) {
+        struct resident *resident = resident_of(save);
+
+        (void) evtimer_del(save->reopen);
+        if (resident)
+                resident->saving = false;
+        if (resident && resident->capsule && resident->ready && !resident->exited && save->freeze_usec)
+                (void) capsule_open(resident->capsule, on_open_done, NULL);
+        save->freeze_usec = 0;
+}
+
+static void enter_store(struct save *save) {
+        save->pause_usec = now_usec() - save->freeze_usec;
+        let_run(save);
+        set_deadline(save, 0); /* a slow disk is no error */
+        tell(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_CAPTURED);
+}
+
+static void propose_stored(struct save *save) {
+        struct command c;
+        Rm__CmdCheckpointStored *body =
+                command_checkpoint_stored(&c, save->job, save->checkpoint, save->index,
+                                          save->c->shared ? STATE_STORED_SHARED : checkpoints_self(save->c));
+
+        body->raw_bytes = save->raw_bytes;
+        body->stored_bytes = save->stored_bytes;
+        body->store_usec = save->store_usec;
+        checkpoints_propose(save->c, &c.command);
+        checkpoints_retry(save->c); /* until the state shows it */
+}
+
+static void enter_undo(struct save *save) {
+        set_deadline(save, 0);
+        let_run(save);
+        stop_mover(save);
+        if (save->error[0]) {
+                tell(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_FAILED);
+                checkpoints_propose_abort(save->c, save->job, save->checkpoint, save->error);
+        }
+        save_event(save, SAVE_EV_OVER);
+}
+
+static bool is_breakable(enum save_state state) {
+        return state != SAVE_IDLE && state != SAVE_UNDO && state != SAVE_COPY;
+}
+
+static bool needs_capsule(enum save_state state) {
+        return state >= SAVE_PREPARE && state <= SAVE_DUMP;
+}
+
+static void save_enter(struct save *save) {
+        struct resident *resident = resident_of(save);
+        struct rm_error err = { 0 };
+        int r = is_breakable(save->state) ? fault_point(save->c->rmd->fault, "checkpoint", save_state_name(save->state), &err) : 0;
+
+        if (r == -EINPROGRESS || r == -EAGAIN)
+                return;
+        if (r < 0) {
+                save_fail(save, "%s", error_text(&err));
+                return;
+        }
+        if (needs_capsule(save->state) && (!resident || !resident->ready || resident->exited)) {
+                save_fail(save, "the capsule has ended");
+                return;
+        }
+        switch (save->state) {
+        case SAVE_PREPARE:
+                enter_prepare(save, resident);
+                break;
+        case SAVE_PRECOPY:
+                enter_precopy(save, resident);
+                break;
+        case SAVE_COPIED:
+                set_deadline(save, OTHERS_USEC);
+                tell(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_COPIED);
+                break;
+        case SAVE_FREEZE:
+                set_deadline(save, PREPARE_USEC);
+                save->freeze_usec = now_usec();
+                resident->saving = true;
+                if (capsule_freeze(resident->capsule, on_frozen, make_op(save)) < 0)
+                        save_fail(save, "cannot freeze the capsule");
+                break;
+        case SAVE_CUT:
+                if (capsule_cut(resident->capsule, on_cut, make_op(save)) < 0)
+                        save_fail(save, "cannot cut the link");
+                break;
+        case SAVE_HELD:
+                limit_freeze(save);
+                tell(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_CUT);
+                break;
+        case SAVE_DUMP:
+                enter_dump(save, resident);
+                break;
+        case SAVE_STORE:
+                enter_store(save);
+                break;
+        case SAVE_COPY:
+                propose_stored(save);
+                break;
+        case SAVE_UNDO:
+                enter_undo(save);
+                break;
+        default: /* IDLE */
+                set_deadline(save, 0);
+                save->checkpoint = 0;
+                save->error[0] = '\0';
+                checkpoints_wake(save->c);
+        }
+}
+
+/* ---- what the state says ---- */
+
+static struct save *save_create(struct checkpoints *c, const Rm__Job *job, const Rm__CheckpointPart *part) {
+        struct save *save = xcalloc(1, sizeof(*save));
+
+        *save = (struct save) { .c = c, .job = job->id, .index = part->capsule, .incarnation = part->incarnation };
+        save->dir = xasprintf("%s/save-%" PRIu64 "-%" PRId32 "-%" PRIu64, c->dir, job->id, part->capsule, part->incarnation);
+        save->deadline = evtimer_new(c->rmd->base, on_deadline, save);
+        save->reopen = evtimer_new(c->rmd->base, on_reopen_over, save);
+        LIST_INSERT_HEAD(&c->saves, save, entry);
+        return save;
+}
+
+static void save_free(struct save *save) {
+        LIST_REMOVE(save, entry);
+        stop_mover(save);
+        event_free(save->deadline);
+        event_free(save->reopen);
+        free(save->carry);
+        free(save->dir);
+        free(save);
+}
+
+static bool is_here(const struct checkpoints *c, const Rm__CheckpointPart *part) {
+        return strcmp(part->node, checkpoints_self(c)) == 0;
+}
+
+static bool has_stored(const struct checkpoints *c, const Rm__CheckpointPart *part) {
+        for (size_t i = 0; i < part->n_stored; i++)
+                if (strcmp(part->stored[i], checkpoints_self(c)) == 0 || strcmp(part->stored[i], STATE_STORED_SHARED) == 0)
+                        return true;
+        return false;
+}
+
+static void begin(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoint *checkpoint, const Rm__CheckpointPart *part) {
+        struct save *save = find_capsule(c, job->id, part->capsule, part->incarnation);
+
+        if (!save)
+                save = save_create(c, job, part);
+        if (save->checkpoint == checkpoint->id || save->state != SAVE_IDLE)
+                return;
+        save->checkpoint = checkpoint->id;
+        save->reopens = save->lock_tries = 0;
+        save->pause_usec = save->raw_bytes = 0;
+        save->error[0] = '\0';
+        free(take_ptr(save->carry));
+        save_event(save, SAVE_EV_START);
+}
+
+/* One that was begun by an earlier life of this rmd, or whose begin it has not heard of in time, nobody carries out. */
+static void give_up_leftover(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoint *checkpoint,
+                             const Rm__CheckpointPart *part) {
+        if (checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_DONE || has_stored(c, part) ||
+            saves_find(c, job->id, part->capsule, checkpoint->id))
+                return;
+        checkpoints_propose_abort(c, job->id, checkpoint->id, "rmd was restarted on a node of the job");
+}
+
+static void see_checkpoint(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoint *checkpoint) {
+        for (size_t i = 0; i < checkpoint->n_parts; i++) {
+                const Rm__CheckpointPart *part = checkpoint->parts[i];
+
+                if (!is_here(c, part))
+                        continue;
+                if (checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_CAPTURING && !has_stored(c, part))
+                        begin(c, job, checkpoint, part);
+                give_up_leftover(c, job, checkpoint, part);
+                if (has_stored(c, part))
+                        copies_offer(c, checkpoint, job->id, part->capsule);
+        }
+}
+
+/* The capsule may be about to move, whose rm-mover tracks its memory itself; or it has left. */
+static void see_capsule(struct save *save) {
+        const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
+        const Rm__Capsule *capsule = job && job_running(job) ? job_capsule(job, save->index) : NULL;
+        bool gone = !capsule || capsule->incarnation != save->incarnation;
+        bool moves = !gone && state_capsule_move(cluster_index(save->c->rmd->cluster), save->job, save->index);
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverRelease body = RM__MOVER_RELEASE__INIT;
+
+        if (!gone && !moves)
+                return;
+        if (save->state == SAVE_IDLE) {
+                save_free(save);
+                return;
+        }
+        if (save->state < SAVE_STORE || save->released || !save->mover)
+                return;
+        save->released = true;
+        command.body_case = RM__MOVER_COMMAND__BODY_RELEASE;
+        command.release = &body;
+        (void) mover_command(save->mover, &command);
+}
+
+static void see_save(struct save *save) {
+        const Rm__Checkpoint *checkpoint = save->checkpoint ? checkpoints_find(save->c, save->job, save->checkpoint) : NULL;
+        const Rm__CheckpointPart *part = checkpoint ? checkpoint_part(checkpoint, save->index) : NULL;
+
+        if (save->checkpoint && !part) {
+                save_event(save, SAVE_EV_OVER);
+        } else if (save->state == SAVE_PREPARE && save->waits) {
+                save_enter(save);
+        } else if (save->state == SAVE_COPY) {
+                if (!has_stored(save->c, part))
+                        propose_stored(save);
+                else
+                        save_event(save, SAVE_EV_COPIED_OUT); /* copies go on by themselves */
+        }
+}
+
+void saves_wake(struct checkpoints *c) {
+        const Rm__State *state = checkpoints_state(c);
+        struct save *save, *next;
+
+        for (save = LIST_FIRST(&c->saves); save; save = next) {
+                next = LIST_NEXT(save, entry);
+                see_save(save);
+                see_capsule(save);
+        }
+        for (size_t i = 0; i < state->n_jobs; i++)
+                for (size_t k = 0; k < state->jobs[i]->n_checkpoints; k++)
+                        see_checkpoint(c, state->jobs[i], state->jobs[i]->checkpoints[k]);
+}
+
+void saves_finish(struct checkpoints *c) {
+        while (!LIST_EMPTY(&c->saves))
+                save_free(LIST_FIRST(&c->saves));
+}

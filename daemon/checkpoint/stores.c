@@ -1,0 +1,220 @@
+/* Where checkpoints lie on this node: ROOT/JOB/head and ROOT/JOB/gN, each a store (daemon/store/store.h). Only names are looked at here; what is in the files is the movers'. */
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/checkpoint/checkpoints_internal.h"
+
+#define TIDY_USEC (2U * UINT64_C(1000000))
+#define MANIFEST "manifest-"
+#define PACK "pack-"
+
+static char *job_dir(const struct checkpoints *c, uint64_t job) {
+        return xasprintf("%s/%" PRIu64, c->root, job);
+}
+
+char *stores_dir(const struct checkpoints *c, uint64_t job, int32_t index) {
+        if (index == STATE_HEAD)
+                return xasprintf("%s/%" PRIu64 "/head", c->root, job);
+        return xasprintf("%s/%" PRIu64 "/g%" PRId32, c->root, job, index);
+}
+
+int stores_make(const struct checkpoints *c, uint64_t job, struct rm_error *err) {
+        cleanup_free char *dir = job_dir(c, job);
+        int r = mkdir_p(dir, 0700);
+
+        return r < 0 ? error_sys(err, r, "making %s", dir) : 0;
+}
+
+/* The number behind the prefix: decimal, without leading zeros, and nothing after it; 0: it is none. */
+static uint64_t number_of(const char *name, const char *prefix) {
+        size_t n = strlen(prefix);
+        char again[24];
+        uint64_t number;
+
+        if (strncmp(name, prefix, n) != 0)
+                return 0;
+        number = strtoull(name + n, NULL, 10);
+        (void) snprintf(again, sizeof(again), "%" PRIu64, number);
+        return strcmp(again, name + n) == 0 ? number : 0;
+}
+
+bool stores_name_valid(const char *name, uint64_t checkpoint) {
+        uint64_t pack = number_of(name, PACK);
+
+        return (pack > 0 && pack <= checkpoint) || number_of(name, MANIFEST) == checkpoint;
+}
+
+void stores_files_free(char **names, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                free(names[i]);
+        free(names);
+}
+
+int stores_files(const char *dir, uint64_t checkpoint, bool whole, char ***ret_names, size_t *ret_n) {
+        DIR *d = opendir(dir);
+        const struct dirent *entry;
+        char **names = NULL;
+        bool manifest = false;
+        size_t n = 0;
+
+        if (!d)
+                return -errno;
+        while ((entry = readdir(d))) {
+                if (!stores_name_valid(entry->d_name, checkpoint))
+                        continue;
+                if (number_of(entry->d_name, MANIFEST) == checkpoint) {
+                        manifest = true;
+                        continue;
+                }
+                names = xrealloc(names, (n + 2) * sizeof(*names));
+                names[n++] = xstrdup(entry->d_name);
+        }
+        (void) closedir(d);
+        if (!manifest && whole) {
+                stores_files_free(names, n);
+                return -ENOENT;
+        }
+        names = xrealloc(names, (n + 1) * sizeof(*names));
+        if (manifest)
+                names[n++] = xasprintf(MANIFEST "%" PRIu64, checkpoint);
+        *ret_names = names;
+        *ret_n = n;
+        return 0;
+}
+
+/* ---- what nobody needs ---- */
+
+static bool index_of(const char *name, int32_t *ret) {
+        char *end;
+        long index;
+
+        if (strcmp(name, "head") == 0) {
+                *ret = STATE_HEAD;
+                return true;
+        }
+        if (name[0] != 'g' || name[1] < '0' || name[1] > '9')
+                return false;
+        index = strtol(name + 1, &end, 10);
+        *ret = (int32_t) index;
+        return !*end && index <= INT32_MAX;
+}
+
+static bool in_use(const struct checkpoints *c, uint64_t job, int32_t index) {
+        return saves_use(c, job, index) || copies_use(c, job, index) || loads_use(c, job, index);
+}
+
+/* It is to be here: its own node, or one that gets a copy. */
+static bool belongs_here(const struct checkpoints *c, const Rm__CheckpointPart *part) {
+        if (c->shared || strcmp(part->node, checkpoints_self(c)) == 0)
+                return true;
+        for (size_t i = 0; i < part->n_partners; i++)
+                if (strcmp(part->partners[i], checkpoints_self(c)) == 0)
+                        return true;
+        for (size_t i = 0; i < part->n_stored; i++)
+                if (strcmp(part->stored[i], checkpoints_self(c)) == 0)
+                        return true;
+        return false;
+}
+
+/* Numbers of the checkpoints of which this node is to have that part. */
+static char *numbers_kept(const struct checkpoints *c, const Rm__Job *job, int32_t index) {
+        char *text = xstrdup("");
+
+        for (size_t i = 0; i < job->n_checkpoints; i++) {
+                const Rm__CheckpointPart *part = checkpoint_part(job->checkpoints[i], index);
+                char *longer;
+
+                if (!part || !belongs_here(c, part))
+                        continue;
+                longer = xasprintf("%s%s%" PRIu64, text, *text ? " " : "", job->checkpoints[i]->id);
+                free(text);
+                text = longer;
+        }
+        return text;
+}
+
+static bool is_kept(const char *kept, uint64_t number) {
+        cleanup_free char *spaced = xasprintf(" %s ", kept), *wanted = xasprintf(" %" PRIu64 " ", number);
+
+        return strstr(spaced, wanted) != NULL;
+}
+
+static void remove_dir(struct checkpoints *c, const char *dir) {
+        remover_add(c->remover, remover_set_aside(c->remover, dir));
+}
+
+/* Manifests of which the state knows nothing go here; packs that none needs any more go with the next checkpoint, or with the directory. */
+static void tidy_capsule(struct checkpoints *c, const Rm__Job *job, int32_t index, const char *dir) {
+        cleanup_free char *kept = numbers_kept(c, job, index);
+        const struct dirent *entry;
+        DIR *d;
+
+        if (!*kept) {
+                remove_dir(c, dir);
+                return;
+        }
+        d = opendir(dir);
+        while (d && (entry = readdir(d))) {
+                uint64_t number = number_of(entry->d_name, MANIFEST);
+                cleanup_free char *path = xasprintf("%s/%s", dir, entry->d_name);
+
+                if (number > 0 && !is_kept(kept, number))
+                        (void) unlink(path);
+        }
+        if (d)
+                (void) closedir(d);
+}
+
+static void tidy_job(struct checkpoints *c, uint64_t id) {
+        const Rm__Job *job = state_job(checkpoints_state(c), id);
+        cleanup_free char *dir = job_dir(c, id);
+        const struct dirent *entry;
+        bool busy = false;
+        DIR *d = opendir(dir);
+
+        while (d && (entry = readdir(d))) {
+                cleanup_free char *path = xasprintf("%s/%s", dir, entry->d_name);
+                int32_t index;
+
+                if (!index_of(entry->d_name, &index))
+                        continue;
+                if (in_use(c, id, index))
+                        busy = true;
+                else if (job && job->n_checkpoints > 0)
+                        tidy_capsule(c, job, index, path);
+        }
+        if (d)
+                (void) closedir(d);
+        /* On a shared file system another node may be making the first one just now. */
+        if (!busy && (!job || (job->n_checkpoints == 0 && (!c->shared || job_ended(job)))))
+                remove_dir(c, dir);
+}
+
+void stores_tidy(struct checkpoints *c) {
+        uint64_t now = now_usec();
+        const struct dirent *entry;
+        DIR *d;
+
+        if (now - c->tidied_usec < TIDY_USEC)
+                return;
+        c->tidied_usec = now;
+        /* A directory that all nodes have is the leader's to tidy. */
+        if (c->shared && !cluster_is_leader(c->rmd->cluster))
+                return;
+        d = opendir(c->root);
+        while (d && (entry = readdir(d))) {
+                uint64_t id = number_of(entry->d_name, "");
+
+                if (id > 0)
+                        tidy_job(c, id);
+        }
+        if (d)
+                (void) closedir(d);
+}
