@@ -127,16 +127,16 @@ static int check_level(const struct jobspec_rules *rules, uint32_t level, const 
 }
 
 static int check_on_node_loss(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
-        enum { ABORT, RESTART = STATE_LOSS_RESTART, FOLD };
-
-        if (spec->on_node_loss == ABORT)
+        switch (spec->on_node_loss) {
+        case 0: /* abort */
                 return 0;
-        if (spec->on_node_loss == FOLD)
-                return error_set(err, -EINVAL,
-                                 "--on-node-loss: 'fold' is not available in rmd " RM_VERSION "; 'abort' and 'restart' are");
-        if (spec->on_node_loss != RESTART)
+        case STATE_LOSS_RESTART:
+                return check_level(rules, STATE_LEVEL_RESTART, "--on-node-loss: 'restart'", err);
+        case STATE_LOSS_FOLD:
+                return check_level(rules, STATE_LEVEL_CHECKPOINT, "--on-node-loss: 'fold'", err);
+        default:
                 return error_set(err, -EINVAL, "--on-node-loss: invalid value %u", spec->on_node_loss);
-        return check_level(rules, STATE_LEVEL_RESTART, "--on-node-loss: 'restart'", err);
+        }
 }
 
 static int check_restarts(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
@@ -164,6 +164,38 @@ static int check_rank_memory(const Rm__JobSpec *spec, const struct jobspec_rules
                 return error_set(err, -EINVAL, "--mem: more than %llu bytes for each rank",
                                  (unsigned long long) JOBSPEC_RANK_MEMORY_MAX_BYTES);
         return spec->rank_memory_bytes == 0 ? 0 : check_level(rules, STATE_LEVEL_MEMORY, "--mem", err);
+}
+
+static int check_checkpoint(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        uint64_t usec = spec->checkpoint_usec;
+
+        if (usec == 0)
+                return 0;
+        if (usec != STATE_CHECKPOINT_AUTO && (usec < JOBSPEC_CHECKPOINT_MIN_USEC || usec > JOBSPEC_WAIT_MAX_USEC))
+                return error_set(err, -EINVAL, "--checkpoint: 'auto', or a time from 1 s to 366 days");
+        return check_level(rules, STATE_LEVEL_CHECKPOINT, "--checkpoint", err);
+}
+
+static int check_checkpoint_files(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        if (!spec->checkpoint_files)
+                return 0;
+        if (spec->checkpoint_usec == 0)
+                return error_set(err, -EINVAL, "--checkpoint-files: 'copy' is for jobs with --checkpoint");
+        return check_level(rules, STATE_LEVEL_CHECKPOINT, "--checkpoint-files", err);
+}
+
+static int check_recover_wait(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        if (spec->recover_wait_usec > JOBSPEC_WAIT_MAX_USEC)
+                return error_set(err, -EINVAL, "--recover-wait: at most 366 days");
+        return spec->recover_wait_usec == 0 ? 0 : check_level(rules, STATE_LEVEL_CHECKPOINT, "--recover-wait", err);
+}
+
+static int check_checkpoint_at_limit(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        if (!spec->checkpoint_at_limit)
+                return 0;
+        if (spec->time_limit_usec == 0)
+                return error_set(err, -EINVAL, "--checkpoint-at-limit is for jobs with a time limit (--time)");
+        return check_level(rules, STATE_LEVEL_CHECKPOINT, "--checkpoint-at-limit", err);
 }
 
 /* Any value is good. */
@@ -204,13 +236,19 @@ static const struct {
         { 43, "cwd_cut", NULL },
         { 60, "restarts", check_restarts },
         { 110, "rank_memory_bytes", check_rank_memory },
+        { 180, "checkpoint_usec", check_checkpoint },
+        { 181, "checkpoint_files", check_checkpoint_files },
+        { 182, "recover_wait_usec", check_recover_wait },
+        { 183, "checkpoint_at_limit", check_checkpoint_at_limit },
 };
 
 void jobspec_normalize(Rm__JobSpec *spec) {
         if (spec->group_size > spec->ranks)
                 spec->group_size = spec->ranks;
-        if (spec->on_node_loss != STATE_LOSS_RESTART)
+        if (spec->on_node_loss == 0)
                 spec->restarts = 0;
+        if (spec->on_node_loss != STATE_LOSS_RESTART) /* with fold it does not wait */
+                spec->recover_wait_usec = 0;
 }
 
 int jobspec_check(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {

@@ -24,6 +24,8 @@
 #define JOBSPEC_RANK_MEMORY_MAX_BYTES (UINT64_C(1) << 43) /* times ranks fits 64 bits */
 #define JOBSPEC_RESTARTS_MAX 1000U
 #define JOBSPEC_PRIORITY_MAX 1000000
+#define JOBSPEC_CHECKPOINT_MIN_USEC UINT64_C(1000000)
+#define JOBSPEC_WAIT_MAX_USEC (UINT64_C(366) * 86400 * 1000000) /* longer ones are mistakes, and it is added to times */
 #define JOBSPEC_TOKEN_MAX_BYTES 64U
 
 struct jobspec_rules {
@@ -33,7 +35,7 @@ struct jobspec_rules {
 };
 
 /* Set what is not the client's to say to what it means: a group size above the number of ranks is the number of ranks, and a job that never
- * starts again has no number of restarts. `spec` must own its memory. */
+ * starts again has no number of restarts, nor a time to wait for cores then. `spec` must own its memory. */
 void jobspec_normalize(Rm__JobSpec *spec);
 
 /* Each field. Those that rmd fills in itself (user, groups, node of submission) are not looked at: the caller sets them, whatever they

@@ -199,8 +199,8 @@ static void test_numbers(void **state) {
         spec.restarts++;
         expect(&spec, "--restarts 1001: from 0 to 1000");
         spec.restarts = 0;
-        spec.on_node_loss = 2;
-        expect(&spec, "'fold' is not available");
+        spec.on_node_loss = STATE_LOSS_FOLD;
+        expect(&spec, NULL);
         spec.on_node_loss = 3;
         expect(&spec, "invalid value 3");
 }
@@ -224,6 +224,75 @@ static void test_restart_with_older_nodes(void **state) {
         spec.rank_memory_bytes = 0;
         jobspec_normalize(&spec); /* nor is the field known there */
         assert_int_equal(spec.restarts, 0);
+}
+
+static void test_checkpoints(void **state) {
+        static const uint64_t good[] = { 0, 1000000, UINT64_C(366) * 86400 * 1000000, STATE_CHECKPOINT_AUTO };
+        static const uint64_t bad[] = { 1, 999999, UINT64_C(366) * 86400 * 1000000 + 1, STATE_CHECKPOINT_AUTO - 1 };
+        Rm__JobSpec spec = good_spec();
+
+        for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+                spec.checkpoint_usec = good[i];
+                expect(&spec, NULL);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+                spec.checkpoint_usec = bad[i];
+                expect(&spec, "--checkpoint: 'auto', or a time from 1 s");
+        }
+        spec.checkpoint_usec = 0;
+        spec.checkpoint_files = true;
+        expect(&spec, "--checkpoint-files: 'copy' is for jobs with --checkpoint");
+        spec.checkpoint_usec = STATE_CHECKPOINT_AUTO;
+        expect(&spec, NULL);
+
+        spec = good_spec();
+        spec.checkpoint_at_limit = true;
+        expect(&spec, "--checkpoint-at-limit is for jobs with a time limit");
+        spec.time_limit_usec = 1;
+        expect(&spec, NULL);
+        spec.recover_wait_usec = UINT64_C(366) * 86400 * 1000000;
+        expect(&spec, NULL);
+        spec.recover_wait_usec++;
+        expect(&spec, "--recover-wait: at most 366 days");
+}
+
+/* Each of what is new would end the rmd of an older node. */
+static void test_checkpoints_with_older_nodes(void **state) {
+        static const struct jobspec_rules before = { .max_priority = 1000, .level = STATE_LEVEL_CHECKPOINT - 1, .behind = "n2" };
+        Rm__JobSpec spec = good_spec();
+
+        spec.checkpoint_usec = STATE_CHECKPOINT_AUTO;
+        expect_by(&spec, &before, "--checkpoint needs feature level 10, and the cluster is at 9, since rmd is older on n2");
+        spec = good_spec();
+        spec.recover_wait_usec = 1;
+        expect_by(&spec, &before, "--recover-wait needs feature level 10");
+        spec = good_spec();
+        spec.time_limit_usec = 1;
+        spec.checkpoint_at_limit = true;
+        expect_by(&spec, &before, "--checkpoint-at-limit needs feature level 10");
+        spec = good_spec();
+        spec.on_node_loss = STATE_LOSS_FOLD;
+        expect_by(&spec, &before, "--on-node-loss: 'fold' needs feature level 10");
+        spec.on_node_loss = STATE_LOSS_RESTART;
+        expect_by(&spec, &before, NULL);
+}
+
+static void test_what_does_not_start_again_waits_for_nothing(void **state) {
+        static const struct {
+                uint32_t on_node_loss, restarts;
+                uint64_t wait_usec;
+        } kept[] = { { 0, 0, 0 }, { STATE_LOSS_RESTART, 3, 5 }, { STATE_LOSS_FOLD, 3, 0 } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(kept); i++) {
+                Rm__JobSpec spec = good_spec();
+
+                spec.on_node_loss = kept[i].on_node_loss;
+                spec.restarts = 3;
+                spec.recover_wait_usec = 5;
+                jobspec_normalize(&spec);
+                assert_int_equal(spec.restarts, kept[i].restarts);
+                assert_int_equal(spec.recover_wait_usec, kept[i].wait_usec);
+        }
 }
 
 static void test_priority(void **state) {
@@ -304,6 +373,9 @@ int main(void) {
                 cmocka_unit_test(test_paths),
                 cmocka_unit_test(test_numbers),
                 cmocka_unit_test(test_restart_with_older_nodes),
+                cmocka_unit_test(test_checkpoints),
+                cmocka_unit_test(test_checkpoints_with_older_nodes),
+                cmocka_unit_test(test_what_does_not_start_again_waits_for_nothing),
                 cmocka_unit_test(test_priority),
                 cmocka_unit_test(test_limits),
                 cmocka_unit_test(test_policy_and_token),
