@@ -299,6 +299,29 @@ Rm__Command *command_checkpoint_abort(struct command *c, uint64_t job, uint64_t 
         return &c->command;
 }
 
+Rm__CmdCheckpointStart *command_checkpoint_start(struct command *c, uint64_t job, Rm__CheckpointCause cause) {
+        BEGIN(c, checkpoint_start, CHECKPOINT_START);
+        c->checkpoint_start.job = job;
+        c->checkpoint_start.cause = cause;
+        return &c->checkpoint_start;
+}
+
+Rm__Command *command_checkpoint_remove(struct command *c, uint64_t job, uint64_t checkpoint, const char *by) {
+        BEGIN(c, checkpoint_remove, CHECKPOINT_REMOVE);
+        c->checkpoint_remove.job = job;
+        c->checkpoint_remove.checkpoint = checkpoint;
+        c->checkpoint_remove.by = text_of(by);
+        return &c->command;
+}
+
+Rm__Command *command_job_release(struct command *c, uint64_t job, uint64_t checkpoint, const char *by) {
+        BEGIN(c, job_release, JOB_RELEASE);
+        c->job_release.job = job;
+        c->job_release.checkpoint = checkpoint;
+        c->job_release.by = text_of(by);
+        return &c->command;
+}
+
 /* ---- the log ---- */
 
 Rm__Command *command_level(struct command *c, uint32_t level) {

@@ -46,6 +46,9 @@ struct command {
                 Rm__CmdMoveDone move_done;
                 Rm__CmdMoveWaiting move_waiting;
                 Rm__CmdMoveFilled move_filled;
+                Rm__CmdCheckpointStart checkpoint_start;
+                Rm__CmdCheckpointRemove checkpoint_remove;
+                Rm__CmdJobRelease job_release;
                 Rm__CmdTopology topology;
                 Rm__CmdScheduling scheduling;
                 Rm__CmdNote note;
@@ -127,6 +130,10 @@ Rm__CmdCheckpointStored *command_checkpoint_stored(struct command *c, uint64_t j
 Rm__Command *command_checkpoint_uncopied(struct command *c, uint64_t job, uint64_t checkpoint, int32_t capsule, const char *node,
                                          const char *error);
 Rm__Command *command_checkpoint_abort(struct command *c, uint64_t job, uint64_t checkpoint, const char *error);
+Rm__CmdCheckpointStart *command_checkpoint_start(struct command *c, uint64_t job, Rm__CheckpointCause cause);
+Rm__Command *command_checkpoint_remove(struct command *c, uint64_t job, uint64_t checkpoint, const char *by);
+/* `checkpoint` 0: the newest. */
+Rm__Command *command_job_release(struct command *c, uint64_t job, uint64_t checkpoint, const char *by);
 
 /* ---- the log ---- */
 /* Entries after this one may be of this feature level. */

@@ -77,6 +77,35 @@ static void test_values(void **state) {
         finish(out);
 }
 
+static void test_checkpoints(void **state) {
+        struct command c;
+        Rm__CmdCheckpointStart *start = command_checkpoint_start(&c, 3, RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_ASKED);
+        Rm__Command *out;
+
+        start->by = (char *) "alice";
+        start->stop = true;
+        out = logged(&c.command);
+        assert_int_equal(out->body_case, RM__COMMAND__BODY_CHECKPOINT_START);
+        assert_int_equal(out->checkpoint_start->job, 3);
+        assert_int_equal(out->checkpoint_start->cause, RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_ASKED);
+        assert_string_equal(out->checkpoint_start->by, "alice");
+        assert_true(out->checkpoint_start->stop);
+        assert_int_equal(out->checkpoint_start->n_capsule_nodes, 0);
+        finish(out);
+        out = logged(command_checkpoint_remove(&c, 3, 2, "bob"));
+        assert_int_equal(out->body_case, RM__COMMAND__BODY_CHECKPOINT_REMOVE);
+        assert_int_equal(out->checkpoint_remove->job, 3);
+        assert_int_equal(out->checkpoint_remove->checkpoint, 2);
+        assert_string_equal(out->checkpoint_remove->by, "bob");
+        finish(out);
+        out = logged(command_job_release(&c, 4, 1, NULL));
+        assert_int_equal(out->body_case, RM__COMMAND__BODY_JOB_RELEASE);
+        assert_int_equal(out->job_release->job, 4);
+        assert_int_equal(out->job_release->checkpoint, 1);
+        assert_string_equal(out->job_release->by, "");
+        finish(out);
+}
+
 static void test_filled_in(void **state) {
         struct command c;
         Rm__CmdMoveStart *start = command_move_start(&c, 3, 1, "n4");
@@ -103,6 +132,7 @@ static void test_filled_in(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_values),
+                cmocka_unit_test(test_checkpoints),
                 cmocka_unit_test(test_filled_in),
         };
 
