@@ -100,7 +100,7 @@ static void advance(struct checkpoints *c, struct barrier *barrier, const Rm__Ch
 }
 
 void barrier_on_at(struct checkpoints *c, const Rm__CheckpointAt *at) {
-        const Rm__Checkpoint *checkpoint = checkpoints_find(c, at->job, at->checkpoint);
+        const Rm__Checkpoint *checkpoint = checkpoints_record(c, at->job, at->checkpoint);
         struct barrier *barrier = find(c, at->job, at->checkpoint);
 
         if (!checkpoint || checkpoint->state != RM__CHECKPOINT_STATE__CHECKPOINT_CAPTURING)
@@ -126,7 +126,7 @@ void barrier_wake(struct checkpoints *c) {
         struct barrier *barrier, *next;
 
         for (barrier = LIST_FIRST(&c->barriers); barrier; barrier = next) {
-                const Rm__Checkpoint *checkpoint = checkpoints_find(c, barrier->job, barrier->checkpoint);
+                const Rm__Checkpoint *checkpoint = checkpoints_record(c, barrier->job, barrier->checkpoint);
 
                 next = LIST_NEXT(barrier, entry);
                 if (!checkpoint || checkpoint->state != RM__CHECKPOINT_STATE__CHECKPOINT_CAPTURING)

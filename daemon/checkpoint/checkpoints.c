@@ -27,7 +27,7 @@ int checkpoints_send(struct checkpoints *c, const char *node, Rm__PeerMessage *m
         return cluster_send(c->rmd->cluster, node, message);
 }
 
-const Rm__Checkpoint *checkpoints_find(const struct checkpoints *c, uint64_t job, uint64_t checkpoint) {
+const Rm__Checkpoint *checkpoints_record(const struct checkpoints *c, uint64_t job, uint64_t checkpoint) {
         const Rm__Job *j = state_job(checkpoints_state(c), job);
 
         return j ? job_checkpoint(j, checkpoint) : NULL;

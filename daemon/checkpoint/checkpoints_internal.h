@@ -136,7 +136,7 @@ const char *checkpoints_self(const struct checkpoints *c);
 void checkpoints_retry(struct checkpoints *c);
 int checkpoints_send(struct checkpoints *c, const char *node, Rm__PeerMessage *message);
 /* NULL: the state has no such job, or checkpoint. */
-const Rm__Checkpoint *checkpoints_find(const struct checkpoints *c, uint64_t job, uint64_t checkpoint);
+const Rm__Checkpoint *checkpoints_record(const struct checkpoints *c, uint64_t job, uint64_t checkpoint);
 /* Proposed once; whether it holds, the state shows. */
 void checkpoints_propose(struct checkpoints *c, const Rm__Command *command);
 void checkpoints_propose_abort(struct checkpoints *c, uint64_t job, uint64_t checkpoint, const char *error);

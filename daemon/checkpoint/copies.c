@@ -335,7 +335,7 @@ static int start_in(struct copy *copy, struct rm_error *err) {
 
 /* This node is to have a copy of it, by the state; the files are of that checkpoint, and of none after it. */
 static int check_offer(const struct checkpoints *c, const char *node, const Rm__CopyOffer *offer, struct rm_error *err) {
-        const Rm__Checkpoint *checkpoint = checkpoints_find(c, offer->job, offer->checkpoint);
+        const Rm__Checkpoint *checkpoint = checkpoints_record(c, offer->job, offer->checkpoint);
         const Rm__CheckpointPart *part = checkpoint ? checkpoint_part(checkpoint, offer->capsule) : NULL;
 
         if (!part || strcmp(part->node, node) != 0 || !has_name(part->partners, part->n_partners, checkpoints_self(c)))
@@ -373,7 +373,7 @@ void copies_wake(struct checkpoints *c) {
         struct copy *copy, *next;
 
         for (copy = LIST_FIRST(&c->copies); copy; copy = next) {
-                const Rm__Checkpoint *checkpoint = checkpoints_find(c, copy->job, copy->checkpoint);
+                const Rm__Checkpoint *checkpoint = checkpoints_record(c, copy->job, copy->checkpoint);
                 const Rm__CheckpointPart *part = checkpoint ? checkpoint_part(checkpoint, copy->index) : NULL;
                 const char *owner = copy->in ? checkpoints_self(c) : copy->node;
 

@@ -113,7 +113,7 @@ void loads_on_ask(struct checkpoints *c, const char *node, const Rm__RestoreAsk 
         };
         load->node = xstrdup(node);
         LIST_INSERT_HEAD(&c->loads, load, entry);
-        if (!checkpoints_find(c, ask->job, ask->checkpoint))
+        if (!checkpoints_record(c, ask->job, ask->checkpoint))
                 (void) error_set(&err, -ENOENT, "%s knows nothing of that checkpoint", checkpoints_self(c));
         else if (start(load, ask, to, &err) == 0)
                 return;

@@ -97,7 +97,7 @@ static bool was_tried(const struct restore *restore, const char *node) {
 /* This node if it has the part, else one that is up; NULL: all that are have been tried. */
 static const Rm__Node *choose_holder(const struct restore *restore) {
         const Rm__State *state = checkpoints_state(restore->c);
-        const Rm__Checkpoint *checkpoint = checkpoints_find(restore->c, restore->job, restore->checkpoint);
+        const Rm__Checkpoint *checkpoint = checkpoints_record(restore->c, restore->job, restore->checkpoint);
         const Rm__CheckpointPart *part = checkpoint ? checkpoint_part(checkpoint, restore->index) : NULL;
         const Rm__Node *node = part ? checkpoint_part_holder(state, part, checkpoints_self(restore->c)) : NULL;
 

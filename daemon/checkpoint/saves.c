@@ -656,7 +656,7 @@ static void see_capsule(struct save *save) {
 }
 
 static void see_save(struct save *save) {
-        const Rm__Checkpoint *checkpoint = save->checkpoint ? checkpoints_find(save->c, save->job, save->checkpoint) : NULL;
+        const Rm__Checkpoint *checkpoint = save->checkpoint ? checkpoints_record(save->c, save->job, save->checkpoint) : NULL;
         const Rm__CheckpointPart *part = checkpoint ? checkpoint_part(checkpoint, save->index) : NULL;
 
         if (save->checkpoint && !part) {

@@ -25,6 +25,9 @@ static const struct request requests[] = {
         { RM__LOCAL_REQUEST__BODY_JOB_INPUT, "job-input", ROLE_ANY, ROUTE_HERE, request_job_input },
         { RM__LOCAL_REQUEST__BODY_OUTPUT_ACK, "output-ack", ROLE_ANY, ROUTE_HERE, request_output_ack },
         { RM__LOCAL_REQUEST__BODY_MIGRATE_JOB, "migrate-job", ROLE_ANY, ROUTE_PROPOSE, request_migrate_job },
+        { RM__LOCAL_REQUEST__BODY_CHECKPOINT_JOB, "checkpoint-job", ROLE_ANY, ROUTE_LEADER, request_checkpoint_job },
+        { RM__LOCAL_REQUEST__BODY_RESTART_JOB, "restart-job", ROLE_ANY, ROUTE_PROPOSE, request_restart_job },
+        { RM__LOCAL_REQUEST__BODY_REMOVE_CHECKPOINT, "remove-checkpoint", ROLE_ANY, ROUTE_PROPOSE, request_remove_checkpoint },
         { RM__LOCAL_REQUEST__BODY_LIST_MOVES, "list-moves", ROLE_ANY, ROUTE_HERE, request_list_moves },
         { RM__LOCAL_REQUEST__BODY_FOLLOW_EVENTS, "events", ROLE_ANY, ROUTE_HERE, request_follow_events },
         { RM__LOCAL_REQUEST__BODY_GET_STATUS, "status", ROLE_ANY, ROUTE_HERE, request_status },
@@ -221,26 +224,30 @@ void request_dispatch(struct client *client, const Rm__LocalRequest *request, st
                 client_error(client, request->id, -EAGAIN, "%s: the cluster is changing; try again", entry->name);
 }
 
-struct proposal {
+struct request_answer {
         struct client *client;
         uint32_t request_id;
 };
 
-static void on_proposed(void *userdata, int code, const char *text, uint64_t index, uint64_t created) {
-        struct proposal *proposal = userdata;
+struct request_answer *request_answer_begin(struct client *client, uint32_t request_id) {
+        struct request_answer *answer = xcalloc(1, sizeof(*answer));
+
+        answer->client = client_hold(client);
+        answer->request_id = request_id;
+        return answer;
+}
+
+void request_answer_proposed(void *userdata, int code, const char *text, uint64_t index, uint64_t created) {
+        struct request_answer *answer = userdata;
 
         if (code < 0)
-                client_error(proposal->client, proposal->request_id, code, "%s", text && *text ? text : strerror(-code));
+                client_error(answer->client, answer->request_id, code, "%s", text && *text ? text : strerror(-code));
         else
-                client_ok(proposal->client, proposal->request_id, created, NULL);
-        client_release(proposal->client);
-        free(proposal);
+                client_ok(answer->client, answer->request_id, created, NULL);
+        client_release(answer->client);
+        free(answer);
 }
 
 void request_propose(struct client *client, uint32_t request_id, const Rm__Command *command) {
-        struct proposal *proposal = xcalloc(1, sizeof(*proposal));
-
-        proposal->client = client_hold(client);
-        proposal->request_id = request_id;
-        cluster_propose(client->rmd->cluster, command, on_proposed, proposal);
+        cluster_propose(client->rmd->cluster, command, request_answer_proposed, request_answer_begin(client, request_id));
 }

@@ -38,6 +38,11 @@ void request_dispatch(struct client *client, const Rm__LocalRequest *request, st
 /* Propose, and answer with Ok (id = what was created) or the error. */
 void request_propose(struct client *client, uint32_t request_id, const Rm__Command *command);
 
+/* For requests that have something proposed: `request_answer_proposed` is the callback for that, called exactly once, with this as `userdata`. */
+struct request_answer;
+struct request_answer *request_answer_begin(struct client *client, uint32_t request_id);
+void request_answer_proposed(void *userdata, int code, const char *text, uint64_t index, uint64_t created);
+
 /* Answer with a document; `paged`: the client takes it in several replies. */
 void request_reply_json(struct client *client, uint32_t request_id, const json_t *json, bool paged);
 
@@ -60,6 +65,9 @@ void request_attach_job(struct client *client, const Rm__LocalRequest *request);
 void request_job_input(struct client *client, const Rm__LocalRequest *request);
 void request_output_ack(struct client *client, const Rm__LocalRequest *request);
 void request_migrate_job(struct client *client, const Rm__LocalRequest *request);
+void request_checkpoint_job(struct client *client, const Rm__LocalRequest *request);
+void request_restart_job(struct client *client, const Rm__LocalRequest *request);
+void request_remove_checkpoint(struct client *client, const Rm__LocalRequest *request);
 void request_list_moves(struct client *client, const Rm__LocalRequest *request);
 void request_follow_events(struct client *client, const Rm__LocalRequest *request);
 void request_status(struct client *client, const Rm__LocalRequest *request);

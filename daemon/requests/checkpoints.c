@@ -1,0 +1,120 @@
+#include "daemon/requests/checkpoints.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "common/util.h"
+#include "daemon/cluster/commands.h"
+#include "daemon/cluster/feature_level.h"
+#include "daemon/leader/checkpoints.h"
+#include "daemon/requests/requests.h"
+
+/* ---- what is asked ---- */
+
+int checkpoints_check(const Rm__State *state, const char *verb, struct rm_error *err) {
+        cleanup_free char *what = xasprintf("%s:", verb);
+
+        return feature_level_need(state, STATE_LEVEL_CHECKPOINT, what, err);
+}
+
+/* "1 2 5". */
+static char *known_numbers(const Rm__Job *job) {
+        char *text = NULL;
+
+        for (size_t i = 0; i < job->n_checkpoints; i++) {
+                char *longer = xasprintf("%s%s%" PRIu64, text ? text : "", text ? " " : "", job->checkpoints[i]->id);
+
+                free(text);
+                text = longer;
+        }
+        return text ? text : xstrdup("none");
+}
+
+int checkpoints_find(const Rm__Job *job, uint64_t number, const char *verb, const Rm__Checkpoint **ret, struct rm_error *err) {
+        cleanup_free char *known = NULL;
+
+        for (size_t i = 0; i < job->n_checkpoints; i++)
+                if (job->checkpoints[i]->id == number) {
+                        *ret = job->checkpoints[i];
+                        return 0;
+                }
+        known = known_numbers(job);
+        return error_set(err, -ENOENT, "%s: job %" PRIu64 " has no checkpoint %" PRIu64 " (it has: %s)", verb, job->id, number,
+                         known);
+}
+
+static bool is_done(const Rm__Checkpoint *checkpoint) {
+        return checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_DONE;
+}
+
+int checkpoints_check_restart(const Rm__Job *job, uint64_t number, struct rm_error *err) {
+        const Rm__Checkpoint *checkpoint = NULL;
+
+        if (number > 0) {
+                int r = checkpoints_find(job, number, "restart-job", &checkpoint, err);
+
+                if (r == 0 && !is_done(checkpoint))
+                        r = error_set(err, -EBUSY, "restart-job: checkpoint %" PRIu64 ".%" PRIu64 " is not done", job->id, number);
+                return r;
+        }
+        for (size_t i = 0; i < job->n_checkpoints && !job->held; i++)
+                if (is_done(job->checkpoints[i]))
+                        return 0;
+        return job->held ? 0 : error_set(err, -ENOENT, "restart-job: job %" PRIu64 " has no checkpoint", job->id);
+}
+
+/* ---- requests ---- */
+
+static bool refused(struct client *client, uint32_t request_id, const struct rm_error *err) {
+        if (err->code < 0)
+                client_error(client, request_id, err->code, "%s", err->text);
+        return err->code < 0;
+}
+
+/* NULL: the client was told why not. */
+static const Rm__Job *own_job(struct client *client, uint32_t request_id, const char *verb, uint64_t id) {
+        struct rm_error err = { 0 };
+
+        (void) checkpoints_check(cluster_state(client->rmd->cluster), verb, &err);
+        return refused(client, request_id, &err) ? NULL : request_own_job(client, request_id, verb, id);
+}
+
+void request_checkpoint_job(struct client *client, const Rm__LocalRequest *request) {
+        const Rm__CheckpointJob *in = request->checkpoint_job;
+        struct request_answer *answer;
+        struct rm_error err = { 0 };
+
+        if (!own_job(client, request->id, "checkpoint-job", in->job))
+                return;
+        answer = request_answer_begin(client, request->id);
+        if (leader_checkpoint(client->rmd, in->job, RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_ASKED, client->user, in->stop,
+                              request_answer_proposed, answer, &err) < 0)
+                request_answer_proposed(answer, error_prefix(&err, "checkpoint-job"), err.text, 0, 0);
+}
+
+void request_restart_job(struct client *client, const Rm__LocalRequest *request) {
+        const Rm__RestartJob *in = request->restart_job;
+        const Rm__Job *job = own_job(client, request->id, "restart-job", in->job);
+        struct rm_error err = { 0 };
+        struct command c;
+
+        if (!job)
+                return;
+        (void) checkpoints_check_restart(job, in->checkpoint, &err);
+        if (!refused(client, request->id, &err))
+                request_propose(client, request->id, command_job_release(&c, in->job, in->checkpoint, client->user));
+}
+
+void request_remove_checkpoint(struct client *client, const Rm__LocalRequest *request) {
+        const Rm__RemoveCheckpoint *in = request->remove_checkpoint;
+        const Rm__Job *job = own_job(client, request->id, "remove-checkpoint", in->job);
+        const Rm__Checkpoint *checkpoint = NULL;
+        struct rm_error err = { 0 };
+        struct command c;
+
+        if (!job)
+                return;
+        (void) checkpoints_find(job, in->checkpoint, "remove-checkpoint", &checkpoint, &err);
+        if (!refused(client, request->id, &err))
+                request_propose(client, request->id, command_checkpoint_remove(&c, in->job, in->checkpoint, client->user));
+}

@@ -1,0 +1,103 @@
+/* Requests about checkpoints: which there are to be named, and which a job can go on from. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/cluster/state.h"
+#include "daemon/requests/checkpoints.h"
+
+enum { CAPTURING, STORING, DONE };
+
+struct fixture {
+        Rm__Job job;
+        Rm__Checkpoint checkpoints[2];
+        Rm__Checkpoint *list[2];
+};
+
+/* Job 7 with checkpoints 2 and 5. */
+static void make(struct fixture *f, size_t n, int first, int second) {
+        static const uint64_t numbers[] = { 2, 5 };
+
+        rm__job__init(&f->job);
+        f->job.id = 7;
+        for (size_t i = 0; i < 2; i++) {
+                rm__checkpoint__init(&f->checkpoints[i]);
+                f->checkpoints[i].id = numbers[i];
+                f->checkpoints[i].state = (Rm__CheckpointState) (i == 0 ? first : second);
+                f->list[i] = &f->checkpoints[i];
+        }
+        f->job.checkpoints = f->list;
+        f->job.n_checkpoints = n;
+}
+
+static int restart(const struct fixture *f, uint64_t number, const char *text) {
+        struct rm_error err = { 0 };
+        int r = checkpoints_check_restart(&f->job, number, &err);
+
+        if (r < 0 && !strstr(error_text(&err), text))
+                fail_msg("'%s' does not say '%s'", error_text(&err), text);
+        return r;
+}
+
+static void test_found_by_number(void **state) {
+        const Rm__Checkpoint *found = NULL;
+        struct rm_error err = { 0 };
+        struct fixture f;
+
+        (void) state;
+        make(&f, 2, DONE, DONE);
+        assert_int_equal(checkpoints_find(&f.job, 5, "remove-checkpoint", &found, &err), 0);
+        assert_ptr_equal(found, &f.checkpoints[1]);
+        assert_int_equal(checkpoints_find(&f.job, 3, "remove-checkpoint", &found, &err), -ENOENT);
+        assert_string_equal(error_text(&err), "remove-checkpoint: job 7 has no checkpoint 3 (it has: 2 5)");
+        f.job.n_checkpoints = 0;
+        err = (struct rm_error) { 0 };
+        assert_int_equal(checkpoints_find(&f.job, 0, "remove-checkpoint", &found, &err), -ENOENT);
+        assert_string_equal(error_text(&err), "remove-checkpoint: job 7 has no checkpoint 0 (it has: none)");
+}
+
+static void test_goes_on_from_what_is_done(void **state) {
+        struct fixture f;
+
+        (void) state;
+        make(&f, 2, DONE, STORING);
+        assert_int_equal(restart(&f, 0, ""), 0);
+        assert_int_equal(restart(&f, 2, ""), 0);
+        assert_int_equal(restart(&f, 5, "restart-job: checkpoint 7.5 is not done"), -EBUSY);
+        assert_int_equal(restart(&f, 9, "restart-job: job 7 has no checkpoint 9 (it has: 2 5)"), -ENOENT);
+        make(&f, 2, CAPTURING, STORING);
+        assert_int_equal(restart(&f, 0, "restart-job: job 7 has no checkpoint"), -ENOENT);
+        make(&f, 0, DONE, DONE);
+        assert_int_equal(restart(&f, 0, "restart-job: job 7 has no checkpoint"), -ENOENT);
+        f.job.held = true; /* it goes on from the beginning */
+        assert_int_equal(restart(&f, 0, ""), 0);
+        assert_int_equal(restart(&f, 2, "has no checkpoint 2 (it has: none)"), -ENOENT);
+}
+
+/* The entry would end the rmd of an older node. */
+static void test_older_nodes(void **state) {
+        Rm__State log = RM__STATE__INIT;
+        struct rm_error err = { 0 };
+
+        (void) state;
+        log.level = STATE_LEVEL_CHECKPOINT;
+        assert_int_equal(checkpoints_check(&log, "checkpoint-job", &err), 0);
+        log.level--;
+        assert_int_equal(checkpoints_check(&log, "checkpoint-job", &err), -EAGAIN);
+        assert_string_equal(error_text(&err), "checkpoint-job: needs feature level 10, and the cluster is at 9");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_found_by_number),
+                cmocka_unit_test(test_goes_on_from_what_is_done),
+                cmocka_unit_test(test_older_nodes),
+        };
+
+        return cmocka_run_group_tests_name("checkpoints", tests, NULL, NULL);
+}
