@@ -79,6 +79,8 @@ static const struct {
         { &rm__command__descriptor, 184, STATE_LEVEL_CHECKPOINT }, /* checkpoint_abort */
         { &rm__command__descriptor, 185, STATE_LEVEL_CHECKPOINT }, /* checkpoint_remove */
         { &rm__command__descriptor, 186, STATE_LEVEL_CHECKPOINT }, /* job_release */
+        { &rm__node__descriptor, 200, STATE_LEVEL_CHECKPOINT }, /* unwell_usec */
+        { &rm__state__descriptor, 200, STATE_LEVEL_CHECKPOINT }, /* failures */
 };
 
 uint32_t feature_level_of(const ProtobufCMessageDescriptor *message, uint32_t number) {

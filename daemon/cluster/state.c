@@ -127,6 +127,7 @@ static int apply_level(struct apply *a) {
                                             level);
         }
         a->state->level = level;
+        failures_advance(a); /* it begins here */
         for (size_t i = 0; i < a->state->n_nodes; i++)
                 state_index_cores(a->index,
                                   a->state->nodes[i]->name); /* jobs that are folded already: from here on that is in the state */

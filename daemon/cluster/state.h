@@ -104,6 +104,14 @@ Rm__Condition node_condition(const Rm__Node *node);
 bool node_to_be_left(const Rm__Node *node);
 /* Since when it has been critical; 0: it is not. */
 uint64_t node_critical_usec(const Rm__Node *node);
+/* How often nodes were lost, and for how long there were some to lose. */
+struct state_failures {
+        uint64_t losses;
+        uint64_t foreseen; /* of them: announced by conditions */
+        uint64_t node_usec; /* for how long nodes were UP, all together; 0: not counted, or not yet (STATE_LEVEL_CHECKPOINT) */
+};
+/* Until `now_usec`, by the log's clock; 0: until the last command. */
+void state_failures(const Rm__State *state, uint64_t now_usec, struct state_failures *ret_failures);
 /* "failing"; "?" of what is none. */
 const char *condition_word(Rm__Condition condition);
 bool job_ended(const Rm__Job *job); /* in a final state */

@@ -71,6 +71,7 @@ int apply_node_condition(struct apply *a) {
         const Rm__CmdNodeCondition *in = a->command->node_condition;
         Rm__Node *node = state_node(a->state, in->node);
         bool was_left = node && node_to_be_left(node);
+        bool was_well = node && node_condition(node) == RM__CONDITION__CONDITION_OK;
         int r = check_condition(a, in, node);
         size_t at = r == 0 ? find_source(node, in->source) : 0;
         Rm__NodeCondition *said = r == 0 ? source_at(node, at, in->source) : NULL;
@@ -94,6 +95,8 @@ int apply_node_condition(struct apply *a) {
                 message_set_string(&said->reason, in->reason);
                 message_set_string(&said->by, in->by);
         }
+        if (!was_well && node_condition(node) == RM__CONDITION__CONDITION_OK && a->state->level >= STATE_LEVEL_CHECKPOINT)
+                node->unwell_usec = a->time_usec;
         tell(a, node, in);
         if (!was_left)
                 node_emptied(a, node->name);

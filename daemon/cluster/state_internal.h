@@ -69,6 +69,10 @@ int apply_checkpoint_uncopied(struct apply *a);
 int apply_checkpoint_abort(struct apply *a);
 int apply_checkpoint_remove(struct apply *a);
 int apply_job_release(struct apply *a);
+/* Before it changes which nodes there are or are UP, and once the level allows it: count the time until now. */
+void failures_advance(struct apply *a);
+/* Before its health changes: it is lost now, be it that it is DOWN, or that it was started anew. */
+void failures_lose(struct apply *a, const Rm__Node *node);
 
 /* Is the command, which has an origin, to be applied now? Otherwise the result is set. */
 bool session_admits(struct apply *a);

@@ -43,10 +43,13 @@ int apply_node_join(struct apply *a) {
                 return apply_refuse(a, -EPROTO,
                                     "join: the rmd of node '%s' knows feature level %u, the cluster is at %u: update it", in->name,
                                     in->level, a->state->level);
+        failures_advance(a);
         node = state_node(a->state, in->name);
         if (!node)
                 node = add_node(a, in->name);
         booted = strcmp(node->boot_id, in->boot_id) != 0;
+        if (booted && node->boot_id[0])
+                failures_lose(a, node);
         message_set_string(&node->address, in->address);
         message_set_string(&node->topology, in->topology);
         message_set_string(&node->boot_id, in->boot_id);
@@ -76,6 +79,9 @@ int apply_node_health(struct apply *a) {
                 return 0;
         if (in->health == RM__NODE_HEALTH__NODE_HEALTH_UP)
                 forget_fence(node);
+        failures_advance(a);
+        if (in->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN)
+                failures_lose(a, node);
         node->health = in->health;
         state_index_cores(a->index, node->name);
         node->health_since_usec = a->time_usec;

@@ -79,6 +79,7 @@ static void forget(struct apply *a, Rm__Node *node) {
         Rm__State *state = a->state;
         size_t at = 0;
 
+        failures_advance(a);
         while (state->nodes[at] != node)
                 at++;
         memmove(&state->nodes[at], &state->nodes[at + 1], (state->n_nodes - at - 1) * sizeof(state->nodes[0]));

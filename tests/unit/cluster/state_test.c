@@ -331,6 +331,16 @@ void index_check(const struct state_index *indexed) {
         state_index_destroy(again);
 }
 
+static void check_failures(const Rm__State *state) {
+        const Rm__Failures *known = state->failures;
+
+        if (!known)
+                return;
+        assert_true(known->foreseen <= known->losses);
+        /* The command that raised the level from where the log had no clock did not tell the clock either. */
+        assert_true(known->counted_usec <= state->time_usec || state->time_usec == 0);
+}
+
 void state_check(const struct state_index *indexed) {
         const Rm__State *state = state_index_state(indexed);
 
@@ -338,6 +348,7 @@ void state_check(const struct state_index *indexed) {
         check_jobs(indexed);
         check_incarnations(state);
         check_moves(state);
+        check_failures(state);
 }
 
 /* ---- commands ---- */

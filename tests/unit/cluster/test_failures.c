@@ -1,0 +1,231 @@
+/* How often nodes are lost, how many losses were foreseen, and for how long nodes were there to be lost. */
+#include "state_test.h"
+
+#define HOUR_USEC (3600 * UINT64_C(1000000))
+#define STEP_USEC 1000 /* of the clock, with each command */
+
+enum { UNKNOWN, UP, DOWN };
+enum { OK, WARN, FAILING, CRITICAL };
+
+static int set_up(void **state) {
+        struct world *w = xcalloc(1, sizeof(*w));
+
+        world_init(w);
+        w->state->level = w->twin->level = STATE_LEVEL;
+        assert_int_equal(join(w, "n1", 4), 0);
+        assert_int_equal(join(w, "n2", 4), 0);
+        assert_int_equal(join(w, "n3", 4), 0);
+        *state = w;
+        return 0;
+}
+
+static int tear_down(void **state) {
+        world_finish(*state);
+        free(*state);
+        return 0;
+}
+
+static void expect(const struct world *w, uint64_t losses, uint64_t foreseen) {
+        struct state_failures f;
+
+        state_failures(w->state, 0, &f);
+        assert_int_equal(f.losses, losses);
+        assert_int_equal(f.foreseen, foreseen);
+}
+
+static uint64_t node_usec(const struct world *w, uint64_t now_usec) {
+        struct state_failures f;
+
+        state_failures(w->state, now_usec, &f);
+        return f.node_usec;
+}
+
+/* Head and one group. */
+static uint64_t job_on(struct world *w, const char *node) {
+        const char *const nodes[] = { node };
+        static const uint32_t ranks[] = { 2 };
+        int id = submit(w, 2);
+
+        assert_true(id > 0);
+        assert_int_equal(place(w, (uint64_t) id, node, nodes, ranks, 1), 0);
+        return (uint64_t) id;
+}
+
+static void test_losses(void **state) {
+        struct world *w = *state;
+
+        expect(w, 0, 0);
+        assert_int_equal(health(w, "n1", DOWN), 0);
+        expect(w, 1, 0);
+        assert_int_equal(health(w, "n1", DOWN), 0);
+        expect(w, 1, 0);
+        assert_int_equal(health(w, "n1", UP), 0);
+        expect(w, 1, 0);
+        assert_int_equal(health(w, "n1", DOWN), 0);
+        expect(w, 2, 0);
+        /* It is back, started anew: that was counted. */
+        w->boot = 1;
+        assert_int_equal(join(w, "n1", 4), 0);
+        expect(w, 2, 0);
+}
+
+static void test_foreseen(void **state) {
+        struct world *w = *state;
+
+        for (int said = WARN; said <= CRITICAL; said++) {
+                assert_int_equal(condition(w, "n1", "edac", said, "errors"), 0);
+                assert_int_equal(health(w, "n1", DOWN), 0);
+                expect(w, (uint64_t) said, (uint64_t) said);
+                assert_int_equal(health(w, "n1", UP), 0);
+        }
+        /* What is said of another one foresees nothing. */
+        assert_int_equal(health(w, "n2", DOWN), 0);
+        expect(w, 4, 3);
+        /* That it is well comes too late to be the first word. */
+        assert_int_equal(condition(w, "n3", "edac", OK, ""), 0);
+        assert_int_equal(health(w, "n3", DOWN), 0);
+        expect(w, 5, 3);
+}
+
+/* What was said is not forgotten at once. */
+static void test_foreseen_within_a_day(void **state) {
+        struct world *w = *state;
+
+        for (int i = 0; i < 2; i++) {
+                assert_int_equal(condition(w, "n1", "edac", WARN, "errors"), 0);
+                assert_int_equal(condition(w, "n1", "hwmon", FAILING, "hot"), 0);
+                w->time_usec += 100 * HOUR_USEC; /* it lasts */
+                assert_int_equal(condition(w, "n1", "edac", OK, ""), 0);
+                assert_int_equal(condition(w, "n1", "hwmon", OK, ""), 0);
+                w->time_usec += 24 * HOUR_USEC - STEP_USEC + (i == 0 ? 0 : 1);
+                assert_int_equal(health(w, "n1", DOWN), 0);
+                expect(w, 1 + (uint64_t) i, 1);
+                assert_int_equal(health(w, "n1", UP), 0);
+        }
+}
+
+/* Who switches off a node that is drained, or removes it, has not lost it, as long as nothing was left there. */
+static void test_maintenance(void **state) {
+        struct world *w = *state;
+
+        assert_int_equal(drain(w, "n1", "disk", false), 0);
+        assert_int_equal(health(w, "n1", DOWN), 0);
+        expect(w, 0, 0);
+        w->boot = 1;
+        assert_int_equal(join(w, "n1", 4), 0);
+        assert_int_equal(resume(w, "n1"), 0);
+        expect(w, 0, 0);
+        /* It is started anew before it is missed. */
+        assert_int_equal(drain(w, "n2", "kernel", false), 0);
+        assert_int_equal(join(w, "n2", 4), 0);
+        expect(w, 0, 0);
+        assert_int_equal(remove_node(w, "n2"), 0);
+        expect(w, 0, 0);
+        (void) job_on(w, "n3");
+        assert_int_equal(drain(w, "n3", "fan", false), 0);
+        assert_int_equal(health(w, "n3", DOWN), 0);
+        expect(w, 1, 0);
+}
+
+/* A node that keeps the log leaves when another one does. */
+static void test_removal_of_voter(void **state) {
+        static const char *const voters[] = { "n2" };
+        struct world *w = *state;
+
+        assert_int_equal(keep_log(w, voters, 1), 0);
+        assert_int_equal(remove_node(w, "n2"), 0);
+        assert_non_null(state_node(w->state, "n2"));
+        assert_int_equal(health(w, "n2", DOWN), 0);
+        expect(w, 0, 0);
+}
+
+static void test_reboot_before_it_is_missed(void **state) {
+        struct world *w = *state;
+
+        assert_int_equal(join(w, "n1", 8), 0); /* rmd alone was started again */
+        expect(w, 0, 0);
+        w->boot = 1;
+        assert_int_equal(condition(w, "n1", "edac", WARN, "errors"), 0);
+        assert_int_equal(join(w, "n1", 4), 0);
+        expect(w, 1, 1);
+}
+
+/* A leader that has just begun may be cut off itself. */
+static void test_unknown(void **state) {
+        struct world *w = *state;
+
+        assert_int_equal(health(w, "n1", UNKNOWN), 0);
+        assert_int_equal(health(w, "n1", DOWN), 0);
+        expect(w, 0, 0);
+        (void) job_on(w, "n2");
+        assert_int_equal(health(w, "n2", UNKNOWN), 0);
+        expect(w, 0, 0);
+        assert_int_equal(health(w, "n2", DOWN), 0);
+        expect(w, 1, 0);
+}
+
+static void test_node_time(void **state) {
+        struct world *w = *state;
+        uint64_t known = node_usec(w, 0);
+
+        assert_int_equal(known, STEP_USEC + 2 * STEP_USEC); /* n1, then n1 and n2 */
+        w->time_usec += HOUR_USEC;
+        assert_int_equal(node_usec(w, 0), known); /* no command has told of it */
+        assert_int_equal(node_usec(w, w->time_usec), known += 3 * HOUR_USEC);
+        assert_int_equal(note(w, "x"), 0);
+        assert_int_equal(node_usec(w, 0), known += 3 * STEP_USEC);
+        assert_int_equal(node_usec(w, 1), known); /* another clock is behind */
+        assert_int_equal(health(w, "n2", UNKNOWN), 0);
+        assert_int_equal(health(w, "n3", DOWN), 0);
+        known += 3 * STEP_USEC + 2 * STEP_USEC;
+        w->time_usec += HOUR_USEC;
+        assert_int_equal(health(w, "n2", UP), 0);
+        assert_int_equal(node_usec(w, 0), known += HOUR_USEC + STEP_USEC);
+        assert_int_equal(remove_node(w, "n2"), 0);
+        known += 2 * STEP_USEC;
+        w->time_usec += HOUR_USEC;
+        assert_int_equal(join(w, "n3", 4), 0);
+        assert_int_equal(node_usec(w, 0), known += HOUR_USEC + STEP_USEC);
+}
+
+/* Only once every node knows of it. */
+static void test_older_log(void **state) {
+        Rm__CmdLevel body = RM__CMD_LEVEL__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+        struct world w;
+
+        (void) state;
+        world_init(&w);
+        w.state->level = w.twin->level = STATE_LEVEL_CHECKPOINT - 1;
+        assert_int_equal(join(&w, "n1", 4), 0);
+        assert_int_equal(join(&w, "n2", 4), 0);
+        assert_int_equal(condition(&w, "n2", "edac", WARN, "errors"), 0);
+        assert_int_equal(condition(&w, "n2", "edac", OK, ""), 0);
+        assert_int_equal(health(&w, "n2", DOWN), 0);
+        assert_null(w.state->failures);
+        assert_int_equal(state_node(w.state, "n2")->unwell_usec, 0);
+        expect(&w, 0, 0);
+        assert_int_equal(node_usec(&w, w.time_usec + HOUR_USEC), 0);
+
+        w.state->nodes[0]->level = w.state->nodes[1]->level = STATE_LEVEL;
+        w.twin->nodes[0]->level = w.twin->nodes[1]->level = STATE_LEVEL;
+        body.level = STATE_LEVEL;
+        command.body_case = RM__COMMAND__BODY_LEVEL;
+        command.level = &body;
+        assert_int_equal(apply_command(&w, &command), 0);
+        assert_int_equal(node_usec(&w, 0), 0);
+        assert_int_equal(node_usec(&w, w.time_usec + HOUR_USEC), HOUR_USEC);
+        world_finish(&w);
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                T(test_losses),      T(test_foreseen),         T(test_foreseen_within_a_day),
+                T(test_maintenance), T(test_removal_of_voter), T(test_reboot_before_it_is_missed),
+                T(test_unknown),     T(test_node_time),        cmocka_unit_test(test_older_log),
+        };
+
+        return cmocka_run_group_tests_name("failures", tests, NULL, NULL);
+}
