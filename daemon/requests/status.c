@@ -161,6 +161,15 @@ static void free_sensors(Rm__Status *status) {
         free(status->sensors);
 }
 
+static void fill_losses(const struct cluster *cluster, Rm__Status *status) {
+        struct state_failures failures;
+
+        state_failures(cluster_state(cluster), cluster_log_usec(cluster), &failures);
+        status->losses = failures.losses;
+        status->losses_foreseen = failures.foreseen;
+        status->node_usec = failures.node_usec;
+}
+
 void request_status(struct client *client, const Rm__LocalRequest *request) {
         struct rmd *rmd = client->rmd;
         const Rm__State *state = cluster_state(rmd->cluster);
@@ -190,6 +199,7 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
         status.level_behind = behind ? behind : (char *) "";
         fill_tracking(rmd, &status);
         fill_sensors(rmd->sensors, &status);
+        fill_losses(rmd->cluster, &status);
         status.availability = state->availability;
         status.warnings = warnings;
         count(cluster_index(rmd->cluster), &status);

@@ -13,6 +13,7 @@
 
 /* As for every other request. */
 #define ANSWER_USEC (60U * 1000000U)
+#define HOUR_USEC (3600 * UINT64_C(1000000))
 
 static void print_warning(const struct call *call, const Rm__Status *status, const char *text) {
         bool availability = status->availability && strcmp(status->availability->error, text) == 0;
@@ -68,6 +69,14 @@ static void show_fault(const struct call *call, const Rm__SensorView *s) {
                 (void) printf("%sWarning:        sensor '%s': %s%s\n", colour_begin(colour), s->name, clean, colour_end(colour));
 }
 
+/* "3 in 1200 node-hours, 2 of them foreseen" */
+static char *losses_text(const Rm__Status *s) {
+        if (s->node_usec == 0)
+                return NULL;
+        return xasprintf("%" PRIu64 " in %.*f node-hours, %" PRIu64 " of them foreseen", s->losses,
+                         s->node_usec < 100 * HOUR_USEC ? 1 : 0, (double) s->node_usec / (double) HOUR_USEC, s->losses_foreseen);
+}
+
 static void show_status(const Rm__Status *s) {
         cleanup_free char *up = human_elapsed(s->up_usec);
 
@@ -77,6 +86,7 @@ static void show_status(const Rm__Status *s) {
         if (s->n_voters > 0)
                 call_take_key("Voters", voters_text(s));
         call_take_key("Nodes", xasprintf("%u of %u up", s->nodes_up, s->nodes));
+        call_take_key("Node losses", losses_text(s));
         call_take_key("Jobs", xasprintf("%u running, %u pending", s->jobs_running, s->jobs_pending));
         call_take_key("Moves", xasprintf("%u in progress", s->moves_running));
         /* Of moves from this node. An older rmd says nothing of it. */
