@@ -189,6 +189,7 @@ struct placing {
         bool *failing;  /* each node: a move to it failed not long ago */
         bool any_failing;
         bool any_warned; /* some node has a warning */
+        bool *warned;    /* each node; the snapshot's */
 };
 
 /* The penalty keeps others away from a node with a warning. What runs there stays: to leave is as dear as the penalty that it saves. */
@@ -200,11 +201,29 @@ static int64_t stay_cost(const struct placing *p, const struct rm_job *job, cons
         return cost < (double) STAY_COST_MAX ? (int64_t) cost : STAY_COST_MAX;
 }
 
-/* Nothing begins on a node with a warning; what runs may come there, if it must leave another one. */
-static void keep_off_warned(const struct placing *p, uint32_t index) {
+static void find_warned(struct placing *p) {
+        p->warned = snapshot_alloc(p->view->snapshot, p->state->n_nodes + 1);
         for (size_t i = 0; i < p->state->n_nodes; i++)
-                if (has_warning(p->state->nodes[i]))
-                        snapshot_set_limit(p->view->snapshot, index, (uint32_t) i, 0);
+                p->any_warned |= p->warned[i] = has_warning(p->state->nodes[i]);
+}
+
+/* Nothing begins on a node with a warning; what runs may come there, if it must leave another one. Of a waiting job those are told where it
+ * would be allowed otherwise. */
+static void keep_off_warned(const struct placing *p, uint32_t index) {
+        struct snapshot *snapshot = p->view->snapshot;
+        const struct rm_job *job = &snapshot_view(snapshot)->jobs[index];
+        bool *kept_off = p->warned;
+
+        if (job->node_limit)
+                kept_off = memcpy(snapshot_alloc(snapshot, p->state->n_nodes + 1), p->warned, p->state->n_nodes);
+        p->view->jobs[index].kept_off = kept_off;
+        for (size_t i = 0; i < p->state->n_nodes; i++) {
+                if (!p->warned[i])
+                        continue;
+                if (job->node_limit && job->node_limit[i] == 0)
+                        kept_off[i] = false;
+                snapshot_set_limit(snapshot, index, (uint32_t) i, 0);
+        }
 }
 
 static void fill_placed(const struct placing *p, const Rm__Job *job, uint32_t index) {
@@ -294,6 +313,7 @@ static void add_job(const struct placing *p, const Rm__Job *job) {
         *round = (struct round_job) { .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE };
         fill_spares(p->index, job, view->snapshot, round);
         if (job->n_capsules > 0) {
+                round->kept_off = p->any_warned ? p->warned : NULL;
                 fill_placed(p, job, view->n_jobs);
                 if (p->any_failing)
                         avoid_failing(p, job, view->n_jobs);
@@ -441,6 +461,7 @@ static void make(struct placing *p) {
         set_params(p->config, snapshot_params(view->snapshot));
         view_nodes(p->index, p->config->node_penalty, p->config->warn_penalty, view->snapshot);
         node_memory_fill(p->config->memory, p->index, view->snapshot);
+        find_warned(p);
         for (size_t i = 0; i < view->n_left_out; i++)
                 hold_cores(p, state_job(p->state, view->left_out[i].job));
         for (int again = 1; again >= 0; again--)
@@ -489,8 +510,6 @@ void view_create(const struct state_index *index, const struct view_config *conf
 
         collect_oldest(state, &placing.oldest);
         find_failing(&placing);
-        for (size_t i = 0; i < state->n_nodes; i++)
-                placing.any_warned |= has_warning(state->nodes[i]);
         for (size_t i = 0; i < state->n_jobs; i++)
                 skip[i] = not_for_round(config, state->jobs[i]);
         leave_out_by_ranks(&placing);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/hostlist.h"
 #include "common/util.h"
 #include "daemon/sched/memory_limits.h"
 #include "daemon/sched/spare.h"
@@ -220,14 +221,48 @@ static int32_t *copy_of(const int32_t *values, uint32_t n) {
         return copy;
 }
 
+static uint64_t left_on(const struct diff *diff, const uint64_t *load, uint32_t node) {
+        uint64_t real = diff->fold->real_cores[node];
+
+        return real > load[node] ? real - load[node] : 0;
+}
+
+/*
+ * Appended to `text`, of RM_REASON_BYTES: that nodes have warnings, if the job would not wait for `missing` cores (or, `by_nodes`, idle nodes)
+ * without these. Administrators see no other sign that cores are left unused.
+ */
+static void add_warned(const struct diff *diff, uint32_t j, const uint64_t *load, uint64_t missing, bool by_nodes, char *text) {
+        const bool *kept_off = diff->jobs[j].kept_off;
+        struct hostlist names = { 0 };
+        uint64_t there = 0;
+
+        for (uint32_t s = 0; kept_off && s < diff->given->n_nodes; s++) {
+                uint64_t left = kept_off[s] ? left_on(diff, load, s) : 0;
+
+                if (left == 0 || (by_nodes && load[s] > 0))
+                        continue;
+                there += by_nodes ? 1 : left;
+                hostlist_add(&names, node_name(diff, (int32_t) s));
+        }
+        if (there >= missing && names.n_names > 0) {
+                cleanup_free char *list = hostlist_compress(names.names, names.n_names);
+                size_t used = strlen(text);
+
+                (void) snprintf(text + used, RM_REASON_BYTES - used, "; %.48s %s", list,
+                                names.n_names == 1 ? "has a warning" : "have warnings");
+        }
+        hostlist_finish(&names);
+}
+
 /* A job that has no spare nodes yet does not start without them, and nobody behind it takes what it waits for. */
-static bool take_spares(const struct diff *diff, uint32_t j, struct spare_choice *choice, int32_t *spares, uint32_t *ret_n,
-                        struct round_job_result *job_result) {
+static bool take_spares(const struct diff *diff, uint32_t j, const uint64_t *load, struct spare_choice *choice, int32_t *spares,
+                        uint32_t *ret_n, struct round_job_result *job_result) {
         *ret_n = diff->jobs[j].spares > 0 ? spare_choose(choice, j, spares) : 0;
         if (*ret_n == diff->jobs[j].spares)
                 return true;
         (void) snprintf(job_result->reason, RM_REASON_BYTES, "waits for %u spare node%s; %u %s idle", diff->jobs[j].spares,
                         diff->jobs[j].spares == 1 ? "" : "s", *ret_n, *ret_n == 1 ? "is" : "are");
+        add_warned(diff, j, load, diff->jobs[j].spares - *ret_n, true, job_result->reason);
         return false;
 }
 
@@ -262,7 +297,7 @@ static void start_or_wait(const struct diff *diff, uint32_t j, const uint64_t *l
         if (starting->behind >= 0)
                 (void) snprintf(job_result->reason, RM_REASON_BYTES, "waits behind job '%s', which waits for spare nodes",
                                 diff->given->jobs[starting->behind].name);
-        else if (!take_spares(diff, j, starting->choice, starting->spares, &n_spares, job_result))
+        else if (!take_spares(diff, j, load, starting->choice, starting->spares, &n_spares, job_result))
                 starting->behind = diff->jobs[j].spares < diff->given->n_nodes ? (int32_t) j : -1;
         else if (!take_cores(diff, j, starting->held))
                 (void) snprintf(job_result->reason, RM_REASON_BYTES, "waits for moves that make room for it");
@@ -295,7 +330,9 @@ static void add_reserves(const struct diff *diff, struct starting *starting, str
 
 /* In the order that waiting jobs are served in. */
 static void add_starts(const struct diff *diff, const uint64_t *load, struct round_result *result) {
-        const struct spare_question question = { .fold = diff->fold, .plan = diff->plan, .jobs = diff->jobs, .held = diff->held };
+        const struct spare_question question = {
+                .given = diff->given, .fold = diff->fold, .plan = diff->plan, .jobs = diff->jobs, .held = diff->held
+        };
         cleanup_free uint64_t *held = held_now(diff);
         cleanup_free uint32_t *here = xcalloc(diff->given->n_nodes + 1u, sizeof(*here));
         cleanup_free uint32_t *order = xcalloc(diff->given->n_jobs + 1u, sizeof(*order));
@@ -348,12 +385,6 @@ static uint64_t usable_by(const struct diff *diff, const struct totals *totals, 
         for (uint32_t s = 0; s < diff->given->n_nodes; s++)
                 usable += fold_usable(job, s, diff->fold->real_cores[s]);
         return usable;
-}
-
-static uint64_t left_on(const struct diff *diff, const uint64_t *load, uint32_t node) {
-        uint64_t real = diff->fold->real_cores[node];
-
-        return real > load[node] ? real - load[node] : 0;
 }
 
 static uint64_t free_for(const struct diff *diff, const struct totals *totals, const struct rm_job *job) {
@@ -441,17 +472,20 @@ static void explain_wait(const struct diff *diff, uint32_t j, const struct total
 
         if (diff->jobs[j].why_skipped && diff->jobs[j].why_skipped[0])
                 (void) snprintf(text, RM_REASON_BYTES, "no policy could place it: %.120s", diff->jobs[j].why_skipped);
-        else if (usable < job->ranks)
-                (void) snprintf(text, RM_REASON_BYTES, "needs %u cores, and only %" PRIu64 " are usable", job->ranks, usable);
-        else if (has_too_large_groups(diff, j, job_result) || lacks_memory(diff, j, totals, job_result))
+        else if (usable < job->ranks) {
+                (void) snprintf(text, RM_REASON_BYTES, "needs %u core%s, and only %" PRIu64 " %s usable", job->ranks,
+                                job->ranks == 1 ? "" : "s", usable, usable == 1 ? "is" : "are");
+                add_warned(diff, j, totals->load, job->ranks - free_cores, false, text);
+        } else if (has_too_large_groups(diff, j, job_result) || lacks_memory(diff, j, totals, job_result))
                 return;
         else if (diff->fold->unsettled)
                 (void) snprintf(text, RM_REASON_BYTES, "waits for moves to end");
-        else if (free_cores < job->ranks)
+        else if (free_cores < job->ranks) {
                 (void) snprintf(text, RM_REASON_BYTES,
                                 "waits for %" PRIu64 " more core%s; %" PRIu64 " of %" PRIu64 " usable are free",
                                 job->ranks - free_cores, plural, free_cores, usable);
-        else if (ahead >= 0)
+                add_warned(diff, j, totals->load, job->ranks - free_cores, false, text);
+        } else if (ahead >= 0)
                 (void) snprintf(text, RM_REASON_BYTES, "waits behind job '%s'; %" PRIu64 " of %" PRIu64 " usable cores are free",
                                 diff->given->jobs[ahead].name, free_cores, usable);
         else if (job->group_size == 1)

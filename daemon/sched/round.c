@@ -136,6 +136,10 @@ static void take_job(struct round *round, uint32_t j, const struct round_job *jo
         own->n_spare_nodes = job->n_spare_nodes;
         if (job->n_spare_nodes > 0)
                 own->spare_nodes = keep(round, job->spare_nodes, sizeof(*job->spare_nodes) * job->n_spare_nodes);
+        if (job->kept_off && j > 0 && job[-1].kept_off == job->kept_off)
+                own->kept_off = own[-1].kept_off; /* mostly the same for all */
+        else if (job->kept_off)
+                own->kept_off = keep(round, job->kept_off, sizeof(*job->kept_off) * round->given->n_nodes);
         if (job->group_move_usec)
                 own->group_move_usec =
                         keep(round, job->group_move_usec, sizeof(*job->group_move_usec) * round->given->jobs[j].n_groups);

@@ -14,6 +14,7 @@ struct round_job_state {
         uint32_t spares;
         uint32_t n_spare_nodes;
         const int32_t *spare_nodes;
+        const bool *kept_off;
         const uint64_t *group_move_usec; /* NULL: not known */
         uint32_t pass;
         const char *policy; /* that placed it, with as many bytes as in struct round_job_result; NULL: none did */

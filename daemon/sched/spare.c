@@ -1,7 +1,7 @@
 #include "daemon/sched/spare.h"
 
 #include "common/util.h"
-#include "placement/cost.h"
+#include "placement/pack.h"
 
 /* ---- what a round sees ---- */
 
@@ -145,8 +145,15 @@ static uint32_t most_on_one(struct spare_choice *choice, uint32_t j) {
         return most;
 }
 
-static bool is_candidate(const struct spare_choice *choice, uint32_t node, uint32_t cores) {
-        return choice->cores[node] >= cores && choice->load[node] == 0 && !choice->taken[node];
+/* The job may go there if need be. */
+static bool may_have(const struct spare_choice *choice, uint32_t j, uint32_t node) {
+        const struct round_job_state *job = &choice->question.jobs[j];
+
+        return !(job->kept_off && job->kept_off[node]) && job_node_limit(&choice->question.given->jobs[j], node) > 0;
+}
+
+static bool is_candidate(const struct spare_choice *choice, uint32_t j, uint32_t node, uint32_t cores) {
+        return choice->cores[node] >= cores && choice->load[node] == 0 && !choice->taken[node] && may_have(choice, j, node);
 }
 
 uint32_t spare_choose(struct spare_choice *choice, uint32_t j, int32_t *ret_nodes) {
@@ -156,11 +163,11 @@ uint32_t spare_choose(struct spare_choice *choice, uint32_t j, int32_t *ret_node
         for (uint32_t i = 0; i < job->n_spare_nodes && n < job->spares; i++) {
                 int32_t node = job->spare_nodes[i];
 
-                if (node >= 0 && choice->cores[node] > 0 && choice->load[node] == 0)
+                if (node >= 0 && choice->cores[node] > 0 && choice->load[node] == 0 && may_have(choice, j, (uint32_t) node))
                         ret_nodes[n++] = node;
         }
         for (uint32_t s = 0; s < view_of(choice)->n_nodes && n < job->spares; s++)
-                if (is_candidate(choice, s, cores)) {
+                if (is_candidate(choice, j, s, cores)) {
                         choice->taken[s] = true;
                         ret_nodes[n++] = (int32_t) s;
                 }

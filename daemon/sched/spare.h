@@ -22,6 +22,7 @@ void spare_describe(struct snapshot *snapshot, const struct round_job *jobs, uin
 struct spare_choice;
 
 struct spare_question {
+        const struct rm_snapshot *given; /* with the jobs' own limits, not those of the fold */
         const struct fold *fold;
         const struct rm_plan *plan; /* valid for the fold's snapshot */
         const struct round_job_state *jobs;
@@ -32,7 +33,7 @@ struct spare_choice *spare_choice_create(const struct spare_question *question);
 void spare_choice_destroy(struct spare_choice *choice); /* NULL ok */
 
 /* The spare nodes `job`, which the plan places, has from now on: those it has that are still of use, and idle ones with at least as many
- * cores as it has ranks on any one node. At most jobs[job].spares; `ret_nodes` has room for so many. Returns how many; these are taken.
+ * cores as it has ranks on any one node, where it may go and nothing keeps it off. At most jobs[job].spares; `ret_nodes` has room for so many. Returns how many; these are taken.
  * Ask for jobs that have spares already first. */
 uint32_t spare_choose(struct spare_choice *choice, uint32_t job, int32_t *ret_nodes);
 

@@ -213,6 +213,21 @@ static void test_node_with_warning(void **state) {
         assert_int_equal(job_in(&view, 0)->groups[1].move_cost, costs[1] + job_in(&view, 0)->priority * 50 * 2);
         assert_int_equal(job_node_limit(job_in(&view, 1), (uint32_t) index_of(&view, "n2")), 0);
         assert_true(job_node_limit(job_in(&view, 1), (uint32_t) index_of(&view, "n3")) > 8);
+        for (unsigned j = 0; j < 2; j++) {
+                assert_true(view.jobs[j].kept_off[index_of(&view, "n2")]);
+                assert_false(view.jobs[j].kept_off[index_of(&view, "n3")]);
+        }
+        view_finish(&view);
+        /* The warning is not what keeps it off. */
+        assert_int_equal(job_available(w, 2, "n2", 0, ""), 0);
+        view_create(w->indexed, &config, &view);
+        assert_true(view.jobs[0].kept_off[index_of(&view, "n2")]);
+        assert_false(view.jobs[1].kept_off[index_of(&view, "n2")]);
+        view_finish(&view);
+        assert_int_equal(condition(w, "n2", "report", OK, ""), 0);
+        view_create(w->indexed, &config, &view);
+        assert_null(view.jobs[0].kept_off);
+        assert_null(view.jobs[1].kept_off);
         view_finish(&view);
         penalties_finish(&penalties);
 }

@@ -52,6 +52,43 @@ static void starts_and_waits(void **state) {
         finish(&f);
 }
 
+/* A job that only warnings keep waiting says so, and no other does. */
+static void tells_of_warnings(void **state) {
+        static const bool n2[] = { false, true };
+        struct round_job job = { .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE, .kept_off = n2 };
+        struct fixture f;
+
+        (void) state;
+        run(&f, SNAPSHOT(NODES("0", "4"), "{'name':'a','ranks':1,'priority':1,'availability':{'n2':0}}"), &job);
+        says(f.result->jobs[0].reason, "needs 1 core, and only 0 are usable; n2 has a warning");
+        finish(&f);
+        run(&f, SNAPSHOT(NODES("2", "4"), "{'name':'a','ranks':6,'priority':1,'availability':{'n2':0}}"), &job);
+        says(f.result->jobs[0].reason, "needs 6 cores, and only 2 are usable; n2 has a warning");
+        finish(&f);
+        run(&f, SNAPSHOT(NODES("1", "4"), "{'name':'a','ranks':6,'priority':1,'availability':{'n2':0}}"), &job);
+        says(f.result->jobs[0].reason, "needs 6 cores, and only 1 is usable");
+        finish(&f);
+}
+
+/* The cores that it waits for are free elsewhere, but for the warning. */
+static void tells_of_warnings_beside_work(void **state) {
+        static const bool n2[] = { false, true };
+        static const char *const text =
+                SNAPSHOT(NODES("4", "4"), "{'name':'a','ranks':2,'priority':1,'placed':[{'node':'n1','ranks':2}]},"
+                                          "{'name':'b','ranks':4,'priority':1,'availability':{'n2':0}}");
+        const struct round_job jobs[] = { { .head_node = 0, .head_moving_to = RM_NO_NODE },
+                                          { .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE, .kept_off = n2 } };
+        struct fixture f;
+
+        (void) state;
+        run(&f, text, jobs);
+        says(f.result->jobs[1].reason, "waits for 2 more cores; 2 of 4 usable are free; n2 has a warning");
+        finish(&f);
+        run(&f, text, NULL);
+        says(f.result->jobs[1].reason, "waits for 2 more cores; 2 of 4 usable are free");
+        finish(&f);
+}
+
 /* Where policies say which cores ranks get, the answer does. */
 static void tells_cores(void **state) {
         const char *text = SNAPSHOT(NODES("2", "4"), "{'name':'a','ranks':4,'priority':1,'traffic':[[0,2,9],[1,3,9]]},"
@@ -417,6 +454,8 @@ static void max_procs(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(starts_and_waits),
+                cmocka_unit_test(tells_of_warnings),
+                cmocka_unit_test(tells_of_warnings_beside_work),
                 cmocka_unit_test(leaves_a_node_with_its_head),
                 cmocka_unit_test(job_that_fits_nowhere_stops_nobody),
                 cmocka_unit_test(folds_and_unfolds),

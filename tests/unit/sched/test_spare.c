@@ -138,11 +138,66 @@ static void what_cannot_be_a_spare(void **state) {
         finish(&f);
 }
 
+/* It would not be there for long, or must not be used at all. */
+static void nodes_with_warnings_are_no_spares(void **state) {
+        static const int32_t spare[] = { 1 };
+        static const bool warned[] = { false, true, false, false };
+        struct round_job jobs[] = { { NOT_MOVING, .spares = 1, .kept_off = warned } };
+        struct fixture f;
+
+        (void) state;
+        run(&f, SNAPSHOT(FOUR, RUNS("a", "n1", 2)), jobs);
+        assert_string_equal(f.did, "a keeps n3; ");
+        finish(&f);
+        /* The warning came later. */
+        jobs[0].spare_nodes = spare;
+        jobs[0].n_spare_nodes = 1;
+        run(&f, SNAPSHOT(FOUR, RUNS("a", "n1", 2)), jobs);
+        assert_string_equal(f.did, "a keeps n3; ");
+        finish(&f);
+        /* A spare that is needed is used all the same. */
+        run(&f, SNAPSHOT("'nodes':[" NODE("n1", 0) "," NODE("n2", 2) "]", RUNS("a", "n1", 2)), jobs);
+        assert_string_equal(f.did, "a goes to n2; a goes to n2; a keeps; ");
+        finish(&f);
+}
+
+static void waits_for_spares_without_warning(void **state) {
+        static const bool warned[] = { false, true, true, false };
+        const struct round_job jobs[] = { { NOT_MOVING, .spares = 2, .kept_off = warned } };
+        struct fixture f;
+
+        (void) state;
+        run(&f, SNAPSHOT(FOUR, "{'name':'a','ranks':2,'priority':1,'availability':{'n2':0,'n3':0}}"), jobs);
+        assert_string_equal(f.did, "");
+        assert_string_equal(f.result->jobs[0].reason, "waits for 2 spare nodes; 1 is idle; n[2-3] have warnings");
+        finish(&f);
+}
+
+/* By its own availability. */
+static void where_its_job_may_not_go_is_no_spare(void **state) {
+        const struct round_job jobs[] = { { NOT_MOVING, .spares = 1 } };
+        struct fixture f;
+
+        (void) state;
+        run(&f,
+            SNAPSHOT(FOUR, "{'name':'a','ranks':2,'priority':1,'availability':{'n2':0,'n3':0},"
+                           "'placed':[{'node':'n1','ranks':2}]}"),
+            jobs);
+        assert_string_equal(f.did, "a keeps n4; ");
+        finish(&f);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(starts_with_its_spares),           cmocka_unit_test(waits_for_spares),
-                cmocka_unit_test(nobody_is_placed_on_them),         cmocka_unit_test(goes_to_its_spare),
-                cmocka_unit_test(a_spare_that_is_used_is_replaced), cmocka_unit_test(what_cannot_be_a_spare),
+                cmocka_unit_test(starts_with_its_spares),
+                cmocka_unit_test(waits_for_spares),
+                cmocka_unit_test(nobody_is_placed_on_them),
+                cmocka_unit_test(goes_to_its_spare),
+                cmocka_unit_test(a_spare_that_is_used_is_replaced),
+                cmocka_unit_test(what_cannot_be_a_spare),
+                cmocka_unit_test(nodes_with_warnings_are_no_spares),
+                cmocka_unit_test(waits_for_spares_without_warning),
+                cmocka_unit_test(where_its_job_may_not_go_is_no_spare),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
