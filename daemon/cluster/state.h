@@ -133,6 +133,9 @@ Rm__CheckpointPart *checkpoint_part(const Rm__Checkpoint *checkpoint, int32_t ca
 const Rm__Node *checkpoint_part_holder(const Rm__State *state, const Rm__CheckpointPart *part, const char *prefer);
 /* The newest one that is done, and all parts of which are on nodes that are UP; NULL: none. */
 Rm__Checkpoint *job_newest_checkpoint(const Rm__State *state, const Rm__Job *job);
+/* Of a job that waits: the newest one that is done, if none is whole on nodes that are up, but all parts of it are on nodes of the cluster, which may be back; NULL: it
+ * need not wait for any. `ret_node`: a node that it waits for; the state's. */
+const Rm__Checkpoint *job_awaited_checkpoint(const Rm__State *state, const Rm__Job *job, const char **ret_node);
 /* "7.3": how people call it; `buf` of at least 48 bytes; returns buf. */
 const char *checkpoint_name(uint64_t job, uint64_t checkpoint, char *buf);
 /* At its source there is memory without which the group cannot go on: the move is committed, and not all has come. */

@@ -75,6 +75,35 @@ Rm__Checkpoint *job_newest_checkpoint(const Rm__State *state, const Rm__Job *job
         return NULL;
 }
 
+/* False: all nodes that had it have left the cluster. `ret_node`: one that is away, if that is why it cannot be had now. */
+static bool may_come_back(const Rm__State *state, const Rm__CheckpointPart *part, const char **ret_node) {
+        bool known = false;
+
+        if (checkpoint_part_holder(state, part, NULL))
+                return true;
+        for (size_t i = 0; i < part->n_stored; i++)
+                if (state_node(state, part->stored[i])) {
+                        *ret_node = part->stored[i];
+                        known = true;
+                }
+        return known;
+}
+
+const Rm__Checkpoint *job_awaited_checkpoint(const Rm__State *state, const Rm__Job *job, const char **ret_node) {
+        if (job_newest_checkpoint(state, job))
+                return NULL;
+        for (size_t i = job->n_checkpoints; i > 0; i--) {
+                const Rm__Checkpoint *checkpoint = job->checkpoints[i - 1];
+                bool whole = checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_DONE;
+
+                for (size_t k = 0; whole && k < checkpoint->n_parts; k++)
+                        whole = may_come_back(state, checkpoint->parts[k], ret_node);
+                if (whole)
+                        return checkpoint;
+        }
+        return NULL;
+}
+
 const char *checkpoint_name(uint64_t job, uint64_t checkpoint, char *buf) {
         (void) snprintf(buf, 48, "%" PRIu64 ".%" PRIu64, job, checkpoint);
         return buf;

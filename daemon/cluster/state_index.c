@@ -381,6 +381,12 @@ const Rm__Node *state_job_fold(const struct state_index *index, const Rm__Job *j
         return worst;
 }
 
+static bool is_captured_now(const Rm__Job *job) {
+        const Rm__Checkpoint *checkpoint = job_checkpoint_under_way(job);
+
+        return checkpoint && checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_CAPTURING;
+}
+
 const char *state_job_word(const struct state_index *index, const Rm__Job *job) {
         static const char *const words[] = {
                 "PENDING",    "STARTING",  "RUNNING", "MIGRATING", "FOLDED",  "CHECKPOINTING", "RECOVERING",
@@ -394,6 +400,8 @@ const char *state_job_word(const struct state_index *index, const Rm__Job *job) 
         for (size_t k = 0; entry && k < entry->n; k++)
                 if (entry->capsules[k].move)
                         return "MIGRATING";
+        if (entry && is_captured_now(job))
+                return "CHECKPOINTING";
         if (state_job_fold(index, job, &ranks))
                 return "FOLDED";
         return (size_t) job->state < ARRAY_SIZE(words) ? words[job->state] : "?";

@@ -97,6 +97,21 @@ static int check_start(struct apply *a, const Rm__CmdMoveStart *in, Rm__Capsule 
         return check_asked(a, in);
 }
 
+/* Of a job that is being saved nothing moves until all of it is captured, unless it must: then the checkpoint is given up. */
+static int make_way(struct apply *a, const Rm__CmdMoveStart *in) {
+        Rm__Job *job = state_job(a->state, in->job);
+        const Rm__Checkpoint *checkpoint = job_checkpoint_under_way(job);
+
+        if (!checkpoint || checkpoint->state != RM__CHECKPOINT_STATE__CHECKPOINT_CAPTURING)
+                return 0;
+        if (in->cause != RM__MOVE_CAUSE__MOVE_CAUSE_NEEDED || checkpoint->stop)
+                return apply_refuse(a, -EBUSY,
+                                    "migrate: checkpoint %" PRIu64 ".%" PRIu64 " is being captured; try again in a moment", job->id,
+                                    checkpoint->id);
+        job_checkpoints_interrupt(a, job, "a node of the job is to be left");
+        return 0;
+}
+
 int apply_move_start(struct apply *a) {
         const Rm__CmdMoveStart *in = a->command->move_start;
         Rm__Capsule *capsule = NULL;
@@ -104,6 +119,8 @@ int apply_move_start(struct apply *a) {
         char word[24];
         int r = check_start(a, in, &capsule);
 
+        if (r == 0)
+                r = make_way(a, in);
         if (r < 0)
                 return r;
         move = xcalloc(1, sizeof(*move));

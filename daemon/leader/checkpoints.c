@@ -2,11 +2,21 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "common/util.h"
 #include "daemon/cluster/commands.h"
 #include "daemon/config/config.h"
+#include "daemon/leader/interval.h"
+
+#define CAPTURE_MOST_USEC (UINT64_C(1200) * 1000000) /* then something is stuck, and nodes have not said so */
+#define RETRY_USEC (UINT64_C(10) * 1000000)          /* after a checkpoint that failed, at least */
+#define AHEAD_USEC (UINT64_C(20) * 1000000)          /* before a deadline or a limit, and as long as the last one took */
+#define SHARE_OF_CORE 4U                              /* what is stored beside the job takes it about that part of a core */
+
+/* ---- where copies go ---- */
 
 static bool listed(char *const *names, size_t n, const char *name) {
         for (size_t i = 0; i < n; i++)
@@ -15,21 +25,77 @@ static bool listed(char *const *names, size_t n, const char *name) {
         return false;
 }
 
-/* The first other node that is UP; "" if there is none. The lists of the state are sorted by name. */
-static const char *partner_of(const Rm__State *state, const char *node) {
-        for (size_t i = 0; i < state->n_nodes; i++)
-                if (state->nodes[i]->health == RM__NODE_HEALTH__NODE_HEALTH_UP && strcmp(state->nodes[i]->name, node) != 0)
-                        return state->nodes[i]->name;
-        return "";
+static bool may_have_copies(const Rm__Node *node) {
+        return node->health == RM__NODE_HEALTH__NODE_HEALTH_UP && !node_to_be_left(node);
 }
+
+/* Had the job's last checkpoint its copies of that node there? Then only what is new need be sent. */
+static bool was_partner(const Rm__Job *job, const char *node, const char *partner) {
+        const Rm__Checkpoint *last = job->n_checkpoints > 0 ? job->checkpoints[job->n_checkpoints - 1] : NULL;
+
+        for (size_t i = 0; last && i < last->n_parts; i++)
+                if (strcmp(last->parts[i]->node, node) == 0 &&
+                    listed(last->parts[i]->partners, last->parts[i]->n_partners, partner))
+                        return true;
+        return false;
+}
+
+/* The better the lower: one that has copies already, behind another switch, the next one in the list, so that copies are spread. */
+static size_t rank_of(const Rm__State *state, const int32_t *switches, const Rm__Job *job, size_t from, size_t to) {
+        size_t distance = (to + state->n_nodes - from) % state->n_nodes;
+
+        if (switches[from] >= 0 && switches[from] == switches[to])
+                distance += state->n_nodes;
+        if (!was_partner(job, state->nodes[from]->name, state->nodes[to]->name))
+                distance += 2 * state->n_nodes;
+        return distance;
+}
+
+static size_t best_partner(const Rm__State *state, const int32_t *switches, const Rm__Job *job, size_t from, const bool *taken) {
+        size_t best = SIZE_MAX, best_rank = SIZE_MAX;
+
+        for (size_t i = 0; i < state->n_nodes; i++) {
+                size_t rank = rank_of(state, switches, job, from, i);
+
+                if (i == from || taken[i] || !may_have_copies(state->nodes[i]) || rank >= best_rank)
+                        continue;
+                best = i;
+                best_rank = rank;
+        }
+        return best;
+}
+
+/* "n2 n4": malloc'ed. */
+static char *partners_of(const Rm__State *state, const Rm__Job *job, const char *node, uint32_t copies) {
+        cleanup_free int32_t *switches = state_node_switches(state);
+        cleanup_free bool *taken = xcalloc(state->n_nodes + 1, sizeof(*taken));
+        char *text = xstrdup("");
+        size_t from = 0;
+
+        while (from < state->n_nodes && strcmp(state->nodes[from]->name, node) != 0)
+                from++;
+        for (uint32_t i = 0; i < copies && from < state->n_nodes; i++) {
+                size_t best = best_partner(state, switches, job, from, taken);
+                char *longer;
+
+                if (best == SIZE_MAX)
+                        break;
+                taken[best] = true;
+                longer = xasprintf("%s%s%s", text, *text ? " " : "", state->nodes[best]->name);
+                free(text);
+                text = longer;
+        }
+        return text;
+}
+
+/* ---- begin ---- */
 
 int leader_checkpoint(struct rmd *rmd, uint64_t id, Rm__CheckpointCause cause, const char *by, bool stop,
                       cluster_propose_fn callback, void *userdata, struct rm_error *err) {
         const Rm__State *state = cluster_state(rmd->cluster);
         const Rm__Job *job = state_job(state, id);
-        bool copies = strcmp(rmd->config->checkpoint_store, CONFIG_STORE_PARTNER) == 0 && rmd->config->checkpoint_copies > 0;
-        cleanup_free char **nodes = NULL;
-        cleanup_free char **partners = NULL;
+        bool partners_wanted = strcmp(rmd->config->checkpoint_store, CONFIG_STORE_PARTNER) == 0;
+        cleanup_free char **nodes = NULL, **partners = NULL;
         Rm__CmdCheckpointStart *body;
         struct command c;
 
@@ -42,6 +108,7 @@ int leader_checkpoint(struct rmd *rmd, uint64_t id, Rm__CheckpointCause cause, c
         body = command_checkpoint_start(&c, id, cause);
         body->by = (char *) by;
         body->stop = stop;
+        body->keep = rmd->config->checkpoint_keep;
         body->capsule_nodes = nodes;
         body->partners = partners;
         for (size_t i = 0; i < job->n_capsules; i++) {
@@ -50,8 +117,193 @@ int leader_checkpoint(struct rmd *rmd, uint64_t id, Rm__CheckpointCause cause, c
                 if (listed(nodes, body->n_capsule_nodes, node))
                         continue;
                 nodes[body->n_capsule_nodes++] = node;
-                partners[body->n_partners++] = (char *) (copies ? partner_of(state, node) : "");
+                partners[body->n_partners++] = partners_of(state, job, node, partners_wanted ? rmd->config->checkpoint_copies : 0);
         }
         cluster_propose(rmd->cluster, &c.command, callback, userdata);
+        for (size_t i = 0; i < body->n_partners; i++)
+                free(partners[i]);
         return 0;
+}
+
+/* ---- when ---- */
+
+static const Rm__Checkpoint *last_done(const Rm__Job *job) {
+        for (size_t i = job->n_checkpoints; i > 0; i--)
+                if (job->checkpoints[i - 1]->state == RM__CHECKPOINT_STATE__CHECKPOINT_DONE)
+                        return job->checkpoints[i - 1];
+        return NULL;
+}
+
+/* What a checkpoint takes from the job: it stands still, and shares its cores with what stores. */
+static uint64_t cost_of(const Rm__Checkpoint *checkpoint) {
+        uint64_t longest_usec = 0;
+
+        for (size_t i = 0; checkpoint && i < checkpoint->n_parts; i++)
+                if (checkpoint->parts[i]->store_usec > longest_usec)
+                        longest_usec = checkpoint->parts[i]->store_usec;
+        return checkpoint ? checkpoint->pause_usec + longest_usec / SHARE_OF_CORE : 0;
+}
+
+static uint32_t nodes_of(const Rm__Job *job) {
+        uint32_t n = 0;
+
+        for (size_t i = 0; i < job->n_capsules; i++) {
+                bool known = false;
+
+                for (size_t k = 0; k < i && !known; k++)
+                        known = strcmp(job->capsules[k]->node, job->capsules[i]->node) == 0;
+                n += !known;
+        }
+        return n > 0 ? n : 1;
+}
+
+uint64_t checkpoint_interval_usec(const Rm__State *state, const Rm__Job *job, uint64_t prior_mtbf_usec) {
+        struct state_failures failures;
+        struct interval_facts facts;
+
+        if (job->spec->checkpoint_usec != STATE_CHECKPOINT_AUTO)
+                return job->spec->checkpoint_usec;
+        state_failures(state, 0, &failures);
+        facts = (struct interval_facts) {
+                .cost_usec = cost_of(last_done(job)),
+                .mtbf_usec = interval_mtbf(prior_mtbf_usec, failures.node_usec, failures.losses),
+                .nodes = nodes_of(job),
+                .foreseen = failures.losses > 0 ? (double) failures.foreseen / (double) failures.losses : 0,
+        };
+        return interval_best(&facts);
+}
+
+uint64_t checkpoint_next_usec(const Rm__State *state, const Rm__Job *job, uint64_t prior_mtbf_usec) {
+        uint64_t interval = checkpoint_interval_usec(state, job, prior_mtbf_usec);
+        uint64_t last = job->checkpoint_try_usec > job->start_usec ? job->checkpoint_try_usec : job->start_usec;
+
+        if (interval == 0)
+                return UINT64_MAX;
+        if (job->checkpoint_error[0] && interval < RETRY_USEC)
+                interval = RETRY_USEC;
+        return last + interval;
+}
+
+/* About how long it takes until it is done. */
+static uint64_t takes_usec(const Rm__Job *job) {
+        const Rm__Checkpoint *last = last_done(job);
+
+        return last && last->end_usec > last->start_usec ? last->end_usec - last->start_usec : 0;
+}
+
+static bool is_moving(const struct state_index *index, uint64_t job) {
+        size_t n;
+        Rm__Move *const *moves = state_open_moves(index, &n);
+
+        for (size_t i = 0; i < n; i++)
+                if (moves[i]->job == job)
+                        return true;
+        return false;
+}
+
+static bool may_begin(const struct state_index *index, const Rm__Job *job) {
+        return job->state == RM__JOB_STATE__JOB_RUNNING && !job->cancel && !job_checkpoint_under_way(job) &&
+               !is_moving(index, job->id);
+}
+
+/* So short before its time limit that it is time to save it. */
+static bool at_limit(const Rm__Job *job, uint64_t now) {
+        uint64_t limit = job->start_usec + job->spec->time_limit_usec;
+
+        return job->spec->checkpoint_at_limit && job->spec->time_limit_usec > 0 && now + AHEAD_USEC + 2 * takes_usec(job) >= limit;
+}
+
+/* It has something on a node that is to be empty so soon that it cannot be waited for any more. */
+static bool at_deadline(const Rm__State *state, const Rm__Job *job, uint64_t now) {
+        for (size_t i = 0; i < job->n_capsules; i++) {
+                const Rm__Node *node = state_node(state, job->capsules[i]->node);
+
+                if (node && node->drain && node->drain_deadline_usec > 0 &&
+                    now + AHEAD_USEC + 2 * takes_usec(job) >= node->drain_deadline_usec)
+                        return true;
+        }
+        return false;
+}
+
+/* When it failed just now, another one would too. */
+static bool has_rested(const Rm__Job *job, uint64_t now) {
+        return !job->checkpoint_error[0] || now >= job->checkpoint_try_usec + RETRY_USEC / 2;
+}
+
+static Rm__CheckpointCause cause_now(const struct rmd *rmd, const Rm__Job *job, uint64_t now, bool others, bool *ret_stop) {
+        const Rm__State *state = cluster_state(rmd->cluster);
+        uint64_t next = checkpoint_next_usec(state, job, rmd->config->checkpoint_mtbf_usec);
+
+        *ret_stop = true;
+        if (at_limit(job, now) && has_rested(job, now))
+                return RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_LIMIT;
+        if (job_wants_restart(job->spec) && at_deadline(state, job, now) && has_rested(job, now))
+                return RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_DRAIN;
+        *ret_stop = false;
+        /* One job after the other, so that the network is not full at once; but nobody waits for longer than an interval. */
+        if (now < next || (others && now < next + checkpoint_interval_usec(state, job, rmd->config->checkpoint_mtbf_usec)))
+                return RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_NONE;
+        return RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_INTERVAL;
+}
+
+static void on_begun(void *userdata, int code, const char *text, uint64_t index, uint64_t created) {
+        if (code < 0 && code != -ECANCELED)
+                log_info("a checkpoint does not begin: %s", text);
+}
+
+/* ---- what is stuck ---- */
+
+/* A node that was to store its part is down. */
+static bool is_lost(const Rm__State *state, const Rm__Checkpoint *checkpoint) {
+        for (size_t i = 0; i < checkpoint->n_parts; i++) {
+                const Rm__CheckpointPart *part = checkpoint->parts[i];
+                const Rm__Node *node = state_node(state, part->node);
+
+                if (part->n_stored == 0 && (!node || node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN))
+                        return true;
+        }
+        return false;
+}
+
+static bool give_up_stuck(struct rmd *rmd, const Rm__Job *job, const Rm__Checkpoint *checkpoint, uint64_t now) {
+        bool capturing = checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_CAPTURING;
+        struct command c;
+
+        if (is_lost(cluster_state(rmd->cluster), checkpoint))
+                (void) command_checkpoint_abort(&c, job->id, checkpoint->id, "a node of the job is down");
+        else if (capturing && now > checkpoint->start_usec + CAPTURE_MOST_USEC)
+                (void) command_checkpoint_abort(&c, job->id, checkpoint->id, "it has not been captured in time");
+        else
+                return false;
+        cluster_decide(rmd->cluster, &c.command);
+        return true;
+}
+
+void checkpoints_tick(struct rmd *rmd, uint64_t now) {
+        const struct state_index *index = cluster_index(rmd->cluster);
+        const Rm__State *state = state_index_state(index);
+        bool others = false;
+
+        if (state->level < STATE_LEVEL_CHECKPOINT)
+                return;
+        for (size_t i = 0; i < state->n_jobs; i++) {
+                const Rm__Checkpoint *checkpoint = job_checkpoint_under_way(state->jobs[i]);
+
+                if (checkpoint && give_up_stuck(rmd, state->jobs[i], checkpoint, now))
+                        return; /* the state has changed: the next tick sees the others */
+                others |= checkpoint != NULL;
+        }
+        for (size_t i = 0; i < state->n_jobs; i++) {
+                const Rm__Job *job = state->jobs[i];
+                Rm__CheckpointCause cause;
+                bool stop;
+
+                if (!may_begin(index, job))
+                        continue;
+                cause = cause_now(rmd, job, now, others, &stop);
+                if (cause == RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_NONE)
+                        continue;
+                (void) leader_checkpoint(rmd, job->id, cause, "", stop, on_begun, NULL, NULL);
+                return;
+        }
 }

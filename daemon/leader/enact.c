@@ -41,12 +41,27 @@ static void reserve_nodes(struct rmd *rmd, const struct rm_snapshot *snapshot, c
         propose(rmd, &c.command);
 }
 
+/* That the job goes on from, if its groups are as they were then; 0: from the beginning. */
+static uint64_t checkpoint_of(const struct rmd *rmd, const struct rm_snapshot *snapshot, uint32_t index) {
+        const struct rm_job *view = &snapshot->jobs[index];
+        const Rm__Job *job = state_job(state_of(rmd), job_number(snapshot, index));
+        const Rm__Checkpoint *checkpoint = job ? job_newest_checkpoint(state_of(rmd), job) : NULL;
+
+        if (!checkpoint || checkpoint->n_parts != view->n_groups + 1u)
+                return 0;
+        for (uint32_t i = 0; i < view->n_groups; i++)
+                if (checkpoint->parts[i + 1]->ranks != view->groups[i].ranks)
+                        return 0;
+        return checkpoint->id;
+}
+
 static void start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action, const char *policy) {
         const struct rm_job *job = &snapshot->jobs[action->job];
         struct command c;
         Rm__CmdJobPlace *body = command_job_place(&c, job_number(snapshot, action->job));
 
         body->group_size = job->group_size;
+        body->checkpoint = checkpoint_of(rmd, snapshot, action->job);
         body->head_node = (char *) snapshot->nodes[action->head_node].name;
         body->policy = (char *) policy;
         body->n_group_nodes = body->n_group_ranks = job->n_groups;

@@ -12,6 +12,7 @@
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/commands.h"
 #include "daemon/config/config.h"
+#include "daemon/leader/checkpoints.h"
 #include "daemon/leader/core_share.h"
 #include "daemon/leader/enact.h"
 #include "daemon/leader/expiry.h"
@@ -243,6 +244,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
         forget_old_job(leader, now);
         tell_overdue(leader, now);
         answer_losses(leader, now);
+        checkpoints_tick(leader->rmd, now);
         traffic_forget_ended(leader->traffic, state_of(leader));
         node_memory_forget(leader->memory, state_of(leader));
         core_share_forget(leader->core_share, cluster_index(leader->rmd->cluster));

@@ -293,7 +293,10 @@ static void add_job(const struct placing *p, const Rm__Job *job) {
         const Rm__State *state = p->state;
         struct view *view = p->view;
         struct round_job *round = &view->jobs[view->n_jobs];
-        uint32_t size = job->group_size ? job->group_size : view_group_size(state, job->spec, p->config->group_size);
+        const Rm__Checkpoint *checkpoint = job->n_capsules == 0 ? job_newest_checkpoint(state, job) : NULL;
+        uint32_t size = checkpoint        ? checkpoint->group_size
+                        : job->group_size ? job->group_size
+                                          : view_group_size(state, job->spec, p->config->group_size);
         struct rm_job *j;
         char name[24];
 
@@ -490,7 +493,28 @@ static void find_failing(struct placing *p) {
 static bool not_for_round(const struct view_config *config, const Rm__Job *job) {
         if (job_ended(job))
                 return true;
-        return job->n_capsules == 0 && (job->cancel || (config->waits && config->waits(config->waits_context, job)));
+        return job->n_capsules == 0 && (job->cancel || job->held || (config->waits && config->waits(config->waits_context, job)));
+}
+
+/* To begin anew would throw away what was saved, and what has it may be back. */
+static void leave_out_awaiting(struct placing *p) {
+        for (size_t i = 0; i < p->state->n_jobs; i++) {
+                const Rm__Job *job = p->state->jobs[i];
+                const Rm__Checkpoint *checkpoint;
+                char text[RM_REASON_BYTES];
+                const char *node = "";
+
+                if (p->skip[i] || job->n_capsules > 0 || job->n_checkpoints == 0)
+                        continue;
+                checkpoint = job_awaited_checkpoint(p->state, job, &node);
+                if (!checkpoint)
+                        continue;
+                (void) snprintf(text, sizeof(text),
+                                "it waits for node %s, which has a part of checkpoint %" PRIu64 ".%" PRIu64
+                                " (without its checkpoints, see remove-checkpoint, it begins anew)",
+                                node, job->id, checkpoint->id);
+                leave_out(p, i, text);
+        }
 }
 
 void view_create(const struct state_index *index, const struct view_config *config, struct view *ret) {
@@ -512,6 +536,7 @@ void view_create(const struct state_index *index, const struct view_config *conf
         find_failing(&placing);
         for (size_t i = 0; i < state->n_jobs; i++)
                 skip[i] = not_for_round(config, state->jobs[i]);
+        leave_out_awaiting(&placing);
         leave_out_by_ranks(&placing);
         make(&placing);
         if (leave_out_wrong(&placing))
