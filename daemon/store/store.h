@@ -24,12 +24,10 @@
 #define STORE_FRAME_BLOCKS 64U
 #define STORE_META_MAX_BYTES (16U << 20)
 
-/* Derived from the cluster's key for this purpose alone (store_key_derive()). */
+/* Derived from the cluster's key, for this purpose alone. */
 struct store_key {
         uint8_t bytes[STORE_KEY_BYTES];
 };
-/* `secret`: the text of the key file. HKDF-SHA256, as for TLS (daemon/wire/tls.c). 0 or negative errno. */
-int store_key_derive(const void *secret, size_t secret_bytes, struct store_key *ret, struct rm_error *err);
 
 struct store_keys {
         struct store_key key; /* that manifests are made with, and may have */

@@ -1,0 +1,42 @@
+/* The files of a store in its directory, by name. Nothing is followed, and nothing is believed that another user could have put there. */
+#ifndef RM_STORE_DIRECTORY_H
+#define RM_STORE_DIRECTORY_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/error.h"
+
+#define DIRECTORY_NAME_BYTES 40U
+
+/* Numbers of packs and manifests, ascending, malloc'ed. */
+struct directory_names {
+        uint64_t *packs;
+        size_t n_packs;
+        uint64_t *manifests;
+        size_t n_manifests;
+};
+
+/* Makes it if there is none. Ours, and nobody else may write there; -EPERM otherwise. */
+int directory_open(const char *path, int *ret_fd, struct rm_error *err);
+
+void directory_pack_name(uint64_t number, char ret[static DIRECTORY_NAME_BYTES]);
+void directory_manifest_name(uint64_t number, char ret[static DIRECTORY_NAME_BYTES]);
+/* While it is written. */
+void directory_new_manifest_name(uint64_t number, char ret[static DIRECTORY_NAME_BYTES]);
+
+int directory_names_read(int dir_fd, struct directory_names *ret, struct rm_error *err);
+void directory_names_finish(struct directory_names *names);
+
+/* Manifests that were not finished. */
+int directory_remove_new(int dir_fd, struct rm_error *err);
+/* Of all files. */
+uint64_t directory_bytes(int dir_fd);
+
+/* For reading. A regular file of ours; -EPERM otherwise. -ENOENT without a text when there is none. */
+int directory_file_open(int dir_fd, const char *name, int *ret_fd, struct rm_error *err);
+int directory_file_create(int dir_fd, const char *name, int *ret_fd, struct rm_error *err);
+/* 0 also when there is none. */
+int directory_file_remove(int dir_fd, const char *name, struct rm_error *err);
+
+#endif
