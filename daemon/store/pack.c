@@ -227,12 +227,18 @@ int packs_add(struct packs *p, uint64_t number, int fd, struct rm_error *err) {
                 r = frame_learn(p, pack, head, pack->size_bytes, err);
                 pack->size_bytes += frame_bytes;
         }
+        if (r == 0 && pack->size_bytes < pack->file_bytes) {
+                pack->is_damaged = true;
+                index_drop_pack(&p->index, pack);
+                cache_clear(p);
+        }
         if (r < 0)
                 packs_drop(p, pack);
         return r;
 }
 
-static int damaged(const struct pack *pack, uint64_t offset, const char *what, struct rm_error *err) {
+static int damaged(struct pack *pack, uint64_t offset, const char *what, struct rm_error *err) {
+        pack->is_damaged = true;
         return error_set(err, -EBADMSG, "%s is damaged: %s at byte %" PRIu64, pack->name, what, offset);
 }
 
@@ -435,7 +441,7 @@ int packs_put(struct packs *p, const void *data, size_t size_bytes, uint32_t *re
 
         packs_hash(p, data, size_bytes, hash);
         *ret_block = index_find(&p->index, hash);
-        *ret_is_new = *ret_block == INDEX_NONE;
+        *ret_is_new = *ret_block == INDEX_NONE || p->index.frames[p->index.blocks[*ret_block].frame].pack->is_damaged;
         return *ret_is_new ? block_add(p, data, size_bytes, hash, ret_block, err) : 0;
 }
 

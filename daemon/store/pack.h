@@ -33,6 +33,7 @@ struct pack {
         uint64_t number;
         uint64_t size_bytes; /* of what is readable */
         uint64_t file_bytes; /* more than that: damaged behind it */
+        bool is_damaged;     /* nothing new relies on it: what it should have is stored again when it comes */
         int fd;
         char name[32];
 };
@@ -59,7 +60,7 @@ void packs_finish(struct packs *p);
 void packs_hash(struct packs *p, const void *data, size_t size_bytes, uint8_t ret[static INDEX_HASH_BYTES]);
 struct pack *packs_find(const struct packs *p, uint64_t number); /* or NULL */
 
-/* Reads the heads of the frames in the open file, as far as they are whole, into the index. Takes `fd`. Numbers ascend. */
+/* Reads the heads of the frames in the open file into the index, unless one is damaged. Takes `fd`. Numbers ascend. */
 int packs_add(struct packs *p, uint64_t number, int fd, struct rm_error *err);
 /* Forgets it, and what only it has. */
 void packs_drop(struct packs *p, struct pack *pack);

@@ -437,10 +437,21 @@ const struct image_target *store_save_target(struct store_save *save) {
         return &save->target;
 }
 
+/* What is not sent again would be lost with it. */
+static bool last_is_damaged(const struct store *s) {
+        for (size_t i = 0; i < s->last->n_packs; i++) {
+                const struct pack *pack = packs_find(&s->packs, s->last->packs[i].number);
+
+                if (!pack || pack->is_damaged)
+                        return true;
+        }
+        return false;
+}
+
 int store_save_continue(struct store_save *save, uint32_t pid) {
         cleanup_free char *path = xasprintf("%u", pid);
 
-        if (!last_find(save->store, path))
+        if (!last_find(save->store, path) || last_is_damaged(save->store))
                 return -ENOENT;
         (void) continued_take(save, pid);
         save->continued = xrealloc(save->continued, (save->n_continued + 1) * sizeof(*save->continued));

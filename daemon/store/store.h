@@ -61,7 +61,8 @@ int store_save_begin(struct store *s, uint64_t checkpoint, int level, struct sto
  * saved last through this very `struct store` need come, if `continues` was set for its pid: the rest is what that had. PRESENT selects, of both, which pages there are; a
  * process without PRESENT has none. Objects of kind AHEAD and regular files that name one are understood; BLOCKS and LATER are refused. */
 const struct image_target *store_save_target(struct store_save *save);
-/* Before the first object of that pid: its pages of the last checkpoint stay until they are replaced. -ENOENT: that has none. */
+/* Before the first object of that pid: its pages of the last checkpoint stay until they are replaced. -ENOENT: that has none, or
+ * has turned out to be damaged, or was removed: all of its pages must come. */
 int store_save_continue(struct store_save *save, uint32_t pid);
 
 /* What belongs to the checkpoint beside the stream: at most 8, of STORE_META_MAX_BYTES in all; a name as name_valid() allows. */
