@@ -103,7 +103,7 @@ static void cuts_are_found(void **state) {
                 size_t n = 0;
 
                 assert_int_equal(read_file(path, 1 << 20, &data, &n), 0);
-                for (size_t left = 0; left < n; left += left + 60 > n ? 1 : 37) {
+                for (size_t left = 0; left<n; left += left + 60> n ? 1 : 37) {
                         assert_int_equal(truncate(path, (off_t) left), 0);
                         assert_found(s, names[i], -EBADMSG, left);
                         assert_int_equal(write_file_atomic(path, data, n, 0600, false), 0);
