@@ -166,6 +166,20 @@ static bool key_derive(const struct tls *tls, const uint8_t *cluster_key, struct
         return true;
 }
 
+/* Its `info` has a word where those of connections have their version, and no version that changes with theirs: what is stored is to be read for longer. */
+int tls_checkpoint_key(const char *cluster, const char *key_file, uint8_t ret_key[static TLS_KEY_BYTES], struct rm_error *err) {
+        cleanup_free char *info = xasprintf("rmd checkpoint %s", cluster);
+        uint8_t key[TLS_KEY_BYTES];
+        bool ok;
+        int r = tls_key_read(key_file, key, err);
+
+        if (r < 0)
+                return r;
+        ok = derive(key, info, ret_key);
+        OPENSSL_cleanse(key, sizeof(key));
+        return ok ? 0 : error_set(err, -EIO, "cannot derive the key of checkpoints");
+}
+
 static void key_finish(struct key *key) {
         OPENSSL_cleanse(key->secret, sizeof(key->secret));
         free(key->identity);
