@@ -39,6 +39,8 @@ static int command_apply(struct control *c, Rm__MoverCommand *m, struct rm_error
         switch (m->body_case) {
         case RM__MOVER_COMMAND__BODY_SEND:
         case RM__MOVER_COMMAND__BODY_RECEIVE:
+        case RM__MOVER_COMMAND__BODY_SAVE:
+        case RM__MOVER_COMMAND__BODY_LOAD:
                 if (c->setup)
                         break;
                 c->setup = m;
@@ -65,6 +67,10 @@ static int command_apply(struct control *c, Rm__MoverCommand *m, struct rm_error
                 return 0;
         case RM__MOVER_COMMAND__BODY_HURRY:
                 set_deadline(c, m->hurry->deadline_usec);
+                command_free(m);
+                return 0;
+        case RM__MOVER_COMMAND__BODY_RELEASE:
+                c->released = true;
                 command_free(m);
                 return 0;
         case RM__MOVER_COMMAND__BODY_ABORT:
@@ -132,6 +138,25 @@ int control_poll(struct control *c, struct pollfd *fds, size_t n_fds, int timeou
                 n--;
         }
         return n;
+}
+
+int control_wait_setup(struct control *c, Rm__MoverCommand__BodyCase kind, struct rm_error *err) {
+        while (!c->setup) {
+                struct pollfd fds[1];
+                int r = control_poll(c, fds, 1, -1, err);
+
+                if (r < 0)
+                        return r;
+        }
+        return c->setup->body_case == kind ? 0 : error_set(err, -EPROTO, "the first command from rmd is for another rm-mover");
+}
+
+void control_again(struct control *c) {
+        command_free(take_ptr(c->precopy));
+        command_free(take_ptr(c->dump_done));
+        command_free(take_ptr(c->slow));
+        c->started = false;
+        c->deadline = (struct rounds_deadline) { 0 };
 }
 
 void control_outlive(struct control *c) {
@@ -231,6 +256,45 @@ void control_send_received(struct control *c, Rm__MoverFigures *figures) {
         m.figures = figures;
         event.body_case = RM__MOVER_EVENT__BODY_RECEIVED;
         event.received = &m;
+        event_send(c, &event);
+}
+
+void control_send_captured(struct control *c, Rm__MoverFigures *figures, uint64_t in_memory_bytes) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+        Rm__MoverCaptured m = RM__MOVER_CAPTURED__INIT;
+
+        m.figures = figures;
+        m.in_memory_bytes = in_memory_bytes;
+        event.body_case = RM__MOVER_EVENT__BODY_CAPTURED;
+        event.captured = &m;
+        event_send(c, &event);
+}
+
+void control_send_stored(struct control *c, Rm__MoverStored *m) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+
+        event.body_case = RM__MOVER_EVENT__BODY_STORED;
+        event.stored = m;
+        event_send(c, &event);
+}
+
+void control_send_released(struct control *c) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+        Rm__MoverReleased m = RM__MOVER_RELEASED__INIT;
+
+        event.body_case = RM__MOVER_EVENT__BODY_RELEASED;
+        event.released = &m;
+        event_send(c, &event);
+}
+
+void control_send_loading(struct control *c, const void *carry, size_t carry_bytes, uint64_t raw_bytes) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+        Rm__MoverLoading m = RM__MOVER_LOADING__INIT;
+
+        m.carry = (ProtobufCBinaryData) { .len = carry_bytes, .data = (uint8_t *) carry };
+        m.raw_bytes = raw_bytes;
+        event.body_case = RM__MOVER_EVENT__BODY_LOADING;
+        event.loading = &m;
         event_send(c, &event);
 }
 

@@ -14,7 +14,8 @@ struct control {
         bool aborted;
         bool started;
         bool outlives; /* rmd may go */
-        Rm__MoverCommand *setup;     /* send or receive; owned */
+        bool released; /* save: tracks no more */
+        Rm__MoverCommand *setup;     /* send, receive, save or load; owned */
         Rm__MoverCommand *precopy;   /* owned; NULL until said */
         Rm__MoverCommand *dump_done; /* owned; NULL until said */
         Rm__MoverCommand *slow;      /* owned; NULL until said */
@@ -33,6 +34,11 @@ int control_check(struct control *c, struct rm_error *err);
  * besides the control's, or as control_check(). */
 int control_poll(struct control *c, struct pollfd *fds, size_t n_fds, int timeout_msec, struct rm_error *err);
 
+/* Until rmd has said what is to be done, which must be of this kind. */
+int control_wait_setup(struct control *c, Rm__MoverCommand__BodyCase kind, struct rm_error *err);
+/* A checkpoint is done: what was said of it is forgotten, and `precopy` may come again. */
+void control_again(struct control *c);
+
 /* From here on, that rmd is gone is no end. */
 void control_outlive(struct control *c);
 
@@ -46,6 +52,10 @@ void control_send_progress(struct control *c, uint64_t raw_bytes, uint64_t wire_
 void control_send_sent(struct control *c, Rm__MoverFigures *figures);
 void control_send_acknowledged(struct control *c, Rm__MoverFigures *figures);
 void control_send_received(struct control *c, Rm__MoverFigures *figures);
+void control_send_captured(struct control *c, Rm__MoverFigures *figures, uint64_t in_memory_bytes);
+void control_send_stored(struct control *c, Rm__MoverStored *m);
+void control_send_released(struct control *c);
+void control_send_loading(struct control *c, const void *carry, size_t carry_bytes, uint64_t raw_bytes);
 void control_send_failed(struct control *c, const struct rm_error *err, bool end_mark_sent, bool by_peer);
 
 #endif

@@ -2,6 +2,8 @@
 #ifndef RM_MOVER_HOOKS_H
 #define RM_MOVER_HOOKS_H
 
+#include <stdint.h>
+
 #include "common/error.h"
 #include "daemon/mover/rounds.h"
 
@@ -11,7 +13,10 @@ struct mover_hooks {
         int (*poll)(void *ctx, const char *what, struct rm_error *err);
         /* At the end of a round: what has been collected should go out. */
         int (*idle)(void *ctx, struct rm_error *err);
+        /* The receiver goes on with what it has of that process, from the stream before. NULL ok, if there was none. */
+        int (*continues)(void *ctx, uint32_t inner_pid, struct rm_error *err);
         struct rounds_deadline *deadline; /* of rounds; NULL: none */
+        unsigned rounds_max;              /* 0: as many as gain something */
 };
 
 #endif

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -147,24 +148,49 @@ static void report(struct receiver *v) {
         control_send_received(v->control, &figures);
 }
 
+/* A name that is new is on the disk when its directory is. */
+static int directory_sync(const char *path, struct rm_error *err) {
+        cleanup_free char *dir = xstrdup(path);
+        char *slash = strrchr(dir, '/');
+        int fd, r;
+
+        if (!slash)
+                return 0;
+        slash[slash == dir ? 1 : 0] = 0;
+        fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        r = fd < 0 || fsync(fd) < 0 ? error_sys(err, -errno, "sync %s", dir) : 0;
+        cleanup_close_fd(&fd);
+        return r;
+}
+
+/* Those that have come: there may be others, for what the sender turned out not to have. */
+static int files_sync(const Rm__MoverReceive *m, struct rm_error *err) {
+        int r = 0;
+
+        for (size_t i = 0; i < m->n_files && r == 0; i++) {
+                const char *path = m->files[i]->path;
+                cleanup_close int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+                if (fd < 0 && errno == ENOENT)
+                        continue;
+                r = fd < 0 || fsync(fd) < 0 ? error_sys(err, -errno, "sync %s", path) : directory_sync(path, err);
+        }
+        return r;
+}
+
 static int run(struct receiver *v, struct rm_error *err) {
         const struct rm_error fine = { 0 };
         int r;
 
-        while (!v->control->setup) {
-                struct pollfd fds[1];
-
-                r = control_poll(v->control, fds, 1, -1, err);
-                if (r < 0)
-                        return r;
-        }
-        if (v->control->setup->body_case != RM__MOVER_COMMAND__BODY_RECEIVE)
-                return error_set(err, -EPROTO, "expected 'receive' from rmd first");
-        r = prepare(v, v->control->setup->receive, err);
+        r = control_wait_setup(v->control, RM__MOVER_COMMAND__BODY_RECEIVE, err);
+        if (r == 0)
+                r = prepare(v, v->control->setup->receive, err);
         if (r == 0)
                 r = receive(v, err);
         if (r == 0)
                 r = fault_point("mover.receive.end", err);
+        if (r == 0 && v->control->setup->receive->sync)
+                r = files_sync(v->control->setup->receive, err);
         if (r == 0 && image_place_later_bytes(v->place) > 0)
                 r = postcopy_listen(v->control->setup->receive->images_dir, &v->later_fd, err);
         if (r < 0)
