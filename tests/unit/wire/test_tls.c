@@ -428,6 +428,30 @@ static void test_key_file(void **state) {
         assert_int_equal(tls_key_read("/tmp", key, &err), -EINVAL);
 }
 
+/* One for each cluster and key, and no secret of a connection. */
+static void test_checkpoint_key(void **state) {
+        char path[] = "/tmp/rmd-test-key.XXXXXX";
+        int fd = mkstemp(path);
+        uint8_t keys[4][TLS_KEY_BYTES];
+
+        (void) state;
+        assert_int_equal(write(fd, key_one, TLS_KEY_BYTES), TLS_KEY_BYTES);
+        assert_int_equal(tls_checkpoint_key("a", path, keys[0], NULL), 0);
+        assert_int_equal(tls_checkpoint_key("a", path, keys[1], NULL), 0);
+        assert_int_equal(tls_checkpoint_key("b", path, keys[2], NULL), 0);
+        assert_int_equal(pwrite(fd, key_two, TLS_KEY_BYTES, 0), TLS_KEY_BYTES);
+        assert_int_equal(tls_checkpoint_key("a", path, keys[3], NULL), 0);
+        assert_memory_equal(keys[0], keys[1], TLS_KEY_BYTES);
+        assert_memory_not_equal(keys[0], keys[2], TLS_KEY_BYTES);
+        assert_memory_not_equal(keys[0], keys[3], TLS_KEY_BYTES);
+        assert_memory_not_equal(keys[0], key_one, TLS_KEY_BYTES);
+        assert_int_equal(fchmod(fd, 0644), 0);
+        assert_int_equal(tls_checkpoint_key("a", path, keys[0], NULL), -EPERM);
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(tls_checkpoint_key("a", path, keys[0], NULL), -ENOENT);
+        (void) close(fd);
+}
+
 static char *key_put(char c, mode_t mode) {
         char *path = xasprintf("/tmp/test-key-%d-%c", (int) getpid(), c);
         char text[TLS_KEY_BYTES];
@@ -463,19 +487,13 @@ static void test_second_key_file(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_same_key),
-                cmocka_unit_test(test_wrong_key),
-                cmocka_unit_test(test_wrong_cluster),
-                cmocka_unit_test(test_key_of_another_purpose),
-                cmocka_unit_test(test_older_versions),
-                cmocka_unit_test(test_certificate_instead_of_key),
-                cmocka_unit_test(test_client_without_key),
-                cmocka_unit_test(test_plain_text_on_tls_port),
-                cmocka_unit_test(test_blocking),
-                cmocka_unit_test(test_blocking_wrong_key),
-                cmocka_unit_test(test_key_file),
-                cmocka_unit_test(test_second_key_file),
-                cmocka_unit_test(test_key_is_changed_step_by_step),
+                cmocka_unit_test(test_same_key),           cmocka_unit_test(test_wrong_key),
+                cmocka_unit_test(test_wrong_cluster),      cmocka_unit_test(test_key_of_another_purpose),
+                cmocka_unit_test(test_older_versions),     cmocka_unit_test(test_certificate_instead_of_key),
+                cmocka_unit_test(test_client_without_key), cmocka_unit_test(test_plain_text_on_tls_port),
+                cmocka_unit_test(test_blocking),           cmocka_unit_test(test_blocking_wrong_key),
+                cmocka_unit_test(test_key_file),           cmocka_unit_test(test_checkpoint_key),
+                cmocka_unit_test(test_second_key_file),    cmocka_unit_test(test_key_is_changed_step_by_step),
                 cmocka_unit_test(test_fingerprints),
         };
 
