@@ -76,7 +76,7 @@ struct files *files_create(struct image_writer *w) {
         struct files *f = xcalloc(1, sizeof(*f));
 
         f->writer = w;
-        f->rounds = (struct rounds) { .max = ROUNDS_MAX, .part = ENOUGH };
+        f->rounds = (struct rounds) { .part = ENOUGH };
         f->taken[0] = true;
         return f;
 }
@@ -398,6 +398,7 @@ int files_rounds(struct files *f, const struct mover_hooks *hooks, struct rm_err
         int r;
 
         f->hooks = hooks;
+        f->rounds.max = hooks->rounds_max ? hooks->rounds_max : ROUNDS_MAX;
         do {
                 begin_usec = now_usec();
                 r = round_run(f, err);

@@ -24,9 +24,9 @@ struct gather {
         struct capture *capture;
         struct pages *pages; /* NULL: private memory is in CRIU's images */
         struct files *files; /* NULL: no files went ahead */
-        struct mover_hooks hooks_ahead;   /* before the freeze: set by the user of this */
-        struct mover_hooks hooks_trees;   /* in it: likewise */
-        struct mover_hooks hooks_frozen;  /* of gather_prepare(): CRIU is served, too */
+        struct mover_hooks hooks_ahead; /* before the freeze: set by the user of this */
+        struct mover_hooks hooks_trees; /* in it: likewise */
+        struct mover_hooks hooks_frozen; /* of gather_prepare(): CRIU is served, too */
         struct capture_hooks hooks_capture;
         struct rm_error untracked; /* why there are no `pages`, though they were asked for */
         struct gather_ahead ahead;

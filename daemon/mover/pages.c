@@ -102,6 +102,20 @@ static int check_direct(const struct pages *p, struct rm_error *err) {
 
 /* ---- while they run ---- */
 
+/* Does it all go apart from CRIU's images? If not, `ret_reason` says why. */
+static int group_check(struct pages *p, struct rm_error *ret_reason, struct rm_error *err) {
+        int r;
+
+        if (p->locked_bytes > LOCKED_MAX_BYTES) {
+                (void) error_set(ret_reason, -EOPNOTSUPP, "%" PRIu64 " MiB of memory are locked", p->locked_bytes >> 20);
+                return 0;
+        }
+        r = flags_save(p, ret_reason, err);
+        if (r == 0 && ret_reason->code == 0)
+                (void) check_direct(p, ret_reason);
+        return r;
+}
+
 int pages_begin(const char *procs_file, const char *images_dir, struct image_writer *w, const struct mover_hooks *hooks,
                 struct pages **ret, struct rm_error *ret_reason, struct rm_error *err) {
         cleanup_free pid_t *pids = NULL;
@@ -121,20 +135,72 @@ int pages_begin(const char *procs_file, const char *images_dir, struct image_wri
         p->images_dir = images_dir;
         p->writer = w;
         p->hooks = hooks;
-        p->rounds = (struct rounds) { .max = ROUNDS_MAX, .part = ENOUGH };
+        p->rounds = (struct rounds) { .part = ENOUGH };
         r = pages_update(p, ret_reason, err);
-        if (r == 0 && ret_reason->code == 0 && p->locked_bytes > LOCKED_MAX_BYTES)
-                (void) error_set(ret_reason, -EOPNOTSUPP, "%" PRIu64 " MiB of memory are locked", p->locked_bytes >> 20);
         if (r == 0 && ret_reason->code == 0)
-                r = flags_save(p, ret_reason, err);
-        if (r == 0 && ret_reason->code == 0)
-                (void) check_direct(p, ret_reason);
+                r = group_check(p, ret_reason, err);
         if (r < 0 || ret_reason->code < 0) {
                 pages_destroy(p);
                 return r;
         }
         *ret = p;
         return 0;
+}
+
+/* ---- another stream ---- */
+
+/* What the kernel tells from now on is what was written since the last scan: that of pages_finish() has protected nothing, so that what it told, and what was written
+ * after it, is told by the next round. Not so where there is no protection, or none of what the process has now. */
+static void process_again(struct process *process) {
+        if (process->track && process->untracked)
+                track_end(take_ptr(process->track));
+        process->untracked = false;
+        process->opened = false;
+        process->continued = process->track != NULL;
+}
+
+/* What is locked may have changed. */
+static uint64_t locked_bytes(const struct pages *p) {
+        const struct process *process;
+        uint64_t sum_bytes = 0;
+
+        for (process = p->by_pid; process; process = process->hh.next) {
+                struct procs_status status = { 0 };
+
+                if (process->track && procs_status(track_proc_fd(process->track), &status) == 0)
+                        sum_bytes += status.locked_bytes;
+        }
+        return sum_bytes;
+}
+
+/* What it has of processes that have ended would be taken for that of others with their pids. */
+static int flags_clear(const struct pages *p, struct rm_error *err) {
+        cleanup_free char *path = xasprintf("%s/vmflags", p->images_dir);
+        int r = remove_tree(path);
+
+        return r < 0 ? error_sys(err, r, "remove %s", path) : 0;
+}
+
+int pages_again(struct pages *p, const char *procs_file, struct image_writer *w, const struct mover_hooks *hooks,
+                struct rm_error *ret_reason, struct rm_error *err) {
+        struct process *process, *next;
+        int r = flags_clear(p, err);
+
+        p->procs_file = procs_file;
+        p->writer = w;
+        p->hooks = hooks;
+        p->frozen = false;
+        p->figures = (struct pages_figures) { 0 };
+        p->rounds = (struct rounds) { .part = ENOUGH };
+        pages_queue_clear(p);
+        HASH_ITER (hh, p->by_pid, process, next)
+                process_again(process);
+        p->locked_bytes = 0;
+        if (r == 0)
+                r = pages_update(p, ret_reason, err);
+        error_clear(ret_reason); /* one that cannot be tracked now may be in the next round, or comes whole in the freeze */
+        p->locked_bytes = locked_bytes(p);
+        return r < 0 ? r : group_check(p, ret_reason, err);
 }
 
 void pages_destroy(struct pages *p) {
@@ -200,6 +266,7 @@ int pages_rounds(struct pages *p, struct rm_error *err) {
 
         p->rounds.n = 0;
         p->rounds.before_bytes = 0;
+        p->rounds.max = p->hooks->rounds_max ? p->hooks->rounds_max : ROUNDS_MAX;
         while (r == 0 && more) {
                 r = round_run(p, err);
                 more = rounds_another(&p->rounds, p->told_bytes) && in_time(p);
@@ -281,6 +348,7 @@ static int process_scan_first(struct pages *p, struct process *process, struct r
         if (r == 0 || p->failed)
                 return r;
         error_clear(err);
+        process->untracked = true;
         return scan_frozen(p, process, track_last, err);
 }
 

@@ -16,8 +16,15 @@ struct pages;
 int pages_begin(const char *procs_file, const char *images_dir, struct image_writer *w, const struct mover_hooks *hooks,
                 struct pages **ret, struct rm_error *ret_reason, struct rm_error *err);
 
+/* Another stream, of the same group, when pages_finish() has ended the one before and they run again; all is as after pages_begin(). Of a process that was tracked all
+ * the time only what it has written since pages_finish(), or a bit before, comes then, and all pages there are in the list of PRESENT; `hooks->continues` is called
+ * before its first object. Once it was called, the stream must become whole, or nothing can continue from there. 0, also with `ret_reason` set: the group cannot be tracked any
+ * more, and pages_destroy() is to follow. Errors are those of the hooks and the writer. */
+int pages_again(struct pages *p, const char *procs_file, struct image_writer *w, const struct mover_hooks *hooks,
+                struct rm_error *ret_reason, struct rm_error *err);
+
 /* While they run: at least one round, and further ones while that gains something and the deadline of the hooks leaves time. May be called again, as when
- * something else has taken its time. */
+ * something else has taken its time. The hooks may have changed what they limit. */
 int pages_rounds(struct pages *p, struct rm_error *err);
 
 /* In place of rounds, or after some, nothing being sent in the freeze of what was written: it is told then, and can be read as long as the processes stand still.

@@ -113,6 +113,7 @@ static int track_try(struct pages *p, struct process *process, struct rm_error *
 
         if (r < 0)
                 return r;
+        process->untracked = p->frozen;
         r = check_addresses(process->track, err);
         if (r < 0)
                 track_end(take_ptr(process->track));

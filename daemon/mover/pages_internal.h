@@ -24,13 +24,15 @@ struct process {
         pid_t pid;
         pid_t inner_pid;
         struct track *track; /* NULL: it could not be tracked yet, and all of it is to be sent when it is frozen */
+        bool untracked; /* its `track` protects nothing, or cannot any more: in the freeze that tells all there is, and is of no use after it */
+        bool continued; /* all of it went into the stream before */
         bool opened;
         bool listed;
         uint32_t slot;
-        struct pageset *probed;  /* what there was at the begin of a probe; NULL: not known, as the next */
+        struct pageset *probed; /* what there was at the begin of a probe; NULL: not known, as the next */
         struct pageset *written; /* since then */
-        struct pageset *later;  /* NULL: nothing is left */
-        struct pageset *kept;   /* of these, those that are present, while that is looked for */
+        struct pageset *later; /* NULL: nothing is left */
+        struct pageset *kept; /* of these, those that are present, while that is looked for */
         UT_hash_handle hh; /* by pid */
         UT_hash_handle hh_inner; /* by inner_pid */
 };
@@ -52,7 +54,7 @@ struct queued {
 enum later {
         LATER_NONE,
         LATER_WRITTEN, /* what was written since the last round */
-        LATER_ALL,     /* there was none */
+        LATER_ALL, /* there was none */
 };
 
 struct pages {

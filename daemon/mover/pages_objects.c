@@ -23,10 +23,15 @@ static int object_open(struct pages *p, const struct process *process, Rm__Image
 }
 
 int pages_object_open(struct pages *p, struct process *process, struct rm_error *err) {
-        int r;
+        int r = 0;
 
         if (process->opened)
                 return 0;
+        if (process->continued && p->hooks->continues)
+                r = p->hooks->continues(p->hooks->ctx, (uint32_t) process->inner_pid, err);
+        if (r < 0)
+                return r;
+        process->continued = false;
         r = object_open(p, process, RM__IMAGE_KIND__IMAGE_KIND_PAGES, &process->slot, err);
         process->opened = r == 0;
         return r;

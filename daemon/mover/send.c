@@ -169,8 +169,8 @@ static int send_ahead(struct sender *s, struct rm_error *err) {
         int r = 0;
 
         if (m->pages)
-                r = pages_begin(m->procs_file, s->control->setup->send->images_dir, s->out.writer, &s->gather.hooks_ahead, &s->gather.pages,
-                                &s->gather.untracked, err);
+                r = pages_begin(m->procs_file, s->control->setup->send->images_dir, s->out.writer, &s->gather.hooks_ahead,
+                                &s->gather.pages, &s->gather.untracked, err);
         if (s->gather.untracked.code < 0)
                 log_info("private memory is not tracked: %s", error_text(&s->gather.untracked));
         if (r == 0 && s->gather.pages)
@@ -178,8 +178,8 @@ static int send_ahead(struct sender *s, struct rm_error *err) {
         if (r == 0 && link_peer_files_ahead(s->out.link))
                 r = gather_files_ahead(&s->gather, m, err);
         if (r == 0)
-                r = precopy_run(m->procs_file, s->gather.pages != NULL, s->gather.files, s->out.writer, s->known, &s->gather.hooks_ahead, &s->gather.ahead.rounds,
-                                err);
+                r = precopy_run(m->procs_file, s->gather.pages != NULL, s->gather.files, s->out.writer, s->known,
+                                &s->gather.hooks_ahead, &s->gather.ahead.rounds, err);
         if (r < 0 || !s->gather.pages)
                 return r;
         r = pages_save_flags(s->gather.pages, err);

@@ -27,6 +27,7 @@
 #include "arrived.h"
 #include "common/util.h"
 #include "daemon/pages/maps.h"
+#include "group.h"
 
 enum {
         PAGE = PAGES_PAGE_BYTES,
@@ -35,7 +36,6 @@ enum {
         GRANTED_PAGES = 16 * LARGE_PAGES / 4,
         /* An abort is obeyed in a tenth of a second; the rest is for a machine that is busy. */
         ABORT_USEC = 500000,
-        DRAIN_MSEC = 20000,
         /* From when the sender has begun with the freeze: then it has also done what it does at its start. */
         FIRST_SCAN_USEC = 200000,
 };
@@ -52,18 +52,6 @@ static int setup(void **state) {
 }
 
 /* ---- a move ---- */
-
-static char *procs_of(const pid_t *pids, size_t n) {
-        char *text = xstrdup("");
-
-        for (size_t i = 0; i < n; i++) {
-                char *longer = xasprintf("%s%d\n", text, (int) pids[i]);
-
-                free(text);
-                text = longer;
-        }
-        return text;
-}
 
 static void begin(struct bed *b, const pid_t *pids, size_t n, uint64_t bytes_per_sec) {
         cleanup_free char *procs = procs_of(pids, n);
@@ -92,33 +80,6 @@ static void precopied(struct bed *b) {
         rm__mover_event__free_unpacked(await_precopied(b, true), NULL);
 }
 
-static void stand_still(pid_t pid) {
-        assert_int_equal(kill(pid, SIGSTOP), 0);
-        for (;;) {
-                cleanup_free char *line = child_status(pid, "State");
-
-                if (strchr(line, 'T'))
-                        return;
-                (void) usleep(1000);
-        }
-}
-
-/* CRIU's part, without pages. The sender has begun with the freeze when it takes what is in the pipe. */
-static void dump(struct bed *b) {
-        int sock = fake_criu_connect(b->images);
-        int inventory, waiting = 0;
-
-        assert_true(sock >= 0);
-        inventory = fake_criu_open(sock, "inventory.img");
-        assert_true(inventory >= 0);
-        assert_int_equal(write_all(inventory, "inventory", 9), 0);
-        for (int i = 0; i < DRAIN_MSEC && ioctl(inventory, FIONREAD, &waiting) == 0 && waiting > 0; i++)
-                (void) usleep(1000);
-        assert_int_equal(waiting, 0);
-        (void) close(inventory);
-        (void) close(sock);
-}
-
 /* The sender's last figures. */
 static Rm__MoverEvent *await_end(struct bed *b, bool pages) {
         Rm__MoverEvent *sent = pair_expect(&b->pair, PAIR_SEND, RM__MOVER_EVENT__BODY_ACKNOWLEDGED);
@@ -138,7 +99,7 @@ static Rm__MoverEvent *await_end(struct bed *b, bool pages) {
 
 static void finish(struct bed *b) {
         pair_say_start(&b->pair);
-        dump(b);
+        group_dump(b->images);
         say_done(b);
         rm__mover_event__free_unpacked(await_end(b, true), NULL);
 }
@@ -186,7 +147,7 @@ static void test_written_after_the_start(void **state) {
         precopied(b);
         stand_still(child.pid);
         pair_say_start(&b->pair);
-        dump(b);
+        group_dump(b->images);
         (void) usleep(FIRST_SCAN_USEC);
         assert_int_equal(kill(child.pid, SIGCONT), 0);
         let_write(&child);
@@ -214,7 +175,7 @@ static void test_figures_and_rate(void **state) {
         let_write(&child);
         stand_still(child.pid);
         pair_say_start(&b->pair);
-        dump(b);
+        group_dump(b->images);
         say_done(b);
         e = await_end(b, true);
         f = e->acknowledged->figures;
@@ -436,23 +397,6 @@ static void test_processes_come_and_go(void **state) {
         free(gone[1]);
 }
 
-/* In the same pid namespace there are others who make processes. */
-static struct child child_with_pid(void (*function)(int link), pid_t pid) {
-        cleanup_free char *last = xasprintf("%d", (int) pid - 1);
-
-        for (int i = 0; i < 100; i++) {
-                struct child child;
-
-                assert_int_equal(write_text("/proc/sys/kernel/ns_last_pid", last), 0);
-                child = child_begin(function);
-                if (child.pid == pid)
-                        return child;
-                assert_int_equal(child_end(&child), SIGKILL);
-        }
-        fail_msg("the pid %d does not come again", (int) pid);
-        return (struct child) { 0 };
-}
-
 static void be_used_again(struct bed *b, bool during_a_round) {
         struct child first = child_begin(write_for_ever);
         struct child other = child_begin(write_for_ever);
@@ -493,7 +437,7 @@ static void test_ended_in_the_freeze(void **state) {
         precopied(b);
         stand_still(child.pid);
         pair_say_start(&b->pair);
-        dump(b);
+        group_dump(b->images);
         (void) usleep(FIRST_SCAN_USEC);
         assert_int_equal(child_end(&child), SIGKILL);
         say_done(b);
@@ -527,7 +471,7 @@ static void untracked(struct bed *b, const struct child *child, const char *reas
         assert_true(e->precopied->figures->ahead_bytes > 0);
         rm__mover_event__free_unpacked(e, NULL);
         pair_say_start(&b->pair);
-        dump(b);
+        group_dump(b->images);
         say_done(b);
         e = await_end(b, false);
         assert_non_null(strstr(e->acknowledged->figures->untracked, reason));
@@ -724,15 +668,6 @@ static void test_deadline(void **state) {
 
 /* ---- aborts ---- */
 
-static void check_free(const struct child *child) {
-        cleanup_free char *path = xasprintf("/proc/%d/smaps", (int) child->pid);
-        cleanup_free char *smaps = NULL;
-
-        assert_int_equal(read_file(path, 1U << 24, &smaps, NULL), 0);
-        assert_null(strstr(smaps, " uw"));
-        let_write(child);
-}
-
 /* On a busy machine it may be that nothing has come yet. */
 static int64_t bytes_arrived(const struct bed *b, pid_t pid) {
         cleanup_free char *path = arrived(b, pid);
@@ -755,6 +690,7 @@ static void test_abort_in_a_round(void **state) {
                 (void) usleep(rates[i] ? 100000 : 5000);
                 abort_now(b);
                 check_free(&child);
+                let_write(&child);
                 assert_true(rates[i] != 1 << 20 || bytes_arrived(b, child.pid) < 8 << 20);
         }
         assert_int_equal(child_end(&child), SIGKILL);
@@ -773,6 +709,7 @@ static void test_abort_in_the_freeze(void **state) {
         abort_now(b);
         assert_int_equal(kill(child.pid, SIGCONT), 0);
         check_free(&child);
+        let_write(&child);
         assert_int_equal(child_end(&child), SIGKILL);
 }
 
@@ -787,7 +724,7 @@ static void test_fault_point(void **state) {
         precopied(b);
         stand_still(child.pid);
         pair_say_start(&b->pair);
-        dump(b);
+        group_dump(b->images);
         say_done(b);
         expect_failure(b, PAIR_SEND, "fault point", NULL, &end_mark_sent);
         assert_false(end_mark_sent);
