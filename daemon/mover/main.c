@@ -1,4 +1,4 @@
-/* rm-mover: carries one capsule from one node to another, or takes it there. Started by rmd with its socket as descriptor 3. */
+/* rm-mover: carries one capsule from one node to another, or takes it there; or stores checkpoints of it, or sends one. Started by rmd with its socket as descriptor 3. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,9 +15,9 @@
 #define DESCRIPTORS_MAX 20480U
 
 static int usage(void) {
-        (void) fputs("usage: rm-mover send|receive\n"
+        (void) fputs("usage: rm-mover send|receive|save|load\n"
                      "       rm-mover remove|unmount DIR\n"
-                     "Part of rmd, which starts it, for a move with a socket as descriptor 3; not to be run by hand.\n",
+                     "Part of rmd, which starts it, with a socket as descriptor 3; not to be run by hand.\n",
                      stderr);
         return 2;
 }
@@ -34,10 +34,25 @@ static void limits_raise(void) {
         (void) setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+typedef int (*role_fn)(struct control *control);
+
+/* NULL: there is none of that name. */
+static role_fn role_find(const char *name) {
+        static const struct {
+                const char *name;
+                role_fn run;
+        } roles[] = { { "send", mover_send }, { "receive", mover_receive }, { "save", mover_save }, { "load", mover_load } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(roles); i++)
+                if (strcmp(roles[i].name, name) == 0)
+                        return roles[i].run;
+        return NULL;
+}
+
 int main(int argc, char **argv) {
         struct control control;
         struct stat st;
-        bool send = argc == 2 && strcmp(argv[1], "send") == 0;
+        role_fn role = argc == 2 ? role_find(argv[1]) : NULL;
         int r;
 
         log_setup("rm-mover", LOG_INFO);
@@ -45,9 +60,7 @@ int main(int argc, char **argv) {
                 return mover_remove(argv[2]) < 0 ? 1 : 0;
         if (argc == 3 && strcmp(argv[1], "unmount") == 0)
                 return mover_unmount(argv[2]) < 0 ? 1 : 0;
-        if (!send && (argc != 2 || strcmp(argv[1], "receive") != 0))
-                return usage();
-        if (fstat(CONTROL_FD, &st) < 0 || !S_ISSOCK(st.st_mode))
+        if (!role || fstat(CONTROL_FD, &st) < 0 || !S_ISSOCK(st.st_mode))
                 return usage();
         /* rmd may have gone before this line: then the socket is at its end, which the first look shows. */
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -56,7 +69,7 @@ int main(int argc, char **argv) {
         (void) umask(0077);
         limits_raise();
         control_init(&control, CONTROL_FD);
-        r = send ? mover_send(&control) : mover_receive(&control);
+        r = role(&control);
         control_finish(&control);
         return r < 0 ? 1 : 0;
 }

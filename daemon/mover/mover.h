@@ -1,4 +1,4 @@
-/* The two roles of rm-mover in a move, and what it removes for rmd. Both roles hear their setup from rmd first, report to rmd, and return 0 when all went well, or a negative
+/* The roles of rm-mover in a move and for checkpoints, and what it removes for rmd. All roles hear their setup from rmd first, report to rmd, and return 0 when all went well, or a negative
  * errno that rmd has been told of. */
 #ifndef RM_MOVER_MOVER_H
 #define RM_MOVER_MOVER_H
@@ -12,6 +12,9 @@
 
 int mover_send(struct control *control);
 int mover_receive(struct control *control);
+/* Checkpoints of a group into a store of this node, and one of them to a mover that receives it (daemon/store/store.h). */
+int mover_save(struct control *control);
+int mover_load(struct control *control);
 
 /* Removes a directory and what is in it. 0, or a negative errno that was logged. */
 int mover_remove(const char *dir);

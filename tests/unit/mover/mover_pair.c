@@ -30,7 +30,7 @@ static void cpu_print(int side) {
                        u.ru_stime.tv_sec * 1000 + u.ru_stime.tv_usec / 1000, u.ru_maxrss, u.ru_nvcsw, u.ru_nivcsw);
 }
 
-static int child_main(int side, int fd, const char *environment) {
+static int child_main(int side, int (*role)(struct control *control), int fd, const char *environment) {
         struct control control;
         int r;
 
@@ -39,19 +39,25 @@ static int child_main(int side, int fd, const char *environment) {
         (void) signal(SIGPIPE, SIG_IGN);
         log_setup(side == PAIR_SEND ? "send" : "receive", getenv("RM_TEST_VERBOSE") ? LOG_DEBUG : LOG_CRIT);
         control_init(&control, fd);
-        r = side == PAIR_SEND ? mover_send(&control) : mover_receive(&control);
+        r = role(&control);
         control_finish(&control);
         cpu_print(side);
         return r < 0 ? 1 : 0;
 }
 
 void pair_start(struct pair *p, const char *environment) {
+        pair_start_as(p, mover_send, false, environment);
+}
+
+void pair_start_as(struct pair *p, int (*role)(struct control *control), bool alone, const char *environment) {
         int sockets[2][2];
 
+        p->pids[1] = 0;
+        p->fds[1] = -1;
         for (int i = 0; i < 2; i++)
                 if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets[i]) < 0)
                         abort();
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < (alone ? 1 : 2); i++) {
                 p->pids[i] = fork();
                 if (p->pids[i] < 0)
                         abort();
@@ -59,12 +65,15 @@ void pair_start(struct pair *p, const char *environment) {
                         (void) close(sockets[0][0]);
                         (void) close(sockets[1][0]);
                         (void) close(sockets[1 - i][1]);
-                        _exit(child_main(i, sockets[i][1], environment));
+                        _exit(child_main(i, i == PAIR_SEND ? role : mover_receive, sockets[i][1], environment));
                 }
         }
         for (int i = 0; i < 2; i++) {
                 (void) close(sockets[i][1]);
-                p->fds[i] = sockets[i][0];
+                if (p->pids[i] > 0)
+                        p->fds[i] = sockets[i][0];
+                else
+                        (void) close(sockets[i][0]);
         }
 }
 
@@ -72,6 +81,9 @@ void pair_finish(struct pair *p, int ret_codes[2]) {
         for (int i = 0; i < 2; i++) {
                 int status = 0;
 
+                ret_codes[i] = 0;
+                if (p->fds[i] < 0)
+                        continue;
                 (void) close(p->fds[i]);
                 (void) waitpid(p->pids[i], &status, 0);
                 ret_codes[i] = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

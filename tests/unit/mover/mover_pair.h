@@ -4,17 +4,19 @@
 
 #include <sys/types.h>
 
-#include "proto/mover.pb-c.h"
+#include "daemon/mover/control.h"
 
 enum { PAIR_SEND = 0, PAIR_RECEIVE = 1 };
 
 struct pair {
         pid_t pids[2];
-        int fds[2];
+        int fds[2]; /* -1: none */
 };
 
 /* Forks both. `environment` "NAME=VALUE" is set in both; NULL ok. */
 void pair_start(struct pair *p, const char *environment);
+/* The same, with another role in place of mover_send(), and none beside it with `alone`. */
+void pair_start_as(struct pair *p, int (*role)(struct control *control), bool alone, const char *environment);
 /* Waits for both; their exit codes, 128+signal for a signal. */
 void pair_finish(struct pair *p, int ret_codes[2]);
 

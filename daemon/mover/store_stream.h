@@ -1,0 +1,41 @@
+/* An image stream into a store of checkpoints: while the group runs what comes is stored soon, and while it stands still it is kept in memory, which is
+ * faster. */
+#ifndef RM_MOVER_STORE_STREAM_H
+#define RM_MOVER_STORE_STREAM_H
+
+#include "daemon/image/writer.h"
+#include "daemon/store/store.h"
+
+struct store_stream;
+
+/* For rmd's names of key files; `second_key_file` "": none. */
+int store_stream_keys(const char *cluster, const char *key_file, const char *second_key_file, struct store_keys *ret,
+                      struct rm_error *err);
+
+/* Begins that checkpoint. `level` as of store_save_begin(); `memory_bytes`: what is kept at most. `store` must outlive it. */
+int store_stream_begin(struct store *store, uint64_t checkpoint, int level, uint64_t memory_bytes, struct store_stream **ret,
+                       struct rm_error *err);
+/* NULL ok. Nothing is left of a checkpoint that was not committed. */
+void store_stream_destroy(struct store_stream *s);
+
+const struct image_sink *store_stream_sink(struct store_stream *s);
+/* Before the first object of that process. */
+int store_stream_continue(struct store_stream *s, uint32_t pid, struct rm_error *err);
+
+/* From here on, or no longer, what comes stays in memory. */
+void store_stream_keep(struct store_stream *s, bool keep);
+/* Stores what is in memory. */
+int store_stream_flush(struct store_stream *s, struct rm_error *err);
+/* Some of it. 1: there is more; 0: the end mark was read; or an error. */
+int store_stream_step(struct store_stream *s, struct rm_error *err);
+
+/* So much came; so much of it waits in memory. */
+uint64_t store_stream_bytes(const struct store_stream *s);
+uint64_t store_stream_waiting_bytes(const struct store_stream *s);
+
+/* After the end mark: with what rmd carries along, under the name STORE_STREAM_CARRY. */
+#define STORE_STREAM_CARRY "carry"
+int store_stream_commit(struct store_stream *s, const void *carry, size_t carry_bytes, struct store_figures *ret_figures,
+                        struct rm_error *err);
+
+#endif

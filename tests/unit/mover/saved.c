@@ -1,0 +1,236 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "saved.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/mover/mover.h"
+#include "daemon/mover/store_stream.h"
+#include "group.h"
+
+int saved_setup(void **state) {
+        struct saved *s = xcalloc(1, sizeof(*s));
+        void *bed = NULL;
+
+        (void) bed_setup(&bed);
+        s->bed = bed;
+        s->bed->codec = RM__MOVER_CODEC__MOVER_CODEC_NONE;
+        s->store = xasprintf("%s/store", s->bed->base);
+        s->memory_bytes = 1U << 30;
+        s->key_file = s->bed->key_file;
+        /* Offsets are addresses: too large for most file systems. */
+        assert_int_equal(mount("none", s->bed->out, "tmpfs", 0, "size=1g"), 0);
+        *state = s;
+        return 0;
+}
+
+int saved_teardown(void **state) {
+        struct saved *s = *state;
+        void *bed = s->bed;
+
+        (void) bed_teardown(&bed);
+        free(s->store);
+        free(s);
+        return 0;
+}
+
+/* ---- saving ---- */
+
+void save_begin(struct saved *s, const char *environment) {
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverSave m = RM__MOVER_SAVE__INIT;
+
+        pair_start_as(&s->pair, mover_save, true, environment);
+        m.store_dir = s->store;
+        m.key_file = (char *) s->key_file;
+        m.cluster = (char *) "test";
+        m.images_dir = s->bed->images;
+        m.bytes_per_sec = s->bytes_per_sec;
+        m.memory_bytes = s->memory_bytes;
+        command.body_case = RM__MOVER_COMMAND__BODY_SAVE;
+        command.save = &m;
+        pair_say(&s->pair, PAIR_SEND, &command);
+        save_expect(s, RM__MOVER_EVENT__BODY_READY);
+}
+
+void say_checkpoint(struct saved *s, uint64_t number, const pid_t *pids, size_t n) {
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverPrecopy m = RM__MOVER_PRECOPY__INIT;
+        Rm__MoverTree tree = RM__MOVER_TREE__INIT;
+        Rm__MoverTree *trees[] = { &tree };
+        cleanup_free char *procs = procs_of(pids, n);
+
+        procs_write(s->bed, procs);
+        tree.role = (char *) "tmp";
+        tree.path = s->bed->tree_from;
+        m.trees = trees;
+        m.n_trees = 1;
+        m.procs_file = s->bed->procs;
+        m.pages = true;
+        m.checkpoint = number;
+        command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;
+        command.precopy = &m;
+        pair_say(&s->pair, PAIR_SEND, &command);
+}
+
+/* The dump is done. */
+void say_captured(struct saved *s) {
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverDumpDone m = RM__MOVER_DUMP_DONE__INIT;
+        Rm__MoverTree tree = RM__MOVER_TREE__INIT;
+        Rm__MoverTree *trees[] = { &tree };
+
+        tree.role = (char *) "tmp";
+        tree.path = s->bed->tree_from;
+        m.trees = trees;
+        m.n_trees = 1;
+        m.carry = (ProtobufCBinaryData) { .data = (uint8_t *) (uintptr_t) "carry", .len = CARRY_BYTES };
+        command.body_case = RM__MOVER_COMMAND__BODY_DUMP_DONE;
+        command.dump_done = &m;
+        pair_say(&s->pair, PAIR_SEND, &command);
+}
+
+void say_release(struct saved *s) {
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverRelease m = RM__MOVER_RELEASE__INIT;
+
+        command.body_case = RM__MOVER_COMMAND__BODY_RELEASE;
+        command.release = &m;
+        pair_say(&s->pair, PAIR_SEND, &command);
+}
+
+Rm__MoverEvent *save_hear(struct saved *s, Rm__MoverEvent__BodyCase kind) {
+        Rm__MoverEvent *e = pair_hear(&s->pair, PAIR_SEND);
+
+        if (e && e->body_case == RM__MOVER_EVENT__BODY_FAILED && kind != RM__MOVER_EVENT__BODY_FAILED)
+                fail_msg("%s", e->failed->text);
+        assert_non_null(e);
+        assert_int_equal(e->body_case, kind);
+        return e;
+}
+
+void save_expect(struct saved *s, Rm__MoverEvent__BodyCase kind) {
+        rm__mover_event__free_unpacked(save_hear(s, kind), NULL);
+}
+
+void save_fails(struct saved *s, const char *text) {
+        Rm__MoverEvent *e = pair_hear(&s->pair, PAIR_SEND);
+
+        while (e && e->body_case != RM__MOVER_EVENT__BODY_FAILED) {
+                rm__mover_event__free_unpacked(e, NULL);
+                e = pair_hear(&s->pair, PAIR_SEND);
+        }
+        assert_non_null(e);
+        if (!strstr(e->failed->text, text))
+                fail_msg("'%s' should say '%s'", e->failed->text, text);
+        rm__mover_event__free_unpacked(e, NULL);
+        assert_int_equal(save_end(s), 1);
+}
+
+int save_end(struct saved *s) {
+        int codes[2];
+
+        pair_finish(&s->pair, codes);
+        return codes[PAIR_SEND];
+}
+
+void checkpoint_ahead(struct saved *s, uint64_t number, const pid_t *pids, size_t n) {
+        say_checkpoint(s, number, pids, n);
+        save_expect(s, RM__MOVER_EVENT__BODY_PRECOPIED);
+}
+
+void checkpoint_freeze(struct saved *s) {
+        pair_say_start(&s->pair);
+        group_dump(s->bed->images);
+        say_captured(s);
+}
+
+Rm__MoverEvent *checkpoint_make(struct saved *s, uint64_t number, const pid_t *pids, size_t n) {
+        Rm__MoverEvent *e;
+
+        checkpoint_ahead(s, number, pids, n);
+        for (size_t i = 0; i < n; i++)
+                stand_still(pids[i]);
+        checkpoint_freeze(s);
+        save_expect(s, RM__MOVER_EVENT__BODY_CAPTURED);
+        e = save_hear(s, RM__MOVER_EVENT__BODY_STORED);
+        assert_int_equal(e->stored->checkpoint, number);
+        return e;
+}
+
+/* ---- loading ---- */
+
+void load_begin(struct saved *s, uint64_t number) {
+        static const char token[] = TOKEN;
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverLoad m = RM__MOVER_LOAD__INIT;
+        cleanup_free char *before = xasprintf("%s/pages", s->bed->out);
+
+        assert_int_equal(remove_tree(before), 0);
+        pair_start_as(&s->bed->pair, mover_load, false, NULL);
+        m.port = say_receive(s->bed, s->bed->key_file, TOKEN);
+        m.store_dir = s->store;
+        m.key_file = (char *) s->key_file;
+        m.checkpoint = number;
+        m.host = (char *) "127.0.0.1";
+        m.token = (ProtobufCBinaryData) { .data = (uint8_t *) (uintptr_t) token, .len = sizeof(token) - 1 };
+        m.cluster = (char *) "test";
+        command.body_case = RM__MOVER_COMMAND__BODY_LOAD;
+        command.load = &m;
+        pair_say(&s->bed->pair, PAIR_SEND, &command);
+}
+
+void load_make(struct saved *s, uint64_t number) {
+        struct bed *b = s->bed;
+        Rm__MoverEvent *e;
+
+        load_begin(s, number);
+        e = pair_expect(&b->pair, PAIR_SEND, RM__MOVER_EVENT__BODY_LOADING);
+        assert_non_null(e);
+        assert_int_equal(e->loading->carry.len, CARRY_BYTES);
+        assert_memory_equal(e->loading->carry.data, "carry", CARRY_BYTES);
+        assert_true(e->loading->raw_bytes > 0);
+        rm__mover_event__free_unpacked(e, NULL);
+        expect(b, PAIR_SEND, RM__MOVER_EVENT__BODY_ACKNOWLEDGED);
+        expect(b, PAIR_RECEIVE, RM__MOVER_EVENT__BODY_RECEIVED);
+        pair_finish(&b->pair, b->codes);
+        assert_int_equal(b->codes[PAIR_SEND], 0);
+        assert_int_equal(b->codes[PAIR_RECEIVE], 0);
+        image_check(b, "inventory.img", "inventory", 9);
+}
+
+/* ---- what is there ---- */
+
+char *stored_numbers(const struct saved *s) {
+        struct store_keys keys;
+        struct store *store = NULL;
+        struct rm_error err = { 0 };
+        char *text = xstrdup("");
+        uint64_t *numbers = NULL;
+        size_t n = 0;
+
+        assert_int_equal(store_stream_keys("test", s->key_file, "", &keys, &err), 0);
+        assert_int_equal(store_open(s->store, &keys, &store, &err), 0);
+        assert_int_equal(store_list(store, &numbers, &n, &err), 0);
+        for (size_t i = 0; i < n; i++) {
+                char *longer = xasprintf("%s%llu ", text, (unsigned long long) numbers[i]);
+
+                if (store_verify(store, numbers[i], NULL, NULL, &err) < 0)
+                        fail_msg("%s", error_text(&err));
+                free(text);
+                text = longer;
+        }
+        free(numbers);
+        store_close(store);
+        return text;
+}
