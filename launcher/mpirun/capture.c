@@ -140,6 +140,10 @@ int capture_job(const struct command *command, const struct options *options, bo
         spec->time_limit_usec = options->time_usec;
         spec->on_node_loss = options->on_node_loss;
         spec->restarts = options->restarts;
+        spec->checkpoint_usec = options->checkpoint_usec;
+        spec->checkpoint_files = options->checkpoint_files;
+        spec->checkpoint_at_limit = options->checkpoint_at_limit;
+        spec->recover_wait_usec = options->recover_wait_usec;
         spec->rank_memory_bytes = rank_memory(options, command->ranks);
         spec->spares = options->spares;
         spec->detach = options->detach;

@@ -12,6 +12,8 @@
 #define MAX_GROUP_SIZE 65536
 #define MAX_RESTARTS 1000
 #define DEFAULT_RESTARTS 3
+#define CHECKPOINT_MIN_USEC UINT64_C(1000000)
+#define WAIT_MAX_USEC (UINT64_C(366) * 86400 * 1000000)
 
 const struct command_option options_known[OPTION_COUNT] = {
         [OPTION_POLICY] = { "policy", true },
@@ -21,6 +23,9 @@ const struct command_option options_known[OPTION_COUNT] = {
         [OPTION_MEM] = { "mem", true },
         [OPTION_SPARES] = { "spares", true },
         [OPTION_CHECKPOINT] = { "checkpoint", true },
+        [OPTION_CHECKPOINT_FILES] = { "checkpoint-files", true },
+        [OPTION_CHECKPOINT_AT_LIMIT] = { "checkpoint-at-limit", false },
+        [OPTION_RECOVER_WAIT] = { "recover-wait", true },
         [OPTION_ON_NODE_LOSS] = { "on-node-loss", true },
         [OPTION_RESTARTS] = { "restarts", true },
         [OPTION_TIME] = { "time", true },
@@ -196,30 +201,75 @@ static int resolve_choice(const struct option_source *source, const char *const 
         return bad(source, what, err);
 }
 
+static int resolve_yes_no(const struct option_source *source, bool *ret_yes, struct rm_error *err) {
+        static const char *const choices[] = { "no", "yes", "0", "1", "false", "true", "off", "on" };
+        uint32_t choice = 0;
+        int r = resolve_choice(source, choices, ARRAY_SIZE(choices), "yes or no", &choice, err);
+
+        *ret_yes = choice % 2 == 1;
+        return r;
+}
+
+static int resolve_checkpoint(struct options *o, struct rm_error *err) {
+        const struct option_source *source = &o->sources[OPTION_CHECKPOINT];
+        uint64_t usec = 0;
+
+        if (!source->value)
+                return 0;
+        if (strcmp(source->value, "auto") == 0)
+                usec = UINT64_MAX;
+        else if (parse_duration_usec(source->value, &usec) < 0 || usec < CHECKPOINT_MIN_USEC || usec > WAIT_MAX_USEC)
+                return bad(source, "'auto' or a time from 1s to 366d (as 90s, 5m, 2h)", err);
+        o->checkpoint_usec = usec;
+        return 0;
+}
+
+/* By the environment or the file it is for those jobs that have checkpoints. */
+static int resolve_checkpoint_files(struct options *o, struct rm_error *err) {
+        static const char *const choices[] = { "size", "copy" };
+        const struct option_source *source = &o->sources[OPTION_CHECKPOINT_FILES];
+        uint32_t copy = 0;
+        int r = resolve_choice(source, choices, ARRAY_SIZE(choices), "size or copy", &copy, err);
+
+        if (r == 0 && copy && o->checkpoint_usec == 0 && strncmp(source->origin, "--", 2) == 0)
+                r = error_set(err, -EINVAL, "%s: 'copy' needs --checkpoint", source->origin);
+        o->checkpoint_files = copy && o->checkpoint_usec > 0;
+        return r;
+}
+
+/* After the time limit. */
+static int resolve_checkpoint_at_limit(struct options *o, struct rm_error *err) {
+        const struct option_source *source = &o->sources[OPTION_CHECKPOINT_AT_LIMIT];
+        int r = resolve_yes_no(source, &o->checkpoint_at_limit, err);
+
+        if (r == 0 && o->checkpoint_at_limit && o->time_usec == 0 && strncmp(source->origin, "--", 2) == 0)
+                return error_set(err, -EINVAL, "%s: needs --time", source->origin);
+        o->checkpoint_at_limit = o->checkpoint_at_limit && o->time_usec > 0;
+        return r;
+}
+
+static int resolve_recover_wait(struct options *o, struct rm_error *err) {
+        const struct option_source *source = &o->sources[OPTION_RECOVER_WAIT];
+        int r = resolve_duration(source, true, &o->recover_wait_usec, err);
+
+        return r == 0 && o->recover_wait_usec > WAIT_MAX_USEC ? bad(source, "a time of at most 366d", err) : r;
+}
+
+/* After the interval of checkpoints: who asks for them wants the job to come back. */
 static int resolve_on_node_loss(struct options *o, struct rm_error *err) {
         enum { ABORT, RESTART, FOLD };
         static const char *const choices[] = { [ABORT] = "abort", [RESTART] = "restart", [FOLD] = "fold" };
 
-        const struct option_source *source = &o->sources[OPTION_ON_NODE_LOSS];
         int64_t restarts = DEFAULT_RESTARTS;
-        int r = resolve_choice(source, choices, ARRAY_SIZE(choices), "restart or abort", &o->on_node_loss, err);
+        int r;
 
-        if (r == 0 && o->on_node_loss == FOLD)
-                r = error_set(err, -EINVAL, "%s: '%s' is not available in rmd " RM_VERSION "; 'abort' and 'restart' are",
-                              source->origin, source->value);
+        o->on_node_loss = o->checkpoint_usec > 0 ? RESTART : ABORT;
+        r = resolve_choice(&o->sources[OPTION_ON_NODE_LOSS], choices, ARRAY_SIZE(choices), "restart, fold or abort",
+                           &o->on_node_loss, err);
         if (r == 0)
                 r = resolve_number(&o->sources[OPTION_RESTARTS], MAX_RESTARTS, &restarts, err);
         if (r == 0)
-                o->restarts = o->on_node_loss == RESTART ? (uint32_t) restarts : 0;
-        return r;
-}
-
-static int resolve_detach(struct options *o, struct rm_error *err) {
-        static const char *const choices[] = { "no", "yes", "0", "1", "false", "true", "off", "on" };
-        uint32_t choice = 0;
-        int r = resolve_choice(&o->sources[OPTION_DETACH], choices, ARRAY_SIZE(choices), "yes or no", &choice, err);
-
-        o->detach = choice % 2 == 1;
+                o->restarts = o->on_node_loss == ABORT ? 0 : (uint32_t) restarts;
         return r;
 }
 
@@ -242,16 +292,18 @@ static int resolve_availability(struct options *o, struct rm_error *err) {
         return 0;
 }
 
-/* Part of the contract that this version cannot keep yet: better said than ignored. */
-static int refuse_future(struct options *o, struct rm_error *err) {
-        const struct option_source *checkpoint = &o->sources[OPTION_CHECKPOINT];
-        uint64_t every_usec = 0;
+static int resolve_checkpoints(struct options *o, struct rm_error *err) {
+        int r = resolve_checkpoint(o, err);
 
-        if (!checkpoint->value)
-                return 0;
-        if (strcmp(checkpoint->value, "auto") != 0 && parse_duration_usec(checkpoint->value, &every_usec) < 0)
-                return bad(checkpoint, "a time (as 90s, 5m, 2h) or 'auto'", err);
-        return error_set(err, -EINVAL, "%s: checkpoints are not available in rmd " RM_VERSION, checkpoint->origin);
+        if (r == 0)
+                r = resolve_checkpoint_files(o, err);
+        if (r == 0)
+                r = resolve_checkpoint_at_limit(o, err);
+        if (r == 0)
+                r = resolve_on_node_loss(o, err);
+        if (r == 0)
+                r = resolve_recover_wait(o, err);
+        return r;
 }
 
 int options_resolve(struct options *o, struct rm_error *err) {
@@ -266,21 +318,19 @@ int options_resolve(struct options *o, struct rm_error *err) {
         if (r == 0)
                 r = resolve_group_size(o, err);
         if (r == 0)
-                r = resolve_on_node_loss(o, err);
-        if (r == 0)
                 r = resolve_duration(&o->sources[OPTION_TIME], false, &o->time_usec, err);
+        if (r == 0)
+                r = resolve_checkpoints(o, err);
         if (r == 0)
                 r = resolve_duration(&o->sources[OPTION_WAIT], true, &o->wait_usec, err);
         if (r == 0)
-                r = resolve_detach(o, err);
+                r = resolve_yes_no(&o->sources[OPTION_DETACH], &o->detach, err);
         if (r == 0)
                 r = resolve_availability(o, err);
         if (r == 0)
                 r = resolve_memory(o, err);
         if (r == 0)
                 r = resolve_number(&o->sources[OPTION_SPARES], UINT32_MAX, &spares, err);
-        if (r == 0)
-                r = refuse_future(o, err);
         o->spares = (uint32_t) spares;
         o->priority = (int32_t) priority;
         o->wait_set = o->sources[OPTION_WAIT].value != NULL;

@@ -18,6 +18,9 @@ enum {
         OPTION_MEM,
         OPTION_SPARES,
         OPTION_CHECKPOINT,
+        OPTION_CHECKPOINT_FILES,
+        OPTION_CHECKPOINT_AT_LIMIT,
+        OPTION_RECOVER_WAIT,
         OPTION_ON_NODE_LOSS,
         OPTION_RESTARTS,
         OPTION_TIME,
@@ -45,7 +48,11 @@ struct options {
         bool mem_each; /* that is for each rank, not for all */
         uint32_t spares; /* nodes to be kept free */
         uint32_t on_node_loss; /* 0 abort, 1 restart, 2 fold, as in proto */
-        uint32_t restarts;     /* 0 unless on_node_loss is 1 */
+        uint32_t restarts;     /* 0 if on_node_loss is 0 */
+        uint64_t checkpoint_usec; /* 0: none by itself, UINT64_MAX: auto */
+        bool checkpoint_files; /* those written in place are kept with it */
+        bool checkpoint_at_limit;
+        uint64_t recover_wait_usec; /* 0: without limit */
         uint64_t time_usec;  /* 0: none */
         bool detach;
         const char *job_name;

@@ -126,10 +126,25 @@ static void values_are_judged(void **state) {
                 { OPTION_SPARES, "0", true },
                 { OPTION_SPARES, "1", true },
                 { OPTION_SPARES, "-1", false },
-                { OPTION_CHECKPOINT, "auto", false },
+                { OPTION_CHECKPOINT, "auto", true },
+                { OPTION_CHECKPOINT, "1s", true },
+                { OPTION_CHECKPOINT, "366d", true },
+                { OPTION_CHECKPOINT, "999ms", false },
+                { OPTION_CHECKPOINT, "367d", false },
+                { OPTION_CHECKPOINT, "0", false },
+                { OPTION_CHECKPOINT, "often", false },
+                { OPTION_CHECKPOINT_FILES, "size", true },
+                { OPTION_CHECKPOINT_FILES, "copy", false }, /* without --checkpoint */
+                { OPTION_CHECKPOINT_FILES, "all", false },
+                { OPTION_CHECKPOINT_AT_LIMIT, "no", true },
+                { OPTION_CHECKPOINT_AT_LIMIT, "yes", false }, /* without --time */
+                { OPTION_RECOVER_WAIT, "10m", true },
+                { OPTION_RECOVER_WAIT, "0", true },
+                { OPTION_RECOVER_WAIT, "367d", false },
+                { OPTION_RECOVER_WAIT, "x", false },
                 { OPTION_ON_NODE_LOSS, "abort", true },
                 { OPTION_ON_NODE_LOSS, "restart", true },
-                { OPTION_ON_NODE_LOSS, "fold", false },
+                { OPTION_ON_NODE_LOSS, "fold", true },
                 { OPTION_ON_NODE_LOSS, "again", false },
                 { OPTION_RESTARTS, "0", true },
                 { OPTION_RESTARTS, "1000", true },
@@ -165,9 +180,8 @@ static void restarts_are_of_a_job_that_may_restart(void **state) {
         static const struct {
                 const char *on_node_loss, *restarts;
                 uint32_t expected;
-        } examples[] = {
-                { NULL, NULL, 0 }, { NULL, "5", 0 }, { "restart", NULL, 3 }, { "restart", "5", 5 }, { "restart", "0", 0 }
-        };
+        } examples[] = { { NULL, NULL, 0 },     { NULL, "5", 0 },    { "restart", NULL, 3 }, { "restart", "5", 5 },
+                         { "restart", "0", 0 }, { "fold", NULL, 3 }, { "abort", "5", 0 } };
 
         (void) state;
         for (size_t i = 0; i < ARRAY_SIZE(examples); i++) {
@@ -182,6 +196,58 @@ static void restarts_are_of_a_job_that_may_restart(void **state) {
                 assert_int_equal(o.restarts, examples[i].expected);
                 options_finish(&o);
         }
+}
+
+static void a_job_with_checkpoints_comes_back(void **state) {
+        static const struct {
+                const char *checkpoint, *on_node_loss;
+                uint64_t usec;
+                uint32_t expected, restarts;
+        } examples[] = {
+                { "auto", NULL, UINT64_MAX, 1, 3 },
+                { "90", NULL, 90000000, 1, 3 },
+                { "5m", "abort", 300000000, 0, 0 },
+                { "5m", "fold", 300000000, 2, 3 },
+        };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(examples); i++) {
+                struct options o = { 0 };
+                struct rm_error err = { 0 };
+
+                (void) options_take(&o, OPTION_CHECKPOINT, examples[i].checkpoint, &err);
+                (void) options_take(&o, OPTION_CHECKPOINT_FILES, "copy", &err);
+                if (examples[i].on_node_loss)
+                        (void) options_take(&o, OPTION_ON_NODE_LOSS, examples[i].on_node_loss, &err);
+                assert_int_equal(options_resolve(&o, &err), 0);
+                assert_int_equal(o.checkpoint_usec, examples[i].usec);
+                assert_int_equal(o.on_node_loss, examples[i].expected);
+                assert_int_equal(o.restarts, examples[i].restarts);
+                assert_true(o.checkpoint_files);
+                options_finish(&o);
+        }
+}
+
+/* Of the environment and the file, which are meant for all jobs, they say nothing of a job that they do not fit. */
+static void defaults_are_for_jobs_that_they_fit(void **state) {
+        struct options o = { 0 };
+        struct rm_error err = { 0 };
+
+        (void) state;
+        (void) setenv("RM_CHECKPOINT_FILES", "copy", 1);
+        (void) setenv("RM_CHECKPOINT_AT_LIMIT", "yes", 1);
+        options_read_environment(&o);
+        assert_int_equal(options_resolve(&o, &err), 0);
+        assert_false(o.checkpoint_files);
+        assert_false(o.checkpoint_at_limit);
+        (void) options_take(&o, OPTION_TIME, "1h", &err);
+        (void) options_take(&o, OPTION_CHECKPOINT, "1m", &err);
+        assert_int_equal(options_resolve(&o, &err), 0);
+        assert_true(o.checkpoint_files);
+        assert_true(o.checkpoint_at_limit);
+        options_finish(&o);
+        (void) unsetenv("RM_CHECKPOINT_FILES");
+        (void) unsetenv("RM_CHECKPOINT_AT_LIMIT");
 }
 
 static void relative_availability_becomes_absolute(void **state) {
@@ -199,7 +265,15 @@ static void relative_availability_becomes_absolute(void **state) {
 static void a_job_is_captured_whole(void **state) {
         static char *argv[] = { (char *) "mpirun", (char *) "-n", (char *) "2", (char *) "./my prog", NULL };
         struct command command = { .argv = argv, .argc = 4, .ranks = 2, .program = "./my prog" };
-        struct options o = { .priority = 3, .time_usec = 5, .on_node_loss = 2, .restarts = 7, .mem_bytes = 101 };
+        struct options o = { .priority = 3,
+                             .time_usec = 5,
+                             .on_node_loss = 2,
+                             .restarts = 7,
+                             .mem_bytes = 101,
+                             .checkpoint_usec = 11,
+                             .checkpoint_files = true,
+                             .checkpoint_at_limit = true,
+                             .recover_wait_usec = 13 };
         struct rm_error err = { 0 };
         Rm__JobSpec *spec = NULL;
         size_t env = 0;
@@ -216,6 +290,9 @@ static void a_job_is_captured_whole(void **state) {
         assert_int_equal(spec->ranks, 2);
         assert_int_equal(spec->on_node_loss, 2);
         assert_int_equal(spec->restarts, 7);
+        assert_int_equal(spec->checkpoint_usec, 11);
+        assert_true(spec->checkpoint_files && spec->checkpoint_at_limit);
+        assert_int_equal(spec->recover_wait_usec, 13);
         assert_int_equal(spec->rank_memory_bytes, 51); /* half, and no less */
         assert_true(spec->n_rlimits >= 15);
         assert_true(spec->input);
@@ -246,6 +323,8 @@ int main(void) {
                 cmocka_unit_test(errors_name_where_the_value_stands),
                 cmocka_unit_test(values_are_judged),
                 cmocka_unit_test(restarts_are_of_a_job_that_may_restart),
+                cmocka_unit_test(a_job_with_checkpoints_comes_back),
+                cmocka_unit_test(defaults_are_for_jobs_that_they_fit),
                 cmocka_unit_test(relative_availability_becomes_absolute),
                 cmocka_unit_test(a_job_is_captured_whole),
                 cmocka_unit_test(too_much_environment_is_refused),
