@@ -111,7 +111,7 @@ static char *command_line(const Rm__JobSpec *spec, bool cut) {
         return text;
 }
 
-#define ON_NODE_LOSS_RESTART 1U
+#define ON_NODE_LOSS_ABORT 0U
 
 static const char *loss_text(uint32_t on_node_loss) {
         static const char *const texts[] = { "abort", "restart", "fold" };
@@ -123,7 +123,7 @@ static const char *loss_text(uint32_t on_node_loss) {
 static char *attempt_text(const Rm__Job *job) {
         uint32_t restarts = job->attempt > 1 ? job->attempt - 1 : 0;
 
-        if (job->spec->on_node_loss != ON_NODE_LOSS_RESTART)
+        if (job->spec->on_node_loss == ON_NODE_LOSS_ABORT)
                 return xasprintf("%u", job->attempt);
         if (restarts == 0)
                 return xasprintf("%u of %" PRIu64, job->attempt, job->spec->restarts + UINT64_C(1));
@@ -304,6 +304,58 @@ static void show_obstacles(const Rm__Job *job) {
         }
 }
 
+/* "auto, now 4m 10s"; NULL: none. */
+static char *interval_text(const Rm__JobView *v) {
+        uint64_t usec = v->job->spec->checkpoint_usec;
+        cleanup_free char *now = v->checkpoint_interval_usec ? human_duration(v->checkpoint_interval_usec) : NULL;
+
+        if (usec == 0)
+                return NULL;
+        if (usec == UINT64_MAX)
+                return xasprintf("auto%s%s", now ? ", now " : "", now ? now : "");
+        return human_duration(usec);
+}
+
+/* The newest that is done. */
+static const Rm__Checkpoint *last_done(const Rm__Job *job) {
+        for (size_t i = job->n_checkpoints; i > 0; i--)
+                if (job->checkpoints[i - 1]->state == RM__CHECKPOINT_STATE__CHECKPOINT_DONE)
+                        return job->checkpoints[i - 1];
+        return NULL;
+}
+
+/* When the next one is due; NULL: not known. */
+static char *next_text(const Rm__JobView *v) {
+        uint64_t from = v->job->checkpoint_try_usec ? v->job->checkpoint_try_usec : v->job->start_usec;
+        uint64_t due = from + v->checkpoint_interval_usec, now = now_real_usec();
+        cleanup_free char *in = due > now ? human_elapsed(due - now) : NULL;
+
+        if (v->job->spec->checkpoint_usec == 0 || v->checkpoint_interval_usec == 0 || from == 0 || v->job->end_usec)
+                return NULL;
+        return in ? xasprintf("in %s", in) : xstrdup("due");
+}
+
+/* Nothing of a job that has, and will have, none. */
+static void show_checkpoints(const Rm__JobView *v) {
+        const Rm__Job *j = v->job;
+        const Rm__Checkpoint *last = last_done(j);
+        cleanup_free char *age = last ? human_ago(last->start_usec, now_real_usec()) : NULL;
+
+        if (v->foreign || (j->spec->checkpoint_usec == 0 && j->last_checkpoint == 0 && !j->held))
+                return;
+        call_take_key("Checkpoints", xasprintf("%zu", j->n_checkpoints));
+        call_take_key("Interval", interval_text(v));
+        call_take_key("Last", last ? xasprintf("%" PRIu64 ".%" PRIu64 ", %s", j->id, last->id, age) : NULL);
+        call_take_key("Next", next_text(v));
+        call_take_key("Expected loss", v->expected_loss_usec ? human_duration(v->expected_loss_usec) : NULL);
+        if (j->restored_from)
+                call_take_key("Restored from", xasprintf("%" PRIu64 ".%" PRIu64, j->id, j->restored_from));
+        if (j->held)
+                call_take_key("Held", xasprintf("yes: 'rmctl restart-job %" PRIu64 "' lets it go on", j->id));
+        if (*j->checkpoint_error)
+                call_print_key("Last error", j->checkpoint_error);
+}
+
 /* `moves` NULL: not known. */
 static void show_job(struct call *call, const Rm__JobView *v, const Rm__MoveList *moves) {
         const Rm__Job *j = v->job;
@@ -340,6 +392,7 @@ static void show_job(struct call *call, const Rm__JobView *v, const Rm__MoveList
         call_print_key("Availability", s->availability_path);
         call_take_key("Moves", xasprintf("%u", j->moves));
         call_take_key("Attempt", attempt_text(j));
+        show_checkpoints(v);
         show_obstacles(j);
         show_untracked(j, last);
         if (!v->foreign) {

@@ -135,6 +135,19 @@ static int no_verb(const char *word) {
         return EXIT_USAGE;
 }
 
+/* As rm-checkpoint, verbs are shorter. */
+static char *full_name(const char *program, char *word) {
+        static const char *const names[][2] = { { "list", "list-checkpoints" }, { "remove", "remove-checkpoint" } };
+        const char *slash = strrchr(program, '/');
+
+        if (strcmp(slash ? slash + 1 : program, "rm-checkpoint") != 0)
+                return word;
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (strcmp(word, names[i][0]) == 0)
+                        return (char *) names[i][1];
+        return word;
+}
+
 int main(int argc, char **argv) {
         struct call call = { .header = true };
         int at = 1;
@@ -160,6 +173,7 @@ int main(int argc, char **argv) {
                 (void) fputs("rmctl: command missing, for example 'rmctl status'; 'rmctl help' lists all commands\n", stderr);
                 return EXIT_USAGE;
         }
+        argv[at] = full_name(argv[0], argv[at]);
         call.verb = argv[at][0] == '-' ? &verb_help : verb_find(argv[at]);
         if (!call.verb)
                 return no_verb(argv[at]);

@@ -547,6 +547,38 @@ static void do_report(struct fake *f, struct fake_client *c, const Rm__LocalRequ
         reply_ok(c, request->id, 0, "");
 }
 
+/* Checkpoint 2 is done, and 3 has failed. */
+static void fill_checkpoints(Rm__Job *job) {
+        static char *stored[] = { (char *) "n1", (char *) "n2" };
+        static Rm__CheckpointPart parts[2], *part_list[] = { &parts[0], &parts[1] };
+        static Rm__Checkpoint one, *list[] = { &one };
+
+        for (int i = 0; i < 2; i++) {
+                rm__checkpoint_part__init(&parts[i]);
+                parts[i].capsule = i - 1;
+                parts[i].node = stored[i];
+                parts[i].stored = stored;
+                parts[i].n_stored = 2;
+                parts[i].raw_bytes = (uint64_t) (i + 1) << 30;
+                parts[i].stored_bytes = UINT64_C(100) << 20;
+                parts[i].store_usec = 2100000;
+        }
+        rm__checkpoint__init(&one);
+        one.id = 2;
+        one.state = RM__CHECKPOINT_STATE__CHECKPOINT_DONE;
+        one.cause = RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_INTERVAL;
+        one.start_usec = now_real_usec() - UINT64_C(90) * 1000000;
+        one.pause_usec = 120000;
+        one.parts = part_list;
+        one.n_parts = 2;
+        job->checkpoints = list;
+        job->n_checkpoints = 1;
+        job->last_checkpoint = 3;
+        job->checkpoint_error = (char *) "n2: no space left";
+        job->spec->checkpoint_usec = UINT64_MAX;
+        job->restored_from = 1;
+}
+
 static void do_list_jobs(struct fake *f, struct fake_client *c, uint32_t id, const Rm__ListJobs *list) {
         static char *argv[] = { (char *) "hpcc", NULL };
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
@@ -604,6 +636,9 @@ static void do_list_jobs(struct fake *f, struct fake_client *c, uint32_t id, con
                 if (j->id == 3) {
                         inner[i].capsules = cp;
                         inner[i].n_capsules = 3;
+                        fill_checkpoints(&inner[i]);
+                        views[i].checkpoint_interval_usec = UINT64_C(300) * 1000000;
+                        views[i].expected_loss_usec = UINT64_C(150) * 1000000;
                 }
                 pointers[jobs.n_jobs++] = &views[i];
         }
@@ -830,6 +865,22 @@ static void handle(struct fake *f, struct fake_client *c, const Rm__LocalRequest
                 break;
         case RM__LOCAL_REQUEST__BODY_MIGRATE_JOB:
                 reply_ok(c, r->id, 4, "");
+                break;
+        case RM__LOCAL_REQUEST__BODY_CHECKPOINT_JOB:
+                if (r->checkpoint_job->job == 3)
+                        reply_ok(c, r->id, r->checkpoint_job->stop ? 3 : 2, "");
+                else
+                        reply_error(c, r->id, EINVAL, "checkpoint-job: the job does not run");
+                break;
+        case RM__LOCAL_REQUEST__BODY_RESTART_JOB:
+                if (r->restart_job->checkpoint <= 2)
+                        reply_ok(c, r->id, 0, "");
+                else
+                        reply_error(c, r->id, ENOENT, "restart-job: job 3 has no checkpoint %u (it has: 2)",
+                                    (unsigned) r->restart_job->checkpoint);
+                break;
+        case RM__LOCAL_REQUEST__BODY_REMOVE_CHECKPOINT:
+                reply_ok(c, r->id, 0, "");
                 break;
         case RM__LOCAL_REQUEST__BODY_GET_STATUS:
                 do_status(f, c, r->id);

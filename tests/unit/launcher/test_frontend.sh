@@ -135,7 +135,7 @@ run "$rmctl" list-nodes n1 --json; has "list-nodes --json: condition" "$out" '"c
 run "$rmctl" report-health n1,n2 ok; is "report-health ok" "$out/$code" "n[1-2] ok/0"
 run "$rmctl" list-nodes n1 --json; has "list-nodes --json: all is well" "$out" '"conditions": []'
 run "$rmctl" drian-node n2; is "misspelt: exit code" $code 2; has "misspelt: a guess" "$err" "'drain-node'"
-for verb in list-nodes list-jobs list-moves list-policies events status snapshot plan 'show-node n1' 'show-job 3'; do
+for verb in list-nodes list-jobs list-checkpoints list-moves list-policies events status snapshot plan 'show-node n1' 'show-job 3'; do
         run "$rmctl" $verb --json; is "$verb --json" $code 0
         has "$verb --json: version" "$out" '"version": 1'
         run "$rmctl" $verb; is "$verb" "$code" 0
@@ -145,6 +145,24 @@ has "list-moves: what was written last" "$out" "1.1 MiB"
 has "list-moves: when all memory was there" "$out" "0.631 s"
 has "list-moves: what a move waits for" "$out" "have not yet arrived"
 run "$rmctl" show-job 3; has "show-job: why memory was not tracked" "$out" "Not tracked:     group 1: a process is traced"
+run "$rmctl" checkpoint-job 3; is "checkpoint-job" "$out/$err/$code" "checkpoint 3.2: pause 0.120 s, 3.0 GiB, 200 MiB stored in 2.100 s, on n[1-2]//0"
+run "$rmctl" checkpoint-job 3 --no-wait; is "checkpoint-job --no-wait" "$out/$code" "checkpoint 3.2 begun/0"
+run "$rmctl" checkpoint-job 3 --stop; is "checkpoint-job: failed" "$err/$code" "rmctl: checkpoint-job: checkpoint 3.3 has failed: n2: no space left/1"
+run "$rmctl" checkpoint-job 3 --json; has "checkpoint-job --json" "$out" '"pause_usec": 120000'; has "checkpoint-job --json: state" "$out" '"state": "DONE"'
+run "$rmctl" checkpoint-job 4; is "checkpoint-job: refused" "$err/$code" "rmctl: checkpoint-job: the job does not run/1"
+run "$rmctl" checkpoint-job 3 --wait --no-wait; is "checkpoint-job: both" "$code" 2
+run "$rmctl" list-checkpoints 3 --no-header; is "list-checkpoints" "$(tr -s ' ' <<<"$out")" "3.2 hpcc DONE interval 1m ago 0.120 s 3.0 GiB 200 MiB n[1-2]"
+run "$rmctl" list-checkpoints --json; has "list-checkpoints --json" "$out" '"job": 3'; has "list-checkpoints --json: cause" "$out" '"cause": "INTERVAL"'
+for job in 3 3.2; do run "$rmctl" restart-job $job; is "restart-job $job" "$out$err/$code" "/0"; done
+run "$rmctl" restart-job 3.9; is "restart-job: unknown" "$err/$code" "rmctl: restart-job: job 3 has no checkpoint 9 (it has: 2)/1"
+for job in x 3. .2 3.0 3.x 0; do run "$rmctl" restart-job "$job"; is "restart-job '$job'" "$code" 2; done
+run "$rmctl" remove-checkpoint 3.2 --json; has "remove-checkpoint --json" "$out" '"removed": "3.2"'
+run "$rmctl" remove-checkpoint 3; is "remove-checkpoint: of which number" "$code" 2
+run "$rmctl" show-job 3; for line in "Checkpoints:     1" "Interval:        auto, now 5m 00s" "Last:            3.2, 1m ago" "Expected loss:   2m 30s" "Restored from:   3.1" "Last error:      n2: no space left"; do
+        has "show-job: $line" "$out" "$line"
+done
+ln -s "$(realpath "$rmctl")" "$dir/rm-checkpoint"
+run "$dir/rm-checkpoint" list 3; has "rm-checkpoint list" "$out" "3.2"; run "$dir/rm-checkpoint" remove 3.2; is "rm-checkpoint remove" "$code" 0
 run "$rmctl" show-node n2; has "show-node: what the leader knows" "$out" "Free memory:     5.0 GiB"
 run "$rmctl" list-nodes --json; is "list-nodes: nodes whose free memory is known" "$(grep -c '"memory_free_bytes": 5368709120' <<<"$out")" 1
 run "$rmctl" list-nodes --no-header; is "--no-header" "$(head -1 "$dir/out" | cut -c1-2)" n1

@@ -1,0 +1,374 @@
+/* rmctl checkpoint-job, restart-job, list-checkpoints, remove-checkpoint */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "launcher/rmctl/human.h"
+#include "launcher/rmctl/json.h"
+#include "launcher/rmctl/pages.h"
+#include "launcher/rmctl/verb.h"
+
+/* rmd may be restarted while somebody waits. */
+#define AWAY_USEC (60U * 1000000U)
+#define STORED_SHARED "*"
+
+/* ---- what there is ---- */
+
+static int fetch(struct call *call, const uint64_t *jobs, size_t n_jobs, Rm__LocalReply **ret_reply) {
+        Rm__ListJobs list = RM__LIST_JOBS__INIT;
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+
+        list.jobs = (uint64_t *) jobs;
+        list.n_jobs = n_jobs;
+        list.all = true;
+        request.body_case = RM__LOCAL_REQUEST__BODY_LIST_JOBS;
+        request.list_jobs = &list;
+        return call_request_pages(call, &request, RM__LOCAL_REPLY__BODY_JOBS, ret_reply);
+}
+
+static const char *state_text(Rm__CheckpointState state) {
+        static const char *const texts[] = { "CAPTURING", "STORING", "DONE" };
+
+        return (size_t) state < ARRAY_SIZE(texts) ? texts[state] : "?";
+}
+
+static const char *cause_text(Rm__CheckpointCause cause) {
+        static const char *const texts[] = { "-", "interval", "asked", "drain", "limit" };
+
+        return (size_t) cause < ARRAY_SIZE(texts) ? texts[cause] : "?";
+}
+
+/* Of all parts. */
+struct sum {
+        uint64_t raw_bytes;
+        uint64_t stored_bytes;
+        uint64_t store_usec; /* of the slowest */
+        size_t n_stored;     /* parts that at least one place has */
+};
+
+static struct sum sum_of(const Rm__Checkpoint *c) {
+        struct sum sum = { 0 };
+
+        for (size_t i = 0; i < c->n_parts; i++) {
+                const Rm__CheckpointPart *part = c->parts[i];
+
+                sum.raw_bytes += part->raw_bytes;
+                sum.stored_bytes += part->stored_bytes;
+                sum.n_stored += part->n_stored > 0;
+                if (part->store_usec > sum.store_usec)
+                        sum.store_usec = part->store_usec;
+        }
+        return sum;
+}
+
+/* "n[1-2]", those that have any of it; "all nodes" if it is shared. */
+static char *nodes_text(const Rm__Checkpoint *c) {
+        struct hostlist hosts = { 0 };
+        bool shared = false;
+        char *text;
+
+        for (size_t i = 0; i < c->n_parts; i++)
+                for (size_t k = 0; k < c->parts[i]->n_stored; k++) {
+                        const char *node = c->parts[i]->stored[k];
+
+                        if (strcmp(node, STORED_SHARED) == 0)
+                                shared = true;
+                        else
+                                hostlist_add(&hosts, node);
+                }
+        text = shared ? xstrdup("all nodes") : hostlist_compress(hosts.names, hosts.n_names);
+        hostlist_finish(&hosts);
+        return text;
+}
+
+/* ---- list-checkpoints ---- */
+
+static void fill_row(struct table *t, const Rm__Job *job, const Rm__Checkpoint *c, uint64_t now) {
+        struct sum sum = sum_of(c);
+        const char *state = state_text(c->state);
+
+        table_printf(t, "%" PRIu64 ".%" PRIu64, job->id, c->id);
+        table_cell(t, job->spec->name);
+        table_colour(t, state, colour_of_state(state));
+        table_cell(t, cause_text(c->cause));
+        table_take(t, human_ago(c->start_usec, now));
+        table_take(t, c->pause_usec ? human_duration(c->pause_usec) : NULL);
+        table_take(t, sum.raw_bytes ? human_bytes(sum.raw_bytes) : NULL);
+        table_take(t, sum.stored_bytes ? human_bytes(sum.stored_bytes) : NULL);
+        table_take(t, nodes_text(c));
+}
+
+static bool is_mine(const Rm__JobView *view) {
+        return view->job && view->job->spec && !view->foreign;
+}
+
+static void table_checkpoints(struct call *call, const Rm__JobList *jobs) {
+        static const struct column columns[] = {
+                { "CHECKPOINT", true, false, 0 }, { "JOB", false, true, 0 },    { "STATE", false, false, 0 },
+                { "CAUSE", false, false, 2 },     { "AGE", false, false, 0 },   { "PAUSE", true, false, 0 },
+                { "SIZE", true, false, 3 },       { "STORED", true, false, 0 }, { "NODES", false, true, 0 },
+        };
+        struct table *t = table_create(columns, ARRAY_SIZE(columns));
+        uint64_t now = now_real_usec();
+
+        for (size_t i = 0; i < jobs->n_jobs; i++)
+                for (size_t k = 0; is_mine(jobs->jobs[i]) && k < jobs->jobs[i]->job->n_checkpoints; k++)
+                        fill_row(t, jobs->jobs[i]->job, jobs->jobs[i]->job->checkpoints[k], now);
+        call_print_table(call, t);
+}
+
+static void json_checkpoints(const Rm__JobList *jobs) {
+        json_t *array = json_array();
+
+        for (size_t i = 0; i < jobs->n_jobs; i++)
+                for (size_t k = 0; is_mine(jobs->jobs[i]) && k < jobs->jobs[i]->job->n_checkpoints; k++) {
+                        const Rm__Job *job = jobs->jobs[i]->job;
+                        json_t *one = json_from_message(&job->checkpoints[k]->base);
+
+                        (void) json_object_set_new(one, "job", json_integer((json_int_t) job->id));
+                        (void) json_array_append_new(array, one);
+                }
+        call_print_json("checkpoints", array);
+}
+
+static int run_list(struct call *call) {
+        cleanup_free uint64_t *jobs = NULL;
+        Rm__LocalReply *reply = NULL;
+        int r = call_jobs(call, &jobs);
+
+        if (r == 0)
+                r = fetch(call, jobs, call->n_args, &reply);
+        if (r < 0)
+                return r;
+        if (call->json)
+                json_checkpoints(reply->jobs);
+        else
+                table_checkpoints(call, reply->jobs);
+        rm__local_reply__free_unpacked(reply, NULL);
+        return 0;
+}
+
+/* ---- checkpoint-job ---- */
+
+/* A line on a terminal that is written over. */
+static void show_progress(const char *text) {
+        if (isatty(STDERR_FILENO) == 1)
+                (void) fprintf(stderr, "\r\033[K%s", text);
+}
+
+static void tell_done(const struct call *call, const Rm__Job *job, const Rm__Checkpoint *c) {
+        struct sum sum = sum_of(c);
+        cleanup_free char *pause = human_duration(c->pause_usec);
+        cleanup_free char *raw = human_bytes(sum.raw_bytes);
+        cleanup_free char *stored = human_bytes(sum.stored_bytes);
+        cleanup_free char *took = human_duration(sum.store_usec);
+        cleanup_free char *nodes = nodes_text(c);
+
+        show_progress("");
+        if (call->json) {
+                json_t *one = json_from_message(&c->base);
+
+                (void) json_object_set_new(one, "job", json_integer((json_int_t) job->id));
+                call_print_json("checkpoint", one);
+                return;
+        }
+        (void) printf("checkpoint %" PRIu64 ".%" PRIu64 ": pause %s, %s, %s stored in %s, on %s\n", job->id, c->id, pause, raw,
+                      stored, took, nodes);
+}
+
+static void tell_under_way(const Rm__Job *job, const Rm__Checkpoint *c) {
+        cleanup_free char *text = NULL;
+
+        if (c->state == RM__CHECKPOINT_STATE__CHECKPOINT_STORING)
+                text = xasprintf("checkpoint %" PRIu64 ".%" PRIu64 ": storing, %zu of %zu parts", job->id, c->id,
+                                 sum_of(c).n_stored, c->n_parts);
+        else
+                text = xasprintf("checkpoint %" PRIu64 ".%" PRIu64 ": capturing", job->id, c->id);
+        show_progress(text);
+}
+
+/* 1: it is done, 0: it is under way. One that failed is forgotten. */
+static int judge(struct call *call, const Rm__Job *job, uint64_t number) {
+        for (size_t i = 0; i < job->n_checkpoints; i++) {
+                const Rm__Checkpoint *c = job->checkpoints[i];
+
+                if (c->id != number)
+                        continue;
+                if (c->state == RM__CHECKPOINT_STATE__CHECKPOINT_DONE)
+                        tell_done(call, job, c);
+                else
+                        tell_under_way(job, c);
+                return c->state == RM__CHECKPOINT_STATE__CHECKPOINT_DONE;
+        }
+        if (job->last_checkpoint < number)
+                return 0; /* this node has not heard of it yet */
+        return error_set(&call->err, -ECANCELED, "checkpoint %" PRIu64 ".%" PRIu64 " has failed: %s", job->id, number,
+                         *job->checkpoint_error ? job->checkpoint_error : "see 'rmctl events'");
+}
+
+static int look(struct call *call, uint64_t job, uint64_t number) {
+        Rm__LocalReply *reply = NULL;
+        int r = fetch(call, &job, 1, &reply);
+
+        if (r < 0)
+                return r;
+        if (reply->jobs->n_jobs == 1 && reply->jobs->jobs[0]->job)
+                r = judge(call, reply->jobs->jobs[0]->job, number);
+        else
+                r = error_set(&call->err, -ENOENT, "job %" PRIu64 " is not there any more", job);
+        rm__local_reply__free_unpacked(reply, NULL);
+        return r;
+}
+
+static int wait_done(struct call *call, uint64_t job, uint64_t number, uint64_t timeout_usec) {
+        uint64_t deadline_usec = timeout_usec ? now_usec() + timeout_usec : 0;
+        uint64_t seen_usec = now_usec();
+
+        for (;;) {
+                int r = look(call, job, number);
+
+                if (r > 0)
+                        return 0;
+                if (r == 0)
+                        seen_usec = now_usec();
+                else if (r != CLIENT_NO_DAEMON || now_usec() > seen_usec + AWAY_USEC) {
+                        show_progress("");
+                        return r;
+                }
+                if (!call_pause(deadline_usec)) {
+                        show_progress("");
+                        return error_set(&call->err, -ETIMEDOUT,
+                                         "checkpoint %" PRIu64 ".%" PRIu64 " is not done after %" PRIu64 " s; it goes on", job,
+                                         number, timeout_usec / 1000000U);
+                }
+        }
+}
+
+static void tell_begun(const struct call *call, uint64_t job, uint64_t number) {
+        if (call->json)
+                call_print_json(NULL, json_pack("{s:I,s:I}", "job", (json_int_t) job, "checkpoint", (json_int_t) number));
+        else
+                (void) printf("checkpoint %" PRIu64 ".%" PRIu64 " begun\n", job, number);
+}
+
+static int run_checkpoint(struct call *call) {
+        Rm__CheckpointJob body = RM__CHECKPOINT_JOB__INIT;
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+        uint64_t timeout_usec = 0, number = 0;
+        bool no_wait = call_flag(call, "no-wait") != NULL;
+        int r = call_job(call, &body.job);
+
+        if (r == 0)
+                r = call_duration(call, "timeout", &timeout_usec);
+        if (r == 0 && no_wait && (call_flag(call, "wait") || call_flag(call, "timeout")))
+                r = call_usage(call, "--no-wait excludes --wait and --timeout");
+        if (r < 0)
+                return r;
+        body.stop = call_flag(call, "stop") != NULL;
+        request.body_case = RM__LOCAL_REQUEST__BODY_CHECKPOINT_JOB;
+        request.checkpoint_job = &body;
+        r = call_request_ok(call, &request, &number);
+        if (r < 0)
+                return r;
+        if (!no_wait)
+                return wait_done(call, body.job, number, timeout_usec);
+        tell_begun(call, body.job, number);
+        return 0;
+}
+
+/* ---- restart-job, remove-checkpoint ---- */
+
+/* "7.2"; `any`: "7" is good, too, and 0. */
+static int read_checkpoint(struct call *call, bool any, uint64_t *ret_job, uint64_t *ret_number) {
+        cleanup_free char *copy = xstrdup(call->args[0]);
+        char *dot = strchr(copy, '.');
+        int64_t job = 0, number = 0;
+
+        if (dot)
+                *dot = 0;
+        if ((!dot && !any) || parse_i64(copy, 1, INT64_MAX, &job) < 0 || (dot && parse_i64(dot + 1, 1, INT64_MAX, &number) < 0))
+                return call_usage(call, "'%s' is not %s, as %s (see 'rmctl list-checkpoints')", call->args[0],
+                                  any ? "a job or a checkpoint" : "a checkpoint", any ? "7 or 7.2" : "7.2");
+        *ret_job = (uint64_t) job;
+        *ret_number = (uint64_t) number;
+        return 0;
+}
+
+static int run_restart(struct call *call) {
+        Rm__RestartJob body = RM__RESTART_JOB__INIT;
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+        int r = read_checkpoint(call, true, &body.job, &body.checkpoint);
+
+        if (r < 0)
+                return r;
+        request.body_case = RM__LOCAL_REQUEST__BODY_RESTART_JOB;
+        request.restart_job = &body;
+        r = call_request_ok(call, &request, NULL);
+        if (r == 0 && call->json)
+                call_print_json("restarted", json_integer((json_int_t) body.job));
+        return r;
+}
+
+static int run_remove(struct call *call) {
+        Rm__RemoveCheckpoint body = RM__REMOVE_CHECKPOINT__INIT;
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+        int r = read_checkpoint(call, false, &body.job, &body.checkpoint);
+
+        if (r < 0)
+                return r;
+        request.body_case = RM__LOCAL_REQUEST__BODY_REMOVE_CHECKPOINT;
+        request.remove_checkpoint = &body;
+        r = call_request_ok(call, &request, NULL);
+        if (r == 0 && call->json)
+                call_print_json("removed", json_string(call->args[0]));
+        return r;
+}
+
+const struct verb verb_checkpoint_job = {
+        .name = "checkpoint-job",
+        .args = "JOB",
+        .min_args = 1,
+        .max_args = 1,
+        .role = ROLE_OWNER,
+        .help = "save a running job, so that it can go on from there\n"
+                "Returns when all of it is stored; the job runs on as soon as it is captured.",
+        .flags = { { "stop", NULL, "then take the job off its nodes; restart-job lets it go on" },
+                   { "wait", NULL, "return when it is done (default)" },
+                   { "no-wait", NULL, "return when it has begun" },
+                   { "timeout", "TIME", "stop waiting after TIME (exit status 1); the checkpoint continues" } },
+        .run = run_checkpoint,
+};
+
+const struct verb verb_restart_job = {
+        .name = "restart-job",
+        .args = "JOB[.N]",
+        .min_args = 1,
+        .max_args = 1,
+        .role = ROLE_OWNER,
+        .help = "let a job that was stopped, or has ended, go on from a checkpoint\n"
+                "It waits to be placed, and goes on from checkpoint N, or from the newest. Newer ones than N are removed.",
+        .run = run_restart,
+};
+
+const struct verb verb_list_checkpoints = {
+        .name = "list-checkpoints",
+        .args = "[JOBS]",
+        .max_args = SIZE_MAX,
+        .role = ROLE_OWNER,
+        .help = "list checkpoints of jobs\n"
+                "PAUSE is how long the job stood still, SIZE the contents, STORED what they added to the disk of each node that\n"
+                "captured some, NODES who has any of it.",
+        .run = run_list,
+};
+
+const struct verb verb_remove_checkpoint = {
+        .name = "remove-checkpoint",
+        .args = "JOB.N",
+        .min_args = 1,
+        .max_args = 1,
+        .role = ROLE_OWNER,
+        .help = "remove a checkpoint of a job",
+        .run = run_remove,
+};
