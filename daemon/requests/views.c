@@ -73,6 +73,10 @@ static void copy_job(Rm__JobView *view, Rm__JobSpec *spec, const Rm__Job *job, s
                 memcpy(argv, spec->argv, spec->n_argv * sizeof(char *));
         spec->argv = argv;
         slim.spec = spec;
+        if (view->foreign) {
+                slim.n_checkpoints = 0;
+                slim.checkpoint_error = (char *) "";
+        }
         if (protobuf_c_message_get_packed_size(&slim.base) > max_bytes && spec->n_argv > 0) {
                 cut_argv(spec, room, sizeof(room));
                 view->argv_cut = true;

@@ -116,12 +116,30 @@ static void test_foreign(void **state) {
         rm__job__free_unpacked(job, NULL);
 }
 
+static void test_checkpoints_are_the_owners(void **state) {
+        Rm__Job *job = make_job(2, 1, 1);
+        Rm__JobView *view;
+
+        job->checkpoints = xcalloc(1, sizeof(*job->checkpoints));
+        job->checkpoints[job->n_checkpoints++] = xcalloc(1, sizeof(Rm__Checkpoint));
+        rm__checkpoint__init(job->checkpoints[0]);
+        job->checkpoint_error = xstrdup("no space left");
+        view = see(&owner, job, VIEW_WHOLE_BYTES);
+        assert_int_equal(view->job->n_checkpoints, 1);
+        assert_string_equal(view->job->checkpoint_error, "no space left");
+        rm__job_view__free_unpacked(view, NULL);
+        view = see(&other, job, VIEW_WHOLE_BYTES);
+        assert_int_equal(view->job->n_checkpoints, 0);
+        assert_string_equal(view->job->checkpoint_error, "");
+        rm__job_view__free_unpacked(view, NULL);
+        rm__job__free_unpacked(job, NULL);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_whole_where_it_fits),
-                cmocka_unit_test(test_cut_in_lists),
-                cmocka_unit_test(test_many_capsules_are_cut),
-                cmocka_unit_test(test_foreign),
+                cmocka_unit_test(test_whole_where_it_fits),        cmocka_unit_test(test_cut_in_lists),
+                cmocka_unit_test(test_many_capsules_are_cut),      cmocka_unit_test(test_foreign),
+                cmocka_unit_test(test_checkpoints_are_the_owners),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
