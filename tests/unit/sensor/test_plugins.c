@@ -23,6 +23,7 @@ struct fixture {
         struct event_base *base;
         char dir[64], *program;
         const char *user;
+        uint64_t timeout_usec;
         int code;
         char text[RM_ERROR_TEXT_BYTES];
         struct answer answer;
@@ -36,6 +37,7 @@ static int set_up(void **state) {
         assert_non_null(mkdtemp(f->dir));
         assert_int_equal(chmod(f->dir, 0755), 0); /* nobody is to get there */
         f->program = xasprintf("%s/program", f->dir);
+        f->timeout_usec = TIMEOUT_USEC;
         f->user = "root"; /* so that it can read the sources, wherever they are */
         *state = f;
         return 0;
@@ -57,7 +59,7 @@ static void on_done(void *context, const struct child_end *end) {
         struct fixture *f = context;
         struct rm_error err = { 0 };
 
-        f->code = child_end_error(end, "host", TIMEOUT_USEC, &err);
+        f->code = child_end_error(end, "host", f->timeout_usec, &err);
         if (f->code == 0)
                 f->code = answer_parse(end->output, end->output_bytes, &f->answer, &err);
         (void) snprintf(f->text, sizeof(f->text), "%s", err.text);
@@ -80,7 +82,7 @@ static void ask(struct fixture *f, const char *plugin, const char *tree, const c
                                NULL };
         const struct child_run_spec spec = { .program = getenv("TEST_SENSOR_HOST"),
                                              .argv = argv,
-                                             .timeout_usec = TIMEOUT_USEC,
+                                             .timeout_usec = f->timeout_usec,
                                              .output_most_bytes = ANSWER_MOST_BYTES,
                                              .done = on_done,
                                              .context = f };
@@ -237,6 +239,109 @@ static void test_program_is_nobodys(void **state) {
         fails(f, "program", NULL, f->program, "no user 'none-such-user'");
 }
 
+/* ---- disks ---- */
+
+/* A smartctl that has these disks in this state. */
+static char *fake_smartctl(const struct fixture *f, const char *disks) {
+        cleanup_free char *body = xasprintf("cd %s/sensors/smart\n"
+                                            "case \"$*\" in\n"
+                                            "'--json --scan') cat scan.json ;;\n"
+                                            "'--json --health --attributes /dev/sda') cat %s-sda.json; exit 24 ;;\n"
+                                            "'--json --health --attributes /dev/sdb') cat %s-sdb.json; exit 4 ;;\n"
+                                            "'--json --health --attributes /dev/nvme0'*) cat %s-nvme0.json ;;\n"
+                                            "'--json --health --attributes /dev/bus/0 --device=megaraid,3') cat %s-bus.json ;;\n"
+                                            "*) echo \"what is $*?\" ;;\n"
+                                            "esac",
+                                            getenv("TEST_DATA_DIR"), disks, disks, disks, disks);
+
+        write_program(f, body);
+        return xasprintf("program=%s", f->program);
+}
+
+static void test_smart_healthy(void **state) {
+        struct fixture *f = *state;
+        cleanup_free char *args = fake_smartctl(f, "healthy");
+
+        ask(f, "smart", NULL, args);
+        is(f, "sda says that it fails", 0, NAN, 1);
+        is(f, "sda temperature", 34, 70, NAN);
+        is(f, "sda reallocated", 3, 50, 1000); /* and not what the vendor has in the upper bytes */
+        is(f, "sda pending", 0, 1, 100);
+        is(f, "nvme0 says that it fails", 0, NAN, 1);
+        is(f, "nvme0 temperature", 38, 70, NAN);
+        is(f, "nvme0 worn", 2, 95, NAN);
+        is(f, "nvme0 spare used", 0, NAN, 91);
+        is(f, "nvme0 media errors", 0, 1, 100);
+        is(f, "bus/0 megaraid,3 temperature", 29, 70, NAN);
+        is(f, "bus/0 megaraid,3 grown defects", 2, 50, 1000);
+        assert_int_equal(f->answer.n_readings, 12); /* sdb is passed over */
+        assert_true(told(f, "nvme0 media errors")->counter);
+        assert_false(told(f, "sda reallocated")->counter);
+        /* smart_low and smart_high are for temperatures. */
+        for (size_t i = 0; i < f->answer.n_readings; i++)
+                assert_int_equal(f->answer.readings[i].fixed, strstr(f->answer.readings[i].name, "temperature") == NULL);
+}
+
+static void test_smart_failing(void **state) {
+        struct fixture *f = *state;
+        cleanup_free char *args = fake_smartctl(f, "failing");
+        cleanup_free char *named = xasprintf("/dev/nvme0 %s\t/dev/bus/0=megaraid,3", args);
+
+        ask(f, "smart", NULL, args);
+        is(f, "sda says that it fails", 1, NAN, 1);
+        assert_int_equal(told(f, "sda says that it fails")->at_high, RM_SENSOR_CRITICAL);
+        is(f, "sda reallocated", 1734, 50, 1000);
+        assert_int_equal(told(f, "sda reallocated")->at_low, RM_SENSOR_WARN);
+        assert_int_equal(told(f, "sda reallocated")->at_high, RM_SENSOR_FAILING);
+        is(f, "sda pending", 12, 1, 100);
+        ask(f, "smart", NULL, named);
+        is(f, "nvme0 temperature", 77, 75, 80);
+        is(f, "nvme0 worn", 104, 95, NAN);
+        is(f, "nvme0 spare used", 93, NAN, 91);
+        assert_int_equal(told(f, "nvme0 spare used")->at_high, RM_SENSOR_FAILING);
+        is(f, "nvme0 media errors", 31, 1, 100);
+        is(f, "bus/0 megaraid,3 grown defects", 60, 50, 1000);
+        assert_int_equal(f->answer.n_readings, 8);
+}
+
+static void test_smart_that_fails(void **state) {
+        struct fixture *f = *state;
+        cleanup_free char *args = fake_smartctl(f, "healthy");
+        cleanup_free char *none = xasprintf("%s /dev/sdb", args), *strange = xasprintf("%s /dev/sdz", args);
+        cleanup_free char *option = xasprintf("%s --set", args), *file = xasprintf("%s /etc/passwd", args);
+
+        fails(f, "smart", NULL, none, "/dev/sdb: SMART support is: Unavailable");
+        fails(f, "smart", NULL, strange, "/dev/sdz: what smartctl wrote is no report in JSON");
+        fails(f, "smart", NULL, option, "--set: not a device below /dev/");
+        fails(f, "smart", NULL, file, "/etc/passwd: not a device below /dev/");
+        write_program(f, "echo '{ \"devices\": [ { \"name\": \"/dev/sda\" } ]'");
+        fails(f, "smart", NULL, args, "smartctl --scan: what smartctl wrote is no report in JSON");
+        write_program(f, "echo '{ \"devices\": [] }'");
+        fails(f, "smart", NULL, args, "finds no disk that tells anything of itself");
+        write_program(f, "echo '{ \"devices\": [ { \"name\": \"--set=smart,off\" } ] }'");
+        fails(f, "smart", NULL, args, "not a device below /dev/");
+        write_program(f, "exit 0");
+        fails(f, "smart", NULL, args, "is no report in JSON");
+        write_program(f, "exec cat /dev/zero");
+        fails(f, "smart", NULL, args, "killed: smartctl wrote more than 1 MiB");
+        write_program(f, "kill -KILL $$");
+        fails(f, "smart", NULL, args, "smartctl was killed by a signal");
+        assert_int_equal(chmod(f->program, 0777), 0);
+        fails(f, "smart", NULL, args, "not a file of root's that nobody else can write");
+        assert_int_equal(unlink(f->program), 0);
+        fails(f, "smart", NULL, args, "/program: No such file");
+        fails(f, "smart", NULL, "program=smartctl", "[sensors] smart_args 'smartctl' is not an absolute path");
+}
+
+static void test_smart_that_hangs(void **state) {
+        struct fixture *f = *state;
+        cleanup_free char *args = xasprintf("program=%s", f->program);
+
+        write_program(f, "exec sleep 600");
+        f->timeout_usec = 500000;
+        fails(f, "smart", NULL, args, "killed after 0.5 s");
+}
+
 static void test_no_sensor(void **state) {
         struct fixture *f = *state;
 
@@ -257,6 +362,10 @@ int main(void) {
                 T(test_program),
                 T(test_program_that_fails),
                 T(test_program_is_nobodys),
+                T(test_smart_healthy),
+                T(test_smart_failing),
+                T(test_smart_that_fails),
+                T(test_smart_that_hangs),
                 T(test_no_sensor),
         };
 
