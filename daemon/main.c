@@ -32,7 +32,7 @@
 #include "daemon/node/topology.h"
 #include "daemon/requests/requests.h"
 #include "daemon/requests/service.h"
-#include "daemon/sensor/judge.h"
+#include "daemon/sensor/evaluator.h"
 #include "daemon/sensor/sensors.h"
 #include "daemon/trim.h"
 
@@ -271,19 +271,19 @@ static const struct cluster_ops cluster_ops = { .on_applied = on_applied,
 
 /* ---- what the sensors tell ---- */
 
-static int on_sensor_word(void *userdata, const char *sensor, enum rm_sensor_word word, const char *text) {
+static int on_sensor_status(void *userdata, const char *sensor, enum rm_sensor_status status, const char *text) {
         static const Rm__Condition conditions[] = { [RM_SENSOR_OK] = RM__CONDITION__CONDITION_OK,
                                                     [RM_SENSOR_WARN] = RM__CONDITION__CONDITION_WARN,
                                                     [RM_SENSOR_FAILING] = RM__CONDITION__CONDITION_FAILING,
                                                     [RM_SENSOR_CRITICAL] = RM__CONDITION__CONDITION_CRITICAL };
         struct rmd *rmd = userdata;
 
-        log_write(word == RM_SENSOR_OK ? LOG_INFO : LOG_WARNING, "sensor '%s' says %s%s%s", sensor, sensor_word_text(word),
+        log_write(status == RM_SENSOR_OK ? LOG_INFO : LOG_WARNING, "sensor '%s' says %s%s%s", sensor, sensor_status_text(status),
                   *text ? ": " : "", text);
-        return conditions_report(rmd->conditions, sensor, conditions[word], text);
+        return conditions_report(rmd->conditions, sensor, conditions[status], text);
 }
 
-static const struct sensors_ops sensors_ops = { .on_word = on_sensor_word };
+static const struct sensors_ops sensors_ops = { .on_status = on_sensor_status };
 
 static void start_sensors(struct rmd *rmd) {
         const struct sensors_config config = { .sensors = &rmd->config->sensors, .first_usec = SENSORS_FIRST_USEC };

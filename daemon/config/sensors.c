@@ -107,25 +107,25 @@ static int set_margin(struct sensor_config *config, const char *value) {
         return 0;
 }
 
-static int set_word(enum rm_sensor_word *out, const char *value) {
+static int set_status(enum rm_sensor_status *out, const char *value) {
         static const char *const words[] = {
                 [RM_SENSOR_WARN] = "warn", [RM_SENSOR_FAILING] = "failing", [RM_SENSOR_CRITICAL] = "critical"
         };
 
         for (int i = RM_SENSOR_WARN; i <= RM_SENSOR_CRITICAL; i++)
                 if (strcmp(value, words[i]) == 0) {
-                        *out = (enum rm_sensor_word) i;
+                        *out = (enum rm_sensor_status) i;
                         return 0;
                 }
         return -EINVAL;
 }
 
 static int set_at_low(struct sensor_config *config, const char *value) {
-        return set_word(&config->at_low, value);
+        return set_status(&config->at_low, value);
 }
 
 static int set_at_high(struct sensor_config *config, const char *value) {
-        return set_word(&config->at_high, value);
+        return set_status(&config->at_high, value);
 }
 
 static int set_args(struct sensor_config *config, const char *value) {

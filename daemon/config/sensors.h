@@ -22,7 +22,7 @@ struct sensor_config {
         uint64_t interval_usec, timeout_usec, hold_usec;
         uint32_t readings;
         double low, high, margin;
-        enum rm_sensor_word at_low, at_high;
+        enum rm_sensor_status at_low, at_high;
         char *args, *user;
 };
 

@@ -147,7 +147,7 @@ static void fill_sensors(const struct sensors *sensors, Rm__Status *status) {
 
                 rm__sensor_view__init(view);
                 view->name = (char *) from.name;
-                view->word = (char *) from.word;
+                view->status = (char *) from.status;
                 view->text = (char *) from.text;
                 view->fault = (char *) from.fault;
                 view->since_usec = from.since_usec;

@@ -42,7 +42,7 @@ static bool get_real(const json_t *object, const char *key, double *ret) {
         return true;
 }
 
-static bool get_mark(const json_t *object, const char *key, double *ret) {
+static bool get_threshold(const json_t *object, const char *key, double *ret) {
         *ret = NAN;
         return !json_object_get(object, key) || get_real(object, key, ret);
 }
@@ -52,13 +52,13 @@ static bool get_reading(const json_t *object, struct answer_reading *reading) {
 
         if (!get_text(object, "name", reading->name, sizeof(reading->name)) || !reading->name[0] ||
             !get_text(object, "unit", reading->unit, sizeof(reading->unit)) || !get_real(object, "value", &reading->value) ||
-            !get_mark(object, "low", &reading->low) || !get_mark(object, "high", &reading->high) ||
+            !get_threshold(object, "low", &reading->low) || !get_threshold(object, "high", &reading->high) ||
             !get_int(object, "flags", 0, RM_SENSOR_COUNTER | RM_SENSOR_FIXED, &flags) ||
             !get_int(object, "at_low", RM_SENSOR_WARN, RM_SENSOR_CRITICAL, &at_low) ||
             !get_int(object, "at_high", RM_SENSOR_WARN, RM_SENSOR_CRITICAL, &at_high))
                 return false;
-        reading->at_low = (enum rm_sensor_word) at_low;
-        reading->at_high = (enum rm_sensor_word) at_high;
+        reading->at_low = (enum rm_sensor_status) at_low;
+        reading->at_high = (enum rm_sensor_status) at_high;
         reading->counter = (unsigned) flags & RM_SENSOR_COUNTER;
         reading->fixed = (unsigned) flags & RM_SENSOR_FIXED;
         return true;
@@ -74,16 +74,16 @@ static int get_readings(const json_t *list, struct answer *answer, struct rm_err
         return 0;
 }
 
-static int get_word(const json_t *root, struct answer *answer, struct rm_error *err) {
-        int word;
+static int get_status(const json_t *root, struct answer *answer, struct rm_error *err) {
+        int status;
 
-        answer->judges = json_object_get(root, "word") != NULL;
-        if (!answer->judges)
+        answer->evaluates = json_object_get(root, "status") != NULL;
+        if (!answer->evaluates)
                 return answer->n_readings > 0 ? 0 : bad(err, "nothing is told");
-        if (!get_int(root, "word", RM_SENSOR_OK, RM_SENSOR_CRITICAL, &word) ||
+        if (!get_int(root, "status", RM_SENSOR_OK, RM_SENSOR_CRITICAL, &status) ||
             !get_text(root, "text", answer->text, sizeof(answer->text)))
-                return bad(err, "the word");
-        answer->word = (enum rm_sensor_word) word;
+                return bad(err, "the status");
+        answer->status = (enum rm_sensor_status) status;
         return 0;
 }
 
@@ -112,7 +112,7 @@ int answer_parse(const char *text, size_t size_bytes, struct answer *ret_answer,
         }
         r = get_readings(json_object_get(root, "readings"), &answer, err);
         if (r == 0)
-                r = get_word(root, &answer, err);
+                r = get_status(root, &answer, err);
         if (r == 0)
                 r = get_log(json_object_get(root, "log"), &answer, err);
         json_decref(root);

@@ -1,9 +1,9 @@
 /* What a run of rm-sensor-host has told, as JSON:
  *
  *      { "readings": [ { "name": "...", "unit": "...", "value": 1.5, "low": 2, "high": 3, "flags": 0, "at_low": 1, "at_high": 3 }, ... ],
- *        "word": 0, "text": "...", "log": [ { "level": 4, "text": "..." }, ... ] }
+ *        "status": 0, "text": "...", "log": [ { "level": 4, "text": "..." }, ... ] }
  *
- * low, high, word and text may be missing. It comes from a process that may be anybody's: all is checked. Pure. */
+ * low, high, status and text may be missing. It comes from a process that may be anybody's: all is checked. Pure. */
 #ifndef RM_SENSOR_ANSWER_H
 #define RM_SENSOR_ANSWER_H
 
@@ -21,15 +21,15 @@ struct answer_reading {
         char name[RM_SENSOR_NAME_BYTES], unit[RM_SENSOR_UNIT_BYTES]; /* plain text, as of text_is_plain() */
         double value;
         double low, high; /* NAN: none */
-        enum rm_sensor_word at_low, at_high; /* warn to critical */
+        enum rm_sensor_status at_low, at_high; /* warn to critical */
         bool counter, fixed;
 };
 
 struct answer {
         struct answer_reading *readings;
         size_t n_readings;
-        bool judges; /* it has told a word: */
-        enum rm_sensor_word word; /* ok to critical */
+        bool evaluates; /* it has told a status: */
+        enum rm_sensor_status status; /* ok to critical */
         char text[RM_SENSOR_TEXT_BYTES];
         struct {
                 int level; /* of syslog */

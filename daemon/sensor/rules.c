@@ -6,54 +6,55 @@
 #define MARGIN_PART 0.05
 #define MINUTE_USEC UINT64_C(60000000)
 
-/* A word that the mark has brought about holds until the value is below it by the margin. */
-static bool is_at(double value, double mark, double margin, bool held) {
-        if (isnan(mark))
+/* A status that the threshold has brought about holds until the value is below it by the margin. */
+static bool is_at(double value, double threshold, double margin, bool held) {
+        if (isnan(threshold))
                 return false;
         if (isnan(margin))
-                margin = fabs(mark) * MARGIN_PART;
-        return value >= mark || (held && value > mark - margin);
+                margin = fabs(threshold) * MARGIN_PART;
+        return value >= threshold || (held && value > threshold - margin);
 }
 
-enum rm_sensor_word rule_says(const struct rule_marks *marks, enum rm_sensor_word word, double value, bool *ret_at_once) {
-        *ret_at_once = !isnan(marks->high) && value >= marks->high;
-        if (is_at(value, marks->high, marks->margin, word >= marks->at_high))
-                return marks->at_high;
-        if (is_at(value, marks->low, marks->margin, word >= marks->at_low))
-                return marks->at_low;
+enum rm_sensor_status rule_says(const struct rule_thresholds *thresholds, enum rm_sensor_status status, double value,
+                                bool *ret_at_once) {
+        *ret_at_once = !isnan(thresholds->high) && value >= thresholds->high;
+        if (is_at(value, thresholds->high, thresholds->margin, status >= thresholds->at_high))
+                return thresholds->at_high;
+        if (is_at(value, thresholds->low, thresholds->margin, status >= thresholds->at_low))
+                return thresholds->at_low;
         return RM_SENSOR_OK;
 }
 
-static bool change(struct rule *rule, enum rm_sensor_word word) {
-        *rule = (struct rule) { .word = word };
+static bool change(struct rule *rule, enum rm_sensor_status status) {
+        *rule = (struct rule) { .status = status };
         return true;
 }
 
-static bool step_worse(struct rule *rule, const struct rule_limits *limits, enum rm_sensor_word says, bool at_once) {
+static bool step_worse(struct rule *rule, const struct rule_limits *limits, enum rm_sensor_status says, bool at_once) {
         rule->better = false;
         if (at_once)
                 return change(rule, says);
-        if (rule->worse++ == 0 || says < rule->worse_word)
-                rule->worse_word = says;
-        return rule->worse >= limits->readings && change(rule, rule->worse_word);
+        if (rule->worse++ == 0 || says < rule->worse_status)
+                rule->worse_status = says;
+        return rule->worse >= limits->readings && change(rule, rule->worse_status);
 }
 
-static bool step_better(struct rule *rule, const struct rule_limits *limits, enum rm_sensor_word says, uint64_t now_usec) {
+static bool step_better(struct rule *rule, const struct rule_limits *limits, enum rm_sensor_status says, uint64_t now_usec) {
         rule->worse = 0;
         if (!rule->better) {
                 rule->better = true;
                 rule->better_since_usec = now_usec;
-                rule->better_word = says;
-        } else if (says > rule->better_word) {
-                rule->better_word = says;
+                rule->better_status = says;
+        } else if (says > rule->better_status) {
+                rule->better_status = says;
         }
-        return now_usec - rule->better_since_usec >= limits->hold_usec && change(rule, rule->better_word);
+        return now_usec - rule->better_since_usec >= limits->hold_usec && change(rule, rule->better_status);
 }
 
-bool rule_step(struct rule *rule, const struct rule_limits *limits, enum rm_sensor_word says, bool at_once, uint64_t now_usec) {
-        if (says > rule->word)
+bool rule_step(struct rule *rule, const struct rule_limits *limits, enum rm_sensor_status says, bool at_once, uint64_t now_usec) {
+        if (says > rule->status)
                 return step_worse(rule, limits, says, at_once);
-        if (says < rule->word)
+        if (says < rule->status)
                 return step_better(rule, limits, says, now_usec);
         rule->worse = 0;
         rule->better = false;

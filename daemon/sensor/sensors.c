@@ -12,7 +12,7 @@
 #include "common/util.h"
 #include "daemon/node/child_run.h"
 #include "daemon/sensor/answer.h"
-#include "daemon/sensor/judge.h"
+#include "daemon/sensor/evaluator.h"
 
 #define HOST "rm-sensor-host"
 
@@ -21,14 +21,14 @@ enum { DOUBLED_AT_MOST = 4, FAULT_BYTES = 600, APART_USEC = 200000 };
 struct sensor {
         struct sensors *sensors;
         const struct sensor_config *config;
-        struct judge *judge;
+        struct evaluator *evaluator;
         struct event *timer; /* to the next run */
         struct child_run *run; /* NULL: none */
         bool fault_told; /* of the run in hand */
         unsigned faults; /* in a row */
         char fault[FAULT_BYTES];
-        bool asked, told; /* it has answered; its word has been taken */
-        uint64_t since_usec; /* of the word; wall clock */
+        bool asked, told; /* it has answered; its status has been taken */
+        uint64_t since_usec; /* of the status; wall clock */
         struct log_rate rate;
 };
 
@@ -66,7 +66,7 @@ static void fail(struct sensor *sensor, const char *why) {
 
 static void succeed(struct sensor *sensor, const struct answer *answer) {
         struct sensors *sensors = sensor->sensors;
-        bool changed = judge_take(sensor->judge, answer, now_usec());
+        bool changed = evaluator_take(sensor->evaluator, answer, now_usec());
         const char *name = sensor->config->name;
 
         for (size_t i = 0; i < answer->n_log; i++)
@@ -79,8 +79,8 @@ static void succeed(struct sensor *sensor, const struct answer *answer) {
                 sensor->since_usec = now_real_usec();
         sensor->asked = true;
         if (changed || !sensor->told)
-                sensor->told =
-                        sensors->ops->on_word(sensors->context, name, judge_word(sensor->judge), judge_text(sensor->judge)) >= 0;
+                sensor->told = sensors->ops->on_status(sensors->context, name, evaluator_status(sensor->evaluator),
+                                                       evaluator_text(sensor->evaluator)) >= 0;
         timer_arm(sensor->timer, sensor->config->interval_usec);
         if (sensors->ops->on_asked)
                 sensors->ops->on_asked(sensors->context, name, "");
@@ -170,14 +170,15 @@ static void on_timer(evutil_socket_t fd, short what, void *arg) {
 }
 
 static void sensor_init(struct sensor *sensor, struct sensors *sensors, const struct sensor_config *config) {
-        const struct judge_config judge_config = { .limits = { .readings = config->readings, .hold_usec = config->hold_usec },
-                                                   .low = config->low,
-                                                   .high = config->high,
-                                                   .margin = config->margin,
-                                                   .at_low = config->at_low,
-                                                   .at_high = config->at_high };
+        const struct evaluator_config evaluator_config = { .limits = { .readings = config->readings,
+                                                                       .hold_usec = config->hold_usec },
+                                                           .low = config->low,
+                                                           .high = config->high,
+                                                           .margin = config->margin,
+                                                           .at_low = config->at_low,
+                                                           .at_high = config->at_high };
 
-        *sensor = (struct sensor) { .sensors = sensors, .config = config, .judge = judge_create(&judge_config) };
+        *sensor = (struct sensor) { .sensors = sensors, .config = config, .evaluator = evaluator_create(&evaluator_config) };
         sensor->timer = evtimer_new(sensors->base, on_timer, sensor);
         if (!sensor->timer)
                 abort(); /* no memory, as in xcalloc() */
@@ -203,7 +204,7 @@ void sensors_destroy(struct sensors *sensors) {
         for (size_t i = 0; i < sensors->n; i++) {
                 child_run_abandon(sensors->list[i].run);
                 event_free(sensors->list[i].timer);
-                judge_destroy(sensors->list[i].judge);
+                evaluator_destroy(sensors->list[i].evaluator);
         }
         free(sensors->list);
         free(sensors);
@@ -217,8 +218,8 @@ struct sensor_view sensors_view(const struct sensors *sensors, size_t i) {
         const struct sensor *sensor = &sensors->list[i];
 
         return (struct sensor_view) { .name = sensor->config->name,
-                                      .word = sensor->asked ? sensor_word_text(judge_word(sensor->judge)) : "",
-                                      .text = judge_text(sensor->judge),
+                                      .status = sensor->asked ? sensor_status_text(evaluator_status(sensor->evaluator)) : "",
+                                      .text = evaluator_text(sensor->evaluator),
                                       .fault = sensor->fault,
                                       .since_usec = sensor->since_usec };
 }

@@ -1,6 +1,6 @@
 /*
- * The sensors of this node: each is asked every now and then, in a process of its own (rm-sensor-host), and its word is told when it changes. A sensor
- * that hangs, crashes, fails or writes too much has a fault; its word stays as it was, and it is asked less often. Nothing here blocks.
+ * The sensors of this node: each is asked every now and then, in a process of its own (rm-sensor-host), and its status is told when it changes. A sensor
+ * that hangs, crashes, fails or writes too much has a fault; its status stays as it was, and it is asked less often. Nothing here blocks.
  */
 #ifndef RM_SENSOR_SENSORS_H
 #define RM_SENSOR_SENSORS_H
@@ -15,8 +15,8 @@ struct event_base;
 struct sensors;
 
 struct sensors_ops {
-        /* A sensor's word has changed, or is its first one. A negative errno: it could not be taken; it is told again after the next answer. */
-        int (*on_word)(void *context, const char *sensor, enum rm_sensor_word word, const char *text);
+        /* A sensor's status has changed, or is its first one. A negative errno: it could not be taken; it is told again after the next answer. */
+        int (*on_status)(void *context, const char *sensor, enum rm_sensor_status status, const char *text);
         /* For tests; NULL: nobody wants to know. After each answer and each fault. */
         void (*on_asked)(void *context, const char *sensor, const char *fault);
 };
@@ -35,10 +35,10 @@ void sensors_destroy(struct sensors *sensors);
 
 struct sensor_view {
         const char *name;
-        const char *word; /* "" before the first answer */
+        const char *status; /* "" before the first answer */
         const char *text;
         const char *fault; /* "": none */
-        uint64_t since_usec; /* of the word; wall clock */
+        uint64_t since_usec; /* of the status; wall clock */
 };
 
 /* NULL ok: 0. */

@@ -1,21 +1,21 @@
 /*
  * rm/sensor.h: plugins that tell how healthy a node is, so that rmd can take work off it before it fails.
  *
- * rmd asks each plugin that `[sensors] load` names every now and then. A plugin tells readings, or a word, or both:
+ * rmd asks each plugin that `[sensors] load` names every now and then. A plugin tells readings, or a status, or both:
  *
- *   - A reading is a number with a unit, such as a temperature, with two marks. rmd compares it, and decides when the sensor's word
- *     changes: to a worse one when the reading has been at its low mark a few times in a row, or at once when it is at its high mark; to a
+ *   - A reading is a number with a unit, such as a temperature, with two thresholds. rmd compares it, and decides when the sensor's status
+ *     changes: to a worse one when the reading has been at its low threshold a few times in a row, or at once when it is at its high threshold; to a
  *     better one when it has been clearly below for a while.
- *   - A word (ok, warn, failing, critical) with a text, from a plugin that judges by itself. The same holds for it; critical counts at once.
+ *   - A status (ok, warn, failing, critical) with a text, from a plugin that evaluates by itself. The same holds for it; critical counts at once.
  *
- * The sensor's word is the worst of these. Values are bad when they are high: what is bad when it is low is told as what is missing.
+ * The sensor's status is the worst of these. Values are bad when they are high: what is bad when it is low is told as what is missing.
  *
  * Each call is a run of its own: a new process calls create(), read() once, and destroy(). A plugin keeps nothing between calls, and need
  * not: of what only grows, such as a number of errors, it tells the counter, and rmd compares by how much that has grown in the last hour.
  *
  * The process is that of user nobody, unless `[sensors] NAME_user` names another; it is not confined otherwise. It has a time limit and a limit
  * on what it may tell. When it exceeds one, rmd kills it and all of its process group; that, a crash and a failure are shown as a fault of the
- * sensor, whose word stays as it was, and rmd waits longer before it asks again, twice as long each time.
+ * sensor, whose status stays as it was, and rmd waits longer before it asks again, twice as long each time.
  */
 #ifndef RM_SENSOR_H
 #define RM_SENSOR_H
@@ -34,10 +34,10 @@ extern "C" {
 #define RM_SENSOR_READINGS_MAX 512u /* of one call */
 #define RM_SENSOR_NAME_BYTES 64u    /* of a reading, with the NUL; more is cut off */
 #define RM_SENSOR_UNIT_BYTES 16u
-#define RM_SENSOR_TEXT_BYTES 256u /* with a word */
+#define RM_SENSOR_TEXT_BYTES 256u /* with a status */
 
 /* From good to bad; the last stands beside them. */
-enum rm_sensor_word {
+enum rm_sensor_status {
         RM_SENSOR_OK = 0,
         RM_SENSOR_WARN = 1,     /* the node is to get no new work */
         RM_SENSOR_FAILING = 2,  /* its work is to move to other nodes */
@@ -46,8 +46,8 @@ enum rm_sensor_word {
 };
 
 enum rm_sensor_flags {
-        RM_SENSOR_COUNTER = 1u << 0, /* it only grows: the marks are for its growth in an hour */
-        RM_SENSOR_FIXED = 1u << 1,   /* the configuration's marks are not for this one */
+        RM_SENSOR_COUNTER = 1u << 0, /* it only grows: the thresholds are for its growth in an hour */
+        RM_SENSOR_FIXED = 1u << 1,   /* the configuration's thresholds are not for this one */
 };
 
 /* Owned by the plugin, copied during the call. */
@@ -58,9 +58,9 @@ struct rm_sensor_reading {
         const char *unit; /* as it is shown behind the value, such as "C" or "%"; NULL: none */
         double value; /* finite */
         /* Used where the configuration gives none; NAN: there is none. Temperatures have those of their chip, for example. */
-        double low, high;
-        /* What a value says that is at the mark, unless the configuration tells it; RM_SENSOR_WARN to RM_SENSOR_CRITICAL. */
-        enum rm_sensor_word at_low, at_high;
+        double low_threshold, high_threshold;
+        /* What a value says that is at the threshold, unless the configuration tells it; RM_SENSOR_WARN to RM_SENSOR_CRITICAL. */
+        enum rm_sensor_status at_low, at_high;
 };
 
 /* Owned by the host, read only, valid during one call. Texts are never NULL. */
@@ -74,9 +74,9 @@ struct rm_sensor_request {
         uint64_t (*left_usec)(void *context);
         /* Tell a reading. 0, -EINVAL (it is not told), or -E2BIG after RM_SENSOR_READINGS_MAX. */
         int (*reading)(void *context, const struct rm_sensor_reading *reading);
-        /* Tell a word; the last one counts. `text` is one line for people, NULL ok; copied, cut off when it is longer than
+        /* Tell a status; the last one counts. `text` is one line for people, NULL ok; copied, cut off when it is longer than
          * RM_SENSOR_TEXT_BYTES. With RM_SENSOR_UNKNOWN it is the reason of the fault. 0 or -EINVAL. */
-        int (*word)(void *context, enum rm_sensor_word word, const char *text);
+        int (*status)(void *context, enum rm_sensor_status status, const char *text);
 };
 
 /* The descriptor of a sensor. */

@@ -50,14 +50,14 @@ static char *level_text(const Rm__Status *s) {
                          s->level_behind[0] ? ")" : "");
 }
 
-/* "warn for 5m: coretemp0 temp1: 81 C (low mark 80)" */
+/* "warn for 5m: coretemp0 temp1: 81 C (low threshold 80)" */
 static void show_sensor(const Rm__SensorView *s) {
         uint64_t now = now_real_usec();
         cleanup_free char *key = xasprintf("Sensor %s", s->name);
         cleanup_free char *since = human_elapsed(now > s->since_usec ? now - s->since_usec : 0);
-        cleanup_free char *text = xasprintf("%s for %s%s%s", s->word, since, *s->text ? ": " : "", s->text);
+        cleanup_free char *text = xasprintf("%s for %s%s%s", s->status, since, *s->text ? ": " : "", s->text);
 
-        call_take_key(key, *s->word ? human_clean(text) : xstrdup("has not answered yet"));
+        call_take_key(key, *s->status ? human_clean(text) : xstrdup("has not answered yet"));
 }
 
 /* What it says is as old as its fault. */

@@ -29,8 +29,8 @@ static int tell(const struct rm_plugin_host *host, const struct rm_sensor_reques
         struct rm_sensor_reading reading = { .size = sizeof(reading),
                                              .name = path,
                                              .unit = "%",
-                                             .low = 95,
-                                             .high = NAN,
+                                             .low_threshold = 95,
+                                             .high_threshold = NAN,
                                              .at_low = RM_SENSOR_WARN,
                                              .at_high = RM_SENSOR_FAILING };
         double used, usable;

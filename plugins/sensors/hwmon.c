@@ -1,4 +1,4 @@
-/* Temperatures of the kernel's hardware monitoring, each with the marks that its chip or driver has: _max is the low one, _crit the high one.
+/* Temperatures of the kernel's hardware monitoring, each with the thresholds that its chip or driver has: _max is the low one, _crit the high one.
  * `args`: names of chips that are looked at, such as "coretemp k10temp"; empty: all. */
 #include <dirent.h>
 #include <errno.h>
@@ -49,8 +49,8 @@ static double degrees(const char *directory, unsigned k, const char *what) {
         return end == line || *end ? NAN : (double) value / 1000;
 }
 
-/* Some chips have marks that were never set: 0 or less. */
-static double mark(const char *directory, unsigned k, const char *what) {
+/* Some chips have thresholds that were never set: 0 or less. */
+static double threshold(const char *directory, unsigned k, const char *what) {
         double value = degrees(directory, k, what);
 
         return value > 0 ? value : NAN;
@@ -78,8 +78,8 @@ static int tell(const struct rm_sensor_request *request, const char *directory, 
                                              .name = name,
                                              .unit = "C",
                                              .value = degrees(directory, k, "input"),
-                                             .low = mark(directory, k, "max"),
-                                             .high = mark(directory, k, "crit"),
+                                             .low_threshold = threshold(directory, k, "max"),
+                                             .high_threshold = threshold(directory, k, "crit"),
                                              .at_low = RM_SENSOR_WARN,
                                              .at_high = RM_SENSOR_CRITICAL };
 

@@ -79,15 +79,16 @@ static void end_line(struct run *run) {
         run->line[run->used] = '\0';
 }
 
-static int judge(const struct rm_plugin_host *host, const struct rm_sensor_request *request, const struct run *run, int status) {
+static int tell_status(const struct rm_plugin_host *host, const struct rm_sensor_request *request, const struct run *run,
+                       int status) {
         const char *program = run->argv[0];
-        static const enum rm_sensor_word words[] = { RM_SENSOR_OK, RM_SENSOR_WARN, RM_SENSOR_CRITICAL };
+        static const enum rm_sensor_status statuses[] = { RM_SENSOR_OK, RM_SENSOR_WARN, RM_SENSOR_CRITICAL };
         char how[64 + RM_SENSOR_TEXT_BYTES];
 
         if (run->total_bytes > OUTPUT_MOST_BYTES)
                 return fail(host, -EFBIG, program, "killed: it wrote more than 64 KiB");
-        if (WIFEXITED(status) && WEXITSTATUS(status) < (int) (sizeof(words) / sizeof(words[0])))
-                return request->word(request->context, words[WEXITSTATUS(status)], run->line);
+        if (WIFEXITED(status) && WEXITSTATUS(status) < (int) (sizeof(statuses) / sizeof(statuses[0])))
+                return request->status(request->context, statuses[WEXITSTATUS(status)], run->line);
         if (WIFSIGNALED(status))
                 (void) snprintf(how, sizeof(how), "killed by signal %d", WTERMSIG(status));
         else
@@ -111,7 +112,7 @@ static int program_read(void *self, const struct rm_sensor_request *request) {
                 r = fail(host, r, run.argv[0], "no process can be started");
         if (r == 0) {
                 end_line(&run);
-                r = judge(host, request, &run, status);
+                r = tell_status(host, request, &run, status);
         }
         free(text);
         return r;

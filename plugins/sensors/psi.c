@@ -1,5 +1,5 @@
 /* Pressure: the part of the last minute in which some process has waited for memory, for the disk or for a processor, in percent.
- * `args`: which of "memory io cpu"; empty: memory. Ranks that share a core make pressure on cpu without any harm. No high mark, unless one is configured:
+ * `args`: which of "memory io cpu"; empty: memory. Ranks that share a core make pressure on cpu without any harm. No high threshold, unless one is configured:
  * any job can make pressure, and takes it along when it moves. */
 #include <errno.h>
 #include <math.h>
@@ -29,8 +29,8 @@ static int tell(const struct rm_plugin_host *host, const struct rm_sensor_reques
         struct rm_sensor_reading reading = { .size = sizeof(reading),
                                              .name = name,
                                              .unit = "%",
-                                             .low = strcmp(name, "memory") == 0 ? 20 : NAN,
-                                             .high = NAN,
+                                             .low_threshold = strcmp(name, "memory") == 0 ? 20 : NAN,
+                                             .high_threshold = NAN,
                                              .at_low = RM_SENSOR_WARN,
                                              .at_high = RM_SENSOR_FAILING };
         char path[PATH_BYTES];

@@ -56,8 +56,8 @@ static void tell_health(struct report *report, const json_t *root) {
         tell(report, "says that it fails",
              (struct rm_sensor_reading) { .flags = RM_SENSOR_FIXED,
                                           .value = json_is_boolean(passed) ? !json_is_true(passed) : NAN,
-                                          .low = NAN,
-                                          .high = 1,
+                                          .low_threshold = NAN,
+                                          .high_threshold = 1,
                                           .at_low = RM_SENSOR_CRITICAL,
                                           .at_high = RM_SENSOR_CRITICAL });
 }
@@ -74,8 +74,8 @@ static void tell_temperature(struct report *report, const json_t *root) {
         tell(report, "temperature",
              (struct rm_sensor_reading) { .unit = "C",
                                           .value = number(temperature, "current"),
-                                          .low = low,
-                                          .high = high,
+                                          .low_threshold = low,
+                                          .high_threshold = high,
                                           .at_low = RM_SENSOR_WARN,
                                           .at_high = RM_SENSOR_CRITICAL });
 }
@@ -85,8 +85,8 @@ static void tell_sectors(struct report *report, const char *what, double value, 
              (struct rm_sensor_reading) { .flags = RM_SENSOR_FIXED,
                                           .unit = "sectors",
                                           .value = value,
-                                          .low = low,
-                                          .high = high,
+                                          .low_threshold = low,
+                                          .high_threshold = high,
                                           .at_low = RM_SENSOR_WARN,
                                           .at_high = RM_SENSOR_FAILING });
 }
@@ -130,8 +130,8 @@ static void tell_nvme(struct report *report, const json_t *root) {
              (struct rm_sensor_reading) { .flags = RM_SENSOR_FIXED,
                                           .unit = "%",
                                           .value = number(log, "percentage_used"),
-                                          .low = WORN_LOW_PERCENT,
-                                          .high = NAN,
+                                          .low_threshold = WORN_LOW_PERCENT,
+                                          .high_threshold = NAN,
                                           .at_low = RM_SENSOR_WARN,
                                           .at_high = RM_SENSOR_WARN });
         /* Below its own threshold it is bad, not at it. */
@@ -139,16 +139,16 @@ static void tell_nvme(struct report *report, const json_t *root) {
              (struct rm_sensor_reading) { .flags = RM_SENSOR_FIXED,
                                           .unit = "%",
                                           .value = 100 - number(log, "available_spare"),
-                                          .low = NAN,
-                                          .high = isfinite(least) ? 100 - least + 1 : 100,
+                                          .low_threshold = NAN,
+                                          .high_threshold = isfinite(least) ? 100 - least + 1 : 100,
                                           .at_low = RM_SENSOR_FAILING,
                                           .at_high = RM_SENSOR_FAILING });
         tell(report, "media errors",
              (struct rm_sensor_reading) { .flags = RM_SENSOR_COUNTER | RM_SENSOR_FIXED,
                                           .unit = "errors/h",
                                           .value = number(log, "media_errors"),
-                                          .low = MEDIA_LOW_AN_HOUR,
-                                          .high = MEDIA_HIGH_AN_HOUR,
+                                          .low_threshold = MEDIA_LOW_AN_HOUR,
+                                          .high_threshold = MEDIA_HIGH_AN_HOUR,
                                           .at_low = RM_SENSOR_WARN,
                                           .at_high = RM_SENSOR_FAILING });
 }

@@ -18,7 +18,7 @@ an unknown section without keys|[nodes]\n
 no number|[cluster]\nport = many\n
 out of range|[cluster]\nport = 70000\n
 a bad network|[capsule]\nnetwork = 10.1.2.3/16\n
-a sensor's mark that is no number|[sensors]\nload = hwmon\nhwmon_low = hot\n
+a sensor's threshold that is no number|[sensors]\nload = hwmon\nhwmon_low = hot\n
 a bad duration|[sched]\nbudget = soon\n
 not a line at all|[log]\nwhat is this\n
 END

@@ -44,8 +44,8 @@ pid=$(on n1 cat /run/testbed-rmd.pid)
 start live n1 -n 1 "$programs/memory" --mb=20 --stop-file="$(stop_file live)"
 running live 30
 
-wants '^Sensor program: +ok for .*: all fans turn$' "the program's word is not shown"
-wants '^Sensor disk: +ok for .*/: [0-9.]+ % \(low mark 100.5\)' "the disk is not shown"
+wants '^Sensor program: +ok for .*: all fans turn$' "the program's status is not shown"
+wants '^Sensor disk: +ok for .*/: [0-9.]+ % \(low threshold 100.5\)' "the disk is not shown"
 # Some machines have temperatures, and others say so.
 wants "^(Sensor hwmon: +ok|Warning: .*sensor 'hwmon': no temperatures)" "nothing of hwmon"
 
@@ -59,7 +59,7 @@ hangs_on() {
 }
 how hangs
 wants "^Warning: .*sensor 'program': killed after 1.0 s" "a hung program is not told of"
-shows '^Sensor program: +warn for' || fail "a fault has changed the word: $(status)"
+shows '^Sensor program: +warn for' || fail "a fault has changed the status: $(status)"
 answer=$(date +%s%N)
 for ((i = 0; i < 20; i++)); do status >/dev/null || fail "rmd does not answer"; done
 see "20 answers in $((($(date +%s%N) - answer) / 1000000)) ms"

@@ -36,7 +36,7 @@ struct context {
         struct rm_sensor_request request;
         uint64_t time_usec, deadline_usec;
         json_t *readings, *log;
-        int word; /* -1: none was told */
+        int status; /* -1: none was told */
         char text[RM_SENSOR_TEXT_BYTES];
         char said[LOG_LINE_BYTES]; /* the last error that the plugin told */
 };
@@ -116,8 +116,8 @@ static bool is_told(const struct context *context, const char *name) {
         return false;
 }
 
-static bool is_bad_word(enum rm_sensor_word word) {
-        return word >= RM_SENSOR_WARN && word <= RM_SENSOR_CRITICAL;
+static bool is_bad_status(enum rm_sensor_status status) {
+        return status >= RM_SENSOR_WARN && status <= RM_SENSOR_CRITICAL;
 }
 
 static int on_reading(void *data, const struct rm_sensor_reading *reading) {
@@ -126,7 +126,7 @@ static int on_reading(void *data, const struct rm_sensor_reading *reading) {
         json_t *object;
 
         if (!reading || reading->size < READING_MIN_BYTES || !reading->name || !isfinite(reading->value) ||
-            !is_bad_word(reading->at_low) || !is_bad_word(reading->at_high))
+            !is_bad_status(reading->at_low) || !is_bad_status(reading->at_high))
                 return -EINVAL;
         if (json_array_size(context->readings) >= RM_SENSOR_READINGS_MAX)
                 return -E2BIG;
@@ -137,19 +137,19 @@ static int on_reading(void *data, const struct rm_sensor_reading *reading) {
         object = json_pack("{s:s, s:s, s:f, s:i, s:i, s:i}", "name", name, "unit", unit, "value", reading->value, "flags",
                            (int) (reading->flags & (RM_SENSOR_COUNTER | RM_SENSOR_FIXED)), "at_low", (int) reading->at_low,
                            "at_high", (int) reading->at_high);
-        if (isfinite(reading->low))
-                (void) json_object_set_new(object, "low", json_real(reading->low));
-        if (isfinite(reading->high))
-                (void) json_object_set_new(object, "high", json_real(reading->high));
+        if (isfinite(reading->low_threshold))
+                (void) json_object_set_new(object, "low", json_real(reading->low_threshold));
+        if (isfinite(reading->high_threshold))
+                (void) json_object_set_new(object, "high", json_real(reading->high_threshold));
         return json_array_append_new(context->readings, object) < 0 ? -ENOMEM : 0;
 }
 
-static int on_word(void *data, enum rm_sensor_word word, const char *text) {
+static int on_status(void *data, enum rm_sensor_status status, const char *text) {
         struct context *context = data;
 
-        if (word > RM_SENSOR_UNKNOWN)
+        if (status > RM_SENSOR_UNKNOWN)
                 return -EINVAL;
-        context->word = (int) word;
+        context->status = (int) status;
         (void) text_escape(text ? text : "", context->text, sizeof(context->text));
         return 0;
 }
@@ -211,9 +211,9 @@ static int ask(struct context *context, struct rm_error *err) {
                 return error_set(err, r, "%s", context->said[0] ? context->said : strerror(-r));
         if (r > 0)
                 return error_set(err, -EPROTO, "read() returned %d, not 0 or a negative errno", r);
-        if (context->word == RM_SENSOR_UNKNOWN)
+        if (context->status == RM_SENSOR_UNKNOWN)
                 return error_set(err, -ENODATA, "%s", context->text[0] ? context->text : "unknown");
-        if (context->word < 0 && json_array_size(context->readings) == 0)
+        if (context->status < 0 && json_array_size(context->readings) == 0)
                 return error_set(err, -ENODATA, "it tells nothing");
         return 0;
 }
@@ -222,8 +222,8 @@ static int write_answer(const struct context *context, int fd, struct rm_error *
         json_t *root = json_pack("{s:O, s:O}", "readings", context->readings, "log", context->log);
         cleanup_free char *text = NULL;
 
-        if (root && context->word >= 0) {
-                (void) json_object_set_new(root, "word", json_integer(context->word));
+        if (root && context->status >= 0) {
+                (void) json_object_set_new(root, "status", json_integer(context->status));
                 (void) json_object_set_new(root, "text", json_string(context->text));
         }
         text = root ? json_dumps(root, JSON_COMPACT) : NULL;
@@ -259,11 +259,11 @@ int main(int argc, char **argv) {
                              .context = &context,
                              .left_usec = on_left,
                              .reading = on_reading,
-                             .word = on_word },
+                             .status = on_status },
                 .time_usec = UINT64_C(10000000),
                 .readings = json_array(),
                 .log = json_array(),
-                .word = -1,
+                .status = -1,
         };
         struct rm_error err = { 0 };
         int answer, r;

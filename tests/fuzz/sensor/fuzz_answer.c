@@ -1,4 +1,4 @@
-/* What a sensor's process tells, against arbitrary bytes: what is taken is within its limits and can be judged. */
+/* What a sensor's process tells, against arbitrary bytes: what is taken is within its limits and can be evaluated. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -6,14 +6,16 @@
 
 #include "common/text.h"
 #include "daemon/sensor/answer.h"
-#include "daemon/sensor/judge.h"
+#include "daemon/sensor/evaluator.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes) {
-        const struct judge_config config = { .limits = { .readings = 1, .hold_usec = 1 }, .low = NAN, .high = NAN, .margin = NAN };
+        const struct evaluator_config config = {
+                .limits = { .readings = 1, .hold_usec = 1 }, .low = NAN, .high = NAN, .margin = NAN
+        };
         struct answer answer;
-        struct judge *judge;
+        struct evaluator *evaluator;
         struct rm_error err = { 0 };
 
         if (answer_parse((const char *) data, size_bytes, &answer, &err) < 0) {
@@ -21,12 +23,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes) {
                         abort();
                 return 0;
         }
-        judge = judge_create(&config);
+        evaluator = evaluator_create(&config);
         for (uint64_t minute = 0; minute < 4; minute++)
-                (void) judge_take(judge, &answer, minute * 60000000);
-        if (judge_word(judge) > RM_SENSOR_CRITICAL || !text_is_plain(judge_text(judge)))
+                (void) evaluator_take(evaluator, &answer, minute * 60000000);
+        if (evaluator_status(evaluator) > RM_SENSOR_CRITICAL || !text_is_plain(evaluator_text(evaluator)))
                 abort();
-        judge_destroy(judge);
+        evaluator_destroy(evaluator);
         answer_finish(&answer);
         return 0;
 }

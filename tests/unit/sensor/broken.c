@@ -15,9 +15,12 @@ __attribute__((noreturn)) static void hang(void) {
 /* All that it can write on, and a reading too many. */
 __attribute__((noreturn)) static void flood(const struct rm_sensor_request *request) {
         char name[32];
-        struct rm_sensor_reading reading = {
-                .size = sizeof(reading), .name = name, .low = NAN, .high = NAN, .at_low = RM_SENSOR_WARN, .at_high = RM_SENSOR_WARN
-        };
+        struct rm_sensor_reading reading = { .size = sizeof(reading),
+                                             .name = name,
+                                             .low_threshold = NAN,
+                                             .high_threshold = NAN,
+                                             .at_low = RM_SENSOR_WARN,
+                                             .at_high = RM_SENSOR_WARN };
         char text[4096];
         int r = 0;
 
@@ -37,8 +40,8 @@ static int nonsense(const struct rm_sensor_request *request) {
                                              .name = "not a number",
                                              .unit = "a unit that is far too long for it",
                                              .value = NAN,
-                                             .low = NAN,
-                                             .high = NAN,
+                                             .low_threshold = NAN,
+                                             .high_threshold = NAN,
                                              .at_low = RM_SENSOR_WARN,
                                              .at_high = RM_SENSOR_CRITICAL };
         int refused = request->reading(request->context, &reading) < 0;
@@ -52,7 +55,7 @@ static int nonsense(const struct rm_sensor_request *request) {
         reading.name = "small";
         reading.size = 8;
         refused += request->reading(request->context, &reading) < 0;
-        refused += request->word(request->context, (enum rm_sensor_word) 77, "no word") < 0;
+        refused += request->status(request->context, (enum rm_sensor_status) 77, "no status") < 0;
         return refused == 5 ? 0 : -1;
 }
 
@@ -60,7 +63,7 @@ static int who(const struct rm_sensor_request *request) {
         char text[64];
 
         (void) snprintf(text, sizeof(text), "user %u", (unsigned) geteuid());
-        return request->word(request->context, RM_SENSOR_OK, text);
+        return request->status(request->context, RM_SENSOR_OK, text);
 }
 
 static int broken_read(void *self, const struct rm_sensor_request *request) {

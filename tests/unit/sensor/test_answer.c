@@ -31,14 +31,14 @@ static void test_good(void **state) {
         assert_true(a.readings[0].counter);
         assert_false(a.readings[0].fixed);
         assert_int_equal(a.readings[0].at_high, RM_SENSOR_CRITICAL);
-        assert_false(a.judges);
+        assert_false(a.evaluates);
         assert_int_equal(a.n_log, 1);
         assert_string_equal(a.log[0].text, "hm");
         answer_finish(&a);
 
-        assert_int_equal(parse("{\"readings\":[],\"log\":[],\"word\":1,\"text\":\"hot\"}", &a, &err), 0);
-        assert_true(a.judges);
-        assert_int_equal(a.word, RM_SENSOR_WARN);
+        assert_int_equal(parse("{\"readings\":[],\"log\":[],\"status\":1,\"text\":\"hot\"}", &a, &err), 0);
+        assert_true(a.evaluates);
+        assert_int_equal(a.status, RM_SENSOR_WARN);
         assert_string_equal(a.text, "hot");
         answer_finish(&a);
 
@@ -57,15 +57,15 @@ static void test_broken(void **state) {
                 "{",
                 "{}",
                 "{\"readings\":[],\"log\":[]}",
-                "{\"readings\":{},\"log\":[],\"word\":0,\"text\":\"\"}",
-                "{\"readings\":[],\"log\":[],\"word\":4,\"text\":\"\"}",
-                "{\"readings\":[],\"log\":[],\"word\":-1,\"text\":\"\"}",
-                "{\"readings\":[],\"log\":[],\"word\":1.0,\"text\":\"\"}",
-                "{\"readings\":[],\"log\":[],\"word\":1}",
-                "{\"readings\":[],\"log\":[],\"word\":1,\"text\":\"a\\nb\"}",
-                "{\"readings\":[],\"log\":[],\"word\":1,\"text\":\"\\u001b[31m\"}",
-                "{\"readings\":[],\"word\":1,\"text\":\"\"}",
-                "{\"readings\":[],\"log\":[{\"level\":0,\"text\":\"\"}],\"word\":1,\"text\":\"\"}",
+                "{\"readings\":{},\"log\":[],\"status\":0,\"text\":\"\"}",
+                "{\"readings\":[],\"log\":[],\"status\":4,\"text\":\"\"}",
+                "{\"readings\":[],\"log\":[],\"status\":-1,\"text\":\"\"}",
+                "{\"readings\":[],\"log\":[],\"status\":1.0,\"text\":\"\"}",
+                "{\"readings\":[],\"log\":[],\"status\":1}",
+                "{\"readings\":[],\"log\":[],\"status\":1,\"text\":\"a\\nb\"}",
+                "{\"readings\":[],\"log\":[],\"status\":1,\"text\":\"\\u001b[31m\"}",
+                "{\"readings\":[],\"status\":1,\"text\":\"\"}",
+                "{\"readings\":[],\"log\":[{\"level\":0,\"text\":\"\"}],\"status\":1,\"text\":\"\"}",
                 "{\"readings\":[1],\"log\":[]}",
                 "{\"readings\":[{\"name\":\"\",\"unit\":\"\",\"value\":1,\"flags\":0,\"at_low\":1,\"at_high\":1}],\"log\":[]}",
                 "{\"readings\":[{\"name\":\"a\",\"unit\":\"12345678901234567\",\"value\":1,\"flags\":0,\"at_low\":1,\"at_high\":1}]"

@@ -115,10 +115,10 @@ static void is(const struct fixture *f, const char *name, double value, double l
         const struct answer_reading *r = told(f, name);
 
         if (r->value != value || (isnan(low) ? !isnan(r->low) : r->low != low) || (isnan(high) ? !isnan(r->high) : r->high != high))
-                fail_msg("%s: %g, marks %g and %g", name, r->value, r->low, r->high);
+                fail_msg("%s: %g, thresholds %g and %g", name, r->value, r->low, r->high);
 }
 
-/* A chip that sleeps, marks that were never set and a broken wire are passed over. */
+/* A chip that sleeps, thresholds that were never set and a broken wire are passed over. */
 static void test_hwmon(void **state) {
         struct fixture *f = *state;
 
@@ -189,15 +189,15 @@ static void write_program(const struct fixture *f, const char *body) {
         assert_int_equal(write_file_atomic(f->program, text, strlen(text), 0755, false), 0);
 }
 
-static void says(struct fixture *f, const char *body, enum rm_sensor_word word, const char *text) {
+static void says(struct fixture *f, const char *body, enum rm_sensor_status status, const char *text) {
         cleanup_free char *args = xasprintf("%s  -w 5 now", f->program);
 
         write_program(f, body);
         ask(f, "program", NULL, args);
         if (f->code < 0)
                 fail_msg("%s", f->text);
-        assert_true(f->answer.judges);
-        assert_int_equal(f->answer.word, word);
+        assert_true(f->answer.evaluates);
+        assert_int_equal(f->answer.status, status);
         assert_string_equal(f->answer.text, text);
 }
 

@@ -1,4 +1,4 @@
-/* When words change: at marks, after so many readings, after a while; and that flapping does not change them. */
+/* When statuses change: at thresholds, after so many readings, after a while; and that flapping does not change them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,41 +13,41 @@
 
 #define MINUTE UINT64_C(60000000)
 
-static const struct rule_marks marks = { .low = 80,
-                                         .high = 95,
-                                         .margin = 5,
-                                         .at_low = RM_SENSOR_WARN,
-                                         .at_high = RM_SENSOR_CRITICAL };
+static const struct rule_thresholds thresholds = { .low = 80,
+                                                   .high = 95,
+                                                   .margin = 5,
+                                                   .at_low = RM_SENSOR_WARN,
+                                                   .at_high = RM_SENSOR_CRITICAL };
 static const struct rule_limits limits = { .readings = 3, .hold_usec = 10 * MINUTE };
 
 static bool take(struct rule *rule, double value, uint64_t minute) {
         bool at_once;
-        enum rm_sensor_word says = rule_says(&marks, rule->word, value, &at_once);
+        enum rm_sensor_status says = rule_says(&thresholds, rule->status, value, &at_once);
 
         return rule_step(rule, &limits, says, at_once, minute * MINUTE);
 }
 
-static void test_marks(void **state) {
-        const struct rule_marks none = {
+static void test_thresholds(void **state) {
+        const struct rule_thresholds none = {
                 .low = NAN, .high = NAN, .margin = NAN, .at_low = RM_SENSOR_WARN, .at_high = RM_SENSOR_CRITICAL
         };
-        const struct rule_marks part = {
+        const struct rule_thresholds part = {
                 .low = 100, .high = NAN, .margin = NAN, .at_low = RM_SENSOR_FAILING, .at_high = RM_SENSOR_CRITICAL
         };
         bool at_once = true;
 
         assert_int_equal(rule_says(&none, RM_SENSOR_OK, 1e9, &at_once), RM_SENSOR_OK);
         assert_false(at_once);
-        assert_int_equal(rule_says(&marks, RM_SENSOR_OK, 79.9, &at_once), RM_SENSOR_OK);
-        assert_int_equal(rule_says(&marks, RM_SENSOR_OK, 80, &at_once), RM_SENSOR_WARN);
+        assert_int_equal(rule_says(&thresholds, RM_SENSOR_OK, 79.9, &at_once), RM_SENSOR_OK);
+        assert_int_equal(rule_says(&thresholds, RM_SENSOR_OK, 80, &at_once), RM_SENSOR_WARN);
         assert_false(at_once);
-        assert_int_equal(rule_says(&marks, RM_SENSOR_OK, 95, &at_once), RM_SENSOR_CRITICAL);
+        assert_int_equal(rule_says(&thresholds, RM_SENSOR_OK, 95, &at_once), RM_SENSOR_CRITICAL);
         assert_true(at_once);
-        /* The margin counts only for a word that is there. */
-        assert_int_equal(rule_says(&marks, RM_SENSOR_WARN, 75.1, &at_once), RM_SENSOR_WARN);
-        assert_int_equal(rule_says(&marks, RM_SENSOR_WARN, 75, &at_once), RM_SENSOR_OK);
-        assert_int_equal(rule_says(&marks, RM_SENSOR_WARN, 92, &at_once), RM_SENSOR_WARN);
-        assert_int_equal(rule_says(&marks, RM_SENSOR_CRITICAL, 92, &at_once), RM_SENSOR_CRITICAL);
+        /* The margin counts only for a status that is there. */
+        assert_int_equal(rule_says(&thresholds, RM_SENSOR_WARN, 75.1, &at_once), RM_SENSOR_WARN);
+        assert_int_equal(rule_says(&thresholds, RM_SENSOR_WARN, 75, &at_once), RM_SENSOR_OK);
+        assert_int_equal(rule_says(&thresholds, RM_SENSOR_WARN, 92, &at_once), RM_SENSOR_WARN);
+        assert_int_equal(rule_says(&thresholds, RM_SENSOR_CRITICAL, 92, &at_once), RM_SENSOR_CRITICAL);
         assert_false(at_once);
         /* 5 % where none is given. */
         assert_int_equal(rule_says(&part, RM_SENSOR_FAILING, 95.1, &at_once), RM_SENSOR_FAILING);
@@ -62,37 +62,37 @@ static void test_worse_after_some_in_a_row(void **state) {
         assert_false(take(&rule, 70, 2)); /* one in between */
         assert_false(take(&rule, 85, 3));
         assert_false(take(&rule, 85, 4));
-        assert_int_equal(rule.word, RM_SENSOR_OK);
+        assert_int_equal(rule.status, RM_SENSOR_OK);
         assert_true(take(&rule, 85, 5));
-        assert_int_equal(rule.word, RM_SENSOR_WARN);
+        assert_int_equal(rule.status, RM_SENSOR_WARN);
 }
 
 static void test_high_mark_at_once(void **state) {
         struct rule rule = { 0 };
 
         assert_true(take(&rule, 95, 0));
-        assert_int_equal(rule.word, RM_SENSOR_CRITICAL);
+        assert_int_equal(rule.status, RM_SENSOR_CRITICAL);
 }
 
 static void test_better_after_a_while(void **state) {
-        struct rule rule = { .word = RM_SENSOR_CRITICAL };
+        struct rule rule = { .status = RM_SENSOR_CRITICAL };
 
         assert_false(take(&rule, 85, 1));
         assert_false(take(&rule, 60, 5));
         assert_false(take(&rule, 60, 10));
-        /* The worst of the while counts: it was at the low mark in it. */
+        /* The worst of the while counts: it was at the low threshold in it. */
         assert_true(take(&rule, 60, 11));
-        assert_int_equal(rule.word, RM_SENSOR_WARN);
+        assert_int_equal(rule.status, RM_SENSOR_WARN);
         assert_false(take(&rule, 60, 12));
         assert_false(take(&rule, 76, 21)); /* within the margin: the while begins anew */
         assert_false(take(&rule, 60, 22));
         assert_false(take(&rule, 60, 31));
         assert_true(take(&rule, 60, 32));
-        assert_int_equal(rule.word, RM_SENSOR_OK);
+        assert_int_equal(rule.status, RM_SENSOR_OK);
 }
 
-/* However it goes up and down: the way to a better word takes the whole while, in which every reading is better than the word; one to a worse
- * word takes all readings in a row, or the high mark. */
+/* However it goes up and down: the way to a better status takes the whole while, in which every reading is better than the status; one to a worse
+ * status takes all readings in a row, or the high threshold. */
 static void test_random_sequences(void **state) {
         for (unsigned seed = 0; seed < repetitions(2000); seed++) {
                 struct rule rule = { 0 };
@@ -102,25 +102,25 @@ static void test_random_sequences(void **state) {
                 srandom(seed);
                 for (unsigned i = 0; i < 2000; i++) {
                         double value = 60 + (double) (random() % 400) / 10;
-                        enum rm_sensor_word before = rule.word;
+                        enum rm_sensor_status before = rule.status;
                         bool at_once, changed;
-                        enum rm_sensor_word says;
+                        enum rm_sensor_status says;
 
                         if ((seed + i / 50) % 2 && random() % 30) /* quiet times, so that it gets better too */
                                 value = 65;
-                        says = rule_says(&marks, before, value, &at_once);
+                        says = rule_says(&thresholds, before, value, &at_once);
                         minute += (uint64_t) (random() % 3);
                         worse = says > before ? worse + 1 : 0;
                         if (says >= before)
                                 not_better_minute = minute;
                         changed = rule_step(&rule, &limits, says, at_once, minute * MINUTE);
-                        assert_int_equal(changed, rule.word != before);
-                        if (rule.word > before)
+                        assert_int_equal(changed, rule.status != before);
+                        if (rule.status > before)
                                 assert_true(at_once || worse >= limits.readings);
-                        if (rule.word < before)
+                        if (rule.status < before)
                                 assert_true((minute - not_better_minute) * MINUTE >= limits.hold_usec);
                         if (at_once)
-                                assert_int_equal(rule.word, RM_SENSOR_CRITICAL);
+                                assert_int_equal(rule.status, RM_SENSOR_CRITICAL);
                         if (changed) {
                                 worse = 0;
                                 not_better_minute = minute;
@@ -129,7 +129,7 @@ static void test_random_sequences(void **state) {
         }
 }
 
-/* Around either mark, with whatever period below the while: one change. */
+/* Around either threshold, with whatever period below the while: one change. */
 static void test_flapping_changes_once(void **state) {
         static const double around[] = { 80, 95 };
 
@@ -141,7 +141,7 @@ static void test_flapping_changes_once(void **state) {
 
                                 srandom(seed);
                                 for (unsigned minute = 0; minute < 1000; minute++) {
-                                        bool up = minute % (period + 3) < 3; /* three in a row are enough for a worse word */
+                                        bool up = minute % (period + 3) < 3; /* three in a row are enough for a worse status */
                                         double way = (double) (random() % 40) / 10;
                                         double down = seed % 2 ? around[m] - 0.1 - way : 60; /* within the margin, or not */
                                         double value = up ? around[m] + way : down;
@@ -167,7 +167,7 @@ static void test_growth(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_marks),
+                cmocka_unit_test(test_thresholds),
                 cmocka_unit_test(test_worse_after_some_in_a_row),
                 cmocka_unit_test(test_high_mark_at_once),
                 cmocka_unit_test(test_better_after_a_while),

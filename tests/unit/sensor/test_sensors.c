@@ -1,4 +1,4 @@
-/* Sensors that hang, crash, flood and tell nonsense are faults; good ones have their word told once. */
+/* Sensors that hang, crash, flood and tell nonsense are faults; good ones have their status told once. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,10 +22,10 @@ struct fixture {
         struct sensor_configs configs;
         struct sensors_config config;
         struct sensors *sensors;
-        unsigned asked, asked_wanted, words;
-        char fault[1024], word_text[512];
-        enum rm_sensor_word word;
-        int take; /* what on_word() returns */
+        unsigned asked, asked_wanted, statuses;
+        char fault[1024], status_text[512];
+        enum rm_sensor_status status;
+        int take; /* what on_status() returns */
         char *root;
 };
 
@@ -65,12 +65,12 @@ static int tear_down(void **state) {
         return 0;
 }
 
-static int on_word(void *context, const char *sensor, enum rm_sensor_word word, const char *text) {
+static int on_status(void *context, const char *sensor, enum rm_sensor_status status, const char *text) {
         struct fixture *f = context;
 
-        f->words++;
-        f->word = word;
-        (void) snprintf(f->word_text, sizeof(f->word_text), "%s: %s", sensor, text);
+        f->statuses++;
+        f->status = status;
+        (void) snprintf(f->status_text, sizeof(f->status_text), "%s: %s", sensor, text);
         return f->take;
 }
 
@@ -84,7 +84,7 @@ static void on_asked(void *context, const char *sensor, const char *fault) {
 
 /* Until it has been asked so often. */
 static void run(struct fixture *f, unsigned times) {
-        static const struct sensors_ops ops = { on_word, on_asked };
+        static const struct sensors_ops ops = { on_status, on_asked };
 
         f->asked = 0;
         f->asked_wanted = times;
@@ -104,9 +104,9 @@ static void test_hung_one_is_killed(void **state) {
         assert_string_equal(f->fault, "killed after 0.5 s");
         assert_in_range(now_usec() - begun, 500000, 15000000);
         assert_string_equal(sensors_view(f->sensors, 0).fault, f->fault);
-        assert_string_equal(sensors_view(f->sensors, 0).word, "");
+        assert_string_equal(sensors_view(f->sensors, 0).status, "");
         run(f, 1); /* it is asked again */
-        assert_int_equal(f->words, 0);
+        assert_int_equal(f->statuses, 0);
 }
 
 static void test_crash_is_a_fault(void **state) {
@@ -139,8 +139,8 @@ static void test_nonsense_is_left_out(void **state) {
         f->list[0].args = (char *) "nonsense";
         run(f, 1);
         assert_string_equal(f->fault, "");
-        assert_int_equal(f->word, RM_SENSOR_OK);
-        assert_string_equal(f->word_text, "broken: good\\n\\x1b[31m: 1 a unit that is ");
+        assert_int_equal(f->status, RM_SENSOR_OK);
+        assert_string_equal(f->status_text, "broken: good\\n\\x1b[31m: 1 a unit that is ");
 }
 
 static void test_runs_as_nobody(void **state) {
@@ -150,28 +150,28 @@ static void test_runs_as_nobody(void **state) {
         f->list[0].user = NULL;
         run(f, 1);
         if (geteuid() == 0 && !strstr(f->fault, "Permission denied")) /* nobody may not be able to read the build directory */
-                assert_string_equal(f->word_text, "broken: user 65534");
+                assert_string_equal(f->status_text, "broken: user 65534");
 }
 
-/* Its word is told once, and again for as long as it could not be taken. */
-static void test_word_is_told_once(void **state) {
+/* Its status is told once, and again for as long as it could not be taken. */
+static void test_status_is_told_once(void **state) {
         struct fixture *f = *state;
 
         f->config.directory = getenv("TEST_SENSOR_DIR");
         f->list[0].name = (char *) "hwmon";
         f->take = -EAGAIN;
         run(f, 2);
-        assert_int_equal(f->words, 2);
+        assert_int_equal(f->statuses, 2);
         f->take = 0;
         run(f, 3);
-        assert_int_equal(f->words, 3);
-        assert_int_equal(f->word, RM_SENSOR_CRITICAL);
-        assert_string_equal(f->word_text, "hwmon: k10temp0 temp1 Tctl: 96.2 C (high mark 95)");
-        assert_string_equal(sensors_view(f->sensors, 0).word, "critical");
+        assert_int_equal(f->statuses, 3);
+        assert_int_equal(f->status, RM_SENSOR_CRITICAL);
+        assert_string_equal(f->status_text, "hwmon: k10temp0 temp1 Tctl: 96.2 C (high threshold 95)");
+        assert_string_equal(sensors_view(f->sensors, 0).status, "critical");
         assert_true(sensors_view(f->sensors, 0).since_usec > 0);
 }
 
-/* A fault changes no word, and nothing of the other sensor. */
+/* A fault changes no status, and nothing of the other sensor. */
 static void test_fault_changes_no_word(void **state) {
         struct fixture *f = *state;
 
@@ -181,9 +181,9 @@ static void test_fault_changes_no_word(void **state) {
         f->configs.n = 2;
         run(f, 20);
         assert_int_equal(sensors_count(f->sensors), 2);
-        assert_string_equal(sensors_view(f->sensors, 0).word, "critical");
+        assert_string_equal(sensors_view(f->sensors, 0).status, "critical");
         assert_string_equal(sensors_view(f->sensors, 0).fault, "");
-        assert_string_equal(sensors_view(f->sensors, 1).word, "");
+        assert_string_equal(sensors_view(f->sensors, 1).status, "");
         assert_string_equal(sensors_view(f->sensors, 1).fault, "not as expected: /proc/pressure/memory");
 }
 
@@ -197,7 +197,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
 static void test_loop_is_not_held_up(void **state) {
         struct fixture *f = *state;
         struct event *tick = evtimer_new(f->base, on_tick, f);
-        static const struct sensors_ops ops = { on_word, on_asked };
+        static const struct sensors_ops ops = { on_status, on_asked };
 
         f->list[0].args = (char *) "hang";
         f->list[0].timeout_usec = 3000000;
@@ -227,7 +227,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(test_hung_one_is_killed),   T(test_crash_is_a_fault),      T(test_flood_is_a_fault),
                 T(test_silence_is_a_fault),   T(test_nonsense_is_left_out),  T(test_runs_as_nobody),
-                T(test_word_is_told_once),    T(test_fault_changes_no_word), T(test_loop_is_not_held_up),
+                T(test_status_is_told_once),  T(test_fault_changes_no_word), T(test_loop_is_not_held_up),
                 cmocka_unit_test(test_pause),
         };
 
