@@ -24,6 +24,8 @@ struct fault;
 struct topology;
 struct event_ring;
 struct sensors;
+struct doctor;
+struct tls;
 
 struct rmd {
         struct event_base *base;
@@ -42,6 +44,8 @@ struct rmd {
         struct service *service;   /* requests/: local clients */
         struct forwarding *forwarding;   /* requests/: requests carried to other nodes */
         struct event_ring *events; /* requests/: the last events */
+        struct doctor *doctor;     /* doctor/: what rmctl doctor asks of this node */
+        const struct tls *tls;     /* wire/: the cluster's key */
         struct sensors *sensors; /* sensor/: how healthy this node is */
         struct fault *fault;       /* move/: named fault points */
         uint64_t start_usec;

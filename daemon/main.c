@@ -20,6 +20,7 @@
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
 #include "daemon/context.h"
+#include "daemon/doctor/doctor.h"
 #include "daemon/health/conditions.h"
 #include "daemon/job/bodies.h"
 #include "daemon/job/limits.h"
@@ -397,6 +398,7 @@ static int start(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
         rmd->forwarding = forwarding_create(rmd, service_carried_request, service_carried_gone);
         rmd->outputs = outputs_create(rmd);
         rmd->conditions = conditions_create(rmd);
+        rmd->doctor = doctor_create(rmd);
         if (rmd->config->move_tracking)
                 rmd->pages_test = pages_test_start(rmd->base, CRIU_PATH);
         r = moves_create(rmd, &rmd->moves, err);
@@ -418,6 +420,7 @@ static int start(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
 
 static void stop(struct rmd *rmd) {
         sensors_destroy(rmd->sensors);
+        doctor_destroy(rmd->doctor);
         service_destroy(rmd->service);
         checkpoints_destroy(rmd->checkpoints);
         rmd->checkpoints = NULL;
@@ -528,6 +531,7 @@ static int serve(struct config *config, struct rm_error *err) {
                 r = tls_create_from_files(config->cluster_name, TLS_PEER, config->key_file, config->second_key_file, &tls, err);
         if (r < 0)
                 return r;
+        rmd.tls = tls;
         say_keys(config, tls);
         keep_responsive();
         seed_random();

@@ -35,6 +35,7 @@ static const struct request requests[] = {
         { RM__LOCAL_REQUEST__BODY_GET_USE, "use", ROLE_ANY, ROUTE_LEADER_NOW, request_use },
         { RM__LOCAL_REQUEST__BODY_GET_SNAPSHOT, "snapshot", ROLE_ADMIN, ROUTE_LEADER, request_snapshot },
         { RM__LOCAL_REQUEST__BODY_GET_PLAN, "plan", ROLE_ADMIN, ROUTE_LEADER, request_plan },
+        { RM__LOCAL_REQUEST__BODY_GET_NODE_FACTS, "doctor", ROLE_ANY, ROUTE_NODE, request_node_facts },
 };
 
 /* NULL when there is no such request. */
@@ -91,6 +92,8 @@ static void on_carried_reply(void *userdata, uint32_t channel, Rm__LocalReply *r
         struct rmd *rmd = carried->client->rmd;
         bool again = ask_again(carried, reply);
 
+        if (reply && reply->body_case == RM__LOCAL_REPLY__BODY_NODE_FACTS)
+                request_hide_key(rmd, reply->node_facts);
         if (reply && !again)
                 client_reply(carried->client, carried->request_id, reply);
         if (reply && reply->body_case == RM__LOCAL_REPLY__BODY_TEXT && reply->text->more) {
@@ -164,6 +167,16 @@ static const char *head_of(struct client *client, const Rm__LocalRequest *reques
         return job && job->n_capsules > 0 ? job->capsules[0]->node : NULL;
 }
 
+/* As the state calls it: what a client calls a node may be anything. */
+static const char *named_node(struct client *client, const Rm__LocalRequest *request, const char *verb) {
+        const char *name = request->body_case == RM__LOCAL_REQUEST__BODY_GET_NODE_FACTS ? request->get_node_facts->node : "";
+        const Rm__Node *node = state_node(cluster_state(client->rmd->cluster), name);
+
+        if (!node)
+                client_error(client, request->id, -ENOENT, "%s: no such node (known: see 'rmctl list-nodes')", verb);
+        return node ? node->name : NULL;
+}
+
 /* For requests of the leader, and for those that look at the state before they propose. */
 static const char *leader_or_self(const struct client *client, enum route route) {
         const struct cluster *cluster = client->rmd->cluster;
@@ -192,6 +205,8 @@ static const char *destination(struct client *client, const Rm__LocalRequest *re
                 return node;
         case ROUTE_HEAD:
                 return head_of(client, request, entry->name);
+        case ROUTE_NODE:
+                return named_node(client, request, entry->name);
         default:
                 return cluster_self(client->rmd->cluster);
         }

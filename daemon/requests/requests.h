@@ -16,6 +16,7 @@ enum route {
         ROUTE_LEADER,  /* only the leader can */
         ROUTE_LEADER_NOW, /* likewise, and the client can do without */
         ROUTE_HEAD,    /* the node of the job's head */
+        ROUTE_NODE,    /* the node that the request names */
 };
 
 enum role {
@@ -75,6 +76,9 @@ void request_list_policies(struct client *client, const Rm__LocalRequest *reques
 void request_snapshot(struct client *client, const Rm__LocalRequest *request);
 void request_use(struct client *client, const Rm__LocalRequest *request);
 void request_plan(struct client *client, const Rm__LocalRequest *request);
+void request_node_facts(struct client *client, const Rm__LocalRequest *request);
+/* Facts of any node, before a local client gets them: whether the cluster's key is the same there, and nothing more of it. */
+void request_hide_key(const struct rmd *rmd, Rm__NodeFacts *facts);
 
 /* attachment.c */
 void attachment_state_changed(struct client *client);
