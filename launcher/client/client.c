@@ -168,16 +168,35 @@ static int reply_error(const Rm__Error *error, struct rm_error *err) {
         return error_set(err, code, "%s", *error->text ? error->text : strerror(-code));
 }
 
+/* `deadline_usec` 0: none. */
+static int receive_until(struct client *client, uint64_t deadline_usec, Rm__LocalReply **ret_reply, struct rm_error *err) {
+        for (;;) {
+                int r = wire_next(&client->in, ret_reply);
+
+                if (r != 0)
+                        return r < 0 ? error_sys(err, r, "rmd sent an invalid reply") : 0;
+                r = wait_for(client, POLLIN, deadline_usec, err);
+                if (r == 0)
+                        r = read_more(client, err);
+                if (r < 0)
+                        return r;
+        }
+}
+
+int client_receive_any(struct client *client, uint64_t timeout_usec, Rm__LocalReply **ret_reply, struct rm_error *err) {
+        return receive_until(client, timeout_usec ? now_usec() + timeout_usec : 0, ret_reply, err);
+}
+
 int client_receive(struct client *client, uint64_t timeout_usec, Rm__LocalReply **ret_reply, struct rm_error *err) {
         uint64_t deadline_usec = timeout_usec ? now_usec() + timeout_usec : 0;
 
         for (;;) {
                 Rm__LocalReply *reply = NULL;
-                int r = wire_next(&client->in, &reply);
+                int r = receive_until(client, deadline_usec, &reply, err);
 
                 if (r < 0)
-                        return error_sys(err, r, "rmd sent an invalid reply");
-                if (r > 0 && reply->id == client->last_id) {
+                        return r;
+                if (reply->id == client->last_id) {
                         if (reply->body_case != RM__LOCAL_REPLY__BODY_ERROR) {
                                 *ret_reply = reply;
                                 return 0;
@@ -186,15 +205,7 @@ int client_receive(struct client *client, uint64_t timeout_usec, Rm__LocalReply 
                         rm__local_reply__free_unpacked(reply, NULL);
                         return r;
                 }
-                if (r > 0) {
-                        rm__local_reply__free_unpacked(reply, NULL);
-                        continue;
-                }
-                r = wait_for(client, POLLIN, deadline_usec, err);
-                if (r == 0)
-                        r = read_more(client, err);
-                if (r < 0)
-                        return r;
+                rm__local_reply__free_unpacked(reply, NULL);
         }
 }
 
