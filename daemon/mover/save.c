@@ -118,11 +118,32 @@ static int level_of(Rm__MoverCodec codec) {
         }
 }
 
+static bool is_kept(const Rm__MoverPrecopy *m, uint64_t checkpoint) {
+        for (size_t i = 0; i < m->n_keep; i++)
+                if (m->keep[i] == checkpoint)
+                        return true;
+        return false;
+}
+
+/* Here and not by rmd, so that no pack goes that the checkpoint under way takes blocks to be in. */
+static int remove_others(struct saver *s, const Rm__MoverPrecopy *m, struct rm_error *err) {
+        cleanup_free uint64_t *numbers = NULL;
+        size_t n = 0;
+        int r = store_list(s->store, &numbers, &n, err);
+
+        for (size_t i = 0; i < n && r == 0; i++)
+                if (!is_kept(m, numbers[i]))
+                        r = store_remove(s->store, numbers[i], err);
+        return r;
+}
+
 static int checkpoint_begin(struct saver *s, const Rm__MoverPrecopy *m, struct rm_error *err) {
         const Rm__MoverSave *save = s->control->setup->save;
         struct gather *g = &s->gather;
         int r = fault_point("mover.save.begin", err);
 
+        if (r == 0)
+                r = remove_others(s, m, err);
         if (r == 0 && !g->capture)
                 r = capture_listen(save->images_dir, save->criu_uid, &g->capture, err);
         if (r == 0)
