@@ -13,6 +13,7 @@
 
 #define MOVER_PROGRAM RM_LIBEXEC_DIR "/rm-mover"
 #define RETRY_USEC 300000U
+#define TIDY_USEC (2U * UINT64_C(1000000)) /* after a change of the state */
 #define STORE_PARTNER "partner" /* [checkpoint] store: disks of this node and of others */
 
 const Rm__State *checkpoints_state(const struct checkpoints *c) {
@@ -50,7 +51,8 @@ static void reconcile(struct checkpoints *c) {
         barrier_wake(c);
         copies_wake(c);
         restores_wake(c);
-        stores_tidy(c);
+        if (!evtimer_pending(c->tidy, NULL))
+                timer_arm(c->tidy, TIDY_USEC);
 }
 
 static void on_wake(evutil_socket_t fd, short what, void *arg) {
@@ -62,6 +64,13 @@ static void on_retry(evutil_socket_t fd, short what, void *arg) {
 
         c->retry_wanted = false;
         reconcile(c);
+}
+
+static void on_tidy(evutil_socket_t fd, short what, void *arg) {
+        struct checkpoints *c = arg;
+
+        if (cluster_synced(c->rmd->cluster))
+                stores_tidy(c);
 }
 
 void checkpoints_wake(struct checkpoints *c) {
@@ -156,6 +165,7 @@ int checkpoints_create(struct rmd *rmd, struct checkpoints **ret, struct rm_erro
         c->remover = remover_create(rmd->base, MOVER_PROGRAM);
         c->wake = event_new(rmd->base, -1, 0, on_wake, c);
         c->retry = evtimer_new(rmd->base, on_retry, c);
+        c->tidy = evtimer_new(rmd->base, on_tidy, c);
         *ret = c;
         return 0;
 }
@@ -173,6 +183,7 @@ void checkpoints_destroy(struct checkpoints *c) {
         (void) rmdir(c->dir);
         event_free(c->wake);
         event_free(c->retry);
+        event_free(c->tidy);
         free(c->dir);
         free(c->root);
         free(c);

@@ -121,7 +121,7 @@ struct checkpoints {
         struct event *wake;
         struct event *retry;
         bool retry_wanted;
-        uint64_t tidied_usec; /* when stores were last looked at for what nobody needs */
+        struct event *tidy; /* pending: stores are to be looked at for what nobody needs */
         LIST_HEAD(, save) saves;
         LIST_HEAD(, barrier) barriers;
         LIST_HEAD(, copy) copies;
@@ -193,7 +193,7 @@ int stores_files(const char *dir, uint64_t checkpoint, bool whole, char ***ret_n
 void stores_files_free(char **names, size_t n);
 /* Is it the name of such a file, and of nothing else? */
 bool stores_name_valid(const char *name, uint64_t checkpoint);
-/* What the state does not name any more goes, now and then. */
+/* What the state does not name any more goes. */
 void stores_tidy(struct checkpoints *c);
 
 #endif

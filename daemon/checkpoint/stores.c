@@ -11,7 +11,6 @@
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
 
-#define TIDY_USEC (2U * UINT64_C(1000000))
 #define MANIFEST "manifest-"
 #define PACK "pack-"
 
@@ -198,13 +197,9 @@ static void tidy_job(struct checkpoints *c, uint64_t id) {
 }
 
 void stores_tidy(struct checkpoints *c) {
-        uint64_t now = now_usec();
         const struct dirent *entry;
         DIR *d;
 
-        if (now - c->tidied_usec < TIDY_USEC)
-                return;
-        c->tidied_usec = now;
         /* A directory that all nodes have is the leader's to tidy. */
         if (c->shared && !cluster_is_leader(c->rmd->cluster))
                 return;

@@ -13,11 +13,30 @@
 #define PAUSE_USEC 100000U
 
 const struct verb *const verbs[] = {
-        &verb_status,           &verb_list_nodes,        &verb_show_node,  &verb_drain_node,     &verb_resume_node,
-        &verb_report_health,    &verb_remove_node,       &verb_list_jobs,  &verb_show_job,       &verb_cancel_job,
-        &verb_attach_job,       &verb_migrate_job,       &verb_list_moves, &verb_checkpoint_job, &verb_restart_job,
-        &verb_list_checkpoints, &verb_remove_checkpoint, &verb_events,     &verb_snapshot,       &verb_plan,
-        &verb_list_policies,    &verb_doctor,          &verb_confirm_lost,      &verb_help,
+        &verb_status,
+        &verb_list_nodes,
+        &verb_show_node,
+        &verb_drain_node,
+        &verb_resume_node,
+        &verb_report_health,
+        &verb_remove_node,
+        &verb_list_jobs,
+        &verb_show_job,
+        &verb_cancel_job,
+        &verb_attach_job,
+        &verb_migrate_job,
+        &verb_list_moves,
+        &verb_checkpoint_job,
+        &verb_restart_job,
+        &verb_list_checkpoints,
+        &verb_remove_checkpoint,
+        &verb_events,
+        &verb_snapshot,
+        &verb_plan,
+        &verb_list_policies,
+        &verb_doctor,
+        &verb_confirm_lost,
+        &verb_help,
 };
 const size_t n_verbs = ARRAY_SIZE(verbs);
 
