@@ -278,6 +278,10 @@ int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t s
  * of images_dir; PID 1 takes the files from there, and gives their contents to the payload from now on (status.filling), without rmd. */
 int capsule_restore(struct capsule *capsule, const char *images_dir, bool pages, uint64_t timeout_usec, capsule_done_fn done,
                     void *arg);
+/* The same of a checkpoint, after which the processes had gone on: files that they had open for writing are cut back first to what they were. Done with error 0: `text`
+ * names files, a space between them, that are written in place and may differ from what they were. */
+int capsule_restore_back(struct capsule *capsule, const char *images_dir, bool pages, uint64_t timeout_usec, capsule_done_fn done,
+                         void *arg);
 
 /* Stdin: `data` is what comes at `offset`; what was taken already is skipped, so repeating is safe. -ERANGE for a gap.
  * Done (the ack) when the FIFO took all of it; until then do not send more than a few hundred kB. size 0: end of file at

@@ -269,15 +269,28 @@ static int start_mover(struct restore *restore, struct resident *resident, struc
         return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
 }
 
+/* Without a copy nobody can tell what was in them then. */
+static void tell_doubts(struct restore *restore, const char *files) {
+        cleanup_free char *text = xasprintf("job %" PRIu64 ": written in place, and perhaps not as they were at checkpoint %" PRIu64
+                                            ".%" PRIu64 ": %s",
+                                            restore->job, restore->job, restore->checkpoint, files);
+        struct command c;
+
+        checkpoints_propose(restore->c, command_note(&c, text));
+}
+
 static void on_restored(struct capsule *capsule, int error, const char *text, void *arg) {
         struct restore *restore = op_done(arg, error);
 
         if (!restore || restore->state != RESTORE_RESTORE)
                 return;
-        if (error < 0)
-                restore_fail(restore, "criu restore: %s", text);
-        else
-                (void) restore_event(restore, RESTORE_EV_RESTORED);
+        if (error < 0) {
+                restore_fail(restore, "restoring: %s", text);
+                return;
+        }
+        if (*text)
+                tell_doubts(restore, text);
+        (void) restore_event(restore, RESTORE_EV_RESTORED);
 }
 
 /* ---- the states ---- */
@@ -338,8 +351,8 @@ static void restore_enter(struct restore *restore) {
                 break;
         case RESTORE_RESTORE:
                 set_deadline(restore, timeout_usec);
-                if (capsule_restore(resident->capsule, restore->dir, restore->pages, timeout_usec, on_restored, make_op(restore)) <
-                    0)
+                if (capsule_restore_back(resident->capsule, restore->dir, restore->pages, timeout_usec, on_restored,
+                                         make_op(restore)) < 0)
                         restore_fail(restore, "cannot start the restore");
                 break;
         case RESTORE_DONE:

@@ -512,7 +512,8 @@ static int request_restore(struct criu *criu, bool join_time, bool lazy) {
         return send_request(criu, &request);
 }
 
-int criu_restore(struct criu *criu, int images_fd, bool lazy, uint64_t timeout_usec, criu_done_fn done, struct rm_error *error) {
+int criu_restore(struct criu *criu, int images_fd, bool lazy, bool rollback, uint64_t timeout_usec, criu_done_fn done,
+                 struct rm_error *error) {
         struct init *init = criu->init;
         struct clocks clocks;
         bool own_clocks;
@@ -520,7 +521,7 @@ int criu_restore(struct criu *criu, int images_fd, bool lazy, uint64_t timeout_u
 
         if (r < 0)
                 return r;
-        image_fixup(images_fd, waiting_again, init->waiting);
+        image_fixup(images_fd, rollback, waiting_again, init->waiting);
         r = share_images(images_fd, init->spec->uid);
         if (r == 0)
                 r = write_restore_config(init);

@@ -37,8 +37,10 @@ int criu_preload_restore(struct criu *criu, unsigned free_pid, struct rm_error *
 int criu_dump(struct criu *criu, int images_fd, bool stream, bool pages, uint64_t timeout_usec, criu_done_fn done,
               struct rm_error *error);
 /* Leaves the payload frozen. CRIU runs as the job's owner (but for a job of root), so it opens and makes nothing that he could
- * not. When it fails, what it has made until then is the caller's to kill. `lazy`: without private memory, see fill.h. */
-int criu_restore(struct criu *criu, int images_fd, bool lazy, uint64_t timeout_usec, criu_done_fn done, struct rm_error *error);
+ * not. When it fails, what it has made until then is the caller's to kill. `lazy`: without private memory, see fill.h. `rollback`: files may have
+ * other sizes than when they were dumped, see rollback.h. */
+int criu_restore(struct criu *criu, int images_fd, bool lazy, bool rollback, uint64_t timeout_usec, criu_done_fn done,
+                 struct rm_error *error);
 /* The preloaded CRIU that will restore; 0: none. */
 pid_t criu_restore_pid(const struct criu *criu);
 /* Kills CRIU: what it is doing fails. */

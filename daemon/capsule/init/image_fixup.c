@@ -19,6 +19,10 @@ enum {
         FILES_MAGIC = 0x56303138,
         WIRE_VARINT = 0,
         WIRE_BYTES = 2,
+        FILE_REG = 3,       /* file_entry.reg */
+        REG_SIZE = 8,       /* reg_file_entry */
+        REG_SIZE_TAG = REG_SIZE << 3 | WIRE_VARINT,
+        REG_UNKNOWN_TAG = 15 << 3 | WIRE_VARINT, /* a field that CRIU does not know, and passes over */
         FILE_TIMERFD = 12, /* file_entry.tfd */
         TIMERFD_VALUE_SEC = 7,
         TIMERFD_VALUE_NSEC = 8,
@@ -116,7 +120,19 @@ static bool image_fixup_timerfd(struct cursor entry) {
         return true;
 }
 
-unsigned image_fixup_timerfds(uint8_t *image, size_t size_bytes) {
+static bool drop_size(struct cursor entry) {
+        struct field f;
+
+        while (next_field(&entry, &f))
+                if (f.number == REG_SIZE && f.varint && f.varint[-1] == REG_SIZE_TAG) {
+                        f.varint[-1] = REG_UNKNOWN_TAG;
+                        return true;
+                }
+        return false;
+}
+
+/* Calls `fix` for each entry of that kind. Returns for how many it has done something. */
+static unsigned fix_files(uint8_t *image, size_t size_bytes, uint64_t kind, bool (*fix)(struct cursor entry)) {
         struct cursor c = { image, image + size_bytes };
         uint32_t magic, length;
         unsigned n = 0;
@@ -138,10 +154,18 @@ unsigned image_fixup_timerfds(uint8_t *image, size_t size_bytes) {
                 entry = (struct cursor) { c.at, c.at + length };
                 c.at += length;
                 while (next_field(&entry, &f))
-                        if (f.number == FILE_TIMERFD && !f.varint)
-                                n += image_fixup_timerfd(f.bytes);
+                        if (f.number == kind && !f.varint)
+                                n += fix(f.bytes);
         }
         return n;
+}
+
+unsigned image_fixup_timerfds(uint8_t *image, size_t size_bytes) {
+        return fix_files(image, size_bytes, FILE_TIMERFD, image_fixup_timerfd);
+}
+
+unsigned image_fixup_sizes(uint8_t *image, size_t size_bytes) {
+        return fix_files(image, size_bytes, FILE_REG, drop_size);
 }
 
 /* ---- interrupted system calls ---- */
@@ -299,6 +323,7 @@ bool image_fixup_call(uint8_t *image, size_t size_bytes, long again) {
 struct mending {
         image_fixup_again_fn again;
         void *arg;
+        bool sizes;
 };
 
 static void image_fixup_file(const struct mending *mending, int images_fd, const char *name, long tid) {
@@ -315,13 +340,15 @@ static void image_fixup_file(const struct mending *mending, int images_fd, const
         }
         if (tid == 0)
                 (void) image_fixup_timerfds(map, (size_t) st.st_size);
-        else
+        if (tid == 0 && mending->sizes)
+                (void) image_fixup_sizes(map, (size_t) st.st_size);
+        if (tid != 0)
                 (void) image_fixup_call(map, (size_t) st.st_size, mending->again(mending->arg, (pid_t) tid));
         (void) munmap(map, (size_t) st.st_size);
 }
 
-void image_fixup(int images_fd, image_fixup_again_fn again, void *arg) {
-        const struct mending mending = { again, arg };
+void image_fixup(int images_fd, bool sizes, image_fixup_again_fn again, void *arg) {
+        const struct mending mending = { again, arg, sizes };
         int fd = openat(images_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *dir = fd < 0 ? NULL : fdopendir(fd);
         struct dirent *entry;

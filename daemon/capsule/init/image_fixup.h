@@ -11,6 +11,9 @@
  * nanosecond instead. In a file of images of open files, in place. Returns how many; what is no such file is left alone. */
 unsigned image_fixup_timerfds(uint8_t *image, size_t size_bytes);
 
+/* CRIU refuses files whose size is another than when they were dumped. Of a checkpoint that is gone back to, rollback.h has seen to them: the sizes go. As above. */
+unsigned image_fixup_sizes(uint8_t *image, size_t size_bytes);
+
 /* Can this system call be begun again when it was interrupted, as far as its arguments tell? Its time limit then counts anew. */
 bool image_fixup_can_restart(long number);
 
@@ -24,7 +27,7 @@ bool image_fixup_call(uint8_t *image, size_t size_bytes, long again);
 /* The number for `again`, of a thread as the capsule counts; -1: not known. */
 typedef long (*image_fixup_again_fn)(void *arg, pid_t tid);
 
-/* All of the above, in the images of this directory before they are restored. */
-void image_fixup(int images_fd, image_fixup_again_fn again, void *arg);
+/* All of the above (sizes only if `sizes`), in the images of this directory before they are restored. */
+void image_fixup(int images_fd, bool sizes, image_fixup_again_fn again, void *arg);
 
 #endif

@@ -54,6 +54,10 @@ struct taking {
         size_t n_mapped;
 };
 
+int64_t inventory_mtime_nsec(const struct stat *st) {
+        return (int64_t) st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+}
+
 bool inventory_has_path(const Capsule__InventoryFile *file) {
         return file->name[0] == '/';
 }
@@ -134,6 +138,10 @@ static int look_at(struct taking *taking, int dir_fd, const char *link, uint32_t
         if (inventory_has_path(&file)) {
                 file.uid = ret_stat->st_uid;
                 file.gid = ret_stat->st_gid;
+                if (S_ISREG(ret_stat->st_mode)) {
+                        file.size_bytes = (uint64_t) ret_stat->st_size;
+                        file.mtime_nsec = inventory_mtime_nsec(ret_stat);
+                }
         } else if (strcmp(name, "deleted") == 0) {
                 file.uid = ret_stat->st_uid;
         } else
@@ -154,7 +162,7 @@ static int read_small(int dir_fd, const char *name, char *buffer, size_t size) {
         return 0;
 }
 
-static int read_flags(int task_fd, unsigned fd, uint32_t *ret) {
+static int read_flags(int task_fd, unsigned fd, uint32_t *ret, uint64_t *ret_position) {
         char path[32];
         char text[FDINFO_BYTES];
         const char *flags;
@@ -165,7 +173,7 @@ static int read_flags(int task_fd, unsigned fd, uint32_t *ret) {
         if (r < 0)
                 return r;
         flags = strstr(text, "flags:");
-        if (!flags || sscanf(flags, "flags: %" SCNo32, ret) != 1)
+        if (!flags || sscanf(flags, "flags: %" SCNo32, ret) != 1 || sscanf(text, "pos: %" SCNu64, ret_position) != 1)
                 return -EBADMSG;
         *ret &= FLAGS_COMPARED;
         return 0;
@@ -191,7 +199,7 @@ static int add_descriptor(struct taking *taking, Capsule__InventoryTask *task, i
         if (r == -ENOENT) /* closed since it was listed: it is missing in the comparison, if it should be there */
                 return 0;
         if (r == 0 && inventory_has_path(taking->inventory->files[descriptor.file]))
-                r = read_flags(task_fd, fd, &descriptor.flags);
+                r = read_flags(task_fd, fd, &descriptor.flags, &descriptor.position);
         if (r == 0)
                 append_descriptor(task, &descriptor);
         return r;

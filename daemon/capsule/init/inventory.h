@@ -5,6 +5,7 @@
 #define RM_DAEMON_CAPSULE_INIT_INVENTORY_H
 
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include "proto/capsule.pb-c.h"
 
@@ -24,5 +25,8 @@ int inventory_reach(const Capsule__Inventory *inventory, const Capsule__Spec *sp
 
 /* Has the file a path that another process can open? Not: pipes, sockets, memory, deleted files. */
 bool inventory_has_path(const Capsule__InventoryFile *file);
+
+/* As InventoryFile.mtime_nsec. */
+int64_t inventory_mtime_nsec(const struct stat *st);
 
 #endif

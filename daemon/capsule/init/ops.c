@@ -26,6 +26,7 @@
 #include "daemon/capsule/init/obstacles.h"
 #include "daemon/capsule/init/payload.h"
 #include "daemon/capsule/init/ptys.h"
+#include "daemon/capsule/init/rollback.h"
 #include "daemon/capsule/init/stdio.h"
 #include "daemon/capsule/init/watch.h"
 
@@ -54,6 +55,7 @@ struct ops {
         uint64_t freeze_deadline; /* UINT64_MAX: not freezing */
         uint64_t link_deadline;   /* when the link of a cut capsule goes down; UINT64_MAX: not */
         int images_fd;
+        char *doubts; /* files that may not be what they were when the job was saved; NULL: nothing was rolled back */
 };
 
 /* Returns 0, or negative with the text; or STARTED when the answer comes later. */
@@ -304,7 +306,7 @@ static void on_restored(struct init *init, int code, const char *text) {
                 (void) ptys_hang_up();
                 set_phase(init, CAPSULE__PHASE__PHASE_RESTORED);
         }
-        done(ops, code, text);
+        done(ops, code, code == 0 && ops->doubts ? ops->doubts : text);
 }
 
 static int start_filler(struct ops *ops, struct rm_error *error) {
@@ -320,13 +322,16 @@ static int op_restore(struct ops *ops, const Capsule__Request *request, struct t
         if (!ops->carry || !ops->carry->inventory)
                 return error_set(error, -EPROTO, "no inventory came with the image: the restore cannot be verified");
         r = mounts_protect(ops->init->spec, error);
+        free(take_ptr(ops->doubts));
+        if (r == 0 && request->restore->rollback)
+                r = rollback_files(ops->carry->inventory, ops->init->spec, &ops->doubts, error);
         if (r == 0)
                 r = open_images(ops, request->restore->images_dir, error);
         if (r == 0)
                 r = request->restore->pages ? start_filler(ops, error) : 0;
         if (r == 0)
-                r = criu_restore(ops->init->criu, ops->images_fd, request->restore->pages, request->restore->timeout_usec,
-                                 on_restored, error);
+                r = criu_restore(ops->init->criu, ops->images_fd, request->restore->pages, request->restore->rollback,
+                                 request->restore->timeout_usec, on_restored, error);
         if (r < 0) {
                 fill_end(ops->init->fill);
                 close_images(ops, r, error_text(error));
