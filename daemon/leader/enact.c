@@ -8,6 +8,7 @@
 #include "daemon/cluster/commands.h"
 #include "daemon/config/config.h"
 #include "daemon/leader/cores.h"
+#include "daemon/leader/fold_place.h"
 
 static const Rm__State *state_of(const struct rmd *rmd) {
         return cluster_state(rmd->cluster);
@@ -75,6 +76,30 @@ static void start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const
         free(body->group_nodes);
         free(body->spare_nodes);
         free(body->group_ranks);
+}
+
+/* One that has lost a node need not wait for cores of its own: at once, or when it has waited for so long as its owner wants. */
+static bool may_fold(const struct rmd *rmd, const Rm__Job *job) {
+        uint64_t waited_usec = cluster_log_usec(rmd->cluster) - job->pending_since_usec;
+
+        if (job->state != RM__JOB_STATE__JOB_PENDING || job->held || job->attempt < 2 || job->pending_since_usec == 0)
+                return false;
+        return job->spec->on_node_loss == STATE_LOSS_FOLD ||
+               (job->spec->recover_wait_usec > 0 && waited_usec >= job->spec->recover_wait_usec);
+}
+
+/* True: it is placed, or that was proposed at least. */
+static bool start_folded(struct rmd *rmd, const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job) {
+        const uint32_t n_groups = snapshot->jobs[index].n_groups;
+        cleanup_free int32_t *nodes = xcalloc(n_groups + 1u, sizeof(*nodes));
+        struct round_action action = { .kind = ROUND_START, .job = index, .group_node = nodes };
+        int32_t head;
+
+        if (!may_fold(rmd, job) || !fold_place(snapshot, index, nodes, &head))
+                return false;
+        action.head_node = head;
+        start_job(rmd, snapshot, &action, "fold");
+        return true;
 }
 
 static int32_t capsule_of(const struct round_action *action) {
@@ -167,6 +192,10 @@ bool enact_round(struct rmd *rmd, const struct rm_snapshot *snapshot, const stru
         for (uint32_t i = 0; i < result->n_jobs; i++) {
                 const Rm__Job *job = state_job(state_of(rmd), job_number(snapshot, i));
 
+                if (job && job->state == RM__JOB_STATE__JOB_PENDING && result->jobs[i].waits && start_folded(rmd, snapshot, i, job))
+                        return skipped; /* the others are looked at in the round that follows */
+                /* Looked at again with each tick: its time may be over. */
+                skipped |= job && job->state == RM__JOB_STATE__JOB_PENDING && job->attempt > 1 && job->spec->recover_wait_usec > 0;
                 if (job && job->state == RM__JOB_STATE__JOB_PENDING && result->jobs[i].waits)
                         enact_tell_reason(rmd, job, result->jobs[i].reason, result->jobs[i].lost && started);
                 else if (job && job->state == RM__JOB_STATE__JOB_RUNNING && !job->cancel)

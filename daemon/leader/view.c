@@ -289,6 +289,17 @@ static void avoid_failing(const struct placing *p, const Rm__Job *job, uint32_t 
         }
 }
 
+/* What comes back takes at least what was saved. */
+static void fill_saved_memory(const Rm__Checkpoint *checkpoint, struct snapshot *snapshot, uint32_t index, uint32_t n_groups) {
+        for (uint32_t g = 0; g < n_groups && g + 1u < checkpoint->n_parts; g++) {
+                struct rm_group *group = snapshot_group(snapshot, index, g);
+                int64_t saved = (int64_t) checkpoint->parts[g + 1]->raw_bytes;
+
+                if (group->memory < saved)
+                        group->memory = saved;
+        }
+}
+
 static void add_job(const struct placing *p, const Rm__Job *job) {
         const Rm__State *state = p->state;
         struct view *view = p->view;
@@ -307,6 +318,8 @@ static void add_job(const struct placing *p, const Rm__Job *job) {
         j->policy = job->spec->policy[0] ? snapshot_string(view->snapshot, job->spec->policy) : NULL;
         j->time_limit_usec = job->spec->time_limit_usec;
         node_memory_fill_job(p->config->memory, job, view->snapshot, view->n_jobs);
+        if (checkpoint)
+                fill_saved_memory(checkpoint, view->snapshot, view->n_jobs, j->n_groups);
         for (size_t i = 0; job->available_set && i < job->n_available; i++) {
                 int32_t node = state_node_position(p->index, job->available[i]->node);
 

@@ -10,12 +10,15 @@
 #include "common/frame.h"
 #include "common/util.h"
 #include "daemon/config/config.h"
+#include "daemon/leader/checkpoints.h"
 #include "daemon/requests/requests.h"
 
 /* What is left of a command line that does not fit: enough to know it by. */
 #define ARGV_CUT_BYTES 1024U
 /* And of a long list of capsules. */
 #define CAPSULES_CUT 200U
+/* From when a node is known to be lost until its jobs run again: about that. */
+#define RESTART_USEC UINT64_C(1500000)
 /* For the frame, and what an answer has beside the list. */
 #define FRAME_SLACK_BYTES (64U << 10)
 
@@ -105,6 +108,25 @@ static void tell_fold(Rm__JobView *view, const struct state_index *index, const 
         view->folded_cores = node_usable_cores(node);
 }
 
+/* What would have to be done again, and the time until it can be. */
+static uint64_t expected_loss(const struct client *client, const Rm__Job *job) {
+        uint64_t from_usec = job->start_usec, now = now_real_usec();
+
+        for (size_t i = 0; i < job->n_checkpoints; i++)
+                if (job->checkpoints[i]->state == RM__CHECKPOINT_STATE__CHECKPOINT_DONE &&
+                    job->checkpoints[i]->captured_usec > from_usec)
+                        from_usec = job->checkpoints[i]->captured_usec;
+        return (now > from_usec ? now - from_usec : 0) + client->rmd->config->lease_usec + RESTART_USEC;
+}
+
+static void tell_checkpoints(Rm__JobView *view, const struct client *client, const Rm__State *state, const Rm__Job *job) {
+        if (view->foreign || job_ended(job))
+                return;
+        view->checkpoint_interval_usec = checkpoint_interval_usec(state, job, client->rmd->config->checkpoint_mtbf_usec);
+        if (job->state == RM__JOB_STATE__JOB_RUNNING && job_wants_restart(job->spec))
+                view->expected_loss_usec = expected_loss(client, job);
+}
+
 Rm__JobView *job_view(const struct client *client, const struct state_index *index, const Rm__Job *job, size_t max_bytes) {
         Rm__JobView *view = xcalloc(1, sizeof(*view));
         cleanup_free char *nodes = job_nodes(job);
@@ -131,6 +153,7 @@ Rm__JobView *job_view(const struct client *client, const struct state_index *ind
         message_set_string(&view->state, state_job_word(index, job));
         message_set_string(&view->nodes, nodes);
         tell_fold(view, index, job);
+        tell_checkpoints(view, client, state_index_state(index), job);
         return view;
 }
 
