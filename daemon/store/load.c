@@ -56,7 +56,8 @@ static int manifest_load(struct store *s, uint64_t checkpoint, struct checkpoint
         checkpoint_destroy(head);
         if (r < 0)
                 return r;
-        rewind(f);
+        if (fseek(f, 0, SEEK_SET) != 0)
+                return error_sys(err, -errno, "read manifest-%" PRIu64, checkpoint);
         r = manifest_read(f, size_bytes, block_find, s, &c, err);
         if (r < 0)
                 return error_prefix(err, "manifest-%" PRIu64, checkpoint), r;

@@ -1,5 +1,6 @@
 #include "daemon/store/manifest.h"
 
+#include <inttypes.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -277,8 +278,9 @@ int manifest_authenticate(FILE *f, uint64_t size_bytes, const struct store_keys 
         bool right = false;
         int r = 0;
 
-        rewind(f);
-        if (!macs[0] || (keys->has_second && !macs[1]))
+        if (fseek(f, 0, SEEK_SET) != 0)
+                r = error_sys(err, -errno, "read");
+        else if (!macs[0] || (keys->has_second && !macs[1]))
                 r = mac_failed(err);
         else if (size_bytes < MANIFEST_MAC_BYTES)
                 r = bad(err, "it is cut off");
@@ -291,7 +293,8 @@ int manifest_authenticate(FILE *f, uint64_t size_bytes, const struct store_keys 
                         right = CRYPTO_memcmp(made, there, sizeof(made)) == 0 || right;
         if (r == 0 && !right)
                 r = error_set(err, -EBADMSG, "the manifest is damaged, or was made with another key");
-        rewind(f);
+        if (r == 0 && fseek(f, 0, SEEK_SET) != 0)
+                r = error_sys(err, -errno, "read");
         return r;
 }
 
@@ -429,8 +432,8 @@ static int blocks_take(struct input *in, const Rm__StoreBlocks *m) {
                 uint32_t number = in->find(in->ctx, m->hashes.data + i * INDEX_HASH_BYTES);
 
                 if (number == INDEX_NONE)
-                        return error_set(in->err, -EBADMSG, "no pack has block %llu of %s:%.300s",
-                                         (unsigned long long) (m->first + i), in->object->o.role, in->object->o.path);
+                        return error_set(in->err, -EBADMSG, "no pack has block %" PRIu64 " of %s:%.300s", m->first + i,
+                                         in->object->o.role, in->object->o.path);
                 blockmap_put(in->object->map, m->first + i, number);
         }
         in->next_place = m->first + n;

@@ -48,7 +48,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes) {
                 abort();
         if (manifest_read_head(f, size_bytes, &c, &err) == 0)
                 checkpoint_destroy(take_ptr(c));
-        rewind(f);
+        if (fseek(f, 0, SEEK_SET) != 0)
+                abort();
         if (manifest_read(f, size_bytes, some_find, NULL, &c, &err) == 0)
                 walk(c);
         checkpoint_destroy(c);
