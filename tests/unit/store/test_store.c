@@ -98,14 +98,16 @@ static void processes_put(struct scene *s) {
 static void all_kinds_come_back(void **state) {
         struct scene *s = *state;
 
-        for (int level = -1; level <= 3; level += 2) {
-                uint64_t number = (uint64_t) (level + 2);
+        static const int levels[] = { -1, 0, 1, 3 };
+
+        for (size_t i = 0; i < ARRAY_SIZE(levels); i++) {
+                uint64_t number = i + 1;
                 struct recorder before, after;
 
                 stream_begin(s);
                 objects_put(s);
                 stream_end(s);
-                saved(s, number, level == 3 ? 0 : level, NULL);
+                saved(s, number, levels[i], NULL);
                 recorder_init(&before);
                 assert_int_equal(stream_read(s, &before.target), 0);
                 scene_reopen(s);
