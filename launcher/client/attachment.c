@@ -9,8 +9,6 @@
 #include "launcher/client/client.h"
 #include "launcher/client/wire.h"
 
-/* JobSpec.on_node_loss */
-#define ON_NODE_LOSS_RESTART 1U
 /* A job that starts within this time is not said to wait. */
 #define WAIT_QUIET_USEC 1000000U
 /* A break is not worth a word before. */
@@ -34,6 +32,7 @@ struct attachment *attachment_create(const struct attachment_config *config, uin
         a->release_usec = a->release_at_usec = ATTACHMENT_NEVER_USEC;
         a->input_known = config->submitted;
         a->input_over = !config->input;
+        output_init(a);
         return a;
 }
 
@@ -41,8 +40,7 @@ void attachment_destroy(struct attachment *a) {
         if (!a)
                 return;
         buffer_finish(&a->requests);
-        buffer_finish(&a->output[0]);
-        buffer_finish(&a->output[1]);
+        output_finish(a);
         buffer_finish(&a->input);
         free(a->reason);
         free(a->said);
@@ -99,7 +97,7 @@ static void put_attach(struct attachment *a) {
         attach.stdout_offset = a->received[0];
         attach.stderr_offset = a->received[1];
         attach.input = a->config.input;
-        attach.attempt = a->attempt;
+        attach.attempt = a->offsets_attempt;
         request.body_case = RM__LOCAL_REQUEST__BODY_ATTACH_JOB;
         request.attach_job = &attach;
         a->attach_id = attachment_put(a, &request);
@@ -181,46 +179,8 @@ void attachment_leave(struct attachment *a, int code) {
 
 /* ---- what rmd says ---- */
 
-static void take_output(struct attachment *a, const Rm__JobOutput *output) {
-        unsigned i = output->stream == 2 ? 1 : 0;
-        uint64_t from = output->offset;
-        size_t skip = 0;
-
-        if ((output->stream != 1 && output->stream != 2) || (output->attempt && output->attempt != a->attempt))
-                return;
-        if (from > a->received[i]) {
-                attachment_say(a, "%" PRIu64 " bytes of the job's %s are no longer stored", from - a->received[i],
-                               i == 0 ? "output" : "error output");
-                a->received[i] = from;
-        }
-        if (a->received[i] - from >= output->data.len)
-                return;
-        skip = (size_t) (a->received[i] - from);
-        if (!a->closed[i])
-                buffer_add(&a->output[i], output->data.data + skip, output->data.len - skip);
-        a->received[i] += output->data.len - skip;
-}
-
 static bool is_end(Rm__JobState state) {
         return state >= RM__JOB_STATE__JOB_COMPLETED;
-}
-
-static void follow_attempt(struct attachment *a, const Rm__Job *job, uint64_t now) {
-        uint32_t before = a->attempt;
-
-        a->restartable = job->spec && job->spec->on_node_loss == ON_NODE_LOSS_RESTART;
-        a->attempt = job->attempt;
-        if (before == 0 || before == job->attempt)
-                return;
-        attachment_say(a,
-                       "job %" PRIu64 ": %s; it starts again from its beginning, attempt %u of %" PRIu64
-                       "; the output so far is of attempt %u",
-                       a->config.job, job->restart_reason, job->attempt, (job->spec ? job->spec->restarts : 0) + UINT64_C(1),
-                       before);
-        memset(a->received, 0, sizeof(a->received));
-        a->wait_from_usec = now;
-        free(take_ptr(a->said));
-        input_repeat(a, now);
 }
 
 static void follow_leader(struct attachment *a, bool needs_leader, uint64_t now) {
@@ -234,13 +194,24 @@ static void follow_leader(struct attachment *a, bool needs_leader, uint64_t now)
         }
 }
 
+static void take_final(struct attachment *a) {
+        output_end(a);
+        if (!a->config.release) {
+                attachment_end(a);
+                return;
+        }
+        a->ending = true;
+        a->release_at_usec = 0;
+}
+
 static void take_update(struct attachment *a, const Rm__JobUpdate *update, uint64_t now) {
         const Rm__Job *job = update->job ? update->job->job : NULL;
+        bool anew;
 
         if (!job || job->attempt < a->attempt)
                 return; /* or rmd was started anew, and does not know yet what it is to know */
         follow_leader(a, update->needs_leader, now);
-        follow_attempt(a, job, now);
+        anew = attempt_follow(a, job, now);
         a->seen = true;
         a->state = job->state;
         a->started = job->start_usec > 0;
@@ -255,14 +226,12 @@ static void take_update(struct attachment *a, const Rm__JobUpdate *update, uint6
                                update->job->nodes);
                 free(take_ptr(a->said));
         }
-        if (!update->final) {
+        if (anew)
+                put_attach(a); /* all that was asked for before is of no use, even if this is the end */
+        else if (update->final)
+                take_final(a);
+        else
                 input_put(a);
-        } else if (a->config.release) {
-                a->ending = true;
-                a->release_at_usec = 0;
-        } else {
-                attachment_end(a);
-        }
 }
 
 /* The job's node is between two owners; asking again finds it. */
@@ -320,8 +289,15 @@ static void take_ok(struct attachment *a, uint32_t id) {
         controls_confirmed(a, id);
 }
 
+/* It answers what was asked before we attached once more. */
+static bool is_of_before(const struct attachment *a, const Rm__LocalReply *reply) {
+        bool streams = reply->body_case == RM__LOCAL_REPLY__BODY_JOB_OUTPUT || reply->body_case == RM__LOCAL_REPLY__BODY_JOB_UPDATE;
+
+        return streams && reply->id && reply->id != a->attach_id;
+}
+
 void attachment_reply(struct attachment *a, const Rm__LocalReply *reply, uint64_t now) {
-        if (a->done)
+        if (a->done || is_of_before(a, reply))
                 return;
         switch (reply->body_case) {
         case RM__LOCAL_REPLY__BODY_ERROR:
@@ -331,10 +307,10 @@ void attachment_reply(struct attachment *a, const Rm__LocalReply *reply, uint64_
                 take_ok(a, reply->id);
                 break;
         case RM__LOCAL_REPLY__BODY_JOB_OUTPUT:
-                take_output(a, reply->job_output);
+                output_take(a, reply->job_output);
                 break;
         case RM__LOCAL_REPLY__BODY_JOB_INPUT_ACK:
-                input_ack(a, reply->job_input_ack->offset);
+                input_ack(a, reply->job_input_ack->offset, now);
                 break;
         case RM__LOCAL_REPLY__BODY_JOB_UPDATE:
                 a->attached = true;

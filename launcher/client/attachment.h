@@ -1,5 +1,5 @@
-/* One job watched by its front end: offsets, input, signals, waiting. No input or output of its own and no clock, so that
- * every turn of events can be played in a test. */
+/* One job watched by its front end: offsets, attempts, input, signals, waiting. No clock, and no input or output of its own but a temporary
+ * file, so that every turn of events can be played in a test. */
 #ifndef RM_LAUNCHER_CLIENT_ATTACHMENT_H
 #define RM_LAUNCHER_CLIENT_ATTACHMENT_H
 
@@ -14,13 +14,15 @@
 struct attachment_config {
         const char *program; /* how to call ourselves in messages */
         uint64_t job;
-        bool input;          /* standard input is sent to the job */
-        bool submitted;      /* just now, by us: the job exists, and its input begins at offset 0 */
-        bool release;        /* rmd may forget the output once all of it is written: it is told so, and answers, before the end */
-        bool wait_set;       /* give up when the job has not started after wait_usec */
+        bool input; /* standard input is sent to the job */
+        bool submitted; /* just now, by us: the job exists, and its input begins at offset 0 */
+        bool release; /* rmd may forget the output once all of it is written: it is told so, and answers, before the end */
+        bool wait_set; /* give up when the job has not started after wait_usec */
         uint64_t wait_usec;
-        bool cancel_unread;  /* the job ends when standard output has no reader any more, as mpirun does */
-        uint64_t away_usec;  /* how long rmd may be away before we leave the job to itself */
+        bool cancel_unread; /* the job ends when standard output has no reader any more, as mpirun does */
+        uint64_t away_usec; /* how long rmd may be away before we leave the job to itself */
+        uint64_t real_usec; /* the time of day when it is created; 0: not known */
+        const char *temporary_directory; /* for what a checkpoint may give again, see recall.h; NULL: there is none */
 };
 
 /* Copies what it needs of `config`; `program` must outlive it. All times are monotonic microseconds. */

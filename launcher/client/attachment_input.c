@@ -5,7 +5,7 @@
 
 /* Input that rmd has not acknowledged is kept, to be sent again; so this bounds our memory too. */
 #define INPUT_WINDOW_BYTES (512U << 10)
-/* Of a job that may start again all of it is kept, as long as it is not more than this. */
+/* Of a job that may start again, or go back to a checkpoint, the last of it are kept: all, as long as it is not more than this. */
 #define INPUT_KEPT_BYTES (8U << 20)
 #define INPUT_CHUNK_BYTES (64U << 10)
 
@@ -65,15 +65,59 @@ void attachment_input_eof(struct attachment *a) {
         input_put(a);
 }
 
-/* All of it is here, for the job's next attempt; kept only where there can be one. */
-static bool keeps_input(const struct attachment *a) {
-        return a->restartable && a->input_base == 0 && a->input.used <= INPUT_KEPT_BYTES;
+/* What was acknowledged and is not kept for a next attempt goes. */
+static void drop_old(struct attachment *a) {
+        uint64_t keep = a->goes_back ? INPUT_KEPT_BYTES : 0;
+        uint64_t taken = a->input_acked - a->input_base;
+
+        if (taken <= keep)
+                return;
+        buffer_drop(&a->input, (size_t) (taken - keep));
+        a->input_base += taken - keep;
 }
 
-void input_ack(struct attachment *a, uint64_t offset) {
+static void cancel(struct attachment *a, uint64_t now) {
+        a->giving_up = true;
+        a->give_up_usec = now + GIVE_UP_USEC;
+        controls_add(a, true, false, SIGTERM);
+}
+
+/* Another front end may have given more than we have. */
+static void start_at(struct attachment *a, uint64_t offset) {
+        buffer_finish(&a->input);
+        a->input_base = a->input_acked = a->input_sent = offset;
+}
+
+/* The attempt had taken so much at its checkpoint. */
+static void resume_at(struct attachment *a, uint64_t offset, uint64_t now) {
+        a->input_resumes = false;
+        a->input_known = true;
+        if (offset < a->input_base) {
+                attachment_say(a,
+                               "job %" PRIu64 " is cancelled: it needs its standard input from byte %" PRIu64
+                               " on again, and %s has it only from byte %" PRIu64 " on",
+                               a->config.job, offset, a->config.program, a->input_base);
+                a->input_over = true;
+                cancel(a, now);
+                return;
+        }
+        if (offset > a->input_base + a->input.used)
+                start_at(a, offset);
+        a->input_acked = offset;
+        input_rewind(a);
+        input_put(a);
+}
+
+void input_ack(struct attachment *a, uint64_t offset, uint64_t now) {
+        if (a->attempt != a->offsets_attempt)
+                return;
+        if (a->input_resumes) {
+                resume_at(a, offset, now);
+                return;
+        }
         if (!a->input_known) {
                 a->input_known = true;
-                a->input_base = a->input_acked = a->input_sent = offset;
+                start_at(a, offset);
         }
         if (offset <= a->input_acked)
                 return;
@@ -82,19 +126,15 @@ void input_ack(struct attachment *a, uint64_t offset) {
         a->input_acked = offset;
         if (a->input_sent < offset)
                 a->input_sent = offset;
-        if (!keeps_input(a)) {
-                buffer_drop(&a->input, (size_t) (offset - a->input_base));
-                a->input_base = offset;
-        }
+        drop_old(a);
         input_put(a);
 }
 
+/* What it did not take is needed if it goes back to where it still would. */
 void input_closed(struct attachment *a) {
         a->input_over = true;
-        if (keeps_input(a))
-                return;
-        buffer_finish(&a->input);
-        a->input_base = a->input_acked = a->input_sent;
+        if (!a->goes_back)
+                start_at(a, a->input_sent);
 }
 
 /* What was given to the attempt before is given to this one too. */
@@ -106,13 +146,22 @@ void input_repeat(struct attachment *a, uint64_t now) {
                                "job %" PRIu64
                                " is cancelled: it cannot start again, as %s does not have all of its standard input any more",
                                a->config.job, a->config.program);
-                a->giving_up = true;
-                a->give_up_usec = now + GIVE_UP_USEC;
-                controls_add(a, true, false, SIGTERM);
+                cancel(a, now);
                 return;
         }
+        a->input_resumes = false;
         a->input_known = true;
         a->input_over = false;
         a->input_acked = 0;
+        input_rewind(a);
+}
+
+/* How much it had taken at the checkpoint is told when it is attached; what comes after that is given again. */
+void input_resume(struct attachment *a) {
+        if (!a->config.input)
+                return;
+        a->input_resumes = true;
+        a->input_known = false;
+        a->input_over = false;
         input_rewind(a);
 }

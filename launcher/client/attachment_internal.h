@@ -1,5 +1,5 @@
-/* What the parts of an attachment share: attachment.c (connection, output, time), attachment_input.c, attachment_control.c (signals and
- * cancels). */
+/* What the parts of an attachment share: attachment.c (connection, time), attachment_attempt.c, attachment_output.c, attachment_input.c,
+ * attachment_control.c (signals and cancels). */
 #ifndef RM_LAUNCHER_CLIENT_ATTACHMENT_INTERNAL_H
 #define RM_LAUNCHER_CLIENT_ATTACHMENT_INTERNAL_H
 
@@ -34,14 +34,17 @@ struct attachment {
         uint64_t attach_at_usec; /* attach again then, ATTACHMENT_NEVER_USEC: no need */
 
         struct buffer output[2];
-        uint64_t received[2]; /* bytes of the job's stream taken over so far */
+        uint64_t received
+                [2]; /* bytes of the job's stream taken over so far; those up to recall_end() are swallowed, as they were delivered before */
+        struct recall *recall[2]; /* what was delivered; up to received, or beyond it */
         bool closed[2];
 
         struct buffer input; /* from input_base on */
-        uint64_t input_base; /* 0 as long as all is kept that a next attempt needs */
+        uint64_t input_base; /* 0 as long as all is kept that an attempt from the beginning needs */
         uint64_t input_acked;
         uint64_t input_sent; /* offset up to which it was sent over this connection */
         bool input_known; /* what was acknowledged is */
+        bool input_resumes; /* and until then, how much the attempt had taken at its checkpoint */
         bool input_eof;
         bool input_eof_sent;
         bool input_over; /* the job takes no more */
@@ -53,8 +56,12 @@ struct attachment {
         uint64_t interrupt_usec; /* when the first of them came */
         int cancel_signo; /* we asked for the end with it */
 
-        uint32_t attempt; /* of the job, that all offsets are of; 0: not known yet */
-        bool restartable;
+        uint32_t attempt; /* of the job; 0: not known yet */
+        uint32_t offsets_attempt; /* that all offsets are of; the one before while it is not known where `attempt` begins */
+        uint64_t restored_from; /* the checkpoint that offsets_attempt went on from */
+        uint64_t said_from; /* the checkpoint that `attempt` was said to go on from; 0: it was not */
+        bool goes_back; /* a next attempt may need what this one was given, and what of it was delivered */
+        bool has_checkpoints;
         uint64_t wait_from_usec; /* it is not said to wait within WAIT_QUIET_USEC of this */
 
         bool seen; /* the state below is known */
@@ -91,12 +98,26 @@ void attachment_leave(struct attachment *a, int code);
 uint32_t attachment_put(struct attachment *a, Rm__LocalRequest *request);
 bool attachment_runs(const struct attachment *a);
 
+/* attachment_attempt.c. True: a new one goes on from a checkpoint, so that it is to be attached at offsets that rmd may not expect. */
+bool attempt_follow(struct attachment *a, const Rm__Job *job, uint64_t now);
+
+/* attachment_output.c */
+void output_init(struct attachment *a);
+void output_finish(struct attachment *a);
+void output_take(struct attachment *a, const Rm__JobOutput *output);
+void output_begin(struct attachment *a); /* of an attempt from the beginning */
+/* The attempt goes on from that checkpoint (NULL: nothing is known of it). skipped: and so may others that we have not seen. */
+void output_go_back(struct attachment *a, const Rm__Checkpoint *checkpoint, bool skipped);
+void output_follow(struct attachment *a, const Rm__Job *job); /* which checkpoints it has */
+void output_end(struct attachment *a); /* no more will come */
+
 /* attachment_input.c */
 void input_put(struct attachment *a); /* what rmd takes now */
 void input_rewind(struct attachment *a); /* to be sent again from what was acknowledged on */
-void input_ack(struct attachment *a, uint64_t offset);
+void input_ack(struct attachment *a, uint64_t offset, uint64_t now);
 void input_closed(struct attachment *a); /* the job takes no more */
-void input_repeat(struct attachment *a, uint64_t now);
+void input_repeat(struct attachment *a, uint64_t now); /* an attempt starts from the beginning */
+void input_resume(struct attachment *a); /* one goes on from a checkpoint */
 
 /* attachment_control.c. `interrupt`: it asks for the end of the job. */
 void controls_add(struct attachment *a, bool cancel, bool interrupt, int signo);

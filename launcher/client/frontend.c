@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -289,11 +290,20 @@ static void handle_events(struct frontend *f, const struct pollfd p[static WATCH
                 send_requests(f);
 }
 
-int frontend_run(struct frontend *f, const struct attachment_config *config) {
+static const char *temporary_directory(void) {
+        const char *directory = getenv("TMPDIR");
+
+        return directory && *directory ? directory : "/tmp";
+}
+
+int frontend_run(struct frontend *f, const struct attachment_config *given) {
+        struct attachment_config config = *given;
         int code = 0;
 
-        f->attachment = attachment_create(config, now_usec());
-        f->input_open = config->input;
+        config.real_usec = now_real_usec();
+        config.temporary_directory = temporary_directory();
+        f->attachment = attachment_create(&config, now_usec());
+        f->input_open = config.input;
         f->input_is_tty = isatty(STDIN_FILENO) == 1;
         f->connect_at_usec = 0;
         for (;;) {
