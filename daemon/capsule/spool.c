@@ -164,3 +164,15 @@ ssize_t spool_read(int dir_fd, const char *name, uint64_t offset, void *buffer, 
         n = pread(fd, buffer, size, (off_t) (offset - s.best));
         return n < 0 ? -errno : n;
 }
+
+int spool_next(int dir_fd, const char *name, uint64_t offset, uint64_t *ret_begin) {
+        struct search s = { .wanted = offset, .next = UINT64_MAX };
+        int r = for_each_segment(dir_fd, name, search_visit, &s);
+
+        if (r < 0)
+                return r;
+        if (s.next == UINT64_MAX)
+                return -ENOENT;
+        *ret_begin = s.next;
+        return 0;
+}

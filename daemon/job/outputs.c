@@ -30,6 +30,7 @@ struct reader {
         uint64_t sent[3];
         uint64_t acked[3];
         bool eof[3];
+        bool awaits_input_offset; /* it has not been told yet how much input the head has taken */
         struct reader *next;
 };
 
@@ -95,12 +96,24 @@ static void send_piece(struct reader *reader, int stream, const void *data, size
         client_reply(reader->client, reader->request_id, &reply);
 }
 
+/* What was taken is dropped; in an attempt that goes on from a checkpoint, so is what was taken before that. Who asks for it, as one who
+ * attaches later does, gets what there is: the offsets tell how much is missing. */
+static ssize_t read_stored(struct reader *reader, int dir_fd, int stream, uint8_t *buffer, size_t size_bytes) {
+        ssize_t n = spool_read(dir_fd, stream_names[stream], reader->sent[stream], buffer, size_bytes);
+        uint64_t begin = 0;
+
+        if (n != -ERANGE || spool_next(dir_fd, stream_names[stream], reader->sent[stream], &begin) < 0)
+                return n;
+        reader->sent[stream] = reader->acked[stream] = begin;
+        return spool_read(dir_fd, stream_names[stream], begin, buffer, size_bytes);
+}
+
 static void pump_stream(struct outputs *outputs, struct reader *reader, const Rm__Job *job, int dir_fd, int stream) {
         uint8_t buffer[PIECE_BYTES];
 
         while (!reader->eof[stream] && reader->sent[stream] - reader->acked[stream] < WINDOW_BYTES) {
                 bool complete = output_complete(outputs, job);
-                ssize_t n = dir_fd < 0 ? 0 : spool_read(dir_fd, stream_names[stream], reader->sent[stream], buffer, sizeof(buffer));
+                ssize_t n = dir_fd < 0 ? 0 : read_stored(reader, dir_fd, stream, buffer, sizeof(buffer));
 
                 if (n < 0 && n != -ENOENT) {
                         log_warn("job %" PRIu64 ": reading %s at %" PRIu64 ": %s", job->id, stream_names[stream],
@@ -128,12 +141,32 @@ static bool reads(const struct reader *reader, const Rm__Job *job) {
         return job && reader->attempt == job->attempt && job->state != RM__JOB_STATE__JOB_RECOVERING;
 }
 
+/* Where a front end goes on with the input that attaches later, or to an attempt that goes on from a checkpoint. As soon as this rmd has taken
+ * over the head, which it may not have yet after a restart. */
+static void tell_input_offset(struct outputs *outputs, struct reader *reader) {
+        struct resident *head = runner_current(outputs->rmd->runner, reader->job, STATE_HEAD);
+        Rm__JobInputAck ack = RM__JOB_INPUT_ACK__INIT;
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        struct capsule_status status;
+
+        if (!reader->awaits_input_offset || !head || !head->ready)
+                return;
+        reader->awaits_input_offset = false;
+        capsule_get_status(head->capsule, &status);
+        ack.job = reader->job;
+        ack.offset = status.stdin_offset;
+        reply.body_case = RM__LOCAL_REPLY__BODY_JOB_INPUT_ACK;
+        reply.job_input_ack = &ack;
+        client_reply(reader->client, reader->request_id, &reply);
+}
+
 static void pump_reader(struct outputs *outputs, struct reader *reader) {
         const Rm__Job *job = job_of(outputs, reader->job);
         cleanup_close int dir_fd = job ? open_spool(outputs, job) : -1;
 
         if (!reads(reader, job))
                 return;
+        tell_input_offset(outputs, reader);
         if (dir_fd < 0 && !output_complete(outputs, job))
                 return; /* not made yet, or on its way */
         pump_stream(outputs, reader, job, dir_fd, CAPSULE_STDOUT);
@@ -148,23 +181,6 @@ void outputs_pump(struct outputs *outputs, uint64_t job) {
                 if (reader->job == job)
                         pump_reader(outputs, reader);
         }
-}
-
-/* Where a front end that attaches later goes on with the input. */
-static void tell_input_offset(struct outputs *outputs, struct reader *reader) {
-        struct resident *head = runner_current(outputs->rmd->runner, reader->job, STATE_HEAD);
-        Rm__JobInputAck ack = RM__JOB_INPUT_ACK__INIT;
-        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
-        struct capsule_status status;
-
-        if (!head || !head->ready)
-                return;
-        capsule_get_status(head->capsule, &status);
-        ack.job = reader->job;
-        ack.offset = status.stdin_offset;
-        reply.body_case = RM__LOCAL_REPLY__BODY_JOB_INPUT_ACK;
-        reply.job_input_ack = &ack;
-        client_reply(reader->client, reader->request_id, &reply);
 }
 
 /* By what this node knows, which may be older than what the front end's node goes by: entries of the log do not arrive everywhere at once. */
@@ -196,8 +212,7 @@ void outputs_attach(struct outputs *outputs, struct client *client, uint32_t req
         reader->sent[CAPSULE_STDERR] = reader->acked[CAPSULE_STDERR] = attach->stderr_offset;
         reader->next = outputs->readers;
         outputs->readers = reader;
-        if (attach->input)
-                tell_input_offset(outputs, reader);
+        reader->awaits_input_offset = attach->input;
         pump_reader(outputs, reader);
 }
 

@@ -107,6 +107,8 @@ static void on_ready(struct capsule *capsule, int error, const char *text, void 
                 capsule_get_status(capsule, &status);
                 resident->ready = true;
                 resident->launching = status.phase != CAPSULE_EMPTY;
+                if (resident->index == STATE_HEAD)
+                        outputs_pump(runner->rmd->outputs, resident->job);
         }
         runner->ops->on_capsule(runner->userdata, resident, error, text);
         runner_wake(runner);

@@ -184,9 +184,11 @@ static void test_spool(void **state) {
         struct spool spool;
         uint64_t at = 1000;
         char buffer[PIECE];
+        uint64_t begin = 0;
         ssize_t n;
 
         (void) state;
+        assert_int_equal(spool_next(dir, "stdout", 0, &begin), -ENOENT);
         /* It begins where another node's ended. */
         spool_init(&spool, dir, "stdout", at);
         assert_int_equal(spool_read(dir, "stdout", at, buffer, sizeof(buffer)), 0);
@@ -203,11 +205,16 @@ static void test_spool(void **state) {
         assert_int_equal(n, 0);
         assert_int_equal(at, spool.end);
         assert_int_equal(spool_read(dir, "stdout", 999, buffer, 1), -ERANGE);
+        assert_int_equal(spool_next(dir, "stdout", 999, &begin), 0);
+        assert_int_equal(begin, 1000);
+        assert_int_equal(spool_next(dir, "stdout", spool.end, &begin), -ENOENT);
         assert_int_equal(spool_read(dir, "stderr", 0, buffer, 1), 0);
         /* What is in a segment with later bytes stays, what is in earlier ones goes. */
         spool_trim(&spool, SPOOL_SEGMENT_BYTES + 100000);
         assert_true(spool.begin > 1000);
         assert_int_equal(spool_read(dir, "stdout", 1000, buffer, 1), -ERANGE);
+        assert_int_equal(spool_next(dir, "stdout", 1000, &begin), 0);
+        assert_int_equal(begin, spool.begin);
         assert_int_equal(spool_read(dir, "stdout", SPOOL_SEGMENT_BYTES + 100000, buffer, 1), 1);
         spool_trim(&spool, spool.end + 1); /* nonsense changes nothing */
         assert_int_equal(spool_read(dir, "stdout", spool.begin, buffer, 1), 1);
