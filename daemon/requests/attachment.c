@@ -159,9 +159,10 @@ static void on_output(struct attachment *attachment, Rm__LocalReply *reply) {
         const Rm__JobOutput *output = reply->job_output;
 
         if (output->stream < 1 || output->stream > 2 || (output->attempt && output->attempt != attachment->attempt) ||
-            output->offset != attachment->taken[output->stream])
-                return; /* of before a reconnection: what is missing comes again */
-        attachment->taken[output->stream] += output->data.len;
+            output->offset < attachment->taken[output->stream])
+                return; /* of before a reconnection */
+        /* If it begins later, what is missing is not stored any more; the client sees that too. */
+        attachment->taken[output->stream] = output->offset + output->data.len;
         if (output->eof)
                 attachment->eof[output->stream] = true;
         if (output->data.len > 0)
@@ -233,12 +234,39 @@ static bool needs_leader(const struct attachment *attachment, const Rm__Job *job
         return job->state != RM__JOB_STATE__JOB_RUNNING || (attachment->eof[1] && attachment->eof[2]);
 }
 
+/* "3:2 4:0", their states being what follows the colon. */
+static char *checkpoint_words(const Rm__Job *job) {
+        char *words = xstrdup("");
+
+        for (size_t k = 0; k < job->n_checkpoints; k++) {
+                char *more = xasprintf("%s%" PRIu64 ":%d ", words, job->checkpoints[k]->id, (int) job->checkpoints[k]->state);
+
+                free(words);
+                words = more;
+        }
+        return words;
+}
+
+/* What is long in them concerns nodes. */
+static void drop_checkpoint_parts(Rm__Job *job) {
+        for (size_t k = 0; k < job->n_checkpoints; k++) {
+                Rm__Checkpoint *checkpoint = job->checkpoints[k];
+
+                for (size_t p = 0; p < checkpoint->n_parts; p++)
+                        rm__checkpoint_part__free_unpacked(checkpoint->parts[p], NULL);
+                free(take_ptr(checkpoint->parts));
+                checkpoint->n_parts = 0;
+        }
+}
+
 static void tell(struct attachment *attachment, const Rm__Job *job, bool final) {
         const struct state_index *index = cluster_index(attachment->client->rmd->cluster);
         Rm__JobUpdate update = RM__JOB_UPDATE__INIT;
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         bool lacks = needs_leader(attachment, job);
-        char *now = xasprintf("%s\n%s\n%u\n%u\n%d", state_job_word(index, job), job->reason, job->moves, job->attempt, lacks);
+        cleanup_free char *checkpoints = checkpoint_words(job);
+        char *now = xasprintf("%s\n%s\n%u\n%u\n%d\n%" PRIu64 "\n%s", state_job_word(index, job), job->reason, job->moves,
+                              job->attempt, lacks, job->restored_from, checkpoints);
 
         if (!final && attachment->told && strcmp(attachment->told, now) == 0) {
                 free(now);
@@ -247,6 +275,7 @@ static void tell(struct attachment *attachment, const Rm__Job *job, bool final) 
         free(attachment->told);
         attachment->told = now;
         update.job = job_view(attachment->client, index, job, VIEW_LISTED_BYTES);
+        drop_checkpoint_parts(update.job->job);
         update.final = final;
         update.needs_leader = lacks;
         reply.body_case = RM__LOCAL_REPLY__BODY_JOB_UPDATE;
@@ -268,16 +297,39 @@ static bool head_reachable(const struct attachment *attachment, const Rm__Capsul
         return node && node->health != RM__NODE_HEALTH__NODE_HEALTH_DOWN;
 }
 
-/* The job starts again: its output begins anew, and so does its input. The client hears it before it gets any of that. */
-static void follow_attempt(struct attachment *attachment, uint32_t attempt) {
-        if (attachment->attempt != 0 && attachment->attempt != attempt) {
-                disconnect(attachment);
-                drop_pieces(attachment);
-                memset(attachment->taken, 0, sizeof(attachment->taken));
-                memset(attachment->acked, 0, sizeof(attachment->acked));
-                memset(attachment->eof, 0, sizeof(attachment->eof));
+/* The client does the same. What it has got beyond the checkpoint comes again, and is compared with that. */
+static void go_back(struct attachment *attachment, const Rm__Job *job) {
+        const Rm__Checkpoint *from = NULL;
+
+        for (size_t k = 0; k < job->n_checkpoints; k++)
+                if (job->checkpoints[k]->id == job->restored_from)
+                        from = job->checkpoints[k];
+        for (size_t i = 0; i < 2; i++) {
+                uint64_t end = from && from->n_output_end == 2 ? from->output_end[i] : 0;
+
+                if (attachment->taken[i + 1] > end)
+                        attachment->taken[i + 1] = end;
         }
-        attachment->attempt = attempt;
+}
+
+/* A job goes back to its beginning or to a checkpoint, and so do its output and its input; to which is known once it is placed. The client
+ * hears of it before it gets any of that. */
+static void follow_attempt(struct attachment *attachment, const Rm__Job *job) {
+        if (attachment->attempt == 0 || attachment->attempt == job->attempt) {
+                attachment->attempt = job->attempt;
+                return;
+        }
+        disconnect(attachment);
+        drop_pieces(attachment);
+        memset(attachment->eof, 0, sizeof(attachment->eof));
+        if (job->n_capsules == 0 || job->state == RM__JOB_STATE__JOB_RECOVERING)
+                return;
+        if (job->restored_from)
+                go_back(attachment, job);
+        else
+                memset(attachment->taken, 0, sizeof(attachment->taken));
+        memcpy(attachment->acked, attachment->taken, sizeof(attachment->acked));
+        attachment->attempt = job->attempt;
 }
 
 /* There is a head to read from, or what is left of the last one. */
@@ -303,14 +355,15 @@ static void attachment_update(struct attachment *attachment) {
         }
         if (job->attempt < attachment->attempt)
                 return; /* what is known here is old */
-        follow_attempt(attachment, job->attempt);
+        follow_attempt(attachment, job);
         tell(attachment, job, false);
         if (job_ended(job) &&
             (!head || job->output_done || !head_reachable(attachment, head) || (attachment->eof[1] && attachment->eof[2]))) {
                 finish(attachment, job);
                 return;
         }
-        if (head && head_may_answer(job, head) && !(attachment->eof[1] && attachment->eof[2]))
+        if (head && attachment->attempt == job->attempt && head_may_answer(job, head) &&
+            !(attachment->eof[1] && attachment->eof[2]))
                 connect_head(attachment, head);
 }
 
