@@ -1,7 +1,9 @@
 /* A stand-in for rmd: speaks proto/local.proto with made-up nodes, and runs the program of a submitted job right here.
  *   fake-rmd SOCKET [--pending MS] [--cut BYTES] [--away MS] [--refuse TEXT] [--no-spool] [--lose N] [--lose-done N]
+ *            [--go-back AT,TO,DIFFERS]
  * --pending: jobs wait that long, with a reason that changes half-way; --cut: connections break after so many bytes sent,
- * inside a frame as it comes; SIGUSR1: break all connections and be away for --away. */
+ * inside a frame as it comes; --go-back: once AT bytes of output were sent, jobs go back to a checkpoint when there were TO, from where
+ * byte DIFFERS is another; SIGUSR1: break all connections and be away for --away. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -44,6 +46,8 @@ struct fake_job {
         int exit_code;
         int status;
         bool reaped, cancelled;
+        uint32_t attempt;
+        uint64_t recover_usec; /* RECOVERING until then */
 };
 
 struct fake_client {
@@ -78,6 +82,7 @@ struct fake {
         uint64_t pending_usec, away_usec;
         size_t cut_bytes;
         const char *refuse;
+        uint64_t back_at, back_to, back_differs; /* back_at 0: jobs do not go back */
         bool leaving;
         unsigned lose; /* that many submissions are taken, and the daemon goes away before it answers */
         unsigned lose_done; /* likewise of what front ends say of having all output */
@@ -186,8 +191,26 @@ static void job_start(struct fake_job *j) {
         j->start_real_usec = now_real_usec();
 }
 
+/* A node is lost; some time later the job is placed again. The program itself notices nothing. */
+static void job_go_back(const struct fake *f, struct fake_job *j) {
+        uint8_t *output = j->spool[0].data + j->spool[0].start;
+
+        if (j->attempt == 1) {
+                j->attempt = 2;
+                j->state = RM__JOB_STATE__JOB_RECOVERING;
+                j->recover_usec = now_usec() + 200000;
+        } else if (j->state == RM__JOB_STATE__JOB_RECOVERING && now_usec() >= j->recover_usec) {
+                if (f->back_differs < j->spool[0].used)
+                        output[f->back_differs] = '!';
+                j->state = RM__JOB_STATE__JOB_RUNNING;
+        }
+}
+
 static void job_tick(struct fake *f, struct fake_job *j) {
         uint64_t age = now_usec() - j->submit_usec;
+
+        if (j->state == RM__JOB_STATE__JOB_RECOVERING)
+                job_go_back(f, j);
 
         if (j->state == RM__JOB_STATE__JOB_PENDING) {
                 if (j->cancelled) {
@@ -262,7 +285,10 @@ static void fill_job(const struct fake_job *j, Rm__JobView *view, Rm__Job *job, 
                 spec->n_argv++;
 }
 
-static void send_update(struct fake_client *c, bool final) {
+static void send_update(const struct fake *f, struct fake_client *c, bool final) {
+        Rm__Checkpoint checkpoint = RM__CHECKPOINT__INIT, *checkpoints[] = { &checkpoint };
+        Rm__Capsule head = RM__CAPSULE__INIT, *capsules[] = { &head };
+        uint64_t ends[2] = { f->back_to, 0 };
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__JobUpdate update = RM__JOB_UPDATE__INIT;
         Rm__JobView view;
@@ -270,6 +296,19 @@ static void send_update(struct fake_client *c, bool final) {
         Rm__JobSpec spec;
 
         fill_job(c->job, &view, &job, &spec);
+        if (f->back_at > 0) {
+                checkpoint.id = 3;
+                checkpoint.state = RM__CHECKPOINT_STATE__CHECKPOINT_DONE;
+                checkpoint.output_end = ends;
+                checkpoint.n_output_end = 2;
+                job.checkpoints = checkpoints;
+                job.n_checkpoints = 1;
+                job.capsules = capsules;
+                job.n_capsules = 1;
+                job.attempt = c->job->attempt;
+                job.restart_reason = (char *) "node n3 is down";
+                job.restored_from = job.attempt > 1 ? checkpoint.id : 0;
+        }
         update.job = &view;
         update.final = final;
         reply.body_case = RM__LOCAL_REPLY__BODY_JOB_UPDATE;
@@ -292,6 +331,7 @@ static void send_output(struct fake_client *c, unsigned i) {
                 output.job = c->job->id;
                 output.stream = i + 1;
                 output.offset = c->offset[i];
+                output.attempt = c->job->attempt;
                 output.data.data = spool->data + spool->start + c->offset[i];
                 output.data.len = n;
                 reply.body_case = RM__LOCAL_REPLY__BODY_JOB_OUTPUT;
@@ -301,19 +341,23 @@ static void send_output(struct fake_client *c, unsigned i) {
         }
 }
 
-static void client_serve_job(struct fake_client *c) {
+static void client_serve_job(const struct fake *f, struct fake_client *c) {
         struct fake_job *j = c->job;
         bool all;
 
         if (!j || c->final_sent)
                 return;
         if (c->told_state != (int) j->state || c->told_reason != j->reason)
-                send_update(c, false);
+                send_update(f, c, false);
+        if (j->state == RM__JOB_STATE__JOB_RECOVERING)
+                return;
         send_output(c, 0);
         send_output(c, 1);
+        if (f->back_at > 0 && j->attempt == 1 && c->offset[0] >= f->back_at)
+                job_go_back(f, j);
         all = c->offset[0] == j->spool[0].used && c->offset[1] == j->spool[1].used;
         if (j->state >= RM__JOB_STATE__JOB_COMPLETED && all) {
-                send_update(c, true);
+                send_update(f, c, true);
                 c->final_sent = true;
         }
 }
@@ -343,7 +387,7 @@ static void do_submit(struct fake *f, struct fake_client *c, uint32_t id, const 
                         return;
                 }
         f->n_jobs++;
-        *j = (struct fake_job) { .id = 7 + f->n_jobs - 1, .in = -1, .out = { -1, -1 } };
+        *j = (struct fake_job) { .id = 7 + f->n_jobs - 1, .in = -1, .out = { -1, -1 }, .attempt = f->back_at > 0 };
         j->name = xstrdup(spec->name);
         j->token = xstrdup(spec->token);
         j->ranks = spec->ranks;
@@ -363,6 +407,9 @@ static void do_attach(struct fake *f, struct fake_client *c, uint32_t id, const 
                 reply_error(c, id, ENOENT, "no job %llu", (unsigned long long) attach->job);
                 return;
         }
+        if (f->back_at > 0)
+                (void) fprintf(stderr, "attach: attempt %u from %llu\n", attach->attempt,
+                               (unsigned long long) attach->stdout_offset);
         c->attach_id = id;
         c->offset[0] = attach->stdout_offset;
         c->offset[1] = attach->stderr_offset;
@@ -1058,7 +1105,7 @@ static void turn(struct fake *f) {
                 if (c->fd >= 0)
                         client_read(f, c);
                 if (c->fd >= 0)
-                        client_serve_job(c);
+                        client_serve_job(f, c);
                 if (c->fd >= 0 && c->next_event_usec && now_usec() >= c->next_event_usec) {
                         send_event(f, c, c->next_event++, false);
                         c->next_event_usec += 300000;
@@ -1066,6 +1113,12 @@ static void turn(struct fake *f) {
                 if (c->fd >= 0 && c->out.used > 0)
                         client_write(f, c);
         }
+}
+
+static void set_go_back(struct fake *f, char *words) {
+        f->back_at = strtoull(words, &words, 10);
+        f->back_to = strtoull(words + 1, &words, 10);
+        f->back_differs = strtoull(words + 1, &words, 10);
 }
 
 int main(int argc, char **argv) {
@@ -1081,6 +1134,8 @@ int main(int argc, char **argv) {
                         f.away_usec = strtoull(argv[i + 1], NULL, 10) * 1000;
                 else if (strcmp(argv[i], "--cut") == 0)
                         f.cut_bytes = strtoull(argv[i + 1], NULL, 10);
+                else if (strcmp(argv[i], "--go-back") == 0)
+                        set_go_back(&f, argv[i + 1]);
                 else if (strcmp(argv[i], "--refuse") == 0)
                         f.refuse = argv[i + 1];
                 else if (strcmp(argv[i], "--lose") == 0)

@@ -95,6 +95,21 @@ run timeout 100 "$mpirun" -n 1 tee /dev/stderr <"$dir/in"
 is "cut connections: output" "$(md5sum <"$dir/out")" "$(md5sum <"$dir/in")"; is "cut connections: error output" "$(md5sum <"$dir/err")" "$(md5sum <"$dir/in")"
 stop
 
+start --go-back 1500000,700000,99999999
+run timeout 60 "$mpirun" -n 1 sh -c 'cat; echo end >&2' <"$dir/in"
+is "a job goes back to a checkpoint: output comes once" "$(md5sum <"$dir/out")" "$(md5sum <"$dir/in")"
+is "a job goes back to a checkpoint: exit code and one line" "$code/$err" "0/rm-mpirun: job 7: node n3 is down: goes on from checkpoint 7.3
+end"
+has "a job goes back to a checkpoint: it is attached there" "$(grep -a attach: "$dir/log" | tail -1)" "attempt 2 from 700000"
+stop
+start --go-back 1500000,700000,1000000
+run timeout 60 "$mpirun" -n 1 sh -c 'cat; echo end >&2' <"$dir/in"
+{ echo -n '!'; tail -c +1000002 "$dir/in"; } >"$dir/again"
+is "output that differs: from there on it comes again" "$(tail -c "$(stat -c %s "$dir/again")" "$dir/out" | md5sum)" "$(md5sum <"$dir/again")"
+is "output that differs: what came before stays" "$(head -c -"$(stat -c %s "$dir/again")" "$dir/out" | cmp - "$dir/in" 2>&1 | grep -c differ)" 0
+has "output that differs: is told" "$err" "rm-mpirun: job 7: output differs from byte 1000000 of stdout on: what follows is of attempt 2, which went on from checkpoint 7.3"
+stop
+
 start --pending 4000
 run "$mpirun" -n 1 echo x; is "waiting is told" "$err" "rm-mpirun: job 7 waits: needs 8 cores, 4 are free
 rm-mpirun: job 7 waits: needs 8 cores, 6 are free
