@@ -169,6 +169,12 @@ void job_checkpoints_interrupt(struct apply *a, Rm__Job *job, const char *why) {
                 fail(a, job, checkpoint, why);
 }
 
+void job_checkpoints_drop(Rm__Job *job) {
+        for (size_t i = job->n_checkpoints; i > 0; i--)
+                if (job->checkpoints[i - 1]->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE)
+                        remove_at(job, i - 1);
+}
+
 /* ---- commands ---- */
 
 static Rm__Job *find(struct apply *a, const char *what, uint64_t id, uint64_t number, Rm__Checkpoint **ret) {

@@ -83,6 +83,8 @@ void session_record(struct apply *a);
 void jobs_finish(struct apply *a);
 /* Checkpoints of the job that are not done will not be. */
 void job_checkpoints_interrupt(struct apply *a, Rm__Job *job, const char *why);
+/* The same without a word, since the job has ended. */
+void job_checkpoints_drop(Rm__Job *job);
 /* Nobody will go on from any of them. */
 void job_checkpoints_forget(Rm__Job *job);
 /* It leaves its nodes, and is PENDING, to go on from its newest checkpoint; `held`: when somebody says so. */

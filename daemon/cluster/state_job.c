@@ -517,7 +517,7 @@ int apply_job_exit(struct apply *a) {
                 message_set_string(&job->reason, NULL);
         job->state = RM__JOB_STATE__JOB_COMPLETING;
         state_index_job_state(a->index, job->id);
-        job_checkpoints_interrupt(a, job, "the job has ended");
+        job_checkpoints_drop(job);
         job_moves_end(a, job->id, "the job has ended");
         job_finish(a, job);
         return 0;

@@ -34,8 +34,8 @@ struct attachment {
         uint64_t attach_at_usec; /* attach again then, ATTACHMENT_NEVER_USEC: no need */
 
         struct buffer output[2];
-        uint64_t received
-                [2]; /* bytes of the job's stream taken over so far; those up to recall_end() are swallowed, as they were delivered before */
+        /* Bytes of the job's stream taken over so far; those up to recall_end() are swallowed, as they were delivered before. */
+        uint64_t received[2];
         struct recall *recall[2]; /* what was delivered; up to received, or beyond it */
         bool closed[2];
 
