@@ -69,20 +69,15 @@ static Rm__CheckpointPhase least(const struct barrier *barrier) {
         return phase;
 }
 
-static void propose_captured(struct checkpoints *c, const struct barrier *barrier) {
-        const struct save *head = saves_find(c, barrier->job, STATE_HEAD, barrier->checkpoint);
-        uint64_t output_end[2] = { 0 };
+static void propose_captured(struct checkpoints *c, struct barrier *barrier) {
         struct command cmd;
         Rm__CmdCheckpointCaptured *body = command_checkpoint_captured(&cmd, barrier->job, barrier->checkpoint);
 
-        if (!head)
-                return;
         for (size_t i = 0; i < barrier->n; i++)
                 if (barrier->parts[i].pause_usec > body->pause_usec)
                         body->pause_usec = barrier->parts[i].pause_usec;
-        memcpy(output_end, head->output_end, sizeof(output_end));
-        body->output_end = output_end;
-        body->n_output_end = ARRAY_SIZE(output_end);
+        body->output_end = barrier->output_end;
+        body->n_output_end = ARRAY_SIZE(barrier->output_end);
         checkpoints_propose(c, &cmd.command);
         checkpoints_retry(c);
 }
@@ -114,6 +109,8 @@ void barrier_on_at(struct checkpoints *c, const Rm__CheckpointAt *at) {
                 checkpoints_propose_abort(c, at->job, at->checkpoint, at->error);
                 return;
         }
+        for (size_t i = 0; i < at->n_output_end && i < ARRAY_SIZE(barrier->output_end); i++)
+                barrier->output_end[i] = at->output_end[i];
         for (size_t i = 0; i < barrier->n; i++)
                 if (barrier->parts[i].index == at->capsule && at->phase > barrier->parts[i].phase) {
                         barrier->parts[i].phase = at->phase;

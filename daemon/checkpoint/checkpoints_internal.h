@@ -55,6 +55,7 @@ struct barrier {
         Rm__CheckpointPhase reached; /* by all, as they were told */
         size_t n;
         struct barrier_part *parts;
+        uint64_t output_end[2]; /* of the head, when it was cut */
         bool failed;
         LIST_ENTRY(barrier) entry;
 };
@@ -144,10 +145,8 @@ void checkpoints_propose_abort(struct checkpoints *c, uint64_t job, uint64_t che
 /* ---- saves.c ---- */
 void saves_wake(struct checkpoints *c);
 void saves_on_go(struct checkpoints *c, const Rm__CheckpointGo *go);
-/* The head's, whose output's end belongs to the checkpoint; NULL: it is not here. */
+/* That of this checkpoint; NULL: it is not made here. */
 const struct save *saves_find(const struct checkpoints *c, uint64_t job, int32_t index, uint64_t checkpoint);
-/* All that goes out is there, or will never be. */
-void saves_copied_out(struct checkpoints *c, uint64_t job, int32_t index, uint64_t checkpoint);
 /* Does an rm-mover of ours have this store open? */
 bool saves_use(const struct checkpoints *c, uint64_t job, int32_t index);
 void saves_finish(struct checkpoints *c);

@@ -144,6 +144,8 @@ static void tell(struct save *save, Rm__CheckpointPhase phase) {
         at.phase = phase;
         at.error = save->error;
         at.pause_usec = save->pause_usec;
+        at.output_end = save->output_end;
+        at.n_output_end = save->index == STATE_HEAD ? ARRAY_SIZE(save->output_end) : 0;
         message.body_case = RM__PEER_MESSAGE__BODY_CHECKPOINT_AT;
         message.checkpoint_at = &at;
         if (!head || checkpoints_send(save->c, head->node, &message) < 0)
@@ -444,6 +446,13 @@ static void enter_dump(struct save *save, struct resident *resident) {
 }
 
 static void on_open_done(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct save_op *op = arg;
+        struct resident *resident =
+                error == -ECANCELED ? NULL : runner_copy(op->c->rmd->runner, op->job, op->index, op->incarnation);
+
+        free(op);
+        if (resident)
+                resident->saving = false;
         /* Without a lease: when there is one again, as for what a move left. */
         if (error < 0 && error != -ECANCELED && error != -ETIME)
                 log_error("capsule %s cannot resume after a checkpoint: %s", capsule_id(capsule), text);
@@ -451,12 +460,18 @@ static void on_open_done(struct capsule *capsule, int error, const char *text, v
 
 static void let_run(struct save *save) {
         struct resident *resident = resident_of(save);
+        struct save_op *op;
 
         (void) evtimer_del(save->reopen);
+        if (resident && resident->capsule && resident->ready && !resident->exited && save->freeze_usec) {
+                op = make_op(save);
+                if (capsule_open(resident->capsule, on_open_done, op) == 0)
+                        resident = NULL; /* on_open_done() */
+                else
+                        free(op);
+        }
         if (resident)
                 resident->saving = false;
-        if (resident && resident->capsule && resident->ready && !resident->exited && save->freeze_usec)
-                (void) capsule_open(resident->capsule, on_open_done, NULL);
         save->freeze_usec = 0;
 }
 

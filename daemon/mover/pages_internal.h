@@ -24,7 +24,8 @@ struct process {
         pid_t pid;
         pid_t inner_pid;
         struct track *track; /* NULL: it could not be tracked yet, and all of it is to be sent when it is frozen */
-        bool untracked; /* its `track` protects nothing, or cannot any more: in the freeze that tells all there is, and is of no use after it */
+        /* Its `track` protects nothing, or cannot any more: in the freeze that tells all there is, and is of no use after it. */
+        bool untracked;
         bool continued; /* all of it went into the stream before */
         bool opened;
         bool listed;

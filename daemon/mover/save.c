@@ -131,7 +131,7 @@ static int remove_others(struct saver *s, const Rm__MoverPrecopy *m, struct rm_e
         size_t n = 0;
         int r = store_list(s->store, &numbers, &n, err);
 
-        for (size_t i = 0; i < n && r == 0; i++)
+        for (size_t i = 0; i < n && r == 0 && m->n_keep > 0; i++)
                 if (!is_kept(m, numbers[i]))
                         r = store_remove(s->store, numbers[i], err);
         return r;

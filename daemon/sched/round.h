@@ -40,8 +40,8 @@ struct round_job {
         uint32_t spares; /* nodes to be kept free for it (spare.h) */
         uint32_t n_spare_nodes;
         const int32_t *spare_nodes; /* that are, RM_NO_NODE for those that are known no more */
-        const bool *
-                kept_off; /* n_nodes entries: by a warning nothing of it begins there, nor is that node kept free for it; NULL: nowhere */
+        /* n_nodes entries: by a warning nothing of it begins there, nor is that node kept free for it; NULL: nowhere */
+        const bool *kept_off;
         const uint64_t *group_move_usec; /* n_groups entries, how long its last moves stood still, 0: not known; NULL: none is */
 };
 

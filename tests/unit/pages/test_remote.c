@@ -492,6 +492,7 @@ static void run_32_bits(int link) {
 
         child_assert(page != MAP_FAILED);
         memcpy(page, code, sizeof(code));
+        (void) signal(SIGSEGV, SIG_DFL);
         child_ready(link);
         __asm__ volatile("pushq $0x23\n pushq %0\n lretq\n" : : "r"((uint64_t) (uintptr_t) page) : "memory");
 }
