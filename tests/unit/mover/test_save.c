@@ -398,7 +398,7 @@ static void test_rate(void **state) {
         Rm__MoverFigures *f;
         Rm__MoverEvent *e;
 
-        s->bytes_per_sec = 32 << 20;
+        s->bytes_per_sec = 8 << 20;
         save_begin(s, NULL);
         checkpoint_ahead(s, 1, &child.pid, 1);
         let_write(&child);
