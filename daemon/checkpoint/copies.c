@@ -380,6 +380,8 @@ void copies_wake(struct checkpoints *c) {
                 next = LIST_NEXT(copy, entry);
                 if (!part || has_name(part->stored, part->n_stored, owner))
                         copy_free(copy);
+                else if (!copy->in && !is_up(c, copy->node))
+                        copy_fail(copy, "it is down");
                 else if (copy->in && copy->arrived)
                         propose_stored(copy);
         }
@@ -390,7 +392,8 @@ void copies_on_lost(struct checkpoints *c, const char *node) {
 
         for (copy = LIST_FIRST(&c->copies); copy; copy = next) {
                 next = LIST_NEXT(copy, entry);
-                if (strcmp(copy->node, node) == 0 && !copy->arrived)
+                /* One that has it may not have told the log: if it has, that comes first. */
+                if (strcmp(copy->node, node) == 0 && (!copy->arrived || !copy->in))
                         copy_fail(copy, "the connection was lost");
         }
 }
