@@ -186,7 +186,7 @@ void copies_on_accept(struct checkpoints *c, const char *node, const Rm__CopyAcc
         const Rm__Node *to = state_node(checkpoints_state(c), node);
         struct rm_error err = { 0 };
 
-        if (!copy || copy->mover || copy->arrived)
+        if (!copy || ((copy->mover || copy->arrived) && !accept->error[0]))
                 return;
         timer_arm(copy->deadline, SILENCE_USEC);
         if (accept->error[0] || !to)
@@ -225,7 +225,7 @@ static void tell_listening(struct copy *copy, const char *dir, uint32_t port) {
         stores_files_free(have, n);
 }
 
-/* The manifest is the last of them: without it the others mean nothing. */
+/* Only what the checkpoint needs has come, of all that was offered. The manifest is the last of them: without it the others mean nothing. */
 static int settle_files(const struct copy *copy) {
         cleanup_free char *dir = stores_dir(copy->c, copy->job, copy->index);
         int r = 0;
@@ -234,9 +234,7 @@ static int settle_files(const struct copy *copy) {
                 cleanup_free char *part = xasprintf("%s/%s" PART_SUFFIX, dir, copy->files[i]);
                 cleanup_free char *name = xasprintf("%s/%s", dir, copy->files[i]);
 
-                if (rename(part, name) < 0 && errno != ENOENT)
-                        r = -errno;
-                else if (access(name, F_OK) < 0)
+                if (rename(part, name) < 0 && (errno != ENOENT || (i + 1 == copy->n_files && access(name, F_OK) < 0)))
                         r = -errno;
         }
         return r;
