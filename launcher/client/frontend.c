@@ -296,8 +296,8 @@ static const char *temporary_directory(void) {
         return directory && *directory ? directory : "/tmp";
 }
 
-int frontend_run(struct frontend *f, const struct attachment_config *given) {
-        struct attachment_config config = *given;
+int frontend_run(struct frontend *f, const struct attachment_config *wanted) {
+        struct attachment_config config = *wanted;
         int code = 0;
 
         config.real_usec = now_real_usec();

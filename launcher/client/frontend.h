@@ -19,7 +19,8 @@ int frontend_end_fd(const struct frontend *frontend);
 /* True when standard input can give the job anything: it is open and not /dev/null. */
 bool frontend_has_input(void);
 
-/* Serve the job until it has ended and all its output is written; returns what to exit with. */
-int frontend_run(struct frontend *frontend, const struct attachment_config *config);
+/* Serve the job until it has ended and all its output is written; returns what to exit with. The time of day and the directory for temporary
+ * files are filled in here. */
+int frontend_run(struct frontend *frontend, const struct attachment_config *wanted);
 
 #endif
