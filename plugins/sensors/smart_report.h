@@ -7,9 +7,9 @@
 #include "rm/sensor.h"
 
 /* `disk` begins the names of the readings. Returns how many were told, 0 if there is nothing that this knows, or a negative errno. */
-int smart_report(const struct rm_sensor_request *request, const char *disk, const json_t *report);
+int smart_report(const struct rm_sensor_request *request, const char *disk, const json_t *root);
 
 /* The first error that smartctl tells in the report; NULL: none. The report's. */
-const char *smart_report_error(const json_t *report);
+const char *smart_report_error(const json_t *root);
 
 #endif
