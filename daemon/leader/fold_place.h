@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "rm/policy.h"
+#include "daemon/sched/snapshot.h"
 
 /* So many ranks may share a core at most. */
 #define FOLD_PLACE_MOST 4U
