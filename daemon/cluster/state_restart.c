@@ -33,7 +33,7 @@ void job_recover(struct apply *a, Rm__Job *job) {
                 job_end(a, job, job->final_state);
                 return;
         }
-        reason = job_wait_text(job, "waits to be placed");
+        reason = job_wait_text(job, job->held ? "" : "waits to be placed");
         message_set_string(&job->reason, reason);
 }
 
