@@ -2,19 +2,16 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <unistd.h>
 
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
 #include "daemon/cluster/commands.h"
+#include "daemon/move/images.h"
 
-#define MOVER_PROGRAM RM_LIBEXEC_DIR "/rm-mover"
 #define RETRY_USEC 300000U
 #define TIDY_USEC (2U * UINT64_C(1000000)) /* after a change of the state */
-#define STORE_PARTNER "partner" /* [checkpoint] store: disks of this node and of others */
 
 const Rm__State *checkpoints_state(const struct checkpoints *c) {
         return cluster_state(c->rmd->cluster);
@@ -127,30 +124,15 @@ void checkpoints_capsule_ready(struct checkpoints *c, struct resident *resident,
         restores_capsule_ready(c, resident, error, text);
 }
 
-/* As of moves: images wait in memory of their own, in small pages. What an earlier life of this daemon left goes. */
-static int mount_images(const char *dir, struct rm_error *err) {
-        int r;
-
-        remover_unmount(MOVER_PROGRAM, dir);
-        (void) remove_tree(dir);
-        r = mkdir_p(dir, 0700);
-        if (r < 0)
-                return error_sys(err, r, "making %s", dir);
-        if (mount("rmd", dir, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700,size=90%,huge=never") < 0 &&
-            mount("rmd", dir, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700,size=90%") < 0)
-                return error_sys(err, -errno, "mounting a tmpfs on %s", dir);
-        return 0;
-}
-
 int checkpoints_create(struct rmd *rmd, struct checkpoints **ret, struct rm_error *err) {
         struct checkpoints *c = xcalloc(1, sizeof(*c));
         int r;
 
         c->rmd = rmd;
         c->dir = xasprintf("%s/checkpoints", rmd->config->runtime_dir);
-        c->shared = strcmp(rmd->config->checkpoint_store, STORE_PARTNER) != 0;
+        c->shared = strcmp(rmd->config->checkpoint_store, CONFIG_STORE_PARTNER) != 0;
         c->root = c->shared ? xstrdup(rmd->config->checkpoint_store) : xasprintf("%s/checkpoints", rmd->config->state_dir);
-        r = mount_images(c->dir, err);
+        r = images_mount(c->dir, err);
         if (r == 0) {
                 r = mkdir_p(c->root, 0700);
                 if (r < 0)
@@ -179,8 +161,7 @@ void checkpoints_destroy(struct checkpoints *c) {
         restores_finish(c);
         loads_finish(c);
         remover_destroy(c->remover);
-        remover_unmount(MOVER_PROGRAM, c->dir);
-        (void) rmdir(c->dir);
+        images_unmount(c->dir);
         event_free(c->wake);
         event_free(c->retry);
         event_free(c->tidy);

@@ -12,6 +12,7 @@
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
 #include "daemon/move/mover.h"
+#include "daemon/move/standstill.h"
 
 #define CHECKPOINT_TOKEN_BYTES 32U
 
@@ -30,8 +31,7 @@ struct save {
         bool waits; /* for the memory that its last move has not brought yet */
         struct event *deadline;
         struct event *reopen;
-        unsigned reopens;
-        unsigned lock_tries;
+        struct standstill standstill;
         uint64_t freeze_usec; /* 0: it runs */
         uint64_t pause_usec;
         uint64_t raw_bytes, stored_bytes, store_usec;

@@ -12,6 +12,7 @@
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
 #include "daemon/cluster/commands.h"
+#include "daemon/move/mover_setup.h"
 
 #define ANSWER_USEC (20U * UINT64_C(1000000))
 #define SILENCE_USEC (60U * UINT64_C(1000000))
@@ -157,19 +158,14 @@ static int start_out(struct copy *copy, const Rm__CopyAccept *accept, const Rm__
         const struct config *config = copy->c->rmd->config;
         cleanup_free char *store = stores_dir(copy->c, copy->job, copy->index);
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
-        Rm__MoverLoad body = RM__MOVER_LOAD__INIT;
+        Rm__MoverLoad body;
         int r = mover_start(copy->c->rmd, "load", &out_ops, copy, &copy->mover, err);
 
         if (r < 0)
                 return r;
+        mover_load_init(&body, config, to->address, accept->port, &accept->token);
         body.store_dir = store;
-        body.key_file = config->key_file;
-        body.second_key_file = config->second_key_file;
         body.checkpoint = copy->checkpoint;
-        body.host = to->address;
-        body.port = accept->port;
-        body.token = accept->token;
-        body.cluster = config->cluster_name;
         body.codec = RM__MOVER_CODEC__MOVER_CODEC_NONE; /* blocks are compressed already */
         body.bytes_per_sec = config->checkpoint_rate_bytes_per_sec;
         body.files_only = true;
@@ -297,7 +293,7 @@ static int start_in(struct copy *copy, struct rm_error *err) {
         cleanup_free Rm__MoverFile *files = xcalloc(copy->n_files + 1, sizeof(*files));
         cleanup_free Rm__MoverFile **list = xcalloc(copy->n_files + 1, sizeof(*list));
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
-        Rm__MoverReceive body = RM__MOVER_RECEIVE__INIT;
+        Rm__MoverReceive body;
         int r = mkdir_p(dir, 0700);
 
         if (r < 0)
@@ -312,14 +308,7 @@ static int start_in(struct copy *copy, struct rm_error *err) {
                 (void) unlink(files[i].path);
                 list[i] = &files[i];
         }
-        body.address = config->address;
-        body.port_min = config->move_port_first;
-        body.port_max = config->move_port_last;
-        body.token.data = copy->token;
-        body.token.len = sizeof(copy->token);
-        body.key_file = config->key_file;
-        body.second_key_file = config->second_key_file;
-        body.cluster = config->cluster_name;
+        mover_receive_init(&body, config, copy->token, sizeof(copy->token));
         body.files = list;
         body.n_files = copy->n_files;
         body.sync = true;

@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
+#include "daemon/move/mover_setup.h"
 
 bool loads_use(const struct checkpoints *c, uint64_t job, int32_t index) {
         const struct load *load;
@@ -80,19 +81,14 @@ static int start(struct load *load, const Rm__RestoreAsk *ask, const Rm__Node *t
         const struct config *config = load->c->rmd->config;
         cleanup_free char *store = stores_dir(load->c, load->job, load->index);
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
-        Rm__MoverLoad body = RM__MOVER_LOAD__INIT;
+        Rm__MoverLoad body;
         int r = mover_start(load->c->rmd, "load", &ops, load, &load->mover, err);
 
         if (r < 0)
                 return r;
+        mover_load_init(&body, config, to->address, ask->port, &ask->token);
         body.store_dir = store;
-        body.key_file = config->key_file;
-        body.second_key_file = config->second_key_file;
         body.checkpoint = load->checkpoint;
-        body.host = to->address;
-        body.port = ask->port;
-        body.token = ask->token;
-        body.cluster = config->cluster_name;
         body.codec = (Rm__MoverCodec) config->move_codec;
         command.body_case = RM__MOVER_COMMAND__BODY_LOAD;
         command.load = &body;

@@ -12,6 +12,8 @@
 #include "daemon/checkpoint/checkpoints_internal.h"
 #include "daemon/cluster/commands.h"
 #include "daemon/move/fault.h"
+#include "daemon/move/images.h"
+#include "daemon/move/mover_setup.h"
 #include "daemon/move/trees.h"
 
 #define PREPARE_USEC (30U * UINT64_C(1000000))
@@ -237,27 +239,19 @@ static const struct mover_ops mover_ops = { on_mover_event, on_mover_gone };
 static int start_mover(struct restore *restore, struct resident *resident, struct rm_error *err) {
         const struct config *config = restore->c->rmd->config;
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
-        Rm__MoverReceive body = RM__MOVER_RECEIVE__INIT;
+        Rm__MoverReceive body;
         struct move_trees trees;
         int r;
 
         if (getrandom(restore->token, sizeof(restore->token), 0) != (ssize_t) sizeof(restore->token))
                 return error_set(err, -EIO, "cannot get random bytes");
-        remover_add(restore->c->remover, remover_set_aside(restore->c->remover, restore->dir));
-        r = mkdir_p(restore->dir, 0700);
+        r = images_directory(restore->c->remover, restore->dir, err);
         if (r < 0)
-                return error_sys(err, r, "making %s", restore->dir);
+                return r;
         r = mover_start(restore->c->rmd, "receive", &mover_ops, restore, &restore->mover, err);
         if (r < 0)
                 return r;
-        body.address = config->address;
-        body.port_min = config->move_port_first;
-        body.port_max = config->move_port_last;
-        body.token.data = restore->token;
-        body.token.len = sizeof(restore->token);
-        body.key_file = config->key_file;
-        body.second_key_file = config->second_key_file;
-        body.cluster = config->cluster_name;
+        mover_receive_init(&body, config, restore->token, sizeof(restore->token));
         body.images_dir = restore->dir;
         move_trees_init(&trees, config, resident);
         body.trees = trees.list;

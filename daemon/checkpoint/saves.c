@@ -11,16 +11,13 @@
 #include "daemon/cluster/commands.h"
 #include "daemon/job/pages_test.h"
 #include "daemon/move/fault.h"
-#include "daemon/move/inflight.h"
+#include "daemon/move/images.h"
 #include "daemon/move/trees.h"
 #include "daemon/node/memory_use.h"
 
 #define PREPARE_USEC (30U * UINT64_C(1000000))
 #define PRECOPY_USEC (60U * UINT64_C(1000000)) /* from one sign of life of rm-mover to the next */
 #define OTHERS_USEC (600U * UINT64_C(1000000)) /* for the capsules of the job that send the most ahead */
-#define REOPEN_USEC 20000U
-#define REOPENS_MAX 50U    /* then CRIU tries, and says what it thinks of it */
-#define LOCK_TRIES_MAX 10U /* with pauses of 20, 40, ... ms */
 #define BUFFER_MIN_BYTES (UINT64_C(64) << 20)
 
 /* An operation of a capsule under way; survives the save. */
@@ -233,10 +230,9 @@ static int start_mover(struct save *save, const Rm__Job *job, struct rm_error *e
 
         if (r < 0)
                 return r;
-        remover_add(save->c->remover, remover_set_aside(save->c->remover, save->dir));
-        r = mkdir_p(save->dir, 0700);
+        r = images_directory(save->c->remover, save->dir, err);
         if (r < 0)
-                return error_sys(err, r, "making %s", save->dir);
+                return r;
         r = mover_start(save->c->rmd, "save", &mover_ops, save, &save->mover, err);
         if (r < 0)
                 return r;
@@ -335,22 +331,21 @@ static void on_frozen(struct capsule *capsule, int error, const char *text, void
 
 static void on_cut(struct capsule *capsule, int error, const char *text, void *arg) {
         struct save *save = op_done(arg, error);
+        unsigned usec;
 
         if (!save)
                 return;
-        if (error == -EAGAIN && save->lock_tries < LOCK_TRIES_MAX)
-                reopen_briefly(save, capsule, ++save->lock_tries * REOPEN_USEC);
+        if (standstill_again(&save->standstill, error, capsule_init_pid(capsule), &usec))
+                reopen_briefly(save, capsule, usec);
         else if (error == -EAGAIN || error == -EOPNOTSUPP)
                 save_fail(save, "%s", text);
         else if (error < 0)
                 save_fail(save, "cutting the link: %s", text);
-        else if (inflight_connections(capsule_init_pid(capsule)) && save->reopens++ < REOPENS_MAX)
-                reopen_briefly(save, capsule, REOPEN_USEC);
         else
                 save_event(save, SAVE_EV_CUT);
 }
 
-/* A program that is just being connected to needs a moment to accept it; nothing of the job has been dumped yet. */
+/* Nothing of the job has been dumped yet. */
 static void on_reopen_over(evutil_socket_t fd, short what, void *arg) {
         struct save *save = arg;
         struct resident *resident = resident_of(save);
@@ -617,7 +612,7 @@ static void begin(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoin
         if (save->checkpoint == checkpoint->id || save->state != SAVE_IDLE)
                 return;
         save->checkpoint = checkpoint->id;
-        save->reopens = save->lock_tries = 0;
+        save->standstill = (struct standstill) { 0 };
         save->pause_usec = save->raw_bytes = 0;
         save->error[0] = '\0';
         free(take_ptr(save->carry));

@@ -9,6 +9,7 @@
 #include "daemon/job/limits.h"
 #include "daemon/job/pages_test.h"
 #include "daemon/move/capacity.h"
+#include "daemon/move/mover_setup.h"
 #include "daemon/move/moves_internal.h"
 #include "daemon/node/topology.h"
 
@@ -140,7 +141,7 @@ static uint64_t granted(const struct move *move, const struct resident *resident
 static void start_mover(struct move *move, struct resident *resident) {
         const struct config *config = move->moves->rmd->config;
         struct move_trees trees;
-        Rm__MoverReceive body = RM__MOVER_RECEIVE__INIT;
+        Rm__MoverReceive body;
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         struct rm_error err = { 0 };
 
@@ -148,14 +149,7 @@ static void start_mover(struct move *move, struct resident *resident) {
                 move_fail(move, "%s", error_text(&err));
                 return;
         }
-        body.address = config->address;
-        body.port_min = config->move_port_first;
-        body.port_max = config->move_port_last;
-        body.token.data = move->token;
-        body.token.len = sizeof(move->token);
-        body.key_file = config->key_file;
-        body.second_key_file = config->second_key_file;
-        body.cluster = config->cluster_name;
+        mover_receive_init(&body, config, move->token, sizeof(move->token));
         body.images_dir = move->dir;
         body.max_bytes = granted(move, resident);
         move_trees_init(&trees, move->moves->rmd->config, resident);

@@ -62,14 +62,12 @@ static void on_close(struct conn *conn, int code, const char *reason, void *user
 static const struct conn_ops conn_ops = { .on_ready = on_ready, .on_message = on_message, .on_close = on_close };
 
 static void run_mover(int fd, const char *role) {
-        const char *path = RM_LIBEXEC_DIR "/rm-mover";
-
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void) write_text("/proc/self/oom_score_adj", "0"); /* a move may be tried again; rmd's own is not for what buffers */
         if (fd != MOVER_FD && dup2(fd, MOVER_FD) < 0)
                 _exit(126);
         (void) set_cloexec(MOVER_FD, false);
-        (void) execl(path, "rm-mover", role, (char *) NULL);
+        (void) execl(MOVER_PROGRAM, "rm-mover", role, (char *) NULL);
         _exit(127);
 }
 

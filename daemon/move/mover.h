@@ -9,6 +9,8 @@
 #include "daemon/move/remover.h"
 #include "proto/mover.pb-c.h"
 
+#define MOVER_PROGRAM RM_LIBEXEC_DIR "/rm-mover"
+
 struct mover;
 
 struct mover_ops {

@@ -3,17 +3,15 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <unistd.h>
 
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/cluster/commands.h"
 #include "daemon/job/launch.h"
+#include "daemon/move/images.h"
 #include "daemon/move/moves_internal.h"
 
-#define MOVER_PROGRAM RM_LIBEXEC_DIR "/rm-mover"
 #define RETRY_USEC 500000
 #define HOLD_USEC 20000 /* between two looks whether a fault point still holds a move */
 
@@ -93,11 +91,7 @@ static void move_free(struct move *move) {
 }
 
 int move_make_dir(struct move *move, struct rm_error *err) {
-        int r;
-
-        remover_add(move->moves->remover, remover_set_aside(move->moves->remover, move->dir));
-        r = mkdir_p(move->dir, 0700);
-        return r < 0 ? error_sys(err, r, "making %s", move->dir) : 0;
+        return images_directory(move->moves->remover, move->dir, err);
 }
 
 struct resident *move_resident(struct move *move) {
@@ -515,29 +509,13 @@ void moves_on_peer(struct moves *moves, const char *node, bool connected) {
         }
 }
 
-/* Images that arrive wait in memory of their own: /run is small on many machines. Small pages, also where the machine's default is others:
- * with large ones each page of the sparse files of processes' memory would take up 2 MiB. What an earlier life of this daemon left goes. */
-static int mount_images(const char *dir, struct rm_error *err) {
-        int r;
-
-        remover_unmount(MOVER_PROGRAM, dir);
-        (void) remove_tree(dir); /* not memory */
-        r = mkdir_p(dir, 0700);
-        if (r < 0)
-                return error_sys(err, r, "making %s", dir);
-        if (mount("rmd", dir, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700,size=90%,huge=never") < 0 &&
-            mount("rmd", dir, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700,size=90%") < 0)
-                return error_sys(err, -errno, "mounting a tmpfs on %s", dir);
-        return 0;
-}
-
 int moves_create(struct rmd *rmd, struct moves **ret, struct rm_error *err) {
         struct moves *moves = xcalloc(1, sizeof(*moves));
         int r;
 
         moves->rmd = rmd;
         moves->dir = xasprintf("%s/moves", rmd->config->runtime_dir);
-        r = mount_images(moves->dir, err);
+        r = images_mount(moves->dir, err);
         if (r < 0) {
                 free(moves->dir);
                 free(moves);
@@ -566,8 +544,7 @@ void moves_destroy(struct moves *moves) {
                 free(pending);
         }
         remover_destroy(moves->remover);
-        remover_unmount(MOVER_PROGRAM, moves->dir);
-        (void) rmdir(moves->dir);
+        images_unmount(moves->dir);
         event_free(moves->retry);
         event_free(moves->wake);
         free(moves->dir);

@@ -12,6 +12,7 @@
 #include "daemon/move/machine.h"
 #include "daemon/move/mover.h"
 #include "daemon/move/moves.h"
+#include "daemon/move/standstill.h"
 #include "daemon/move/trees.h"
 
 #define MOVE_TOKEN_BYTES 32U
@@ -57,8 +58,7 @@ struct move {
         struct event *hold; /* pending: a fault point keeps this state from being entered */
         bool stream_lost; /* source: the failure is that the destination has closed the stream */
         struct event *reopen; /* source: open for a moment, so that connections are accepted */
-        unsigned reopens;
-        unsigned lock_tries; /* source: times that it was open since it held a lock */
+        struct standstill standstill; /* source */
         uint8_t token[MOVE_TOKEN_BYTES];
         char error[512];
         /* monotonic times of this end, 0 = not reached */

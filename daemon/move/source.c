@@ -11,15 +11,11 @@
 #include "daemon/cluster/commands.h"
 #include "daemon/job/memory_report.h"
 #include "daemon/job/pages_test.h"
-#include "daemon/move/inflight.h"
 #include "daemon/move/moves_internal.h"
 #include "daemon/move/precopy_time.h"
 
 #define PREPARE_USEC (15U * 1000000U)
 #define PRECOPY_USEC (15U * 1000000U) /* from one sign of life to the next */
-#define REOPEN_USEC 20000
-#define REOPENS_MAX 50U /* then CRIU tries, and says what it thinks of it */
-#define LOCK_TRIES_MAX 10U /* with pauses of 20, 40, ... ms: about a second */
 #define OPENED_USEC (5U * 1000000U)
 #define MEMORY_SILENCE_USEC (60U * 1000000U) /* PID 1 tells every second how much memory is still missing */
 #define WAITING_TELL_USEC (3U * 1000000U)    /* most groups have all of theirs by then */
@@ -449,22 +445,20 @@ static void on_frozen(struct capsule *capsule, int error, const char *text, void
 
 static void on_cut(struct capsule *capsule, int error, const char *text, void *arg) {
         struct move *move = move_op_done(arg, error);
+        unsigned usec;
 
         if (!move)
                 return;
-        if (error == -EAGAIN && move->lock_tries < LOCK_TRIES_MAX)
-                reopen_briefly(move, capsule, ++move->lock_tries * REOPEN_USEC);
+        if (standstill_again(&move->standstill, error, capsule_init_pid(capsule), &usec))
+                reopen_briefly(move, capsule, usec);
         else if (error == -EAGAIN || error == -EOPNOTSUPP)
                 move_fail(move, "%s", text); /* what it holds that cannot be carried */
         else if (error < 0)
                 move_fail(move, "cutting the link: %s", text);
-        else if (inflight_connections(capsule_init_pid(capsule)) && move->reopens++ < REOPENS_MAX)
-                reopen_briefly(move, capsule, REOPEN_USEC);
         else
                 move_event(move, MOVE_EV_CUT);
 }
 
-/* A program that is just being connected to needs a moment to accept it. */
 static void on_reopen_over(evutil_socket_t fd, short what, void *arg) {
         struct move *move = arg;
         struct resident *resident = move_resident(move);

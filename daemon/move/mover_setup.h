@@ -1,0 +1,14 @@
+/* What rm-movers of this node are told of keys and addresses. Pure: the strings of the configuration are borrowed. */
+#ifndef RM_MOVE_MOVER_SETUP_H
+#define RM_MOVE_MOVER_SETUP_H
+
+#include "daemon/config/config.h"
+#include "proto/mover.pb-c.h"
+
+/* Who may send to an rm-mover that receives on this node: address, ports, keys, and the token (`token_bytes` of it). */
+void mover_receive_init(Rm__MoverReceive *ret, const struct config *config, const void *token, size_t token_bytes);
+/* And to whom an rm-mover loads: a receiver at that address and port, by the token it was given. */
+void mover_load_init(Rm__MoverLoad *ret, const struct config *config, const char *host, uint32_t port,
+                     const ProtobufCBinaryData *token);
+
+#endif
