@@ -1,6 +1,7 @@
 #include "daemon/capsule/init/identity.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <inttypes.h>
 #include <linux/capability.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/error.h"
@@ -72,6 +74,33 @@ int identity_become(const Capsule__Spec *spec, uint64_t capabilities, gid_t extr
             setresuid(spec->uid, spec->uid, spec->uid) < 0)
                 return -errno;
         return capabilities != 0 && spec->uid != 0 ? set_capabilities(capabilities) : 0;
+}
+
+int identity_child(const Capsule__Spec *spec, identity_child_fn fn, const void *arg, pid_t *ret_pid, int *ret_fd) {
+        int report[2], r;
+        pid_t pid;
+
+        if (pipe2(report, O_CLOEXEC) < 0)
+                return -errno;
+        pid = fork();
+        if (pid == 0) {
+                fn(identity_become(spec, 0, IDENTITY_NO_GROUP), report[1], arg);
+                _exit(0);
+        }
+        r = pid < 0 ? -errno : 0;
+        (void) close(report[1]);
+        if (r < 0) {
+                (void) close(report[0]);
+                return r;
+        }
+        *ret_pid = pid;
+        *ret_fd = report[0];
+        return 0;
+}
+
+void identity_child_end(pid_t pid, int fd) {
+        (void) close(fd);
+        (void) waitpid(pid, NULL, 0);
 }
 
 /* ---- what the kernel says ---- */

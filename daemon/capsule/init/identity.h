@@ -21,6 +21,12 @@ uint64_t identity_criu_capabilities(bool dump);
 int identity_become(const Capsule__Spec *spec, uint64_t capabilities, gid_t extra_group);
 #define IDENTITY_NO_GROUP ((gid_t) - 1)
 
+/* Runs `fn` in a child that is the owner, without capabilities; `error`: negative, he could not be become. What it writes to `report_fd` the caller reads from `*ret_fd`, and
+ * then calls identity_child_end(). 0 or -errno. */
+typedef void (*identity_child_fn)(int error, int report_fd, const void *arg);
+int identity_child(const Capsule__Spec *spec, identity_child_fn fn, const void *arg, pid_t *ret_pid, int *ret_fd);
+void identity_child_end(pid_t pid, int fd);
+
 /* What the kernel says of one thread. */
 struct identity {
         uint32_t uids[4]; /* real, effective, saved, file system */

@@ -199,32 +199,24 @@ static void reach_all(const Capsule__Inventory *inventory, struct verdict *verdi
         }
 }
 
-static _Noreturn void be_owner(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int report_fd) {
-        struct verdict verdict = { 0 };
+static void reach_as_owner(int error, int report_fd, const void *arg) {
+        struct verdict verdict = { .error = error };
 
-        verdict.error = identity_become(spec, 0, IDENTITY_NO_GROUP);
-        if (verdict.error == 0)
-                reach_all(inventory, &verdict);
+        if (error == 0)
+                reach_all(arg, &verdict);
         (void) write_all(report_fd, &verdict, sizeof(verdict));
-        _exit(0);
 }
 
 int inventory_reach(const Capsule__Inventory *inventory, const Capsule__Spec *spec, struct rm_error *error) {
         struct verdict verdict = { .error = -ECHILD };
-        int report[2];
+        int fd, r;
         pid_t pid;
 
-        if (pipe2(report, O_CLOEXEC) < 0)
-                return error_sys(error, -errno, "cannot make a pipe");
-        pid = fork();
-        if (pid == 0)
-                be_owner(inventory, spec, report[1]);
-        (void) close(report[1]);
-        if (pid > 0)
-                (void) read_all(report[0], &verdict, sizeof(verdict));
-        (void) close(report[0]);
-        if (pid > 0)
-                (void) waitpid(pid, NULL, 0);
+        r = identity_child(spec, reach_as_owner, inventory, &pid, &fd);
+        if (r < 0)
+                return error_sys(error, r, "cannot start a process of the owner's");
+        (void) read_all(fd, &verdict, sizeof(verdict));
+        identity_child_end(pid, fd);
         if (verdict.error == 0)
                 return 0;
         error_set(error, -EPERM, "%.400s: its owner cannot access it: %s",

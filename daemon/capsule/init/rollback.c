@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/error.h"
@@ -100,25 +99,32 @@ static int check_size(const Capsule__InventoryFile *file, const Capsule__Spec *s
         return (uint64_t) st.st_size == file->size_bytes ? 0 : -ESTALE;
 }
 
-static _Noreturn void be_owner(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int report_fd) {
+/* What the child is given. */
+struct task {
+        const Capsule__Inventory *inventory;
+        const Capsule__Spec *spec;
+};
+
+static void roll_back_as_owner(int error, int report_fd, const void *arg) {
+        const struct task *task = arg;
+        const Capsule__Inventory *inventory = task->inventory;
         cleanup_free uint32_t *doubts = xcalloc(inventory->n_files + 1, sizeof(*doubts));
         cleanup_free struct use *uses = uses_of(inventory);
-        struct verdict verdict = { 0 };
+        struct verdict verdict = { .error = error };
 
-        verdict.error = identity_become(spec, 0, IDENTITY_NO_GROUP);
         for (uint32_t f = 0; f < inventory->n_files && verdict.error == 0; f++) {
                 bool written = false;
 
                 if (!is_regarded(inventory->files[f]))
                         continue;
-                verdict.error = uses[f].written ? cut_back(inventory->files[f], &written) : check_size(inventory->files[f], spec);
+                verdict.error =
+                        uses[f].written ? cut_back(inventory->files[f], &written) : check_size(inventory->files[f], task->spec);
                 verdict.file = f;
                 if (written && uses[f].in_place)
                         doubts[verdict.doubts++] = f;
         }
         (void) write_all(report_fd, &verdict, sizeof(verdict));
         (void) write_all(report_fd, doubts, verdict.doubts * sizeof(*doubts));
-        _exit(0);
 }
 
 static char *read_doubts(int fd, const Capsule__Inventory *inventory, uint32_t n) {
@@ -147,20 +153,16 @@ static int explain(const Capsule__Inventory *inventory, const struct verdict *ve
 }
 
 int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spec, char **ret_doubts, struct rm_error *error) {
+        const struct task task = { inventory, spec };
         struct verdict verdict = { .error = -ECHILD };
-        int report[2];
+        int fd, r;
         pid_t pid;
 
-        if (pipe2(report, O_CLOEXEC) < 0)
-                return error_sys(error, -errno, "cannot make a pipe");
-        pid = fork();
-        if (pid == 0)
-                be_owner(inventory, spec, report[1]);
-        (void) close(report[1]);
-        if (pid > 0 && read_all(report[0], &verdict, sizeof(verdict)) == 0 && verdict.error == 0)
-                *ret_doubts = read_doubts(report[0], inventory, verdict.doubts);
-        (void) close(report[0]);
-        if (pid > 0)
-                (void) waitpid(pid, NULL, 0);
+        r = identity_child(spec, roll_back_as_owner, &task, &pid, &fd);
+        if (r < 0)
+                return error_sys(error, r, "cannot start a process of the owner's");
+        if (read_all(fd, &verdict, sizeof(verdict)) == 0 && verdict.error == 0)
+                *ret_doubts = read_doubts(fd, inventory, verdict.doubts);
+        identity_child_end(pid, fd);
         return verdict.error == 0 ? 0 : explain(inventory, &verdict, error);
 }
