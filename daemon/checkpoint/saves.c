@@ -622,8 +622,7 @@ static void begin(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoin
 /* One that was begun by an earlier life of this rmd, or whose begin it has not heard of in time, nobody carries out. */
 static void give_up_leftover(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoint *checkpoint,
                              const Rm__CheckpointPart *part) {
-        if (checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_DONE || has_stored(c, part) ||
-            saves_find(c, job->id, part->capsule, checkpoint->id))
+        if (has_stored(c, part) || saves_find(c, job->id, part->capsule, checkpoint->id))
                 return;
         checkpoints_propose_abort(c, job->id, checkpoint->id, "rmd was restarted on a node of the job");
 }
@@ -690,9 +689,13 @@ void saves_wake(struct checkpoints *c) {
                 see_save(save);
                 see_capsule(save);
         }
-        for (size_t i = 0; i < state->n_jobs; i++)
-                for (size_t k = 0; k < state->jobs[i]->n_checkpoints; k++)
-                        see_checkpoint(c, state->jobs[i], state->jobs[i]->checkpoints[k]);
+        /* Where one is done all of it is where it is to be. */
+        for (size_t i = 0; i < state->n_jobs; i++) {
+                const Rm__Checkpoint *checkpoint = job_checkpoint_under_way(state->jobs[i]);
+
+                if (checkpoint)
+                        see_checkpoint(c, state->jobs[i], checkpoint);
+        }
 }
 
 void saves_finish(struct checkpoints *c) {

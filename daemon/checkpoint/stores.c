@@ -122,27 +122,15 @@ static bool belongs_here(const struct checkpoints *c, const Rm__CheckpointPart *
         return false;
 }
 
-/* Numbers of the checkpoints of which this node is to have that part. */
-static char *numbers_kept(const struct checkpoints *c, const Rm__Job *job, int32_t index) {
-        char *text = xstrdup("");
-
+/* Of some checkpoint of the job, or (`number` not 0) of that one, this node is to have that part. */
+static bool is_needed(const struct checkpoints *c, const Rm__Job *job, int32_t index, uint64_t number) {
         for (size_t i = 0; i < job->n_checkpoints; i++) {
                 const Rm__CheckpointPart *part = checkpoint_part(job->checkpoints[i], index);
-                char *longer;
 
-                if (!part || !belongs_here(c, part))
-                        continue;
-                longer = xasprintf("%s%s%" PRIu64, text, *text ? " " : "", job->checkpoints[i]->id);
-                free(text);
-                text = longer;
+                if (part && belongs_here(c, part) && (number == 0 || job->checkpoints[i]->id == number))
+                        return true;
         }
-        return text;
-}
-
-static bool is_kept(const char *kept, uint64_t number) {
-        cleanup_free char *spaced = xasprintf(" %s ", kept), *wanted = xasprintf(" %" PRIu64 " ", number);
-
-        return strstr(spaced, wanted) != NULL;
+        return false;
 }
 
 static void remove_dir(struct checkpoints *c, const char *dir) {
@@ -151,11 +139,10 @@ static void remove_dir(struct checkpoints *c, const char *dir) {
 
 /* Manifests of which the state knows nothing go here; packs that none needs any more go with the next checkpoint, or with the directory. */
 static void tidy_capsule(struct checkpoints *c, const Rm__Job *job, int32_t index, const char *dir) {
-        cleanup_free char *kept = numbers_kept(c, job, index);
         const struct dirent *entry;
         DIR *d;
 
-        if (!*kept) {
+        if (!is_needed(c, job, index, 0)) {
                 remove_dir(c, dir);
                 return;
         }
@@ -164,7 +151,7 @@ static void tidy_capsule(struct checkpoints *c, const Rm__Job *job, int32_t inde
                 uint64_t number = number_of(entry->d_name, MANIFEST);
                 cleanup_free char *path = xasprintf("%s/%s", dir, entry->d_name);
 
-                if (number > 0 && !is_kept(kept, number))
+                if (number > 0 && !is_needed(c, job, index, number))
                         (void) unlink(path);
         }
         if (d)

@@ -461,12 +461,7 @@ static void remove_newer(Rm__Job *job, uint64_t checkpoint) {
 /* Its capsules are gone, as is the spool; its output begins with what the checkpoint had not delivered. */
 static void revive(struct apply *a, Rm__Job *job) {
         state_index_forget(a->index, job->id);
-        for (size_t k = 0; k < job->n_capsules; k++)
-                rm__capsule__free_unpacked(job->capsules[k], NULL);
-        free(job->capsules);
-        job->capsules = NULL;
-        job->n_capsules = 0;
-        job->group_size = 0;
+        job_drop_capsules(job);
         job->attempt++;
         job->free_attempts++;
         job->state = RM__JOB_STATE__JOB_PENDING;

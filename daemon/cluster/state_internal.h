@@ -87,6 +87,8 @@ void job_checkpoints_interrupt(struct apply *a, Rm__Job *job, const char *why);
 void job_checkpoints_drop(Rm__Job *job);
 /* Nobody will go on from any of them. */
 void job_checkpoints_forget(Rm__Job *job);
+/* It has none any more, nor a size of groups; not while an index points at them. */
+void job_drop_capsules(Rm__Job *job);
 /* It leaves its nodes, and is PENDING, to go on from its newest checkpoint; `held`: when somebody says so. */
 void job_requeue(struct apply *a, Rm__Job *job, bool held, const char *reason);
 /* For each address, whether a checkpoint of some job needs it: an array of STATE_CAPSULES_MAX + 1, malloc'ed; `ret_n`: how many. */

@@ -5,7 +5,7 @@
 #include "common/util.h"
 #include "daemon/cluster/state_internal.h"
 
-static void drop_capsules(Rm__Job *job) {
+void job_drop_capsules(Rm__Job *job) {
         for (size_t k = 0; k < job->n_capsules; k++)
                 rm__capsule__free_unpacked(job->capsules[k], NULL);
         free(job->capsules);
@@ -23,7 +23,7 @@ void job_recover(struct apply *a, Rm__Job *job) {
                 if (job->capsules[k]->state != RM__CAPSULE_STATE__CAPSULE_GONE)
                         return;
         state_index_forget(a->index, job->id); /* it points at the capsules */
-        drop_capsules(job);
+        job_drop_capsules(job);
         job->state = RM__JOB_STATE__JOB_PENDING;
         if (a->state->level >= STATE_LEVEL_CHECKPOINT)
                 job->pending_since_usec = a->time_usec;

@@ -173,8 +173,8 @@ uint64_t checkpoint_interval_usec(const Rm__State *state, const Rm__Job *job, ui
         return interval_best(&facts);
 }
 
-uint64_t checkpoint_next_usec(const Rm__State *state, const Rm__Job *job, uint64_t prior_mtbf_usec) {
-        uint64_t interval = checkpoint_interval_usec(state, job, prior_mtbf_usec);
+/* By the log's clock; UINT64_MAX: never. */
+static uint64_t next_usec(const Rm__Job *job, uint64_t interval) {
         uint64_t last = job->checkpoint_try_usec > job->start_usec ? job->checkpoint_try_usec : job->start_usec;
 
         if (interval == 0)
@@ -232,7 +232,8 @@ static bool has_rested(const Rm__Job *job, uint64_t now) {
 
 static Rm__CheckpointCause cause_now(const struct rmd *rmd, const Rm__Job *job, uint64_t now, bool others, bool *ret_stop) {
         const Rm__State *state = cluster_state(rmd->cluster);
-        uint64_t next = checkpoint_next_usec(state, job, rmd->config->checkpoint_mtbf_usec);
+        uint64_t interval = checkpoint_interval_usec(state, job, rmd->config->checkpoint_mtbf_usec);
+        uint64_t next = next_usec(job, interval);
 
         *ret_stop = true;
         if (at_limit(job, now) && has_rested(job, now))
@@ -241,7 +242,7 @@ static Rm__CheckpointCause cause_now(const struct rmd *rmd, const Rm__Job *job, 
                 return RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_DRAIN;
         *ret_stop = false;
         /* One job after the other, so that the network is not full at once; but nobody waits for longer than an interval. */
-        if (now < next || (others && now < next + checkpoint_interval_usec(state, job, rmd->config->checkpoint_mtbf_usec)))
+        if (now < next || (others && now < next + interval))
                 return RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_NONE;
         return RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_INTERVAL;
 }

@@ -16,8 +16,7 @@ int leader_checkpoint(struct rmd *rmd, uint64_t id, Rm__CheckpointCause cause, c
 void checkpoints_tick(struct rmd *rmd, uint64_t now_usec);
 
 /* From one checkpoint to the next, by what the job asked for and by what is measured; 0: it makes none by itself. `prior_mtbf_usec`: a node's time between losses,
- * before any was seen. And when the next is due, by the log's clock; UINT64_MAX: never. Pure. */
+ * before any was seen. Pure. */
 uint64_t checkpoint_interval_usec(const Rm__State *state, const Rm__Job *job, uint64_t prior_mtbf_usec);
-uint64_t checkpoint_next_usec(const Rm__State *state, const Rm__Job *job, uint64_t prior_mtbf_usec);
 
 #endif
