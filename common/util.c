@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
+#include <fts.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <string.h>
@@ -162,17 +162,25 @@ int mkdir_p(const char *path, mode_t mode) {
         return 0;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw) {
-        (void) st;
-        (void) flag;
-        (void) ftw;
-        return remove(path) < 0 && errno != ENOENT ? -1 : 0;
-}
-
+/* Not nftw(): on an overlay, the root of many a stateless node, its FTW_MOUNT leaves files, whose st_dev is not that of their directories. */
 int remove_tree(const char *path) {
-        if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 && errno != ENOENT)
+        char *roots[] = { (char *) (uintptr_t) path, NULL };
+        FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_XDEV | FTS_NOCHDIR, NULL);
+        FTSENT *entry;
+        int r = 0;
+
+        if (!tree)
                 return -errno;
-        return 0;
+        while (r == 0 && (entry = fts_read(tree))) {
+                if (entry->fts_info == FTS_D)
+                        continue; /* and again after what is in it */
+                if (entry->fts_info == FTS_NS || entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR)
+                        r = entry->fts_errno == ENOENT ? 0 : -entry->fts_errno;
+                else if (remove(entry->fts_accpath) < 0 && errno != ENOENT)
+                        r = -errno;
+        }
+        (void) fts_close(tree);
+        return r;
 }
 
 int set_nonblock(int fd, bool on) {
