@@ -608,7 +608,8 @@ static void test_damaged(void **state) {
         cleanup_free char *pack = xasprintf("%s/pack-1", s->store);
 
         save_begin(s, NULL);
-        make_and_compare(s, 1, &child.pid, 1);
+        /* It stands still from here on: what is loaded at the end is compared with the same memory. */
+        rm__mover_event__free_unpacked(checkpoint_make(s, 1, &child.pid, 1), NULL);
         end_well(s);
         load_fails(s, 2, "2");
         assert_int_equal(write_file_atomic(other_key, "fedcba9876543210fedcba9876543210", 32, 0600, false), 0);
@@ -621,7 +622,6 @@ static void test_damaged(void **state) {
         flip(s, "manifest-1", 100);
         load_fails(s, 1, "manifest-1");
         flip(s, "manifest-1", 100);
-        stand_still(child.pid);
         load_make(s, 1);
         compare(s->bed, child.pid);
         assert_int_equal(unlink(pack), 0);
