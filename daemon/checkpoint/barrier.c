@@ -94,6 +94,13 @@ static void advance(struct checkpoints *c, struct barrier *barrier, const Rm__Ch
                 tell_all(c, barrier, checkpoint, phase, "");
 }
 
+static void barrier_fail(struct checkpoints *c, struct barrier *barrier, const Rm__Checkpoint *checkpoint, const char *error) {
+        if (!barrier->failed)
+                tell_all(c, barrier, checkpoint, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_FAILED, error);
+        barrier->failed = true;
+        checkpoints_propose_abort(c, barrier->job, barrier->checkpoint, error);
+}
+
 void barrier_on_at(struct checkpoints *c, const Rm__CheckpointAt *at) {
         const Rm__Checkpoint *checkpoint = checkpoints_record(c, at->job, at->checkpoint);
         struct barrier *barrier = find(c, at->job, at->checkpoint);
@@ -103,10 +110,7 @@ void barrier_on_at(struct checkpoints *c, const Rm__CheckpointAt *at) {
         if (!barrier)
                 barrier = create(c, at->job, checkpoint);
         if (at->phase == RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_FAILED) {
-                if (!barrier->failed)
-                        tell_all(c, barrier, checkpoint, at->phase, at->error);
-                barrier->failed = true;
-                checkpoints_propose_abort(c, at->job, at->checkpoint, at->error);
+                barrier_fail(c, barrier, checkpoint, at->error);
                 return;
         }
         for (size_t i = 0; i < at->n_output_end && i < ARRAY_SIZE(barrier->output_end); i++)
@@ -130,6 +134,39 @@ void barrier_wake(struct checkpoints *c) {
                         barrier_free(barrier);
                 else if (barrier->reached == RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_CAPTURED)
                         propose_captured(c, barrier);
+        }
+}
+
+static bool awaits(const struct barrier *barrier, const Rm__CheckpointPart *part) {
+        for (size_t i = 0; i < barrier->n; i++)
+                if (barrier->parts[i].index == part->capsule)
+                        return barrier->parts[i].phase < RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_CAPTURED;
+        return false;
+}
+
+/* The others may stand still, and must not until that node is back or missed. */
+void barrier_on_lost(struct checkpoints *c, const char *node) {
+        struct barrier *barrier;
+
+        LIST_FOREACH (barrier, &c->barriers, entry) {
+                const Rm__Checkpoint *checkpoint = checkpoints_record(c, barrier->job, barrier->checkpoint);
+                cleanup_free char *why = xasprintf("the connection to node %s was lost", node);
+
+                for (size_t i = 0; checkpoint && !barrier->failed && i < checkpoint->n_parts; i++)
+                        if (strcmp(checkpoint->parts[i]->node, node) == 0 && awaits(barrier, checkpoint->parts[i]))
+                                barrier_fail(c, barrier, checkpoint, why);
+        }
+}
+
+void barrier_keep(const struct checkpoints *c) {
+        const struct barrier *barrier;
+
+        LIST_FOREACH (barrier, &c->barriers, entry) {
+                const Rm__Checkpoint *checkpoint = checkpoints_record(c, barrier->job, barrier->checkpoint);
+
+                for (size_t i = 0; checkpoint && i < checkpoint->n_parts; i++)
+                        if (strcmp(checkpoint->parts[i]->node, checkpoints_self(c)) != 0)
+                                cluster_keep(c->rmd->cluster, checkpoint->parts[i]->node);
         }
 }
 

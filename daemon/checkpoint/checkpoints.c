@@ -111,11 +111,15 @@ void checkpoints_on_peer(struct checkpoints *c, const char *node, bool connected
                 checkpoints_retry(c);
                 return;
         }
+        barrier_on_lost(c, node);
+        saves_on_lost(c, node);
         copies_on_lost(c, node);
         restores_on_lost(c, node);
 }
 
 void checkpoints_keep(const struct checkpoints *c) {
+        barrier_keep(c);
+        saves_keep(c);
         copies_keep(c);
         restores_keep(c);
 }

@@ -149,12 +149,18 @@ void saves_on_go(struct checkpoints *c, const Rm__CheckpointGo *go);
 const struct save *saves_find(const struct checkpoints *c, uint64_t job, int32_t index, uint64_t checkpoint);
 /* Does an rm-mover of ours have this store open? */
 bool saves_use(const struct checkpoints *c, uint64_t job, int32_t index);
+/* Without the node of the head nobody says when it goes on. */
+void saves_on_lost(struct checkpoints *c, const char *node);
+void saves_keep(const struct checkpoints *c);
 void saves_finish(struct checkpoints *c);
 
 /* ---- barrier.c ---- */
 void barrier_on_at(struct checkpoints *c, const Rm__CheckpointAt *at);
 /* Those that the state has no more, or that have passed their last phase, go. */
 void barrier_wake(struct checkpoints *c);
+/* A node that is still to capture something is out of reach: the checkpoint is given up. */
+void barrier_on_lost(struct checkpoints *c, const char *node);
+void barrier_keep(const struct checkpoints *c);
 void barrier_finish(struct checkpoints *c);
 
 /* ---- copies.c ---- */

@@ -698,6 +698,39 @@ void saves_wake(struct checkpoints *c) {
         }
 }
 
+/* The node of its head, if that is another one and is to say when it goes on; NULL: nothing is awaited. */
+static const char *awaited_node(const struct save *save) {
+        const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
+        const Rm__Capsule *head = job ? job_capsule(job, STATE_HEAD) : NULL;
+
+        if (!head || !needs_capsule(save->state) || strcmp(head->node, checkpoints_self(save->c)) == 0)
+                return NULL;
+        return head->node;
+}
+
+void saves_on_lost(struct checkpoints *c, const char *node) {
+        struct save *save, *next;
+
+        for (save = LIST_FIRST(&c->saves); save; save = next) {
+                const char *awaited = awaited_node(save);
+
+                next = LIST_NEXT(save, entry);
+                if (awaited && strcmp(awaited, node) == 0)
+                        save_fail(save, "the connection to node %s, where mpirun is, was lost", node);
+        }
+}
+
+void saves_keep(const struct checkpoints *c) {
+        const struct save *save;
+
+        LIST_FOREACH (save, &c->saves, entry) {
+                const char *awaited = awaited_node(save);
+
+                if (awaited)
+                        cluster_keep(c->rmd->cluster, awaited);
+        }
+}
+
 void saves_finish(struct checkpoints *c) {
         while (!LIST_EMPTY(&c->saves))
                 save_free(LIST_FIRST(&c->saves));
