@@ -440,6 +440,32 @@ static void test_mend_timerfds(void **state) {
         assert_int_equal(image_fixup_timerfds(mended, sizeof(mended)), 0);
 }
 
+static void test_mend_sizes(void **state) {
+        /* Magic numbers; then by their length: a file that is no regular one, one with a size, one without, and one cut short. */
+        static const uint8_t image[] = {
+                0x19, 0x43, 0x56, 0x54, 0x38, 0x31, 0x30, 0x56, /* */
+                12,   0,    0,    0,    8,    17,   16,   1,    98, 6, 8, 1, 16, 0,  64, 100, /* */
+                12,   0,    0,    0,    8,    1,    16,   2,    26, 6, 8, 2, 16, 0,  64, 100, /* */
+                10,   0,    0,    0,    8,    1,    16,   3,    26, 4, 8, 3, 16, 64, /* */
+                12,   0,    0,    0,    8,    1,    16,   4,    26, 6, 8, 4, 16, 0,  64,
+        };
+        const size_t at = 8 + 16 + 14, whole = 8 + 16 + 16;
+        uint8_t mended[sizeof(image)];
+
+        (void) state;
+        memcpy(mended, image, sizeof(image));
+        assert_int_equal(image_fixup_sizes(mended, sizeof(mended)), 1);
+        assert_int_equal(mended[at], 15 << 3);
+        mended[at] = image[at];
+        assert_memory_equal(mended, image, sizeof(image));
+        for (size_t n = 0; n < sizeof(image); n++) {
+                memcpy(mended, image, sizeof(image));
+                assert_int_equal(image_fixup_sizes(mended, n), n >= whole ? 1 : 0);
+        }
+        mended[4] = 0; /* another kind of image */
+        assert_int_equal(image_fixup_sizes(mended, sizeof(mended)), 0);
+}
+
 static void test_log_tail(void **state) {
         static const char log[] = "(00.000001) Warn  (criu/a.c:1): fine\n"
                                   "(00.100000)    57: Error (criu/b.c:2): first\n"
@@ -671,6 +697,7 @@ int main(void) {
                 cmocka_unit_test(test_hosts),
                 cmocka_unit_test(test_flows),
                 cmocka_unit_test(test_mend_timerfds),
+                cmocka_unit_test(test_mend_sizes),
                 cmocka_unit_test(test_log_tail),
                 cmocka_unit_test(test_quota),
                 cmocka_unit_test(test_bind),

@@ -1,0 +1,225 @@
+/* Files go back to what they were when their processes were saved, by the owner's rights. The tests run as root. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/util.h"
+#include "daemon/capsule/init/inventory.h"
+#include "daemon/capsule/init/rollback.h"
+
+enum { OWNER = 4242, SAVED_BYTES = 100, NOW_BYTES = 150, SHARED = 8 };
+
+/* A process of the owner's with one file, as it was saved. */
+struct scene {
+        char *dir;
+        char *path;
+        Capsule__Spec spec;
+        Capsule__Inventory inventory;
+        Capsule__InventoryFile file, *files[1];
+        Capsule__InventoryTask task, *tasks[1];
+        Capsule__InventoryDescriptor descriptor, *descriptors[1];
+        Capsule__InventoryMapping mapping, *mappings[1];
+        struct rm_error error;
+        char *doubts;
+};
+
+static void put_file(const char *path, uid_t uid, mode_t mode, off_t bytes) {
+        cleanup_close int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+
+        assert_true(fd >= 0);
+        assert_int_equal(ftruncate(fd, bytes), 0);
+        assert_int_equal(fchown(fd, uid, uid), 0);
+}
+
+static off_t size_of(const char *path) {
+        struct stat st;
+
+        assert_int_equal(stat(path, &st), 0);
+        return st.st_size;
+}
+
+static int setup(void **state) {
+        struct scene *s = xcalloc(1, sizeof(*s));
+
+        s->dir = xstrdup("/var/tmp/rmd-rollback-XXXXXX"); /* /tmp is the capsule's own, and is restored with it */
+        assert_non_null(mkdtemp(s->dir));
+        assert_int_equal(chown(s->dir, OWNER, OWNER), 0);
+        s->path = xasprintf("%s/file", s->dir);
+        s->spec = (Capsule__Spec) CAPSULE__SPEC__INIT;
+        s->spec.uid = s->spec.gid = OWNER;
+        capsule__inventory__init(&s->inventory);
+        capsule__inventory_file__init(&s->file);
+        capsule__inventory_task__init(&s->task);
+        capsule__inventory_descriptor__init(&s->descriptor);
+        capsule__inventory_mapping__init(&s->mapping);
+        s->file.name = s->path;
+        s->file.mode = S_IFREG | 0600;
+        s->file.uid = s->file.gid = OWNER;
+        s->file.size_bytes = SAVED_BYTES;
+        s->descriptor.flags = O_WRONLY | O_APPEND;
+        s->descriptor.position = SAVED_BYTES;
+        s->files[0] = &s->file;
+        s->tasks[0] = &s->task;
+        s->descriptors[0] = &s->descriptor;
+        s->mappings[0] = &s->mapping;
+        s->inventory.files = s->files;
+        s->inventory.tasks = s->tasks;
+        s->inventory.n_files = s->inventory.n_tasks = 1;
+        s->task.descriptors = s->descriptors;
+        s->task.n_descriptors = 1;
+        s->task.mappings = s->mappings;
+        *state = s;
+        return 0;
+}
+
+static int teardown(void **state) {
+        struct scene *s = *state;
+
+        assert_int_equal(remove_tree(s->dir), 0);
+        free(s->dir);
+        free(s->path);
+        free(s->doubts);
+        free(s);
+        return 0;
+}
+
+static int roll_back(struct scene *s) {
+        free(take_ptr(s->doubts));
+        s->error = (struct rm_error) { 0 };
+        return rollback_files(&s->inventory, &s->spec, &s->doubts, &s->error);
+}
+
+static void test_appended(void **state) {
+        struct scene *s = *state;
+
+        put_file(s->path, OWNER, 0600, NOW_BYTES);
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(size_of(s->path), SAVED_BYTES);
+        assert_string_equal(s->doubts, "");
+        assert_int_equal(roll_back(s), 0); /* once more changes nothing */
+        assert_int_equal(size_of(s->path), SAVED_BYTES);
+}
+
+/* Its size does not say what was overwritten. */
+static void test_written_in_place(void **state) {
+        struct scene *s = *state;
+        struct stat st;
+
+        put_file(s->path, OWNER, 0600, SAVED_BYTES);
+        s->descriptor.flags = O_RDWR;
+        s->descriptor.position = 10;
+        assert_int_equal(roll_back(s), 0);
+        assert_string_equal(s->doubts, s->path);
+        assert_int_equal(stat(s->path, &st), 0);
+        s->file.mtime_nsec = inventory_mtime_nsec(&st);
+        assert_int_equal(roll_back(s), 0);
+        assert_string_equal(s->doubts, ""); /* nobody has written since */
+
+        s->file.mtime_nsec = 1;
+        s->task.n_descriptors = 0;
+        s->task.n_mappings = 1;
+        s->mapping.protection = PROT_READ | PROT_WRITE | SHARED;
+        assert_int_equal(roll_back(s), 0);
+        assert_string_equal(s->doubts, s->path);
+        s->mapping.protection = PROT_READ | PROT_WRITE; /* what it writes is its own */
+        assert_int_equal(roll_back(s), 0);
+        assert_string_equal(s->doubts, "");
+}
+
+static void test_only_read(void **state) {
+        struct scene *s = *state;
+
+        put_file(s->path, OWNER, 0600, NOW_BYTES);
+        s->descriptor.flags = O_RDONLY;
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(size_of(s->path), NOW_BYTES);
+}
+
+static void test_another_program(void **state) {
+        struct scene *s = *state;
+
+        put_file(s->path, 0, 0755, SAVED_BYTES);
+        s->file.uid = 0;
+        s->task.n_descriptors = 0;
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(truncate(s->path, NOW_BYTES), 0);
+        assert_int_equal(roll_back(s), -ESTALE);
+        assert_non_null(strstr(s->error.text, s->path));
+}
+
+static void test_shorter(void **state) {
+        struct scene *s = *state;
+
+        put_file(s->path, OWNER, 0600, SAVED_BYTES - 1);
+        assert_int_equal(roll_back(s), -ESTALE);
+        assert_non_null(strstr(s->error.text, s->path));
+        assert_int_equal(size_of(s->path), SAVED_BYTES - 1);
+        assert_int_equal(unlink(s->path), 0);
+        assert_int_equal(roll_back(s), -ENOENT);
+        assert_int_equal(mkfifo(s->path, 0666), 0); /* it is not waited for */
+        assert_true(roll_back(s) < 0);
+}
+
+/* The owner can put another's file in its place, which root could cut. */
+static void test_file_of_another(void **state) {
+        struct scene *s = *state;
+        cleanup_free char *theirs = xasprintf("%s/theirs", s->dir), *shared = xasprintf("%s/shared", s->dir);
+
+        put_file(theirs, 0, 0600, NOW_BYTES);
+        assert_int_equal(symlink(theirs, s->path), 0);
+        assert_int_equal(roll_back(s), -EACCES);
+        assert_int_equal(size_of(theirs), NOW_BYTES);
+        assert_int_equal(unlink(s->path), 0);
+        assert_int_equal(link(theirs, s->path), 0);
+        assert_int_equal(roll_back(s), -EACCES);
+        assert_int_equal(size_of(theirs), NOW_BYTES);
+        assert_int_equal(unlink(s->path), 0);
+
+        put_file(shared, 0, 0666, NOW_BYTES);
+        assert_int_equal(chmod(shared, 0666), 0); /* whatever the umask is */
+        assert_int_equal(symlink(shared, s->path), 0);
+        assert_int_equal(roll_back(s), -ESTALE);
+        assert_int_equal(size_of(shared), NOW_BYTES);
+}
+
+/* Restored with the capsule, whatever this node has under that name. */
+static void test_own_file_systems(void **state) {
+        struct scene *s = *state;
+        char name[] = "/tmp/rmd-rollback-XXXXXX";
+        int fd = mkstemp(name);
+
+        assert_true(fd >= 0);
+        assert_int_equal(ftruncate(fd, NOW_BYTES), 0);
+        assert_int_equal(fchown(fd, OWNER, OWNER), 0);
+        assert_int_equal(close(fd), 0);
+        s->file.name = name;
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(size_of(name), NOW_BYTES);
+        assert_int_equal(unlink(name), 0);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_appended, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_written_in_place, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_only_read, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_another_program, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_shorter, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_file_of_another, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_own_file_systems, setup, teardown),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
