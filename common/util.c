@@ -164,7 +164,8 @@ int mkdir_p(const char *path, mode_t mode) {
 
 /* Not nftw(): on an overlay, the root of many a stateless node, its FTW_MOUNT leaves files, whose st_dev is not that of their directories. */
 int remove_tree(const char *path) {
-        char *roots[] = { (char *) (uintptr_t) path, NULL };
+        cleanup_free char *root = xstrdup(path); /* fts_open() wants it writable */
+        char *roots[] = { root, NULL };
         FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_XDEV | FTS_NOCHDIR, NULL);
         FTSENT *entry;
         int r = 0;
