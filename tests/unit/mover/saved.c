@@ -66,6 +66,7 @@ void save_begin(struct saved *s, const char *environment) {
 void say_checkpoint(struct saved *s, uint64_t number, const pid_t *pids, size_t n) {
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverPrecopy m = RM__MOVER_PRECOPY__INIT;
+        cleanup_free uint64_t *keep = xcalloc(number + 1, sizeof(*keep));
         Rm__MoverTree tree = RM__MOVER_TREE__INIT;
         Rm__MoverTree *trees[] = { &tree };
         cleanup_free char *procs = procs_of(pids, n);
@@ -78,6 +79,10 @@ void say_checkpoint(struct saved *s, uint64_t number, const pid_t *pids, size_t 
         m.procs_file = s->bed->procs;
         m.pages = true;
         m.checkpoint = number;
+        /* All that were made before it. */
+        for (uint64_t i = 1; i < number; i++)
+                keep[m.n_keep++] = i;
+        m.keep = keep;
         command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;
         command.precopy = &m;
         pair_say(&s->pair, PAIR_SEND, &command);
