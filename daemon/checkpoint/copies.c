@@ -159,12 +159,17 @@ static int start_out(struct copy *copy, const Rm__CopyAccept *accept, const Rm__
         cleanup_free char *store = stores_dir(copy->c, copy->job, copy->index);
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverLoad body;
-        int r = mover_start(copy->c->rmd, "load", &out_ops, copy, &copy->mover, err);
+        Rm__MoverOrigin origin;
+        int r = stores_origin(copy->c, copy->job, copy->index, &origin, err);
+
+        if (r == 0)
+                r = mover_start(copy->c->rmd, "load", &out_ops, copy, &copy->mover, err);
 
         if (r < 0)
                 return r;
         mover_load_init(&body, config, to->address, accept->port, &accept->token);
         body.store_dir = store;
+        body.origin = &origin;
         body.checkpoint = copy->checkpoint;
         body.codec = RM__MOVER_CODEC__MOVER_CODEC_NONE; /* blocks are compressed already */
         body.bytes_per_sec = config->checkpoint_rate_bytes_per_sec;

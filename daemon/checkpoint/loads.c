@@ -82,12 +82,17 @@ static int start(struct load *load, const Rm__RestoreAsk *ask, const Rm__Node *t
         cleanup_free char *store = stores_dir(load->c, load->job, load->index);
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverLoad body;
-        int r = mover_start(load->c->rmd, "load", &ops, load, &load->mover, err);
+        Rm__MoverOrigin origin;
+        int r = stores_origin(load->c, load->job, load->index, &origin, err);
+
+        if (r == 0)
+                r = mover_start(load->c->rmd, "load", &ops, load, &load->mover, err);
 
         if (r < 0)
                 return r;
         mover_load_init(&body, config, to->address, ask->port, &ask->token);
         body.store_dir = store;
+        body.origin = &origin;
         body.checkpoint = load->checkpoint;
         body.codec = (Rm__MoverCodec) config->move_codec;
         command.body_case = RM__MOVER_COMMAND__BODY_LOAD;

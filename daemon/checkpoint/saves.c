@@ -226,8 +226,11 @@ static int start_mover(struct save *save, const Rm__Job *job, struct rm_error *e
         cleanup_free char *store = stores_dir(save->c, save->job, save->index);
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverSave body = RM__MOVER_SAVE__INIT;
-        int r = stores_make(save->c, save->job, err);
+        Rm__MoverOrigin origin;
+        int r = stores_origin(save->c, save->job, save->index, &origin, err);
 
+        if (r == 0)
+                r = stores_make(save->c, save->job, err);
         if (r < 0)
                 return r;
         r = images_directory(save->c->remover, save->dir, err);
@@ -237,6 +240,7 @@ static int start_mover(struct save *save, const Rm__Job *job, struct rm_error *e
         if (r < 0)
                 return r;
         body.store_dir = store;
+        body.origin = &origin;
         body.key_file = config->key_file;
         body.second_key_file = config->second_key_file;
         body.cluster = config->cluster_name;

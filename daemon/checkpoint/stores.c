@@ -24,6 +24,18 @@ char *stores_dir(const struct checkpoints *c, uint64_t job, int32_t index) {
         return xasprintf("%s/%" PRIu64 "/g%" PRId32, c->root, job, index);
 }
 
+int stores_origin(const struct checkpoints *c, uint64_t job, int32_t index, Rm__MoverOrigin *ret, struct rm_error *err) {
+        const Rm__Job *j = state_job(checkpoints_state(c), job);
+
+        if (!j)
+                return error_set(err, -ENOENT, "there is no job %" PRIu64, job);
+        rm__mover_origin__init(ret);
+        ret->job = job;
+        ret->capsule = index;
+        ret->uid = j->spec->uid;
+        return 0;
+}
+
 int stores_make(const struct checkpoints *c, uint64_t job, struct rm_error *err) {
         cleanup_free char *dir = job_dir(c, job);
         int r = mkdir_p(dir, 0700);

@@ -48,14 +48,10 @@ static int poll_load(void *ctx, const char *what, struct rm_error *err) {
 
 static int load_open(struct loader *l, struct rm_error *err) {
         const Rm__MoverLoad *m = l->setup;
-        struct store_keys keys;
         int r = fault_point("mover.load.open", err);
 
         if (r == 0)
-                r = store_stream_keys(m->cluster, m->key_file, m->second_key_file, &keys, err);
-        if (r == 0)
-                r = store_open(m->store_dir, &keys, &l->store, err);
-        explicit_bzero(&keys, sizeof(keys));
+                r = store_stream_open(m->store_dir, m->cluster, m->key_file, m->second_key_file, m->origin, &l->store, err);
         return r < 0 ? r : store_load_begin(l->store, m->checkpoint, &l->load, err);
 }
 

@@ -341,14 +341,10 @@ static int checkpoint(struct saver *s, struct rm_error *err) {
 /* ---- the whole ---- */
 
 static int prepare(struct saver *s, const Rm__MoverSave *m, struct rm_error *err) {
-        struct store_keys keys;
         int r = fault_point("mover.save.open", err);
 
         if (r == 0)
-                r = store_stream_keys(m->cluster, m->key_file, m->second_key_file, &keys, err);
-        if (r == 0)
-                r = store_open(m->store_dir, &keys, &s->store, err);
-        explicit_bzero(&keys, sizeof(keys));
+                r = store_stream_open(m->store_dir, m->cluster, m->key_file, m->second_key_file, m->origin, &s->store, err);
         if (r == 0)
                 r = capture_listen(m->images_dir, m->criu_uid, &s->gather.capture, err);
         if (r == 0)

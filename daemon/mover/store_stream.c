@@ -23,8 +23,8 @@ struct store_stream {
 
 _Static_assert(STORE_KEY_BYTES == TLS_KEY_BYTES, "keys of one size");
 
-int store_stream_keys(const char *cluster, const char *key_file, const char *second_key_file, struct store_keys *ret,
-                      struct rm_error *err) {
+static int keys_read(const char *cluster, const char *key_file, const char *second_key_file, struct store_keys *ret,
+                     struct rm_error *err) {
         int r;
 
         memset(ret, 0, sizeof(*ret));
@@ -32,6 +32,22 @@ int store_stream_keys(const char *cluster, const char *key_file, const char *sec
         ret->has_second = r == 0 && *second_key_file;
         if (ret->has_second)
                 r = tls_checkpoint_key(cluster, second_key_file, ret->second.bytes, err);
+        return r;
+}
+
+int store_stream_open(const char *dir, const char *cluster, const char *key_file, const char *second_key_file,
+                      const Rm__MoverOrigin *origin, struct store **ret, struct rm_error *err) {
+        struct store_origin o;
+        struct store_keys keys;
+        int r;
+
+        if (!origin)
+                return error_set(err, -EPROTO, "a store of nobody's, from rmd");
+        o = (struct store_origin) { .job = origin->job, .capsule = origin->capsule, .uid = origin->uid };
+        r = keys_read(cluster, key_file, second_key_file, &keys, err);
+        if (r == 0)
+                r = store_open(dir, &keys, &o, ret, err);
+        explicit_bzero(&keys, sizeof(keys));
         return r;
 }
 

@@ -5,12 +5,13 @@
 
 #include "daemon/image/writer.h"
 #include "daemon/store/store.h"
+#include "proto/mover.pb-c.h"
 
 struct store_stream;
 
-/* For rmd's names of key files; `second_key_file` "": none. */
-int store_stream_keys(const char *cluster, const char *key_file, const char *second_key_file, struct store_keys *ret,
-                      struct rm_error *err);
+/* Opens the store that rmd names; `second_key_file` "": none. `origin` NULL: -EPROTO. */
+int store_stream_open(const char *dir, const char *cluster, const char *key_file, const char *second_key_file,
+                      const Rm__MoverOrigin *origin, struct store **ret, struct rm_error *err);
 
 /* Begins that checkpoint. `level` as of store_save_begin(); `memory_bytes`: what is kept at most. `store` must outlive it. */
 int store_stream_begin(struct store *store, uint64_t checkpoint, int level, uint64_t memory_bytes, struct store_stream **ret,

@@ -33,6 +33,7 @@ struct checkpoint_pack {
 struct checkpoint {
         uint64_t number;
         uint64_t raw_bytes;
+        struct store_origin origin;
         struct checkpoint_object **objects; /* in the order in which they are placed */
         size_t n_objects;
         size_t room;

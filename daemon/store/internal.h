@@ -15,6 +15,7 @@ struct store {
         char *path;
         int dir_fd;
         struct store_keys keys;
+        struct store_origin origin;
         struct packs packs;
         struct store_head *heads;
         struct checkpoint *last; /* saved through this store: only its PAGES; NULL: none */
@@ -31,6 +32,8 @@ void store_sweep(struct store *s);
 
 /* Opens a manifest that was made with one of the keys; `f` is at its begin. -ENOENT with a text; -EBADMSG. */
 int store_manifest_open(struct store *s, uint64_t number, FILE **ret_f, uint64_t *ret_size_bytes, struct rm_error *err);
+/* Is it what its name and its directory say? -EBADMSG, with the name of the file. */
+int store_head_check(const struct store *s, const struct checkpoint *head, uint64_t number, struct rm_error *err);
 
 /* Has blocks that the last checkpoint needs in the packs become few, they go into the one that is made: of packs that are less than half in use, at most
  * as much as is new, or a quarter of all. `used`: a bit for each block. */

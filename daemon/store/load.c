@@ -47,11 +47,11 @@ static int manifest_load(struct store *s, uint64_t checkpoint, struct checkpoint
         if (r < 0)
                 return r;
         r = manifest_read_head(f, size_bytes, &head, err);
-        if (r == 0 && head->number != checkpoint)
-                r = error_set(err, -EBADMSG, "it is of checkpoint %" PRIu64, head->number);
         if (r < 0)
-                error_prefix(err, "manifest-%" PRIu64, checkpoint);
+                (void) error_prefix(err, "manifest-%" PRIu64, checkpoint);
         else
+                r = store_head_check(s, head, checkpoint, err);
+        if (r == 0)
                 r = packs_check(s, head, err);
         checkpoint_destroy(head);
         if (r < 0)

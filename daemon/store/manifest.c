@@ -79,6 +79,9 @@ static int head_write(struct output *out, const struct checkpoint *c) {
         head.version = MANIFEST_VERSION;
         head.checkpoint = c->number;
         head.raw_bytes = c->raw_bytes;
+        head.job = c->origin.job;
+        head.capsule = c->origin.capsule;
+        head.uid = c->origin.uid;
         head.n_packs = c->n_packs;
         head.packs = list;
         record.body_case = RM__STORE_RECORD__BODY_HEAD;
@@ -351,6 +354,7 @@ static int head_take(struct input *in, const Rm__StoreHead *m) {
                 return bad(in->err, "too many packs");
         in->c = checkpoint_create(m->checkpoint);
         in->c->raw_bytes = m->raw_bytes;
+        in->c->origin = (struct store_origin) { .job = m->job, .capsule = m->capsule, .uid = m->uid };
         for (size_t i = 0; i < m->n_packs; i++) {
                 if (m->packs[i]->number <= last || m->packs[i]->number > m->checkpoint)
                         return bad(in->err, "packs that cannot be");

@@ -10,7 +10,7 @@
 #include "daemon/store/checkpoint.h"
 #include "daemon/store/index.h"
 
-#define MANIFEST_VERSION 1U
+#define MANIFEST_VERSION 2U
 #define MANIFEST_MAC_BYTES 32U
 /* The largest: a meta. */
 #define MANIFEST_RECORD_MAX_BYTES (STORE_META_MAX_BYTES + 4096U)
@@ -22,7 +22,7 @@ int manifest_write(FILE *f, const struct checkpoint *c, const struct index *ix, 
 /* Of a file of `size_bytes`, from its begin: was it made with one of the keys? Then `f` stands at its begin again. -EBADMSG: it was not. */
 int manifest_authenticate(FILE *f, uint64_t size_bytes, const struct store_keys *keys, struct rm_error *err);
 
-/* The head alone: number, raw_bytes and packs. -EBADMSG. */
+/* The head alone: number, origin, raw_bytes and packs. -EBADMSG. */
 int manifest_read_head(FILE *f, uint64_t size_bytes, struct checkpoint **ret, struct rm_error *err);
 /* All `size_bytes` of it (with the MAC, which is not looked at). `find` gives the number of a block, INDEX_NONE: it is not here. -EBADMSG. */
 int manifest_read(FILE *f, uint64_t size_bytes, uint32_t (*find)(void *ctx, const uint8_t *hash), void *ctx,

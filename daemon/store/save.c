@@ -421,6 +421,7 @@ int store_save_begin(struct store *s, uint64_t checkpoint, int level, struct sto
         save->store = s;
         save->pack = packs_built(&s->packs);
         save->c = checkpoint_create(checkpoint);
+        save->c->origin = s->origin;
         save->target = (struct image_target) {
                 .ctx = save,
                 .open = save_open,

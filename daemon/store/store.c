@@ -51,6 +51,19 @@ int store_manifest_open(struct store *s, uint64_t number, FILE **ret_f, uint64_t
         return 0;
 }
 
+int store_head_check(const struct store *s, const struct checkpoint *head, uint64_t number, struct rm_error *err) {
+        const struct store_origin *o = &head->origin;
+
+        if (head->number != number)
+                return error_set(err, -EBADMSG, "manifest-%" PRIu64 " is of checkpoint %" PRIu64, number, head->number);
+        if (o->job != s->origin.job || o->capsule != s->origin.capsule || o->uid != s->origin.uid)
+                return error_set(err, -EBADMSG,
+                                 "manifest-%" PRIu64 " is of job %" PRIu64 ", capsule %" PRId32 ", user %" PRIu32
+                                 ", and not of job %" PRIu64 ", capsule %" PRId32 ", user %" PRIu32,
+                                 number, o->job, o->capsule, o->uid, s->origin.job, s->origin.capsule, s->origin.uid);
+        return 0;
+}
+
 static bool same_file(const struct stat *a, const struct stat *b) {
         return a->st_ino == b->st_ino && a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
                a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
@@ -80,8 +93,8 @@ static int head_read(struct store *s, uint64_t number, const struct stat *st, st
                 r = manifest_read_head(f, size_bytes, &head, err);
         if (r < 0)
                 return r;
-        if (head->number != number) {
-                r = error_set(err, -EBADMSG, "manifest-%" PRIu64 " is of checkpoint %" PRIu64, number, head->number);
+        r = store_head_check(s, head, number, err);
+        if (r < 0) {
                 checkpoint_destroy(head);
                 return r;
         }
@@ -226,12 +239,14 @@ void store_sweep(struct store *s) {
 
 /* ---- life ---- */
 
-int store_open(const char *dir, const struct store_keys *keys, struct store **ret, struct rm_error *err) {
+int store_open(const char *dir, const struct store_keys *keys, const struct store_origin *origin, struct store **ret,
+               struct rm_error *err) {
         struct store *s = xcalloc(1, sizeof(*s));
         int r;
 
         s->path = xstrdup(dir);
         s->keys = *keys;
+        s->origin = *origin;
         s->dir_fd = -1;
         r = packs_init(&s->packs, err);
         if (r == 0)

@@ -6,7 +6,8 @@
  *   manifest-N    what checkpoint N consists of: its objects, and by which hashes their blocks are found; which packs it needs; a MAC over all of it
  * Both only grow while N is made, and never change after that: so a copy on another node is a copy of the files that are not there yet.
  *
- * Nobody but rmd writes there, and a manifest counts only with the MAC of the cluster's key: its hashes then authenticate every block. What was read is checked
+ * Nobody but rmd writes there, and a manifest counts only with the MAC of the cluster's key, and as a checkpoint of the capsule that it names: its hashes then authenticate every
+ * block. What was read is checked
  * before it is used; an error names the file.
  *
  * Blocking; no event loop, no threads. */
@@ -35,10 +36,19 @@ struct store_keys {
         bool has_second;
 };
 
+/* Whose checkpoints they are. It stands in each manifest, under the MAC: so none can be passed off as another job's, although one key makes them all. */
+struct store_origin {
+        uint64_t job;
+        int32_t capsule;
+        uint32_t uid; /* of the job's owner */
+};
+
 struct store;
 
-/* Makes the directory (0700) if there is none; its parent must be there. What an unfinished checkpoint has left is removed. `keys` is copied. */
-int store_open(const char *dir, const struct store_keys *keys, struct store **ret, struct rm_error *err);
+/* Makes the directory (0700) if there is none; its parent must be there. What an unfinished checkpoint has left is removed. Manifests of
+ * another origin count for nothing. `keys` and `origin` are copied. */
+int store_open(const char *dir, const struct store_keys *keys, const struct store_origin *origin, struct store **ret,
+               struct rm_error *err);
 void store_close(struct store *s); /* NULL ok */
 
 /* ---- saving ---- */
@@ -76,7 +86,7 @@ void store_save_abort(struct store_save *save); /* NULL ok */
 
 struct store_load;
 
-/* Reads and checks the manifest. -ENOENT: there is no such checkpoint; -EBADMSG: damaged, or not made with the keys; -ENODATA: a pack is missing. */
+/* Reads and checks the manifest. -ENOENT: there is no such checkpoint; -EBADMSG: damaged, not made with the keys, or of another origin; -ENODATA: a pack is missing. */
 int store_load_begin(struct store *s, uint64_t checkpoint, struct store_load **ret, struct rm_error *err);
 /* Owned by `load`. -ENOENT. */
 int store_load_meta(const struct store_load *load, const char *name, const void **ret_data, size_t *ret_size_bytes);

@@ -44,13 +44,23 @@ int saved_teardown(void **state) {
         return 0;
 }
 
+void origin_fill(Rm__MoverOrigin *ret) {
+        rm__mover_origin__init(ret);
+        ret->job = 7;
+        ret->capsule = 2;
+        ret->uid = 1000;
+}
+
 /* ---- saving ---- */
 
 void save_begin(struct saved *s, const char *environment) {
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverSave m = RM__MOVER_SAVE__INIT;
+        Rm__MoverOrigin origin;
 
         pair_start_as(&s->pair, mover_save, true, environment);
+        origin_fill(&origin);
+        m.origin = &origin;
         m.store_dir = s->store;
         m.key_file = (char *) s->key_file;
         m.cluster = (char *) "test";
@@ -179,11 +189,14 @@ void load_begin(struct saved *s, uint64_t number) {
         static const char token[] = TOKEN;
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverLoad m = RM__MOVER_LOAD__INIT;
+        Rm__MoverOrigin origin;
         cleanup_free char *before = xasprintf("%s/pages", s->bed->out);
 
         assert_int_equal(remove_tree(before), 0);
         pair_start_as(&s->bed->pair, mover_load, false, NULL);
         m.port = say_receive(s->bed, s->bed->key_file, TOKEN);
+        origin_fill(&origin);
+        m.origin = &origin;
         m.store_dir = s->store;
         m.key_file = (char *) s->key_file;
         m.checkpoint = number;
@@ -217,15 +230,15 @@ void load_make(struct saved *s, uint64_t number) {
 /* ---- what is there ---- */
 
 char *stored_numbers(const struct saved *s) {
-        struct store_keys keys;
         struct store *store = NULL;
+        Rm__MoverOrigin origin;
         struct rm_error err = { 0 };
         char *text = xstrdup("");
         uint64_t *numbers = NULL;
         size_t n = 0;
 
-        assert_int_equal(store_stream_keys("test", s->key_file, "", &keys, &err), 0);
-        assert_int_equal(store_open(s->store, &keys, &store, &err), 0);
+        origin_fill(&origin);
+        assert_int_equal(store_stream_open(s->store, "test", s->key_file, "", &origin, &store, &err), 0);
         assert_int_equal(store_list(store, &numbers, &n, &err), 0);
         for (size_t i = 0; i < n; i++) {
                 char *longer = xasprintf("%s%llu ", text, (unsigned long long) numbers[i]);

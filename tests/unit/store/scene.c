@@ -139,6 +139,7 @@ void scene_init(struct scene *s) {
         assert_non_null(mkdtemp(s->base));
         s->dir = xasprintf("%s/store", s->base);
         memset(s->keys.key.bytes, 7, STORE_KEY_BYTES);
+        s->origin = (struct store_origin) { .job = 7, .capsule = -1, .uid = 1000 };
         memory_init(&s->m);
         scene_reopen(s);
 }
@@ -154,7 +155,7 @@ void scene_finish(struct scene *s) {
 void scene_reopen(struct scene *s) {
         store_close(s->store);
         s->store = NULL;
-        if (store_open(s->dir, &s->keys, &s->store, &s->err) < 0)
+        if (store_open(s->dir, &s->keys, &s->origin, &s->store, &s->err) < 0)
                 fail_msg("%s", error_text(&s->err));
 }
 

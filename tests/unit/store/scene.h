@@ -38,6 +38,7 @@ struct scene {
         char base[64];
         char *dir; /* of the store */
         struct store_keys keys;
+        struct store_origin origin;
         struct store *store;
         struct memory m;
         struct image_writer *w;

@@ -175,6 +175,27 @@ static void another_name_is_refused(void **state) {
         assert_int_equal(store_verify(s->store, 2, NULL, NULL, &s->err), -EBADMSG);
 }
 
+/* All that one user can make rmd sign is his own: another job's, another capsule's or another user's counts for nothing in this directory. */
+static void manifests_of_others_are_refused(void **state) {
+        struct scene *s = *state;
+        const struct store_origin right = s->origin;
+        const struct store_origin others[] = { { 8, right.capsule, right.uid },
+                                               { right.job, 0, right.uid },
+                                               { right.job, right.capsule, 1001 } };
+        char **names = NULL;
+
+        for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+                s->origin = others[i];
+                assert_found(s, "manifest-1 is of job 7", -EBADMSG, i);
+                /* Nor is it copied to another node. */
+                assert_int_equal(store_files(s->store, 1, &names, &s->err), -EBADMSG);
+                assert_int_equal(scene_count(s, "pack-"), 1);
+        }
+        s->origin = right;
+        scene_reopen(s);
+        assert_int_equal(store_verify(s->store, 1, NULL, NULL, &s->err), 0);
+}
+
 /* As much as a process had done when it died. */
 static void died_while_saving(struct scene *s) {
         pid_t pid = fork();
@@ -185,7 +206,7 @@ static void died_while_saving(struct scene *s) {
                 struct store_save *save = NULL;
                 cleanup_free char *half = scene_path(s, "new-manifest-5");
 
-                if (store_open(s->dir, &s->keys, &store, NULL) < 0 || store_save_begin(store, 5, 1, &save, NULL) < 0 ||
+                if (store_open(s->dir, &s->keys, &s->origin, &store, NULL) < 0 || store_save_begin(store, 5, 1, &save, NULL) < 0 ||
                     stream_read(s, store_save_target(save)) < 0 || write_file_atomic(half, "RMS1", 4, 0600, false) < 0)
                         _exit(1);
                 _exit(0);
@@ -228,7 +249,7 @@ static void what_is_in_use_stays(void **state) {
         assert_int_equal(store_save_begin(s->store, 2, 1, &save, NULL), 0);
         assert_int_equal(store_save_begin(s->store, 3, 1, &save, NULL), -EBUSY);
         assert_int_equal(stream_read(s, store_save_target(save)), 0);
-        assert_int_equal(store_open(s->dir, &s->keys, &other, &s->err), 0);
+        assert_int_equal(store_open(s->dir, &s->keys, &s->origin, &other, &s->err), 0);
         assert_int_equal(store_verify(other, 1, NULL, NULL, &s->err), 0);
         /* Its pack is in use for the second one. */
         assert_int_equal(store_remove(other, 1, &s->err), 0);
@@ -246,14 +267,14 @@ static void strange_files_are_refused(void **state) {
 
         assert_int_equal(rename(pack, moved), 0);
         assert_int_equal(symlink(moved, pack), 0);
-        assert_true(store_open(s->dir, &s->keys, &other, &s->err) < 0);
+        assert_true(store_open(s->dir, &s->keys, &s->origin, &other, &s->err) < 0);
         assert_non_null(strstr(error_text(&s->err), "pack-1"));
         assert_int_equal(unlink(pack), 0);
         assert_int_equal(mkfifo(pack, 0600), 0);
-        assert_int_equal(store_open(s->dir, &s->keys, &other, &s->err), -EPERM);
+        assert_int_equal(store_open(s->dir, &s->keys, &s->origin, &other, &s->err), -EPERM);
         assert_int_equal(unlink(pack), 0);
         assert_int_equal(chmod(s->dir, 0777), 0);
-        assert_int_equal(store_open(s->dir, &s->keys, &other, &s->err), -EPERM);
+        assert_int_equal(store_open(s->dir, &s->keys, &s->origin, &other, &s->err), -EPERM);
         assert_int_equal(chmod(s->dir, 0700), 0);
 }
 
@@ -265,6 +286,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(damage_is_healed, setup, teardown),
                 cmocka_unit_test_setup_teardown(another_key_is_refused, setup, teardown),
                 cmocka_unit_test_setup_teardown(another_name_is_refused, setup, teardown),
+                cmocka_unit_test_setup_teardown(manifests_of_others_are_refused, setup, teardown),
                 cmocka_unit_test_setup_teardown(half_a_checkpoint_is_none, setup, teardown),
                 cmocka_unit_test_setup_teardown(what_is_in_use_stays, setup, teardown),
                 cmocka_unit_test_setup_teardown(strange_files_are_refused, setup, teardown),
