@@ -48,6 +48,7 @@ static void reconcile(struct checkpoints *c) {
         barrier_wake(c);
         copies_wake(c);
         restores_wake(c);
+        checks_wake(c);
         if (!evtimer_pending(c->tidy, NULL))
                 timer_arm(c->tidy, TIDY_USEC);
 }
@@ -152,6 +153,7 @@ int checkpoints_create(struct rmd *rmd, struct checkpoints **ret, struct rm_erro
         c->wake = event_new(rmd->base, -1, 0, on_wake, c);
         c->retry = evtimer_new(rmd->base, on_retry, c);
         c->tidy = evtimer_new(rmd->base, on_tidy, c);
+        checks_init(c);
         *ret = c;
         return 0;
 }
@@ -164,6 +166,7 @@ void checkpoints_destroy(struct checkpoints *c) {
         copies_finish(c);
         restores_finish(c);
         loads_finish(c);
+        checks_finish(c);
         remover_destroy(c->remover);
         images_unmount(c->dir);
         event_free(c->wake);

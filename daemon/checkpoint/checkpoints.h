@@ -8,6 +8,7 @@
 #include "common/error.h"
 #include "daemon/context.h"
 #include "daemon/job/runner.h"
+#include "proto/local.pb-c.h"
 #include "proto/peer.pb-c.h"
 
 int checkpoints_create(struct rmd *rmd, struct checkpoints **ret, struct rm_error *err);
@@ -20,6 +21,11 @@ bool checkpoints_on_message(struct checkpoints *checkpoints, const char *node, c
 void checkpoints_on_peer(struct checkpoints *checkpoints, const char *node, bool connected);
 /* Keeps the connections that something waits on. */
 void checkpoints_keep(const struct checkpoints *checkpoints);
+/* Reads all that this node has of a checkpoint, and tells the log what is damaged. `fn` is called once, from the loop or at once: with what was found, which it does not own, or
+ * with `error` (0: none; -ENOENT: nothing of it is here; -ECANCELED: rmd ends). */
+typedef void (*checkpoints_verified_fn)(void *userdata, const Rm__VerifiedCheckpoint *found, int error, const char *text);
+void checkpoints_verify(struct checkpoints *checkpoints, uint64_t job, uint64_t checkpoint, checkpoints_verified_fn fn,
+                        void *userdata);
 /* A local capsule answers (error 0), or does not or no more. */
 void checkpoints_capsule_ready(struct checkpoints *checkpoints, struct resident *resident, int error, const char *text);
 

@@ -1,5 +1,5 @@
 /* Shared by the files of this folder: checkpoints.c (wiring), saves.c (capsules that are captured here), barrier.c (all capsules of a job together), copies.c (to and from
- * other nodes), restores.c (capsules that come back here), loads.c (parts that are sent to those), stores.c (where all that lies). */
+ * other nodes), restores.c (capsules that come back here), loads.c (parts that are sent to those), stores.c (where all that lies), checks.c (whether it is as it was). */
 #ifndef RM_CHECKPOINT_CHECKPOINTS_INTERNAL_H
 #define RM_CHECKPOINT_CHECKPOINTS_INTERNAL_H
 
@@ -27,6 +27,7 @@ struct save {
         char *dir; /* of the capture socket */
         struct mover *mover; /* NULL: none runs */
         bool mover_ready;
+        uint64_t mover_last; /* the checkpoint that it stored last, from which it goes on; 0: none */
         bool released; /* it tracks no more, and ends when it has stored what it has */
         bool waits; /* for the memory that its last move has not brought yet */
         struct event *deadline;
@@ -72,6 +73,7 @@ struct copy {
         struct event *deadline;
         uint8_t token[CHECKPOINT_TOKEN_BYTES];
         char **files; /* in: that come, each as NAME.part until all are there */
+        uint64_t *bytes; /* their sizes */
         size_t n_files;
         bool arrived;
         LIST_ENTRY(copy) entry;
@@ -113,6 +115,24 @@ struct load {
         LIST_ENTRY(load) entry;
 };
 
+/* Somebody waits for the answer. */
+struct check_waiter {
+        void (*fn)(void *userdata, int32_t index, const Rm__MoverVerified *found, int error, const char *text);
+        void *userdata;
+        SLIST_ENTRY(check_waiter) entry;
+};
+
+/* A store whose files are read again, or are to be. */
+struct check {
+        struct checkpoints *c;
+        uint64_t job;
+        int32_t index;
+        struct mover *mover; /* NULL: its turn has not come */
+        struct event *deadline;
+        SLIST_HEAD(, check_waiter) waiters;
+        TAILQ_ENTRY(check) entry;
+};
+
 struct checkpoints {
         struct rmd *rmd;
         char *dir; /* a tmpfs: images and capture sockets */
@@ -128,6 +148,8 @@ struct checkpoints {
         LIST_HEAD(, copy) copies;
         LIST_HEAD(, restore) restores;
         LIST_HEAD(, load) loads;
+        struct event *verify; /* NULL: nothing is read again by itself */
+        TAILQ_HEAD(, check) checks; /* the first that has an rm-mover is the only one */
 };
 
 /* ---- checkpoints.c ---- */
@@ -149,6 +171,8 @@ void saves_on_go(struct checkpoints *c, const Rm__CheckpointGo *go);
 const struct save *saves_find(const struct checkpoints *c, uint64_t job, int32_t index, uint64_t checkpoint);
 /* Does an rm-mover of ours have this store open? */
 bool saves_use(const struct checkpoints *c, uint64_t job, int32_t index);
+/* Is something of it being captured or stored? */
+bool saves_busy(const struct checkpoints *c, uint64_t job, int32_t index);
 /* Without the node of the head nobody says when it goes on. */
 void saves_on_lost(struct checkpoints *c, const char *node);
 void saves_keep(const struct checkpoints *c);
@@ -202,5 +226,14 @@ void stores_files_free(char **names, size_t n);
 bool stores_name_valid(const char *name, uint64_t checkpoint);
 /* What the state does not name any more goes. */
 void stores_tidy(struct checkpoints *c);
+/* For each capsule that has a directory here. */
+void stores_each(struct checkpoints *c, void (*fn)(struct checkpoints *c, uint64_t job, int32_t index));
+
+/* ---- checks.c ---- */
+void checks_init(struct checkpoints *c);
+/* Reads that store when its turn comes; `waiter` NULL: nobody waits. It is taken over. */
+void checks_want(struct checkpoints *c, uint64_t job, int32_t index, struct check_waiter *waiter);
+void checks_wake(struct checkpoints *c);
+void checks_finish(struct checkpoints *c);
 
 #endif

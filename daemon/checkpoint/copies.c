@@ -1,8 +1,10 @@
 /* Copies of what was captured on one node, on others: no shared file system is needed, and a lost node has not the only one. Files of a store never change once a
  * checkpoint is made, so what is there already need not be sent again. */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +19,8 @@
 #define ANSWER_USEC (20U * UINT64_C(1000000))
 #define SILENCE_USEC (60U * UINT64_C(1000000))
 #define FILES_MAX 4096U
+#define LOCK_TRIES 50U
+#define LOCK_PAUSE_USEC 2000U
 #define PART_SUFFIX ".part"
 
 static struct copy *find(const struct checkpoints *c, uint64_t job, uint64_t checkpoint, int32_t index, const char *node, bool in) {
@@ -43,6 +47,7 @@ static void copy_free(struct copy *copy) {
         mover_stop(copy->mover, copy->c->remover, "");
         event_free(copy->deadline);
         stores_files_free(copy->files, copy->n_files);
+        free(copy->bytes);
         free(copy->node);
         free(copy);
 }
@@ -87,6 +92,8 @@ static void on_out_event(void *userdata, const Rm__MoverEvent *event) {
                 copy->arrived = true; /* the other end tells the log; this one goes when the state shows it */
                 break;
         case RM__MOVER_EVENT__BODY_FAILED:
+                if (event->failed->code == -EBADMSG || event->failed->code == -ENODATA)
+                        checks_want(copy->c, copy->job, copy->index, NULL);
                 copy_fail(copy, event->failed->text);
                 break;
         default:
@@ -103,13 +110,27 @@ static void on_out_gone(void *userdata) {
 
 static const struct mover_ops out_ops = { on_out_event, on_out_gone };
 
+/* 0: there is no such file. */
+static uint64_t file_bytes(const char *dir, const char *name) {
+        cleanup_free char *path = xasprintf("%s/%s", dir, name);
+        struct stat st;
+
+        return lstat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t) st.st_size : 0;
+}
+
 static void offer(struct checkpoints *c, uint64_t job, uint64_t checkpoint, int32_t index, const char *node) {
         cleanup_free char *dir = stores_dir(c, job, index);
         Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__CopyOffer body = RM__COPY_OFFER__INIT;
         struct copy *copy = create(c, job, checkpoint, index, node, false);
         int r = stores_files(dir, checkpoint, true, &body.files, &body.n_files);
+        cleanup_free uint64_t *bytes = xcalloc(body.n_files + 1, sizeof(*bytes));
 
+        for (size_t i = 0; i < body.n_files; i++)
+                bytes[i] = file_bytes(dir, body.files[i]);
+        body.bytes = bytes;
+        body.n_bytes = body.n_files;
+        body.index = checkpoints_state(c)->index;
         body.job = job;
         body.checkpoint = checkpoint;
         body.capsule = index;
@@ -136,16 +157,36 @@ static bool is_up(const struct checkpoints *c, const char *name) {
         return node && node->health == RM__NODE_HEALTH__NODE_HEALTH_UP;
 }
 
+/* The node that captured it; where copies are made again, the first one that has it. */
+static bool is_ours_to_offer(const struct checkpoints *c, const Rm__Checkpoint *checkpoint, const Rm__CheckpointPart *part) {
+        const Rm__Node *holder;
+
+        if (checkpoint->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE)
+                return strcmp(part->node, checkpoints_self(c)) == 0;
+        holder = checkpoint_part_holder(checkpoints_state(c), part, NULL);
+        return holder && strcmp(holder->name, checkpoints_self(c)) == 0;
+}
+
+/* Checkpoints of a capsule have files in common: one goes after the other. */
+static bool is_sending(const struct checkpoints *c, uint64_t job, int32_t index, const char *node) {
+        const struct copy *copy;
+
+        LIST_FOREACH (copy, &c->copies, entry)
+                if (!copy->in && copy->job == job && copy->index == index && strcmp(copy->node, node) == 0)
+                        return true;
+        return false;
+}
+
 void copies_offer(struct checkpoints *c, const Rm__Checkpoint *checkpoint, uint64_t job, int32_t index) {
         const Rm__CheckpointPart *part = checkpoint_part(checkpoint, index);
         struct command cmd;
 
-        if (!part || c->shared || strcmp(part->node, checkpoints_self(c)) != 0)
+        if (!part || c->shared || !is_ours_to_offer(c, checkpoint, part))
                 return;
         for (size_t i = 0; i < part->n_partners; i++) {
                 const char *node = part->partners[i];
 
-                if (has_name(part->stored, part->n_stored, node) || find(c, job, checkpoint->id, index, node, false))
+                if (has_name(part->stored, part->n_stored, node) || is_sending(c, job, index, node))
                         continue;
                 if (is_up(c, node))
                         offer(c, job, checkpoint->id, index, node);
@@ -189,6 +230,11 @@ void copies_on_accept(struct checkpoints *c, const char *node, const Rm__CopyAcc
 
         if (!copy || ((copy->mover || copy->arrived) && !accept->error[0]))
                 return;
+        if (accept->later) {
+                copy_free(copy);
+                checkpoints_retry(c);
+                return;
+        }
         timer_arm(copy->deadline, SILENCE_USEC);
         if (accept->error[0] || !to)
                 copy_fail(copy, accept->error[0] ? accept->error : "it is not in the cluster");
@@ -216,21 +262,29 @@ static void tell(const struct copy *copy, uint32_t port, char **have, size_t n_h
         (void) checkpoints_send(copy->c, copy->node, &message);
 }
 
-/* Of the files that are offered, those that are here. */
+/* Of the files that are offered, those that are here: files never change, so the size tells one that is whole. */
 static void tell_listening(struct copy *copy, const char *dir, uint32_t port) {
-        char **have = NULL;
+        cleanup_free char **have = xcalloc(copy->n_files + 1, sizeof(*have));
         size_t n = 0;
 
-        (void) stores_files(dir, copy->checkpoint, false, &have, &n);
+        for (size_t i = 0; i < copy->n_files; i++)
+                if (copy->bytes[i] > 0 && file_bytes(dir, copy->files[i]) == copy->bytes[i])
+                        have[n++] = copy->files[i];
         tell(copy, port, have, n, "");
-        stores_files_free(have, n);
 }
 
-/* Only what the checkpoint needs has come, of all that was offered. The manifest is the last of them: without it the others mean nothing. */
+/* Only what the checkpoint needs has come, of all that was offered. The manifest is the last of them: without it the others mean nothing. An rm-mover that uses the store must not
+ * remove packs whose manifest is not there yet (daemon/store/internal.h): it holds the lock for some milliseconds. */
 static int settle_files(const struct copy *copy) {
         cleanup_free char *dir = stores_dir(copy->c, copy->job, copy->index);
-        int r = 0;
+        cleanup_close int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int r = dir_fd < 0 ? -errno : -EAGAIN;
 
+        for (unsigned i = 0; r == -EAGAIN && i < LOCK_TRIES; i++) {
+                r = flock(dir_fd, LOCK_SH | LOCK_NB) == 0 ? 0 : errno == EWOULDBLOCK ? -EAGAIN : -errno;
+                if (r == -EAGAIN)
+                        (void) usleep(LOCK_PAUSE_USEC);
+        }
         for (size_t i = 0; i < copy->n_files && r == 0; i++) {
                 cleanup_free char *part = xasprintf("%s/%s" PART_SUFFIX, dir, copy->files[i]);
                 cleanup_free char *name = xasprintf("%s/%s", dir, copy->files[i]);
@@ -325,19 +379,47 @@ static int start_in(struct copy *copy, struct rm_error *err) {
         return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
 }
 
+/* Another node is sending files of the same store. */
+static bool is_beside_another(const struct copy *copy) {
+        const struct copy *other;
+
+        LIST_FOREACH (other, &copy->c->copies, entry)
+                if (other != copy && other->in && !other->arrived && other->job == copy->job && other->index == copy->index)
+                        return true;
+        return false;
+}
+
 /* This node is to have a copy of it, by the state; the files are of that checkpoint, and of none after it. */
-static int check_offer(const struct checkpoints *c, const char *node, const Rm__CopyOffer *offer, struct rm_error *err) {
+static int check_offer(const struct copy *copy, const Rm__CopyOffer *offer, struct rm_error *err) {
+        const struct checkpoints *c = copy->c;
         const Rm__Checkpoint *checkpoint = checkpoints_record(c, offer->job, offer->checkpoint);
         const Rm__CheckpointPart *part = checkpoint ? checkpoint_part(checkpoint, offer->capsule) : NULL;
 
-        if (!part || strcmp(part->node, node) != 0 || !has_name(part->partners, part->n_partners, checkpoints_self(c)))
+        if (!part || (strcmp(part->node, copy->node) != 0 && !has_name(part->stored, part->n_stored, copy->node)) ||
+            !has_name(part->partners, part->n_partners, checkpoints_self(c)))
                 return error_set(err, -ENOENT, "by the state it is to have no copy");
-        if (offer->n_files == 0 || offer->n_files > FILES_MAX)
-                return error_set(err, -EINVAL, "%zu files are offered", offer->n_files);
+        if (is_beside_another(copy))
+                return error_set(err, -EBUSY, "a copy of another checkpoint comes just now");
+        if (offer->n_files == 0 || offer->n_files > FILES_MAX || offer->n_bytes != offer->n_files)
+                return error_set(err, -EINVAL, "%zu files of %zu sizes are offered", offer->n_files, offer->n_bytes);
         for (size_t i = 0; i < offer->n_files; i++)
                 if (!stores_name_valid(offer->files[i], offer->checkpoint))
                         return error_set(err, -EINVAL, "a file of another name is offered");
         return 0;
+}
+
+/* What the offer is about has not come here yet. */
+static void tell_later(struct checkpoints *c, const char *node, const Rm__CopyOffer *offer) {
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        Rm__CopyAccept body = RM__COPY_ACCEPT__INIT;
+
+        body.job = offer->job;
+        body.checkpoint = offer->checkpoint;
+        body.capsule = offer->capsule;
+        body.later = true;
+        message.body_case = RM__PEER_MESSAGE__BODY_COPY_ACCEPT;
+        message.copy_accept = &body;
+        (void) checkpoints_send(c, node, &message);
 }
 
 void copies_on_offer(struct checkpoints *c, const char *node, const Rm__CopyOffer *offer) {
@@ -346,20 +428,41 @@ void copies_on_offer(struct checkpoints *c, const char *node, const Rm__CopyOffe
 
         if (copy)
                 copy_free(copy); /* it begins anew */
+        if (offer->index > checkpoints_state(c)->index) {
+                tell_later(c, node, offer);
+                return;
+        }
         copy = create(c, offer->job, offer->checkpoint, offer->capsule, node, true);
         for (size_t i = 0; i < offer->n_files && i < FILES_MAX; i++) {
                 copy->files = xrealloc(copy->files, (copy->n_files + 1) * sizeof(*copy->files));
+                copy->bytes = xrealloc(copy->bytes, (copy->n_files + 1) * sizeof(*copy->bytes));
+                copy->bytes[copy->n_files] = i < offer->n_bytes ? offer->bytes[i] : 0;
                 copy->files[copy->n_files++] = xstrdup(offer->files[i]);
         }
         if (getrandom(copy->token, sizeof(copy->token), 0) != (ssize_t) sizeof(copy->token))
                 (void) error_set(&err, -EIO, "cannot get random bytes");
-        else if (check_offer(c, node, offer, &err) == 0 && start_in(copy, &err) == 0)
+        else if (check_offer(copy, offer, &err) == 0 && start_in(copy, &err) == 0)
                 return;
         tell(copy, 0, NULL, 0, error_text(&err));
         copy_fail(copy, error_text(&err));
 }
 
 /* ---- both ---- */
+
+/* Those that were lost later. */
+static void offer_again(struct checkpoints *c) {
+        const Rm__State *state = checkpoints_state(c);
+
+        for (size_t i = 0; i < state->n_jobs; i++)
+                for (size_t k = 0; k < state->jobs[i]->n_checkpoints; k++) {
+                        const Rm__Checkpoint *checkpoint = state->jobs[i]->checkpoints[k];
+
+                        if (checkpoint->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE)
+                                continue;
+                        for (size_t p = 0; p < checkpoint->n_parts; p++)
+                                copies_offer(c, checkpoint, state->jobs[i]->id, checkpoint->parts[p]->capsule);
+                }
+}
 
 void copies_wake(struct checkpoints *c) {
         struct copy *copy, *next;
@@ -377,6 +480,7 @@ void copies_wake(struct checkpoints *c) {
                 else if (copy->in && copy->arrived)
                         propose_stored(copy);
         }
+        offer_again(c);
 }
 
 void copies_on_lost(struct checkpoints *c, const char *node) {

@@ -61,6 +61,8 @@ static void on_event(void *userdata, const Rm__MoverEvent *event) {
                 log_warn("checkpoint %" PRIu64 ".%" PRIu64 ": sending capsule %" PRId32 " to %s: %s", load->job, load->checkpoint,
                          load->index, load->node, event->failed->text);
                 tell(load, NULL, event->failed->text);
+                if (event->failed->code == -EBADMSG || event->failed->code == -ENODATA)
+                        checks_want(load->c, load->job, load->index, NULL);
                 load_free(load);
                 break;
         default:

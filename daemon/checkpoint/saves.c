@@ -64,6 +64,15 @@ bool saves_use(const struct checkpoints *c, uint64_t job, int32_t index) {
         return false;
 }
 
+bool saves_busy(const struct checkpoints *c, uint64_t job, int32_t index) {
+        const struct save *save;
+
+        LIST_FOREACH (save, &c->saves, entry)
+                if (save->job == job && save->index == index && save->state != SAVE_IDLE)
+                        return true;
+        return false;
+}
+
 static struct save_op *make_op(const struct save *save) {
         struct save_op *op = xcalloc(1, sizeof(*op));
 
@@ -90,6 +99,7 @@ static void set_deadline(struct save *save, uint64_t usec) {
 static void stop_mover(struct save *save) {
         mover_stop(take_ptr(save->mover), save->c->remover, save->dir);
         save->mover_ready = save->released = false;
+        save->mover_last = 0;
 }
 
 static void save_event(struct save *save, enum save_event event) {
@@ -170,6 +180,7 @@ void saves_on_go(struct checkpoints *c, const Rm__CheckpointGo *go) {
 
 static void on_stored(struct save *save, const Rm__MoverStored *stored) {
         save->raw_bytes = stored->raw_bytes > 0 ? stored->raw_bytes : 1;
+        save->mover_last = stored->checkpoint;
         save->stored_bytes = stored->stored_bytes;
         save->store_usec = stored->store_usec;
         save_event(save, SAVE_EV_STORED);
@@ -264,6 +275,21 @@ static void on_preloaded(struct capsule *capsule, int error, const char *text, v
                 save_fail(save, "%s", text);
 }
 
+static bool has_stored(const struct checkpoints *c, const Rm__CheckpointPart *part) {
+        for (size_t i = 0; i < part->n_stored; i++)
+                if (strcmp(part->stored[i], checkpoints_self(c)) == 0 || strcmp(part->stored[i], STATE_STORED_SHARED) == 0)
+                        return true;
+        return false;
+}
+
+/* The checkpoint that rm-mover would go on from is here no more: removed, or found damaged. Another one begins with all of the memory. */
+static bool has_lost_its_last(const struct save *save) {
+        const Rm__Checkpoint *checkpoint = checkpoints_record(save->c, save->job, save->mover_last);
+        const Rm__CheckpointPart *part = checkpoint ? checkpoint_part(checkpoint, save->index) : NULL;
+
+        return save->mover && save->mover_last > 0 && (!part || !has_stored(save->c, part));
+}
+
 static void enter_prepare(struct save *save, struct resident *resident) {
         const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
         struct capsule_status status;
@@ -277,6 +303,8 @@ static void enter_prepare(struct save *save, struct resident *resident) {
                 return;
         }
         (void) capsule_criu_preload(resident->capsule, on_preloaded, make_op(save));
+        if (has_lost_its_last(save))
+                stop_mover(save);
         if (save->mover && save->mover_ready && !save->released)
                 save_event(save, SAVE_EV_READY);
         else if (save->mover)
@@ -601,13 +629,6 @@ static bool is_here(const struct checkpoints *c, const Rm__CheckpointPart *part)
         return strcmp(part->node, checkpoints_self(c)) == 0;
 }
 
-static bool has_stored(const struct checkpoints *c, const Rm__CheckpointPart *part) {
-        for (size_t i = 0; i < part->n_stored; i++)
-                if (strcmp(part->stored[i], checkpoints_self(c)) == 0 || strcmp(part->stored[i], STATE_STORED_SHARED) == 0)
-                        return true;
-        return false;
-}
-
 static void begin(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoint *checkpoint, const Rm__CheckpointPart *part) {
         struct save *save = find_capsule(c, job->id, part->capsule, part->incarnation);
 
@@ -693,7 +714,6 @@ void saves_wake(struct checkpoints *c) {
                 see_save(save);
                 see_capsule(save);
         }
-        /* Where one is done all of it is where it is to be. */
         for (size_t i = 0; i < state->n_jobs; i++) {
                 const Rm__Checkpoint *checkpoint = job_checkpoint_under_way(state->jobs[i]);
 

@@ -121,9 +121,28 @@ static bool in_use(const struct checkpoints *c, uint64_t job, int32_t index) {
         return saves_use(c, job, index) || copies_use(c, job, index) || loads_use(c, job, index);
 }
 
-/* It is to be here: its own node, or one that gets a copy. */
-static bool belongs_here(const struct checkpoints *c, const Rm__CheckpointPart *part) {
-        if (c->shared || strcmp(part->node, checkpoints_self(c)) == 0)
+void stores_each(struct checkpoints *c, void (*fn)(struct checkpoints *c, uint64_t job, int32_t index)) {
+        const Rm__State *state = checkpoints_state(c);
+
+        for (size_t i = 0; i < state->n_jobs; i++) {
+                cleanup_free char *dir = state->jobs[i]->n_checkpoints > 0 ? job_dir(c, state->jobs[i]->id) : NULL;
+                const struct dirent *entry;
+                DIR *d = dir ? opendir(dir) : NULL;
+                int32_t index;
+
+                while (d && (entry = readdir(d)))
+                        if (index_of(entry->d_name, &index))
+                                fn(c, state->jobs[i]->id, index);
+                if (d)
+                        (void) closedir(d);
+        }
+}
+
+/* It is to be here: its own node, unless what that had is no good, or one that gets a copy. */
+static bool belongs_here(const struct checkpoints *c, const Rm__Checkpoint *checkpoint, const Rm__CheckpointPart *part) {
+        bool done = checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_DONE;
+
+        if (c->shared || (!done && strcmp(part->node, checkpoints_self(c)) == 0))
                 return true;
         for (size_t i = 0; i < part->n_partners; i++)
                 if (strcmp(part->partners[i], checkpoints_self(c)) == 0)
@@ -139,7 +158,7 @@ static bool is_needed(const struct checkpoints *c, const Rm__Job *job, int32_t i
         for (size_t i = 0; i < job->n_checkpoints; i++) {
                 const Rm__CheckpointPart *part = checkpoint_part(job->checkpoints[i], index);
 
-                if (part && belongs_here(c, part) && (number == 0 || job->checkpoints[i]->id == number))
+                if (part && belongs_here(c, job->checkpoints[i], part) && (number == 0 || job->checkpoints[i]->id == number))
                         return true;
         }
         return false;

@@ -291,6 +291,27 @@ Rm__Command *command_checkpoint_uncopied(struct command *c, uint64_t job, uint64
         return &c->command;
 }
 
+Rm__Command *command_checkpoint_copy_lost(struct command *c, uint64_t job, uint64_t checkpoint, int32_t capsule, const char *node,
+                                          const char *error) {
+        BEGIN(c, checkpoint_copy_lost, CHECKPOINT_COPY_LOST);
+        c->checkpoint_copy_lost.job = job;
+        c->checkpoint_copy_lost.checkpoint = checkpoint;
+        c->checkpoint_copy_lost.capsule = capsule;
+        c->checkpoint_copy_lost.node = text_of(node);
+        c->checkpoint_copy_lost.error = text_of(error);
+        return &c->command;
+}
+
+Rm__Command *command_checkpoint_copy_wanted(struct command *c, uint64_t job, uint64_t checkpoint, int32_t capsule,
+                                            const char *node) {
+        BEGIN(c, checkpoint_copy_wanted, CHECKPOINT_COPY_WANTED);
+        c->checkpoint_copy_wanted.job = job;
+        c->checkpoint_copy_wanted.checkpoint = checkpoint;
+        c->checkpoint_copy_wanted.capsule = capsule;
+        c->checkpoint_copy_wanted.node = text_of(node);
+        return &c->command;
+}
+
 Rm__Command *command_checkpoint_abort(struct command *c, uint64_t job, uint64_t checkpoint, const char *error) {
         BEGIN(c, checkpoint_abort, CHECKPOINT_ABORT);
         c->checkpoint_abort.job = job;

@@ -59,6 +59,8 @@ struct command {
                 Rm__CmdCheckpointCaptured checkpoint_captured;
                 Rm__CmdCheckpointStored checkpoint_stored;
                 Rm__CmdCheckpointUncopied checkpoint_uncopied;
+                Rm__CmdCheckpointCopyLost checkpoint_copy_lost;
+                Rm__CmdCheckpointCopyWanted checkpoint_copy_wanted;
                 Rm__CmdCheckpointAbort checkpoint_abort;
         };
 };
@@ -129,6 +131,10 @@ Rm__CmdCheckpointStored *command_checkpoint_stored(struct command *c, uint64_t j
                                                    const char *node);
 Rm__Command *command_checkpoint_uncopied(struct command *c, uint64_t job, uint64_t checkpoint, int32_t capsule, const char *node,
                                          const char *error);
+Rm__Command *command_checkpoint_copy_lost(struct command *c, uint64_t job, uint64_t checkpoint, int32_t capsule, const char *node,
+                                          const char *error);
+Rm__Command *command_checkpoint_copy_wanted(struct command *c, uint64_t job, uint64_t checkpoint, int32_t capsule,
+                                            const char *node);
 Rm__Command *command_checkpoint_abort(struct command *c, uint64_t job, uint64_t checkpoint, const char *error);
 Rm__CmdCheckpointStart *command_checkpoint_start(struct command *c, uint64_t job, Rm__CheckpointCause cause);
 Rm__Command *command_checkpoint_remove(struct command *c, uint64_t job, uint64_t checkpoint, const char *by);

@@ -79,6 +79,8 @@ static const struct {
         { &rm__command__descriptor, 184, STATE_LEVEL_CHECKPOINT }, /* checkpoint_abort */
         { &rm__command__descriptor, 185, STATE_LEVEL_CHECKPOINT }, /* checkpoint_remove */
         { &rm__command__descriptor, 186, STATE_LEVEL_CHECKPOINT }, /* job_release */
+        { &rm__command__descriptor, 187, STATE_LEVEL_CHECKPOINT }, /* checkpoint_copy_lost */
+        { &rm__command__descriptor, 188, STATE_LEVEL_CHECKPOINT }, /* checkpoint_copy_wanted */
         { &rm__node__descriptor, 200, STATE_LEVEL_CHECKPOINT }, /* unwell_usec */
         { &rm__state__descriptor, 200, STATE_LEVEL_CHECKPOINT }, /* failures */
 };

@@ -304,6 +304,17 @@ static bool has_name(char *const *names, size_t n, const char *name) {
         return false;
 }
 
+/* Removes it. False: it is not there. */
+static bool take_name(char **names, size_t *n, const char *name) {
+        for (size_t i = 0; i < *n; i++)
+                if (strcmp(names[i], name) == 0) {
+                        free(names[i]);
+                        memmove(names + i, names + i + 1, (--*n - i) * sizeof(char *));
+                        return true;
+                }
+        return false;
+}
+
 /* By its own node and by all that are to have a copy. */
 static bool part_is_stored(const Rm__CheckpointPart *part) {
         if (has_name(part->stored, part->n_stored, STATE_STORED_SHARED))
@@ -389,16 +400,53 @@ int apply_checkpoint_uncopied(struct apply *a) {
 
         if (!job)
                 return -ENOENT;
-        for (size_t i = 0; part && i < part->n_partners; i++)
-                if (strcmp(part->partners[i], in->node) == 0) {
-                        free(part->partners[i]);
-                        memmove(part->partners + i, part->partners + i + 1, (--part->n_partners - i) * sizeof(char *));
-                        apply_event(a, "checkpoint-uncopied", in->node, job->id, 0, in->capsule, "checkpoint %s: no copy on %s: %s",
-                                    checkpoint_name(job->id, checkpoint->id, name), in->node, in->error);
-                        finish(a, job, checkpoint);
-                        return 0;
-                }
-        return apply_refuse(a, -ESRCH, "checkpoint-uncopied: '%s' is to have no copy", in->node);
+        if (!part || !take_name(part->partners, &part->n_partners, in->node))
+                return apply_refuse(a, -ESRCH, "checkpoint-uncopied: '%s' is to have no copy", in->node);
+        checkpoint->copy_error_usec = a->time_usec;
+        apply_event(a, "checkpoint-uncopied", in->node, job->id, 0, in->capsule, "checkpoint %s: no copy on %s: %s",
+                    checkpoint_name(job->id, checkpoint->id, name), in->node, in->error);
+        finish(a, job, checkpoint);
+        return 0;
+}
+
+int apply_checkpoint_copy_lost(struct apply *a) {
+        const Rm__CmdCheckpointCopyLost *in = a->command->checkpoint_copy_lost;
+        Rm__Checkpoint *checkpoint;
+        Rm__Job *job = find(a, "checkpoint-copy-lost", in->job, in->checkpoint, &checkpoint);
+        Rm__CheckpointPart *part = job ? checkpoint_part(checkpoint, in->capsule) : NULL;
+        char name[48];
+
+        if (!job)
+                return -ENOENT;
+        if (!part || !take_name(part->stored, &part->n_stored, in->node))
+                return apply_refuse(a, -ESRCH, "checkpoint-copy-lost: '%s' has no copy", in->node);
+        (void) take_name(part->partners, &part->n_partners, in->node);
+        apply_event(a, "checkpoint-copy-lost", in->node, job->id, 0, in->capsule, "checkpoint %s: the copy on %s is no good: %s",
+                    checkpoint_name(job->id, checkpoint->id, name), in->node, in->error);
+        if (part->n_stored == 0 ||
+            (checkpoint->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE && strcmp(in->node, part->node) == 0))
+                fail(a, job, checkpoint, "no good copy of one of its parts is left");
+        return 0;
+}
+
+int apply_checkpoint_copy_wanted(struct apply *a) {
+        const Rm__CmdCheckpointCopyWanted *in = a->command->checkpoint_copy_wanted;
+        Rm__Checkpoint *checkpoint;
+        Rm__Job *job = find(a, "checkpoint-copy-wanted", in->job, in->checkpoint, &checkpoint);
+        Rm__CheckpointPart *part = job ? checkpoint_part(checkpoint, in->capsule) : NULL;
+        char name[48];
+
+        if (!job)
+                return -ENOENT;
+        if (!part || !state_node(a->state, in->node))
+                return apply_refuse(a, -ESRCH, "checkpoint-copy-wanted: there is no such part, or no node '%s'", in->node);
+        if (checkpoint->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE || part->n_partners >= PARTNERS_MAX ||
+            has_name(part->stored, part->n_stored, in->node) || has_name(part->partners, part->n_partners, in->node))
+                return apply_refuse(a, -EALREADY, "checkpoint-copy-wanted: '%s' gets one, or cannot", in->node);
+        REPEATED_PUSH(part->partners, part->n_partners, xstrdup(in->node));
+        apply_event(a, "checkpoint-copied-again", in->node, job->id, 0, in->capsule, "checkpoint %s: another copy goes to %s",
+                    checkpoint_name(job->id, checkpoint->id, name), in->node);
+        return 0;
 }
 
 int apply_checkpoint_abort(struct apply *a) {

@@ -117,6 +117,7 @@ static const struct key keys[] = {
         KEY("checkpoint", "rate", KIND_BYTES, checkpoint_rate_bytes_per_sec, "0"),
         KEY("checkpoint", "codec", KIND_CODEC, checkpoint_codec, "auto"),
         KEY("checkpoint", "space_max_per_user", KIND_BYTES, checkpoint_space_bytes, "0"),
+        KEY("checkpoint", "verify", KIND_DURATION, checkpoint_verify_usec, "1d"),
         KEY("checkpoint", "mtbf", KIND_DURATION, checkpoint_mtbf_usec, "1000h"),
         KEY("job", "keep", KIND_DURATION, keep_jobs_usec, "1d"),
         KEY("job", "kill_wait", KIND_DURATION, kill_wait_usec, "10s"),

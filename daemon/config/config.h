@@ -107,6 +107,7 @@ struct config {
         uint64_t checkpoint_rate_bytes_per_sec; /* to disk and to other nodes; 0 = no limit */
         uint32_t checkpoint_codec; /* enum config_codec */
         uint64_t checkpoint_space_bytes; /* of a user's checkpoints on one node; 0 = half of the file system */
+        uint64_t checkpoint_verify_usec; /* so often what is stored is read again; 0 = never */
         uint64_t checkpoint_mtbf_usec; /* of a node, as long as nothing is known of it */
         /* [job] */
         uint64_t keep_jobs_usec;

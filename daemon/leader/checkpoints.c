@@ -10,82 +10,19 @@
 #include "daemon/cluster/commands.h"
 #include "daemon/config/config.h"
 #include "daemon/leader/interval.h"
+#include "daemon/leader/partners.h"
 
 #define CAPTURE_MOST_USEC (UINT64_C(1200) * 1000000) /* then something is stuck, and nodes have not said so */
 #define RETRY_USEC (UINT64_C(10) * 1000000)          /* after a checkpoint that failed, at least */
 #define AHEAD_USEC (UINT64_C(20) * 1000000)          /* before a deadline or a limit, and as long as the last one took */
+#define COPY_REST_USEC (UINT64_C(60) * 1000000)       /* after a copy that failed, until another node is to have one */
 #define SHARE_OF_CORE 4U                              /* what is stored beside the job takes it about that part of a core */
-
-/* ---- where copies go ---- */
 
 static bool listed(char *const *names, size_t n, const char *name) {
         for (size_t i = 0; i < n; i++)
                 if (strcmp(names[i], name) == 0)
                         return true;
         return false;
-}
-
-static bool may_have_copies(const Rm__Node *node) {
-        return node->health == RM__NODE_HEALTH__NODE_HEALTH_UP && !node_to_be_left(node);
-}
-
-/* Had the job's last checkpoint its copies of that node there? Then only what is new need be sent. */
-static bool was_partner(const Rm__Job *job, const char *node, const char *partner) {
-        const Rm__Checkpoint *last = job->n_checkpoints > 0 ? job->checkpoints[job->n_checkpoints - 1] : NULL;
-
-        for (size_t i = 0; last && i < last->n_parts; i++)
-                if (strcmp(last->parts[i]->node, node) == 0 &&
-                    listed(last->parts[i]->partners, last->parts[i]->n_partners, partner))
-                        return true;
-        return false;
-}
-
-/* The better the lower: one that has copies already, behind another switch, the next one in the list, so that copies are spread. */
-static size_t rank_of(const Rm__State *state, const int32_t *switches, const Rm__Job *job, size_t from, size_t to) {
-        size_t distance = (to + state->n_nodes - from) % state->n_nodes;
-
-        if (switches[from] >= 0 && switches[from] == switches[to])
-                distance += state->n_nodes;
-        if (!was_partner(job, state->nodes[from]->name, state->nodes[to]->name))
-                distance += 2 * state->n_nodes;
-        return distance;
-}
-
-static size_t best_partner(const Rm__State *state, const int32_t *switches, const Rm__Job *job, size_t from, const bool *taken) {
-        size_t best = SIZE_MAX, best_rank = SIZE_MAX;
-
-        for (size_t i = 0; i < state->n_nodes; i++) {
-                size_t rank = rank_of(state, switches, job, from, i);
-
-                if (i == from || taken[i] || !may_have_copies(state->nodes[i]) || rank >= best_rank)
-                        continue;
-                best = i;
-                best_rank = rank;
-        }
-        return best;
-}
-
-/* "n2 n4": malloc'ed. */
-static char *partners_of(const Rm__State *state, const Rm__Job *job, const char *node, uint32_t copies) {
-        cleanup_free int32_t *switches = state_node_switches(state);
-        cleanup_free bool *taken = xcalloc(state->n_nodes + 1, sizeof(*taken));
-        char *text = xstrdup("");
-        size_t from = 0;
-
-        while (from < state->n_nodes && strcmp(state->nodes[from]->name, node) != 0)
-                from++;
-        for (uint32_t i = 0; i < copies && from < state->n_nodes; i++) {
-                size_t best = best_partner(state, switches, job, from, taken);
-                char *longer;
-
-                if (best == SIZE_MAX)
-                        break;
-                taken[best] = true;
-                longer = xasprintf("%s%s%s", text, *text ? " " : "", state->nodes[best]->name);
-                free(text);
-                text = longer;
-        }
-        return text;
 }
 
 /* ---- begin ---- */
@@ -117,7 +54,8 @@ int leader_checkpoint(struct rmd *rmd, uint64_t id, Rm__CheckpointCause cause, c
                 if (listed(nodes, body->n_capsule_nodes, node))
                         continue;
                 nodes[body->n_capsule_nodes++] = node;
-                partners[body->n_partners++] = partners_of(state, job, node, partners_wanted ? rmd->config->checkpoint_copies : 0);
+                partners[body->n_partners++] =
+                        partners_choose(state, job, node, partners_wanted ? rmd->config->checkpoint_copies : 0);
         }
         cluster_propose(rmd->cluster, &c.command, callback, userdata);
         for (size_t i = 0; i < body->n_partners; i++)
@@ -280,6 +218,33 @@ static bool give_up_stuck(struct rmd *rmd, const Rm__Job *job, const Rm__Checkpo
         return true;
 }
 
+/* ---- copies that were lost ---- */
+
+/* Of those that are done, the newest first. True: the state has changed. */
+static bool copy_again(struct rmd *rmd, const Rm__Job *job, uint64_t now) {
+        const Rm__State *state = cluster_state(rmd->cluster);
+        struct command c;
+
+        for (size_t i = job->n_checkpoints; i > 0; i--) {
+                const Rm__Checkpoint *checkpoint = job->checkpoints[i - 1];
+
+                if (checkpoint->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE ||
+                    now < checkpoint->copy_error_usec + COPY_REST_USEC)
+                        continue;
+                for (size_t k = 0; k < checkpoint->n_parts; k++) {
+                        const Rm__CheckpointPart *part = checkpoint->parts[k];
+                        const char *node = partners_another(state, job, part, rmd->config->checkpoint_copies, now);
+
+                        if (!node)
+                                continue;
+                        cluster_decide(rmd->cluster,
+                                       command_checkpoint_copy_wanted(&c, job->id, checkpoint->id, part->capsule, node));
+                        return true;
+                }
+        }
+        return false;
+}
+
 void checkpoints_tick(struct rmd *rmd, uint64_t now) {
         const struct state_index *index = cluster_index(rmd->cluster);
         const Rm__State *state = state_index_state(index);
@@ -293,6 +258,8 @@ void checkpoints_tick(struct rmd *rmd, uint64_t now) {
                 if (checkpoint && give_up_stuck(rmd, state->jobs[i], checkpoint, now))
                         return; /* the state has changed: the next tick sees the others */
                 others |= checkpoint != NULL;
+                if (rmd->config->checkpoint_copies > 0 && copy_again(rmd, state->jobs[i], now))
+                        return;
         }
         for (size_t i = 0; i < state->n_jobs; i++) {
                 const Rm__Job *job = state->jobs[i];

@@ -22,3 +22,10 @@ void mover_load_init(Rm__MoverLoad *ret, const struct config *config, const char
         ret->second_key_file = config->second_key_file;
         ret->cluster = config->cluster_name;
 }
+
+void mover_verify_init(Rm__MoverVerify *ret, const struct config *config) {
+        rm__mover_verify__init(ret);
+        ret->key_file = config->key_file;
+        ret->second_key_file = config->second_key_file;
+        ret->cluster = config->cluster_name;
+}

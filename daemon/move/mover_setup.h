@@ -11,4 +11,7 @@ void mover_receive_init(Rm__MoverReceive *ret, const struct config *config, cons
 void mover_load_init(Rm__MoverLoad *ret, const struct config *config, const char *host, uint32_t port,
                      const ProtobufCBinaryData *token);
 
+/* And by which keys one of them verifies. */
+void mover_verify_init(Rm__MoverVerify *ret, const struct config *config);
+
 #endif

@@ -41,6 +41,7 @@ static int command_apply(struct control *c, Rm__MoverCommand *m, struct rm_error
         case RM__MOVER_COMMAND__BODY_RECEIVE:
         case RM__MOVER_COMMAND__BODY_SAVE:
         case RM__MOVER_COMMAND__BODY_LOAD:
+        case RM__MOVER_COMMAND__BODY_VERIFY:
                 if (c->setup)
                         break;
                 c->setup = m;
@@ -295,6 +296,14 @@ void control_send_loading(struct control *c, const void *carry, size_t carry_byt
         m.raw_bytes = raw_bytes;
         event.body_case = RM__MOVER_EVENT__BODY_LOADING;
         event.loading = &m;
+        event_send(c, &event);
+}
+
+void control_send_verified(struct control *c, Rm__MoverVerified *m) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+
+        event.body_case = RM__MOVER_EVENT__BODY_VERIFIED;
+        event.verified = m;
         event_send(c, &event);
 }
 

@@ -15,7 +15,7 @@ struct control {
         bool started;
         bool outlives; /* rmd may go */
         bool released; /* save: tracks no more */
-        Rm__MoverCommand *setup;     /* send, receive, save or load; owned */
+        Rm__MoverCommand *setup;     /* send, receive, save, load or verify; owned */
         Rm__MoverCommand *precopy;   /* owned; NULL until said */
         Rm__MoverCommand *dump_done; /* owned; NULL until said */
         Rm__MoverCommand *slow;      /* owned; NULL until said */
@@ -56,6 +56,7 @@ void control_send_captured(struct control *c, Rm__MoverFigures *figures, uint64_
 void control_send_stored(struct control *c, Rm__MoverStored *m);
 void control_send_released(struct control *c);
 void control_send_loading(struct control *c, const void *carry, size_t carry_bytes, uint64_t raw_bytes);
+void control_send_verified(struct control *c, Rm__MoverVerified *m);
 void control_send_failed(struct control *c, const struct rm_error *err, bool end_mark_sent, bool by_peer);
 
 #endif

@@ -15,6 +15,8 @@ int mover_receive(struct control *control);
 /* Checkpoints of a group into a store of this node, and one of them to a mover that receives it (daemon/store/store.h). */
 int mover_save(struct control *control);
 int mover_load(struct control *control);
+/* Is every checkpoint in a store of this node as it was written? Those that are not go. */
+int mover_verify(struct control *control);
 
 /* Removes a directory and what is in it. 0, or a negative errno that was logged. */
 int mover_remove(const char *dir);

@@ -28,6 +28,7 @@ static const struct request requests[] = {
         { RM__LOCAL_REQUEST__BODY_CHECKPOINT_JOB, "checkpoint-job", ROLE_ANY, ROUTE_LEADER, request_checkpoint_job },
         { RM__LOCAL_REQUEST__BODY_RESTART_JOB, "restart-job", ROLE_ANY, ROUTE_PROPOSE, request_restart_job },
         { RM__LOCAL_REQUEST__BODY_REMOVE_CHECKPOINT, "remove-checkpoint", ROLE_ANY, ROUTE_PROPOSE, request_remove_checkpoint },
+        { RM__LOCAL_REQUEST__BODY_VERIFY_CHECKPOINT, "verify-checkpoint", ROLE_ANY, ROUTE_NODE, request_verify_checkpoint },
         { RM__LOCAL_REQUEST__BODY_LIST_MOVES, "list-moves", ROLE_ANY, ROUTE_HERE, request_list_moves },
         { RM__LOCAL_REQUEST__BODY_FOLLOW_EVENTS, "events", ROLE_ANY, ROUTE_HERE, request_follow_events },
         { RM__LOCAL_REQUEST__BODY_GET_STATUS, "status", ROLE_ANY, ROUTE_HERE, request_status },
@@ -169,8 +170,12 @@ static const char *head_of(struct client *client, const Rm__LocalRequest *reques
 
 /* As the state calls it: what a client calls a node may be anything. */
 static const char *named_node(struct client *client, const Rm__LocalRequest *request, const char *verb) {
-        const char *name = request->body_case == RM__LOCAL_REQUEST__BODY_GET_NODE_FACTS ? request->get_node_facts->node : "";
-        const Rm__Node *node = state_node(cluster_state(client->rmd->cluster), name);
+        const char *name = request->body_case == RM__LOCAL_REQUEST__BODY_GET_NODE_FACTS      ? request->get_node_facts->node
+                           : request->body_case == RM__LOCAL_REQUEST__BODY_VERIFY_CHECKPOINT ? request->verify_checkpoint->node
+                                                                                             : "";
+        const char *self = cluster_self(client->rmd->cluster);
+        const Rm__Node *node =
+                state_node(cluster_state(client->rmd->cluster), strcmp(name, STATE_STORED_SHARED) == 0 ? self : name);
 
         if (!node)
                 client_error(client, request->id, -ENOENT, "%s: no such node (known: see 'rmctl list-nodes')", verb);

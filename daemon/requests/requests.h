@@ -68,6 +68,7 @@ void request_output_ack(struct client *client, const Rm__LocalRequest *request);
 void request_migrate_job(struct client *client, const Rm__LocalRequest *request);
 void request_checkpoint_job(struct client *client, const Rm__LocalRequest *request);
 void request_restart_job(struct client *client, const Rm__LocalRequest *request);
+void request_verify_checkpoint(struct client *client, const Rm__LocalRequest *request);
 void request_remove_checkpoint(struct client *client, const Rm__LocalRequest *request);
 void request_list_moves(struct client *client, const Rm__LocalRequest *request);
 void request_follow_events(struct client *client, const Rm__LocalRequest *request);

@@ -1,4 +1,4 @@
-/* rmctl checkpoint-job, restart-job, list-checkpoints, remove-checkpoint */
+/* rmctl checkpoint-job, restart-job, list-checkpoints, verify-checkpoint, remove-checkpoint */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -311,6 +311,108 @@ static int run_restart(struct call *call) {
         return r;
 }
 
+/* ---- verify-checkpoint ---- */
+
+/* Those that have a part of it; STORED_SHARED: any node. */
+static struct hostlist holders_of(const Rm__Checkpoint *c) {
+        struct hostlist hosts = { 0 };
+
+        for (size_t i = 0; i < c->n_parts; i++)
+                for (size_t k = 0; k < c->parts[i]->n_stored; k++)
+                        hostlist_add(&hosts, c->parts[i]->stored[k]);
+        return hosts;
+}
+
+/* Its parts there, one line for all that are good and one for each that is not; how many are not. */
+static int verify_node(struct call *call, uint64_t job, uint64_t number, const char *node, json_t *array) {
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+        Rm__VerifyCheckpoint body = RM__VERIFY_CHECKPOINT__INIT;
+        Rm__LocalReply *reply = NULL;
+        uint64_t good_bytes = 0;
+        int n_good = 0, n_bad = 0;
+        int r;
+
+        body.job = job;
+        body.checkpoint = number;
+        body.node = (char *) node;
+        request.body_case = RM__LOCAL_REQUEST__BODY_VERIFY_CHECKPOINT;
+        request.verify_checkpoint = &body;
+        r = call_request(call, &request, RM__LOCAL_REPLY__BODY_VERIFIED_CHECKPOINT, &reply);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < reply->verified_checkpoint->n_parts; i++) {
+                const Rm__VerifiedPart *part = reply->verified_checkpoint->parts[i];
+                json_t *one = json_from_message(&part->base);
+
+                (void) json_object_set_new(one, "node", json_string(node));
+                (void) json_array_append_new(array, one);
+                n_bad += part->error[0] != 0;
+                n_good += part->error[0] == 0;
+                good_bytes += part->error[0] ? 0 : part->bytes;
+                if (part->error[0] && !call->json && part->capsule < 0)
+                        printf("%s: mpirun: %s\n", node, part->error);
+                else if (part->error[0] && !call->json)
+                        printf("%s: group %d: %s\n", node, part->capsule, part->error);
+        }
+        if (n_good > 0 && !call->json) {
+                cleanup_free char *bytes = human_bytes(good_bytes);
+
+                printf("%s: %d part%s, %s: good\n", node, n_good, n_good == 1 ? "" : "s", bytes);
+        }
+        (void) fflush(stdout);
+        rm__local_reply__free_unpacked(reply, NULL);
+        return n_bad;
+}
+
+static int verify_nodes(struct call *call, uint64_t job, const Rm__Checkpoint *c) {
+        struct hostlist hosts = holders_of(c);
+        json_t *array = json_array();
+        int n_bad = 0, r = 0;
+
+        for (size_t i = 0; i < hosts.n_names && r >= 0; i++) {
+                r = verify_node(call, job, c->id, hosts.names[i], array);
+                if (r == -EHOSTUNREACH) { /* what a node has that is away is looked at when it is back */
+                        (void) fprintf(stderr, "rmctl: %s\n", error_text(&call->err));
+                        call->err = (struct rm_error) { 0 };
+                        r = 1;
+                }
+                n_bad += r > 0 ? r : 0;
+        }
+        hostlist_finish(&hosts);
+        if (r < 0) {
+                json_decref(array);
+                return r;
+        }
+        if (call->json)
+                call_print_json("parts", array);
+        else
+                json_decref(array);
+        return n_bad > 0 ? 1 : 0;
+}
+
+static int run_verify(struct call *call) {
+        uint64_t id = 0, number = 0;
+        Rm__LocalReply *reply = NULL;
+        const Rm__Checkpoint *found = NULL;
+        int r = read_checkpoint(call, false, &id, &number);
+
+        if (r == 0)
+                r = fetch(call, &id, 1, &reply);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < reply->jobs->n_jobs; i++)
+                for (size_t k = 0; is_mine(reply->jobs->jobs[i]) && k < reply->jobs->jobs[i]->job->n_checkpoints; k++)
+                        if (reply->jobs->jobs[i]->job->checkpoints[k]->id == number)
+                                found = reply->jobs->jobs[i]->job->checkpoints[k];
+        if (found)
+                r = verify_nodes(call, id, found);
+        else
+                r = error_set(&call->err, -ENOENT, "there is no checkpoint %s of yours (see 'rmctl list-checkpoints')",
+                              call->args[0]);
+        rm__local_reply__free_unpacked(reply, NULL);
+        return r;
+}
+
 static int run_remove(struct call *call) {
         Rm__RemoveCheckpoint body = RM__REMOVE_CHECKPOINT__INIT;
         Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
@@ -361,6 +463,18 @@ const struct verb verb_list_checkpoints = {
                 "PAUSE is how long the job stood still, SIZE the contents, STORED what they added to the disk of each node that\n"
                 "captured some, NODES who has any of it.",
         .run = run_list,
+};
+
+const struct verb verb_verify_checkpoint = {
+        .name = "verify-checkpoint",
+        .args = "JOB.N",
+        .min_args = 1,
+        .max_args = 1,
+        .role = ROLE_OWNER,
+        .help = "read a checkpoint again, on each node that has some of it\n"
+                "What is damaged is named, and counts no more; it is copied again from a node that has it whole.\n"
+                "Exit status 1: something is damaged or missing.",
+        .run = run_verify,
 };
 
 const struct verb verb_remove_checkpoint = {

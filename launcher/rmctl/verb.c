@@ -29,6 +29,7 @@ const struct verb *const verbs[] = {
         &verb_checkpoint_job,
         &verb_restart_job,
         &verb_list_checkpoints,
+        &verb_verify_checkpoint,
         &verb_remove_checkpoint,
         &verb_events,
         &verb_snapshot,

@@ -1,0 +1,287 @@
+/* Whether the checkpoints that lie here are as they were written: an rm-mover reads a store again, one after the other, now and then, and when somebody asks or something could
+ * not be loaded. The log hears what is no good: it counts no more, and is copied again from a node that has it whole. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/timer.h"
+#include "common/util.h"
+#include "daemon/checkpoint/checkpoints_internal.h"
+#include "daemon/cluster/commands.h"
+#include "daemon/move/mover_setup.h"
+
+#define SILENCE_USEC (UINT64_C(120) * 1000000)
+#define WAITING_MAX 4096U /* stores: what is more is not read this time */
+
+static struct check *find(const struct checkpoints *c, uint64_t job, int32_t index) {
+        struct check *check;
+
+        TAILQ_FOREACH (check, &c->checks, entry)
+                if (check->job == job && check->index == index)
+                        return check;
+        return NULL;
+}
+
+/* Its end: those who wait hear of it. */
+static void check_end(struct check *check, const Rm__MoverVerified *found, int error, const char *text) {
+        struct checkpoints *c = check->c;
+        struct check_waiter *waiter;
+
+        TAILQ_REMOVE(&c->checks, check, entry);
+        mover_stop(check->mover, c->remover, "");
+        event_free(check->deadline);
+        while ((waiter = SLIST_FIRST(&check->waiters))) {
+                SLIST_REMOVE_HEAD(&check->waiters, entry);
+                waiter->fn(waiter->userdata, check->index, found, error, text);
+                free(waiter);
+        }
+        free(check);
+        checkpoints_retry(c);
+}
+
+static void check_fail(struct check *check, const char *why) {
+        log_warn("checkpoints of job %" PRIu64 ", capsule %" PRId32 ": they cannot be verified: %s", check->job, check->index, why);
+        check_end(check, NULL, -EIO, why);
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *arg) {
+        check_fail(arg, "rm-mover does not answer");
+}
+
+/* ---- what was found ---- */
+
+static const Rm__MoverVerdict *verdict_on(const Rm__MoverVerified *found, uint64_t checkpoint) {
+        for (size_t i = 0; i < found->n_verdicts; i++)
+                if (found->verdicts[i]->checkpoint == checkpoint)
+                        return found->verdicts[i];
+        return NULL;
+}
+
+static bool is_stored(const Rm__CheckpointPart *part, const char *node) {
+        for (size_t i = 0; i < part->n_stored; i++)
+                if (strcmp(part->stored[i], node) == 0)
+                        return true;
+        return false;
+}
+
+/* What the log takes to be here, and is not, or is damaged. */
+static void tell_log(const struct check *check, const Rm__MoverVerified *found) {
+        const Rm__Job *job = state_job(checkpoints_state(check->c), check->job);
+        const char *here = check->c->shared ? STATE_STORED_SHARED : checkpoints_self(check->c);
+        struct command cmd;
+
+        for (size_t i = 0; job && i < job->n_checkpoints; i++) {
+                const Rm__CheckpointPart *part = checkpoint_part(job->checkpoints[i], check->index);
+                const Rm__MoverVerdict *verdict = verdict_on(found, job->checkpoints[i]->id);
+
+                if (!part || !is_stored(part, here) || (verdict && verdict->code == 0))
+                        continue;
+                checkpoints_propose(check->c, command_checkpoint_copy_lost(&cmd, job->id, job->checkpoints[i]->id, check->index,
+                                                                           here, verdict ? verdict->text : "it is missing"));
+        }
+}
+
+static void on_event(void *userdata, const Rm__MoverEvent *event) {
+        struct check *check = userdata;
+
+        switch (event->body_case) {
+        case RM__MOVER_EVENT__BODY_PROGRESS:
+                timer_arm(check->deadline, SILENCE_USEC);
+                break;
+        case RM__MOVER_EVENT__BODY_VERIFIED:
+                tell_log(check, event->verified);
+                check_end(check, event->verified, 0, "");
+                break;
+        case RM__MOVER_EVENT__BODY_FAILED:
+                check_fail(check, event->failed->text);
+                break;
+        default:
+                break;
+        }
+}
+
+static void on_gone(void *userdata) {
+        check_fail(userdata, "rm-mover exited unexpectedly");
+}
+
+static const struct mover_ops ops = { on_event, on_gone };
+
+/* ---- one after the other ---- */
+
+static int start(struct check *check, struct rm_error *err) {
+        const struct config *config = check->c->rmd->config;
+        cleanup_free char *dir = stores_dir(check->c, check->job, check->index);
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverVerify body;
+        Rm__MoverOrigin origin;
+        int r = stores_origin(check->c, check->job, check->index, &origin, err);
+
+        if (r == 0)
+                r = mover_start(check->c->rmd, "verify", &ops, check, &check->mover, err);
+        if (r < 0)
+                return r;
+        mover_verify_init(&body, config);
+        body.store_dir = dir;
+        body.origin = &origin;
+        body.bytes_per_sec = config->checkpoint_rate_bytes_per_sec;
+        command.body_case = RM__MOVER_COMMAND__BODY_VERIFY;
+        command.verify = &body;
+        timer_arm(check->deadline, SILENCE_USEC);
+        r = mover_command(check->mover, &command);
+        return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
+}
+
+/* Files come and go there just now. */
+static bool is_busy(const struct check *check) {
+        return saves_busy(check->c, check->job, check->index) || copies_use(check->c, check->job, check->index) ||
+               loads_use(check->c, check->job, check->index);
+}
+
+void checks_wake(struct checkpoints *c) {
+        struct check *check, *next;
+        struct rm_error err = { 0 };
+
+        TAILQ_FOREACH (check, &c->checks, entry)
+                if (check->mover)
+                        return;
+        for (check = TAILQ_FIRST(&c->checks); check; check = next) {
+                next = TAILQ_NEXT(check, entry);
+                if (is_busy(check)) {
+                        checkpoints_retry(c);
+                        continue;
+                }
+                if (start(check, &err) == 0)
+                        return;
+                check_fail(check, error_text(&err));
+        }
+}
+
+void checks_want(struct checkpoints *c, uint64_t job, int32_t index, struct check_waiter *waiter) {
+        struct check *check = find(c, job, index);
+        size_t n = 0;
+
+        if (!check) {
+                TAILQ_FOREACH (check, &c->checks, entry)
+                        n++;
+                if (n >= WAITING_MAX) {
+                        if (waiter)
+                                waiter->fn(waiter->userdata, index, NULL, -EBUSY, "too many wait for that");
+                        free(waiter);
+                        return;
+                }
+                check = xcalloc(1, sizeof(*check));
+                *check = (struct check) { .c = c, .job = job, .index = index };
+                check->deadline = evtimer_new(c->rmd->base, on_deadline, check);
+                TAILQ_INSERT_TAIL(&c->checks, check, entry);
+        }
+        if (waiter)
+                SLIST_INSERT_HEAD(&check->waiters, waiter, entry);
+        checkpoints_wake(c);
+}
+
+/* ---- of a checkpoint, all that is here ---- */
+
+struct verification {
+        uint64_t checkpoint;
+        size_t open; /* parts that have no answer yet */
+        Rm__VerifiedCheckpoint found;
+        int error;
+        char *text;
+        checkpoints_verified_fn fn;
+        void *userdata;
+};
+
+static void verification_step(struct verification *v) {
+        if (--v->open > 0)
+                return;
+        v->fn(v->userdata, &v->found, v->error, v->text);
+        for (size_t i = 0; i < v->found.n_parts; i++) {
+                free(v->found.parts[i]->error);
+                free(v->found.parts[i]);
+        }
+        free(v->found.parts);
+        free(v->text);
+        free(v);
+}
+
+static void on_checked(void *userdata, int32_t index, const Rm__MoverVerified *found, int error, const char *text) {
+        const Rm__MoverVerdict *verdict;
+        struct verification *v = userdata;
+        Rm__VerifiedPart *part;
+
+        if (!found) {
+                v->error = error;
+                free(v->text);
+                v->text = xstrdup(text);
+                verification_step(v);
+                return;
+        }
+        verdict = verdict_on(found, v->checkpoint);
+        part = xcalloc(1, sizeof(*part));
+        rm__verified_part__init(part);
+        part->capsule = index;
+        part->bytes = verdict ? verdict->bytes : 0;
+        part->error = xstrdup(verdict ? verdict->text : "it is missing");
+        v->found.parts = xrealloc(v->found.parts, (v->found.n_parts + 1) * sizeof(*v->found.parts));
+        v->found.parts[v->found.n_parts++] = part;
+        verification_step(v);
+}
+
+void checkpoints_verify(struct checkpoints *c, uint64_t job, uint64_t checkpoint, checkpoints_verified_fn fn, void *userdata) {
+        const Rm__Checkpoint *record = checkpoints_record(c, job, checkpoint);
+        const char *here = c->shared ? STATE_STORED_SHARED : checkpoints_self(c);
+        struct verification *v = xcalloc(1, sizeof(*v));
+
+        *v = (struct verification) {
+                .checkpoint = checkpoint, .open = 1, .found = RM__VERIFIED_CHECKPOINT__INIT, .error = -ENOENT
+        };
+        v->fn = fn;
+        v->userdata = userdata;
+        v->text = xstrdup("nothing of it is here");
+        for (size_t i = 0; record && i < record->n_parts; i++) {
+                struct check_waiter *waiter;
+
+                if (!is_stored(record->parts[i], here))
+                        continue;
+                v->error = 0;
+                v->open++;
+                waiter = xcalloc(1, sizeof(*waiter));
+                *waiter = (struct check_waiter) { .fn = on_checked, .userdata = v };
+                checks_want(c, job, record->parts[i]->capsule, waiter);
+        }
+        verification_step(v);
+}
+
+/* ---- by itself ---- */
+
+static void want_alone(struct checkpoints *c, uint64_t job, int32_t index) {
+        checks_want(c, job, index, NULL);
+}
+
+static void on_time(evutil_socket_t fd, short what, void *arg) {
+        struct checkpoints *c = arg;
+
+        /* What all nodes share one of them reads. */
+        if (cluster_synced(c->rmd->cluster) && (!c->shared || cluster_is_leader(c->rmd->cluster)))
+                stores_each(c, want_alone);
+}
+
+void checks_init(struct checkpoints *c) {
+        uint64_t every_usec = c->rmd->config->checkpoint_verify_usec;
+        struct timeval every = { .tv_sec = (time_t) (every_usec / 1000000), .tv_usec = (suseconds_t) (every_usec % 1000000) };
+
+        TAILQ_INIT(&c->checks);
+        if (every_usec == 0)
+                return;
+        c->verify = event_new(c->rmd->base, -1, EV_PERSIST, on_time, c);
+        (void) event_add(c->verify, &every);
+}
+
+void checks_finish(struct checkpoints *c) {
+        while (!TAILQ_EMPTY(&c->checks))
+                check_end(TAILQ_FIRST(&c->checks), NULL, -ECANCELED, "rmd ends");
+        if (c->verify)
+                event_free(c->verify);
+}
