@@ -34,12 +34,12 @@ last_event() {
 
 as alice n1 mkdir -p /home/alice/records
 start live n1 --on-node-loss fold --restarts 100 --checkpoint 2s --group-size 1 -n 6 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=5000
-start records n1 --on-node-loss fold --restarts 100 --checkpoint 2s --group-size 2 -n 2 "$programs/records" --dir=/home/alice/records --iterations=$(thorough 6000 3000) --pause-usec=10000
+start records n1 --on-node-loss fold --restarts 100 --checkpoint 2s --group-size 2 -n 2 "$programs/records" --dir=/home/alice/records --iterations=$((1000 * ${RM_TEST_ROUNDS:-$(thorough 6 3)})) --pause-usec=10000
 must "no checkpoint of live" until_true 40 saved live
 must "no checkpoint of records" until_true 40 saved records
 
 # n1 has the front ends.
-for ((round = 1; round <= $(thorough 6 3); round++)); do
+for ((round = 1; round <= ${RM_TEST_ROUNDS:-$(thorough 6 3)}; round++)); do
     before=$(q job live attempt)
     victim=n$((RANDOM % 3 + 2))
     case $round in

@@ -1,0 +1,257 @@
+/* The life of a checkpoint in the state: captured, stored, copied; copies that are lost and made again; what is kept, and what a job goes on from. */
+#include "state_test.h"
+
+#include "daemon/cluster/commands.h"
+
+enum { DOWN = 2, UP = 1 };
+
+static int set_up(void **state) {
+        struct world *w = xcalloc(1, sizeof(*w));
+
+        world_init(w);
+        w->thorough = true;
+        w->state->level = w->twin->level = STATE_LEVEL;
+        for (int i = 1; i <= 4; i++) {
+                char name[8];
+
+                (void) snprintf(name, sizeof(name), "n%d", i);
+                assert_int_equal(join(w, name, 4), 0);
+        }
+        *state = w;
+        return 0;
+}
+
+static int tear_down(void **state) {
+        world_finish(*state);
+        free(*state);
+        return 0;
+}
+
+/* Head and group 0 on n1, group 1 on n2. */
+static uint64_t running_job(struct world *w) {
+        static const char *const nodes[] = { "n1", "n2" };
+        static const uint32_t ranks[] = { 1, 1 };
+        int id = submit(w, 2);
+
+        assert_true(id > 0);
+        let_restart(w, (uint64_t) id, 5);
+        assert_int_equal(place(w, (uint64_t) id, "n1", nodes, ranks, 2), 0);
+        for (int32_t i = -1; i < 2; i++)
+                assert_int_equal(ready(w, (uint64_t) id, i, i == 1 ? "n2" : "n1"), 0);
+        assert_int_equal(running(w, (uint64_t) id), 0);
+        return (uint64_t) id;
+}
+
+static Rm__Job *job_of(struct world *w, uint64_t id) {
+        return state_job(w->state, id);
+}
+
+/* Copies: of n1's parts on n2, of n2's on n3. */
+static int begin(struct world *w, uint64_t job, uint32_t keep, bool stop) {
+        char *nodes[] = { (char *) "n1", (char *) "n2" };
+        char *partners[] = { (char *) "n2", (char *) "n3" };
+        struct command c;
+        Rm__CmdCheckpointStart *in = command_checkpoint_start(&c, job, RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_ASKED);
+
+        in->by = (char *) "alice";
+        in->keep = keep;
+        in->stop = stop;
+        in->capsule_nodes = nodes;
+        in->n_capsule_nodes = 2;
+        in->partners = partners;
+        in->n_partners = 2;
+        return apply_command(w, &c.command);
+}
+
+static int captured(struct world *w, uint64_t job, uint64_t checkpoint) {
+        struct command c;
+
+        (void) command_checkpoint_captured(&c, job, checkpoint);
+        return apply_command(w, &c.command);
+}
+
+static int stored(struct world *w, uint64_t job, uint64_t checkpoint, int32_t capsule, const char *node) {
+        struct command c;
+
+        (void) command_checkpoint_stored(&c, job, checkpoint, capsule, node);
+        return apply_command(w, &c.command);
+}
+
+static int uncopied(struct world *w, uint64_t job, uint64_t checkpoint, int32_t capsule, const char *node) {
+        struct command c;
+
+        return apply_command(w, command_checkpoint_uncopied(&c, job, checkpoint, capsule, node, "its disk is full"));
+}
+
+static int lost(struct world *w, uint64_t job, uint64_t checkpoint, int32_t capsule, const char *node) {
+        struct command c;
+
+        return apply_command(w, command_checkpoint_copy_lost(&c, job, checkpoint, capsule, node, "pack-1 is damaged"));
+}
+
+static int wanted(struct world *w, uint64_t job, uint64_t checkpoint, int32_t capsule, const char *node) {
+        struct command c;
+
+        return apply_command(w, command_checkpoint_copy_wanted(&c, job, checkpoint, capsule, node));
+}
+
+/* All of it is wherever it is to be. */
+static uint64_t make(struct world *w, uint64_t job, uint32_t keep) {
+        uint64_t id;
+
+        assert_int_equal(begin(w, job, keep, false), 0);
+        id = w->created;
+        assert_int_equal(captured(w, job, id), 0);
+        for (int32_t i = -1; i < 2; i++) {
+                assert_int_equal(stored(w, job, id, i, i == 1 ? "n2" : "n1"), 0);
+                assert_int_equal(stored(w, job, id, i, i == 1 ? "n3" : "n2"), 0);
+        }
+        assert_int_equal(job_checkpoint(job_of(w, job), id)->state, RM__CHECKPOINT_STATE__CHECKPOINT_DONE);
+        return id;
+}
+
+static void test_life(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+        Rm__Checkpoint *c;
+
+        assert_int_equal(begin(w, job, 2, false), 0);
+        assert_int_equal(begin(w, job, 2, false), -EALREADY);
+        c = job_checkpoint(job_of(w, job), 1);
+        assert_int_equal(c->state, RM__CHECKPOINT_STATE__CHECKPOINT_CAPTURING);
+        assert_int_equal(c->n_parts, 3);
+        assert_int_equal(captured(w, job, 1), 0);
+        assert_int_equal(captured(w, job, 1), -EALREADY);
+        assert_int_equal(stored(w, job, 1, 7, "n1"), -ESRCH);
+        assert_int_equal(stored(w, job, 9, 0, "n1"), -ENOENT);
+        assert_int_equal(stored(w, job, 1, -1, "n1"), 0);
+        assert_int_equal(stored(w, job, 1, 0, "n1"), 0);
+        assert_int_equal(stored(w, job, 1, 1, "n2"), 0);
+        assert_int_equal(stored(w, job, 1, -1, "n2"), 0);
+        assert_int_equal(stored(w, job, 1, 0, "n2"), 0);
+        assert_int_equal(c->state, RM__CHECKPOINT_STATE__CHECKPOINT_STORING);
+        assert_null(job_newest_checkpoint(w->state, job_of(w, job)));
+        /* A copy that cannot be made holds it up no longer. */
+        assert_int_equal(uncopied(w, job, 1, 1, "n4"), -ESRCH);
+        assert_int_equal(uncopied(w, job, 1, 1, "n3"), 0);
+        assert_non_null(strstr(w->events, "checkpoint-done"));
+        assert_int_equal(c->state, RM__CHECKPOINT_STATE__CHECKPOINT_DONE);
+        assert_int_equal(c->copy_error_usec, w->time_usec);
+        assert_ptr_equal(job_newest_checkpoint(w->state, job_of(w, job)), c);
+}
+
+static void test_kept(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+
+        for (uint64_t i = 1; i <= 4; i++)
+                assert_int_equal(make(w, job, 2), i);
+        assert_int_equal(job_of(w, job)->n_checkpoints, 2);
+        assert_non_null(job_checkpoint(job_of(w, job), 3));
+        assert_non_null(job_checkpoint(job_of(w, job), 4));
+}
+
+static void test_copies(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+        const Rm__CheckpointPart *part;
+
+        assert_int_equal(begin(w, job, 2, false), 0);
+        assert_int_equal(wanted(w, job, 1, 1, "n4"), -EALREADY); /* it is not done */
+        assert_int_equal(apply_command(w, command_checkpoint_abort(&(struct command) { 0 }, job, 1, "no reason")), 0);
+        assert_int_equal(make(w, job, 2), 2);
+        part = checkpoint_part(job_checkpoint(job_of(w, job), 2), 1);
+        assert_int_equal(wanted(w, job, 2, 1, "n3"), -EALREADY);
+        assert_int_equal(wanted(w, job, 2, 1, "n9"), -ESRCH);
+        assert_int_equal(lost(w, job, 2, 1, "n4"), -ESRCH);
+        assert_int_equal(lost(w, job, 2, 1, "n2"), 0);
+        assert_non_null(strstr(w->events, "checkpoint-copy-lost"));
+        assert_int_equal(part->n_stored, 1);
+        assert_string_equal(checkpoint_part_holder(w->state, part, "n2")->name, "n3");
+        assert_int_equal(wanted(w, job, 2, 1, "n4"), 0);
+        assert_int_equal(wanted(w, job, 2, 1, "n4"), -EALREADY);
+        assert_int_equal(stored(w, job, 2, 1, "n4"), 0);
+        assert_int_equal(part->n_stored, 2);
+        /* One that has lost its copy may get another. */
+        assert_int_equal(lost(w, job, 2, 1, "n3"), 0);
+        assert_int_equal(wanted(w, job, 2, 1, "n3"), 0);
+        assert_ptr_equal(job_newest_checkpoint(w->state, job_of(w, job)), job_checkpoint(job_of(w, job), 2));
+}
+
+/* The job has the one before it. */
+static void test_no_good_copy(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+
+        assert_int_equal(make(w, job, 2), 1);
+        assert_int_equal(make(w, job, 2), 2);
+        assert_int_equal(lost(w, job, 2, 0, "n1"), 0);
+        assert_int_equal(lost(w, job, 2, 0, "n2"), 0);
+        assert_non_null(strstr(w->events, "checkpoint-failed"));
+        assert_null(job_checkpoint(job_of(w, job), 2));
+        assert_int_equal(job_newest_checkpoint(w->state, job_of(w, job))->id, 1);
+}
+
+/* What is damaged before it is done is given up: the node that captured it has nothing to copy from. */
+static void test_damaged_at_once(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+
+        assert_int_equal(begin(w, job, 2, false), 0);
+        assert_int_equal(captured(w, job, 1), 0);
+        assert_int_equal(stored(w, job, 1, 1, "n2"), 0);
+        assert_int_equal(stored(w, job, 1, 1, "n3"), 0);
+        assert_int_equal(lost(w, job, 1, 1, "n2"), 0);
+        assert_null(job_checkpoint(job_of(w, job), 1));
+        assert_non_null(strstr(job_of(w, job)->checkpoint_error, "no good copy"));
+}
+
+/* Where no node that is up has a part, an older one is the newest; when it is back, that one again. */
+static void test_away(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+        const char *away = NULL;
+
+        assert_int_equal(make(w, job, 2), 1);
+        assert_int_equal(health(w, "n2", DOWN), 0);
+        assert_int_equal(job_newest_checkpoint(w->state, job_of(w, job))->id, 1);
+        assert_int_equal(health(w, "n3", DOWN), 0);
+        assert_null(job_newest_checkpoint(w->state, job_of(w, job)));
+        assert_int_equal(job_awaited_checkpoint(w->state, job_of(w, job), &away)->id, 1);
+        assert_non_null(away);
+        assert_int_equal(join(w, "n3", 4), 0);
+        assert_int_equal(job_newest_checkpoint(w->state, job_of(w, job))->id, 1);
+}
+
+static void test_stop(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+        struct command c;
+
+        assert_int_equal(begin(w, job, 2, true), 0);
+        assert_int_equal(captured(w, job, 1), 0);
+        for (int32_t i = -1; i < 2; i++) {
+                assert_int_equal(stored(w, job, 1, i, i == 1 ? "n2" : "n1"), 0);
+                assert_int_equal(stored(w, job, 1, i, i == 1 ? "n3" : "n2"), 0);
+        }
+        assert_true(job_of(w, job)->held);
+        assert_int_equal(apply_command(w, command_checkpoint_remove(&c, job, 1, "alice")), -EBUSY);
+        assert_int_equal(apply_command(w, command_job_release(&c, job, 7, "alice")), -ENOENT);
+        assert_int_equal(apply_command(w, command_job_release(&c, job, 1, "alice")), 0);
+        assert_false(job_of(w, job)->held);
+        assert_int_equal(apply_command(w, command_job_release(&c, job, 1, "alice")), -EBUSY);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_life, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_kept, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_copies, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_no_good_copy, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_damaged_at_once, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_away, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_stop, set_up, tear_down),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
