@@ -1,5 +1,6 @@
 /* Shared by the files of this folder: checkpoints.c (wiring), saves.c (capsules that are captured here), barrier.c (all capsules of a job together), copies.c (to and from
- * other nodes), restores.c (capsules that come back here), loads.c (parts that are sent to those), stores.c (where all that lies), checks.c (whether it is as it was). */
+ * other nodes), restores.c (capsules that come back here), loads.c (parts that are sent to those), stores.c (where all that lies), checks.c (whether it is as it was), space.c (how much of
+ * it may be there). */
 #ifndef RM_CHECKPOINT_CHECKPOINTS_INTERNAL_H
 #define RM_CHECKPOINT_CHECKPOINTS_INTERNAL_H
 
@@ -227,7 +228,7 @@ bool stores_name_valid(const char *name, uint64_t checkpoint);
 /* What the state does not name any more goes. */
 void stores_tidy(struct checkpoints *c);
 /* For each capsule that has a directory here. */
-void stores_each(struct checkpoints *c, void (*fn)(struct checkpoints *c, uint64_t job, int32_t index));
+void stores_each(struct checkpoints *c, void (*fn)(struct checkpoints *c, uint64_t job, int32_t index, void *arg), void *arg);
 
 /* ---- checks.c ---- */
 void checks_init(struct checkpoints *c);
@@ -235,5 +236,11 @@ void checks_init(struct checkpoints *c);
 void checks_want(struct checkpoints *c, uint64_t job, int32_t index, struct check_waiter *waiter);
 void checks_wake(struct checkpoints *c);
 void checks_finish(struct checkpoints *c);
+
+/* ---- space.c ---- */
+/* What may be added to that user's checkpoints on this node, at least 1: by [checkpoint] space_max_per_user, and so that the disk does not become full. */
+uint64_t space_left(const struct checkpoints *c, uint32_t uid);
+/* There was no room: the oldest of the user's checkpoints that this node has part of goes, of a job that has a newer one. */
+void space_make(struct checkpoints *c, uint32_t uid);
 
 #endif

@@ -256,7 +256,7 @@ void checkpoints_verify(struct checkpoints *c, uint64_t job, uint64_t checkpoint
 
 /* ---- by itself ---- */
 
-static void want_alone(struct checkpoints *c, uint64_t job, int32_t index) {
+static void want_alone(struct checkpoints *c, uint64_t job, int32_t index, void *arg) {
         checks_want(c, job, index, NULL);
 }
 
@@ -265,7 +265,7 @@ static void on_time(evutil_socket_t fd, short what, void *arg) {
 
         /* What all nodes share one of them reads. */
         if (cluster_synced(c->rmd->cluster) && (!c->shared || cluster_is_leader(c->rmd->cluster)))
-                stores_each(c, want_alone);
+                stores_each(c, want_alone, NULL);
 }
 
 void checks_init(struct checkpoints *c) {

@@ -379,6 +379,17 @@ static int start_in(struct copy *copy, struct rm_error *err) {
         return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
 }
 
+/* Of what is offered. */
+static uint64_t new_bytes(const struct copy *copy) {
+        cleanup_free char *dir = stores_dir(copy->c, copy->job, copy->index);
+        uint64_t bytes = 0;
+
+        for (size_t i = 0; i < copy->n_files; i++)
+                if (file_bytes(dir, copy->files[i]) != copy->bytes[i])
+                        bytes += copy->bytes[i] < UINT64_MAX - bytes ? copy->bytes[i] : UINT64_MAX - bytes;
+        return bytes;
+}
+
 /* Another node is sending files of the same store. */
 static bool is_beside_another(const struct copy *copy) {
         const struct copy *other;
@@ -400,6 +411,10 @@ static int check_offer(const struct copy *copy, const Rm__CopyOffer *offer, stru
                 return error_set(err, -ENOENT, "by the state it is to have no copy");
         if (is_beside_another(copy))
                 return error_set(err, -EBUSY, "a copy of another checkpoint comes just now");
+        if (new_bytes(copy) > space_left(c, state_job(checkpoints_state(c), offer->job)->spec->uid)) {
+                space_make(copy->c, state_job(checkpoints_state(c), offer->job)->spec->uid);
+                return error_set(err, -EDQUOT, "there is no room for the user's checkpoints");
+        }
         if (offer->n_files == 0 || offer->n_files > FILES_MAX || offer->n_bytes != offer->n_files)
                 return error_set(err, -EINVAL, "%zu files of %zu sizes are offered", offer->n_files, offer->n_bytes);
         for (size_t i = 0; i < offer->n_files; i++)

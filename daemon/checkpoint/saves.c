@@ -186,6 +186,13 @@ static void on_stored(struct save *save, const Rm__MoverStored *stored) {
         save_event(save, SAVE_EV_STORED);
 }
 
+static void make_space(const struct save *save) {
+        const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
+
+        if (job)
+                space_make(save->c, job->spec->uid);
+}
+
 static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
         struct save *save = userdata;
 
@@ -209,6 +216,8 @@ static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
                 on_stored(save, event->stored);
                 break;
         case RM__MOVER_EVENT__BODY_FAILED:
+                if (event->failed->code == -EDQUOT || event->failed->code == -ENOSPC)
+                        make_space(save);
                 save_fail(save, "%s", event->failed->text);
                 break;
         default:
@@ -336,6 +345,8 @@ static void enter_precopy(struct save *save, const struct resident *resident) {
         body.keep = keep;
         body.procs_file = procs_file;
         body.checkpoint = save->checkpoint;
+        if (job)
+                body.space_bytes = space_left(save->c, job->spec->uid);
         body.bytes_per_sec = save->c->rmd->config->checkpoint_rate_bytes_per_sec;
         body.pages = may_track(save, resident);
         move_trees_init(&trees, save->c->rmd->config, resident);
@@ -644,12 +655,13 @@ static void begin(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoin
         save_event(save, SAVE_EV_START);
 }
 
-/* One that was begun by an earlier life of this rmd, or whose begin it has not heard of in time, nobody carries out. */
+/* One that was begun by an earlier life of this rmd, or whose begin it has not heard of in time, or whose capsule is not there any more, nobody carries out. */
 static void give_up_leftover(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoint *checkpoint,
                              const Rm__CheckpointPart *part) {
         if (has_stored(c, part) || saves_find(c, job->id, part->capsule, checkpoint->id))
                 return;
-        checkpoints_propose_abort(c, job->id, checkpoint->id, "rmd was restarted on a node of the job");
+        checkpoints_propose_abort(c, job->id, checkpoint->id,
+                                  "rmd was restarted on a node of the job");
 }
 
 static void see_checkpoint(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoint *checkpoint) {

@@ -121,7 +121,7 @@ static bool in_use(const struct checkpoints *c, uint64_t job, int32_t index) {
         return saves_use(c, job, index) || copies_use(c, job, index) || loads_use(c, job, index);
 }
 
-void stores_each(struct checkpoints *c, void (*fn)(struct checkpoints *c, uint64_t job, int32_t index)) {
+void stores_each(struct checkpoints *c, void (*fn)(struct checkpoints *c, uint64_t job, int32_t index, void *arg), void *arg) {
         const Rm__State *state = checkpoints_state(c);
 
         for (size_t i = 0; i < state->n_jobs; i++) {
@@ -132,7 +132,7 @@ void stores_each(struct checkpoints *c, void (*fn)(struct checkpoints *c, uint64
 
                 while (d && (entry = readdir(d)))
                         if (index_of(entry->d_name, &index))
-                                fn(c, state->jobs[i]->id, index);
+                                fn(c, state->jobs[i]->id, index, arg);
                 if (d)
                         (void) closedir(d);
         }

@@ -139,6 +139,7 @@ static int remove_others(struct saver *s, const Rm__MoverPrecopy *m, struct rm_e
 
 static int checkpoint_begin(struct saver *s, const Rm__MoverPrecopy *m, struct rm_error *err) {
         const Rm__MoverSave *save = s->control->setup->save;
+        const struct store_stream_limits limits = { .memory_bytes = save->memory_bytes, .disk_bytes = m->space_bytes };
         struct gather *g = &s->gather;
         int r = fault_point("mover.save.begin", err);
 
@@ -147,7 +148,7 @@ static int checkpoint_begin(struct saver *s, const Rm__MoverPrecopy *m, struct r
         if (r == 0 && !g->capture)
                 r = capture_listen(save->images_dir, save->criu_uid, &g->capture, err);
         if (r == 0)
-                r = store_stream_begin(s->store, m->checkpoint, level_of(save->codec), save->memory_bytes, &s->stream, err);
+                r = store_stream_begin(s->store, m->checkpoint, level_of(save->codec), &limits, &s->stream, err);
         if (r == 0)
                 r = image_writer_create(store_stream_sink(s->stream), NULL, NULL, &s->writer, err);
         g->writer = s->writer;

@@ -81,14 +81,16 @@ static int chunk_added(void *ctx, struct rm_error *err) {
         return bytes >= RUNNING_BYTES ? store_down_to(s, 0, err) : 0;
 }
 
-int store_stream_begin(struct store *store, uint64_t checkpoint, int level, uint64_t memory_bytes, struct store_stream **ret,
-                       struct rm_error *err) {
+int store_stream_begin(struct store *store, uint64_t checkpoint, int level, const struct store_stream_limits *limits,
+                       struct store_stream **ret, struct rm_error *err) {
         struct store_stream *s = xcalloc(1, sizeof(*s));
         int r;
 
-        s->memory_bytes = memory_bytes;
+        s->memory_bytes = limits->memory_bytes;
         s->queue = chunk_queue_create(chunk_added, s);
         r = store_save_begin(store, checkpoint, level, &s->save, err);
+        if (r == 0)
+                store_save_limit(s->save, limits->disk_bytes);
         if (r == 0)
                 r = image_reader_create(chunk_queue_source(s->queue), store_save_target(s->save), NULL, &s->reader, err);
         if (r < 0) {

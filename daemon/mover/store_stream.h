@@ -13,9 +13,14 @@ struct store_stream;
 int store_stream_open(const char *dir, const char *cluster, const char *key_file, const char *second_key_file,
                       const Rm__MoverOrigin *origin, struct store **ret, struct rm_error *err);
 
-/* Begins that checkpoint. `level` as of store_save_begin(); `memory_bytes`: what is kept at most. `store` must outlive it. */
-int store_stream_begin(struct store *store, uint64_t checkpoint, int level, uint64_t memory_bytes, struct store_stream **ret,
-                       struct rm_error *err);
+struct store_stream_limits {
+        uint64_t memory_bytes; /* what is kept in memory at most */
+        uint64_t disk_bytes; /* what may be added to the disk; 0: no limit */
+};
+
+/* Begins that checkpoint. `level` as of store_save_begin(). `store` must outlive it. */
+int store_stream_begin(struct store *store, uint64_t checkpoint, int level, const struct store_stream_limits *limits,
+                       struct store_stream **ret, struct rm_error *err);
 /* NULL ok. Nothing is left of a checkpoint that was not committed. */
 void store_stream_destroy(struct store_stream *s);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <xxhash.h>
@@ -17,6 +18,7 @@ struct pack_build {
         struct pack *pack;
         uint32_t frame; /* that is being filled; INDEX_NONE: none */
         int level;
+        uint64_t limit_bytes; /* 0: none */
         ZSTD_CCtx *zstd;
         uint8_t *raw;
         uint8_t *out; /* a whole frame */
@@ -395,6 +397,20 @@ static void head_make(const struct packs *p, const struct index_frame *f, uint8_
         put_u64(out + 24, head_checksum(out, f->n, offset));
 }
 
+/* Others write to the same disk, too. */
+static int room_check(const struct pack_build *b, size_t more_bytes, struct rm_error *err) {
+        struct statvfs fs;
+
+        if (b->limit_bytes == 0)
+                return 0;
+        if (b->pack->size_bytes + more_bytes > b->limit_bytes)
+                return error_set(err, -EDQUOT, "write %s: there is room for %" PRIu64 " bytes of this user's, and it needs more",
+                                 b->pack->name, b->limit_bytes);
+        if (fstatvfs(b->pack->fd, &fs) == 0 && fs.f_bavail < fs.f_blocks / STORE_RESERVE_SHARE)
+                return error_set(err, -ENOSPC, "write %s: No space left on device but what is to stay free", b->pack->name);
+        return 0;
+}
+
 static int frame_write(struct packs *p, struct rm_error *err) {
         struct pack_build *b = p->build;
         struct index_frame *f;
@@ -406,6 +422,9 @@ static int frame_write(struct packs *p, struct rm_error *err) {
         f = &p->index.frames[b->frame];
         head_bytes = PACK_HEAD_BYTES + (size_t) f->n * PACK_ENTRY_BYTES;
         frame_encode(p, f, b->out + head_bytes);
+        r = room_check(b, head_bytes + f->payload_bytes, err);
+        if (r < 0)
+                return r;
         head_make(p, f, b->out, b->pack->size_bytes);
         f->offset = b->pack->size_bytes + head_bytes;
         r = write_all(b->pack->fd, b->out, head_bytes + f->payload_bytes);
@@ -434,6 +453,10 @@ static int block_add(struct packs *p, const void *data, size_t size_bytes, const
         memcpy(b->raw + p->index.frames[b->frame].raw_bytes, data, size_bytes);
         *ret_block = index_block_add(&p->index, b->frame, hash, (uint16_t) size_bytes);
         return *ret_block == INDEX_NONE ? error_set(err, -EFBIG, "too many blocks") : 0;
+}
+
+void packs_limit(struct packs *p, uint64_t bytes) {
+        p->build->limit_bytes = bytes;
 }
 
 int packs_put(struct packs *p, const void *data, size_t size_bytes, uint32_t *ret_block, bool *ret_is_new, struct rm_error *err) {

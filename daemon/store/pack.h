@@ -75,6 +75,8 @@ int packs_read_frame(struct packs *p, uint32_t frame, struct rm_error *err);
 void packs_build_begin(struct packs *p, uint64_t number, int fd, int level);
 /* The number of a block with these contents: of one that is here, or of a new one in the pack that is made. */
 int packs_put(struct packs *p, const void *data, size_t size_bytes, uint32_t *ret_block, bool *ret_is_new, struct rm_error *err);
+/* The pack that is made may take so much: then -EDQUOT. 0: no limit, as it begins. */
+void packs_limit(struct packs *p, uint64_t bytes);
 /* A block that is here also goes into the pack that is made, and counts there from then on. */
 int packs_take_over(struct packs *p, uint32_t block, struct rm_error *err);
 /* All of it is written and on the disk. */

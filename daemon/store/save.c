@@ -396,6 +396,10 @@ static int number_check(const struct store *s, uint64_t checkpoint, struct rm_er
         return 0;
 }
 
+void store_save_limit(struct store_save *save, uint64_t bytes) {
+        packs_limit(&save->store->packs, bytes);
+}
+
 int store_save_begin(struct store *s, uint64_t checkpoint, int level, struct store_save **ret, struct rm_error *err) {
         char name[DIRECTORY_NAME_BYTES];
         struct store_save *save;

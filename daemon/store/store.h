@@ -23,6 +23,7 @@
 
 #define STORE_KEY_BYTES 32U
 #define STORE_FRAME_BLOCKS 64U
+#define STORE_RESERVE_SHARE 20U /* of a file system stays free: a 20th */
 #define STORE_META_MAX_BYTES (16U << 20)
 
 /* Derived from the cluster's key, for this purpose alone. */
@@ -66,6 +67,9 @@ struct store_save;
 
 /* Begins checkpoint `checkpoint`, a number above that of any here. One at a time. `level`: of zstd; 0: lz4; negative: no compression. */
 int store_save_begin(struct store *s, uint64_t checkpoint, int level, struct store_save **ret, struct rm_error *err);
+
+/* What comes may add so many bytes to the disk, its manifest apart: more fails with -EDQUOT; or with -ENOSPC what would take of the reserve. 0: no limit, and no reserve. */
+void store_save_limit(struct store_save *save, uint64_t bytes);
 
 /* Takes the objects of one image stream, as image_place_target() does. Of the memory of a process (PAGES) only what has been written since the checkpoint
  * saved last through this very `struct store` need come, if `continues` was set for its pid: the rest is what that had. PRESENT selects, of both, which pages there are; a

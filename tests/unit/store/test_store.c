@@ -317,6 +317,42 @@ static void continues_the_last_one_saved(void **state) {
         store_save_abort(save);
 }
 
+/* What is too much is refused, and nothing of it stays; what was there stays whole. */
+static void too_much_is_refused(void **state) {
+        struct scene *s = *state;
+        const uint64_t random_seed = UINT64_C(0x100000000); /* it does not compress */
+        struct store_save *save = NULL;
+        struct rm_error err = { 0 };
+        struct recorder after;
+
+        stream_begin(s);
+        stream_file(s, "a", random_seed, 200);
+        stream_end(s);
+        saved(s, 1, 1, NULL);
+        stream_begin(s);
+        stream_file(s, "a", random_seed + 1000, 400);
+        stream_end(s);
+        assert_int_equal(store_save_begin(s->store, 2, 1, &save, NULL), 0);
+        store_save_limit(save, 200 * PAGE);
+        if (stream_read(s, store_save_target(save)) == 0) {
+                assert_int_equal(store_save_commit(save, NULL, &err), -EDQUOT);
+                assert_non_null(strstr(error_text(&err), "pack-2"));
+        } else {
+                store_save_abort(save);
+        }
+        assert_int_equal(scene_count(s, "pack-"), 1);
+        assert_int_equal(scene_count(s, "manifest-"), 1);
+        loaded(s, 1, &after);
+        recorder_finish(&after);
+        assert_int_equal(store_save_begin(s->store, 3, 1, &save, NULL), 0);
+        store_save_limit(save, 500 * PAGE);
+        stream_begin(s);
+        stream_file(s, "a", random_seed + 1000, 400);
+        stream_end(s);
+        assert_int_equal(stream_read(s, store_save_target(save)), 0);
+        assert_int_equal(store_save_commit(save, NULL, NULL), 0);
+}
+
 /* Without their list, pages would be believed that the process may not have any more. */
 static void hostile_memory_is_refused(void **state) {
         struct scene *s = *state;
@@ -384,6 +420,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(only_changes_are_stored, setup, teardown),
                 cmocka_unit_test_setup_teardown(memory_is_continued, setup, teardown),
                 cmocka_unit_test_setup_teardown(continues_the_last_one_saved, setup, teardown),
+                cmocka_unit_test_setup_teardown(too_much_is_refused, setup, teardown),
                 cmocka_unit_test_setup_teardown(hostile_memory_is_refused, setup, teardown),
                 cmocka_unit_test_setup_teardown(metas_come_back, setup, teardown),
         };

@@ -1,0 +1,114 @@
+/* How much of a disk checkpoints may take: so that no user takes what others, and the log, need. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/checkpoint/checkpoints_internal.h"
+#include "daemon/cluster/commands.h"
+#include "daemon/store/store.h"
+
+#define DEFAULT_SHARE 2U /* of the file system, for one user */
+
+/* Of the regular files in it. */
+static uint64_t directory_bytes(const char *dir) {
+        const struct dirent *entry;
+        DIR *d = opendir(dir);
+        uint64_t bytes = 0;
+        struct stat st;
+
+        while (d && (entry = readdir(d)))
+                if (fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+                        bytes += (uint64_t) st.st_size;
+        if (d)
+                (void) closedir(d);
+        return bytes;
+}
+
+struct sum {
+        uint32_t uid;
+        uint64_t bytes;
+};
+
+static void add(struct checkpoints *c, uint64_t job, int32_t index, void *arg) {
+        cleanup_free char *dir = stores_dir(c, job, index);
+        const Rm__Job *j = state_job(checkpoints_state(c), job);
+        struct sum *sum = arg;
+
+        if (j && j->spec->uid == sum->uid)
+                sum->bytes += directory_bytes(dir);
+}
+
+static uint64_t less(uint64_t a, uint64_t b) {
+        return a > b ? a - b : 0;
+}
+
+uint64_t space_left(const struct checkpoints *c, uint32_t uid) {
+        uint64_t limit = c->rmd->config->checkpoint_space_bytes;
+        struct sum sum = { .uid = uid };
+        struct statvfs fs;
+        uint64_t left, free_bytes;
+
+        if (statvfs(c->root, &fs) < 0)
+                return UINT64_MAX; /* that will show when it is written to */
+        if (limit == 0)
+                limit = (uint64_t) fs.f_blocks * fs.f_frsize / DEFAULT_SHARE;
+        stores_each((struct checkpoints *) c, add, &sum);
+        left = less(limit, sum.bytes);
+        free_bytes = less(fs.f_bavail, fs.f_blocks / STORE_RESERVE_SHARE) * fs.f_frsize;
+        left = left < free_bytes ? left : free_bytes;
+        return left > 0 ? left : 1;
+}
+
+static bool has_part_here(const struct checkpoints *c, const Rm__Checkpoint *checkpoint) {
+        const char *here = c->shared ? STATE_STORED_SHARED : checkpoints_self(c);
+
+        for (size_t i = 0; i < checkpoint->n_parts; i++)
+                for (size_t k = 0; k < checkpoint->parts[i]->n_stored; k++)
+                        if (strcmp(checkpoint->parts[i]->stored[k], here) == 0)
+                                return true;
+        return false;
+}
+
+/* The oldest one that is done and has a newer one that is; NULL: the job has none to spare. */
+static const Rm__Checkpoint *spare_of(const Rm__Job *job) {
+        const Rm__Checkpoint *oldest = NULL;
+
+        for (size_t i = 0; i < job->n_checkpoints; i++) {
+                if (job->checkpoints[i]->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE)
+                        continue;
+                if (oldest)
+                        return oldest;
+                oldest = job->checkpoints[i];
+        }
+        return NULL;
+}
+
+void space_make(struct checkpoints *c, uint32_t uid) {
+        const Rm__State *state = checkpoints_state(c);
+        const Rm__Checkpoint *oldest = NULL;
+        cleanup_free char *by = NULL;
+        uint64_t job = 0;
+        struct command cmd;
+
+        for (size_t i = 0; i < state->n_jobs; i++) {
+                const Rm__Checkpoint *spare = state->jobs[i]->spec->uid == uid ? spare_of(state->jobs[i]) : NULL;
+
+                if (!spare || !has_part_here(c, spare) || (oldest && oldest->start_usec <= spare->start_usec))
+                        continue;
+                oldest = spare;
+                job = state->jobs[i]->id;
+        }
+        if (!oldest) {
+                log_warn("there is no room for checkpoints of user %" PRIu32 ", and none of theirs to spare", uid);
+                return;
+        }
+        by = xasprintf("rmd: there is no room on %s", checkpoints_self(c));
+        checkpoints_propose(c, command_checkpoint_remove(&cmd, job, oldest->id, by));
+}
