@@ -44,11 +44,13 @@ void checkpoints_propose_abort(struct checkpoints *c, uint64_t job, uint64_t che
 static void reconcile(struct checkpoints *c) {
         if (!cluster_synced(c->rmd->cluster))
                 return; /* what we know may be old */
+        c->reconciling = true;
         saves_wake(c);
         barrier_wake(c);
         copies_wake(c);
         restores_wake(c);
         checks_wake(c);
+        c->reconciling = false;
         if (!evtimer_pending(c->tidy, NULL))
                 timer_arm(c->tidy, TIDY_USEC);
 }
@@ -71,8 +73,12 @@ static void on_tidy(evutil_socket_t fd, short what, void *arg) {
                 stores_tidy(c);
 }
 
+/* From within it waits: an event that activates itself again and again leaves libevent no time for any other. */
 void checkpoints_wake(struct checkpoints *c) {
-        event_active(c->wake, EV_TIMEOUT, 0);
+        if (c->reconciling)
+                checkpoints_retry(c);
+        else
+                event_active(c->wake, EV_TIMEOUT, 0);
 }
 
 void checkpoints_retry(struct checkpoints *c) {

@@ -141,6 +141,7 @@ struct checkpoints {
         bool shared; /* it is on a file system of all nodes */
         struct remover *remover;
         struct event *wake;
+        bool reconciling; /* on_wake() or on_retry() runs */
         struct event *retry;
         bool retry_wanted;
         struct event *tidy; /* pending: stores are to be looked at for what nobody needs */

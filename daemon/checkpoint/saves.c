@@ -643,6 +643,8 @@ static bool is_here(const struct checkpoints *c, const Rm__CheckpointPart *part)
 static void begin(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoint *checkpoint, const Rm__CheckpointPart *part) {
         struct save *save = find_capsule(c, job->id, part->capsule, part->incarnation);
 
+        if (!save && !runner_copy(c->rmd->runner, job->id, part->capsule, part->incarnation))
+                return; /* it has ended, or its node was lost: give_up_leftover() */
         if (!save)
                 save = save_create(c, job, part);
         if (save->checkpoint == checkpoint->id || save->state != SAVE_IDLE)
@@ -661,7 +663,7 @@ static void give_up_leftover(struct checkpoints *c, const Rm__Job *job, const Rm
         if (has_stored(c, part) || saves_find(c, job->id, part->capsule, checkpoint->id))
                 return;
         checkpoints_propose_abort(c, job->id, checkpoint->id,
-                                  "rmd was restarted on a node of the job");
+                                  "rmd was restarted on a node of the job, or what it had of the job is gone");
 }
 
 static void see_checkpoint(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoint *checkpoint) {
