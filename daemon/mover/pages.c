@@ -192,6 +192,7 @@ int pages_again(struct pages *p, const char *procs_file, struct image_writer *w,
         p->frozen = false;
         p->figures = (struct pages_figures) { 0 };
         p->rounds = (struct rounds) { .part = ENOUGH };
+        p->told_bytes = 0;
         pages_queue_clear(p);
         HASH_ITER (hh, p->by_pid, process, next)
                 process_again(process);
@@ -272,6 +273,32 @@ int pages_rounds(struct pages *p, struct rm_error *err) {
                 more = rounds_another(&p->rounds, p->told_bytes) && in_time(p);
         }
         return r;
+}
+
+struct count {
+        uint64_t bytes;
+        uint64_t limit_bytes;
+};
+
+static int count_run(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
+        struct count *count = ctx;
+
+        count->bytes += end - start;
+        return count->bytes > count->limit_bytes;
+}
+
+int pages_few(struct pages *p, uint64_t limit_bytes, bool *ret_few, struct rm_error *err) {
+        struct count count = { .limit_bytes = limit_bytes };
+        struct process *process, *next;
+        struct rm_error reason = { 0 };
+        int r = pages_update(p, &reason, err);
+
+        *ret_few = r == 0 && reason.code == 0;
+        HASH_ITER (hh, p->by_pid, process, next)
+                /* A scan that protects nothing: what it tells is told again. One that fails is left to a round. */
+                if (*ret_few && process->track)
+                        *ret_few = track_last(process->track, count_run, &count, NULL) == 0;
+        return r == 0 ? check_direct(p, err) : r;
 }
 
 /* ---- slower, where that gains nothing ---- */

@@ -15,6 +15,8 @@
  * last of them is behind what else goes ahead. */
 #define ROUNDS_FIRST 2U
 #define ROUNDS_LAST 1U
+/* So little is read within some milliseconds, and is stored once only if it is left to the freeze. */
+#define FEW_BYTES (UINT64_C(32) << 20)
 
 struct saver {
         struct control *control;
@@ -175,21 +177,50 @@ static int pages_prepare(struct saver *s, const Rm__MoverPrecopy *m, struct rm_e
         return r;
 }
 
+/* Is another one worth it? Not for what is read in a moment anyway, nor where the one before was so slow that as much was written meanwhile, and would be again: `*vain`. */
+static int worth_it(struct gather *g, bool first, bool *vain, bool *ret, struct rm_error *err) {
+        uint64_t told_bytes, usec;
+        bool few = false, less = true;
+        int r = 0;
+
+        if (!first)
+                r = pages_few(g->pages, FEW_BYTES, &few, err);
+        pages_last_round(g->pages, &told_bytes, &usec);
+        if (r == 0 && !few && told_bytes > 0 && !*vain)
+                r = pages_few(g->pages, told_bytes / 2, &less, err);
+        *vain |= !less;
+        *ret = !few && !*vain;
+        return r;
+}
+
+/* At most `max` of them. */
+static int rounds(struct gather *g, unsigned max, bool first, bool *vain, struct rm_error *err) {
+        bool more = true;
+        int r = 0;
+
+        g->hooks_ahead.rounds_max = 1;
+        for (unsigned i = 0; r == 0 && more && i < max; i++) {
+                r = worth_it(g, first && i == 0, vain, &more, err);
+                if (r == 0 && more)
+                        r = pages_rounds(g->pages, err);
+        }
+        return r;
+}
+
 static int save_ahead(struct saver *s, const Rm__MoverPrecopy *m, struct rm_error *err) {
         struct gather *g = &s->gather;
+        bool first = !g->pages, vain = false;
         int r = pages_prepare(s, m, err);
 
-        g->hooks_ahead.rounds_max = ROUNDS_FIRST;
         if (r == 0 && g->pages)
-                r = pages_rounds(g->pages, err);
+                r = rounds(g, ROUNDS_FIRST, first, &vain, err);
         if (r == 0)
                 r = gather_files_ahead(g, m, err);
         if (r < 0 || !g->pages)
                 return r;
         r = pages_save_flags(g->pages, err);
-        g->hooks_ahead.rounds_max = ROUNDS_LAST;
         if (r == 0)
-                r = pages_rounds(g->pages, err);
+                r = rounds(g, ROUNDS_LAST, false, &vain, err);
         g->ahead.rounds = pages_figures(g->pages)->rounds;
         return r;
 }
