@@ -69,8 +69,10 @@ static void on_retry(evutil_socket_t fd, short what, void *arg) {
 static void on_tidy(evutil_socket_t fd, short what, void *arg) {
         struct checkpoints *c = arg;
 
-        if (cluster_synced(c->rmd->cluster))
-                stores_tidy(c);
+        if (!cluster_synced(c->rmd->cluster))
+                return;
+        stores_tidy(c);
+        copies_offer_again(c);
 }
 
 /* From within it waits: an event that activates itself again and again leaves libevent no time for any other. */

@@ -192,6 +192,8 @@ void barrier_finish(struct checkpoints *c);
 /* ---- copies.c ---- */
 /* This part is stored here: offers it to those that are to have a copy, and have none yet. */
 void copies_offer(struct checkpoints *c, const Rm__Checkpoint *checkpoint, uint64_t job, int32_t index);
+/* Of checkpoints that are done, those that are wanted since others were lost. Looks at all of them. */
+void copies_offer_again(struct checkpoints *c);
 void copies_on_offer(struct checkpoints *c, const char *node, const Rm__CopyOffer *offer);
 void copies_on_accept(struct checkpoints *c, const char *node, const Rm__CopyAccept *accept);
 void copies_wake(struct checkpoints *c);

@@ -157,6 +157,13 @@ static bool is_up(const struct checkpoints *c, const char *name) {
         return node && node->health == RM__NODE_HEALTH__NODE_HEALTH_UP;
 }
 
+static bool is_copied(const Rm__CheckpointPart *part) {
+        for (size_t i = 0; i < part->n_partners; i++)
+                if (!has_name(part->stored, part->n_stored, part->partners[i]))
+                        return false;
+        return true;
+}
+
 /* The node that captured it; where copies are made again, the first one that has it. */
 static bool is_ours_to_offer(const struct checkpoints *c, const Rm__Checkpoint *checkpoint, const Rm__CheckpointPart *part) {
         const Rm__Node *holder;
@@ -181,7 +188,7 @@ void copies_offer(struct checkpoints *c, const Rm__Checkpoint *checkpoint, uint6
         const Rm__CheckpointPart *part = checkpoint_part(checkpoint, index);
         struct command cmd;
 
-        if (!part || c->shared || !is_ours_to_offer(c, checkpoint, part))
+        if (!part || c->shared || is_copied(part) || !is_ours_to_offer(c, checkpoint, part))
                 return;
         for (size_t i = 0; i < part->n_partners; i++) {
                 const char *node = part->partners[i];
@@ -464,8 +471,7 @@ void copies_on_offer(struct checkpoints *c, const char *node, const Rm__CopyOffe
 
 /* ---- both ---- */
 
-/* Those that were lost later. */
-static void offer_again(struct checkpoints *c) {
+void copies_offer_again(struct checkpoints *c) {
         const Rm__State *state = checkpoints_state(c);
 
         for (size_t i = 0; i < state->n_jobs; i++)
@@ -495,7 +501,6 @@ void copies_wake(struct checkpoints *c) {
                 else if (copy->in && copy->arrived)
                         propose_stored(copy);
         }
-        offer_again(c);
 }
 
 void copies_on_lost(struct checkpoints *c, const char *node) {

@@ -105,9 +105,21 @@ static uint32_t count(const Rm__State *state, char *const *names, size_t n, uint
         return have;
 }
 
+/* So it is nearly always, and looking is all it costs. */
+static bool enough_are_up(const Rm__State *state, const Rm__CheckpointPart *part, uint32_t copies) {
+        uint32_t up = 0;
+
+        for (size_t i = 0; i < part->n_stored; i++) {
+                const Rm__Node *node = state_node(state, part->stored[i]);
+
+                up += node && node->health == RM__NODE_HEALTH__NODE_HEALTH_UP;
+        }
+        return up > copies;
+}
+
 const char *partners_another(const Rm__State *state, const Rm__Job *job, const Rm__CheckpointPart *part, uint32_t copies,
                              uint64_t now) {
-        const Rm__Node *holder = checkpoint_part_holder(state, part, NULL);
+        const Rm__Node *holder = enough_are_up(state, part, copies) ? NULL : checkpoint_part_holder(state, part, NULL);
         cleanup_free int32_t *switches = NULL;
         cleanup_free bool *taken = NULL;
         uint32_t have;

@@ -120,7 +120,7 @@ side=$(q where live 1)
 on "$side" sh -c 'mkdir -p /var/lib/rmd/checkpoints && mount -t tmpfs -o size=64k,mode=0700 tmpfs /var/lib/rmd/checkpoints'
 save && fail "a checkpoint is made on a full disk"
 see "full disk: $(tail -n 1 "$work/said")"
-grep -qi 'space' "$work/said" || fail "it does not say that the disk is full: $(<"$work/said")"
+grep -qiE 'space|room' "$work/said" || fail "it does not say that the disk is full: $(<"$work/said")"
 [[ $(q job live state) =~ RUNNING|FOLDED ]] || fail "a full disk has ended the job: $(q job live state)"
 on "$side" umount -l /var/lib/rmd/checkpoints
 until_true 40 save || fail "no checkpoint once there is room: $(<"$work/said")"
