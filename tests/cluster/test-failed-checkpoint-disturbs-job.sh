@@ -29,11 +29,16 @@ others_run() {
         [[ $file ]] || return 1
     done
 }
-# Files of stores that belong to that checkpoint, or to one that was never whole.
+# Files of stores that make up that checkpoint, or belong to one that was never whole. (A pack of one that was whole may be needed by the next.)
 left() {
     local node
     for node in $(nodes); do
-        on "$node" find /var/lib/rmd/checkpoints -name "manifest-$1" -printf "$node:%P\n" -o -name "pack-$1" -printf "$node:%P\n" -o -name 'new-manifest-*' -printf "$node:%P\n"
+        on "$node" find /var/lib/rmd/checkpoints -name "manifest-$1" -printf "$node:%P\n" -o -name 'new-manifest-*' -printf "$node:%P\n"
+        # shellcheck disable=SC2016 # all of it is the node's shell's
+        on "$node" sh -c 'for store in /var/lib/rmd/checkpoints/*/*; do
+            last=$(ls "$store" | sed -n "s/^manifest-//p" | sort -n | tail -n 1)
+            for pack in $(ls "$store" | sed -n "s/^pack-//p"); do [ "$pack" -le "${last:-0}" ] || echo "$0:$store/pack-$pack"; done
+        done' "$node"
     done
 }
 none_left() {
@@ -76,8 +81,8 @@ for point in $points; do
             until_true 10 others_run "$side" || { verdict="ranks of other nodes stand still" bad=1; }
             arm "$point:$what"
         fi
-        # An rmd that is killed before anything is saved begins it again.
-        wait "$pid" && [[ $point:$what != prepare:kill ]] && { verdict="it is made" bad=1; }
+        # An rmd that is killed before the group stands still may begin it again, if none of the others has come to the barrier yet.
+        wait "$pid" && [[ ! $point:$what =~ ^(prepare|precopy|copied):kill ]] && { verdict="it is made" bad=1; }
         met "$side" || { verdict="the fault was never met" bad=1; }
         until_true 20 attempt_runs "$attempt" || { verdict="the job is disturbed: attempt $(q job live attempt), $(q job live state)" bad=1; }
         until_true 20 ranks_run || { verdict="ranks stand still" bad=1; }
