@@ -89,7 +89,12 @@ fi
 # No good copy of group 1 of the newest: the one before it.
 save || fail "no other checkpoint: $(<"$work/said")"
 number=$(newest)
-for n in $(holders 1 "$number"); do flip "$n" 1 "manifest-$number" 60; done
+# At once, or n1 has it copied again from one that is still good.
+for n in $(holders 1 "$number"); do
+    flip "$n" 1 "manifest-$number" 60 &
+    flips+=($!)
+done
+wait "${flips[@]}"
 victim=$(q where live 1)
 [[ $victim != n1 ]] || victim=$(q where live 2)
 [[ $victim != n1 ]] || victim=$(q where live 3)
