@@ -11,20 +11,20 @@ saved_too=()
 # begin KIND NAME: each long enough to be saved a few times.
 begin() {
     local kind=$1 name=$2 dir=/home/alice/$2
-    local common=(--wdir "$dir" -x "LD_PRELOAD=$programs/polite.so" "${saved_too[@]}")
+    local common=(--availability /home/alice/nodes --wdir "$dir" -x "LD_PRELOAD=$programs/polite.so" "${saved_too[@]}")
     as alice n1 mkdir -p "$dir"
     case $kind in
     hpcc)
-        bed_do exec n1 --user alice -- sh -c "cat >$dir/hpccinf.txt" < <(sed -e 's/^1500 /700 /' -e 's/^80 /8 /' "$tests_dir/data/hpcc/hpccinf.txt")
+        bed_do exec n1 --user alice -- sh -c "cat >$dir/hpccinf.txt" < <(sed -e 's/^1500 /600 /' -e 's/^80 /8 /' "$tests_dir/data/hpcc/hpccinf.txt")
         start "$name" n1 "${common[@]}" --group-size 2 -n 8 hpcc
         ;;
-    netpipe) start "$name" n1 "${common[@]}" --group-size 1 -n 2 NPopenmpi -i -n 800 -u 131072 ;;
+    netpipe) start "$name" n1 "${common[@]}" --group-size 1 -n 2 NPopenmpi -i -n 600 -u 131072 ;;
     scalapack)
         # All sizes and blocks that it names: longer than as it comes.
         bed_do exec n1 --user alice -- sh -c "sed -e 's/^4\\(.*problems sizes\\)/8\\1/' -e 's/^4\\(.*of NB\\)/6\\1/' $scalapack/INV.dat >$dir/INV.dat"
         start "$name" n1 "${common[@]}" --group-size 1 -n 4 "$scalapack/xdinv"
         ;;
-    mpi4py) start "$name" n1 "${common[@]}" --group-size 1 -n 3 python3 "$programs/mpi4py-rounds" 2000 ;;
+    mpi4py) start "$name" n1 "${common[@]}" --group-size 1 -n 3 python3 "$programs/mpi4py-rounds" 1500 ;;
     esac
 }
 
@@ -54,9 +54,11 @@ settled() {
     done
 }
 
-cluster 4 --cores 4 --set cluster.node_timeout=2s
+cluster 4 --cores 6 --set cluster.node_timeout=2s
 must "there are no three voters" until_true 30 voters_up
 until_true 20 as alice n1 rm-mpirun --checkpoint 1h -n 1 true 2>"$work/level" || fail "no job may be saved: $(<"$work/level")"
+# n1 has the front ends, and nothing else.
+on n1 sh -c 'printf "n1:0\nn2:6\nn3:6\nn4:6\n" >/home/alice/nodes'
 for kind in "${programs_run[@]}"; do begin "$kind" "$kind-still"; done
 for kind in "${programs_run[@]}"; do
     finish "$kind-still" 200
@@ -67,11 +69,10 @@ done
 
 saved_too=(--on-node-loss fold --restarts 100 --checkpoint 2s)
 declare -A restarts=()
-for ((round = 0; round < $(thorough 10 2); round++)); do
+for ((round = 0; round < $(thorough 10 1); round++)); do
     for kind in "${programs_run[@]}"; do begin "$kind" "$kind$round"; done
     for kind in "${programs_run[@]}"; do must "$kind$round: no checkpoint" until_true 60 saved_or_over "$kind$round"; done
-    for ((i = 0; i < 2; i++)); do
-        victim=n$((RANDOM % 3 + 2))
+    for victim in $(shuf -e n2 n3 n4); do
         sleep "$((RANDOM % 2)).$((RANDOM % 10))"
         bed_do power-off "$victim"
         begun=$EPOCHREALTIME
