@@ -317,3 +317,10 @@ bool name_valid(const char *name) {
                         return false;
         return true;
 }
+
+bool names_have(char *const *names, size_t n, const char *name) {
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(names[i], name) == 0)
+                        return true;
+        return false;
+}

@@ -220,6 +220,8 @@ void loads_finish(struct checkpoints *c);
 char *stores_dir(const struct checkpoints *c, uint64_t job, int32_t index);
 /* Whose it is, for rm-mover, as the state has it: the job's owner is not what anybody says. -ENOENT: there is no such job. */
 int stores_origin(const struct checkpoints *c, uint64_t job, int32_t index, Rm__MoverOrigin *ret, struct rm_error *err);
+/* Where they lie, as CheckpointPart.stored has it: this node, or STATE_STORED_SHARED. */
+const char *stores_place(const struct checkpoints *c);
 /* Makes the directory above it. */
 int stores_make(const struct checkpoints *c, uint64_t job, struct rm_error *err);
 /* Names of the files there that make up `checkpoint` and those before it, the manifest last; malloc'ed, as each name is. 0 or negative errno; `whole`: -ENOENT without

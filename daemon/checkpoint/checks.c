@@ -59,24 +59,17 @@ static const Rm__MoverVerdict *verdict_on(const Rm__MoverVerified *found, uint64
         return NULL;
 }
 
-static bool is_stored(const Rm__CheckpointPart *part, const char *node) {
-        for (size_t i = 0; i < part->n_stored; i++)
-                if (strcmp(part->stored[i], node) == 0)
-                        return true;
-        return false;
-}
-
 /* What the log takes to be here, and is not, or is damaged. */
 static void tell_log(const struct check *check, const Rm__MoverVerified *found) {
         const Rm__Job *job = state_job(checkpoints_state(check->c), check->job);
-        const char *here = check->c->shared ? STATE_STORED_SHARED : checkpoints_self(check->c);
+        const char *here = stores_place(check->c);
         struct command cmd;
 
         for (size_t i = 0; job && i < job->n_checkpoints; i++) {
                 const Rm__CheckpointPart *part = checkpoint_part(job->checkpoints[i], check->index);
                 const Rm__MoverVerdict *verdict = verdict_on(found, job->checkpoints[i]->id);
 
-                if (!part || !is_stored(part, here) || (verdict && verdict->code == 0))
+                if (!part || !names_have(part->stored, part->n_stored, here) || (verdict && verdict->code == 0))
                         continue;
                 checkpoints_propose(check->c, command_checkpoint_copy_lost(&cmd, job->id, job->checkpoints[i]->id, check->index,
                                                                            here, verdict ? verdict->text : "it is missing"));
@@ -231,7 +224,7 @@ static void on_checked(void *userdata, int32_t index, const Rm__MoverVerified *f
 
 void checkpoints_verify(struct checkpoints *c, uint64_t job, uint64_t checkpoint, checkpoints_verified_fn fn, void *userdata) {
         const Rm__Checkpoint *record = checkpoints_record(c, job, checkpoint);
-        const char *here = c->shared ? STATE_STORED_SHARED : checkpoints_self(c);
+        const char *here = stores_place(c);
         struct verification *v = xcalloc(1, sizeof(*v));
 
         *v = (struct verification) {
@@ -243,7 +236,7 @@ void checkpoints_verify(struct checkpoints *c, uint64_t job, uint64_t checkpoint
         for (size_t i = 0; record && i < record->n_parts; i++) {
                 struct check_waiter *waiter;
 
-                if (!is_stored(record->parts[i], here))
+                if (!names_have(record->parts[i]->stored, record->parts[i]->n_stored, here))
                         continue;
                 v->error = 0;
                 v->open++;

@@ -144,13 +144,6 @@ static void offer(struct checkpoints *c, uint64_t job, uint64_t checkpoint, int3
                 stores_files_free(body.files, body.n_files);
 }
 
-static bool has_name(char *const *names, size_t n, const char *name) {
-        for (size_t i = 0; i < n; i++)
-                if (strcmp(names[i], name) == 0)
-                        return true;
-        return false;
-}
-
 static bool is_up(const struct checkpoints *c, const char *name) {
         const Rm__Node *node = state_node(checkpoints_state(c), name);
 
@@ -159,7 +152,7 @@ static bool is_up(const struct checkpoints *c, const char *name) {
 
 static bool is_copied(const Rm__CheckpointPart *part) {
         for (size_t i = 0; i < part->n_partners; i++)
-                if (!has_name(part->stored, part->n_stored, part->partners[i]))
+                if (!names_have(part->stored, part->n_stored, part->partners[i]))
                         return false;
         return true;
 }
@@ -193,7 +186,7 @@ void copies_offer(struct checkpoints *c, const Rm__Checkpoint *checkpoint, uint6
         for (size_t i = 0; i < part->n_partners; i++) {
                 const char *node = part->partners[i];
 
-                if (has_name(part->stored, part->n_stored, node) || is_sending(c, job, index, node))
+                if (names_have(part->stored, part->n_stored, node) || is_sending(c, job, index, node))
                         continue;
                 if (is_up(c, node))
                         offer(c, job, checkpoint->id, index, node);
@@ -413,8 +406,8 @@ static int check_offer(const struct copy *copy, const Rm__CopyOffer *offer, stru
         const Rm__Checkpoint *checkpoint = checkpoints_record(c, offer->job, offer->checkpoint);
         const Rm__CheckpointPart *part = checkpoint ? checkpoint_part(checkpoint, offer->capsule) : NULL;
 
-        if (!part || (strcmp(part->node, copy->node) != 0 && !has_name(part->stored, part->n_stored, copy->node)) ||
-            !has_name(part->partners, part->n_partners, checkpoints_self(c)))
+        if (!part || (strcmp(part->node, copy->node) != 0 && !names_have(part->stored, part->n_stored, copy->node)) ||
+            !names_have(part->partners, part->n_partners, checkpoints_self(c)))
                 return error_set(err, -ENOENT, "by the state it is to have no copy");
         if (is_beside_another(copy))
                 return error_set(err, -EBUSY, "a copy of another checkpoint comes just now");
@@ -494,7 +487,7 @@ void copies_wake(struct checkpoints *c) {
                 const char *owner = copy->in ? checkpoints_self(c) : copy->node;
 
                 next = LIST_NEXT(copy, entry);
-                if (!part || has_name(part->stored, part->n_stored, owner))
+                if (!part || names_have(part->stored, part->n_stored, owner))
                         copy_free(copy);
                 else if (!copy->in && !is_up(c, copy->node))
                         copy_fail(copy, "it is down");

@@ -285,10 +285,8 @@ static void on_preloaded(struct capsule *capsule, int error, const char *text, v
 }
 
 static bool has_stored(const struct checkpoints *c, const Rm__CheckpointPart *part) {
-        for (size_t i = 0; i < part->n_stored; i++)
-                if (strcmp(part->stored[i], checkpoints_self(c)) == 0 || strcmp(part->stored[i], STATE_STORED_SHARED) == 0)
-                        return true;
-        return false;
+        return names_have(part->stored, part->n_stored, checkpoints_self(c)) ||
+               names_have(part->stored, part->n_stored, STATE_STORED_SHARED);
 }
 
 /* The checkpoint that rm-mover would go on from is here no more: removed, or found damaged. Another one begins with all of the memory. */

@@ -67,12 +67,9 @@ uint64_t space_left(const struct checkpoints *c, uint32_t uid) {
 }
 
 static bool has_part_here(const struct checkpoints *c, const Rm__Checkpoint *checkpoint) {
-        const char *here = c->shared ? STATE_STORED_SHARED : checkpoints_self(c);
-
         for (size_t i = 0; i < checkpoint->n_parts; i++)
-                for (size_t k = 0; k < checkpoint->parts[i]->n_stored; k++)
-                        if (strcmp(checkpoint->parts[i]->stored[k], here) == 0)
-                                return true;
+                if (names_have(checkpoint->parts[i]->stored, checkpoint->parts[i]->n_stored, stores_place(c)))
+                        return true;
         return false;
 }
 

@@ -24,6 +24,10 @@ char *stores_dir(const struct checkpoints *c, uint64_t job, int32_t index) {
         return xasprintf("%s/%" PRIu64 "/g%" PRId32, c->root, job, index);
 }
 
+const char *stores_place(const struct checkpoints *c) {
+        return c->shared ? STATE_STORED_SHARED : checkpoints_self(c);
+}
+
 int stores_origin(const struct checkpoints *c, uint64_t job, int32_t index, Rm__MoverOrigin *ret, struct rm_error *err) {
         const Rm__Job *j = state_job(checkpoints_state(c), job);
 
@@ -142,15 +146,9 @@ void stores_each(struct checkpoints *c, void (*fn)(struct checkpoints *c, uint64
 static bool belongs_here(const struct checkpoints *c, const Rm__Checkpoint *checkpoint, const Rm__CheckpointPart *part) {
         bool done = checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_DONE;
 
-        if (c->shared || (!done && strcmp(part->node, checkpoints_self(c)) == 0))
-                return true;
-        for (size_t i = 0; i < part->n_partners; i++)
-                if (strcmp(part->partners[i], checkpoints_self(c)) == 0)
-                        return true;
-        for (size_t i = 0; i < part->n_stored; i++)
-                if (strcmp(part->stored[i], checkpoints_self(c)) == 0)
-                        return true;
-        return false;
+        return c->shared || (!done && strcmp(part->node, checkpoints_self(c)) == 0) ||
+               names_have(part->partners, part->n_partners, checkpoints_self(c)) ||
+               names_have(part->stored, part->n_stored, checkpoints_self(c));
 }
 
 /* Of some checkpoint of the job, or (`number` not 0) of that one, this node is to have that part. */

@@ -297,13 +297,6 @@ int apply_checkpoint_captured(struct apply *a) {
         return 0;
 }
 
-static bool has_name(char *const *names, size_t n, const char *name) {
-        for (size_t i = 0; i < n; i++)
-                if (strcmp(names[i], name) == 0)
-                        return true;
-        return false;
-}
-
 /* Removes it. False: it is not there. */
 static bool take_name(char **names, size_t *n, const char *name) {
         for (size_t i = 0; i < *n; i++)
@@ -317,12 +310,12 @@ static bool take_name(char **names, size_t *n, const char *name) {
 
 /* By its own node and by all that are to have a copy. */
 static bool part_is_stored(const Rm__CheckpointPart *part) {
-        if (has_name(part->stored, part->n_stored, STATE_STORED_SHARED))
+        if (names_have(part->stored, part->n_stored, STATE_STORED_SHARED))
                 return true;
-        if (!has_name(part->stored, part->n_stored, part->node))
+        if (!names_have(part->stored, part->n_stored, part->node))
                 return false;
         for (size_t i = 0; i < part->n_partners; i++)
-                if (!has_name(part->stored, part->n_stored, part->partners[i]))
+                if (!names_have(part->stored, part->n_stored, part->partners[i]))
                         return false;
         return true;
 }
@@ -380,7 +373,7 @@ int apply_checkpoint_stored(struct apply *a) {
                 return -ENOENT;
         if (!part)
                 return apply_refuse(a, -ESRCH, "checkpoint-stored: the job has no such capsule");
-        if (!has_name(part->stored, part->n_stored, in->node))
+        if (!names_have(part->stored, part->n_stored, in->node))
                 REPEATED_PUSH(part->stored, part->n_stored, xstrdup(in->node));
         if (in->raw_bytes > 0) {
                 part->raw_bytes = in->raw_bytes;
@@ -441,7 +434,7 @@ int apply_checkpoint_copy_wanted(struct apply *a) {
         if (!part || !state_node(a->state, in->node))
                 return apply_refuse(a, -ESRCH, "checkpoint-copy-wanted: there is no such part, or no node '%s'", in->node);
         if (checkpoint->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE || part->n_partners >= PARTNERS_MAX ||
-            has_name(part->stored, part->n_stored, in->node) || has_name(part->partners, part->n_partners, in->node))
+            names_have(part->stored, part->n_stored, in->node) || names_have(part->partners, part->n_partners, in->node))
                 return apply_refuse(a, -EALREADY, "checkpoint-copy-wanted: '%s' gets one, or cannot", in->node);
         REPEATED_PUSH(part->partners, part->n_partners, xstrdup(in->node));
         apply_event(a, "checkpoint-copied-again", in->node, job->id, 0, in->capsule, "checkpoint %s: another copy goes to %s",

@@ -5,15 +5,8 @@
 #include "common/util.h"
 #include "daemon/cluster/state_internal.h"
 
-static bool has_name(char *const *names, size_t n, const char *name) {
-        for (size_t i = 0; i < n; i++)
-                if (strcmp(names[i], name) == 0)
-                        return true;
-        return false;
-}
-
 bool state_is_voter(const Rm__State *state, const char *node) {
-        return has_name(state->voters, state->n_voters, node);
+        return names_have(state->voters, state->n_voters, node);
 }
 
 static void free_names(char ***names, size_t *n) {
@@ -28,11 +21,11 @@ static void tell_voters(struct apply *a, char *const *old, size_t n_old) {
         const Rm__State *state = a->state;
 
         for (size_t i = 0; i < state->n_voters; i++)
-                if (!has_name(old, n_old, state->voters[i]))
+                if (!names_have(old, n_old, state->voters[i]))
                         apply_event(a, "voter-added", state->voters[i], 0, 0, 0, "node %s keeps the log now (%zu voters)",
                                     state->voters[i], state->n_voters);
         for (size_t i = 0; i < n_old; i++)
-                if (!has_name(state->voters, state->n_voters, old[i]))
+                if (!names_have(state->voters, state->n_voters, old[i]))
                         apply_event(a, "voter-removed", old[i], 0, 0, 0, "node %s keeps the log no more (%zu voters)", old[i],
                                     state->n_voters);
 }

@@ -18,13 +18,6 @@
 #define COPY_REST_USEC (UINT64_C(60) * 1000000)       /* after a copy that failed, until another node is to have one */
 #define SHARE_OF_CORE 4U                              /* what is stored beside the job takes it about that part of a core */
 
-static bool listed(char *const *names, size_t n, const char *name) {
-        for (size_t i = 0; i < n; i++)
-                if (strcmp(names[i], name) == 0)
-                        return true;
-        return false;
-}
-
 /* ---- begin ---- */
 
 int leader_checkpoint(struct rmd *rmd, uint64_t id, Rm__CheckpointCause cause, const char *by, bool stop,
@@ -51,7 +44,7 @@ int leader_checkpoint(struct rmd *rmd, uint64_t id, Rm__CheckpointCause cause, c
         for (size_t i = 0; i < job->n_capsules; i++) {
                 char *node = job->capsules[i]->node;
 
-                if (listed(nodes, body->n_capsule_nodes, node))
+                if (names_have(nodes, body->n_capsule_nodes, node))
                         continue;
                 nodes[body->n_capsule_nodes++] = node;
                 partners[body->n_partners++] =

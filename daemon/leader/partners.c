@@ -6,13 +6,6 @@
 
 #include "common/util.h"
 
-static bool listed(char *const *names, size_t n, const char *name) {
-        for (size_t i = 0; i < n; i++)
-                if (strcmp(names[i], name) == 0)
-                        return true;
-        return false;
-}
-
 static bool may_have_copies(const Rm__Node *node) {
         return node->health == RM__NODE_HEALTH__NODE_HEALTH_UP && !node_to_be_left(node);
 }
@@ -23,7 +16,7 @@ static bool was_partner(const Rm__Job *job, const char *node, const char *partne
 
         for (size_t i = 0; last && i < last->n_parts; i++)
                 if (strcmp(last->parts[i]->node, node) == 0 &&
-                    listed(last->parts[i]->partners, last->parts[i]->n_partners, partner))
+                    names_have(last->parts[i]->partners, last->parts[i]->n_partners, partner))
                         return true;
         return false;
 }
@@ -53,14 +46,21 @@ static size_t best_partner(const Rm__State *state, const int32_t *switches, cons
         return best;
 }
 
+/* n_nodes: there is none of that name. */
+static size_t number_of(const Rm__State *state, const char *name) {
+        size_t i = 0;
+
+        while (i < state->n_nodes && strcmp(state->nodes[i]->name, name) != 0)
+                i++;
+        return i;
+}
+
 char *partners_choose(const Rm__State *state, const Rm__Job *job, const char *node, uint32_t copies) {
         cleanup_free int32_t *switches = state_node_switches(state);
         cleanup_free bool *taken = xcalloc(state->n_nodes + 1, sizeof(*taken));
+        size_t from = number_of(state, node);
         char *text = xstrdup("");
-        size_t from = 0;
 
-        while (from < state->n_nodes && strcmp(state->nodes[from]->name, node) != 0)
-                from++;
         for (uint32_t i = 0; i < copies && from < state->n_nodes; i++) {
                 size_t best = best_partner(state, switches, job, from, taken);
                 char *longer;
@@ -76,14 +76,6 @@ char *partners_choose(const Rm__State *state, const Rm__Job *job, const char *no
 }
 
 /* ---- those that were lost ---- */
-
-static size_t number_of(const Rm__State *state, const char *name) {
-        size_t i = 0;
-
-        while (i < state->n_nodes && strcmp(state->nodes[i]->name, name) != 0)
-                i++;
-        return i;
-}
 
 /* It may be back in a moment, with what it has. */
 static bool is_away_for_long(const Rm__Node *node, uint64_t now) {

@@ -91,13 +91,6 @@ static int connect_out(struct loader *l, struct rm_error *err) {
 
 /* ---- only its files ---- */
 
-static bool is_there(const Rm__MoverLoad *m, const char *name) {
-        for (size_t i = 0; i < m->n_have; i++)
-                if (strcmp(m->have[i], name) == 0)
-                        return true;
-        return false;
-}
-
 static int file_send(struct loader *l, int dir_fd, const char *name, struct rm_error *err) {
         const struct image_tree_options options = { .poll = poll_load, .ctx = l };
         cleanup_close int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -117,7 +110,7 @@ static int files_send(struct loader *l, struct rm_error *err) {
                 return error_sys(err, -errno, "open %s", l->setup->store_dir);
         r = store_files(l->store, l->setup->checkpoint, &names, err);
         for (size_t i = 0; r == 0 && names[i]; i++)
-                if (!is_there(l->setup, names[i]))
+                if (!names_have(l->setup->have, l->setup->n_have, names[i]))
                         r = file_send(l, dir_fd, names[i], err);
         for (size_t i = 0; names && names[i]; i++)
                 free(names[i]);

@@ -23,13 +23,6 @@ static void rest_finish(struct rest *rest) {
         hostlist_finish(&rest->lost);
 }
 
-static bool contains(const struct hostlist *list, const char *name) {
-        for (size_t i = 0; i < list->n_names; i++)
-                if (strcmp(list->names[i], name) == 0)
-                        return true;
-        return false;
-}
-
 /* `seen` collects the nodes once known to be draining: this node may hear of the drain later than the leader. */
 static int look(struct call *call, const struct hostlist *hosts, struct hostlist *seen, struct rest *ret_rest) {
         struct rest rest = { 0 };
@@ -48,7 +41,7 @@ static int look(struct call *call, const struct hostlist *hosts, struct hostlist
                 if (v->node->drain)
                         hostlist_add(seen, v->node->name);
                 /* Down, or told to resume by somebody else. */
-                if (strcmp(v->state, "DOWN") == 0 || (!v->node->drain && contains(seen, v->node->name)))
+                if (strcmp(v->state, "DOWN") == 0 || (!v->node->drain && names_have(seen->names, seen->n_names, v->node->name)))
                         hostlist_add(&rest.lost, v->node->name);
         }
         rm__local_reply__free_unpacked(reply, NULL);
@@ -180,7 +173,7 @@ static int look_removed(struct call *call, const struct hostlist *hosts, struct 
         if (r < 0)
                 return r;
         for (size_t i = 0; i < reply->nodes->n_nodes; i++)
-                if (reply->nodes->nodes[i]->node && contains(hosts, reply->nodes->nodes[i]->node->name))
+                if (reply->nodes->nodes[i]->node && names_have(hosts->names, hosts->n_names, reply->nodes->nodes[i]->node->name))
                         hostlist_add(ret_rest, reply->nodes->nodes[i]->node->name);
         rm__local_reply__free_unpacked(reply, NULL);
         return 0;
