@@ -218,8 +218,10 @@ void loads_finish(struct checkpoints *c);
 /* ---- stores.c ---- */
 /* Of one capsule; malloc'ed. */
 char *stores_dir(const struct checkpoints *c, uint64_t job, int32_t index);
-/* Whose it is, for rm-mover, as the state has it: the job's owner is not what anybody says. -ENOENT: there is no such job. */
-int stores_origin(const struct checkpoints *c, uint64_t job, int32_t index, Rm__MoverOrigin *ret, struct rm_error *err);
+/* For rm-mover, with whose it is as the state has it: the job's owner is not what anybody says. `dir`, which stays the caller's, is that of stores_dir(). -ENOENT: there is no such
+ * job. */
+int stores_describe(const struct checkpoints *c, uint64_t job, int32_t index, const char *dir, Rm__MoverStore *ret,
+                    struct rm_error *err);
 /* Where they lie, as CheckpointPart.stored has it: this node, or STATE_STORED_SHARED. */
 const char *stores_place(const struct checkpoints *c);
 /* Makes the directory above it. */

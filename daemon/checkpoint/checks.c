@@ -10,7 +10,6 @@
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
 #include "daemon/cluster/commands.h"
-#include "daemon/move/mover_setup.h"
 
 #define SILENCE_USEC (UINT64_C(120) * 1000000)
 #define WAITING_MAX 4096U /* stores: what is more is not read this time */
@@ -107,17 +106,15 @@ static int start(struct check *check, struct rm_error *err) {
         const struct config *config = check->c->rmd->config;
         cleanup_free char *dir = stores_dir(check->c, check->job, check->index);
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
-        Rm__MoverVerify body;
-        Rm__MoverOrigin origin;
-        int r = stores_origin(check->c, check->job, check->index, &origin, err);
+        Rm__MoverVerify body = RM__MOVER_VERIFY__INIT;
+        Rm__MoverStore store;
+        int r = stores_describe(check->c, check->job, check->index, dir, &store, err);
 
         if (r == 0)
                 r = mover_start(check->c->rmd, "verify", &ops, check, &check->mover, err);
         if (r < 0)
                 return r;
-        mover_verify_init(&body, config);
-        body.store_dir = dir;
-        body.origin = &origin;
+        body.store = &store;
         body.bytes_per_sec = config->checkpoint_rate_bytes_per_sec;
         command.body_case = RM__MOVER_COMMAND__BODY_VERIFY;
         command.verify = &body;

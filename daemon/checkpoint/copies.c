@@ -197,20 +197,18 @@ void copies_offer(struct checkpoints *c, const Rm__Checkpoint *checkpoint, uint6
 
 static int start_out(struct copy *copy, const Rm__CopyAccept *accept, const Rm__Node *to, struct rm_error *err) {
         const struct config *config = copy->c->rmd->config;
-        cleanup_free char *store = stores_dir(copy->c, copy->job, copy->index);
+        cleanup_free char *dir = stores_dir(copy->c, copy->job, copy->index);
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverLoad body;
-        Rm__MoverOrigin origin;
-        int r = stores_origin(copy->c, copy->job, copy->index, &origin, err);
+        Rm__MoverStore store;
+        int r = stores_describe(copy->c, copy->job, copy->index, dir, &store, err);
 
         if (r == 0)
                 r = mover_start(copy->c->rmd, "load", &out_ops, copy, &copy->mover, err);
 
         if (r < 0)
                 return r;
-        mover_load_init(&body, config, to->address, accept->port, &accept->token);
-        body.store_dir = store;
-        body.origin = &origin;
+        mover_load_init(&body, &store, to->address, accept->port, &accept->token);
         body.checkpoint = copy->checkpoint;
         body.codec = RM__MOVER_CODEC__MOVER_CODEC_NONE; /* blocks are compressed already */
         body.bytes_per_sec = config->checkpoint_rate_bytes_per_sec;

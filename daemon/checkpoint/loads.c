@@ -81,20 +81,18 @@ static const struct mover_ops ops = { on_event, on_gone };
 
 static int start(struct load *load, const Rm__RestoreAsk *ask, const Rm__Node *to, struct rm_error *err) {
         const struct config *config = load->c->rmd->config;
-        cleanup_free char *store = stores_dir(load->c, load->job, load->index);
+        cleanup_free char *dir = stores_dir(load->c, load->job, load->index);
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverLoad body;
-        Rm__MoverOrigin origin;
-        int r = stores_origin(load->c, load->job, load->index, &origin, err);
+        Rm__MoverStore store;
+        int r = stores_describe(load->c, load->job, load->index, dir, &store, err);
 
         if (r == 0)
                 r = mover_start(load->c->rmd, "load", &ops, load, &load->mover, err);
 
         if (r < 0)
                 return r;
-        mover_load_init(&body, config, to->address, ask->port, &ask->token);
-        body.store_dir = store;
-        body.origin = &origin;
+        mover_load_init(&body, &store, to->address, ask->port, &ask->token);
         body.checkpoint = load->checkpoint;
         body.codec = (Rm__MoverCodec) config->move_codec;
         command.body_case = RM__MOVER_COMMAND__BODY_LOAD;

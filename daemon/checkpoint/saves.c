@@ -243,11 +243,11 @@ static uint64_t buffer_bytes(void) {
 
 static int start_mover(struct save *save, const Rm__Job *job, struct rm_error *err) {
         const struct config *config = save->c->rmd->config;
-        cleanup_free char *store = stores_dir(save->c, save->job, save->index);
+        cleanup_free char *dir = stores_dir(save->c, save->job, save->index);
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverSave body = RM__MOVER_SAVE__INIT;
-        Rm__MoverOrigin origin;
-        int r = stores_origin(save->c, save->job, save->index, &origin, err);
+        Rm__MoverStore store;
+        int r = stores_describe(save->c, save->job, save->index, dir, &store, err);
 
         if (r == 0)
                 r = stores_make(save->c, save->job, err);
@@ -259,11 +259,7 @@ static int start_mover(struct save *save, const Rm__Job *job, struct rm_error *e
         r = mover_start(save->c->rmd, "save", &mover_ops, save, &save->mover, err);
         if (r < 0)
                 return r;
-        body.store_dir = store;
-        body.origin = &origin;
-        body.key_file = config->key_file;
-        body.second_key_file = config->second_key_file;
-        body.cluster = config->cluster_name;
+        body.store = &store;
         body.images_dir = save->dir;
         body.criu_uid = job->spec->uid;
         body.bytes_per_sec = config->checkpoint_rate_bytes_per_sec;

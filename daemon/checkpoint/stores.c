@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
+#include "daemon/move/mover_setup.h"
 
 #define MANIFEST "manifest-"
 #define PACK "pack-"
@@ -28,12 +29,13 @@ const char *stores_place(const struct checkpoints *c) {
         return c->shared ? STATE_STORED_SHARED : checkpoints_self(c);
 }
 
-int stores_origin(const struct checkpoints *c, uint64_t job, int32_t index, Rm__MoverOrigin *ret, struct rm_error *err) {
+int stores_describe(const struct checkpoints *c, uint64_t job, int32_t index, const char *dir, Rm__MoverStore *ret,
+                    struct rm_error *err) {
         const Rm__Job *j = state_job(checkpoints_state(c), job);
 
         if (!j)
                 return error_set(err, -ENOENT, "there is no job %" PRIu64, job);
-        rm__mover_origin__init(ret);
+        mover_store_init(ret, c->rmd->config, dir);
         ret->job = job;
         ret->capsule = index;
         ret->uid = j->spec->uid;

@@ -12,20 +12,18 @@ void mover_receive_init(Rm__MoverReceive *ret, const struct config *config, cons
         ret->cluster = config->cluster_name;
 }
 
-void mover_load_init(Rm__MoverLoad *ret, const struct config *config, const char *host, uint32_t port,
-                     const ProtobufCBinaryData *token) {
-        rm__mover_load__init(ret);
-        ret->host = (char *) host;
-        ret->port = port;
-        ret->token = *token;
+void mover_store_init(Rm__MoverStore *ret, const struct config *config, const char *dir) {
+        rm__mover_store__init(ret);
+        ret->dir = (char *) dir;
         ret->key_file = config->key_file;
         ret->second_key_file = config->second_key_file;
         ret->cluster = config->cluster_name;
 }
 
-void mover_verify_init(Rm__MoverVerify *ret, const struct config *config) {
-        rm__mover_verify__init(ret);
-        ret->key_file = config->key_file;
-        ret->second_key_file = config->second_key_file;
-        ret->cluster = config->cluster_name;
+void mover_load_init(Rm__MoverLoad *ret, Rm__MoverStore *store, const char *host, uint32_t port, const ProtobufCBinaryData *token) {
+        rm__mover_load__init(ret);
+        ret->store = store;
+        ret->host = (char *) host;
+        ret->port = port;
+        ret->token = *token;
 }

@@ -7,11 +7,9 @@
 
 /* Who may send to an rm-mover that receives on this node: address, ports, keys, and the token (`token_bytes` of it). */
 void mover_receive_init(Rm__MoverReceive *ret, const struct config *config, const void *token, size_t token_bytes);
-/* And to whom an rm-mover loads: a receiver at that address and port, by the token it was given. */
-void mover_load_init(Rm__MoverLoad *ret, const struct config *config, const char *host, uint32_t port,
-                     const ProtobufCBinaryData *token);
-
-/* And by which keys one of them verifies. */
-void mover_verify_init(Rm__MoverVerify *ret, const struct config *config);
+/* Which store, without whose it is. */
+void mover_store_init(Rm__MoverStore *ret, const struct config *config, const char *dir);
+/* To whom an rm-mover loads from it: a receiver at that address and port, by the token it was given. */
+void mover_load_init(Rm__MoverLoad *ret, Rm__MoverStore *store, const char *host, uint32_t port, const ProtobufCBinaryData *token);
 
 #endif

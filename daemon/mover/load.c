@@ -51,7 +51,7 @@ static int load_open(struct loader *l, struct rm_error *err) {
         int r = fault_point("mover.load.open", err);
 
         if (r == 0)
-                r = store_stream_open(m->store_dir, m->cluster, m->key_file, m->second_key_file, m->origin, &l->store, err);
+                r = store_stream_open(m->store, &l->store, err);
         return r < 0 ? r : store_load_begin(l->store, m->checkpoint, &l->load, err);
 }
 
@@ -68,9 +68,9 @@ static void loading(struct loader *l) {
 static int connect_out(struct loader *l, struct rm_error *err) {
         const Rm__MoverLoad *m = l->setup;
         struct link_config config = {
-                .key_file = m->key_file,
+                .key_file = m->store->key_file,
                 .second_key_file = "",
-                .cluster = m->cluster,
+                .cluster = m->store->cluster,
                 .token = m->token.data,
                 .token_bytes = m->token.len,
                 .timeout_msec = m->timeout_msec,
@@ -96,18 +96,18 @@ static int file_send(struct loader *l, int dir_fd, const char *name, struct rm_e
         cleanup_close int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
         if (fd < 0)
-                return error_sys(err, -errno, "open %s/%s", l->setup->store_dir, name);
+                return error_sys(err, -errno, "open %s/%s", l->setup->store->dir, name);
         return image_spool_write(l->out.writer, name, fd, 0, &options, &l->files, err);
 }
 
 /* The manifest is the last of them, and means nothing at the other side without the others. */
 static int files_send(struct loader *l, struct rm_error *err) {
-        cleanup_close int dir_fd = open(l->setup->store_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        cleanup_close int dir_fd = open(l->setup->store->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         char **names = NULL;
         int r;
 
         if (dir_fd < 0)
-                return error_sys(err, -errno, "open %s", l->setup->store_dir);
+                return error_sys(err, -errno, "open %s", l->setup->store->dir);
         r = store_files(l->store, l->setup->checkpoint, &names, err);
         for (size_t i = 0; r == 0 && names[i]; i++)
                 if (!names_have(l->setup->have, l->setup->n_have, names[i]))

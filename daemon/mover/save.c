@@ -376,7 +376,7 @@ static int prepare(struct saver *s, const Rm__MoverSave *m, struct rm_error *err
         int r = fault_point("mover.save.open", err);
 
         if (r == 0)
-                r = store_stream_open(m->store_dir, m->cluster, m->key_file, m->second_key_file, m->origin, &s->store, err);
+                r = store_stream_open(m->store, &s->store, err);
         if (r == 0)
                 r = capture_listen(m->images_dir, m->criu_uid, &s->gather.capture, err);
         if (r == 0)

@@ -35,18 +35,17 @@ static int keys_read(const char *cluster, const char *key_file, const char *seco
         return r;
 }
 
-int store_stream_open(const char *dir, const char *cluster, const char *key_file, const char *second_key_file,
-                      const Rm__MoverOrigin *origin, struct store **ret, struct rm_error *err) {
+int store_stream_open(const Rm__MoverStore *m, struct store **ret, struct rm_error *err) {
         struct store_origin o;
         struct store_keys keys;
         int r;
 
-        if (!origin)
-                return error_set(err, -EPROTO, "a store of nobody's, from rmd");
-        o = (struct store_origin) { .job = origin->job, .capsule = origin->capsule, .uid = origin->uid };
-        r = keys_read(cluster, key_file, second_key_file, &keys, err);
+        if (!m)
+                return error_set(err, -EPROTO, "no store, from rmd");
+        o = (struct store_origin) { .job = m->job, .capsule = m->capsule, .uid = m->uid };
+        r = keys_read(m->cluster, m->key_file, m->second_key_file, &keys, err);
         if (r == 0)
-                r = store_open(dir, &keys, &o, ret, err);
+                r = store_open(m->dir, &keys, &o, ret, err);
         explicit_bzero(&keys, sizeof(keys));
         return r;
 }

@@ -9,9 +9,8 @@
 
 struct store_stream;
 
-/* Opens the store that rmd names; `second_key_file` "": none. `origin` NULL: -EPROTO. */
-int store_stream_open(const char *dir, const char *cluster, const char *key_file, const char *second_key_file,
-                      const Rm__MoverOrigin *origin, struct store **ret, struct rm_error *err);
+/* Opens the store that rmd names. `m` NULL: -EPROTO. */
+int store_stream_open(const Rm__MoverStore *m, struct store **ret, struct rm_error *err);
 
 struct store_stream_limits {
         uint64_t memory_bytes; /* what is kept in memory at most */

@@ -70,7 +70,7 @@ static int one(struct verifier *v, uint64_t checkpoint, struct rm_error *err) {
                 return *err = damage, r;
         verdict_add(v, checkpoint, bytes, &damage);
         if (r < 0)
-                log_warn("verify: %s: %s", v->setup->store_dir, error_text(&damage));
+                log_warn("verify: %s: %s", v->setup->store->dir, error_text(&damage));
         return r < 0 ? store_remove(v->store, checkpoint, err) : 0;
 }
 
@@ -88,8 +88,7 @@ static int run(struct verifier *v, struct rm_error *err) {
         priority_lower(&priority);
         r = fault_point("mover.verify.open", err);
         if (r == 0)
-                r = store_stream_open(v->setup->store_dir, v->setup->cluster, v->setup->key_file, v->setup->second_key_file,
-                                      v->setup->origin, &v->store, err);
+                r = store_stream_open(v->setup->store, &v->store, err);
         if (r == 0)
                 r = store_list(v->store, &numbers, &n, err);
         for (size_t i = 0; r == 0 && i < n; i++)

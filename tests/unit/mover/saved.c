@@ -44,8 +44,11 @@ int saved_teardown(void **state) {
         return 0;
 }
 
-void origin_fill(Rm__MoverOrigin *ret) {
-        rm__mover_origin__init(ret);
+void store_fill(const struct saved *s, Rm__MoverStore *ret) {
+        rm__mover_store__init(ret);
+        ret->dir = s->store;
+        ret->key_file = (char *) s->key_file;
+        ret->cluster = (char *) "test";
         ret->job = 7;
         ret->capsule = 2;
         ret->uid = 1000;
@@ -56,14 +59,11 @@ void origin_fill(Rm__MoverOrigin *ret) {
 void save_begin(struct saved *s, const char *environment) {
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverSave m = RM__MOVER_SAVE__INIT;
-        Rm__MoverOrigin origin;
+        Rm__MoverStore store;
 
         pair_start_as(&s->pair, mover_save, true, environment);
-        origin_fill(&origin);
-        m.origin = &origin;
-        m.store_dir = s->store;
-        m.key_file = (char *) s->key_file;
-        m.cluster = (char *) "test";
+        store_fill(s, &store);
+        m.store = &store;
         m.images_dir = s->bed->images;
         m.bytes_per_sec = s->bytes_per_sec;
         m.memory_bytes = s->memory_bytes;
@@ -189,20 +189,17 @@ void load_begin(struct saved *s, uint64_t number) {
         static const char token[] = TOKEN;
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverLoad m = RM__MOVER_LOAD__INIT;
-        Rm__MoverOrigin origin;
+        Rm__MoverStore store;
         cleanup_free char *before = xasprintf("%s/pages", s->bed->out);
 
         assert_int_equal(remove_tree(before), 0);
         pair_start_as(&s->bed->pair, mover_load, false, NULL);
         m.port = say_receive(s->bed, s->bed->key_file, TOKEN);
-        origin_fill(&origin);
-        m.origin = &origin;
-        m.store_dir = s->store;
-        m.key_file = (char *) s->key_file;
+        store_fill(s, &store);
+        m.store = &store;
         m.checkpoint = number;
         m.host = (char *) "127.0.0.1";
         m.token = (ProtobufCBinaryData) { .data = (uint8_t *) (uintptr_t) token, .len = sizeof(token) - 1 };
-        m.cluster = (char *) "test";
         command.body_case = RM__MOVER_COMMAND__BODY_LOAD;
         command.load = &m;
         pair_say(&s->bed->pair, PAIR_SEND, &command);
@@ -231,14 +228,14 @@ void load_make(struct saved *s, uint64_t number) {
 
 char *stored_numbers(const struct saved *s) {
         struct store *store = NULL;
-        Rm__MoverOrigin origin;
+        Rm__MoverStore described;
         struct rm_error err = { 0 };
         char *text = xstrdup("");
         uint64_t *numbers = NULL;
         size_t n = 0;
 
-        origin_fill(&origin);
-        assert_int_equal(store_stream_open(s->store, "test", s->key_file, "", &origin, &store, &err), 0);
+        store_fill(s, &described);
+        assert_int_equal(store_stream_open(&described, &store, &err), 0);
         assert_int_equal(store_list(store, &numbers, &n, &err), 0);
         for (size_t i = 0; i < n; i++) {
                 char *longer = xasprintf("%s%llu ", text, (unsigned long long) numbers[i]);

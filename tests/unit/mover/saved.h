@@ -44,7 +44,7 @@ void load_make(struct saved *s, uint64_t number);
 
 /* Which checkpoints are there, in order, e.g. "1 3 ": each whole. Malloc'ed. */
 char *stored_numbers(const struct saved *s);
-/* Whose store it is, for rm-mover. */
-void origin_fill(Rm__MoverOrigin *ret);
+/* The store, for rm-mover. */
+void store_fill(const struct saved *s, Rm__MoverStore *ret);
 
 #endif

@@ -642,7 +642,7 @@ static uint64_t copy(struct saved *s, uint64_t number, const char *to, char **ha
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverReceive receive = RM__MOVER_RECEIVE__INIT;
         Rm__MoverLoad load = RM__MOVER_LOAD__INIT;
-        Rm__MoverOrigin origin;
+        Rm__MoverStore store;
         Rm__MoverFile files[3], *list[3];
         cleanup_free char *temporary = xasprintf("%s/.manifest", to);
         cleanup_free char *final = xasprintf("%s/manifest-%u", to, (unsigned) number);
@@ -668,16 +668,13 @@ static uint64_t copy(struct saved *s, uint64_t number, const char *to, char **ha
         pair_say(&s->bed->pair, PAIR_RECEIVE, &command);
         e = pair_expect(&s->bed->pair, PAIR_RECEIVE, RM__MOVER_EVENT__BODY_LISTENING);
         assert_non_null(e);
-        origin_fill(&origin);
-        load.origin = &origin;
+        store_fill(s, &store);
+        load.store = &store;
         load.port = e->listening->port;
         rm__mover_event__free_unpacked(e, NULL);
-        load.store_dir = s->store;
-        load.key_file = (char *) s->key_file;
         load.checkpoint = number;
         load.host = (char *) "127.0.0.1";
         load.token = token_data;
-        load.cluster = (char *) "test";
         load.files_only = true;
         load.have = have;
         load.n_have = n_have;
