@@ -2,6 +2,7 @@
 
 #define SLOW_FROM_USEC 100000U
 #define SLOW_ENOUGH_USEC 30000U
+#define LATER_LEAST_BYTES (UINT64_C(128) << 10)
 /* A program that writes so much a second, as fast as memory is, writes a quarter of what is sent meanwhile, so that each round is a quarter of the one
  * before. */
 #define WRITES_BYTES_PER_SEC UINT64_C(4000000000)
@@ -59,8 +60,8 @@ unsigned rounds_futile_steps(uint64_t all_bytes) {
         return more < FUTILE_STEPS_MOST - FUTILE_STEPS_LEAST ? FUTILE_STEPS_LEAST + (unsigned) more : FUTILE_STEPS_MOST;
 }
 
-bool rounds_too_long(uint64_t usec) {
-        return usec >= SLOW_FROM_USEC;
+bool rounds_too_long(uint64_t bytes, uint64_t usec) {
+        return bytes >= LATER_LEAST_BYTES && usec >= SLOW_FROM_USEC;
 }
 
 /* In the freeze there is as much to be sent as in that round: a program that writes less makes the next one shorter. */

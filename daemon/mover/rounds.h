@@ -37,8 +37,8 @@ bool rounds_futile(uint64_t all_bytes, uint64_t written_bytes);
 bool rounds_maybe_futile(uint64_t all_bytes, uint64_t written_bytes, uint64_t bytes, unsigned left);
 /* How many steps there are. */
 unsigned rounds_futile_steps(uint64_t all_bytes);
-/* Is what the last of the rounds sent, in that time, too much for the freeze? */
-bool rounds_too_long(uint64_t usec);
+/* Is what the last of the rounds sent, in that time, too much for the freeze? Not where it is little, which took so long only for want of a processor. */
+bool rounds_too_long(uint64_t bytes, uint64_t usec);
 
 /* Short enough: to freeze takes longer. */
 bool rounds_slow_enough(uint64_t usec);

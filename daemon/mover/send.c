@@ -150,12 +150,12 @@ static int end_rounds(struct sender *s, const Rm__MoverPrecopy *m, struct rm_err
         int r = 0;
 
         pages_last_round(s->gather.pages, &bytes, &usec);
-        if (!m->postcopy || !rounds_too_long(usec))
+        if (!m->postcopy || !rounds_too_long(bytes, usec))
                 r = pages_rounds(s->gather.pages, err);
         if (r < 0)
                 return r;
         pages_last_round(s->gather.pages, &bytes, &usec);
-        if (!m->postcopy || !rounds_too_long(usec))
+        if (!m->postcopy || !rounds_too_long(bytes, usec))
                 return send_slowly(s, m->slow_usec, err);
         pages_postpone(s->gather.pages);
         s->gather.later_bytes = bytes;

@@ -35,6 +35,7 @@ int bed_setup(void **state) {
         b->out = place(b, "out");
         b->tree_from = place(b, "from");
         b->tree_to = place(b, "to");
+        b->accept_timeout_msec = 2000;
         *state = b;
         return 0;
 }
@@ -77,7 +78,7 @@ uint32_t say_receive(struct bed *b, const char *key_file, const char *token) {
         m.trees = trees;
         m.n_trees = 1;
         m.timeout_msec = 3000;
-        m.accept_timeout_msec = 2000;
+        m.accept_timeout_msec = b->accept_timeout_msec;
         m.max_bytes = b->max_bytes;
         command.body_case = RM__MOVER_COMMAND__BODY_RECEIVE;
         command.receive = &m;

@@ -25,6 +25,7 @@ int saved_setup(void **state) {
         (void) bed_setup(&bed);
         s->bed = bed;
         s->bed->codec = RM__MOVER_CODEC__MOVER_CODEC_NONE;
+        s->bed->accept_timeout_msec = 60000; /* who loads reads the manifest first */
         s->store = xasprintf("%s/store", s->bed->base);
         s->memory_bytes = 1U << 30;
         s->key_file = s->bed->key_file;

@@ -95,8 +95,9 @@ static void when_to_leave(void **state) {
         assert_int_equal(rounds_futile_steps(0), 4);
         assert_int_equal(rounds_futile_steps(2000000000), 20);
         assert_int_equal(rounds_futile_steps(UINT64_MAX), 40);
-        assert_true(rounds_too_long(100000));
-        assert_false(rounds_too_long(99999));
+        assert_true(rounds_too_long(128 << 10, 100000));
+        assert_false(rounds_too_long(128 << 10, 99999));
+        assert_false(rounds_too_long(3 << 12, 10000000));
 }
 
 /* Another round and the freeze, each as long as the last round, and a second for dump and restore. */
