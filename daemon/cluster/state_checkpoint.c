@@ -187,6 +187,19 @@ static Rm__Job *find(struct apply *a, const char *what, uint64_t id, uint64_t nu
         return NULL;
 }
 
+/* NULL: there is no such checkpoint, or no such part; `result` says so. */
+static Rm__CheckpointPart *find_part(struct apply *a, const char *what, uint64_t id, uint64_t number, int32_t capsule,
+                                     Rm__Job **ret_job, Rm__Checkpoint **ret) {
+        Rm__CheckpointPart *part;
+
+        *ret_job = find(a, what, id, number, ret);
+        part = *ret_job ? checkpoint_part(*ret, capsule) : NULL;
+        if (*ret_job && !part)
+                (void) apply_refuse(a, -ESRCH, "%s: checkpoint %" PRIu64 ".%" PRIu64 " has no part of capsule %" PRId32, what, id,
+                                    number, capsule);
+        return part;
+}
+
 static const Rm__Move *move_of(const struct apply *a, uint64_t job) {
         size_t n;
         Rm__Move *const *moves = state_open_moves(a->index, &n);
@@ -366,13 +379,11 @@ static void finish(struct apply *a, Rm__Job *job, Rm__Checkpoint *checkpoint) {
 int apply_checkpoint_stored(struct apply *a) {
         const Rm__CmdCheckpointStored *in = a->command->checkpoint_stored;
         Rm__Checkpoint *checkpoint;
-        Rm__Job *job = find(a, "checkpoint-stored", in->job, in->checkpoint, &checkpoint);
-        Rm__CheckpointPart *part = job ? checkpoint_part(checkpoint, in->capsule) : NULL;
+        Rm__Job *job;
+        Rm__CheckpointPart *part = find_part(a, "checkpoint-stored", in->job, in->checkpoint, in->capsule, &job, &checkpoint);
 
-        if (!job)
-                return -ENOENT;
         if (!part)
-                return apply_refuse(a, -ESRCH, "checkpoint-stored: the job has no such capsule");
+                return a->result->error.code;
         if (!names_have(part->stored, part->n_stored, in->node))
                 REPEATED_PUSH(part->stored, part->n_stored, xstrdup(in->node));
         if (in->raw_bytes > 0) {
@@ -387,13 +398,13 @@ int apply_checkpoint_stored(struct apply *a) {
 int apply_checkpoint_uncopied(struct apply *a) {
         const Rm__CmdCheckpointUncopied *in = a->command->checkpoint_uncopied;
         Rm__Checkpoint *checkpoint;
-        Rm__Job *job = find(a, "checkpoint-uncopied", in->job, in->checkpoint, &checkpoint);
-        Rm__CheckpointPart *part = job ? checkpoint_part(checkpoint, in->capsule) : NULL;
+        Rm__Job *job;
+        Rm__CheckpointPart *part = find_part(a, "checkpoint-uncopied", in->job, in->checkpoint, in->capsule, &job, &checkpoint);
         char name[48];
 
-        if (!job)
-                return -ENOENT;
-        if (!part || !take_name(part->partners, &part->n_partners, in->node))
+        if (!part)
+                return a->result->error.code;
+        if (!take_name(part->partners, &part->n_partners, in->node))
                 return apply_refuse(a, -ESRCH, "checkpoint-uncopied: '%s' is to have no copy", in->node);
         checkpoint->copy_error_usec = a->time_usec;
         apply_event(a, "checkpoint-uncopied", in->node, job->id, 0, in->capsule, "checkpoint %s: no copy on %s: %s",
@@ -405,13 +416,13 @@ int apply_checkpoint_uncopied(struct apply *a) {
 int apply_checkpoint_copy_lost(struct apply *a) {
         const Rm__CmdCheckpointCopyLost *in = a->command->checkpoint_copy_lost;
         Rm__Checkpoint *checkpoint;
-        Rm__Job *job = find(a, "checkpoint-copy-lost", in->job, in->checkpoint, &checkpoint);
-        Rm__CheckpointPart *part = job ? checkpoint_part(checkpoint, in->capsule) : NULL;
+        Rm__Job *job;
+        Rm__CheckpointPart *part = find_part(a, "checkpoint-copy-lost", in->job, in->checkpoint, in->capsule, &job, &checkpoint);
         char name[48];
 
-        if (!job)
-                return -ENOENT;
-        if (!part || !take_name(part->stored, &part->n_stored, in->node))
+        if (!part)
+                return a->result->error.code;
+        if (!take_name(part->stored, &part->n_stored, in->node))
                 return apply_refuse(a, -ESRCH, "checkpoint-copy-lost: '%s' has no copy", in->node);
         (void) take_name(part->partners, &part->n_partners, in->node);
         apply_event(a, "checkpoint-copy-lost", in->node, job->id, 0, in->capsule, "checkpoint %s: the copy on %s is no good: %s",
@@ -425,14 +436,14 @@ int apply_checkpoint_copy_lost(struct apply *a) {
 int apply_checkpoint_copy_wanted(struct apply *a) {
         const Rm__CmdCheckpointCopyWanted *in = a->command->checkpoint_copy_wanted;
         Rm__Checkpoint *checkpoint;
-        Rm__Job *job = find(a, "checkpoint-copy-wanted", in->job, in->checkpoint, &checkpoint);
-        Rm__CheckpointPart *part = job ? checkpoint_part(checkpoint, in->capsule) : NULL;
+        Rm__Job *job;
+        Rm__CheckpointPart *part = find_part(a, "checkpoint-copy-wanted", in->job, in->checkpoint, in->capsule, &job, &checkpoint);
         char name[48];
 
-        if (!job)
-                return -ENOENT;
-        if (!part || !state_node(a->state, in->node))
-                return apply_refuse(a, -ESRCH, "checkpoint-copy-wanted: there is no such part, or no node '%s'", in->node);
+        if (!part)
+                return a->result->error.code;
+        if (!state_node(a->state, in->node))
+                return apply_refuse(a, -ESRCH, "checkpoint-copy-wanted: there is no node '%s'", in->node);
         if (checkpoint->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE || part->n_partners >= PARTNERS_MAX ||
             names_have(part->stored, part->n_stored, in->node) || names_have(part->partners, part->n_partners, in->node))
                 return apply_refuse(a, -EALREADY, "checkpoint-copy-wanted: '%s' gets one, or cannot", in->node);
