@@ -245,9 +245,9 @@ void checks_wake(struct checkpoints *c);
 void checks_finish(struct checkpoints *c);
 
 /* ---- space.c ---- */
-/* What may be added to that user's checkpoints on this node, at least 1: by [checkpoint] space_max_per_user, and so that the disk does not become full. */
-uint64_t space_left(const struct checkpoints *c, uint32_t uid);
-/* There was no room: the oldest of the user's checkpoints that this node has part of goes, of a job that has a newer one. */
-void space_make(struct checkpoints *c, uint32_t uid);
+/* What may be added on this node to the checkpoints of the job's user, at least 1: by [checkpoint] space_max_per_user, and so that the disk does not become full. */
+uint64_t space_left(const struct checkpoints *c, uint64_t job);
+/* There was no room: the oldest checkpoint of the job's user that this node has part of goes, of a job that has a newer one. */
+void space_make(struct checkpoints *c, uint64_t wanting);
 
 #endif

@@ -242,8 +242,15 @@ void copies_on_accept(struct checkpoints *c, const char *node, const Rm__CopyAcc
 
 /* ---- the end that gets it ---- */
 
-static void tell(const struct copy *copy, uint32_t port, char **have, size_t n_have, const char *error) {
+static void send_accept(struct checkpoints *c, const char *node, Rm__CopyAccept *body) {
         Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+
+        message.body_case = RM__PEER_MESSAGE__BODY_COPY_ACCEPT;
+        message.copy_accept = body;
+        (void) checkpoints_send(c, node, &message);
+}
+
+static void tell(const struct copy *copy, uint32_t port, char **have, size_t n_have, const char *error) {
         Rm__CopyAccept body = RM__COPY_ACCEPT__INIT;
 
         body.job = copy->job;
@@ -255,9 +262,7 @@ static void tell(const struct copy *copy, uint32_t port, char **have, size_t n_h
         body.have = have;
         body.n_have = n_have;
         body.error = (char *) error;
-        message.body_case = RM__PEER_MESSAGE__BODY_COPY_ACCEPT;
-        message.copy_accept = &body;
-        (void) checkpoints_send(copy->c, copy->node, &message);
+        send_accept(copy->c, copy->node, &body);
 }
 
 /* Of the files that are offered, those that are here: files never change, so the size tells one that is whole. */
@@ -409,8 +414,8 @@ static int check_offer(const struct copy *copy, const Rm__CopyOffer *offer, stru
                 return error_set(err, -ENOENT, "by the state it is to have no copy");
         if (is_beside_another(copy))
                 return error_set(err, -EBUSY, "a copy of another checkpoint comes just now");
-        if (new_bytes(copy) > space_left(c, state_job(checkpoints_state(c), offer->job)->spec->uid)) {
-                space_make(copy->c, state_job(checkpoints_state(c), offer->job)->spec->uid);
+        if (new_bytes(copy) > space_left(c, offer->job)) {
+                space_make(copy->c, offer->job);
                 return error_set(err, -EDQUOT, "there is no room for the user's checkpoints");
         }
         if (offer->n_files == 0 || offer->n_files > FILES_MAX || offer->n_bytes != offer->n_files)
@@ -423,16 +428,13 @@ static int check_offer(const struct copy *copy, const Rm__CopyOffer *offer, stru
 
 /* What the offer is about has not come here yet. */
 static void tell_later(struct checkpoints *c, const char *node, const Rm__CopyOffer *offer) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__CopyAccept body = RM__COPY_ACCEPT__INIT;
 
         body.job = offer->job;
         body.checkpoint = offer->checkpoint;
         body.capsule = offer->capsule;
         body.later = true;
-        message.body_case = RM__PEER_MESSAGE__BODY_COPY_ACCEPT;
-        message.copy_accept = &body;
-        (void) checkpoints_send(c, node, &message);
+        send_accept(c, node, &body);
 }
 
 void copies_on_offer(struct checkpoints *c, const char *node, const Rm__CopyOffer *offer) {

@@ -186,13 +186,6 @@ static void on_stored(struct save *save, const Rm__MoverStored *stored) {
         save_event(save, SAVE_EV_STORED);
 }
 
-static void make_space(const struct save *save) {
-        const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
-
-        if (job)
-                space_make(save->c, job->spec->uid);
-}
-
 static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
         struct save *save = userdata;
 
@@ -217,7 +210,7 @@ static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
                 break;
         case RM__MOVER_EVENT__BODY_FAILED:
                 if (event->failed->code == -EDQUOT || event->failed->code == -ENOSPC)
-                        make_space(save);
+                        space_make(save->c, save->job);
                 save_fail(save, "%s", event->failed->text);
                 break;
         default:
@@ -339,8 +332,7 @@ static void enter_precopy(struct save *save, const struct resident *resident) {
         body.keep = keep;
         body.procs_file = procs_file;
         body.checkpoint = save->checkpoint;
-        if (job)
-                body.space_bytes = space_left(save->c, job->spec->uid);
+        body.space_bytes = space_left(save->c, save->job);
         body.bytes_per_sec = save->c->rmd->config->checkpoint_rate_bytes_per_sec;
         body.pages = may_track(save, resident);
         move_trees_init(&trees, save->c->rmd->config, resident);

@@ -1,10 +1,8 @@
 /* How much of a disk checkpoints may take: so that no user takes what others, and the log, need. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -12,24 +10,10 @@
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
 #include "daemon/cluster/commands.h"
+#include "daemon/store/directory.h"
 #include "daemon/store/store.h"
 
 #define DEFAULT_SHARE 2U /* of the file system, for one user */
-
-/* Of the regular files in it. */
-static uint64_t directory_bytes(const char *dir) {
-        const struct dirent *entry;
-        DIR *d = opendir(dir);
-        uint64_t bytes = 0;
-        struct stat st;
-
-        while (d && (entry = readdir(d)))
-                if (fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
-                        bytes += (uint64_t) st.st_size;
-        if (d)
-                (void) closedir(d);
-        return bytes;
-}
 
 struct sum {
         uint32_t uid;
@@ -40,22 +24,27 @@ static void add(struct checkpoints *c, uint64_t job, int32_t index, void *arg) {
         cleanup_free char *dir = stores_dir(c, job, index);
         const Rm__Job *j = state_job(checkpoints_state(c), job);
         struct sum *sum = arg;
+        cleanup_close int fd = -1;
 
-        if (j && j->spec->uid == sum->uid)
-                sum->bytes += directory_bytes(dir);
+        if (!j || j->spec->uid != sum->uid)
+                return;
+        fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0)
+                sum->bytes += directory_bytes(fd);
 }
 
 static uint64_t less(uint64_t a, uint64_t b) {
         return a > b ? a - b : 0;
 }
 
-uint64_t space_left(const struct checkpoints *c, uint32_t uid) {
+uint64_t space_left(const struct checkpoints *c, uint64_t job) {
+        const Rm__Job *j = state_job(checkpoints_state(c), job);
         uint64_t limit = c->rmd->config->checkpoint_space_bytes;
-        struct sum sum = { .uid = uid };
+        struct sum sum = { .uid = j ? j->spec->uid : 0 };
         struct statvfs fs;
         uint64_t left, free_bytes;
 
-        if (statvfs(c->root, &fs) < 0)
+        if (!j || statvfs(c->root, &fs) < 0)
                 return UINT64_MAX; /* that will show when it is written to */
         if (limit == 0)
                 limit = (uint64_t) fs.f_blocks * fs.f_frsize / DEFAULT_SHARE;
@@ -87,15 +76,18 @@ static const Rm__Checkpoint *spare_of(const Rm__Job *job) {
         return NULL;
 }
 
-void space_make(struct checkpoints *c, uint32_t uid) {
+void space_make(struct checkpoints *c, uint64_t wanting) {
         const Rm__State *state = checkpoints_state(c);
+        const Rm__Job *for_job = state_job(state, wanting);
         const Rm__Checkpoint *oldest = NULL;
         cleanup_free char *by = NULL;
         uint64_t job = 0;
         struct command cmd;
 
+        if (!for_job)
+                return;
         for (size_t i = 0; i < state->n_jobs; i++) {
-                const Rm__Checkpoint *spare = state->jobs[i]->spec->uid == uid ? spare_of(state->jobs[i]) : NULL;
+                const Rm__Checkpoint *spare = state->jobs[i]->spec->uid == for_job->spec->uid ? spare_of(state->jobs[i]) : NULL;
 
                 if (!spare || !has_part_here(c, spare) || (oldest && oldest->start_usec <= spare->start_usec))
                         continue;
@@ -103,7 +95,7 @@ void space_make(struct checkpoints *c, uint32_t uid) {
                 job = state->jobs[i]->id;
         }
         if (!oldest) {
-                log_warn("there is no room for checkpoints of user %" PRIu32 ", and none of theirs to spare", uid);
+                log_warn("there is no room for checkpoints of user %" PRIu32 ", and none of theirs to spare", for_job->spec->uid);
                 return;
         }
         by = xasprintf("rmd: there is no room on %s", checkpoints_self(c));
