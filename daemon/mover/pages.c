@@ -277,27 +277,28 @@ int pages_rounds(struct pages *p, struct rm_error *err) {
 
 struct count {
         uint64_t bytes;
-        uint64_t limit_bytes;
+        uint64_t most_bytes;
 };
 
 static int count_run(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
         struct count *count = ctx;
 
         count->bytes += end - start;
-        return count->bytes > count->limit_bytes;
+        return count->bytes > count->most_bytes;
 }
 
-int pages_few(struct pages *p, uint64_t limit_bytes, bool *ret_few, struct rm_error *err) {
-        struct count count = { .limit_bytes = limit_bytes };
+int pages_written(struct pages *p, uint64_t most_bytes, uint64_t *ret_bytes, struct rm_error *err) {
+        struct count count = { .most_bytes = most_bytes };
         struct process *process, *next;
         struct rm_error reason = { 0 };
         int r = pages_update(p, &reason, err);
+        bool known = r == 0 && reason.code == 0;
 
-        *ret_few = r == 0 && reason.code == 0;
         HASH_ITER (hh, p->by_pid, process, next)
                 /* A scan that protects nothing: what it tells is told again. One that fails is left to a round. */
-                if (*ret_few && process->track)
-                        *ret_few = track_last(process->track, count_run, &count, NULL) == 0;
+                if (known && process->track)
+                        known = track_last(process->track, count_run, &count, NULL) == 0;
+        *ret_bytes = known ? count.bytes : UINT64_MAX;
         return r == 0 ? check_direct(p, err) : r;
 }
 

@@ -27,8 +27,8 @@ int pages_again(struct pages *p, const char *procs_file, struct image_writer *w,
  * something else has taken its time. The hooks may have changed what they limit. */
 int pages_rounds(struct pages *p, struct rm_error *err);
 
-/* Is what they have written since it was read last at most `limit_bytes`? Then it may as well be left to pages_send_last(), without a round. Nothing is sent. */
-int pages_few(struct pages *p, uint64_t limit_bytes, bool *ret_few, struct rm_error *err);
+/* How much they have written since it was read last; UINT64_MAX: more than `most_bytes`, or that cannot be told. Nothing is sent. */
+int pages_written(struct pages *p, uint64_t most_bytes, uint64_t *ret_bytes, struct rm_error *err);
 
 /* In place of rounds, or after some, nothing being sent in the freeze of what was written: it is told then, and can be read as long as the processes stand still.
  * pages_probe(): a look at how fast they write, for up to 10 s; `ret_fast`: so fast that it is in vain to send anything ahead, and all of their memory

@@ -179,17 +179,15 @@ static int pages_prepare(struct saver *s, const Rm__MoverPrecopy *m, struct rm_e
 
 /* Is another one worth it? Not for what is read in a moment anyway, nor where the one before was so slow that as much was written meanwhile, and would be again: `*vain`. */
 static int worth_it(struct gather *g, bool first, bool *vain, bool *ret, struct rm_error *err) {
-        uint64_t told_bytes, usec;
-        bool few = false, less = true;
+        uint64_t told_bytes, usec, written_bytes = UINT64_MAX;
         int r = 0;
 
-        if (!first)
-                r = pages_few(g->pages, FEW_BYTES, &few, err);
         pages_last_round(g->pages, &told_bytes, &usec);
-        if (r == 0 && !few && told_bytes > 0 && !*vain)
-                r = pages_few(g->pages, told_bytes / 2, &less, err);
-        *vain |= !less;
-        *ret = !few && !*vain;
+        if (!first)
+                r = pages_written(g->pages, told_bytes / 2 > FEW_BYTES ? told_bytes / 2 : FEW_BYTES, &written_bytes, err);
+        if (written_bytes > FEW_BYTES)
+                *vain |= told_bytes > 0 && written_bytes > told_bytes / 2;
+        *ret = written_bytes > FEW_BYTES && !*vain;
         return r;
 }
 
