@@ -212,7 +212,6 @@ static void on_checked(void *userdata, int32_t index, const Rm__MoverVerified *f
         part = xcalloc(1, sizeof(*part));
         rm__verified_part__init(part);
         part->capsule = index;
-        part->bytes = verdict ? verdict->bytes : 0;
         part->error = xstrdup(verdict ? verdict->text : "it is missing");
         v->found.parts = xrealloc(v->found.parts, (v->found.n_parts + 1) * sizeof(*v->found.parts));
         v->found.parts[v->found.n_parts++] = part;

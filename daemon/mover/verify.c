@@ -41,12 +41,11 @@ static bool is_damage(int code) {
         return code == -EBADMSG || code == -ENODATA || code == -EIO;
 }
 
-static void verdict_add(struct verifier *v, uint64_t checkpoint, uint64_t bytes, const struct rm_error *err) {
+static void verdict_add(struct verifier *v, uint64_t checkpoint, const struct rm_error *err) {
         Rm__MoverVerdict *verdict = xcalloc(1, sizeof(*verdict));
 
         rm__mover_verdict__init(verdict);
         verdict->checkpoint = checkpoint;
-        verdict->bytes = bytes;
         verdict->code = err->code;
         verdict->text = xstrdup(err->code < 0 ? error_text(err) : "");
         v->result.verdicts = xrealloc(v->result.verdicts, (v->result.n_verdicts + 1) * sizeof(Rm__MoverVerdict *));
@@ -55,20 +54,14 @@ static void verdict_add(struct verifier *v, uint64_t checkpoint, uint64_t bytes,
 
 static int one(struct verifier *v, uint64_t checkpoint, struct rm_error *err) {
         struct rm_error damage = { 0 };
-        struct store_load *load = NULL;
-        uint64_t bytes = 0;
-        int r = store_load_begin(v->store, checkpoint, &load, NULL);
+        int r = store_verify(v->store, checkpoint, poll_verify, v, &damage);
 
-        if (r == 0)
-                bytes = store_load_raw_bytes(load);
-        store_load_end(load);
-        r = store_verify(v->store, checkpoint, poll_verify, v, &damage);
         /* It went while we read. */
         if (r == -ENOENT)
                 return 0;
         if (r < 0 && !is_damage(r))
                 return *err = damage, r;
-        verdict_add(v, checkpoint, bytes, &damage);
+        verdict_add(v, checkpoint, &damage);
         if (r < 0)
                 log_warn("verify: %s: %s", v->setup->store->dir, error_text(&damage));
         return r < 0 ? store_remove(v->store, checkpoint, err) : 0;

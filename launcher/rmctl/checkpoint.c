@@ -63,22 +63,23 @@ static struct sum sum_of(const Rm__Checkpoint *c) {
         return sum;
 }
 
-/* "n[1-2]", those that have any of it; "all nodes" if it is shared. */
-static char *nodes_text(const Rm__Checkpoint *c) {
+/* Those that have a part of it; STORED_SHARED: any node. */
+static struct hostlist holders_of(const Rm__Checkpoint *c) {
         struct hostlist hosts = { 0 };
-        bool shared = false;
-        char *text;
 
         for (size_t i = 0; i < c->n_parts; i++)
-                for (size_t k = 0; k < c->parts[i]->n_stored; k++) {
-                        const char *node = c->parts[i]->stored[k];
+                for (size_t k = 0; k < c->parts[i]->n_stored; k++)
+                        hostlist_add(&hosts, c->parts[i]->stored[k]);
+        return hosts;
+}
 
-                        if (strcmp(node, STORED_SHARED) == 0)
-                                shared = true;
-                        else
-                                hostlist_add(&hosts, node);
-                }
-        text = shared ? xstrdup("all nodes") : hostlist_compress(hosts.names, hosts.n_names);
+/* "n[1-2]"; "all nodes" if it is shared. */
+static char *nodes_text(const Rm__Checkpoint *c) {
+        struct hostlist hosts = holders_of(c);
+        char *text = hosts.n_names == 1 && strcmp(hosts.names[0], STORED_SHARED) == 0
+                             ? xstrdup("all nodes")
+                             : hostlist_compress(hosts.names, hosts.n_names);
+
         hostlist_finish(&hosts);
         return text;
 }
@@ -313,18 +314,15 @@ static int run_restart(struct call *call) {
 
 /* ---- verify-checkpoint ---- */
 
-/* Those that have a part of it; STORED_SHARED: any node. */
-static struct hostlist holders_of(const Rm__Checkpoint *c) {
-        struct hostlist hosts = { 0 };
-
+static uint64_t raw_bytes_of(const Rm__Checkpoint *c, int32_t capsule) {
         for (size_t i = 0; i < c->n_parts; i++)
-                for (size_t k = 0; k < c->parts[i]->n_stored; k++)
-                        hostlist_add(&hosts, c->parts[i]->stored[k]);
-        return hosts;
+                if (c->parts[i]->capsule == capsule)
+                        return c->parts[i]->raw_bytes;
+        return 0;
 }
 
 /* Its parts there, one line for all that are good and one for each that is not; how many are not. */
-static int verify_node(struct call *call, uint64_t job, uint64_t number, const char *node, json_t *array) {
+static int verify_node(struct call *call, uint64_t job, const Rm__Checkpoint *c, const char *node, json_t *array) {
         Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         Rm__VerifyCheckpoint body = RM__VERIFY_CHECKPOINT__INIT;
         Rm__LocalReply *reply = NULL;
@@ -333,7 +331,7 @@ static int verify_node(struct call *call, uint64_t job, uint64_t number, const c
         int r;
 
         body.job = job;
-        body.checkpoint = number;
+        body.checkpoint = c->id;
         body.node = (char *) node;
         request.body_case = RM__LOCAL_REQUEST__BODY_VERIFY_CHECKPOINT;
         request.verify_checkpoint = &body;
@@ -342,16 +340,17 @@ static int verify_node(struct call *call, uint64_t job, uint64_t number, const c
                 return r;
         for (size_t i = 0; i < reply->verified_checkpoint->n_parts; i++) {
                 const Rm__VerifiedPart *part = reply->verified_checkpoint->parts[i];
+                bool good = !part->error[0];
                 json_t *one = json_from_message(&part->base);
 
                 (void) json_object_set_new(one, "node", json_string(node));
                 (void) json_array_append_new(array, one);
-                n_bad += part->error[0] != 0;
-                n_good += part->error[0] == 0;
-                good_bytes += part->error[0] ? 0 : part->bytes;
-                if (part->error[0] && !call->json && part->capsule < 0)
+                n_bad += !good;
+                n_good += good;
+                good_bytes += good ? raw_bytes_of(c, part->capsule) : 0;
+                if (!good && !call->json && part->capsule < 0)
                         printf("%s: mpirun: %s\n", node, part->error);
-                else if (part->error[0] && !call->json)
+                else if (!good && !call->json)
                         printf("%s: group %d: %s\n", node, part->capsule, part->error);
         }
         if (n_good > 0 && !call->json) {
@@ -370,7 +369,7 @@ static int verify_nodes(struct call *call, uint64_t job, const Rm__Checkpoint *c
         int n_bad = 0, r = 0;
 
         for (size_t i = 0; i < hosts.n_names && r >= 0; i++) {
-                r = verify_node(call, job, c->id, hosts.names[i], array);
+                r = verify_node(call, job, c, hosts.names[i], array);
                 if (r == -EHOSTUNREACH) { /* what a node has that is away is looked at when it is back */
                         (void) fprintf(stderr, "rmctl: %s\n", error_text(&call->err));
                         call->err = (struct rm_error) { 0 };
