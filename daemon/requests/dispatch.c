@@ -168,11 +168,20 @@ static const char *head_of(struct client *client, const Rm__LocalRequest *reques
         return job && job->n_capsules > 0 ? job->capsules[0]->node : NULL;
 }
 
+static const char *node_of(const Rm__LocalRequest *request) {
+        switch (request->body_case) {
+        case RM__LOCAL_REQUEST__BODY_GET_NODE_FACTS:
+                return request->get_node_facts->node;
+        case RM__LOCAL_REQUEST__BODY_VERIFY_CHECKPOINT:
+                return request->verify_checkpoint->node;
+        default:
+                return "";
+        }
+}
+
 /* As the state calls it: what a client calls a node may be anything. */
 static const char *named_node(struct client *client, const Rm__LocalRequest *request, const char *verb) {
-        const char *name = request->body_case == RM__LOCAL_REQUEST__BODY_GET_NODE_FACTS      ? request->get_node_facts->node
-                           : request->body_case == RM__LOCAL_REQUEST__BODY_VERIFY_CHECKPOINT ? request->verify_checkpoint->node
-                                                                                             : "";
+        const char *name = node_of(request);
         const char *self = cluster_self(client->rmd->cluster);
         const Rm__Node *node =
                 state_node(cluster_state(client->rmd->cluster), strcmp(name, STATE_STORED_SHARED) == 0 ? self : name);
