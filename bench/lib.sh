@@ -83,3 +83,11 @@ calc() {
 seconds_since() {
     calc "$(msec_since "$1") / 1000"
 }
+
+# setting KEY: of section cluster, as rmd on n5 has it.
+setting() {
+    local value
+    value=$(on n5 sed -n "s/^$1 *= *//p" /etc/rmd/rmd.conf | tail -n 1)
+    [[ $value ]] || value=$(sed -n "s/.*KEY(\"cluster\", \"$1\", .*\"\(.*\)\").*/\1/p" "$repo_dir/daemon/config/config.c")
+    echo "${value:-?}"
+}

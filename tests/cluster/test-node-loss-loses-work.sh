@@ -1,6 +1,6 @@
 #!/bin/bash
 # A job with --checkpoint goes on from its last checkpoint when a node of it is lost at any instant, with the head or the leader on it or not: its result is bit-identical,
-# its output arrives once, and the files that it writes hold every line once. It shares cores where there are too few (--on-node-loss fold), and nothing of it is left.
+# its output arrives once, and the files that it writes hold every line once. RM_TEST_ROUNDS: how many losses, in place of the usual number. It shares cores where there are too few (--on-node-loss fold), and nothing of it is left.
 # limit: 600
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
