@@ -41,6 +41,7 @@ struct save {
         uint8_t *carry;
         size_t carry_bytes;
         bool pages; /* private memory goes apart from CRIU's images, as rm-mover has told */
+        bool copies; /* with those of files that are written in place */
         char error[512];
         LIST_ENTRY(save) entry;
 };

@@ -409,12 +409,19 @@ static void on_carry(struct capsule *capsule, int error, const char *text, const
         save->carry_bytes = size;
 }
 
+/* Of files that are written in place. */
+static char *copies_dir(const struct save *save) {
+        return xasprintf("%s/" CAPSULE_FILES_DIR, save->dir);
+}
+
 static void send_trees(struct save *save, struct resident *resident) {
         Rm__MoverDumpDone done = RM__MOVER_DUMP_DONE__INIT;
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         struct move_trees trees;
 
         move_trees_init(&trees, save->c->rmd->config, resident);
+        if (save->copies)
+                move_trees_add_files(&trees, save->dir);
         done.trees = trees.list;
         done.n_trees = trees.n;
         done.carry.data = save->carry;
@@ -454,6 +461,20 @@ static void limit_freeze(struct save *save) {
         set_deadline(save, stood < limit ? limit - stood : 1);
 }
 
+/* What travels with the capsule, and how its files were; with copies, if the job wants that. */
+static int get_carry(struct save *save, struct resident *resident) {
+        const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
+        cleanup_free char *dir = copies_dir(save);
+        struct rm_error err = { 0 };
+        int r;
+
+        save->copies = job && job->spec->checkpoint_files;
+        if (!save->copies)
+                return capsule_get_carry(resident->capsule, on_carry, make_op(save));
+        r = images_directory(save->c->remover, dir, &err);
+        return r < 0 ? r : capsule_get_carry_and_files(resident->capsule, dir, buffer_bytes(), on_carry, make_op(save));
+}
+
 static void enter_dump(struct save *save, struct resident *resident) {
         uint64_t timeout_usec = save->c->rmd->config->move_timeout_usec;
         Rm__MoverStart start = RM__MOVER_START__INIT;
@@ -463,8 +484,7 @@ static void enter_dump(struct save *save, struct resident *resident) {
         note_output(save, resident);
         command.body_case = RM__MOVER_COMMAND__BODY_START;
         command.start = &start;
-        if (!save->mover || mover_command(save->mover, &command) < 0 ||
-            capsule_get_carry(resident->capsule, on_carry, make_op(save)) < 0 ||
+        if (!save->mover || mover_command(save->mover, &command) < 0 || get_carry(save, resident) < 0 ||
             capsule_dump(resident->capsule, save->dir, true, save->pages, timeout_usec, on_dumped, make_op(save)) < 0)
                 save_fail(save, "cannot start the dump");
 }
@@ -500,8 +520,11 @@ static void let_run(struct save *save) {
 }
 
 static void enter_store(struct save *save) {
+        cleanup_free char *dir = copies_dir(save);
+
         save->pause_usec = now_usec() - save->freeze_usec;
         let_run(save);
+        remover_add(save->c->remover, remover_set_aside(save->c->remover, dir));
         set_deadline(save, 0); /* a slow disk is no error */
         tell(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_CAPTURED);
 }

@@ -23,12 +23,22 @@ void move_trees_init(struct move_trees *ret, const struct config *config, const 
         ret->trees[2].path = xasprintf("%s/run", root);
         ret->trees[2].exclude = run_private;
         ret->trees[2].n_exclude = ARRAY_SIZE(run_private);
+        ret->n = 3;
+        if (resident->index != STATE_HEAD)
+                return;
         ret->trees[3].role = (char *) "spool";
         ret->trees[3].path = launch_spool_dir(config, capsule_id(resident->capsule));
-        ret->n = resident->index == STATE_HEAD ? 4 : 3;
+        ret->n = 4;
+}
+
+void move_trees_add_files(struct move_trees *trees, const char *images_dir) {
+        Rm__MoverTree *tree = trees->list[trees->n++];
+
+        tree->role = (char *) "files";
+        tree->path = xasprintf("%s/" CAPSULE_FILES_DIR, images_dir);
 }
 
 void move_trees_finish(struct move_trees *trees) {
-        for (size_t i = 0; i < ARRAY_SIZE(trees->trees); i++)
+        for (size_t i = 0; i < trees->n; i++)
                 free(trees->trees[i].path);
 }

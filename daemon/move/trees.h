@@ -10,11 +10,13 @@
  * at the destination. Free with move_trees_finish(). */
 enum { MOVE_TREES_AHEAD = 2 };
 struct move_trees {
-        Rm__MoverTree trees[4];
-        Rm__MoverTree *list[4];
+        Rm__MoverTree trees[5];
+        Rm__MoverTree *list[5];
         size_t n;
 };
 void move_trees_init(struct move_trees *ret, const struct config *config, const struct resident *resident);
+/* And copies of files that are written in place, in `images_dir`. */
+void move_trees_add_files(struct move_trees *trees, const char *images_dir);
 void move_trees_finish(struct move_trees *trees);
 
 #endif

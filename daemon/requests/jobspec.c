@@ -177,10 +177,11 @@ static int check_checkpoint(const Rm__JobSpec *spec, const struct jobspec_rules 
 }
 
 static int check_checkpoint_files(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
-        (void) rules;
         if (!spec->checkpoint_files)
                 return 0;
-        return error_set(err, -EINVAL, "--checkpoint-files: 'copy' is not available in rmd " RM_VERSION);
+        if (spec->checkpoint_usec == 0)
+                return error_set(err, -EINVAL, "--checkpoint-files: 'copy' needs --checkpoint");
+        return check_level(rules, STATE_LEVEL_CHECKPOINT, "--checkpoint-files", err);
 }
 
 static int check_recover_wait(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {

@@ -24,7 +24,7 @@ static const char help_text[] =
         "  --availability FILE  limit the job to the cores in FILE, lines of 'hostname:cores'\n"
         "  --checkpoint EVERY|auto   save the job so often, as 5m, to go on from there when a node fails\n"
         "  --checkpoint-at-limit     with --time: save the job at its limit and let it wait to go on, do not end it\n"
-        "  --checkpoint-files size|copy   files written in place: not saved (default); copy is not available yet\n"
+        "  --checkpoint-files size|copy   files written in place: not saved (default), or copied\n"
         "  --detach             print the job's number and return; see 'rmctl help attach-job'\n"
         "  --group-size K|auto  number of ranks in a group, the unit that moves\n"
         "  --job-name S         name in 'rmctl list-jobs' (default: PROGRAM)\n"

@@ -5,17 +5,23 @@
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/inventory.h"
 #include "daemon/capsule/init/pids.h"
+#include "daemon/capsule/init/rollback.h"
 #include "daemon/capsule/init/stdio.h"
 #include "daemon/capsule/init/sysv.h"
 #include "daemon/capsule/init/waiting.h"
 
-int carry_send(struct init *init, struct ticket ticket, struct rm_error *error) {
+int carry_send(struct init *init, struct ticket ticket, int files_fd, uint64_t files_max_bytes, struct rm_error *error) {
         Capsule__Carry carry = CAPSULE__CARRY__INIT;
         uint64_t ends[2] = { 0 };
         int r = inventory_take(init->node.cgroup_payload, init->spec, &carry.inventory, error);
 
-        if (r < 0)
+        if (r == 0 && files_fd >= 0)
+                r = rollback_copy(carry.inventory, init->spec, files_fd, files_max_bytes, error);
+        if (r < 0) {
+                if (carry.inventory)
+                        capsule__inventory__free_unpacked(carry.inventory, NULL);
                 return r;
+        }
         carry.n_output_end = ARRAY_SIZE(ends);
         carry.output_end = ends;
         stdio_get_carry(init->stdio, &carry);

@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/capsule/capsule.h"
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/agents.h"
 #include "daemon/capsule/init/carry.h"
@@ -236,14 +237,19 @@ static int op_freeze(struct ops *ops, const Capsule__Request *request, struct ti
         return STARTED;
 }
 
-static int open_images(struct ops *ops, const char *path, struct rm_error *error) {
+/* A path on the node. */
+static int open_directory(const struct ops *ops, const char *path, int *ret_fd, struct rm_error *error) {
         struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
         int fd = (int) syscall(SYS_openat2, ops->init->node.root, path, &how, sizeof(how));
 
         if (fd < 0)
                 return error_sys(error, -errno, "cannot open %s", path);
-        ops->images_fd = fd;
+        *ret_fd = fd;
         return 0;
+}
+
+static int open_images(struct ops *ops, const char *path, struct rm_error *error) {
+        return open_directory(ops, path, &ops->images_fd, error);
 }
 
 static void close_images(struct ops *ops, int error, const char *text) {
@@ -316,6 +322,12 @@ static int start_filler(struct ops *ops, struct rm_error *error) {
         return r < 0 ? r : fill_start(init->fill, ops->images_fd, criu_restore_pid(init->criu), error);
 }
 
+static int roll_files_back(struct ops *ops, struct rm_error *error) {
+        cleanup_close int copies_fd = openat(ops->images_fd, CAPSULE_FILES_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+        return rollback_files(ops->carry->inventory, ops->init->spec, copies_fd, &ops->doubts, error);
+}
+
 static int op_restore(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         int r;
 
@@ -323,10 +335,10 @@ static int op_restore(struct ops *ops, const Capsule__Request *request, struct t
                 return error_set(error, -EPROTO, "no inventory came with the image: the restore cannot be verified");
         r = mounts_protect(ops->init->spec, error);
         free(take_ptr(ops->doubts));
-        if (r == 0 && request->restore->rollback)
-                r = rollback_files(ops->carry->inventory, ops->init->spec, &ops->doubts, error);
         if (r == 0)
                 r = open_images(ops, request->restore->images_dir, error);
+        if (r == 0 && request->restore->rollback)
+                r = roll_files_back(ops, error);
         if (r == 0)
                 r = request->restore->pages ? start_filler(ops, error) : 0;
         if (r == 0)
@@ -452,9 +464,12 @@ static int op_preload(struct ops *ops, const Capsule__Request *request, struct t
 }
 
 static int op_get_carry(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
-        int r = carry_send(ops->init, ticket, error);
+        const Capsule__GetCarry *body = request->get_carry;
+        cleanup_close int files_fd = -1;
+        int r = *body->files_dir ? open_directory(ops, body->files_dir, &files_fd, error) : 0;
 
-        (void) request;
+        if (r == 0)
+                r = carry_send(ops->init, ticket, files_fd, body->max_bytes, error);
         return r < 0 ? r : STARTED;
 }
 

@@ -2,10 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,12 +20,14 @@
 enum {
         PROTECTION_SHARED = 8, /* as InventoryMapping.protection */
         DOUBTS_MAX_BYTES = 1024,
+        BLOCK_BYTES = 1 << 20,
 };
 
 /* How a file was open. */
 struct use {
         bool written;
-        bool in_place; /* not only at its end */
+        bool in_place; /* not only at its end, as far as one can see */
+        bool anywhere; /* nothing keeps it from that */
 };
 
 /* What a child finds out; `doubts` files follow, each a number. */
@@ -53,7 +58,10 @@ static void see_descriptors(const Capsule__Inventory *inventory, const Capsule__
                 if (d->file >= inventory->n_files || (d->flags & O_PATH) || (d->flags & O_ACCMODE) == O_RDONLY)
                         continue;
                 uses[d->file].written = true;
-                if (!(d->flags & O_APPEND) && d->position < inventory->files[d->file]->size_bytes)
+                if (d->flags & O_APPEND)
+                        continue;
+                uses[d->file].anywhere = true;
+                if (d->position < inventory->files[d->file]->size_bytes)
                         uses[d->file].in_place = true;
         }
 }
@@ -69,7 +77,7 @@ static struct use *uses_of(const Capsule__Inventory *inventory) {
                         const Capsule__InventoryMapping *m = task->mappings[i];
 
                         if (m->file < inventory->n_files && (m->protection & PROTECTION_SHARED) && (m->protection & PROT_WRITE))
-                                uses[m->file].written = uses[m->file].in_place = true;
+                                uses[m->file] = (struct use) { .written = true, .in_place = true, .anywhere = true };
                 }
         }
         return uses;
@@ -103,7 +111,136 @@ static int check_size(const Capsule__InventoryFile *file, const Capsule__Spec *s
 struct task {
         const Capsule__Inventory *inventory;
         const Capsule__Spec *spec;
+        int copies_fd;
+        uint64_t max_bytes; /* of copies that are made */
 };
+
+/* ---- copies ---- */
+
+static void copy_name(uint32_t file, char ret[static 16]) {
+        (void) snprintf(ret, 16, "%" PRIu32, file);
+}
+
+/* Reads no more than the size of then, whatever it has become. */
+static int make_copy(const struct task *task, uint32_t f) {
+        const Capsule__InventoryFile *file = task->inventory->files[f];
+        cleanup_close int from = open(file->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), to = -1;
+        char name[16];
+        struct stat st;
+        off_t at = 0;
+
+        if (from < 0 || fstat(from, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode) || st.st_uid != file->uid)
+                return -ESTALE;
+        copy_name(f, name);
+        to = openat(task->copies_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (to < 0)
+                return -errno;
+        while ((uint64_t) at < file->size_bytes) {
+                ssize_t n = sendfile(to, from, &at, file->size_bytes - (uint64_t) at);
+
+                if (n <= 0)
+                        return n < 0 ? -errno : -ESTALE;
+        }
+        return 0;
+}
+
+static void copy_as_owner(int error, int report_fd, const void *arg) {
+        const struct task *task = arg;
+        struct verdict verdict = { .error = error };
+        uint64_t left = task->max_bytes;
+
+        for (uint32_t f = 0; f < task->inventory->n_files && verdict.error == 0; f++) {
+                const Capsule__InventoryFile *file = task->inventory->files[f];
+
+                if (!file->copied)
+                        continue;
+                verdict.file = f;
+                verdict.error = file->size_bytes > left ? -EFBIG : make_copy(task, f);
+                left -= verdict.error == 0 ? file->size_bytes : 0;
+        }
+        (void) write_all(report_fd, &verdict, sizeof(verdict));
+}
+
+static ssize_t read_block(int fd, uint8_t *block, size_t bytes, off_t at) {
+        size_t got = 0;
+
+        while (got < bytes) {
+                ssize_t n = pread(fd, block + got, bytes - got, at + (off_t) got);
+
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+                if (n == 0)
+                        break;
+                got += n > 0 ? (size_t) n : 0;
+        }
+        return (ssize_t) got;
+}
+
+static int write_block(int fd, const uint8_t *block, size_t bytes, off_t at) {
+        for (size_t put = 0; put < bytes;) {
+                ssize_t n = pwrite(fd, block + put, bytes - put, at + (off_t) put);
+
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+                put += n > 0 ? (size_t) n : 0;
+        }
+        return 0;
+}
+
+/* Writes only what differs: most of a large file may not have changed. A file that may not be read is written as a whole. */
+static int copy_back(int from, int to) {
+        cleanup_free uint8_t *then = xcalloc(2, BLOCK_BYTES);
+        uint8_t *now = then + BLOCK_BYTES;
+        off_t at = 0;
+
+        for (;;) {
+                ssize_t n = read_block(from, then, BLOCK_BYTES, at);
+                int r = 0;
+
+                if (n <= 0)
+                        return n < 0 ? (int) n : ftruncate(to, at) < 0 ? -errno : 0;
+                if (read_block(to, now, (size_t) n, at) != n || memcmp(then, now, (size_t) n) != 0)
+                        r = write_block(to, then, (size_t) n, at);
+                if (r < 0)
+                        return r;
+                at += n;
+        }
+}
+
+static int put_back(const struct task *task, uint32_t f) {
+        const Capsule__InventoryFile *file = task->inventory->files[f];
+        cleanup_close int from = -1, to = open(file->name, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        char name[16];
+        struct stat st;
+
+        copy_name(f, name);
+        from = task->copies_fd < 0 ? -1 : openat(task->copies_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        if (from < 0)
+                return -ENODATA;
+        if (to < 0 && errno == EACCES)
+                to = open(file->name, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        else if (to < 0 && errno == ENOENT)
+                to = open(file->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, file->mode & 07777);
+        if (to < 0 || fstat(to, &st) < 0)
+                return -errno;
+        return !S_ISREG(st.st_mode) || st.st_uid != file->uid ? -ESTALE : copy_back(from, to);
+}
+
+/* ---- all of them ---- */
+
+static int roll_back(const struct task *task, uint32_t f, const struct use *use, bool *ret_doubt) {
+        const Capsule__InventoryFile *file = task->inventory->files[f];
+        bool written = false;
+        int r;
+
+        if (use->written && file->copied)
+                return put_back(task, f);
+        r = use->written ? cut_back(file, &written) : check_size(file, task->spec);
+        *ret_doubt = written && use->in_place;
+        return r;
+}
 
 static void roll_back_as_owner(int error, int report_fd, const void *arg) {
         const struct task *task = arg;
@@ -113,14 +250,13 @@ static void roll_back_as_owner(int error, int report_fd, const void *arg) {
         struct verdict verdict = { .error = error };
 
         for (uint32_t f = 0; f < inventory->n_files && verdict.error == 0; f++) {
-                bool written = false;
+                bool doubt = false;
 
                 if (!is_regarded(inventory->files[f]))
                         continue;
-                verdict.error =
-                        uses[f].written ? cut_back(inventory->files[f], &written) : check_size(inventory->files[f], task->spec);
+                verdict.error = roll_back(task, f, &uses[f], &doubt);
                 verdict.file = f;
-                if (written && uses[f].in_place)
+                if (doubt)
                         doubts[verdict.doubts++] = f;
         }
         (void) write_all(report_fd, &verdict, sizeof(verdict));
@@ -146,23 +282,48 @@ static char *read_doubts(int fd, const Capsule__Inventory *inventory, uint32_t n
 static int explain(const Capsule__Inventory *inventory, const struct verdict *verdict, struct rm_error *error) {
         error_set(error, verdict->error, "%.400s: %s",
                   verdict->file < inventory->n_files ? inventory->files[verdict->file]->name : "its files",
-                  verdict->error == -ESTALE ? "it is another file than when the job was saved, or was made shorter since"
-                                            : strerror(-verdict->error));
+                  verdict->error == -ESTALE    ? "it is another file than when the job was saved, or was made shorter since"
+                  : verdict->error == -ENODATA ? "its copy is not there"
+                  : verdict->error == -EFBIG   ? "this and other files that are written in place are too large to be copied"
+                                               : strerror(-verdict->error));
         error_clean(error);
         return verdict->error;
 }
 
-int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spec, char **ret_doubts, struct rm_error *error) {
-        const struct task task = { inventory, spec };
+/* `ret_doubts` NULL: there are none. */
+static int as_owner(identity_child_fn fn, const struct task *task, char **ret_doubts, struct rm_error *error) {
         struct verdict verdict = { .error = -ECHILD };
         int fd, r;
         pid_t pid;
 
-        r = identity_child(spec, roll_back_as_owner, &task, &pid, &fd);
+        /* Below a directory that only root can enter. */
+        if (task->copies_fd >= 0 && fchown(task->copies_fd, task->spec->uid, (gid_t) -1) < 0)
+                return error_sys(error, -errno, "cannot give the owner the directory of copies");
+        r = identity_child(task->spec, fn, task, &pid, &fd);
         if (r < 0)
                 return error_sys(error, r, "cannot start a process of the owner's");
-        if (read_all(fd, &verdict, sizeof(verdict)) == 0 && verdict.error == 0)
-                *ret_doubts = read_doubts(fd, inventory, verdict.doubts);
+        if (read_all(fd, &verdict, sizeof(verdict)) == 0 && verdict.error == 0 && ret_doubts)
+                *ret_doubts = read_doubts(fd, task->inventory, verdict.doubts);
         identity_child_end(pid, fd);
-        return verdict.error == 0 ? 0 : explain(inventory, &verdict, error);
+        return verdict.error == 0 ? 0 : explain(task->inventory, &verdict, error);
+}
+
+int rollback_copy(Capsule__Inventory *inventory, const Capsule__Spec *spec, int dir_fd, uint64_t max_bytes,
+                  struct rm_error *error) {
+        const struct task task = { inventory, spec, dir_fd, max_bytes };
+        cleanup_free struct use *uses = uses_of(inventory);
+        bool any = false;
+
+        for (size_t f = 0; f < inventory->n_files; f++) {
+                inventory->files[f]->copied = uses[f].anywhere && is_regarded(inventory->files[f]);
+                any |= inventory->files[f]->copied;
+        }
+        return any ? as_owner(copy_as_owner, &task, NULL, error) : 0;
+}
+
+int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, char **ret_doubts,
+                   struct rm_error *error) {
+        const struct task task = { inventory, spec, copies_fd, 0 };
+
+        return as_owner(roll_back_as_owner, &task, ret_doubts, error);
 }

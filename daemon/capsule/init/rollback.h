@@ -1,5 +1,5 @@
-/* Files go back with a job: before its processes are restored from a checkpoint, after which they had gone on, what they have written since is taken back as far as that
- * can be done without a copy. */
+/* Files go back with a job: before its processes are restored from a checkpoint, after which they had gone on, what they have written since is taken back, of files that are
+ * written in place only if they were copied. */
 #ifndef RM_DAEMON_CAPSULE_INIT_ROLLBACK_H
 #define RM_DAEMON_CAPSULE_INIT_ROLLBACK_H
 
@@ -7,9 +7,15 @@
 
 struct rm_error;
 
+/* While the processes of `inventory` stand still: copies those of its files that are open for writing, and not only at their end, to the directory `dir_fd`, each under its
+ * index, and marks them. The directory becomes the owner's, with whose rights a child reads them. -EFBIG: they are larger than `max_bytes` together; then, and after any error, copies that were made
+ * are left there. */
+int rollback_copy(Capsule__Inventory *inventory, const Capsule__Spec *spec, int dir_fd, uint64_t max_bytes, struct rm_error *error);
+
 /* Of the files that had a path when the processes of `inventory` were saved. One that was open for writing is cut back to its size of then, by a child with the owner's
- * rights; one of others must have that size. -ESTALE: a file is gone, shorter than it was, or another; the text names it. `ret_doubts`: names of files, a space between them, that
+ * rights; one that was copied gets its contents of then again, from the directory `copies_fd` (-1: there is none), and is made anew if it is gone; one of others must have that size. -ESTALE: a file is gone, shorter than it was, or another; the text names it. `ret_doubts`: names of files, a space between them, that
  * may differ from what they were, since they are written in place, and were written to since; "" if there are none; malloc'ed. */
-int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spec, char **ret_doubts, struct rm_error *error);
+int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, char **ret_doubts,
+                   struct rm_error *error);
 
 #endif

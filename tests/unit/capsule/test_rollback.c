@@ -33,6 +33,7 @@ struct scene {
         Capsule__InventoryMapping mapping, *mappings[1];
         struct rm_error error;
         char *doubts;
+        int copies_fd;
 };
 
 static void put_file(const char *path, uid_t uid, mode_t mode, off_t bytes) {
@@ -57,6 +58,7 @@ static int setup(void **state) {
         assert_non_null(mkdtemp(s->dir));
         assert_int_equal(chown(s->dir, OWNER, OWNER), 0);
         s->path = xasprintf("%s/file", s->dir);
+        s->copies_fd = -1;
         s->spec = (Capsule__Spec) CAPSULE__SPEC__INIT;
         s->spec.uid = s->spec.gid = OWNER;
         capsule__inventory__init(&s->inventory);
@@ -87,6 +89,8 @@ static int setup(void **state) {
 static int teardown(void **state) {
         struct scene *s = *state;
 
+        if (s->copies_fd >= 0)
+                (void) close(s->copies_fd);
         assert_int_equal(remove_tree(s->dir), 0);
         free(s->dir);
         free(s->path);
@@ -98,7 +102,7 @@ static int teardown(void **state) {
 static int roll_back(struct scene *s) {
         free(take_ptr(s->doubts));
         s->error = (struct rm_error) { 0 };
-        return rollback_files(&s->inventory, &s->spec, &s->doubts, &s->error);
+        return rollback_files(&s->inventory, &s->spec, s->copies_fd, &s->doubts, &s->error);
 }
 
 static void test_appended(void **state) {
@@ -136,6 +140,142 @@ static void test_written_in_place(void **state) {
         s->mapping.protection = PROT_READ | PROT_WRITE; /* what it writes is its own */
         assert_int_equal(roll_back(s), 0);
         assert_string_equal(s->doubts, "");
+}
+
+/* ---- copies ---- */
+
+static int copy(struct scene *s, uint64_t max_bytes) {
+        cleanup_free char *dir = xasprintf("%s/copies", s->dir);
+
+        if (s->copies_fd >= 0)
+                (void) close(s->copies_fd);
+        (void) remove_tree(dir);
+        assert_int_equal(mkdir(dir, 0700), 0);
+        s->copies_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        assert_true(s->copies_fd >= 0);
+        s->error = (struct rm_error) { 0 };
+        return rollback_copy(&s->inventory, &s->spec, s->copies_fd, max_bytes, &s->error);
+}
+
+/* As of a file of `bytes`, each of which is `c`. */
+static void contents_are(const struct scene *s, char c, size_t bytes) {
+        cleanup_free char *found = NULL, *want = xcalloc(1, bytes + 1);
+        size_t found_bytes;
+
+        memset(want, c, bytes);
+        assert_int_equal(read_file(s->path, 16 << 20, &found, &found_bytes), 0);
+        assert_int_equal(found_bytes, bytes);
+        assert_memory_equal(found, want, bytes);
+}
+
+static void fill(const struct scene *s, char c, size_t bytes) {
+        cleanup_free char *data = xcalloc(1, bytes + 1);
+        cleanup_close int fd = open(s->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+
+        memset(data, c, bytes);
+        assert_true(fd >= 0);
+        assert_int_equal(write_all(fd, data, bytes), 0);
+        assert_int_equal(fchown(fd, OWNER, OWNER), 0);
+}
+
+static void test_copied(void **state) {
+        enum { BYTES = 3000000 };
+        struct scene *s = *state;
+        struct stat st;
+
+        fill(s, 'a', BYTES);
+        s->file.size_bytes = BYTES;
+        s->file.mode = S_IFREG | 0640;
+        s->descriptor.flags = O_RDWR;
+        s->descriptor.position = BYTES; /* it may go back */
+        assert_int_equal(copy(s, BYTES), 0);
+        assert_true(s->file.copied);
+
+        fill(s, 'b', BYTES); /* overwritten */
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'a', BYTES);
+        assert_string_equal(s->doubts, "");
+        fill(s, 'a', BYTES + 1); /* longer */
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'a', BYTES);
+        fill(s, 'a', 10); /* shorter */
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'a', BYTES);
+        assert_int_equal(unlink(s->path), 0); /* gone */
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'a', BYTES);
+        assert_int_equal(stat(s->path, &st), 0);
+        assert_int_equal(st.st_uid, OWNER);
+        fill(s, 'b', BYTES);
+        assert_int_equal(chmod(s->path, 0200), 0); /* not to be read */
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'a', BYTES);
+
+        assert_int_equal(unlinkat(s->copies_fd, "0", 0), 0);
+        assert_int_equal(roll_back(s), -ENODATA);
+        assert_non_null(strstr(s->error.text, s->path));
+}
+
+static void test_mapping_copied(void **state) {
+        struct scene *s = *state;
+
+        fill(s, 'a', SAVED_BYTES);
+        s->task.n_descriptors = 0;
+        s->task.n_mappings = 1;
+        s->mapping.protection = PROT_READ | PROT_WRITE | SHARED;
+        assert_int_equal(copy(s, SAVED_BYTES), 0);
+        assert_true(s->file.copied);
+        fill(s, 'b', SAVED_BYTES);
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'a', SAVED_BYTES);
+}
+
+/* What only grows is cut back, what is only read stays, and the capsule's own goes with it. */
+static void test_not_copied(void **state) {
+        struct scene *s = *state;
+
+        fill(s, 'a', SAVED_BYTES);
+        assert_int_equal(copy(s, SAVED_BYTES), 0);
+        assert_false(s->file.copied);
+        s->descriptor.flags = O_RDONLY;
+        assert_int_equal(copy(s, SAVED_BYTES), 0);
+        assert_false(s->file.copied);
+        s->descriptor.flags = O_RDWR;
+        s->file.name = (char *) "/tmp/file";
+        assert_int_equal(copy(s, SAVED_BYTES), 0);
+        assert_false(s->file.copied);
+}
+
+static void test_too_large(void **state) {
+        struct scene *s = *state;
+
+        fill(s, 'a', SAVED_BYTES);
+        s->descriptor.flags = O_RDWR;
+        assert_int_equal(copy(s, SAVED_BYTES - 1), -EFBIG);
+        assert_non_null(strstr(s->error.text, s->path));
+        /* It has become larger meanwhile: no more than it was is read. */
+        fill(s, 'a', NOW_BYTES);
+        assert_int_equal(copy(s, SAVED_BYTES), 0);
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'a', SAVED_BYTES);
+}
+
+/* Root could read it, and write it. */
+static void test_copy_of_anothers(void **state) {
+        struct scene *s = *state;
+        cleanup_free char *theirs = xasprintf("%s/theirs", s->dir);
+
+        put_file(theirs, 0, 0600, SAVED_BYTES);
+        assert_int_equal(symlink(theirs, s->path), 0);
+        s->descriptor.flags = O_RDWR;
+        assert_int_equal(copy(s, SAVED_BYTES), -EACCES);
+        assert_int_equal(unlink(s->path), 0);
+        fill(s, 'a', SAVED_BYTES);
+        assert_int_equal(copy(s, SAVED_BYTES), 0);
+        assert_int_equal(unlink(s->path), 0);
+        assert_int_equal(symlink(theirs, s->path), 0);
+        assert_true(roll_back(s) < 0);
+        assert_int_equal(size_of(theirs), SAVED_BYTES);
 }
 
 static void test_only_read(void **state) {
@@ -214,6 +354,11 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_appended, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_written_in_place, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_copied, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_mapping_copied, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_not_copied, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_too_large, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_copy_of_anothers, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_only_read, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_another_program, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_shorter, setup, teardown),
