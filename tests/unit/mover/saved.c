@@ -250,3 +250,12 @@ char *stored_numbers(const struct saved *s) {
         store_close(store);
         return text;
 }
+
+void let_run(pid_t pid) {
+        assert_int_equal(kill(pid, SIGCONT), 0);
+}
+
+void let_write(const struct child *child) {
+        child_go(child);
+        child_expect(child);
+}

@@ -2,6 +2,7 @@
 #ifndef RM_TESTS_MOVER_SAVED_H
 #define RM_TESTS_MOVER_SAVED_H
 
+#include "../pages/child.h"
 #include "bed.h"
 
 enum { CARRY_BYTES = 5 };
@@ -37,6 +38,10 @@ void checkpoint_ahead(struct saved *s, uint64_t number, const pid_t *pids, size_
 void checkpoint_freeze(struct saved *s);
 /* All of it: the processes stand still at the end. Returns what was said last. Caller frees. */
 Rm__MoverEvent *checkpoint_make(struct saved *s, uint64_t number, const pid_t *pids, size_t n);
+
+/* A process that stands still since a checkpoint goes on; and does its next step. */
+void let_run(pid_t pid);
+void let_write(const struct child *child);
 
 /* Loads it into the bed's directories. */
 void load_begin(struct saved *s, uint64_t number);

@@ -36,15 +36,6 @@ enum {
         RUN_USEC = 30000,
 };
 
-static void let_run(pid_t pid) {
-        assert_int_equal(kill(pid, SIGCONT), 0);
-}
-
-static void let_write(const struct child *child) {
-        child_go(child);
-        child_expect(child);
-}
-
 /* A checkpoint, and what was stored is what they have; they run again after that. */
 static void make_and_compare(struct saved *s, uint64_t number, const pid_t *pids, size_t n) {
         rm__mover_event__free_unpacked(checkpoint_make(s, number, pids, n), NULL);
