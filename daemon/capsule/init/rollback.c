@@ -30,7 +30,7 @@ struct use {
         bool anywhere; /* nothing keeps it from that */
 };
 
-/* What a child finds out; `doubts` files follow, each a number. */
+/* What a child finds out; `doubts` files follow, each a number: that may differ from what they were, or may not be read. */
 struct verdict {
         int error;
         uint32_t file;
@@ -148,6 +148,7 @@ static int make_copy(const struct task *task, uint32_t f) {
 
 static void copy_as_owner(int error, int report_fd, const void *arg) {
         const struct task *task = arg;
+        cleanup_free uint32_t *unread = xcalloc(task->inventory->n_files + 1, sizeof(*unread));
         struct verdict verdict = { .error = error };
         uint64_t left = task->max_bytes;
 
@@ -158,9 +159,15 @@ static void copy_as_owner(int error, int report_fd, const void *arg) {
                         continue;
                 verdict.file = f;
                 verdict.error = file->size_bytes > left ? -EFBIG : make_copy(task, f);
-                left -= verdict.error == 0 ? file->size_bytes : 0;
+                if (verdict.error == 0)
+                        left -= file->size_bytes;
+                if (verdict.error == -EACCES) {
+                        verdict.error = 0;
+                        unread[verdict.doubts++] = f;
+                }
         }
         (void) write_all(report_fd, &verdict, sizeof(verdict));
+        (void) write_all(report_fd, unread, verdict.doubts * sizeof(*unread));
 }
 
 static ssize_t read_block(int fd, uint8_t *block, size_t bytes, off_t at) {
@@ -263,12 +270,15 @@ static void roll_back_as_owner(int error, int report_fd, const void *arg) {
         (void) write_all(report_fd, doubts, verdict.doubts * sizeof(*doubts));
 }
 
-static char *read_doubts(int fd, const Capsule__Inventory *inventory, uint32_t n) {
+static char *names_of(const Capsule__Inventory *inventory, const bool *doubtful) {
         char *text = xstrdup("");
 
-        for (uint32_t i = 0, f; i < n && read_all(fd, &f, sizeof(f)) == 0 && f < inventory->n_files; i++) {
-                char *longer = xasprintf("%s%s%s", text, *text ? " " : "", inventory->files[f]->name);
+        for (size_t f = 0; f < inventory->n_files; f++) {
+                char *longer;
 
+                if (!doubtful[f])
+                        continue;
+                longer = xasprintf("%s%s%s", text, *text ? " " : "", inventory->files[f]->name);
                 free(text);
                 text = longer;
                 if (strlen(text) > DOUBTS_MAX_BYTES) {
@@ -290,8 +300,8 @@ static int explain(const Capsule__Inventory *inventory, const struct verdict *ve
         return verdict->error;
 }
 
-/* `ret_doubts` NULL: there are none. */
-static int as_owner(identity_child_fn fn, const struct task *task, char **ret_doubts, struct rm_error *error) {
+/* `ret_doubts`: for each file. */
+static int as_owner(identity_child_fn fn, const struct task *task, bool *ret_doubts, struct rm_error *error) {
         struct verdict verdict = { .error = -ECHILD };
         int fd, r;
         pid_t pid;
@@ -302,8 +312,9 @@ static int as_owner(identity_child_fn fn, const struct task *task, char **ret_do
         r = identity_child(task->spec, fn, task, &pid, &fd);
         if (r < 0)
                 return error_sys(error, r, "cannot start a process of the owner's");
-        if (read_all(fd, &verdict, sizeof(verdict)) == 0 && verdict.error == 0 && ret_doubts)
-                *ret_doubts = read_doubts(fd, task->inventory, verdict.doubts);
+        if (read_all(fd, &verdict, sizeof(verdict)) == 0 && verdict.error == 0)
+                for (uint32_t i = 0, f; i < verdict.doubts && read_all(fd, &f, sizeof(f)) == 0 && f < task->inventory->n_files; i++)
+                        ret_doubts[f] = true;
         identity_child_end(pid, fd);
         return verdict.error == 0 ? 0 : explain(task->inventory, &verdict, error);
 }
@@ -311,19 +322,28 @@ static int as_owner(identity_child_fn fn, const struct task *task, char **ret_do
 int rollback_copy(Capsule__Inventory *inventory, const Capsule__Spec *spec, int dir_fd, uint64_t max_bytes,
                   struct rm_error *error) {
         const struct task task = { inventory, spec, dir_fd, max_bytes };
+        cleanup_free bool *unread = xcalloc(inventory->n_files + 1, sizeof(*unread));
         cleanup_free struct use *uses = uses_of(inventory);
         bool any = false;
+        int r;
 
         for (size_t f = 0; f < inventory->n_files; f++) {
                 inventory->files[f]->copied = uses[f].anywhere && is_regarded(inventory->files[f]);
                 any |= inventory->files[f]->copied;
         }
-        return any ? as_owner(copy_as_owner, &task, NULL, error) : 0;
+        r = any ? as_owner(copy_as_owner, &task, unread, error) : 0;
+        for (size_t f = 0; f < inventory->n_files; f++)
+                inventory->files[f]->copied &= !unread[f];
+        return r;
 }
 
 int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, char **ret_doubts,
                    struct rm_error *error) {
         const struct task task = { inventory, spec, copies_fd, 0 };
+        cleanup_free bool *doubtful = xcalloc(inventory->n_files + 1, sizeof(*doubtful));
+        int r = as_owner(roll_back_as_owner, &task, doubtful, error);
 
-        return as_owner(roll_back_as_owner, &task, ret_doubts, error);
+        if (r == 0)
+                *ret_doubts = names_of(inventory, doubtful);
+        return r;
 }

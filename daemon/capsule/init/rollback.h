@@ -8,7 +8,8 @@
 struct rm_error;
 
 /* While the processes of `inventory` stand still: copies those of its files that are open for writing, and not only at their end, to the directory `dir_fd`, each under its
- * index, and marks them. The directory becomes the owner's, with whose rights a child reads them. -EFBIG: they are larger than `max_bytes` together; then, and after any error, copies that were made
+ * index, and marks them. The directory becomes the owner's, with whose rights a child reads them; one that he may not read is not
+ * copied. -EFBIG: they are larger than `max_bytes` together; then, and after any error, copies that were made
  * are left there. */
 int rollback_copy(Capsule__Inventory *inventory, const Capsule__Spec *spec, int dir_fd, uint64_t max_bytes, struct rm_error *error);
 
