@@ -77,7 +77,8 @@ struct copy {
         char **files; /* in: that come, each as NAME.part until all are there */
         uint64_t *bytes; /* their sizes */
         size_t n_files;
-        bool arrived;
+        bool received; /* in: all of them have come */
+        bool arrived; /* they have their names, or the other end has them */
         LIST_ENTRY(copy) entry;
 };
 

@@ -19,8 +19,6 @@
 #define ANSWER_USEC (20U * UINT64_C(1000000))
 #define SILENCE_USEC (60U * UINT64_C(1000000))
 #define FILES_MAX 4096U
-#define LOCK_TRIES 50U
-#define LOCK_PAUSE_USEC 2000U
 #define PART_SUFFIX ".part"
 
 static struct copy *find(const struct checkpoints *c, uint64_t job, uint64_t checkpoint, int32_t index, const char *node, bool in) {
@@ -277,17 +275,13 @@ static void tell_listening(struct copy *copy, const char *dir, uint32_t port) {
 }
 
 /* Only what the checkpoint needs has come, of all that was offered. The manifest is the last of them: without it the others mean nothing. An rm-mover that uses the store must not
- * remove packs whose manifest is not there yet (daemon/store/internal.h): it holds the lock for some milliseconds. */
+ * remove packs whose manifest is not there yet (daemon/store/internal.h): it holds the lock for some milliseconds, and
+ * -EAGAIN says so. */
 static int settle_files(const struct copy *copy) {
         cleanup_free char *dir = stores_dir(copy->c, copy->job, copy->index);
         cleanup_close int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        int r = dir_fd < 0 ? -errno : -EAGAIN;
+        int r = dir_fd < 0 || flock(dir_fd, LOCK_SH | LOCK_NB) < 0 ? -errno : 0;
 
-        for (unsigned i = 0; r == -EAGAIN && i < LOCK_TRIES; i++) {
-                r = flock(dir_fd, LOCK_SH | LOCK_NB) == 0 ? 0 : errno == EWOULDBLOCK ? -EAGAIN : -errno;
-                if (r == -EAGAIN)
-                        (void) usleep(LOCK_PAUSE_USEC);
-        }
         for (size_t i = 0; i < copy->n_files && r == 0; i++) {
                 cleanup_free char *part = xasprintf("%s/%s" PART_SUFFIX, dir, copy->files[i]);
                 cleanup_free char *name = xasprintf("%s/%s", dir, copy->files[i]);
@@ -306,10 +300,24 @@ static void propose_stored(struct copy *copy) {
         checkpoints_retry(copy->c);
 }
 
+static void settle(struct copy *copy) {
+        int r = settle_files(copy);
+
+        if (r == -EAGAIN) {
+                checkpoints_retry(copy->c);
+        } else if (r < 0) {
+                tell(copy, 0, NULL, 0, strerror(-r));
+                copy_fail(copy, strerror(-r));
+        } else {
+                (void) evtimer_del(copy->deadline);
+                copy->arrived = true;
+                propose_stored(copy);
+        }
+}
+
 static void on_in_event(void *userdata, const Rm__MoverEvent *event) {
         struct copy *copy = userdata;
         cleanup_free char *dir = stores_dir(copy->c, copy->job, copy->index);
-        int r;
 
         switch (event->body_case) {
         case RM__MOVER_EVENT__BODY_LISTENING:
@@ -319,15 +327,9 @@ static void on_in_event(void *userdata, const Rm__MoverEvent *event) {
                 timer_arm(copy->deadline, SILENCE_USEC);
                 break;
         case RM__MOVER_EVENT__BODY_RECEIVED:
-                (void) evtimer_del(copy->deadline);
-                r = settle_files(copy);
-                if (r < 0) {
-                        tell(copy, 0, NULL, 0, strerror(-r));
-                        copy_fail(copy, strerror(-r));
-                        return;
-                }
-                copy->arrived = true;
-                propose_stored(copy);
+                timer_arm(copy->deadline, ANSWER_USEC);
+                copy->received = true;
+                settle(copy);
                 break;
         case RM__MOVER_EVENT__BODY_FAILED:
                 tell(copy, 0, NULL, 0, event->failed->text);
@@ -341,7 +343,7 @@ static void on_in_event(void *userdata, const Rm__MoverEvent *event) {
 static void on_in_gone(void *userdata) {
         struct copy *copy = userdata;
 
-        if (copy->arrived)
+        if (copy->received)
                 return;
         tell(copy, 0, NULL, 0, "rm-mover exited unexpectedly");
         copy_fail(copy, "rm-mover exited unexpectedly");
@@ -493,6 +495,8 @@ void copies_wake(struct checkpoints *c) {
                         copy_fail(copy, "it is down");
                 else if (copy->in && copy->arrived)
                         propose_stored(copy);
+                else if (copy->in && copy->received)
+                        settle(copy);
         }
 }
 
