@@ -227,11 +227,25 @@ static void on_mover_gone(void *userdata) {
 
 static const struct mover_ops mover_ops = { on_mover_event, on_mover_gone };
 
-/* What is written while the group stands still is kept in memory: a quarter of what is free, so that nobody is pushed out. */
-static uint64_t buffer_bytes(void) {
-        uint64_t quarter = memory_use_available() / 4;
+/* Of all jobs, by checkpoints that are under way. */
+static uint64_t captured_here(const struct checkpoints *c) {
+        const Rm__State *state = checkpoints_state(c);
+        uint64_t n = 0;
 
-        return quarter > BUFFER_MIN_BYTES ? quarter : BUFFER_MIN_BYTES;
+        for (size_t i = 0; i < state->n_jobs; i++) {
+                const Rm__Checkpoint *checkpoint = job_checkpoint_under_way(state->jobs[i]);
+
+                for (size_t k = 0; checkpoint && k < checkpoint->n_parts; k++)
+                        n += strcmp(checkpoint->parts[k]->node, checkpoints_self(c)) == 0;
+        }
+        return n > 0 ? n : 1;
+}
+
+/* What is written while the groups stand still, and copies of their files, are kept in memory: all together a quarter of what is free each, so that nobody is pushed out. */
+static uint64_t buffer_bytes(const struct checkpoints *c) {
+        uint64_t share = memory_use_available() / 4 / captured_here(c);
+
+        return share > BUFFER_MIN_BYTES ? share : BUFFER_MIN_BYTES;
 }
 
 static int start_mover(struct save *save, const Rm__Job *job, struct rm_error *err) {
@@ -256,7 +270,6 @@ static int start_mover(struct save *save, const Rm__Job *job, struct rm_error *e
         body.images_dir = save->dir;
         body.criu_uid = job->spec->uid;
         body.bytes_per_sec = config->checkpoint_rate_bytes_per_sec;
-        body.memory_bytes = buffer_bytes();
         body.codec = (Rm__MoverCodec) config->checkpoint_codec;
         command.body_case = RM__MOVER_COMMAND__BODY_SAVE;
         command.save = &body;
@@ -332,6 +345,7 @@ static void enter_precopy(struct save *save, const struct resident *resident) {
         body.keep = keep;
         body.procs_file = procs_file;
         body.checkpoint = save->checkpoint;
+        body.memory_bytes = buffer_bytes(save->c);
         body.space_bytes = space_left(save->c, save->job);
         body.bytes_per_sec = save->c->rmd->config->checkpoint_rate_bytes_per_sec;
         body.pages = may_track(save, resident);
@@ -472,7 +486,7 @@ static int get_carry(struct save *save, struct resident *resident) {
         if (!save->copies)
                 return capsule_get_carry(resident->capsule, on_carry, make_op(save));
         r = images_directory(save->c->remover, dir, &err);
-        return r < 0 ? r : capsule_get_carry_and_files(resident->capsule, dir, buffer_bytes(), on_carry, make_op(save));
+        return r < 0 ? r : capsule_get_carry_and_files(resident->capsule, dir, buffer_bytes(save->c), on_carry, make_op(save));
 }
 
 static void enter_dump(struct save *save, struct resident *resident) {

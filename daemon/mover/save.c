@@ -141,7 +141,7 @@ static int remove_others(struct saver *s, const Rm__MoverPrecopy *m, struct rm_e
 
 static int checkpoint_begin(struct saver *s, const Rm__MoverPrecopy *m, struct rm_error *err) {
         const Rm__MoverSave *save = s->control->setup->save;
-        const struct store_stream_limits limits = { .memory_bytes = save->memory_bytes, .disk_bytes = m->space_bytes };
+        const struct store_stream_limits limits = { .memory_bytes = m->memory_bytes, .disk_bytes = m->space_bytes };
         struct gather *g = &s->gather;
         int r = fault_point("mover.save.begin", err);
 

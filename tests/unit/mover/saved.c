@@ -67,7 +67,6 @@ void save_begin(struct saved *s, const char *environment) {
         m.store = &store;
         m.images_dir = s->bed->images;
         m.bytes_per_sec = s->bytes_per_sec;
-        m.memory_bytes = s->memory_bytes;
         command.body_case = RM__MOVER_COMMAND__BODY_SAVE;
         command.save = &m;
         pair_say(&s->pair, PAIR_SEND, &command);
@@ -88,6 +87,7 @@ void say_checkpoint(struct saved *s, uint64_t number, const pid_t *pids, size_t 
         m.trees = trees;
         m.n_trees = 1;
         m.procs_file = s->bed->procs;
+        m.memory_bytes = s->memory_bytes;
         m.pages = true;
         m.checkpoint = number;
         /* All that were made before it. */
