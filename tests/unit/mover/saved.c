@@ -7,6 +7,7 @@
 
 #include "saved.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mount.h>
@@ -258,4 +259,15 @@ void let_run(pid_t pid) {
 void let_write(const struct child *child) {
         child_go(child);
         child_expect(child);
+}
+
+void store_flip(const struct saved *s, const char *name, off_t at) {
+        cleanup_free char *path = xasprintf("%s/%s", s->store, name);
+        cleanup_close int fd = open(path, O_RDWR | O_CLOEXEC);
+        uint8_t byte;
+
+        assert_true(fd >= 0);
+        assert_int_equal(pread(fd, &byte, 1, at), 1);
+        byte ^= 1;
+        assert_int_equal(pwrite(fd, &byte, 1, at), 1);
 }

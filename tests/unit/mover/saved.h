@@ -49,6 +49,8 @@ void load_make(struct saved *s, uint64_t number);
 
 /* Which checkpoints are there, in order, e.g. "1 3 ": each whole. Malloc'ed. */
 char *stored_numbers(const struct saved *s);
+/* Damages a file of the store: one bit of the byte there. */
+void store_flip(const struct saved *s, const char *name, off_t at);
 /* The store, for rm-mover. */
 void store_fill(const struct saved *s, Rm__MoverStore *ret);
 

@@ -582,17 +582,6 @@ static void load_fails(struct saved *s, uint64_t number, const char *text) {
         assert_int_equal(s->bed->codes[PAIR_RECEIVE], 1);
 }
 
-static void flip(const struct saved *s, const char *name, int64_t offset) {
-        cleanup_free char *path = xasprintf("%s/%s", s->store, name);
-        cleanup_close int fd = open(path, O_RDWR | O_CLOEXEC);
-        uint8_t byte;
-
-        assert_true(fd >= 0);
-        assert_int_equal(pread(fd, &byte, 1, offset), 1);
-        byte ^= 1;
-        assert_int_equal(pwrite(fd, &byte, 1, offset), 1);
-}
-
 static void test_damaged(void **state) {
         struct saved *s = *state;
         struct child child = child_begin(write_few);
@@ -608,12 +597,12 @@ static void test_damaged(void **state) {
         s->key_file = other_key;
         load_fails(s, 1, "manifest-1");
         s->key_file = s->bed->key_file;
-        flip(s, "pack-1", 1 << 20);
+        store_flip(s, "pack-1", 1 << 20);
         load_fails(s, 1, "pack-1");
-        flip(s, "pack-1", 1 << 20);
-        flip(s, "manifest-1", 100);
+        store_flip(s, "pack-1", 1 << 20);
+        store_flip(s, "manifest-1", 100);
         load_fails(s, 1, "manifest-1");
-        flip(s, "manifest-1", 100);
+        store_flip(s, "manifest-1", 100);
         load_make(s, 1);
         compare(s->bed, child.pid);
         assert_int_equal(unlink(pack), 0);

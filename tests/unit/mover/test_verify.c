@@ -86,17 +86,6 @@ static void verdicts_are(struct saved *s, const char *const texts[2]) {
         rm__mover_event__free_unpacked(e, NULL);
 }
 
-static void flip(const struct saved *s, const char *name, off_t at) {
-        cleanup_free char *path = xasprintf("%s/%s", s->store, name);
-        cleanup_close int fd = open(path, O_RDWR | O_CLOEXEC);
-        uint8_t byte;
-
-        assert_true(fd >= 0);
-        assert_int_equal(pread(fd, &byte, 1, at), 1);
-        byte ^= 1;
-        assert_int_equal(pwrite(fd, &byte, 1, at), 1);
-}
-
 static bool is_there(const struct saved *s, const char *name) {
         cleanup_free char *path = xasprintf("%s/%s", s->store, name);
 
@@ -116,7 +105,7 @@ static void test_newer_damaged(void **state) {
         struct saved *s = *state;
 
         make_two(s);
-        flip(s, "pack-2", 100);
+        store_flip(s, "pack-2", 100);
         verdicts_are(s, (const char *const[]) { "", "pack-2" });
         assert_false(is_there(s, "manifest-2"));
         assert_true(is_there(s, "pack-1"));
@@ -141,11 +130,11 @@ static void test_manifest_damaged(void **state) {
         struct saved *s = *state;
 
         make_two(s);
-        flip(s, "manifest-1", 60);
+        store_flip(s, "manifest-1", 60);
         verdicts_are(s, (const char *const[]) { "manifest-1", "" });
 }
 
-/* With a key that is no longer the cluster's nothing is believed; and a failure is none of the checkpoints'. */
+/* What goes wrong in rm-mover itself is not the checkpoints' fault. */
 static void test_fails(void **state) {
         struct saved *s = *state;
         Rm__MoverEvent *e;
