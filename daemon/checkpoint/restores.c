@@ -236,10 +236,16 @@ static void on_mover_gone(void *userdata) {
 
 static const struct mover_ops mover_ops = { on_mover_event, on_mover_gone };
 
+static int make_copies_dir(const struct restore *restore, struct rm_error *err) {
+        cleanup_free char *dir = xasprintf("%s/" CAPSULE_FILES_DIR, restore->dir);
+
+        return images_directory(restore->c->remover, dir, err);
+}
+
 static int start_mover(struct restore *restore, struct resident *resident, struct rm_error *err) {
         const struct config *config = restore->c->rmd->config;
         const Rm__Job *job = state_job(checkpoints_state(restore->c), restore->job);
-        cleanup_free char *copies = xasprintf("%s/" CAPSULE_FILES_DIR, restore->dir);
+        bool copies = job && job->spec->checkpoint_files;
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverReceive body;
         struct move_trees trees;
@@ -248,8 +254,8 @@ static int start_mover(struct restore *restore, struct resident *resident, struc
         if (getrandom(restore->token, sizeof(restore->token), 0) != (ssize_t) sizeof(restore->token))
                 return error_set(err, -EIO, "cannot get random bytes");
         r = images_directory(restore->c->remover, restore->dir, err);
-        if (r == 0 && (r = mkdir_p(copies, 0700)) < 0)
-                r = error_sys(err, r, "making %s", copies);
+        if (r == 0 && copies)
+                r = make_copies_dir(restore, err);
         if (r < 0)
                 return r;
         r = mover_start(restore->c->rmd, "receive", &mover_ops, restore, &restore->mover, err);
@@ -258,7 +264,7 @@ static int start_mover(struct restore *restore, struct resident *resident, struc
         mover_receive_init(&body, config, restore->token, sizeof(restore->token));
         body.images_dir = restore->dir;
         move_trees_init(&trees, config, resident);
-        if (job && job->spec->checkpoint_files)
+        if (copies)
                 move_trees_add_files(&trees, restore->dir);
         body.trees = trees.list;
         body.n_trees = trees.n;

@@ -538,7 +538,8 @@ static void enter_store(struct save *save) {
 
         save->pause_usec = now_usec() - save->freeze_usec;
         let_run(save);
-        remover_add(save->c->remover, remover_set_aside(save->c->remover, dir));
+        if (save->copies)
+                remover_add(save->c->remover, remover_set_aside(save->c->remover, dir));
         set_deadline(save, 0); /* a slow disk is no error */
         tell(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_CAPTURED);
 }
