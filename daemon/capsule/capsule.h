@@ -172,6 +172,14 @@ enum capsule_phase {
 enum capsule_phase capsule_phase(const struct capsule *capsule);
 const char *capsule_phase_name(enum capsule_phase phase);
 
+/* How far the payload is, as its programs say by librmrt. */
+struct capsule_progress {
+        uint32_t ranks; /* that have said so; 0: none, and nothing else is set */
+        uint64_t done; /* steps, of the rank that is furthest behind */
+        uint64_t total; /* 0: not known */
+        double goal_min, goal_max; /* steps per second; 0: none */
+};
+
 struct capsule_status {
         enum capsule_phase phase;
         bool cut; /* nothing gets in or out */
@@ -194,6 +202,7 @@ struct capsule_status {
         uint64_t later_p99_usec; /* for so long at most in 99 of 100 cases */
         bool broken; /* killed, and cut off before, as the source of its move is lost */
         char killed[320]; /* why PID 1 has killed the payload itself; "": it has not */
+        struct capsule_progress progress;
 };
 /* Last known status; kept up to date by PID 1. Fresh when `ready` is called. */
 void capsule_get_status(const struct capsule *capsule, struct capsule_status *ret);

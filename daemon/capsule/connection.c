@@ -160,6 +160,16 @@ static void take_output(struct capsule *capsule, const Capsule__Output *output) 
                 capsule->callbacks.output(capsule, (int) output->stream, output->end, capsule->userdata);
 }
 
+static void take_progress(struct capsule *capsule, const Capsule__Progress *progress) {
+        capsule->status.progress = (struct capsule_progress) {
+                .ranks = progress->ranks,
+                .done = progress->done,
+                .total = progress->total,
+                .goal_min = progress->goal_min,
+                .goal_max = progress->goal_max,
+        };
+}
+
 static void take_event(struct capsule *capsule, const Capsule__Event *event) {
         const struct capsule_callbacks *callbacks = &capsule->callbacks;
 
@@ -193,6 +203,9 @@ static void take_event(struct capsule *capsule, const Capsule__Event *event) {
         case CAPSULE__EVENT__EVENT_OBSTACLE:
                 if (callbacks->obstacle)
                         callbacks->obstacle(capsule, event->obstacle->text, capsule->userdata);
+                break;
+        case CAPSULE__EVENT__EVENT_PROGRESS:
+                take_progress(capsule, event->progress);
                 break;
         default:
                 log_warn("capsule %s: unknown event %d", capsule->id, event->event_case);

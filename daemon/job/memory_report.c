@@ -83,6 +83,23 @@ static size_t count_residents(const struct runner *runner) {
         return n;
 }
 
+static Rm__GroupProgress *progress_of(const struct resident *resident) {
+        Rm__GroupProgress *ret;
+        struct capsule_status status;
+
+        capsule_get_status(resident->capsule, &status);
+        if (status.progress.ranks == 0)
+                return NULL;
+        ret = xcalloc(1, sizeof(*ret));
+        rm__group_progress__init(ret);
+        ret->ranks = status.progress.ranks;
+        ret->done = status.progress.done;
+        ret->total = status.progress.total;
+        ret->goal_min = status.progress.goal_min;
+        ret->goal_max = status.progress.goal_max;
+        return ret;
+}
+
 static void report(struct runner *runner) {
         size_t most = count_residents(runner);
         cleanup_free Rm__GroupMemory *groups = xcalloc(most + 1, sizeof(*groups));
@@ -110,10 +127,13 @@ static void report(struct runner *runner) {
                 group->memory_bytes = use.memory_bytes;
                 group->files_bytes = use.files_bytes;
                 group->tracked = message.pages && may_be_tracked(l);
+                group->progress = progress_of(l);
         }
         message.groups = pointers;
         message.capacity_bytes = memory_report_capacity(&node, runner->rmd->config->memory);
         send_report(runner, &message);
+        for (size_t i = 0; i < message.n_groups; i++)
+                free(groups[i].progress);
 }
 
 static void on_report(evutil_socket_t fd, short what, void *arg) {

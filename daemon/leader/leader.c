@@ -20,6 +20,7 @@
 #include "daemon/leader/files.h"
 #include "daemon/leader/losses.h"
 #include "daemon/leader/node_memory.h"
+#include "daemon/leader/progress.h"
 #include "daemon/leader/topology.h"
 #include "daemon/leader/traffic.h"
 #include "daemon/leader/view.h"
@@ -34,6 +35,7 @@ struct leader {
         struct leader_files *files; /* availability */
         struct switches_file *switches;
         struct traffic *traffic;
+        struct progress *progress;
         struct node_memory *memory;
         struct core_share *core_share;
         struct fences *fences;
@@ -247,6 +249,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
         checkpoints_tick(leader->rmd, now);
         traffic_forget_ended(leader->traffic, state_of(leader));
         node_memory_forget(leader->memory, state_of(leader));
+        progress_forget(leader->progress, state_of(leader));
         core_share_forget(leader->core_share, cluster_index(leader->rmd->cluster));
         if (switches_file_look(leader->switches))
                 settle_later(leader, leader->rmd->config->settle_usec);
@@ -297,6 +300,7 @@ void leader_on_memory(struct leader *leader, const char *node, const Rm__NodeMem
         if (!leader)
                 return;
         node_memory_add(leader->memory, state_of(leader), node, report);
+        progress_add(leader->progress, state_of(leader), report, now_usec());
         if (leader->short_of_memory && node_memory_grown(leader->memory))
                 settle_later(leader, leader->rmd->config->settle_usec);
 }
@@ -319,6 +323,10 @@ struct snapshot *leader_nodes(const struct rmd *rmd) {
 
 double leader_slowdown(const struct rmd *rmd, const Rm__Job *job) {
         return rmd->leader ? core_share_slowdown(rmd->leader->core_share, job) : 0;
+}
+
+bool leader_progress(const struct rmd *rmd, const Rm__Job *job, Rm__Progress *ret) {
+        return rmd->leader && progress_get(rmd->leader->progress, job->id, now_usec(), ret);
 }
 
 int leader_snapshot(struct rmd *rmd, struct leader_view *ret, struct rm_error *err) {
@@ -368,6 +376,7 @@ struct leader *leader_create(struct rmd *rmd) {
         leader->rmd = rmd;
         leader->scheduler = leader_side_scheduler(rmd, rmd->config->policy);
         leader->traffic = traffic_create();
+        leader->progress = progress_create();
         leader->memory = node_memory_create();
         leader->core_share = core_share_create();
         leader->fences = fences_create(rmd);
@@ -387,6 +396,7 @@ void leader_destroy(struct leader *leader) {
         leader_files_destroy(leader->files);
         switches_file_destroy(leader->switches);
         traffic_destroy(leader->traffic);
+        progress_destroy(leader->progress);
         node_memory_destroy(leader->memory);
         core_share_destroy(leader->core_share);
         fences_destroy(leader->fences);

@@ -33,6 +33,8 @@ void leader_on_core_share(struct leader *leader, const Rm__CoreShare *report);
 struct snapshot *leader_nodes(const struct rmd *rmd);
 /* core_share_slowdown(); 0 too where this node does not lead. */
 double leader_slowdown(const struct rmd *rmd, const Rm__Job *job);
+/* progress_get(); false too where this node does not lead. */
+bool leader_progress(const struct rmd *rmd, const Rm__Job *job, Rm__Progress *ret);
 
 /* What a policy would see now. Any node can make it, but only the leader's knows of traffic and of memory that is free. */
 struct leader_view {

@@ -1,5 +1,6 @@
-/* What only the leader knows, since it is in no log: memory that is free, and what folded jobs get of their cores. */
+/* What only the leader knows, since it is in no log: memory that is free, what folded jobs get of their cores, and how far programs are. */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "common/util.h"
 #include "daemon/leader/leader.h"
@@ -17,6 +18,33 @@ static void fill_nodes(const struct rm_snapshot *view, Rm__Use *use, Rm__NodeUse
                 node->memory_free_bytes = (uint64_t) view->nodes[s].memory_free;
                 use->nodes[use->n_nodes++] = node;
         }
+}
+
+/* Of one job, or of all that the client may see. */
+static void fill_progress(struct client *client, uint64_t only, Rm__Use *use) {
+        const Rm__State *state = cluster_state(client->rmd->cluster);
+
+        use->progress = xcalloc(state->n_jobs + 1, sizeof(*use->progress));
+        for (size_t i = 0; i < state->n_jobs; i++) {
+                const Rm__Job *job = state->jobs[i];
+                Rm__Progress *progress;
+
+                if (job->state != RM__JOB_STATE__JOB_RUNNING || (only > 0 && job->id != only) ||
+                    !client_may(client, job->spec->uid))
+                        continue;
+                progress = xcalloc(1, sizeof(*progress));
+                rm__progress__init(progress);
+                if (leader_progress(client->rmd, job, progress))
+                        use->progress[use->n_progress++] = progress;
+                else
+                        free(progress);
+        }
+}
+
+static void free_progress(Rm__Use *use) {
+        for (size_t i = 0; i < use->n_progress; i++)
+                free(use->progress[i]);
+        free(use->progress);
 }
 
 void request_use(struct client *client, const Rm__LocalRequest *request) {
@@ -37,8 +65,10 @@ void request_use(struct client *client, const Rm__LocalRequest *request) {
         fill_nodes(snapshot_view(snapshot), &use, nodes);
         if (job && client_may(client, job->spec->uid))
                 use.slowdown = leader_slowdown(rmd, job);
+        fill_progress(client, request->get_use->job, &use);
         reply.body_case = RM__LOCAL_REPLY__BODY_USE;
         reply.use = &use;
         client_reply(client, request->id, &reply);
+        free_progress(&use);
         snapshot_destroy(snapshot);
 }

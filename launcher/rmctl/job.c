@@ -49,12 +49,57 @@ static char *short_nodes(const char *nodes) {
         return text;
 }
 
+/* "42 %", never 100 before the end; NULL: not known. */
+static char *percent(const Rm__Progress *p) {
+        if (!p || p->total == 0)
+                return NULL;
+        return xasprintf("%u %%", (unsigned) ((double) p->done * 100 / (double) p->total));
+}
+
+/* "4200 of 10000 steps (42 %), 12.5 a second, 7m40s left"; NULL: its program says nothing. */
+static char *progress_text(const Rm__Progress *p) {
+        struct buffer b = { 0 };
+        char *text;
+
+        if (!p)
+                return NULL;
+        buffer_printf(&b, "%" PRIu64, p->done);
+        if (p->total > 0) {
+                cleanup_free char *part = percent(p);
+
+                buffer_printf(&b, " of %" PRIu64 " steps (%s)", p->total, part);
+        } else
+                buffer_printf(&b, " steps");
+        if (p->rate > 0)
+                buffer_printf(&b, ", %.3g a second", p->rate);
+        if (p->left_usec > 0) {
+                cleanup_free char *left = human_duration(p->left_usec);
+
+                buffer_printf(&b, ", %s left", left);
+        }
+        buffer_add(&b, "", 1);
+        text = xstrdup((const char *) buffer_data(&b));
+        buffer_finish(&b);
+        return text;
+}
+
+/* "at least 10 a second, at most 20"; NULL: none. */
+static char *goal_text(const Rm__Progress *p) {
+        if (!p || (p->goal_min <= 0 && p->goal_max <= 0))
+                return NULL;
+        if (p->goal_max <= 0)
+                return xasprintf("at least %.3g steps a second", p->goal_min);
+        if (p->goal_min <= 0)
+                return xasprintf("at most %.3g steps a second", p->goal_max);
+        return xasprintf("%.3g to %.3g steps a second", p->goal_min, p->goal_max);
+}
+
 static void table_jobs(struct call *call, const Rm__JobList *jobs) {
         static const struct column columns[] = {
-                { "JOB", true, false, 0 },        { "NAME", false, true, 0 },  { "USER", false, true, 2 },
-                { "STATE", false, false, 0 },     { "RANKS", true, false, 0 }, { "MOVES", true, false, 4 },
-                { "SUBMITTED", false, false, 3 }, { "RUN", true, false, 0 },   { "NODES", false, true, 0 },
-                { "REASON", false, true, 0 },
+                { "JOB", true, false, 0 },        { "NAME", false, true, 0 },   { "USER", false, true, 2 },
+                { "STATE", false, false, 0 },     { "RANKS", true, false, 0 },  { "MOVES", true, false, 4 },
+                { "SUBMITTED", false, false, 3 }, { "RUN", true, false, 0 },    { "PROGRESS", true, false, 3 },
+                { "NODES", false, true, 0 },      { "REASON", false, true, 0 },
         };
         struct table *t = table_create(columns, ARRAY_SIZE(columns));
         uint64_t now = now_real_usec();
@@ -73,6 +118,7 @@ static void table_jobs(struct call *call, const Rm__JobList *jobs) {
                 table_printf(t, "%u", j->moves);
                 table_take(t, human_ago(j->submit_usec, now));
                 table_take(t, run_time(j));
+                table_take(t, percent(v->progress));
                 table_take(t, short_nodes(v->nodes));
                 table_cell(t, j->reason);
         }
@@ -85,6 +131,7 @@ static int run_list(struct call *call) {
 
         if (r < 0)
                 return r;
+        use_fill_jobs(call, reply->jobs);
         if (call->json)
                 call_print_list("jobs", (ProtobufCMessage *const *) reply->jobs->jobs, reply->jobs->n_jobs);
         else
@@ -377,6 +424,8 @@ static void show_job(struct call *call, const Rm__JobView *v, const Rm__MoveList
         call_take_key("Started", when(j->start_usec));
         call_take_key("Ended", when(j->end_usec));
         call_take_key("Run time", run_time(j));
+        call_take_key("Progress", progress_text(v->progress));
+        call_take_key("Goal", goal_text(v->progress));
         if (j->end_usec)
                 call_take_key("Exit code", xasprintf("%d", j->exit_code));
         if (group_size > 0)

@@ -43,11 +43,37 @@ void use_fill_nodes(struct call *call, const Rm__NodeList *nodes) {
                 rm__local_reply__free_unpacked(reply, NULL);
 }
 
+static bool is_running(const Rm__JobView *view) {
+        return view->job && view->job->state == RM__JOB_STATE__JOB_RUNNING;
+}
+
+/* From the answer into the view. */
+static void take_progress(Rm__JobView *view, Rm__Use *use) {
+        for (size_t i = 0; i < use->n_progress && !view->progress; i++)
+                if (use->progress[i] && use->progress[i]->job == view->job->id)
+                        view->progress = take_ptr(use->progress[i]);
+}
+
 void use_fill_job(struct call *call, Rm__JobView *view) {
-        Rm__LocalReply *reply = *view->folded_node && view->job ? fetch(call, view->job->id) : NULL;
+        Rm__LocalReply *reply = is_running(view) ? fetch(call, view->job->id) : NULL;
 
         if (!reply)
                 return;
         view->slowdown = reply->use->slowdown;
+        take_progress(view, reply->use);
         rm__local_reply__free_unpacked(reply, NULL);
+}
+
+void use_fill_jobs(struct call *call, const Rm__JobList *jobs) {
+        Rm__LocalReply *reply = NULL;
+        bool any = false;
+
+        for (size_t i = 0; i < jobs->n_jobs && !any; i++)
+                any = is_running(jobs->jobs[i]) && !jobs->jobs[i]->foreign;
+        reply = any ? fetch(call, 0) : NULL;
+        for (size_t i = 0; reply && i < jobs->n_jobs; i++)
+                if (is_running(jobs->jobs[i]))
+                        take_progress(jobs->jobs[i], reply->use);
+        if (reply)
+                rm__local_reply__free_unpacked(reply, NULL);
 }

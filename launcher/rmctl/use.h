@@ -1,4 +1,4 @@
-/* What the cluster's log does not have: memory that is free, what folded jobs get of their cores. */
+/* What the cluster's log does not have: memory that is free, what folded jobs get of their cores, how far programs are. */
 #ifndef RM_LAUNCHER_RMCTL_USE_H
 #define RM_LAUNCHER_RMCTL_USE_H
 
@@ -7,5 +7,6 @@
 /* Filled into the views, as far as the leader answers within a second. */
 void use_fill_nodes(struct call *call, const Rm__NodeList *nodes);
 void use_fill_job(struct call *call, Rm__JobView *view);
+void use_fill_jobs(struct call *call, const Rm__JobList *jobs); /* only how far they are */
 
 #endif

@@ -13,6 +13,7 @@
 struct agents;
 struct criu;
 struct ctl;
+struct door;
 struct fencing;
 struct fill;
 struct ops;
@@ -52,6 +53,7 @@ struct init {
         struct agents *agents;
         struct criu *criu;
         struct ctl *ctl;
+        struct door *door;
         struct fencing *fencing;
         struct fill *fill;
         struct ops *ops;

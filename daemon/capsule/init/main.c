@@ -20,6 +20,7 @@
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/agents.h"
 #include "daemon/capsule/init/criu.h"
+#include "daemon/capsule/init/door.h"
 #include "daemon/capsule/init/fencing.h"
 #include "daemon/capsule/init/fill.h"
 #include "daemon/capsule/init/init.h"
@@ -102,6 +103,8 @@ static int start(struct init *init, struct rm_error *error) {
         r = stdio_create(init, &init->stdio, error);
         if (r == 0)
                 r = agents_create(init, &init->agents, error);
+        if (r == 0)
+                r = door_create(init, &init->door, error);
         if (r < 0)
                 return r;
         (void) criu_create(init, &init->criu);
@@ -121,11 +124,13 @@ static int timeout_msec(const struct init *init) {
         uint64_t b = stdio_deadline(init->stdio);
         uint64_t c = watch_deadline(init->watch);
         uint64_t d = fill_deadline(init->fill);
+        uint64_t e = door_deadline(init->door);
         uint64_t next = a < b ? a : b;
         uint64_t now = now_usec();
 
         next = c < next ? c : next;
         next = d < next ? d : next;
+        next = e < next ? e : next;
         if (next == UINT64_MAX)
                 return -1;
         return next <= now ? 0 : (int) ((next - now + 999) / 1000);
@@ -144,6 +149,8 @@ static void run_loop(struct init *init) {
                         stdio_retry(init->stdio);
                 if (fill_deadline(init->fill) <= now)
                         fill_timeout(init->fill);
+                if (door_deadline(init->door) <= now)
+                        door_timeout(init->door);
                 if (watch_deadline(init->watch) <= now)
                         watch_timeout(init->watch);
         }

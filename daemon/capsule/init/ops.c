@@ -18,6 +18,7 @@
 #include "daemon/capsule/init/agents.h"
 #include "daemon/capsule/init/carry.h"
 #include "daemon/capsule/init/criu.h"
+#include "daemon/capsule/init/door.h"
 #include "daemon/capsule/init/fencing.h"
 #include "daemon/capsule/init/fill.h"
 #include "daemon/capsule/init/flows.h"
@@ -127,6 +128,7 @@ static void send_exited(struct ops *ops) {
 void ops_greet(struct ops *ops) {
         ops_tell(ops);
         watch_greet(ops->init->watch);
+        door_greet(ops->init->door);
         if (ops->init->phase == CAPSULE__PHASE__PHASE_EMPTY)
                 return;
         stdio_report(ops->init->stdio, true);

@@ -1,4 +1,4 @@
-/* What comes to the capsule's PID 1 and to rmd's side of it from outside: rm-agent's files, written by users, messages, and images whose
+/* What comes to the capsule's PID 1 and to rmd's side of it from outside: rm-agent's files, written by users, messages, also those of programs at the door, and images whose
  * content a user has shaped. */
 #include <stddef.h>
 #include <stdint.h>
@@ -7,6 +7,7 @@
 #include "common/util.h"
 #include "daemon/capsule/agent_request.h"
 #include "daemon/capsule/init/image_fixup.h"
+#include "daemon/capsule/init/reports.h"
 #include "daemon/capsule/spool.h"
 #include "proto/capsule.pb-c.h"
 
@@ -27,6 +28,15 @@ static void mend(const uint8_t *data, size_t size) {
         }
 }
 
+static void knock(const uint8_t *data, size_t size) {
+        struct reports *reports = reports_create();
+        Capsule__Progress progress = CAPSULE__PROGRESS__INIT;
+
+        (void) reports_take(reports, data, size);
+        reports_sum(reports, &progress);
+        reports_destroy(reports);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         cleanup_free char *text = xcalloc(1, size + 1);
         struct agent_request request;
@@ -37,6 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         pid_t pid;
 
         mend(data, size);
+        knock(data, size);
         memcpy(text, data, size);
         (void) agent_file_parse(text, id, &pid);
         (void) spool_segment_parse(text, "stdout", &offset);

@@ -1,0 +1,91 @@
+#include "daemon/capsule/init/door.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/door.h"
+#include "common/error.h"
+#include "common/util.h"
+#include "daemon/capsule/init/ctl.h"
+#include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/reports.h"
+
+#define TELL_USEC UINT64_C(1000000)
+
+/* Each rank sends one a second. More than this in a second are left in the queue, for whom they cost time. */
+enum { MESSAGES_PER_TELL = 2 * REPORTS_RANKS_MAX };
+
+struct door {
+        struct init *init;
+        struct source source;
+        struct reports *reports;
+        uint64_t deadline; /* UINT64_MAX: nothing new since rmd was told */
+        unsigned taken;    /* since then */
+};
+
+static void on_message(struct source *source, uint32_t events) {
+        struct door *door = source->data;
+        uint8_t data[DOOR_MESSAGE_BYTES + 1];
+        ssize_t n = recv(source->fd, data, sizeof(data), MSG_DONTWAIT);
+
+        (void) events;
+        if (n < 0)
+                return;
+        if (door->deadline == UINT64_MAX)
+                door->deadline = now_usec() + TELL_USEC;
+        (void) reports_take(door->reports, data, (size_t) n); /* what is no report is the program's affair */
+        if (++door->taken >= MESSAGES_PER_TELL)
+                source_modify(door->init->epoll_fd, &door->source, 0);
+}
+
+void door_greet(const struct door *door) {
+        Capsule__Event event = CAPSULE__EVENT__INIT;
+        Capsule__Progress progress = CAPSULE__PROGRESS__INIT;
+
+        reports_sum(door->reports, &progress);
+        if (progress.ranks == 0)
+                return;
+        event.event_case = CAPSULE__EVENT__EVENT_PROGRESS;
+        event.progress = &progress;
+        ctl_send(door->init->ctl, &event);
+}
+
+uint64_t door_deadline(const struct door *door) {
+        return door->deadline;
+}
+
+void door_timeout(struct door *door) {
+        if (door->taken >= MESSAGES_PER_TELL)
+                source_modify(door->init->epoll_fd, &door->source, EPOLLIN);
+        door->taken = 0;
+        door->deadline = UINT64_MAX;
+        door_greet(door);
+}
+
+static int open_socket(const struct init *init, struct rm_error *error) {
+        static const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = DOOR_PATH };
+        cleanup_close int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        if (fd < 0 || bind(fd, (const struct sockaddr *) &address, sizeof(address)) < 0 || chmod(DOOR_PATH, 0600) < 0 ||
+            chown(DOOR_PATH, init->spec->uid, init->spec->gid) < 0)
+                return error_sys(error, -errno, "cannot make " DOOR_PATH);
+        return take_fd(&fd);
+}
+
+int door_create(struct init *init, struct door **ret, struct rm_error *error) {
+        struct door *door = xcalloc(1, sizeof(*door));
+
+        *ret = door; /* lives as long as the process */
+        door->init = init;
+        door->deadline = UINT64_MAX;
+        door->reports = reports_create();
+        door->source = (struct source) { .fd = open_socket(init, error), .fn = on_message, .data = door };
+        if (door->source.fd < 0)
+                return door->source.fd;
+        return source_add(init->epoll_fd, &door->source, EPOLLIN) < 0 ? error_sys(error, -errno, "cannot watch " DOOR_PATH) : 0;
+}

@@ -1,0 +1,179 @@
+#include "daemon/leader/progress.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+
+#include "common/util.h"
+
+struct group {
+        uint32_t ranks; /* that say how far they are; 0: nothing is known */
+        uint64_t done, total;
+        double goal_min, goal_max;
+};
+
+struct job {
+        uint64_t id;
+        uint32_t attempt;
+        uint64_t done;       /* as of its groups */
+        uint64_t since_usec; /* when that last changed; 0: nothing is known */
+        double rate;         /* steps per second; 0: not known */
+        size_t n_groups;
+        struct group *groups;
+        LIST_ENTRY(job) entry;
+};
+
+struct progress {
+        LIST_HEAD(, job) jobs;
+};
+
+struct progress *progress_create(void) {
+        struct progress *progress = xcalloc(1, sizeof(*progress));
+
+        LIST_INIT(&progress->jobs);
+        return progress;
+}
+
+static void drop(struct job *job) {
+        LIST_REMOVE(job, entry);
+        free(job->groups);
+        free(job);
+}
+
+void progress_destroy(struct progress *progress) {
+        if (!progress)
+                return;
+        while (!LIST_EMPTY(&progress->jobs))
+                drop(LIST_FIRST(&progress->jobs));
+        free(progress);
+}
+
+static struct job *find(const struct progress *progress, uint64_t id) {
+        struct job *job;
+
+        LIST_FOREACH (job, &progress->jobs, entry)
+                if (job->id == id)
+                        return job;
+        return NULL;
+}
+
+/* Of another attempt nothing is known yet. */
+static struct job *find_or_add(struct progress *progress, const Rm__Job *of) {
+        struct job *job = find(progress, of->id);
+
+        if (job && (job->attempt != of->attempt || job->n_groups != of->n_capsules)) {
+                drop(job);
+                job = NULL;
+        }
+        if (!job) {
+                job = xcalloc(1, sizeof(*job));
+                *job = (struct job) { .id = of->id, .attempt = of->attempt, .n_groups = of->n_capsules };
+                job->groups = xcalloc(job->n_groups + 1, sizeof(*job->groups));
+                LIST_INSERT_HEAD(&progress->jobs, job, entry);
+        }
+        return job;
+}
+
+/* The group that is furthest behind; NULL: none has said anything. */
+static const struct group *last_group(const struct job *job) {
+        const struct group *last = NULL;
+
+        for (size_t i = 0; i < job->n_groups; i++)
+                if (job->groups[i].ranks > 0 && (!last || job->groups[i].done < last->done))
+                        last = &job->groups[i];
+        return last;
+}
+
+/* Exponential smoothing by the time that the steps took. Steps that are undone (a program that begins anew, a checkpoint) say nothing of the rate. */
+static void follow(struct job *job, uint64_t now_usec) {
+        uint64_t done = last_group(job)->done;
+
+        if (job->since_usec > 0 && done == job->done)
+                return;
+        if (job->since_usec > 0 && done > job->done && now_usec > job->since_usec) {
+                double usec = (double) (now_usec - job->since_usec);
+                double seen = (double) (done - job->done) * 1e6 / usec;
+                double weight = job->rate > 0 ? 1 - exp(-usec / PROGRESS_MEMORY_USEC) : 1;
+
+                job->rate += weight * (seen - job->rate);
+        }
+        job->done = done;
+        job->since_usec = now_usec;
+}
+
+static double usable_goal(double goal) {
+        return goal >= 0 && isfinite(goal) ? goal : 0;
+}
+
+static void add_group(struct progress *progress, const Rm__State *state, const Rm__GroupMemory *told, uint64_t now_usec) {
+        const Rm__Job *of = told->progress ? state_job(state, told->job) : NULL;
+        struct job *job;
+
+        if (!of || of->state != RM__JOB_STATE__JOB_RUNNING || told->progress->ranks == 0 || told->capsule < 0 ||
+            !job_capsule(of, told->capsule))
+                return;
+        job = find_or_add(progress, of);
+        job->groups[told->capsule] = (struct group) {
+                .ranks = told->progress->ranks,
+                .done = told->progress->done,
+                .total = told->progress->total,
+                .goal_min = usable_goal(told->progress->goal_min),
+                .goal_max = usable_goal(told->progress->goal_max),
+        };
+        follow(job, now_usec);
+}
+
+void progress_add(struct progress *progress, const Rm__State *state, const Rm__NodeMemory *report, uint64_t now_usec) {
+        for (size_t i = 0; i < report->n_groups; i++)
+                add_group(progress, state, report->groups[i], now_usec);
+}
+
+void progress_forget(struct progress *progress, const Rm__State *state) {
+        struct job *job, *next;
+
+        for (job = LIST_FIRST(&progress->jobs); job; job = next) {
+                const Rm__Job *of = state_job(state, job->id);
+
+                next = LIST_NEXT(job, entry);
+                if (!of || of->state != RM__JOB_STATE__JOB_RUNNING)
+                        drop(job);
+        }
+}
+
+/* One that does not go on has at most one step in the time since the last one. */
+static double rate_now(const struct job *job, uint64_t now_usec) {
+        uint64_t usec = now_usec > job->since_usec ? now_usec - job->since_usec : 0;
+
+        return usec > PROGRESS_STALL_USEC ? fmin(job->rate, 1e6 / (double) usec) : job->rate;
+}
+
+static uint32_t ranks_of(const struct job *job) {
+        uint64_t n = 0;
+
+        for (size_t i = 0; i < job->n_groups; i++)
+                n += job->groups[i].ranks;
+        return n < UINT32_MAX ? (uint32_t) n : UINT32_MAX;
+}
+
+static uint64_t left_usec(uint64_t steps, double rate) {
+        double usec = rate > 0 ? (double) steps * 1e6 / rate : 0;
+
+        return usec < 1e18 ? (uint64_t) usec : 0;
+}
+
+bool progress_get(const struct progress *progress, uint64_t id, uint64_t now_usec, Rm__Progress *ret) {
+        const struct job *job = find(progress, id);
+        const struct group *last = job ? last_group(job) : NULL;
+
+        if (!last)
+                return false;
+        ret->job = id;
+        ret->ranks = ranks_of(job);
+        ret->done = last->done;
+        ret->total = last->total;
+        ret->rate = rate_now(job, now_usec);
+        ret->left_usec = last->total > last->done ? left_usec(last->total - last->done, ret->rate) : 0;
+        ret->goal_min = last->goal_min;
+        ret->goal_max = last->goal_max;
+        return true;
+}

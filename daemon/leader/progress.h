@@ -1,0 +1,32 @@
+/* How far jobs are, as their programs say by librmrt: what nodes report of the groups that are there. Only the leader has it, it is in no log, and after a change of
+ * leaders it comes again by itself. Pure: knows no clock. */
+#ifndef RM_LEADER_PROGRESS_H
+#define RM_LEADER_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/cluster/state.h"
+#include "proto/local.pb-c.h"
+#include "proto/peer.pb-c.h"
+
+/* How long it takes until a rate that was seen once counts for a third. */
+#define PROGRESS_MEMORY_USEC 30000000u
+/* A job whose last step is longer ago is slower than it was. Nodes report every two seconds. */
+#define PROGRESS_STALL_USEC 10000000u
+
+struct progress;
+
+struct progress *progress_create(void);
+void progress_destroy(struct progress *progress); /* NULL ok */
+
+/* What one node says at `now_usec`. What does not fit the state (a job that has ended, a group that is none) is dropped. */
+void progress_add(struct progress *progress, const Rm__State *state, const Rm__NodeMemory *report, uint64_t now_usec);
+/* Forgets jobs that do not run. */
+void progress_forget(struct progress *progress, const Rm__State *state);
+
+/* How far the job is: as far as its group that is furthest behind, of those that say so. The rate counts the time that it stood still, or waited, too.
+ * False: nothing is known of it, and `ret` is not touched. Its pointers are not set. */
+bool progress_get(const struct progress *progress, uint64_t job, uint64_t now_usec, Rm__Progress *ret);
+
+#endif

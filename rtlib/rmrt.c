@@ -1,0 +1,130 @@
+#include "rm/rmrt.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/door.h"
+#include "proto/door.pb-c.h"
+
+#define TELL_USEC UINT64_C(1000000)
+
+/* What this rank has said. Each is one value; that they belong together does not matter, since the next report follows in a second. */
+static struct {
+        _Atomic bool managed;
+        uint32_t rank; /* written before `managed` */
+        _Atomic uint64_t done, total;
+        _Atomic double goal_min, goal_max;
+        _Atomic uint64_t next_usec; /* when rmd is told again */
+} said;
+
+/* Good to some milliseconds, for a few nanoseconds. */
+static uint64_t coarse_usec(void) {
+        struct timespec t;
+
+        (void) clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+        return (uint64_t) t.tv_sec * 1000000 + (uint64_t) t.tv_nsec / 1000;
+}
+
+/* PMIx tells each rank its number. */
+static bool read_rank(uint32_t *ret) {
+        const char *text = getenv("PMIX_RANK");
+        char *end;
+        unsigned long rank;
+
+        if (!text || *text < '0' || *text > '9')
+                return false;
+        errno = 0;
+        rank = strtoul(text, &end, 10);
+        if (*end || errno || rank > UINT32_MAX)
+                return false;
+        *ret = (uint32_t) rank;
+        return true;
+}
+
+int rmrt_init(void) {
+        uint32_t rank;
+
+        if (atomic_load(&said.managed) || !getenv("RM_JOB_ID") || !read_rank(&rank))
+                return 0;
+        said.rank = rank;
+        atomic_store(&said.next_usec, 0);
+        atomic_store(&said.managed, true);
+        return 0;
+}
+
+bool rmrt_is_managed(void) {
+        return atomic_load_explicit(&said.managed, memory_order_acquire);
+}
+
+/* A socket that has no peer and lives for one message: there is never a connection that a move would have to carry, nor a descriptor that a program closes
+ * unknowingly. A full queue is not waited for. */
+static void send_out(const uint8_t *data, size_t size) {
+        static const struct sockaddr_un door = { .sun_family = AF_UNIX, .sun_path = DOOR_PATH };
+        int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        if (fd < 0)
+                return;
+        (void) sendto(fd, data, size, MSG_NOSIGNAL, (const struct sockaddr *) &door, sizeof(door));
+        (void) close(fd);
+}
+
+static void tell(void) {
+        Door__Report report = DOOR__REPORT__INIT;
+        Door__Request request = DOOR__REQUEST__INIT;
+        uint8_t data[DOOR_MESSAGE_BYTES];
+        int error = errno;
+
+        report.rank = said.rank;
+        report.done = atomic_load_explicit(&said.done, memory_order_relaxed);
+        report.total = atomic_load_explicit(&said.total, memory_order_relaxed);
+        report.goal_min = atomic_load_explicit(&said.goal_min, memory_order_relaxed);
+        report.goal_max = atomic_load_explicit(&said.goal_max, memory_order_relaxed);
+        request.body_case = DOOR__REQUEST__BODY_REPORT;
+        request.report = &report;
+        if (door__request__get_packed_size(&request) <= sizeof(data))
+                send_out(data, door__request__pack(&request, data));
+        errno = error;
+}
+
+int rmrt_step(uint64_t done, uint64_t total) {
+        uint64_t now, next;
+
+        if (total > 0 && done > total)
+                return -EINVAL;
+        if (!rmrt_is_managed())
+                return 0;
+        atomic_store_explicit(&said.done, done, memory_order_relaxed);
+        atomic_store_explicit(&said.total, total, memory_order_relaxed);
+        now = coarse_usec();
+        next = atomic_load_explicit(&said.next_usec, memory_order_relaxed);
+        /* Of several threads one tells. */
+        if (now >= next && atomic_compare_exchange_strong(&said.next_usec, &next, now + TELL_USEC))
+                tell();
+        return 0;
+}
+
+int rmrt_goal(double steps_min, double steps_max) {
+        if (!(steps_min >= 0) || !(steps_max >= 0) || isinf(steps_min) || isinf(steps_max) ||
+            (steps_max > 0 && steps_min > steps_max))
+                return -EINVAL;
+        if (!rmrt_is_managed())
+                return 0;
+        atomic_store_explicit(&said.goal_min, steps_min, memory_order_relaxed);
+        atomic_store_explicit(&said.goal_max, steps_max, memory_order_relaxed);
+        atomic_store_explicit(&said.next_usec, 0, memory_order_relaxed); /* the next step tells it */
+        return 0;
+}
+
+void rmrt_finalize(void) {
+        if (atomic_exchange(&said.managed, false))
+                tell();
+}

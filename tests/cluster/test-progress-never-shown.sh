@@ -1,0 +1,82 @@
+#!/bin/bash
+# A program that tells how far it is (librmrt) is shown with its progress, rate and end in list-jobs and show-job: also after moves, a restart of rmd, the loss of the leader.
+# It is built as a user builds it, and runs the same under a plain mpirun. Who writes nonsense at the door harms nobody.
+# limit: 300
+. "${BASH_SOURCE[0]%/*}/lib.sh"
+
+cluster 4 --cores 2 --set cluster.node_timeout=2s
+must "there are no three voters" until_true 30 voters_up
+
+# progress NAME FIELD: as rmctl's JSON says; empty: nothing.
+progress() {
+    on "$asker" rmctl show-job --json "$(job "$1")" | python3 -c 'import json, sys
+p = json.load(sys.stdin)["jobs"][0].get("progress") or {}
+print(p.get(sys.argv[1], ""))' "$2"
+}
+knows() {
+    local done
+    done=$(progress "$1" done)
+    [[ $done ]] && ((done > ${2:-0}))
+}
+# goes_on NAME WHAT: after WHAT more steps become known.
+goes_on() {
+    local before
+    before=$(progress "$1" done)
+    must "after $2 no progress of $1 is shown" until_true 30 knows "$1" "${before:-0}"
+    see "after $2: $(rmctl show-job "$(job "$1")" | grep '^Progress')"
+}
+
+bed_do copy "$repo_dir/examples/rtlib/stencil.c" n1:/home/alice/stencil.c
+bed_do exec n1 --user alice -- sh -c 'mpicc -O2 -Wall -Wextra -o stencil stencil.c $(pkg-config --cflags --libs rmrt) -lm' >"$work/cc" 2>&1 ||
+    fail "a user cannot build it: $(head -n 5 "$work/cc")"
+bed_do exec n1 --user alice -- sh -c 'OMPI_MCA_btl=self,sm mpirun --oversubscribe -n 2 ./stencil 2000' </dev/null >"$work/plain.out" 2>&1 || fail "under mpirun: $(tail -n 3 "$work/plain.out")"
+see "mpirun: $(tail -n 1 "$work/plain.out")"
+
+run short n1 -n 2 ./stencil 2000
+ended_well short heat
+same "the result under rmd and without" "$(grep heat "$work/short.out")" "$(grep heat "$work/plain.out")"
+
+start long n1 --group-size 1 --on-node-loss restart -n 4 ./stencil 2000000 10
+start silent n1 -n 1 "$programs/ordered" --stop-file="$(stop_file silent)" --pause-usec=5000
+must "nothing is known of long" until_true 40 knows long 10
+sleep 5
+same "how many ranks tell it" "$(progress long ranks)" 4
+same "how many steps there are" "$(progress long total)" 2000000
+rmctl show-job "$(job long)" >"$work/show"
+grep -Eq '^Progress: +[0-9]+ of 2000000 steps \([0-9]+ %\), [0-9.e+]+ a second, [0-9dhms ]+ left' "$work/show" || fail "show-job: $(grep -m 1 Progress "$work/show")"
+grep -Eq '^Goal: +at least 10 steps a second' "$work/show" || fail "show-job has no goal: $(<"$work/show")"
+see "$(grep Progress "$work/show")"
+rmctl list-jobs >"$work/list"
+grep -Eq ' long .* [0-9]+ %' "$work/list" || fail "list-jobs: $(<"$work/list")"
+same "progress of a job that tells none" "$(progress silent done)" ''
+release silent
+finish silent
+
+# Another user sees nothing of it.
+as bob n1 sh -c "rmctl list-jobs; rmctl show-job $(job long)" >"$work/bob" 2>&1
+grep -Eq ' [0-9]+ %|Progress:' "$work/bob" && fail "bob sees how far alice's job is: $(<"$work/bob")"
+
+for group in 0 3; do
+    to=$(a_node_but "$(q where long "$group")")
+    move long "$group" "$to"
+    goes_on long "a move of group $group to $to"
+done
+bed_do restart-rmd n2
+goes_on long "a restart of rmd on n2"
+leader=$(q leader)
+bed_do restart-rmd "$leader"
+goes_on long "a restart of the leader, $leader"
+
+# What knocks at the door does not disturb others in the same job's capsules, nor those beside it.
+start knock n1 --group-size 2 -n 2 "$programs/knock" 8
+goes_on long "knocking began"
+finish knock
+same "the exit code of knock" "$rc" 0
+see "$(tr '\n' ' ' <"$work/knock.out")"
+goes_on long "knocking"
+for node in $(nodes); do
+    on "$node" pgrep -x rmd >/dev/null || fail "rmd on $node has ended"
+done
+
+rmctl cancel-job "$(job long)"
+finish long

@@ -1,0 +1,178 @@
+/* How far jobs are, from what nodes report of their groups. */
+#include "daemon/leader/progress.h"
+#include "tests/unit/cluster/state_test.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define SECOND UINT64_C(1000000)
+#define TELL_SECONDS 2U
+
+struct scene {
+        struct world world;
+        struct progress *progress;
+        uint64_t job;
+        uint64_t now_usec;
+};
+
+/* Two groups of two ranks. */
+static int set_up(void **state) {
+        static const char *const nodes[] = { "n1", "n2" };
+        static const uint32_t ranks[] = { 2, 2 };
+        struct scene *s = xcalloc(1, sizeof(*s));
+        struct world *w = &s->world;
+
+        world_init(w);
+        assert_int_equal(join(w, "n1", 4), 0);
+        assert_int_equal(join(w, "n2", 4), 0);
+        s->job = (uint64_t) submit(w, 4);
+        assert_int_equal(place(w, s->job, "n1", nodes, ranks, 2), 0);
+        assert_int_equal(running(w, s->job), 0);
+        s->progress = progress_create();
+        s->now_usec = 1000 * SECOND;
+        *state = s;
+        return 0;
+}
+
+static int tear_down(void **state) {
+        struct scene *s = *state;
+
+        progress_destroy(s->progress);
+        world_finish(&s->world);
+        free(s);
+        return 0;
+}
+
+static void tell_of(struct scene *s, uint64_t job, int32_t group, uint64_t done, uint64_t total, double goal) {
+        Rm__GroupProgress progress = RM__GROUP_PROGRESS__INIT;
+        Rm__GroupMemory memory = RM__GROUP_MEMORY__INIT;
+        Rm__GroupMemory *groups[] = { &memory };
+        Rm__NodeMemory report = RM__NODE_MEMORY__INIT;
+
+        progress.ranks = 2;
+        progress.done = done;
+        progress.total = total;
+        progress.goal_min = goal;
+        memory.job = job;
+        memory.capsule = group;
+        memory.progress = &progress;
+        report.groups = groups;
+        report.n_groups = 1;
+        progress_add(s->progress, s->world.state, &report, s->now_usec);
+}
+
+static void tell(struct scene *s, int32_t group, uint64_t done, uint64_t total) {
+        tell_of(s, s->job, group, done, total, 0);
+}
+
+static Rm__Progress get(const struct scene *s) {
+        Rm__Progress ret = RM__PROGRESS__INIT;
+
+        assert_true(progress_get(s->progress, s->job, s->now_usec, &ret));
+        return ret;
+}
+
+/* Both groups at this rate. */
+static void run(struct scene *s, uint64_t seconds, uint64_t *done, uint64_t steps_per_second) {
+        for (uint64_t i = 0; i < seconds; i += TELL_SECONDS) {
+                s->now_usec += TELL_SECONDS * SECOND;
+                *done += TELL_SECONDS * steps_per_second;
+                tell(s, 0, *done, 100000);
+                tell(s, 1, *done, 100000);
+        }
+}
+
+#define ABOUT(value, wanted) assert_true(fabs((value) - (wanted)) < (wanted) * 0.05)
+
+static void test_last_group(void **state) {
+        struct scene *s = *state;
+        Rm__Progress p = RM__PROGRESS__INIT;
+
+        assert_false(progress_get(s->progress, s->job, s->now_usec, &p));
+        tell(s, 0, 50, 100);
+        assert_int_equal(get(s).done, 50);
+        assert_int_equal(get(s).ranks, 2);
+        assert_true(get(s).rate <= 0);
+        tell(s, 1, 40, 100);
+        p = get(s);
+        assert_int_equal(p.done, 40);
+        assert_int_equal(p.total, 100);
+        assert_int_equal(p.ranks, 4);
+}
+
+static void test_rate(void **state) {
+        struct scene *s = *state;
+        uint64_t done = 0;
+
+        tell(s, 0, 0, 100000);
+        tell(s, 1, 0, 100000);
+        run(s, 20, &done, 10);
+        ABOUT(get(s).rate, 10);
+        ABOUT((double) get(s).left_usec, (100000 - 200) / 10 * 1e6);
+        run(s, 200, &done, 40);
+        ABOUT(get(s).rate, 40);
+        /* It stands still. */
+        s->now_usec += 100 * SECOND;
+        assert_true(get(s).rate < 0.011);
+        run(s, 200, &done, 40);
+        ABOUT(get(s).rate, 40);
+}
+
+/* What a restart undoes was no slow step. */
+static void test_goes_back(void **state) {
+        struct scene *s = *state;
+        uint64_t done = 1000;
+
+        tell(s, 0, done, 100000);
+        tell(s, 1, done, 100000);
+        run(s, 100, &done, 10);
+        done = 500;
+        tell(s, 0, done, 100000);
+        tell(s, 1, done, 100000);
+        assert_int_equal(get(s).done, 500);
+        ABOUT(get(s).rate, 10);
+        run(s, 10, &done, 10);
+        ABOUT(get(s).rate, 10);
+}
+
+static void test_nonsense(void **state) {
+        struct scene *s = *state;
+        Rm__Progress p = RM__PROGRESS__INIT;
+
+        tell(s, -1, 1, 2);
+        tell(s, 2, 1, 2);
+        tell(s, INT32_MAX, 1, 2);
+        tell(s, INT32_MIN, 1, 2);
+        tell_of(s, 99, 0, 1, 2, 0);
+        assert_false(progress_get(s->progress, s->job, s->now_usec, &p));
+        assert_false(progress_get(s->progress, 99, s->now_usec, &p));
+        tell_of(s, s->job, 0, UINT64_MAX, 1, NAN);
+        p = get(s);
+        assert_int_equal(p.left_usec, 0);
+        assert_true(p.goal_min <= 0);
+}
+
+static void test_forgotten(void **state) {
+        struct scene *s = *state;
+        Rm__Progress p = RM__PROGRESS__INIT;
+
+        tell(s, 0, 1, 2);
+        progress_forget(s->progress, s->world.state);
+        assert_int_equal(get(s).done, 1);
+        state_job(s->world.state, s->job)->state = RM__JOB_STATE__JOB_COMPLETED;
+        progress_forget(s->progress, s->world.state);
+        assert_false(progress_get(s->progress, s->job, s->now_usec, &p));
+        state_job(s->world.state, s->job)->state = RM__JOB_STATE__JOB_RUNNING;
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_last_group, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_rate, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_goes_back, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_nonsense, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_forgotten, set_up, tear_down),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
