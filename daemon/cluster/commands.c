@@ -312,6 +312,14 @@ Rm__Command *command_checkpoint_copy_wanted(struct command *c, uint64_t job, uin
         return &c->command;
 }
 
+Rm__Command *command_checkpoint_import(struct command *c, const Rm__Job *job, const char *node, const char *by) {
+        BEGIN(c, checkpoint_import, CHECKPOINT_IMPORT);
+        c->checkpoint_import.job = (Rm__Job *) job;
+        c->checkpoint_import.node = text_of(node);
+        c->checkpoint_import.by = text_of(by);
+        return &c->command;
+}
+
 Rm__Command *command_checkpoint_abort(struct command *c, uint64_t job, uint64_t checkpoint, const char *error) {
         BEGIN(c, checkpoint_abort, CHECKPOINT_ABORT);
         c->checkpoint_abort.job = job;

@@ -61,6 +61,7 @@ struct command {
                 Rm__CmdCheckpointUncopied checkpoint_uncopied;
                 Rm__CmdCheckpointCopyLost checkpoint_copy_lost;
                 Rm__CmdCheckpointCopyWanted checkpoint_copy_wanted;
+                Rm__CmdCheckpointImport checkpoint_import;
                 Rm__CmdCheckpointAbort checkpoint_abort;
         };
 };
@@ -135,6 +136,8 @@ Rm__Command *command_checkpoint_copy_lost(struct command *c, uint64_t job, uint6
                                           const char *error);
 Rm__Command *command_checkpoint_copy_wanted(struct command *c, uint64_t job, uint64_t checkpoint, int32_t capsule,
                                             const char *node);
+/* `job` is borrowed. `node`: that has all of it, or STATE_STORED_SHARED. */
+Rm__Command *command_checkpoint_import(struct command *c, const Rm__Job *job, const char *node, const char *by);
 Rm__Command *command_checkpoint_abort(struct command *c, uint64_t job, uint64_t checkpoint, const char *error);
 Rm__CmdCheckpointStart *command_checkpoint_start(struct command *c, uint64_t job, Rm__CheckpointCause cause);
 Rm__Command *command_checkpoint_remove(struct command *c, uint64_t job, uint64_t checkpoint, const char *by);

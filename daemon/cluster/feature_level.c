@@ -81,6 +81,7 @@ static const struct {
         { &rm__command__descriptor, 186, STATE_LEVEL_CHECKPOINT }, /* job_release */
         { &rm__command__descriptor, 187, STATE_LEVEL_CHECKPOINT }, /* checkpoint_copy_lost */
         { &rm__command__descriptor, 188, STATE_LEVEL_CHECKPOINT }, /* checkpoint_copy_wanted */
+        { &rm__command__descriptor, 189, STATE_LEVEL_CHECKPOINT }, /* checkpoint_import */
         { &rm__node__descriptor, 200, STATE_LEVEL_CHECKPOINT }, /* unwell_usec */
         { &rm__state__descriptor, 200, STATE_LEVEL_CHECKPOINT }, /* failures */
 };

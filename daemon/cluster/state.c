@@ -181,6 +181,7 @@ static const struct {
         { RM__COMMAND__BODY_CHECKPOINT_UNCOPIED, apply_checkpoint_uncopied },
         { RM__COMMAND__BODY_CHECKPOINT_COPY_LOST, apply_checkpoint_copy_lost },
         { RM__COMMAND__BODY_CHECKPOINT_COPY_WANTED, apply_checkpoint_copy_wanted },
+        { RM__COMMAND__BODY_CHECKPOINT_IMPORT, apply_checkpoint_import },
         { RM__COMMAND__BODY_CHECKPOINT_ABORT, apply_checkpoint_abort },
         { RM__COMMAND__BODY_CHECKPOINT_REMOVE, apply_checkpoint_remove },
         { RM__COMMAND__BODY_JOB_RELEASE, apply_job_release },

@@ -493,7 +493,7 @@ int apply_checkpoint_remove(struct apply *a) {
 static int check_release(struct apply *a, const Rm__CmdJobRelease *in, const Rm__Job *job) {
         if (!job)
                 return apply_refuse(a, -ENOENT, "restart-job: no job %" PRIu64, in->job);
-        if (job_ended(job) ? job->state == RM__JOB_STATE__JOB_COMPLETED : !job->held)
+        if (job_ended(job) ? job->state == RM__JOB_STATE__JOB_COMPLETED && job->n_checkpoints == 0 : !job->held)
                 return apply_refuse(a, -EBUSY, "restart-job: job %" PRIu64 " %s", job->id,
                                     job_ended(job) ? "has completed" : "has neither been stopped nor ended");
         if (in->checkpoint && !job_checkpoint(job, in->checkpoint))

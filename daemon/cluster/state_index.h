@@ -45,6 +45,9 @@ int32_t state_node_position(const struct state_index *index, const char *node);
 /* How many jobs are in the state. */
 size_t state_jobs_in(const struct state_index *index, Rm__JobState state);
 
+/* May the checkpoint that was exported come back, the only one of `in`? Negative errno: no, and the text says why, and what to do. */
+int state_check_import(const struct state_index *index, const Rm__Job *in, struct rm_error *err);
+
 bool state_address_used(const struct state_index *index, uint32_t address);
 size_t state_addresses_used(const struct state_index *index);
 

@@ -68,6 +68,7 @@ int apply_checkpoint_stored(struct apply *a);
 int apply_checkpoint_uncopied(struct apply *a);
 int apply_checkpoint_copy_lost(struct apply *a);
 int apply_checkpoint_copy_wanted(struct apply *a);
+int apply_checkpoint_import(struct apply *a);
 int apply_checkpoint_abort(struct apply *a);
 int apply_checkpoint_remove(struct apply *a);
 int apply_job_release(struct apply *a);

@@ -242,6 +242,123 @@ static void test_stop(void **state) {
         assert_int_equal(apply_command(w, command_job_release(&c, job, 1, "alice")), -EBUSY);
 }
 
+static int import(struct world *w, const Rm__Job *job, const char *node) {
+        struct command c;
+
+        return apply_command(w, command_checkpoint_import(&c, job, node, "alice"));
+}
+
+/* As it was exported: with one checkpoint. */
+static Rm__Job *exported(const struct world *w, uint64_t id) {
+        Rm__Job *job = (Rm__Job *) message_copy(&state_job(w->state, id)->base);
+
+        assert_int_equal(job->n_checkpoints, 1);
+        return job;
+}
+
+static void end_by_cancel(struct world *w, uint64_t id) {
+        struct command c;
+
+        assert_int_equal(apply_command(w, command_job_cancel(&c, id, 0, "alice")), 0);
+        assert_int_equal(apply_command(w, command_job_exit(&c, id, 143, NULL, 0)), 0);
+        for (int32_t i = -1; i < 2; i++)
+                (void) apply_command(w, command_capsule_gone(&c, id, i, 0, i == 1 ? "n2" : "n1"));
+        assert_true(job_ended(job_of(w, id)));
+}
+
+/* Removed by its owner, and handed in again. */
+static void test_import(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_job(w);
+        struct command c;
+        Rm__Job *out;
+        const Rm__Checkpoint *back;
+
+        assert_int_equal(make(w, id, 2), 1);
+        out = exported(w, id);
+        assert_int_equal(import(w, out, "n4"), -EBUSY); /* it runs */
+        end_by_cancel(w, id);
+        assert_int_equal(import(w, out, "n4"), -EEXIST);
+        assert_int_equal(apply_command(w, command_checkpoint_remove(&c, id, 1, "alice")), 0);
+        assert_int_equal(apply_command(w, command_job_release(&c, id, 1, "alice")), -ENOENT);
+        assert_int_equal(import(w, out, "n9"), -ESRCH);
+        out->spec->uid++;
+        assert_int_equal(import(w, out, "n4"), -EEXIST); /* somebody else's job of that number */
+        out->spec->uid--;
+        assert_int_equal(import(w, out, "n4"), 0);
+        back = job_newest_checkpoint(w->state, job_of(w, id));
+        assert_int_equal(back->id, 1);
+        for (size_t i = 0; i < back->n_parts; i++) {
+                assert_int_equal(back->parts[i]->n_stored, 1);
+                assert_string_equal(back->parts[i]->stored[0], "n4");
+                assert_int_equal(back->parts[i]->n_partners, 0);
+        }
+        assert_int_equal(apply_command(w, command_job_release(&c, id, 1, "alice")), 0);
+        assert_int_equal(import(w, out, "n4"), -EBUSY); /* it waits */
+        rm__job__free_unpacked(out, NULL);
+}
+
+/* The cluster knows nothing of the job any more, or has lost all that it knew. */
+static void test_import_of_forgotten(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_job(w), other;
+        struct command c;
+        Rm__Job *out;
+
+        assert_int_equal(make(w, id, 2), 1);
+        out = exported(w, id);
+        end_by_cancel(w, id);
+        assert_int_equal(apply_command(w, command_job_forget(&c, id)), 0);
+        assert_null(job_of(w, id));
+        assert_int_equal(import(w, out, "n4"), 0);
+        assert_int_equal(job_of(w, id)->state, RM__JOB_STATE__JOB_CANCELLED);
+        assert_int_equal(job_of(w, id)->end_usec, w->time_usec);
+        assert_int_equal(job_of(w, id)->n_capsules, 0);
+        out->id = id + 100;
+        out->checkpoints[0]->id = 7;
+        assert_int_equal(import(w, out, "n4"), -EADDRINUSE); /* the first one may be restarted */
+        assert_int_equal(apply_command(w, command_job_forget(&c, id)), 0);
+        assert_int_equal(import(w, out, "n4"), 0);
+        assert_int_equal(job_of(w, id + 100)->last_checkpoint, 7);
+        other = running_job(w);
+        assert_int_equal(other, id + 101);
+        for (size_t i = 0; i < job_of(w, other)->n_capsules; i++)
+                for (size_t k = 0; k < out->checkpoints[0]->n_parts; k++)
+                        assert_int_not_equal(job_of(w, other)->capsules[i]->address, out->checkpoints[0]->parts[k]->address);
+        rm__job__free_unpacked(out, NULL);
+}
+
+/* An address that it needs has gone to a job that runs; and what no export says. */
+static void test_import_refused(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_job(w), other = running_job(w);
+        struct command c;
+        uint32_t address;
+        Rm__Job *out;
+
+        assert_int_equal(make(w, id, 2), 1);
+        out = exported(w, id);
+        end_by_cancel(w, id);
+        assert_int_equal(apply_command(w, command_job_forget(&c, id)), 0);
+        address = out->checkpoints[0]->parts[1]->address;
+        out->checkpoints[0]->parts[1]->address = job_of(w, other)->capsules[0]->address;
+        assert_int_equal(import(w, out, "n4"), -EADDRINUSE);
+        out->checkpoints[0]->parts[1]->address = out->checkpoints[0]->parts[0]->address;
+        assert_int_equal(import(w, out, "n4"), -EINVAL);
+        out->checkpoints[0]->parts[1]->address = STATE_CAPSULES_MAX + 1;
+        assert_int_equal(import(w, out, "n4"), -EINVAL);
+        out->checkpoints[0]->parts[1]->address = address;
+        out->checkpoints[0]->parts[1]->ranks++;
+        assert_int_equal(import(w, out, "n4"), -EINVAL);
+        out->checkpoints[0]->parts[1]->ranks--;
+        out->checkpoints[0]->parts[1]->capsule = 5;
+        assert_int_equal(import(w, out, "n4"), -EINVAL);
+        out->checkpoints[0]->parts[1]->capsule = 0;
+        assert_null(job_of(w, id));
+        assert_int_equal(import(w, out, "n4"), 0);
+        rm__job__free_unpacked(out, NULL);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_life, set_up, tear_down),
@@ -251,6 +368,9 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_damaged_at_once, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_away, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_stop, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_import, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_import_of_forgotten, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_import_refused, set_up, tear_down),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
