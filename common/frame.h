@@ -16,6 +16,7 @@
 #define FRAME_MAGIC_MOVER 0x524d4d31U   /* "RMM1" rmd with its movers */
 #define FRAME_MAGIC_IMAGE 0x524d4931U   /* "RMI1" the image stream */
 #define FRAME_MAGIC_STORE 0x524d5331U   /* "RMS1" manifests of checkpoints */
+#define FRAME_MAGIC_EXPORT 0x524d4531U  /* "RME1" exported checkpoints */
 
 /* Largest payloads, refused above. */
 #define FRAME_MAX_LOCAL_BYTES (4U << 20)

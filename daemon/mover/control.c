@@ -22,10 +22,12 @@ void control_finish(struct control *c) {
         command_free(c->precopy);
         command_free(c->dump_done);
         command_free(c->slow);
+        command_free(c->proceed);
         c->setup = NULL;
         c->precopy = NULL;
         c->dump_done = NULL;
         c->slow = NULL;
+        c->proceed = NULL;
 }
 
 static void set_deadline(struct control *c, uint64_t usec) {
@@ -42,6 +44,8 @@ static int command_apply(struct control *c, Rm__MoverCommand *m, struct rm_error
         case RM__MOVER_COMMAND__BODY_SAVE:
         case RM__MOVER_COMMAND__BODY_LOAD:
         case RM__MOVER_COMMAND__BODY_VERIFY:
+        case RM__MOVER_COMMAND__BODY_EXPORT_CHECKPOINT:
+        case RM__MOVER_COMMAND__BODY_IMPORT_CHECKPOINT:
                 if (c->setup)
                         break;
                 c->setup = m;
@@ -65,6 +69,11 @@ static int command_apply(struct control *c, Rm__MoverCommand *m, struct rm_error
                 if (c->slow)
                         break;
                 c->slow = m;
+                return 0;
+        case RM__MOVER_COMMAND__BODY_PROCEED:
+                if (c->proceed)
+                        break;
+                c->proceed = m;
                 return 0;
         case RM__MOVER_COMMAND__BODY_HURRY:
                 set_deadline(c, m->hurry->deadline_usec);
@@ -178,6 +187,36 @@ void control_send_listening(struct control *c, uint16_t port) {
         m.port = port;
         event.body_case = RM__MOVER_EVENT__BODY_LISTENING;
         event.listening = &m;
+        event_send(c, &event);
+}
+
+void control_send_listening_as(struct control *c, const char *name) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+        Rm__MoverListening m = RM__MOVER_LISTENING__INIT;
+
+        m.name = (char *) name;
+        event.body_case = RM__MOVER_EVENT__BODY_LISTENING;
+        event.listening = &m;
+        event_send(c, &event);
+}
+
+void control_send_importing(struct control *c, const void *head, size_t head_bytes) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+        Rm__MoverImporting m = RM__MOVER_IMPORTING__INIT;
+
+        m.head = (ProtobufCBinaryData) { .len = head_bytes, .data = (uint8_t *) head };
+        event.body_case = RM__MOVER_EVENT__BODY_IMPORTING;
+        event.importing = &m;
+        event_send(c, &event);
+}
+
+void control_send_imported(struct control *c, uint64_t bytes) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+        Rm__MoverImported m = RM__MOVER_IMPORTED__INIT;
+
+        m.bytes = bytes;
+        event.body_case = RM__MOVER_EVENT__BODY_IMPORTED;
+        event.imported = &m;
         event_send(c, &event);
 }
 

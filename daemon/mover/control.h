@@ -15,10 +15,11 @@ struct control {
         bool started;
         bool outlives; /* rmd may go */
         bool released; /* save: tracks no more */
-        Rm__MoverCommand *setup;     /* send, receive, save, load or verify; owned */
+        Rm__MoverCommand *setup;     /* send, receive, save, load, verify, export or import; owned */
         Rm__MoverCommand *precopy;   /* owned; NULL until said */
         Rm__MoverCommand *dump_done; /* owned; NULL until said */
         Rm__MoverCommand *slow;      /* owned; NULL until said */
+        Rm__MoverCommand *proceed;   /* owned; NULL until said */
         struct rounds_deadline deadline;
         uint64_t progress_usec;      /* when rmd was told of progress last */
 };
@@ -44,6 +45,8 @@ void control_outlive(struct control *c);
 
 /* Failures to send are not reported: rmd being gone is seen by the next check. */
 void control_send_listening(struct control *c, uint16_t port);
+/* `name`: of an abstract socket. */
+void control_send_listening_as(struct control *c, const char *name);
 void control_send_ready(struct control *c);
 void control_send_wants_slow(struct control *c, uint64_t bytes, uint64_t usec);
 void control_send_precopied(struct control *c, Rm__MoverFigures *figures);
@@ -57,6 +60,8 @@ void control_send_stored(struct control *c, Rm__MoverStored *m);
 void control_send_released(struct control *c);
 void control_send_loading(struct control *c, const void *carry, size_t carry_bytes, uint64_t raw_bytes);
 void control_send_verified(struct control *c, Rm__MoverVerified *m);
+void control_send_importing(struct control *c, const void *head, size_t head_bytes);
+void control_send_imported(struct control *c, uint64_t bytes);
 void control_send_failed(struct control *c, const struct rm_error *err, bool end_mark_sent, bool by_peer);
 
 #endif

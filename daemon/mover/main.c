@@ -1,4 +1,4 @@
-/* rm-mover: carries one capsule from one node to another, or takes it there; or stores checkpoints of it, sends one, or verifies them. Started by rmd with its socket as descriptor 3. */
+/* rm-mover: carries one capsule from one node to another, or takes it there; or stores checkpoints of it, sends one, verifies them, or exchanges one with its owner. Started by rmd with its socket as descriptor 3. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #define DESCRIPTORS_MAX 20480U
 
 static int usage(void) {
-        (void) fputs("usage: rm-mover send|receive|save|load|verify\n"
+        (void) fputs("usage: rm-mover send|receive|save|load|verify|export|import\n"
                      "       rm-mover remove|unmount DIR\n"
                      "Part of rmd, which starts it, with a socket as descriptor 3; not to be run by hand.\n",
                      stderr);
@@ -41,11 +41,8 @@ static role_fn role_find(const char *name) {
         static const struct {
                 const char *name;
                 role_fn run;
-        } roles[] = { { "send", mover_send },
-                      { "receive", mover_receive },
-                      { "save", mover_save },
-                      { "load", mover_load },
-                      { "verify", mover_verify } };
+        } roles[] = { { "send", mover_send },     { "receive", mover_receive }, { "save", mover_save },    { "load", mover_load },
+                      { "verify", mover_verify }, { "export", mover_export },   { "import", mover_import } };
 
         for (size_t i = 0; i < ARRAY_SIZE(roles); i++)
                 if (strcmp(roles[i].name, name) == 0)

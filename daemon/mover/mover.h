@@ -18,6 +18,10 @@ int mover_load(struct control *control);
 /* Is every checkpoint in a store of this node as it was written? Those that are not go. */
 int mover_verify(struct control *control);
 
+/* A checkpoint of a job as one file, to its owner's program; and from it, into a directory of its own. */
+int mover_export(struct control *control);
+int mover_import(struct control *control);
+
 /* Removes a directory and what is in it. 0, or a negative errno that was logged. */
 int mover_remove(const char *dir);
 /* Takes all mounts off a directory. What they held is freed by a process that goes on after the return. 0, also when there is none, or a

@@ -167,8 +167,8 @@ static bool key_derive(const struct tls *tls, const uint8_t *cluster_key, struct
 }
 
 /* Its `info` has a word where those of connections have their version, and no version that changes with theirs: what is stored is to be read for longer. */
-int tls_checkpoint_key(const char *cluster, const char *key_file, uint8_t ret_key[static TLS_KEY_BYTES], struct rm_error *err) {
-        cleanup_free char *info = xasprintf("rmd checkpoint %s", cluster);
+static int derive_from_file(const char *cluster, const char *key_file, const char *what, uint8_t *ret_key, struct rm_error *err) {
+        cleanup_free char *info = xasprintf("rmd %s %s", what, cluster);
         uint8_t key[TLS_KEY_BYTES];
         bool ok;
         int r = tls_key_read(key_file, key, err);
@@ -178,6 +178,14 @@ int tls_checkpoint_key(const char *cluster, const char *key_file, uint8_t ret_ke
         ok = derive(key, info, ret_key);
         OPENSSL_cleanse(key, sizeof(key));
         return ok ? 0 : error_set(err, -EIO, "cannot derive the key of checkpoints");
+}
+
+int tls_checkpoint_key(const char *cluster, const char *key_file, uint8_t ret_key[static TLS_KEY_BYTES], struct rm_error *err) {
+        return derive_from_file(cluster, key_file, "checkpoint", ret_key, err);
+}
+
+int tls_export_key(const char *cluster, const char *key_file, uint8_t ret_key[static TLS_KEY_BYTES], struct rm_error *err) {
+        return derive_from_file(cluster, key_file, "export", ret_key, err);
 }
 
 static void key_finish(struct key *key) {

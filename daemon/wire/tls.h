@@ -29,6 +29,9 @@ int tls_key_read(const char *path, uint8_t ret_key[static TLS_KEY_BYTES], struct
 /* For manifests of checkpoints, and nothing else: what has to do with no connection. `key_file` as above; the key is the same on all nodes of the cluster. */
 int tls_checkpoint_key(const char *cluster, const char *key_file, uint8_t ret_key[static TLS_KEY_BYTES], struct rm_error *err);
 
+/* For exported checkpoints, likewise. */
+int tls_export_key(const char *cluster, const char *key_file, uint8_t ret_key[static TLS_KEY_BYTES], struct rm_error *err);
+
 /* `key` is the cluster's; what is kept is derived from it, and wiped when destroyed. A client names the cluster, the purpose, the version
  * of the derivation and the key's fingerprint. */
 int tls_create(const char *cluster, enum tls_purpose purpose, const uint8_t key[static TLS_KEY_BYTES], struct tls **ret,
