@@ -162,6 +162,7 @@ int checkpoints_create(struct rmd *rmd, struct checkpoints **ret, struct rm_erro
         c->retry = evtimer_new(rmd->base, on_retry, c);
         c->tidy = evtimer_new(rmd->base, on_tidy, c);
         checks_init(c);
+        imports_clean(c);
         *ret = c;
         return 0;
 }
@@ -174,6 +175,7 @@ void checkpoints_destroy(struct checkpoints *c) {
         copies_finish(c);
         restores_finish(c);
         loads_finish(c);
+        transfers_finish(c);
         checks_finish(c);
         remover_destroy(c->remover);
         images_unmount(c->dir);

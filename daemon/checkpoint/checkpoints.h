@@ -26,6 +26,26 @@ void checkpoints_keep(const struct checkpoints *checkpoints);
 typedef void (*checkpoints_verified_fn)(void *userdata, const Rm__VerifiedCheckpoint *found, int error, const char *text);
 void checkpoints_verify(struct checkpoints *checkpoints, uint64_t job, uint64_t checkpoint, checkpoints_verified_fn fn,
                         void *userdata);
+/* Who exports or imports: only a program of this uid may connect. `name` is copied. */
+struct checkpoints_user {
+        uint32_t uid;
+        const char *name;
+};
+/* `on_open`: the file goes through that abstract Unix socket; at most once, before `on_end`. `on_end`, once: with 0 and what to say, or why it came to nothing; -ECANCELED: rmd ends. Both from the
+ * loop. */
+struct checkpoints_transfer_ops {
+        void (*on_open)(void *userdata, const char *socket);
+        void (*on_end)(void *userdata, int error, const char *text);
+};
+/* How many parts of a checkpoint are here; the others are to come, and the caller asks again. `since_usec`: the log's time when it asked first; 0: this is the first time. */
+int checkpoints_gather(struct checkpoints *checkpoints, uint64_t job, uint64_t checkpoint, uint64_t since_usec, size_t *ret_here,
+                       struct rm_error *err);
+/* All parts are here. With an error there are no callbacks. */
+int checkpoints_export(struct checkpoints *checkpoints, uint64_t job, uint64_t checkpoint, const struct checkpoints_user *user,
+                       const struct checkpoints_transfer_ops *ops, void *userdata, struct rm_error *err);
+/* Of a job of this user, or of anybody's if it is root. */
+int checkpoints_import(struct checkpoints *checkpoints, const struct checkpoints_user *user,
+                       const struct checkpoints_transfer_ops *ops, void *userdata, struct rm_error *err);
 /* A local capsule answers (error 0), or does not or no more. */
 void checkpoints_capsule_ready(struct checkpoints *checkpoints, struct resident *resident, int error, const char *text);
 

@@ -1,6 +1,7 @@
 /* Shared by the files of this folder: checkpoints.c (wiring), saves.c (capsules that are captured here), barrier.c (all capsules of a job together), copies.c (to and from
  * other nodes), restores.c (capsules that come back here), loads.c (parts that are sent to those), stores.c (where all that lies), checks.c (whether it is as it was), space.c (how much of
- * it may be there). */
+ * it may be there), exports.c and imports.c (what
+ * their owners take away, and bring back), transfers.c (both of them). */
 #ifndef RM_CHECKPOINT_CHECKPOINTS_INTERNAL_H
 #define RM_CHECKPOINT_CHECKPOINTS_INTERNAL_H
 
@@ -14,6 +15,7 @@
 #include "daemon/config/config.h"
 #include "daemon/move/mover.h"
 #include "daemon/move/standstill.h"
+#include "proto/export.pb-c.h"
 
 #define CHECKPOINT_TOKEN_BYTES 32U
 
@@ -136,6 +138,30 @@ struct check {
         TAILQ_ENTRY(check) entry;
 };
 
+/* Survives the transfer. */
+struct proposal {
+        struct transfer *transfer; /* NULL: it has gone */
+};
+
+/* A checkpoint that a user takes away or (`in`) brings back. */
+struct transfer {
+        struct checkpoints *c;
+        bool in;
+        bool held; /* in: the stores of its job have what has come, and the log is to hear of it */
+        uint32_t uid; /* whose program it is */
+        uint64_t job; /* in: 0 until it is known */
+        uint64_t checkpoint; /* likewise */
+        char *user;
+        char *dir; /* in: where it comes to */
+        Rm__ExportHead *head; /* in: NULL until it is known */
+        struct mover *mover;
+        struct event *deadline;
+        struct proposal *proposal; /* NULL: nothing is proposed */
+        struct checkpoints_transfer_ops ops;
+        void *userdata;
+        LIST_ENTRY(transfer) entry;
+};
+
 struct checkpoints {
         struct rmd *rmd;
         char *dir; /* a tmpfs: images and capture sockets */
@@ -152,6 +178,7 @@ struct checkpoints {
         LIST_HEAD(, copy) copies;
         LIST_HEAD(, restore) restores;
         LIST_HEAD(, load) loads;
+        LIST_HEAD(, transfer) transfers;
         struct event *verify; /* NULL: nothing is read again by itself */
         TAILQ_HEAD(, check) checks; /* the first that has an rm-mover is the only one */
 };
@@ -217,7 +244,30 @@ void loads_on_ask(struct checkpoints *c, const char *node, const Rm__RestoreAsk 
 bool loads_use(const struct checkpoints *c, uint64_t job, int32_t index);
 void loads_finish(struct checkpoints *c);
 
+/* ---- transfers.c ---- */
+/* NULL: there are too many. */
+struct transfer *transfer_create(struct checkpoints *c, bool in, const struct checkpoints_user *user,
+                                 const struct checkpoints_transfer_ops *ops, void *userdata, struct rm_error *err);
+int transfer_start(struct transfer *transfer, const char *role, const Rm__MoverCommand *command, struct rm_error *err);
+/* Who has asked hears of it. */
+void transfer_end(struct transfer *transfer, int error, const char *text);
+void transfer_fail(struct transfer *transfer, int error, const char *text);
+/* Nobody hears of it. */
+void transfer_free(struct transfer *transfer);
+/* The stores of that job are read, or get what the log is about to know of. */
+bool transfers_use(const struct checkpoints *c, uint64_t job);
+void transfers_finish(struct checkpoints *c);
+
+/* ---- imports.c ---- */
+/* rm-mover says what comes; and that all of it is good. */
+void import_head(struct transfer *transfer, const ProtobufCBinaryData *packed);
+void import_arrived(struct transfer *transfer);
+/* What an rmd that was killed has left goes. */
+void imports_clean(struct checkpoints *c);
+
 /* ---- stores.c ---- */
+/* Of one capsule, in the directory of its job; malloc'ed. */
+char *stores_part_dir(const char *dir, int32_t index);
 /* Of one capsule; malloc'ed. */
 char *stores_dir(const struct checkpoints *c, uint64_t job, int32_t index);
 /* For rm-mover, with whose it is as the state has it: the job's owner is not what anybody says. `dir`, which stays the caller's, is that of stores_dir(). -ENOENT: there is no such
@@ -249,6 +299,7 @@ void checks_finish(struct checkpoints *c);
 /* ---- space.c ---- */
 /* What may be added on this node to the checkpoints of the job's user, at least 1: by [checkpoint] space_max_per_user, and so that the disk does not become full. */
 uint64_t space_left(const struct checkpoints *c, uint64_t job);
+uint64_t space_left_of_user(const struct checkpoints *c, uint32_t uid);
 /* There was no room: the oldest checkpoint of the job's user that this node has part of goes, of a job that has a newer one. */
 void space_make(struct checkpoints *c, uint64_t wanting);
 

@@ -37,14 +37,13 @@ static uint64_t less(uint64_t a, uint64_t b) {
         return a > b ? a - b : 0;
 }
 
-uint64_t space_left(const struct checkpoints *c, uint64_t job) {
-        const Rm__Job *j = state_job(checkpoints_state(c), job);
+uint64_t space_left_of_user(const struct checkpoints *c, uint32_t uid) {
         uint64_t limit = c->rmd->config->checkpoint_space_bytes;
-        struct sum sum = { .uid = j ? j->spec->uid : 0 };
+        struct sum sum = { .uid = uid };
         struct statvfs fs;
         uint64_t left, free_bytes;
 
-        if (!j || statvfs(c->root, &fs) < 0)
+        if (statvfs(c->root, &fs) < 0)
                 return UINT64_MAX; /* that will show when it is written to */
         if (limit == 0)
                 limit = (uint64_t) fs.f_blocks * fs.f_frsize / DEFAULT_SHARE;
@@ -53,6 +52,12 @@ uint64_t space_left(const struct checkpoints *c, uint64_t job) {
         free_bytes = less(fs.f_bavail, fs.f_blocks / STORE_RESERVE_SHARE) * fs.f_frsize;
         left = left < free_bytes ? left : free_bytes;
         return left > 0 ? left : 1;
+}
+
+uint64_t space_left(const struct checkpoints *c, uint64_t job) {
+        const Rm__Job *j = state_job(checkpoints_state(c), job);
+
+        return j ? space_left_of_user(c, j->spec->uid) : UINT64_MAX;
 }
 
 static bool has_part_here(const struct checkpoints *c, const Rm__Checkpoint *checkpoint) {

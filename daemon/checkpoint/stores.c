@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/log.h"
@@ -14,15 +15,20 @@
 
 #define MANIFEST "manifest-"
 #define PACK "pack-"
+#define NEW_SEC 60
 
 static char *job_dir(const struct checkpoints *c, uint64_t job) {
         return xasprintf("%s/%" PRIu64, c->root, job);
 }
 
+char *stores_part_dir(const char *dir, int32_t index) {
+        return index == STATE_HEAD ? xasprintf("%s/head", dir) : xasprintf("%s/g%" PRId32, dir, index);
+}
+
 char *stores_dir(const struct checkpoints *c, uint64_t job, int32_t index) {
-        if (index == STATE_HEAD)
-                return xasprintf("%s/%" PRIu64 "/head", c->root, job);
-        return xasprintf("%s/%" PRIu64 "/g%" PRId32, c->root, job, index);
+        cleanup_free char *dir = job_dir(c, job);
+
+        return stores_part_dir(dir, index);
 }
 
 const char *stores_place(const struct checkpoints *c) {
@@ -124,7 +130,7 @@ static bool index_of(const char *name, int32_t *ret) {
 }
 
 static bool in_use(const struct checkpoints *c, uint64_t job, int32_t index) {
-        return saves_use(c, job, index) || copies_use(c, job, index) || loads_use(c, job, index);
+        return saves_use(c, job, index) || copies_use(c, job, index) || loads_use(c, job, index) || transfers_use(c, job);
 }
 
 void stores_each(struct checkpoints *c, void (*fn)(struct checkpoints *c, uint64_t job, int32_t index, void *arg), void *arg) {
@@ -168,13 +174,21 @@ static void remove_dir(struct checkpoints *c, const char *dir) {
         remover_add(c->remover, remover_set_aside(c->remover, dir));
 }
 
+/* On a file system of all nodes another one puts there what is imported before the log knows of it. */
+static bool is_new(const struct checkpoints *c, const char *path) {
+        struct stat st;
+
+        return c->shared && lstat(path, &st) == 0 && time(NULL) < st.st_ctime + NEW_SEC;
+}
+
 /* Manifests of which the state knows nothing go here; packs that none needs any more go with the next checkpoint, or with the directory. */
 static void tidy_capsule(struct checkpoints *c, const Rm__Job *job, int32_t index, const char *dir) {
         const struct dirent *entry;
         DIR *d;
 
         if (!is_needed(c, job, index, 0)) {
-                remove_dir(c, dir);
+                if (!is_new(c, dir))
+                        remove_dir(c, dir);
                 return;
         }
         d = opendir(dir);
@@ -182,7 +196,7 @@ static void tidy_capsule(struct checkpoints *c, const Rm__Job *job, int32_t inde
                 uint64_t number = number_of(entry->d_name, MANIFEST);
                 cleanup_free char *path = xasprintf("%s/%s", dir, entry->d_name);
 
-                if (number > 0 && !is_needed(c, job, index, number))
+                if (number > 0 && !is_needed(c, job, index, number) && !is_new(c, path))
                         (void) unlink(path);
         }
         if (d)
@@ -210,7 +224,7 @@ static void tidy_job(struct checkpoints *c, uint64_t id) {
         if (d)
                 (void) closedir(d);
         /* On a shared file system another node may be making the first one just now. */
-        if (!busy && (!job || (job->n_checkpoints == 0 && (!c->shared || job_ended(job)))))
+        if (!busy && !is_new(c, dir) && (!job || (job->n_checkpoints == 0 && (!c->shared || job_ended(job)))))
                 remove_dir(c, dir);
 }
 

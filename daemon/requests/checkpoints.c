@@ -156,3 +156,105 @@ void request_remove_checkpoint(struct client *client, const Rm__LocalRequest *re
         if (!refused(client, request->id, &err))
                 request_propose(client, request->id, command_checkpoint_remove(&c, in->job, in->checkpoint, client->user));
 }
+
+/* ---- export and import ---- */
+
+static void on_transfer_open(void *userdata, const char *socket) {
+        const struct asked *asked = userdata;
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__Transfer body = RM__TRANSFER__INIT;
+
+        body.socket = (char *) socket;
+        reply.body_case = RM__LOCAL_REPLY__BODY_TRANSFER;
+        reply.transfer = &body;
+        client_reply(asked->client, asked->request_id, &reply);
+}
+
+static void transfer_ended(struct asked *asked, const char *verb, int error, const char *text) {
+        if (error < 0)
+                client_error(asked->client, asked->request_id, error, "%s: %s", verb, text);
+        else
+                client_ok(asked->client, asked->request_id, 0, text);
+        client_release(asked->client);
+        free(asked);
+}
+
+static void on_export_end(void *userdata, int error, const char *text) {
+        transfer_ended(userdata, "export-checkpoint", error, text);
+}
+
+static void on_import_end(void *userdata, int error, const char *text) {
+        transfer_ended(userdata, "import-checkpoint", error, text);
+}
+
+/* Not all parts are here. */
+static void reply_gathering(struct client *client, const Rm__LocalRequest *request, size_t parts, size_t here) {
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__Transfer body = RM__TRANSFER__INIT;
+        uint64_t since_usec = request->export_checkpoint->since_usec;
+
+        body.parts = (uint32_t) parts;
+        body.parts_here = (uint32_t) here;
+        body.since_usec = since_usec ? since_usec : cluster_log_usec(client->rmd->cluster);
+        reply.body_case = RM__LOCAL_REPLY__BODY_TRANSFER;
+        reply.transfer = &body;
+        client_reply(client, request->id, &reply);
+}
+
+static struct asked *asked_create(struct client *client, uint32_t request_id) {
+        struct asked *asked = xcalloc(1, sizeof(*asked));
+
+        *asked = (struct asked) { .client = client_hold(client), .request_id = request_id };
+        return asked;
+}
+
+/* The memory of his programs is in it: not even an administrator's who is not root. */
+static int check_owner(const struct client *client, const Rm__Job *job, struct rm_error *err) {
+        if (client->conn && (client->uid == 0 || client->uid == job->spec->uid))
+                return 0;
+        return error_set(err, -EPERM, "export-checkpoint: only the job's owner and root may do that");
+}
+
+void request_export_checkpoint(struct client *client, const Rm__LocalRequest *request) {
+        static const struct checkpoints_transfer_ops ops = { on_transfer_open, on_export_end };
+        const Rm__ExportCheckpoint *in = request->export_checkpoint;
+        const Rm__Job *job = own_job(client, request->id, "export-checkpoint", in->job);
+        struct checkpoints *checkpoints = client->rmd->checkpoints;
+        struct checkpoints_user user = { client->uid, client->user };
+        const Rm__Checkpoint *checkpoint = NULL;
+        struct rm_error err = { 0 };
+        struct asked *asked;
+        size_t here = 0;
+
+        if (!job)
+                return;
+        if (check_owner(client, job, &err) == 0 &&
+            checkpoints_find(job, in->checkpoint, "export-checkpoint", &checkpoint, &err) == 0 &&
+            checkpoints_gather(checkpoints, in->job, in->checkpoint, in->since_usec, &here, &err) < 0)
+                (void) error_prefix(&err, "export-checkpoint");
+        if (refused(client, request->id, &err))
+                return;
+        if (here < checkpoint->n_parts) {
+                reply_gathering(client, request, checkpoint->n_parts, here);
+                return;
+        }
+        asked = asked_create(client, request->id);
+        if (checkpoints_export(checkpoints, in->job, in->checkpoint, &user, &ops, asked, &err) < 0)
+                transfer_ended(asked, "export-checkpoint", err.code, error_text(&err));
+}
+
+void request_import_checkpoint(struct client *client, const Rm__LocalRequest *request) {
+        static const struct checkpoints_transfer_ops ops = { on_transfer_open, on_import_end };
+        struct checkpoints_user user = { client->uid, client->user };
+        struct rm_error err = { 0 };
+        struct asked *asked;
+
+        (void) checkpoints_check(cluster_state(client->rmd->cluster), "import-checkpoint", &err);
+        if (err.code == 0 && !client->conn)
+                (void) error_set(&err, -EPERM, "import-checkpoint: only a program of this node may do that");
+        if (refused(client, request->id, &err))
+                return;
+        asked = asked_create(client, request->id);
+        if (checkpoints_import(client->rmd->checkpoints, &user, &ops, asked, &err) < 0)
+                transfer_ended(asked, "import-checkpoint", err.code, error_text(&err));
+}

@@ -29,6 +29,8 @@ static const struct request requests[] = {
         { RM__LOCAL_REQUEST__BODY_RESTART_JOB, "restart-job", ROLE_ANY, ROUTE_PROPOSE, request_restart_job },
         { RM__LOCAL_REQUEST__BODY_REMOVE_CHECKPOINT, "remove-checkpoint", ROLE_ANY, ROUTE_PROPOSE, request_remove_checkpoint },
         { RM__LOCAL_REQUEST__BODY_VERIFY_CHECKPOINT, "verify-checkpoint", ROLE_ANY, ROUTE_NODE, request_verify_checkpoint },
+        { RM__LOCAL_REQUEST__BODY_EXPORT_CHECKPOINT, "export-checkpoint", ROLE_ANY, ROUTE_HERE, request_export_checkpoint },
+        { RM__LOCAL_REQUEST__BODY_IMPORT_CHECKPOINT, "import-checkpoint", ROLE_ANY, ROUTE_HERE, request_import_checkpoint },
         { RM__LOCAL_REQUEST__BODY_LIST_MOVES, "list-moves", ROLE_ANY, ROUTE_HERE, request_list_moves },
         { RM__LOCAL_REQUEST__BODY_FOLLOW_EVENTS, "events", ROLE_ANY, ROUTE_HERE, request_follow_events },
         { RM__LOCAL_REQUEST__BODY_GET_STATUS, "status", ROLE_ANY, ROUTE_HERE, request_status },

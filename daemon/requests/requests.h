@@ -70,6 +70,8 @@ void request_checkpoint_job(struct client *client, const Rm__LocalRequest *reque
 void request_restart_job(struct client *client, const Rm__LocalRequest *request);
 void request_verify_checkpoint(struct client *client, const Rm__LocalRequest *request);
 void request_remove_checkpoint(struct client *client, const Rm__LocalRequest *request);
+void request_export_checkpoint(struct client *client, const Rm__LocalRequest *request);
+void request_import_checkpoint(struct client *client, const Rm__LocalRequest *request);
 void request_list_moves(struct client *client, const Rm__LocalRequest *request);
 void request_follow_events(struct client *client, const Rm__LocalRequest *request);
 void request_status(struct client *client, const Rm__LocalRequest *request);

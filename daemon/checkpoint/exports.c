@@ -1,0 +1,132 @@
+/* A checkpoint goes to its owner's program. This node gets the parts first that it has not; rmd remembers nothing of that: the program asks again. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "common/util.h"
+#include "daemon/checkpoint/checkpoints_internal.h"
+#include "daemon/cluster/commands.h"
+
+#define EXPORT_VERSION 1U /* daemon/mover/export_stream.h */
+
+/* ---- the parts ---- */
+
+static bool has_part(const struct checkpoints *c, const Rm__CheckpointPart *part) {
+        return names_have(part->stored, part->n_stored, stores_place(c));
+}
+
+static int want_part(struct checkpoints *c, uint64_t job, uint64_t checkpoint, const Rm__CheckpointPart *part,
+                     struct rm_error *err) {
+        struct command cmd;
+
+        if (!checkpoint_part_holder(checkpoints_state(c), part, NULL))
+                return error_set(err, -EHOSTDOWN, "no node that is up has part %" PRId32 " of it (%s has)", part->capsule,
+                                 part->n_stored > 0 ? part->stored[0] : "none");
+        if (!c->shared && !names_have(part->partners, part->n_partners, checkpoints_self(c)))
+                checkpoints_propose(c, command_checkpoint_copy_wanted(&cmd, job, checkpoint, part->capsule, checkpoints_self(c)));
+        return 0;
+}
+
+int checkpoints_gather(struct checkpoints *c, uint64_t job, uint64_t checkpoint, uint64_t since_usec, size_t *ret_here,
+                       struct rm_error *err) {
+        const Rm__Checkpoint *record = checkpoints_record(c, job, checkpoint);
+        size_t here = 0;
+        int r = 0;
+
+        if (!record || record->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE)
+                return error_set(err, -EBUSY, "it is not done");
+        if (since_usec > 0 && record->copy_error_usec >= since_usec)
+                return error_set(err, -EIO, "this node cannot get all parts of it: see 'rmctl events'");
+        for (size_t i = 0; i < record->n_parts && r == 0; i++) {
+                if (has_part(c, record->parts[i]))
+                        here++;
+                else
+                        r = want_part(c, job, checkpoint, record->parts[i], err);
+        }
+        if (r == 0)
+                *ret_here = here;
+        return r;
+}
+
+/* ---- the file ---- */
+
+/* Of the job only what a restart needs: `ret` borrows from it. */
+static void fill_job(Rm__Job *ret, const Rm__Job *job, Rm__Checkpoint **checkpoint) {
+        rm__job__init(ret);
+        ret->id = job->id;
+        ret->spec = job->spec;
+        ret->submit_usec = job->submit_usec;
+        ret->attempt = job->attempt;
+        ret->free_attempts = job->free_attempts;
+        ret->last_checkpoint = job->last_checkpoint;
+        ret->checkpoints = checkpoint;
+        ret->n_checkpoints = 1;
+}
+
+static void clear_names(char ***names, size_t *n) {
+        for (size_t i = 0; i < *n; i++)
+                free((*names)[i]);
+        free(take_ptr(*names));
+        *n = 0;
+}
+
+/* The caller's. Where its parts are, and whose disks they filled, is of this cluster at this time. */
+static Rm__Checkpoint *copy_record(const Rm__Checkpoint *record) {
+        Rm__Checkpoint *copy = (Rm__Checkpoint *) message_copy(&record->base);
+
+        for (size_t i = 0; i < copy->n_parts; i++) {
+                clear_names(&copy->parts[i]->stored, &copy->parts[i]->n_stored);
+                clear_names(&copy->parts[i]->partners, &copy->parts[i]->n_partners);
+        }
+        return copy;
+}
+
+static int start_export(struct transfer *transfer, const Rm__Job *job, const Rm__Checkpoint *record, struct rm_error *err) {
+        const struct checkpoints *c = transfer->c;
+        const struct config *config = c->rmd->config;
+        cleanup_free char *dir = xasprintf("%s/%" PRIu64, c->root, job->id);
+        Rm__Checkpoint *copy = copy_record(record);
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverExport body = RM__MOVER_EXPORT__INIT;
+        Rm__ExportHead head = RM__EXPORT_HEAD__INIT;
+        cleanup_free uint8_t *packed = NULL;
+        Rm__MoverStore store;
+        Rm__Job of;
+        int r = stores_describe(c, job->id, STATE_HEAD, dir, &store, err);
+
+        fill_job(&of, job, &copy);
+        head.version = EXPORT_VERSION;
+        head.cluster = config->cluster_name;
+        head.time_usec = now_real_usec();
+        head.job = &of;
+        body.head.len = rm__export_head__get_packed_size(&head);
+        packed = body.head.data = xrealloc(NULL, body.head.len + 1);
+        (void) rm__export_head__pack(&head, packed);
+        rm__checkpoint__free_unpacked(copy, NULL);
+        body.store = &store;
+        body.client_uid = transfer->uid;
+        body.bytes_per_sec = config->checkpoint_rate_bytes_per_sec;
+        command.body_case = RM__MOVER_COMMAND__BODY_EXPORT_CHECKPOINT;
+        command.export_checkpoint = &body;
+        return r < 0 ? r : transfer_start(transfer, "export", &command, err);
+}
+
+int checkpoints_export(struct checkpoints *c, uint64_t job, uint64_t checkpoint, const struct checkpoints_user *user,
+                       const struct checkpoints_transfer_ops *transfer_ops, void *userdata, struct rm_error *err) {
+        const Rm__Job *j = state_job(checkpoints_state(c), job);
+        const Rm__Checkpoint *record = checkpoints_record(c, job, checkpoint);
+        struct transfer *transfer;
+        int r;
+
+        if (!record)
+                return error_set(err, -ENOENT, "it is not there any more");
+        transfer = transfer_create(c, false, user, transfer_ops, userdata, err);
+        if (!transfer)
+                return err->code;
+        transfer->job = job;
+        transfer->checkpoint = checkpoint;
+        r = start_export(transfer, j, record, err);
+        if (r < 0)
+                transfer_free(transfer);
+        return r;
+}
