@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "launcher/rmctl/checkpoint.h"
 #include "launcher/rmctl/human.h"
 #include "launcher/rmctl/json.h"
 #include "launcher/rmctl/pages.h"
@@ -153,8 +154,7 @@ static int run_list(struct call *call) {
 
 /* ---- checkpoint-job ---- */
 
-/* A line on a terminal that is written over. */
-static void show_progress(const char *text) {
+void checkpoint_progress(const char *text) {
         if (isatty(STDERR_FILENO) == 1)
                 (void) fprintf(stderr, "\r\033[K%s", text);
 }
@@ -167,7 +167,7 @@ static void tell_done(const struct call *call, const Rm__Job *job, const Rm__Che
         cleanup_free char *took = human_duration(sum.store_usec);
         cleanup_free char *nodes = nodes_text(c);
 
-        show_progress("");
+        checkpoint_progress("");
         if (call->json) {
                 json_t *one = json_from_message(&c->base);
 
@@ -187,7 +187,7 @@ static void tell_under_way(const Rm__Job *job, const Rm__Checkpoint *c) {
                                  sum_of(c).n_stored, c->n_parts);
         else
                 text = xasprintf("checkpoint %" PRIu64 ".%" PRIu64 ": capturing", job->id, c->id);
-        show_progress(text);
+        checkpoint_progress(text);
 }
 
 /* 1: it is done, 0: it is under way. One that failed is forgotten. */
@@ -235,11 +235,11 @@ static int wait_done(struct call *call, uint64_t job, uint64_t number, uint64_t 
                 if (r == 0)
                         seen_usec = now_usec();
                 else if (r != CLIENT_NO_DAEMON || now_usec() > seen_usec + AWAY_USEC) {
-                        show_progress("");
+                        checkpoint_progress("");
                         return r;
                 }
                 if (!call_pause(deadline_usec)) {
-                        show_progress("");
+                        checkpoint_progress("");
                         return error_set(&call->err, -ETIMEDOUT,
                                          "checkpoint %" PRIu64 ".%" PRIu64 " is not done after %" PRIu64 " s; it goes on", job,
                                          number, timeout_usec / 1000000U);
@@ -281,8 +281,7 @@ static int run_checkpoint(struct call *call) {
 
 /* ---- restart-job, remove-checkpoint ---- */
 
-/* "7.2"; `any`: "7" is good, too, and 0. */
-static int read_checkpoint(struct call *call, bool any, uint64_t *ret_job, uint64_t *ret_number) {
+int checkpoint_read_name(struct call *call, bool any, uint64_t *ret_job, uint64_t *ret_number) {
         cleanup_free char *copy = xstrdup(call->args[0]);
         char *dot = strchr(copy, '.');
         int64_t job = 0, number = 0;
@@ -300,7 +299,7 @@ static int read_checkpoint(struct call *call, bool any, uint64_t *ret_job, uint6
 static int run_restart(struct call *call) {
         Rm__RestartJob body = RM__RESTART_JOB__INIT;
         Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
-        int r = read_checkpoint(call, true, &body.job, &body.checkpoint);
+        int r = checkpoint_read_name(call, true, &body.job, &body.checkpoint);
 
         if (r < 0)
                 return r;
@@ -393,7 +392,7 @@ static int run_verify(struct call *call) {
         uint64_t id = 0, number = 0;
         Rm__LocalReply *reply = NULL;
         const Rm__Checkpoint *found = NULL;
-        int r = read_checkpoint(call, false, &id, &number);
+        int r = checkpoint_read_name(call, false, &id, &number);
 
         if (r == 0)
                 r = fetch(call, &id, 1, &reply);
@@ -415,7 +414,7 @@ static int run_verify(struct call *call) {
 static int run_remove(struct call *call) {
         Rm__RemoveCheckpoint body = RM__REMOVE_CHECKPOINT__INIT;
         Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
-        int r = read_checkpoint(call, false, &body.job, &body.checkpoint);
+        int r = checkpoint_read_name(call, false, &body.job, &body.checkpoint);
 
         if (r < 0)
                 return r;

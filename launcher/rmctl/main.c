@@ -139,7 +139,9 @@ static int no_verb(const char *word) {
 static char *full_name(const char *program, char *word) {
         static const char *const names[][2] = { { "list", "list-checkpoints" },
                                                 { "verify", "verify-checkpoint" },
-                                                { "remove", "remove-checkpoint" } };
+                                                { "remove", "remove-checkpoint" },
+                                                { "export", "export-checkpoint" },
+                                                { "import", "import-checkpoint" } };
         const char *slash = strrchr(program, '/');
 
         if (strcmp(slash ? slash + 1 : program, "rm-checkpoint") != 0)

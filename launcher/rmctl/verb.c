@@ -31,6 +31,8 @@ const struct verb *const verbs[] = {
         &verb_list_checkpoints,
         &verb_verify_checkpoint,
         &verb_remove_checkpoint,
+        &verb_export_checkpoint,
+        &verb_import_checkpoint,
         &verb_events,
         &verb_snapshot,
         &verb_plan,
