@@ -3,10 +3,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "common/frame.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
 #include "daemon/cluster/commands.h"
 
+#define COMING_MAX 16U /* parts that come at once */
+#define HEAD_MAX_BYTES (FRAME_MAX_MOVER_BYTES - 65536U) /* with what else is said to rm-mover */
 #define EXPORT_VERSION 1U /* daemon/mover/export_stream.h */
 
 /* ---- the parts ---- */
@@ -15,33 +18,51 @@ static bool has_part(const struct checkpoints *c, const Rm__CheckpointPart *part
         return names_have(part->stored, part->n_stored, stores_place(c));
 }
 
-static int want_part(struct checkpoints *c, uint64_t job, uint64_t checkpoint, const Rm__CheckpointPart *part,
+static bool is_coming(const struct checkpoints *c, const Rm__CheckpointPart *part) {
+        return !c->shared && names_have(part->partners, part->n_partners, checkpoints_self(c));
+}
+
+static size_t count_coming(const struct checkpoints *c, const Rm__Checkpoint *record) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < record->n_parts; i++)
+                n += !has_part(c, record->parts[i]) && is_coming(c, record->parts[i]);
+        return n;
+}
+
+static int want_part(struct checkpoints *c, uint64_t job, uint64_t checkpoint, const Rm__CheckpointPart *part, size_t *coming,
                      struct rm_error *err) {
         struct command cmd;
 
         if (!checkpoint_part_holder(checkpoints_state(c), part, NULL))
                 return error_set(err, -EHOSTDOWN, "no node that is up has part %" PRId32 " of it (%s has)", part->capsule,
                                  part->n_stored > 0 ? part->stored[0] : "none");
-        if (!c->shared && !names_have(part->partners, part->n_partners, checkpoints_self(c)))
-                checkpoints_propose(c, command_checkpoint_copy_wanted(&cmd, job, checkpoint, part->capsule, checkpoints_self(c)));
+        if (c->shared || is_coming(c, part) || *coming >= COMING_MAX)
+                return 0;
+        if (part->n_partners >= STATE_PARTNERS_MAX)
+                return error_set(err, -EDQUOT, "as many nodes as may have part %" PRId32 " of it; export it on one of them (%s)",
+                                 part->capsule, part->partners[0]);
+        ++*coming;
+        checkpoints_propose(c, command_checkpoint_copy_wanted(&cmd, job, checkpoint, part->capsule, checkpoints_self(c)));
         return 0;
 }
 
 int checkpoints_gather(struct checkpoints *c, uint64_t job, uint64_t checkpoint, uint64_t since_usec, size_t *ret_here,
                        struct rm_error *err) {
         const Rm__Checkpoint *record = checkpoints_record(c, job, checkpoint);
-        size_t here = 0;
+        size_t here = 0, coming;
         int r = 0;
 
         if (!record || record->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE)
                 return error_set(err, -EBUSY, "it is not done");
         if (since_usec > 0 && record->copy_error_usec >= since_usec)
                 return error_set(err, -EIO, "this node cannot get all parts of it: see 'rmctl events'");
+        coming = count_coming(c, record);
         for (size_t i = 0; i < record->n_parts && r == 0; i++) {
                 if (has_part(c, record->parts[i]))
                         here++;
                 else
-                        r = want_part(c, job, checkpoint, record->parts[i], err);
+                        r = want_part(c, job, checkpoint, record->parts[i], &coming, err);
         }
         if (r == 0)
                 *ret_here = here;
@@ -103,6 +124,8 @@ static int start_export(struct transfer *transfer, const Rm__Job *job, const Rm_
         packed = body.head.data = xrealloc(NULL, body.head.len + 1);
         (void) rm__export_head__pack(&head, packed);
         rm__checkpoint__free_unpacked(copy, NULL);
+        if (r == 0 && body.head.len > HEAD_MAX_BYTES)
+                r = error_set(err, -EFBIG, "the job has too many groups");
         body.store = &store;
         body.client_uid = transfer->uid;
         body.bytes_per_sec = config->checkpoint_rate_bytes_per_sec;

@@ -45,6 +45,7 @@
 #define STATE_LOSS_FOLD 2U       /* likewise, at once, though ranks may have to share cores */
 #define STATE_CHECKPOINT_AUTO UINT64_MAX /* JobSpec.checkpoint_usec */
 #define STATE_CHECKPOINTS_MAX 32U  /* of one job */
+#define STATE_PARTNERS_MAX 16U     /* of one part of a checkpoint */
 #define STATE_STORED_SHARED "*"    /* CheckpointPart.stored: on a file system of all nodes */
 
 /* What applying one command did. `error.code` 0: applied. Otherwise the command was refused and the state is unchanged

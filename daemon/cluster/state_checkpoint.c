@@ -7,8 +7,6 @@
 #include "common/util.h"
 #include "daemon/cluster/state_internal.h"
 
-#define PARTNERS_MAX 16U /* of one part */
-
 /* ---- reading ---- */
 
 Rm__Checkpoint *job_checkpoint(const Rm__Job *job, uint64_t id) {
@@ -240,7 +238,7 @@ static void set_partners(struct apply *a, Rm__CheckpointPart *part, const char *
         char *save = NULL;
 
         for (char *name = strtok_r(copy, " ", &save); name; name = strtok_r(NULL, " ", &save))
-                if (state_node(a->state, name) && strcmp(name, part->node) != 0 && part->n_partners < PARTNERS_MAX)
+                if (state_node(a->state, name) && strcmp(name, part->node) != 0 && part->n_partners < STATE_PARTNERS_MAX)
                         REPEATED_PUSH(part->partners, part->n_partners, xstrdup(name));
 }
 
@@ -444,7 +442,7 @@ int apply_checkpoint_copy_wanted(struct apply *a) {
                 return a->result->error.code;
         if (!state_node(a->state, in->node))
                 return apply_refuse(a, -ESRCH, "checkpoint-copy-wanted: there is no node '%s'", in->node);
-        if (checkpoint->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE || part->n_partners >= PARTNERS_MAX ||
+        if (checkpoint->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE || part->n_partners >= STATE_PARTNERS_MAX ||
             names_have(part->stored, part->n_stored, in->node) || names_have(part->partners, part->n_partners, in->node))
                 return apply_refuse(a, -EALREADY, "checkpoint-copy-wanted: '%s' gets one, or cannot", in->node);
         REPEATED_PUSH(part->partners, part->n_partners, xstrdup(in->node));
