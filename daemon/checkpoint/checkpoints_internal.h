@@ -300,7 +300,8 @@ void checks_finish(struct checkpoints *c);
 /* What may be added on this node to the checkpoints of the job's user, at least 1: by [checkpoint] space_max_per_user, and so that the disk does not become full. */
 uint64_t space_left(const struct checkpoints *c, uint64_t job);
 uint64_t space_left_of_user(const struct checkpoints *c, uint32_t uid);
-/* There was no room: the oldest checkpoint of the job's user that this node has part of goes, of a job that has a newer one. */
-void space_make(struct checkpoints *c, uint64_t wanting);
+/* There was no room: the oldest checkpoint of the job's user that this node has part of goes, of a job that has a newer one; but not the one that
+ * wants it. */
+void space_make(struct checkpoints *c, uint64_t wanting, uint64_t checkpoint);
 
 #endif

@@ -417,7 +417,7 @@ static int check_offer(const struct copy *copy, const Rm__CopyOffer *offer, stru
         if (is_beside_another(copy))
                 return error_set(err, -EBUSY, "a copy of another checkpoint comes just now");
         if (new_bytes(copy) > space_left(c, offer->job)) {
-                space_make(copy->c, offer->job);
+                space_make(copy->c, offer->job, offer->checkpoint);
                 return error_set(err, -EDQUOT, "there is no room for the user's checkpoints");
         }
         if (offer->n_files == 0 || offer->n_files > FILES_MAX || offer->n_bytes != offer->n_files)

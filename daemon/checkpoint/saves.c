@@ -210,7 +210,7 @@ static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
                 break;
         case RM__MOVER_EVENT__BODY_FAILED:
                 if (event->failed->code == -EDQUOT || event->failed->code == -ENOSPC)
-                        space_make(save->c, save->job);
+                        space_make(save->c, save->job, save->checkpoint);
                 save_fail(save, "%s", event->failed->text);
                 break;
         default:

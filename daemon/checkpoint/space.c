@@ -81,7 +81,7 @@ static const Rm__Checkpoint *spare_of(const Rm__Job *job) {
         return NULL;
 }
 
-void space_make(struct checkpoints *c, uint64_t wanting) {
+void space_make(struct checkpoints *c, uint64_t wanting, uint64_t checkpoint) {
         const Rm__State *state = checkpoints_state(c);
         const Rm__Job *for_job = state_job(state, wanting);
         const Rm__Checkpoint *oldest = NULL;
@@ -94,7 +94,8 @@ void space_make(struct checkpoints *c, uint64_t wanting) {
         for (size_t i = 0; i < state->n_jobs; i++) {
                 const Rm__Checkpoint *spare = state->jobs[i]->spec->uid == for_job->spec->uid ? spare_of(state->jobs[i]) : NULL;
 
-                if (!spare || !has_part_here(c, spare) || (oldest && oldest->start_usec <= spare->start_usec))
+                if (!spare || !has_part_here(c, spare) || (state->jobs[i]->id == wanting && spare->id == checkpoint) ||
+                    (oldest && oldest->start_usec <= spare->start_usec))
                         continue;
                 oldest = spare;
                 job = state->jobs[i]->id;
