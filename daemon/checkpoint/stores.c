@@ -181,26 +181,36 @@ static bool is_new(const struct checkpoints *c, const char *path) {
         return c->shared && lstat(path, &st) == 0 && time(NULL) < st.st_ctime + NEW_SEC;
 }
 
-/* Manifests of which the state knows nothing go here; packs that none needs any more go with the next checkpoint, or with the directory. */
-static void tidy_capsule(struct checkpoints *c, const Rm__Job *job, int32_t index, const char *dir) {
+/* Manifests that the state knows no more go here, and packs that came with newer ones than those it knows, which no older one needs. Others that none needs any more go with the next
+ * checkpoint, or with the directory. */
+static void tidy_files(struct checkpoints *c, const Rm__Job *job, int32_t index, const char *dir) {
+        uint64_t newest = job->n_checkpoints > 0 ? job->checkpoints[job->n_checkpoints - 1]->id : 0;
         const struct dirent *entry;
-        DIR *d;
+        DIR *d = opendir(dir);
 
-        if (!is_needed(c, job, index, 0)) {
-                if (!is_new(c, dir))
-                        remove_dir(c, dir);
-                return;
-        }
-        d = opendir(dir);
         while (d && (entry = readdir(d))) {
-                uint64_t number = number_of(entry->d_name, MANIFEST);
+                uint64_t manifest = number_of(entry->d_name, MANIFEST), pack = number_of(entry->d_name, PACK);
                 cleanup_free char *path = xasprintf("%s/%s", dir, entry->d_name);
 
-                if (number > 0 && !is_needed(c, job, index, number) && !is_new(c, path))
+                /* One that is being made elsewhere may be newer than what is known here. */
+                if (manifest > job->last_checkpoint || pack > job->last_checkpoint)
+                        continue;
+                if ((manifest > 0 ? !is_needed(c, job, index, manifest) : pack > newest) && !is_new(c, path))
                         (void) unlink(path);
         }
         if (d)
                 (void) closedir(d);
+}
+
+static bool may_have_first(const struct checkpoints *c, const Rm__Job *job) {
+        return c->shared && !job_ended(job);
+}
+
+static void tidy_capsule(struct checkpoints *c, const Rm__Job *job, int32_t index, const char *dir) {
+        if (job->n_checkpoints == 0 || is_needed(c, job, index, 0))
+                tidy_files(c, job, index, dir);
+        else if (!is_new(c, dir))
+                remove_dir(c, dir);
 }
 
 static void tidy_job(struct checkpoints *c, uint64_t id) {
@@ -218,13 +228,13 @@ static void tidy_job(struct checkpoints *c, uint64_t id) {
                         continue;
                 if (in_use(c, id, index))
                         busy = true;
-                else if (job && job->n_checkpoints > 0)
+                else if (job && (job->n_checkpoints > 0 || may_have_first(c, job)))
                         tidy_capsule(c, job, index, path);
         }
         if (d)
                 (void) closedir(d);
         /* On a shared file system another node may be making the first one just now. */
-        if (!busy && !is_new(c, dir) && (!job || (job->n_checkpoints == 0 && (!c->shared || job_ended(job)))))
+        if (!busy && !is_new(c, dir) && (!job || (job->n_checkpoints == 0 && !may_have_first(c, job))))
                 remove_dir(c, dir);
 }
 
