@@ -84,11 +84,14 @@ struct capsule_spec {
         size_t n_peers;
         bool cut;               /* made cut (destination of a move) */
         bool fenced;            /* runs only while it has a lease: begins without one, see capsule_renew_lease() */
-        uid_t uid;              /* owner of the payload */
+        /* A restore is tried here, beside the capsule that it was made of, which runs on: the link has its address and leads nowhere, files of the node are only looked
+         * at, and what was restored never runs: capsule_open(), capsule_thaw() and capsule_run() fail with -EPERM. */
+        bool rehearsal;
+        uid_t uid; /* owner of the payload */
         gid_t gid;
-        const gid_t *groups;    /* supplementary */
+        const gid_t *groups; /* supplementary */
         size_t n_groups;
-        const char *spool_dir;  /* on the node's disk, made with mode 0700 when missing; output is kept here */
+        const char *spool_dir; /* on the node's disk, made with mode 0700 when missing; output is kept here */
         /* That all spools of this owner, which are beside it, may hold; then its output is not taken. 0: no limit. */
         uint64_t spool_max_bytes;
         uint64_t spool_reserve_bytes; /* of its file system that is left free, at most a quarter */
@@ -292,7 +295,7 @@ int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t s
  * of images_dir; PID 1 takes the files from there, and gives their contents to the payload from now on (status.filling), without rmd. */
 int capsule_restore(struct capsule *capsule, const char *images_dir, bool pages, uint64_t timeout_usec, capsule_done_fn done,
                     void *arg);
-/* The same of a checkpoint, after which the processes had gone on: files that they had open for writing are cut back first to what they were. Done with error 0: `text`
+/* The same of a checkpoint, after which the processes had gone on (in a rehearsal: are going on, and their files stay as they are): files that they had open for writing are cut back first to what they were. Done with error 0: `text`
  * names files, a space between them, that are written in place and may differ from what they were. */
 int capsule_restore_back(struct capsule *capsule, const char *images_dir, bool pages, uint64_t timeout_usec, capsule_done_fn done,
                          void *arg);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -23,6 +24,9 @@ enum {
         REG_SIZE = 8,       /* reg_file_entry */
         REG_SIZE_TAG = REG_SIZE << 3 | WIRE_VARINT,
         REG_UNKNOWN_TAG = 15 << 3 | WIRE_VARINT, /* a field that CRIU does not know, and passes over */
+        FILE_UNIX = 16,    /* file_entry.usk */
+        UNIX_NAME = 11,    /* unix_sk_entry */
+        UNIX_NAME_DIR = 14, /* where a relative one is */
         FILE_TIMERFD = 12, /* file_entry.tfd */
         TIMERFD_VALUE_SEC = 7,
         TIMERFD_VALUE_NSEC = 8,
@@ -100,7 +104,7 @@ static bool next_field(struct cursor *c, struct field *ret) {
         return true;
 }
 
-static bool image_fixup_timerfd(struct cursor entry) {
+static bool image_fixup_timerfd(struct cursor entry, void *arg) {
         uint64_t left = 0;
         uint64_t interval = 0;
         uint8_t *nsec = NULL;
@@ -120,7 +124,7 @@ static bool image_fixup_timerfd(struct cursor entry) {
         return true;
 }
 
-static bool drop_size(struct cursor entry) {
+static bool drop_size(struct cursor entry, void *arg) {
         struct field f;
 
         while (next_field(&entry, &f))
@@ -132,7 +136,8 @@ static bool drop_size(struct cursor entry) {
 }
 
 /* Calls `fix` for each entry of that kind. Returns for how many it has done something. */
-static unsigned fix_files(uint8_t *image, size_t size_bytes, uint64_t kind, bool (*fix)(struct cursor entry)) {
+static unsigned fix_files(uint8_t *image, size_t size_bytes, uint64_t kind, bool (*fix)(struct cursor entry, void *arg),
+                          void *arg) {
         struct cursor c = { image, image + size_bytes };
         uint32_t magic, length;
         unsigned n = 0;
@@ -155,17 +160,51 @@ static unsigned fix_files(uint8_t *image, size_t size_bytes, uint64_t kind, bool
                 c.at += length;
                 while (next_field(&entry, &f))
                         if (f.number == kind && !f.varint)
-                                n += fix(f.bytes);
+                                n += fix(f.bytes, arg);
         }
         return n;
 }
 
 unsigned image_fixup_timerfds(uint8_t *image, size_t size_bytes) {
-        return fix_files(image, size_bytes, FILE_TIMERFD, image_fixup_timerfd);
+        return fix_files(image, size_bytes, FILE_TIMERFD, image_fixup_timerfd, NULL);
 }
 
 unsigned image_fixup_sizes(uint8_t *image, size_t size_bytes) {
-        return fix_files(image, size_bytes, FILE_REG, drop_size);
+        return fix_files(image, size_bytes, FILE_REG, drop_size, NULL);
+}
+
+static char *text_of(const struct field *f) {
+        return strndup((const char *) f->bytes.at, (size_t) (f->bytes.end - f->bytes.at));
+}
+
+struct sockets {
+        image_fixup_socket_fn fn;
+        void *arg;
+};
+
+/* Unnamed ones have no bytes there, abstract ones begin with a NUL. */
+static bool see_socket(struct cursor entry, void *arg) {
+        const struct sockets *sockets = arg;
+        cleanup_free char *name = NULL, *dir = NULL, *path = NULL;
+        struct field f;
+
+        while (next_field(&entry, &f)) {
+                if (f.varint || (f.number != UNIX_NAME && f.number != UNIX_NAME_DIR))
+                        continue;
+                free(f.number == UNIX_NAME ? name : dir);
+                *(f.number == UNIX_NAME ? &name : &dir) = text_of(&f);
+        }
+        if (!name || !*name)
+                return false;
+        path = *name == '/' ? xstrdup(name) : xasprintf("%s/%s", dir ? dir : "", name);
+        sockets->fn(sockets->arg, path);
+        return true;
+}
+
+unsigned image_fixup_sockets(uint8_t *image, size_t size_bytes, image_fixup_socket_fn fn, void *arg) {
+        struct sockets sockets = { fn, arg };
+
+        return fix_files(image, size_bytes, FILE_UNIX, see_socket, &sockets);
 }
 
 /* ---- interrupted system calls ---- */

@@ -14,6 +14,10 @@ unsigned image_fixup_timerfds(uint8_t *image, size_t size_bytes);
 /* CRIU refuses files whose size is another than when they were dumped. Of a checkpoint that is gone back to, rollback.h has seen to them: the sizes go. As above. */
 unsigned image_fixup_sizes(uint8_t *image, size_t size_bytes);
 
+/* Not corrected, but looked at: the paths that Unix sockets are bound to, which CRIU makes anew; the image stays as it is. As above. */
+typedef void (*image_fixup_socket_fn)(void *arg, const char *path);
+unsigned image_fixup_sockets(uint8_t *image, size_t size_bytes, image_fixup_socket_fn fn, void *arg);
+
 /* Can this system call be begun again when it was interrupted, as far as its arguments tell? Its time limit then counts anew. */
 bool image_fixup_can_restart(long number);
 

@@ -62,6 +62,15 @@ bool inventory_has_path(const Capsule__InventoryFile *file) {
         return file->name[0] == '/';
 }
 
+bool inventory_is_carried(const char *path) {
+        static const char *const mounts[] = { "/tmp/", "/dev/shm/", "/run/", "/proc/", "/dev/" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(mounts); i++)
+                if (strncmp(path, mounts[i], strlen(mounts[i])) == 0)
+                        return true;
+        return false;
+}
+
 /* For one more item than the `n` that are in use. */
 static void *make_room(void *list, size_t n, size_t item_bytes) {
         return n % 32 != 0 ? list : xrealloc(list, (n + 32) * item_bytes);

@@ -26,6 +26,9 @@ int inventory_reach(const Capsule__Inventory *inventory, const Capsule__Spec *sp
 /* Has the file a path that another process can open? Not: pipes, sockets, memory, deleted files. */
 bool inventory_has_path(const Capsule__InventoryFile *file);
 
+/* Is a file of this path in a file system of the capsule's own, which is restored with it? */
+bool inventory_is_carried(const char *path);
+
 /* As InventoryFile.mtime_nsec. */
 int64_t inventory_mtime_nsec(const struct stat *st);
 

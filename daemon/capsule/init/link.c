@@ -7,6 +7,7 @@
 #include <linux/if_link.h>
 #include <linux/if_packet.h>
 #include <linux/rtnetlink.h>
+#include <linux/veth.h>
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <string.h>
@@ -23,6 +24,7 @@
 
 /* Before Linux 6.13 a new link must have a name that is free on the node as well, whose uplink often is an eth0. */
 #define NEW_LINK_NAME "rmd-new"
+#define LONE_PEER_NAME "rmd-end"
 
 enum { LO_INDEX = 1 };
 
@@ -68,6 +70,28 @@ static int make_macvlan(struct link *link, int lower_index, int netns_fd) {
         mnl_attr_nest_end(h, inner);
         mnl_attr_nest_end(h, outer);
         return netlink_talk(link->node, h, h->nlmsg_len, 1);
+}
+
+/* Both ends of it are in the capsule, and the other one stays down. */
+static int make_lone_link(const struct link *link) {
+        char buffer[NETLINK_BUFFER_BYTES];
+        struct nlmsghdr *h = netlink_request(buffer, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
+        struct ifinfomsg *info = mnl_nlmsg_put_extra_header(h, sizeof(*info));
+        struct nlattr *outer, *inner, *peer;
+
+        info->ifi_family = AF_UNSPEC;
+        mnl_attr_put_strz(h, IFLA_IFNAME, NEW_LINK_NAME);
+        mnl_attr_put(h, IFLA_ADDRESS, sizeof(link->spec.mac), link->spec.mac);
+        outer = mnl_attr_nest_start(h, IFLA_LINKINFO);
+        mnl_attr_put_strz(h, IFLA_INFO_KIND, "veth");
+        inner = mnl_attr_nest_start(h, IFLA_INFO_DATA);
+        peer = mnl_attr_nest_start(h, VETH_INFO_PEER);
+        (void) mnl_nlmsg_put_extra_header(h, sizeof(*info));
+        mnl_attr_put_strz(h, IFLA_IFNAME, LONE_PEER_NAME);
+        mnl_attr_nest_end(h, peer);
+        mnl_attr_nest_end(h, inner);
+        mnl_attr_nest_end(h, outer);
+        return netlink_talk(link->own, h, h->nlmsg_len, 1);
 }
 
 static int add_address(struct link *link) {
@@ -179,9 +203,9 @@ int link_create(struct link *link, struct rm_error *error) {
                 return error_sys(error, r, "cannot set lo up");
         if (lower_index == 0)
                 return 0;
-        r = make_macvlan(link, lower_index, netns_fd);
+        r = link->spec.alone ? make_lone_link(link) : make_macvlan(link, lower_index, netns_fd);
         if (r < 0)
-                return error_sys(error, r, "cannot make a macvlan link on %s", link->spec.uplink);
+                return error_sys(error, r, "cannot make a %s link on %s", link->spec.alone ? "veth" : "macvlan", link->spec.uplink);
         link->index = (int) if_nametoindex(NEW_LINK_NAME);
         r = link->index == 0 ? -errno : set_name(link->own, link->index, LINK_NAME);
         if (r == 0)

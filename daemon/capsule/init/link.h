@@ -13,6 +13,7 @@ struct mnl_socket;
 
 struct link_spec {
         const char *uplink; /* in the node */
+        bool alone;         /* not on the uplink: nothing that is sent arrives anywhere */
         uint32_t address;   /* network byte order */
         uint32_t gateway;   /* 0: none */
         uint8_t prefix;
@@ -33,7 +34,7 @@ struct link {
         bool filtered;
 };
 
-/* In the node's namespace. */
+/* In the node's namespace. With an uplink that is empty there is no link. */
 int link_open_node(struct link *link, const struct link_spec *spec, struct rm_error *error);
 /* In the capsule's: lo up, no IPv6, TCP timers; the link made (down) with its address, and shut to all but the job's capsules. */
 int link_create(struct link *link, struct rm_error *error);

@@ -28,6 +28,7 @@
 #include "daemon/capsule/init/obstacles.h"
 #include "daemon/capsule/init/payload.h"
 #include "daemon/capsule/init/ptys.h"
+#include "daemon/capsule/init/rehearsal.h"
 #include "daemon/capsule/init/rollback.h"
 #include "daemon/capsule/init/stdio.h"
 #include "daemon/capsule/init/watch.h"
@@ -324,9 +325,11 @@ static int start_filler(struct ops *ops, struct rm_error *error) {
         return r < 0 ? r : fill_start(init->fill, ops->images_fd, criu_restore_pid(init->criu), error);
 }
 
-static int roll_files_back(struct ops *ops, struct rm_error *error) {
+static int see_to_files(struct ops *ops, struct rm_error *error) {
         cleanup_close int copies_fd = openat(ops->images_fd, CAPSULE_FILES_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
+        if (ops->init->spec->rehearsal)
+                return rehearsal_check(ops->carry->inventory, ops->init->spec, ops->images_fd, copies_fd, error);
         return rollback_files(ops->carry->inventory, ops->init->spec, copies_fd, &ops->doubts, error);
 }
 
@@ -340,7 +343,7 @@ static int op_restore(struct ops *ops, const Capsule__Request *request, struct t
         if (r == 0)
                 r = open_images(ops, request->restore->images_dir, error);
         if (r == 0 && request->restore->rollback)
-                r = roll_files_back(ops, error);
+                r = see_to_files(ops, error);
         if (r == 0)
                 r = request->restore->pages ? start_filler(ops, error) : 0;
         if (r == 0)
@@ -593,7 +596,9 @@ static void carry_out(struct ops *ops, const Capsule__Request *request, struct t
                 ctl_reply(init->ctl, ticket, error.code, error.text);
                 return;
         }
-        if (operations[request->op_case].leased && fencing_is_on(init->fencing))
+        if (operations[request->op_case].leased && init->spec->rehearsal)
+                r = error_set(&error, -EPERM, "what is restored in a rehearsal never runs");
+        else if (operations[request->op_case].leased && fencing_is_on(init->fencing))
                 r = error_set(&error, -ETIME, "this node has no lease for it");
         else
                 r = operations[request->op_case].fn(ops, request, ticket, &error);

@@ -37,18 +37,8 @@ struct verdict {
         uint32_t doubts;
 };
 
-/* The capsule's own file systems are restored with it. */
-static bool is_carried(const char *name) {
-        static const char *const mounts[] = { "/tmp/", "/dev/shm/", "/run/", "/proc/", "/dev/" };
-
-        for (size_t i = 0; i < ARRAY_SIZE(mounts); i++)
-                if (strncmp(name, mounts[i], strlen(mounts[i])) == 0)
-                        return true;
-        return false;
-}
-
 static bool is_regarded(const Capsule__InventoryFile *file) {
-        return inventory_has_path(file) && S_ISREG(file->mode) && !is_carried(file->name);
+        return inventory_has_path(file) && S_ISREG(file->mode) && !inventory_is_carried(file->name);
 }
 
 static void see_descriptors(const Capsule__Inventory *inventory, const Capsule__InventoryTask *task, struct use *uses) {
@@ -113,6 +103,7 @@ struct task {
         const Capsule__Spec *spec;
         int copies_fd;
         uint64_t max_bytes; /* of copies that are made */
+        bool look; /* only: nothing is changed */
 };
 
 /* ---- copies ---- */
@@ -237,11 +228,31 @@ static int put_back(const struct task *task, uint32_t f) {
 
 /* ---- all of them ---- */
 
+/* As far as that can be told without doing it. */
+static int look_at(const struct task *task, uint32_t f, const struct use *use) {
+        const Capsule__InventoryFile *file = task->inventory->files[f];
+        char name[16];
+        struct stat st;
+
+        if (!use->written)
+                return check_size(file, task->spec);
+        copy_name(f, name);
+        if (file->copied && (task->copies_fd < 0 || faccessat(task->copies_fd, name, R_OK, AT_EACCESS) < 0))
+                return -ENODATA;
+        if (stat(file->name, &st) < 0 || faccessat(AT_FDCWD, file->name, W_OK, AT_EACCESS) < 0)
+                return -errno;
+        return !S_ISREG(st.st_mode) || st.st_uid != file->uid || (!file->copied && (uint64_t) st.st_size < file->size_bytes)
+                       ? -ESTALE
+                       : 0;
+}
+
 static int roll_back(const struct task *task, uint32_t f, const struct use *use, bool *ret_doubt) {
         const Capsule__InventoryFile *file = task->inventory->files[f];
         bool written = false;
         int r;
 
+        if (task->look)
+                return look_at(task, f, use);
         if (use->written && file->copied)
                 return put_back(task, f);
         r = use->written ? cut_back(file, &written) : check_size(file, task->spec);
@@ -321,7 +332,7 @@ static int as_owner(identity_child_fn fn, const struct task *task, bool *ret_dou
 
 int rollback_copy(Capsule__Inventory *inventory, const Capsule__Spec *spec, int dir_fd, uint64_t max_bytes,
                   struct rm_error *error) {
-        const struct task task = { inventory, spec, dir_fd, max_bytes };
+        const struct task task = { inventory, spec, dir_fd, max_bytes, false };
         cleanup_free bool *unread = xcalloc(inventory->n_files + 1, sizeof(*unread));
         cleanup_free struct use *uses = uses_of(inventory);
         bool any = false;
@@ -339,11 +350,18 @@ int rollback_copy(Capsule__Inventory *inventory, const Capsule__Spec *spec, int 
 
 int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, char **ret_doubts,
                    struct rm_error *error) {
-        const struct task task = { inventory, spec, copies_fd, 0 };
+        const struct task task = { inventory, spec, copies_fd, 0, false };
         cleanup_free bool *doubtful = xcalloc(inventory->n_files + 1, sizeof(*doubtful));
         int r = as_owner(roll_back_as_owner, &task, doubtful, error);
 
         if (r == 0)
                 *ret_doubts = names_of(inventory, doubtful);
         return r;
+}
+
+int rollback_look(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, struct rm_error *error) {
+        const struct task task = { inventory, spec, copies_fd, 0, true };
+        cleanup_free bool *doubtful = xcalloc(inventory->n_files + 1, sizeof(*doubtful));
+
+        return as_owner(roll_back_as_owner, &task, doubtful, error);
 }

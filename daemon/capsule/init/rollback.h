@@ -19,4 +19,7 @@ int rollback_copy(Capsule__Inventory *inventory, const Capsule__Spec *spec, int 
 int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, char **ret_doubts,
                    struct rm_error *error);
 
+/* Would rollback_files() succeed? Nothing is changed. Errors as above. */
+int rollback_look(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, struct rm_error *error);
+
 #endif

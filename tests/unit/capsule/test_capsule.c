@@ -466,6 +466,39 @@ static void test_mend_sizes(void **state) {
         assert_int_equal(image_fixup_sizes(mended, sizeof(mended)), 0);
 }
 
+static void add_path(void *arg, const char *path) {
+        char **paths = arg;
+        char *longer = xasprintf("%s%s ", *paths ? *paths : "", path);
+
+        free(*paths);
+        *paths = longer;
+}
+
+static void test_find_sockets(void **state) {
+        /* Magic numbers; then by their length: a timer, sockets with a path, without a name, with an abstract and with a relative one, and one cut short. */
+        static const uint8_t image[] = {
+                0x19, 0x43, 0x56, 0x54, 0x38, 0x31, 0x30, 0x56, /* */
+                12,   0,    0,    0,    8,    17,   16,   1,    98,  6, 8,  1, 16, 0,  64, 100, /* */
+                14,   0,    0,    0,    8,    5,    16,   2,    130, 1, 7,  8, 2,  90, 3,  '/', 'a', 'b', /* */
+                11,   0,    0,    0,    8,    5,    16,   3,    130, 1, 4,  8, 3,  90, 0, /* */
+                13,   0,    0,    0,    8,    5,    16,   4,    130, 1, 6,  8, 4,  90, 2,  0,   'x', /* */
+                18,   0,    0,    0,    8,    5,    16,   5,    130, 1, 11, 8, 5,  90, 1,  's', 114, 4,   '/', 'h', '/', 'u', /* */
+                14,   0,    0,    0,    8,    5,    16,   6,    130, 1, 7,  8, 6,  90, 3,  '/', 'z',
+        };
+        cleanup_free char *paths = NULL;
+        uint8_t copy[sizeof(image)];
+
+        (void) state;
+        memcpy(copy, image, sizeof(image));
+        assert_int_equal(image_fixup_sockets(copy, sizeof(copy), add_path, &paths), 2);
+        assert_string_equal(paths, "/ab /h/u/s ");
+        assert_memory_equal(copy, image, sizeof(image));
+        for (size_t n = 0; n < sizeof(image); n++)
+                assert_in_range(image_fixup_sockets(copy, n, add_path, &paths), 0, 2);
+        copy[4] = 0; /* another kind of image */
+        assert_int_equal(image_fixup_sockets(copy, sizeof(copy), add_path, &paths), 0);
+}
+
 static void test_log_tail(void **state) {
         static const char log[] = "(00.000001) Warn  (criu/a.c:1): fine\n"
                                   "(00.100000)    57: Error (criu/b.c:2): first\n"
@@ -698,6 +731,7 @@ int main(void) {
                 cmocka_unit_test(test_flows),
                 cmocka_unit_test(test_mend_timerfds),
                 cmocka_unit_test(test_mend_sizes),
+                cmocka_unit_test(test_find_sockets),
                 cmocka_unit_test(test_log_tail),
                 cmocka_unit_test(test_quota),
                 cmocka_unit_test(test_bind),

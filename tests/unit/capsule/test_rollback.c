@@ -355,6 +355,31 @@ static void test_own_file_systems(void **state) {
         assert_int_equal(unlink(name), 0);
 }
 
+static int look(struct scene *s) {
+        s->error = (struct rm_error) { 0 };
+        return rollback_look(&s->inventory, &s->spec, s->copies_fd, &s->error);
+}
+
+/* What it would do is not done. */
+static void test_only_looked_at(void **state) {
+        struct scene *s = *state;
+
+        assert_int_equal(look(s), -ENOENT);
+        put_file(s->path, OWNER, 0600, NOW_BYTES);
+        assert_int_equal(look(s), 0);
+        assert_int_equal(size_of(s->path), NOW_BYTES);
+        s->file.size_bytes = NOW_BYTES + 1;
+        assert_int_equal(look(s), -ESTALE);
+        s->file.size_bytes = SAVED_BYTES;
+        s->file.copied = true;
+        assert_int_equal(look(s), -ENODATA); /* there is no copy */
+        s->file.copied = false;
+        assert_int_equal(chmod(s->path, 0), 0);
+        assert_int_equal(look(s), -EACCES);
+        assert_non_null(strstr(s->error.text, s->path));
+        assert_int_equal(size_of(s->path), NOW_BYTES);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_appended, setup, teardown),
@@ -369,6 +394,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_shorter, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_file_of_another, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_own_file_systems, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_only_looked_at, setup, teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
