@@ -328,6 +328,16 @@ Rm__Command *command_checkpoint_abort(struct command *c, uint64_t job, uint64_t 
         return &c->command;
 }
 
+Rm__CmdCheckpointDrilled *command_checkpoint_drilled(struct command *c, uint64_t job, uint64_t checkpoint, int32_t capsule,
+                                                     const char *node) {
+        BEGIN(c, checkpoint_drilled, CHECKPOINT_DRILLED);
+        c->checkpoint_drilled.job = job;
+        c->checkpoint_drilled.checkpoint = checkpoint;
+        c->checkpoint_drilled.capsule = capsule;
+        c->checkpoint_drilled.node = text_of(node);
+        return &c->checkpoint_drilled;
+}
+
 Rm__CmdCheckpointStart *command_checkpoint_start(struct command *c, uint64_t job, Rm__CheckpointCause cause) {
         BEGIN(c, checkpoint_start, CHECKPOINT_START);
         c->checkpoint_start.job = job;

@@ -82,6 +82,14 @@ static const struct {
         { &rm__command__descriptor, 187, STATE_LEVEL_CHECKPOINT }, /* checkpoint_copy_lost */
         { &rm__command__descriptor, 188, STATE_LEVEL_CHECKPOINT }, /* checkpoint_copy_wanted */
         { &rm__command__descriptor, 189, STATE_LEVEL_CHECKPOINT }, /* checkpoint_import */
+        { &rm__checkpoint_part__descriptor, 210, STATE_LEVEL_DRILL }, /* drilled */
+        { &rm__checkpoint_part__descriptor, 211, STATE_LEVEL_DRILL }, /* drill_usec */
+        { &rm__checkpoint_part__descriptor, 212, STATE_LEVEL_DRILL }, /* drill_error */
+        { &rm__checkpoint_part__descriptor, 213, STATE_LEVEL_DRILL }, /* drill_node */
+        { &rm__checkpoint_part__descriptor, 214, STATE_LEVEL_DRILL }, /* pause_usec */
+        { &rm__checkpoint__descriptor, 210, STATE_LEVEL_DRILL }, /* error */
+        { &rm__job__descriptor, 210, STATE_LEVEL_DRILL }, /* drill */
+        { &rm__command__descriptor, 210, STATE_LEVEL_DRILL }, /* checkpoint_drilled */
         { &rm__node__descriptor, 200, STATE_LEVEL_CHECKPOINT }, /* unwell_usec */
         { &rm__state__descriptor, 200, STATE_LEVEL_CHECKPOINT }, /* failures */
 };

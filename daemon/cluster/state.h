@@ -10,7 +10,7 @@
 #include "common/error.h"
 #include "proto/state.pb-c.h"
 
-#define STATE_LEVEL 10U /* the highest feature level that this version knows, see CmdLevel */
+#define STATE_LEVEL 11U /* the highest feature level that this version knows, see CmdLevel */
 #define STATE_LEVEL_RESTART 2U /* from this one on: CmdJobRestart and what belongs to it */
 #define STATE_LEVEL_VOTERS 3U  /* several voters, removal of nodes, leases in the log */
 #define STATE_LEVEL_SESSIONS 3U /* from this one on: Command.origin, and the log's time is in the state */
@@ -26,6 +26,7 @@
 #define STATE_LEVEL_DEADLINE 8U /* from this one on: until when a drained node is to be empty */
 #define STATE_LEVEL_CONDITION 9U /* from this one on: conditions of nodes */
 #define STATE_LEVEL_CHECKPOINT 10U /* from this one on: checkpoints of jobs */
+#define STATE_LEVEL_DRILL 11U /* from this one on: drills of jobs */
 #define STATE_LEVEL_WITHOUT_DOWN                                                                                                   \
         3U /* the log is raised to this level, and to higher ones, also if a node that is DOWN knows less */
 #define STATE_CONDITION_SOURCES_MAX 16U    /* of one node */
@@ -43,6 +44,7 @@
 #define STATE_HEAD (-1)          /* index of a job's head capsule */
 #define STATE_LOSS_RESTART 1U    /* JobSpec.on_node_loss: it starts again */
 #define STATE_LOSS_FOLD 2U       /* likewise, at once, though ranks may have to share cores */
+#define STATE_DRILL_ERROR_MAX 300U /* bytes of CheckpointPart.drill_error */
 #define STATE_CHECKPOINT_AUTO UINT64_MAX /* JobSpec.checkpoint_usec */
 #define STATE_CHECKPOINTS_MAX 32U  /* of one job */
 #define STATE_PARTNERS_MAX 16U     /* of one part of a checkpoint */
@@ -129,6 +131,7 @@ uint32_t job_counted_attempts(const Rm__Job *job);
 Rm__Checkpoint *job_checkpoint(const Rm__Job *job, uint64_t id);
 /* That is being captured or stored; NULL: none. */
 Rm__Checkpoint *job_checkpoint_under_way(const Rm__Job *job);
+bool checkpoint_is_drill(const Rm__Checkpoint *checkpoint);
 Rm__CheckpointPart *checkpoint_part(const Rm__Checkpoint *checkpoint, int32_t capsule);
 /* A node that is UP and has the part: `prefer` if it is one of these (NULL ok); NULL: none. */
 const Rm__Node *checkpoint_part_holder(const Rm__State *state, const Rm__CheckpointPart *part, const char *prefer);

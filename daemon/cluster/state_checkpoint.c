@@ -23,6 +23,10 @@ Rm__Checkpoint *job_checkpoint_under_way(const Rm__Job *job) {
         return NULL;
 }
 
+bool checkpoint_is_drill(const Rm__Checkpoint *checkpoint) {
+        return checkpoint->cause == RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_DRILL;
+}
+
 Rm__CheckpointPart *checkpoint_part(const Rm__Checkpoint *checkpoint, int32_t capsule) {
         for (size_t i = 0; i < checkpoint->n_parts; i++)
                 if (checkpoint->parts[i]->capsule == capsule)
@@ -130,13 +134,44 @@ bool *checkpoint_addresses(const Rm__State *state, size_t *ret_n) {
 
 /* ---- their end ---- */
 
-static void remove_at(Rm__Job *job, size_t i) {
-        rm__checkpoint__free_unpacked(job->checkpoints[i], NULL);
+static Rm__Checkpoint *take_at(Rm__Job *job, size_t i) {
+        Rm__Checkpoint *checkpoint = job->checkpoints[i];
+
         job->n_checkpoints--;
         memmove(job->checkpoints + i, job->checkpoints + i + 1, (job->n_checkpoints - i) * sizeof(Rm__Checkpoint *));
         if (job->n_checkpoints == 0) {
                 free(job->checkpoints);
                 job->checkpoints = NULL;
+        }
+        return checkpoint;
+}
+
+static void remove_at(Rm__Job *job, size_t i) {
+        rm__checkpoint__free_unpacked(take_at(job, i), NULL);
+}
+
+static void drop_names(char ***names, size_t *n) {
+        while (*n > 0)
+                free((*names)[--*n]);
+        free(take_ptr(*names));
+}
+
+/* It is no checkpoint any more, so that nodes remove what they have of it; what it has shown is kept, until the next. `why` NULL: it came to its end. */
+static void keep_drill(Rm__Job *job, const Rm__Checkpoint *drill, uint64_t time_usec, const char *why) {
+        for (size_t i = 0; i < job->n_checkpoints; i++) {
+                if (job->checkpoints[i] != drill)
+                        continue;
+                if (job->drill)
+                        rm__checkpoint__free_unpacked(job->drill, NULL);
+                job->drill = take_at(job, i);
+        }
+        job->drill->end_usec = time_usec;
+        message_set_string(&job->drill->error, why);
+        for (size_t i = 0; i < job->drill->n_parts; i++) {
+                Rm__CheckpointPart *part = job->drill->parts[i];
+
+                drop_names(&part->stored, &part->n_stored);
+                drop_names(&part->partners, &part->n_partners);
         }
 }
 
@@ -149,6 +184,12 @@ static void fail(struct apply *a, Rm__Job *job, const Rm__Checkpoint *checkpoint
         uint64_t id = checkpoint->id;
         char name[48];
 
+        if (checkpoint_is_drill(checkpoint)) {
+                apply_event(a, "drill-failed", NULL, job->id, 0, 0, "drill %s is given up: %s", checkpoint_name(job->id, id, name),
+                            why);
+                keep_drill(job, checkpoint, a->time_usec, why);
+                return;
+        }
         message_set_string(&job->checkpoint_error, why);
         job->checkpoint_try_usec = a->time_usec;
         apply_event(a, "checkpoint-failed", NULL, job->id, 0, 0, "checkpoint %s is given up: %s",
@@ -168,9 +209,14 @@ void job_checkpoints_interrupt(struct apply *a, Rm__Job *job, const char *why) {
 }
 
 void job_checkpoints_drop(Rm__Job *job) {
-        for (size_t i = job->n_checkpoints; i > 0; i--)
-                if (job->checkpoints[i - 1]->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE)
+        for (size_t i = job->n_checkpoints; i > 0; i--) {
+                const Rm__Checkpoint *checkpoint = job->checkpoints[i - 1];
+
+                if (checkpoint_is_drill(checkpoint))
+                        keep_drill(job, checkpoint, checkpoint->start_usec, "the job has ended, or starts again");
+                else if (checkpoint->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE)
                         remove_at(job, i - 1);
+        }
 }
 
 /* ---- commands ---- */
@@ -209,25 +255,28 @@ static const Rm__Move *move_of(const struct apply *a, uint64_t job) {
 }
 
 static int check_start(struct apply *a, const Rm__CmdCheckpointStart *in, const Rm__Job *job) {
+        const char *what = in->cause == RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_DRILL ? "drill" : "checkpoint";
+        const Rm__Checkpoint *other = job ? job_checkpoint_under_way(job) : NULL;
         const Rm__Move *move;
 
         if (!job)
-                return apply_refuse(a, -ENOENT, "checkpoint: no job %" PRIu64, in->job);
+                return apply_refuse(a, -ENOENT, "%s: no job %" PRIu64, what, in->job);
         if (in->cause == RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_NONE || in->n_capsule_nodes != in->n_partners)
-                return apply_refuse(a, -EINVAL, "checkpoint: no cause is given, or nodes and partners do not match");
+                return apply_refuse(a, -EINVAL, "%s: no cause is given, or nodes and partners do not match", what);
         if (job->state != RM__JOB_STATE__JOB_RUNNING || job->cancel)
-                return apply_refuse(a, -EBUSY, "checkpoint: job %" PRIu64 " does not run", job->id);
-        if (job_checkpoint_under_way(job))
-                return apply_refuse(a, -EALREADY, "checkpoint: one of job %" PRIu64 " is being made already", job->id);
+                return apply_refuse(a, -EBUSY, "%s: job %" PRIu64 " does not run", what, job->id);
+        if (other)
+                return apply_refuse(a, -EALREADY, "%s: a %s of job %" PRIu64 " is being made already", what,
+                                    checkpoint_is_drill(other) ? "drill" : "checkpoint", job->id);
         if (job->n_checkpoints >= STATE_CHECKPOINTS_MAX)
-                return apply_refuse(a, -EDQUOT, "checkpoint: job %" PRIu64 " has %u of them; remove one", job->id,
+                return apply_refuse(a, -EDQUOT, "%s: job %" PRIu64 " has %u checkpoints; remove one", what, job->id,
                                     STATE_CHECKPOINTS_MAX);
         move = move_of(a, job->id);
         if (move)
-                return apply_refuse(a, -EBUSY, "checkpoint: move %" PRIu64 " of job %" PRIu64 " is in progress", move->id, job->id);
+                return apply_refuse(a, -EBUSY, "%s: move %" PRIu64 " of job %" PRIu64 " is in progress", what, move->id, job->id);
         for (size_t i = 0; i < job->n_capsules; i++)
                 if (!is_up(state_node(a->state, job->capsules[i]->node)))
-                        return apply_refuse(a, -EHOSTDOWN, "checkpoint: node '%s', where job %" PRIu64 " runs, is not up",
+                        return apply_refuse(a, -EHOSTDOWN, "%s: node '%s', where job %" PRIu64 " runs, is not up", what,
                                             job->capsules[i]->node, job->id);
         return 0;
 }
@@ -280,10 +329,14 @@ int apply_checkpoint_start(struct apply *a) {
         for (size_t i = 0; i < job->n_capsules; i++)
                 REPEATED_PUSH(checkpoint->parts, checkpoint->n_parts, make_part(a, in, job->capsules[i]));
         REPEATED_PUSH(job->checkpoints, job->n_checkpoints, checkpoint);
-        job->checkpoint_try_usec = a->time_usec;
         a->result->created = checkpoint->id;
-        apply_event(a, "checkpoint-started", job->capsules[0]->node, job->id, 0, 0, "checkpoint %s begins",
-                    checkpoint_name(job->id, checkpoint->id, name));
+        (void) checkpoint_name(job->id, checkpoint->id, name);
+        if (checkpoint_is_drill(checkpoint)) {
+                apply_event(a, "drill-started", job->capsules[0]->node, job->id, 0, 0, "drill %s begins", name);
+                return 0;
+        }
+        job->checkpoint_try_usec = a->time_usec;
+        apply_event(a, "checkpoint-started", job->capsules[0]->node, job->id, 0, 0, "checkpoint %s begins", name);
         return 0;
 }
 
@@ -300,7 +353,8 @@ int apply_checkpoint_captured(struct apply *a) {
         checkpoint->state = RM__CHECKPOINT_STATE__CHECKPOINT_STORING;
         checkpoint->captured_usec = a->time_usec;
         checkpoint->pause_usec = in->pause_usec;
-        for (size_t i = 0; i < in->n_output_end && i < 2; i++)
+        /* Nobody goes back to a drill, so a front end must not count with it. */
+        for (size_t i = 0; i < in->n_output_end && i < 2 && !checkpoint_is_drill(checkpoint); i++)
                 REPEATED_PUSH(checkpoint->output_end, checkpoint->n_output_end, in->output_end[i]);
         apply_event(a, "checkpoint-captured", NULL, job->id, 0, 0,
                     "checkpoint %s: the job runs again after %.3f s, what was saved is being stored",
@@ -356,6 +410,10 @@ static void finish(struct apply *a, Rm__Job *job, Rm__Checkpoint *checkpoint) {
                         return;
                 raw_bytes += checkpoint->parts[i]->raw_bytes;
                 stored_bytes += checkpoint->parts[i]->stored_bytes;
+        }
+        if (checkpoint_is_drill(checkpoint)) {
+                checkpoint->state = RM__CHECKPOINT_STATE__CHECKPOINT_DRILLING;
+                return;
         }
         checkpoint->state = RM__CHECKPOINT_STATE__CHECKPOINT_DONE;
         checkpoint->end_usec = a->time_usec;
@@ -459,6 +517,45 @@ int apply_checkpoint_abort(struct apply *a) {
         if (!job)
                 return -ENOENT;
         fail(a, job, checkpoint, in->error);
+        return 0;
+}
+
+static void finish_drill(struct apply *a, Rm__Job *job, const Rm__Checkpoint *checkpoint) {
+        size_t bad = 0;
+        char name[48];
+
+        for (size_t i = 0; i < checkpoint->n_parts; i++) {
+                if (!checkpoint->parts[i]->drilled)
+                        return;
+                bad += checkpoint->parts[i]->drill_error[0] != '\0';
+        }
+        (void) checkpoint_name(job->id, checkpoint->id, name);
+        if (bad > 0)
+                apply_event(a, "drill-done", NULL, job->id, 0, 0, "drill %s: %zu of %zu parts were not restored", name, bad,
+                            checkpoint->n_parts);
+        else
+                apply_event(a, "drill-done", NULL, job->id, 0, 0, "drill %s: the job can be restored", name);
+        keep_drill(job, checkpoint, a->time_usec, NULL);
+}
+
+int apply_checkpoint_drilled(struct apply *a) {
+        const Rm__CmdCheckpointDrilled *in = a->command->checkpoint_drilled;
+        Rm__Checkpoint *checkpoint;
+        Rm__Job *job;
+        Rm__CheckpointPart *part = find_part(a, "checkpoint-drilled", in->job, in->checkpoint, in->capsule, &job, &checkpoint);
+
+        if (!part)
+                return a->result->error.code;
+        if (checkpoint->state != RM__CHECKPOINT_STATE__CHECKPOINT_DRILLING || part->drilled)
+                return apply_refuse(a, -EALREADY, "checkpoint-drilled: it is known already, or not yet to be tried");
+        if (strlen(in->error) > STATE_DRILL_ERROR_MAX)
+                return apply_refuse(a, -EINVAL, "checkpoint-drilled: the text is too long");
+        part->drilled = true;
+        part->drill_usec = in->usec;
+        part->pause_usec = in->pause_usec;
+        message_set_string(&part->drill_node, in->node);
+        message_set_string(&part->drill_error, in->error);
+        finish_drill(a, job, checkpoint);
         return 0;
 }
 

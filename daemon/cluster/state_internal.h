@@ -70,6 +70,7 @@ int apply_checkpoint_copy_lost(struct apply *a);
 int apply_checkpoint_copy_wanted(struct apply *a);
 int apply_checkpoint_import(struct apply *a);
 int apply_checkpoint_abort(struct apply *a);
+int apply_checkpoint_drilled(struct apply *a);
 int apply_checkpoint_remove(struct apply *a);
 int apply_job_release(struct apply *a);
 /* Before it changes which nodes there are or are UP, and once the level allows it: count the time until now. */

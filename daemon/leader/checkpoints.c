@@ -15,6 +15,7 @@
 #define CAPTURE_MOST_USEC (UINT64_C(1200) * 1000000) /* then something is stuck, and nodes have not said so */
 #define RETRY_USEC (UINT64_C(10) * 1000000)          /* after a checkpoint that failed, at least */
 #define AHEAD_USEC (UINT64_C(20) * 1000000)          /* before a deadline or a limit, and as long as the last one took */
+#define DRILL_MOST_USEC (UINT64_C(1200) * 1000000)   /* likewise, from when a drill was captured */
 #define COPY_REST_USEC (UINT64_C(60) * 1000000)       /* after a copy that failed, until another node is to have one */
 #define SHARE_OF_CORE 4U                              /* what is stored beside the job takes it about that part of a core */
 
@@ -24,7 +25,8 @@ int leader_checkpoint(struct rmd *rmd, uint64_t id, Rm__CheckpointCause cause, c
                       cluster_propose_fn callback, void *userdata, struct rm_error *err) {
         const Rm__State *state = cluster_state(rmd->cluster);
         const Rm__Job *job = state_job(state, id);
-        bool partners_wanted = strcmp(rmd->config->checkpoint_store, CONFIG_STORE_PARTNER) == 0;
+        bool partners_wanted = cause != RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_DRILL &&
+                               strcmp(rmd->config->checkpoint_store, CONFIG_STORE_PARTNER) == 0;
         cleanup_free char **nodes = NULL, **partners = NULL;
         Rm__CmdCheckpointStart *body;
         struct command c;
@@ -185,16 +187,28 @@ static void on_begun(void *userdata, int code, const char *text, uint64_t index,
 
 /* ---- what is stuck ---- */
 
-/* A node that was to store its part is down. */
+static bool is_untried(const Rm__Checkpoint *checkpoint, const Rm__CheckpointPart *part) {
+        return checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_DRILLING && !part->drilled;
+}
+
+/* A node that was to store its part, or to try its restore, is down. */
 static bool is_lost(const Rm__State *state, const Rm__Checkpoint *checkpoint) {
         for (size_t i = 0; i < checkpoint->n_parts; i++) {
                 const Rm__CheckpointPart *part = checkpoint->parts[i];
                 const Rm__Node *node = state_node(state, part->node);
 
-                if (part->n_stored == 0 && (!node || node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN))
+                if ((part->n_stored == 0 || is_untried(checkpoint, part)) &&
+                    (!node || node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN))
                         return true;
         }
         return false;
+}
+
+/* A drill must not be in the way of a checkpoint for which there is little time left. */
+static bool is_pressing(const struct rmd *rmd, const Rm__Job *job, uint64_t now) {
+        bool stop;
+
+        return cause_now(rmd, job, now, false, &stop) != RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_NONE && stop;
 }
 
 static bool give_up_stuck(struct rmd *rmd, const Rm__Job *job, const Rm__Checkpoint *checkpoint, uint64_t now) {
@@ -205,6 +219,11 @@ static bool give_up_stuck(struct rmd *rmd, const Rm__Job *job, const Rm__Checkpo
                 (void) command_checkpoint_abort(&c, job->id, checkpoint->id, "a node of the job is down");
         else if (capturing && now > checkpoint->start_usec + CAPTURE_MOST_USEC)
                 (void) command_checkpoint_abort(&c, job->id, checkpoint->id, "it has not been captured in time");
+        else if (checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_DRILLING &&
+                 now > checkpoint->captured_usec + DRILL_MOST_USEC)
+                (void) command_checkpoint_abort(&c, job->id, checkpoint->id, "it has not come to its end in time");
+        else if (checkpoint_is_drill(checkpoint) && is_pressing(rmd, job, now))
+                (void) command_checkpoint_abort(&c, job->id, checkpoint->id, "the job is to be saved before it has to leave");
         else
                 return false;
         cluster_decide(rmd->cluster, &c.command);

@@ -249,6 +249,8 @@ static char *checkpoint_words(const Rm__Job *job) {
 
 /* What is long in them concerns nodes. */
 static void drop_checkpoint_parts(Rm__Job *job) {
+        if (job->drill)
+                rm__checkpoint__free_unpacked(take_ptr(job->drill), NULL);
         for (size_t k = 0; k < job->n_checkpoints; k++) {
                 Rm__Checkpoint *checkpoint = job->checkpoints[k];
 

@@ -79,6 +79,7 @@ static void copy_job(Rm__JobView *view, Rm__JobSpec *spec, const Rm__Job *job, s
         if (view->foreign) {
                 slim.n_checkpoints = 0;
                 slim.checkpoint_error = (char *) "";
+                slim.drill = NULL;
         }
         if (protobuf_c_message_get_packed_size(&slim.base) > max_bytes && spec->n_argv > 0) {
                 cut_argv(spec, room, sizeof(room));

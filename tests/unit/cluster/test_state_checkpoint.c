@@ -359,6 +359,95 @@ static void test_import_refused(void **state) {
         rm__job__free_unpacked(out, NULL);
 }
 
+static int begin_drill(struct world *w, uint64_t job) {
+        char *nodes[] = { (char *) "n1", (char *) "n2" };
+        char *partners[] = { (char *) "", (char *) "" };
+        struct command c;
+        Rm__CmdCheckpointStart *in = command_checkpoint_start(&c, job, RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_DRILL);
+
+        in->by = (char *) "alice";
+        in->keep = 2;
+        in->capsule_nodes = nodes;
+        in->n_capsule_nodes = 2;
+        in->partners = partners;
+        in->n_partners = 2;
+        return apply_command(w, &c.command);
+}
+
+static int drilled(struct world *w, uint64_t job, uint64_t checkpoint, int32_t capsule, const char *error) {
+        struct command c;
+        Rm__CmdCheckpointDrilled *in = command_checkpoint_drilled(&c, job, checkpoint, capsule, capsule == 1 ? "n2" : "n1");
+
+        in->usec = 7;
+        in->error = (char *) error;
+        return apply_command(w, &c.command);
+}
+
+static uint64_t drill_stored(struct world *w, uint64_t job) {
+        uint64_t id;
+
+        assert_int_equal(begin_drill(w, job), 0);
+        id = w->created;
+        assert_int_equal(captured(w, job, id), 0);
+        for (int32_t i = -1; i < 2; i++)
+                assert_int_equal(stored(w, job, id, i, i == 1 ? "n2" : "n1"), 0);
+        return id;
+}
+
+/* It counts for nothing, and leaves nothing but what it has shown. */
+static void test_drill(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w), id, try_usec;
+        Rm__Checkpoint *c;
+
+        assert_int_equal(make(w, job, 2), 1);
+        assert_int_equal(make(w, job, 2), 2);
+        try_usec = job_of(w, job)->checkpoint_try_usec;
+        id = drill_stored(w, job);
+        c = job_checkpoint(job_of(w, job), id);
+        assert_int_equal(c->state, RM__CHECKPOINT_STATE__CHECKPOINT_DRILLING);
+        assert_int_equal(c->n_output_end, 0);
+        assert_int_equal(job_newest_checkpoint(w->state, job_of(w, job))->id, 2);
+        assert_int_equal(begin(w, job, 2, false), -EALREADY);
+        assert_int_equal(begin_drill(w, job), -EALREADY);
+        assert_int_equal(drilled(w, job, 2, 0, ""), -EALREADY);
+        assert_int_equal(drilled(w, job, id, -1, ""), 0);
+        assert_int_equal(drilled(w, job, id, -1, ""), -EALREADY);
+        assert_int_equal(drilled(w, job, id, 0, "a file is gone"), 0);
+        assert_int_equal(drilled(w, job, id, 1, ""), 0);
+        assert_non_null(strstr(w->events, "drill-done"));
+        assert_int_equal(job_of(w, job)->n_checkpoints, 2);
+        assert_int_equal(job_of(w, job)->checkpoint_try_usec, try_usec);
+        c = job_of(w, job)->drill;
+        assert_int_equal(c->id, id);
+        assert_string_equal(c->error, "");
+        assert_string_equal(c->parts[1]->drill_error, "a file is gone");
+        assert_int_equal(c->parts[2]->drill_usec, 7);
+        assert_int_equal(c->parts[2]->n_stored, 0);
+        assert_int_equal(drilled(w, job, id, 1, ""), -ENOENT);
+        assert_int_equal(make(w, job, 2), id + 1);
+}
+
+/* What is given up is kept as such, and is no failed checkpoint. */
+static void test_drill_given_up(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w), id = drill_stored(w, job);
+        cleanup_free char *text = xcalloc(1, STATE_DRILL_ERROR_MAX + 2);
+        struct command c;
+
+        memset(text, 'x', STATE_DRILL_ERROR_MAX + 1);
+        assert_int_equal(drilled(w, job, id, 0, text), -EINVAL);
+        assert_int_equal(apply_command(w, command_checkpoint_abort(&c, job, id, "a node of the job is down")), 0);
+        assert_int_equal(job_of(w, job)->n_checkpoints, 0);
+        assert_string_equal(job_of(w, job)->drill->error, "a node of the job is down");
+        assert_string_equal(job_of(w, job)->checkpoint_error, "");
+        id = drill_stored(w, job); /* the next one takes its place */
+        for (int32_t i = -1; i < 2; i++)
+                assert_int_equal(drilled(w, job, id, i, ""), 0);
+        assert_int_equal(job_of(w, job)->drill->id, id);
+        assert_string_equal(job_of(w, job)->drill->error, "");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_life, set_up, tear_down),
@@ -371,6 +460,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_import, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_import_of_forgotten, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_import_refused, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_drill, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_drill_given_up, set_up, tear_down),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
