@@ -224,7 +224,7 @@ static void on_capsule(void *userdata, struct resident *resident, int error, con
 static bool keeps_copy(void *userdata, const struct resident *resident) {
         struct rmd *rmd = userdata;
 
-        return moves_own(rmd->moves, resident);
+        return moves_own(rmd->moves, resident) || (rmd->checkpoints && checkpoints_own(rmd->checkpoints, resident));
 }
 
 static void on_filling(void *userdata, struct resident *resident) {

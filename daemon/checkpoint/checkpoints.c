@@ -49,6 +49,7 @@ static void reconcile(struct checkpoints *c) {
         barrier_wake(c);
         copies_wake(c);
         restores_wake(c);
+        drills_wake(c);
         checks_wake(c);
         c->reconciling = false;
         if (!evtimer_pending(c->tidy, NULL))
@@ -131,6 +132,10 @@ void checkpoints_keep(const struct checkpoints *c) {
         saves_keep(c);
         copies_keep(c);
         restores_keep(c);
+}
+
+bool checkpoints_own(const struct checkpoints *c, const struct resident *resident) {
+        return drills_own(c, resident);
 }
 
 void checkpoints_capsule_ready(struct checkpoints *c, struct resident *resident, int error, const char *text) {

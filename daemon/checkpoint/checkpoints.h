@@ -46,6 +46,8 @@ int checkpoints_export(struct checkpoints *checkpoints, uint64_t job, uint64_t c
 /* Of a job of this user, or of anybody's if it is root. */
 int checkpoints_import(struct checkpoints *checkpoints, const struct checkpoints_user *user,
                        const struct checkpoints_transfer_ops *ops, void *userdata, struct rm_error *err);
+/* Is this copy, which the state does not name, needed for a drill? */
+bool checkpoints_own(const struct checkpoints *checkpoints, const struct resident *resident);
 /* A local capsule answers (error 0), or does not or no more. */
 void checkpoints_capsule_ready(struct checkpoints *checkpoints, struct resident *resident, int error, const char *text);
 

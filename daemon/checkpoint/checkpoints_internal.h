@@ -1,7 +1,6 @@
 /* Shared by the files of this folder: checkpoints.c (wiring), saves.c (capsules that are captured here), barrier.c (all capsules of a job together), copies.c (to and from
- * other nodes), restores.c (capsules that come back here), loads.c (parts that are sent to those), stores.c (where all that lies), checks.c (whether it is as it was), space.c (how much of
- * it may be there), exports.c and imports.c (what
- * their owners take away, and bring back), transfers.c (both of them). */
+ * other nodes), restores.c (capsules that come back here), drills.c (that are only tried), loads.c (parts that are sent to those), stores.c (where all that lies), checks.c
+ * (whether it is as it was), space.c (how much of it may be there), exports.c and imports.c (what their owners take away, and bring back), transfers.c (both of them). */
 #ifndef RM_CHECKPOINT_CHECKPOINTS_INTERNAL_H
 #define RM_CHECKPOINT_CHECKPOINTS_INTERNAL_H
 
@@ -18,6 +17,7 @@
 #include "proto/export.pb-c.h"
 
 #define CHECKPOINT_TOKEN_BYTES 32U
+#define DRILL_INCARNATION (UINT64_C(1) << 63) /* and the drill's number: no copy that the state names has such a one */
 
 /* One capsule of this node, from its first checkpoint on: its rm-mover keeps track of what it writes until it leaves. */
 struct save {
@@ -104,6 +104,10 @@ struct restore {
         bool image_complete;
         bool pages;
         uint64_t begin_usec;
+        bool held; /* by a fault point, until its line is gone */
+        bool drill; /* it only tries: then the capsule, made for that, is removed */
+        bool drilled; /* and that is over; what has shown is for the log */
+        uint64_t took_usec;
         char error[512];
         LIST_ENTRY(restore) entry;
 };
@@ -200,6 +204,8 @@ void saves_wake(struct checkpoints *c);
 void saves_on_go(struct checkpoints *c, const Rm__CheckpointGo *go);
 /* That of this checkpoint; NULL: it is not made here. */
 const struct save *saves_find(const struct checkpoints *c, uint64_t job, int32_t index, uint64_t checkpoint);
+/* That has stored this one last, if its rm-mover goes on; NULL: none has. */
+const struct save *saves_last(const struct checkpoints *c, uint64_t job, int32_t index, uint64_t checkpoint);
 /* Does an rm-mover of ours have this store open? */
 bool saves_use(const struct checkpoints *c, uint64_t job, int32_t index);
 /* Is something of it being captured or stored? */
@@ -236,8 +242,19 @@ void restores_wake(struct checkpoints *c);
 void restores_capsule_ready(struct checkpoints *c, struct resident *resident, int error, const char *text);
 void restores_on_carry(struct checkpoints *c, const char *node, const Rm__RestoreCarry *carry);
 void restores_on_lost(struct checkpoints *c, const char *node);
+/* Tries one, with a capsule that is about to be made, which belongs to nobody else. */
+struct restore *restores_begin_drill(struct checkpoints *c, uint64_t job, const Rm__Checkpoint *checkpoint, int32_t index);
+/* Removes the capsule too. */
+void restores_end_drill(struct restore *restore);
 void restores_keep(const struct checkpoints *c);
 void restores_finish(struct checkpoints *c);
+
+/* ---- drills.c ---- */
+void drills_wake(struct checkpoints *c);
+/* Is it of a drill that goes on? */
+bool drills_own(const struct checkpoints *c, const struct resident *resident);
+/* Its restore has succeeded, or (`error` not "") has not, or was not tried (`usec` 0). */
+void drills_tried(struct restore *restore);
 
 /* ---- loads.c ---- */
 void loads_on_ask(struct checkpoints *c, const char *node, const Rm__RestoreAsk *ask);

@@ -76,12 +76,17 @@ static void restore_free(struct restore *restore) {
         free(restore);
 }
 
+/* As in fault points. */
+static const char *what_of(const struct restore *restore) {
+        return restore->drill ? "drill" : "restart";
+}
+
 static bool restore_event(struct restore *restore, enum restore_event event) {
         enum restore_state next;
 
         if (!restore_next(restore->state, event, &next))
                 return false;
-        log_debug("restart of job %" PRIu64 ", capsule %" PRId32 ": %s -> %s", restore->job, restore->index,
+        log_debug("%s of job %" PRIu64 ", capsule %" PRId32 ": %s -> %s", what_of(restore), restore->job, restore->index,
                   restore_state_name(restore->state), restore_state_name(next));
         restore->state = next;
         restore_enter(restore);
@@ -123,7 +128,7 @@ static void restore_fail(struct restore *restore, const char *fmt, ...) {
         va_start(ap, fmt);
         (void) vsnprintf(restore->error, sizeof(restore->error), fmt, ap);
         va_end(ap);
-        log_warn("restart of job %" PRIu64 " from checkpoint %" PRIu64 ", capsule %" PRId32 " (%s): %s", restore->job,
+        log_warn("%s of job %" PRIu64 " from checkpoint %" PRIu64 ", capsule %" PRId32 " (%s): %s", what_of(restore), restore->job,
                  restore->checkpoint, restore->index, restore_state_name(restore->state), restore->error);
         if (sending && restore->from) {
                 tried = xasprintf("%s %s", restore->tried, restore->from);
@@ -294,7 +299,7 @@ static void on_restored(struct capsule *capsule, int error, const char *text, vo
                 restore_fail(restore, "restoring: %s", text);
                 return;
         }
-        if (*text)
+        if (*text && !restore->drill)
                 tell_doubts(restore, text);
         (void) restore_event(restore, RESTORE_EV_RESTORED);
 }
@@ -309,6 +314,10 @@ static void give_up(struct restore *restore) {
 
         set_deadline(restore, 0);
         stop_mover(restore);
+        if (restore->drill) {
+                drills_tried(restore);
+                return;
+        }
         if (!job || job->restored_from != restore->checkpoint)
                 return;
         checkpoints_propose_abort(restore->c, restore->job, restore->checkpoint, reason);
@@ -322,6 +331,11 @@ static void give_up(struct restore *restore) {
 static void enter_done(struct restore *restore, struct resident *resident) {
         set_deadline(restore, 0);
         stop_mover(restore);
+        if (restore->drill) {
+                restore->took_usec = now_usec() - restore->begin_usec;
+                drills_tried(restore);
+                return;
+        }
         resident->restored = resident->launching = true;
         log_info("job %" PRIu64 ": capsule %" PRId32 " is back from checkpoint %" PRIu64 ".%" PRIu64 " after %.3f s", restore->job,
                  restore->index, restore->job, restore->checkpoint, (double) (now_usec() - restore->begin_usec) / 1e6);
@@ -333,9 +347,12 @@ static void restore_enter(struct restore *restore) {
         struct resident *resident = resident_of(restore);
         struct rm_error err = { 0 };
         int r = restore->state < RESTORE_DONE
-                        ? fault_point(restore->c->rmd->fault, "restart", restore_state_name(restore->state), &err)
+                        ? fault_point(restore->c->rmd->fault, what_of(restore), restore_state_name(restore->state), &err)
                         : 0;
 
+        restore->held = r == -EAGAIN;
+        if (restore->held)
+                checkpoints_retry(restore->c);
         if (r == -EINPROGRESS || r == -EAGAIN)
                 return;
         if (restore->state < RESTORE_FAILED && r == 0 && (!resident || !resident->ready))
@@ -371,6 +388,36 @@ static void restore_enter(struct restore *restore) {
 
 /* ---- from outside ---- */
 
+static struct restore *restore_create(struct checkpoints *c, uint64_t job, int32_t index, uint64_t incarnation,
+                                      uint64_t checkpoint) {
+        struct restore *restore = xcalloc(1, sizeof(*restore));
+
+        *restore = (struct restore) { .c = c, .job = job, .index = index, .incarnation = incarnation, .checkpoint = checkpoint };
+        restore->tried = xstrdup("");
+        restore->begin_usec = now_usec();
+        restore->dir = xasprintf("%s/restore-%" PRIu64 "-%" PRId32 "-%" PRIu64, c->dir, job, index, incarnation);
+        restore->deadline = evtimer_new(c->rmd->base, on_deadline, restore);
+        LIST_INSERT_HEAD(&c->restores, restore, entry);
+        return restore;
+}
+
+struct restore *restores_begin_drill(struct checkpoints *c, uint64_t job, const Rm__Checkpoint *checkpoint, int32_t index) {
+        struct restore *restore = restore_create(c, job, index, DRILL_INCARNATION | checkpoint->id, checkpoint->id);
+
+        restore->drill = true;
+        set_deadline(restore, PREPARE_USEC); /* until its capsule answers */
+        return restore;
+}
+
+void restores_end_drill(struct restore *restore) {
+        struct resident *resident = resident_of(restore);
+        struct runner *runner = restore->c->rmd->runner;
+
+        restore_free(restore);
+        if (resident)
+                runner_drop(runner, resident, true);
+}
+
 /* It is to come back, and nothing is in it yet. */
 static bool is_wanted(const struct checkpoints *c, const struct resident *resident, const Rm__Job **ret_job) {
         const Rm__Job *job = state_job(checkpoints_state(c), resident->job);
@@ -391,6 +438,10 @@ void restores_capsule_ready(struct checkpoints *c, struct resident *resident, in
                         restore_fail(restore, "%s", text);
                 return;
         }
+        if (restore && restore->drill && restore->state == RESTORE_NEW) {
+                restore->begin_usec = now_usec();
+                (void) restore_event(restore, RESTORE_EV_START);
+        }
         if (restore || !is_wanted(c, resident, &job))
                 return;
         if (capsule_phase(resident->capsule) == CAPSULE_RESTORED) { /* for an earlier life of this rmd */
@@ -400,15 +451,7 @@ void restores_capsule_ready(struct checkpoints *c, struct resident *resident, in
         }
         if (capsule_phase(resident->capsule) != CAPSULE_EMPTY)
                 return;
-        restore = xcalloc(1, sizeof(*restore));
-        *restore = (struct restore) { .c = c, .job = job->id, .index = resident->index, .incarnation = resident->incarnation };
-        restore->checkpoint = job->restored_from;
-        restore->tried = xstrdup("");
-        restore->begin_usec = now_usec();
-        restore->dir =
-                xasprintf("%s/restore-%" PRIu64 "-%" PRId32 "-%" PRIu64, c->dir, job->id, resident->index, resident->incarnation);
-        restore->deadline = evtimer_new(c->rmd->base, on_deadline, restore);
-        LIST_INSERT_HEAD(&c->restores, restore, entry);
+        restore = restore_create(c, job->id, resident->index, resident->incarnation, job->restored_from);
         (void) restore_event(restore, RESTORE_EV_START);
 }
 
@@ -457,6 +500,10 @@ void restores_wake(struct checkpoints *c) {
                 const Rm__Capsule *capsule = job ? job_capsule(job, restore->index) : NULL;
 
                 next = LIST_NEXT(restore, entry);
+                if (restore->held)
+                        restore_enter(restore);
+                if (restore->drill)
+                        continue; /* drills_wake() */
                 if (!capsule || capsule->incarnation != restore->incarnation || job->state != RM__JOB_STATE__JOB_STARTING)
                         restore_free(restore);
         }

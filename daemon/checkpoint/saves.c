@@ -55,6 +55,15 @@ const struct save *saves_find(const struct checkpoints *c, uint64_t job, int32_t
         return NULL;
 }
 
+const struct save *saves_last(const struct checkpoints *c, uint64_t job, int32_t index, uint64_t checkpoint) {
+        const struct save *save;
+
+        LIST_FOREACH (save, &c->saves, entry)
+                if (save->job == job && save->index == index && save->mover_last == checkpoint)
+                        return save;
+        return NULL;
+}
+
 bool saves_use(const struct checkpoints *c, uint64_t job, int32_t index) {
         const struct save *save;
 
@@ -186,6 +195,14 @@ static void on_stored(struct save *save, const Rm__MoverStored *stored) {
         save_event(save, SAVE_EV_STORED);
 }
 
+/* A drill is not worth any checkpoint that there is. */
+static void make_space(const struct save *save) {
+        const Rm__Checkpoint *checkpoint = checkpoints_record(save->c, save->job, save->checkpoint);
+
+        if (checkpoint && !checkpoint_is_drill(checkpoint))
+                space_make(save->c, save->job, save->checkpoint);
+}
+
 static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
         struct save *save = userdata;
 
@@ -210,7 +227,7 @@ static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
                 break;
         case RM__MOVER_EVENT__BODY_FAILED:
                 if (event->failed->code == -EDQUOT || event->failed->code == -ENOSPC)
-                        space_make(save->c, save->job, save->checkpoint);
+                        make_space(save);
                 save_fail(save, "%s", event->failed->text);
                 break;
         default:
@@ -731,7 +748,9 @@ static void see_save(struct save *save) {
         const Rm__Checkpoint *checkpoint = save->checkpoint ? checkpoints_record(save->c, save->job, save->checkpoint) : NULL;
         const Rm__CheckpointPart *part = checkpoint ? checkpoint_part(checkpoint, save->index) : NULL;
 
-        if (save->checkpoint && !part) {
+        if (save->state == SAVE_IDLE && has_lost_its_last(save)) {
+                stop_mover(save); /* as after a drill, which may be all that there was */
+        } else if (save->checkpoint && !part) {
                 save_event(save, SAVE_EV_OVER);
         } else if (save->state == SAVE_PREPARE && save->waits) {
                 save_enter(save);

@@ -113,7 +113,7 @@ static void report(struct runner *runner) {
                 struct memory_report_use use;
                 Rm__GroupMemory *group;
 
-                if (!l->ready || l->exited)
+                if (!l->ready || l->exited || l->rehearsal)
                         continue;
                 memory_report_read(l, MEMORY_REPORT_PROCESSES_MAX / most + 1, &use);
                 *(l->index == STATE_HEAD ? &node.heads : &node.groups) += use.memory_bytes + use.files_bytes;
@@ -134,6 +134,25 @@ static void report(struct runner *runner) {
         send_report(runner, &message);
         for (size_t i = 0; i < message.n_groups; i++)
                 free(groups[i].progress);
+}
+
+uint64_t memory_report_room(const struct runner *runner) {
+        struct memory_report_node node = { .total = runner->rmd->topology->memory_bytes, .available = memory_use_available() };
+        uint64_t reserve = limits_reserve(node.total), capacity;
+        size_t most = count_residents(runner);
+
+        for (const struct resident *l = runner->residents; l; l = l->next) {
+                struct memory_report_use use;
+
+                if (!l->ready || l->exited)
+                        continue;
+                memory_report_read(l, MEMORY_REPORT_PROCESSES_MAX / most + 1, &use);
+                *(l->index == STATE_HEAD ? &node.heads : &node.groups) += use.memory_bytes + use.files_bytes;
+        }
+        capacity = memory_report_capacity(&node, runner->rmd->config->memory);
+        capacity = capacity > node.groups ? capacity - node.groups : 0;
+        node.available = node.available > reserve ? node.available - reserve : 0;
+        return node.available < capacity ? node.available : capacity;
 }
 
 static void on_report(evutil_socket_t fd, short what, void *arg) {

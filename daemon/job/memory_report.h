@@ -39,6 +39,9 @@ struct memory_report_told {
 /* Pure. Must this be reported, too? Without groups little changes, and a leader has many nodes. */
 bool memory_report_due(const struct memory_report_told *told, const char *leader, const Rm__NodeMemory *report, uint64_t now_usec);
 
+/* What could be added here now, whatever jobs there are; UINT64_MAX: nobody knows. */
+uint64_t memory_report_room(const struct runner *runner);
+
 /* Pure. What groups may have on the node in all, those that are there included; UINT64_MAX: no limit. `offered`: [node] memory. */
 uint64_t memory_report_capacity(const struct memory_report_node *node, uint64_t offered);
 

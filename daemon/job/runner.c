@@ -246,7 +246,7 @@ static const struct capsule_callbacks callbacks = {
 
 /* `kept`: what a copy that a move makes is allowed at least; such a copy is silent until its move is committed. NULL: none makes it. */
 static int make_resident(struct runner *runner, const Rm__Job *job, int32_t index, uint64_t incarnation,
-                         const struct capsule_limits *kept, struct resident **ret, struct rm_error *err) {
+                         const struct capsule_limits *kept, bool rehearsal, struct resident **ret, struct rm_error *err) {
         struct launch_spec spec;
         struct capsule *capsule = NULL;
         struct resident *resident;
@@ -254,6 +254,7 @@ static int make_resident(struct runner *runner, const Rm__Job *job, int32_t inde
 
         if (r < 0)
                 return error_set(err, r, "no such capsule");
+        spec.spec.rehearsal = rehearsal;
         limits_here(runner->rmd, job_capsule(job, index)->ranks, job_capsule(job, index)->ranks * job->spec->rank_memory_bytes,
                     kept, &spec.spec.limits);
         r = capsule_create(runner->rmd->capsules, &spec.spec, &callbacks, runner, &capsule, err);
@@ -264,6 +265,7 @@ static int make_resident(struct runner *runner, const Rm__Job *job, int32_t inde
                 return r;
         resident = add_resident(runner, job->id, index, incarnation);
         resident->capsule = capsule;
+        resident->rehearsal = rehearsal;
         if (ret)
                 *ret = resident;
         return 0;
@@ -271,7 +273,16 @@ static int make_resident(struct runner *runner, const Rm__Job *job, int32_t inde
 
 int runner_make_copy(struct runner *runner, const Rm__Job *job, const Rm__Move *move, const struct capsule_limits *kept,
                      struct resident **ret, struct rm_error *err) {
-        return make_resident(runner, job, move->capsule, move->incarnation, kept, ret, err);
+        return make_resident(runner, job, move->capsule, move->incarnation, kept, false, ret, err);
+}
+
+int runner_make_rehearsal(struct runner *runner, const Rm__Job *job, int32_t index, uint64_t incarnation, struct rm_error *err) {
+        const struct resident *original = runner_current(runner, job->id, index);
+        struct capsule_limits kept = { 0 };
+
+        if (original && original->capsule)
+                capsule_get_limits(original->capsule, &kept);
+        return make_resident(runner, job, index, incarnation, &kept, true, NULL, err);
 }
 
 /* ---- proposals about one capsule ---- */
@@ -591,7 +602,7 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
                                 runner_retry(runner);
                                 return;
                         }
-                        if (make_resident(runner, job, capsule->index, capsule->incarnation, NULL, &resident, &err) == 0)
+                        if (make_resident(runner, job, capsule->index, capsule->incarnation, NULL, false, &resident, &err) == 0)
                                 return;
                         log_warn("job %" PRIu64 ": %s", job->id, error_text(&err));
                         resident = add_resident(runner, job->id, capsule->index, capsule->incarnation);

@@ -46,6 +46,7 @@ struct resident {
         uint64_t bound_usec; /* cores.c: when it was bound; 0: long ago, or never */
         uint64_t lease_usec; /* leases.c: that its PID 1 was told last (now_boot_usec()); 0: none, by this rmd */
         bool saving;       /* it stands still for a checkpoint, which opens it again */
+        bool rehearsal;    /* only to try a restore in it */
         bool restored;     /* what was captured for a checkpoint is in it, frozen and cut off */
         bool untracked;    /* the last try to move it away could not track its memory */
         char *obstacle;    /* that its PID 1 knows of, "": none; NULL: it has not told */
@@ -84,6 +85,8 @@ struct resident *runner_copy(struct runner *runner, uint64_t job, int32_t index,
 /* Make the destination's copy for a move; on_capsule() is told when it answers. It may use at least `kept`, what it could at the source. */
 int runner_make_copy(struct runner *runner, const Rm__Job *job, const Rm__Move *move, const struct capsule_limits *kept,
                      struct resident **ret, struct rm_error *err);
+/* Make a copy to try a restore in (capsule_spec.rehearsal); on_capsule() is told when it answers. `incarnation`: one that the state does not give. */
+int runner_make_rehearsal(struct runner *runner, const Rm__Job *job, int32_t index, uint64_t incarnation, struct rm_error *err);
 /* Kill and forget one copy. `spool`: its output too. */
 void runner_drop(struct runner *runner, struct resident *resident, bool spool);
 

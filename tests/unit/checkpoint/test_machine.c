@@ -79,7 +79,7 @@ static void test_restore(void **unused) {
                 assert_false(restore_next(RESTORE_DONE, e, &state));
                 assert_false(restore_next(RESTORE_FAILED, e, &state));
         }
-        for (enum restore_state s = RESTORE_PREPARE; s < RESTORE_DONE; s++) {
+        for (enum restore_state s = RESTORE_NEW; s < RESTORE_DONE; s++) {
                 state = s;
                 restore_goes(&state, RESTORE_EV_FAILED, RESTORE_FAILED);
         }
