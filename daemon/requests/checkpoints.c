@@ -13,10 +13,10 @@
 
 /* ---- what is asked ---- */
 
-int checkpoints_check(const Rm__State *state, const char *verb, struct rm_error *err) {
+int checkpoints_check(const Rm__State *state, const char *verb, uint32_t level, struct rm_error *err) {
         cleanup_free char *what = xasprintf("%s:", verb);
 
-        return feature_level_need(state, STATE_LEVEL_CHECKPOINT, what, err);
+        return feature_level_need(state, level, what, err);
 }
 
 /* "1 2 5". */
@@ -74,11 +74,15 @@ static bool refused(struct client *client, uint32_t request_id, const struct rm_
 }
 
 /* NULL: the client was told why not. */
-static const Rm__Job *own_job(struct client *client, uint32_t request_id, const char *verb, uint64_t id) {
+static const Rm__Job *own_job_from(struct client *client, uint32_t request_id, const char *verb, uint64_t id, uint32_t level) {
         struct rm_error err = { 0 };
 
-        (void) checkpoints_check(cluster_state(client->rmd->cluster), verb, &err);
+        (void) checkpoints_check(cluster_state(client->rmd->cluster), verb, level, &err);
         return refused(client, request_id, &err) ? NULL : request_own_job(client, request_id, verb, id);
+}
+
+static const Rm__Job *own_job(struct client *client, uint32_t request_id, const char *verb, uint64_t id) {
+        return own_job_from(client, request_id, verb, id, STATE_LEVEL_CHECKPOINT);
 }
 
 void request_checkpoint_job(struct client *client, const Rm__LocalRequest *request) {
@@ -92,6 +96,19 @@ void request_checkpoint_job(struct client *client, const Rm__LocalRequest *reque
         if (leader_checkpoint(client->rmd, in->job, RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_ASKED, client->user, in->stop,
                               request_answer_proposed, answer, &err) < 0)
                 request_answer_proposed(answer, error_prefix(&err, "checkpoint-job"), err.text, 0, 0);
+}
+
+void request_drill_job(struct client *client, const Rm__LocalRequest *request) {
+        const Rm__DrillJob *in = request->drill_job;
+        struct request_answer *answer;
+        struct rm_error err = { 0 };
+
+        if (!own_job_from(client, request->id, "drill", in->job, STATE_LEVEL_DRILL))
+                return;
+        answer = request_answer_begin(client, request->id);
+        if (leader_checkpoint(client->rmd, in->job, RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_DRILL, client->user, false,
+                              request_answer_proposed, answer, &err) < 0)
+                request_answer_proposed(answer, error_prefix(&err, "drill"), err.text, 0, 0);
 }
 
 void request_restart_job(struct client *client, const Rm__LocalRequest *request) {

@@ -17,7 +17,7 @@
 
 /* ---- what there is ---- */
 
-static int fetch(struct call *call, const uint64_t *jobs, size_t n_jobs, Rm__LocalReply **ret_reply) {
+int checkpoint_fetch(struct call *call, const uint64_t *jobs, size_t n_jobs, Rm__LocalReply **ret_reply) {
         Rm__ListJobs list = RM__LIST_JOBS__INIT;
         Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
 
@@ -30,13 +30,13 @@ static int fetch(struct call *call, const uint64_t *jobs, size_t n_jobs, Rm__Loc
 }
 
 static const char *state_text(Rm__CheckpointState state) {
-        static const char *const texts[] = { "CAPTURING", "STORING", "DONE" };
+        static const char *const texts[] = { "CAPTURING", "STORING", "DONE", "DRILLING" };
 
         return (size_t) state < ARRAY_SIZE(texts) ? texts[state] : "?";
 }
 
 static const char *cause_text(Rm__CheckpointCause cause) {
-        static const char *const texts[] = { "-", "interval", "asked", "drain", "limit" };
+        static const char *const texts[] = { "-", "interval", "asked", "drain", "limit", "drill" };
 
         return (size_t) cause < ARRAY_SIZE(texts) ? texts[cause] : "?";
 }
@@ -141,7 +141,7 @@ static int run_list(struct call *call) {
         int r = call_jobs(call, &jobs);
 
         if (r == 0)
-                r = fetch(call, jobs, call->n_args, &reply);
+                r = checkpoint_fetch(call, jobs, call->n_args, &reply);
         if (r < 0)
                 return r;
         if (call->json)
@@ -209,29 +209,29 @@ static int judge(struct call *call, const Rm__Job *job, uint64_t number) {
                          *job->checkpoint_error ? job->checkpoint_error : "see 'rmctl events'");
 }
 
-static int look(struct call *call, uint64_t job, uint64_t number) {
+static int look(struct call *call, const struct checkpoint_awaited *awaited) {
         Rm__LocalReply *reply = NULL;
-        int r = fetch(call, &job, 1, &reply);
+        int r = checkpoint_fetch(call, &awaited->job, 1, &reply);
 
         if (r < 0)
                 return r;
         if (reply->jobs->n_jobs == 1 && reply->jobs->jobs[0]->job)
-                r = judge(call, reply->jobs->jobs[0]->job, number);
+                r = awaited->judge(call, reply->jobs->jobs[0]->job, awaited->number);
         else
-                r = error_set(&call->err, -ENOENT, "job %" PRIu64 " is not there any more", job);
+                r = error_set(&call->err, -ENOENT, "job %" PRIu64 " is not there any more", awaited->job);
         rm__local_reply__free_unpacked(reply, NULL);
         return r;
 }
 
-static int wait_done(struct call *call, uint64_t job, uint64_t number, uint64_t timeout_usec) {
+int checkpoint_wait(struct call *call, const struct checkpoint_awaited *awaited, uint64_t timeout_usec) {
         uint64_t deadline_usec = timeout_usec ? now_usec() + timeout_usec : 0;
         uint64_t seen_usec = now_usec();
 
         for (;;) {
-                int r = look(call, job, number);
+                int r = look(call, awaited);
 
                 if (r > 0)
-                        return 0;
+                        return r;
                 if (r == 0)
                         seen_usec = now_usec();
                 else if (r != CLIENT_NO_DAEMON || now_usec() > seen_usec + AWAY_USEC) {
@@ -241,10 +241,17 @@ static int wait_done(struct call *call, uint64_t job, uint64_t number, uint64_t 
                 if (!call_pause(deadline_usec)) {
                         checkpoint_progress("");
                         return error_set(&call->err, -ETIMEDOUT,
-                                         "checkpoint %" PRIu64 ".%" PRIu64 " is not done after %" PRIu64 " s; it goes on", job,
-                                         number, timeout_usec / 1000000U);
+                                         "%s %" PRIu64 ".%" PRIu64 " is not done after %" PRIu64 " s; it goes on", awaited->what,
+                                         awaited->job, awaited->number, timeout_usec / 1000000U);
                 }
         }
+}
+
+static int wait_done(struct call *call, uint64_t job, uint64_t number, uint64_t timeout_usec) {
+        const struct checkpoint_awaited awaited = { "checkpoint", job, number, judge };
+        int r = checkpoint_wait(call, &awaited, timeout_usec);
+
+        return r < 0 ? r : 0;
 }
 
 static void tell_begun(const struct call *call, uint64_t job, uint64_t number) {
@@ -395,7 +402,7 @@ static int run_verify(struct call *call) {
         int r = checkpoint_read_name(call, false, &id, &number);
 
         if (r == 0)
-                r = fetch(call, &id, 1, &reply);
+                r = checkpoint_fetch(call, &id, 1, &reply);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < reply->jobs->n_jobs; i++)

@@ -1,8 +1,9 @@
-/* What verbs about checkpoints have in common. */
+/* What the verbs about checkpoints share. */
 #ifndef RM_LAUNCHER_RMCTL_CHECKPOINT_H
 #define RM_LAUNCHER_RMCTL_CHECKPOINT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "launcher/rmctl/verb.h"
@@ -11,5 +12,20 @@
 int checkpoint_read_name(struct call *call, bool any, uint64_t *ret_job, uint64_t *ret_number);
 /* A line on a terminal that is written over; "" takes it away. */
 void checkpoint_progress(const char *text);
+
+/* Jobs with their checkpoints; n_jobs 0: all. */
+int checkpoint_fetch(struct call *call, const uint64_t *jobs, size_t n_jobs, Rm__LocalReply **ret_reply);
+
+/* Something that a job has under way. */
+struct checkpoint_awaited {
+        const char *what; /* "checkpoint" */
+        uint64_t job;
+        uint64_t number;
+        /* 0: it is under way, > 0: over, and told, < 0: it failed, and call->err is set. */
+        int (*judge)(struct call *call, const Rm__Job *job, uint64_t number);
+};
+
+/* Looks at it until it is over; what `judge` has answered. -ETIMEDOUT after `timeout_usec` (0: never); rmd may be away for a while. */
+int checkpoint_wait(struct call *call, const struct checkpoint_awaited *awaited, uint64_t timeout_usec);
 
 #endif

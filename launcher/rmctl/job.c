@@ -382,6 +382,19 @@ static char *next_text(const Rm__JobView *v) {
         return in ? xasprintf("in %s", in) : xstrdup("due");
 }
 
+/* "7.3, 5m ago: it can be restored"; NULL: none has ended. */
+static char *drill_text(const Rm__Job *j) {
+        cleanup_free char *age = j->drill ? human_ago(j->drill->start_usec, now_real_usec()) : NULL;
+        const char *result = "it can be restored";
+
+        for (size_t i = 0; j->drill && i < j->drill->n_parts; i++)
+                if (*j->drill->parts[i]->drill_error)
+                        result = "not all of it was restored";
+        if (j->drill && *j->drill->error)
+                result = j->drill->error;
+        return j->drill ? xasprintf("%" PRIu64 ".%" PRIu64 ", %s: %s", j->id, j->drill->id, age, result) : NULL;
+}
+
 /* Nothing of a job that has, and will have, none. */
 static void show_checkpoints(const Rm__JobView *v) {
         const Rm__Job *j = v->job;
@@ -401,6 +414,8 @@ static void show_checkpoints(const Rm__JobView *v) {
                 call_take_key("Held", xasprintf("yes: 'rmctl restart-job %" PRIu64 "' lets it go on", j->id));
         if (*j->checkpoint_error)
                 call_print_key("Last error", j->checkpoint_error);
+        if (j->drill)
+                call_take_key("Drill", drill_text(j));
 }
 
 /* `moves` NULL: not known. */

@@ -27,6 +27,7 @@ const struct verb *const verbs[] = {
         &verb_migrate_job,
         &verb_list_moves,
         &verb_checkpoint_job,
+        &verb_drill,
         &verb_restart_job,
         &verb_list_checkpoints,
         &verb_verify_checkpoint,

@@ -104,7 +104,7 @@ extern const struct verb verb_list_nodes, verb_show_node, verb_drain_node, verb_
 extern const struct verb verb_list_jobs, verb_show_job, verb_cancel_job, verb_attach_job, verb_migrate_job;
 extern const struct verb verb_list_moves, verb_status, verb_events, verb_snapshot, verb_plan, verb_list_policies, verb_confirm_lost,
         verb_help, verb_doctor;
-extern const struct verb verb_checkpoint_job, verb_restart_job, verb_list_checkpoints, verb_verify_checkpoint,
+extern const struct verb verb_drill, verb_checkpoint_job, verb_restart_job, verb_list_checkpoints, verb_verify_checkpoint,
         verb_remove_checkpoint, verb_export_checkpoint, verb_import_checkpoint;
 
 #endif

@@ -86,9 +86,9 @@ static void test_older_nodes(void **state) {
 
         (void) state;
         log.level = STATE_LEVEL_CHECKPOINT;
-        assert_int_equal(checkpoints_check(&log, "checkpoint-job", &err), 0);
+        assert_int_equal(checkpoints_check(&log, "checkpoint-job", STATE_LEVEL_CHECKPOINT, &err), 0);
         log.level--;
-        assert_int_equal(checkpoints_check(&log, "checkpoint-job", &err), -EAGAIN);
+        assert_int_equal(checkpoints_check(&log, "checkpoint-job", STATE_LEVEL_CHECKPOINT, &err), -EAGAIN);
         assert_string_equal(error_text(&err), "checkpoint-job: needs feature level 10, and the cluster is at 9");
 }
 
