@@ -1,5 +1,6 @@
 #!/bin/bash
 # Debian's hpcc, NetPIPE, ScaLAPACK tests and mpi4py, unmodified, saved every two seconds, lose nodes at any instant: their verdicts are those of runs that are left alone.
+# RM_TEST_ROUNDS: how often, in place of the usual number.
 # packages: thirdparty
 # limit: 600
 # load: 2
@@ -20,8 +21,8 @@ begin() {
         ;;
     netpipe) start "$name" n1 "${common[@]}" --group-size 1 -n 2 NPopenmpi -i -n 600 -u 131072 ;;
     scalapack)
-        # All sizes and blocks that it names: longer than as it comes.
-        bed_do exec n1 --user alice -- sh -c "sed -e 's/^4\\(.*problems sizes\\)/8\\1/' -e 's/^4\\(.*of NB\\)/6\\1/' $scalapack/INV.dat >$dir/INV.dat"
+        # All sizes and blocks that it names: longer than as it comes. Larger ones where it is to be restarted for sure.
+        bed_do exec n1 --user alice -- sh -c "sed -e 's/^4\\(.*problems sizes\\)/8\\1/' -e 's/^4\\(.*of NB\\)/6\\1/' -e 's/^$(thorough '2 5 10 15 13 20 30 50' -)/50 60 70 80 90 100 110 120/' $scalapack/INV.dat >$dir/INV.dat"
         start "$name" n1 "${common[@]}" --group-size 1 -n 4 "$scalapack/xdinv"
         ;;
     mpi4py) start "$name" n1 "${common[@]}" --group-size 1 -n 3 python3 "$programs/mpi4py-rounds" 1500 ;;
@@ -69,7 +70,7 @@ done
 
 saved_too=(--on-node-loss fold --restarts 100 --checkpoint 2s)
 declare -A restarts=()
-for ((round = 0; round < $(thorough 10 1); round++)); do
+for ((round = 0; round < ${RM_TEST_ROUNDS:-$(thorough 10 1)}; round++)); do
     for kind in "${programs_run[@]}"; do
         begin "$kind" "$kind$round"
         must "$kind$round: no checkpoint" until_true 60 saved_or_over "$kind$round"
