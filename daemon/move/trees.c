@@ -8,7 +8,8 @@
 
 void move_trees_init(struct move_trees *ret, const struct config *config, const struct resident *resident) {
         /* What the capsule's own PID 1 makes anew. */
-        static char *run_private[] = { (char *) "criu.kdat", (char *) "rm/criu", (char *) "rm/io", (char *) "rm/hosts" };
+        static char *run_private[] = { (char *) "criu.kdat", (char *) "rm/criu", (char *) "rm/io", (char *) "rm/hosts",
+                                       (char *) "rm/door" };
         const char *root = capsule_root(resident->capsule);
 
         for (size_t i = 0; i < ARRAY_SIZE(ret->trees); i++) {

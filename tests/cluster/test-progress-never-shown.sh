@@ -1,5 +1,5 @@
 #!/bin/bash
-# A program that tells how far it is (librmrt) is shown with its progress, rate and end in list-jobs and show-job: also after moves, a restart of rmd, the loss of the leader.
+# A program that tells how far it is (librmrt) is shown with its progress, rate and end in list-jobs and show-job: also after moves, a restart of rmd and of the leader, the loss of a node.
 # It is built as a user builds it, and runs the same under a plain mpirun. Who writes nonsense at the door harms nobody.
 # limit: 300
 . "${BASH_SOURCE[0]%/*}/lib.sh"
@@ -36,7 +36,7 @@ run short n1 -n 2 ./stencil 2000
 ended_well short heat
 same "the result under rmd and without" "$(grep heat "$work/short.out")" "$(grep heat "$work/plain.out")"
 
-start long n1 --group-size 1 --on-node-loss restart -n 4 ./stencil 2000000 10
+start long n1 --group-size 1 --checkpoint 1h --on-node-loss restart -n 4 ./stencil 2000000 10
 start silent n1 -n 1 "$programs/ordered" --stop-file="$(stop_file silent)" --pause-usec=5000
 must "nothing is known of long" until_true 40 knows long 10
 sleep 5
@@ -66,6 +66,17 @@ goes_on long "a restart of rmd on n2"
 leader=$(q leader)
 bed_do restart-rmd "$leader"
 goes_on long "a restart of the leader, $leader"
+
+# It goes back to its checkpoint, and from there on.
+rmctl checkpoint-job "$(job long)" >"$work/saved" 2>&1 || fail "long is not saved: $(<"$work/saved")"
+victim=$(q place long | awk '$2 != "n1" { print $2; exit }')
+bed_do power-off "$victim"
+restarted() {
+    [[ $(q job long attempt) == 2 && $(q job long state) =~ RUNNING|FOLDED ]]
+}
+must "long does not go on without $victim: $(q job long state)" until_true 60 restarted
+goes_on long "a restart from a checkpoint"
+bed_do power-on "$victim"
 
 # What knocks at the door does not disturb others in the same job's capsules, nor those beside it.
 start knock n1 --group-size 2 -n 2 "$programs/knock" 8
