@@ -35,7 +35,7 @@ verdicts() {
     hpcc) as alice n1 grep -E 'Ax-b|PASSED|FAILED|^(Success|HPL_(N|NB|RnormI|Anorm1|AnormI|Xnorm1|XnormI|BnormI))=' "$2/hpccoutf.txt" | grep -vE '^(WALL|CPU)' ;;
     netpipe) sed -nE 's/.*[0-9]+: +([0-9]+) bytes +[0-9]+ times.*/\1/p' "$work/$2.out" "$work/$2.err" | sort -n ;;
     # With times in it, it is printed again from the checkpoint on, which rm-mpirun says; its own count of tests is not.
-    scalapack) awk '/^WALL/ { $0 = $2 " " $3 " " $4 " " $5 " " $NF } / (PASSED|FAILED)$|tests (completed|skipped)/ && !seen[$0]++' "$work/$2.out" ;;
+    scalapack) awk '/^WALL/ { verdict = $2 " " $3 " " $4 " " $5 " " $NF; if (!seen[verdict]++) print verdict } /tests (completed|skipped)/' "$work/$2.out" ;;
     mpi4py) grep '^mpi4py: ' "$work/$2.out" ;;
     esac
 }
