@@ -1,12 +1,9 @@
 #include "rm/rmrt.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>

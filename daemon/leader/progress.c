@@ -18,6 +18,7 @@ struct job {
         uint64_t done;       /* as of its groups */
         uint64_t since_usec; /* when that last changed; 0: nothing is known */
         double rate;         /* steps per second; 0: not known */
+        bool told; /* by the report that is being taken */
         size_t n_groups;
         struct group *groups;
         LIST_ENTRY(job) entry;
@@ -105,7 +106,7 @@ static double usable_goal(double goal) {
         return goal >= 0 && isfinite(goal) ? goal : 0;
 }
 
-static void add_group(struct progress *progress, const Rm__State *state, const Rm__GroupMemory *told, uint64_t now_usec) {
+static void add_group(struct progress *progress, const Rm__State *state, const Rm__GroupMemory *told) {
         const Rm__Job *of = told->progress ? state_job(state, told->job) : NULL;
         struct job *job;
 
@@ -120,12 +121,20 @@ static void add_group(struct progress *progress, const Rm__State *state, const R
                 .goal_min = usable_goal(told->progress->goal_min),
                 .goal_max = usable_goal(told->progress->goal_max),
         };
-        follow(job, now_usec);
+        job->told = true;
 }
 
+/* A job is looked at once, however many of its groups are on that node. */
 void progress_add(struct progress *progress, const Rm__State *state, const Rm__NodeMemory *report, uint64_t now_usec) {
+        struct job *job;
+
         for (size_t i = 0; i < report->n_groups; i++)
-                add_group(progress, state, report->groups[i], now_usec);
+                add_group(progress, state, report->groups[i]);
+        LIST_FOREACH (job, &progress->jobs, entry) {
+                if (job->told)
+                        follow(job, now_usec);
+                job->told = false;
+        }
 }
 
 void progress_forget(struct progress *progress, const Rm__State *state) {

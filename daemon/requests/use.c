@@ -65,7 +65,8 @@ void request_use(struct client *client, const Rm__LocalRequest *request) {
         fill_nodes(snapshot_view(snapshot), &use, nodes);
         if (job && client_may(client, job->spec->uid))
                 use.slowdown = leader_slowdown(rmd, job);
-        fill_progress(client, request->get_use->job, &use);
+        if (request->get_use->job > 0 || request->get_use->progress)
+                fill_progress(client, request->get_use->job, &use);
         reply.body_case = RM__LOCAL_REPLY__BODY_USE;
         reply.use = &use;
         client_reply(client, request->id, &reply);

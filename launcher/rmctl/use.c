@@ -8,13 +8,14 @@
 #define ANSWER_USEC 1000000U
 
 /* NULL: it is not to be had; an older rmd does not know the request either. */
-static Rm__LocalReply *fetch(struct call *call, uint64_t job) {
+static Rm__LocalReply *fetch(struct call *call, uint64_t job, bool progress) {
         Rm__GetUse get = RM__GET_USE__INIT;
         Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         Rm__LocalReply *reply = NULL;
         struct rm_error none = { 0 };
 
         get.job = job;
+        get.progress = progress;
         request.body_case = RM__LOCAL_REQUEST__BODY_GET_USE;
         request.get_use = &get;
         if (call_connect(call) < 0 || client_send(call->client, &request, &none) < 0 ||
@@ -26,7 +27,7 @@ static Rm__LocalReply *fetch(struct call *call, uint64_t job) {
 
 /* Both are in the order of names, and the list may have fewer. */
 void use_fill_nodes(struct call *call, const Rm__NodeList *nodes) {
-        Rm__LocalReply *reply = fetch(call, 0);
+        Rm__LocalReply *reply = fetch(call, 0, false);
         size_t k = 0;
 
         for (size_t i = 0; reply && i < nodes->n_nodes; i++) {
@@ -55,11 +56,12 @@ static void take_progress(Rm__JobView *view, Rm__Use *use) {
 }
 
 void use_fill_job(struct call *call, Rm__JobView *view) {
-        Rm__LocalReply *reply = is_running(view) ? fetch(call, view->job->id) : NULL;
+        Rm__LocalReply *reply = is_running(view) ? fetch(call, view->job->id, true) : NULL;
 
         if (!reply)
                 return;
-        view->slowdown = reply->use->slowdown;
+        if (*view->folded_node)
+                view->slowdown = reply->use->slowdown;
         take_progress(view, reply->use);
         rm__local_reply__free_unpacked(reply, NULL);
 }
@@ -70,7 +72,7 @@ void use_fill_jobs(struct call *call, const Rm__JobList *jobs) {
 
         for (size_t i = 0; i < jobs->n_jobs && !any; i++)
                 any = is_running(jobs->jobs[i]) && !jobs->jobs[i]->foreign;
-        reply = any ? fetch(call, 0) : NULL;
+        reply = any ? fetch(call, 0, true) : NULL;
         for (size_t i = 0; reply && i < jobs->n_jobs; i++)
                 if (is_running(jobs->jobs[i]))
                         take_progress(jobs->jobs[i], reply->use);
