@@ -551,14 +551,17 @@ static void let_run(struct save *save) {
 }
 
 static void enter_store(struct save *save) {
-        cleanup_free char *dir = copies_dir(save);
-
         save->pause_usec = now_usec() - save->freeze_usec;
         let_run(save);
-        if (save->copies)
-                remover_add(save->c->remover, remover_set_aside(save->c->remover, dir));
         set_deadline(save, 0); /* a slow disk is no error */
         tell(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_CAPTURED);
+}
+
+static void drop_copies(struct save *save) {
+        cleanup_free char *dir = copies_dir(save);
+
+        if (save->copies)
+                remover_add(save->c->remover, remover_set_aside(save->c->remover, dir));
 }
 
 static void propose_stored(struct save *save) {
@@ -641,6 +644,7 @@ static void save_enter(struct save *save) {
                 enter_store(save);
                 break;
         case SAVE_COPY:
+                drop_copies(save);
                 propose_stored(save);
                 break;
         case SAVE_UNDO:

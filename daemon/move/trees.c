@@ -37,6 +37,7 @@ void move_trees_add_files(struct move_trees *trees, const char *images_dir) {
 
         tree->role = (char *) "files";
         tree->path = xasprintf("%s/" CAPSULE_FILES_DIR, images_dir);
+        tree->still = true;
 }
 
 void move_trees_finish(struct move_trees *trees) {

@@ -78,9 +78,9 @@ int gather_memory(struct gather *g, struct rm_error *err) {
         return r < 0 ? error_prefix(err, "transfer memory") : 0;
 }
 
-static int tree_write(struct gather *g, const Rm__MoverTree *t, struct rm_error *err) {
+static int tree_write(struct gather *g, const Rm__MoverTree *t, const struct mover_hooks *hooks, struct rm_error *err) {
         const char **exclude = xcalloc(t->n_exclude + 1, sizeof(*exclude));
-        struct image_tree_options options = { .exclude = exclude, .poll = g->hooks_trees.poll, .ctx = g->hooks_trees.ctx };
+        struct image_tree_options options = { .exclude = exclude, .poll = hooks->poll, .ctx = hooks->ctx };
         cleanup_close int fd = open(t->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         int r;
 
@@ -109,10 +109,18 @@ int gather_trees(struct gather *g, const Rm__MoverDumpDone *m, struct rm_error *
         int r = g->files ? files_freeze(g->files, &g->hooks_trees, err) : 0;
 
         for (size_t i = 0; i < m->n_trees && r == 0; i++)
-                r = tree_write(g, m->trees[i], err);
+                r = m->trees[i]->still ? 0 : tree_write(g, m->trees[i], &g->hooks_trees, err);
         for (size_t i = 0; i < m->n_files && r == 0; i++)
                 r = file_write(g, m->files[i], err);
         g->trees_at_usec = now_usec();
+        return r;
+}
+
+int gather_still_trees(struct gather *g, const Rm__MoverDumpDone *m, struct rm_error *err) {
+        int r = 0;
+
+        for (size_t i = 0; i < m->n_trees && r == 0; i++)
+                r = m->trees[i]->still ? tree_write(g, m->trees[i], &g->hooks_ahead, err) : 0;
         return r;
 }
 

@@ -53,7 +53,10 @@ int gather_files_ahead(struct gather *g, const Rm__MoverPrecopy *m, struct rm_er
 int gather_images(struct gather *g, struct rm_error *err);
 /* What was written even since then, if memory is tracked. */
 int gather_memory(struct gather *g, struct rm_error *err);
+/* Those that do not stand still by themselves. */
 int gather_trees(struct gather *g, const Rm__MoverDumpDone *m, struct rm_error *err);
+/* When the group runs again: the others. */
+int gather_still_trees(struct gather *g, const Rm__MoverDumpDone *m, struct rm_error *err);
 
 void gather_progress(void *ctx, const char *name);
 void gather_figures_ahead(struct gather *g, Rm__MoverFigures *f);

@@ -269,7 +269,7 @@ static int capture(struct saver *s, struct rm_error *err) {
                 r = gather_trees(&s->gather, s->control->dump_done->dump_done, err);
         if (r == 0)
                 r = fault_point("mover.save.trees", err);
-        return r < 0 ? r : image_writer_end(s->writer, err);
+        return r;
 }
 
 /* From here on the group may run, and nothing of it is needed any more. */
@@ -289,23 +289,36 @@ static void captured(struct saver *s) {
 
 /* ---- when it runs again ---- */
 
-static int store_rest(struct saver *s, struct rm_error *err) {
-        uint64_t all_bytes = store_stream_bytes(s->stream);
-        int r = fault_point("mover.save.captured", err);
+/* What waits in memory. */
+static int store_waiting(struct saver *s, struct rm_error *err) {
+        uint64_t all_bytes = store_stream_bytes(s->stream), before_bytes = all_bytes - store_stream_waiting_bytes(s->stream);
+        int r = 0;
 
-        r = r < 0 ? r : 1;
-        s->pace = (struct pace) { .bytes_per_sec = s->pace.bytes_per_sec };
-        for (uint64_t waiting_bytes = store_stream_waiting_bytes(s->stream), done_bytes; r > 0;) {
-                int k;
+        while (r == 0 && store_stream_waiting_bytes(s->stream) > 0) {
+                uint64_t done_bytes;
 
                 r = store_stream_step(s->stream, err);
-                done_bytes = waiting_bytes - store_stream_waiting_bytes(s->stream);
+                done_bytes = store_stream_bytes(s->stream) - store_stream_waiting_bytes(s->stream) - before_bytes;
                 control_send_progress(s->control, all_bytes, done_bytes, now_usec() - s->captured_usec, "store");
-                k = r < 0 ? r : check(s, err);
-                if (k == 0)
-                        k = hold(s, done_bytes, err);
-                r = k < 0 ? k : r;
+                r = r < 0 ? r : check(s, err);
+                if (r == 0)
+                        r = hold(s, done_bytes, err);
         }
+        return r;
+}
+
+static int store_rest(struct saver *s, struct rm_error *err) {
+        int r = fault_point("mover.save.captured", err);
+
+        s->pace = (struct pace) { .bytes_per_sec = s->pace.bytes_per_sec };
+        if (r == 0)
+                r = store_waiting(s, err);
+        if (r == 0)
+                r = gather_still_trees(&s->gather, s->control->dump_done->dump_done, err);
+        if (r == 0)
+                r = image_writer_end(s->writer, err);
+        if (r == 0)
+                r = store_stream_flush(s->stream, err);
         return r < 0 ? r : fault_point("mover.save.store", err);
 }
 

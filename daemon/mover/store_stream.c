@@ -130,9 +130,10 @@ int store_stream_flush(struct store_stream *s, struct rm_error *err) {
 int store_stream_step(struct store_stream *s, struct rm_error *err) {
         int r = 1;
 
-        for (uint64_t end_bytes = s->stored_bytes + RUNNING_BYTES; r > 0 && s->stored_bytes < end_bytes;) {
+        for (uint64_t end_bytes = s->stored_bytes + RUNNING_BYTES;
+             r > 0 && s->stored_bytes < end_bytes && chunk_queue_bytes(s->queue) > 0;) {
                 priority_lower(&s->priority);
-                r = s->ended ? 0 : chunk_store(s, err);
+                r = chunk_store(s, err);
         }
         priority_restore(&s->priority);
         return r;
