@@ -96,7 +96,7 @@ int main(int argc, char **argv) {
         }
         sum = heat(&plate);
         if (plate.rank == 0)
-                printf("heat: %a after %ld steps\n", sum, steps);
+                printf("heat: %.17E after %ld steps\n", sum, steps);
         rmrt_finalize();
         free(plate.now);
         free(plate.next);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # A program that tells how far it is (librmrt) is shown with its progress, rate and end in list-jobs and show-job: also after moves, a restart of rmd and of the leader, the loss of a node.
-# It is built as a user builds it, and runs the same under a plain mpirun. Who writes nonsense at the door harms nobody.
-# limit: 300
+# It is built as a user builds it, in C and in Fortran, and runs the same under a plain mpirun. Who writes nonsense at the door harms nobody.
+# limit: 330
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
 cluster 4 --cores 2 --set cluster.node_timeout=2s
@@ -35,6 +35,42 @@ see "mpirun: $(tail -n 1 "$work/plain.out")"
 run short n1 -n 2 ./stencil 2000
 ended_well short heat
 same "the result under rmd and without" "$(grep heat "$work/short.out")" "$(grep heat "$work/plain.out")"
+
+# In Fortran. Debian's mpifort wants gfortran, and depends on a package that has it under the name of its version only.
+bed_do copy "$repo_dir/examples/rtlib/stencil.f90" n1:/home/alice/stencil.f90
+bed_do exec n1 --user alice -- sh -c 'fc=$(basename "$(ls /usr/bin/gfortran* | head -n 1)")
+    OMPI_FC=$fc mpifort -std=f2008 -O2 -Wall -Wextra -Werror -o fstencil $(pkg-config --variable=fsource rmrt) stencil.f90 $(pkg-config --cflags --libs rmrt)' >"$work/fc" 2>&1 ||
+    fail "a user cannot build it in Fortran: $(head -n 5 "$work/fc")"
+bed_do exec n1 --user alice -- sh -c 'OMPI_MCA_btl=self,sm mpirun --oversubscribe -n 2 ./fstencil 2000' </dev/null >"$work/fplain.out" 2>&1 || fail "in Fortran under mpirun: $(tail -n 3 "$work/fplain.out")"
+same "the result in Fortran and in C" "$(grep heat "$work/fplain.out")" "$(grep heat "$work/plain.out")"
+bed_do exec n1 --user alice -- sh -c 'cat >check.f90; OMPI_FC=$(basename "$(ls /usr/bin/gfortran* | head -n 1)") \
+    mpifort -std=f2008 -Wall -Werror -o check $(pkg-config --variable=fsource rmrt) check.f90 $(pkg-config --cflags --libs rmrt) && ./check' >"$work/check" 2>&1 <<'END' || fail "what the module checks: $(head -n 5 "$work/check")"
+program check
+  use rmrt
+  integer :: e
+  call rmrt_init(e)
+  if (e /= 0 .or. rmrt_is_managed()) stop 1
+  call rmrt_step(5, 5, e)
+  if (e /= 0) stop 2
+  call rmrt_step(6, 5, e)
+  if (e >= 0) stop 3
+  call rmrt_step(-1, 5, e)
+  if (e >= 0) stop 4
+  call rmrt_goal(2d0, 1d0, e)
+  if (e >= 0) stop 5
+  call rmrt_finalize()
+end program
+END
+run fshort n1 -n 3 ./fstencil 2000
+ended_well fshort heat
+same "the result in Fortran under rmd, and in C" "$(grep heat "$work/fshort.out")" "$(grep heat "$work/plain.out")"
+start fortran n1 -n 3 ./fstencil 2000000 7
+must "nothing is known of fortran" until_true 40 knows fortran 10
+same "how many steps there are in Fortran" "$(progress fortran total)" 2000000
+same "its goal" "$(progress fortran goal_min)" 7.0
+see "Fortran: $(rmctl show-job "$(job fortran)" | grep '^Progress')"
+rmctl cancel-job "$(job fortran)"
+finish fortran
 
 start long n1 --group-size 1 --checkpoint 1h --on-node-loss restart -n 4 ./stencil 2000000 10
 start silent n1 -n 1 "$programs/ordered" --stop-file="$(stop_file silent)" --pause-usec=5000

@@ -1,0 +1,88 @@
+! librmrt for Fortran 2008: see rmrt(3), and rm/rmrt.h for what the calls do.
+!
+! Installed as source: what a compiler makes of a module is for this version of this compiler alone. It is compiled with the program:
+!
+!      mpifort -O2 -o program $(pkg-config --variable=fsource rmrt) program.f90 $(pkg-config --cflags --libs rmrt)
+!
+! `ierror` is 0 or a negative errno value, and may be left out.
+module rmrt
+  use, intrinsic :: iso_c_binding, only: c_bool, c_double, c_int, c_int64_t
+  use, intrinsic :: iso_fortran_env, only: int32, int64, real64
+  implicit none
+  private
+
+  public :: rmrt_init, rmrt_is_managed, rmrt_step, rmrt_goal, rmrt_finalize
+
+  ! Numbers of either size; both of a call are of the same.
+  interface rmrt_step
+    module procedure step_int64, step_int32
+  end interface
+
+  interface
+    integer(c_int) function c_init() bind(c, name='rmrt_init')
+      import :: c_int
+    end function
+    logical(c_bool) function c_is_managed() bind(c, name='rmrt_is_managed')
+      import :: c_bool
+    end function
+    integer(c_int) function c_step(done, total) bind(c, name='rmrt_step')
+      import :: c_int, c_int64_t
+      integer(c_int64_t), value :: done, total
+    end function
+    integer(c_int) function c_goal(steps_min, steps_max) bind(c, name='rmrt_goal')
+      import :: c_double, c_int
+      real(c_double), value :: steps_min, steps_max
+    end function
+    subroutine c_finalize() bind(c, name='rmrt_finalize')
+    end subroutine
+  end interface
+
+contains
+
+  subroutine tell(r, ierror)
+    integer(c_int), intent(in) :: r
+    integer, intent(out), optional :: ierror
+
+    if (present(ierror)) ierror = r
+  end subroutine
+
+  subroutine rmrt_init(ierror)
+    integer, intent(out), optional :: ierror
+
+    call tell(c_init(), ierror)
+  end subroutine
+
+  logical function rmrt_is_managed()
+    rmrt_is_managed = c_is_managed()
+  end function
+
+  subroutine step_int64(done, total, ierror)
+    integer(int64), intent(in) :: done, total
+    integer, intent(out), optional :: ierror
+
+    if (done < 0 .or. total < 0) then ! C has no sign there, and answers what is wrong by its own value of EINVAL
+      call tell(c_step(2_c_int64_t, 1_c_int64_t), ierror)
+    else
+      call tell(c_step(done, total), ierror)
+    end if
+  end subroutine
+
+  subroutine step_int32(done, total, ierror)
+    integer(int32), intent(in) :: done, total
+    integer, intent(out), optional :: ierror
+
+    call step_int64(int(done, int64), int(total, int64), ierror)
+  end subroutine
+
+  subroutine rmrt_goal(steps_min, steps_max, ierror)
+    real(real64), intent(in) :: steps_min, steps_max
+    integer, intent(out), optional :: ierror
+
+    call tell(c_goal(steps_min, steps_max), ierror)
+  end subroutine
+
+  subroutine rmrt_finalize()
+    call c_finalize()
+  end subroutine
+
+end module
