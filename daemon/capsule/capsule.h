@@ -181,6 +181,7 @@ struct capsule_progress {
         uint64_t done; /* steps, of the rank that is furthest behind */
         uint64_t total; /* 0: not known */
         double goal_min, goal_max; /* steps per second; 0: none */
+        uint64_t told_usec; /* when, monotonic */
 };
 
 struct capsule_status {

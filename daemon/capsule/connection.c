@@ -167,6 +167,7 @@ static void take_progress(struct capsule *capsule, const Capsule__Progress *prog
                 .total = progress->total,
                 .goal_min = progress->goal_min,
                 .goal_max = progress->goal_max,
+                .told_usec = now_usec(),
         };
 }
 

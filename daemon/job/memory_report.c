@@ -97,6 +97,7 @@ static Rm__GroupProgress *progress_of(const struct resident *resident) {
         ret->total = status.progress.total;
         ret->goal_min = status.progress.goal_min;
         ret->goal_max = status.progress.goal_max;
+        ret->age_usec = now_usec() - status.progress.told_usec;
         return ret;
 }
 

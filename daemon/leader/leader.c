@@ -300,7 +300,7 @@ void leader_on_memory(struct leader *leader, const char *node, const Rm__NodeMem
         if (!leader)
                 return;
         node_memory_add(leader->memory, state_of(leader), node, report);
-        progress_add(leader->progress, state_of(leader), report, now_usec());
+        progress_add(leader->progress, cluster_index(leader->rmd->cluster), report, now_usec());
         if (leader->short_of_memory && node_memory_grown(leader->memory))
                 settle_later(leader, leader->rmd->config->settle_usec);
 }

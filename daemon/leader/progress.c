@@ -6,10 +6,22 @@
 
 #include "common/util.h"
 
+/* How often it is looked at on how many cores a job is. */
+#define LOOK_USEC 1000000u
+#define SAME_SHARE 0.01
+
 struct group {
         uint32_t ranks; /* that say how far they are; 0: nothing is known */
         uint64_t done, total;
         double goal_min, goal_max;
+        uint64_t said_usec; /* when */
+};
+
+/* The rate on so many cores. */
+struct measure {
+        double share; /* ranks to a core on the fullest node */
+        double rate;
+        uint64_t usec; /* it was seen for so long */
 };
 
 struct job {
@@ -19,6 +31,10 @@ struct job {
         uint64_t since_usec; /* when that last changed; 0: nothing is known */
         double rate;         /* steps per second; 0: not known */
         bool told; /* by the report that is being taken */
+        double share;          /* ranks to a core now, at least 1; 0: not looked at yet, or it moves */
+        uint64_t looked_usec;  /* when that was */
+        uint64_t settled_usec; /* from then on what is told is of steps with that share */
+        struct measure own, shared;
         size_t n_groups;
         struct group *groups;
         LIST_ENTRY(job) entry;
@@ -85,28 +101,74 @@ static const struct group *last_group(const struct job *job) {
         return last;
 }
 
+/* In a move it stands still, and is on both nodes. */
+static double share_now(const struct state_index *index, const Rm__Job *of) {
+        Rm__Move *const *moves;
+        const Rm__Node *fullest;
+        uint32_t ranks, cores;
+        size_t n;
+
+        moves = state_open_moves(index, &n);
+        for (size_t i = 0; i < n; i++)
+                if (moves[i]->job == of->id)
+                        return 0;
+        fullest = state_job_fold(index, of, &ranks);
+        if (!fullest)
+                return 1;
+        cores = node_usable_cores(fullest);
+        return cores > 0 ? (double) ranks / cores : 0;
+}
+
+/* Not for each of its groups: that would be a walk over all of them each time. */
+static void look(struct job *job, const struct state_index *index, const Rm__Job *of, uint64_t now_usec) {
+        double share;
+
+        if (job->looked_usec > 0 && now_usec < job->looked_usec + LOOK_USEC)
+                return;
+        job->looked_usec = now_usec;
+        share = share_now(index, of);
+        if (fabs(share - job->share) < SAME_SHARE)
+                return;
+        job->share = share;
+        job->settled_usec = now_usec + PROGRESS_SETTLE_USEC;
+}
+
+/* A mean at first, and then exponential smoothing. */
+static void measure(struct job *job, double seen, uint64_t usec) {
+        struct measure *m = job->share > 1 ? &job->shared : &job->own;
+
+        if (job->share <= 0 || job->since_usec < job->settled_usec)
+                return;
+        if (fabs(m->share - job->share) >= SAME_SHARE)
+                *m = (struct measure) { .share = job->share };
+        m->rate +=
+                fmax(1 - exp(-(double) usec / PROGRESS_MEMORY_USEC), (double) usec / (double) (m->usec + usec)) * (seen - m->rate);
+        m->usec += usec;
+}
+
 /* Exponential smoothing by the time that the steps took. Steps that are undone (a program that begins anew, a checkpoint) say nothing of the rate. */
-static void follow(struct job *job, uint64_t now_usec) {
-        uint64_t done = last_group(job)->done;
+static void follow(struct job *job) {
+        uint64_t done = last_group(job)->done, said_usec = last_group(job)->said_usec;
 
         if (job->since_usec > 0 && done == job->done)
                 return;
-        if (job->since_usec > 0 && done > job->done && now_usec > job->since_usec) {
-                double usec = (double) (now_usec - job->since_usec);
+        if (job->since_usec > 0 && done > job->done && said_usec > job->since_usec) {
+                double usec = (double) (said_usec - job->since_usec);
                 double seen = (double) (done - job->done) * 1e6 / usec;
                 double weight = job->rate > 0 ? 1 - exp(-usec / PROGRESS_MEMORY_USEC) : 1;
 
                 job->rate += weight * (seen - job->rate);
+                measure(job, seen, said_usec - job->since_usec);
         }
         job->done = done;
-        job->since_usec = now_usec;
+        job->since_usec = said_usec;
 }
 
 static double usable_goal(double goal) {
         return goal >= 0 && isfinite(goal) ? goal : 0;
 }
 
-static void add_group(struct progress *progress, const Rm__State *state, const Rm__GroupMemory *told) {
+static void add_group(struct progress *progress, const Rm__State *state, const Rm__GroupMemory *told, uint64_t now_usec) {
         const Rm__Job *of = told->progress ? state_job(state, told->job) : NULL;
         struct job *job;
 
@@ -120,19 +182,23 @@ static void add_group(struct progress *progress, const Rm__State *state, const R
                 .total = told->progress->total,
                 .goal_min = usable_goal(told->progress->goal_min),
                 .goal_max = usable_goal(told->progress->goal_max),
+                .said_usec = now_usec > told->progress->age_usec ? now_usec - told->progress->age_usec : now_usec,
         };
         job->told = true;
 }
 
 /* A job is looked at once, however many of its groups are on that node. */
-void progress_add(struct progress *progress, const Rm__State *state, const Rm__NodeMemory *report, uint64_t now_usec) {
+void progress_add(struct progress *progress, const struct state_index *index, const Rm__NodeMemory *report, uint64_t now_usec) {
+        const Rm__State *state = state_index_state(index);
         struct job *job;
 
         for (size_t i = 0; i < report->n_groups; i++)
-                add_group(progress, state, report->groups[i]);
+                add_group(progress, state, report->groups[i], now_usec);
         LIST_FOREACH (job, &progress->jobs, entry) {
-                if (job->told)
-                        follow(job, now_usec);
+                if (job->told) {
+                        look(job, index, state_job(state, job->id), now_usec);
+                        follow(job);
+                }
                 job->told = false;
         }
 }
@@ -185,4 +251,24 @@ bool progress_get(const struct progress *progress, uint64_t id, uint64_t now_use
         ret->goal_min = last->goal_min;
         ret->goal_max = last->goal_max;
         return true;
+}
+
+static double measured(const struct measure *m) {
+        return m->usec >= PROGRESS_MEASURED_USEC ? m->rate : 0;
+}
+
+void progress_steps(const struct progress *progress, uint64_t id, struct steps *ret) {
+        const struct job *job = find(progress, id);
+        const struct group *last = job ? last_group(job) : NULL;
+
+        *ret = (struct steps) { 0 };
+        if (!last)
+                return;
+        ret->own_rate = measured(&job->own);
+        ret->shared_rate = measured(&job->shared);
+        ret->shared_by = ret->shared_rate > 0 ? job->shared.share : 0;
+        if (last->total > 0) /* one that is ending has little left, which is not nothing known */
+                ret->left = last->total > last->done ? last->total - last->done : 1;
+        ret->goal_min = last->goal_min;
+        ret->goal_max = last->goal_max;
 }

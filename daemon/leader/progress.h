@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/cluster/state.h"
+#include "daemon/cluster/state_index.h"
+#include "daemon/sched/steps.h"
 #include "proto/local.pb-c.h"
 #include "proto/peer.pb-c.h"
 
@@ -14,6 +15,10 @@
 #define PROGRESS_MEMORY_USEC 30000000u
 /* A job whose last step is longer ago is slower than it was. Nodes report every two seconds. */
 #define PROGRESS_STALL_USEC 10000000u
+/* Once a job has other cores, what it says for so long may be of steps before that: ranks tell once a second, and rmd a second later. */
+#define PROGRESS_SETTLE_USEC 4000000u
+/* What was seen for a shorter time is no measurement: when it was said is known to some tenths of a second. */
+#define PROGRESS_MEASURED_USEC 10000000u
 
 struct progress;
 
@@ -21,12 +26,16 @@ struct progress *progress_create(void);
 void progress_destroy(struct progress *progress); /* NULL ok */
 
 /* What one node says at `now_usec`. What does not fit the state (a job that has ended, a group that is none) is dropped. */
-void progress_add(struct progress *progress, const Rm__State *state, const Rm__NodeMemory *report, uint64_t now_usec);
+void progress_add(struct progress *progress, const struct state_index *index, const Rm__NodeMemory *report, uint64_t now_usec);
 /* Forgets jobs that do not run. */
 void progress_forget(struct progress *progress, const Rm__State *state);
 
 /* How far the job is: as far as its group that is furthest behind, of those that say so. The rate counts the time that it stood still, or waited, too.
  * False: nothing is known of it, and `ret` is not touched. Its pointers are not set. */
 bool progress_get(const struct progress *progress, uint64_t job, uint64_t now_usec, Rm__Progress *ret);
+
+/* What the scheduler needs of it. What it did on cores of its own is kept while it shares some, and the other way round; all 0 if nothing is known,
+ * as after a change of leaders. */
+void progress_steps(const struct progress *progress, uint64_t id, struct steps *ret);
 
 #endif

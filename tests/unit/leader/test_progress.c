@@ -13,6 +13,7 @@ struct scene {
         struct progress *progress;
         uint64_t job;
         uint64_t now_usec;
+        uint64_t age_usec; /* of what is told */
 };
 
 /* Two groups of two ranks. */
@@ -53,12 +54,13 @@ static void tell_of(struct scene *s, uint64_t job, int32_t group, uint64_t done,
         progress.done = done;
         progress.total = total;
         progress.goal_min = goal;
+        progress.age_usec = s->age_usec;
         memory.job = job;
         memory.capsule = group;
         memory.progress = &progress;
         report.groups = groups;
         report.n_groups = 1;
-        progress_add(s->progress, s->world.state, &report, s->now_usec);
+        progress_add(s->progress, s->world.indexed, &report, s->now_usec);
 }
 
 static void tell(struct scene *s, int32_t group, uint64_t done, uint64_t total) {
@@ -165,6 +167,87 @@ static void test_forgotten(void **state) {
         state_job(s->world.state, s->job)->state = RM__JOB_STATE__JOB_RUNNING;
 }
 
+static struct steps steps(const struct scene *s) {
+        struct steps ret;
+
+        progress_steps(s->progress, s->job, &ret);
+        return ret;
+}
+
+/* Half of the cores, and all of them again: what was measured with the others is kept, and what was done before the change counts for neither. */
+static void test_cores(void **state) {
+        static const char *const nodes[] = { "n1", "n2" };
+        static const uint32_t all[] = { 4, 4 }, few[] = { 1, 1 }, one[] = { 1, 4 };
+        struct scene *s = *state;
+        struct world *w = &s->world;
+        uint64_t done = 0;
+
+        assert_false(steps_known(&(struct steps) { 0 }));
+        assert_int_equal(available(w, nodes, all, 2), 0);
+        run(s, 6, &done, 10);
+        assert_false(steps_known(&(struct steps) { steps(s).own_rate })); /* too short */
+        run(s, 60, &done, 10);
+        ABOUT(steps(s).own_rate, 10);
+        assert_true(steps(s).shared_rate <= 0);
+        assert_int_equal(steps(s).left, 100000 - done);
+
+        assert_int_equal(available(w, nodes, few, 2), 0); /* two ranks to a core */
+        done += 30; /* of the time before */
+        run(s, 4, &done, 4);
+        assert_true(steps(s).shared_rate <= 0);
+        run(s, 60, &done, 4);
+        ABOUT(steps(s).own_rate, 10);
+        ABOUT(steps(s).shared_rate, 4);
+        ABOUT(steps(s).shared_by, 2);
+        assert_int_equal(available(w, nodes, one, 2), 0); /* as far as the fuller node it is the same */
+        run(s, 20, &done, 4);
+        ABOUT(steps(s).shared_rate, 4);
+
+        assert_int_equal(available(w, nodes, all, 2), 0);
+        run(s, 60, &done, 10);
+        ABOUT(steps(s).own_rate, 10);
+        ABOUT(steps(s).shared_rate, 4);
+}
+
+/* What was said some time before it came counts from then on. */
+static void test_age(void **state) {
+        struct scene *s = *state;
+        uint64_t done = 0;
+
+        for (int i = 0; i < 40; i++) {
+                s->age_usec = (uint64_t) (i % 2) * 1500000;
+                s->now_usec += 2 * SECOND;
+                done += 20 - (i % 2 ? 15 : 0) + (i > 0 && i % 2 == 0 ? 15 : 0);
+                tell(s, 0, done, 100000);
+        }
+        assert_true(fabs(steps(s).own_rate - 10) < 0.001);
+}
+
+/* It stands still in a move, and that is no slow step. */
+static void test_moves(void **state) {
+        struct scene *s = *state;
+        uint64_t done = 0;
+
+        run(s, 60, &done, 10);
+        assert_int_equal(move_start(&s->world, s->job, 0, "n2"), 0);
+        run(s, 40, &done, 1);
+        assert_int_equal(move_abort(&s->world, s->world.created, "no"), 0);
+        run(s, 40, &done, 10);
+        ABOUT(steps(s).own_rate, 10);
+        assert_true(steps(s).shared_rate <= 0);
+}
+
+static void test_goals(void **state) {
+        struct scene *s = *state;
+
+        assert_true(steps(s).goal_min <= 0);
+        tell_of(s, s->job, 0, 7, 7, 5);
+        ABOUT(steps(s).goal_min, 5);
+        assert_int_equal(steps(s).left, 1); /* none is left, and that is known */
+        tell_of(s, s->job, 0, 7, 0, 5);
+        assert_int_equal(steps(s).left, 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_last_group, set_up, tear_down),
@@ -172,6 +255,10 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_goes_back, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_nonsense, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_forgotten, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_cores, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_age, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_moves, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_goals, set_up, tear_down),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
