@@ -102,6 +102,7 @@ static void make_view(const struct rmd *rmd, struct view *ret) {
                 .bytes_per_cost = bytes_per_cost(rmd->config),
                 .traffic = rmd->leader ? rmd->leader->traffic : NULL,
                 .memory = rmd->leader ? rmd->leader->memory : NULL,
+                .progress = rmd->leader ? rmd->leader->progress : NULL,
                 .waits = waits_for_file,
                 .waits_context = rmd->leader ? rmd->leader->files : NULL,
                 .backfill = backfill[rmd->config->backfill],

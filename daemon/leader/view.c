@@ -238,6 +238,8 @@ static void fill_placed(const struct placing *p, const Rm__Job *job, uint32_t in
         round->group_move_usec = move_usec;
         round->left_usec = left_usec(job, p->config->now_usec);
         round->pinned = job->state != RM__JOB_STATE__JOB_RUNNING;
+        if (p->config->progress)
+                progress_steps(p->config->progress, job->id, &round->steps);
         for (size_t i = 0; i < job->n_capsules; i++) {
                 const Rm__Capsule *capsule = job->capsules[i];
                 int32_t to;

@@ -5,6 +5,7 @@
 #include "daemon/cluster/state_index.h"
 #include "daemon/config/penalties.h"
 #include "daemon/leader/node_memory.h"
+#include "daemon/leader/progress.h"
 #include "daemon/leader/traffic.h"
 #include "daemon/sched/round.h"
 #include "daemon/sched/snapshot.h"
@@ -33,6 +34,7 @@ struct view_config {
         int64_t bytes_per_cost; /* as in rm_params */
         const struct traffic *traffic; /* NULL: nothing is known of it */
         const struct node_memory *memory; /* NULL: nothing was reported */
+        const struct progress *progress;  /* NULL: nothing is known of it */
         /* A waiting job is not to be placed yet. NULL: all are. */
         bool (*waits)(const void *context, const Rm__Job *job);
         const void *waits_context;

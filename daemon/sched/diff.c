@@ -1,6 +1,7 @@
 #include "daemon/sched/diff.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "common/hostlist.h"
@@ -57,9 +58,29 @@ static uint64_t *load_now(const struct diff *diff) {
         return load;
 }
 
+/* Appended to `text`, of RM_REASON_BYTES, as the next sentence. */
+static void add_text(char *text, const char *more) {
+        size_t used = strlen(text);
+
+        if (more[0])
+                (void) snprintf(text + used, RM_REASON_BYTES - used, "%s%s", used > 0 ? "; " : "", more);
+}
+
+/* What the measured steps of a job say of its going back, if that was a question; else empty. Into `text`, of RM_REASON_BYTES. */
+static void explain_return(const struct round_return *back, char *text) {
+        text[0] = '\0';
+        if (back->asked && isinf(back->steps_left))
+                (void) snprintf(text, RM_REASON_BYTES, "a step takes %.3g ms here and %.3g ms there, and no end is known",
+                                back->usec_here / 1e3, back->usec_there / 1e3);
+        else if (back->asked)
+                (void) snprintf(text, RM_REASON_BYTES, "a step takes %.3g ms here and %.3g ms there, %.0f are left",
+                                back->usec_here / 1e3, back->usec_there / 1e3, back->steps_left);
+}
+
 static void explain_move(const struct diff *diff, const uint64_t *load, struct round_action *action) {
         const char *from = node_name(diff, action->from);
         uint32_t cores = diff->fold->real_cores[action->from];
+        char steps[RM_REASON_BYTES];
 
         if (cores == 0 || must_leave(diff, action->job, action->from))
                 action->cause = ROUND_NEEDED;
@@ -74,6 +95,8 @@ static void explain_move(const struct diff *diff, const uint64_t *load, struct r
                                 load[action->from], cores);
         else
                 (void) snprintf(action->reason, sizeof(action->reason), "a better place than '%s'", from);
+        explain_return(&diff->jobs[action->job].back, steps);
+        add_text(action->reason, steps);
 }
 
 /* All moves of groups, in the order of jobs. */
@@ -543,6 +566,18 @@ static void explain_stay(const struct diff *diff, uint32_t j, struct round_job_r
         }
 }
 
+/* Of a job that is folded, or has its turn when others are. */
+static void explain_steps(const struct round_job_state *state, struct round_job_result *job_result) {
+        double bears;
+        bool has_turn = steps_turn(&state->steps, &bears) != STEPS_TURN_ANY;
+        char rates[RM_REASON_BYTES] = "";
+
+        explain_return(&state->back, job_result->measured);
+        if (has_turn || (job_result->folded && !state->back.asked))
+                steps_explain(&state->steps, rates, sizeof(rates));
+        add_text(job_result->measured, rates);
+}
+
 static bool keeps_group(const struct diff *diff, uint32_t j) {
         const struct rm_job *job = &folded(diff)->jobs[j];
         bool kept = false;
@@ -576,6 +611,7 @@ void diff_outcomes(const struct diff *diff, struct round_result *result) {
                 result->short_of_memory |= keeps_group(diff, j);
                 if (!result->jobs[j].reason[0] && diff->plan->jobs[j].reason[0])
                         memcpy(result->jobs[j].reason, diff->plan->jobs[j].reason, RM_REASON_BYTES);
+                explain_steps(&diff->jobs[j], &result->jobs[j]);
         }
         n_order = pack_order(diff->given, order);
         totals = sum_up(diff, load, memory);

@@ -182,20 +182,40 @@ static void witness_stays(struct fold *fold) {
 
 /* ---- finding room ---- */
 
-/* A group that fits nowhere: on the node where ranks for each core come out least, and within the job's limit if that can be. Where memory is
- * short on all of them, it stays. */
+/* A node for a group that fits nowhere. */
+struct raise {
+        bool within; /* the job's limit */
+        uint32_t turn; /* as of fold_turns_rank() */
+        double ratio; /* ranks for each core */
+};
+
+static uint32_t turn_of(const struct fold *fold, uint32_t job, uint32_t node, double ratio, bool there) {
+        double even = (double) fold->ranks / (double) fold->real_total;
+
+        return fold->turns ? fold_turns_rank(fold->turns, job, node, ratio, even, there) : 0;
+}
+
+static bool better_raise(const struct raise *a, const struct raise *best, bool equal) {
+        if (a->within != best->within)
+                return a->within;
+        if (a->turn != best->turn)
+                return a->turn > best->turn;
+        return a->ratio < best->ratio || (a->ratio <= best->ratio && equal);
+}
+
+/* A group that fits nowhere: where it is to share cores by the goals of programs, on the node where ranks for each core come out least, and within
+ * the job's limit if that can be. Where memory is short on all of them, it stays. */
 static int32_t raise_node(void *context, const struct pack *pack, uint32_t j, uint32_t g) {
         const struct fold *fold = context;
         const struct rm_job *job = &pack->snapshot->jobs[j];
         uint32_t ranks = job->groups[g].ranks;
-        bool best_within = false, short_of_memory = false;
+        bool short_of_memory = false;
         int32_t best = RM_NO_NODE, now = job->groups[g].node;
-        double best_ratio = 0;
+        struct raise best_raise = { 0 };
 
         for (uint32_t s = 0; s < pack->snapshot->n_nodes; s++) {
                 uint64_t limit = job_node_limit(job, s);
-                bool within = (uint64_t) pack->used[s] + ranks <= limit;
-                double ratio;
+                struct raise raise = { .within = (uint64_t) pack->used[s] + ranks <= limit };
 
                 if (fold->real_cores[s] == 0 || limit == 0)
                         continue;
@@ -203,14 +223,13 @@ static int32_t raise_node(void *context, const struct pack *pack, uint32_t j, ui
                         short_of_memory = true;
                         continue;
                 }
-                ratio = (double) ((int64_t) pack->snapshot->nodes[s].cores - pack->free_cores[s] + ranks) / fold->real_cores[s];
-                if (best >= 0 && (within < best_within || (within == best_within && ratio > best_ratio)))
-                        continue;
-                if (best >= 0 && within == best_within && ratio == best_ratio && (int32_t) s != now)
+                raise.ratio =
+                        (double) ((int64_t) pack->snapshot->nodes[s].cores - pack->free_cores[s] + ranks) / fold->real_cores[s];
+                raise.turn = turn_of(fold, j, s, raise.ratio, (int32_t) s == now);
+                if (best >= 0 && !better_raise(&raise, &best_raise, (int32_t) s == now))
                         continue;
                 best = (int32_t) s;
-                best_within = within;
-                best_ratio = ratio;
+                best_raise = raise;
         }
         return best < 0 && short_of_memory ? now : best;
 }
@@ -319,12 +338,14 @@ static bool any_unplaced_group(const struct rm_snapshot *view) {
 
 static void set_cores(struct fold *fold) {
         const struct rm_snapshot *view = snapshot_view(fold->snapshot);
-        uint64_t ranks = count_ranks(fold);
 
+        fold->ranks = count_ranks(fold);
         for (uint32_t s = 0; s < view->n_nodes; s++) {
                 uint32_t real = fold->real_cores[s];
-                uint32_t cores = ranks > fold->real_total ? fold_max_procs(real, ranks, fold->real_total) : real;
+                uint32_t cores = fold->ranks > fold->real_total ? fold_max_procs(real, fold->ranks, fold->real_total) : real;
 
+                if (fold->turns)
+                        cores = fold_turns_cores(fold->turns, s, real, cores);
                 if (view->nodes[s].cores != cores)
                         snapshot_node(fold->snapshot, s)->cores = cores;
         }
@@ -391,7 +412,7 @@ static void show_shared_cores(struct fold *fold) {
         }
 }
 
-int fold_create(struct snapshot *snapshot, struct fold **ret_fold, struct rm_error *err) {
+int fold_create(struct snapshot *snapshot, const struct round_job *jobs, struct fold **ret_fold, struct rm_error *err) {
         struct fold *fold = xcalloc(1, sizeof(*fold));
         const struct rm_snapshot *view = snapshot_view(snapshot);
         int r = 0;
@@ -402,6 +423,7 @@ int fold_create(struct snapshot *snapshot, struct fold **ret_fold, struct rm_err
                 fold->real_total += fold->real_cores[s] = view->nodes[s].cores;
         fold->unsettled = pinned_on_empty(fold);
         fold->witness = plan_create(view);
+        fold->turns = fold_turns_create(view, jobs);
         if (fold->real_total == 0) {
                 if (any_unplaced_group(view))
                         r = error_set(err, -ENOSPC, "a running job has groups without a node, and there are no cores");
@@ -429,6 +451,7 @@ void fold_destroy(struct fold *fold) {
                 return;
         snapshot_destroy(fold->snapshot);
         plan_destroy(fold->witness);
+        fold_turns_destroy(fold->turns);
         free(fold->real_cores);
         free(fold);
 }

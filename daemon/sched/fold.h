@@ -6,7 +6,8 @@
  *
  * for the cluster, and again for each job whose own availability allows fewer cores than it has ranks. Where that is not enough for
  * whole groups, the node is raised on which it hurts least. With no cores at all, everything stays where it is. Memory is not folded: a
- * group comes to no node that has too little of it, and stays where it is when no node has enough.
+ * group comes to no node that has too little of it, and stays where it is when no node has enough. Where programs have goals, groups that must find
+ * room come first to those who do more than they want to (fold_turns.h).
  * Pure: what is answered depends on the arguments alone, and a placement that is answered once is answered again.
  */
 #ifndef RM_SCHED_FOLD_H
@@ -16,7 +17,9 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "daemon/sched/fold_turns.h"
 #include "daemon/sched/plan.h"
+#include "daemon/sched/round.h"
 #include "daemon/sched/snapshot.h"
 
 /* Beside RM_GROUP_PINNED in rm_group.flags: the group should leave its node, and no other node has memory for it. */
@@ -30,12 +33,14 @@ struct fold {
         struct rm_plan *witness; /* a placement of every running job that fits; waiting ones wait */
         uint32_t *real_cores; /* each node: usable now */
         uint64_t real_total; /* their sum; 0: nothing moves */
+        uint64_t ranks; /* that need cores */
+        struct fold_turns *turns; /* NULL: all share alike */
         bool unsettled; /* pinned groups are on nodes they must leave: cores that are free now are theirs next */
 };
 
 /* `snapshot` is taken over (also on failure): its cores are the real ones, 0 for nodes to be left. Groups that move or cannot move are
- * pinned. */
-int fold_create(struct snapshot *snapshot, struct fold **ret_fold, struct rm_error *err);
+ * pinned. `jobs`: what else is known of them, NULL ok; used during the call only. */
+int fold_create(struct snapshot *snapshot, const struct round_job *jobs, struct fold **ret_fold, struct rm_error *err);
 void fold_destroy(struct fold *fold); /* NULL ok */
 
 /* ceil(cores * ranks / total_cores); total_cores at least 1. */

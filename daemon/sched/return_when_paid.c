@@ -1,8 +1,13 @@
 #include "daemon/sched/return_when_paid.h"
 
+#include <math.h>
+
 #include "common/util.h"
 #include "placement/cost.h"
 #include "placement/pack.h"
+
+/* Steps that differ by less than this part take the same time: rates waver by some percent. */
+#define SAME_TIME 0.05
 
 bool return_pays(double steps_left, double move_time, double step_here, double step_there) {
         return step_here > step_there && steps_left > move_time / (step_here - step_there);
@@ -13,6 +18,7 @@ struct loads {
         const struct rm_snapshot *snapshot;
         uint64_t *now, *then; /* ranks on each node, before the moves and after */
         uint64_t *comes; /* ranks that come to each node */
+        uint64_t *own; /* each node; all 0 between jobs */
 };
 
 static void count_loads(struct loads *loads, const struct rm_plan *plan) {
@@ -55,24 +61,76 @@ static bool may_stay(const struct loads *loads, const struct rm_job *job, const 
         return true;
 }
 
-/* `ret_moving_usec`: what its moves would take. */
-static bool pays(const struct loads *loads, const struct rm_job *job, const int32_t *planned, uint64_t left_usec,
-                 const uint64_t *move_usec, double *ret_moving_usec) {
-        double here = 1, there = 1, moving = 0;
+/* Do ranks of other jobs share the cores that it would leave? */
+static bool others_gain(const struct loads *loads, const struct rm_job *job, const int32_t *planned) {
+        bool any = false;
+
+        for (uint32_t g = 0; g < job->n_groups; g++)
+                loads->own[job->groups[g].node] += job->groups[g].ranks;
+        for (uint32_t g = 0; g < job->n_groups; g++) {
+                int32_t node = job->groups[g].node;
+
+                any |= planned[g] != node && loads->now[node] > loads->fold->real_cores[node] &&
+                       loads->own[node] < loads->now[node];
+        }
+        for (uint32_t g = 0; g < job->n_groups; g++)
+                loads->own[job->groups[g].node] = 0;
+        return any;
+}
+
+/* How many of its steps it has still to do, as far as its limit leaves time for them. */
+static double steps_to_do(const struct round_job_state *state, double usec_here) {
+        double left = state->steps.left > 0 ? (double) state->steps.left : INFINITY;
+
+        return state->left_usec > 0 ? fmin(left, (double) state->left_usec / usec_here) : left;
+}
+
+/* By its steps. False: nothing is known of these. */
+static bool judge_by_steps(const struct loads *loads, const struct rm_job *job, const int32_t *planned,
+                           struct round_job_state *state, double here, double there, double moving_usec) {
+        struct round_return back = { .asked = true };
+
+        if (here <= there || !steps_times(&state->steps, here, there, &back.usec_here, &back.usec_there))
+                return false;
+        if (others_gain(loads, job, planned))
+                back.usec_here = fmax(back.usec_here, back.usec_there * here / there);
+        back.steps_left = steps_to_do(state, back.usec_here);
+        back.stays = back.usec_here < (1 + SAME_TIME) * back.usec_there ||
+                     !return_pays(back.steps_left, moving_usec, back.usec_here, back.usec_there);
+        state->back = back;
+        return true;
+}
+
+static void say(struct rm_plan_job *planned, const char *text, double moving_usec) {
+        (void) snprintf(planned->reason, sizeof(planned->reason), "stays: %s, which takes %.1f s", text, moving_usec / 1e6);
+}
+
+/* True: it stays, and `planned` says why. */
+static bool does_not_pay(const struct loads *loads, const struct rm_job *job, struct round_job_state *state,
+                         struct rm_plan_job *planned, const uint64_t *move_usec) {
+        double here = 1, there = 1, moving = 0, left = (double) state->left_usec;
+        bool pays;
 
         for (uint32_t g = 0; g < job->n_groups; g++) {
                 here = stretch_on(loads, loads->now, job->groups[g].node, here);
-                there = stretch_on(loads, loads->then, planned[g], there);
-                if (planned[g] == job->groups[g].node)
+                there = stretch_on(loads, loads->then, planned->group_node[g], there);
+                if (planned->group_node[g] == job->groups[g].node)
                         continue;
                 if (move_usec[g] == 0) /* never measured */
-                        return true;
+                        return false;
                 moving += (double) move_usec[g]; /* one stands still after the other, and the job with each */
         }
-        *ret_moving_usec = moving;
-        if (here <= there)
-                return (double) left_usec > moving;
-        return return_pays((double) left_usec / here, moving, here, there);
+        if (judge_by_steps(loads, job, planned->group_node, state, here, there, moving)) {
+                if (state->back.stays)
+                        say(planned, "by its steps it gains too little by going back", moving);
+                return state->back.stays;
+        }
+        if (state->left_usec == 0)
+                return false;
+        pays = here <= there ? left > moving : return_pays(left / here, moving, here, there);
+        if (!pays)
+                say(planned, "its time limit leaves too little for going back", moving);
+        return !pays;
 }
 
 static bool moves(const struct rm_job *job, const struct rm_plan_job *planned) {
@@ -82,7 +140,7 @@ static bool moves(const struct rm_job *job, const struct rm_plan_job *planned) {
         return false;
 }
 
-static void stay(struct loads *loads, const struct rm_job *job, double moving_usec, struct rm_plan_job *planned) {
+static void stay(struct loads *loads, const struct rm_job *job, struct rm_plan_job *planned) {
         for (uint32_t g = 0; g < job->n_groups; g++) {
                 int32_t node = job->groups[g].node;
 
@@ -95,34 +153,33 @@ static void stay(struct loads *loads, const struct rm_job *job, double moving_us
         }
         for (uint32_t rank = 0; rank < job->ranks; rank++)
                 planned->rank_core[rank] = RM_NO_CORE;
-        (void) snprintf(planned->reason, sizeof(planned->reason),
-                        "stays: its time limit leaves too little for going back, which takes %.1f s", moving_usec / 1e6);
 }
 
-/* Has it something to go back with, and is it known what that takes? */
+/* Is something known of its end, or of what it gains, and of what it takes to go back? */
 static bool may_go_back(const struct rm_job *job, const struct round_job_state *state, const struct rm_plan_job *planned) {
-        return state->left_usec > 0 && state->group_move_usec && job_runs(job) && moves(job, planned);
+        return (state->left_usec > 0 || steps_known(&state->steps)) && state->group_move_usec && job_runs(job) &&
+               moves(job, planned);
 }
 
-static void keep_from(const struct fold *fold, const struct round_job_state *jobs, uint32_t first, struct rm_plan *plan) {
+static void keep_from(const struct fold *fold, struct round_job_state *jobs, uint32_t first, struct rm_plan *plan) {
         const struct rm_snapshot *snapshot = snapshot_view(fold->snapshot);
         cleanup_free uint64_t *now = xcalloc(snapshot->n_nodes + 1u, sizeof(*now));
         cleanup_free uint64_t *then = xcalloc(snapshot->n_nodes + 1u, sizeof(*then));
         cleanup_free uint64_t *comes = xcalloc(snapshot->n_nodes + 1u, sizeof(*comes));
-        struct loads loads = { .fold = fold, .snapshot = snapshot, .now = now, .then = then, .comes = comes };
+        cleanup_free uint64_t *own = xcalloc(snapshot->n_nodes + 1u, sizeof(*own));
+        struct loads loads = { .fold = fold, .snapshot = snapshot, .now = now, .then = then, .comes = comes, .own = own };
 
         count_loads(&loads, plan);
         for (uint32_t j = first; j < snapshot->n_jobs; j++) {
                 const struct rm_job *job = &snapshot->jobs[j];
-                double moving_usec = 0;
 
                 if (may_go_back(job, &jobs[j], &plan->jobs[j]) && may_stay(&loads, job, plan->jobs[j].group_node) &&
-                    !pays(&loads, job, plan->jobs[j].group_node, jobs[j].left_usec, jobs[j].group_move_usec, &moving_usec))
-                        stay(&loads, job, moving_usec, &plan->jobs[j]);
+                    does_not_pay(&loads, job, &jobs[j], &plan->jobs[j], jobs[j].group_move_usec))
+                        stay(&loads, job, &plan->jobs[j]);
         }
 }
 
-void return_when_paid(const struct fold *fold, const struct round_job_state *jobs, struct rm_plan *plan) {
+void return_when_paid(const struct fold *fold, struct round_job_state *jobs, struct rm_plan *plan) {
         const struct rm_snapshot *snapshot = snapshot_view(fold->snapshot);
 
         /* In most rounds nobody does. */

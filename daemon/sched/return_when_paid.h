@@ -19,12 +19,14 @@
 bool return_pays(double steps_left, double move_time, double step_here, double step_there);
 
 /*
- * Take moves that are a choice out of `plan` (valid for the fold's snapshot) where they would not pay before the job's time limit: T_d and T_o
- * are how much its ranks share cores before and after, R what the time limit leaves room for, T_m what its moves took when they were
- * measured. A job that shares no fewer cores after than before is not moved when its limit is nearer than T_m. Jobs without a limit or
- * without measured moves are left as planned, and so are those that must leave a node or whose cores are wanted by others. Its
- * reason says so.
+ * Take moves that are a choice out of `plan` (valid for the fold's snapshot) where they would not pay before the job's end: T_m is what its moves
+ * took when they were measured. T_d and T_o are what its steps take, where its program counts them; R is what is left of these, or less if the
+ * time limit leaves room for less. While others share its cores, they gain by its leaving too: T_d is then at least in proportion to the ranks
+ * on a core. Where no steps are known, T_d and T_o are how much its ranks share cores before and after, and R what the time limit leaves room
+ * for. A job that shares no fewer cores after than before is not moved when its limit is nearer than T_m. Jobs of which neither steps nor a
+ * limit are known, or no measured moves, are left as planned, and so are those that must leave a node or whose cores are wanted by others. The
+ * job's reason says so, and `jobs[].back` what was measured.
  */
-void return_when_paid(const struct fold *fold, const struct round_job_state *jobs, struct rm_plan *plan);
+void return_when_paid(const struct fold *fold, struct round_job_state *jobs, struct rm_plan *plan);
 
 #endif

@@ -140,6 +140,7 @@ static void take_job(struct round *round, uint32_t j, const struct round_job *jo
                 own->kept_off = own[-1].kept_off; /* mostly the same for all */
         else if (job->kept_off)
                 own->kept_off = keep(round, job->kept_off, sizeof(*job->kept_off) * round->given->n_nodes);
+        own->steps = job->steps;
         if (job->group_move_usec)
                 own->group_move_usec =
                         keep(round, job->group_move_usec, sizeof(*job->group_move_usec) * round->given->jobs[j].n_groups);
@@ -157,7 +158,7 @@ int round_create_checked(const struct rm_snapshot *snapshot, const struct round_
         if (r < 0)
                 snapshot_destroy(described);
         else
-                r = fold_create(described, &round->fold, err);
+                r = fold_create(described, jobs, &round->fold, err);
         if (r < 0) {
                 round_destroy(round);
                 return r;

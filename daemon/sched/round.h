@@ -20,6 +20,7 @@
 #include "common/error.h"
 #include "daemon/sched/plan.h"
 #include "daemon/sched/snapshot.h"
+#include "daemon/sched/steps.h"
 
 #define ROUND_HEAD (-1) /* the group number of the capsule that holds mpirun */
 
@@ -43,6 +44,7 @@ struct round_job {
         /* n_nodes entries: by a warning nothing of it begins there, nor is that node kept free for it; NULL: nowhere */
         const bool *kept_off;
         const uint64_t *group_move_usec; /* n_groups entries, how long its last moves stood still, 0: not known; NULL: none is */
+        struct steps steps; /* all 0: its program counts none, or nothing was measured yet */
 };
 
 /* Why a capsule moves. */
@@ -80,6 +82,8 @@ struct round_job_result {
         int32_t *group_node; /* where its groups are to be */
         int32_t *rank_core; /* the cores there that its ranks get, RM_NO_CORE: any. NULL: its policy did not choose cores */
         char reason[RM_REASON_BYTES]; /* why it waits, or stays on a node that it should leave; empty: nothing to say */
+        char measured
+                [RM_REASON_BYTES]; /* what of its steps has counted, in figures that are others in each round; empty: nothing */
 };
 
 struct round_result {

@@ -1,5 +1,7 @@
 #include "daemon/sched/round_json.h"
 
+#include <string.h>
+
 #include "common/util.h"
 
 /* Each node once, in the order they come in. */
@@ -32,18 +34,27 @@ static json_t *action_to_json(const struct rm_snapshot *snapshot, const struct r
                          "spares", spares);
 }
 
+static void add_note(char *text, size_t size, const char *more) {
+        size_t used = strlen(text);
+
+        if (more[0])
+                (void) snprintf(text + used, size - used, "%s%s", used > 0 ? "; " : "", more);
+}
+
 /* NULL: there is nothing to say about the job. */
 static json_t *note_to_json(const struct rm_job *job, const struct round_job_result *result) {
-        char kept[100] = "";
+        char note[3 * RM_REASON_BYTES] = "", kept[100] = "";
 
-        if (!result->reason[0] && !result->waits && !result->folded && result->kept == 0)
-                return NULL;
         if (result->kept > 0)
-                (void) snprintf(kept, sizeof(kept),
-                                "%s%u of its groups stay%s: another node is worth less to it than the move costs",
-                                result->reason[0] ? "; " : "", result->kept, result->kept == 1 ? "s" : "");
-        return json_pack("{s:s, s:b, s:b, s:i, s:s+}", "job", job->name, "waits", (int) result->waits, "folded",
-                         (int) result->folded, "kept", (int) result->kept, "note", result->reason, kept);
+                (void) snprintf(kept, sizeof(kept), "%u of its groups stay%s: another node is worth less to it than the move costs",
+                                result->kept, result->kept == 1 ? "s" : "");
+        add_note(note, sizeof(note), result->reason);
+        add_note(note, sizeof(note), kept);
+        add_note(note, sizeof(note), result->measured);
+        if (!note[0] && !result->waits && !result->folded)
+                return NULL;
+        return json_pack("{s:s, s:b, s:b, s:i, s:s}", "job", job->name, "waits", (int) result->waits, "folded",
+                         (int) result->folded, "kept", (int) result->kept, "note", note);
 }
 
 json_t *round_result_to_json(const struct rm_snapshot *snapshot, const struct round_result *result) {

@@ -5,6 +5,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/sched/steps.h"
+
+/* What the measured steps of a job that could go back say of it. */
+struct round_return {
+        bool asked; /* the others are set */
+        bool stays;
+        double usec_here, usec_there; /* a step */
+        double steps_left; /* INFINITY: nobody knows an end */
+};
+
 /* The first are as in struct round_job, but that arrays are the fold's. */
 struct round_job_state {
         int32_t head_node;
@@ -16,6 +26,8 @@ struct round_job_state {
         const int32_t *spare_nodes;
         const bool *kept_off;
         const uint64_t *group_move_usec; /* NULL: not known */
+        struct steps steps;
+        struct round_return back;
         uint32_t pass;
         const char *policy; /* that placed it, with as many bytes as in struct round_job_result; NULL: none did */
         const char *why_skipped; /* no policy was heard; NULL: one was */

@@ -36,7 +36,7 @@ static void write_and_read(const struct rm_snapshot *snapshot) {
         snapshot_destroy(again);
 }
 
-/* Time limits, measured moves and spare nodes, made up from what is there. */
+/* Time limits, measured moves and steps, and spare nodes, made up from what is there. */
 static struct round_job *any_round_jobs(const struct rm_snapshot *snapshot, int32_t *spares, uint64_t *move_usec) {
         struct round_job *jobs = xcalloc(snapshot->n_jobs + 1u, sizeof(*jobs));
 
@@ -51,7 +51,13 @@ static struct round_job *any_round_jobs(const struct rm_snapshot *snapshot, int3
                                                .spares = job->age % 3,
                                                .n_spare_nodes = odd && job->groups[0].node >= 0,
                                                .spare_nodes = &spares[j],
-                                               .group_move_usec = odd ? NULL : move_usec };
+                                               .group_move_usec = odd ? NULL : move_usec,
+                                               .steps = { .own_rate = job->age % 7,
+                                                          .shared_rate = job->age % 5,
+                                                          .shared_by = 1 + job->age % 3,
+                                                          .left = job->age % 11,
+                                                          .goal_min = job->age % 4,
+                                                          .goal_max = job->age % 6 } };
         }
         return jobs;
 }

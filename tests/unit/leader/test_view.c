@@ -365,6 +365,34 @@ static void test_time_left(void **state) {
         view_finish(&view);
 }
 
+/* What programs count goes with a job that runs. */
+static void test_steps(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_job(w);
+        struct progress *progress = progress_create();
+        Rm__GroupProgress group_progress = RM__GROUP_PROGRESS__INIT;
+        Rm__GroupMemory group = RM__GROUP_MEMORY__INIT, *groups[] = { &group };
+        Rm__NodeMemory report = RM__NODE_MEMORY__INIT;
+        const struct view_config config = { .bytes_per_cost = 1, .progress = progress };
+        struct view view;
+
+        group_progress.ranks = 1;
+        group_progress.done = 3;
+        group_progress.total = 10;
+        group_progress.goal_min = 5;
+        group.job = id;
+        group.progress = &group_progress;
+        report.groups = groups;
+        report.n_groups = 1;
+        progress_add(progress, w->indexed, &report, 1000000);
+        view_create(w->indexed, &config, &view);
+        assert_int_equal(view.jobs[0].steps.left, 7);
+        assert_true(view.jobs[0].steps.goal_min > 4.9);
+        assert_false(steps_known(&view.jobs[0].steps));
+        view_finish(&view);
+        progress_destroy(progress);
+}
+
 static void test_moving(void **state) {
         struct world *w = *state;
         uint64_t id = running_job(w);
@@ -741,6 +769,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_which_jobs, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_job_that_starts_again_is_first, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_time_left, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_steps, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_moving, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_aborted_move_leaves_no_trace, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_failing_destination_is_tried_for_ever, set_up, tear_down),

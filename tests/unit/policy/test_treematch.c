@@ -279,7 +279,7 @@ static struct fold *plan_folded(struct snapshot *snapshot, struct rm_plan **ret_
         struct rm_error err = { 0 };
         struct fold *fold;
 
-        assert_int_equal(fold_create(snapshot, &fold, &err), 0);
+        assert_int_equal(fold_create(snapshot, NULL, &fold, &err), 0);
         test_policy_load(&policy, "treematch");
         assert_int_equal(test_policy_place(&policy, snapshot_view(fold->snapshot), ret_plan), 0);
         test_policy_unload(&policy);

@@ -29,6 +29,7 @@ struct sim_job {
         struct sim_group groups[GROUPS], head;
         bool limited;
         uint32_t limits[NODES];
+        struct steps steps;
 };
 
 struct sim_node {
@@ -43,6 +44,7 @@ struct sim {
         uint32_t job_at[JOBS]; /* of the jobs in the snapshot */
         bool limits, groups;
         bool traffic; /* jobs have some, and policies a budget of moves for it */
+        bool steps;   /* programs of jobs count them, and have goals */
         uint32_t moves, starts, folds;
         /* NULL: plans are drawn at random */
         const struct test_policy *policy;
@@ -66,6 +68,7 @@ static void describe_traffic(struct snapshot *snapshot, uint32_t job, const stru
 }
 
 static struct snapshot *describe(struct sim *sim, struct round_job *jobs, int32_t (*moving)[GROUPS]) {
+        static const uint64_t move_usec[GROUPS] = { 1000000, 1000000, 1000000 }; /* of others it is not known */
         struct snapshot *snapshot = snapshot_create();
         uint32_t n = 0;
 
@@ -92,7 +95,9 @@ static struct snapshot *describe(struct sim *sim, struct round_job *jobs, int32_
                 job->age = own->age;
                 jobs[n] = (struct round_job) { .head_node = own->running ? own->head.node : RM_NO_NODE,
                                                .head_moving_to = own->running ? own->head.moving_to : RM_NO_NODE,
-                                               .group_moving_to = moving[n] };
+                                               .group_moving_to = moving[n],
+                                               .group_move_usec = sim->steps ? move_usec : NULL,
+                                               .steps = own->steps };
                 for (uint32_t g = 0; g < own->n_groups; g++) {
                         snapshot_group(snapshot, n, g)->node = own->running ? own->groups[g].node : RM_NO_NODE;
                         snapshot_group(snapshot, n, g)->move_cost = own->groups[g].move_cost;
@@ -111,6 +116,17 @@ static uint32_t usable(const struct sim *sim, uint32_t node) {
         return sim->nodes[node].state >= RM_NODE_DRAINING ? 0 : sim->nodes[node].cores;
 }
 
+/* Of some nothing is known, some lose nothing by sharing, some more than in proportion. */
+static struct steps any_steps(struct dice *dice) {
+        return (struct steps) {
+                .own_rate = dice_roll(dice, 4) ? 100 : 0,
+                .shared_rate = 30 * dice_roll(dice, 4),
+                .shared_by = 1.5 + dice_roll(dice, 3) / 2.0,
+                .left = 100 * dice_roll(dice, 20),
+                .goal_min = 20 * dice_roll(dice, 8),
+        };
+}
+
 static void submit(struct sim *sim, uint32_t j) {
         struct sim_job *job = &sim->jobs[j];
 
@@ -126,6 +142,8 @@ static void submit(struct sim *sim, uint32_t j) {
                 job->groups[g] =
                         (struct sim_group) { .node = RM_NO_NODE, .moving_to = RM_NO_NODE, .move_cost = dice_roll(&sim->dice, 40) };
         job->head = (struct sim_group) { .node = RM_NO_NODE, .moving_to = RM_NO_NODE };
+        if (sim->steps)
+                job->steps = any_steps(&sim->dice);
 }
 
 static void disturb(struct sim *sim) {
@@ -380,7 +398,7 @@ static void check_rest(const struct sim *sim, uint64_t seed) {
                 if (total > 0 && usable(sim, (uint32_t) job->head.node) == 0 && sim->nodes[job->head.node].state != RM_NODE_DOWN)
                         fail_msg("seed %" PRIu64 ": a head is still on n%d", seed, job->head.node);
         }
-        for (uint32_t s = 0; s < NODES && total > 0 && !limited && !grouped && !unreachable; s++) {
+        for (uint32_t s = 0; s < NODES && total > 0 && !limited && !grouped && !unreachable && !sim->steps; s++) {
                 uint32_t held = held_cores(sim, (int32_t) s);
                 uint32_t most = ranks > total ? fold_max_procs(usable(sim, s), ranks, total) : usable(sim, s);
 
@@ -402,7 +420,8 @@ static void come_to_rest(struct sim *sim, uint64_t seed) {
         check_rest(sim, seed);
 }
 
-static void simulate(const char *policy_name, bool groups, bool limits, bool traffic, uint64_t first_seed, unsigned most) {
+static void simulate_with(const char *policy_name, bool groups, bool limits, bool traffic, bool steps, uint64_t first_seed,
+                          unsigned most) {
         int runs = (int) repetitions(most);
         struct test_policy policy;
         uint32_t moves = 0, starts = 0, folds = 0;
@@ -414,6 +433,7 @@ static void simulate(const char *policy_name, bool groups, bool limits, bool tra
                                    .groups = groups,
                                    .limits = limits,
                                    .traffic = traffic,
+                                   .steps = steps,
                                    .policy = policy_name ? &policy : NULL };
 
                 for (uint32_t s = 0; s < NODES; s++)
@@ -437,6 +457,18 @@ static void simulate(const char *policy_name, bool groups, bool limits, bool tra
         assert_true(moves > (uint32_t) runs && starts > (uint32_t) runs && folds > 0);
         if (policy_name)
                 test_policy_unload(&policy);
+}
+
+static void simulate(const char *policy_name, bool groups, bool limits, bool traffic, uint64_t first_seed, unsigned most) {
+        simulate_with(policy_name, groups, limits, traffic, false, first_seed, most);
+}
+
+/* What programs count and want makes no two places take turns. */
+static void steps_come_to_rest(void **state) {
+        (void) state;
+        simulate_with("greedy", false, false, false, true, 6000, 150);
+        simulate_with("greedy", true, true, false, true, 7000, 150);
+        simulate_with(NULL, true, true, false, true, 8000, 100);
 }
 
 static void greedy_comes_to_rest(void **state) {
@@ -467,9 +499,8 @@ static void random_plans_come_to_rest(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(greedy_comes_to_rest),
-                cmocka_unit_test(distrib_comes_to_rest),
-                cmocka_unit_test(treematch_comes_to_rest),
+                cmocka_unit_test(greedy_comes_to_rest),      cmocka_unit_test(steps_come_to_rest),
+                cmocka_unit_test(distrib_comes_to_rest),     cmocka_unit_test(treematch_comes_to_rest),
                 cmocka_unit_test(random_plans_come_to_rest),
         };
 

@@ -1,0 +1,318 @@
+/* What measured steps change: who goes back, and whose cores are shared. */
+#include <math.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/sched/round.h"
+#include "daemon/sched/steps.h"
+#include "tests/unit/sched/sched_test.h"
+
+#define SECOND UINT64_C(1000000)
+#define NOT_MOVING .head_node = 0, .head_moving_to = RM_NO_NODE
+#define ABOUT(value, expected) assert_true(fabs((value) - (expected)) < 1e-6 * (expected))
+
+/* ---- what a step takes ---- */
+
+static void times_as_measured(void **state) {
+        const struct steps both = { .own_rate = 100, .shared_rate = 40, .shared_by = 2 };
+        const struct steps own = { .own_rate = 100 }, shared = { .shared_rate = 40, .shared_by = 2 };
+        const struct steps none = { .left = 5, .goal_min = 1 };
+        double here = -1, there = -1;
+
+        (void) state;
+        assert_true(steps_times(&both, 2, 1, &here, &there));
+        ABOUT(here, 25000);
+        ABOUT(there, 10000);
+        assert_true(steps_times(&both, 2, 1.5, &here, &there)); /* between the two */
+        ABOUT(there, 17500);
+        assert_true(steps_times(&both, 4, 1, &here, &there)); /* that was never measured: in proportion */
+        ABOUT(here, 40000);
+        ABOUT(there, 10000);
+        assert_true(steps_times(&own, 2, 1, &here, &there));
+        ABOUT(here, 20000);
+        ABOUT(there, 10000);
+        assert_true(steps_times(&shared, 2, 1, &here, &there));
+        ABOUT(here, 25000);
+        ABOUT(there, 12500);
+        here = there = -1;
+        assert_false(steps_times(&none, 2, 1, &here, &there));
+        assert_true(here < 0 && there < 0);
+        assert_false(steps_known(&none));
+        assert_true(steps_known(&own) && steps_known(&shared));
+}
+
+static enum steps_turn turn(struct steps steps, double *ret_bears) {
+        return steps_turn(&steps, ret_bears);
+}
+
+static void turns_by_goals(void **state) {
+        double bears;
+
+        (void) state;
+        assert_int_equal(turn((struct steps) { .own_rate = 100 }, &bears), STEPS_TURN_ANY);
+        assert_int_equal(turn((struct steps) { .goal_min = 100 }, &bears), STEPS_TURN_ANY);
+        assert_int_equal(turn((struct steps) { .own_rate = 100, .goal_min = 101 }, &bears), STEPS_TURN_LAST);
+        assert_int_equal(turn((struct steps) { .own_rate = 100, .goal_max = 101 }, &bears), STEPS_TURN_ANY);
+        assert_int_equal(turn((struct steps) { .own_rate = 100, .goal_min = 25, .goal_max = 50 }, &bears), STEPS_TURN_FIRST);
+        ABOUT(bears, 4);
+        assert_int_equal(turn((struct steps) { .own_rate = 100, .goal_max = 50 }, &bears), STEPS_TURN_FIRST);
+        ABOUT(bears, 2);
+        /* By sharing it loses more than in proportion: 10 ms, 30 ms, and 20 ms are wanted. */
+        assert_int_equal(turn((struct steps) { .own_rate = 100, .shared_rate = 100.0 / 3, .shared_by = 2, .goal_min = 50 }, &bears),
+                         STEPS_TURN_FIRST);
+        ABOUT(bears, 1.5);
+        /* It loses nothing. */
+        assert_int_equal(turn((struct steps) { .own_rate = 100, .shared_rate = 100, .shared_by = 2, .goal_min = 50 }, &bears),
+                         STEPS_TURN_FIRST);
+        assert_true(bears > 1000);
+        /* Never seen on cores of its own: it bears what it has, could be fast enough, or never. */
+        assert_int_equal(turn((struct steps) { .shared_rate = 60, .shared_by = 2, .goal_min = 50 }, &bears), STEPS_TURN_FIRST);
+        ABOUT(bears, 2);
+        assert_int_equal(turn((struct steps) { .shared_rate = 30, .shared_by = 2, .goal_min = 50 }, &bears), STEPS_TURN_ANY);
+        assert_int_equal(turn((struct steps) { .shared_rate = 20, .shared_by = 2, .goal_min = 50 }, &bears), STEPS_TURN_LAST);
+}
+
+/* ---- going back ---- */
+
+struct fixture {
+        struct snapshot *snapshot;
+        struct round_result *result;
+};
+
+static void finish(struct fixture *f) {
+        round_result_destroy(f->result);
+        snapshot_destroy(f->snapshot);
+}
+
+static void run(struct fixture *f, const char *text, const struct round_job *jobs) {
+        f->snapshot = test_snapshot(text);
+        f->result = test_round("greedy", snapshot_view(f->snapshot), jobs);
+}
+
+#define GOING_BACK                                                                                                                 \
+        "{'version':1,'nodes':[{'name':'n1','cores':4,'penalty':1},{'name':'n2','cores':4,'penalty':1}],'jobs':["                  \
+        "{'name':'a','ranks':8,'priority':1,'move_cost':1,'placed':[{'node':'n1','ranks':8}]}]}"
+
+static const uint64_t one_second[] = { SECOND, SECOND, SECOND, SECOND, SECOND, SECOND, SECOND, SECOND };
+
+/* 8 ranks share 4 cores, and the other node is back: going there takes 4 x 1 s. Returns the number of moves. */
+static size_t goes_back(struct fixture *f, struct steps steps, uint64_t left_usec) {
+        const struct round_job job = { NOT_MOVING, .left_usec = left_usec, .group_move_usec = one_second, .steps = steps };
+
+        run(f, GOING_BACK, &job);
+        return f->result->n_actions;
+}
+
+static void stays(struct steps steps, uint64_t left_usec, const char *measured) {
+        struct fixture f;
+
+        assert_int_equal(goes_back(&f, steps, left_usec), 0);
+        assert_true(f.result->jobs[0].folded);
+        assert_string_equal(f.result->jobs[0].reason, "stays: by its steps it gains too little by going back, which takes 4.0 s");
+        assert_string_equal(f.result->jobs[0].measured, measured);
+        finish(&f);
+}
+
+static void goes(struct steps steps, uint64_t left_usec, const char *why) {
+        struct fixture f;
+
+        assert_int_equal(goes_back(&f, steps, left_usec), 4);
+        assert_string_equal(f.result->jobs[0].reason, "");
+        assert_string_equal(f.result->actions[0].reason, why);
+        finish(&f);
+}
+
+static void goes_back_by_steps(void **state) {
+        struct steps steps = { .own_rate = 100, .shared_rate = 50, .shared_by = 2 };
+
+        (void) state;
+        /* R > T_m / (T_d - T_o): 4 s / 10 ms */
+        steps.left = 401;
+        goes(steps, 0, "node 'n1' has 8 ranks on 4 cores; a step takes 20 ms here and 10 ms there, 401 are left");
+        steps.left = 400;
+        stays(steps, 0, "a step takes 20 ms here and 10 ms there, 400 are left");
+        /* No faster there. */
+        steps.left = 1000000000;
+        steps.shared_rate = 100;
+        stays(steps, 0, "a step takes 10 ms here and 10 ms there, 1000000000 are left");
+        steps.left = 0;
+        stays(steps, 0, "a step takes 10 ms here and 10 ms there, and no end is known");
+        steps.shared_rate = 96; /* not for certain */
+        stays(steps, 0, "a step takes 10.4 ms here and 10 ms there, and no end is known");
+        /* Faster, and nobody knows for how long. */
+        steps.shared_rate = 80;
+        goes(steps, 0, "node 'n1' has 8 ranks on 4 cores; a step takes 12.5 ms here and 10 ms there, and no end is known");
+        /* The limit leaves time for less: 8 s at 20 ms, and 400 are needed. */
+        steps.shared_rate = 50;
+        steps.left = 1000000;
+        stays(steps, 8 * SECOND, "a step takes 20 ms here and 10 ms there, 400 are left");
+        goes(steps, 9 * SECOND, "node 'n1' has 8 ranks on 4 cores; a step takes 20 ms here and 10 ms there, 450 are left");
+}
+
+/* After a change of leaders: by time, as of programs that count no steps. */
+static void estimates_without_rates(void **state) {
+        const struct steps unknown = { .left = 1000, .goal_min = 1 };
+        struct fixture f;
+
+        (void) state;
+        goes(unknown, 0, "node 'n1' has 8 ranks on 4 cores");
+        assert_int_equal(goes_back(&f, unknown, 8 * SECOND), 0);
+        assert_string_equal(f.result->jobs[0].reason, "stays: its time limit leaves too little for going back, which takes 4.0 s");
+        assert_string_equal(f.result->jobs[0].measured, "");
+        finish(&f);
+}
+
+/* It loses nothing by sharing, but those with whom it shares do: 4 s are worth it. */
+static void leaves_for_others(void **state) {
+        static const char *const text =
+                "{'version':1,'nodes':[{'name':'n1','cores':4,'penalty':1},{'name':'n2','cores':4,'penalty':1}],'jobs':["
+                "{'name':'a','ranks':4,'priority':1,'move_cost':1,'placed':[{'node':'n1','ranks':4}]},"
+                "{'name':'b','ranks':4,'priority':1,'move_cost':1,'placed':[{'node':'n1','ranks':4}]}]}";
+        struct round_job jobs[] = { { NOT_MOVING }, { NOT_MOVING, .group_move_usec = one_second } };
+        struct fixture f;
+
+        (void) state;
+        jobs[1].steps = (struct steps) { .own_rate = 100, .shared_rate = 100, .shared_by = 2, .left = 1000 };
+        run(&f, text, jobs);
+        assert_int_equal(f.result->n_actions, 4);
+        assert_int_equal(f.result->actions[0].job, 1);
+        finish(&f);
+        jobs[1].steps.left = 400;
+        run(&f, text, jobs);
+        assert_int_equal(f.result->n_actions, 0);
+        finish(&f);
+}
+
+/* ---- who shares first ---- */
+
+/* a is on n1, b on n2, and c must leave n3. */
+#define DRAINED                                                                                                                    \
+        "{'version':1,'nodes':[{'name':'n1','cores':2,'penalty':1},{'name':'n2','cores':2,'penalty':1},"                           \
+        "{'name':'n3','cores':0,'penalty':1}],'jobs':["                                                                            \
+        "{'name':'a','ranks':2,'priority':1,'move_cost':5,'placed':[{'node':'n1','ranks':2}]},"                                    \
+        "{'name':'b','ranks':2,'priority':1,'move_cost':5,'placed':[{'node':'n2','ranks':2}]},"                                    \
+        "{'name':'c','ranks':2,'priority':1,'move_cost':5,'placed':[{'node':'n3','ranks':2}]}]}"
+
+/* Where the two ranks of c go. */
+static void sends(const struct steps steps[3], int32_t first, int32_t second) {
+        struct round_job jobs[3];
+        struct fixture f;
+
+        for (size_t j = 0; j < 3; j++)
+                jobs[j] = (struct round_job) { NOT_MOVING, .steps = steps[j] };
+        run(&f, DRAINED, jobs);
+        assert_int_equal(f.result->n_actions, 2);
+        for (size_t i = 0; i < 2; i++)
+                assert_int_equal(f.result->actions[i].job, 2);
+        assert_int_equal(f.result->actions[0].to, first);
+        assert_int_equal(f.result->actions[1].to, second);
+        for (size_t j = 0; j < 2; j++)
+                assert_int_equal(f.result->jobs[j].folded, first == (int32_t) j || second == (int32_t) j);
+        finish(&f);
+}
+
+static const struct steps silent = { 0 };
+static const struct steps fast = { .own_rate = 100, .goal_min = 40 };   /* bears 2.5 ranks to a core */
+static const struct steps little = { .own_rate = 100, .goal_min = 80 }; /* 1.25 */
+static const struct steps slow = { .own_rate = 100, .goal_min = 120 };
+
+static void folds_who_is_above_its_goal(void **state) {
+        (void) state;
+        sends((struct steps[]) { silent, silent, silent }, 0, 1);
+        sends((struct steps[]) { fast, silent, silent }, 0, 0);
+        sends((struct steps[]) { silent, fast, silent }, 1, 1);
+        sends((struct steps[]) { slow, silent, silent }, 1, 1);
+        sends((struct steps[]) { silent, slow, silent }, 0, 0);
+        sends((struct steps[]) { slow, fast, fast }, 1, 1);
+        /* As far as it bears it. */
+        sends((struct steps[]) { little, silent, silent }, 0, 1);
+        /* Equals share alike, and so does one that is behind its own goal. */
+        sends((struct steps[]) { fast, fast, silent }, 0, 1);
+        sends((struct steps[]) { slow, slow, silent }, 0, 1);
+        sends((struct steps[]) { fast, silent, slow }, 0, 1);
+}
+
+/* What has come stays while things are as they are, and those that measure something a little different too. */
+static void rests_afterwards(void **state) {
+        static const char *const text =
+                "{'version':1,'nodes':[{'name':'n1','cores':2,'penalty':1},{'name':'n2','cores':2,'penalty':1}],'jobs':["
+                "{'name':'a','ranks':2,'priority':1,'move_cost':5,'placed':[{'node':'n1','ranks':2}]},"
+                "{'name':'b','ranks':2,'priority':1,'move_cost':5,'placed':[{'node':'n2','ranks':2}]},"
+                "{'name':'c','ranks':2,'priority':1,'move_cost':5,'placed':[{'node':'n1','ranks':2}]}]}";
+        struct round_job jobs[3] = { { NOT_MOVING, .steps = { .own_rate = 100, .goal_min = 52 } }, { NOT_MOVING }, { NOT_MOVING } };
+        struct fixture f;
+
+        (void) state;
+        run(&f, text, jobs);
+        assert_int_equal(f.result->n_actions, 0);
+        assert_string_equal(f.result->jobs[0].measured, "folds first: 100 steps a second on its own cores, 52 wanted");
+        assert_string_equal(f.result->jobs[0].reason, "");
+        assert_string_equal(f.result->jobs[1].measured, "");
+        finish(&f);
+        /* It is seen to bear no more than 1.5: one goes. */
+        jobs[0].steps = (struct steps) { .own_rate = 100, .shared_rate = 100.0 / 3, .shared_by = 2, .goal_min = 50 };
+        run(&f, text, jobs);
+        assert_int_equal(f.result->n_actions, 1);
+        assert_int_equal(f.result->actions[0].to, 1);
+        finish(&f);
+        /* So it is when nobody knows its rate any more. */
+        run(&f, text, NULL);
+        assert_int_equal(f.result->n_actions, 1);
+        finish(&f);
+}
+
+/* With a core for each nobody folds, whatever they want. */
+static void leaves_alone_who_has_cores(void **state) {
+        static const char *const text =
+                "{'version':1,'nodes':[{'name':'n1','cores':2,'penalty':1},{'name':'n2','cores':2,'penalty':1}],'jobs':["
+                "{'name':'a','ranks':2,'priority':1,'move_cost':5,'placed':[{'node':'n1','ranks':2}]},"
+                "{'name':'b','ranks':2,'priority':1,'move_cost':5,'placed':[{'node':'n2','ranks':2}]}]}";
+        const struct round_job jobs[] = { { NOT_MOVING, .steps = fast }, { NOT_MOVING, .steps = slow } };
+        struct fixture f;
+
+        (void) state;
+        run(&f, text, jobs);
+        assert_int_equal(f.result->n_actions, 0);
+        assert_string_equal(f.result->jobs[1].measured, "folds last: 100 steps a second on its own cores, 120 wanted");
+        finish(&f);
+}
+
+/* However much one bears, those who come to it share with it: no node gets more than one rank to a core above what all would have alike. */
+static void spreads_many(void **state) {
+        static const char *const text =
+                "{'version':1,'nodes':[{'name':'n1','cores':2,'penalty':1},{'name':'n2','cores':2,'penalty':1},"
+                "{'name':'n3','cores':0,'penalty':1}],'jobs':["
+                "{'name':'a','ranks':2,'priority':1,'placed':[{'node':'n1','ranks':2}]},"
+                "{'name':'b','ranks':2,'priority':1,'placed':[{'node':'n2','ranks':2}]},"
+                "{'name':'c','ranks':16,'priority':1,'placed':[{'node':'n3','ranks':16}]}]}";
+        struct round_job jobs[3] = { { NOT_MOVING, .steps = { .own_rate = 1000, .goal_min = 1 } }, { NOT_MOVING }, { NOT_MOVING } };
+        uint32_t to[2] = { 0 };
+        struct fixture f;
+
+        (void) state;
+        run(&f, text, jobs); /* 20 ranks on 4 cores: 5 to a core, and at most 6 */
+        assert_int_equal(f.result->n_actions, 16);
+        for (size_t i = 0; i < 16; i++)
+                to[f.result->actions[i].to]++;
+        assert_int_equal(to[0], 10);
+        finish(&f);
+        jobs[0].steps.goal_min = 200; /* it bears 5 */
+        run(&f, text, jobs);
+        to[0] = 0;
+        for (size_t i = 0; i < 16; i++)
+                to[f.result->actions[i].to]++;
+        assert_int_equal(to[0], 8);
+        finish(&f);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(times_as_measured),  cmocka_unit_test(turns_by_goals),
+                cmocka_unit_test(goes_back_by_steps), cmocka_unit_test(estimates_without_rates),
+                cmocka_unit_test(leaves_for_others),  cmocka_unit_test(folds_who_is_above_its_goal),
+                cmocka_unit_test(rests_afterwards),   cmocka_unit_test(leaves_alone_who_has_cores),
+                cmocka_unit_test(spreads_many),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
