@@ -566,14 +566,14 @@ static void explain_stay(const struct diff *diff, uint32_t j, struct round_job_r
         }
 }
 
-/* Of a job that is folded, or has its turn when others are. */
+/* Of a job that is folded, or would be the first to be. */
 static void explain_steps(const struct round_job_state *state, struct round_job_result *job_result) {
         double bears;
-        bool has_turn = steps_turn(&state->steps, &bears) != STEPS_TURN_ANY;
+        bool first = steps_above_goal(&state->steps, &bears);
         char rates[RM_REASON_BYTES] = "";
 
         explain_return(&state->back, job_result->measured);
-        if (has_turn || (job_result->folded && !state->back.asked))
+        if (first || (job_result->folded && !state->back.asked))
                 steps_explain(&state->steps, rates, sizeof(rates));
         add_text(job_result->measured, rates);
 }

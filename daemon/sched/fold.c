@@ -185,21 +185,21 @@ static void witness_stays(struct fold *fold) {
 /* A node for a group that fits nowhere. */
 struct raise {
         bool within; /* the job's limit */
-        uint32_t turn; /* as of fold_turns_rank() */
+        bool first; /* as of fold_turns_bears() */
         double ratio; /* ranks for each core */
 };
 
-static uint32_t turn_of(const struct fold *fold, uint32_t job, uint32_t node, double ratio, bool there) {
+static bool is_first(const struct fold *fold, uint32_t node, double ratio, bool there) {
         double even = (double) fold->ranks / (double) fold->real_total;
 
-        return fold->turns ? fold_turns_rank(fold->turns, job, node, ratio, even, there) : 0;
+        return fold->turns && fold_turns_bears(fold->turns, node, ratio, even, there);
 }
 
 static bool better_raise(const struct raise *a, const struct raise *best, bool equal) {
         if (a->within != best->within)
                 return a->within;
-        if (a->turn != best->turn)
-                return a->turn > best->turn;
+        if (a->first != best->first)
+                return a->first;
         return a->ratio < best->ratio || (a->ratio <= best->ratio && equal);
 }
 
@@ -225,7 +225,7 @@ static int32_t raise_node(void *context, const struct pack *pack, uint32_t j, ui
                 }
                 raise.ratio =
                         (double) ((int64_t) pack->snapshot->nodes[s].cores - pack->free_cores[s] + ranks) / fold->real_cores[s];
-                raise.turn = turn_of(fold, j, s, raise.ratio, (int32_t) s == now);
+                raise.first = is_first(fold, s, raise.ratio, (int32_t) s == now);
                 if (best >= 0 && !better_raise(&raise, &best_raise, (int32_t) s == now))
                         continue;
                 best = (int32_t) s;

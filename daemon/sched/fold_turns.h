@@ -1,5 +1,5 @@
 /* Who shares cores first when there are too few (fold.h), by the goals of programs: groups that must find room come to nodes of jobs that do more than
- * they want to, as far as these bear it, and last to those of jobs that do less. Nothing that may stay is moved for it. Pure. */
+ * they want to, as far as these bear it. Nothing that may stay is moved for it. Pure. */
 #ifndef RM_SCHED_FOLD_TURNS_H
 #define RM_SCHED_FOLD_TURNS_H
 
@@ -18,8 +18,8 @@ void fold_turns_destroy(struct fold_turns *turns); /* NULL ok */
  * alike (`even`), and its real cores at least. */
 uint32_t fold_turns_cores(const struct fold_turns *turns, uint32_t node, uint32_t real, uint32_t even);
 
-/* How well a group of the job would do on the node, with which it had `ratio` ranks to a core, and all nodes together have `even_ratio`: more is
- * better. `there`: it is there already. */
-uint32_t fold_turns_rank(const struct fold_turns *turns, uint32_t job, uint32_t node, double ratio, double even_ratio, bool there);
+/* The jobs on the node that share first bear a group that comes, with which it has `ratio` ranks to a core, and all nodes together have `even_ratio`.
+ * `there`: the group is there already. */
+bool fold_turns_bears(const struct fold_turns *turns, uint32_t node, double ratio, double even_ratio, bool there);
 
 #endif

@@ -48,13 +48,6 @@ static double wanted(const struct steps *steps) {
         return steps->goal_min > 0 ? steps->goal_min : steps->goal_max;
 }
 
-/* Where it was never seen on cores of its own, it is not faster there than in proportion. */
-static double own_rate_at_most(const struct steps *steps) {
-        if (steps->own_rate > 0)
-                return steps->own_rate;
-        return shared_known(steps) ? steps->shared_rate * steps->shared_by : 0;
-}
-
 /* Ranks to a core with which it is just as fast as wanted. */
 static double share_wanted(const struct steps *steps) {
         double own = usec_of(steps->own_rate), usec = usec_of(wanted(steps));
@@ -64,19 +57,13 @@ static double share_wanted(const struct steps *steps) {
         return shared > own ? 1 + (usec - own) * (by - 1) / (shared - own) : MOST_SHARE;
 }
 
-enum steps_turn steps_turn(const struct steps *steps, double *ret_bears) {
-        double most = own_rate_at_most(steps);
-
+bool steps_above_goal(const struct steps *steps, double *ret_bears) {
         *ret_bears = 1;
-        if (wanted(steps) <= 0 || most <= 0)
-                return STEPS_TURN_ANY;
-        if (most < steps->goal_min)
-                return STEPS_TURN_LAST;
-        if (steps->own_rate > wanted(steps))
+        if (wanted(steps) > 0 && steps->own_rate > wanted(steps))
                 *ret_bears = fmin(share_wanted(steps), MOST_SHARE);
-        else if (steps->own_rate <= 0 && steps->shared_rate > wanted(steps))
+        else if (wanted(steps) > 0 && steps->own_rate <= 0 && steps->shared_rate > wanted(steps))
                 *ret_bears = steps->shared_by;
-        return *ret_bears > 1 ? STEPS_TURN_FIRST : STEPS_TURN_ANY;
+        return *ret_bears > 1;
 }
 
 static void append(char *text, size_t size, const char *format, double rate) {
@@ -86,21 +73,18 @@ static void append(char *text, size_t size, const char *format, double rate) {
 }
 
 void steps_explain(const struct steps *steps, char *text, size_t size) {
-        static const char *const turns[] = {
-                [STEPS_TURN_ANY] = "", [STEPS_TURN_FIRST] = "folds first: ", [STEPS_TURN_LAST] = "folds last: "
-        };
         double bears;
-        enum steps_turn turn = steps_turn(steps, &bears);
+        bool first = steps_above_goal(steps, &bears);
 
         text[0] = '\0';
         if (!steps_known(steps))
                 return;
-        (void) snprintf(text, size, "%s", turns[turn]);
+        (void) snprintf(text, size, "%s", first ? "folds first: " : "");
         if (steps->own_rate > 0)
                 append(text, size, "%.4g steps a second on its own cores", steps->own_rate);
         if (steps->shared_rate > 0)
                 append(text, size, steps->own_rate > 0 ? ", %.4g on shared ones" : "%.4g steps a second on shared cores",
                        steps->shared_rate);
-        if (turn != STEPS_TURN_ANY)
+        if (first)
                 append(text, size, ", %.4g wanted", wanted(steps));
 }
