@@ -1,10 +1,12 @@
 /* Heat in a plate: each rank has some of its rows, and exchanges their edges with its neighbours in each step.
  *
- *      mpicc -O2 -o stencil stencil.c $(pkg-config --cflags --libs rmrt) -lm
+ *      mpicc -O2 -o stencil stencil.c $(pkg-config --cflags --libs rmrt rmrt-checkpoint) -lm
  *      rm-mpirun -n 4 ./stencil 100000
+ *      rm-mpirun -n 4 ./stencil 100000 10 1000
  *
- * What it tells rmd are the four calls whose names begin with rmrt_: `rmctl list-jobs` shows how far it is, and `rmctl show-job` when it will end.
- * Under a plain mpirun these do nothing. */
+ * What it tells rmd are four calls: `rmctl list-jobs` shows how far it is, and `rmctl show-job` when it will end. Under a plain mpirun these do nothing.
+ * With a third number it saves the plate after so many steps and at the end, and goes on from there when it is started again, on as many ranks as it then
+ * has: under rmd, under a plain mpirun, and built with another MPI. */
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -12,6 +14,7 @@
 #include <string.h>
 
 #include <rm/rmrt.h>
+#include <rm/rmrt_mpi.h>
 
 #define WIDTH 256
 #define ROWS 256 /* of all ranks */
@@ -81,8 +84,26 @@ static double heat(struct plate *p) {
         return sum;
 }
 
+/* Rows change their places at each step. */
+static void save(struct plate *p, int64_t *done, bool restore) {
+        int r = rmrt_register("plate", row(p->now, 1), (size_t) p->rows * WIDTH, MPI_DOUBLE, RMRT_BLOCK);
+
+        if (r == 0)
+                r = rmrt_register("done", done, 1, MPI_INT64_T, RMRT_REPLICATED);
+        if (r == 0)
+                r = restore ? rmrt_restore(MPI_COMM_WORLD) : rmrt_save(MPI_COMM_WORLD);
+        if (p->rank == 0 && *rmrt_checkpoint_error())
+                fprintf(stderr, "stencil: %s\n", rmrt_checkpoint_error());
+        if (r < 0)
+                MPI_Abort(MPI_COMM_WORLD, 1);
+        if (p->rank == 0 && restore && r != RMRT_RESTORED_NOTHING)
+                printf("goes on after %ld steps\n", (long) *done);
+}
+
 int main(int argc, char **argv) {
         long steps = argc > 1 ? strtol(argv[1], NULL, 10) : 10000;
+        long save_every = argc > 3 ? strtol(argv[3], NULL, 10) : 0;
+        int64_t done = 0;
         struct plate plate;
         double sum;
 
@@ -90,9 +111,13 @@ int main(int argc, char **argv) {
         rmrt_init();
         rmrt_goal(argc > 2 ? strtod(argv[2], NULL) : 0, 0);
         make_plate(&plate);
-        for (long i = 0; i < steps; i++) {
+        if (save_every > 0)
+                save(&plate, &done, true);
+        while (done < steps) {
                 step(&plate);
-                rmrt_step((uint64_t) i + 1, (uint64_t) steps);
+                rmrt_step((uint64_t) ++done, (uint64_t) steps);
+                if (save_every > 0 && (done % save_every == 0 || done == steps))
+                        save(&plate, &done, false);
         }
         sum = heat(&plate);
         if (plate.rank == 0)

@@ -27,7 +27,7 @@ goes_on() {
 }
 
 bed_do copy "$repo_dir/examples/rtlib/stencil.c" n1:/home/alice/stencil.c
-bed_do exec n1 --user alice -- sh -c 'mpicc -O2 -Wall -Wextra -o stencil stencil.c $(pkg-config --cflags --libs rmrt) -lm' >"$work/cc" 2>&1 ||
+bed_do exec n1 --user alice -- sh -c 'mpicc -O2 -Wall -Wextra -o stencil stencil.c $(pkg-config --cflags --libs rmrt rmrt-checkpoint) -lm' >"$work/cc" 2>&1 ||
     fail "a user cannot build it: $(head -n 5 "$work/cc")"
 bed_do exec n1 --user alice -- sh -c 'OMPI_MCA_btl=self,sm mpirun --oversubscribe -n 2 ./stencil 2000' </dev/null >"$work/plain.out" 2>&1 || fail "under mpirun: $(tail -n 3 "$work/plain.out")"
 see "mpirun: $(tail -n 1 "$work/plain.out")"

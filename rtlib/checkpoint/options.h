@@ -1,0 +1,21 @@
+/* What the user of a program says about its checkpoints, in the environment of rank 0. */
+#ifndef RM_RTLIB_CHECKPOINT_OPTIONS_H
+#define RM_RTLIB_CHECKPOINT_OPTIONS_H
+
+#include <stdint.h>
+
+#include "common/error.h"
+
+#define OPTIONS_PATH_BYTES 4096
+
+struct options {
+        char directory[OPTIONS_PATH_BYTES]; /* absolute */
+        uint32_t keep;
+        uint32_t full_every; /* 1: no increments */
+        int32_t zstd_level;  /* 0: none */
+};
+
+/* `directory` NULL: RMRT_DIR, or rmrt-checkpoints in the working directory. -EINVAL, -ENAMETOOLONG. */
+int options_read(const char *directory, struct options *ret, struct rm_error *err);
+
+#endif

@@ -1,0 +1,15 @@
+/* What the writer and the reader of a rank's file share. */
+#ifndef RM_RTLIB_CHECKPOINT_RANK_INTERNAL_H
+#define RM_RTLIB_CHECKPOINT_RANK_INTERNAL_H
+
+#include "rtlib/checkpoint/manifest.h"
+
+#define RANK_FILE_MAGIC "RMRTCKPT"
+#define RANK_FILE_MAGIC_BYTES 8U
+#define RANK_FILE_TAIL_BYTES 8U
+
+/* Of the first bytes, the index and the last bytes. */
+void rank_file_digest(const uint8_t *head, const uint8_t *frame, size_t frame_bytes, const uint8_t *tail,
+                      uint8_t ret[static PORTABLE_DIGEST_BYTES]);
+
+#endif

@@ -1,0 +1,238 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "common/frame.h"
+#include "common/util.h"
+#include "rtlib/checkpoint/rank_file.h"
+#include "rtlib/checkpoint/rank_internal.h"
+
+struct blocks {
+        size_t n;
+        struct rank_block *list;
+};
+
+struct rank_reader {
+        int fd;
+        const Portable__Manifest *m;
+        size_t rank;
+        Portable__Index *index; /* has the hashes */
+        struct blocks *arrays;
+        ZSTD_DCtx *zstd;
+        uint8_t *packed;
+};
+
+uint32_t rank_block_bytes(const Portable__Manifest *m, size_t array, size_t rank, uint64_t block) {
+        uint64_t left = manifest_piece_bytes(m->arrays[array], rank) - block * m->block_bytes;
+
+        return left < m->block_bytes ? (uint32_t) left : m->block_bytes;
+}
+
+void rank_reader_destroy(struct rank_reader *reader) {
+        if (!reader)
+                return;
+        for (size_t i = 0; reader->arrays && i < reader->m->n_arrays; i++)
+                free(reader->arrays[i].list);
+        free(reader->arrays);
+        if (reader->index)
+                portable__index__free_unpacked(reader->index, NULL);
+        ZSTD_freeDCtx(reader->zstd);
+        free(reader->packed);
+        cleanup_close_fd(&reader->fd);
+        free(reader);
+}
+
+static int bad(struct rm_error *err, const char *what) {
+        return error_set(err, -EBADMSG, "%s", what);
+}
+
+static int read_at(int fd, uint64_t offset, void *data, size_t size_bytes, struct rm_error *err) {
+        size_t done = 0;
+
+        while (done < size_bytes) {
+                ssize_t n = pread(fd, (char *) data + done, size_bytes - done, (off_t) (offset + done));
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return error_sys(err, -errno, "read");
+                if (n == 0)
+                        return bad(err, "it is cut off");
+                done += (size_t) n;
+        }
+        return 0;
+}
+
+/* ---- the index ---- */
+
+/* Fewer bytes than the block has are compressed ones; none, or more, are there for no block. */
+static bool run_valid(const Portable__Manifest *m, size_t array, size_t rank, const Portable__Run *run, uint64_t from) {
+        uint64_t bytes = manifest_piece_bytes(m->arrays[array], rank);
+        uint64_t n_blocks = bytes / m->block_bytes + (bytes % m->block_bytes > 0);
+
+        if (run->n_stored == 0 || run->hashes.len / PORTABLE_DIGEST_BYTES != run->n_stored ||
+            run->hashes.len % PORTABLE_DIGEST_BYTES != 0)
+                return false;
+        if (run->first < from || run->first > n_blocks || run->n_stored > n_blocks - run->first)
+                return false;
+        for (size_t i = 0; i < run->n_stored; i++)
+                if (run->stored[i] == 0 || run->stored[i] > rank_block_bytes(m, array, rank, run->first + i))
+                        return false;
+        return true;
+}
+
+static void run_take(struct blocks *blocks, const Portable__Run *run, uint64_t *offset) {
+        for (size_t i = 0; i < run->n_stored; i++) {
+                blocks->list[blocks->n++] = (struct rank_block) { run->first + i, *offset, run->stored[i],
+                                                                  run->hashes.data + i * PORTABLE_DIGEST_BYTES };
+                *offset += run->stored[i];
+        }
+}
+
+static int piece_read(struct rank_reader *reader, size_t array, const Portable__Piece *piece, uint64_t *offset,
+                      struct rm_error *err) {
+        struct blocks *blocks = &reader->arrays[array];
+        uint64_t from = 0;
+        size_t n = 0;
+
+        for (size_t i = 0; i < piece->n_runs; i++) {
+                if (!run_valid(reader->m, array, reader->rank, piece->runs[i], from))
+                        return bad(err, "its index is damaged");
+                n += piece->runs[i]->n_stored;
+                from = piece->runs[i]->first + piece->runs[i]->n_stored;
+        }
+        blocks->list = xcalloc(n + 1, sizeof(*blocks->list));
+        for (size_t i = 0; i < piece->n_runs; i++)
+                run_take(blocks, piece->runs[i], offset);
+        return 0;
+}
+
+/* All blocks of a full one are there, or it is none. */
+static int whole_check(const struct rank_reader *reader, size_t array, struct rm_error *err) {
+        const Portable__Manifest *m = reader->m;
+        uint64_t bytes = manifest_piece_bytes(m->arrays[array], reader->rank);
+
+        if (m->previous == 0 && reader->arrays[array].n != bytes / m->block_bytes + (bytes % m->block_bytes > 0))
+                return bad(err, "blocks are missing in its index");
+        return 0;
+}
+
+static int index_take(struct rank_reader *reader, uint64_t index_offset, struct rm_error *err) {
+        uint64_t offset = RANK_FILE_MAGIC_BYTES;
+        int r = 0;
+
+        if (reader->index->n_pieces != reader->m->n_arrays)
+                return bad(err, "its index has other arrays");
+        reader->arrays = xcalloc(reader->m->n_arrays + 1, sizeof(*reader->arrays));
+        for (size_t i = 0; r == 0 && i < reader->m->n_arrays; i++) {
+                r = piece_read(reader, i, reader->index->pieces[i], &offset, err);
+                if (r == 0)
+                        r = whole_check(reader, i, err);
+        }
+        if (r == 0 && offset != index_offset)
+                r = bad(err, "its index has other blocks");
+        return r;
+}
+
+static int index_read(struct rank_reader *reader, uint64_t size_bytes, struct rm_error *err) {
+        const ProtobufCBinaryData *digest = &reader->m->files[reader->rank]->digest;
+        uint8_t head[RANK_FILE_MAGIC_BYTES], tail[RANK_FILE_TAIL_BYTES], made[PORTABLE_DIGEST_BYTES];
+        cleanup_free uint8_t *frame = NULL;
+        uint64_t offset = 0, end = size_bytes - RANK_FILE_TAIL_BYTES;
+        uint32_t n = 0;
+        int r = read_at(reader->fd, 0, head, sizeof(head), err);
+
+        if (r == 0)
+                r = read_at(reader->fd, end, tail, sizeof(tail), err);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < sizeof(tail); i++)
+                offset = offset << 8 | tail[i];
+        if (offset < RANK_FILE_MAGIC_BYTES || offset > end || end - offset < FRAME_HEADER_BYTES ||
+            end - offset > FRAME_HEADER_BYTES + PORTABLE_RECORD_MAX_BYTES)
+                return bad(err, "its end is damaged");
+        frame = xrealloc(NULL, (size_t) (end - offset));
+        r = read_at(reader->fd, offset, frame, (size_t) (end - offset), err);
+        if (r < 0)
+                return r;
+        rank_file_digest(head, frame, (size_t) (end - offset), tail, made);
+        if (memcmp(made, digest->data, sizeof(made)) != 0)
+                return bad(err, "its beginning, index or end is damaged");
+        if (frame_header_read(frame, PORTABLE_MAGIC, PORTABLE_RECORD_MAX_BYTES, &n) < 0 || n != end - offset - FRAME_HEADER_BYTES)
+                return bad(err, "it has no index");
+        reader->index = portable__index__unpack(NULL, n, frame + FRAME_HEADER_BYTES);
+        return reader->index ? index_take(reader, offset, err) : bad(err, "its index cannot be read");
+}
+
+int rank_reader_create(int fd, const Portable__Manifest *m, size_t rank, struct rank_reader **ret, struct rm_error *err) {
+        struct rank_reader *reader = xcalloc(1, sizeof(*reader));
+        struct stat st;
+        int r = 0;
+
+        reader->fd = fd;
+        reader->m = m;
+        reader->rank = rank;
+        if (fstat(fd, &st) < 0)
+                r = error_sys(err, -errno, "read");
+        else if (!S_ISREG(st.st_mode) || (uint64_t) st.st_size != m->files[rank]->size_bytes)
+                r = bad(err, "it has another size");
+        else if ((uint64_t) st.st_size < RANK_FILE_MAGIC_BYTES + RANK_FILE_TAIL_BYTES)
+                r = bad(err, "it is cut off");
+        else
+                r = index_read(reader, (uint64_t) st.st_size, err);
+        if (r < 0)
+                rank_reader_destroy(reader);
+        else
+                *ret = reader;
+        return r;
+}
+
+/* ---- blocks ---- */
+
+const struct rank_block *rank_reader_blocks(const struct rank_reader *reader, size_t array, size_t *ret_n) {
+        *ret_n = reader->arrays[array].n;
+        return reader->arrays[array].list;
+}
+
+static int compare_block(const void *a, const void *b) {
+        uint64_t x = ((const struct rank_block *) a)->number, y = ((const struct rank_block *) b)->number;
+
+        return (x > y) - (x < y);
+}
+
+const struct rank_block *rank_reader_find(const struct rank_reader *reader, size_t array, uint64_t block) {
+        const struct rank_block key = { .number = block };
+
+        return bsearch(&key, reader->arrays[array].list, reader->arrays[array].n, sizeof(key), compare_block);
+}
+
+static bool unpack(struct rank_reader *reader, uint32_t stored_bytes, void *ret, uint32_t size_bytes) {
+        if (!reader->zstd)
+                reader->zstd = ZSTD_createDCtx();
+        return reader->zstd && ZSTD_decompressDCtx(reader->zstd, ret, size_bytes, reader->packed, stored_bytes) == size_bytes;
+}
+
+int rank_reader_get(struct rank_reader *reader, size_t array, const struct rank_block *block, void *ret, struct rm_error *err) {
+        uint32_t size_bytes = rank_block_bytes(reader->m, array, reader->rank, block->number);
+        bool packed = block->stored_bytes < size_bytes;
+        uint8_t hash[PORTABLE_DIGEST_BYTES];
+        int r;
+
+        if (packed && !reader->packed)
+                reader->packed = xrealloc(NULL, reader->m->block_bytes);
+        r = read_at(reader->fd, block->offset, packed ? reader->packed : ret, block->stored_bytes, err);
+        if (r == 0 && packed && !unpack(reader, block->stored_bytes, ret, size_bytes))
+                r = bad(err, "it cannot be unpacked");
+        if (r == 0) {
+                portable_digest(ret, size_bytes, hash);
+                if (memcmp(hash, block->hash, sizeof(hash)) != 0)
+                        r = bad(err, "it has another hash");
+        }
+        return r < 0 ? error_prefix(err, "block %" PRIu64 " of array '%s' is damaged", block->number,
+                                    reader->m->arrays[array]->name)
+                     : r;
+}
