@@ -137,11 +137,10 @@ static int no_verb(const char *word) {
 
 /* As rm-checkpoint, verbs are shorter. */
 static char *full_name(const char *program, char *word) {
-        static const char *const names[][2] = { { "list", "list-checkpoints" },
-                                                { "verify", "verify-checkpoint" },
-                                                { "remove", "remove-checkpoint" },
-                                                { "export", "export-checkpoint" },
-                                                { "import", "import-checkpoint" } };
+        static const char *const names[][2] = { { "list", "list-checkpoints" },    { "verify", "verify-checkpoint" },
+                                                { "remove", "remove-checkpoint" }, { "export", "export-checkpoint" },
+                                                { "import", "import-checkpoint" }, { "show", "show-portable" },
+                                                { "merge", "merge-portable" } };
         const char *slash = strrchr(program, '/');
 
         if (strcmp(slash ? slash + 1 : program, "rm-checkpoint") != 0)

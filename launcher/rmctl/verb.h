@@ -106,5 +106,6 @@ extern const struct verb verb_list_moves, verb_status, verb_events, verb_snapsho
         verb_help, verb_doctor;
 extern const struct verb verb_drill, verb_checkpoint_job, verb_restart_job, verb_list_checkpoints, verb_verify_checkpoint,
         verb_remove_checkpoint, verb_export_checkpoint, verb_import_checkpoint;
+extern const struct verb verb_show_portable, verb_verify_portable, verb_merge_portable;
 
 #endif
