@@ -180,7 +180,7 @@ void checkpoints_destroy(struct checkpoints *c) {
         copies_finish(c);
         restores_finish(c);
         loads_finish(c);
-        transfers_finish(c);
+        exchanges_finish(c);
         checks_finish(c);
         remover_destroy(c->remover);
         images_unmount(c->dir);

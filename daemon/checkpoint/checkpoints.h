@@ -33,7 +33,7 @@ struct checkpoints_user {
 };
 /* `on_open`: the file goes through that abstract Unix socket; at most once, before `on_end`. `on_end`, once: with 0 and what to say, or why it came to nothing; -ECANCELED: rmd ends. Both from the
  * loop. */
-struct checkpoints_transfer_ops {
+struct checkpoints_exchange_ops {
         void (*on_open)(void *userdata, const char *socket);
         void (*on_end)(void *userdata, int error, const char *text);
 };
@@ -42,10 +42,10 @@ int checkpoints_gather(struct checkpoints *checkpoints, uint64_t job, uint64_t c
                        struct rm_error *err);
 /* All parts are here. With an error there are no callbacks. */
 int checkpoints_export(struct checkpoints *checkpoints, uint64_t job, uint64_t checkpoint, const struct checkpoints_user *user,
-                       const struct checkpoints_transfer_ops *ops, void *userdata, struct rm_error *err);
+                       const struct checkpoints_exchange_ops *ops, void *userdata, struct rm_error *err);
 /* Of a job of this user, or of anybody's if it is root. */
 int checkpoints_import(struct checkpoints *checkpoints, const struct checkpoints_user *user,
-                       const struct checkpoints_transfer_ops *ops, void *userdata, struct rm_error *err);
+                       const struct checkpoints_exchange_ops *ops, void *userdata, struct rm_error *err);
 /* Is this copy, which the state does not name, needed for a drill? */
 bool checkpoints_own(const struct checkpoints *checkpoints, const struct resident *resident);
 /* A local capsule answers (error 0), or does not or no more. */

@@ -1,6 +1,6 @@
 /* Shared by the files of this folder: checkpoints.c (wiring), saves.c (capsules that are captured here), barrier.c (all capsules of a job together), copies.c (to and from
  * other nodes), restores.c (capsules that come back here), drills.c (that are only tried), loads.c (parts that are sent to those), stores.c (where all that lies), checks.c
- * (whether it is as it was), space.c (how much of it may be there), exports.c and imports.c (what their owners take away, and bring back), transfers.c (both of them). */
+ * (whether it is as it was), space.c (how much of it may be there), exports.c and imports.c (what their owners take away, and bring back), exchanges.c (both of them). */
 #ifndef RM_CHECKPOINT_CHECKPOINTS_INTERNAL_H
 #define RM_CHECKPOINT_CHECKPOINTS_INTERNAL_H
 
@@ -142,13 +142,13 @@ struct check {
         TAILQ_ENTRY(check) entry;
 };
 
-/* Survives the transfer. */
+/* Survives the exchange. */
 struct proposal {
-        struct transfer *transfer; /* NULL: it has gone */
+        struct exchange *exchange; /* NULL: it has gone */
 };
 
 /* A checkpoint that a user takes away or (`in`) brings back. */
-struct transfer {
+struct exchange {
         struct checkpoints *c;
         bool in;
         bool held; /* in: the stores of its job have what has come, and the log is to hear of it */
@@ -161,9 +161,9 @@ struct transfer {
         struct mover *mover;
         struct event *deadline;
         struct proposal *proposal; /* NULL: nothing is proposed */
-        struct checkpoints_transfer_ops ops;
+        struct checkpoints_exchange_ops ops;
         void *userdata;
-        LIST_ENTRY(transfer) entry;
+        LIST_ENTRY(exchange) entry;
 };
 
 struct checkpoints {
@@ -182,7 +182,7 @@ struct checkpoints {
         LIST_HEAD(, copy) copies;
         LIST_HEAD(, restore) restores;
         LIST_HEAD(, load) loads;
-        LIST_HEAD(, transfer) transfers;
+        LIST_HEAD(, exchange) exchanges;
         struct event *verify; /* NULL: nothing is read again by itself */
         TAILQ_HEAD(, check) checks; /* the first that has an rm-mover is the only one */
 };
@@ -261,24 +261,24 @@ void loads_on_ask(struct checkpoints *c, const char *node, const Rm__RestoreAsk 
 bool loads_use(const struct checkpoints *c, uint64_t job, int32_t index);
 void loads_finish(struct checkpoints *c);
 
-/* ---- transfers.c ---- */
+/* ---- exchanges.c ---- */
 /* NULL: there are too many. */
-struct transfer *transfer_create(struct checkpoints *c, bool in, const struct checkpoints_user *user,
-                                 const struct checkpoints_transfer_ops *ops, void *userdata, struct rm_error *err);
-int transfer_start(struct transfer *transfer, const char *role, const Rm__MoverCommand *command, struct rm_error *err);
+struct exchange *exchange_create(struct checkpoints *c, bool in, const struct checkpoints_user *user,
+                                 const struct checkpoints_exchange_ops *ops, void *userdata, struct rm_error *err);
+int exchange_start(struct exchange *exchange, const char *role, const Rm__MoverCommand *command, struct rm_error *err);
 /* Who has asked hears of it. */
-void transfer_end(struct transfer *transfer, int error, const char *text);
-void transfer_fail(struct transfer *transfer, int error, const char *text);
+void exchange_end(struct exchange *exchange, int error, const char *text);
+void exchange_fail(struct exchange *exchange, int error, const char *text);
 /* Nobody hears of it. */
-void transfer_free(struct transfer *transfer);
+void exchange_free(struct exchange *exchange);
 /* The stores of that job are read, or get what the log is about to know of. */
-bool transfers_use(const struct checkpoints *c, uint64_t job);
-void transfers_finish(struct checkpoints *c);
+bool exchanges_use(const struct checkpoints *c, uint64_t job);
+void exchanges_finish(struct checkpoints *c);
 
 /* ---- imports.c ---- */
 /* rm-mover says what comes; and that all of it is good. */
-void import_head(struct transfer *transfer, const ProtobufCBinaryData *packed);
-void import_arrived(struct transfer *transfer);
+void import_head(struct exchange *exchange, const ProtobufCBinaryData *packed);
+void import_arrived(struct exchange *exchange);
 /* What an rmd that was killed has left goes. */
 void imports_clean(struct checkpoints *c);
 

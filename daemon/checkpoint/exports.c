@@ -102,8 +102,8 @@ static Rm__Checkpoint *copy_record(const Rm__Checkpoint *record) {
         return copy;
 }
 
-static int start_export(struct transfer *transfer, const Rm__Job *job, const Rm__Checkpoint *record, struct rm_error *err) {
-        const struct checkpoints *c = transfer->c;
+static int start_export(struct exchange *exchange, const Rm__Job *job, const Rm__Checkpoint *record, struct rm_error *err) {
+        const struct checkpoints *c = exchange->c;
         const struct config *config = c->rmd->config;
         cleanup_free char *dir = xasprintf("%s/%" PRIu64, c->root, job->id);
         Rm__Checkpoint *copy = copy_record(record);
@@ -127,29 +127,29 @@ static int start_export(struct transfer *transfer, const Rm__Job *job, const Rm_
         if (r == 0 && body.head.len > HEAD_MAX_BYTES)
                 r = error_set(err, -EFBIG, "the job has too many groups");
         body.store = &store;
-        body.client_uid = transfer->uid;
+        body.client_uid = exchange->uid;
         body.bytes_per_sec = config->checkpoint_rate_bytes_per_sec;
         command.body_case = RM__MOVER_COMMAND__BODY_EXPORT_CHECKPOINT;
         command.export_checkpoint = &body;
-        return r < 0 ? r : transfer_start(transfer, "export", &command, err);
+        return r < 0 ? r : exchange_start(exchange, "export", &command, err);
 }
 
 int checkpoints_export(struct checkpoints *c, uint64_t job, uint64_t checkpoint, const struct checkpoints_user *user,
-                       const struct checkpoints_transfer_ops *transfer_ops, void *userdata, struct rm_error *err) {
+                       const struct checkpoints_exchange_ops *exchange_ops, void *userdata, struct rm_error *err) {
         const Rm__Job *j = state_job(checkpoints_state(c), job);
         const Rm__Checkpoint *record = checkpoints_record(c, job, checkpoint);
-        struct transfer *transfer;
+        struct exchange *exchange;
         int r;
 
         if (!record)
                 return error_set(err, -ENOENT, "it is not there any more");
-        transfer = transfer_create(c, false, user, transfer_ops, userdata, err);
-        if (!transfer)
+        exchange = exchange_create(c, false, user, exchange_ops, userdata, err);
+        if (!exchange)
                 return err->code;
-        transfer->job = job;
-        transfer->checkpoint = checkpoint;
-        r = start_export(transfer, j, record, err);
+        exchange->job = job;
+        exchange->checkpoint = checkpoint;
+        r = start_export(exchange, j, record, err);
         if (r < 0)
-                transfer_free(transfer);
+                exchange_free(exchange);
         return r;
 }

@@ -21,48 +21,48 @@
 /* ---- may it come? ---- */
 
 /* What comes does not count as this user's before the log knows of it: one after the other. */
-static bool is_beside_another(const struct transfer *transfer, uint32_t owner) {
-        const struct transfer *other;
+static bool is_beside_another(const struct exchange *exchange, uint32_t owner) {
+        const struct exchange *other;
 
-        LIST_FOREACH (other, &transfer->c->transfers, entry)
-                if (other != transfer && other->in && other->job > 0 && other->head->job->spec->uid == owner)
+        LIST_FOREACH (other, &exchange->c->exchanges, entry)
+                if (other != exchange && other->in && other->job > 0 && other->head->job->spec->uid == owner)
                         return true;
         return false;
 }
 
-static int check_head(const struct transfer *transfer, const Rm__ExportHead *head, struct rm_error *err) {
+static int check_head(const struct exchange *exchange, const Rm__ExportHead *head, struct rm_error *err) {
         uint32_t uid;
 
         if (!head || !head->job || !head->job->spec || head->job->n_checkpoints != 1)
                 return error_set(err, -EPROTO, "rm-mover says nothing that could be understood");
         uid = head->job->spec->uid;
-        if (transfer->uid != 0 && transfer->uid != uid)
+        if (exchange->uid != 0 && exchange->uid != uid)
                 return error_set(err, -EPERM, "it is a checkpoint of a job of user %u; only this user may import it",
                                  (unsigned) uid);
-        if (is_beside_another(transfer, uid))
+        if (is_beside_another(exchange, uid))
                 return error_set(err, -EBUSY, "another checkpoint of this user is being imported on this node; try again later");
-        return state_check_import(cluster_index(transfer->c->rmd->cluster), head->job, err);
+        return state_check_import(cluster_index(exchange->c->rmd->cluster), head->job, err);
 }
 
-void import_head(struct transfer *transfer, const ProtobufCBinaryData *packed) {
+void import_head(struct exchange *exchange, const ProtobufCBinaryData *packed) {
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverProceed body = RM__MOVER_PROCEED__INIT;
         struct rm_error err = { 0 };
 
-        if (transfer->head)
+        if (exchange->head)
                 return;
-        transfer->head = rm__export_head__unpack(NULL, packed->len, packed->data);
-        if (check_head(transfer, transfer->head, &err) < 0) {
-                transfer_fail(transfer, err.code, error_text(&err));
+        exchange->head = rm__export_head__unpack(NULL, packed->len, packed->data);
+        if (check_head(exchange, exchange->head, &err) < 0) {
+                exchange_fail(exchange, err.code, error_text(&err));
                 return;
         }
-        transfer->job = transfer->head->job->id;
-        transfer->checkpoint = transfer->head->job->checkpoints[0]->id;
-        body.space_bytes = space_left_of_user(transfer->c, transfer->head->job->spec->uid);
+        exchange->job = exchange->head->job->id;
+        exchange->checkpoint = exchange->head->job->checkpoints[0]->id;
+        body.space_bytes = space_left_of_user(exchange->c, exchange->head->job->spec->uid);
         command.body_case = RM__MOVER_COMMAND__BODY_PROCEED;
         command.proceed = &body;
-        if (mover_command(transfer->mover, &command) < 0)
-                transfer_fail(transfer, -EIO, "rm-mover cannot be reached");
+        if (mover_command(exchange->mover, &command) < 0)
+                exchange_fail(exchange, -EIO, "rm-mover cannot be reached");
 }
 
 /* ---- what has come gets its place ---- */
@@ -96,24 +96,24 @@ static int merge(const char *from, const char *to, uint64_t checkpoint) {
         return r;
 }
 
-static int place_part(const struct transfer *transfer, int32_t index) {
-        cleanup_free char *from = stores_part_dir(transfer->dir, index);
-        cleanup_free char *to = stores_dir(transfer->c, transfer->job, index);
+static int place_part(const struct exchange *exchange, int32_t index) {
+        cleanup_free char *from = stores_part_dir(exchange->dir, index);
+        cleanup_free char *to = stores_dir(exchange->c, exchange->job, index);
 
         if (rename(from, to) == 0)
                 return 0;
-        return errno == ENOTEMPTY || errno == EEXIST ? merge(from, to, transfer->head->job->checkpoints[0]->id) : -errno;
+        return errno == ENOTEMPTY || errno == EEXIST ? merge(from, to, exchange->head->job->checkpoints[0]->id) : -errno;
 }
 
 /* What a failure leaves the log knows nothing of, so it is removed as anything of that kind. */
-static int place(const struct transfer *transfer, struct rm_error *err) {
-        const Rm__Checkpoint *checkpoint = transfer->head->job->checkpoints[0];
-        int r = stores_make(transfer->c, transfer->job, err);
+static int place(const struct exchange *exchange, struct rm_error *err) {
+        const Rm__Checkpoint *checkpoint = exchange->head->job->checkpoints[0];
+        int r = stores_make(exchange->c, exchange->job, err);
 
         if (r < 0)
                 return r;
         for (size_t i = 0; i < checkpoint->n_parts && r == 0; i++)
-                r = place_part(transfer, checkpoint->parts[i]->capsule);
+                r = place_part(exchange, checkpoint->parts[i]->capsule);
         if (r == -EEXIST)
                 return error_set(
                         err, r, "other checkpoints of that job are here, made after it had gone on another way; remove them first");
@@ -122,51 +122,51 @@ static int place(const struct transfer *transfer, struct rm_error *err) {
         return r < 0 ? error_sys(err, r, "storing it") : 0;
 }
 
-static void import_end(struct transfer *transfer) {
+static void import_end(struct exchange *exchange) {
         cleanup_free char *text = NULL;
         char name[48];
 
-        (void) checkpoint_name(transfer->job, transfer->head->job->checkpoints[0]->id, name);
+        (void) checkpoint_name(exchange->job, exchange->head->job->checkpoints[0]->id, name);
         text = xasprintf("checkpoint %s has been imported; 'rmctl restart-job %s' lets the job go on from there", name, name);
-        transfer_end(transfer, 0, text);
+        exchange_end(exchange, 0, text);
 }
 
 static void on_proposed(void *userdata, int code, const char *text, uint64_t index, uint64_t created) {
         struct proposal *proposal = userdata;
-        struct transfer *transfer = proposal->transfer;
+        struct exchange *exchange = proposal->exchange;
 
         free(proposal);
-        if (!transfer)
+        if (!exchange)
                 return;
-        transfer->proposal = NULL;
+        exchange->proposal = NULL;
         if (code < 0)
-                transfer_fail(transfer, code, text && *text ? text : strerror(-code));
+                exchange_fail(exchange, code, text && *text ? text : strerror(-code));
         else
-                import_end(transfer);
+                import_end(exchange);
 }
 
-void import_arrived(struct transfer *transfer) {
-        struct checkpoints *c = transfer->c;
+void import_arrived(struct exchange *exchange) {
+        struct checkpoints *c = exchange->c;
         struct rm_error err = { 0 };
         struct command cmd;
 
-        if (!transfer->head || transfer->held)
+        if (!exchange->head || exchange->held)
                 return;
         /* Time has passed since it was asked first. */
-        if (state_check_import(cluster_index(c->rmd->cluster), transfer->head->job, &err) < 0) {
-                transfer_fail(transfer, err.code, error_text(&err));
+        if (state_check_import(cluster_index(c->rmd->cluster), exchange->head->job, &err) < 0) {
+                exchange_fail(exchange, err.code, error_text(&err));
                 return;
         }
-        transfer->held = true;
-        if (place(transfer, &err) < 0) {
-                transfer_fail(transfer, err.code, error_text(&err));
+        exchange->held = true;
+        if (place(exchange, &err) < 0) {
+                exchange_fail(exchange, err.code, error_text(&err));
                 return;
         }
-        (void) evtimer_del(transfer->deadline);
-        transfer->proposal = xcalloc(1, sizeof(*transfer->proposal));
-        transfer->proposal->transfer = transfer;
-        cluster_propose(c->rmd->cluster, command_checkpoint_import(&cmd, transfer->head->job, stores_place(c), transfer->user),
-                        on_proposed, transfer->proposal);
+        (void) evtimer_del(exchange->deadline);
+        exchange->proposal = xcalloc(1, sizeof(*exchange->proposal));
+        exchange->proposal->exchange = exchange;
+        cluster_propose(c->rmd->cluster, command_checkpoint_import(&cmd, exchange->head->job, stores_place(c), exchange->user),
+                        on_proposed, exchange->proposal);
 }
 
 /* ---- it begins ---- */
@@ -178,34 +178,34 @@ static char *import_dir(const struct checkpoints *c) {
         return xasprintf("%s/" IMPORT_PREFIX "%s-%016" PRIx64, c->root, checkpoints_self(c), random);
 }
 
-static int start_import(struct transfer *transfer, struct rm_error *err) {
-        const struct config *config = transfer->c->rmd->config;
+static int start_import(struct exchange *exchange, struct rm_error *err) {
+        const struct config *config = exchange->c->rmd->config;
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverImport body = RM__MOVER_IMPORT__INIT;
         Rm__MoverStore store;
 
-        if (mkdir(transfer->dir, 0700) < 0)
-                return error_sys(err, -errno, "making %s", transfer->dir);
-        mover_store_init(&store, config, transfer->dir);
+        if (mkdir(exchange->dir, 0700) < 0)
+                return error_sys(err, -errno, "making %s", exchange->dir);
+        mover_store_init(&store, config, exchange->dir);
         body.store = &store;
-        body.client_uid = transfer->uid;
+        body.client_uid = exchange->uid;
         body.bytes_per_sec = config->checkpoint_rate_bytes_per_sec;
         command.body_case = RM__MOVER_COMMAND__BODY_IMPORT_CHECKPOINT;
         command.import_checkpoint = &body;
-        return transfer_start(transfer, "import", &command, err);
+        return exchange_start(exchange, "import", &command, err);
 }
 
 int checkpoints_import(struct checkpoints *c, const struct checkpoints_user *user,
-                       const struct checkpoints_transfer_ops *transfer_ops, void *userdata, struct rm_error *err) {
-        struct transfer *transfer = transfer_create(c, true, user, transfer_ops, userdata, err);
+                       const struct checkpoints_exchange_ops *exchange_ops, void *userdata, struct rm_error *err) {
+        struct exchange *exchange = exchange_create(c, true, user, exchange_ops, userdata, err);
         int r;
 
-        if (!transfer)
+        if (!exchange)
                 return err->code;
-        transfer->dir = import_dir(c);
-        r = start_import(transfer, err);
+        exchange->dir = import_dir(c);
+        r = start_import(exchange, err);
         if (r < 0)
-                transfer_free(transfer);
+                exchange_free(exchange);
         return r;
 }
 

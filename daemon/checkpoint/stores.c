@@ -130,7 +130,7 @@ static bool index_of(const char *name, int32_t *ret) {
 }
 
 static bool in_use(const struct checkpoints *c, uint64_t job, int32_t index) {
-        return saves_use(c, job, index) || copies_use(c, job, index) || loads_use(c, job, index) || transfers_use(c, job);
+        return saves_use(c, job, index) || copies_use(c, job, index) || loads_use(c, job, index) || exchanges_use(c, job);
 }
 
 void stores_each(struct checkpoints *c, void (*fn)(struct checkpoints *c, uint64_t job, int32_t index, void *arg), void *arg) {

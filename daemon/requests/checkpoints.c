@@ -176,18 +176,18 @@ void request_remove_checkpoint(struct client *client, const Rm__LocalRequest *re
 
 /* ---- export and import ---- */
 
-static void on_transfer_open(void *userdata, const char *socket) {
+static void on_exchange_open(void *userdata, const char *socket) {
         const struct asked *asked = userdata;
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
-        Rm__Transfer body = RM__TRANSFER__INIT;
+        Rm__Exchange body = RM__EXCHANGE__INIT;
 
         body.socket = (char *) socket;
-        reply.body_case = RM__LOCAL_REPLY__BODY_TRANSFER;
-        reply.transfer = &body;
+        reply.body_case = RM__LOCAL_REPLY__BODY_EXCHANGE;
+        reply.exchange = &body;
         client_reply(asked->client, asked->request_id, &reply);
 }
 
-static void transfer_ended(struct asked *asked, const char *verb, int error, const char *text) {
+static void exchange_ended(struct asked *asked, const char *verb, int error, const char *text) {
         if (error < 0)
                 client_error(asked->client, asked->request_id, error, "%s: %s", verb, text);
         else
@@ -197,24 +197,24 @@ static void transfer_ended(struct asked *asked, const char *verb, int error, con
 }
 
 static void on_export_end(void *userdata, int error, const char *text) {
-        transfer_ended(userdata, "export-checkpoint", error, text);
+        exchange_ended(userdata, "export-checkpoint", error, text);
 }
 
 static void on_import_end(void *userdata, int error, const char *text) {
-        transfer_ended(userdata, "import-checkpoint", error, text);
+        exchange_ended(userdata, "import-checkpoint", error, text);
 }
 
 /* Not all parts are here. */
 static void reply_gathering(struct client *client, const Rm__LocalRequest *request, size_t parts, size_t here) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
-        Rm__Transfer body = RM__TRANSFER__INIT;
+        Rm__Exchange body = RM__EXCHANGE__INIT;
         uint64_t since_usec = request->export_checkpoint->since_usec;
 
         body.parts = (uint32_t) parts;
         body.parts_here = (uint32_t) here;
         body.since_usec = since_usec ? since_usec : cluster_log_usec(client->rmd->cluster);
-        reply.body_case = RM__LOCAL_REPLY__BODY_TRANSFER;
-        reply.transfer = &body;
+        reply.body_case = RM__LOCAL_REPLY__BODY_EXCHANGE;
+        reply.exchange = &body;
         client_reply(client, request->id, &reply);
 }
 
@@ -233,7 +233,7 @@ static int check_owner(const struct client *client, const Rm__Job *job, struct r
 }
 
 void request_export_checkpoint(struct client *client, const Rm__LocalRequest *request) {
-        static const struct checkpoints_transfer_ops ops = { on_transfer_open, on_export_end };
+        static const struct checkpoints_exchange_ops ops = { on_exchange_open, on_export_end };
         const Rm__ExportCheckpoint *in = request->export_checkpoint;
         const Rm__Job *job = own_job(client, request->id, "export-checkpoint", in->job);
         struct checkpoints *checkpoints = client->rmd->checkpoints;
@@ -257,11 +257,11 @@ void request_export_checkpoint(struct client *client, const Rm__LocalRequest *re
         }
         asked = asked_create(client, request->id);
         if (checkpoints_export(checkpoints, in->job, in->checkpoint, &user, &ops, asked, &err) < 0)
-                transfer_ended(asked, "export-checkpoint", err.code, error_text(&err));
+                exchange_ended(asked, "export-checkpoint", err.code, error_text(&err));
 }
 
 void request_import_checkpoint(struct client *client, const Rm__LocalRequest *request) {
-        static const struct checkpoints_transfer_ops ops = { on_transfer_open, on_import_end };
+        static const struct checkpoints_exchange_ops ops = { on_exchange_open, on_import_end };
         struct checkpoints_user user = { client->uid, client->user };
         struct rm_error err = { 0 };
         struct asked *asked;
@@ -273,5 +273,5 @@ void request_import_checkpoint(struct client *client, const Rm__LocalRequest *re
                 return;
         asked = asked_create(client, request->id);
         if (checkpoints_import(client->rmd->checkpoints, &user, &ops, asked, &err) < 0)
-                transfer_ended(asked, "import-checkpoint", err.code, error_text(&err));
+                exchange_ended(asked, "import-checkpoint", err.code, error_text(&err));
 }

@@ -116,8 +116,8 @@ static int wait_end(struct call *call, Rm__LocalReply **ret) {
 
 /* ---- export ---- */
 
-static void show_gathering(const Rm__Transfer *transfer) {
-        cleanup_free char *text = xasprintf("this node gets the parts of it: %u of %u", transfer->parts_here, transfer->parts);
+static void show_gathering(const Rm__Exchange *exchange) {
+        cleanup_free char *text = xasprintf("this node gets the parts of it: %u of %u", exchange->parts_here, exchange->parts);
 
         checkpoint_progress(text);
 }
@@ -130,16 +130,16 @@ static int open_export(struct call *call, Rm__ExportCheckpoint *body, int *ret_f
         request.export_checkpoint = body;
         for (;;) {
                 Rm__LocalReply *reply = NULL;
-                int r = call_request(call, &request, RM__LOCAL_REPLY__BODY_TRANSFER, &reply);
-                bool open = r == 0 && *reply->transfer->socket;
+                int r = call_request(call, &request, RM__LOCAL_REPLY__BODY_EXCHANGE, &reply);
+                bool open = r == 0 && *reply->exchange->socket;
 
                 if (r == 0 && !open)
-                        show_gathering(reply->transfer);
+                        show_gathering(reply->exchange);
                 if (r == 0)
-                        body->since_usec = reply->transfer->since_usec;
+                        body->since_usec = reply->exchange->since_usec;
                 if (open) {
                         checkpoint_progress("");
-                        r = connect_to(call, reply->transfer->socket, ret_fd);
+                        r = connect_to(call, reply->exchange->socket, ret_fd);
                 }
                 if (reply)
                         rm__local_reply__free_unpacked(reply, NULL);
@@ -249,10 +249,10 @@ static int open_import(struct call *call, int *ret_fd) {
 
         request.body_case = RM__LOCAL_REQUEST__BODY_IMPORT_CHECKPOINT;
         request.import_checkpoint = &body;
-        r = call_request(call, &request, RM__LOCAL_REPLY__BODY_TRANSFER, &reply);
+        r = call_request(call, &request, RM__LOCAL_REPLY__BODY_EXCHANGE, &reply);
         if (r < 0)
                 return r;
-        r = connect_to(call, reply->transfer->socket, ret_fd);
+        r = connect_to(call, reply->exchange->socket, ret_fd);
         rm__local_reply__free_unpacked(reply, NULL);
         return r;
 }

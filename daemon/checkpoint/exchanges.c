@@ -1,0 +1,142 @@
+/* Checkpoints that their owner takes away as a file (exports.c), and brings back (imports.c): the bytes go between his program and an rm-mover, which both of them start here. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/timer.h"
+#include "common/util.h"
+#include "daemon/checkpoint/checkpoints_internal.h"
+
+#define SILENCE_USEC (300U * UINT64_C(1000000)) /* a disk may take long to have written a large file */
+#define EXCHANGES_MAX 16U
+#define EXCHANGES_USER_MAX 2U
+
+bool exchanges_use(const struct checkpoints *c, uint64_t job) {
+        const struct exchange *exchange;
+
+        LIST_FOREACH (exchange, &c->exchanges, entry)
+                if (exchange->job == job && (!exchange->in || exchange->held))
+                        return true;
+        return false;
+}
+
+void exchange_free(struct exchange *exchange) {
+        LIST_REMOVE(exchange, entry);
+        mover_stop(exchange->mover, exchange->c->remover, exchange->dir ? exchange->dir : "");
+        event_free(exchange->deadline);
+        if (exchange->head)
+                rm__export_head__free_unpacked(exchange->head, NULL);
+        if (exchange->proposal)
+                exchange->proposal->exchange = NULL;
+        if (exchange->held)
+                checkpoints_retry(exchange->c); /* what has come to nothing is tidied up */
+        free(exchange->dir);
+        free(exchange->user);
+        free(exchange);
+}
+
+void exchange_end(struct exchange *exchange, int error, const char *text) {
+        exchange->ops.on_end(exchange->userdata, error, text);
+        exchange_free(exchange);
+}
+
+void exchange_fail(struct exchange *exchange, int error, const char *text) {
+        log_info("%s of a checkpoint by %s: %s", exchange->in ? "import" : "export", exchange->user, text);
+        exchange_end(exchange, error, text);
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *arg) {
+        exchange_fail(arg, -ETIMEDOUT, "rm-mover does not answer");
+}
+
+static int check_number(const struct checkpoints *c, uint32_t uid, struct rm_error *err) {
+        const struct exchange *exchange;
+        unsigned n = 0, n_user = 0;
+
+        LIST_FOREACH (exchange, &c->exchanges, entry) {
+                n++;
+                n_user += exchange->uid == uid;
+        }
+        if (uid != 0 && (n_user >= EXCHANGES_USER_MAX || n >= EXCHANGES_MAX))
+                return error_set(err, -EBUSY, "%s checkpoints are being exported or imported on this node; try again later",
+                                 n_user >= EXCHANGES_USER_MAX ? "two of your" : "too many");
+        return 0;
+}
+
+struct exchange *exchange_create(struct checkpoints *c, bool in, const struct checkpoints_user *user,
+                                 const struct checkpoints_exchange_ops *ops, void *userdata, struct rm_error *err) {
+        struct exchange *exchange;
+
+        if (check_number(c, user->uid, err) < 0)
+                return NULL;
+        exchange = xcalloc(1, sizeof(*exchange));
+        *exchange = (struct exchange) { .c = c, .in = in, .uid = user->uid, .ops = *ops, .userdata = userdata };
+        exchange->user = xstrdup(user->name);
+        exchange->deadline = evtimer_new(c->rmd->base, on_deadline, exchange);
+        timer_arm(exchange->deadline, SILENCE_USEC);
+        LIST_INSERT_HEAD(&c->exchanges, exchange, entry);
+        return exchange;
+}
+
+/* ---- rm-mover ---- */
+
+static void failed(struct exchange *exchange, const Rm__MoverFailed *failed) {
+        const Rm__Checkpoint *record = checkpoints_record(exchange->c, exchange->job, exchange->checkpoint);
+
+        /* What is here is read again, and copied from a node that has it whole. */
+        if (!exchange->in && record && (failed->code == -EBADMSG || failed->code == -ENODATA))
+                for (size_t i = 0; i < record->n_parts; i++)
+                        checks_want(exchange->c, exchange->job, record->parts[i]->capsule, NULL);
+        exchange_fail(exchange, failed->code < 0 ? failed->code : -EIO, failed->text);
+}
+
+static void on_event(void *userdata, const Rm__MoverEvent *event) {
+        struct exchange *exchange = userdata;
+
+        timer_arm(exchange->deadline, SILENCE_USEC);
+        switch (event->body_case) {
+        case RM__MOVER_EVENT__BODY_LISTENING:
+                exchange->ops.on_open(exchange->userdata, event->listening->name);
+                break;
+        case RM__MOVER_EVENT__BODY_SENT:
+                exchange_end(exchange, 0, "");
+                break;
+        case RM__MOVER_EVENT__BODY_IMPORTING:
+                import_head(exchange, &event->importing->head);
+                break;
+        case RM__MOVER_EVENT__BODY_IMPORTED:
+                import_arrived(exchange);
+                break;
+        case RM__MOVER_EVENT__BODY_FAILED:
+                failed(exchange, event->failed);
+                break;
+        default:
+                break;
+        }
+}
+
+static void on_gone(void *userdata) {
+        struct exchange *exchange = userdata;
+
+        if (!exchange->held)
+                exchange_fail(exchange, -EIO, "rm-mover exited unexpectedly");
+}
+
+static const struct mover_ops ops = { on_event, on_gone };
+
+int exchange_start(struct exchange *exchange, const char *role, const Rm__MoverCommand *command, struct rm_error *err) {
+        int r = mover_start(exchange->c->rmd, role, &ops, exchange, &exchange->mover, err);
+
+        if (r < 0)
+                return r;
+        r = mover_command(exchange->mover, command);
+        return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
+}
+
+/* ---- life ---- */
+
+void exchanges_finish(struct checkpoints *c) {
+        while (!LIST_EMPTY(&c->exchanges))
+                exchange_end(LIST_FIRST(&c->exchanges), -ECANCELED, "rmd ends");
+}
