@@ -81,7 +81,7 @@ static const struct {
         { &rm__command__descriptor, 186, STATE_LEVEL_CHECKPOINT }, /* job_release */
         { &rm__command__descriptor, 187, STATE_LEVEL_CHECKPOINT }, /* checkpoint_copy_lost */
         { &rm__command__descriptor, 188, STATE_LEVEL_CHECKPOINT }, /* checkpoint_copy_wanted */
-        { &rm__command__descriptor, 189, STATE_LEVEL_DRILL }, /* checkpoint_import */
+        { &rm__command__descriptor, 189, STATE_LEVEL_IMPORT }, /* checkpoint_import */
         { &rm__checkpoint_part__descriptor, 210, STATE_LEVEL_DRILL }, /* drilled */
         { &rm__checkpoint_part__descriptor, 211, STATE_LEVEL_DRILL }, /* drill_usec */
         { &rm__checkpoint_part__descriptor, 212, STATE_LEVEL_DRILL }, /* drill_error */

@@ -26,7 +26,8 @@
 #define STATE_LEVEL_DEADLINE 8U /* from this one on: until when a drained node is to be empty */
 #define STATE_LEVEL_CONDITION 9U /* from this one on: conditions of nodes */
 #define STATE_LEVEL_CHECKPOINT 10U /* from this one on: checkpoints of jobs */
-#define STATE_LEVEL_DRILL 11U /* from this one on: drills of jobs, import of checkpoints */
+#define STATE_LEVEL_DRILL 11U /* from this one on: drills of jobs */
+#define STATE_LEVEL_IMPORT 11U /* likewise: checkpoints that come back from a file */
 #define STATE_LEVEL_WITHOUT_DOWN                                                                                                   \
         3U /* the log is raised to this level, and to higher ones, also if a node that is DOWN knows less */
 #define STATE_CONDITION_SOURCES_MAX 16U    /* of one node */

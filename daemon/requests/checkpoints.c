@@ -266,7 +266,7 @@ void request_import_checkpoint(struct client *client, const Rm__LocalRequest *re
         struct rm_error err = { 0 };
         struct asked *asked;
 
-        (void) checkpoints_check(cluster_state(client->rmd->cluster), "import-checkpoint", STATE_LEVEL_DRILL, &err);
+        (void) checkpoints_check(cluster_state(client->rmd->cluster), "import-checkpoint", STATE_LEVEL_IMPORT, &err);
         if (err.code == 0 && !client->conn)
                 (void) error_set(&err, -EPERM, "import-checkpoint: only a program of this node may do that");
         if (refused(client, request->id, &err))
