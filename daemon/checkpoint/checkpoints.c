@@ -156,7 +156,10 @@ int checkpoints_create(struct rmd *rmd, struct checkpoints **ret, struct rm_erro
                 if (r < 0)
                         (void) error_sys(err, r, "making %s", c->root);
         }
+        if (r == 0)
+                r = exchanges_init(c, err);
         if (r < 0) {
+                free(c->sockets);
                 free(c->dir);
                 free(c->root);
                 free(c);

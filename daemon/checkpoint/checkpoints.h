@@ -31,7 +31,7 @@ struct checkpoints_user {
         uint32_t uid;
         const char *name;
 };
-/* `on_open`: the file goes through that abstract Unix socket; at most once, before `on_end`. `on_end`, once: with 0 and what to say, or why it came to nothing; -ECANCELED: rmd ends. Both from the
+/* `on_open`: the file goes through the Unix socket at that path; at most once, before `on_end`. `on_end`, once: with 0 and what to say, or why it came to nothing; -ECANCELED: rmd ends. Both from the
  * loop. */
 struct checkpoints_exchange_ops {
         void (*on_open)(void *userdata, const char *socket);

@@ -156,6 +156,7 @@ struct exchange {
         uint64_t job; /* in: 0 until it is known */
         uint64_t checkpoint; /* likewise */
         char *user;
+        char *socket; /* its path, where the program meets rm-mover */
         char *dir; /* in: where it comes to */
         Rm__ExportHead *head; /* in: NULL until it is known */
         struct mover *mover;
@@ -183,6 +184,8 @@ struct checkpoints {
         LIST_HEAD(, restore) restores;
         LIST_HEAD(, load) loads;
         LIST_HEAD(, exchange) exchanges;
+        char *sockets; /* the directory of theirs */
+        uint64_t last_socket;
         struct event *verify; /* NULL: nothing is read again by itself */
         TAILQ_HEAD(, check) checks; /* the first that has an rm-mover is the only one */
 };
@@ -262,6 +265,7 @@ bool loads_use(const struct checkpoints *c, uint64_t job, int32_t index);
 void loads_finish(struct checkpoints *c);
 
 /* ---- exchanges.c ---- */
+int exchanges_init(struct checkpoints *c, struct rm_error *err);
 /* NULL: there are too many. */
 struct exchange *exchange_create(struct checkpoints *c, bool in, const struct checkpoints_user *user,
                                  const struct checkpoints_exchange_ops *ops, void *userdata, struct rm_error *err);

@@ -1,7 +1,10 @@
 /* Checkpoints that their owner takes away as a file (exports.c), and brings back (imports.c): the bytes go between his program and an rm-mover, which both of them start here. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/log.h"
 #include "common/timer.h"
@@ -31,6 +34,8 @@ void exchange_free(struct exchange *exchange) {
                 exchange->proposal->exchange = NULL;
         if (exchange->held)
                 checkpoints_retry(exchange->c); /* what has come to nothing is tidied up */
+        (void) unlink(exchange->socket);
+        free(exchange->socket);
         free(exchange->dir);
         free(exchange->user);
         free(exchange);
@@ -73,6 +78,7 @@ struct exchange *exchange_create(struct checkpoints *c, bool in, const struct ch
         exchange = xcalloc(1, sizeof(*exchange));
         *exchange = (struct exchange) { .c = c, .in = in, .uid = user->uid, .ops = *ops, .userdata = userdata };
         exchange->user = xstrdup(user->name);
+        exchange->socket = xasprintf("%s/%" PRIu64, c->sockets, ++c->last_socket);
         exchange->deadline = evtimer_new(c->rmd->base, on_deadline, exchange);
         timer_arm(exchange->deadline, SILENCE_USEC);
         LIST_INSERT_HEAD(&c->exchanges, exchange, entry);
@@ -97,7 +103,7 @@ static void on_event(void *userdata, const Rm__MoverEvent *event) {
         timer_arm(exchange->deadline, SILENCE_USEC);
         switch (event->body_case) {
         case RM__MOVER_EVENT__BODY_LISTENING:
-                exchange->ops.on_open(exchange->userdata, event->listening->name);
+                exchange->ops.on_open(exchange->userdata, exchange->socket);
                 break;
         case RM__MOVER_EVENT__BODY_SENT:
                 exchange_end(exchange, 0, "");
@@ -136,7 +142,21 @@ int exchange_start(struct exchange *exchange, const char *role, const Rm__MoverC
 
 /* ---- life ---- */
 
+/* Users reach a socket of theirs in it, and see no others. */
+int exchanges_init(struct checkpoints *c, struct rm_error *err) {
+        int r;
+
+        c->sockets = xasprintf("%s/exchanges", c->rmd->config->runtime_dir);
+        (void) remove_tree(c->sockets); /* of an rmd that was killed */
+        r = mkdir_p(c->sockets, 0711);
+        if (r == 0 && chmod(c->sockets, 0711) < 0) /* whatever the umask */
+                r = -errno;
+        return r < 0 ? error_sys(err, r, "making %s", c->sockets) : 0;
+}
+
 void exchanges_finish(struct checkpoints *c) {
         while (!LIST_EMPTY(&c->exchanges))
                 exchange_end(LIST_FIRST(&c->exchanges), -ECANCELED, "rmd ends");
+        (void) rmdir(c->sockets);
+        free(c->sockets);
 }

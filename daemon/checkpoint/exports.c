@@ -128,6 +128,7 @@ static int start_export(struct exchange *exchange, const Rm__Job *job, const Rm_
                 r = error_set(err, -EFBIG, "the job has too many groups");
         body.store = &store;
         body.client_uid = exchange->uid;
+        body.socket = exchange->socket;
         body.bytes_per_sec = config->checkpoint_rate_bytes_per_sec;
         command.body_case = RM__MOVER_COMMAND__BODY_EXPORT_CHECKPOINT;
         command.export_checkpoint = &body;

@@ -189,6 +189,7 @@ static int start_import(struct exchange *exchange, struct rm_error *err) {
         mover_store_init(&store, config, exchange->dir);
         body.store = &store;
         body.client_uid = exchange->uid;
+        body.socket = exchange->socket;
         body.bytes_per_sec = config->checkpoint_rate_bytes_per_sec;
         command.body_case = RM__MOVER_COMMAND__BODY_IMPORT_CHECKPOINT;
         command.import_checkpoint = &body;

@@ -190,16 +190,6 @@ void control_send_listening(struct control *c, uint16_t port) {
         event_send(c, &event);
 }
 
-void control_send_listening_as(struct control *c, const char *name) {
-        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
-        Rm__MoverListening m = RM__MOVER_LISTENING__INIT;
-
-        m.name = (char *) name;
-        event.body_case = RM__MOVER_EVENT__BODY_LISTENING;
-        event.listening = &m;
-        event_send(c, &event);
-}
-
 void control_send_importing(struct control *c, const void *head, size_t head_bytes) {
         Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
         Rm__MoverImporting m = RM__MOVER_IMPORTING__INIT;

@@ -44,9 +44,8 @@ void control_again(struct control *c);
 void control_outlive(struct control *c);
 
 /* Failures to send are not reported: rmd being gone is seen by the next check. */
+/* `port` 0: at the path that it was told. */
 void control_send_listening(struct control *c, uint16_t port);
-/* `name`: of an abstract socket. */
-void control_send_listening_as(struct control *c, const char *name);
 void control_send_ready(struct control *c);
 void control_send_wants_slow(struct control *c, uint64_t bytes, uint64_t usec);
 void control_send_precopied(struct control *c, Rm__MoverFigures *figures);

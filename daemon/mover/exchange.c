@@ -31,14 +31,13 @@ int exchange_keys(const Rm__MoverStore *store, struct export_keys *ret, struct r
         return r;
 }
 
-int exchange_meet(struct exchange *e, uint32_t uid, struct rm_error *err) {
+int exchange_meet(struct exchange *e, const char *socket, uint32_t uid, struct rm_error *err) {
         cleanup_close int listen_fd = -1;
-        char name[USER_LINK_NAME_BYTES];
-        int r = user_link_listen(&listen_fd, name, err);
+        int r = user_link_listen(socket, uid, &listen_fd, err);
 
         if (r < 0)
                 return r;
-        control_send_listening_as(e->control, name);
+        control_send_listening(e->control, 0);
         return user_link_accept(e->control, listen_fd, uid, &e->fd, err);
 }
 

@@ -20,8 +20,8 @@ struct exchange {
 void exchange_init(struct exchange *e, struct control *control);
 void exchange_finish(struct exchange *e);
 int exchange_keys(const Rm__MoverStore *store, struct export_keys *ret, struct rm_error *err);
-/* Lets rmd know where, and waits for the program of that user. */
-int exchange_meet(struct exchange *e, uint32_t uid, struct rm_error *err);
+/* Lets rmd know, and waits for the program of that user at `socket`. */
+int exchange_meet(struct exchange *e, const char *socket, uint32_t uid, struct rm_error *err);
 /* So much more is done: rmd is told of it now and then, and what follows waits for its time. */
 int exchange_step(struct exchange *e, uint64_t bytes, const char *what, struct rm_error *err);
 /* For store_verify(), with the exchange as `ctx`. */

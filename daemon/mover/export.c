@@ -166,7 +166,7 @@ static int run(struct exporter *x, struct rm_error *err) {
         if (r == 0)
                 r = prepare(x, err);
         if (r == 0)
-                r = exchange_meet(&x->e, x->setup->client_uid, err);
+                r = exchange_meet(&x->e, x->setup->socket, x->setup->client_uid, err);
         if (r < 0)
                 return r;
         priority_lower(&priority);

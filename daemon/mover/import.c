@@ -252,7 +252,7 @@ static int run(struct importer *m, struct rm_error *err) {
         if (r == 0)
                 r = prepare(m, err);
         if (r == 0)
-                r = exchange_meet(&m->e, m->setup->client_uid, err);
+                r = exchange_meet(&m->e, m->setup->socket, m->setup->client_uid, err);
         if (r == 0)
                 r = read_head(m, err);
         if (r == 0)

@@ -1,9 +1,7 @@
 #include "daemon/mover/user_link.h"
 
-#include <inttypes.h>
-#include <stdio.h>
+#include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -14,21 +12,19 @@
 #define CONNECT_USEC (UINT64_C(20) * 1000000)
 #define PIECE_USEC (UINT64_C(60) * 1000000) /* for each piece that is read or written, whoever sends some bytes now and then */
 
-int user_link_listen(int *ret_fd, char ret_name[static USER_LINK_NAME_BYTES], struct rm_error *err) {
+int user_link_listen(const char *path, uint32_t uid, int *ret_fd, struct rm_error *err) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        uint64_t random[2];
-        socklen_t n;
+        size_t n = strlen(path);
 
         if (fd < 0)
                 return error_sys(err, -errno, "make a socket");
-        if (getrandom(random, sizeof(random), 0) != (ssize_t) sizeof(random))
-                return error_set(err, -EIO, "cannot get random bytes");
-        (void) snprintf(ret_name, USER_LINK_NAME_BYTES, "rmd-%016" PRIx64 "%016" PRIx64, random[0], random[1]);
-        memcpy(address.sun_path + 1, ret_name, strlen(ret_name));
-        n = (socklen_t) (offsetof(struct sockaddr_un, sun_path) + 1 + strlen(ret_name));
-        if (bind(fd, (struct sockaddr *) &address, n) < 0 || listen(fd, 4) < 0)
-                return error_sys(err, -errno, "listen");
+        if (n >= sizeof(address.sun_path))
+                return error_set(err, -ENAMETOOLONG, "%s is too long for a socket", path);
+        memcpy(address.sun_path, path, n);
+        /* Root's until it listens. */
+        if (bind(fd, (struct sockaddr *) &address, sizeof(address)) < 0 || listen(fd, 4) < 0 || lchown(path, uid, (gid_t) -1) < 0)
+                return error_sys(err, -errno, "listen at %s", path);
         *ret_fd = take_fd(&fd);
         return 0;
 }

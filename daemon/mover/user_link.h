@@ -1,14 +1,12 @@
-/* A socket on which rm-mover meets a program of a user of this node: the user's bytes need not go through rmd. It is an abstract Unix socket of a name that nobody can guess, and only
- * a process of that user is let in. Every wait listens to rmd as well, and ends when the program takes too long for a piece. */
+/* A socket on which rm-mover meets a program of a user of this node: the user's bytes need not go through rmd. It has a path and belongs to that user, so that no other can connect, hold
+ * up who may, or take its place. Every wait listens to rmd as well, and ends when the program takes too long for a piece. */
 #ifndef RM_MOVER_USER_LINK_H
 #define RM_MOVER_USER_LINK_H
 
 #include "daemon/mover/control.h"
 
-#define USER_LINK_NAME_BYTES 64U
-
-/* `ret_name`: as the other end needs it, without the zero in front. */
-int user_link_listen(int *ret_fd, char ret_name[static USER_LINK_NAME_BYTES], struct rm_error *err);
+/* Where nothing is yet. The umask must keep others out. */
+int user_link_listen(const char *path, uint32_t uid, int *ret_fd, struct rm_error *err);
 /* -ETIMEDOUT: nobody has come. */
 int user_link_accept(struct control *c, int listen_fd, uint32_t uid, int *ret_fd, struct rm_error *err);
 /* All of it. -EPIPE: the program has gone. */

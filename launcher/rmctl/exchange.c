@@ -1,7 +1,6 @@
 /* rmctl export-checkpoint, import-checkpoint: the file is read and written here, with the caller's rights; its bytes go through a socket that rmd names. */
 #include <fcntl.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -89,15 +88,15 @@ static int flow_run(struct flow *flow, int from, int to) {
 
 /* ---- rmd ---- */
 
-static int connect_to(struct call *call, const char *name, int *ret_fd) {
+static int connect_to(struct call *call, const char *path, int *ret_fd) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        size_t n = strlen(name);
+        size_t n = strlen(path);
 
-        if (n + 1 > sizeof(address.sun_path))
+        if (n >= sizeof(address.sun_path))
                 return error_set(&call->err, -EPROTO, "unexpected reply from rmd");
-        memcpy(address.sun_path + 1, name, n);
-        if (fd < 0 || connect(fd, (struct sockaddr *) &address, (socklen_t) (offsetof(struct sockaddr_un, sun_path) + 1 + n)) < 0)
+        memcpy(address.sun_path, path, n);
+        if (fd < 0 || connect(fd, (struct sockaddr *) &address, sizeof(address)) < 0)
                 return error_sys(&call->err, -errno, "cannot connect to rm-mover");
         *ret_fd = take_fd(&fd);
         return 0;
