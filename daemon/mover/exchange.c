@@ -41,10 +41,19 @@ int exchange_meet(struct exchange *e, const char *socket, uint32_t uid, struct r
         return user_link_accept(e->control, listen_fd, uid, &e->fd, err);
 }
 
+/* While something is read here, nothing else tells. One that has only sent all is not gone. */
+static int check_program(const struct exchange *e, struct rm_error *err) {
+        struct pollfd p = { .fd = e->fd };
+
+        return poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLERR)) ? error_set(err, -EPIPE, "the program has gone") : 0;
+}
+
 int exchange_step(struct exchange *e, uint64_t bytes, const char *what, struct rm_error *err) {
         uint64_t wait_usec;
         int r = control_check(e->control, err);
 
+        if (r == 0)
+                r = check_program(e, err);
         e->done_bytes += bytes;
         control_send_progress(e->control, e->done_bytes, 0, now_usec() - e->start_usec, what);
         while (r == 0 && (wait_usec = pace_wait_usec(&e->pace, e->done_bytes, now_usec())) > 0) {

@@ -24,25 +24,58 @@ struct flow {
         uint64_t shown_usec;
 };
 
-static volatile sig_atomic_t interrupted;
+/* ---- the end by a signal ---- */
+
+static const int ending_signals[] = { SIGINT, SIGTERM, SIGHUP };
+/* What a handler needs of it, whatever is being waited for. */
+static struct {
+        const char *volatile unfinished; /* a file that goes; NULL: there is none */
+        const char *volatile said;
+} ending;
 
 static void on_signal(int number) {
-        (void) number;
-        interrupted = 1;
+        const char *said = ending.said;
+
+        if (ending.unfinished)
+                (void) unlink(ending.unfinished);
+        if (said)
+                (void) !write(STDERR_FILENO, said, strlen(said));
+        (void) raise(number); /* SA_RESETHAND: who has called us is to see it */
 }
 
-/* So that no half of a file is left. */
-static void catch_signals(void) {
-        static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-        const struct sigaction action = { .sa_handler = on_signal };
-
-        for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-                (void) sigaction(numbers[i], &action, NULL);
+/* malloc'ed, as long as the program runs: a handler may be reading it. */
+static void ending_say(const struct call *call, const char *what) {
+        ending.said = xasprintf("%srmctl: %s: interrupted: %s\n", isatty(STDERR_FILENO) == 1 ? "\n" : "", call->verb->name, what);
 }
 
-static int check_interrupted(struct call *call) {
-        return interrupted ? error_set(&call->err, -EINTR, "interrupted") : 0;
+static void ending_catch(void) {
+        const struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int) SA_RESETHAND };
+        struct sigaction before;
+
+        for (size_t i = 0; i < ARRAY_SIZE(ending_signals); i++)
+                if (sigaction(ending_signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+                        (void) sigaction(ending_signals[i], &action, NULL);
 }
+
+/* Signals wait meanwhile. */
+static void ending_hold(sigset_t *ret_before) {
+        sigset_t set;
+
+        (void) sigemptyset(&set);
+        for (size_t i = 0; i < ARRAY_SIZE(ending_signals); i++)
+                (void) sigaddset(&set, ending_signals[i]);
+        (void) sigprocmask(SIG_BLOCK, &set, ret_before);
+}
+
+/* `unfinished`: from now on; NULL: there is nothing to be done any more. */
+static void ending_resume(const sigset_t *before, const char *unfinished) {
+        ending.unfinished = unfinished;
+        if (!unfinished)
+                ending.said = NULL;
+        (void) sigprocmask(SIG_SETMASK, before, NULL);
+}
+
+/* ---- the bytes ---- */
 
 static void flow_show(struct flow *flow) {
         cleanup_free char *bytes = human_bytes(flow->bytes);
@@ -57,10 +90,8 @@ static void flow_show(struct flow *flow) {
 /* 1: that was all; 2: the reader has gone, and whoever it is says why. */
 static int flow_step(struct flow *flow, int from, int to, uint8_t *chunk) {
         ssize_t n = read(from, chunk, CHUNK_BYTES);
-        int r = check_interrupted(flow->call);
+        int r;
 
-        if (r < 0)
-                return r;
         if (n == 0)
                 return 1;
         if (n < 0)
@@ -72,7 +103,7 @@ static int flow_step(struct flow *flow, int from, int to, uint8_t *chunk) {
                 return error_sys(&flow->call->err, r, "cannot write the checkpoint");
         flow->bytes += (uint64_t) n;
         flow_show(flow);
-        return check_interrupted(flow->call);
+        return 0;
 }
 
 static int flow_run(struct flow *flow, int from, int to) {
@@ -142,8 +173,6 @@ static int open_export(struct call *call, Rm__ExportCheckpoint *body, int *ret_f
                 }
                 if (reply)
                         rm__local_reply__free_unpacked(reply, NULL);
-                if (r == 0)
-                        r = check_interrupted(call);
                 if (r < 0 || open)
                         return r;
                 (void) call_pause(0);
@@ -158,16 +187,20 @@ struct output {
 };
 
 static int output_open(struct call *call, const char *path, struct output *ret) {
+        sigset_t before;
+        int r;
+
         *ret = (struct output) { .path = path, .fd = STDOUT_FILENO };
         if (strcmp(path, STDIO) == 0)
                 return isatty(STDOUT_FILENO) == 1 ? call_usage(call, "a checkpoint is nothing to look at: redirect the output") : 0;
         if (access(path, F_OK) == 0)
                 return error_set(&call->err, -EEXIST, "%s is there already; remove it first, or take another name", path);
         ret->new_path = xasprintf("%s.XXXXXX", path);
+        ending_hold(&before);
         ret->fd = mkstemp(ret->new_path);
-        if (ret->fd >= 0)
-                return 0;
-        return error_sys(&call->err, -errno, "cannot write %s", path);
+        r = ret->fd < 0 ? error_sys(&call->err, -errno, "cannot write %s", path) : 0;
+        ending_resume(&before, r == 0 ? ret->new_path : NULL);
+        return r;
 }
 
 /* Not in the place of another file; where there are no links it cannot be told at once. */
@@ -181,15 +214,19 @@ static int output_name(const struct output *o) {
 
 /* `r`: of what was written; it is returned, or what failed here. */
 static int output_close(struct call *call, struct output *o, int r) {
+        sigset_t before;
+
         if (!o->new_path || o->fd < 0) {
                 free(o->new_path);
                 return r;
         }
         if (r == 0 && fsync(o->fd) < 0)
                 r = error_sys(&call->err, -errno, "cannot write %s", o->path);
+        ending_hold(&before);
         if (r == 0 && (r = output_name(o)) < 0)
                 (void) error_sys(&call->err, r, "cannot write %s", o->path);
         (void) unlink(o->new_path);
+        ending_resume(&before, NULL);
         (void) close(o->fd);
         free(o->new_path);
         return r;
@@ -218,7 +255,8 @@ static int run_export(struct call *call) {
         if (r < 0)
                 return r;
         (void) signal(SIGPIPE, SIG_IGN);
-        catch_signals();
+        ending_say(call, strcmp(call->args[1], STDIO) == 0 ? "what was written is no checkpoint" : "no file was written");
+        ending_catch();
         r = output_open(call, call->args[1], &output);
         if (r == 0)
                 r = open_export(call, &body, &fd);
@@ -268,12 +306,15 @@ static int run_import(struct call *call) {
         int r = input_open(call, call->args[0], &file_fd);
 
         (void) signal(SIGPIPE, SIG_IGN);
+        ending_say(call, "nothing was imported");
+        ending_catch();
         if (r == 0)
                 r = open_import(call, &fd);
         if (r == 0)
                 r = flow_run(&flow, file_fd, fd);
         if (r < 0)
                 return r;
+        ending_say(call, "it had been sent; 'rmctl list-checkpoints' shows whether it was imported");
         (void) shutdown(fd, SHUT_WR);
         checkpoint_progress("it is being verified");
         r = wait_end(call, &reply);
