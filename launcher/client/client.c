@@ -165,6 +165,8 @@ static int read_more(struct client *client, struct rm_error *err) {
 static int reply_error(const Rm__Error *error, struct rm_error *err) {
         int code = error->code > 0 ? -error->code : -EIO;
 
+        if (code == CLIENT_NO_DAEMON) /* of another node: one has answered here */
+                code = -EHOSTUNREACH;
         return error_set(err, code, "%s", *error->text ? error->text : strerror(-code));
 }
 
