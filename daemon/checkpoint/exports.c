@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/frame.h"
+#include "common/hostlist.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
 #include "daemon/cluster/commands.h"
@@ -19,7 +20,7 @@ static bool has_part(const struct checkpoints *c, const Rm__CheckpointPart *part
 }
 
 static bool is_coming(const struct checkpoints *c, const Rm__CheckpointPart *part) {
-        return !c->shared && names_have(part->partners, part->n_partners, checkpoints_self(c));
+        return names_have(part->partners, part->n_partners, checkpoints_self(c));
 }
 
 static size_t count_coming(const struct checkpoints *c, const Rm__Checkpoint *record) {
@@ -30,18 +31,39 @@ static size_t count_coming(const struct checkpoints *c, const Rm__Checkpoint *re
         return n;
 }
 
+/* "mpirun", "group 0"; malloc'ed. */
+static char *part_name(const Rm__CheckpointPart *part) {
+        return part->capsule == STATE_HEAD ? xstrdup("mpirun") : xasprintf("group %" PRId32, part->capsule);
+}
+
+/* It can be had at some time, by asking again. */
+static int check_reach(const struct checkpoints *c, const Rm__CheckpointPart *part, struct rm_error *err) {
+        cleanup_free char *name = part_name(part);
+        cleanup_free char *holders = hostlist_compress(part->stored, part->n_stored);
+        bool stored_shared = names_have(part->stored, part->n_stored, STATE_STORED_SHARED);
+
+        if (stored_shared)
+                return error_set(err, -EOPNOTSUPP,
+                                 "%s of it is in a store that nodes share, and [checkpoint] store is another one on this node",
+                                 name);
+        if (c->shared)
+                return error_set(err, -EOPNOTSUPP, "%s of it is not in the store that nodes share, but on the disk of %s", name,
+                                 holders);
+        if (!checkpoint_part_holder(checkpoints_state(c), part, NULL))
+                return error_set(err, -EHOSTDOWN, "no node that is up has %s of it (that has: %s)", name, holders);
+        if (!is_coming(c, part) && part->n_partners >= STATE_PARTNERS_MAX)
+                return error_set(err, -EDQUOT, "as many nodes as may have %s of it; export it on one of them (%s)", name,
+                                 part->partners[0]);
+        return 0;
+}
+
 static int want_part(struct checkpoints *c, uint64_t job, uint64_t checkpoint, const Rm__CheckpointPart *part, size_t *coming,
                      struct rm_error *err) {
         struct command cmd;
+        int r = check_reach(c, part, err);
 
-        if (!checkpoint_part_holder(checkpoints_state(c), part, NULL))
-                return error_set(err, -EHOSTDOWN, "no node that is up has part %" PRId32 " of it (%s has)", part->capsule,
-                                 part->n_stored > 0 ? part->stored[0] : "none");
-        if (c->shared || is_coming(c, part) || *coming >= COMING_MAX)
-                return 0;
-        if (part->n_partners >= STATE_PARTNERS_MAX)
-                return error_set(err, -EDQUOT, "as many nodes as may have part %" PRId32 " of it; export it on one of them (%s)",
-                                 part->capsule, part->partners[0]);
+        if (r < 0 || is_coming(c, part) || *coming >= COMING_MAX)
+                return r;
         ++*coming;
         checkpoints_propose(c, command_checkpoint_copy_wanted(&cmd, job, checkpoint, part->capsule, checkpoints_self(c)));
         return 0;

@@ -17,6 +17,7 @@
 #include "daemon/move/mover_setup.h"
 
 #define IMPORT_PREFIX "import-" /* of directories beside those of jobs */
+#define RANDOM_DIGITS 16U /* at the end of their names */
 
 /* ---- may it come? ---- */
 
@@ -210,13 +211,21 @@ int checkpoints_import(struct checkpoints *c, const struct checkpoints_user *use
         return r;
 }
 
+/* On a file system of all nodes there are those of others, and a node's name may begin with another's. */
+static bool is_own_import(const char *name, const char *prefix) {
+        size_t n = strlen(prefix);
+
+        return strncmp(name, prefix, n) == 0 && strlen(name + n) == RANDOM_DIGITS &&
+               strspn(name + n, "0123456789abcdef") == RANDOM_DIGITS;
+}
+
 void imports_clean(struct checkpoints *c) {
         cleanup_free char *prefix = xasprintf(IMPORT_PREFIX "%s-", checkpoints_self(c));
         const struct dirent *entry;
         DIR *d = opendir(c->root);
 
         while (d && (entry = readdir(d)))
-                if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0) {
+                if (is_own_import(entry->d_name, prefix)) {
                         cleanup_free char *dir = xasprintf("%s/%s", c->root, entry->d_name);
 
                         remover_add(c->remover, remover_set_aside(c->remover, dir));
