@@ -2,7 +2,10 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <sys/queue.h>
+
+/* The usual one has fall-throughs that clang warns of. */
+#define HASH_FUNCTION HASH_OAT
+#include <uthash.h>
 
 #include "common/util.h"
 
@@ -37,41 +40,38 @@ struct job {
         struct measure own, shared;
         size_t n_groups;
         struct group *groups;
-        LIST_ENTRY(job) entry;
+        UT_hash_handle hh;
 };
 
 struct progress {
-        LIST_HEAD(, job) jobs;
+        struct job *jobs;
 };
 
 struct progress *progress_create(void) {
-        struct progress *progress = xcalloc(1, sizeof(*progress));
-
-        LIST_INIT(&progress->jobs);
-        return progress;
+        return xcalloc(1, sizeof(struct progress));
 }
 
-static void drop(struct job *job) {
-        LIST_REMOVE(job, entry);
+static void drop(struct progress *progress, struct job *job) {
+        HASH_DEL(progress->jobs, job);
         free(job->groups);
         free(job);
 }
 
 void progress_destroy(struct progress *progress) {
+        struct job *job, *next;
+
         if (!progress)
                 return;
-        while (!LIST_EMPTY(&progress->jobs))
-                drop(LIST_FIRST(&progress->jobs));
+        HASH_ITER (hh, progress->jobs, job, next)
+                drop(progress, job);
         free(progress);
 }
 
 static struct job *find(const struct progress *progress, uint64_t id) {
         struct job *job;
 
-        LIST_FOREACH (job, &progress->jobs, entry)
-                if (job->id == id)
-                        return job;
-        return NULL;
+        HASH_FIND(hh, progress->jobs, &id, sizeof(id), job);
+        return job;
 }
 
 /* Of another attempt nothing is known yet. */
@@ -79,14 +79,14 @@ static struct job *find_or_add(struct progress *progress, const Rm__Job *of) {
         struct job *job = find(progress, of->id);
 
         if (job && (job->attempt != of->attempt || job->n_groups != of->n_capsules)) {
-                drop(job);
+                drop(progress, job);
                 job = NULL;
         }
         if (!job) {
                 job = xcalloc(1, sizeof(*job));
                 *job = (struct job) { .id = of->id, .attempt = of->attempt, .n_groups = of->n_capsules };
                 job->groups = xcalloc(job->n_groups + 1, sizeof(*job->groups));
-                LIST_INSERT_HEAD(&progress->jobs, job, entry);
+                HASH_ADD(hh, progress->jobs, id, sizeof(job->id), job);
         }
         return job;
 }
@@ -190,15 +190,16 @@ static void add_group(struct progress *progress, const Rm__State *state, const R
 /* A job is looked at once, however many of its groups are on that node. */
 void progress_add(struct progress *progress, const struct state_index *index, const Rm__NodeMemory *report, uint64_t now_usec) {
         const Rm__State *state = state_index_state(index);
-        struct job *job;
 
         for (size_t i = 0; i < report->n_groups; i++)
                 add_group(progress, state, report->groups[i], now_usec);
-        LIST_FOREACH (job, &progress->jobs, entry) {
-                if (job->told) {
-                        look(job, index, state_job(state, job->id), now_usec);
-                        follow(job);
-                }
+        for (size_t i = 0; i < report->n_groups; i++) {
+                struct job *job = find(progress, report->groups[i]->job);
+
+                if (!job || !job->told)
+                        continue;
+                look(job, index, state_job(state, job->id), now_usec);
+                follow(job);
                 job->told = false;
         }
 }
@@ -206,12 +207,11 @@ void progress_add(struct progress *progress, const struct state_index *index, co
 void progress_forget(struct progress *progress, const Rm__State *state) {
         struct job *job, *next;
 
-        for (job = LIST_FIRST(&progress->jobs); job; job = next) {
+        HASH_ITER (hh, progress->jobs, job, next) {
                 const Rm__Job *of = state_job(state, job->id);
 
-                next = LIST_NEXT(job, entry);
                 if (!of || of->state != RM__JOB_STATE__JOB_RUNNING)
-                        drop(job);
+                        drop(progress, job);
         }
 }
 

@@ -2,7 +2,10 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <sys/queue.h>
+
+/* The usual one has fall-throughs that clang warns of. */
+#define HASH_FUNCTION HASH_OAT
+#include <uthash.h>
 
 #include "common/util.h"
 
@@ -26,22 +29,19 @@ struct job_traffic {
         uint64_t job;
         uint32_t n_senders;
         struct sender *senders;
-        LIST_ENTRY(job_traffic) entry;
+        UT_hash_handle hh;
 };
 
 struct traffic {
-        LIST_HEAD(, job_traffic) jobs;
+        struct job_traffic *jobs;
 };
 
 struct traffic *traffic_create(void) {
-        struct traffic *traffic = xcalloc(1, sizeof(*traffic));
-
-        LIST_INIT(&traffic->jobs);
-        return traffic;
+        return xcalloc(1, sizeof(struct traffic));
 }
 
-static void forget(struct job_traffic *job) {
-        LIST_REMOVE(job, entry);
+static void forget(struct traffic *traffic, struct job_traffic *job) {
+        HASH_DEL(traffic->jobs, job);
         for (uint32_t i = 0; i < job->n_senders; i++)
                 free(job->senders[i].ways);
         free(job->senders);
@@ -49,20 +49,20 @@ static void forget(struct job_traffic *job) {
 }
 
 void traffic_destroy(struct traffic *traffic) {
+        struct job_traffic *job, *next;
+
         if (!traffic)
                 return;
-        while (!LIST_EMPTY(&traffic->jobs))
-                forget(LIST_FIRST(&traffic->jobs));
+        HASH_ITER (hh, traffic->jobs, job, next)
+                forget(traffic, job);
         free(traffic);
 }
 
 static struct job_traffic *find(const struct traffic *traffic, uint64_t number) {
         struct job_traffic *job;
 
-        LIST_FOREACH (job, &traffic->jobs, entry)
-                if (job->job == number)
-                        return job;
-        return NULL;
+        HASH_FIND(hh, traffic->jobs, &number, sizeof(number), job);
+        return job;
 }
 
 static uint32_t groups_of(const Rm__Job *job) {
@@ -82,7 +82,7 @@ static struct job_traffic *find_or_add(struct traffic *traffic, const Rm__Job *o
         job->job = of->id;
         job->n_senders = groups_of(of);
         job->senders = xcalloc(job->n_senders, sizeof(*job->senders));
-        LIST_INSERT_HEAD(&traffic->jobs, job, entry);
+        HASH_ADD(hh, traffic->jobs, job, sizeof(job->job), job);
         return job;
 }
 
@@ -129,12 +129,11 @@ void traffic_add(struct traffic *traffic, const Rm__State *state, const Rm__Traf
 void traffic_forget_ended(struct traffic *traffic, const Rm__State *state) {
         struct job_traffic *job, *next;
 
-        for (job = LIST_FIRST(&traffic->jobs); job; job = next) {
+        HASH_ITER (hh, traffic->jobs, job, next) {
                 const Rm__Job *of = state_job(state, job->job);
 
-                next = LIST_NEXT(job, entry);
                 if (!of || !job_running(of))
-                        forget(job);
+                        forget(traffic, job);
         }
 }
 
@@ -193,9 +192,9 @@ static void mark_job(struct job_traffic *job) {
 }
 
 void traffic_mark(struct traffic *traffic) {
-        struct job_traffic *job;
+        struct job_traffic *job, *next;
 
-        LIST_FOREACH (job, &traffic->jobs, entry)
+        HASH_ITER (hh, traffic->jobs, job, next)
                 if (all_known(job))
                         mark_job(job);
 }
