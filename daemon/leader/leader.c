@@ -12,7 +12,7 @@
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/commands.h"
 #include "daemon/config/config.h"
-#include "daemon/leader/checkpoints.h"
+#include "daemon/leader/checkpoint_schedule.h"
 #include "daemon/leader/core_share.h"
 #include "daemon/leader/enact.h"
 #include "daemon/leader/expiry.h"

@@ -10,7 +10,7 @@
 #include "common/frame.h"
 #include "common/util.h"
 #include "daemon/config/config.h"
-#include "daemon/leader/checkpoints.h"
+#include "daemon/leader/checkpoint_schedule.h"
 #include "daemon/requests/requests.h"
 
 /* What is left of a command line that does not fit: enough to know it by. */

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "daemon/cluster/state.h"
-#include "daemon/requests/checkpoints.h"
+#include "daemon/requests/checkpoint_requests.h"
 
 enum { CAPTURING, STORING, DONE };
 

@@ -1,6 +1,6 @@
-/* Checkpoints that the leader begins: when, and where copies of what is captured are to go. */
-#ifndef RM_LEADER_CHECKPOINTS_H
-#define RM_LEADER_CHECKPOINTS_H
+/* Checkpoints that the leader begins, gives up, or has copied again: when, and where copies of what is captured are to go. */
+#ifndef RM_LEADER_CHECKPOINT_SCHEDULE_H
+#define RM_LEADER_CHECKPOINT_SCHEDULE_H
 
 #include "common/error.h"
 #include "daemon/cluster/cluster.h"

@@ -1,4 +1,4 @@
-#include "daemon/requests/checkpoints.h"
+#include "daemon/requests/checkpoint_requests.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include "daemon/checkpoint/checkpoints.h"
 #include "daemon/cluster/commands.h"
 #include "daemon/cluster/feature_level.h"
-#include "daemon/leader/checkpoints.h"
+#include "daemon/leader/checkpoint_schedule.h"
 #include "daemon/requests/requests.h"
 
 /* ---- what is asked ---- */

@@ -1,4 +1,4 @@
-#include "daemon/leader/checkpoints.h"
+#include "daemon/leader/checkpoint_schedule.h"
 
 #include <errno.h>
 #include <inttypes.h>

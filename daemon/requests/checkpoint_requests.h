@@ -1,6 +1,6 @@
 /* What requests about checkpoints may say, wherever they come from. Pure. */
-#ifndef RM_REQUESTS_CHECKPOINTS_H
-#define RM_REQUESTS_CHECKPOINTS_H
+#ifndef RM_REQUESTS_CHECKPOINT_REQUESTS_H
+#define RM_REQUESTS_CHECKPOINT_REQUESTS_H
 
 #include "common/error.h"
 #include "proto/state.pb-c.h"
