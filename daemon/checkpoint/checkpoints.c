@@ -170,6 +170,7 @@ int checkpoints_create(struct rmd *rmd, struct checkpoints **ret, struct rm_erro
         c->retry = evtimer_new(rmd->base, on_retry, c);
         c->tidy = evtimer_new(rmd->base, on_tidy, c);
         checks_init(c);
+        stores_clean(c);
         imports_clean(c);
         *ret = c;
         return 0;

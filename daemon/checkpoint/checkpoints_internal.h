@@ -307,6 +307,8 @@ void stores_files_free(char **names, size_t n);
 bool stores_name_valid(const char *name, uint64_t checkpoint);
 /* What the state does not name any more goes. */
 void stores_tidy(struct checkpoints *c);
+/* What an rmd that was killed was about to remove goes. */
+void stores_clean(struct checkpoints *c);
 /* For each capsule that has a directory here. */
 void stores_each(struct checkpoints *c, void (*fn)(struct checkpoints *c, uint64_t job, int32_t index, void *arg), void *arg);
 

@@ -174,6 +174,36 @@ static void remove_dir(struct checkpoints *c, const char *dir) {
         remover_add(c->remover, remover_set_aside(c->remover, dir));
 }
 
+/* As remover_set_aside() names them. */
+static bool is_aside(const char *name) {
+        const char *dot = strrchr(name, '.');
+
+        return dot && strncmp(dot, ".removed-", 9) == 0 && dot[9] && strspn(dot + 9, "0123456789") == strlen(dot + 9);
+}
+
+static void clean_dir(struct checkpoints *c, const char *dir, bool of_jobs) {
+        const struct dirent *entry;
+        DIR *d = opendir(dir);
+
+        while (d && (entry = readdir(d))) {
+                char *path = xasprintf("%s/%s", dir, entry->d_name);
+
+                if (is_aside(entry->d_name)) {
+                        remover_add(c->remover, path);
+                        continue;
+                }
+                if (of_jobs && number_of(entry->d_name, "") > 0)
+                        clean_dir(c, path, false);
+                free(path);
+        }
+        if (d)
+                (void) closedir(d);
+}
+
+void stores_clean(struct checkpoints *c) {
+        clean_dir(c, c->root, true);
+}
+
 /* On a file system of all nodes another one puts there what is imported before the log knows of it. */
 static bool is_new(const struct checkpoints *c, const char *path) {
         struct stat st;
