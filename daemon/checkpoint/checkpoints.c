@@ -169,6 +169,7 @@ int checkpoints_create(struct rmd *rmd, struct checkpoints **ret, struct rm_erro
         c->wake = event_new(rmd->base, -1, 0, on_wake, c);
         c->retry = evtimer_new(rmd->base, on_retry, c);
         c->tidy = evtimer_new(rmd->base, on_tidy, c);
+        c->tidy_again = evtimer_new(rmd->base, on_tidy, c);
         checks_init(c);
         stores_clean(c);
         imports_clean(c);
@@ -191,6 +192,7 @@ void checkpoints_destroy(struct checkpoints *c) {
         event_free(c->wake);
         event_free(c->retry);
         event_free(c->tidy);
+        event_free(c->tidy_again);
         free(c->dir);
         free(c->root);
         free(c);

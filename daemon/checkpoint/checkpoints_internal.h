@@ -178,6 +178,7 @@ struct checkpoints {
         struct event *retry;
         bool retry_wanted;
         struct event *tidy; /* pending: stores are to be looked at for what nobody needs */
+        struct event *tidy_again; /* pending: something was too new to be told from what is being made */
         LIST_HEAD(, save) saves;
         LIST_HEAD(, barrier) barriers;
         LIST_HEAD(, copy) copies;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
 #include "daemon/move/mover_setup.h"
@@ -208,7 +209,12 @@ void stores_clean(struct checkpoints *c) {
 static bool is_new(const struct checkpoints *c, const char *path) {
         struct stat st;
 
-        return c->shared && lstat(path, &st) == 0 && time(NULL) < st.st_ctime + NEW_SEC;
+        if (!c->shared || lstat(path, &st) < 0 || time(NULL) >= st.st_ctime + NEW_SEC)
+                return false;
+        /* No change of the state may follow. */
+        if (!evtimer_pending(c->tidy_again, NULL))
+                timer_arm(c->tidy_again, (NEW_SEC + 1) * UINT64_C(1000000));
+        return true;
 }
 
 /* Manifests that the state knows no more go here, and packs that came with newer ones than those it knows, which no older one needs. Others that none needs any more go with the next
