@@ -324,6 +324,11 @@ static bool is_of_before(const Rm__Job *job, int32_t index, uint64_t incarnation
         return job->attempt > 1 && (!capsule || incarnation < capsule->incarnation);
 }
 
+/* That of a copy to which the state gave no number: a drill's, which this node did not see the end of. */
+static bool is_of_drill(const Rm__State *state, uint64_t incarnation) {
+        return incarnation >= state->next_incarnation;
+}
+
 void outputs_clean(struct outputs *outputs) {
         const Rm__State *state = cluster_state(outputs->rmd->cluster);
         cleanup_free char *root = xasprintf("%s/spool", outputs->rmd->config->state_dir);
@@ -343,7 +348,8 @@ void outputs_clean(struct outputs *outputs) {
                 if (!launch_parse_id(entry->d_name, &job_id, &index, &incarnation))
                         continue;
                 job = state_job(state, job_id);
-                if (job && (!job_ended(job) || !job->output_done) && !is_of_before(job, index, incarnation))
+                if (job && (!job_ended(job) || !job->output_done) && !is_of_before(job, index, incarnation) &&
+                    !is_of_drill(state, incarnation))
                         continue;
                 if (capsule_find(outputs->rmd->capsules, entry->d_name))
                         continue;

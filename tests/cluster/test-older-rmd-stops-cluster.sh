@@ -79,6 +79,11 @@ refused n1 "since rmd is older on n3"
 text=$(on n1 rmctl remove-node n4 2>&1) && fail "a node is removed at level 1"
 [[ $text == *"since rmd is older on n3"* ]] || fail "remove-node does not say which nodes are behind: $text"
 see "refused: $text"
+for words in "drill $(job live)" "import-checkpoint /etc/hostname"; do
+    text=$(as alice n1 sh -c "rmctl $words" 2>&1) && fail "$words at level 1"
+    [[ $text == "rmctl: ${words%% *}: needs feature level "*", and the cluster is at 1, since rmd is older on n3" ]] || fail "$words: the level is not named: $text"
+    see "refused: $text"
+done
 # The older rmd gives a head no rm-agent of its own.
 must "n3 is not drained" rmctl drain-node n3
 start mixed n2 --group-size 1 -n 2 "$programs/ordered" --stop-file="$(stop_file mixed)" --pause-usec=10000
