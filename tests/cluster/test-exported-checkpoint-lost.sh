@@ -111,14 +111,14 @@ refused "rm-mover is killed" 'unexpectedly' import_by alice n2 /home/alice/saved
 on n2 rm -f /run/rmd/fault
 
 # One who goes in the middle.
-bed_do exec n2 --user alice -- sh -c 'head -c 3000000 saved-n2 >saved-bad; (cat saved-bad; exec sleep 20) | timeout -s KILL 5 rmctl import-checkpoint -' </dev/null >/dev/null 2>&1 &
+bed_do exec n2 --user alice -- sh -c 'head -c $(($(stat -c %s saved-n2) / 2)) saved-n2 >saved-bad; (cat saved-bad; exec sleep 20) | timeout -s KILL 5 rmctl import-checkpoint -' </dev/null >/dev/null 2>&1 &
 hanging=$!
 must "nothing comes" until_true 20 eval '! none_staged'
 wait "$hanging"
 must "what an import that was broken off had brought is left: $(staged)" until_true 20 none_staged
 must "the log knows of something" eval '! known'
 
-on n2 sed -i 's/^space_max_per_user *=.*/space_max_per_user = 5M/' /etc/rmd/rmd.conf
+on n2 sed -i 's/^space_max_per_user *=.*/space_max_per_user = 1M/' /etc/rmd/rmd.conf
 must "rmd on n2 does not start again" bed_do restart-rmd n2
 must "n2 is not back" back n2
 refused "no room" 'no room' import_by alice n2 /home/alice/saved-n2
