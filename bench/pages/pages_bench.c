@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/pages/page_store.h"
 #include "daemon/pages/passing.h"
 #include "daemon/pages/serve.h"
-#include "daemon/pages/store.h"
 #include "daemon/pages/track.h"
 
 enum { PAGE = PAGES_PAGE_BYTES, REPETITIONS_MAX = 101, READ_BYTES = 1 << 20, PID = 1, FINISHED = 0x52535446 };
@@ -68,7 +68,7 @@ static const char *const names[STEPS] = {
 struct bench {
         size_t pages;
         struct track *track;
-        struct store *store;
+        struct page_store *store;
         uint64_t usec[STEPS][REPETITIONS_MAX];
         size_t repetition;
         uint8_t data[READ_BYTES];
@@ -150,7 +150,7 @@ static int read_run(void *ctx, uint64_t start, uint64_t end, enum map_kind kind)
 
                 need(track_read(b->track, at, b->data, size) == (ssize_t) size, "read");
                 begin = now_usec();
-                need(store_write(b->store, at, b->data, size) == 0, "store");
+                need(page_store_write(b->store, at, b->data, size) == 0, "store");
                 b->write_usec += now_usec() - begin;
         }
         return 0;
@@ -160,7 +160,7 @@ static int keep_run(void *ctx, uint64_t start, uint64_t end, enum map_kind kind)
         struct bench *b = ctx;
 
         (void) kind;
-        return store_keep(b->store, start, end);
+        return page_store_keep(b->store, start, end);
 }
 
 static void step(struct bench *b, enum step which, int (*round)(struct track *, track_run_cb, void *, struct rm_error *)) {
@@ -189,21 +189,21 @@ static void rounds(struct bench *b, int link) {
 
 static void take_all(struct bench *b) {
         struct rm_error err = { 0 };
-        struct store *other;
+        struct page_store *other;
         uint64_t begin = now_usec();
 
-        need(store_create("bench", &b->store) == 0, "store");
+        need(page_store_create("bench", &b->store) == 0, "store");
         b->write_usec = 0;
         need(track_present(b->track, read_run, b, &err) == 0, error_text(&err));
         note(b, READ, now_usec() - begin - b->write_usec);
         note(b, WRITE, b->write_usec);
         begin = now_usec();
-        need(track_present(b->track, keep_run, b, &err) == 0 && store_drop_others(b->store) == 0, "presence");
+        need(track_present(b->track, keep_run, b, &err) == 0 && page_store_drop_others(b->store) == 0, "presence");
         note(b, KEEP, now_usec() - begin);
         begin = now_usec();
-        need(store_adopt(dup(store_fd(b->store)), &other) == 0, "adopt");
+        need(page_store_adopt(dup(page_store_fd(b->store)), &other) == 0, "adopt");
         note(b, ADOPT, now_usec() - begin);
-        store_destroy(other);
+        page_store_destroy(other);
 }
 
 /* ---- a program that has none of the pages ---- */
@@ -246,7 +246,8 @@ static void serve_all(struct bench *b) {
         pid_t pid;
 
         need(track_present(b->track, longest_run, range, &err) == 0, "presence");
-        need(store_drop(b->store, range[1], STORE_END) == 0 && (range[0] == 0 || store_drop(b->store, 0, range[0]) == 0), "drop");
+        need(page_store_drop(b->store, range[1], STORE_END) == 0 && (range[0] == 0 || page_store_drop(b->store, 0, range[0]) == 0),
+             "drop");
         need(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "socketpair");
         pid = fork();
         if (pid == 0)

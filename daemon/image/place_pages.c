@@ -12,8 +12,8 @@
 #include <uthash.h>
 
 #include "common/util.h"
+#include "daemon/pages/page_store.h"
 #include "daemon/pages/pageset.h"
-#include "daemon/pages/store.h"
 
 enum stage {
         STAGE_PAGES,   /* they come, in any order, also again */
@@ -26,7 +26,7 @@ enum stage {
 struct place_process {
         char *pid;
         enum stage stage;
-        struct store *store;
+        struct page_store *store;
         struct pageset *later;  /* as told by LATER; NULL: nothing was */
         struct pageset *kept;   /* of these, those that are PRESENT */
         uint64_t list_bytes;    /* of the object of runs, so far */
@@ -50,7 +50,7 @@ struct place_pages *place_pages_create(void) {
 
 static void process_drop(struct place_pages *p, struct place_process *process) {
         HASH_DEL(p->processes, process);
-        store_destroy(process->store);
+        page_store_destroy(process->store);
         pageset_destroy(process->later);
         pageset_destroy(process->kept);
         free(process->pid);
@@ -84,9 +84,9 @@ static int directory_make(int images_fd, const char *name, int *fd, struct rm_er
         return *fd < 0 ? error_sys(err, -errno, "make the directory for pages") : 0;
 }
 
-static int store_make(struct place_pages *p, const char *pid, struct store **ret_store, struct rm_error *err) {
+static int store_make(struct place_pages *p, const char *pid, struct page_store **ret_store, struct rm_error *err) {
         cleanup_close int fd = openat(p->dir_fd, pid, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        int r = fd < 0 ? -errno : store_adopt(fd, ret_store);
+        int r = fd < 0 ? -errno : page_store_adopt(fd, ret_store);
 
         if (r < 0)
                 return error_sys(err, r, "make a file for the pages of process %s", pid);
@@ -96,7 +96,7 @@ static int store_make(struct place_pages *p, const char *pid, struct store **ret
 
 static int process_add(struct place_pages *p, int images_fd, const char *pid, struct place_process **ret_process,
                        struct rm_error *err) {
-        struct store *store = NULL;
+        struct page_store *store = NULL;
         int r;
 
         if (HASH_COUNT(p->processes) >= IMAGE_PAGES_MAX)
@@ -147,16 +147,16 @@ static int writing(const struct place_process *process, int r, struct rm_error *
 
 /* What is there is dropped: it is older. */
 static int later_run(struct place_process *process, uint64_t start, uint64_t end, struct rm_error *err) {
-        if (store_zero(process->store, start, end) < 0 || pageset_add(process->later, start, end) < 0)
+        if (page_store_zero(process->store, start, end) < 0 || pageset_add(process->later, start, end) < 0)
                 return bad(process, "pages that cannot come later", err);
         return 0;
 }
 
 static int present_run(struct place_process *process, uint64_t start, uint64_t end, struct rm_error *err) {
-        if (store_keep(process->store, start, end) < 0)
+        if (page_store_keep(process->store, start, end) < 0)
                 return bad(process, "present pages that cannot be", err);
         /* Without them the process would go on with zeros in place of what it had. */
-        if (!store_has_come(process->store, start, end))
+        if (!page_store_has_come(process->store, start, end))
                 return bad(process, "present pages that never came", err);
         if (process->later)
                 pageset_add_common(process->kept, process->later, start, end);
@@ -192,13 +192,13 @@ int place_pages_data(struct place_process *process, Rm__ImageKind kind, uint64_t
                 return list_take(process, offset, data, size_bytes, err);
         if (process->stage != STAGE_PAGES || process->later)
                 return bad(process, "pages after the present ones were told", err);
-        return writing(process, store_write(process->store, offset, data, size_bytes), err);
+        return writing(process, page_store_write(process->store, offset, data, size_bytes), err);
 }
 
 int place_pages_zero(struct place_process *process, uint64_t offset, uint64_t size_bytes, struct rm_error *err) {
         if (process->stage != STAGE_PAGES || process->later)
                 return bad(process, "zeros after the present pages were told", err);
-        return writing(process, store_zero(process->store, offset, offset + size_bytes), err);
+        return writing(process, page_store_zero(process->store, offset, offset + size_bytes), err);
 }
 
 static int list_close(struct place_process *process, uint64_t size_bytes, struct rm_error *err) {
@@ -209,7 +209,7 @@ static int list_close(struct place_process *process, uint64_t size_bytes, struct
                 return 0;
         }
         process->stage = STAGE_KNOWN;
-        return writing(process, store_drop_others(process->store), err);
+        return writing(process, page_store_drop_others(process->store), err);
 }
 
 /* Before the freeze. Another one may get its pid. */
@@ -241,18 +241,18 @@ int place_pages_close(struct place_pages *p, struct place_process *process, Rm__
                 return bad(process, "pages without telling the present ones", err);
         if (process->kept && pageset_bytes(process->kept) > 0)
                 r = later_write(p, process, err);
-        else if (store_bytes(process->store) == 0)
+        else if (page_store_bytes(process->store) == 0)
                 return process_ended(p, process, err);
         if (r < 0)
                 return r;
         process->stage = STAGE_CLOSED;
-        store_destroy(process->store);
+        page_store_destroy(process->store);
         process->store = NULL;
         return 0;
 }
 
 uint64_t place_pages_bytes(const struct place_process *process) {
-        return process->store ? store_bytes(process->store) : 0;
+        return process->store ? page_store_bytes(process->store) : 0;
 }
 
 uint64_t place_pages_later_bytes(const struct place_pages *p) {

@@ -1,4 +1,4 @@
-/* The receiving end of processes' private memory: a store (daemon/pages/store.h) for each process that a stream names, and in what order the
+/* The receiving end of processes' private memory: a store (daemon/pages/page_store.h) for each process that a stream names, and in what order the
  * stream may speak of it. */
 #ifndef RM_IMAGE_PLACE_PAGES_H
 #define RM_IMAGE_PLACE_PAGES_H

@@ -8,7 +8,7 @@
 
 #include "common/util.h"
 #include "daemon/pages/maps.h"
-#include "daemon/pages/store.h"
+#include "daemon/pages/page_store.h"
 
 enum {
         WORD_BITS = 64,

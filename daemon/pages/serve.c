@@ -38,7 +38,7 @@ struct span {
 struct task {
         pid_t pid; /* in the image; 0: forked since, or taken over */
         int uffd;  /* -1: not restored yet */
-        struct store *store;
+        struct page_store *store;
         uint64_t position;    /* what is behind it is given next */
         uint64_t piece_bytes; /* that one mapping probably has */
         struct span *urgent;
@@ -90,7 +90,7 @@ struct serve *serve_create(const struct serve_ops *ops, atomic_uint *in_hand) {
         return serve;
 }
 
-static struct task *add_task(struct serve *serve, pid_t pid, int uffd, struct store *store) {
+static struct task *add_task(struct serve *serve, pid_t pid, int uffd, struct page_store *store) {
         struct task *task = xcalloc(1, sizeof(*task));
 
         task->pid = pid;
@@ -104,7 +104,7 @@ static struct task *add_task(struct serve *serve, pid_t pid, int uffd, struct st
 }
 
 static uint64_t missing_bytes(const struct task *task) {
-        return store_bytes(task->store) + pageset_bytes(task->later);
+        return page_store_bytes(task->store) + pageset_bytes(task->later);
 }
 
 static uint64_t later_bytes(const struct serve *serve) {
@@ -134,7 +134,7 @@ static void free_task(struct serve *serve, struct task *task) {
                         serve->waits[i].task = NULL;
         pageset_destroy(task->later);
         cleanup_close_fd(&task->uffd);
-        store_destroy(task->store);
+        page_store_destroy(task->store);
         free(task->urgent);
         free(task);
 }
@@ -142,7 +142,7 @@ static void free_task(struct serve *serve, struct task *task) {
 static int begin_task(const struct serve *serve, const struct task *task, const struct task *parent) {
         const struct serve_ops *ops = serve->ops;
 
-        return ops && ops->began ? ops->began(ops->ctx, task->uffd, store_fd(task->store), parent ? parent->uffd : -1) : 0;
+        return ops && ops->began ? ops->began(ops->ctx, task->uffd, page_store_fd(task->store), parent ? parent->uffd : -1) : 0;
 }
 
 static int end_task(struct serve *serve, struct task *task) {
@@ -174,7 +174,7 @@ static struct task *find_task(struct serve *serve, pid_t pid) {
         return NULL;
 }
 
-void serve_add(struct serve *serve, pid_t pid, struct store *store) {
+void serve_add(struct serve *serve, pid_t pid, struct page_store *store) {
         (void) add_task(serve, pid, -1, store);
 }
 
@@ -221,7 +221,7 @@ static int64_t copy(struct serve *serve, struct task *task, uint64_t start, uint
 /* Gives a run of pages that are there, or some of it from its start. -EAGAIN: an event is to be read first. */
 static int give(struct serve *serve, struct task *task, uint64_t start, uint64_t end) {
         uint64_t size = end - start < task->piece_bytes ? end - start : task->piece_bytes;
-        int64_t n = store_read(task->store, start, serve->data, size);
+        int64_t n = page_store_read(task->store, start, serve->data, size);
 
         if (n < 0)
                 return (int) n;
@@ -235,13 +235,13 @@ static int give(struct serve *serve, struct task *task, uint64_t start, uint64_t
         task->piece_bytes = n > 0 && size * 2 <= PUSH_BYTES ? size * 2 : size;
         if (n > 0) {
                 serve->figures.bytes += (uint64_t) n;
-                return store_drop(task->store, start, start + (uint64_t) n);
+                return page_store_drop(task->store, start, start + (uint64_t) n);
         }
         if (n != -EEXIST && n != -ENOENT)
                 return (int) n;
         /* The process has that page already, or nothing is missing in that mapping. */
         wake(task, start, start + PAGES_PAGE_BYTES);
-        return store_drop(task->store, start, start + PAGES_PAGE_BYTES);
+        return page_store_drop(task->store, start, start + PAGES_PAGE_BYTES);
 }
 
 static int give_zeros(const struct task *task, uint64_t address) {
@@ -339,7 +339,7 @@ static int take_piece(struct serve *serve, const struct piece *piece, struct tas
         for (uint64_t at = start; r == 0 && task && pageset_next(task->later, at, end - at, &first, &last) && first < end;
              at = last) {
                 last = last < end ? last : end;
-                r = store_write(task->store, first, piece->data + (first - start), last - first);
+                r = page_store_write(task->store, first, piece->data + (first - start), last - first);
                 if (r == 0)
                         pageset_remove(task->later, first, last);
                 serve->figures.later_bytes += last - first;
@@ -397,7 +397,7 @@ static int give_piece(struct serve *serve, struct task *task, uint64_t at, uint6
         uint64_t first, last;
         int r = 0;
 
-        while (r == 0 && at < end && store_next(task->store, at, end - at, &first, &last) && first < end) {
+        while (r == 0 && at < end && page_store_next(task->store, at, end - at, &first, &last) && first < end) {
                 r = give(serve, task, first, last < end ? last : end);
                 at = first;
         }
@@ -411,7 +411,7 @@ static int give_waited(struct serve *serve, struct task *task, uint64_t start, u
         for (size_t i = 0; i < WAITS_MAX && r == 0; i++) {
                 uint64_t address = serve->waits[i].address;
 
-                if (serve->waits[i].task == task && address >= start && address < end && store_has(task->store, address))
+                if (serve->waits[i].task == task && address >= start && address < end && page_store_has(task->store, address))
                         r = give(serve, task, address, address + PAGES_PAGE_BYTES);
         }
         return r == -EAGAIN ? 0 : r;
@@ -455,9 +455,9 @@ static int on_fault(struct serve *serve, struct task *task, uint64_t address) {
                 ask_for(serve, task, address);
                 return 0;
         }
-        if (!store_has(task->store, address))
+        if (!page_store_has(task->store, address))
                 r = give_zeros(task, address);
-        else if (store_next(task->store, address, FAULT_BYTES, &start, &end))
+        else if (page_store_next(task->store, address, FAULT_BYTES, &start, &end))
                 r = give(serve, task, start, end);
         else
                 r = -EIO;
@@ -489,14 +489,14 @@ static int copy_to_child(struct serve *serve) {
                 return -ENOMEM;
         r = fetch(serve, serve->parent, 0, STORE_END);
         if (r == 0)
-                r = store_copy(serve->parent->store, child->store);
+                r = page_store_copy(serve->parent->store, child->store);
         return r == 0 && ops && ops->copied ? ops->copied(ops->ctx, child->uffd) : r;
 }
 
 /* After an error its userfaultfd stays open with whoever holds a duplicate, or here: it must not run on zeros before it is killed. */
 static int on_fork(struct serve *serve, struct task *task, int uffd) {
-        struct store *store;
-        int r = store_create("pages of a child", &store);
+        struct page_store *store;
+        int r = page_store_create("pages of a child", &store);
 
         if (r < 0)
                 return r;
@@ -512,7 +512,7 @@ static int on_remap(struct serve *serve, struct task *task, uint64_t from, uint6
                 return 0;
         pageset_remove(task->later, to, to + size_bytes);
         r = fetch(serve, task, from, from + size_bytes);
-        return r < 0 ? r : store_move(task->store, from, to, size_bytes);
+        return r < 0 ? r : page_store_move(task->store, from, to, size_bytes);
 }
 
 static int on_event(struct serve *serve, struct task *task, const struct uffd_msg *m) {
@@ -526,7 +526,7 @@ static int on_event(struct serve *serve, struct task *task, const struct uffd_ms
         case UFFD_EVENT_REMOVE:
         case UFFD_EVENT_UNMAP:
                 pageset_remove(task->later, m->arg.remove.start, m->arg.remove.end);
-                return store_drop(task->store, m->arg.remove.start, m->arg.remove.end);
+                return page_store_drop(task->store, m->arg.remove.start, m->arg.remove.end);
         default:
                 return -EPROTO;
         }
@@ -579,15 +579,15 @@ static bool next_run(struct task *task, uint64_t *ret_start, uint64_t *ret_end) 
         while (task->urgent_done < task->n_urgent) {
                 struct span *span = &task->urgent[task->urgent_done];
 
-                if (store_next(task->store, span->start, PUSH_BYTES, ret_start, ret_end) && *ret_start < span->end) {
+                if (page_store_next(task->store, span->start, PUSH_BYTES, ret_start, ret_end) && *ret_start < span->end) {
                         *ret_end = *ret_end < span->end ? *ret_end : span->end;
                         span->start = *ret_start; /* what is given is no more found from there */
                         return true;
                 }
                 task->urgent_done++;
         }
-        if (!store_next(task->store, task->position, PUSH_BYTES, ret_start, ret_end) &&
-            !store_next(task->store, 0, PUSH_BYTES, ret_start, ret_end))
+        if (!page_store_next(task->store, task->position, PUSH_BYTES, ret_start, ret_end) &&
+            !page_store_next(task->store, 0, PUSH_BYTES, ret_start, ret_end))
                 return false;
         task->position = *ret_start;
         return true;
@@ -626,7 +626,7 @@ static bool idles(const struct serve *serve) {
         const struct task *task;
 
         TAILQ_FOREACH (task, &serve->tasks, entry)
-                if (task->uffd < 0 || store_bytes(task->store) > 0 || missing_bytes(task) == 0)
+                if (task->uffd < 0 || page_store_bytes(task->store) > 0 || missing_bytes(task) == 0)
                         return false;
         return true;
 }
@@ -682,7 +682,7 @@ int serve_run(struct serve *serve, struct rm_error *err) {
         return r;
 }
 
-int serve_resume(struct serve *serve, int uffd, struct store *store) {
+int serve_resume(struct serve *serve, int uffd, struct page_store *store) {
         const struct task *task = add_task(serve, 0, uffd, store);
 
         if (fcntl(uffd, F_SETFL, O_NONBLOCK) < 0)
@@ -805,7 +805,7 @@ int serve_register(struct serve *serve, pid_t pid, uint64_t start, uint64_t end)
         if (!task || task->uffd < 0)
                 return -ESRCH;
         /* CRIU takes away what it has used itself, meanwhile. */
-        if ((!store_next(task->store, start, PAGES_PAGE_BYTES, &first, &last) || first >= end) &&
+        if ((!page_store_next(task->store, start, PAGES_PAGE_BYTES, &first, &last) || first >= end) &&
             (!pageset_next(task->later, start, PAGES_PAGE_BYTES, &first, &last) || first >= end))
                 return 0;
         return ioctl(task->uffd, UFFDIO_REGISTER, &range) < 0 ? -errno : 0;

@@ -12,8 +12,8 @@
 #include <sys/types.h>
 
 #include "common/error.h"
+#include "daemon/pages/page_store.h"
 #include "daemon/pages/pageset.h"
-#include "daemon/pages/store.h"
 
 struct serve;
 
@@ -23,7 +23,7 @@ struct serve_ops {
         /* A process is served: CRIU has restored it, or it was forked. Duplicates of these belong to whoever holds some. What was forked gets a
          * copy of what its parent lacks into its store: until copied() that is not all there. `parent_uffd` is -1 otherwise. Nonzero ends the
          * server. */
-        int (*began)(void *ctx, int uffd, int store_fd, int parent_uffd);
+        int (*began)(void *ctx, int uffd, int page_store_fd, int parent_uffd);
         int (*copied)(void *ctx, int uffd);
         /* It has all, or has ended: duplicates of its userfaultfd must be closed, else it waits for ever where it has never written. */
         int (*ended)(void *ctx, int uffd);
@@ -52,7 +52,7 @@ struct serve *serve_create(const struct serve_ops *ops, atomic_uint *in_hand);
 void serve_destroy(struct serve *serve);
 
 /* Before the restore: what is missing of the process that the image calls `pid`. Owns `store`. */
-void serve_add(struct serve *serve, pid_t pid, struct store *store);
+void serve_add(struct serve *serve, pid_t pid, struct page_store *store);
 /* Of a pid that was added: these pages are not in its store yet, and come over the socket of serve_from(). Until they have, no other server can go on. Owns `later`. */
 void serve_later(struct serve *serve, pid_t pid, struct pageset *later);
 /* Where such pages come from, and are asked for (later.h). The server ends with -EPIPE
@@ -64,7 +64,7 @@ int serve_fetch(struct serve *serve, pid_t pid, uint64_t start, uint64_t end);
 /* To be given before the rest, in the order told: what was written last. Of a pid that was added; others are passed over. */
 void serve_hurry(struct serve *serve, pid_t pid, uint64_t start, uint64_t end);
 /* In place of serve_add(), after another server: who waits for a page is found again. Owns both. 0 or -errno. */
-int serve_resume(struct serve *serve, int uffd, struct store *store);
+int serve_resume(struct serve *serve, int uffd, struct page_store *store);
 /* After serve_resume() for both: the copy that the other server had begun. */
 int serve_copy(struct serve *serve, int uffd, int parent_uffd);
 

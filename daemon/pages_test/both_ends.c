@@ -19,8 +19,8 @@
 #include "daemon/capsule/init/identity.h"
 #include "daemon/capsule/log_tail.h"
 #include "daemon/capsule/pages_preload/preload.h"
+#include "daemon/pages/page_store.h"
 #include "daemon/pages/serve.h"
-#include "daemon/pages/store.h"
 #include "daemon/pages/track.h"
 #include "daemon/pages/vmflags.h"
 #include "daemon/pages_test/process.h"
@@ -44,7 +44,7 @@ struct test {
         const struct both_ends *ends;
         pid_t pid;
         struct track *track;
-        struct store *store;
+        struct page_store *store;
 };
 
 static Capsule__Spec owner(void) {
@@ -106,7 +106,7 @@ static int copy_run(void *ctx, uint64_t start, uint64_t end, enum map_kind kind)
 
                 n = n > 0 ? n / PAGES_PAGE_BYTES * PAGES_PAGE_BYTES : 0;
                 if (n > 0)
-                        r = store_write(test->store, start, data, (size_t) n);
+                        r = page_store_write(test->store, start, data, (size_t) n);
                 start += n > 0 ? (size_t) n : PAGES_PAGE_BYTES; /* it has vanished: what is present is told in the end */
         }
         return r;
@@ -116,7 +116,7 @@ static int keep_run(void *ctx, uint64_t start, uint64_t end, enum map_kind kind)
         const struct test *test = ctx;
 
         (void) kind;
-        return store_keep(test->store, start, end);
+        return page_store_keep(test->store, start, end);
 }
 
 static int save_flags(pid_t pid, struct rm_error *error) {
@@ -139,7 +139,7 @@ static int copy_while_it_runs(struct test *test, struct rm_error *error) {
         if (r == 0)
                 r = track_start(pidfd, 1U << MAP_KIND_LAZY, STOP_LIMIT_USEC, &test->track, error);
         if (r == 0)
-                r = store_create("rm-pages-test", &test->store);
+                r = page_store_create("rm-pages-test", &test->store);
         if (r == 0)
                 r = track_round(test->track, copy_run, test, error);
         if (r == 0)
@@ -155,7 +155,7 @@ static int copy_the_rest(struct test *test, struct rm_error *error) {
         if (r == 0)
                 r = track_present(test->track, keep_run, test, error);
         if (r == 0)
-                r = store_drop_others(test->store);
+                r = page_store_drop_others(test->store);
         track_end(test->track);
         test->track = NULL;
         return r;
@@ -344,6 +344,6 @@ int both_ends_try(const struct both_ends *ends, struct rm_error *error) {
         if (r == 0)
                 r = look_at_memory(test.pid, error);
         track_end(test.track);
-        store_destroy(test.store);
+        page_store_destroy(test.store);
         return r;
 }

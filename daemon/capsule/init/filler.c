@@ -17,9 +17,9 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/pages/maps.h"
+#include "daemon/pages/page_store.h"
 #include "daemon/pages/passing.h"
 #include "daemon/pages/serve.h"
-#include "daemon/pages/store.h"
 #include "daemon/pages/vmflags.h"
 
 /* ---- to PID 1 ---- */
@@ -159,9 +159,9 @@ static int add_parts(struct serve *serve, const struct filler_job *job, struct r
 
         for (size_t i = 0; i < job->n_parts && r == 0; i++) {
                 const struct filler_part *part = &job->parts[i];
-                struct store *store;
+                struct page_store *store;
 
-                r = store_adopt(part->store, &store);
+                r = page_store_adopt(part->store, &store);
                 if (r == 0 && part->uffd >= 0)
                         r = serve_resume(serve, part->uffd, store);
                 else if (r == 0)

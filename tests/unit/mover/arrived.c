@@ -12,14 +12,14 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/pages/store.h"
+#include "daemon/pages/page_store.h"
 #include "daemon/pages/track.h"
 
 enum { PAGE = PAGES_PAGE_BYTES };
 
 struct comparison {
         struct track *track;
-        struct store *store;
+        struct page_store *store;
         uint64_t present;
         uint64_t wrong;
 };
@@ -32,8 +32,8 @@ static int compare_run(void *ctx, uint64_t start, uint64_t end, enum map_kind ki
         for (uint64_t at = start; at < end; at += PAGE) {
                 memset(ours, 0, sizeof(ours));
                 assert_int_equal(track_read(c->track, at, theirs, PAGE), PAGE);
-                if (store_has(c->store, at))
-                        assert_int_equal(store_read(c->store, at, ours, PAGE), 0);
+                if (page_store_has(c->store, at))
+                        assert_int_equal(page_store_read(c->store, at, ours, PAGE), 0);
                 c->wrong += memcmp(ours, theirs, PAGE) != 0;
                 c->present++;
         }
@@ -52,14 +52,14 @@ void compare(const struct bed *b, pid_t pid) {
         struct rm_error err = { 0 };
 
         assert_true(fd >= 0);
-        assert_int_equal(store_adopt(fd, &c.store), 0);
+        assert_int_equal(page_store_adopt(fd, &c.store), 0);
         assert_int_equal(track_open(pidfd, 1U << MAP_KIND_LAZY, &c.track, &err), 0);
         if (track_present(c.track, compare_run, &c, &err) < 0)
                 fail_msg("%s", err.text);
         if (c.wrong > 0)
                 fail_msg("%llu of %llu pages are wrong", (unsigned long long) c.wrong, (unsigned long long) c.present);
         assert_true(c.present > 10);
-        assert_true(store_bytes(c.store) <= c.present * PAGE && store_bytes(c.store) > 0);
+        assert_true(page_store_bytes(c.store) <= c.present * PAGE && page_store_bytes(c.store) > 0);
         track_end(c.track);
-        store_destroy(c.store);
+        page_store_destroy(c.store);
 }

@@ -21,8 +21,8 @@
 #include "common/util.h"
 #include "daemon/pages/later.h"
 #include "daemon/pages/maps.h"
+#include "daemon/pages/page_store.h"
 #include "daemon/pages/pageset.h"
-#include "daemon/pages/store.h"
 
 enum {
         PAGE = PAGES_PAGE_BYTES,
@@ -130,7 +130,7 @@ static int filler_connect(const struct bed *b) {
 }
 
 /* False when there are no more. */
-static bool piece_take(int fd, struct store *store, struct pageset *left, pid_t pid, uint64_t *ret_start, uint64_t *ret_end) {
+static bool piece_take(int fd, struct page_store *store, struct pageset *left, pid_t pid, uint64_t *ret_start, uint64_t *ret_end) {
         static struct {
                 struct later_piece head;
                 uint8_t data[LATER_PIECE_MAX_BYTES];
@@ -146,7 +146,7 @@ static bool piece_take(int fd, struct store *store, struct pageset *left, pid_t 
         for (uint64_t at = *ret_start; at < *ret_end; at += PAGE)
                 assert_true(pageset_has(left, at)); /* none twice */
         pageset_remove(left, *ret_start, *ret_end);
-        assert_int_equal(store_write(store, *ret_start, piece.data, piece.head.size_bytes), 0);
+        assert_int_equal(page_store_write(store, *ret_start, piece.data, piece.head.size_bytes), 0);
         return true;
 }
 
@@ -154,12 +154,12 @@ static bool piece_take(int fd, struct store *store, struct pageset *left, pid_t 
 static void take_all(int fd, const struct bed *b, pid_t pid, uint64_t sum_bytes) {
         cleanup_free char *path = arrived(b, pid);
         struct pageset *left = later_of(b, pid);
-        struct store *store;
+        struct page_store *store;
         uint64_t start = 0, end = 0, wanted = 0;
         int soon = 0;
 
         assert_int_equal(pageset_bytes(left), sum_bytes);
-        assert_int_equal(store_adopt(open(path, O_RDWR | O_CLOEXEC), &store), 0);
+        assert_int_equal(page_store_adopt(open(path, O_RDWR | O_CLOEXEC), &store), 0);
         for (unsigned i = 0; pageset_bytes(left) > 0; i++) {
                 if (i % 100 == 0 && pageset_next(left, end + (4 << 20), PAGE, &wanted, &end)) {
                         const struct later_piece ask = { .pid = (uint32_t) pid, .address = wanted };
@@ -174,7 +174,7 @@ static void take_all(int fd, const struct bed *b, pid_t pid, uint64_t sum_bytes)
                 soon -= soon > 0;
         }
         pageset_destroy(left);
-        store_destroy(store);
+        page_store_destroy(store);
 }
 
 /* `without_rmd`: it goes before the filler comes. */

@@ -16,8 +16,8 @@
 
 #include "common/util.h"
 #include "daemon/pages/maps.h"
+#include "daemon/pages/page_store.h"
 #include "daemon/pages/pageset.h"
-#include "daemon/pages/store.h"
 
 enum {
         PAGE = PAGES_PAGE_BYTES,

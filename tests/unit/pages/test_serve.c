@@ -58,24 +58,24 @@ static bool page_is(const char *at, size_t page) {
         return true;
 }
 
-static struct store *make_store(void) {
+static struct page_store *make_store(void) {
         uint64_t words[PAGE / sizeof(uint64_t)];
-        struct store *store;
+        struct page_store *store;
 
-        assert_int_equal(store_create("test", &store), 0);
+        assert_int_equal(page_store_create("test", &store), 0);
         for (size_t page = 0; page < PAGES; page++) {
                 for (size_t i = 0; i < ARRAY_SIZE(words); i++)
                         words[i] = word_of(page) + i;
                 if (!is_zero(page))
-                        assert_int_equal(store_write(store, (uint64_t) (uintptr_t) area + page * PAGE, words, PAGE), 0);
+                        assert_int_equal(page_store_write(store, (uint64_t) (uintptr_t) area + page * PAGE, words, PAGE), 0);
         }
         return store;
 }
 
-static struct store *make_empty_store(void) {
-        struct store *store;
+static struct page_store *make_empty_store(void) {
+        struct page_store *store;
 
-        assert_int_equal(store_create("empty", &store), 0);
+        assert_int_equal(page_store_create("empty", &store), 0);
         return store;
 }
 
@@ -301,7 +301,7 @@ static void test_programs(void **state) {
 struct source {
         pthread_t thread;
         int fd;
-        struct store *store;
+        struct page_store *store;
         size_t pages; /* sends so many and hangs up */
         bool odd;
 };
@@ -313,8 +313,8 @@ static void piece_send(struct source *source, struct pageset *left, uint64_t sta
         } piece = { .head = { .pid = PID, .size_bytes = (uint32_t) (end - start), .address = start } };
 
         for (uint64_t at = start; at < end; at += PAGE)
-                if (store_has(source->store, at))
-                        (void) store_read(source->store, at, piece.data + (at - start), PAGE);
+                if (page_store_has(source->store, at))
+                        (void) page_store_read(source->store, at, piece.data + (at - start), PAGE);
         pageset_remove(left, start, end);
         (void) send(source->fd, &piece, sizeof(piece.head) + (end - start), MSG_NOSIGNAL);
         if (source->odd) {
@@ -354,12 +354,12 @@ static void *be_source(void *ctx) {
 static void serve_with_source(struct serve *serve, struct source *source, size_t pages, bool odd, struct serve_left *left) {
         uint64_t start = (uint64_t) (uintptr_t) area;
         struct pageset *later = pageset_create();
-        struct store *here = make_store();
+        struct page_store *here = make_store();
         int ends[2];
 
         for (size_t i = 0; i < PAGES; i++)
                 if (i % 3 != 0) {
-                        assert_int_equal(store_drop(here, start + i * PAGE, start + (i + 1) * PAGE), 0);
+                        assert_int_equal(page_store_drop(here, start + i * PAGE, start + (i + 1) * PAGE), 0);
                         assert_int_equal(pageset_add(later, start + i * PAGE, start + (i + 1) * PAGE), 0);
                 }
         serve_add(serve, PID, here);
@@ -374,7 +374,7 @@ static void serve_with_source(struct serve *serve, struct source *source, size_t
 
 static void source_end(struct source *source) {
         (void) pthread_join(source->thread, NULL);
-        store_destroy(source->store);
+        page_store_destroy(source->store);
 }
 
 static void test_later(void **state) {
@@ -507,7 +507,7 @@ static void test_process_ends(void **state) {
 /* ---- what CRIU may say ---- */
 
 /* PID is to be restored, with the pages of `store`. */
-static int accept_bytes(struct store *store, const void *data, size_t size, int descriptor, bool with_second) {
+static int accept_bytes(struct page_store *store, const void *data, size_t size, int descriptor, bool with_second) {
         struct serve *serve = serve_create(NULL, NULL);
         struct rm_error err = { 0 };
         int ends[2], r;
@@ -653,9 +653,9 @@ static void serve_until_killed(int uffd, int store_file, atomic_uint *in_hand, u
 
         if (pid == 0) {
                 struct serve *serve = serve_create(NULL, in_hand);
-                struct store *store;
+                struct page_store *store;
 
-                child_assert(store_adopt(store_file, &store) == 0);
+                child_assert(page_store_adopt(store_file, &store) == 0);
                 child_assert(serve_resume(serve, uffd, store) == 0);
                 (void) serve_run(serve, NULL);
                 _exit(0);
@@ -673,7 +673,7 @@ static void test_servers_die(void **state) {
 
         (void) state;
         for (unsigned i = 0; i < 20; i++) {
-                struct store *store = make_store();
+                struct page_store *store = make_store();
                 struct child child = child_begin(read_in_threads);
                 int32_t words[2];
                 int uffd, none;
@@ -685,13 +685,13 @@ static void test_servers_die(void **state) {
                 assert_int_equal(passing_receive(child.link, words, sizeof(words[0]), &none), 0);
                 atomic_store(in_hand, 0);
                 for (unsigned k = 0; k < 4 && atomic_load(in_hand) == 0; k++)
-                        serve_until_killed(uffd, store_fd(store), in_hand, 300 + (i * 7919 + k * 104729) % 3000);
+                        serve_until_killed(uffd, page_store_fd(store), in_hand, 300 + (i * 7919 + k * 104729) % 3000);
                 if (atomic_load(in_hand) == 0) {
                         struct serve *serve = serve_create(NULL, in_hand);
                         struct rm_error err = { 0 };
-                        struct store *rest;
+                        struct page_store *rest;
 
-                        assert_int_equal(store_adopt(fcntl(store_fd(store), F_DUPFD_CLOEXEC, 3), &rest), 0);
+                        assert_int_equal(page_store_adopt(fcntl(page_store_fd(store), F_DUPFD_CLOEXEC, 3), &rest), 0);
                         assert_int_equal(serve_resume(serve, uffd, rest), 0);
                         if (serve_run(serve, &err) < 0)
                                 fail_msg("%s", err.text);
@@ -705,7 +705,7 @@ static void test_servers_die(void **state) {
                         assert_int_equal(child_end(&child), SIGKILL);
                         (void) close(uffd);
                 }
-                store_destroy(store);
+                page_store_destroy(store);
         }
         assert_true(resumed >= 10);
         (void) munmap(in_hand, PAGE);

@@ -21,7 +21,7 @@
 
 #include "child.h"
 #include "common/util.h"
-#include "daemon/pages/store.h"
+#include "daemon/pages/page_store.h"
 #include "daemon/pages/track.h"
 #include "programs.h"
 
@@ -40,7 +40,7 @@ enum {
 
 struct copy {
         struct track *track;
-        struct store *store;
+        struct page_store *store;
         uint64_t told; /* pages, in this round */
         uint64_t present;
         uint64_t wrong;
@@ -60,7 +60,7 @@ static int copy_run(void *ctx, uint64_t start, uint64_t end, enum map_kind kind)
 
                 /* Pages may vanish; what is behind them is still to be read. */
                 if (n >= PAGE)
-                        assert_int_equal(store_write(copy->store, start, data, (size_t) n / PAGE * PAGE), 0);
+                        assert_int_equal(page_store_write(copy->store, start, data, (size_t) n / PAGE * PAGE), 0);
                 start += n >= PAGE ? (uint64_t) n / PAGE * PAGE : PAGE;
         }
         return 0;
@@ -71,7 +71,7 @@ static int keep_run(void *ctx, uint64_t start, uint64_t end, enum map_kind kind)
 
         (void) kind;
         copy->present += (end - start) / PAGE;
-        return store_keep(copy->store, start, end);
+        return page_store_keep(copy->store, start, end);
 }
 
 static int compare_run(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
@@ -83,10 +83,10 @@ static int compare_run(void *ctx, uint64_t start, uint64_t end, enum map_kind ki
         for (uint64_t at = start; at < end; at += PAGE) {
                 if (track_read(copy->track, at, theirs, PAGE) != PAGE)
                         continue; /* not for the process either */
-                if (!store_has(copy->store, at))
+                if (!page_store_has(copy->store, at))
                         memcpy(ours, zeros, PAGE);
                 else
-                        assert_int_equal(store_read(copy->store, at, ours, PAGE), 0);
+                        assert_int_equal(page_store_read(copy->store, at, ours, PAGE), 0);
                 if (memcmp(ours, theirs, PAGE) == 0)
                         continue;
                 if (copy->wrong == 0)
@@ -100,7 +100,7 @@ static struct copy copy_begin(const struct child *child) {
         struct copy copy = { 0 };
         struct rm_error err = { 0 };
 
-        assert_int_equal(store_create("copy", &copy.store), 0);
+        assert_int_equal(page_store_create("copy", &copy.store), 0);
         if (track_start(child->pidfd, 1U << MAP_KIND_LAZY, LIMIT_USEC, &copy.track, &err) < 0)
                 fail_msg("%s", err.text);
         return copy;
@@ -117,7 +117,7 @@ static uint64_t copy_round(struct copy *copy, int (*round)(struct track *, track
 
 static void copy_end(struct copy *copy) {
         track_end(copy->track);
-        store_destroy(copy->store);
+        page_store_destroy(copy->store);
 }
 
 static void stop(const struct child *child) {
@@ -135,9 +135,9 @@ static void copy_check(struct copy *copy) {
         (void) copy_round(copy, track_last);
         copy->present = 0;
         assert_int_equal(track_present(copy->track, keep_run, copy, &err), 0);
-        assert_int_equal(store_drop_others(copy->store), 0);
+        assert_int_equal(page_store_drop_others(copy->store), 0);
         /* What could not be read is present and not there. */
-        assert_true(store_bytes(copy->store) <= copy->present * PAGE);
+        assert_true(page_store_bytes(copy->store) <= copy->present * PAGE);
         assert_int_equal(track_present(copy->track, compare_run, copy, &err), 0);
         if (copy->wrong > 0)
                 fail_msg("%llu of %llu pages wrong, the first at %llx", (unsigned long long) copy->wrong,

@@ -1,4 +1,4 @@
-#include "daemon/pages/store.h"
+#include "daemon/pages/page_store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,12 +28,12 @@ struct chunk {
         uint64_t number; /* of its first page, divided by CHUNK_PAGES */
         size_t pages;
         uint64_t there[CHUNK_WORDS];
-        uint64_t *keep; /* what store_keep() was told; NULL: nothing */
+        uint64_t *keep; /* what page_store_keep() was told; NULL: nothing */
         uint64_t *zero; /* came as zeros; NULL: nothing has */
         UT_hash_handle hh;
 };
 
-struct store {
+struct page_store {
         int fd;
         struct chunk *chunks;
         uint64_t pages;
@@ -41,14 +41,14 @@ struct store {
 
 /* ---- the bitmap ---- */
 
-static struct chunk *find_chunk(const struct store *store, uint64_t number) {
+static struct chunk *find_chunk(const struct page_store *store, uint64_t number) {
         struct chunk *chunk;
 
         HASH_FIND(hh, store->chunks, &number, sizeof(number), chunk);
         return chunk;
 }
 
-static struct chunk *make_chunk(struct store *store, uint64_t number) {
+static struct chunk *make_chunk(struct page_store *store, uint64_t number) {
         struct chunk *chunk = find_chunk(store, number);
 
         if (!chunk) {
@@ -59,7 +59,7 @@ static struct chunk *make_chunk(struct store *store, uint64_t number) {
         return chunk;
 }
 
-static void free_chunk(struct store *store, struct chunk *chunk) {
+static void free_chunk(struct page_store *store, struct chunk *chunk) {
         HASH_DEL(store->chunks, chunk);
         free(chunk->keep);
         free(chunk->zero);
@@ -85,7 +85,7 @@ static void bits_put(uint64_t *bits, uint64_t from, uint64_t to, bool value) {
         }
 }
 
-static void count(struct store *store, struct chunk *chunk) {
+static void count(struct page_store *store, struct chunk *chunk) {
         size_t pages = 0;
 
         for (size_t i = 0; i < CHUNK_WORDS; i++)
@@ -107,7 +107,7 @@ static bool clip(const struct chunk *chunk, uint64_t from, uint64_t to, uint64_t
         return true;
 }
 
-static void mark_there(struct store *store, uint64_t from, uint64_t to) {
+static void mark_there(struct page_store *store, uint64_t from, uint64_t to) {
         for (uint64_t number = from / CHUNK_PAGES; number <= (to - 1) / CHUNK_PAGES; number++) {
                 struct chunk *chunk = make_chunk(store, number);
                 uint64_t a, b;
@@ -122,8 +122,8 @@ static void mark_there(struct store *store, uint64_t from, uint64_t to) {
 }
 
 /* Calls `visit` for each chunk that has some of the pages. A range may be far wider than all there is. */
-static void each_chunk(struct store *store, uint64_t from, uint64_t to,
-                       void (*visit)(struct store *store, struct chunk *chunk, uint64_t a, uint64_t b)) {
+static void each_chunk(struct page_store *store, uint64_t from, uint64_t to,
+                       void (*visit)(struct page_store *store, struct chunk *chunk, uint64_t a, uint64_t b)) {
         uint64_t first = from / CHUNK_PAGES, last = (to - 1) / CHUNK_PAGES, a, b;
         struct chunk *chunk, *next;
 
@@ -141,12 +141,12 @@ static void each_chunk(struct store *store, uint64_t from, uint64_t to,
         }
 }
 
-static void mark_gone(struct store *store, struct chunk *chunk, uint64_t a, uint64_t b) {
+static void mark_gone(struct page_store *store, struct chunk *chunk, uint64_t a, uint64_t b) {
         bits_put(chunk->there, a, b, false);
         count(store, chunk);
 }
 
-static void mark_keep(struct store *store, struct chunk *chunk, uint64_t a, uint64_t b) {
+static void mark_keep(struct page_store *store, struct chunk *chunk, uint64_t a, uint64_t b) {
         (void) store;
         if (!chunk->keep)
                 chunk->keep = xcalloc(CHUNK_WORDS, sizeof(*chunk->keep));
@@ -159,14 +159,14 @@ static bool is_range(uint64_t start, uint64_t end) {
         return start < end && end <= STORE_END && start % PAGES_PAGE_BYTES == 0 && end % PAGES_PAGE_BYTES == 0;
 }
 
-static struct store *make(int fd) {
-        struct store *store = xcalloc(1, sizeof(*store));
+static struct page_store *make(int fd) {
+        struct page_store *store = xcalloc(1, sizeof(*store));
 
         store->fd = fd;
         return store;
 }
 
-int store_create(const char *name, struct store **ret) {
+int page_store_create(const char *name, struct page_store **ret) {
         int fd = memfd_create(name, MFD_CLOEXEC);
 
         if (fd < 0)
@@ -175,7 +175,7 @@ int store_create(const char *name, struct store **ret) {
         return 0;
 }
 
-void store_destroy(struct store *store) {
+void page_store_destroy(struct page_store *store) {
         struct chunk *chunk, *next;
 
         if (!store)
@@ -187,8 +187,8 @@ void store_destroy(struct store *store) {
         free(store);
 }
 
-int store_adopt(int fd, struct store **ret) {
-        struct store *store = make(fd);
+int page_store_adopt(int fd, struct page_store **ret) {
+        struct page_store *store = make(fd);
         off_t start, end = 0;
         int r = 0;
 
@@ -204,24 +204,24 @@ int store_adopt(int fd, struct store **ret) {
                 r = -errno;
         if (r < 0) {
                 store->fd = -1; /* remains the caller's */
-                store_destroy(store);
+                page_store_destroy(store);
                 return r;
         }
         *ret = store;
         return 0;
 }
 
-int store_fd(const struct store *store) {
+int page_store_fd(const struct page_store *store) {
         return store->fd;
 }
 
-uint64_t store_bytes(const struct store *store) {
+uint64_t page_store_bytes(const struct page_store *store) {
         return store->pages * PAGES_PAGE_BYTES;
 }
 
 /* ---- contents ---- */
 
-int store_write(struct store *store, uint64_t address, const void *data, size_t size_bytes) {
+int page_store_write(struct page_store *store, uint64_t address, const void *data, size_t size_bytes) {
         size_t done = 0;
         int r = 0;
 
@@ -243,7 +243,7 @@ int store_write(struct store *store, uint64_t address, const void *data, size_t 
         return r;
 }
 
-int store_read(const struct store *store, uint64_t address, void *data, size_t size_bytes) {
+int page_store_read(const struct page_store *store, uint64_t address, void *data, size_t size_bytes) {
         size_t done = 0;
 
         if (size_bytes > STORE_END || !is_range(address, address + size_bytes))
@@ -260,7 +260,7 @@ int store_read(const struct store *store, uint64_t address, void *data, size_t s
         return 0;
 }
 
-static int punch(const struct store *store, uint64_t start, uint64_t end) {
+static int punch(const struct page_store *store, uint64_t start, uint64_t end) {
         int r;
 
         do
@@ -269,7 +269,7 @@ static int punch(const struct store *store, uint64_t start, uint64_t end) {
         return r < 0 ? -errno : 0;
 }
 
-int store_drop(struct store *store, uint64_t start, uint64_t end) {
+int page_store_drop(struct page_store *store, uint64_t start, uint64_t end) {
         int r;
 
         if (!is_range(start, end))
@@ -280,7 +280,7 @@ int store_drop(struct store *store, uint64_t start, uint64_t end) {
         return r;
 }
 
-static void mark_zero(struct store *store, uint64_t from, uint64_t to) {
+static void mark_zero(struct page_store *store, uint64_t from, uint64_t to) {
         for (uint64_t number = from / CHUNK_PAGES; number <= (to - 1) / CHUNK_PAGES; number++) {
                 struct chunk *chunk = make_chunk(store, number);
                 uint64_t a, b;
@@ -292,8 +292,8 @@ static void mark_zero(struct store *store, uint64_t from, uint64_t to) {
         }
 }
 
-int store_zero(struct store *store, uint64_t start, uint64_t end) {
-        int r = is_range(start, end) && end - start > ZERO_MAX_BYTES ? -EINVAL : store_drop(store, start, end);
+int page_store_zero(struct page_store *store, uint64_t start, uint64_t end) {
+        int r = is_range(start, end) && end - start > ZERO_MAX_BYTES ? -EINVAL : page_store_drop(store, start, end);
 
         if (r == 0)
                 mark_zero(store, start / PAGES_PAGE_BYTES, end / PAGES_PAGE_BYTES);
@@ -318,7 +318,7 @@ static bool chunk_has_come(const struct chunk *chunk, uint64_t from, uint64_t to
         return true;
 }
 
-bool store_has_come(const struct store *store, uint64_t start, uint64_t end) {
+bool page_store_has_come(const struct page_store *store, uint64_t start, uint64_t end) {
         uint64_t from = start / PAGES_PAGE_BYTES, to = end / PAGES_PAGE_BYTES, a, b;
 
         for (uint64_t number = from / CHUNK_PAGES; from < to && number <= (to - 1) / CHUNK_PAGES; number++) {
@@ -330,7 +330,7 @@ bool store_has_come(const struct store *store, uint64_t start, uint64_t end) {
         return true;
 }
 
-int store_keep(struct store *store, uint64_t start, uint64_t end) {
+int page_store_keep(struct page_store *store, uint64_t start, uint64_t end) {
         if (!is_range(start, end))
                 return -EINVAL;
         each_chunk(store, start / PAGES_PAGE_BYTES, end / PAGES_PAGE_BYTES, mark_keep);
@@ -338,7 +338,7 @@ int store_keep(struct store *store, uint64_t start, uint64_t end) {
 }
 
 /* Punches each run of pages that are there and are not to be kept. */
-static int drop_others(struct store *store, struct chunk *chunk) {
+static int drop_others(struct page_store *store, struct chunk *chunk) {
         uint64_t base = chunk->number * CHUNK_PAGES;
         int r = 0;
 
@@ -361,7 +361,7 @@ static int drop_others(struct store *store, struct chunk *chunk) {
         return r;
 }
 
-int store_drop_others(struct store *store) {
+int page_store_drop_others(struct page_store *store) {
         struct chunk *chunk, *next;
         int r = 0;
 
@@ -376,20 +376,20 @@ int store_drop_others(struct store *store) {
 
 /* ---- what is there ---- */
 
-bool store_has(const struct store *store, uint64_t address) {
+bool page_store_has(const struct page_store *store, uint64_t address) {
         uint64_t page = address / PAGES_PAGE_BYTES;
         const struct chunk *chunk = find_chunk(store, page / CHUNK_PAGES);
 
         return chunk && bit_get(chunk->there, page % CHUNK_PAGES);
 }
 
-bool store_next(const struct store *store, uint64_t from, uint64_t max_bytes, uint64_t *ret_start, uint64_t *ret_end) {
+bool page_store_next(const struct page_store *store, uint64_t from, uint64_t max_bytes, uint64_t *ret_start, uint64_t *ret_end) {
         uint64_t start = from / PAGES_PAGE_BYTES * PAGES_PAGE_BYTES, end;
 
         if (store->pages == 0 || from >= STORE_END)
                 return false;
         /* The kernel has the pages in order. Where a file's page is larger than ours it may tell too much. */
-        while (!store_has(store, start)) {
+        while (!page_store_has(store, start)) {
                 off_t data = lseek(store->fd, (off_t) start, SEEK_DATA);
 
                 if (data < 0)
@@ -397,7 +397,7 @@ bool store_next(const struct store *store, uint64_t from, uint64_t max_bytes, ui
                 start = (uint64_t) data > start ? (uint64_t) data : start + PAGES_PAGE_BYTES;
         }
         end = start + PAGES_PAGE_BYTES;
-        while (end - start < max_bytes && store_has(store, end))
+        while (end - start < max_bytes && page_store_has(store, end))
                 end += PAGES_PAGE_BYTES;
         *ret_start = start;
         *ret_end = end;
@@ -407,33 +407,33 @@ bool store_next(const struct store *store, uint64_t from, uint64_t max_bytes, ui
 /* ---- for mremap(2) and fork(2) of the process ---- */
 
 /* `to` is in `target`, which may be the same store. */
-static int copy_range(const struct store *store, uint64_t from, uint64_t end, struct store *target, uint64_t to) {
+static int copy_range(const struct page_store *store, uint64_t from, uint64_t end, struct page_store *target, uint64_t to) {
         cleanup_free uint8_t *data = xcalloc(1, COPY_BYTES);
         uint64_t a, b;
         int r = 0;
 
-        for (uint64_t at = from; r == 0 && at < end && store_next(store, at, COPY_BYTES, &a, &b) && a < end; at = b) {
+        for (uint64_t at = from; r == 0 && at < end && page_store_next(store, at, COPY_BYTES, &a, &b) && a < end; at = b) {
                 if (b > end)
                         b = end;
-                r = store_read(store, a, data, b - a);
+                r = page_store_read(store, a, data, b - a);
                 if (r == 0)
-                        r = store_write(target, to + (a - from), data, b - a);
+                        r = page_store_write(target, to + (a - from), data, b - a);
         }
         return r;
 }
 
-int store_move(struct store *store, uint64_t from, uint64_t to, uint64_t size_bytes) {
+int page_store_move(struct page_store *store, uint64_t from, uint64_t to, uint64_t size_bytes) {
         int r;
 
         if (size_bytes > STORE_END || from > STORE_END || to > STORE_END || !is_range(from, from + size_bytes) ||
             !is_range(to, to + size_bytes) || (from < to + size_bytes && to < from + size_bytes))
                 return -EINVAL;
-        r = store_drop(store, to, to + size_bytes);
+        r = page_store_drop(store, to, to + size_bytes);
         if (r == 0)
                 r = copy_range(store, from, from + size_bytes, store, to);
-        return r < 0 ? r : store_drop(store, from, from + size_bytes);
+        return r < 0 ? r : page_store_drop(store, from, from + size_bytes);
 }
 
-int store_copy(const struct store *from, struct store *store) {
+int page_store_copy(const struct page_store *from, struct page_store *store) {
         return copy_range(from, 0, STORE_END, store, 0);
 }
