@@ -125,8 +125,8 @@ int folder_read_manifest(int dir, uint64_t number, Portable__Manifest **ret, uin
         if (r == 0)
                 r = manifest_unpack(data, n, &m, ret_digest, err);
         if (r == 0 && m->number != number) {
-                portable__manifest__free_unpacked(m, NULL);
                 r = error_set(err, -EBADMSG, "it is that of checkpoint %" PRIu64, m->number);
+                portable__manifest__free_unpacked(m, NULL);
         }
         if (r < 0)
                 return error_prefix(err, "%s", name);

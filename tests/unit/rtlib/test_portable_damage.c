@@ -176,6 +176,15 @@ static void test_missing(void **state) {
         damaged(p, 3, "checkpoint 3: rank 1: rmrt-3.rank-1 is missing", 2);
 }
 
+/* A manifest under another's name. */
+static void test_manifest_renamed(void **state) {
+        struct program *p = *state;
+        cleanup_free char *from = xasprintf("%s/rmrt-4.manifest", directory), *to = xasprintf("%s/rmrt-9.manifest", directory);
+
+        assert_int_equal(rename(from, to), 0);
+        damaged(p, 9, "rmrt-9.manifest: it is that of checkpoint 4", 3);
+}
+
 /* Files of two checkpoints in each other's place. */
 static void test_exchanged(void **state) {
         struct program *p = *state;
@@ -232,6 +241,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_block_is_named, begin, end),
                 cmocka_unit_test_setup_teardown(test_cut_off, begin, end),
                 cmocka_unit_test_setup_teardown(test_missing, begin, end),
+                cmocka_unit_test_setup_teardown(test_manifest_renamed, begin, end),
                 cmocka_unit_test_setup_teardown(test_exchanged, begin, end),
                 cmocka_unit_test_setup_teardown(test_all_damaged, begin, end),
                 cmocka_unit_test_setup_teardown(test_base_of_other_run, begin, end),
