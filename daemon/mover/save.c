@@ -289,20 +289,24 @@ static void captured(struct saver *s) {
 
 /* ---- when it runs again ---- */
 
+static uint64_t stored_bytes(const struct saver *s) {
+        return store_stream_bytes(s->stream) - store_stream_waiting_bytes(s->stream);
+}
+
 /* What waits in memory. */
 static int store_waiting(struct saver *s, struct rm_error *err) {
-        uint64_t all_bytes = store_stream_bytes(s->stream), before_bytes = all_bytes - store_stream_waiting_bytes(s->stream);
+        uint64_t all_bytes = store_stream_bytes(s->stream), before_bytes = stored_bytes(s);
         int r = 0;
 
+        s->pace = (struct pace) { .bytes_per_sec = s->pace.bytes_per_sec, .sent_bytes = before_bytes };
         while (r == 0 && store_stream_waiting_bytes(s->stream) > 0) {
-                uint64_t done_bytes;
-
                 r = store_stream_step(s->stream, err);
-                done_bytes = store_stream_bytes(s->stream) - store_stream_waiting_bytes(s->stream) - before_bytes;
-                control_send_progress(s->control, all_bytes, done_bytes, now_usec() - s->captured_usec, "store");
-                r = r < 0 ? r : check(s, err);
+                control_send_progress(s->control, all_bytes, stored_bytes(s) - before_bytes, now_usec() - s->captured_usec,
+                                      "store");
                 if (r == 0)
-                        r = hold(s, done_bytes, err);
+                        r = check(s, err);
+                if (r == 0)
+                        r = hold(s, stored_bytes(s), err);
         }
         return r;
 }
@@ -310,7 +314,6 @@ static int store_waiting(struct saver *s, struct rm_error *err) {
 static int store_rest(struct saver *s, struct rm_error *err) {
         int r = fault_point("mover.save.captured", err);
 
-        s->pace = (struct pace) { .bytes_per_sec = s->pace.bytes_per_sec };
         if (r == 0)
                 r = store_waiting(s, err);
         if (r == 0)

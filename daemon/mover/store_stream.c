@@ -128,15 +128,15 @@ int store_stream_flush(struct store_stream *s, struct rm_error *err) {
 }
 
 int store_stream_step(struct store_stream *s, struct rm_error *err) {
-        int r = 1;
+        int r = 0;
 
         for (uint64_t end_bytes = s->stored_bytes + RUNNING_BYTES;
-             r > 0 && s->stored_bytes < end_bytes && chunk_queue_bytes(s->queue) > 0;) {
+             r >= 0 && s->stored_bytes < end_bytes && chunk_queue_bytes(s->queue) > 0;) {
                 priority_lower(&s->priority);
                 r = chunk_store(s, err);
         }
         priority_restore(&s->priority);
-        return r;
+        return r < 0 ? r : 0;
 }
 
 uint64_t store_stream_bytes(const struct store_stream *s) {

@@ -31,7 +31,7 @@ int store_stream_continue(struct store_stream *s, uint32_t pid, struct rm_error 
 void store_stream_keep(struct store_stream *s, bool keep);
 /* Stores what is in memory. */
 int store_stream_flush(struct store_stream *s, struct rm_error *err);
-/* Some of it. 1; 0: the end mark was read; or an error. */
+/* Some of it. */
 int store_stream_step(struct store_stream *s, struct rm_error *err);
 
 /* So much came; so much of it waits in memory. */
