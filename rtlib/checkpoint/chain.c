@@ -194,13 +194,8 @@ size_t source_check(struct source *source, bool own, void (*damaged)(void *ctx, 
         const Portable__Manifest *m = source->chain->manifests[0];
         size_t n_bad = 0;
 
-        for (size_t i = 0; i < m->n_arrays; i++) {
-                uint64_t bytes = manifest_piece_bytes(m->arrays[i], source->rank);
-
-                if (own)
-                        n_bad += check_own(source, i, damaged, ctx);
-                else
-                        n_bad += check_blocks(source, i, bytes / m->block_bytes + (bytes % m->block_bytes > 0), damaged, ctx);
-        }
+        for (size_t i = 0; i < m->n_arrays; i++)
+                n_bad += own ? check_own(source, i, damaged, ctx)
+                             : check_blocks(source, i, manifest_piece_blocks(m, i, source->rank), damaged, ctx);
         return n_bad;
 }

@@ -53,6 +53,12 @@ uint64_t manifest_piece_bytes(const Portable__Array *array, size_t rank) {
         return array->distribution == RMRT_REPLICATED && rank > 0 ? 0 : array->counts[rank] * type_element_bytes(&type);
 }
 
+uint64_t manifest_piece_blocks(const Portable__Manifest *m, size_t array, size_t rank) {
+        uint64_t bytes = manifest_piece_bytes(m->arrays[array], rank);
+
+        return bytes / m->block_bytes + (bytes % m->block_bytes > 0);
+}
+
 uint64_t manifest_total_count(const Portable__Array *array) {
         uint64_t sum = 0;
 

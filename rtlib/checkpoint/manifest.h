@@ -37,6 +37,8 @@ int manifest_unpack(const uint8_t *data, size_t size_bytes, Portable__Manifest *
 struct rmrt_type manifest_type(const Portable__Array *array);
 /* What the file of `rank` has of it: of a replicated array only that of rank 0 has anything. */
 uint64_t manifest_piece_bytes(const Portable__Array *array, size_t rank);
+/* In blocks, of which the last may be shorter. */
+uint64_t manifest_piece_blocks(const Portable__Manifest *m, size_t array, size_t rank);
 uint64_t manifest_total_count(const Portable__Array *array);
 
 #endif

@@ -71,8 +71,7 @@ static int read_at(int fd, uint64_t offset, void *data, size_t size_bytes, struc
 
 /* Fewer bytes than the block has are compressed ones; none, or more, are there for no block. */
 static bool run_valid(const Portable__Manifest *m, size_t array, size_t rank, const Portable__Run *run, uint64_t from) {
-        uint64_t bytes = manifest_piece_bytes(m->arrays[array], rank);
-        uint64_t n_blocks = bytes / m->block_bytes + (bytes % m->block_bytes > 0);
+        uint64_t n_blocks = manifest_piece_blocks(m, array, rank);
 
         if (run->n_stored == 0 || run->hashes.len / PORTABLE_DIGEST_BYTES != run->n_stored ||
             run->hashes.len % PORTABLE_DIGEST_BYTES != 0)
@@ -114,9 +113,8 @@ static int piece_read(struct rank_reader *reader, size_t array, const Portable__
 /* All blocks of a full one are there, or it is none. */
 static int whole_check(const struct rank_reader *reader, size_t array, struct rm_error *err) {
         const Portable__Manifest *m = reader->m;
-        uint64_t bytes = manifest_piece_bytes(m->arrays[array], reader->rank);
 
-        if (m->previous == 0 && reader->arrays[array].n != bytes / m->block_bytes + (bytes % m->block_bytes > 0))
+        if (m->previous == 0 && reader->arrays[array].n != manifest_piece_blocks(m, array, reader->rank))
                 return bad(err, "blocks are missing in its index");
         return 0;
 }
