@@ -1,11 +1,27 @@
-/* Of the door: where a program in a capsule can speak to PID 1 (proto/door.proto). */
+/* Of the door: where a program in a capsule can speak to PID 1, and hear it (proto/door.proto). */
 #ifndef RM_COMMON_DOOR_H
 #define RM_COMMON_DOOR_H
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #define DOOR_PATH "/run/rm/door"
 
 enum {
-        DOOR_MESSAGE_BYTES = 256, /* at most */
+        DOOR_MESSAGE_BYTES = 256, /* at most, either way */
 };
+
+/* Where a rank hears: an abstract name, which is the capsule's own as its network is. No pathname: root would look it up in mounts of the user's. */
+static inline socklen_t door_rank_address(uint32_t rank, struct sockaddr_un *ret) {
+        int n;
+
+        *ret = (struct sockaddr_un) { .sun_family = AF_UNIX };
+        n = snprintf(ret->sun_path + 1, sizeof(ret->sun_path) - 1, "rm/rank/%" PRIu32, rank);
+        return (socklen_t) (offsetof(struct sockaddr_un, sun_path) + 1 + (size_t) n);
+}
 
 #endif

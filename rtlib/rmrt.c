@@ -4,13 +4,9 @@
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "common/door.h"
-#include "proto/door.pb-c.h"
+#include "rtlib/channel.h"
 
 #define TELL_USEC UINT64_C(1000000)
 
@@ -62,23 +58,9 @@ bool rmrt_is_managed(void) {
         return atomic_load_explicit(&said.managed, memory_order_acquire);
 }
 
-/* A socket that has no peer and lives for one message: there is never a connection that a move would have to carry, nor a descriptor that a program closes
- * unknowingly. A full queue is not waited for. */
-static void send_out(const uint8_t *data, size_t size) {
-        static const struct sockaddr_un door = { .sun_family = AF_UNIX, .sun_path = DOOR_PATH };
-        int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-        if (fd < 0)
-                return;
-        (void) sendto(fd, data, size, MSG_NOSIGNAL, (const struct sockaddr *) &door, sizeof(door));
-        (void) close(fd);
-}
-
 static void tell(void) {
         Door__Report report = DOOR__REPORT__INIT;
         Door__Request request = DOOR__REQUEST__INIT;
-        uint8_t data[DOOR_MESSAGE_BYTES];
-        int error = errno;
 
         report.rank = said.rank;
         report.done = atomic_load_explicit(&said.done, memory_order_relaxed);
@@ -87,9 +69,7 @@ static void tell(void) {
         report.goal_max = atomic_load_explicit(&said.goal_max, memory_order_relaxed);
         request.body_case = DOOR__REQUEST__BODY_REPORT;
         request.report = &report;
-        if (door__request__get_packed_size(&request) <= sizeof(data))
-                send_out(data, door__request__pack(&request, data));
-        errno = error;
+        channel_send(&request);
 }
 
 int rmrt_step(uint64_t done, uint64_t total) {

@@ -177,11 +177,12 @@ const char *capsule_phase_name(enum capsule_phase phase);
 
 /* How far the payload is, as its programs say by librmrt. */
 struct capsule_progress {
-        uint32_t ranks; /* that have said so; 0: none, and nothing else is set */
+        uint32_t ranks; /* that have said so; 0: none, and nothing else is set but the last one */
         uint64_t done; /* steps, of the rank that is furthest behind */
         uint64_t total; /* 0: not known */
         double goal_min, goal_max; /* steps per second; 0: none */
         uint64_t told_usec; /* when, monotonic */
+        uint32_t listening; /* ranks that want to be told something, also if `ranks` is 0 */
 };
 
 struct capsule_status {

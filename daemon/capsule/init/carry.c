@@ -2,6 +2,7 @@
 
 #include "common/error.h"
 #include "common/util.h"
+#include "daemon/capsule/init/door.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/inventory.h"
 #include "daemon/capsule/init/pids.h"
@@ -29,7 +30,9 @@ int carry_send(struct init *init, struct ticket ticket, int files_fd, uint64_t f
         carry.free_pid = pids_find_gap();
         carry.sysv = sysv_read();
         waiting_carry(init->waiting, &carry);
+        door_carry(init->door, &carry);
         ctl_reply_carry(init->ctl, ticket, &carry);
+        door_carry_finish(&carry);
         waiting_carry_finish(&carry);
         if (carry.sysv)
                 capsule__sysv__free_unpacked(carry.sysv, NULL);
@@ -43,9 +46,11 @@ int carry_set(struct init *init, const Capsule__Carry *carry, struct rm_error *e
         if (r < 0)
                 return error_set(error, r, "the data sent with the capsule is damaged");
         r = sysv_make(carry->sysv, error);
-        if (r == 0)
-                waiting_set_carry(init->waiting, carry);
-        return r;
+        if (r < 0)
+                return r;
+        waiting_set_carry(init->waiting, carry);
+        door_set_carry(init->door, carry);
+        return 0;
 }
 
 Capsule__Carry *carry_copy(const Capsule__Carry *carry) {

@@ -13,43 +13,55 @@
 #include "common/util.h"
 #include "daemon/capsule/init/ctl.h"
 #include "daemon/capsule/init/init.h"
-#include "daemon/capsule/init/reports.h"
+#include "daemon/capsule/init/ranks.h"
 
 #define TELL_USEC UINT64_C(1000000)
 
-/* Each rank sends one a second. More than this in a second are left in the queue, for whom they cost time. */
-enum { MESSAGES_PER_TELL = 2 * REPORTS_RANKS_MAX };
+/* Each rank sends two a second. More than this in a second are left in the queue, for whom they cost time. */
+enum { MESSAGES_PER_TELL = 4 * RANKS_MAX };
 
 struct door {
         struct init *init;
         struct source source;
-        struct reports *reports;
+        struct ranks *ranks;
         uint64_t deadline; /* UINT64_MAX: nothing new since rmd was told */
         unsigned taken;    /* since then */
+        bool told;         /* rmd, of something that is known */
 };
 
-static void on_message(struct source *source, uint32_t events) {
-        struct door *door = source->data;
-        uint8_t data[DOOR_MESSAGE_BYTES + 1];
-        ssize_t n = recv(source->fd, data, sizeof(data), MSG_DONTWAIT);
-
-        (void) events;
-        if (n < 0)
-                return;
+static void tell_soon(struct door *door) {
         if (door->deadline == UINT64_MAX)
                 door->deadline = now_usec() + TELL_USEC;
-        (void) reports_take(door->reports, data, (size_t) n); /* what is no report is the program's affair */
-        if (++door->taken >= MESSAGES_PER_TELL)
-                source_modify(door->init->epoll_fd, &door->source, 0);
 }
 
-void door_greet(const struct door *door) {
+/* False: there is none, or it was the last for now. */
+static bool take_message(struct door *door) {
+        uint8_t data[DOOR_MESSAGE_BYTES + 1];
+        ssize_t n = recv(door->source.fd, data, sizeof(data), MSG_DONTWAIT);
+
+        if (n < 0)
+                return false;
+        tell_soon(door);
+        (void) ranks_take(door->ranks, data, (size_t) n); /* what means nothing is the program's affair */
+        if (++door->taken < MESSAGES_PER_TELL)
+                return true;
+        source_modify(door->init->epoll_fd, &door->source, 0);
+        return false;
+}
+
+static void on_message(struct source *source, uint32_t events) {
+        (void) events;
+        (void) take_message(source->data);
+}
+
+void door_greet(struct door *door) {
         Capsule__Event event = CAPSULE__EVENT__INIT;
         Capsule__Progress progress = CAPSULE__PROGRESS__INIT;
 
-        reports_sum(door->reports, &progress);
-        if (progress.ranks == 0)
+        ranks_sum(door->ranks, &progress);
+        if (progress.ranks == 0 && progress.listening == 0 && !door->told)
                 return;
+        door->told = true;
         event.event_case = CAPSULE__EVENT__EVENT_PROGRESS;
         event.progress = &progress;
         ctl_send(door->init->ctl, &event);
@@ -65,6 +77,31 @@ void door_timeout(struct door *door) {
         door->taken = 0;
         door->deadline = UINT64_MAX;
         door_greet(door);
+}
+
+/* From a socket that lives for one message: what a rank does not read counts as that socket's, and so keeps no message from any other rank. */
+bool door_send(uint32_t rank, const void *data, size_t size) {
+        struct sockaddr_un address;
+        socklen_t address_bytes = door_rank_address(rank, &address);
+        cleanup_close int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        return fd >= 0 && sendto(fd, data, size, MSG_NOSIGNAL, (const struct sockaddr *) &address, address_bytes) >= 0;
+}
+
+void door_carry(struct door *door, Capsule__Carry *carry) {
+        /* What they said last, before they were frozen, is not known at the destination. */
+        while (door->taken < MESSAGES_PER_TELL && take_message(door))
+                ;
+        ranks_carry(door->ranks, carry);
+}
+
+void door_carry_finish(Capsule__Carry *carry) {
+        ranks_carry_finish(carry);
+}
+
+void door_set_carry(struct door *door, const Capsule__Carry *carry) {
+        ranks_set_carry(door->ranks, carry);
+        tell_soon(door);
 }
 
 static int open_socket(const struct init *init, struct rm_error *error) {
@@ -83,7 +120,7 @@ int door_create(struct init *init, struct door **ret, struct rm_error *error) {
         *ret = door; /* lives as long as the process */
         door->init = init;
         door->deadline = UINT64_MAX;
-        door->reports = reports_create();
+        door->ranks = ranks_create();
         door->source = (struct source) { .fd = open_socket(init, error), .fn = on_message, .data = door };
         if (door->source.fd < 0)
                 return door->source.fd;

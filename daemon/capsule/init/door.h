@@ -1,11 +1,15 @@
-/* The door: a socket in the capsule at which its programs can speak to PID 1, and so to rmd, by librmrt.
+/* The door: a socket in the capsule at which its programs can speak to PID 1, and so to rmd, by librmrt; and the way back, to those ranks that listen.
  *
  * Of datagrams, since a connection out of the capsule could not be dumped; a program that does not read, or sends half a message, holds up nobody. What
- * is not taken in time stays in the socket's queue, and when that is full the program's call fails. */
+ * is not taken in time stays in the socket's queue, and when that is full the program's call fails. Likewise the other way: what a rank does not take is not sent. */
 #ifndef RM_DAEMON_CAPSULE_INIT_DOOR_H
 #define RM_DAEMON_CAPSULE_INIT_DOOR_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#include "proto/capsule.pb-c.h"
 
 struct door;
 struct init;
@@ -14,9 +18,17 @@ struct rm_error;
 /* Before the payload is there. */
 int door_create(struct init *init, struct door **ret, struct rm_error *error);
 /* Tells rmd, which has come anew, what is known. */
-void door_greet(const struct door *door);
+void door_greet(struct door *door);
 /* When door_timeout() is to be called; UINT64_MAX: not before there is something. */
 uint64_t door_deadline(const struct door *door);
 void door_timeout(struct door *door);
+
+/* A Notice for a rank, whoever of the capsule's owner has its name. Waits for nobody. False: there is none, or it does not read what it was sent before. */
+bool door_send(uint32_t rank, const void *data, size_t size);
+
+/* What the ranks have said that they do not say again; of frozen ones. Frees what is in it: door_carry_finish(). */
+void door_carry(struct door *door, Capsule__Carry *carry);
+void door_carry_finish(Capsule__Carry *carry);
+void door_set_carry(struct door *door, const Capsule__Carry *carry);
 
 #endif

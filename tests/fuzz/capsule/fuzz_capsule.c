@@ -4,10 +4,11 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "common/door.h"
 #include "common/util.h"
 #include "daemon/capsule/agent_request.h"
 #include "daemon/capsule/init/image_fixup.h"
-#include "daemon/capsule/init/reports.h"
+#include "daemon/capsule/init/ranks.h"
 #include "daemon/capsule/spool.h"
 #include "proto/capsule.pb-c.h"
 
@@ -28,13 +29,31 @@ static void mend(const uint8_t *data, size_t size) {
         }
 }
 
-static void knock(const uint8_t *data, size_t size) {
-        struct reports *reports = reports_create();
-        Capsule__Progress progress = CAPSULE__PROGRESS__INIT;
+static bool send_nowhere(void *ctx, uint32_t rank, const void *data, size_t size) {
+        (void) ctx;
+        (void) data;
+        if (size == 0 || size > DOOR_MESSAGE_BYTES)
+                __builtin_trap();
+        return rank % 2 == 0;
+}
 
-        (void) reports_take(reports, data, size);
-        reports_sum(reports, &progress);
-        reports_destroy(reports);
+/* As two messages: what comes before a notice, and what may answer it. */
+static void knock(const uint8_t *data, size_t size) {
+        struct ranks *ranks = ranks_create();
+        Capsule__Progress progress = CAPSULE__PROGRESS__INIT;
+        Capsule__Carry carry = CAPSULE__CARRY__INIT;
+        size_t first = size / 2;
+
+        (void) ranks_take(ranks, data, size);
+        (void) ranks_take(ranks, data, first);
+        ranks_sum(ranks, &progress);
+        if (ranks_tell(ranks, DOOR__EVENT__EVENT_BEFORE_MOVE, true, send_nowhere, NULL) > progress.listening)
+                __builtin_trap();
+        (void) ranks_take(ranks, data + first, size - first);
+        ranks_carry(ranks, &carry);
+        ranks_set_carry(ranks, &carry);
+        ranks_carry_finish(&carry);
+        ranks_destroy(ranks);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -1,0 +1,107 @@
+#include "rtlib/channel.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/door.h"
+
+static const struct sockaddr_un door = { .sun_family = AF_UNIX, .sun_path = DOOR_PATH };
+
+static struct {
+        _Atomic int fd; /* -1: this process does not listen */
+        pid_t pid;      /* whose it is; this and the name are written before `fd` */
+        struct sockaddr_un name;
+        socklen_t name_bytes;
+} channel = { .fd = -1 };
+
+/* The program may have closed it unknowingly, and have something else there now; a process that was forked has it, too. By its name, since a move makes it another inode. */
+static bool is_ours(int fd) {
+        struct sockaddr_un name;
+        socklen_t bytes = sizeof(name);
+
+        return fd >= 0 && channel.pid == getpid() && getsockname(fd, (struct sockaddr *) &name, &bytes) == 0 &&
+               bytes == channel.name_bytes && memcmp(&name, &channel.name, bytes) == 0;
+}
+
+static int open_socket(void) {
+        return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+/* Else from a socket that has no peer and lives for one message: there is never a connection that a move would have to carry. A full queue is not waited for. */
+static void send_out(const uint8_t *data, size_t size) {
+        int own = channel.fd, fd = is_ours(own) ? own : open_socket();
+
+        if (fd < 0)
+                return;
+        (void) sendto(fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT, (const struct sockaddr *) &door, sizeof(door));
+        if (fd != own)
+                (void) close(fd);
+}
+
+void channel_send(const Door__Request *request) {
+        uint8_t data[DOOR_MESSAGE_BYTES];
+        int error = errno;
+
+        if (door__request__get_packed_size(request) <= sizeof(data))
+                send_out(data, door__request__pack(request, data));
+        errno = error;
+}
+
+static int listen_as(uint32_t rank) {
+        int fd, r = 0;
+
+        if (is_ours(channel.fd))
+                return 0;
+        channel.fd = -1;
+        fd = open_socket();
+        if (fd < 0)
+                return -errno;
+        channel.pid = getpid();
+        channel.name_bytes = door_rank_address(rank, &channel.name);
+        if (bind(fd, (const struct sockaddr *) &channel.name, channel.name_bytes) < 0)
+                r = -errno;
+        if (r == 0)
+                channel.fd = fd;
+        else
+                (void) close(fd);
+        return r;
+}
+
+int channel_listen(uint32_t rank) {
+        int error = errno, r = listen_as(rank);
+
+        errno = error;
+        return r;
+}
+
+void channel_close(void) {
+        int error = errno, fd = atomic_exchange(&channel.fd, -1);
+
+        if (is_ours(fd))
+                (void) close(fd);
+        errno = error;
+}
+
+static Door__Notice *receive(void) {
+        uint8_t data[DOOR_MESSAGE_BYTES + 1];
+        int fd = channel.fd;
+        ssize_t n;
+
+        while (is_ours(fd) && (n = recv(fd, data, sizeof(data), MSG_DONTWAIT)) >= 0) {
+                Door__Notice *notice = n <= DOOR_MESSAGE_BYTES ? door__notice__unpack(NULL, (size_t) n, data) : NULL;
+
+                if (notice)
+                        return notice;
+        }
+        return NULL;
+}
+
+Door__Notice *channel_next(void) {
+        int error = errno;
+        Door__Notice *notice = receive();
+
+        errno = error;
+        return notice;
+}
