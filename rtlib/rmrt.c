@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "rtlib/channel.h"
+#include "rtlib/events.h"
 
 #define TELL_USEC UINT64_C(1000000)
 
@@ -17,6 +18,7 @@ static struct {
         _Atomic uint64_t done, total;
         _Atomic double goal_min, goal_max;
         _Atomic uint64_t next_usec; /* when rmd is told again */
+        _Atomic uint64_t look_usec; /* when it looks again whether something has come: with the next tick of the coarse clock */
 } said;
 
 /* Good to some milliseconds, for a few nanoseconds. */
@@ -43,6 +45,25 @@ static bool read_rank(uint32_t *ret) {
         return true;
 }
 
+static void send_listen(uint32_t wanted) {
+        Door__Listen listen = DOOR__LISTEN__INIT;
+        Door__Request request = DOOR__REQUEST__INIT;
+
+        listen.rank = said.rank;
+        listen.events = wanted;
+        request.body_case = DOOR__REQUEST__BODY_LISTEN;
+        request.listen = &listen;
+        channel_send(&request);
+}
+
+/* Also for the case that PID 1 missed it, or the program has closed the socket. */
+static void listen_again(void) {
+        uint32_t wanted = events_wanted();
+
+        if (rmrt_is_managed() && wanted && channel_listen(said.rank) == 0)
+                send_listen(wanted);
+}
+
 int rmrt_init(void) {
         uint32_t rank;
 
@@ -51,6 +72,7 @@ int rmrt_init(void) {
         said.rank = rank;
         atomic_store(&said.next_usec, 0);
         atomic_store(&said.managed, true);
+        listen_again();
         return 0;
 }
 
@@ -72,8 +94,15 @@ static void tell(void) {
         channel_send(&request);
 }
 
+/* Of several threads one does it. */
+static bool is_due(_Atomic uint64_t *at_usec, uint64_t now, uint64_t next_usec) {
+        uint64_t at = atomic_load_explicit(at_usec, memory_order_relaxed);
+
+        return now >= at && atomic_compare_exchange_strong(at_usec, &at, next_usec);
+}
+
 int rmrt_step(uint64_t done, uint64_t total) {
-        uint64_t now, next;
+        uint64_t now;
 
         if (total > 0 && done > total)
                 return -EINVAL;
@@ -82,10 +111,12 @@ int rmrt_step(uint64_t done, uint64_t total) {
         atomic_store_explicit(&said.done, done, memory_order_relaxed);
         atomic_store_explicit(&said.total, total, memory_order_relaxed);
         now = coarse_usec();
-        next = atomic_load_explicit(&said.next_usec, memory_order_relaxed);
-        /* Of several threads one tells. */
-        if (now >= next && atomic_compare_exchange_strong(&said.next_usec, &next, now + TELL_USEC))
+        if (is_due(&said.next_usec, now, now + TELL_USEC)) {
                 tell();
+                listen_again();
+        }
+        if (events_wanted() && is_due(&said.look_usec, now, now + 1))
+                events_look(said.rank);
         return 0;
 }
 
@@ -101,7 +132,19 @@ int rmrt_goal(double steps_min, double steps_max) {
         return 0;
 }
 
+int rmrt_at(enum rmrt_event event, rmrt_event_fn fn, void *data) {
+        int r = events_add(event, fn, data);
+
+        if (r == 0)
+                listen_again();
+        return r;
+}
+
 void rmrt_finalize(void) {
-        if (atomic_exchange(&said.managed, false))
-                tell();
+        if (!atomic_exchange(&said.managed, false))
+                return;
+        tell();
+        if (events_wanted())
+                send_listen(0);
+        channel_close();
 }

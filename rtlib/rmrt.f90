@@ -6,17 +6,31 @@
 !
 ! `ierror` is 0 or a negative errno value, and may be left out.
 module rmrt
-  use, intrinsic :: iso_c_binding, only: c_bool, c_double, c_int, c_int64_t
+  use, intrinsic :: iso_c_binding, only: c_bool, c_double, c_funloc, c_funptr, c_int, c_int64_t, c_null_ptr, c_ptr
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   implicit none
   private
 
-  public :: rmrt_init, rmrt_is_managed, rmrt_step, rmrt_goal, rmrt_finalize
+  public :: rmrt_init, rmrt_is_managed, rmrt_step, rmrt_goal, rmrt_at, rmrt_finalize
+
+  ! As enum rmrt_event.
+  integer(c_int), parameter, public :: rmrt_before_move = 1, rmrt_before_checkpoint = 2, rmrt_after_move = 3, &
+                                       rmrt_after_checkpoint = 4, rmrt_after_restart = 5
 
   ! Numbers of either size; both of a call are of the same.
   interface rmrt_step
     module procedure step_int64, step_int32
   end interface
+
+  ! What rmrt_at() calls. `data` is what it was given.
+  abstract interface
+    subroutine rmrt_event_sub(event, data) bind(c)
+      import :: c_int, c_ptr
+      integer(c_int), value :: event
+      type(c_ptr), value :: data
+    end subroutine
+  end interface
+  public :: rmrt_event_sub
 
   interface
     integer(c_int) function c_init() bind(c, name='rmrt_init')
@@ -32,6 +46,12 @@ module rmrt
     integer(c_int) function c_goal(steps_min, steps_max) bind(c, name='rmrt_goal')
       import :: c_double, c_int
       real(c_double), value :: steps_min, steps_max
+    end function
+    integer(c_int) function c_at(event, fn, data) bind(c, name='rmrt_at')
+      import :: c_funptr, c_int, c_ptr
+      integer(c_int), value :: event
+      type(c_funptr), value :: fn
+      type(c_ptr), value :: data
     end function
     subroutine c_finalize() bind(c, name='rmrt_finalize')
     end subroutine
@@ -79,6 +99,18 @@ contains
     integer, intent(out), optional :: ierror
 
     call tell(c_goal(steps_min, steps_max), ierror)
+  end subroutine
+
+  subroutine rmrt_at(event, sub, data, ierror)
+    integer(c_int), intent(in) :: event
+    procedure(rmrt_event_sub) :: sub
+    type(c_ptr), intent(in), optional :: data
+    integer, intent(out), optional :: ierror
+    type(c_ptr) :: given
+
+    given = c_null_ptr
+    if (present(data)) given = data
+    call tell(c_at(event, c_funloc(sub), given), ierror)
   end subroutine
 
   subroutine rmrt_finalize()

@@ -240,6 +240,13 @@ int capsule_cut(struct capsule *capsule, capsule_done_fn done, void *arg);
 /* No longer cut, thawed, stdio pumped, the capsule's address announced: the way out of every state of a move. */
 int capsule_open(struct capsule *capsule, capsule_done_fn done, void *arg);
 
+/* What is near is told to those ranks that want to know, if any do (status.progress.listening). Done when they have done what they want to do before, or after `wait_usec`; other
+ * errors than -ECANCELED mean the same. */
+enum capsule_capture { CAPSULE_MOVE = 1, CAPSULE_CHECKPOINT };
+int capsule_announce(struct capsule *capsule, enum capsule_capture capture, uint64_t wait_usec, capsule_done_fn done, void *arg);
+/* And that what was announced last is over: given up, or done, and the payload runs on here. Nothing, if that was something else. */
+int capsule_announce_over(struct capsule *capsule, enum capsule_capture capture);
+
 /* Starts CRIU so that it only waits for its order: takes its start-up out of the freeze. Optional, any time before. Where it runs:
  * -EOPNOTSUPP with a text for people when it holds what no move can carry. */
 int capsule_criu_preload(struct capsule *capsule, capsule_done_fn done, void *arg);

@@ -117,6 +117,34 @@ int capsule_criu_preload(struct capsule *capsule, capsule_done_fn done, void *ar
         return submit_plain(capsule, CAPSULE__REQUEST__OP_PRELOAD, done, arg);
 }
 
+_Static_assert((int) CAPSULE_MOVE == (int) CAPSULE__CAPTURE__CAPTURE_MOVE &&
+                       (int) CAPSULE_CHECKPOINT == (int) CAPSULE__CAPTURE__CAPTURE_CHECKPOINT,
+               "captures differ");
+
+static int announce(struct capsule *capsule, Capsule__Announce *body, capsule_done_fn done, void *arg) {
+        Capsule__Request request = CAPSULE__REQUEST__INIT;
+
+        request.op_case = CAPSULE__REQUEST__OP_ANNOUNCE;
+        request.announce = body;
+        return submit(capsule, &request, done, arg);
+}
+
+int capsule_announce(struct capsule *capsule, enum capsule_capture capture, uint64_t wait_usec, capsule_done_fn done, void *arg) {
+        Capsule__Announce body = CAPSULE__ANNOUNCE__INIT;
+
+        body.capture = (Capsule__Capture) capture;
+        body.wait_usec = wait_usec;
+        return announce(capsule, &body, done, arg);
+}
+
+int capsule_announce_over(struct capsule *capsule, enum capsule_capture capture) {
+        Capsule__Announce body = CAPSULE__ANNOUNCE__INIT;
+
+        body.capture = (Capsule__Capture) capture;
+        body.over = true;
+        return announce(capsule, &body, NULL, NULL);
+}
+
 int capsule_dump(struct capsule *capsule, const char *images_dir, bool stream, bool pages, uint64_t timeout_usec,
                  capsule_done_fn done, void *arg) {
         Capsule__Request request = CAPSULE__REQUEST__INIT;

@@ -32,6 +32,7 @@ struct save {
         bool mover_ready;
         uint64_t mover_last; /* the checkpoint that it stored last, from which it goes on; 0: none */
         bool released; /* it tracks no more, and ends when it has stored what it has */
+        bool announced; /* ranks were told that a checkpoint is near */
         bool waits; /* for the memory that its last move has not brought yet */
         struct event *deadline;
         struct event *reopen;

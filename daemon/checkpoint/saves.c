@@ -187,6 +187,32 @@ void saves_on_go(struct checkpoints *c, const Rm__CheckpointGo *go) {
 
 /* ---- rm-mover ---- */
 
+/* The ranks have done what they wanted to do before, or their time is over. */
+static void on_announced(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct save *save = op_done(arg, error);
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverGoOn body = RM__MOVER_GO_ON__INIT;
+
+        if (!save || save->state != SAVE_PRECOPY)
+                return;
+        command.body_case = RM__MOVER_COMMAND__BODY_GO_ON;
+        command.go_on = &body;
+        if (!save->mover || mover_command(save->mover, &command) < 0)
+                save_fail(save, "cannot send to rm-mover");
+}
+
+static void announce(struct save *save) {
+        struct resident *resident = resident_of(save);
+
+        save->announced = true;
+        set_deadline(save, PRECOPY_USEC);
+        if (!resident || !resident->ready || resident->exited)
+                save_fail(save, "the capsule has ended");
+        else if (capsule_announce(resident->capsule, CAPSULE_CHECKPOINT, save->c->rmd->config->callback_wait_usec, on_announced,
+                                  make_op(save)) < 0)
+                save_fail(save, "the ranks cannot be told");
+}
+
 static void on_stored(struct save *save, const Rm__MoverStored *stored) {
         save->raw_bytes = stored->raw_bytes > 0 ? stored->raw_bytes : 1;
         save->mover_last = stored->checkpoint;
@@ -214,6 +240,10 @@ static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
         case RM__MOVER_EVENT__BODY_PROGRESS:
                 if (save->state == SAVE_PRECOPY)
                         set_deadline(save, PRECOPY_USEC);
+                break;
+        case RM__MOVER_EVENT__BODY_NEARLY:
+                if (save->state == SAVE_PRECOPY)
+                        announce(save);
                 break;
         case RM__MOVER_EVENT__BODY_PRECOPIED:
                 save->pages = event->precopied->figures && event->precopied->figures->pages;
@@ -347,6 +377,14 @@ static bool may_track(const struct save *save, const struct resident *resident) 
         return save->c->rmd->config->move_tracking && status.knows_pages && pages_test_passed(save->c->rmd->pages_test, &why);
 }
 
+/* Ranks want to know before the group stands still. */
+static bool is_awaited(const struct save *save, const struct resident *resident) {
+        struct capsule_status status;
+
+        capsule_get_status(resident->capsule, &status);
+        return status.progress.listening > 0 && save->c->rmd->config->callback_wait_usec > 0;
+}
+
 static void enter_precopy(struct save *save, const struct resident *resident) {
         const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
         cleanup_free char *cgroup = capsule_payload_cgroup(resident->capsule);
@@ -366,6 +404,7 @@ static void enter_precopy(struct save *save, const struct resident *resident) {
         body.space_bytes = space_left(save->c, save->job);
         body.bytes_per_sec = save->c->rmd->config->checkpoint_rate_bytes_per_sec;
         body.pages = may_track(save, resident);
+        body.announce = is_awaited(save, resident);
         move_trees_init(&trees, save->c->rmd->config, resident);
         body.trees = trees.list;
         body.n_trees = MOVE_TREES_AHEAD;
@@ -533,21 +572,29 @@ static void on_open_done(struct capsule *capsule, int error, const char *text, v
                 log_error("capsule %s cannot resume after a checkpoint: %s", capsule_id(capsule), text);
 }
 
+/* After it runs again, if it stood still. */
+static void announce_over(struct save *save, struct resident *resident) {
+        if (save->announced && resident && resident->ready && !resident->exited)
+                (void) capsule_announce_over(resident->capsule, CAPSULE_CHECKPOINT);
+        save->announced = false;
+}
+
 static void let_run(struct save *save) {
-        struct resident *resident = resident_of(save);
+        struct resident *resident = resident_of(save), *waits = resident;
         struct save_op *op;
 
         (void) evtimer_del(save->reopen);
         if (resident && resident->capsule && resident->ready && !resident->exited && save->freeze_usec) {
                 op = make_op(save);
                 if (capsule_open(resident->capsule, on_open_done, op) == 0)
-                        resident = NULL; /* on_open_done() */
+                        waits = NULL; /* on_open_done() */
                 else
                         free(op);
         }
-        if (resident)
-                resident->saving = false;
+        if (waits)
+                waits->saving = false;
         save->freeze_usec = 0;
+        announce_over(save, resident);
 }
 
 static void enter_store(struct save *save) {

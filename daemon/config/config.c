@@ -32,6 +32,7 @@ enum kind {
         KIND_CODEC,
         KIND_LAST,
         KIND_MOVE_TIMEOUT,
+        KIND_CALLBACK_WAIT,
         KIND_PENALTIES,
         KIND_SENSORS
 };
@@ -78,6 +79,7 @@ static const struct key keys[] = {
         KEY("move", "tracking", KIND_BOOL, move_tracking, "yes"),
         KEY("move", "last", KIND_LAST, move_last, "slow"),
         KEY("move", "slow_for", KIND_DURATION, move_slow_usec, "2s"),
+        KEY("move", "callback_wait", KIND_CALLBACK_WAIT, callback_wait_usec, "1s"),
         KEY("capsule", "network", KIND_NETWORK, network, "10.201.0.0/16"),
         KEY("capsule", "group_size", KIND_AUTO_U32, group_size, "auto"),
         KEY("capsule", "cgroup", KIND_STRING, cgroup_parent, ""),
@@ -263,11 +265,11 @@ static bool all_absolute(const char *paths) {
         return true;
 }
 
-static int set_move_timeout(uint64_t *out, const char *value) {
+static int set_duration_within(uint64_t *out, const char *value, uint64_t min_usec, uint64_t max_usec) {
         uint64_t usec;
         int r = parse_duration_usec(value, &usec);
 
-        if (r == 0 && (usec < CONFIG_MOVE_TIMEOUT_MIN_USEC || usec > CONFIG_MOVE_TIMEOUT_MAX_USEC))
+        if (r == 0 && (usec < min_usec || usec > max_usec))
                 r = -ERANGE;
         if (r == 0)
                 *out = usec;
@@ -347,7 +349,9 @@ static int set_key(struct config *config, const struct key *key, const char *val
         case KIND_LAST:
                 return set_last(out, value);
         case KIND_MOVE_TIMEOUT:
-                return set_move_timeout(out, value);
+                return set_duration_within(out, value, CONFIG_MOVE_TIMEOUT_MIN_USEC, CONFIG_MOVE_TIMEOUT_MAX_USEC);
+        case KIND_CALLBACK_WAIT:
+                return set_duration_within(out, value, 0, CONFIG_CALLBACK_WAIT_MAX_USEC);
         case KIND_DURATION:
                 return parse_duration_usec(value, out);
         case KIND_BYTES:
@@ -392,6 +396,8 @@ static const char *expects(const struct key *key) {
                 return "slow, freeze or postcopy";
         case KIND_MOVE_TIMEOUT:
                 return "a time from 1s to 2m: connections to a group that stands still for longer would break";
+        case KIND_CALLBACK_WAIT:
+                return "a time from 0s to 10s";
         case KIND_DURATION:
                 return "a time such as 500ms, 5s, 2m, 1h or 1d";
         case KIND_BYTES:

@@ -13,6 +13,7 @@
 /* What [sched] move_timeout may be. While a group stands still its peers send to it in vain; some time their kernels give up. */
 #define CONFIG_MOVE_TIMEOUT_MIN_USEC UINT64_C(1000000)
 #define CONFIG_MOVE_TIMEOUT_MAX_USEC UINT64_C(120000000)
+#define CONFIG_CALLBACK_WAIT_MAX_USEC UINT64_C(10000000)
 
 /* What [cluster] lease may be. It is renewed one heartbeat late, and one may be lost. */
 #define CONFIG_LEASE_HEARTBEATS 3U
@@ -63,6 +64,7 @@ struct config {
         bool move_tracking; /* of the pages that a group writes while its memory goes ahead */
         uint32_t move_last; /* enum config_last */
         uint64_t move_slow_usec; /* at most so long */
+        uint64_t callback_wait_usec; /* for programs, before they are moved or saved; 0 = not at all */
         /* [capsule] */
         uint32_t network; /* IPv4, host byte order */
         uint8_t network_prefix;

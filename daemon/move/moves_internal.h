@@ -48,6 +48,8 @@ struct move {
         bool postcopy;      /* source: memory may come later than the image */
         uint64_t later_bytes; /* destination: so much comes later than the image */
         bool slowed;        /* source: there is a control group for it */
+        bool ahead;         /* source: rm-mover sends memory ahead */
+        bool announced;     /* source: ranks were told that the freeze is near */
         struct capacity_need need; /* destination: at the begin */
         uint64_t memory_bytes; /* source: of the group's processes, when the move began */
         uint64_t leave_by_usec; /* source: until when, as rm-mover was told last, by the log's clock; 0: whenever */

@@ -136,6 +136,52 @@ static bool is_lost_stream(int code) {
         return code == -ECONNRESET || code == -EPIPE;
 }
 
+/* Ranks want to know before the group stands still. */
+static bool is_awaited(const struct move *move, const struct resident *resident) {
+        struct capsule_status status;
+
+        capsule_get_status(resident->capsule, &status);
+        return status.progress.listening > 0 && move->moves->rmd->config->callback_wait_usec > 0;
+}
+
+/* They have done what they wanted to do before, or their time is over: rm-mover sends what is to go ahead last, or there is none at work. */
+static void on_announced(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct move *move = move_op_done(arg, error);
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverGoOn body = RM__MOVER_GO_ON__INIT;
+
+        if (!move || move->state != MOVE_PRECOPY)
+                return;
+        if (!move->ahead) {
+                move_event(move, MOVE_EV_COPIED);
+                return;
+        }
+        command.body_case = RM__MOVER_COMMAND__BODY_GO_ON;
+        command.go_on = &body;
+        if (mover_command(move->mover, &command) < 0)
+                move_fail(move, "cannot send to rm-mover");
+}
+
+static void announce(struct move *move) {
+        struct resident *resident = move_resident(move);
+
+        move->announced = true;
+        move_deadline(move, PRECOPY_USEC);
+        if (!resident || !resident->ready || resident->exited)
+                move_fail(move, "the capsule has ended");
+        else if (capsule_announce(resident->capsule, CAPSULE_MOVE, move->moves->rmd->config->callback_wait_usec, on_announced,
+                                  move_op(move)) < 0)
+                move_fail(move, "the ranks cannot be told");
+}
+
+static void announce_over(struct move *move) {
+        struct resident *resident = move_resident(move);
+
+        if (move->announced && resident && resident->ready && !resident->exited)
+                (void) capsule_announce_over(resident->capsule, CAPSULE_MOVE);
+        move->announced = false;
+}
+
 /* It goes on, but not for ever. */
 static void renew_precopy(struct move *move) {
         if (now_usec() < move->precopy_end_usec)
@@ -156,6 +202,10 @@ static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
         case RM__MOVER_EVENT__BODY_PROGRESS:
                 if (move->state == MOVE_PRECOPY)
                         renew_precopy(move);
+                break;
+        case RM__MOVER_EVENT__BODY_NEARLY:
+                if (move->state == MOVE_PRECOPY)
+                        announce(move);
                 break;
         case RM__MOVER_EVENT__BODY_PRECOPIED:
                 on_precopied(move, event->precopied);
@@ -406,10 +456,19 @@ static void enter_precopy(struct move *move, struct resident *resident) {
         cleanup_free char *procs_file = NULL;
         struct move_trees trees;
 
-        if (!record || record->stop || (self && node_critical_usec(self) > 0)) { /* which it may have become since the move began */
+        if (!record || (self && node_critical_usec(self) > 0)) { /* which it may have become since the move began */
                 move_event(move, MOVE_EV_COPIED);
                 return;
         }
+        body.announce = is_awaited(move, resident);
+        if (record->stop) {
+                if (body.announce)
+                        announce(move);
+                else
+                        move_event(move, MOVE_EV_COPIED);
+                return;
+        }
+        move->ahead = true;
         procs_file = body.procs_file = procs_file_of(resident);
         body.bytes_per_sec = move->moves->rmd->config->move_rate_bytes_per_sec;
         body.pages = move->pages;
@@ -573,6 +632,7 @@ static void reopen(struct move *move) {
         if (resident && resident->capsule && resident->ready && !resident->exited && move->freeze_usec)
                 (void) capsule_open(resident->capsule, on_open_done, move->moves);
         move->freeze_usec = 0;
+        announce_over(move);
 }
 
 static void source_undo(struct move *move) {

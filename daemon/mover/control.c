@@ -79,6 +79,10 @@ static int command_apply(struct control *c, Rm__MoverCommand *m, struct rm_error
                 set_deadline(c, m->hurry->deadline_usec);
                 command_free(m);
                 return 0;
+        case RM__MOVER_COMMAND__BODY_GO_ON:
+                c->goes_on = true;
+                command_free(m);
+                return 0;
         case RM__MOVER_COMMAND__BODY_RELEASE:
                 c->released = true;
                 command_free(m);
@@ -165,7 +169,7 @@ void control_again(struct control *c) {
         command_free(take_ptr(c->precopy));
         command_free(take_ptr(c->dump_done));
         command_free(take_ptr(c->slow));
-        c->started = false;
+        c->started = c->goes_on = false;
         c->deadline = (struct rounds_deadline) { 0 };
 }
 
@@ -227,6 +231,15 @@ void control_send_wants_slow(struct control *c, uint64_t bytes, uint64_t usec) {
         m.usec = usec;
         event.body_case = RM__MOVER_EVENT__BODY_WANTS_SLOW;
         event.wants_slow = &m;
+        event_send(c, &event);
+}
+
+void control_send_nearly(struct control *c) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+        Rm__MoverNearly m = RM__MOVER_NEARLY__INIT;
+
+        event.body_case = RM__MOVER_EVENT__BODY_NEARLY;
+        event.nearly = &m;
         event_send(c, &event);
 }
 

@@ -15,6 +15,7 @@ struct control {
         bool started;
         bool outlives; /* rmd may go */
         bool released; /* save: tracks no more */
+        bool goes_on;  /* rmd has said so, of this precopy */
         Rm__MoverCommand *setup;     /* send, receive, save, load, verify, export or import; owned */
         Rm__MoverCommand *precopy;   /* owned; NULL until said */
         Rm__MoverCommand *dump_done; /* owned; NULL until said */
@@ -48,6 +49,7 @@ void control_outlive(struct control *c);
 void control_send_listening(struct control *c, uint16_t port);
 void control_send_ready(struct control *c);
 void control_send_wants_slow(struct control *c, uint64_t bytes, uint64_t usec);
+void control_send_nearly(struct control *c);
 void control_send_precopied(struct control *c, Rm__MoverFigures *figures);
 /* At most one in half a second. */
 void control_send_progress(struct control *c, uint64_t raw_bytes, uint64_t wire_bytes, uint64_t usec, const char *object);

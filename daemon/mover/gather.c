@@ -5,6 +5,10 @@
 
 #include "common/util.h"
 
+/* rmd has a limit of its own, [move] callback_wait, which is less. */
+#define ANNOUNCE_USEC 15000000U
+#define ANNOUNCE_POLL_MSEC 100
+
 /* As the hook, and CRIU need not wait until all is sent that was written last. */
 static int frozen_poll(void *ctx, const char *what, struct rm_error *err) {
         struct gather *g = ctx;
@@ -57,6 +61,23 @@ int gather_files_ahead(struct gather *g, const Rm__MoverPrecopy *m, struct rm_er
         for (size_t i = 0; i < m->n_trees; i++)
                 files_add_tree(g->files, m->trees[i]->role, m->trees[i]->path);
         return files_rounds(g->files, &g->hooks_ahead, err);
+}
+
+int gather_announce(struct gather *g, const Rm__MoverPrecopy *m, struct rm_error *err) {
+        uint64_t end_usec = now_usec() + ANNOUNCE_USEC;
+        int r = m->announce ? g->hooks_ahead.idle(g->hooks_ahead.ctx, err) : 0;
+
+        if (r < 0 || !m->announce)
+                return r;
+        control_send_nearly(g->control);
+        while (r == 0 && !g->control->goes_on && now_usec() < end_usec) {
+                struct pollfd fds[1];
+
+                r = control_poll(g->control, fds, 1, ANNOUNCE_POLL_MSEC, err);
+                if (r == 0)
+                        r = g->hooks_ahead.poll(g->hooks_ahead.ctx, "", err);
+        }
+        return r;
 }
 
 /* ---- in the freeze ---- */

@@ -49,6 +49,9 @@ void gather_count_ahead(struct gather *g, const struct image_figures *begin, uin
 /* Files of these trees go ahead. */
 int gather_files_ahead(struct gather *g, const Rm__MoverPrecopy *m, struct rm_error *err);
 
+/* rmd tells the processes that the freeze is near, if it wants to, and this waits meanwhile; what is to go ahead last follows. */
+int gather_announce(struct gather *g, const Rm__MoverPrecopy *m, struct rm_error *err);
+
 /* In the freeze: tracked memory that was written last, and CRIU's images, until rmd says that the dump is done. */
 int gather_images(struct gather *g, struct rm_error *err);
 /* What was written even since then, if memory is tracked. */

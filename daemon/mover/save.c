@@ -214,6 +214,8 @@ static int save_ahead(struct saver *s, const Rm__MoverPrecopy *m, struct rm_erro
                 r = rounds(g, ROUNDS_FIRST, first, &vain, err);
         if (r == 0)
                 r = gather_files_ahead(g, m, err);
+        if (r == 0)
+                r = gather_announce(g, m, err);
         if (r < 0 || !g->pages)
                 return r;
         r = pages_save_flags(g->pages, err);

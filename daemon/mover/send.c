@@ -180,6 +180,8 @@ static int send_ahead(struct sender *s, struct rm_error *err) {
         if (r == 0)
                 r = precopy_run(m->procs_file, s->gather.pages != NULL, s->gather.files, s->out.writer, s->known,
                                 &s->gather.hooks_ahead, &s->gather.ahead.rounds, err);
+        if (r == 0)
+                r = gather_announce(&s->gather, m, err);
         if (r < 0 || !s->gather.pages)
                 return r;
         r = pages_save_flags(s->gather.pages, err);

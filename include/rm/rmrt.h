@@ -1,7 +1,7 @@
 /* librmrt: what a program may tell rmd, the resource manager that it runs under. No program must.
  *
- * Outside of rmd every call succeeds and does nothing, so that one binary runs everywhere. All calls may be made by any thread, none waits, none makes
- * a thread, and none of them keeps a descriptor open. Link with -lrmrt (pkg-config rmrt).
+ * Outside of rmd every call succeeds and does nothing, so that one binary runs everywhere. All calls may be made by any thread, none waits, and none makes
+ * a thread. None keeps a descriptor open but rmrt_at(). Link with -lrmrt (pkg-config rmrt).
  *
  * Errors are negative errno values. The library prints nothing. */
 #ifndef RM_RMRT_H
@@ -26,6 +26,23 @@ int rmrt_step(uint64_t done, uint64_t total);
 
 /* How many steps per second are wanted, at least and at most; 0: no such limit. -EINVAL: negative, not a number, or more at least than at most. */
 int rmrt_goal(double steps_min, double steps_max);
+
+/* What rmd does with the program while it runs. */
+enum rmrt_event {
+        RMRT_BEFORE_MOVE = 1, /* this rank is about to be moved to another node */
+        RMRT_BEFORE_CHECKPOINT, /* or to be saved, with all of its job */
+        RMRT_AFTER_MOVE, /* it goes on: there, or, if the move was given up, here */
+        RMRT_AFTER_CHECKPOINT, /* it goes on; the checkpoint may have been given up */
+        RMRT_AFTER_RESTART, /* it goes on from a checkpoint */
+};
+typedef void (*rmrt_event_fn)(enum rmrt_event event, void *data);
+enum { RMRT_CALLBACKS_MAX = 64 };
+
+/* Calls `fn` at each such event, in the thread whose rmrt_step() comes next, those of one event in the order in which they were given. Before: rmd waits for that, while the
+ * program runs, as long as its administrator allows (1 s by default); then it goes on without, and what is to be done before may be left out. After: in any case. May be called
+ * before rmrt_init(). Keeps one descriptor open, which a move or checkpoint carries; if the program closes it, another is made. -EINVAL: no such event, or no function;
+ * -ENOSPC: more than RMRT_CALLBACKS_MAX. */
+int rmrt_at(enum rmrt_event event, rmrt_event_fn fn, void *data);
 
 /* Tells rmd what was said last. The other calls do nothing after it. */
 void rmrt_finalize(void);

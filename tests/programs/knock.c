@@ -1,8 +1,10 @@
-/* What a hostile program can do at the door: random bytes, half messages, as fast as it can, without librmrt. Ends after some seconds.
+/* What a hostile program can do at the door: random bytes, half messages, answers to what nobody asked, as fast as it can, without librmrt. It says that ranks listen that there are not,
+ * and one that there is and that never reads. Ends after some seconds.
  *
  * usage: knock SECONDS */
 #include <errno.h>
 #include <mpi.h>
+#include <stddef.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -11,11 +13,27 @@
 
 #define MESSAGE_MAX 4096
 
+/* Of a Request: its field, the bytes that follow, and the rank. */
+enum { FIELD_REPORT = 0x0a, FIELD_LISTEN = 0x12, FIELD_ANSWER = 0x1a, FIELD_RANK = 0x08, FIELD_SECOND = 0x10, ALL_EVENTS = 0x3e };
+
+/* Somebody has the name of a rank, and wants to be told all. */
+static int listen_deafly(const struct sockaddr_un *door) {
+        static const unsigned char listen[] = { FIELD_LISTEN, 4, FIELD_RANK, 100, FIELD_SECOND, ALL_EVENTS };
+        static const struct sockaddr_un name = { .sun_family = AF_UNIX, .sun_path = "\0rm/rank/100" };
+        int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+        (void) bind(fd, (const struct sockaddr *) &name, offsetof(struct sockaddr_un, sun_path) + 1 + strlen("rm/rank/100"));
+        (void) sendto(fd, listen, sizeof(listen), 0, (const struct sockaddr *) door, sizeof(*door));
+        return fd;
+}
+
 int main(int argc, char **argv) {
         static const struct sockaddr_un door = { .sun_family = AF_UNIX, .sun_path = "/run/rm/door" };
         long seconds = argc > 1 ? strtol(argv[1], NULL, 10) : 5;
         int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+        static const unsigned char fields[] = { FIELD_REPORT, FIELD_LISTEN, FIELD_ANSWER };
         static unsigned char data[MESSAGE_MAX];
+        int deaf = listen_deafly(&door);
         uint64_t seed = (uint64_t) getpid();
         long sent = 0, refused = 0;
         time_t end;
@@ -32,9 +50,9 @@ int main(int argc, char **argv) {
                 }
                 /* Of many it is at least a Request with something in it, and a rank. */
                 if (seed & 1) {
-                        data[0] = 0x0a;
+                        data[0] = fields[random_next(&seed) % sizeof(fields)];
                         data[1] = (unsigned char) (size > 2 && size < 130 ? size - 2 : 6);
-                        data[2] = 0x08;
+                        data[2] = FIELD_RANK;
                 }
                 if (sendto(fd, data, size, seed & 2 ? MSG_DONTWAIT : 0, (const struct sockaddr *) &door, sizeof(door)) < 0)
                         refused++;
@@ -42,6 +60,7 @@ int main(int argc, char **argv) {
                         sent++;
         }
         (void) close(fd);
+        (void) close(deaf);
         (void) printf("knock: %ld sent, %ld refused\n", sent, refused);
         MPI_Finalize();
         return 0;

@@ -453,9 +453,17 @@ int capsule_agent_reply(struct capsule *capsule, const char *id, int status, cap
         return submit(capsule, &request, &pending);
 }
 
-/* Neither is simulated: no front end is attached, and nobody asks for traffic. */
+/* None is simulated: no front end is attached, nobody asks for traffic, and no rank listens. */
 
 int capsule_input(struct capsule *capsule, uint64_t offset, const void *data, size_t size, capsule_done_fn done, void *arg) {
+        return -ENOTCONN;
+}
+
+int capsule_announce(struct capsule *capsule, enum capsule_capture capture, uint64_t wait_usec, capsule_done_fn done, void *arg) {
+        return -ENOTCONN;
+}
+
+int capsule_announce_over(struct capsule *capsule, enum capsule_capture capture) {
         return -ENOTCONN;
 }
 

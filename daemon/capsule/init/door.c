@@ -11,6 +11,7 @@
 #include "common/door.h"
 #include "common/error.h"
 #include "common/util.h"
+#include "daemon/capsule/init/announce.h"
 #include "daemon/capsule/init/ctl.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/ranks.h"
@@ -50,8 +51,11 @@ static bool take_message(struct door *door) {
 }
 
 static void on_message(struct source *source, uint32_t events) {
+        struct door *door = source->data;
+
         (void) events;
-        (void) take_message(source->data);
+        (void) take_message(door);
+        announce_look(door->init->announce);
 }
 
 void door_greet(struct door *door) {
@@ -86,6 +90,23 @@ bool door_send(uint32_t rank, const void *data, size_t size) {
         cleanup_close int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
         return fd >= 0 && sendto(fd, data, size, MSG_NOSIGNAL, (const struct sockaddr *) &address, address_bytes) >= 0;
+}
+
+static bool send_to(void *ctx, uint32_t rank, const void *data, size_t size) {
+        (void) ctx;
+        return door_send(rank, data, size);
+}
+
+size_t door_tell(struct door *door, Door__Event event, bool ask) {
+        return ranks_tell(door->ranks, event, ask, send_to, NULL);
+}
+
+size_t door_awaited(const struct door *door) {
+        return ranks_awaited(door->ranks);
+}
+
+void door_stop_waiting(struct door *door) {
+        ranks_stop_waiting(door->ranks);
 }
 
 void door_carry(struct door *door, Capsule__Carry *carry) {

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "proto/capsule.pb-c.h"
+#include "proto/door.pb-c.h"
 
 struct door;
 struct init;
@@ -25,6 +26,11 @@ void door_timeout(struct door *door);
 
 /* A Notice for a rank, whoever of the capsule's owner has its name. Waits for nobody. False: there is none, or it does not read what it was sent before. */
 bool door_send(uint32_t rank, const void *data, size_t size);
+
+/* As ranks_tell() and the next two, with door_send(). */
+size_t door_tell(struct door *door, Door__Event event, bool ask);
+size_t door_awaited(const struct door *door);
+void door_stop_waiting(struct door *door);
 
 /* What the ranks have said that they do not say again; of frozen ones. Frees what is in it: door_carry_finish(). */
 void door_carry(struct door *door, Capsule__Carry *carry);

@@ -11,6 +11,7 @@
 #include "proto/capsule.pb-c.h"
 
 struct agents;
+struct announce;
 struct criu;
 struct ctl;
 struct door;
@@ -51,6 +52,7 @@ struct init {
         bool quit;
         struct stdio *stdio;
         struct agents *agents;
+        struct announce *announce;
         struct criu *criu;
         struct ctl *ctl;
         struct door *door;

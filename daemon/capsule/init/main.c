@@ -19,6 +19,7 @@
 #include "common/util.h"
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/agents.h"
+#include "daemon/capsule/init/announce.h"
 #include "daemon/capsule/init/criu.h"
 #include "daemon/capsule/init/door.h"
 #include "daemon/capsule/init/fencing.h"
@@ -109,6 +110,7 @@ static int start(struct init *init, struct rm_error *error) {
                 return r;
         (void) criu_create(init, &init->criu);
         (void) ops_create(init, &init->ops);
+        init->announce = announce_create(init);
         init->fill = fill_create(init);
         init->waiting = waiting_create();
         init->watch = watch_create(init);
@@ -125,12 +127,14 @@ static int timeout_msec(const struct init *init) {
         uint64_t c = watch_deadline(init->watch);
         uint64_t d = fill_deadline(init->fill);
         uint64_t e = door_deadline(init->door);
+        uint64_t f = announce_deadline(init->announce);
         uint64_t next = a < b ? a : b;
         uint64_t now = now_usec();
 
         next = c < next ? c : next;
         next = d < next ? d : next;
         next = e < next ? e : next;
+        next = f < next ? f : next;
         if (next == UINT64_MAX)
                 return -1;
         return next <= now ? 0 : (int) ((next - now + 999) / 1000);
@@ -151,6 +155,8 @@ static void run_loop(struct init *init) {
                         fill_timeout(init->fill);
                 if (door_deadline(init->door) <= now)
                         door_timeout(init->door);
+                if (announce_deadline(init->announce) <= now)
+                        announce_timeout(init->announce);
                 if (watch_deadline(init->watch) <= now)
                         watch_timeout(init->watch);
         }

@@ -16,6 +16,7 @@
 #include "daemon/capsule/capsule.h"
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/agents.h"
+#include "daemon/capsule/init/announce.h"
 #include "daemon/capsule/init/carry.h"
 #include "daemon/capsule/init/criu.h"
 #include "daemon/capsule/init/door.h"
@@ -58,6 +59,7 @@ struct ops {
         uint64_t freeze_deadline; /* UINT64_MAX: not freezing */
         uint64_t link_deadline;   /* when the link of a cut capsule goes down; UINT64_MAX: not */
         int images_fd;
+        bool back; /* what was restored is a checkpoint */
         char *doubts; /* files that may not be what they were when the job was saved; NULL: nothing was rolled back */
 };
 
@@ -130,6 +132,7 @@ void ops_greet(struct ops *ops) {
         ops_tell(ops);
         watch_greet(ops->init->watch);
         door_greet(ops->init->door);
+        announce_orphan(ops->init->announce);
         if (ops->init->phase == CAPSULE__PHASE__PHASE_EMPTY)
                 return;
         stdio_report(ops->init->stdio, true);
@@ -354,6 +357,7 @@ static int op_restore(struct ops *ops, const Capsule__Request *request, struct t
                 close_images(ops, r, error_text(error));
                 return r;
         }
+        ops->back = request->restore->rollback;
         set_phase(ops->init, CAPSULE__PHASE__PHASE_RESTORING);
         return start(ops, ticket);
 }
@@ -451,7 +455,24 @@ static int op_open(struct ops *ops, const Capsule__Request *request, struct tick
                 run_again(ops);
         else
                 ops_tell(ops);
+        if (phase == CAPSULE__PHASE__PHASE_RESTORED)
+                announce_arrived(init->announce, ops->back);
+        else
+                announce_runs(init->announce);
         return 0;
+}
+
+static int op_announce(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        const Capsule__Announce *body = request->announce;
+
+        if (body->capture != CAPSULE__CAPTURE__CAPTURE_MOVE && body->capture != CAPSULE__CAPTURE__CAPTURE_CHECKPOINT)
+                return error_set(error, -EINVAL, "nothing that this rm-capsule can announce");
+        if (body->over) {
+                announce_over(ops->init->announce, body->capture);
+                return 0;
+        }
+        announce_near(ops->init->announce, body->capture, body->wait_usec, ticket);
+        return STARTED;
 }
 
 static int op_preload(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
@@ -577,6 +598,7 @@ static const struct {
         [CAPSULE__REQUEST__OP_OUTPUT_ACK] = { op_output_ack, ALWAYS, true },
         [CAPSULE__REQUEST__OP_AGENT_REPLY] = { op_agent_reply, IN(RUNNING), true },
         [CAPSULE__REQUEST__OP_GET_FLOWS] = { op_get_flows, IN(RUNNING), true },
+        [CAPSULE__REQUEST__OP_ANNOUNCE] = { op_announce, IN(RUNNING) | IN(FROZEN), false },
         [CAPSULE__REQUEST__OP_LEASE] = { op_lease, ALWAYS, true },
         [CAPSULE__REQUEST__OP_QUIT] = { op_quit, ALWAYS, true },
 };

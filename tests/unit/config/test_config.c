@@ -133,6 +133,8 @@ static const struct {
         { "move", "codec", U32, AT(move_codec), "0", "none", "1", { NULL }, NULL },
         { "move", "last", U32, AT(move_last), "0", "freeze", "1", { "fast", "", "1" }, "slow, freeze or postcopy" },
         { "move", "slow_for", U64, AT(move_slow_usec), "2000000", "500ms", "500000", { "2x", "" }, "a time" },
+        { "move", "callback_wait", U64, AT(callback_wait_usec), "1000000", "0s", "0", { "-1", "soon" }, "a time from 0s" },
+        { "move", "callback_wait", U64, AT(callback_wait_usec), "1000000", "10s", "10000000", { "11s" }, "a time from 0s to 10s" },
         { "move", "tracking", BOOL, AT(move_tracking), "yes", "no", "no", { "auto", "", "2" }, "yes or no" },
         { "capsule", "memory_max", U64, AT(memory_max), "0", "300M", "314572800", { "0", "63M", "-1", "much" }, "auto, none, or" },
         { "capsule", "memory_max", U64, AT(memory_max), "0", "none", "18446744073709551615", { "no" }, "auto, none, or" },

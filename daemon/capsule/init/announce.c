@@ -1,0 +1,90 @@
+#include "daemon/capsule/init/announce.h"
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/capsule/init/door.h"
+#include "daemon/capsule/init/init.h"
+
+struct announce {
+        struct init *init;
+        Capsule__Capture capture; /* that is near, or under way; CAPTURE_NONE: neither */
+        bool orphan;
+        struct ticket ticket;
+        uint64_t deadline; /* for the ranks' answers; UINT64_MAX: nobody waits */
+};
+
+struct announce *announce_create(struct init *init) {
+        struct announce *announce = xcalloc(1, sizeof(*announce));
+
+        announce->init = init;
+        announce->deadline = UINT64_MAX;
+        return announce;
+}
+
+static void stop_waiting(struct announce *announce) {
+        if (announce->deadline == UINT64_MAX)
+                return;
+        announce->deadline = UINT64_MAX;
+        door_stop_waiting(announce->init->door);
+        ctl_reply(announce->init->ctl, announce->ticket, 0, NULL);
+}
+
+static Door__Event event_before(Capsule__Capture capture) {
+        return capture == CAPSULE__CAPTURE__CAPTURE_MOVE ? DOOR__EVENT__EVENT_BEFORE_MOVE : DOOR__EVENT__EVENT_BEFORE_CHECKPOINT;
+}
+
+static Door__Event event_after(Capsule__Capture capture) {
+        return capture == CAPSULE__CAPTURE__CAPTURE_MOVE ? DOOR__EVENT__EVENT_AFTER_MOVE : DOOR__EVENT__EVENT_AFTER_CHECKPOINT;
+}
+
+static void end(struct announce *announce) {
+        stop_waiting(announce);
+        if (announce->capture != CAPSULE__CAPTURE__CAPTURE_NONE)
+                (void) door_tell(announce->init->door, event_after(announce->capture), false);
+        announce->capture = CAPSULE__CAPTURE__CAPTURE_NONE;
+        announce->orphan = false;
+}
+
+void announce_near(struct announce *announce, Capsule__Capture capture, uint64_t wait_usec, struct ticket ticket) {
+        end(announce);
+        announce->capture = capture;
+        announce->ticket = ticket;
+        announce->deadline = now_usec() + wait_usec;
+        (void) door_tell(announce->init->door, event_before(capture), true);
+        announce_look(announce);
+}
+
+void announce_over(struct announce *announce, Capsule__Capture capture) {
+        if (announce->capture == capture)
+                end(announce);
+}
+
+void announce_arrived(struct announce *announce, bool back) {
+        (void) door_tell(announce->init->door, back ? DOOR__EVENT__EVENT_AFTER_RESTART : DOOR__EVENT__EVENT_AFTER_MOVE, false);
+}
+
+void announce_orphan(struct announce *announce) {
+        announce->orphan = announce->capture != CAPSULE__CAPTURE__CAPTURE_NONE;
+        if (announce->init->phase == CAPSULE__PHASE__PHASE_RUNNING)
+                announce_runs(announce);
+}
+
+void announce_runs(struct announce *announce) {
+        if (announce->orphan)
+                end(announce);
+}
+
+void announce_look(struct announce *announce) {
+        if (announce->deadline != UINT64_MAX && door_awaited(announce->init->door) == 0)
+                stop_waiting(announce);
+}
+
+uint64_t announce_deadline(const struct announce *announce) {
+        return announce->deadline;
+}
+
+void announce_timeout(struct announce *announce) {
+        log_info("%zu ranks did not come by in time to do what they want to do before they are captured",
+                 door_awaited(announce->init->door));
+        stop_waiting(announce);
+}

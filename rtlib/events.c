@@ -1,0 +1,106 @@
+#include "rtlib/events.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "rtlib/channel.h"
+
+_Static_assert((int) RMRT_BEFORE_MOVE == (int) DOOR__EVENT__EVENT_BEFORE_MOVE &&
+                       (int) RMRT_BEFORE_CHECKPOINT == (int) DOOR__EVENT__EVENT_BEFORE_CHECKPOINT &&
+                       (int) RMRT_AFTER_MOVE == (int) DOOR__EVENT__EVENT_AFTER_MOVE &&
+                       (int) RMRT_AFTER_CHECKPOINT == (int) DOOR__EVENT__EVENT_AFTER_CHECKPOINT &&
+                       (int) RMRT_AFTER_RESTART == (int) DOOR__EVENT__EVENT_AFTER_RESTART,
+               "events differ");
+
+/* Each of them ends what was announced before, so all are heard of. */
+#define AFTER (1U << RMRT_AFTER_MOVE | 1U << RMRT_AFTER_CHECKPOINT | 1U << RMRT_AFTER_RESTART)
+
+struct callback {
+        enum rmrt_event event;
+        rmrt_event_fn fn;
+        void *data;
+};
+
+/* Only ever added to. */
+static struct {
+        pthread_mutex_t lock;
+        struct callback all[RMRT_CALLBACKS_MAX];
+        _Atomic size_t n;
+        _Atomic uint32_t wanted;
+        atomic_flag looking;
+} events = { .lock = PTHREAD_MUTEX_INITIALIZER, .looking = ATOMIC_FLAG_INIT };
+
+uint32_t events_wanted(void) {
+        return atomic_load_explicit(&events.wanted, memory_order_relaxed);
+}
+
+int events_add(enum rmrt_event event, rmrt_event_fn fn, void *data) {
+        int r = -ENOSPC;
+        size_t n;
+
+        if (event < RMRT_BEFORE_MOVE || event > RMRT_AFTER_RESTART || !fn)
+                return -EINVAL;
+        (void) pthread_mutex_lock(&events.lock);
+        n = events.n;
+        if (n < RMRT_CALLBACKS_MAX) {
+                events.all[n] = (struct callback) { event, fn, data };
+                events.n = n + 1;
+                events.wanted |= AFTER | 1U << event;
+                r = 0;
+        }
+        (void) pthread_mutex_unlock(&events.lock);
+        return r;
+}
+
+static void run(enum rmrt_event event) {
+        size_t n = events.n;
+
+        for (size_t i = 0; i < n; i++)
+                if (events.all[i].event == event)
+                        events.all[i].fn(event, events.all[i].data);
+}
+
+static void answer(uint32_t rank, uint64_t serial) {
+        Door__Answer answer = DOOR__ANSWER__INIT;
+        Door__Request request = DOOR__REQUEST__INIT;
+
+        answer.rank = rank;
+        answer.serial = serial;
+        request.body_case = DOOR__REQUEST__BODY_ANSWER;
+        request.answer = &answer;
+        channel_send(&request);
+}
+
+/* What is to be done before is done only if it is not over yet: after a long step all of it may be there. */
+static void look(uint32_t rank) {
+        enum rmrt_event before = 0;
+        uint64_t serial = 0;
+        Door__Notice *notice;
+
+        while ((notice = channel_next())) {
+                enum rmrt_event event =
+                        notice->body_case == DOOR__NOTICE__BODY_HAPPENS ? (enum rmrt_event) notice->happens->event : 0;
+
+                if (event == RMRT_BEFORE_MOVE || event == RMRT_BEFORE_CHECKPOINT) {
+                        before = event;
+                        serial = notice->serial;
+                } else if (event >= RMRT_AFTER_MOVE && event <= RMRT_AFTER_RESTART) {
+                        before = 0;
+                        run(event);
+                }
+                door__notice__free_unpacked(notice, NULL);
+        }
+        if (before) {
+                run(before);
+                answer(rank, serial);
+        }
+}
+
+void events_look(uint32_t rank) {
+        if (atomic_flag_test_and_set(&events.looking))
+                return;
+        look(rank);
+        atomic_flag_clear(&events.looking);
+}

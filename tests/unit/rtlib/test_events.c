@@ -1,0 +1,129 @@
+/* What a program is told by the library, PID 1's part being played here. That rmd tells it is a cluster test's affair. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/door.h"
+#include "proto/door.pb-c.h"
+#include "rm/rmrt.h"
+
+static char told[64];
+
+static void remember(enum rmrt_event event, void *data) {
+        size_t n = strlen(told);
+
+        assert_true(n + 1 < sizeof(told));
+        told[n] = ((const char *) data)[event];
+        told[n + 1] = 0;
+        if (event == RMRT_BEFORE_MOVE)
+                assert_int_equal(rmrt_step(1, 2), 0); /* which calls nothing more */
+}
+
+/* No rank of a job; the abstract names here are the machine's. */
+static uint32_t rank_here(void) {
+        return 0x80000000U | (uint32_t) getpid();
+}
+
+static ssize_t post(Door__Event event) {
+        static uint64_t serial;
+        struct sockaddr_un address;
+        socklen_t bytes = door_rank_address(rank_here(), &address);
+        Door__Happens happens = DOOR__HAPPENS__INIT;
+        Door__Notice notice = DOOR__NOTICE__INIT;
+        uint8_t data[DOOR_MESSAGE_BYTES];
+        int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+        ssize_t n;
+
+        happens.event = event;
+        notice.serial = ++serial;
+        notice.body_case = DOOR__NOTICE__BODY_HAPPENS;
+        notice.happens = &happens;
+        n = sendto(fd, data, door__notice__pack(&notice, data), MSG_NOSIGNAL, (const struct sockaddr *) &address, bytes);
+        assert_int_equal(close(fd), 0);
+        return n;
+}
+
+/* A step later than the last tick of the coarse clock. */
+static void expect(const char *word) {
+        usleep(20000);
+        assert_int_equal(rmrt_step(1, 2), 0);
+        assert_string_equal(told, word);
+        *told = 0;
+}
+
+static void test_order(void **state) {
+        assert_int_equal(rmrt_at(RMRT_AFTER_MOVE, NULL, NULL), -EINVAL);
+        assert_int_equal(rmrt_at(0, remember, NULL), -EINVAL);
+        assert_int_equal(rmrt_at(RMRT_AFTER_RESTART + 1, remember, NULL), -EINVAL);
+        assert_true(post(DOOR__EVENT__EVENT_AFTER_MOVE) < 0); /* nobody listens */
+        assert_int_equal(rmrt_at(RMRT_BEFORE_MOVE, remember, (void *) "-a----"), 0);
+        assert_int_equal(rmrt_at(RMRT_BEFORE_MOVE, remember, (void *) "-b----"), 0);
+        assert_int_equal(rmrt_at(RMRT_AFTER_MOVE, remember, (void *) "---A--"), 0);
+        assert_int_equal(rmrt_at(RMRT_BEFORE_CHECKPOINT, remember, (void *) "--c---"), 0);
+        expect("");
+        assert_true(post(DOOR__EVENT__EVENT_BEFORE_MOVE) > 0);
+        expect("ab");
+        assert_true(post(DOOR__EVENT__EVENT_AFTER_MOVE) > 0);
+        expect("A");
+        assert_true(post(DOOR__EVENT__EVENT_BEFORE_CHECKPOINT) > 0);
+        expect("c");
+        assert_true(post(DOOR__EVENT__EVENT_AFTER_CHECKPOINT) > 0); /* there is no function for it */
+        assert_true(post((Door__Event) 99) > 0);
+        expect("");
+}
+
+/* After a long step: what was to be done before is too late. */
+static void test_too_late(void **state) {
+        assert_true(post(DOOR__EVENT__EVENT_BEFORE_MOVE) > 0);
+        assert_true(post(DOOR__EVENT__EVENT_AFTER_MOVE) > 0);
+        expect("A");
+        assert_true(post(DOOR__EVENT__EVENT_BEFORE_CHECKPOINT) > 0);
+        assert_true(post(DOOR__EVENT__EVENT_AFTER_RESTART) > 0);
+        expect("");
+        assert_true(post(DOOR__EVENT__EVENT_AFTER_MOVE) > 0);
+        assert_true(post(DOOR__EVENT__EVENT_BEFORE_MOVE) > 0);
+        expect("Aab");
+}
+
+static void test_too_many(void **state) {
+        int r = 0;
+
+        for (int i = 0; i <= RMRT_CALLBACKS_MAX && r == 0; i++)
+                r = rmrt_at(RMRT_AFTER_RESTART, remember, (void *) "-----r");
+        assert_int_equal(r, -ENOSPC);
+}
+
+static void test_end(void **state) {
+        assert_true(post(DOOR__EVENT__EVENT_AFTER_MOVE) > 0);
+        rmrt_finalize();
+        expect("");
+        assert_true(post(DOOR__EVENT__EVENT_AFTER_MOVE) < 0);
+}
+
+static int setup(void **state) {
+        char rank[16];
+
+        (void) snprintf(rank, sizeof(rank), "%u", rank_here());
+        assert_int_equal(setenv("RM_JOB_ID", "1", 1), 0);
+        assert_int_equal(setenv("PMIX_RANK", rank, 1), 0);
+        return rmrt_init();
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_order),
+                cmocka_unit_test(test_too_late),
+                cmocka_unit_test(test_too_many),
+                cmocka_unit_test(test_end),
+        };
+
+        return cmocka_run_group_tests(tests, setup, NULL);
+}
