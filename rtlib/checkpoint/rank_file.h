@@ -1,7 +1,7 @@
 /* What one rank saves: "RMRTCKPT", the blocks of all arrays, an index (a frame with a Portable__Index) and where it begins (8 bytes, big endian).
  *
- * The blocks of each array begin at its first byte. The hash of each is in the index; the digest of the file, which is in the manifest, is that of all but the
- * blocks. So no byte of it is believed unseen. */
+ * The blocks of each array begin at its first byte. The hash of each is in the index, and if blocks are compressed, a part of that of what was made of each; the
+ * digest of the file, which is in the manifest, is that of all but the blocks. So no byte of it is believed unseen. */
 #ifndef RM_RTLIB_CHECKPOINT_RANK_FILE_H
 #define RM_RTLIB_CHECKPOINT_RANK_FILE_H
 
@@ -26,7 +26,7 @@ int rank_writer_end(struct rank_writer *w, uint64_t *ret_size_bytes, uint8_t ret
 struct rank_block {
         uint64_t number, offset;
         uint32_t stored_bytes;
-        const uint8_t *hash;
+        const uint8_t *hash, *check; /* of it in memory, and in the file; `check` NULL: is not known */
 };
 
 struct rank_reader;

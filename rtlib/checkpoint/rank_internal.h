@@ -7,6 +7,8 @@
 #define RANK_FILE_MAGIC "RMRTCKPT"
 #define RANK_FILE_MAGIC_BYTES 8U
 #define RANK_FILE_TAIL_BYTES 8U
+/* Of a block as it is in the file, from its SHA-256: a flipped bit in what zstd made may give the same block. */
+#define RANK_CHECK_BYTES 8U
 
 /* Of the first bytes, the index and the last bytes. */
 void rank_file_digest(const uint8_t *head, const uint8_t *frame, size_t frame_bytes, const uint8_t *tail,

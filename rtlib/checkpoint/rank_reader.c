@@ -76,6 +76,8 @@ static bool run_valid(const Portable__Manifest *m, size_t array, size_t rank, co
         if (run->n_stored == 0 || run->hashes.len / PORTABLE_DIGEST_BYTES != run->n_stored ||
             run->hashes.len % PORTABLE_DIGEST_BYTES != 0)
                 return false;
+        if (run->checks.len > 0 && (run->checks.len / RANK_CHECK_BYTES != run->n_stored || run->checks.len % RANK_CHECK_BYTES != 0))
+                return false;
         if (run->first < from || run->first > n_blocks || run->n_stored > n_blocks - run->first)
                 return false;
         for (size_t i = 0; i < run->n_stored; i++)
@@ -86,8 +88,9 @@ static bool run_valid(const Portable__Manifest *m, size_t array, size_t rank, co
 
 static void run_take(struct blocks *blocks, const Portable__Run *run, uint64_t *offset) {
         for (size_t i = 0; i < run->n_stored; i++) {
-                blocks->list[blocks->n++] = (struct rank_block) { run->first + i, *offset, run->stored[i],
-                                                                  run->hashes.data + i * PORTABLE_DIGEST_BYTES };
+                blocks->list[blocks->n++] =
+                        (struct rank_block) { run->first + i, *offset, run->stored[i], run->hashes.data + i * PORTABLE_DIGEST_BYTES,
+                                              run->checks.len > 0 ? run->checks.data + i * RANK_CHECK_BYTES : NULL };
                 *offset += run->stored[i];
         }
 }
@@ -208,10 +211,25 @@ const struct rank_block *rank_reader_find(const struct rank_reader *reader, size
         return bsearch(&key, reader->arrays[array].list, reader->arrays[array].n, sizeof(key), compare_block);
 }
 
-static bool unpack(struct rank_reader *reader, uint32_t stored_bytes, void *ret, uint32_t size_bytes) {
+/* Is it what was stored? Where that is not known, what comes out of it tells. */
+static bool packed_whole(const struct rank_reader *reader, const struct rank_block *block) {
+        uint8_t hash[PORTABLE_DIGEST_BYTES];
+
+        if (!block->check)
+                return true;
+        portable_digest(reader->packed, block->stored_bytes, hash);
+        return memcmp(hash, block->check, RANK_CHECK_BYTES) == 0;
+}
+
+static int unpack(struct rank_reader *reader, const struct rank_block *block, void *ret, uint32_t size_bytes,
+                  struct rm_error *err) {
+        if (!packed_whole(reader, block))
+                return bad(err, "it has another hash in the file");
         if (!reader->zstd)
                 reader->zstd = ZSTD_createDCtx();
-        return reader->zstd && ZSTD_decompressDCtx(reader->zstd, ret, size_bytes, reader->packed, stored_bytes) == size_bytes;
+        if (!reader->zstd || ZSTD_decompressDCtx(reader->zstd, ret, size_bytes, reader->packed, block->stored_bytes) != size_bytes)
+                return bad(err, "it cannot be unpacked");
+        return 0;
 }
 
 int rank_reader_get(struct rank_reader *reader, size_t array, const struct rank_block *block, void *ret, struct rm_error *err) {
@@ -223,8 +241,8 @@ int rank_reader_get(struct rank_reader *reader, size_t array, const struct rank_
         if (packed && !reader->packed)
                 reader->packed = xrealloc(NULL, reader->m->block_bytes);
         r = read_at(reader->fd, block->offset, packed ? reader->packed : ret, block->stored_bytes, err);
-        if (r == 0 && packed && !unpack(reader, block->stored_bytes, ret, size_bytes))
-                r = bad(err, "it cannot be unpacked");
+        if (r == 0 && packed)
+                r = unpack(reader, block, ret, size_bytes, err);
         if (r == 0) {
                 portable_digest(ret, size_bytes, hash);
                 if (memcmp(hash, block->hash, sizeof(hash)) != 0)

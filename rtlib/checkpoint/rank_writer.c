@@ -20,7 +20,8 @@ struct section {
         uint64_t first;
         size_t n, room;
         uint32_t *stored;
-        uint8_t *hashes;
+        uint8_t *hashes, *checks;
+        bool packed; /* some are */
 };
 
 struct rank_writer {
@@ -51,6 +52,7 @@ void rank_writer_destroy(struct rank_writer *w) {
         for (size_t i = 0; i < w->n_sections; i++) {
                 free(w->sections[i].stored);
                 free(w->sections[i].hashes);
+                free(w->sections[i].checks);
         }
         free(w->sections);
         free(w->packed);
@@ -84,14 +86,18 @@ static struct section *section_for(struct rank_writer *w, size_t array, uint64_t
         return s;
 }
 
-static void section_add(struct section *s, uint32_t stored, const uint8_t *hash) {
+/* `check`: the hash of what is stored. */
+static void section_add(struct section *s, uint32_t stored, const uint8_t *hash, const uint8_t *check) {
         if (s->n == s->room) {
                 s->room = s->room > 0 ? s->room * 2 : 16;
                 s->stored = xrealloc(s->stored, s->room * sizeof(*s->stored));
                 s->hashes = xrealloc(s->hashes, s->room * PORTABLE_DIGEST_BYTES);
+                s->checks = xrealloc(s->checks, s->room * RANK_CHECK_BYTES);
         }
         s->stored[s->n] = stored;
-        memcpy(s->hashes + s->n++ * PORTABLE_DIGEST_BYTES, hash, PORTABLE_DIGEST_BYTES);
+        memcpy(s->hashes + s->n * PORTABLE_DIGEST_BYTES, hash, PORTABLE_DIGEST_BYTES);
+        memcpy(s->checks + s->n++ * RANK_CHECK_BYTES, check, RANK_CHECK_BYTES);
+        s->packed = s->packed || check != hash;
 }
 
 /* Its bytes if it becomes smaller, else 0. */
@@ -111,12 +117,15 @@ static uint32_t compress(struct rank_writer *w, const void *data, uint32_t size_
 int rank_writer_put(struct rank_writer *w, size_t array, uint64_t block, const void *data, uint32_t size_bytes,
                     const uint8_t hash[static PORTABLE_DIGEST_BYTES], struct rm_error *err) {
         uint32_t packed = compress(w, data, size_bytes);
+        uint8_t packed_hash[PORTABLE_DIGEST_BYTES];
         int r = head_put(w, err);
 
+        if (packed > 0)
+                portable_digest(w->packed, packed, packed_hash);
         if (r == 0)
                 r = put_bytes(w, packed > 0 ? w->packed : data, packed > 0 ? packed : size_bytes, err);
         if (r == 0)
-                section_add(section_for(w, array, block), packed > 0 ? packed : size_bytes, hash);
+                section_add(section_for(w, array, block), packed > 0 ? packed : size_bytes, hash, packed > 0 ? packed_hash : hash);
         return r;
 }
 
@@ -128,6 +137,8 @@ static void run_fill(Portable__Run *run, const struct section *s) {
         run->hashes = (ProtobufCBinaryData) { .data = s->hashes, .len = s->n * PORTABLE_DIGEST_BYTES };
         run->stored = s->stored;
         run->n_stored = s->n;
+        if (s->packed)
+                run->checks = (ProtobufCBinaryData) { .data = s->checks, .len = s->n * RANK_CHECK_BYTES };
 }
 
 /* A frame; malloc'ed. NULL: it is too large. */
