@@ -1,13 +1,18 @@
 ! Heat in a plate, as stencil.c: each rank has some of its rows, and exchanges their edges with its neighbours in each step.
 !
-!      mpifort -O2 -o stencil $(pkg-config --variable=fsource rmrt) stencil.f90 $(pkg-config --cflags --libs rmrt)
+!      mpifort -O2 -o stencil $(pkg-config --variable=fsource rmrt) $(pkg-config --variable=fsource rmrt-checkpoint) stencil.f90 \
+!              $(pkg-config --cflags --libs rmrt rmrt-checkpoint)
 !      rm-mpirun -n 4 ./stencil 100000
+!      rm-mpirun -n 4 ./stencil 100000 10 1000
 !
-! What it tells rmd are the four calls whose names begin with rmrt_. Both programs have the same result, to the last bit.
+! What it tells rmd are the four calls of module rmrt; with a third number it saves the plate, and goes on from there. Both programs have the same result, to
+! the last bit, and each goes on from what the other has saved.
 program stencil
-  use, intrinsic :: iso_fortran_env, only: int64, real64
+  use, intrinsic :: iso_c_binding, only: c_loc
+  use, intrinsic :: iso_fortran_env, only: error_unit, int64, real64
   use mpi_f08
   use rmrt
+  use rmrt_checkpoint
   implicit none
 
   integer, parameter :: width = 256, all_rows = 256 ! of all ranks
@@ -18,19 +23,26 @@ program stencil
     real(real64), allocatable :: now(:, :), next(:, :) ! (width, row)
   end type
 
-  type(plate) :: p
-  integer(int64) :: steps, i
+  type(plate), target :: p
+  integer(int64), target :: done = 0
+  integer(int64) :: steps, save_every
   real(real64) :: total
   character(len=32) :: text
 
   steps = int(argument(1, 10000.0_real64), int64)
+  save_every = int(argument(3, 0.0_real64), int64)
   call MPI_Init()
   call rmrt_init()
   call rmrt_goal(argument(2, 0.0_real64), 0.0_real64)
   call make_plate(p)
-  do i = 1, steps
+  if (save_every > 0) call restore(p, done)
+  do while (done < steps)
     call step(p)
-    call rmrt_step(i, steps)
+    done = done + 1
+    call rmrt_step(done, steps)
+    if (save_every > 0) then
+      if (mod(done, save_every) == 0 .or. done == steps) call save(p, done)
+    end if
   end do
   total = heat(p)
   if (p%rank == 0) then
@@ -95,6 +107,51 @@ contains
     call move_alloc(p%now, swap)
     call move_alloc(p%next, p%now)
     call move_alloc(swap, p%next)
+  end subroutine
+
+  ! Rows change their places at each step.
+  subroutine register(p, done)
+    type(plate), intent(in), target :: p
+    integer(int64), intent(in), target :: done
+    integer :: ierror
+
+    call rmrt_register('plate', c_loc(p%now(1, 1)), p%rows * width, MPI_DOUBLE_PRECISION, RMRT_BLOCK, ierror)
+    call must(p, ierror)
+    call rmrt_register('done', c_loc(done), 1, MPI_INTEGER8, RMRT_REPLICATED, ierror)
+    call must(p, ierror)
+  end subroutine
+
+  subroutine save(p, done)
+    type(plate), intent(in), target :: p
+    integer(int64), intent(in), target :: done
+    integer :: ierror
+
+    call register(p, done)
+    call rmrt_save(MPI_COMM_WORLD, ierror)
+    call must(p, ierror)
+  end subroutine
+
+  ! Into what is registered.
+  subroutine restore(p, done)
+    type(plate), intent(inout), target :: p
+    integer(int64), intent(inout), target :: done
+    integer :: restored, ierror
+
+    call register(p, done)
+    call rmrt_restore(MPI_COMM_WORLD, restored, ierror)
+    call must(p, ierror)
+    if (p%rank == 0 .and. restored /= RMRT_RESTORED_NOTHING) print '(a, i0, a)', 'goes on after ', done, ' steps'
+  end subroutine
+
+  ! Also what is no error is told: a checkpoint that was damaged, and passed over.
+  subroutine must(p, ierror)
+    type(plate), intent(in) :: p
+    integer, intent(in) :: ierror
+
+    if (p%rank == 0) then
+      if (rmrt_checkpoint_error() /= '') write (error_unit, '(2a)') 'stencil: ', rmrt_checkpoint_error()
+    end if
+    if (ierror < 0) call MPI_Abort(MPI_COMM_WORLD, 1)
   end subroutine
 
   ! Of the rows in their order, so that it is the same for each number of ranks.
