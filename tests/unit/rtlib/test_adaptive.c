@@ -1,0 +1,127 @@
+/* The adaptive blocks that bench/rtlib measures: what they say of librmrt's fixed ones counts only if they are as the text describes them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "bench/rtlib/adaptive.h"
+#include "common/util.h"
+#include "rtlib/checkpoint/manifest.h"
+
+enum { BYTES = 16384, BLOCKS = 16 };
+
+static uint8_t memory[BYTES];
+static struct adaptive a;
+
+static int begin(void **state) {
+        size_t sections;
+
+        memset(memory, 0, sizeof(memory));
+        adaptive_init(&a, BYTES, BLOCKS);
+        /* Nothing is known yet. */
+        return adaptive_checkpoint(&a, memory, portable_digest, &sections) == BYTES && sections == 1 && a.n == BLOCKS ? 0 : -1;
+}
+
+static int end(void **state) {
+        adaptive_finish(&a);
+        return 0;
+}
+
+/* They cover all, and there is room for all. */
+static void check(void) {
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < a.n; i++)
+                sum += a.blocks[i].bytes;
+        assert_int_equal(sum, BYTES);
+        assert_true(a.n <= a.n_max);
+}
+
+static uint64_t checkpoint(size_t n_sections) {
+        size_t sections = 0;
+        uint64_t bytes = adaptive_checkpoint(&a, memory, portable_digest, &sections);
+
+        check();
+        assert_int_equal(sections, n_sections);
+        return bytes;
+}
+
+/* Two neighbours at a time: sixteen of one age are one after four checkpoints. */
+static void test_merge(void **state) {
+        for (size_t n = BLOCKS / 2; n >= 1; n /= 2) {
+                assert_int_equal(checkpoint(0), 0);
+                assert_int_equal(a.n, n);
+        }
+        assert_int_equal(checkpoint(0), 0);
+        assert_int_equal(a.n, 1);
+}
+
+/* Where one byte changes each time, the block around it becomes as small as may be, and what does not change is merged. */
+static void test_split(void **state) {
+        uint64_t bytes = BYTES;
+
+        for (int i = 0; i < 24; i++) {
+                memory[5000]++;
+                bytes = checkpoint(1);
+        }
+        assert_int_equal(bytes, ADAPTIVE_BLOCK_MIN_BYTES);
+        assert_true(a.n < BLOCKS);
+}
+
+/* A table that is full is split no more, and the largest come first. */
+static void test_budget(void **state) {
+        for (int i = 0; i < 4; i++)
+                assert_int_equal(checkpoint(0), 0);
+        /* One block of all. */
+        for (size_t n = 2; n <= BLOCKS; n *= 2) {
+                for (size_t at = 0; at < BYTES; at += 32)
+                        memory[at]++;
+                assert_int_equal(checkpoint(1), BYTES);
+                assert_int_equal(a.n, n);
+        }
+        for (size_t at = 0; at < BYTES; at += 32)
+                memory[at]++;
+        assert_int_equal(checkpoint(1), BYTES);
+        assert_int_equal(a.n, BLOCKS);
+        for (size_t i = 0; i < a.n; i++)
+                assert_int_equal(a.blocks[i].bytes, BYTES / BLOCKS);
+}
+
+/* Blocks of different ages stay apart. */
+static void test_ages(void **state) {
+        memory[0]++;
+        assert_int_equal(checkpoint(1), BYTES / BLOCKS);
+        /* The first of them in two, if it were not that the others had left room: 15 unchanged ones became 8. */
+        assert_int_equal(a.n, 2 + 8);
+        assert_int_equal(a.blocks[0].bytes, BYTES / BLOCKS / 2);
+        assert_int_equal(a.blocks[0].age, 0);
+        assert_int_equal(a.blocks[2].age, 1);
+        assert_int_equal(checkpoint(0), 0);
+        /* Both halves have age 1, the others 2. */
+        assert_int_equal(a.n, 1 + 4);
+        assert_int_equal(a.blocks[0].bytes, BYTES / BLOCKS);
+}
+
+/* Whatever changes is in what is written: here and there, and neighbours as one section. */
+static void test_sections(void **state) {
+        memory[0]++;
+        memory[1024]++;
+        memory[8000]++;
+        assert_int_equal(checkpoint(2), 3 * BYTES / BLOCKS);
+        memory[BYTES - 1]++;
+        /* That of two blocks, which had merged. */
+        assert_int_equal(checkpoint(1), 2 * BYTES / BLOCKS);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_merge, begin, end),    cmocka_unit_test_setup_teardown(test_split, begin, end),
+                cmocka_unit_test_setup_teardown(test_budget, begin, end),   cmocka_unit_test_setup_teardown(test_ages, begin, end),
+                cmocka_unit_test_setup_teardown(test_sections, begin, end),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
