@@ -32,6 +32,7 @@ struct saved {
         uint8_t digest[PORTABLE_DIGEST_BYTES];
         uint32_t n_increments; /* since the last full one */
         int rank, size;
+        uint32_t block_bytes;
         uint8_t layout[PORTABLE_DIGEST_BYTES]; /* arrays_digest() with counts */
         uint8_t *hashes; /* array after array, block after block */
 };

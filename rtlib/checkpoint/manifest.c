@@ -116,7 +116,7 @@ static int manifest_check(const Portable__Manifest *m, struct rm_error *err) {
                 return error_set(err, -EBADMSG, "it is of format %u, and this program knows %u", m->version, PORTABLE_VERSION);
         if (m->number == 0 || m->previous >= m->number || m->previous_digest.len != (m->previous > 0 ? PORTABLE_DIGEST_BYTES : 0))
                 return bad(err, "a number that cannot be");
-        if (m->block_bytes < 512 || m->block_bytes > PORTABLE_BLOCK_MAX_BYTES)
+        if (m->block_bytes < PORTABLE_BLOCK_MIN_BYTES || m->block_bytes > PORTABLE_BLOCK_MAX_BYTES)
                 return bad(err, "blocks of a size that cannot be");
         if (m->n_files == 0 || m->n_files > PORTABLE_RANKS_MAX || m->n_arrays > PORTABLE_ARRAYS_MAX)
                 return bad(err, "ranks or arrays that cannot be");

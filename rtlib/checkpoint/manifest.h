@@ -12,7 +12,9 @@
 #define PORTABLE_MAGIC 0x524d4f31U /* "RMO1", of frames in these files */
 #define PORTABLE_VERSION 1U
 #define PORTABLE_DIGEST_BYTES 32U
+/* If the user says nothing; bench/rtlib has what others give. */
 #define PORTABLE_BLOCK_BYTES (16U << 10)
+#define PORTABLE_BLOCK_MIN_BYTES 512U
 #define PORTABLE_BLOCK_MAX_BYTES (16U << 20)
 #define PORTABLE_NAME_MAX_BYTES 200U
 #define PORTABLE_ARRAYS_MAX 4096U

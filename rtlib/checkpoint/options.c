@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "rtlib/checkpoint/manifest.h"
 
 #define DIRECTORY_DEFAULT "rmrt-checkpoints"
 /* Then a restart reads at most eight files of each rank, and what is kept is at most twice eight increments. */
@@ -19,6 +20,17 @@ static int number_read(const char *name, int64_t from, int64_t to, int64_t other
         if (text && *text && parse_i64(text, from, to, ret) < 0)
                 return error_set(err, -EINVAL, "%s: '%s' is no number from %lld to %lld", name, text, (long long) from,
                                  (long long) to);
+        return 0;
+}
+
+static int block_read(uint32_t *ret, struct rm_error *err) {
+        const char *text = getenv("RMRT_BLOCK");
+        uint64_t bytes = PORTABLE_BLOCK_BYTES;
+
+        if (text && *text &&
+            (parse_bytes(text, &bytes) < 0 || bytes < PORTABLE_BLOCK_MIN_BYTES || bytes > PORTABLE_BLOCK_MAX_BYTES))
+                return error_set(err, -EINVAL, "RMRT_BLOCK: '%s' is no size from 512 to 16M", text);
+        *ret = (uint32_t) bytes;
         return 0;
 }
 
@@ -48,6 +60,8 @@ int options_read(const char *directory, struct options *ret, struct rm_error *er
                 r = number_read("RMRT_FULL_EVERY", 1, 1000, FULL_EVERY_DEFAULT, &full_every, err);
         if (r == 0)
                 r = number_read("RMRT_ZSTD", 0, ZSTD_LEVEL_MAX, 0, &level, err);
+        if (r == 0)
+                r = block_read(&ret->block_bytes, err);
         ret->keep = (uint32_t) keep;
         ret->full_every = (uint32_t) full_every;
         ret->zstd_level = (int32_t) level;

@@ -13,6 +13,7 @@ struct options {
         uint32_t keep;
         uint32_t full_every; /* 1: no increments */
         int32_t zstd_level;  /* 0: none */
+        uint32_t block_bytes;
 };
 
 /* `directory` NULL: RMRT_DIR, or rmrt-checkpoints in the working directory. -EINVAL, -ENAMETOOLONG. */

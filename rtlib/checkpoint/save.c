@@ -87,7 +87,8 @@ static int plan_check(struct saving *s) {
 /* Has this rank the hashes of the newest checkpoint, and of the same arrays? Whoever was set back, or has restored, has not. */
 static bool can_increment(const struct saving *s, const struct saved *before) {
         return before->number > 0 && before->number == s->plan.newest && before->rank == s->ranks->rank &&
-               before->size == s->ranks->size && memcmp(before->digest, s->plan.newest_digest, sizeof(before->digest)) == 0 &&
+               before->size == s->ranks->size && before->block_bytes == s->now.block_bytes &&
+               memcmp(before->digest, s->plan.newest_digest, sizeof(before->digest)) == 0 &&
                memcmp(before->layout, s->now.layout, sizeof(before->layout)) == 0 &&
                before->n_increments + 1 < s->plan.options.full_every;
 }
@@ -116,6 +117,7 @@ static int begin(struct saving *s, const char *directory, const struct saved *be
         s->now.number = s->plan.number;
         s->now.rank = s->ranks->rank;
         s->now.size = s->ranks->size;
+        s->now.block_bytes = s->plan.options.block_bytes;
         arrays_digest(s->arrays, true, s->now.layout);
         return increment_agree(s, before);
 }
@@ -128,19 +130,20 @@ static uint64_t piece_bytes(const struct saving *s, const struct array *array) {
 }
 
 static uint64_t block_count(const struct saving *s, const struct array *array) {
-        return (piece_bytes(s, array) + PORTABLE_BLOCK_BYTES - 1) / PORTABLE_BLOCK_BYTES;
+        return (piece_bytes(s, array) + s->plan.options.block_bytes - 1) / s->plan.options.block_bytes;
 }
 
 /* `hash` and `old`: of its first block. */
 static int array_write(const struct saving *s, struct rank_writer *w, size_t number, uint8_t *hash, const uint8_t *old) {
         const struct array *array = &s->arrays->list[number];
         uint64_t bytes = piece_bytes(s, array), n_blocks = block_count(s, array);
+        uint32_t block_bytes = s->plan.options.block_bytes;
         int r = 0;
 
         for (uint64_t block = 0; r == 0 && block < n_blocks; block++, hash += PORTABLE_DIGEST_BYTES) {
-                const uint8_t *data = (const uint8_t *) array->ptr + block * PORTABLE_BLOCK_BYTES;
-                uint64_t left = bytes - block * PORTABLE_BLOCK_BYTES;
-                uint32_t n = left < PORTABLE_BLOCK_BYTES ? (uint32_t) left : PORTABLE_BLOCK_BYTES;
+                const uint8_t *data = (const uint8_t *) array->ptr + block * block_bytes;
+                uint64_t left = bytes - block * block_bytes;
+                uint32_t n = left < block_bytes ? (uint32_t) left : block_bytes;
 
                 portable_digest(data, n, hash);
                 if (!old || memcmp(hash, old + block * PORTABLE_DIGEST_BYTES, PORTABLE_DIGEST_BYTES) != 0)
@@ -235,7 +238,7 @@ static int manifest_make(struct saving *s, struct written *written, uint64_t *co
         m.version = PORTABLE_VERSION;
         m.number = s->plan.number;
         m.time_usec = now_real_usec();
-        m.block_bytes = PORTABLE_BLOCK_BYTES;
+        m.block_bytes = s->plan.options.block_bytes;
         m.big_endian = s->plan.big_endian;
         if (s->increment) {
                 m.previous = s->plan.newest;

@@ -29,6 +29,7 @@ static int begin(void **state) {
         (void) unsetenv("RMRT_KEEP");
         (void) unsetenv("RMRT_FULL_EVERY");
         (void) unsetenv("RMRT_ZSTD");
+        (void) unsetenv("RMRT_BLOCK");
         return 0;
 }
 
@@ -183,6 +184,29 @@ static void test_compressed(void **state) {
         program_destroy(p);
 }
 
+/* Smaller blocks: smaller increments. With others than before there is no increment, and both are restored. */
+static void test_block_sizes(void **state) {
+        struct program *p = program_create(4);
+        off_t large;
+
+        save_steps(p, 1, 2);
+        large = bytes_of(2, "rank-1");
+        assert_int_equal(setenv("RMRT_BLOCK", "1K", 1), 0);
+        save_steps(p, 3, 4);
+        assert_true(bytes_of(3, "rank-1") > bytes_of(1, "rank-1"));
+        assert_true(bytes_of(4, "rank-1") < large / 2);
+        program_destroy(p);
+        p = program_create(3);
+        assert_int_equal(program_restore(p, directory), RMRT_RESTORED_SHARED);
+        assert_int_equal(program_step(p, false), 4);
+        assert_int_equal(setenv("RMRT_BLOCK", "16M", 1), 0);
+        save_steps(p, 5, 5);
+        program_clear(p);
+        assert_int_equal(program_restore(p, directory), RMRT_RESTORED_ALL);
+        assert_int_equal(program_step(p, true), 5);
+        program_destroy(p);
+}
+
 /* ---- what is refused ---- */
 
 static void refused(struct program *p, const char *text) {
@@ -228,6 +252,10 @@ static void test_options(void **state) {
         assert_int_equal(setenv("RMRT_KEEP", "0", 1), 0);
         assert_int_equal(program_save(p, directory), -EINVAL);
         assert_string_equal(program_error(p), "on rank 0: RMRT_KEEP: '0' is no number from 1 to 1000000");
+        assert_int_equal(unsetenv("RMRT_KEEP"), 0);
+        assert_int_equal(setenv("RMRT_BLOCK", "511", 1), 0);
+        assert_int_equal(program_save(p, directory), -EINVAL);
+        assert_string_equal(program_error(p), "on rank 0: RMRT_BLOCK: '511' is no size from 512 to 16M");
         program_destroy(p);
 }
 
@@ -335,6 +363,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_set_back, begin, end),
                 cmocka_unit_test_setup_teardown(test_keep, begin, end),
                 cmocka_unit_test_setup_teardown(test_compressed, begin, end),
+                cmocka_unit_test_setup_teardown(test_block_sizes, begin, end),
                 cmocka_unit_test_setup_teardown(test_other_arrays, begin, end),
                 cmocka_unit_test_setup_teardown(test_options, begin, end),
                 cmocka_unit_test_setup_teardown(test_full_disk, begin, end),
