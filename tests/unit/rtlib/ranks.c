@@ -1,8 +1,10 @@
 #include "tests/unit/rtlib/ranks.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/util.h"
 
@@ -49,6 +51,8 @@ static void *run(void *arg) {
         struct rank *r = &seat->program->ranks[seat->rank];
         const struct rmrt_ranks ranks = { seat->rank, seat->world->size, seat, thread_broadcast, thread_gather };
 
+        if (seat->program->nodes[seat->rank] && (unshare(CLONE_FS) < 0 || chdir(seat->program->nodes[seat->rank]) < 0))
+                abort();
         error_clear(&r->err);
         /* What rank 0 says counts. */
         r->result = seat->restore ? checkpoint_restore(&ranks, &r->arrays, seat->rank == 0 ? seat->directory : "/nowhere", &r->err)

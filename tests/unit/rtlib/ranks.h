@@ -32,6 +32,7 @@ struct rank {
 struct program {
         int size;
         struct rank ranks[RANKS_MAX];
+        const char *nodes[RANKS_MAX]; /* the working directory of a rank, as of one on another node; NULL: that of all */
 };
 
 /* All is zero. */

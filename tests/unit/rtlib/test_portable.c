@@ -288,6 +288,48 @@ static void test_full_disk(void **state) {
         program_destroy(p);
 }
 
+/* All but the manifest can be written: what ranks have written goes, and what was there stays. */
+static void test_no_manifest(void **state) {
+        cleanup_free char *temporary = xasprintf("%s/rmrt-manifest.tmp", directory);
+        struct program *p = program_create(3);
+
+        save_steps(p, 1, 1);
+        assert_int_equal(mkdir(temporary, 0700), 0);
+        program_compute(p, 2);
+        assert_int_equal(program_save(p, directory), -EISDIR);
+        assert_string_equal(program_error(p), "on rank 0: write rmrt-2.manifest: Is a directory");
+        for (int i = 0; i < 3; i++) {
+                cleanup_free char *name = xasprintf("rank-%d", i);
+
+                assert_int_equal(bytes_of(2, name), -1);
+        }
+        assert_int_equal(rmdir(temporary), 0);
+        program_clear(p);
+        assert_int_equal(program_restore(p, directory), RMRT_RESTORED_ALL);
+        assert_int_equal(program_step(p, true), 1);
+        program_destroy(p);
+}
+
+/* A node has a folder of its own at the same path: what its rank saves there would be found by nobody. */
+static void test_folder_not_shared(void **state) {
+        cleanup_free char *one = xasprintf("%s/one", directory), *other = xasprintf("%s/other", directory);
+        struct program *p = program_create(3);
+
+        assert_int_equal(mkdir(one, 0700), 0);
+        assert_int_equal(mkdir(other, 0700), 0);
+        p->nodes[0] = p->nodes[1] = one;
+        p->nodes[2] = other;
+        program_compute(p, 1);
+        assert_int_equal(program_save(p, "/proc/thread-self/cwd"), -EXDEV);
+        assert_string_equal(program_error(p),
+                            "on rank 0: the file of rank 2 is not seen by rank 0: folder '/proc/thread-self/cwd' must be "
+                            "shared by all nodes");
+        /* Nothing is left, not even there. */
+        assert_int_equal(rmdir(one), 0);
+        assert_int_equal(rmdir(other), 0);
+        program_destroy(p);
+}
+
 /* ---- offline ---- */
 
 static void no_damage(void *ctx, const struct rm_error *err) {
@@ -367,6 +409,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_other_arrays, begin, end),
                 cmocka_unit_test_setup_teardown(test_options, begin, end),
                 cmocka_unit_test_setup_teardown(test_full_disk, begin, end),
+                cmocka_unit_test_setup_teardown(test_no_manifest, begin, end),
+                cmocka_unit_test_setup_teardown(test_folder_not_shared, begin, end),
                 cmocka_unit_test_setup_teardown(test_merge, begin, end),
                 cmocka_unit_test_setup_teardown(test_byte_order, begin, end),
         };
