@@ -1,6 +1,7 @@
 #include "rtlib/channel.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -104,4 +105,13 @@ Door__Notice *channel_next(void) {
 
         errno = error;
         return notice;
+}
+
+void channel_wait(uint64_t usec) {
+        struct pollfd fd = { .fd = channel.fd, .events = POLLIN };
+        int error = errno;
+
+        /* Also without a descriptor it takes its time. */
+        (void) poll(&fd, 1, (int) (usec / 1000));
+        errno = error;
 }

@@ -1,4 +1,4 @@
-/* Between the program and PID 1 of its capsule: datagrams at the door, and, once a rank listens, datagrams that come back. Nothing here waits. */
+/* Between the program and PID 1 of its capsule: datagrams at the door, and, once a rank listens, datagrams that come back. */
 #ifndef RM_RTLIB_CHANNEL_H
 #define RM_RTLIB_CHANNEL_H
 
@@ -17,5 +17,8 @@ void channel_close(void);
 
 /* The next notice there is, to be freed by door__notice__free_unpacked(); NULL: there is none. For one thread at a time. None comes to a process that was forked. */
 Door__Notice *channel_next(void);
+
+/* Until there is one, for so long at most. The only call here that waits. */
+void channel_wait(uint64_t usec);
 
 #endif

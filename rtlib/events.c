@@ -29,8 +29,7 @@ static struct {
         struct callback all[RMRT_CALLBACKS_MAX];
         _Atomic size_t n;
         _Atomic uint32_t wanted;
-        atomic_flag looking;
-} events = { .lock = PTHREAD_MUTEX_INITIALIZER, .looking = ATOMIC_FLAG_INIT };
+} events = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 uint32_t events_wanted(void) {
         return atomic_load_explicit(&events.wanted, memory_order_relaxed);
@@ -73,34 +72,21 @@ static void answer(uint32_t rank, uint64_t serial) {
         channel_send(&request);
 }
 
-/* What is to be done before is done only if it is not over yet: after a long step all of it may be there. */
-static void look(uint32_t rank) {
-        enum rmrt_event before = 0;
-        uint64_t serial = 0;
-        Door__Notice *notice;
+void events_hear(struct events_pending *pending, const Door__Notice *notice) {
+        enum rmrt_event event = (enum rmrt_event) notice->happens->event;
 
-        while ((notice = channel_next())) {
-                enum rmrt_event event =
-                        notice->body_case == DOOR__NOTICE__BODY_HAPPENS ? (enum rmrt_event) notice->happens->event : 0;
-
-                if (event == RMRT_BEFORE_MOVE || event == RMRT_BEFORE_CHECKPOINT) {
-                        before = event;
-                        serial = notice->serial;
-                } else if (event >= RMRT_AFTER_MOVE && event <= RMRT_AFTER_RESTART) {
-                        before = 0;
-                        run(event);
-                }
-                door__notice__free_unpacked(notice, NULL);
-        }
-        if (before) {
-                run(before);
-                answer(rank, serial);
+        if (event == RMRT_BEFORE_MOVE || event == RMRT_BEFORE_CHECKPOINT) {
+                *pending = (struct events_pending) { event, notice->serial };
+        } else if (event >= RMRT_AFTER_MOVE && event <= RMRT_AFTER_RESTART) {
+                pending->before = 0;
+                run(event);
         }
 }
 
-void events_look(uint32_t rank) {
-        if (atomic_flag_test_and_set(&events.looking))
+/* What is to be done before is done only if it is not over yet: after a long step all of it may be there. */
+void events_settle(const struct events_pending *pending, uint32_t rank) {
+        if (!pending->before)
                 return;
-        look(rank);
-        atomic_flag_clear(&events.looking);
+        run(pending->before);
+        answer(rank, pending->serial);
 }

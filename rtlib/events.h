@@ -4,13 +4,19 @@
 
 #include <stdint.h>
 
+#include "proto/door.pb-c.h"
 #include "rm/rmrt.h"
 
 /* As rmrt_at(). */
 int events_add(enum rmrt_event event, rmrt_event_fn fn, void *data);
 /* As of Listen; 0: it wants nothing. */
 uint32_t events_wanted(void);
-/* Takes what has come, and calls the program's functions, in the thread that calls this; another one does nothing meanwhile. */
-void events_look(uint32_t rank);
+/* What has come, one after the other, in the thread that calls the program's functions; then the rest of it. */
+struct events_pending {
+        enum rmrt_event before; /* 0: none */
+        uint64_t serial; /* of the notice */
+};
+void events_hear(struct events_pending *pending, const Door__Notice *notice);
+void events_settle(const struct events_pending *pending, uint32_t rank);
 
 #endif

@@ -8,6 +8,8 @@
 
 #include "rtlib/channel.h"
 #include "rtlib/events.h"
+#include "rtlib/notices.h"
+#include "rtlib/resizing.h"
 
 #define TELL_USEC UINT64_C(1000000)
 
@@ -29,19 +31,18 @@ static uint64_t coarse_usec(void) {
         return (uint64_t) t.tv_sec * 1000000 + (uint64_t) t.tv_nsec / 1000;
 }
 
-/* PMIx tells each rank its number. */
-static bool read_rank(uint32_t *ret) {
-        const char *text = getenv("PMIX_RANK");
+static bool read_number(const char *variable, uint32_t *ret) {
+        const char *text = getenv(variable);
         char *end;
-        unsigned long rank;
+        unsigned long number;
 
         if (!text || *text < '0' || *text > '9')
                 return false;
         errno = 0;
-        rank = strtoul(text, &end, 10);
-        if (*end || errno || rank > UINT32_MAX)
+        number = strtoul(text, &end, 10);
+        if (*end || errno || number > UINT32_MAX)
                 return false;
-        *ret = (uint32_t) rank;
+        *ret = (uint32_t) number;
         return true;
 }
 
@@ -65,11 +66,14 @@ static void listen_again(void) {
 }
 
 int rmrt_init(void) {
-        uint32_t rank;
+        uint32_t rank, active = 0;
 
-        if (atomic_load(&said.managed) || !getenv("RM_JOB_ID") || !read_rank(&rank))
+        /* PMIx tells each rank its number. */
+        if (atomic_load(&said.managed) || !getenv("RM_JOB_ID") || !read_number("PMIX_RANK", &rank))
                 return 0;
         said.rank = rank;
+        (void) read_number("RM_ACTIVE_RANKS", &active); /* of a job with ranks to park */
+        resizing_init(rank, active);
         atomic_store(&said.next_usec, 0);
         atomic_store(&said.managed, true);
         listen_again();
@@ -116,7 +120,7 @@ int rmrt_step(uint64_t done, uint64_t total) {
                 listen_again();
         }
         if (events_wanted() && is_due(&said.look_usec, now, now + 1))
-                events_look(said.rank);
+                notices_take(said.rank);
         return 0;
 }
 
@@ -146,5 +150,6 @@ void rmrt_finalize(void) {
         tell();
         if (events_wanted())
                 send_listen(0);
+        resizing_finish();
         channel_close();
 }

@@ -1,7 +1,7 @@
 /* librmrt: what a program may tell rmd, the resource manager that it runs under. No program must.
  *
- * Outside of rmd every call succeeds and does nothing, so that one binary runs everywhere. All calls may be made by any thread, none waits, and none makes
- * a thread. None keeps a descriptor open but rmrt_at(). Link with -lrmrt (pkg-config rmrt).
+ * Outside of rmd every call succeeds and does nothing, so that one binary runs everywhere. All calls may be made by any thread, and none makes a thread.
+ * None waits, or keeps a descriptor open, but those that say so. Link with -lrmrt (pkg-config rmrt).
  *
  * Errors are negative errno values. The library prints nothing. */
 #ifndef RM_RMRT_H
@@ -44,7 +44,23 @@ enum { RMRT_CALLBACKS_MAX = 64 };
  * -ENOSPC: more than RMRT_CALLBACKS_MAX. */
 int rmrt_at(enum rmrt_event event, rmrt_event_fn fn, void *data);
 
-/* Tells rmd what was said last. The other calls do nothing after it. */
+/* A change of the number of active ranks (rm/rmrt_resize.h, which is what programs use; these calls are what it is made of). By one thread at a time. They keep one descriptor open, as rmrt_at() does. */
+struct rmrt_change {
+        uint64_t epoch; /* greater than that of any before; 0: none */
+        uint32_t before, now; /* active ranks */
+};
+
+/* Was the job started with --max-ranks? */
+bool rmrt_is_resizable(void);
+/* At the beginning, and of a rank that is no longer active. 1: it is one of `ret->now` active ranks (0: of all there are); a parked rank waits for that. 0: the program has
+ * ended. -EINVAL: it is active; -EADDRINUSE, -EMFILE and others: it cannot listen. */
+int rmrt_resize_wait(struct rmrt_change *ret);
+/* Of rank 0, does not wait. True: all active ranks are to make this change now. */
+bool rmrt_resize_poll(struct rmrt_change *ret);
+/* They have; on each of them, and on those that are no longer active. */
+void rmrt_resize_made(const struct rmrt_change *change);
+
+/* Tells rmd what was said last. The other calls do nothing after it. Of rank 0, in a job with --max-ranks: waits until rmd has heard that parked ranks are to end, 10 s at most. */
 void rmrt_finalize(void);
 
 #ifdef __cplusplus

@@ -1,0 +1,30 @@
+#include "rtlib/notices.h"
+
+#include <stdatomic.h>
+
+#include "rtlib/channel.h"
+#include "rtlib/events.h"
+#include "rtlib/resizing.h"
+
+static atomic_flag taking = ATOMIC_FLAG_INIT;
+
+static void take(uint32_t rank) {
+        struct events_pending pending = { 0 };
+        Door__Notice *notice;
+
+        while ((notice = channel_next())) {
+                if (notice->body_case == DOOR__NOTICE__BODY_HAPPENS)
+                        events_hear(&pending, notice);
+                else if (notice->body_case == DOOR__NOTICE__BODY_RESIZE)
+                        resizing_hear(notice->resize);
+                door__notice__free_unpacked(notice, NULL);
+        }
+        events_settle(&pending, rank);
+}
+
+void notices_take(uint32_t rank) {
+        if (atomic_flag_test_and_set(&taking))
+                return;
+        take(rank);
+        atomic_flag_clear(&taking);
+}

@@ -1,0 +1,10 @@
+/* What PID 1 tells this rank, for whom in the library it is. */
+#ifndef RM_RTLIB_NOTICES_H
+#define RM_RTLIB_NOTICES_H
+
+#include <stdint.h>
+
+/* Takes what has come for this rank, and calls the program's functions (events.h), in the thread that calls this; another one does nothing meanwhile. */
+void notices_take(uint32_t rank);
+
+#endif
