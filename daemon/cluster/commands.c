@@ -133,6 +133,21 @@ Rm__Command *command_job_running(struct command *c, uint64_t job) {
         return &c->command;
 }
 
+Rm__Command *command_job_resize(struct command *c, uint64_t job, uint32_t ranks, const char *by) {
+        BEGIN(c, job_resize, JOB_RESIZE);
+        c->job_resize.job = job;
+        c->job_resize.ranks = ranks;
+        c->job_resize.by = text_of(by);
+        return &c->command;
+}
+
+Rm__CmdJobResizeTold *command_job_resize_told(struct command *c, uint64_t job, uint32_t attempt) {
+        BEGIN(c, job_resize_told, JOB_RESIZE_TOLD);
+        c->job_resize_told.job = job;
+        c->job_resize_told.attempt = attempt;
+        return &c->job_resize_told;
+}
+
 Rm__Command *command_job_cancel(struct command *c, uint64_t job, uint32_t signal, const char *by) {
         BEGIN(c, job_cancel, JOB_CANCEL);
         c->job_cancel.job = job;

@@ -64,6 +64,8 @@ struct command {
                 Rm__CmdCheckpointImport checkpoint_import;
                 Rm__CmdCheckpointAbort checkpoint_abort;
                 Rm__CmdCheckpointDrilled checkpoint_drilled;
+                Rm__CmdJobResize job_resize;
+                Rm__CmdJobResizeTold job_resize_told;
         };
 };
 
@@ -96,6 +98,9 @@ Rm__CmdJobPlace *command_job_place(struct command *c, uint64_t job);
 Rm__CmdJobSpares *command_job_spares(struct command *c, uint64_t job);
 Rm__CmdJobCores *command_job_cores(struct command *c, uint64_t job);
 Rm__Command *command_job_running(struct command *c, uint64_t job);
+/* Asked for by this user. */
+Rm__Command *command_job_resize(struct command *c, uint64_t job, uint32_t ranks, const char *by);
+Rm__CmdJobResizeTold *command_job_resize_told(struct command *c, uint64_t job, uint32_t attempt);
 /* Asked for by this user. */
 Rm__Command *command_job_cancel(struct command *c, uint64_t job, uint32_t signal, const char *by);
 /* Its time is over. */

@@ -90,6 +90,12 @@ static const struct {
         { &rm__checkpoint__descriptor, 210, STATE_LEVEL_DRILL }, /* error */
         { &rm__job__descriptor, 210, STATE_LEVEL_DRILL }, /* drill */
         { &rm__command__descriptor, 210, STATE_LEVEL_DRILL }, /* checkpoint_drilled */
+        { &rm__job_spec__descriptor, 220, STATE_LEVEL_RESIZE }, /* active_ranks */
+        { &rm__job_spec__descriptor, 221, STATE_LEVEL_RESIZE }, /* min_ranks */
+        { &rm__job__descriptor, 220, STATE_LEVEL_RESIZE }, /* resize */
+        { &rm__checkpoint__descriptor, 220, STATE_LEVEL_RESIZE }, /* resize */
+        { &rm__command__descriptor, 220, STATE_LEVEL_RESIZE }, /* job_resize */
+        { &rm__command__descriptor, 221, STATE_LEVEL_RESIZE }, /* job_resize_told */
         { &rm__node__descriptor, 200, STATE_LEVEL_CHECKPOINT }, /* unwell_usec */
         { &rm__state__descriptor, 200, STATE_LEVEL_CHECKPOINT }, /* failures */
 };

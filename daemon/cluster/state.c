@@ -186,6 +186,8 @@ static const struct {
         { RM__COMMAND__BODY_CHECKPOINT_DRILLED, apply_checkpoint_drilled },
         { RM__COMMAND__BODY_CHECKPOINT_REMOVE, apply_checkpoint_remove },
         { RM__COMMAND__BODY_JOB_RELEASE, apply_job_release },
+        { RM__COMMAND__BODY_JOB_RESIZE, apply_job_resize },
+        { RM__COMMAND__BODY_JOB_RESIZE_TOLD, apply_job_resize_told },
 };
 
 static int (*find_handler(const Rm__Command *command))(struct apply *a) {

@@ -28,6 +28,7 @@
 #define STATE_LEVEL_CHECKPOINT 10U /* from this one on: checkpoints of jobs */
 #define STATE_LEVEL_DRILL 11U /* from this one on: drills of jobs */
 #define STATE_LEVEL_IMPORT 11U /* likewise: checkpoints that come back from a file */
+#define STATE_LEVEL_RESIZE 11U /* likewise: jobs that grow and shrink */
 #define STATE_LEVEL_WITHOUT_DOWN                                                                                                   \
         3U /* the log is raised to this level, and to higher ones, also if a node that is DOWN knows less */
 #define STATE_CONDITION_SOURCES_MAX 16U    /* of one node */
@@ -128,6 +129,17 @@ bool job_may_restart(const Rm__Job *job);
 bool job_wants_restart(const Rm__JobSpec *spec);
 /* The first of its attempts that is not for the loss of a node counts as well: attempts so far, for JobSpec.restarts. */
 uint32_t job_counted_attempts(const Rm__Job *job);
+/* ---- jobs that grow and shrink (state_resize.c); others have all ranks active ---- */
+/* So many of its ranks compute, the first ones; of one that waits: would, if it were placed now. */
+uint32_t job_active_ranks(const Rm__State *state, const Rm__Job *job);
+/* All ranks of the group are to be parked: it asks for no cores. False of the head. */
+bool job_group_parked(const Rm__Job *job, const Rm__Capsule *capsule);
+/* And it may stand still as soon as they are: the job neither ends nor was told to. */
+bool job_group_may_freeze(const Rm__Job *job, const Rm__Capsule *capsule);
+/* Cores that the capsule asks for: one for each of its ranks, also where only some of them compute; 0: it is the head, or parked. */
+uint32_t job_capsule_cores(const Rm__Job *job, const Rm__Capsule *capsule);
+/* The first rank of the group. */
+uint32_t job_first_rank(const Rm__Job *job, const Rm__Capsule *capsule);
 /* NULL: there is none of that number. */
 Rm__Checkpoint *job_checkpoint(const Rm__Job *job, uint64_t id);
 /* That is being captured or stored; NULL: none. */

@@ -265,6 +265,9 @@ static int check_start(struct apply *a, const Rm__CmdCheckpointStart *in, const 
                 return apply_refuse(a, -EINVAL, "%s: no cause is given, or nodes and partners do not match", what);
         if (job->state != RM__JOB_STATE__JOB_RUNNING || job->cancel)
                 return apply_refuse(a, -EBUSY, "%s: job %" PRIu64 " does not run", what, job->id);
+        if (job->resize && job->resize->begun)
+                return apply_refuse(a, -EAGAIN, "%s: the program of job %" PRIu64 " changes to %u ranks; try again in a moment",
+                                    what, job->id, job->resize->wanted);
         if (other)
                 return apply_refuse(a, -EALREADY, "%s: a %s of job %" PRIu64 " is being made already", what,
                                     checkpoint_is_drill(other) ? "drill" : "checkpoint", job->id);
@@ -325,6 +328,8 @@ int apply_checkpoint_start(struct apply *a) {
         checkpoint->group_size = job->group_size;
         checkpoint->stop = in->stop;
         checkpoint->keep = in->keep;
+        if (job->resize)
+                checkpoint->resize = (Rm__Resize *) message_copy(&job->resize->base);
         message_set_string(&checkpoint->by, in->by);
         for (size_t i = 0; i < job->n_capsules; i++)
                 REPEATED_PUSH(checkpoint->parts, checkpoint->n_parts, make_part(a, in, job->capsules[i]));

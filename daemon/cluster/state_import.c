@@ -22,6 +22,10 @@ static int check_parts(const Rm__JobSpec *spec, const Rm__Checkpoint *checkpoint
                         return error_set(err, -EINVAL, "part %zu is of no capsule, or has no address", i);
                 ranks += part->ranks;
         }
+        if ((checkpoint->resize != NULL) != (spec->active_ranks > 0) ||
+            (checkpoint->resize && (checkpoint->resize->active == 0 || checkpoint->resize->active > spec->ranks ||
+                                    checkpoint->resize->wanted > spec->ranks || spec->active_ranks > spec->ranks)))
+                return error_set(err, -EINVAL, "it does not say well how many of its ranks compute");
         return ranks == spec->ranks
                        ? 0
                        : error_set(err, -EINVAL, "its groups have %" PRIu64 " ranks, and the job %u", ranks, spec->ranks);
@@ -152,6 +156,8 @@ static Rm__Checkpoint *make_checkpoint(const Rm__Checkpoint *in, const char *nod
         checkpoint->end_usec = in->end_usec;
         checkpoint->pause_usec = in->pause_usec;
         checkpoint->group_size = in->group_size;
+        if (in->resize)
+                checkpoint->resize = (Rm__Resize *) message_copy(&in->resize->base);
         message_set_string(&checkpoint->by, in->by);
         for (size_t i = 0; i < in->n_parts; i++)
                 REPEATED_PUSH(checkpoint->parts, checkpoint->n_parts, make_part(in->parts[i], node));

@@ -27,6 +27,7 @@ struct capsule_entry {
         Rm__Capsule *capsule;
         struct node_entry *at; /* that it is named on, whether it takes up room there or not */
         bool placed;         /* it does; then it is in the list of `at` */
+        uint32_t ranks; /* that it asks for cores for */
         Rm__Move *move;        /* that is under way */
         struct node_entry *held; /* the other end of the move, where room is held for it */
         uint32_t held_ranks;
@@ -143,7 +144,7 @@ static struct capsule_entry *find_capsule(const struct state_index *index, uint6
 static void discount(struct state_index *index, struct capsule_entry *entry) {
         if (entry->placed) {
                 LIST_REMOVE(entry, link);
-                entry->at->ranks -= entry->capsule->ranks;
+                entry->at->ranks -= entry->ranks;
                 entry->at->capsules--;
                 mark_changed(index, entry->at);
         }
@@ -169,7 +170,7 @@ static void count_move(struct state_index *index, struct capsule_entry *entry) {
         if (!move)
                 return;
         entry->held = get_node(index, running ? move->to : move->from);
-        entry->held_ranks = running ? entry->capsule->ranks : 0;
+        entry->held_ranks = running ? entry->ranks : 0;
         entry->held->ranks += entry->held_ranks;
         entry->held->capsules++;
         mark_changed(index, entry->held);
@@ -180,10 +181,11 @@ static void count(struct state_index *index, struct capsule_entry *entry) {
         bool ended = job_ended(entry->job->job);
 
         entry->at = get_node(index, capsule->node);
+        entry->ranks = job_capsule_cores(entry->job->job, capsule);
         if (!ended && capsule->state != RM__CAPSULE_STATE__CAPSULE_GONE) {
                 entry->placed = true;
                 LIST_INSERT_HEAD(&entry->at->placed, entry, link);
-                entry->at->ranks += capsule->ranks;
+                entry->at->ranks += entry->ranks;
                 entry->at->capsules++;
                 mark_changed(index, entry->at);
         }
@@ -359,7 +361,7 @@ const char *state_node_word(const struct state_index *index, const Rm__Node *nod
 }
 
 static bool is_folded(const struct state_index *index, const struct capsule_entry *entry) {
-        return entry->capsule->ranks > 0 && entry->at->position >= 0 &&
+        return entry->ranks > 0 && entry->at->position >= 0 &&
                entry->at->ranks > node_usable_cores(index->state->nodes[entry->at->position]);
 }
 

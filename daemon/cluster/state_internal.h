@@ -73,6 +73,10 @@ int apply_checkpoint_abort(struct apply *a);
 int apply_checkpoint_drilled(struct apply *a);
 int apply_checkpoint_remove(struct apply *a);
 int apply_job_release(struct apply *a);
+int apply_job_resize(struct apply *a);
+int apply_job_resize_told(struct apply *a);
+/* It is being placed, to go on from the checkpoint (NULL: from its beginning). */
+void job_resize_begin(struct apply *a, Rm__Job *job, const Rm__Checkpoint *checkpoint);
 /* Before it changes which nodes there are or are UP, and once the level allows it: count the time until now. */
 void failures_advance(struct apply *a);
 /* Before its health changes: it is lost now, be it that it is DOWN, or that it was started anew. */

@@ -106,6 +106,9 @@ int apply_job_submit(struct apply *a) {
 
         if (!spec || spec->ranks == 0 || spec->n_argv == 0)
                 return apply_refuse(a, -EINVAL, "submit: a job needs a command line and at least one rank");
+        if (spec->active_ranks > spec->ranks || spec->min_ranks > spec->active_ranks)
+                return apply_refuse(a, -EINVAL, "submit: of %u ranks %u cannot compute, nor %u at least", spec->ranks,
+                                    spec->active_ranks, spec->min_ranks);
         before = submitted_before(a->state, spec);
         if (before) {
                 a->result->created = before->id;
@@ -305,7 +308,7 @@ int apply_job_cores(struct apply *a) {
                 Rm__Capsule *capsule = group->group >= 0 ? job_capsule(job, group->group) : NULL;
 
                 if (!capsule || strcmp(capsule->node, group->node) != 0 ||
-                    (group->n_cores != 0 && group->n_cores != capsule->ranks))
+                    (group->n_cores != 0 && group->n_cores != job_capsule_cores(job, capsule)))
                         continue;
                 free(capsule->cores);
                 capsule->cores = xcalloc(group->n_cores, sizeof(*capsule->cores));
@@ -353,6 +356,7 @@ int apply_job_place(struct apply *a) {
         if (!checkpoint) /* what was saved before is of other groups, at other addresses */
                 job_checkpoints_forget(job);
         job->group_size = in->group_size;
+        job_resize_begin(a, job, checkpoint);
         job->state = RM__JOB_STATE__JOB_STARTING;
         state_index_job(a->index, job->id);
         if (job->attempt == 0)

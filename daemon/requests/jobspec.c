@@ -198,6 +198,24 @@ static int check_checkpoint_at_limit(const Rm__JobSpec *spec, const struct jobsp
         return check_level(rules, STATE_LEVEL_CHECKPOINT, "--checkpoint-at-limit", err);
 }
 
+static int check_active_ranks(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        if (spec->active_ranks == 0)
+                return 0;
+        if (spec->active_ranks > spec->ranks)
+                return error_set(err, -EINVAL, "--max-ranks: the job begins with %u ranks, so it cannot have %u at most",
+                                 spec->active_ranks, spec->ranks);
+        return check_level(rules, STATE_LEVEL_RESIZE, "--max-ranks", err);
+}
+
+static int check_min_ranks(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        if (spec->active_ranks == 0 && spec->min_ranks > 0)
+                return error_set(err, -EINVAL, "--min-ranks is for jobs with --max-ranks");
+        if (spec->min_ranks <= spec->active_ranks)
+                return 0;
+        return error_set(err, -EINVAL, "--min-ranks: the job begins with %u ranks, so it cannot have %u at least",
+                         spec->active_ranks, spec->min_ranks);
+}
+
 /* Any value is good. */
 static int check_nothing(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
         return 0;
@@ -240,6 +258,8 @@ static const struct {
         { 181, "checkpoint_files", check_checkpoint_files },
         { 182, "recover_wait_usec", check_recover_wait },
         { 183, "checkpoint_at_limit", check_checkpoint_at_limit },
+        { 220, "active_ranks", check_active_ranks },
+        { 221, "min_ranks", check_min_ranks },
 };
 
 void jobspec_normalize(Rm__JobSpec *spec) {

@@ -97,6 +97,18 @@ static void check_capsules(const Rm__State *state, const Rm__Job *job) {
                 assert_int_equal(ranks, job->spec->ranks);
 }
 
+static void check_resize(const Rm__Job *job) {
+        const Rm__Resize *resize = job->resize;
+
+        if (!resize)
+                return;
+        assert_in_range(resize->active, 1, job->spec->ranks);
+        assert_true(resize->wanted <= job->spec->ranks && (!resize->begun || resize->wanted > 0));
+        assert_true(resize->epoch > 0);
+        for (size_t k = 0; k < job->n_capsules; k++)
+                assert_true(!job_group_parked(job, job->capsules[k]) || job->capsules[k]->n_cores == 0);
+}
+
 static int compare_numbers(const void *a, const void *b) {
         uint64_t x = *(const uint64_t *) a, y = *(const uint64_t *) b;
 
@@ -155,6 +167,7 @@ static void check_jobs(const struct state_index *indexed) {
                 if (i > 0)
                         assert_true(state->jobs[i - 1]->id < job->id);
                 check_capsules(state, job);
+                check_resize(job);
                 check_fold(indexed, job);
                 if (job->state == RM__JOB_STATE__JOB_PENDING)
                         assert_int_equal(job->n_capsules, 0);
@@ -220,7 +233,7 @@ static uint32_t walk_ranks(const Rm__State *state, const char *node, uint32_t *r
 
                         if (capsule->state == RM__CAPSULE_STATE__CAPSULE_GONE || strcmp(capsule->node, node) != 0)
                                 continue;
-                        ranks += capsule->ranks;
+                        ranks += job_capsule_cores(state->jobs[i], capsule);
                         capsules++;
                 }
         for (size_t i = 0; i < state->n_moves; i++) {
@@ -231,7 +244,7 @@ static uint32_t walk_ranks(const Rm__State *state, const char *node, uint32_t *r
 
                 if (!capsule || !under_way(move) || strcmp(running ? move->to : move->from, node) != 0)
                         continue;
-                ranks += running ? capsule->ranks : 0;
+                ranks += running ? job_capsule_cores(job, capsule) : 0;
                 capsules++;
         }
         *ret_capsules = capsules;
@@ -596,6 +609,10 @@ int topology_error(struct world *w, const char *error) {
 }
 
 int submit(struct world *w, uint32_t ranks) {
+        return submit_resizable(w, ranks, 0, 0);
+}
+
+int submit_resizable(struct world *w, uint32_t ranks, uint32_t active, uint32_t least) {
         char *argv[] = { (char *) "mpirun", (char *) "./a.out" };
         Rm__JobSpec spec = RM__JOB_SPEC__INIT;
         int code;
@@ -606,9 +623,34 @@ int submit(struct world *w, uint32_t ranks) {
         spec.argv = argv;
         spec.n_argv = ARRAY_SIZE(argv);
         spec.ranks = ranks;
+        spec.active_ranks = active;
+        spec.min_ranks = least;
         body.spec = &spec;
         code = apply_command(w, &command);
         return code < 0 ? code : (int) w->created;
+}
+
+int resize(struct world *w, uint64_t job, uint32_t ranks) {
+        COMMAND(JobResize, job_resize, JOB_RESIZE);
+
+        body.job = job;
+        body.ranks = ranks;
+        body.by = (char *) "alice";
+        return apply_command(w, &command);
+}
+
+int resize_told(struct world *w, uint64_t job, uint64_t begun, uint64_t done, uint32_t ranks, bool ending) {
+        const Rm__Job *of = state_job(w->state, job);
+        COMMAND(JobResizeTold, job_resize_told, JOB_RESIZE_TOLD);
+
+        body.job = job;
+        body.attempt = of ? of->attempt : 0;
+        body.listens = true;
+        body.begun = begun;
+        body.done = done;
+        body.ranks = ranks;
+        body.ending = ending;
+        return apply_command(w, &command);
 }
 
 int job_available(struct world *w, uint64_t job, const char *node, uint32_t cores, const char *error) {

@@ -64,6 +64,11 @@ int keep_log(struct world *w, const char *const *nodes, size_t n);
 int available(struct world *w, const char *const *nodes, const uint32_t *cores, size_t n);
 int available_error(struct world *w, const char *error);
 int submit(struct world *w, uint32_t ranks);
+/* Of which so many are active at first, and never fewer than `least`. */
+int submit_resizable(struct world *w, uint32_t ranks, uint32_t active, uint32_t least);
+int resize(struct world *w, uint64_t job, uint32_t ranks);
+/* By rank 0 of the attempt that there is, which listens. */
+int resize_told(struct world *w, uint64_t job, uint64_t begun, uint64_t done, uint32_t ranks, bool ending);
 int job_available(struct world *w, uint64_t job, const char *node, uint32_t cores, const char *error);
 int job_wait(struct world *w, uint64_t job, const char *reason, bool lost_round);
 /* One group. */

@@ -116,6 +116,33 @@ static int random_condition(struct walk *walk) {
                          pick(walk, 8) ? "hot" : "");
 }
 
+/* Half of the jobs have ranks in reserve, once the level allows it. */
+static int random_submit(struct walk *walk) {
+        uint32_t ranks = pick(walk, 9), active = 0;
+
+        if (walk->world.state->level >= STATE_LEVEL_RESIZE && ranks > 0 && pick(walk, 2))
+                active = 1 + pick(walk, ranks + (pick(walk, 10) == 0));
+        return submit_resizable(&walk->world, ranks, active, active > 0 ? pick(walk, active + 1) : 0);
+}
+
+/* Mostly of the change that is under way. */
+static int random_resize(struct walk *walk) {
+        const Rm__Job *job = some_job(walk);
+        uint64_t epoch = job && job->resize ? job->resize->epoch : 1;
+        uint32_t ranks = job && job->resize && job->resize->wanted && pick(walk, 4) ? job->resize->wanted : pick(walk, 10);
+
+        switch (job ? pick(walk, 4) : 3) {
+        case 0:
+                return resize(&walk->world, job->id, pick(walk, 10));
+        case 1:
+                return resize_told(&walk->world, job->id, pick(walk, 6) ? epoch : pick(walk, 5), 0, 0, pick(walk, 40) == 0);
+        case 2:
+                return resize_told(&walk->world, job->id, epoch, pick(walk, 6) ? epoch : pick(walk, 5), ranks, false);
+        default:
+                return resize(&walk->world, some_job_id(walk), pick(walk, 10));
+        }
+}
+
 static int step(struct walk *walk, uint32_t which) {
         struct world *w = &walk->world;
 
@@ -137,7 +164,7 @@ static int step(struct walk *walk, uint32_t which) {
         case 4:
                 return pick(walk, 2) ? random_available(walk) : available_error(w, pick(walk, 2) ? "" : "/f:1: what");
         case 5:
-                return w->state->n_jobs < 30 ? submit(w, pick(walk, 9)) : 0;
+                return w->state->n_jobs < 30 ? random_submit(walk) : 0;
         case 6:
                 return job_available(w, some_job_id(walk), pick(walk, 2) ? some_node(walk) : NULL, pick(walk, 4),
                                      pick(walk, 3) ? "" : "/j:1: what");
@@ -188,6 +215,8 @@ static int step(struct walk *walk, uint32_t which) {
         }
         case 28:
                 return random_restart(walk);
+        case 29:
+                return random_resize(walk);
         default:
                 return note(w, "x");
         }
@@ -208,7 +237,7 @@ static void test_walk(void **state) {
 
         world_init(&walk.world);
         for (unsigned i = 0; i < repetitions(STEPS); i++) {
-                uint32_t which = pick(&walk, 29);
+                uint32_t which = pick(&walk, 30);
                 int code;
 
                 walk.world.thorough = i % 16 == 0 || i < 2000;

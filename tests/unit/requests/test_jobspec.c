@@ -256,6 +256,23 @@ static void test_checkpoints(void **state) {
         expect(&spec, "--recover-wait: at most 366 days");
 }
 
+static void test_ranks_in_reserve(void **state) {
+        static const struct jobspec_rules before = { .max_priority = 1000, .level = STATE_LEVEL_RESIZE - 1, .behind = "n2" };
+        Rm__JobSpec spec = good_spec();
+
+        spec.min_ranks = 1;
+        expect(&spec, "--min-ranks is for jobs with --max-ranks");
+        spec.active_ranks = 4;
+        expect(&spec, NULL);
+        spec.min_ranks = 5;
+        expect(&spec, "--min-ranks: the job begins with 4 ranks");
+        spec.min_ranks = 4;
+        spec.active_ranks = 5;
+        expect(&spec, "--max-ranks: the job begins with 5 ranks, so it cannot have 4 at most");
+        spec.active_ranks = 4;
+        expect_by(&spec, &before, "--max-ranks needs feature level 11, and the cluster is at 10, since rmd is older on n2");
+}
+
 /* Each of what is new would end the rmd of an older node. */
 static void test_checkpoints_with_older_nodes(void **state) {
         static const struct jobspec_rules before = { .max_priority = 1000, .level = STATE_LEVEL_CHECKPOINT - 1, .behind = "n2" };
@@ -374,6 +391,7 @@ int main(void) {
                 cmocka_unit_test(test_numbers),
                 cmocka_unit_test(test_restart_with_older_nodes),
                 cmocka_unit_test(test_checkpoints),
+                cmocka_unit_test(test_ranks_in_reserve),
                 cmocka_unit_test(test_checkpoints_with_older_nodes),
                 cmocka_unit_test(test_what_does_not_start_again_waits_for_nothing),
                 cmocka_unit_test(test_priority),
