@@ -135,7 +135,9 @@ static bool is_moving(const struct state_index *index, uint64_t job) {
 }
 
 static bool may_begin(const struct state_index *index, const Rm__Job *job) {
-        return job->state == RM__JOB_STATE__JOB_RUNNING && !job->cancel && !job_checkpoint_under_way(job) &&
+        bool changes = job->resize && job->resize->begun;
+
+        return job->state == RM__JOB_STATE__JOB_RUNNING && !job->cancel && !job_checkpoint_under_way(job) && !changes &&
                !is_moving(index, job->id);
 }
 

@@ -9,6 +9,7 @@
 #include "daemon/config/config.h"
 #include "daemon/leader/cores.h"
 #include "daemon/leader/fold_place.h"
+#include "daemon/leader/parked.h"
 
 static const Rm__State *state_of(const struct rmd *rmd) {
         return cluster_state(rmd->cluster);
@@ -43,39 +44,59 @@ static void reserve_nodes(struct rmd *rmd, const struct rm_snapshot *snapshot, c
 }
 
 /* That the job goes on from, if its groups are as they were then; 0: from the beginning. */
-static uint64_t checkpoint_of(const struct rmd *rmd, const struct rm_snapshot *snapshot, uint32_t index) {
-        const struct rm_job *view = &snapshot->jobs[index];
-        const Rm__Job *job = state_job(state_of(rmd), job_number(snapshot, index));
-        const Rm__Checkpoint *checkpoint = job ? job_newest_checkpoint(state_of(rmd), job) : NULL;
+static uint64_t checkpoint_of(const struct rmd *rmd, const Rm__Job *job, const uint32_t *group_ranks, uint32_t n_groups) {
+        const Rm__Checkpoint *checkpoint = job_newest_checkpoint(state_of(rmd), job);
 
-        if (!checkpoint || checkpoint->n_parts != view->n_groups + 1u)
+        if (!checkpoint || checkpoint->n_parts != n_groups + 1u)
                 return 0;
-        for (uint32_t i = 0; i < view->n_groups; i++)
-                if (checkpoint->parts[i + 1]->ranks != view->groups[i].ranks)
+        for (uint32_t i = 0; i < n_groups; i++)
+                if (checkpoint->parts[i + 1]->ranks != group_ranks[i])
                         return 0;
         return checkpoint->id;
 }
 
-static void start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action, const char *policy) {
-        const struct rm_job *job = &snapshot->jobs[action->job];
+/* Of all its groups, the parked ones too; the array is the caller's. */
+static uint32_t *ranks_of_groups(const Rm__Job *job, uint32_t group_size, uint32_t n_groups) {
+        uint32_t *ranks = xcalloc(n_groups + 1u, sizeof(*ranks));
+
+        for (uint32_t i = 0; i < n_groups; i++) {
+                uint32_t left = job->spec->ranks - i * group_size;
+
+                ranks[i] = left < group_size ? left : group_size;
+        }
+        return ranks;
+}
+
+/* False: there is no room for its parked groups, which it is told. */
+static bool start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action, const char *policy) {
+        const struct rm_job *view = &snapshot->jobs[action->job];
+        const Rm__Job *job = state_job(state_of(rmd), job_number(snapshot, action->job));
+        uint32_t n_groups = job ? (job->spec->ranks - 1) / view->group_size + 1 : 0;
+        cleanup_free int32_t *nodes = NULL;
         struct command c;
         Rm__CmdJobPlace *body = command_job_place(&c, job_number(snapshot, action->job));
 
-        body->group_size = job->group_size;
-        body->checkpoint = checkpoint_of(rmd, snapshot, action->job);
+        if (!job)
+                return false;
+        nodes = parked_place(snapshot, action->job, job, action->group_node, n_groups);
+        if (!nodes) {
+                enact_tell_reason(rmd, job, "waits for memory for its parked ranks", false);
+                return false;
+        }
+        body->group_size = view->group_size;
         body->head_node = (char *) snapshot->nodes[action->head_node].name;
         body->policy = (char *) policy;
-        body->n_group_nodes = body->n_group_ranks = job->n_groups;
-        body->group_nodes = node_names(snapshot, action->group_node, job->n_groups);
+        body->n_group_nodes = body->n_group_ranks = n_groups;
+        body->group_nodes = node_names(snapshot, nodes, n_groups);
         body->spare_nodes = node_names(snapshot, action->spare_nodes, action->n_spare_nodes);
         body->n_spare_nodes = action->n_spare_nodes;
-        body->group_ranks = xcalloc(job->n_groups, sizeof(uint32_t));
-        for (uint32_t i = 0; i < job->n_groups; i++)
-                body->group_ranks[i] = job->groups[i].ranks;
+        body->group_ranks = ranks_of_groups(job, view->group_size, n_groups);
+        body->checkpoint = checkpoint_of(rmd, job, body->group_ranks, n_groups);
         propose(rmd, &c.command);
         free(body->group_nodes);
         free(body->spare_nodes);
         free(body->group_ranks);
+        return true;
 }
 
 /* One that has lost a node need not wait for cores of its own: at once, or when it has waited for so long as its owner wants. */
@@ -98,8 +119,7 @@ static bool start_folded(struct rmd *rmd, const struct rm_snapshot *snapshot, ui
         if (!may_fold(rmd, job) || !fold_place(snapshot, index, nodes, &head))
                 return false;
         action.head_node = head;
-        start_job(rmd, snapshot, &action, "fold");
-        return true;
+        return start_job(rmd, snapshot, &action, "fold");
 }
 
 static int32_t capsule_of(const struct round_action *action) {
@@ -169,8 +189,7 @@ static void enact_actions(struct rmd *rmd, const struct rm_snapshot *snapshot, c
                 enum cooldown cooldown;
 
                 if (action->kind == ROUND_START) {
-                        start_job(rmd, snapshot, action, result->jobs[action->job].policy);
-                        *ret_started = true;
+                        *ret_started |= start_job(rmd, snapshot, action, result->jobs[action->job].policy);
                 } else if (action->kind == ROUND_RESERVE) {
                         reserve_nodes(rmd, snapshot, action);
                 } else if (moving < rmd->config->moves_at_once) {
@@ -183,12 +202,28 @@ static void enact_actions(struct rmd *rmd, const struct rm_snapshot *snapshot, c
         }
 }
 
+/* Groups that no policy sees, and that are to leave their nodes as others are. */
+static void move_parked(struct rmd *rmd, const struct rm_snapshot *snapshot, bool *ret_skipped) {
+        struct round_result moves = { 0 };
+        bool started = false;
+
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
+                const Rm__Job *job = state_job(state_of(rmd), job_number(snapshot, j));
+
+                if (job && job->resize)
+                        parked_moves(cluster_index(rmd->cluster), snapshot, j, job, &moves);
+        }
+        enact_actions(rmd, snapshot, &moves, &started, ret_skipped);
+        free(moves.actions);
+}
+
 bool enact_round(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_result *result, const char *warnings) {
         bool started = false, skipped = false;
 
         tell_warnings(rmd, snapshot, warnings);
         cores_tell(rmd, snapshot, result);
         enact_actions(rmd, snapshot, result, &started, &skipped);
+        move_parked(rmd, snapshot, &skipped);
         for (uint32_t i = 0; i < result->n_jobs; i++) {
                 const Rm__Job *job = state_job(state_of(rmd), job_number(snapshot, i));
 

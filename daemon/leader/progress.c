@@ -176,6 +176,10 @@ static void add_group(struct progress *progress, const Rm__State *state, const R
             !job_capsule(of, told->capsule))
                 return;
         job = find_or_add(progress, of);
+        if (job_group_parked(of, job_capsule(of, told->capsule))) { /* what it said before it was */
+                job->groups[told->capsule] = (struct group) { 0 };
+                return;
+        }
         job->groups[told->capsule] = (struct group) {
                 .ranks = told->progress->ranks,
                 .done = told->progress->done,

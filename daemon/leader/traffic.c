@@ -205,17 +205,17 @@ void traffic_fill(const struct traffic *traffic, uint64_t job_id, uint64_t usec,
         cleanup_free struct snapshot_edge *edges = NULL;
         size_t n = 0, most = 0;
 
-        if (!job || job->n_senders != view->n_groups || !all_known(job))
+        if (!job || job->n_senders < view->n_groups || !all_known(job)) /* more: those are parked */
                 return;
         for (uint32_t i = 0; i < job->n_senders; i++)
                 most += job->senders[i].n_ways;
         edges = xcalloc(most + 1, sizeof(*edges));
-        for (uint32_t i = 0; i < job->n_senders; i++)
+        for (uint32_t i = 0; i < view->n_groups; i++)
                 for (size_t k = 0; k < job->senders[i].n_ways; k++) {
                         const struct way *way = &job->senders[i].ways[k];
                         double bytes = fmin(way->rate * ((double) usec / 1e6), MOST_BYTES);
 
-                        if (bytes >= 1)
+                        if (bytes >= 1 && (uint32_t) way->to < view->n_groups)
                                 edges[n++] = (struct snapshot_edge) { view->groups[i].first_rank, view->groups[way->to].first_rank,
                                                                       (uint64_t) bytes };
                 }

@@ -33,7 +33,7 @@ bool traffic_shifted(const struct traffic *traffic, uint64_t job_id, double leas
 /* This is what a round sees. */
 void traffic_mark(struct traffic *traffic);
 
-/* Into job `index` of the snapshot, whose groups are those of the job `job_id`: bytes within `usec`, between the first ranks of groups. Nothing, where
+/* Into job `index` of the snapshot, whose groups are those of the job `job_id`, but for its parked ones: bytes within `usec`, between the first ranks of groups. Nothing, where
  * nothing is known. */
 void traffic_fill(const struct traffic *traffic, uint64_t job_id, uint64_t usec, struct snapshot *snapshot, uint32_t index);
 

@@ -15,6 +15,15 @@
 /* Dearer than all that a plan gains; some thousands of them are still no more than costs may be (FIELD_MAX). */
 #define STAY_COST_MAX (INT64_C(1) << 40)
 
+/* The largest one up to `most`. */
+static uint32_t divisor_of(uint32_t n, uint32_t most) {
+        uint32_t size = most < n ? most : n;
+
+        while (n % size != 0)
+                size--;
+        return size;
+}
+
 uint32_t view_group_size(const Rm__State *state, const Rm__JobSpec *spec, uint32_t configured) {
         uint32_t smallest = 0;
         uint32_t size = spec->group_size ? spec->group_size : configured;
@@ -30,7 +39,17 @@ uint32_t view_group_size(const Rm__State *state, const Rm__JobSpec *spec, uint32
                 size = smallest / 2;
         if (size < 1)
                 size = 1;
-        return size > spec->ranks ? spec->ranks : size;
+        if (size > spec->ranks)
+                size = spec->ranks;
+        return spec->active_ranks > 0 && spec->group_size == 0 ? divisor_of(spec->active_ranks, size) : size;
+}
+
+/* As many groups as active ranks are in. Parked groups need no cores: policies never see them (parked.h). */
+static uint32_t seen_ranks(const Rm__State *state, const Rm__Job *job, uint32_t group_size) {
+        uint32_t active = job_active_ranks(state, job);
+        uint64_t in_groups = ((uint64_t) active + group_size - 1) / group_size * group_size;
+
+        return in_groups < job->spec->ranks ? (uint32_t) in_groups : job->spec->ranks;
 }
 
 /* Policies need not tell a node that fails from one that is drained: everything is to leave both. */
@@ -314,7 +333,7 @@ static void add_job(const struct placing *p, const Rm__Job *job) {
         char name[24];
 
         (void) snprintf(name, sizeof(name), "%" PRIu64, job->id);
-        j = snapshot_add_job(view->snapshot, name, job->spec->ranks, size);
+        j = snapshot_add_job(view->snapshot, name, seen_ranks(state, job, size), size);
         j->priority = job->spec->priority < 0 ? 0 : 1 + (int64_t) job->spec->priority;
         j->age = age_of(&p->oldest, job);
         j->policy = job->spec->policy[0] ? snapshot_string(view->snapshot, job->spec->policy) : NULL;
@@ -361,7 +380,7 @@ static struct admit_job admission(const struct placing *p, const Rm__Job *job, u
                 .weight = weight,
                 .priority = job->spec->priority + (int64_t) p->config->age_weight * age_of(&p->oldest, job),
                 .runs = job->n_capsules > 0,
-                .too_large = job->spec->ranks > cores,
+                .too_large = job_active_ranks(p->state, job) > cores,
         };
 }
 
@@ -447,6 +466,7 @@ static bool leave_out_by_costs(struct placing *p) {
 static void hold_cores(const struct placing *p, const Rm__Job *job) {
         for (size_t i = 0; i < job->n_capsules; i++) {
                 const Rm__Capsule *capsule = job->capsules[i];
+                uint32_t needed = job_capsule_cores(job, capsule);
                 int32_t at[2];
 
                 at[0] = capsule_place(p->index, job, capsule, &at[1]);
@@ -454,7 +474,7 @@ static void hold_cores(const struct placing *p, const Rm__Job *job) {
                         struct rm_node *node = at[k] >= 0 ? snapshot_node(p->view->snapshot, (uint32_t) at[k]) : NULL;
 
                         if (node)
-                                node->cores -= capsule->ranks < node->cores ? capsule->ranks : node->cores;
+                                node->cores -= needed < node->cores ? needed : node->cores;
                 }
         }
 }

@@ -52,7 +52,7 @@ void view_finish(struct view *view);
 void view_nodes(const struct state_index *index, const struct penalties *penalties, int64_t warn_penalty,
                 struct snapshot *snapshot);
 
-/* The group size of a waiting job. */
+/* The group size of a waiting job. Of one with parked ranks no group has ranks of both kinds when it begins, unless its owner gave a size. */
 uint32_t view_group_size(const Rm__State *state, const Rm__JobSpec *spec, uint32_t configured);
 
 #endif

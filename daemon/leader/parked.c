@@ -1,0 +1,131 @@
+#include "daemon/leader/parked.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+
+/* What there is on a node, and what would be if the job's parked groups ran. */
+struct room {
+        uint32_t cores;
+        uint64_t ranks;
+        int64_t memory_free;
+};
+
+static struct room *rooms_of(const struct rm_snapshot *snapshot) {
+        struct room *rooms = xcalloc(snapshot->n_nodes + 1u, sizeof(*rooms));
+
+        for (uint32_t n = 0; n < snapshot->n_nodes; n++)
+                rooms[n] = (struct room) { snapshot->nodes[n].cores, 0, snapshot->nodes[n].memory_free };
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
+                for (uint32_t g = 0; g < snapshot->jobs[j].n_groups; g++) {
+                        int32_t node = snapshot->jobs[j].groups[g].node;
+
+                        if (node >= 0 && (uint32_t) node < snapshot->n_nodes)
+                                rooms[node].ranks += snapshot->jobs[j].groups[g].ranks;
+                }
+        return rooms;
+}
+
+static bool may_use(const struct rm_snapshot *snapshot, const struct rm_job *view, uint32_t node) {
+        return snapshot->nodes[node].cores > 0 && (!view->node_limit || view->node_limit[node] > 0);
+}
+
+static void take(struct room *room, uint32_t ranks, int64_t memory) {
+        room->ranks += ranks;
+        if (room->memory_free != RM_NO_MEMORY_LIMIT)
+                room->memory_free -= memory < room->memory_free ? memory : room->memory_free;
+}
+
+/* Fewest ranks for each core, with these. */
+static int32_t best_node(const struct rm_snapshot *snapshot, const struct rm_job *view, const struct room *rooms, uint32_t ranks,
+                         int64_t memory) {
+        int32_t best = RM_NO_NODE;
+
+        for (uint32_t n = 0; n < snapshot->n_nodes; n++) {
+                const struct room *room = &rooms[n], *other = best >= 0 ? &rooms[best] : NULL;
+
+                if (!may_use(snapshot, view, n) || (room->memory_free != RM_NO_MEMORY_LIMIT && memory > room->memory_free))
+                        continue;
+                if (!other || (room->ranks + ranks) * other->cores < (other->ranks + ranks) * room->cores)
+                        best = (int32_t) n;
+        }
+        return best;
+}
+
+static int64_t promised(const Rm__Job *job, uint32_t ranks) {
+        uint64_t bytes = job->spec->rank_memory_bytes;
+
+        return ranks > 0 && bytes > INT64_MAX / ranks ? INT64_MAX : (int64_t) (bytes * ranks);
+}
+
+int32_t *parked_place(const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job, const int32_t *group_node,
+                      uint32_t n_groups) {
+        const struct rm_job *view = &snapshot->jobs[index];
+        cleanup_free struct room *rooms = n_groups > view->n_groups ? rooms_of(snapshot) : NULL;
+        cleanup_free int32_t *nodes = xcalloc(n_groups + 1u, sizeof(*nodes));
+
+        for (uint32_t g = 0; g < view->n_groups && g < n_groups; g++) {
+                nodes[g] = group_node[g];
+                if (rooms)
+                        take(&rooms[group_node[g]], view->groups[g].ranks, view->groups[g].memory);
+        }
+        for (uint32_t g = view->n_groups; g < n_groups; g++) {
+                uint32_t left = job->spec->ranks - g * view->group_size;
+                uint32_t ranks = left < view->group_size ? left : view->group_size;
+
+                nodes[g] = best_node(snapshot, view, rooms, ranks, promised(job, ranks));
+                if (nodes[g] < 0)
+                        return NULL;
+                take(&rooms[nodes[g]], ranks, promised(job, ranks));
+        }
+        return take_ptr(nodes);
+}
+
+static bool is_up(const struct rm_snapshot *snapshot, int32_t node) {
+        return node >= 0 && (uint32_t) node < snapshot->n_nodes && snapshot->nodes[node].state != RM_NODE_DOWN;
+}
+
+static void add_move(struct round_result *result, uint32_t job, int32_t group, int32_t from, int32_t to, const char *why,
+                     const char *node) {
+        struct round_action *move;
+
+        result->actions = xrealloc(result->actions, sizeof(*result->actions) * (result->n_actions + 1));
+        move = &result->actions[result->n_actions++];
+        *move = (struct round_action) { .kind = ROUND_MOVE,
+                                        .job = job,
+                                        .group = group,
+                                        .from = from,
+                                        .to = to,
+                                        .head_node = RM_NO_NODE,
+                                        .cause = ROUND_NEEDED };
+        (void) snprintf(move->reason, sizeof(move->reason), "%s '%.63s'", why, node);
+}
+
+void parked_moves(const struct state_index *state, const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job,
+                  struct round_result *result) {
+        const struct rm_job *view = &snapshot->jobs[index];
+        cleanup_free struct room *rooms = NULL;
+
+        /* mpirun cannot leave a node that does not answer; nothing of the job is moved meanwhile. */
+        if (job->state != RM__JOB_STATE__JOB_RUNNING || job->cancel ||
+            !is_up(snapshot, state_capsule_position(state, job, STATE_HEAD)))
+                return;
+        for (size_t i = 0; i < job->n_capsules; i++) {
+                const Rm__Capsule *capsule = job->capsules[i];
+                int32_t from = state_capsule_position(state, job, capsule->index), to;
+
+                if (!job_group_parked(job, capsule) || !is_up(snapshot, from) || may_use(snapshot, view, (uint32_t) from) ||
+                    state_capsule_move(state, job->id, capsule->index))
+                        continue;
+                if (!rooms)
+                        rooms = rooms_of(snapshot);
+                to = best_node(snapshot, view, rooms, capsule->ranks, promised(job, capsule->ranks));
+                if (to < 0)
+                        continue;
+                take(&rooms[to], capsule->ranks, promised(job, capsule->ranks));
+                add_move(result, index, capsule->index, from, to,
+                         snapshot->nodes[from].cores == 0 ? "parked ranks leave node" : "the job's availability file excludes",
+                         snapshot->nodes[from].name);
+        }
+}

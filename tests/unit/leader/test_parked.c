@@ -1,0 +1,178 @@
+/* Where groups of parked ranks are placed, and which must leave. */
+#include "tests/unit/cluster/state_test.h"
+
+#include "daemon/leader/parked.h"
+#include "daemon/leader/view.h"
+
+struct scene {
+        struct world w;
+        uint64_t job;
+};
+
+static int set_up(void **state) {
+        struct scene *s = xcalloc(1, sizeof(*s));
+        int id;
+
+        world_init(&s->w);
+        s->w.state->level = s->w.twin->level = STATE_LEVEL;
+        for (int i = 1; i <= 3; i++) {
+                char name[8];
+
+                (void) snprintf(name, sizeof(name), "n%d", i);
+                assert_int_equal(join(&s->w, name, 4), 0);
+        }
+        id = submit_resizable(&s->w, 8, 2, 1);
+        assert_true(id > 0);
+        s->job = (uint64_t) id;
+        *state = s;
+        return 0;
+}
+
+static int tear_down(void **state) {
+        struct scene *s = *state;
+
+        world_finish(&s->w);
+        free(s);
+        return 0;
+}
+
+static const Rm__Job *job_of(struct scene *s) {
+        return state_job(s->w.state, s->job);
+}
+
+static struct view see(struct scene *s) {
+        const struct view_config config = { .group_size = 2, .horizon_usec = 1, .bytes_per_cost = 1 };
+        struct view view;
+
+        view_create(s->w.indexed, &config, &view);
+        assert_int_equal(view.n_jobs, 1);
+        return view;
+}
+
+/* Group 0 on n1, the parked ones on n2, n3, n3. */
+static void run(struct scene *s) {
+        static const char *const nodes[] = { "n1", "n2", "n3", "n3" };
+        static const uint32_t ranks[] = { 2, 2, 2, 2 };
+
+        assert_int_equal(place(&s->w, s->job, "n1", nodes, ranks, 4), 0);
+        for (int32_t i = -1; i < 4; i++)
+                assert_int_equal(ready(&s->w, s->job, i, i < 0 ? "n1" : nodes[i]), 0);
+        assert_int_equal(running(&s->w, s->job), 0);
+}
+
+static void test_policies_see_active_groups(void **state) {
+        struct scene *s = *state;
+        struct view view = see(s);
+        const struct rm_job *job = &snapshot_view(view.snapshot)->jobs[0];
+
+        assert_int_equal(job->ranks, 2);
+        assert_int_equal(job->n_groups, 1);
+        view_finish(&view);
+        run(s);
+        assert_int_equal(resize_told(&s->w, s->job, 0, 0, 0, false), 0);
+        assert_int_equal(resize(&s->w, s->job, 5), 0);
+        assert_int_equal(resize_told(&s->w, s->job, s->w.created, 0, 0, false), 0);
+        view = see(s);
+        job = &snapshot_view(view.snapshot)->jobs[0];
+        assert_int_equal(job->ranks, 6); /* with rank 4 the group of 4 and 5 */
+        assert_int_equal(job->n_groups, 3);
+        assert_int_equal(job->groups[2].node, 2);
+        view_finish(&view);
+}
+
+static void test_groups_have_ranks_of_one_kind(void **state) {
+        struct scene *s = *state;
+        Rm__JobSpec spec = RM__JOB_SPEC__INIT;
+
+        spec.ranks = 16;
+        spec.active_ranks = 6;
+        assert_int_equal(view_group_size(s->w.state, &spec, 4), 3);
+        assert_int_equal(view_group_size(s->w.state, &spec, 8), 6);
+        spec.active_ranks = 7;
+        assert_int_equal(view_group_size(s->w.state, &spec, 4), 1);
+        spec.group_size = 4;
+        assert_int_equal(view_group_size(s->w.state, &spec, 2), 4); /* as its owner wants */
+}
+
+static void test_placed_where_cores_are(void **state) {
+        static const int32_t active[] = { 0 };
+        struct scene *s = *state;
+        struct view view = see(s);
+        cleanup_free int32_t *nodes = parked_place(snapshot_view(view.snapshot), 0, job_of(s), active, 4);
+
+        assert_non_null(nodes);
+        assert_int_equal(nodes[0], 0);
+        assert_int_equal(nodes[1], 1);
+        assert_int_equal(nodes[2], 2);
+        assert_int_equal(nodes[3], 0); /* 4 ranks on each at most, if all ran */
+        view_finish(&view);
+}
+
+static void test_need_memory(void **state) {
+        static const int32_t active[] = { 0 };
+        struct scene *s = *state;
+        struct view view;
+        cleanup_free int32_t *some = NULL;
+
+        state_job(s->w.state, s->job)->spec->rank_memory_bytes = 500;
+        view = see(s);
+        for (uint32_t n = 0; n < 3; n++)
+                snapshot_node(view.snapshot, n)->memory = snapshot_node(view.snapshot, n)->memory_free = n == 0 ? 1000 : 2000;
+        some = parked_place(snapshot_view(view.snapshot), 0, job_of(s), active, 4);
+        assert_non_null(some);
+        for (uint32_t g = 1; g < 4; g++)
+                assert_int_not_equal(some[g], 0);
+        snapshot_node(view.snapshot, 2)->memory_free = 0;
+        assert_null(parked_place(snapshot_view(view.snapshot), 0, job_of(s), active, 4));
+        view_finish(&view);
+}
+
+static size_t moves(struct scene *s, struct round_result *ret) {
+        struct view view = see(s);
+
+        *ret = (struct round_result) { 0 };
+        parked_moves(s->w.indexed, snapshot_view(view.snapshot), 0, job_of(s), ret);
+        view_finish(&view);
+        return ret->n_actions;
+}
+
+static void test_leave_nodes_that_are_drained(void **state) {
+        struct scene *s = *state;
+        struct round_result result;
+
+        run(s);
+        assert_int_equal(moves(s, &result), 0);
+        assert_int_equal(drain(&s->w, "n3", "disk", false), 0);
+        assert_int_equal(moves(s, &result), 2);
+        for (size_t i = 0; i < 2; i++) {
+                assert_int_equal(result.actions[i].group, 2 + (int32_t) i);
+                assert_int_equal(result.actions[i].from, 2);
+                assert_int_equal(result.actions[i].cause, ROUND_NEEDED);
+                assert_string_equal(result.actions[i].reason, "parked ranks leave node 'n3'");
+        }
+        assert_int_equal(result.actions[0].to, 1);
+        assert_int_equal(result.actions[1].to, 0);
+        free(result.actions);
+        assert_int_equal(move_start(&s->w, s->job, 2, "n2"), 0);
+        assert_int_equal(moves(s, &result), 1);
+        free(result.actions);
+        /* Nowhere to go; or nothing that answers. */
+        assert_int_equal(drain(&s->w, "n1", "disk", false), 0);
+        assert_int_equal(drain(&s->w, "n2", "disk", false), 0);
+        assert_int_equal(moves(s, &result), 0);
+        assert_int_equal(resume(&s->w, "n2"), 0);
+        assert_int_equal(health(&s->w, "n1", 2), 0);
+        assert_int_equal(moves(s, &result), 0);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_policies_see_active_groups, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_groups_have_ranks_of_one_kind, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_placed_where_cores_are, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_need_memory, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_leave_nodes_that_are_drained, set_up, tear_down),
+        };
+
+        return cmocka_run_group_tests_name("parked", tests, NULL, NULL);
+}
