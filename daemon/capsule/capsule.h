@@ -131,6 +131,8 @@ struct capsule_callbacks {
         void (*filling)(struct capsule *capsule, void *userdata);
         /* It was fenced, and now has a lease again. NULL ok. */
         void (*unfenced)(struct capsule *capsule, void *userdata);
+        /* status.resize_said is another. NULL ok. */
+        void (*resize_said)(struct capsule *capsule, void *userdata);
         /* PID 1 died, and with it everything in the capsule. Only capsule_destroy makes sense now. */
         void (*lost)(struct capsule *capsule, const char *text, void *userdata);
 };
@@ -185,6 +187,21 @@ struct capsule_progress {
         uint32_t listening; /* ranks that want to be told something, also if `ranks` is 0 */
 };
 
+/* What is wanted of the ranks of a group in a job that grows and shrinks; as in capsule.proto. */
+struct capsule_resize {
+        uint32_t first, ranks; /* the group's */
+        uint32_t active, wanted;
+        uint64_t epoch;
+        bool begun, freeze, end;
+};
+
+/* What rank 0 has said of that. */
+struct capsule_resize_said {
+        bool listens, ending;
+        uint64_t begun, done;
+        uint32_t ranks;
+};
+
 struct capsule_status {
         enum capsule_phase phase;
         bool cut; /* nothing gets in or out */
@@ -208,6 +225,7 @@ struct capsule_status {
         bool broken; /* killed, and cut off before, as the source of its move is lost */
         char killed[320]; /* why PID 1 has killed the payload itself; "": it has not */
         struct capsule_progress progress;
+        struct capsule_resize_said resize_said;
 };
 /* Last known status; kept up to date by PID 1. Fresh when `ready` is called. */
 void capsule_get_status(const struct capsule *capsule, struct capsule_status *ret);
@@ -317,6 +335,9 @@ int capsule_input(struct capsule *capsule, uint64_t offset, const void *data, si
 /* Everything before `offset` is safe elsewhere: the spool may drop it. PID 1 stops reading from the payload (which
  * then blocks) while more than 256 MiB are waiting for this. */
 int capsule_output_ack(struct capsule *capsule, int stream, uint64_t offset);
+
+/* This is how it is from now on; kept by PID 1, also over moves. An older one does not know it, and then nothing is parked. */
+int capsule_resize_order(struct capsule *capsule, const struct capsule_resize *order);
 
 /* One made with `fenced` may run until then (now_boot_usec()), UINT64_MAX: until told otherwise. When that is over PID 1 stops it and cuts it off by itself, and
  * undoes that when it gets a later time. Meanwhile run, thaw and open fail with -ETIME. A time does not become an earlier one. */

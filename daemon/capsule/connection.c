@@ -160,6 +160,18 @@ static void take_output(struct capsule *capsule, const Capsule__Output *output) 
                 capsule->callbacks.output(capsule, (int) output->stream, output->end, capsule->userdata);
 }
 
+static void take_resize_said(struct capsule *capsule, const Capsule__ResizeSaid *said) {
+        capsule->status.resize_said = (struct capsule_resize_said) {
+                .listens = said->listens,
+                .ending = said->ending,
+                .begun = said->begun,
+                .done = said->done,
+                .ranks = said->ranks,
+        };
+        if (capsule->callbacks.resize_said)
+                capsule->callbacks.resize_said(capsule, capsule->userdata);
+}
+
 static void take_progress(struct capsule *capsule, const Capsule__Progress *progress) {
         capsule->status.progress = (struct capsule_progress) {
                 .ranks = progress->ranks,
@@ -208,6 +220,9 @@ static void take_event(struct capsule *capsule, const Capsule__Event *event) {
                 break;
         case CAPSULE__EVENT__EVENT_PROGRESS:
                 take_progress(capsule, event->progress);
+                break;
+        case CAPSULE__EVENT__EVENT_RESIZE_SAID:
+                take_resize_said(capsule, event->resize_said);
                 break;
         default:
                 log_warn("capsule %s: unknown event %d", capsule->id, event->event_case);

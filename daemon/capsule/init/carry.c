@@ -5,6 +5,7 @@
 #include "daemon/capsule/init/door.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/inventory.h"
+#include "daemon/capsule/init/park.h"
 #include "daemon/capsule/init/pids.h"
 #include "daemon/capsule/init/rollback.h"
 #include "daemon/capsule/init/stdio.h"
@@ -31,11 +32,14 @@ int carry_send(struct init *init, struct ticket ticket, int files_fd, uint64_t f
         carry.sysv = sysv_read();
         waiting_carry(init->waiting, &carry);
         door_carry(init->door, &carry);
+        carry.parking = park_carry(init->park); /* with what was in the door's queue */
         ctl_reply_carry(init->ctl, ticket, &carry);
         door_carry_finish(&carry);
         waiting_carry_finish(&carry);
         if (carry.sysv)
                 capsule__sysv__free_unpacked(carry.sysv, NULL);
+        if (carry.parking)
+                capsule__parking__free_unpacked(carry.parking, NULL);
         capsule__inventory__free_unpacked(carry.inventory, NULL);
         return 0;
 }
@@ -50,6 +54,8 @@ int carry_set(struct init *init, const Capsule__Carry *carry, struct rm_error *e
                 return r;
         waiting_set_carry(init->waiting, carry);
         door_set_carry(init->door, carry);
+        if (carry->parking)
+                park_set_carry(init->park, carry->parking);
         return 0;
 }
 

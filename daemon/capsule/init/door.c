@@ -14,6 +14,7 @@
 #include "daemon/capsule/init/announce.h"
 #include "daemon/capsule/init/ctl.h"
 #include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/park.h"
 #include "daemon/capsule/init/ranks.h"
 
 #define TELL_USEC UINT64_C(1000000)
@@ -35,6 +36,20 @@ static void tell_soon(struct door *door) {
                 door->deadline = now_usec() + TELL_USEC;
 }
 
+/* What means nothing is the program's affair. */
+static void take_request(struct door *door, const void *data, size_t size) {
+        Door__Request *request = size <= DOOR_MESSAGE_BYTES ? door__request__unpack(NULL, size, data) : NULL;
+
+        if (request && request->body_case == DOOR__REQUEST__BODY_RESIZE) {
+                if (request->resize->word == DOOR__RESIZE__WORD__PARKED)
+                        ranks_rest(door->ranks, request->resize->rank);
+                park_hear(door->init->park, request->resize);
+        } else
+                (void) ranks_take(door->ranks, data, size);
+        if (request)
+                door__request__free_unpacked(request, NULL);
+}
+
 /* False: there is none, or it was the last for now. */
 static bool take_message(struct door *door) {
         uint8_t data[DOOR_MESSAGE_BYTES + 1];
@@ -43,7 +58,7 @@ static bool take_message(struct door *door) {
         if (n < 0)
                 return false;
         tell_soon(door);
-        (void) ranks_take(door->ranks, data, (size_t) n); /* what means nothing is the program's affair */
+        take_request(door, data, (size_t) n);
         if (++door->taken < MESSAGES_PER_TELL)
                 return true;
         source_modify(door->init->epoll_fd, &door->source, 0);
@@ -107,6 +122,15 @@ size_t door_awaited(const struct door *door) {
 
 void door_stop_waiting(struct door *door) {
         ranks_stop_waiting(door->ranks);
+}
+
+void door_tell_resize(const Door__Resize *word) {
+        Door__Notice notice = DOOR__NOTICE__INIT;
+        uint8_t data[DOOR_MESSAGE_BYTES];
+
+        notice.body_case = DOOR__NOTICE__BODY_RESIZE;
+        notice.resize = (Door__Resize *) word;
+        (void) door_send(word->rank, data, door__notice__pack(&notice, data));
 }
 
 void door_carry(struct door *door, Capsule__Carry *carry) {

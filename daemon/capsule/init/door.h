@@ -20,6 +20,8 @@ struct rm_error;
 int door_create(struct init *init, struct door **ret, struct rm_error *error);
 /* Tells rmd, which has come anew, what is known. */
 void door_greet(struct door *door);
+/* To the rank that it names; what cannot be sent now is lost, and said again. Without a serial. */
+void door_tell_resize(const Door__Resize *word);
 /* When door_timeout() is to be called; UINT64_MAX: not before there is something. */
 uint64_t door_deadline(const struct door *door);
 void door_timeout(struct door *door);

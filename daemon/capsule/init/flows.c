@@ -16,7 +16,7 @@
 #include "common/error.h"
 #include "common/util.h"
 
-enum { BUFFER_BYTES = 32768, SEQUENCE = 1, TCP_STATE_ESTABLISHED = 1, TCP_STATE_CLOSE_WAIT = 8 };
+enum { BUFFER_BYTES = 32768, SEQUENCE = 1, TCP_STATE_ESTABLISHED = 1, TCP_STATE_CLOSE_WAIT = 8, TCP_STATE_LISTEN = 10 };
 
 struct list {
         struct capsule_flow *flows;
@@ -71,7 +71,8 @@ static int take_socket(const struct nlmsghdr *header, void *arg) {
         return MNL_CB_OK;
 }
 
-static int ask(struct mnl_socket *nl, uint8_t family, struct list *list) {
+/* `extension`: 0: none; `fn` is called for each connection in these states. */
+static int ask(struct mnl_socket *nl, uint8_t family, uint8_t extension, uint32_t states, mnl_cb_t fn, void *arg) {
         char buffer[BUFFER_BYTES];
         struct nlmsghdr *header = mnl_nlmsg_put_header(buffer);
         struct inet_diag_req_v2 *request;
@@ -83,8 +84,8 @@ static int ask(struct mnl_socket *nl, uint8_t family, struct list *list) {
         request = mnl_nlmsg_put_extra_header(header, sizeof(*request));
         request->sdiag_family = family;
         request->sdiag_protocol = IPPROTO_TCP;
-        request->idiag_ext = 1U << (INET_DIAG_INFO - 1);
-        request->idiag_states = 1U << TCP_STATE_ESTABLISHED | 1U << TCP_STATE_CLOSE_WAIT;
+        request->idiag_ext = extension ? (uint8_t) (1U << (extension - 1)) : 0;
+        request->idiag_states = states;
         if (mnl_socket_sendto(nl, header, header->nlmsg_len) < 0)
                 return -errno;
         while (r > MNL_CB_STOP) {
@@ -92,7 +93,7 @@ static int ask(struct mnl_socket *nl, uint8_t family, struct list *list) {
 
                 if (n < 0)
                         return -errno;
-                r = mnl_cb_run(buffer, (size_t) n, SEQUENCE, mnl_socket_get_portid(nl), take_socket, list);
+                r = mnl_cb_run(buffer, (size_t) n, SEQUENCE, mnl_socket_get_portid(nl), fn, arg);
         }
         return r < 0 ? -errno : 0;
 }
@@ -116,17 +117,37 @@ static void add_up(struct list *list) {
         list->n = used;
 }
 
-int flows_read(struct capsule_flow **ret, size_t *ret_n, struct rm_error *error) {
+static int ask_all(uint8_t extension, uint32_t states, mnl_cb_t fn, void *arg) {
         struct mnl_socket *nl = mnl_socket_open2(NETLINK_SOCK_DIAG, SOCK_CLOEXEC);
-        struct list list = { 0 };
         int r = !nl || mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) < 0 ? -errno : 0;
 
         if (r == 0)
-                r = ask(nl, AF_INET, &list);
+                r = ask(nl, AF_INET, extension, states, fn, arg);
         if (r == 0)
-                r = ask(nl, AF_INET6, &list);
+                r = ask(nl, AF_INET6, extension, states, fn, arg);
         if (nl)
                 mnl_socket_close(nl);
+        return r;
+}
+
+static int take_unread(const struct nlmsghdr *header, void *arg) {
+        const struct inet_diag_msg *socket = mnl_nlmsg_get_payload(header);
+        uint64_t *sum = arg;
+
+        if (mnl_nlmsg_get_payload_len(header) >= sizeof(*socket))
+                *sum += socket->idiag_rqueue + (socket->idiag_state == TCP_STATE_CLOSE_WAIT);
+        return MNL_CB_OK;
+}
+
+int flows_unread(uint64_t *ret) {
+        *ret = 0;
+        return ask_all(0, 1U << TCP_STATE_ESTABLISHED | 1U << TCP_STATE_CLOSE_WAIT | 1U << TCP_STATE_LISTEN, take_unread, ret);
+}
+
+int flows_read(struct capsule_flow **ret, size_t *ret_n, struct rm_error *error) {
+        struct list list = { 0 };
+        int r = ask_all(INET_DIAG_INFO, 1U << TCP_STATE_ESTABLISHED | 1U << TCP_STATE_CLOSE_WAIT, take_socket, &list);
+
         if (r < 0) {
                 free(list.flows);
                 return error_sys(error, r, "cannot read the counters of TCP connections");

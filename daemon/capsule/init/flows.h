@@ -17,4 +17,8 @@ struct rm_error;
 enum { FLOWS_MAX = 16384 };
 int flows_read(struct capsule_flow **ret, size_t *ret_n, struct rm_error *error);
 
+/* Bytes that have come over TCP and are not read, connections that are not accepted, and ends of connections that are not taken, added up: of a payload that
+ * stands still it grows when somebody wants something of it. 0 or a negative errno. */
+int flows_unread(uint64_t *ret);
+
 #endif

@@ -4,11 +4,12 @@
 #include "common/util.h"
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/park.h"
 #include "daemon/capsule/init/pids.h"
 #include "daemon/capsule/init/waiting.h"
 
 int freezer_set(const struct init *init, bool frozen, struct rm_error *error) {
-        int r = cgroup_set_frozen(init->node.cgroup_payload, init->spec->cgroup_v1, frozen);
+        int r = cgroup_set_frozen(init->node.cgroup_payload, init->spec->cgroup_v1, frozen || park_holds(init->park));
 
         return r < 0 ? error_sys(error, r, "cannot %s the payload", frozen ? "freeze" : "thaw") : 0;
 }
@@ -25,7 +26,8 @@ void freezer_note_calls(const struct init *init) {
 }
 
 int freezer_resume(const struct init *init, struct rm_error *error) {
-        waiting_hold(init->waiting);
+        if (!park_holds(init->park)) /* else it stands still as before */
+                waiting_hold(init->waiting);
         return freezer_set(init, false, error);
 }
 

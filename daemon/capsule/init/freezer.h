@@ -7,7 +7,7 @@
 struct init;
 struct rm_error;
 
-/* Gives the order; they stand still a moment later. */
+/* Gives the order; they stand still a moment later. What is parked (park.h) still does after the order to go on. */
 int freezer_set(const struct init *init, bool frozen, struct rm_error *error);
 bool freezer_is_frozen(const struct init *init);
 /* Of a group that stands still: in which system calls its threads wait. */

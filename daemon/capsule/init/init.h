@@ -18,6 +18,7 @@ struct door;
 struct fencing;
 struct fill;
 struct ops;
+struct park;
 struct stdio;
 struct waiting;
 struct watch;
@@ -59,6 +60,7 @@ struct init {
         struct fencing *fencing;
         struct fill *fill;
         struct ops *ops;
+        struct park *park;
         struct waiting *waiting;
         struct watch *watch;
 };

@@ -27,6 +27,7 @@
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/link_remap.h"
 #include "daemon/capsule/init/ops.h"
+#include "daemon/capsule/init/park.h"
 #include "daemon/capsule/init/setup.h"
 #include "daemon/capsule/init/stdio.h"
 #include "daemon/capsule/init/waiting.h"
@@ -111,6 +112,7 @@ static int start(struct init *init, struct rm_error *error) {
         (void) criu_create(init, &init->criu);
         (void) ops_create(init, &init->ops);
         init->announce = announce_create(init);
+        init->park = park_create(init);
         init->fill = fill_create(init);
         init->waiting = waiting_create();
         init->watch = watch_create(init);
@@ -122,19 +124,15 @@ static int start(struct init *init, struct rm_error *error) {
 }
 
 static int timeout_msec(const struct init *init) {
-        uint64_t a = ops_deadline(init->ops);
-        uint64_t b = stdio_deadline(init->stdio);
-        uint64_t c = watch_deadline(init->watch);
-        uint64_t d = fill_deadline(init->fill);
-        uint64_t e = door_deadline(init->door);
-        uint64_t f = announce_deadline(init->announce);
-        uint64_t next = a < b ? a : b;
-        uint64_t now = now_usec();
+        const uint64_t deadlines[] = {
+                ops_deadline(init->ops),   stdio_deadline(init->stdio), watch_deadline(init->watch),
+                fill_deadline(init->fill), door_deadline(init->door),   announce_deadline(init->announce),
+                park_deadline(init->park),
+        };
+        uint64_t next = UINT64_MAX, now = now_usec();
 
-        next = c < next ? c : next;
-        next = d < next ? d : next;
-        next = e < next ? e : next;
-        next = f < next ? f : next;
+        for (size_t i = 0; i < ARRAY_SIZE(deadlines); i++)
+                next = deadlines[i] < next ? deadlines[i] : next;
         if (next == UINT64_MAX)
                 return -1;
         return next <= now ? 0 : (int) ((next - now + 999) / 1000);
@@ -157,6 +155,8 @@ static void run_loop(struct init *init) {
                         door_timeout(init->door);
                 if (announce_deadline(init->announce) <= now)
                         announce_timeout(init->announce);
+                if (park_deadline(init->park) <= now)
+                        park_timeout(init->park);
                 if (watch_deadline(init->watch) <= now)
                         watch_timeout(init->watch);
         }

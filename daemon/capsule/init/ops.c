@@ -27,6 +27,7 @@
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/mounts.h"
 #include "daemon/capsule/init/obstacles.h"
+#include "daemon/capsule/init/park.h"
 #include "daemon/capsule/init/payload.h"
 #include "daemon/capsule/init/ptys.h"
 #include "daemon/capsule/init/rehearsal.h"
@@ -133,6 +134,7 @@ void ops_greet(struct ops *ops) {
         watch_greet(ops->init->watch);
         door_greet(ops->init->door);
         announce_orphan(ops->init->announce);
+        park_greet(ops->init->park);
         if (ops->init->phase == CAPSULE__PHASE__PHASE_EMPTY)
                 return;
         stdio_report(ops->init->stdio, true);
@@ -146,6 +148,7 @@ static void run_again(struct ops *ops) {
         struct init *init = ops->init;
 
         set_phase(init, CAPSULE__PHASE__PHASE_RUNNING);
+        park_look(init->park);
         stdio_resume(init->stdio);
         agents_scan(init->agents, true);
         watch_restart(init->watch);
@@ -386,6 +389,7 @@ static int op_signal(struct ops *ops, const Capsule__Request *request, struct ti
         (void) ticket;
         if (signo < 1 || signo > SIGRTMAX)
                 return error_set(error, -EINVAL, "invalid signal %d", signo);
+        park_stir(ops->init->park);
         if (request->signal->all)
                 r = signo == SIGKILL ? cgroup_kill(init->node.cgroup_payload, init->spec->cgroup_v1)
                                      : cgroup_signal(init->node.cgroup_payload, signo);
@@ -557,6 +561,13 @@ static int op_get_flows(struct ops *ops, const Capsule__Request *request, struct
         return STARTED;
 }
 
+static int op_resize_order(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        (void) ticket;
+        (void) error;
+        park_order(ops->init->park, request->resize_order);
+        return STARTED;
+}
+
 static int op_lease(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         (void) ticket;
         (void) error;
@@ -600,6 +611,7 @@ static const struct {
         [CAPSULE__REQUEST__OP_GET_FLOWS] = { op_get_flows, IN(RUNNING), true },
         [CAPSULE__REQUEST__OP_ANNOUNCE] = { op_announce, IN(RUNNING) | IN(FROZEN), false },
         [CAPSULE__REQUEST__OP_LEASE] = { op_lease, ALWAYS, true },
+        [CAPSULE__REQUEST__OP_RESIZE_ORDER] = { op_resize_order, ALWAYS, true },
         [CAPSULE__REQUEST__OP_QUIT] = { op_quit, ALWAYS, true },
 };
 
@@ -674,6 +686,7 @@ void ops_payload_exited(struct ops *ops, int wait_status) {
         init->wait_status = wait_status;
         init->payload_pid = 0;
         init->end_real_usec = now_real_usec();
+        park_forget(init->park);
         end_others(init);
         fill_end(init->fill);
         if (stdio_empty(init->stdio) < 0)

@@ -139,6 +139,13 @@ int ranks_take(struct ranks *ranks, const void *data, size_t size) {
         return r;
 }
 
+void ranks_rest(struct ranks *ranks, uint32_t number) {
+        struct rank *rank = find(ranks, number);
+
+        if (rank)
+                rank->reported = false;
+}
+
 void ranks_sum(const struct ranks *ranks, Capsule__Progress *ret) {
         struct rank *rank, *next;
 

@@ -20,6 +20,9 @@ void ranks_destroy(struct ranks *ranks); /* NULL ok */
 /* A datagram. 0; -EBADMSG: it is none of librmrt's; -ESTALE: it answers what is not asked (any more); -EUSERS: of one rank too many. */
 int ranks_take(struct ranks *ranks, const void *data, size_t size);
 
+/* It does nothing for now: how far it was says nothing of the others. */
+void ranks_rest(struct ranks *ranks, uint32_t number);
+
 /* What the capsule has done: what the rank has that is furthest behind; and how many listen. `ranks` and `listening` 0: nothing is known. */
 void ranks_sum(const struct ranks *ranks, Capsule__Progress *ret);
 

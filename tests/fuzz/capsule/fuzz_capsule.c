@@ -8,6 +8,7 @@
 #include "common/util.h"
 #include "daemon/capsule/agent_request.h"
 #include "daemon/capsule/init/image_fixup.h"
+#include "daemon/capsule/init/parking.h"
 #include "daemon/capsule/init/ranks.h"
 #include "daemon/capsule/spool.h"
 #include "proto/capsule.pb-c.h"
@@ -56,6 +57,57 @@ static void knock(const uint8_t *data, size_t size) {
         ranks_destroy(ranks);
 }
 
+static void expect_own(const Door__Resize *word, const Capsule__ResizeOrder *order) {
+        if (word->rank < order->first || word->rank >= order->first + order->ranks)
+                __builtin_trap();
+}
+
+/* A word of a rank of a group that grows, is parked, or has rank 0. */
+static void change(const uint8_t *data, size_t size) {
+        Door__Request *request = size <= DOOR_MESSAGE_BYTES ? door__request__unpack(NULL, size, data) : NULL;
+        Capsule__ResizeOrder order = CAPSULE__RESIZE_ORDER__INIT;
+        struct parking *parking = parking_create();
+        Door__Resize word;
+
+        order.first = size % 3 == 0 ? 0 : 4;
+        order.ranks = 2;
+        order.active = size % 5 == 0 ? 6 : 4;
+        order.wanted = size % 2 == 0 ? 6 : 0;
+        order.begun = size % 7 == 0 && order.wanted > 0;
+        order.epoch = 3;
+        order.freeze = order.first >= order.active;
+        order.end = size % 11 == 0;
+        parking_order(parking, &order);
+        if (request && request->body_case == DOOR__REQUEST__BODY_RESIZE && parking_hear(parking, request->resize, &word))
+                expect_own(&word, &order);
+        for (size_t at = 0; parking_next(parking, &at, &word);)
+                expect_own(&word, &order);
+        if (parking_is_quiet(parking)) /* one of the two has said nothing */
+                __builtin_trap();
+        parking_destroy(parking);
+        if (request)
+                door__request__free_unpacked(request, NULL);
+}
+
+/* What the other end of a move says of its ranks. */
+static void take_over(const uint8_t *data, size_t size) {
+        Capsule__Parking *carry = capsule__parking__unpack(NULL, size, data);
+        struct parking *parking = parking_create();
+        Door__Resize word;
+
+        if (carry) {
+                parking_set_carry(parking, carry);
+                capsule__parking__free_unpacked(carry, NULL);
+        }
+        (void) parking_is_quiet(parking);
+        for (size_t at = 0; parking_next(parking, &at, &word);)
+                ;
+        carry = parking_carry(parking);
+        if (carry)
+                capsule__parking__free_unpacked(carry, NULL);
+        parking_destroy(parking);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         cleanup_free char *text = xcalloc(1, size + 1);
         struct agent_request request;
@@ -67,6 +119,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
         mend(data, size);
         knock(data, size);
+        change(data, size);
+        take_over(data, size);
         memcpy(text, data, size);
         (void) agent_file_parse(text, id, &pid);
         (void) spool_segment_parse(text, "stdout", &offset);

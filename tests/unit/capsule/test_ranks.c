@@ -68,6 +68,9 @@ static void test_last_rank(void **state) {
         expect(ranks, 2, 2, 0);
         assert_int_equal(say(ranks, UINT32_MAX, UINT64_MAX, UINT64_MAX), 0);
         expect(ranks, 3, 2, 0);
+        ranks_rest(ranks, 7);
+        ranks_rest(ranks, 8);
+        expect(ranks, 2, 12, 100);
 }
 
 static void test_nonsense(void **state) {
