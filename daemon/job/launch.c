@@ -208,7 +208,7 @@ static char *preload_setting(const Rm__JobSpec *spec) {
 
 static bool is_ours(const char *assignment, bool preload) {
         return strncmp(assignment, "RM_JOB_ID=", 10) == 0 || strncmp(assignment, "RM_ATTEMPT=", 11) == 0 ||
-               (preload && strncmp(assignment, "LD_PRELOAD=", 11) == 0);
+               strncmp(assignment, "RM_ACTIVE_RANKS=", 16) == 0 || (preload && strncmp(assignment, "LD_PRELOAD=", 11) == 0);
 }
 
 /* The job's environment, and of ours what it does not set itself. */
@@ -232,7 +232,7 @@ static char **build_env(const Rm__Job *job, const Rm__JobSpec *spec, bool preloa
                 "PRTE_MCA_odls_base_max_threads=0",
                 YIELD_SETTING,
         };
-        char **env = xcalloc(spec->n_env + ARRAY_SIZE(ours) + 4, sizeof(char *));
+        char **env = xcalloc(spec->n_env + ARRAY_SIZE(ours) + 5, sizeof(char *));
         size_t n = 0;
 
         for (size_t i = 0; i < spec->n_env; i++)
@@ -243,6 +243,8 @@ static char **build_env(const Rm__Job *job, const Rm__JobSpec *spec, bool preloa
                         env[n++] = xstrdup(ours[i]);
         env[n++] = xasprintf("RM_JOB_ID=%" PRIu64, job->id);
         env[n++] = xasprintf("RM_ATTEMPT=%u", job->attempt);
+        if (spec->active_ranks > 0)
+                env[n++] = xasprintf("RM_ACTIVE_RANKS=%u", spec->active_ranks);
         if (preload)
                 env[n++] = preload_setting(spec);
         return env;

@@ -106,6 +106,7 @@ static void on_ready(struct capsule *capsule, int error, const char *text, void 
 
                 capsule_get_status(capsule, &status);
                 resident->ready = true;
+                resident->resize_ordered = false;
                 resident->launching = status.phase != CAPSULE_EMPTY;
                 if (resident->index == STATE_HEAD)
                         outputs_pump(runner->rmd->outputs, resident->job);
@@ -231,6 +232,10 @@ static void on_unfenced(struct capsule *capsule, void *userdata) {
         runner_wake(runner);
 }
 
+static void on_resize_said(struct capsule *capsule, void *userdata) {
+        runner_wake(userdata);
+}
+
 static const struct capsule_callbacks callbacks = {
         .ready = on_ready,
         .output = on_output,
@@ -241,6 +246,7 @@ static const struct capsule_callbacks callbacks = {
         .stalled = on_stalled,
         .filling = on_filling,
         .unfenced = on_unfenced,
+        .resize_said = on_resize_said,
         .lost = on_lost,
 };
 
@@ -617,6 +623,8 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
                 limit(runner, resident);
         if (resident->ready && resident->capsule && capsule->state == RM__CAPSULE_STATE__CAPSULE_READY)
                 cores_apply(runner, resident, capsule);
+        if (resident->ready && resident->capsule && job->resize && capsule->index != STATE_HEAD)
+                resizing_apply(runner, resident, job, capsule);
         if (report_broken(runner, resident, job))
                 return;
         if (resident->index == STATE_HEAD && resident->capsule) {
@@ -643,6 +651,8 @@ static bool is_going(const struct runner *runner, uint64_t job, const Rm__Capsul
 static void end_placed(struct runner *runner, const Rm__Job *job, const Rm__Capsule *capsule) {
         struct resident *resident = runner_copy(runner, job->id, capsule->index, capsule->incarnation);
 
+        if (resident && resident->ready && resident->capsule && job->resize && capsule->index != STATE_HEAD)
+                resizing_apply(runner, resident, job, capsule); /* a daemon that stands still does not end */
         if (resident && capsule->index != STATE_HEAD && !ends_told(runner, resident, job))
                 return;
         while ((resident = runner_copy(runner, job->id, capsule->index, capsule->incarnation)))

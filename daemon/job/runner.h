@@ -51,6 +51,8 @@ struct resident {
         bool untracked;    /* the last try to move it away could not track its memory */
         char *obstacle;    /* that its PID 1 knows of, "": none; NULL: it has not told */
         struct core_report_last core_last; /* core_report.c */
+        bool resize_ordered; /* resizing.c: its PID 1 has `resize` */
+        struct capsule_resize resize;
         struct sent *sent; /* traffic.c: what it had sent when it was last looked at; NULL = never */
         struct resident *next;
 };

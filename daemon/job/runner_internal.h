@@ -81,6 +81,9 @@ void memory_report_stop(struct runner *runner);
 /* cores.c: a capsule that is here, and runs, gets the cores that were chosen for it, or else all of the node that may be used. */
 void cores_apply(struct runner *runner, struct resident *resident, const Rm__Capsule *capsule);
 
+/* resizing.c: a group of a job with parked ranks is told what is wanted of them, and the log what its rank 0 has said. */
+void resizing_apply(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule);
+
 /* Something could not be done now: look again in a moment. */
 void runner_retry(struct runner *runner);
 /* Something has to be looked after for as long as it lasts. */

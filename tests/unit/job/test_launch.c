@@ -419,7 +419,8 @@ static void test_env_of_the_job_wins(void **state) {
 }
 
 static void test_env_cannot_be_spoofed(void **state) {
-        static const char *const env[] = { "RM_JOB_ID=1", "A=b", "RM_ATTEMPT=99", "RM_JOB_ID=2", "RM_JOB_IDENTITY=mine", NULL };
+        static const char *const env[] = { "RM_JOB_ID=1",          "A=b", "RM_ATTEMPT=99", "RM_JOB_ID=2", "RM_ACTIVE_RANKS=3",
+                                           "RM_JOB_IDENTITY=mine", NULL };
         struct launch_command command;
         struct job j;
 
@@ -428,7 +429,12 @@ static void test_env_cannot_be_spoofed(void **state) {
         assert_string_equal(env_value(&command, "RM_JOB_ID"), "7");
         assert_string_equal(env_value(&command, "RM_ATTEMPT"), "2");
         assert_string_equal(env_value(&command, "RM_JOB_IDENTITY"), "mine");
+        assert_null(env_value(&command, "RM_ACTIVE_RANKS"));
         assert_string_equal(env_value(&command, "A"), "b");
+        launch_command_finish(&command);
+        j.job.spec->active_ranks = 2;
+        launch_head_command(&command, &j.job, j.job.spec);
+        assert_string_equal(env_value(&command, "RM_ACTIVE_RANKS"), "2");
         launch_command_finish(&command);
 }
 

@@ -1,0 +1,62 @@
+/* Jobs that grow and shrink, on the nodes of their groups. PID 1 of each keeps what it is told and what its ranks have said, and both go with it when it moves; so all of this may be
+ * done again at any time. */
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/cluster/commands.h"
+#include "daemon/job/runner_internal.h"
+
+static struct capsule_resize order_of(const Rm__Job *job, const Rm__Capsule *capsule) {
+        const Rm__Resize *resize = job->resize;
+
+        return (struct capsule_resize) {
+                .first = job_first_rank(job, capsule),
+                .ranks = capsule->ranks,
+                .active = resize->active,
+                .wanted = resize->wanted,
+                .epoch = resize->epoch,
+                .begun = resize->begun,
+                .freeze = job_group_may_freeze(job, capsule),
+                .end = resize->ending,
+        };
+}
+
+static bool same_order(const struct capsule_resize *a, const struct capsule_resize *b) {
+        return a->first == b->first && a->ranks == b->ranks && a->active == b->active && a->wanted == b->wanted &&
+               a->epoch == b->epoch && a->begun == b->begun && a->freeze == b->freeze && a->end == b->end;
+}
+
+/* Does the state lack something of it? What is of no change that is under way is old. */
+static bool is_news(const Rm__Resize *resize, const struct capsule_resize_said *said) {
+        bool begun = said->begun == resize->epoch && !resize->begun, done = said->done == resize->epoch;
+
+        return (said->listens && !resize->listens) || (said->ending && !resize->ending) || (resize->wanted > 0 && (begun || done));
+}
+
+static void report(struct runner *runner, struct resident *resident, const Rm__Job *job) {
+        struct capsule_status status;
+        Rm__CmdJobResizeTold *body;
+        struct command c;
+
+        capsule_get_status(resident->capsule, &status);
+        if (!is_news(job->resize, &status.resize_said))
+                return;
+        body = command_job_resize_told(&c, job->id, job->attempt);
+        body->listens = status.resize_said.listens;
+        body->begun = status.resize_said.begun;
+        body->done = status.resize_said.done;
+        body->ranks = status.resize_said.ranks;
+        body->ending = status.resize_said.ending;
+        runner_propose(runner, resident, &c.command);
+}
+
+void resizing_apply(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
+        struct capsule_resize order = order_of(job, capsule);
+
+        if (!resident->resize_ordered || !same_order(&order, &resident->resize)) {
+                resident->resize_ordered = capsule_resize_order(resident->capsule, &order) == 0;
+                resident->resize = order;
+        }
+        if (capsule->index == 0 && job_running(job))
+                report(runner, resident, job);
+}
