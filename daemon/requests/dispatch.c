@@ -25,6 +25,7 @@ static const struct request requests[] = {
         { RM__LOCAL_REQUEST__BODY_JOB_INPUT, "job-input", ROLE_ANY, ROUTE_HERE, request_job_input },
         { RM__LOCAL_REQUEST__BODY_OUTPUT_ACK, "output-ack", ROLE_ANY, ROUTE_HERE, request_output_ack },
         { RM__LOCAL_REQUEST__BODY_MIGRATE_JOB, "migrate-job", ROLE_ANY, ROUTE_PROPOSE, request_migrate_job },
+        { RM__LOCAL_REQUEST__BODY_RESIZE_JOB, "resize-job", ROLE_ANY, ROUTE_PROPOSE, request_resize_job },
         { RM__LOCAL_REQUEST__BODY_CHECKPOINT_JOB, "checkpoint-job", ROLE_ANY, ROUTE_LEADER, request_checkpoint_job },
         { RM__LOCAL_REQUEST__BODY_DRILL_JOB, "drill", ROLE_ANY, ROUTE_LEADER, request_drill_job },
         { RM__LOCAL_REQUEST__BODY_RESTART_JOB, "restart-job", ROLE_ANY, ROUTE_PROPOSE, request_restart_job },

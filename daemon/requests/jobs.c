@@ -188,3 +188,17 @@ void request_migrate_job(struct client *client, const Rm__LocalRequest *request)
         body->one_at_a_time = !client->admin;
         request_propose(client, request->id, &c.command);
 }
+
+/* What it may be is for the log to say, which knows what was asked for before. */
+void request_resize_job(struct client *client, const Rm__LocalRequest *request) {
+        const Rm__ResizeJob *in = request->resize_job;
+        struct rm_error err = { 0 };
+        struct command c;
+
+        if (!request_own_job(client, request->id, "resize-job", in->job))
+                return;
+        if (feature_level_need(cluster_state(client->rmd->cluster), STATE_LEVEL_RESIZE, "resize-job:", &err) < 0)
+                client_error(client, request->id, err.code, "%s", err.text);
+        else
+                request_propose(client, request->id, command_job_resize(&c, in->job, in->ranks, client->user));
+}

@@ -66,6 +66,7 @@ void request_attach_job(struct client *client, const Rm__LocalRequest *request);
 void request_job_input(struct client *client, const Rm__LocalRequest *request);
 void request_output_ack(struct client *client, const Rm__LocalRequest *request);
 void request_migrate_job(struct client *client, const Rm__LocalRequest *request);
+void request_resize_job(struct client *client, const Rm__LocalRequest *request);
 void request_drill_job(struct client *client, const Rm__LocalRequest *request);
 void request_checkpoint_job(struct client *client, const Rm__LocalRequest *request);
 void request_restart_job(struct client *client, const Rm__LocalRequest *request);

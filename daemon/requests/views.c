@@ -128,6 +128,12 @@ static void tell_checkpoints(Rm__JobView *view, const struct client *client, con
                 view->expected_loss_usec = expected_loss(client, job);
 }
 
+static void tell_active(Rm__JobView *view, const Rm__State *state, const Rm__Job *job) {
+        view->active_ranks = job_active_ranks(state, job);
+        for (size_t i = 0; i < job->n_capsules; i++)
+                view->parked_groups += job_group_parked(job, job->capsules[i]);
+}
+
 Rm__JobView *job_view(const struct client *client, const struct state_index *index, const Rm__Job *job, size_t max_bytes) {
         Rm__JobView *view = xcalloc(1, sizeof(*view));
         cleanup_free char *nodes = job_nodes(job);
@@ -154,6 +160,7 @@ Rm__JobView *job_view(const struct client *client, const struct state_index *ind
         message_set_string(&view->state, state_job_word(index, job));
         message_set_string(&view->nodes, nodes);
         tell_fold(view, index, job);
+        tell_active(view, state_index_state(index), job);
         tell_checkpoints(view, client, state_index_state(index), job);
         return view;
 }

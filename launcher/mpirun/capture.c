@@ -132,7 +132,9 @@ int capture_job(const struct command *command, const struct options *options, bo
         take_environment(spec);
         take_limits(spec);
         spec->umask = current_umask();
-        spec->ranks = command->ranks;
+        spec->ranks = options->max_ranks > 0 ? options->max_ranks : command->ranks;
+        spec->active_ranks = options->max_ranks > 0 ? command->ranks : 0;
+        spec->min_ranks = options->max_ranks > 0 && options->min_ranks == 0 ? 1 : options->min_ranks;
         spec->group_size = options->group_size;
         spec->policy = options->policy ? (char *) options->policy : none;
         spec->priority = options->priority;
@@ -144,7 +146,7 @@ int capture_job(const struct command *command, const struct options *options, bo
         spec->checkpoint_files = options->checkpoint_files;
         spec->checkpoint_at_limit = options->checkpoint_at_limit;
         spec->recover_wait_usec = options->recover_wait_usec;
-        spec->rank_memory_bytes = rank_memory(options, command->ranks);
+        spec->rank_memory_bytes = rank_memory(options, spec->ranks);
         spec->spares = options->spares;
         spec->detach = options->detach;
         spec->input = input;

@@ -65,7 +65,21 @@ static int take_ranks(struct parser *p, const char *word, const char *value) {
         if (p->ranks != 0 && p->ranks != (uint32_t) ranks)
                 return error_set(p->err, -EINVAL, "the number of ranks is given twice (%u and %u)", p->ranks, (uint32_t) ranks);
         p->ranks = (uint32_t) ranks;
+        p->command.n_ranks_at++;
         return 0;
+}
+
+static bool is_mapping(const char *name) {
+        static const char *const names[] = {
+                "map-by", "rank-by", "rankfile", "N", "npernode", "npersocket", "ppr", "pernode", "bynode", "bycore", "nolocal",
+        };
+        size_t size = strlen(name);
+
+        /* They may be cut. */
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (strcmp(name, names[i]) == 0 || (size > 1 && strncmp(names[i], name, size) == 0))
+                        return true;
+        return false;
 }
 
 /* An option nobody knows is mpirun's to judge, unless it looks like a slip in one of ours. */
@@ -108,7 +122,11 @@ static int take_native_option(struct parser *p, char *word, const char *name, co
         }
         if (r < 0)
                 return r;
+        if (!p->command.mapping && (kind == NATIVE_VALUE || kind == NATIVE_FLAG) && is_mapping(name))
+                p->command.mapping = word;
         pass(p, word);
+        if (kind == NATIVE_RANKS)
+                p->command.ranks_at = value ? p->command.argc - 1 : p->command.argc;
         for (; words > 0; words--) {
                 if (!p->args[p->at])
                         return error_set(p->err, -EINVAL, "%s needs a value", word);
@@ -166,6 +184,7 @@ static int take_context(struct parser *p) {
         for (; (word = p->args[p->at]) && !is_separator(word); p->at++)
                 pass(p, word);
         p->command.ranks += p->ranks;
+        p->command.contexts++;
         if (p->command.ranks > COMMAND_MAX_RANKS)
                 return error_set(p->err, -EINVAL, "%u ranks are too many (at most %u)", p->command.ranks, COMMAND_MAX_RANKS);
         return 0;
@@ -196,7 +215,24 @@ int command_parse(char *const *args, const struct command_option *options, size_
         return 0;
 }
 
+int command_reserve(struct command *command, uint32_t ranks, struct rm_error *err) {
+        char *word = command->argv[command->ranks_at];
+        const char *equals = strchr(word, '=');
+
+        if (command->contexts > 1)
+                return error_set(err, -EINVAL, "--max-ranks is for one program, not for several separated by ':'");
+        if (command->n_ranks_at > 1)
+                return error_set(err, -EINVAL, "with --max-ranks, give the number of ranks once");
+        if (command->mapping)
+                return error_set(err, -EINVAL, "--max-ranks cannot be combined with %s: ranks must be placed in their order",
+                                 command->mapping);
+        command->changed = xasprintf("%.*s%u", equals ? (int) (equals + 1 - word) : 0, word, ranks);
+        command->argv[command->ranks_at] = command->changed;
+        return 0;
+}
+
 void command_finish(struct command *command) {
         free(command->argv);
+        free(command->changed);
         *command = (struct command) { 0 };
 }

@@ -14,6 +14,11 @@ struct command {
         char **argv;   /* for mpirun, argv[0] = "mpirun", NULL terminated; its strings belong to the caller of command_parse() */
         size_t argc;
         uint32_t ranks; /* of all contexts */
+        size_t contexts;
+        size_t ranks_at;     /* the word of argv with the number of ranks of the last context, "4" or "--np=4" */
+        size_t n_ranks_at;   /* how many words give it */
+        const char *mapping; /* an option that may give ranks other places than in their order; NULL: there is none */
+        char *changed;       /* a word of argv that is not the caller's */
         const char *program; /* of the first context */
         bool help;
         bool version;
@@ -33,6 +38,8 @@ struct command_option {
  * `ret->version` is set when one was asked for. */
 int command_parse(char *const *args, const struct command_option *options, size_t n_options, command_option_fn option,
                   void *context, struct command *ret_command, struct rm_error *err);
+/* mpirun is to start so many, at least `ranks`, of which the others are in reserve. -EINVAL: not with this command line, and the text says why. */
+int command_reserve(struct command *command, uint32_t ranks, struct rm_error *err);
 void command_finish(struct command *command);
 
 #endif

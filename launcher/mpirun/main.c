@@ -28,7 +28,9 @@ static const char help_text[] =
         "  --detach             print the job's number and return; see 'rmctl help attach-job'\n"
         "  --group-size K|auto  number of ranks in a group, the unit that moves\n"
         "  --job-name S         name in 'rmctl list-jobs' (default: PROGRAM)\n"
+        "  --max-ranks N        start N ranks, of which those over -n wait, for 'rmctl resize-job'\n"
         "  --mem SIZE[/rank]    memory of the job, or of each rank, as 8G; nodes with less of it free are not used\n"
+        "  --min-ranks N        with --max-ranks: the fewest that the job can be asked to go on with (default 1)\n"
         "  --on-node-loss abort|restart|fold   when a node of the job fails: end it (default), start it again (default\n"
         "                       with --checkpoint), or do so at once, even if ranks have to share cores\n"
         "  --policy P           placement policy (see 'rmctl list-policies')\n"
@@ -62,7 +64,11 @@ static int read_settings(char **args, struct command *ret_command, struct option
                 return r;
         options_read_environment(options);
         r = options_read_config(options, config_path(), err);
-        return r < 0 ? r : options_resolve(options, err);
+        if (r == 0)
+                r = options_resolve(options, err);
+        if (r == 0)
+                r = options_check_ranks(options, ret_command->ranks, err);
+        return r < 0 || options->max_ranks == 0 ? r : command_reserve(ret_command, options->max_ranks, err);
 }
 
 static int serve(struct frontend *frontend, uint64_t job, const struct options *options, bool input) {

@@ -20,7 +20,9 @@ const struct command_option options_known[OPTION_COUNT] = {
         [OPTION_PRIORITY] = { "priority", true },
         [OPTION_GROUP_SIZE] = { "group-size", true },
         [OPTION_AVAILABILITY] = { "availability", true },
+        [OPTION_MAX_RANKS] = { "max-ranks", true },
         [OPTION_MEM] = { "mem", true },
+        [OPTION_MIN_RANKS] = { "min-ranks", true },
         [OPTION_SPARES] = { "spares", true },
         [OPTION_CHECKPOINT] = { "checkpoint", true },
         [OPTION_CHECKPOINT_FILES] = { "checkpoint-files", true },
@@ -156,6 +158,32 @@ static int resolve_group_size(struct options *o, struct rm_error *err) {
                 return bad(source, "a number of ranks (1 to 65536) or 'auto'", err);
         o->group_size = (uint32_t) number;
         return 0;
+}
+
+static int resolve_ranks(const struct option_source *source, uint32_t *ret_ranks, struct rm_error *err) {
+        cleanup_free char *what = xasprintf("a number of ranks (1 to %u)", COMMAND_MAX_RANKS);
+        int64_t number = 0;
+
+        if (!source->value)
+                return 0;
+        if (parse_i64(source->value, 1, COMMAND_MAX_RANKS, &number) < 0)
+                return bad(source, what, err);
+        *ret_ranks = (uint32_t) number;
+        return 0;
+}
+
+/* By the environment or the file the least is for those jobs that can change. */
+static int resolve_reserve(struct options *o, struct rm_error *err) {
+        const struct option_source *least = &o->sources[OPTION_MIN_RANKS];
+        int r = resolve_ranks(&o->sources[OPTION_MAX_RANKS], &o->max_ranks, err);
+
+        if (r == 0)
+                r = resolve_ranks(least, &o->min_ranks, err);
+        if (r == 0 && o->min_ranks > 0 && o->max_ranks == 0 && strncmp(least->origin, "--", 2) == 0)
+                return error_set(err, -EINVAL, "%s: needs --max-ranks", least->origin);
+        if (o->max_ranks == 0)
+                o->min_ranks = 0;
+        return r;
 }
 
 static int resolve_duration(const struct option_source *source, bool zero_ok, uint64_t *ret_usec, struct rm_error *err) {
@@ -318,6 +346,8 @@ int options_resolve(struct options *o, struct rm_error *err) {
         if (r == 0)
                 r = resolve_group_size(o, err);
         if (r == 0)
+                r = resolve_reserve(o, err);
+        if (r == 0)
                 r = resolve_duration(&o->sources[OPTION_TIME], false, &o->time_usec, err);
         if (r == 0)
                 r = resolve_checkpoints(o, err);
@@ -335,6 +365,18 @@ int options_resolve(struct options *o, struct rm_error *err) {
         o->priority = (int32_t) priority;
         o->wait_set = o->sources[OPTION_WAIT].value != NULL;
         return r;
+}
+
+int options_check_ranks(const struct options *o, uint32_t ranks, struct rm_error *err) {
+        const char *most = o->sources[OPTION_MAX_RANKS].origin, *least = o->sources[OPTION_MIN_RANKS].origin;
+
+        if (o->max_ranks > 0 && o->max_ranks < ranks)
+                return error_set(err, -EINVAL, "%s: the job begins with %u ranks, so it cannot have %u at most", most, ranks,
+                                 o->max_ranks);
+        if (o->min_ranks > ranks)
+                return error_set(err, -EINVAL, "%s: the job begins with %u ranks, so it cannot have %u at least", least, ranks,
+                                 o->min_ranks);
+        return 0;
 }
 
 void options_finish(struct options *o) {

@@ -15,7 +15,9 @@ enum {
         OPTION_PRIORITY,
         OPTION_GROUP_SIZE,
         OPTION_AVAILABILITY,
+        OPTION_MAX_RANKS,
         OPTION_MEM,
+        OPTION_MIN_RANKS,
         OPTION_SPARES,
         OPTION_CHECKPOINT,
         OPTION_CHECKPOINT_FILES,
@@ -43,6 +45,8 @@ struct options {
         const char *policy;
         int32_t priority;
         uint32_t group_size; /* 0: the cluster's default */
+        uint32_t max_ranks; /* 0: not given */
+        uint32_t min_ranks; /* likewise; only with max_ranks */
         char *availability;  /* absolute path */
         uint64_t mem_bytes; /* 0: not given */
         bool mem_each; /* that is for each rank, not for all */
@@ -69,6 +73,8 @@ void options_read_environment(struct options *options);
 int options_read_config(struct options *options, const char *path, struct rm_error *err);
 /* Judge the values found. -EINVAL with a text that names the origin. */
 int options_resolve(struct options *options, struct rm_error *err);
+/* Of a job that begins with so many ranks: -EINVAL if they are more than it may have, or fewer. */
+int options_check_ranks(const struct options *options, uint32_t ranks, struct rm_error *err);
 void options_finish(struct options *options);
 
 #endif

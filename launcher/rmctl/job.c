@@ -94,6 +94,13 @@ static char *goal_text(const Rm__Progress *p) {
         return xasprintf("%.3g to %.3g steps a second", p->goal_min, p->goal_max);
 }
 
+/* "4/16": active of all. */
+static char *ranks_text(const Rm__JobView *v) {
+        const Rm__JobSpec *spec = v->job->spec;
+
+        return spec->active_ranks ? xasprintf("%u/%u", v->active_ranks, spec->ranks) : xasprintf("%u", spec->ranks);
+}
+
 static void table_jobs(struct call *call, const Rm__JobList *jobs) {
         static const struct column columns[] = {
                 { "JOB", true, false, 0 },        { "NAME", false, true, 0 },   { "USER", false, true, 2 },
@@ -114,7 +121,7 @@ static void table_jobs(struct call *call, const Rm__JobList *jobs) {
                 table_cell(t, j->spec->name);
                 table_cell(t, j->spec->user);
                 table_colour(t, v->state, colour_of_state(v->state));
-                table_printf(t, "%u", j->spec->ranks);
+                table_take(t, ranks_text(v));
                 table_printf(t, "%u", j->moves);
                 table_take(t, human_ago(j->submit_usec, now));
                 table_take(t, run_time(j));
@@ -252,6 +259,10 @@ static void show_untracked(const Rm__Job *job, const Rm__Move *const *last) {
         }
 }
 
+static bool is_parked(const Rm__Job *job, const Rm__Capsule *c) {
+        return job->resize && c->index >= 0 && (uint64_t) c->index * job->group_size >= job->resize->active;
+}
+
 static void show_capsules(struct call *call, const Rm__Job *job, const Rm__Move *const *last) {
         static const struct column columns[] = {
                 { "GROUP", true, false, 0 },  { "RANKS", true, false, 0 },
@@ -275,7 +286,7 @@ static void show_capsules(struct call *call, const Rm__Job *job, const Rm__Move 
                         table_cell(t, "head");
                 else
                         table_printf(t, "%d", c->index);
-                table_printf(t, "%u", c->ranks);
+                table_printf(t, "%u%s", c->ranks, is_parked(job, c) ? " parked" : "");
                 table_cell(t, c->node);
                 /* The state itself holds the place in the capsules' network; a view may know the network. */
                 if (a >> 24)
@@ -418,6 +429,23 @@ static void show_checkpoints(const Rm__JobView *v) {
                 call_take_key("Drill", drill_text(j));
 }
 
+/* "4 of 16, at least 2; 3 parked groups; is to have 8: waits for its program". */
+static char *active_text(const Rm__JobView *v) {
+        const Rm__Resize *r = v->job->resize;
+        struct buffer b = { 0 };
+        char *text;
+
+        buffer_printf(&b, "%u of %u, at least %u", v->active_ranks, v->job->spec->ranks, v->job->spec->min_ranks);
+        if (v->parked_groups > 0 && !v->job->end_usec)
+                buffer_printf(&b, "; %u parked group%s", v->parked_groups, v->parked_groups == 1 ? "" : "s");
+        if (r && r->wanted > 0 && !v->job->end_usec)
+                buffer_printf(&b, "; is to have %u: %s", r->wanted, r->begun ? "its program changes" : "waits for its program");
+        buffer_add(&b, "", 1);
+        text = xstrdup((const char *) buffer_data(&b));
+        buffer_finish(&b);
+        return text;
+}
+
 /* `moves` NULL: not known. */
 static void show_job(struct call *call, const Rm__JobView *v, const Rm__MoveList *moves) {
         const Rm__Job *j = v->job;
@@ -447,6 +475,8 @@ static void show_job(struct call *call, const Rm__JobView *v, const Rm__MoveList
                 call_take_key("Ranks", xasprintf("%u in groups of %u", s->ranks, group_size));
         else
                 call_take_key("Ranks", xasprintf("%u", s->ranks));
+        if (s->active_ranks > 0)
+                call_take_key("Active ranks", active_text(v));
         call_take_key("Nodes", short_nodes(v->nodes));
         call_take_key("Policy", policy_text(j));
         call_take_key("Memory", memory_text(s));

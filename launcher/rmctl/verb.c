@@ -25,6 +25,7 @@ const struct verb *const verbs[] = {
         &verb_cancel_job,
         &verb_attach_job,
         &verb_migrate_job,
+        &verb_resize_job,
         &verb_list_moves,
         &verb_checkpoint_job,
         &verb_drill,

@@ -101,7 +101,7 @@ void call_state_key(const struct call *call, const char *key, const char *state)
 bool call_pause(uint64_t deadline_usec);
 
 extern const struct verb verb_list_nodes, verb_show_node, verb_drain_node, verb_resume_node, verb_remove_node, verb_report_health;
-extern const struct verb verb_list_jobs, verb_show_job, verb_cancel_job, verb_attach_job, verb_migrate_job;
+extern const struct verb verb_list_jobs, verb_show_job, verb_cancel_job, verb_attach_job, verb_migrate_job, verb_resize_job;
 extern const struct verb verb_list_moves, verb_status, verb_events, verb_snapshot, verb_plan, verb_list_policies, verb_confirm_lost,
         verb_help, verb_doctor;
 extern const struct verb verb_drill, verb_checkpoint_job, verb_restart_job, verb_list_checkpoints, verb_verify_checkpoint,

@@ -167,8 +167,42 @@ static void help_and_version_go_before_everything(void **state) {
         command_finish(&command);
 }
 
+/* "words": what mpirun gets with 16 ranks, or why not. */
+static void reserve(const char *words, const char *passed, const char *error) {
+        struct command command = { 0 };
+        struct seen seen = { "" };
+        struct rm_error err = { 0 };
+        cleanup_free char *copy = NULL;
+        cleanup_free char *joined = NULL;
+        int r;
+
+        assert_int_equal(parse(words, &command, &seen, &err, &copy), 0);
+        r = command_reserve(&command, 16, &err);
+        joined = join(command.argv);
+        if (passed)
+                assert_string_equal(joined, passed);
+        assert_int_equal(r, error ? -EINVAL : 0);
+        if (error && !strstr(err.text, error))
+                fail_msg("'%s': '%s' does not say '%s'", words, err.text, error);
+        command_finish(&command);
+}
+
+static void reserve_is_started_too(void **state) {
+        (void) state;
+        reserve("-n 4 a -n 4", "mpirun -n 16 a -n 4", NULL);
+        reserve("--np=4 a", "mpirun --np=16 a", NULL);
+        reserve("-np 4 a", "mpirun -np 16 a", NULL);
+        reserve("--tag-output -n 4 --bind-to none a", "mpirun --tag-output -n 16 --bind-to none a", NULL);
+        reserve("-n 2 a : -n 2 b", NULL, "several");
+        reserve("-n 4 -n 4 a", NULL, "once");
+        reserve("-n 4 --map-by=node a", NULL, "--map-by=node");
+        reserve("--rank-b x -n 4 a", NULL, "--rank-b");
+        reserve("-N 2 -n 4 a", NULL, "-N");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(reserve_is_started_too),
                 cmocka_unit_test(good_lines_are_understood),
                 cmocka_unit_test(bad_lines_are_refused_clearly),
                 cmocka_unit_test(help_and_version_go_before_everything),

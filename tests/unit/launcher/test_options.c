@@ -123,6 +123,11 @@ static void values_are_judged(void **state) {
                 { OPTION_MEM, "/rank", false },
                 { OPTION_MEM, "1G/node", false },
                 { OPTION_MEM, "-1", false },
+                { OPTION_MAX_RANKS, "1", true },
+                { OPTION_MAX_RANKS, "65536", true },
+                { OPTION_MAX_RANKS, "0", false },
+                { OPTION_MAX_RANKS, "65537", false },
+                { OPTION_MAX_RANKS, "x", false },
                 { OPTION_SPARES, "0", true },
                 { OPTION_SPARES, "1", true },
                 { OPTION_SPARES, "-1", false },
@@ -250,6 +255,31 @@ static void defaults_are_for_jobs_that_they_fit(void **state) {
         (void) unsetenv("RM_CHECKPOINT_AT_LIMIT");
 }
 
+static void reserve_fits_the_job(void **state) {
+        struct options o = { 0 };
+        struct rm_error err = { 0 };
+
+        (void) state;
+        (void) setenv("RM_MIN_RANKS", "3", 1);
+        options_read_environment(&o);
+        assert_int_equal(options_resolve(&o, &err), 0);
+        assert_int_equal(o.min_ranks, 0); /* for jobs that can change */
+        assert_int_equal(options_check_ranks(&o, 2, &err), 0);
+        (void) options_take(&o, OPTION_MAX_RANKS, "8", &err);
+        assert_int_equal(options_resolve(&o, &err), 0);
+        assert_int_equal(o.min_ranks, 3);
+        assert_int_equal(options_check_ranks(&o, 3, &err), 0);
+        assert_int_equal(options_check_ranks(&o, 8, &err), 0);
+        assert_int_equal(options_check_ranks(&o, 2, &err), -EINVAL);
+        assert_string_equal(err.text, "RM_MIN_RANKS in the environment: the job begins with 2 ranks, so it cannot have 3 at least");
+        assert_int_equal(options_check_ranks(&o, 9, &err), -EINVAL);
+        options_finish(&o);
+        (void) unsetenv("RM_MIN_RANKS");
+        (void) options_take(&o, OPTION_MIN_RANKS, "2", &err);
+        assert_int_equal(options_resolve(&o, &err), -EINVAL);
+        options_finish(&o);
+}
+
 static void relative_availability_becomes_absolute(void **state) {
         struct options o = { 0 };
         struct rm_error err = { 0 };
@@ -325,6 +355,7 @@ int main(void) {
                 cmocka_unit_test(restarts_are_of_a_job_that_may_restart),
                 cmocka_unit_test(a_job_with_checkpoints_comes_back),
                 cmocka_unit_test(defaults_are_for_jobs_that_they_fit),
+                cmocka_unit_test(reserve_fits_the_job),
                 cmocka_unit_test(relative_availability_becomes_absolute),
                 cmocka_unit_test(a_job_is_captured_whole),
                 cmocka_unit_test(too_much_environment_is_refused),
