@@ -4,6 +4,7 @@
 #include "common/util.h"
 #include "daemon/capsule/init/door.h"
 #include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/park.h"
 
 struct announce {
         struct init *init;
@@ -50,7 +51,8 @@ void announce_near(struct announce *announce, Capsule__Capture capture, uint64_t
         announce->capture = capture;
         announce->ticket = ticket;
         announce->deadline = now_usec() + wait_usec;
-        (void) door_tell(announce->init->door, event_before(capture), true);
+        if (!park_holds(announce->init->park)) /* else nobody would come by */
+                (void) door_tell(announce->init->door, event_before(capture), true);
         announce_look(announce);
 }
 
