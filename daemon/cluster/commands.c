@@ -141,6 +141,13 @@ Rm__Command *command_job_resize(struct command *c, uint64_t job, uint32_t ranks,
         return &c->command;
 }
 
+Rm__Command *command_job_resize_auto(struct command *c, uint64_t job, uint32_t ranks, const char *reason) {
+        Rm__Command *command = command_job_resize(c, job, ranks, "");
+
+        c->job_resize.reason = text_of(reason);
+        return command;
+}
+
 Rm__CmdJobResizeTold *command_job_resize_told(struct command *c, uint64_t job, uint32_t attempt) {
         BEGIN(c, job_resize_told, JOB_RESIZE_TOLD);
         c->job_resize_told.job = job;

@@ -100,6 +100,8 @@ Rm__CmdJobCores *command_job_cores(struct command *c, uint64_t job);
 Rm__Command *command_job_running(struct command *c, uint64_t job);
 /* Asked for by this user. */
 Rm__Command *command_job_resize(struct command *c, uint64_t job, uint32_t ranks, const char *by);
+/* By rmd itself. */
+Rm__Command *command_job_resize_auto(struct command *c, uint64_t job, uint32_t ranks, const char *reason);
 Rm__CmdJobResizeTold *command_job_resize_told(struct command *c, uint64_t job, uint32_t attempt);
 /* Asked for by this user. */
 Rm__Command *command_job_cancel(struct command *c, uint64_t job, uint32_t signal, const char *by);

@@ -41,6 +41,7 @@ uint32_t job_capsule_cores(const Rm__Job *job, const Rm__Capsule *capsule) {
 void job_resize_begin(struct apply *a, Rm__Job *job, const Rm__Checkpoint *checkpoint) {
         const Rm__Resize *saved = checkpoint ? checkpoint->resize : NULL;
         uint64_t last = job->resize ? job->resize->epoch : 0;
+        bool by_hand = job->resize && job->resize->by_hand;
 
         if (job->resize)
                 rm__resize__free_unpacked(job->resize, NULL);
@@ -51,6 +52,7 @@ void job_resize_begin(struct apply *a, Rm__Job *job, const Rm__Checkpoint *check
         rm__resize__init(job->resize);
         job->resize->active = saved ? saved->active : job->spec->active_ranks;
         job->resize->epoch = (saved && saved->epoch > last ? saved->epoch : last) + 1;
+        job->resize->by_hand = by_hand;
 }
 
 static int check_resize(struct apply *a, const Rm__CmdJobResize *in, const Rm__Job *job) {
@@ -64,15 +66,17 @@ static int check_resize(struct apply *a, const Rm__CmdJobResize *in, const Rm__J
                 return apply_refuse(a, -EALREADY, "resize-job: job %" PRIu64 " has already ended", job->id);
         if (!resize || job->state != RM__JOB_STATE__JOB_RUNNING || job->cancel || resize->ending)
                 return apply_refuse(a, -EBUSY, "resize-job: job %" PRIu64 " does not run", job->id);
-        if (in->ranks > job->spec->ranks || in->ranks < job->spec->min_ranks || in->ranks == 0)
+        if (!in->by[0] && (resize->by_hand || in->ranks == 0 || resize->wanted != 0))
+                return apply_refuse(a, -EBUSY, "resize-job: job %" PRIu64 " has the number of ranks that was asked for", job->id);
+        if (in->ranks == 0)
+                return 0;
+        if (in->ranks > job->spec->ranks || in->ranks < job->spec->min_ranks)
                 return apply_refuse(a, -ERANGE, "resize-job: job %" PRIu64 " can have %u to %u active ranks, not %u", job->id,
                                     job->spec->min_ranks ? job->spec->min_ranks : 1, job->spec->ranks, in->ranks);
-        if (resize->wanted != 0 && (resize->begun || in->ranks != resize->active))
-                return apply_refuse(a, -EBUSY, "resize-job: job %" PRIu64 " is to have %u active ranks already, and its program %s",
-                                    job->id, resize->wanted,
-                                    resize->begun
-                                            ? "is about to change"
-                                            : "has not come to where it can change (ask for as many as it has to take that back)");
+        if (resize->begun)
+                return apply_refuse(a, -EBUSY,
+                                    "resize-job: the program of job %" PRIu64 " changes to %u active ranks; try again in a moment",
+                                    job->id, resize->wanted);
         if (!resize->listens)
                 return apply_refuse(a, -EAGAIN,
                                     "resize-job: the program of job %" PRIu64
@@ -81,26 +85,42 @@ static int check_resize(struct apply *a, const Rm__CmdJobResize *in, const Rm__J
         return 0;
 }
 
+/* Who asks, or why rmd does. */
+static const char *asked_for(const Rm__CmdJobResize *in) {
+        return in->by[0] ? in->by : in->reason;
+}
+
+static void take_back(struct apply *a, const Rm__CmdJobResize *in, Rm__Job *job) {
+        job->resize->epoch++;
+        job->resize->wanted = 0;
+        apply_event(a, "job-resize-cancelled", NULL, job->id, 0, 0, "job %" PRIu64 " stays at %u active ranks: asked for by %s",
+                    job->id, job->resize->active, asked_for(in));
+}
+
+static void ask(struct apply *a, const Rm__CmdJobResize *in, Rm__Job *job) {
+        job->resize->epoch++;
+        job->resize->wanted = in->ranks;
+        job->resize->begun = false;
+        job->resize->asked_usec = a->time_usec;
+        a->result->created = job->resize->epoch;
+        apply_event(a, "job-resize", NULL, job->id, 0, 0, "job %" PRIu64 " is to have %u active ranks, not %u: %s%s", job->id,
+                    in->ranks, job->resize->active, in->by[0] ? "asked for by " : "", asked_for(in));
+}
+
 int apply_job_resize(struct apply *a) {
         const Rm__CmdJobResize *in = a->command->job_resize;
         Rm__Job *job = state_job(a->state, in->job);
         int r = job ? check_resize(a, in, job) : apply_refuse(a, -ENOENT, "resize-job: no job %" PRIu64, in->job);
 
-        if (r < 0 || (in->ranks == job->resize->active && job->resize->wanted == 0))
+        if (r < 0)
                 return r;
-        job->resize->epoch++;
-        if (in->ranks == job->resize->active) {
-                job->resize->wanted = 0;
-                apply_event(a, "job-resize-cancelled", NULL, job->id, 0, 0,
-                            "job %" PRIu64 " stays at %u active ranks: asked for by %s", job->id, in->ranks, in->by);
+        job->resize->by_hand = in->by[0] && in->ranks > 0;
+        if (in->ranks == 0)
                 return 0;
-        }
-        job->resize->wanted = in->ranks;
-        job->resize->begun = false;
-        job->resize->asked_usec = a->time_usec;
-        a->result->created = job->resize->epoch;
-        apply_event(a, "job-resize", NULL, job->id, 0, 0, "job %" PRIu64 " is to have %u active ranks, not %u: asked for by %s",
-                    job->id, in->ranks, job->resize->active, in->by);
+        if (in->ranks != job->resize->active)
+                ask(a, in, job);
+        else if (job->resize->wanted != 0)
+                take_back(a, in, job);
         return 0;
 }
 

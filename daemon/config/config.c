@@ -99,6 +99,7 @@ static const struct key keys[] = {
         KEY("sched", "traffic_interval", KIND_DURATION, traffic_interval_usec, "10s"),
         KEY("sched", "link_speed", KIND_U32, link_mbit_per_sec, "1000"),
         KEY("sched", "interval", KIND_DURATION, interval_usec, "1m"),
+        KEY("sched", "resize_interval", KIND_DURATION, resize_interval_usec, "30s"),
         KEY("sched", "age_weight", KIND_COUNT, age_weight, "1"),
         KEY("sched", "backfill", KIND_BACKFILL, backfill, "limits"),
         KEY("sched", "distribution_weight", KIND_COUNT, distribution_weight, "10"),

@@ -88,6 +88,7 @@ struct config {
         uint64_t traffic_interval_usec; /* 0 = traffic is not looked at */
         uint32_t link_mbit_per_sec; /* what saved traffic is worth */
         uint64_t interval_usec; /* 0 = only when something changes */
+        uint64_t resize_interval_usec; /* 0 = jobs change their number of ranks only by hand */
         uint32_t age_weight;
         uint32_t backfill; /* enum config_backfill */
         uint32_t distribution_weight; /* K of the objective */

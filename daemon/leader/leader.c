@@ -21,6 +21,7 @@
 #include "daemon/leader/losses.h"
 #include "daemon/leader/node_memory.h"
 #include "daemon/leader/progress.h"
+#include "daemon/leader/resizes.h"
 #include "daemon/leader/topology.h"
 #include "daemon/leader/traffic.h"
 #include "daemon/leader/view.h"
@@ -71,6 +72,7 @@ static void on_round(void *context, const struct rm_snapshot *snapshot, const st
 
         leader->short_of_memory = result->short_of_memory;
         leader->skipped |= enact_round(leader->rmd, snapshot, result, warnings ? warnings : "");
+        leader->skipped |= resizes_decide(leader->rmd, leader->progress, snapshot, result);
         if (leader->again) {
                 leader->again = false;
                 settle_later(leader, leader->rmd->config->settle_usec);

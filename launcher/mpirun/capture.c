@@ -134,7 +134,7 @@ int capture_job(const struct command *command, const struct options *options, bo
         spec->umask = current_umask();
         spec->ranks = options->max_ranks > 0 ? options->max_ranks : command->ranks;
         spec->active_ranks = options->max_ranks > 0 ? command->ranks : 0;
-        spec->min_ranks = options->max_ranks > 0 && options->min_ranks == 0 ? 1 : options->min_ranks;
+        spec->min_ranks = options->max_ranks > 0 && options->min_ranks == 0 ? command->ranks : options->min_ranks;
         spec->group_size = options->group_size;
         spec->policy = options->policy ? (char *) options->policy : none;
         spec->priority = options->priority;

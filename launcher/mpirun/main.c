@@ -30,7 +30,7 @@ static const char help_text[] =
         "  --job-name S         name in 'rmctl list-jobs' (default: PROGRAM)\n"
         "  --max-ranks N        start N ranks, of which those over -n wait, for 'rmctl resize-job'\n"
         "  --mem SIZE[/rank]    memory of the job, or of each rank, as 8G; nodes with less of it free are not used\n"
-        "  --min-ranks N        with --max-ranks: the fewest that the job can be asked to go on with (default 1)\n"
+        "  --min-ranks N        with --max-ranks: the fewest that the job can be asked to go on with (default: -n)\n"
         "  --on-node-loss abort|restart|fold   when a node of the job fails: end it (default), start it again (default\n"
         "                       with --checkpoint), or do so at once, even if ranks have to share cores\n"
         "  --policy P           placement policy (see 'rmctl list-policies')\n"

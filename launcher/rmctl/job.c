@@ -438,6 +438,8 @@ static char *active_text(const Rm__JobView *v) {
         buffer_printf(&b, "%u of %u, at least %u", v->active_ranks, v->job->spec->ranks, v->job->spec->min_ranks);
         if (v->parked_groups > 0 && !v->job->end_usec)
                 buffer_printf(&b, "; %u parked group%s", v->parked_groups, v->parked_groups == 1 ? "" : "s");
+        if (r && r->by_hand && !v->job->end_usec)
+                buffer_printf(&b, "; by hand");
         if (r && r->wanted > 0 && !v->job->end_usec)
                 buffer_printf(&b, "; is to have %u: %s", r->wanted, r->begun ? "its program changes" : "waits for its program");
         buffer_add(&b, "", 1);

@@ -1,6 +1,7 @@
 /* rmctl resize-job */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/util.h"
 #include "launcher/rmctl/checkpoint.h"
@@ -44,19 +45,27 @@ static void tell_asked(const struct call *call, uint64_t job, uint32_t wanted) {
                 (void) printf("job %" PRIu64 " is to have %u active ranks\n", job, wanted);
 }
 
+static int tell_auto(const struct call *call, uint64_t job) {
+        if (call->json)
+                call_print_json(NULL, json_pack("{s:I}", "job", (json_int_t) job));
+        else
+                (void) printf("rmd decides from now on how many active ranks job %" PRIu64 " has\n", job);
+        return 0;
+}
+
 static int run_resize(struct call *call) {
         struct checkpoint_awaited awaited = { .what = "change", .judge = judge };
         Rm__ResizeJob body = RM__RESIZE_JOB__INIT;
         Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         uint64_t timeout_usec = 0;
-        bool no_wait = call_flag(call, "no-wait") != NULL;
+        bool no_wait = call_flag(call, "no-wait") != NULL, automatic = strcmp(call->args[1], "auto") == 0;
         int64_t job = 0, ranks = 0;
         int r;
 
         if (parse_i64(call->args[0], 1, INT64_MAX, &job) < 0)
                 return call_usage(call, "'%s' is not the number of a job", call->args[0]);
-        if (parse_i64(call->args[1], 1, RANKS_MAX, &ranks) < 0)
-                return call_usage(call, "'%s' is not a number of ranks (1 to %d)", call->args[1], RANKS_MAX);
+        if (!automatic && parse_i64(call->args[1], 1, RANKS_MAX, &ranks) < 0)
+                return call_usage(call, "'%s' is not a number of ranks (1 to %d, or 'auto')", call->args[1], RANKS_MAX);
         r = call_duration(call, "timeout", &timeout_usec);
         if (r == 0 && no_wait && (call_flag(call, "wait") || call_flag(call, "timeout")))
                 r = call_usage(call, "--no-wait excludes --wait and --timeout");
@@ -70,6 +79,8 @@ static int run_resize(struct call *call) {
         r = call_request_ok(call, &request, &awaited.number);
         if (r < 0)
                 return r;
+        if (automatic)
+                return tell_auto(call, body.job);
         if (awaited.number == 0) /* it has so many */
                 return tell(call, body.job, body.ranks, body.ranks);
         if (no_wait) {
@@ -82,13 +93,14 @@ static int run_resize(struct call *call) {
 
 const struct verb verb_resize_job = {
         .name = "resize-job",
-        .args = "JOB RANKS",
+        .args = "JOB RANKS|auto",
         .min_args = 2,
         .max_args = 2,
         .role = ROLE_OWNER,
         .help = "let a running job go on with more or fewer of its ranks\n"
                 "For jobs that were started with --max-ranks, and whose program calls rmrt_resize_point(): it changes when it\n"
-                "comes there. Ranks 0 to RANKS-1 are active then; the others are parked and take no cores.",
+                "comes there. Ranks 0 to RANKS-1 are active then; the others are parked and take no cores. The job keeps that\n"
+                "number until 'auto' lets rmd decide again.",
         .flags = { { "wait", NULL, "return when the program has changed (default)" },
                    { "no-wait", NULL, "return when it is asked to" },
                    { "timeout", "TIME", "stop waiting after TIME (exit status 1); the program is still asked" } },

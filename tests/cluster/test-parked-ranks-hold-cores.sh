@@ -4,7 +4,7 @@
 # limit: 300
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
-cluster 3 --cores 4 --set cluster.node_timeout=3s
+cluster 3 --cores 4 --set cluster.node_timeout=3s --set sched.resize_interval=0
 
 # field NAME FIELD: of show-job's JSON.
 field() {

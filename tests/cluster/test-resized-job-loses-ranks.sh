@@ -4,13 +4,13 @@
 # limit: 420
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
-cluster 3 --cores 4 --set cluster.node_timeout=3s
+cluster 3 --cores 4 --set cluster.node_timeout=3s --set sched.resize_interval=0
 
 # begin NAME ARG...: 4 of 8 ranks.
 begin() {
     local name=$1
     shift
-    start "$name" n1 --group-size 2 -n 4 --max-ranks 8 "${@:2}" "$programs/resizes" --stop-file="$(stop_file "$name")" $1
+    start "$name" n1 --group-size 2 -n 4 --max-ranks 8 --min-ranks 1 "${@:2}" "$programs/resizes" --stop-file="$(stop_file "$name")" $1
     running "$name"
     must "the program of $name does not ask" until_true 20 listens "$name"
 }

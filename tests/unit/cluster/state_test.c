@@ -630,13 +630,22 @@ int submit_resizable(struct world *w, uint32_t ranks, uint32_t active, uint32_t 
         return code < 0 ? code : (int) w->created;
 }
 
-int resize(struct world *w, uint64_t job, uint32_t ranks) {
+static int resize_by(struct world *w, uint64_t job, uint32_t ranks, const char *by) {
         COMMAND(JobResize, job_resize, JOB_RESIZE);
 
         body.job = job;
         body.ranks = ranks;
-        body.by = (char *) "alice";
+        body.by = (char *) by;
+        body.reason = (char *) "there are free cores";
         return apply_command(w, &command);
+}
+
+int resize(struct world *w, uint64_t job, uint32_t ranks) {
+        return resize_by(w, job, ranks, "alice");
+}
+
+int resize_auto(struct world *w, uint64_t job, uint32_t ranks) {
+        return resize_by(w, job, ranks, "");
 }
 
 int resize_told(struct world *w, uint64_t job, uint64_t begun, uint64_t done, uint32_t ranks, bool ending) {

@@ -67,6 +67,8 @@ int submit(struct world *w, uint32_t ranks);
 /* Of which so many are active at first, and never fewer than `least`. */
 int submit_resizable(struct world *w, uint32_t ranks, uint32_t active, uint32_t least);
 int resize(struct world *w, uint64_t job, uint32_t ranks);
+/* As rmd does it by itself. */
+int resize_auto(struct world *w, uint64_t job, uint32_t ranks);
 /* By rank 0 of the attempt that there is, which listens. */
 int resize_told(struct world *w, uint64_t job, uint64_t begun, uint64_t done, uint32_t ranks, bool ending);
 int job_available(struct world *w, uint64_t job, const char *node, uint32_t cores, const char *error);

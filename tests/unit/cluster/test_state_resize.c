@@ -147,13 +147,13 @@ static void test_refusals_say_why(void **state) {
         assert_int_equal(resize_told(w, id, 0, 0, 0, false), 0);
         assert_int_equal(resize(w, id, 9), -ERANGE);
         assert_int_equal(resize(w, id, 1), -ERANGE);
-        assert_int_equal(resize(w, id, 0), -ERANGE);
         assert_non_null(strstr(w->error, "2 to 8"));
         assert_int_equal(resize(w, id, 4), 0); /* it has so many */
         assert_int_equal(w->created, 0);
         assert_int_equal(resize(w, id, 6), 0);
+        assert_int_equal(resize_told(w, id, w->created, 0, 0, false), 0);
         assert_int_equal(resize(w, id, 8), -EBUSY);
-        assert_non_null(strstr(w->error, "6 active ranks already"));
+        assert_non_null(strstr(w->error, "changes to 6 active ranks"));
         assert_int_equal(cancel(w, id, 0, false), 0);
         assert_int_equal(resize(w, id, 8), -EBUSY);
 }
@@ -172,6 +172,34 @@ static void test_is_taken_back_before_it_begins(void **state) {
         assert_int_equal(resize(w, id, 6), 0);
         assert_int_equal(resize_told(w, id, w->created, 0, 0, false), 0);
         assert_int_equal(resize(w, id, 4), -EBUSY);
+}
+
+static void test_newer_word_counts(void **state) {
+        struct world *w = *state;
+        uint64_t id = listening_job(w), epoch;
+
+        assert_int_equal(resize(w, id, 6), 0);
+        epoch = w->created;
+        assert_int_equal(resize(w, id, 8), 0);
+        assert_int_equal(resize_told(w, id, epoch, epoch, 6, false), 0);
+        expect_active(w, id, 4, 4, 0);
+        assert_int_equal(job_of(w, id)->resize->wanted, 8);
+}
+
+static void test_number_asked_for_stays(void **state) {
+        struct world *w = *state;
+        uint64_t id = listening_job(w);
+
+        assert_int_equal(resize_auto(w, id, 0), -EBUSY);
+        assert_int_equal(resize_auto(w, id, 6), 0);
+        assert_int_equal(resize_auto(w, id, 8), -EBUSY); /* one after the other */
+        assert_int_equal(resize(w, id, 4), 0);
+        assert_true(job_of(w, id)->resize->by_hand);
+        assert_int_equal(resize_auto(w, id, 6), -EBUSY);
+        assert_int_equal(resize(w, id, 0), 0);
+        assert_false(job_of(w, id)->resize->by_hand);
+        assert_int_equal(resize_auto(w, id, 6), 0);
+        assert_int_equal(job_of(w, id)->resize->wanted, 6);
 }
 
 static void test_end_unparks(void **state) {
@@ -299,6 +327,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_words_of_no_change_have_no_effect, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_refusals_say_why, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_is_taken_back_before_it_begins, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_newer_word_counts, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_number_asked_for_stays, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_end_unparks, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_cores_of_parked_groups_are_free, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_begins_anew_as_at_first, set_up, tear_down),

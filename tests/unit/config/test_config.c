@@ -198,6 +198,7 @@ static const struct {
           { "0", "fast" },
           "a number from 1 to 1000000" },
         { "sched", "interval", U64, AT(interval_usec), "60000000", "0", "0", { "often" }, "a time" },
+        { "sched", "resize_interval", U64, AT(resize_interval_usec), "30000000", "0", "0", { "often" }, "a time" },
         { "sched", "age_weight", U32, AT(age_weight), "1", "0", "0", { "-1", "1000001", "x" }, "a number from 0 to 1000000" },
         { "sched", "backfill", U32, AT(backfill), "1", "any", "2", { "yes", "", "2" }, "no, limits or any" },
         { "sched",
