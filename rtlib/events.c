@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "rtlib/channel.h"
+#include "rtlib/regions.h"
 
 _Static_assert((int) RMRT_BEFORE_MOVE == (int) DOOR__EVENT__EVENT_BEFORE_MOVE &&
                        (int) RMRT_BEFORE_CHECKPOINT == (int) DOOR__EVENT__EVENT_BEFORE_CHECKPOINT &&
@@ -16,6 +17,9 @@ _Static_assert((int) RMRT_BEFORE_MOVE == (int) DOOR__EVENT__EVENT_BEFORE_MOVE &&
 
 /* Each of them ends what was announced before, so all are heard of. */
 #define AFTER (1U << RMRT_AFTER_MOVE | 1U << RMRT_AFTER_CHECKPOINT | 1U << RMRT_AFTER_RESTART)
+
+#define BEFORE (1U << RMRT_BEFORE_MOVE | 1U << RMRT_BEFORE_CHECKPOINT)
+#define DROP (1U << DOOR__EVENT__EVENT_DROP)
 
 struct callback {
         enum rmrt_event event;
@@ -32,7 +36,7 @@ static struct {
 } events = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 uint32_t events_wanted(void) {
-        return atomic_load_explicit(&events.wanted, memory_order_relaxed);
+        return atomic_load_explicit(&events.wanted, memory_order_relaxed) | (regions_any() ? AFTER | BEFORE | DROP : 0);
 }
 
 int events_add(enum rmrt_event event, rmrt_event_fn fn, void *data) {
@@ -77,16 +81,20 @@ void events_hear(struct events_pending *pending, const Door__Notice *notice) {
 
         if (event == RMRT_BEFORE_MOVE || event == RMRT_BEFORE_CHECKPOINT) {
                 *pending = (struct events_pending) { event, notice->serial };
+        } else if ((Door__Event) event == DOOR__EVENT__EVENT_DROP) {
+                pending->serial = notice->serial;
         } else if (event >= RMRT_AFTER_MOVE && event <= RMRT_AFTER_RESTART) {
-                pending->before = 0;
+                *pending = (struct events_pending) { 0 };
                 run(event);
         }
 }
 
 /* What is to be done before is done only if it is not over yet: after a long step all of it may be there. */
 void events_settle(const struct events_pending *pending, uint32_t rank) {
-        if (!pending->before)
+        if (pending->before)
+                run(pending->before);
+        if (pending->serial == 0)
                 return;
-        run(pending->before);
+        regions_drop(); /* after the functions, which may write there */
         answer(rank, pending->serial);
 }

@@ -14,7 +14,7 @@ uint32_t events_wanted(void);
 /* What has come, one after the other, in the thread that calls the program's functions; then the rest of it. */
 struct events_pending {
         enum rmrt_event before; /* 0: none */
-        uint64_t serial; /* of the notice */
+        uint64_t serial; /* of what is to be answered; 0: nothing */
 };
 void events_hear(struct events_pending *pending, const Door__Notice *notice);
 void events_settle(const struct events_pending *pending, uint32_t rank);

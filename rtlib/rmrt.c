@@ -9,6 +9,7 @@
 #include "rtlib/channel.h"
 #include "rtlib/events.h"
 #include "rtlib/notices.h"
+#include "rtlib/regions.h"
 #include "rtlib/resizing.h"
 
 #define TELL_USEC UINT64_C(1000000)
@@ -142,6 +143,18 @@ int rmrt_at(enum rmrt_event event, rmrt_event_fn fn, void *data) {
         if (r == 0)
                 listen_again();
         return r;
+}
+
+int rmrt_exclude(void *memory, size_t bytes) {
+        int r = regions_exclude(memory, bytes);
+
+        if (r == 0)
+                listen_again();
+        return r;
+}
+
+int rmrt_include(const void *memory, size_t bytes) {
+        return regions_include(memory, bytes);
 }
 
 void rmrt_finalize(void) {

@@ -6,12 +6,12 @@
 !
 ! `ierror` is 0 or a negative errno value, and may be left out.
 module rmrt
-  use, intrinsic :: iso_c_binding, only: c_bool, c_double, c_funloc, c_funptr, c_int, c_int64_t, c_null_ptr, c_ptr
+  use, intrinsic :: iso_c_binding, only: c_bool, c_double, c_funloc, c_funptr, c_int, c_int64_t, c_null_ptr, c_ptr, c_size_t
   use, intrinsic :: iso_fortran_env, only: int32, int64, real64
   implicit none
   private
 
-  public :: rmrt_init, rmrt_is_managed, rmrt_step, rmrt_goal, rmrt_at, rmrt_finalize
+  public :: rmrt_init, rmrt_is_managed, rmrt_step, rmrt_goal, rmrt_at, rmrt_exclude, rmrt_include, rmrt_finalize
 
   ! As enum rmrt_event.
   integer(c_int), parameter, public :: rmrt_before_move = 1, rmrt_before_checkpoint = 2, rmrt_after_move = 3, &
@@ -52,6 +52,16 @@ module rmrt
       integer(c_int), value :: event
       type(c_funptr), value :: fn
       type(c_ptr), value :: data
+    end function
+    integer(c_int) function c_exclude(memory, bytes) bind(c, name='rmrt_exclude')
+      import :: c_int, c_ptr, c_size_t
+      type(c_ptr), value :: memory
+      integer(c_size_t), value :: bytes
+    end function
+    integer(c_int) function c_include(memory, bytes) bind(c, name='rmrt_include')
+      import :: c_int, c_ptr, c_size_t
+      type(c_ptr), value :: memory
+      integer(c_size_t), value :: bytes
     end function
     subroutine c_finalize() bind(c, name='rmrt_finalize')
     end subroutine
@@ -111,6 +121,23 @@ contains
     given = c_null_ptr
     if (present(data)) given = data
     call tell(c_at(event, c_funloc(sub), given), ierror)
+  end subroutine
+
+  ! `memory` is c_loc() of an array, `bytes` c_sizeof() of all of it.
+  subroutine rmrt_exclude(memory, bytes, ierror)
+    type(c_ptr), intent(in) :: memory
+    integer(c_size_t), intent(in) :: bytes
+    integer, intent(out), optional :: ierror
+
+    call tell(c_exclude(memory, bytes), ierror)
+  end subroutine
+
+  subroutine rmrt_include(memory, bytes, ierror)
+    type(c_ptr), intent(in) :: memory
+    integer(c_size_t), intent(in) :: bytes
+    integer, intent(out), optional :: ierror
+
+    call tell(c_include(memory, bytes), ierror)
   end subroutine
 
   subroutine rmrt_finalize()

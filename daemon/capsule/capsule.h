@@ -179,11 +179,12 @@ const char *capsule_phase_name(enum capsule_phase phase);
 
 /* How far the payload is, as its programs say by librmrt. */
 struct capsule_progress {
-        uint32_t ranks; /* that have said so; 0: none, and nothing else is set but the last one */
+        uint32_t ranks; /* that have said so; 0: none, and nothing else is set but the last two */
         uint64_t done; /* steps, of the rank that is furthest behind */
         uint64_t total; /* 0: not known */
         double goal_min, goal_max; /* steps per second; 0: none */
         uint64_t told_usec; /* when, monotonic */
+        uint32_t excluding; /* of the next: have memory that need not be carried */
         uint32_t listening; /* ranks that want to be told something, also if `ranks` is 0 */
 };
 
@@ -260,7 +261,12 @@ int capsule_open(struct capsule *capsule, capsule_done_fn done, void *arg);
 
 /* What is near is told to those ranks that want to know, if any do (status.progress.listening). Done when they have done what they want to do before, or after `wait_usec`; other
  * errors than -ECANCELED mean the same. */
-enum capsule_capture { CAPSULE_MOVE = 1, CAPSULE_CHECKPOINT };
+enum capsule_capture {
+        CAPSULE_MOVE = 1,
+        CAPSULE_CHECKPOINT,
+        /* Before memory is read for one of them: ranks give up what need not be carried, if any can (status.progress.excluding). */
+        CAPSULE_DROP,
+};
 int capsule_announce(struct capsule *capsule, enum capsule_capture capture, uint64_t wait_usec, capsule_done_fn done, void *arg);
 /* And that what was announced last is over: given up, or done, and the payload runs on here. Nothing, if that was something else. */
 int capsule_announce_over(struct capsule *capsule, enum capsule_capture capture);

@@ -180,6 +180,7 @@ static void take_progress(struct capsule *capsule, const Capsule__Progress *prog
                 .goal_min = progress->goal_min,
                 .goal_max = progress->goal_max,
                 .told_usec = now_usec(),
+                .excluding = progress->excluding,
                 .listening = progress->listening,
         };
 }

@@ -385,7 +385,7 @@ static bool is_awaited(const struct save *save, const struct resident *resident)
         return status.progress.listening > 0 && save->c->rmd->config->callback_wait_usec > 0;
 }
 
-static void enter_precopy(struct save *save, const struct resident *resident) {
+static void send_ahead(struct save *save, const struct resident *resident) {
         const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
         cleanup_free char *cgroup = capsule_payload_cgroup(resident->capsule);
         cleanup_free char *procs_file = xasprintf("%s/cgroup.procs", cgroup);
@@ -413,6 +413,30 @@ static void enter_precopy(struct save *save, const struct resident *resident) {
         if (!save->mover || mover_command(save->mover, &command) < 0)
                 save_fail(save, "cannot send to rm-mover");
         move_trees_finish(&trees);
+}
+
+/* What need not be saved is gone, where its ranks came by in time. */
+static void on_dropped(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct save *save = op_done(arg, error);
+        struct resident *resident = save ? resident_of(save) : NULL;
+
+        if (!save || save->state != SAVE_PRECOPY)
+                return;
+        if (resident && resident->ready && !resident->exited)
+                send_ahead(save, resident);
+        else
+                save_fail(save, "the capsule has ended");
+}
+
+static void enter_precopy(struct save *save, struct resident *resident) {
+        uint64_t wait_usec = save->c->rmd->config->callback_wait_usec;
+        struct capsule_status status;
+
+        set_deadline(save, PRECOPY_USEC);
+        capsule_get_status(resident->capsule, &status);
+        if (status.progress.excluding == 0 || wait_usec == 0 ||
+            capsule_announce(resident->capsule, CAPSULE_DROP, wait_usec, on_dropped, make_op(save)) < 0)
+                send_ahead(save, resident);
 }
 
 static void reopen_briefly(struct save *save, struct capsule *capsule, unsigned usec);

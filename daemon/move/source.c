@@ -447,29 +447,15 @@ void source_hurry(struct move *move) {
                 move_fail(move, "cannot send to rm-mover");
 }
 
-static void enter_precopy(struct move *move, struct resident *resident) {
-        const Rm__State *state = cluster_state(move->moves->rmd->cluster);
-        const Rm__Node *self = state_node(state, cluster_self(move->moves->rmd->cluster));
-        const Rm__Move *record = state_move(state, move->id);
+static void send_ahead(struct move *move, struct resident *resident) {
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverPrecopy body = RM__MOVER_PRECOPY__INIT;
-        cleanup_free char *procs_file = NULL;
+        cleanup_free char *procs_file = procs_file_of(resident);
         struct move_trees trees;
 
-        if (!record || (self && node_critical_usec(self) > 0)) { /* which it may have become since the move began */
-                move_event(move, MOVE_EV_COPIED);
-                return;
-        }
-        body.announce = is_awaited(move, resident);
-        if (record->stop) {
-                if (body.announce)
-                        announce(move);
-                else
-                        move_event(move, MOVE_EV_COPIED);
-                return;
-        }
         move->ahead = true;
-        procs_file = body.procs_file = procs_file_of(resident);
+        body.procs_file = procs_file;
+        body.announce = is_awaited(move, resident);
         body.bytes_per_sec = move->moves->rmd->config->move_rate_bytes_per_sec;
         body.pages = move->pages;
         body.postcopy = may_postcopy(move);
@@ -486,6 +472,41 @@ static void enter_precopy(struct move *move, struct resident *resident) {
         if (mover_command(move->mover, &command) < 0)
                 move_fail(move, "cannot send to rm-mover");
         move_trees_finish(&trees);
+}
+
+/* What need not be carried is gone, where its ranks came by in time. */
+static void on_dropped(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct move *move = move_op_done(arg, error);
+        struct resident *resident = move ? move_resident(move) : NULL;
+
+        if (!move || move->state != MOVE_PRECOPY)
+                return;
+        if (resident && resident->ready && !resident->exited)
+                send_ahead(move, resident);
+        else
+                move_fail(move, "the capsule has ended");
+}
+
+static void enter_precopy(struct move *move, struct resident *resident) {
+        const Rm__State *state = cluster_state(move->moves->rmd->cluster);
+        const Rm__Node *self = state_node(state, cluster_self(move->moves->rmd->cluster));
+        const Rm__Move *record = state_move(state, move->id);
+        uint64_t wait_usec = move->moves->rmd->config->callback_wait_usec;
+        struct capsule_status status;
+
+        if (!record || (self && node_critical_usec(self) > 0)) { /* which it may have become since the move began */
+                move_event(move, MOVE_EV_COPIED);
+                return;
+        }
+        capsule_get_status(resident->capsule, &status);
+        move_deadline(move, PRECOPY_USEC);
+        if (record->stop && is_awaited(move, resident))
+                announce(move);
+        else if (record->stop)
+                move_event(move, MOVE_EV_COPIED);
+        else if (status.progress.excluding == 0 || wait_usec == 0 ||
+                 capsule_announce(resident->capsule, CAPSULE_DROP, wait_usec, on_dropped, move_op(move)) < 0)
+                send_ahead(move, resident);
 }
 
 /* Lets the capsule run for a moment, and begins the freeze again. */

@@ -8,6 +8,7 @@
 #define RM_RMRT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -59,6 +60,15 @@ int rmrt_resize_wait(struct rmrt_change *ret);
 bool rmrt_resize_poll(struct rmrt_change *ret);
 /* They have; on each of them, and on those that are no longer active. */
 void rmrt_resize_made(const struct rmrt_change *change);
+
+/* This memory need not be carried: it is scratch, of no value at the begin of a step. rmrt_step() sets it to zero when a move or checkpoint is near, and nothing of it is then sent
+ * or stored but what the program has written since; when that is, the program does not know, so it must take it for undefined after each rmrt_step() and rmrt_resize_point(), and after a restart. Keeps a descriptor open. Where the
+ * rank does not come by in time, its contents are carried. Only whole pages of it are meant, of private memory that is of no file (malloc(), anonymous mmap()); it must be included again
+ * before it is freed. -EINVAL: no memory; -EOPNOTSUPP: of another kind; -EEXIST: some of it is excluded; -ENOSPC: there are RMRT_REGIONS_MAX. */
+enum { RMRT_REGIONS_MAX = 64 };
+int rmrt_exclude(void *memory, size_t bytes);
+/* It is carried again: just what was excluded by one call. -ENOENT: that was not. */
+int rmrt_include(const void *memory, size_t bytes);
 
 /* Tells rmd what was said last. The other calls do nothing after it. Of rank 0, in a job with --max-ranks: waits until rmd has heard that parked ranks are to end, 10 s at most. */
 void rmrt_finalize(void);

@@ -46,8 +46,20 @@ bed_do exec n1 --user alice -- sh -c 'OMPI_MCA_btl=self,sm mpirun --oversubscrib
 same "the result in Fortran and in C" "$(grep heat "$work/fplain.out")" "$(grep heat "$work/plain.out")"
 bed_do exec n1 --user alice -- sh -c 'cat >check.f90; OMPI_FC=$(basename "$(ls /usr/bin/gfortran* | head -n 1)") \
     mpifort -std=f2008 -Wall -Werror -o check $(pkg-config --variable=fsource rmrt) check.f90 $(pkg-config --cflags --libs rmrt) && ./check' >"$work/check" 2>&1 <<'END' || fail "what the module checks: $(head -n 5 "$work/check")"
+module callbacks
+  use, intrinsic :: iso_c_binding, only: c_associated, c_int, c_ptr
+contains
+  subroutine told(event, data) bind(c)
+    integer(c_int), value :: event
+    type(c_ptr), value :: data
+    if (event == 0 .or. c_associated(data)) stop 10
+  end subroutine
+end module
 program check
+  use, intrinsic :: iso_c_binding, only: c_int, c_loc, c_sizeof
+  use callbacks
   use rmrt
+  real, allocatable, target :: scratch(:)
   integer :: e
   call rmrt_init(e)
   if (e /= 0 .or. rmrt_is_managed()) stop 1
@@ -59,6 +71,15 @@ program check
   if (e >= 0) stop 4
   call rmrt_goal(2d0, 1d0, e)
   if (e >= 0) stop 5
+  call rmrt_at(rmrt_after_move, told, ierror=e)
+  if (e /= 0) stop 6
+  call rmrt_at(99_c_int, told, ierror=e)
+  if (e >= 0) stop 7
+  allocate (scratch(100000))
+  call rmrt_exclude(c_loc(scratch), c_sizeof(scratch), e)
+  if (e /= 0) stop 8
+  call rmrt_include(c_loc(scratch), c_sizeof(scratch), e)
+  if (e /= 0) stop 9
   call rmrt_finalize()
 end program
 END

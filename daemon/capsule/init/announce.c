@@ -31,6 +31,8 @@ static void stop_waiting(struct announce *announce) {
 }
 
 static Door__Event event_before(Capsule__Capture capture) {
+        if (capture == CAPSULE__CAPTURE__CAPTURE_DROP)
+                return DOOR__EVENT__EVENT_DROP;
         return capture == CAPSULE__CAPTURE__CAPTURE_MOVE ? DOOR__EVENT__EVENT_BEFORE_MOVE : DOOR__EVENT__EVENT_BEFORE_CHECKPOINT;
 }
 
@@ -48,7 +50,7 @@ static void end(struct announce *announce) {
 
 void announce_near(struct announce *announce, Capsule__Capture capture, uint64_t wait_usec, struct ticket ticket) {
         end(announce);
-        announce->capture = capture;
+        announce->capture = capture == CAPSULE__CAPTURE__CAPTURE_DROP ? CAPSULE__CAPTURE__CAPTURE_NONE : capture;
         announce->ticket = ticket;
         announce->deadline = now_usec() + wait_usec;
         if (!park_holds(announce->init->park)) /* else nobody would come by */

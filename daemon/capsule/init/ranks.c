@@ -14,7 +14,7 @@
 /* 1 << Door__Event, of each that there is; a library that is newer may name others. */
 #define EVENTS_KNOWN                                                                                                               \
         (1U << DOOR__EVENT__EVENT_BEFORE_MOVE | 1U << DOOR__EVENT__EVENT_BEFORE_CHECKPOINT | 1U << DOOR__EVENT__EVENT_AFTER_MOVE | \
-         1U << DOOR__EVENT__EVENT_AFTER_CHECKPOINT | 1U << DOOR__EVENT__EVENT_AFTER_RESTART)
+         1U << DOOR__EVENT__EVENT_AFTER_CHECKPOINT | 1U << DOOR__EVENT__EVENT_AFTER_RESTART | 1U << DOOR__EVENT__EVENT_DROP)
 
 struct rank {
         uint32_t number;
@@ -149,12 +149,13 @@ void ranks_rest(struct ranks *ranks, uint32_t number) {
 void ranks_sum(const struct ranks *ranks, Capsule__Progress *ret) {
         struct rank *rank, *next;
 
-        ret->ranks = ret->listening = 0;
+        ret->ranks = ret->listening = ret->excluding = 0;
         ret->goal_min = ranks->goal_min;
         ret->goal_max = ranks->goal_max;
         ret->done = ret->total = 0;
         HASH_ITER (hh, ranks->all, rank, next) {
                 ret->listening += rank->events != 0;
+                ret->excluding += (rank->events & 1U << DOOR__EVENT__EVENT_DROP) != 0;
                 if (!rank->reported)
                         continue;
                 if (ret->ranks == 0 || rank->done < ret->done) {

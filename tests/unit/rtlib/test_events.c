@@ -6,9 +6,11 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "common/door.h"
@@ -101,6 +103,66 @@ static void test_too_many(void **state) {
         assert_int_equal(r, -ENOSPC);
 }
 
+/* ---- memory that is left out ---- */
+
+#define PAGE 4096U
+
+static void test_excluded(void **state) {
+        char *memory = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        assert_true(memory != MAP_FAILED);
+        memset(memory, 7, 4 * PAGE);
+        assert_int_equal(rmrt_exclude(NULL, 1), -EINVAL);
+        assert_int_equal(rmrt_exclude(memory, 0), -EINVAL);
+        assert_int_equal(rmrt_exclude(memory, SIZE_MAX), -EINVAL);
+        assert_int_equal(rmrt_exclude(memory + 1, 3 * PAGE), 0); /* two whole pages */
+        assert_int_equal(rmrt_exclude(memory + 3 * PAGE, PAGE), -EEXIST);
+        expect("");
+        assert_int_equal(memory[PAGE], 7);
+        assert_true(post(DOOR__EVENT__EVENT_DROP) > 0);
+        expect("");
+        assert_int_equal(memory[PAGE - 1], 7);
+        assert_int_equal(memory[PAGE], 0);
+        assert_int_equal(memory[3 * PAGE - 1], 0);
+        assert_int_equal(memory[3 * PAGE], 7);
+        memset(memory, 8, 4 * PAGE);
+        assert_true(post(DOOR__EVENT__EVENT_BEFORE_CHECKPOINT) > 0);
+        expect("c");
+        assert_int_equal(memory[PAGE], 0);
+        assert_int_equal(memory[3 * PAGE], 8);
+        memset(memory, 9, 4 * PAGE);
+        assert_int_equal(rmrt_include(memory, 3 * PAGE), -ENOENT);
+        assert_int_equal(rmrt_include(memory + 1, 3 * PAGE), 0);
+        assert_int_equal(rmrt_include(memory + 1, 3 * PAGE), -ENOENT);
+        assert_true(post(DOOR__EVENT__EVENT_DROP) > 0);
+        expect("");
+        assert_int_equal(memory[PAGE], 9);
+        assert_int_equal(munmap(memory, 4 * PAGE), 0);
+}
+
+/* What would be something else when its pages are dropped. */
+static void test_not_excluded(void **state) {
+        char *shared = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        char *file, *hole;
+        int fd = open("/proc/self/exe", O_RDONLY);
+
+        assert_true(shared != MAP_FAILED && fd >= 0);
+        file = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+        hole = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_true(file != MAP_FAILED && hole != MAP_FAILED);
+        assert_int_equal(munmap(hole + PAGE, PAGE), 0);
+        assert_int_equal(rmrt_exclude(shared, 2 * PAGE), -EOPNOTSUPP);
+        assert_int_equal(rmrt_exclude(file, 2 * PAGE), -EOPNOTSUPP);
+        assert_int_equal(rmrt_exclude(hole, 3 * PAGE), -EOPNOTSUPP);
+        for (unsigned i = 0; i < RMRT_REGIONS_MAX; i++)
+                assert_int_equal(rmrt_exclude(hole + i * 8, 8), 0); /* less than a page each */
+        assert_int_equal(rmrt_exclude(hole + RMRT_REGIONS_MAX * 8, 8), -ENOSPC);
+        for (unsigned i = 0; i < RMRT_REGIONS_MAX; i++)
+                assert_int_equal(rmrt_include(hole + i * 8, 8), 0);
+        assert_int_equal(close(fd), 0);
+        assert_int_equal(munmap(shared, 2 * PAGE) | munmap(file, 2 * PAGE) | munmap(hole, 3 * PAGE), 0);
+}
+
 static void test_end(void **state) {
         assert_true(post(DOOR__EVENT__EVENT_AFTER_MOVE) > 0);
         rmrt_finalize();
@@ -119,10 +181,8 @@ static int setup(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_order),
-                cmocka_unit_test(test_too_late),
-                cmocka_unit_test(test_too_many),
-                cmocka_unit_test(test_end),
+                cmocka_unit_test(test_order),    cmocka_unit_test(test_too_late),     cmocka_unit_test(test_too_many),
+                cmocka_unit_test(test_excluded), cmocka_unit_test(test_not_excluded), cmocka_unit_test(test_end),
         };
 
         return cmocka_run_group_tests(tests, setup, NULL);
