@@ -168,18 +168,29 @@ static double usable_goal(double goal) {
         return goal >= 0 && isfinite(goal) ? goal : 0;
 }
 
-static void add_group(struct progress *progress, const Rm__State *state, const Rm__GroupMemory *told, uint64_t now_usec) {
-        const Rm__Job *of = told->progress ? state_job(state, told->job) : NULL;
+/* How far it was when it was parked holds up nobody. */
+static bool forget_parked(struct progress *progress, const Rm__Job *of, int32_t group) {
+        const Rm__Capsule *capsule = of && group >= 0 ? job_capsule(of, group) : NULL;
         struct job *job;
 
-        if (!of || of->state != RM__JOB_STATE__JOB_RUNNING || told->progress->ranks == 0 || told->capsule < 0 ||
+        if (!capsule || !job_group_parked(of, capsule))
+                return false;
+        job = find(progress, of->id);
+        if (job && (size_t) group < job->n_groups)
+                job->groups[group] = (struct group) { 0 };
+        return true;
+}
+
+static void add_group(struct progress *progress, const Rm__State *state, const Rm__GroupMemory *told, uint64_t now_usec) {
+        const Rm__Job *of = state_job(state, told->job);
+        struct job *job;
+
+        if (forget_parked(progress, of, told->capsule))
+                return;
+        if (!of || !told->progress || of->state != RM__JOB_STATE__JOB_RUNNING || told->progress->ranks == 0 || told->capsule < 0 ||
             !job_capsule(of, told->capsule))
                 return;
         job = find_or_add(progress, of);
-        if (job_group_parked(of, job_capsule(of, told->capsule))) { /* what it said before it was */
-                job->groups[told->capsule] = (struct group) { 0 };
-                return;
-        }
         job->groups[told->capsule] = (struct group) {
                 .ranks = told->progress->ranks,
                 .done = told->progress->done,

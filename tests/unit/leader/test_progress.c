@@ -248,8 +248,39 @@ static void test_goals(void **state) {
         assert_int_equal(steps(s).left, 0);
 }
 
+/* It told before it was parked, and does not tell any more. */
+static void test_parked_groups_hold_up_nobody(void **state) {
+        static const char *const nodes[] = { "n1", "n2" };
+        static const uint32_t ranks[] = { 2, 2 };
+        struct scene *s = *state;
+        struct world *w = &s->world;
+        Rm__GroupMemory memory = RM__GROUP_MEMORY__INIT;
+        Rm__GroupMemory *groups[] = { &memory };
+        Rm__NodeMemory report = RM__NODE_MEMORY__INIT;
+
+        w->state->level = w->twin->level = STATE_LEVEL;
+        s->job = (uint64_t) submit_resizable(w, 4, 4, 1);
+        assert_int_equal(place(w, s->job, "n1", nodes, ranks, 2), 0);
+        assert_int_equal(running(w, s->job), 0);
+        tell(s, 0, 10, 100);
+        tell(s, 1, 10, 100);
+        assert_int_equal(get(s).done, 10);
+        assert_int_equal(resize_told(w, s->job, 0, 0, 0, false), 0);
+        assert_int_equal(resize(w, s->job, 2), 0);
+        assert_int_equal(resize_told(w, s->job, w->created, w->created, 2, false), 0);
+        memory.job = s->job;
+        memory.capsule = 1;
+        report.groups = groups;
+        report.n_groups = 1;
+        progress_add(s->progress, w->indexed, &report, s->now_usec);
+        tell(s, 0, 50, 100);
+        assert_int_equal(get(s).done, 50);
+        assert_int_equal(get(s).ranks, 2);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_parked_groups_hold_up_nobody, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_last_group, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_rate, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_goes_back, set_up, tear_down),
