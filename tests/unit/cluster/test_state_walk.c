@@ -244,13 +244,15 @@ static void test_walk(void **state) {
                 if (i == repetitions(STEPS) / 2)
                         raise_to_latest(&walk.world);
                 code = step(&walk, which);
-                (code < 0 ? walk.refused : walk.applied)[which]++;
+                (code < 0 ? walk.refused : walk.applied)[which > 19 && which <= 22 ? 19 : which]++; /* these are one command */
         }
         state_check(walk.world.indexed);
         index_check_addresses(walk.world.indexed);
         assert_int_equal(walk.world.state->index, walk.world.index);
         /* A walk that never gets anywhere proves nothing. */
         for (unsigned i = 0; i < 28; i++) {
+                if (i > 19 && i <= 22)
+                        continue;
                 if (walk.applied[i] < repetitions(20) || (walk.refused[i] < repetitions(12) && i != 4))
                         fail_msg("command %u: applied %u, refused %u", i, walk.applied[i], walk.refused[i]);
         }
