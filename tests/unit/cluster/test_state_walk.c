@@ -3,7 +3,7 @@
 #include "state_test.h"
 #include "tests/unit/repeat.h"
 
-#define STEPS 100000
+#define STEPS 200000
 #define SEED UINT64_C(0x9e3779b97f4a7c15)
 #define MAX_GROUPS 5U
 
