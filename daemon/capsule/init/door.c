@@ -146,7 +146,7 @@ void door_carry_finish(Capsule__Carry *carry) {
 
 void door_set_carry(struct door *door, const Capsule__Carry *carry) {
         ranks_set_carry(door->ranks, carry);
-        tell_soon(door);
+        door_greet(door); /* at once: the next capture may be near */
 }
 
 static int open_socket(const struct init *init, struct rm_error *error) {
