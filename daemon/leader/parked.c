@@ -1,40 +1,10 @@
 #include "daemon/leader/parked.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "common/util.h"
-
-/* What there is on a node, and what would be if the job's parked groups ran. */
-struct room {
-        uint32_t cores;
-        uint64_t ranks;
-        int64_t memory_free;
-};
-
-static struct room *rooms_of(const struct rm_snapshot *snapshot) {
-        struct room *rooms = xcalloc(snapshot->n_nodes + 1u, sizeof(*rooms));
-
-        for (uint32_t n = 0; n < snapshot->n_nodes; n++)
-                rooms[n] = (struct room) { snapshot->nodes[n].cores, 0, snapshot->nodes[n].memory_free };
-        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
-                for (uint32_t g = 0; g < snapshot->jobs[j].n_groups; g++) {
-                        int32_t node = snapshot->jobs[j].groups[g].node;
-
-                        if (node >= 0 && (uint32_t) node < snapshot->n_nodes)
-                                rooms[node].ranks += snapshot->jobs[j].groups[g].ranks;
-                }
-        return rooms;
-}
+#include "daemon/leader/room.h"
 
 static bool may_use(const struct rm_snapshot *snapshot, const struct rm_job *view, uint32_t node) {
         return snapshot->nodes[node].cores > 0 && (!view->node_limit || view->node_limit[node] > 0);
-}
-
-static void take(struct room *room, uint32_t ranks, int64_t memory) {
-        room->ranks += ranks;
-        if (room->memory_free != RM_NO_MEMORY_LIMIT)
-                room->memory_free -= memory < room->memory_free ? memory : room->memory_free;
 }
 
 /* Fewest ranks for each core, with these. */
@@ -43,11 +13,11 @@ static int32_t best_node(const struct rm_snapshot *snapshot, const struct rm_job
         int32_t best = RM_NO_NODE;
 
         for (uint32_t n = 0; n < snapshot->n_nodes; n++) {
-                const struct room *room = &rooms[n], *other = best >= 0 ? &rooms[best] : NULL;
+                const struct room *room = &rooms[n];
 
                 if (!may_use(snapshot, view, n) || (room->memory_free != RM_NO_MEMORY_LIMIT && memory > room->memory_free))
                         continue;
-                if (!other || (room->ranks + ranks) * other->cores < (other->ranks + ranks) * room->cores)
+                if (best < 0 || room_is_better(room, &rooms[best], ranks))
                         best = (int32_t) n;
         }
         return best;
@@ -62,13 +32,13 @@ static int64_t promised(const Rm__Job *job, uint32_t ranks) {
 int32_t *parked_place(const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job, const int32_t *group_node,
                       uint32_t n_groups) {
         const struct rm_job *view = &snapshot->jobs[index];
-        cleanup_free struct room *rooms = n_groups > view->n_groups ? rooms_of(snapshot) : NULL;
+        cleanup_free struct room *rooms = n_groups > view->n_groups ? room_create_all(snapshot) : NULL;
         cleanup_free int32_t *nodes = xcalloc(n_groups + 1u, sizeof(*nodes));
 
         for (uint32_t g = 0; g < view->n_groups && g < n_groups; g++) {
                 nodes[g] = group_node[g];
                 if (rooms)
-                        take(&rooms[group_node[g]], view->groups[g].ranks, view->groups[g].memory);
+                        room_take(&rooms[group_node[g]], view->groups[g].ranks, view->groups[g].memory);
         }
         for (uint32_t g = view->n_groups; g < n_groups; g++) {
                 uint32_t left = job->spec->ranks - g * view->group_size;
@@ -77,7 +47,7 @@ int32_t *parked_place(const struct rm_snapshot *snapshot, uint32_t index, const 
                 nodes[g] = best_node(snapshot, view, rooms, ranks, promised(job, ranks));
                 if (nodes[g] < 0)
                         return NULL;
-                take(&rooms[nodes[g]], ranks, promised(job, ranks));
+                room_take(&rooms[nodes[g]], ranks, promised(job, ranks));
         }
         return take_ptr(nodes);
 }
@@ -119,11 +89,11 @@ void parked_moves(const struct state_index *state, const struct rm_snapshot *sna
                     state_capsule_move(state, job->id, capsule->index))
                         continue;
                 if (!rooms)
-                        rooms = rooms_of(snapshot);
+                        rooms = room_create_all(snapshot);
                 to = best_node(snapshot, view, rooms, capsule->ranks, promised(job, capsule->ranks));
                 if (to < 0)
                         continue;
-                take(&rooms[to], capsule->ranks, promised(job, capsule->ranks));
+                room_take(&rooms[to], capsule->ranks, promised(job, capsule->ranks));
                 add_move(result, index, capsule->index, from, to,
                          snapshot->nodes[from].cores == 0 ? "parked ranks leave node" : "the job's availability file excludes",
                          snapshot->nodes[from].name);
