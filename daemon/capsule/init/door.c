@@ -36,18 +36,22 @@ static void tell_soon(struct door *door) {
                 door->deadline = now_usec() + TELL_USEC;
 }
 
-/* What means nothing is the program's affair. */
-static void take_request(struct door *door, const void *data, size_t size) {
+static void take_resize(struct door *door, const void *data, size_t size) {
         Door__Request *request = size <= DOOR_MESSAGE_BYTES ? door__request__unpack(NULL, size, data) : NULL;
 
         if (request && request->body_case == DOOR__REQUEST__BODY_RESIZE) {
                 if (request->resize->word == DOOR__RESIZE__WORD__PARKED)
                         ranks_rest(door->ranks, request->resize->rank);
                 park_hear(door->init->park, request->resize);
-        } else
-                (void) ranks_take(door->ranks, data, size);
+        }
         if (request)
                 door__request__free_unpacked(request, NULL);
+}
+
+/* Reports are many, words of growing and shrinking few. What means nothing is the program's affair. */
+static void take_request(struct door *door, const void *data, size_t size) {
+        if (ranks_take(door->ranks, data, size) == -EBADMSG)
+                take_resize(door, data, size);
 }
 
 /* False: there is none, or it was the last for now. */
