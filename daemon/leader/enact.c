@@ -24,6 +24,10 @@ static uint64_t job_number(const struct rm_snapshot *snapshot, uint32_t index) {
         return strtoull(snapshot->jobs[index].name, NULL, 10);
 }
 
+const Rm__Job *enact_job(const struct rmd *rmd, const struct rm_snapshot *snapshot, uint32_t index) {
+        return state_job(state_of(rmd), job_number(snapshot, index));
+}
+
 /* Names of `n` nodes; the array is the caller's, the names are the snapshot's. */
 static char **node_names(const struct rm_snapshot *snapshot, const int32_t *nodes, uint32_t n) {
         char **names = xcalloc(n + 1u, sizeof(*names));
@@ -70,7 +74,7 @@ static uint32_t *ranks_of_groups(const Rm__Job *job, uint32_t group_size, uint32
 /* False: there is no room for its parked groups, which it is told. */
 static bool start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action, const char *policy) {
         const struct rm_job *view = &snapshot->jobs[action->job];
-        const Rm__Job *job = state_job(state_of(rmd), job_number(snapshot, action->job));
+        const Rm__Job *job = enact_job(rmd, snapshot, action->job);
         uint32_t n_groups = job ? (job->spec->ranks - 1) / view->group_size + 1 : 0;
         cleanup_free int32_t *nodes = NULL;
         struct command c;
@@ -208,7 +212,7 @@ static void move_parked(struct rmd *rmd, const struct rm_snapshot *snapshot, boo
         bool started = false;
 
         for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
-                const Rm__Job *job = state_job(state_of(rmd), job_number(snapshot, j));
+                const Rm__Job *job = enact_job(rmd, snapshot, j);
 
                 if (job && job->resize)
                         parked_moves(cluster_index(rmd->cluster), snapshot, j, job, &moves);
@@ -225,7 +229,7 @@ bool enact_round(struct rmd *rmd, const struct rm_snapshot *snapshot, const stru
         enact_actions(rmd, snapshot, result, &started, &skipped);
         move_parked(rmd, snapshot, &skipped);
         for (uint32_t i = 0; i < result->n_jobs; i++) {
-                const Rm__Job *job = state_job(state_of(rmd), job_number(snapshot, i));
+                const Rm__Job *job = enact_job(rmd, snapshot, i);
 
                 if (job && job->state == RM__JOB_STATE__JOB_PENDING && result->jobs[i].waits && start_folded(rmd, snapshot, i, job))
                         return skipped; /* the others are looked at in the round that follows */

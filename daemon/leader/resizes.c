@@ -1,21 +1,14 @@
 #include "daemon/leader/resizes.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/commands.h"
 #include "daemon/config/config.h"
+#include "daemon/leader/enact.h"
 #include "daemon/sched/malleable.h"
 
 /* A rate wavers: one that is this much above its goal is ahead of it. */
 #define AHEAD 1.1
-
-static const Rm__Job *job_of(const struct rmd *rmd, const struct rm_snapshot *snapshot, uint32_t index) {
-        return state_job(cluster_state(rmd->cluster), strtoull(snapshot->jobs[index].name, NULL, 10));
-}
 
 static enum malleable_goal goal_of(const struct progress *progress, uint64_t job) {
         Rm__Progress p = RM__PROGRESS__INIT;
@@ -80,18 +73,18 @@ static struct malleable_waiting first_waiting(const struct rm_snapshot *snapshot
 /* Usable, without those of nodes that are kept free. */
 static uint64_t cores_of(const struct rmd *rmd, const struct rm_snapshot *snapshot) {
         const Rm__State *state = cluster_state(rmd->cluster);
+        cleanup_free bool *kept = xcalloc(snapshot->n_nodes + 1u, sizeof(*kept));
         uint64_t cores = 0;
 
-        for (uint32_t n = 0; n < snapshot->n_nodes; n++) {
-                bool kept = false;
+        for (size_t j = 0; j < state->n_jobs; j++)
+                for (size_t i = 0; i < state->jobs[j]->n_spare_nodes && !job_ended(state->jobs[j]); i++) {
+                        int32_t node = state_node_position(cluster_index(rmd->cluster), state->jobs[j]->spare_nodes[i]);
 
-                for (size_t j = 0; j < state->n_jobs && !kept; j++)
-                        for (size_t i = 0; i < state->jobs[j]->n_spare_nodes && !kept; i++)
-                                kept = !job_ended(state->jobs[j]) &&
-                                       strcmp(state->jobs[j]->spare_nodes[i], snapshot->nodes[n].name) == 0;
-                if (!kept)
-                        cores += snapshot->nodes[n].cores;
-        }
+                        if (node >= 0 && (uint32_t) node < snapshot->n_nodes)
+                                kept[node] = true;
+                }
+        for (uint32_t n = 0; n < snapshot->n_nodes; n++)
+                cores += kept[n] ? 0 : snapshot->nodes[n].cores;
         return cores;
 }
 
@@ -118,7 +111,7 @@ static bool any_resizable(const struct rmd *rmd) {
 
 bool resizes_decide(struct rmd *rmd, const struct progress *progress, const struct rm_snapshot *snapshot,
                     const struct round_result *result) {
-        const struct malleable_waiting waiting = first_waiting(snapshot, result);
+        struct malleable_waiting waiting;
         cleanup_free struct malleable_job *jobs = NULL;
         cleanup_free uint32_t *wanted = NULL;
         cleanup_free uint64_t *numbers = NULL;
@@ -127,11 +120,12 @@ bool resizes_decide(struct rmd *rmd, const struct progress *progress, const stru
 
         if (rmd->config->resize_interval_usec == 0 || !any_resizable(rmd))
                 return false;
+        waiting = first_waiting(snapshot, result);
         jobs = xcalloc(snapshot->n_jobs + 1u, sizeof(*jobs));
         wanted = xcalloc(snapshot->n_jobs + 1u, sizeof(*wanted));
         numbers = xcalloc(snapshot->n_jobs + 1u, sizeof(*numbers));
         for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
-                const Rm__Job *job = job_of(rmd, snapshot, j);
+                const Rm__Job *job = enact_job(rmd, snapshot, j);
 
                 if (!job || job_ended(job) || result->jobs[j].waits)
                         continue; /* what this round starts has its cores already */

@@ -1,7 +1,5 @@
 #include "daemon/sched/malleable.h"
 
-#include "common/util.h"
-
 #define NONE SIZE_MAX
 
 struct decision {
