@@ -1,12 +1,12 @@
 #!/bin/bash
 # Debian's hpcc, NetPIPE, ScaLAPACK tests and mpi4py, unmodified, saved every two seconds, lose nodes at any instant: their verdicts are those of runs that are left alone.
-# RM_TEST_ROUNDS: how often, in place of the usual number.
+# RM_TEST_ROUNDS: how often, in place of the usual number. RM_TEST_ONLY: which of them alone ("hpcc"), then long enough to lose several nodes.
 # packages: thirdparty
 # limit: 600
 # load: 2
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 scalapack=/usr/lib/x86_64-linux-gnu/scalapack/openmpi-tests
-programs_run=(hpcc scalapack mpi4py netpipe) # the shortest begins last
+read -ra programs_run <<<"${RM_TEST_ONLY:-hpcc scalapack mpi4py netpipe}" # the shortest begins last
 saved_too=()
 
 # begin KIND NAME: each long enough to be saved a few times.
@@ -16,7 +16,7 @@ begin() {
     as alice n1 mkdir -p "$dir"
     case $kind in
     hpcc)
-        bed_do exec n1 --user alice -- sh -c "cat >$dir/hpccinf.txt" < <(sed -e 's/^1500 /600 /' -e 's/^80 /8 /' "$tests_dir/data/hpcc/hpccinf.txt")
+        bed_do exec n1 --user alice -- sh -c "cat >$dir/hpccinf.txt" < <(sed -e "s/^1500 /${RM_TEST_ONLY:+1}600 /" -e 's/^80 /8 /' "$tests_dir/data/hpcc/hpccinf.txt")
         start "$name" n1 "${common[@]}" --group-size 2 -n 8 hpcc
         ;;
     netpipe) start "$name" n1 "${common[@]}" --group-size 1 -n 2 NPopenmpi -i -n 600 -u 131072 ;;
@@ -76,7 +76,7 @@ for ((round = 0; round < ${RM_TEST_ROUNDS:-$(thorough 10 1)}; round++)); do
         begin "$kind" "$kind$round"
         must "$kind$round: no checkpoint" until_true 60 saved_or_over "$kind$round"
     done
-    first=$(q where "netpipe$round" 0)
+    first=$(q where "${programs_run[-1]}$round" 0)
     for victim in "$first" $(thorough "$(shuf -e n2 n3 n4 | grep -vx "$first" | paste -sd ' ')" ''); do
         sleep "$((RANDOM % 2)).$((RANDOM % 10))"
         bed_do power-off "$victim"
@@ -98,5 +98,5 @@ for ((round = 0; round < ${RM_TEST_ROUNDS:-$(thorough 10 1)}; round++)); do
     done
 done
 for kind in "${programs_run[@]}"; do see "$kind: $(wc -l <"$work/$kind.still") lines of verdicts are the same, after ${restarts[$kind]} restarts in $round runs"; done
-thorough || programs_run=(netpipe)
+thorough || programs_run=("${programs_run[-1]}")
 for kind in "${programs_run[@]}"; do ((${restarts[$kind]} > 0)) || fail "$kind was never restarted: longer runs"; done
