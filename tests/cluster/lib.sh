@@ -295,6 +295,39 @@ same_as_undisturbed() {
     same "the result of $n iterations" "$(hash_of "$name")" "$(hash_of "$name-alone")"
 }
 
+# --- jobs that grow and shrink ---
+
+# resize_field NAME FIELD: of Job.resize. listens NAME: its program has asked for changes.
+resize_field() {
+    on "$asker" rmctl show-job --json "$(job "$1")" | python3 -c 'import json, sys
+print(json.load(sys.stdin)["jobs"][0].get("resize", {}).get(sys.argv[1], ""))' "$2"
+}
+listens() {
+    [[ $(resize_field "$1" listens) == True ]]
+}
+
+# has_ranks NAME N: so many are active, and no change is under way.
+has_ranks() {
+    [[ $(resize_field "$1" active) == "$2" && $(resize_field "$1" wanted) =~ ^0?$ ]]
+}
+
+# resize NAME N: and wait until its program has changed.
+resize() {
+    as "$user" "$asker" rmctl resize-job "$(job "$1")" "$2" --timeout 60 >"$work/resize" 2>&1 ||
+        fail "$1 does not change to $2 ranks: $(tail -n 3 "$work/resize")"
+}
+
+# frozen NAME: how many of its groups stand still. stands_still NAME N.
+frozen() {
+    local node
+    for node in $(nodes); do
+        on "$node" sh -c 'for d in /sys/fs/cgroup/rmd-capsules/"j$1."*/payload; do cat "$d/cgroup.freeze"; done 2>/dev/null' sh "$(job "$1")"
+    done | grep -c 1
+}
+stands_still() {
+    (($(frozen "$1") == $2))
+}
+
 # --- rmd ---
 
 # With named fault points: a line such as `move.source.transfer:kill` in /run/rmd/fault is one fault, once.

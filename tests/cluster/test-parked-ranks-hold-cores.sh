@@ -12,16 +12,6 @@ field() {
 j = json.load(sys.stdin)["jobs"][0]
 print(j.get(sys.argv[1], j.get("resize", {}).get(sys.argv[1], "")))' "$2"
 }
-# frozen NAME: how many of its groups stand still.
-frozen() {
-    local node
-    for node in $(nodes); do
-        on "$node" sh -c 'for d in /sys/fs/cgroup/rmd-capsules/"j$1."*/payload; do cat "$d/cgroup.freeze"; done 2>/dev/null' sh "$(job "$1")"
-    done | grep -c 1
-}
-stands_still() {
-    (($(frozen "$1") == $2))
-}
 # refused WHAT CODE PATTERN CMD...
 refused() {
     local what=$1 code=$2 pattern=$3 status=0

@@ -1,8 +1,9 @@
 /* A program that grows and shrinks, and speaks with PID 1 of its capsule by itself, without librmrt (proto/door.proto). Its active ranks add up their numbers, over and over, and one
  * wrong sum ends it with 1.
  *
- * usage: resizes --stop-file=FILE [--gap-usec=N] [--fail-file=FILE] [--silent]
- *   --fail-file  rank 1 ends with 7 once it is there    --silent  says nothing of its end */
+ * usage: resizes --stop-file=FILE [--gap-usec=N] [--fail-file=FILE] [--dawdle-file=FILE] [--silent]
+ *   --fail-file  rank 1 ends with 7 once it is there    --silent  says nothing of its end
+ *   --dawdle-file  as long as it is there no change that has begun is done: rank 0 keeps the others waiting */
 #include <mpi.h>
 #include <poll.h>
 #include <stddef.h>
@@ -193,7 +194,7 @@ static bool add_up(MPI_Comm world) {
 }
 
 /* Of a rank that is not in the world any more MPI_COMM_NULL. */
-static MPI_Comm change(MPI_Comm world, const uint64_t *to) {
+static MPI_Comm change(MPI_Comm world, const uint64_t *to, const char *dawdle_file) {
         bool stays = (uint64_t) rank < to[RANKS];
 
         MPI_Barrier(world);
@@ -203,6 +204,8 @@ static MPI_Comm change(MPI_Comm world, const uint64_t *to) {
         if (!stays)
                 return MPI_COMM_NULL;
         world = make_world();
+        while (rank == 0 && dawdle_file && access(dawdle_file, F_OK) == 0)
+                pause_usec(20000);
         MPI_Barrier(world);
         if (rank == 0) {
                 insist(MADE, epoch, active);
@@ -215,6 +218,7 @@ static MPI_Comm change(MPI_Comm world, const uint64_t *to) {
 int main(int argc, char **argv) {
         const char *stop_file = option_text(argc, argv, "stop-file", "/nowhere");
         const char *fail_file = option_text(argc, argv, "fail-file", NULL);
+        const char *dawdle_file = option_text(argc, argv, "dawdle-file", NULL);
         long gap_usec = option_number(argc, argv, "gap-usec", 2000);
         const char *text = getenv("RM_ACTIVE_RANKS");
         bool good = true, ends = false;
@@ -247,14 +251,15 @@ int main(int argc, char **argv) {
                 MPI_Bcast(now, FIELDS, MPI_UINT64_T, 0, world);
                 ends = now[STOP] != 0;
                 if (now[EPOCH] && !ends)
-                        world = change(world, now);
+                        world = change(world, now, dawdle_file);
                 pause_usec(gap_usec);
                 steps++;
         }
         if (rank == 0 && !option_set(argc, argv, "silent"))
                 insist(FINISH, epoch, active);
         if (rank == 0)
-                (void) printf("resizes: %s after %ld steps\n", good ? "ends well" : "fails", steps);
+                (void) printf("resizes: %s after %ld steps on %lu ranks\n", good ? "ends well" : "fails", steps,
+                              (unsigned long) active);
         MPI_Finalize();
         return good ? 0 : 1;
 }
