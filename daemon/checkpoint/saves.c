@@ -148,7 +148,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg) {
 
 /* ---- what the others hear ---- */
 
-static void tell(struct save *save, Rm__CheckpointPhase phase) {
+static int tell(struct save *save, Rm__CheckpointPhase phase) {
         const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
         const Rm__Capsule *head = job ? job_capsule(job, STATE_HEAD) : NULL;
         Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
@@ -164,9 +164,13 @@ static void tell(struct save *save, Rm__CheckpointPhase phase) {
         at.n_output_end = save->index == STATE_HEAD ? ARRAY_SIZE(save->output_end) : 0;
         message.body_case = RM__PEER_MESSAGE__BODY_CHECKPOINT_AT;
         message.checkpoint_at = &at;
-        if (!head || checkpoints_send(save->c, head->node, &message) < 0)
-                log_warn("checkpoint %" PRIu64 ".%" PRIu64 ": the node of mpirun cannot be told of capsule %" PRId32, save->job,
-                         save->checkpoint, save->index);
+        return head ? checkpoints_send(save->c, head->node, &message) : -ENOENT;
+}
+
+/* Who is not heard there waits for ever, and so do the moves and changes of the job. */
+static void tell_or_fail(struct save *save, Rm__CheckpointPhase phase) {
+        if (tell(save, phase) < 0)
+                save_fail(save, "the node of mpirun cannot be reached");
 }
 
 void saves_on_go(struct checkpoints *c, const Rm__CheckpointGo *go) {
@@ -625,7 +629,7 @@ static void enter_store(struct save *save) {
         save->pause_usec = now_usec() - save->freeze_usec;
         let_run(save);
         set_deadline(save, 0); /* a slow disk is no error */
-        tell(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_CAPTURED);
+        tell_or_fail(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_CAPTURED);
 }
 
 static void drop_copies(struct save *save) {
@@ -653,7 +657,7 @@ static void enter_undo(struct save *save) {
         let_run(save);
         stop_mover(save);
         if (save->error[0]) {
-                tell(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_FAILED);
+                (void) tell(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_FAILED);
                 checkpoints_propose_abort(save->c, save->job, save->checkpoint, save->error);
         }
         save_event(save, SAVE_EV_OVER);
@@ -691,7 +695,7 @@ static void save_enter(struct save *save) {
                 break;
         case SAVE_COPIED:
                 set_deadline(save, OTHERS_USEC);
-                tell(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_COPIED);
+                tell_or_fail(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_COPIED);
                 break;
         case SAVE_FREEZE:
                 set_deadline(save, PREPARE_USEC);
@@ -706,7 +710,7 @@ static void save_enter(struct save *save) {
                 break;
         case SAVE_HELD:
                 limit_freeze(save);
-                tell(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_CUT);
+                tell_or_fail(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_CUT);
                 break;
         case SAVE_DUMP:
                 enter_dump(save, resident);
