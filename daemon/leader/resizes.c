@@ -22,18 +22,6 @@ static enum malleable_goal goal_of(const struct progress *progress, uint64_t job
         return p.rate < p.goal_min ? MALLEABLE_BEHIND : MALLEABLE_NO_GOAL;
 }
 
-/* Cores that it may use at all. */
-static uint64_t limit_of(const struct rm_snapshot *snapshot, const struct rm_job *view) {
-        uint64_t cores = 0;
-
-        for (uint32_t n = 0; n < snapshot->n_nodes; n++) {
-                uint32_t most = snapshot->nodes[n].cores;
-
-                cores += view->node_limit && view->node_limit[n] < most ? view->node_limit[n] : most;
-        }
-        return cores;
-}
-
 static struct malleable_job describe(const struct rmd *rmd, const struct progress *progress, const struct rm_snapshot *snapshot,
                                      uint32_t index, const Rm__Job *job) {
         const struct rm_job *view = &snapshot->jobs[index];
@@ -43,7 +31,7 @@ static struct malleable_job describe(const struct rmd *rmd, const struct progres
 
         if (!resize || job->n_capsules == 0) /* it is being started */
                 return ret;
-        limit = limit_of(snapshot, view);
+        limit = malleable_limit(snapshot, view);
         ret.active = resize->active;
         ret.wanted = resize->wanted;
         ret.least = job->spec->min_ranks;
@@ -53,21 +41,6 @@ static struct malleable_job describe(const struct rmd *rmd, const struct progres
                 resize->listens && !resize->by_hand && !resize->ending && job->state == RM__JOB_STATE__JOB_RUNNING && !job->cancel;
         ret.goal = goal_of(progress, job->id);
         return ret;
-}
-
-/* The first that waits, of those for which there are cores at all. */
-static struct malleable_waiting first_waiting(const struct rm_snapshot *snapshot, const struct round_result *result) {
-        const struct rm_job *first = NULL;
-
-        for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
-                const struct rm_job *job = &snapshot->jobs[j];
-
-                if (!result->jobs[j].waits || job->ranks > limit_of(snapshot, job))
-                        continue;
-                if (!first || job->priority > first->priority || (job->priority == first->priority && job->age > first->age))
-                        first = job;
-        }
-        return first ? (struct malleable_waiting) { first->ranks, first->priority } : (struct malleable_waiting) { 0 };
 }
 
 /* Usable, without those of nodes that are kept free. */
@@ -120,7 +93,7 @@ bool resizes_decide(struct rmd *rmd, const struct progress *progress, const stru
 
         if (rmd->config->resize_interval_usec == 0 || !any_resizable(rmd))
                 return false;
-        waiting = first_waiting(snapshot, result);
+        waiting = malleable_first_waiting(snapshot, result);
         jobs = xcalloc(snapshot->n_jobs + 1u, sizeof(*jobs));
         wanted = xcalloc(snapshot->n_jobs + 1u, sizeof(*wanted));
         numbers = xcalloc(snapshot->n_jobs + 1u, sizeof(*numbers));

@@ -94,6 +94,32 @@ static void reset(struct decision *d) {
                 d->wanted[j] = coming(&d->jobs[j]);
 }
 
+uint64_t malleable_limit(const struct rm_snapshot *snapshot, const struct rm_job *job) {
+        uint64_t cores = 0;
+
+        for (uint32_t n = 0; n < snapshot->n_nodes; n++) {
+                uint32_t most = snapshot->nodes[n].cores;
+
+                cores += job->node_limit && job->node_limit[n] < most ? job->node_limit[n] : most;
+        }
+        return cores;
+}
+
+struct malleable_waiting malleable_first_waiting(const struct rm_snapshot *snapshot, const struct round_result *result) {
+        const struct rm_job *first = NULL;
+
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
+                const struct rm_job *job = &snapshot->jobs[j];
+
+                if (!result->jobs[j].waits || (first && job->priority < first->priority) ||
+                    (first && job->priority == first->priority && job->age <= first->age))
+                        continue;
+                if (job->ranks <= malleable_limit(snapshot, job))
+                        first = job;
+        }
+        return first ? (struct malleable_waiting) { first->ranks, first->priority } : (struct malleable_waiting) { 0 };
+}
+
 void malleable_decide(const struct malleable_job *jobs, size_t n_jobs, const struct malleable_waiting *waiting, uint64_t cores,
                       uint32_t *ret_wanted) {
         struct decision d = { jobs, n_jobs, ret_wanted };

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/sched/round.h"
+
 enum malleable_goal {
         MALLEABLE_NO_GOAL,
         MALLEABLE_BEHIND,
@@ -33,6 +35,12 @@ struct malleable_waiting {
         uint32_t ranks; /* 0: none waits */
         int64_t priority; /* no job of a higher one shrinks for it */
 };
+
+/* Cores that a job may use at all, of those that are usable now. */
+uint64_t malleable_limit(const struct rm_snapshot *snapshot, const struct rm_job *job);
+
+/* Of the jobs that wait after a round for which there are cores at all. */
+struct malleable_waiting malleable_first_waiting(const struct rm_snapshot *snapshot, const struct round_result *result);
 
 /* `cores`: usable ones, but those that are kept free. `ret_wanted`, n_jobs entries: how many active ranks each is to have; 0: it stays as it is. */
 void malleable_decide(const struct malleable_job *jobs, size_t n_jobs, const struct malleable_waiting *waiting, uint64_t cores,
