@@ -22,6 +22,8 @@ enum {
         KEY_BANDWIDTH,
         KEY_MEMORY,
         KEY_SETTLE,
+        KEY_MALLEABLE,
+        KEY_RESIZE_INTERVAL,
         KEY_CSV,
         KEY_SVG,
         MAX_POLICIES = 8,
@@ -34,6 +36,7 @@ struct context {
         struct managed_config managed;
         struct world_config world;
         double settle_seconds; /* below 0: as is usual */
+        double malleable_share; /* more than 0: with these and without them */
         bool json;
 };
 
@@ -75,6 +78,24 @@ static enum managed_backfill parse_backfill(struct argp_state *state, const char
         return MANAGED_STRICT;
 }
 
+/* "SHARE[:LEAST:MOST]" */
+static void parse_malleable(struct context *context, struct argp_state *state, const char *arg) {
+        cleanup_free char *copy = xstrdup(arg);
+        char *least = strchr(copy, ':'), *most = least ? strchr(least + 1, ':') : NULL;
+
+        if (least)
+                *least++ = '\0';
+        if (most)
+                *most++ = '\0';
+        if (least && !most)
+                argp_error(state, "--malleable: SHARE or SHARE:LEAST:MOST, not '%s'", arg);
+        context->malleable_share = number(state, "--malleable", copy, 0, 1);
+        if (!most)
+                return;
+        context->world.least_ratio = number(state, "--malleable", least, 0, 1);
+        context->world.most_ratio = number(state, "--malleable", most, 1, 1000);
+}
+
 static error_t parse_figure(int key, char *arg, struct argp_state *state) {
         struct context *context = state->input;
 
@@ -90,6 +111,12 @@ static error_t parse_figure(int key, char *arg, struct argp_state *state) {
                 return 0;
         case KEY_HORIZON:
                 context->managed.horizon_usec = (int64_t) (number(state, "--horizon", arg, 0.001, 1e9) * 1e6);
+                return 0;
+        case KEY_MALLEABLE:
+                parse_malleable(context, state, arg);
+                return 0;
+        case KEY_RESIZE_INTERVAL:
+                context->managed.resize_interval_usec = (int64_t) (number(state, "--resize-interval", arg, 0, 1e6) * 1e6);
                 return 0;
         case KEY_MOVES:
                 context->managed.moves_at_once = whole_number(state, "--moves-at-once", arg, 0, 1000000);
@@ -166,10 +193,13 @@ static const struct argp_option options[] = {
         { "group-size", 'g', "N", 0, "Ranks in a group (default: half the cores of the smallest node)", 1 },
         { "horizon", KEY_HORIZON, "S", 0, "Seconds in which a move by choice must pay for itself (default 600)", 1 },
         { "moves-at-once", KEY_MOVES, "N", 0, "Maximum number of concurrent moves (default 8)", 1 },
+        { "resize-interval", KEY_RESIZE_INTERVAL, "S", 0, "Minimum time between changes of a malleable job (default 30)", 1 },
         { "settle", KEY_SETTLE, "S", 0, "Virtual seconds from a change to its round (default 1, more on large clusters)", 1 },
         { "queue", KEY_QUEUE, "N", 0, "Pending jobs that a round considers (default 1000)", 1 },
         { "budget", KEY_BUDGET, "S", 0, "Real seconds for each answer of a policy (default 1)", 1 },
         { "policy-dir", KEY_DIR, "DIR", 0, "Directory of the policies", 1 },
+        { "malleable", KEY_MALLEABLE, "SHARE[:LEAST:MOST]", 0,
+          "This share of the jobs can have LEAST (default 0.5) to MOST (2) times their ranks; with and without", 2 },
         { "freeze", KEY_FREEZE, "S", 0, "Minimum freeze time of a move in seconds (default 0.2)", 2 },
         { "bandwidth", KEY_BANDWIDTH, "MB/S", 0, "Speed at which a move copies memory (default 1000)", 2 },
         { "memory", KEY_MEMORY, "MB", 0, "Memory of a rank, if not in the trace (default 1000)", 2 },
@@ -216,9 +246,10 @@ static int close_output(FILE *file, const char *path, struct rm_error *err) {
         return failed ? error_set(err, -EIO, "%s: not all of it could be written", path) : 0;
 }
 
-static int run_one(const struct context *context, const struct inputs *inputs, const char *policy, struct outputs *outputs,
-                   struct report *ret_report, struct rm_error *err) {
+static int run_one(const struct context *context, const struct inputs *inputs, const char *policy, double malleable_share,
+                   struct outputs *outputs, struct report *ret_report, struct rm_error *err) {
         struct managed_config config = context->managed;
+        struct world_config world_config = context->world;
         struct sim_scheduler scheduler;
         struct world *world;
         uint64_t begin = now_usec(), rounds = 0;
@@ -228,11 +259,12 @@ static int run_one(const struct context *context, const struct inputs *inputs, c
         int r = 0;
 
         config.policy = policy;
+        world_config.malleable_share = malleable_share;
         if (strcmp(policy, EASY_NAME) == 0)
                 scheduler = easy_create();
         else if ((r = managed_create(&config, &scheduler, err)) < 0)
                 return r;
-        world = world_create(snapshot_view(inputs->cluster), &inputs->trace, &inputs->capacity, &context->world);
+        world = world_create(snapshot_view(inputs->cluster), &inputs->trace, &inputs->capacity, &world_config);
         r = simulate(world, &scheduler, settle_usec, &rounds, err);
         if (r == 0) {
                 *ret_report = report_make(policy, world);
@@ -240,21 +272,21 @@ static int run_one(const struct context *context, const struct inputs *inputs, c
                 ret_report->settle_seconds = (double) settle_usec / 1e6;
                 ret_report->real_seconds = (double) (now_usec() - begin) / 1e6;
                 if (outputs->csv)
-                        report_csv(outputs->csv, policy, world);
+                        report_csv(outputs->csv, ret_report->label, world);
                 if (outputs->plot)
-                        plot_add(outputs->plot, policy, world);
+                        plot_add(outputs->plot, ret_report->label, world);
         }
         scheduler.destroy(scheduler.self);
         world_destroy(world);
         return r;
 }
 
-static void print_json(const struct context *context, const struct inputs *inputs, const struct report *reports) {
+static void print_json(const struct context *context, const struct inputs *inputs, const struct report *reports, size_t n) {
         json_t *runs = json_array();
         json_t *root = json_pack("{s:i, s:s, s:s, s:I, s:o}", "version", 1, "trace", context->trace_path, "cluster",
                                  context->cluster, "skipped_lines", (json_int_t) inputs->trace.n_skipped, "runs", runs);
 
-        for (size_t i = 0; i < context->n_policies; i++)
+        for (size_t i = 0; i < n; i++)
                 json_array_append_new(runs, report_to_json(&reports[i]));
         (void) json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
         (void) fputc('\n', stdout);
@@ -268,18 +300,25 @@ static void print_table(const struct inputs *inputs, const struct report *report
 }
 
 static int run_all(const struct context *context, const struct inputs *inputs, struct outputs *outputs, struct rm_error *err) {
-        struct report reports[MAX_POLICIES];
+        struct report reports[2 * MAX_POLICIES];
+        size_t n = 0;
         int r;
 
         if (outputs->csv)
                 report_csv_head(outputs->csv);
-        for (size_t i = 0; i < context->n_policies; i++)
-                if ((r = run_one(context, inputs, context->policies[i], outputs, &reports[i], err)) < 0)
+        for (size_t i = 0; i < context->n_policies; i++) {
+                const char *policy = context->policies[i];
+                bool with = context->malleable_share > 0 && strcmp(policy, EASY_NAME) != 0;
+
+                if ((r = run_one(context, inputs, policy, 0, outputs, &reports[n++], err)) < 0)
                         return r;
+                if (with && (r = run_one(context, inputs, policy, context->malleable_share, outputs, &reports[n++], err)) < 0)
+                        return r;
+        }
         if (context->json)
-                print_json(context, inputs, reports);
+                print_json(context, inputs, reports, n);
         else
-                print_table(inputs, reports, context->n_policies);
+                print_table(inputs, reports, n);
         if (outputs->svg)
                 plot_write(outputs->plot, outputs->svg);
         return fflush(stdout) == 0 ? 0 : error_sys(err, -errno, "standard output");
@@ -316,10 +355,15 @@ int main(int argc, char **argv) {
                 .managed = { .directory = RM_POLICY_DIR,
                              .budget_usec = 1000000,
                              .horizon_usec = 600000000,
+                             .resize_interval_usec = 30000000,
                              .moves_at_once = 8,
                              .queue = 1000,
                              .backfill = MANAGED_LIMITS },
-                .world = { .rank_bytes = 1000000000, .bytes_per_usec = 1000, .freeze_usec = 200000 },
+                .world = { .rank_bytes = 1000000000,
+                           .bytes_per_usec = 1000,
+                           .freeze_usec = 200000,
+                           .least_ratio = 0.5,
+                           .most_ratio = 2 },
                 .settle_seconds = -1,
         };
         struct rm_error err = { 0 };

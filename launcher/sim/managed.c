@@ -7,6 +7,7 @@
 #include "daemon/sched/host/model.h"
 #include "daemon/sched/move_cost.h"
 #include "daemon/sched/round.h"
+#include "launcher/sim/resizes.h"
 #include "launcher/sim/scheduler.h"
 
 struct managed {
@@ -18,6 +19,7 @@ struct managed {
         char (*names)[24]; /* of all jobs of the world */
         uint32_t *job_at; /* of the jobs in the snapshot: their index in the world */
         struct round_job *jobs;
+        int64_t wake_usec; /* of the world: when it was asked to have a round */
 };
 
 /* ---- the world as the scheduler sees it ---- */
@@ -67,7 +69,7 @@ static void add_job(struct managed *managed, const struct world *world, struct s
         uint32_t size = own->state == SIM_RUNNING ? own->group_size : group_size;
         struct rm_job *job;
 
-        job = snapshot_add_job(snapshot, managed->names[j], own->trace->ranks, size);
+        job = snapshot_add_job(snapshot, managed->names[j], own->state == SIM_RUNNING ? own->ranks : own->trace->ranks, size);
         job->priority = 1;
         job->age = own->age;
         job->time_limit_usec = (uint64_t) own->trace->limit_usec;
@@ -144,13 +146,23 @@ static void carry_out(const struct managed *managed, struct world *world, const 
                 if (action->kind == ROUND_START) {
                         world_start(world, j, snapshot->jobs[action->job].group_size, action->group_node);
                         started = true;
-                } else if (action->kind == ROUND_MOVE && action->group != ROUND_HEAD &&
+                } else if (action->kind == ROUND_MOVE && action->group != ROUND_HEAD && world->jobs[j].wanted == 0 &&
                            world->n_moving < managed->config.moves_at_once)
                         world_move(world, j, (uint32_t) action->group, action->to);
         }
         for (uint32_t i = 0; started && i < result->n_jobs; i++)
                 if (result->jobs[i].waits && result->jobs[i].lost)
                         world->jobs[managed->job_at[i]].age++;
+}
+
+static void grow_and_shrink(struct managed *managed, struct world *world, const struct rm_snapshot *snapshot,
+                            const struct round_result *result) {
+        int64_t wake_usec = resizes_decide(world, snapshot, result, managed->job_at, managed->config.resize_interval_usec);
+
+        if (wake_usec == WORLD_NEVER || (managed->wake_usec > world->now_usec && managed->wake_usec <= wake_usec))
+                return;
+        managed->wake_usec = wake_usec;
+        world_wake(world, wake_usec);
 }
 
 static void prepare(struct managed *managed, const struct swf *trace) {
@@ -181,6 +193,8 @@ static int run(void *self, struct world *world, struct rm_error *err) {
         round_finish(round, &result);
         round_destroy(round);
         carry_out(managed, world, snapshot_view(snapshot), result);
+        if (world->n_malleable > 0)
+                grow_and_shrink(managed, world, snapshot_view(snapshot), result);
         round_result_destroy(result);
         return 0;
 }

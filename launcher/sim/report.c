@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/util.h"
 
@@ -35,9 +36,13 @@ static double wait_of(const struct sim_job *job) {
         return (double) (job->first_start_usec - job->trace->submit_usec) / USEC;
 }
 
+static double turnaround_of(const struct sim_job *job) {
+        return (double) (job->end_usec - job->trace->submit_usec) / USEC;
+}
+
 static double slowdown_of(const struct sim_job *job) {
-        double response = (double) (job->end_usec - job->trace->submit_usec) / USEC, run = (double) job->trace->run_usec / USEC;
-        double slowdown = response / (run > REPORT_SHORT_SECONDS ? run : REPORT_SHORT_SECONDS);
+        double run = (double) job->trace->run_usec / USEC;
+        double slowdown = turnaround_of(job) / (run > REPORT_SHORT_SECONDS ? run : REPORT_SHORT_SECONDS);
 
         return slowdown > 1 ? slowdown : 1;
 }
@@ -60,11 +65,15 @@ struct report report_make(const char *policy, const struct world *world) {
                                  .n_jobs = world->trace->n_jobs,
                                  .moves = world->n_moves,
                                  .moved_bytes = world->moved_bytes,
-                                 .kills = world->n_kills };
+                                 .kills = world->n_kills,
+                                 .n_malleable = world->n_malleable,
+                                 .resizes = world->n_resizes };
         cleanup_free double *wait = xcalloc(report.n_jobs, sizeof(*wait)), *slowdown = xcalloc(report.n_jobs, sizeof(*slowdown));
+        cleanup_free double *turnaround = xcalloc(report.n_jobs, sizeof(*turnaround));
         int64_t end = world->trace->jobs[0].submit_usec;
         double useful = 0, usable;
 
+        (void) snprintf(report.label, sizeof(report.label), "%s%s", policy, world->config.malleable_share > 0 ? "+malleable" : "");
         for (size_t j = 0; j < report.n_jobs; j++) {
                 const struct sim_job *job = &world->jobs[j];
 
@@ -74,11 +83,13 @@ struct report report_make(const char *policy, const struct world *world) {
                 if (job->state != SIM_DONE)
                         continue;
                 wait[report.n_done] = wait_of(job);
+                turnaround[report.n_done] = turnaround_of(job);
                 slowdown[report.n_done++] = slowdown_of(job);
                 useful += (double) job->trace->run_usec / USEC * job->trace->ranks;
                 end = job->end_usec > end ? job->end_usec : end;
         }
         report.wait_seconds = spread_of(wait, report.n_done);
+        report.turnaround_seconds = spread_of(turnaround, report.n_done);
         report.slowdown = spread_of(slowdown, report.n_done);
         report.makespan_seconds = (double) (end - world->trace->jobs[0].submit_usec) / USEC;
         usable = usable_until(world, end);
@@ -94,12 +105,18 @@ struct line {
         bool count;
 };
 
+static int width_of(const struct report *report) {
+        int width = (int) strlen(report->label);
+
+        return width > 16 ? width : 16;
+}
+
 static void print_line(FILE *out, const struct line *line, const struct report *reports, size_t n) {
         (void) fprintf(out, "%-28s", line->what);
         for (size_t i = 0; i < n; i++) {
                 double value = line->value(&reports[i]);
 
-                (void) fprintf(out, " %16.*f", line->count || value >= 1000 ? 0 : 3, value);
+                (void) fprintf(out, " %*.*f", width_of(&reports[i]), line->count || value >= 1000 ? 0 : 3, value);
         }
         (void) fprintf(out, "%s%s\n", *line->unit ? "  " : "", line->unit);
 }
@@ -113,11 +130,16 @@ VALUE(never, report->n_jobs - report->n_done)
 VALUE(wait_mean, report->wait_seconds.mean)
 VALUE(wait_median, report->wait_seconds.median)
 VALUE(wait_p95, report->wait_seconds.p95)
+VALUE(turnaround_mean, report->turnaround_seconds.mean)
+VALUE(turnaround_median, report->turnaround_seconds.median)
+VALUE(turnaround_p95, report->turnaround_seconds.p95)
 VALUE(slowdown_mean, report->slowdown.mean)
 VALUE(slowdown_median, report->slowdown.median)
 VALUE(slowdown_p95, report->slowdown.p95)
 VALUE(utilisation, 100 * report->utilisation)
 VALUE(makespan, report->makespan_seconds / HOUR)
+VALUE(malleable, report->n_malleable)
+VALUE(resizes, report->resizes)
 VALUE(moves, report->moves)
 VALUE(moved, (double) report->moved_bytes / 1e9)
 VALUE(kills, report->kills)
@@ -133,11 +155,16 @@ static const struct line lines[] = {
         { "wait, mean", "s", wait_mean, false },
         { "wait, median", "s", wait_median, false },
         { "wait, 95 % below", "s", wait_p95, false },
+        { "turnaround, mean", "s", turnaround_mean, false },
+        { "turnaround, median", "s", turnaround_median, false },
+        { "turnaround, 95 % below", "s", turnaround_p95, false },
         { "bounded slowdown, mean", "", slowdown_mean, false },
         { "bounded slowdown, median", "", slowdown_median, false },
         { "bounded slowdown, 95 % below", "", slowdown_p95, false },
         { "utilisation", "%", utilisation, false },
         { "from first to last", "h", makespan, false },
+        { "malleable jobs", "", malleable, true },
+        { "changes of their ranks", "", resizes, true },
         { "moves", "", moves, true },
         { "moved", "GB", moved, false },
         { "jobs killed", "", kills, true },
@@ -151,7 +178,7 @@ static const struct line lines[] = {
 void report_print(FILE *out, const struct report *reports, size_t n) {
         (void) fprintf(out, "%-28s", "");
         for (size_t i = 0; i < n; i++)
-                (void) fprintf(out, " %16s", reports[i].policy);
+                (void) fprintf(out, " %*s", width_of(&reports[i]), reports[i].label);
         (void) fputc('\n', out);
         for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
                 print_line(out, &lines[i], reports, n);
@@ -165,11 +192,13 @@ static json_t *spread_to_json(const struct spread *spread) {
 }
 
 json_t *report_to_json(const struct report *report) {
-        return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:I, s:f, s:f}", "policy",
-                         report->policy, "jobs", (json_int_t) report->n_jobs, "ended", (json_int_t) report->n_done, "too_large",
-                         (json_int_t) report->n_too_large, "wait_seconds", spread_to_json(&report->wait_seconds),
-                         "bounded_slowdown", spread_to_json(&report->slowdown), "utilisation", report->utilisation,
-                         "makespan_seconds", report->makespan_seconds, "moves", (json_int_t) report->moves, "moved_bytes",
+        return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:I, s:f, s:f}",
+                         "policy", report->policy, "jobs", (json_int_t) report->n_jobs, "ended", (json_int_t) report->n_done,
+                         "too_large", (json_int_t) report->n_too_large, "malleable", (json_int_t) report->n_malleable, "resizes",
+                         (json_int_t) report->resizes, "turnaround_seconds", spread_to_json(&report->turnaround_seconds),
+                         "wait_seconds", spread_to_json(&report->wait_seconds), "bounded_slowdown",
+                         spread_to_json(&report->slowdown), "utilisation", report->utilisation, "makespan_seconds",
+                         report->makespan_seconds, "moves", (json_int_t) report->moves, "moved_bytes",
                          (json_int_t) report->moved_bytes, "kills", (json_int_t) report->kills, "lost_core_hours",
                          report->lost_core_hours, "slowed_core_hours", report->slowed_core_hours, "rounds",
                          (json_int_t) report->rounds, "settle_seconds", report->settle_seconds, "real_seconds",
@@ -182,17 +211,17 @@ static const char *const state_words[] = {
 };
 
 void report_csv_head(FILE *out) {
-        (void) fputs(
-                "policy,job,state,ranks,submit_s,run_s,limit_s,wait_s,end_s,bounded_slowdown,moves,moved_bytes,kills,slowed_s\n",
-                out);
+        (void) fputs("policy,job,state,ranks,submit_s,run_s,limit_s,wait_s,end_s,bounded_slowdown,moves,moved_bytes,kills,slowed_s,"
+                     "resizes\n",
+                     out);
 }
 
-void report_csv(FILE *out, const char *policy, const struct world *world) {
+void report_csv(FILE *out, const char *label, const struct world *world) {
         for (size_t j = 0; j < world->trace->n_jobs; j++) {
                 const struct sim_job *job = &world->jobs[j];
                 const struct swf_job *trace = job->trace;
 
-                (void) fprintf(out, "%s,%" PRIu64 ",%s,%" PRIu32 ",%.6f,%.6f,%.6f,", policy, trace->number, state_words[job->state],
+                (void) fprintf(out, "%s,%" PRIu64 ",%s,%" PRIu32 ",%.6f,%.6f,%.6f,", label, trace->number, state_words[job->state],
                                trace->ranks, (double) trace->submit_usec / USEC, (double) trace->run_usec / USEC,
                                (double) trace->limit_usec / USEC);
                 if (job->first_start_usec >= 0)
@@ -201,7 +230,7 @@ void report_csv(FILE *out, const char *policy, const struct world *world) {
                         (void) fprintf(out, ",%.6f,%.6f", (double) job->end_usec / USEC, slowdown_of(job));
                 else
                         (void) fputs(",,", out);
-                (void) fprintf(out, ",%" PRIu32 ",%" PRIu64 ",%" PRIu32 ",%.6f\n", job->moves, job->moved_bytes, job->kills,
-                               job->folded_usec / USEC);
+                (void) fprintf(out, ",%" PRIu32 ",%" PRIu64 ",%" PRIu32 ",%.6f,%" PRIu32 "\n", job->moves, job->moved_bytes,
+                               job->kills, job->folded_usec / USEC, job->resizes);
         }
 }

@@ -16,13 +16,16 @@ struct spread {
 
 struct report {
         const char *policy;
+        char label[64]; /* with "+malleable", where it is of a run with such jobs */
         size_t n_jobs, n_done, n_too_large; /* jobs that are neither never got the cores they need */
+        uint32_t n_malleable; /* that could change their number of ranks */
         struct spread wait_seconds; /* from submission to the first start */
+        struct spread turnaround_seconds; /* from submission to the end */
         /* from submission to the end, for what the job takes by itself; at least 1, and very short jobs count as short ones */
         struct spread slowdown;
         double utilisation; /* run time x ranks of jobs that ended, of what was usable from the first submission to the last end */
         double makespan_seconds;
-        uint64_t moves, moved_bytes, kills;
+        uint64_t moves, moved_bytes, kills, resizes;
         double lost_core_hours; /* done, and lost by being killed */
         double slowed_core_hours; /* ranks x time that jobs stood still or were folded */
         double real_seconds; /* that the simulation took */
@@ -36,6 +39,6 @@ void report_print(FILE *out, const struct report *reports, size_t n);
 json_t *report_to_json(const struct report *report); /* the caller's */
 /* One line for each job of the world. */
 void report_csv_head(FILE *out);
-void report_csv(FILE *out, const char *policy, const struct world *world);
+void report_csv(FILE *out, const char *label, const struct world *world);
 
 #endif

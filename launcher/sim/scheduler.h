@@ -32,6 +32,7 @@ struct managed_config {
         const char *directory, *policy; /* of the policy's shared object; it is loaded into this process */
         uint64_t budget_usec; /* of real time, for each answer */
         int64_t horizon_usec; /* as in rmd.conf */
+        int64_t resize_interval_usec; /* likewise */
         uint32_t group_size; /* 0: chosen as rmd does */
         uint32_t moves_at_once;
         uint32_t queue; /* how many of the waiting jobs are looked at */

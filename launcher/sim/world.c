@@ -8,6 +8,8 @@
 enum {
         EVENT_END, /* a = job */
         EVENT_MOVED, /* a = job, b = group */
+        EVENT_RESIZED, /* a = job */
+        EVENT_WAKE,
 };
 
 /* ---- figures ---- */
@@ -28,20 +30,29 @@ static void take_sample(struct world *world) {
         *last = (struct sim_sample) { .time_usec = world->now_usec, .working = working, .usable = world->usable };
 }
 
-static uint32_t group_ranks(const struct sim_job *job, uint32_t group) {
-        uint32_t first = group * job->group_size;
+/* Those of a group if the job has so many in all. */
+static uint32_t group_part(const struct sim_job *job, uint32_t group, uint32_t ranks) {
+        uint32_t first = group * job->group_size, left = ranks > first ? ranks - first : 0;
 
-        return job->trace->ranks - first < job->group_size ? job->trace->ranks - first : job->group_size;
+        return left < job->group_size ? left : job->group_size;
 }
 
-static uint64_t group_bytes(const struct world *world, const struct sim_job *job, uint32_t group) {
+static uint32_t group_ranks(const struct sim_job *job, uint32_t group) {
+        return group_part(job, group, job->ranks);
+}
+
+static uint64_t bytes_of(const struct world *world, const struct sim_job *job, uint32_t ranks) {
         uint64_t each = job->trace->rank_bytes ? job->trace->rank_bytes : world->config.rank_bytes;
 
-        return each * group_ranks(job, group);
+        return each * ranks;
+}
+
+static int64_t copy_usec(const struct world *world, uint64_t bytes) {
+        return world->config.freeze_usec + (int64_t) ((double) bytes / world->config.bytes_per_usec);
 }
 
 int64_t world_freeze_usec(const struct world *world, const struct sim_job *job, uint32_t group) {
-        return world->config.freeze_usec + (int64_t) ((double) group_bytes(world, job, group) / world->config.bytes_per_usec);
+        return copy_usec(world, bytes_of(world, job, group_ranks(job, group)));
 }
 
 /* ---- nodes ---- */
@@ -72,11 +83,15 @@ static void drop_load(struct world *world, int32_t node, uint32_t ranks) {
 
 /* ---- progress ---- */
 
+static double full_speed(const struct sim_job *job) {
+        return (double) job->ranks / job->trace->ranks;
+}
+
 /* The slowest node decides. A folded rank runs by its part of a core: bench/fold measures 1.8 to 2.2 times as long on half the cores. */
 static double speed_of(const struct world *world, const struct sim_job *job) {
         double speed = 1;
 
-        if (job->n_moving > 0)
+        if (job->n_moving > 0 || job->wanted > 0)
                 return 0;
         for (uint32_t g = 0; g < job->n_groups && world->n_overloaded > 0; g++) {
                 const struct sim_node *node = &world->nodes[job->groups[g].node];
@@ -84,7 +99,7 @@ static double speed_of(const struct world *world, const struct sim_job *job) {
 
                 speed = here < speed ? here : speed;
         }
-        return speed;
+        return speed * full_speed(job);
 }
 
 static void predict_end(struct world *world, uint32_t j) {
@@ -105,7 +120,7 @@ static void note_progress(struct world *world, struct sim_job *job) {
         job->left_usec -= passed * job->speed;
         if (job->left_usec < 0)
                 job->left_usec = 0;
-        if (job->speed < 1)
+        if (job->speed < full_speed(job))
                 job->folded_usec += passed;
         job->updated_usec = world->now_usec;
 }
@@ -179,7 +194,7 @@ static void release(struct world *world, uint32_t j) {
         }
         world->working -= job->speed * job->trace->ranks;
         free(take_ptr(job->groups));
-        job->n_groups = job->n_moving = 0;
+        job->n_groups = job->n_moving = job->wanted = 0;
         job->version++;
         job->speed = 0;
         drop_running(world, j);
@@ -198,8 +213,9 @@ void world_start(struct world *world, uint32_t j, uint32_t group_size, const int
         drop_waiting(world, j);
         job->state = SIM_RUNNING;
         job->group_size = group_size;
-        job->n_groups = (job->trace->ranks - 1) / group_size + 1;
-        job->groups = xcalloc(job->n_groups, sizeof(*job->groups));
+        job->ranks = job->trace->ranks;
+        job->n_groups = (job->ranks - 1) / group_size + 1;
+        job->groups = xcalloc(((job->most > job->ranks ? job->most : job->ranks) - 1) / group_size + 1, sizeof(*job->groups));
         for (uint32_t g = 0; g < job->n_groups; g++) {
                 job->groups[g] = (struct sim_group) { .node = group_node[g], .moving_to = -1 };
                 add_load(world, group_node[g], group_ranks(job, g));
@@ -232,7 +248,7 @@ void world_kill(struct world *world, uint32_t j) {
 
 void world_move(struct world *world, uint32_t j, uint32_t g, int32_t to) {
         struct sim_job *job = &world->jobs[j];
-        uint64_t bytes = group_bytes(world, job, g);
+        uint64_t bytes = bytes_of(world, job, group_ranks(job, g));
 
         job->groups[g].moving_to = to;
         job->n_moving++;
@@ -264,15 +280,68 @@ static void end_move(struct world *world, uint32_t j, uint32_t g) {
         world->touched = true;
 }
 
+/* ---- changes of the number of ranks ---- */
+
+static void set_ranks(struct world *world, struct sim_job *job, uint32_t ranks, const int32_t *group_node) {
+        uint32_t had = job->n_groups;
+
+        job->n_groups = (ranks - 1) / job->group_size + 1;
+        for (uint32_t g = had; g < job->n_groups; g++)
+                job->groups[g] = (struct sim_group) { .node = group_node[g - had], .moving_to = -1 };
+        for (uint32_t g = 0; g < had || g < job->n_groups; g++) {
+                drop_load(world, job->groups[g].node, group_part(job, g, job->ranks));
+                add_load(world, job->groups[g].node, group_part(job, g, ranks));
+        }
+        job->ranks = ranks;
+}
+
+/* Ranks that come take their cores from now on, those that go keep them until it is done. */
+void world_resize(struct world *world, uint32_t j, uint32_t ranks, const int32_t *group_node) {
+        struct sim_job *job = &world->jobs[j];
+        uint32_t differ = ranks > job->ranks ? ranks - job->ranks : job->ranks - ranks;
+
+        note_progress(world, job);
+        job->wanted = ranks;
+        job->resized_usec = world->now_usec;
+        job->resizes++;
+        world->n_resizes++;
+        if (ranks > job->ranks)
+                set_ranks(world, job, ranks, group_node);
+        heap_add(&world->heap, &(struct heap_entry) { .time_usec = world->now_usec + copy_usec(world, bytes_of(world, job, differ)),
+                                                      .kind = EVENT_RESIZED,
+                                                      .a = j,
+                                                      .version = (uint32_t) job->start_usec });
+        set_speed(world, j, 0);
+        update_speeds(world);
+        take_sample(world);
+}
+
+static void end_resize(struct world *world, struct sim_job *job) {
+        if (job->wanted < job->ranks)
+                set_ranks(world, job, job->wanted, NULL);
+        job->wanted = 0;
+        world->speeds_stale = true;
+        world->touched = true;
+}
+
+void world_wake(struct world *world, int64_t usec) {
+        heap_add(&world->heap, &(struct heap_entry) { .time_usec = usec, .kind = EVENT_WAKE });
+}
+
 /* ---- time ---- */
 
 static void happen(struct world *world, const struct heap_entry *entry) {
-        const struct sim_job *job = &world->jobs[entry->a];
+        struct sim_job *job = &world->jobs[entry->a];
+        bool same_start = job->state == SIM_RUNNING && (uint32_t) job->start_usec == entry->version;
 
-        if (entry->kind == EVENT_END && job->version == entry->version)
+        if (entry->kind == EVENT_WAKE)
+                world->touched = true;
+        else if (entry->kind == EVENT_END && job->version == entry->version)
                 end_job(world, entry->a);
-        else if (entry->kind == EVENT_MOVED && job->state == SIM_RUNNING && (uint32_t) job->start_usec == entry->version)
+        else if (entry->kind == EVENT_MOVED && same_start)
                 end_move(world, entry->a, entry->b);
+        else if (entry->kind == EVENT_RESIZED && same_start)
+                end_resize(world, job);
 }
 
 static void submit(struct world *world) {
@@ -336,6 +405,29 @@ void world_advance(struct world *world, int64_t usec) {
 
 /* ---- its life ---- */
 
+/* The same jobs in each run, and with a larger share these and more. */
+static bool is_malleable(const struct world_config *config, uint64_t number) {
+        uint64_t mixed =
+                number * UINT64_C(0x9e3779b97f4a7c15); /* 2^64 by the golden ratio: spreads numbers that follow each other */
+
+        return (double) (mixed >> 11) * 0x1p-53 < config->malleable_share;
+}
+
+static void set_limits(struct world *world, struct sim_job *job, uint64_t cores) {
+        double least = floor(job->trace->ranks * world->config.least_ratio),
+               most = ceil(job->trace->ranks * world->config.most_ratio);
+
+        if (job->state == SIM_TOO_LARGE || !is_malleable(&world->config, job->trace->number))
+                return;
+        most = most > (double) cores ? (double) cores : most;
+        job->least = least > 1 ? (uint32_t) least : 1;
+        job->most = (uint32_t) most;
+        if (job->least == job->most)
+                job->least = job->most = 0;
+        else
+                world->n_malleable++;
+}
+
 struct world *world_create(const struct rm_snapshot *cluster, const struct swf *trace, const struct capacity *capacity,
                            const struct world_config *config) {
         struct world *world = xcalloc(1, sizeof(*world));
@@ -353,11 +445,14 @@ struct world *world_create(const struct rm_snapshot *cluster, const struct swf *
                 cores += cluster->nodes[s].cores;
         }
         world->usable = cores;
-        for (size_t j = 0; j < trace->n_jobs; j++)
+        for (size_t j = 0; j < trace->n_jobs; j++) {
                 world->jobs[j] = (struct sim_job) { .trace = &trace->jobs[j],
                                                     .state = trace->jobs[j].ranks > cores ? SIM_TOO_LARGE : SIM_FUTURE,
+                                                    .resized_usec = -1,
                                                     .first_start_usec = -1,
                                                     .end_usec = -1 };
+                set_limits(world, &world->jobs[j], cores);
+        }
         take_sample(world);
         return world;
 }

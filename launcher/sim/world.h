@@ -1,10 +1,11 @@
 /*
  * The cluster that is simulated: nodes whose cores come and go, jobs that wait, run, stand still and end, in virtual time. It
- * knows no scheduler: one looks at it and calls world_start(), world_move() and world_kill().
+ * knows no scheduler: one looks at it and calls world_start(), world_move(), world_resize() and world_kill().
  *
  * How fast a job runs: its slowest node decides, for MPI ranks wait for each other. A node with more ranks than usable cores runs
  * each at cores / ranks of its speed; without cores they stand still until they have moved. While a group moves, its whole job
- * stands still.
+ * stands still. A part of the jobs can have fewer or more ranks than the trace says: their speed is as their ranks are, and while
+ * that number changes they stand still for as long as the memory of the ranks that come or go is on its way.
  */
 #ifndef RM_SIM_WORLD_H
 #define RM_SIM_WORLD_H
@@ -34,16 +35,20 @@ struct sim_job {
         const struct swf_job *trace;
         enum sim_state state;
         uint32_t group_size, n_groups;
+        uint32_t least, most; /* of ranks; both 0: it has those of the trace, always */
+        uint32_t ranks; /* active, while it runs */
+        uint32_t wanted; /* by a change that is under way; 0: none is */
+        int64_t resized_usec; /* when a change was last begun; -1: never */
         struct sim_group *groups; /* while it runs */
         uint32_t age; /* as in rm_job; the scheduler's to keep */
         uint32_t n_moving;
         uint32_t version; /* of its predicted end */
         double left_usec; /* of its run time, at full speed */
-        double speed; /* 0 .. 1 */
+        double speed; /* 1: with the ranks of the trace, each on a core */
         int64_t updated_usec; /* when left_usec was right */
         int64_t first_start_usec, start_usec, end_usec;
         /* for the report */
-        uint32_t moves, kills;
+        uint32_t moves, kills, resizes;
         uint64_t moved_bytes;
         double folded_usec; /* time it ran at less than full speed, or stood still */
         double lost_usec; /* of run time, done and lost by being killed */
@@ -58,6 +63,8 @@ struct world_config {
         uint64_t rank_bytes; /* where the trace does not say */
         double bytes_per_usec; /* of one move */
         int64_t freeze_usec; /* that a move takes at least */
+        double malleable_share; /* of the jobs: 0 .. 1; which ones follows from their numbers */
+        double least_ratio, most_ratio; /* of their ranks in the trace */
 };
 
 /* From `time_usec` on: what runs, and what could. */
@@ -92,7 +99,8 @@ struct world {
 
         struct sim_sample *samples;
         size_t n_samples, samples_allocated;
-        uint64_t n_moves, n_kills, moved_bytes;
+        uint64_t n_moves, n_kills, n_resizes, moved_bytes;
+        uint32_t n_malleable; /* jobs that can change */
 };
 
 /* All arguments must outlive it. */
@@ -111,6 +119,11 @@ void world_start(struct world *world, uint32_t job, uint32_t group_size, const i
 void world_kill(struct world *world, uint32_t job);
 /* One group that does not move begins to. */
 void world_move(struct world *world, uint32_t job, uint32_t group, int32_t to);
+
+/* A running job of which no group moves is to have that many ranks. `group_node`: entries for the groups that are added; NULL where none is. */
+void world_resize(struct world *world, uint32_t job, uint32_t ranks, const int32_t *group_node);
+/* A scheduler looks again then, whatever happens. */
+void world_wake(struct world *world, int64_t usec);
 
 /* How long the job stands still when this group moves. */
 int64_t world_freeze_usec(const struct world *world, const struct sim_job *job, uint32_t group);

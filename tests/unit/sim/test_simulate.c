@@ -12,6 +12,7 @@
 
 struct workload {
         const char *cluster, *trace, *changes;
+        double malleable_share;
 };
 
 /* Seconds from the start to the end of each job, in the order of the trace. */
@@ -26,6 +27,7 @@ static struct sim_scheduler scheduler_of(const char *policy) {
                                                .policy = policy,
                                                .budget_usec = 10000000,
                                                .horizon_usec = 600000000,
+                                               .resize_interval_usec = 30000000,
                                                .group_size = 1,
                                                .moves_at_once = 8,
                                                .queue = 100,
@@ -51,7 +53,12 @@ static void draw(const struct world *world, struct outcome *outcome) {
 }
 
 static struct outcome run(const struct workload *workload, const char *policy) {
-        static const struct world_config config = { .rank_bytes = 1000000, .bytes_per_usec = 1000, .freeze_usec = 0 };
+        const struct world_config config = { .rank_bytes = 1000000,
+                                             .bytes_per_usec = 1000,
+                                             .freeze_usec = 0,
+                                             .malleable_share = workload->malleable_share,
+                                             .least_ratio = 0.5,
+                                             .most_ratio = 4 };
         struct sim_scheduler scheduler = scheduler_of(policy);
         struct outcome outcome = { 0 };
         cleanup_snapshot struct snapshot *cluster = NULL;
@@ -221,8 +228,40 @@ static void jobs_that_never_can(void **state) {
         assert_int_equal(outcome.start_usec[2], -1);
 }
 
+/* Alone it takes all 8 cores, and gives 4 back for the job that comes after 40 s, whose end frees them again. */
+static void malleable_jobs_follow_the_cores(void **state) {
+        struct workload workload = { .cluster = "2x4", .trace = JOB(1, 0, 100, 4, 100) JOB(2, 40, 10, 4, 10), .changes = "" };
+        struct outcome fixed = run(&workload, "greedy"), malleable;
+
+        (void) state;
+        workload.malleable_share = 1;
+        malleable = run(&workload, "greedy");
+        assert_int_equal(fixed.report.resizes, 0);
+        assert_int_equal(fixed.report.n_malleable, 0);
+        assert_int_equal(malleable.report.n_malleable, 2);
+        assert_true(malleable.report.resizes >= 2);
+        assert_int_equal(malleable.report.n_done, 2);
+        assert_true(malleable.end_usec[0] < fixed.end_usec[0] * 3 / 4);
+        assert_true(malleable.start_usec[1] - 40 * SECOND < SECOND);
+        assert_true(malleable.report.turnaround_seconds.mean < fixed.report.turnaround_seconds.mean);
+        assert_string_equal(malleable.report.label, "greedy+malleable");
+}
+
+/* One that just changed rests for 30 s: then it gives way, though nothing else happens at that moment. */
+static void malleable_jobs_rest(void **state) {
+        const struct workload workload = {
+                .cluster = "2x4", .trace = JOB(1, 0, 1000, 4, 1000) JOB(2, 10, 10, 4, 10), .changes = "", .malleable_share = 1
+        };
+        struct outcome outcome = run(&workload, "greedy");
+
+        (void) state;
+        assert_int_equal(outcome.start_usec[1] / SECOND, 31);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(malleable_jobs_follow_the_cores),
+                cmocka_unit_test(malleable_jobs_rest),
                 cmocka_unit_test(only_what_ends_in_time_overtakes),
                 cmocka_unit_test(what_is_not_needed_may_be_used),
                 cmocka_unit_test(moving_beats_killing),

@@ -18,7 +18,12 @@ struct fixture {
 
 /* Two nodes with 4 cores; jobs of 4 ranks and 100 s, one second after the other. */
 static void begin(struct fixture *f, size_t n_changes) {
-        static const struct world_config config = { .rank_bytes = 1000000, .bytes_per_usec = 1, .freeze_usec = SECOND };
+        static const struct world_config config = { .rank_bytes = 1000000,
+                                                    .bytes_per_usec = 1,
+                                                    .freeze_usec = SECOND,
+                                                    .malleable_share = 1,
+                                                    .least_ratio = 0.5,
+                                                    .most_ratio = 4 };
 
         f->cluster = test_snapshot("{'version':1,'nodes':[{'name':'a','cores':4,'penalty':0},{'name':'b','cores':4,'penalty':0}],"
                                    "'jobs':[]}");
@@ -148,10 +153,76 @@ static void heap_orders(void **state) {
         heap_finish(&heap);
 }
 
+/* From the 1st to the 6th second it stands still (4 ranks of 1 MB at 1 MB/s, and 1 s); then 100 s of work take half as long. */
+static void grows_and_is_faster(void **state) {
+        struct fixture f = { 0 };
+
+        (void) state;
+        begin(&f, 0);
+        assert_int_equal(f.world->n_malleable, 2);
+        assert_int_equal(f.world->jobs[0].least, 2);
+        assert_int_equal(f.world->jobs[0].most, 8); /* as there are cores */
+        world_start(f.world, 0, 2, on_a);
+        world_resize(f.world, 0, 8, on_b);
+        assert_int_equal(f.world->busy, 8);
+        assert_true(f.world->jobs[0].speed == 0);
+        to_the_end(f.world);
+        assert_int_equal(f.world->jobs[0].end_usec, 56 * SECOND);
+        assert_true(f.world->jobs[0].folded_usec == 5.0 * SECOND);
+        assert_int_equal(f.world->jobs[0].resizes, 1);
+        end(&f);
+}
+
+/* 50 s of the work on 4 ranks, 4 s (3 ranks, and 1 s) to change, and the rest on 1 rank; cores are given back when that is done. */
+static void shrinks_and_is_slower(void **state) {
+        struct fixture f = { 0 };
+
+        (void) state;
+        begin(&f, 0);
+        world_start(f.world, 0, 2, on_a);
+        world_advance(f.world, 51 * SECOND);
+        world_resize(f.world, 0, 1, NULL);
+        world_advance(f.world, 54 * SECOND);
+        assert_int_equal(f.world->busy, 4);
+        world_advance(f.world, 55 * SECOND);
+        assert_int_equal(f.world->busy, 1);
+        assert_int_equal(f.world->jobs[0].n_groups, 1);
+        to_the_end(f.world);
+        assert_int_equal(f.world->jobs[0].end_usec, 255 * SECOND);
+        assert_true(f.world->jobs[0].folded_usec == 4.0 * SECOND);
+        assert_int_equal(f.world->busy, 0);
+        end(&f);
+}
+
+/* Begun anew with the ranks of the trace; what was under way is over. */
+static void killed_while_it_changes(void **state) {
+        struct fixture f = { 0 };
+
+        (void) state;
+        begin(&f, 0);
+        world_start(f.world, 0, 2, on_a);
+        world_resize(f.world, 0, 8, on_b);
+        world_advance(f.world, 2 * SECOND);
+        world_kill(f.world, 0);
+        assert_int_equal(f.world->busy, 0);
+        world_start(f.world, 0, 2, on_a);
+        assert_int_equal(f.world->busy, 4);
+        to_the_end(f.world);
+        assert_int_equal(f.world->jobs[0].end_usec, 102 * SECOND);
+        end(&f);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(runs_at_full_speed), cmocka_unit_test(folded_runs_slower),    cmocka_unit_test(moves_and_goes_on),
-                cmocka_unit_test(killed_begins_anew), cmocka_unit_test(too_large_never_waits), cmocka_unit_test(heap_orders),
+                cmocka_unit_test(grows_and_is_faster),
+                cmocka_unit_test(shrinks_and_is_slower),
+                cmocka_unit_test(killed_while_it_changes),
+                cmocka_unit_test(runs_at_full_speed),
+                cmocka_unit_test(folded_runs_slower),
+                cmocka_unit_test(moves_and_goes_on),
+                cmocka_unit_test(killed_begins_anew),
+                cmocka_unit_test(too_large_never_waits),
+                cmocka_unit_test(heap_orders),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

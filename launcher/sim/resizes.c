@@ -1,0 +1,89 @@
+#include "launcher/sim/resizes.h"
+
+#include "common/util.h"
+#include "daemon/sched/malleable.h"
+
+/* From its start until its program asks for changes. */
+#define LISTENS_USEC INT64_C(1000000)
+
+static int64_t may_change_usec(const struct sim_job *own, int64_t interval_usec) {
+        int64_t listens = own->start_usec + LISTENS_USEC, rested = own->resized_usec + interval_usec;
+
+        return own->resized_usec >= own->start_usec && rested > listens ? rested : listens;
+}
+
+static struct malleable_job describe(const struct rm_job *view, const struct sim_job *own) {
+        return (struct malleable_job) {
+                .active = own->ranks,
+                .wanted = own->wanted,
+                .least = own->least,
+                .most = own->most,
+                .step = own->group_size,
+                .may_change = own->most > 0 && own->n_moving == 0,
+                .priority = view->priority,
+        };
+}
+
+static int32_t emptiest(const int64_t *room, uint32_t n_nodes) {
+        uint32_t best = 0;
+
+        for (uint32_t s = 1; s < n_nodes; s++)
+                if (room[s] > room[best])
+                        best = s;
+        return (int32_t) best;
+}
+
+/* Groups that are added begin where most cores are free; where too few are, the next rounds mend that. */
+static void grow(struct world *world, uint32_t j, uint32_t ranks) {
+        const struct sim_job *job = &world->jobs[j];
+        uint32_t n_nodes = world->cluster->n_nodes, n_groups = (ranks - 1) / job->group_size + 1;
+        cleanup_free int64_t *room = xcalloc(n_nodes, sizeof(*room));
+        cleanup_free int32_t *group_node = xcalloc(n_groups, sizeof(*group_node));
+        uint32_t left = ranks - job->ranks,
+                 fills = job->n_groups * job->group_size - job->ranks; /* of the last group that it has */
+
+        for (uint32_t s = 0; s < n_nodes; s++)
+                room[s] = (int64_t) world->nodes[s].cores - world->nodes[s].load;
+        fills = fills < left ? fills : left;
+        room[job->groups[job->n_groups - 1].node] -= fills;
+        left -= fills;
+        for (uint32_t g = 0; left > 0; g++) {
+                uint32_t here = left < job->group_size ? left : job->group_size;
+
+                group_node[g] = emptiest(room, n_nodes);
+                room[group_node[g]] -= here;
+                left -= here;
+        }
+        world_resize(world, j, ranks, group_node);
+}
+
+int64_t resizes_decide(struct world *world, const struct rm_snapshot *snapshot, const struct round_result *result,
+                       const uint32_t *job_at, int64_t interval_usec) {
+        struct malleable_waiting waiting = malleable_first_waiting(snapshot, result);
+        cleanup_free struct malleable_job *jobs = xcalloc(snapshot->n_jobs + 1u, sizeof(*jobs));
+        cleanup_free uint32_t *wanted = xcalloc(snapshot->n_jobs + 1u, sizeof(*wanted));
+        cleanup_free uint32_t *numbers = xcalloc(snapshot->n_jobs + 1u, sizeof(*numbers));
+        int64_t again = WORLD_NEVER;
+        size_t n = 0;
+
+        for (uint32_t i = 0; i < snapshot->n_jobs; i++)
+                if (!result->jobs[i].waits) {
+                        numbers[n] = job_at[i];
+                        jobs[n++] = describe(&snapshot->jobs[i], &world->jobs[job_at[i]]);
+                }
+        malleable_decide(jobs, n, &waiting, world->usable, wanted);
+        for (size_t i = 0; i < n; i++) {
+                const struct sim_job *own = &world->jobs[numbers[i]];
+                int64_t from = may_change_usec(own, interval_usec);
+
+                if (wanted[i] == 0)
+                        continue;
+                if (from > world->now_usec)
+                        again = from < again ? from : again;
+                else if (wanted[i] > own->ranks)
+                        grow(world, numbers[i], wanted[i]);
+                else
+                        world_resize(world, numbers[i], wanted[i], NULL);
+        }
+        return again;
+}
