@@ -1,8 +1,9 @@
 /* A program that grows and shrinks, and speaks with PID 1 of its capsule by itself, without librmrt (proto/door.proto). Its active ranks add up their numbers, over and over, and one
  * wrong sum ends it with 1.
  *
- * usage: resizes --stop-file=FILE [--gap-usec=N] [--fail-file=FILE] [--dawdle-file=FILE] [--silent]
+ * usage: resizes --stop-file=FILE [--gap-usec=N] [--fail-file=FILE] [--dawdle-file=FILE] [--communicators=N] [--silent]
  *   --fail-file  rank 1 ends with 7 once it is there    --silent  says nothing of its end
+ *   --communicators=N  makes and frees so many, tells what each leaves behind, and ends
  *   --dawdle-file  as long as it is there no change that has begun is done: rank 0 keeps the others waiting */
 #include <mpi.h>
 #include <poll.h>
@@ -215,10 +216,51 @@ static MPI_Comm change(MPI_Comm world, const uint64_t *to, const char *dawdle_fi
         return world;
 }
 
+static long resident_kib(void) {
+        FILE *file = fopen("/proc/self/status", "re");
+        char line[256];
+        long kib = 0;
+
+        while (file && fgets(line, sizeof(line), file))
+                if (strncmp(line, "RssAnon:", 8) == 0)
+                        kib = strtol(line + 8, NULL, 10);
+        if (file)
+                (void) fclose(file);
+        return kib;
+}
+
+/* What Open MPI keeps of a world that is freed, where there is nothing of rmd: to know whose it is that a program has grown. They have all ranks and two of them in turns,
+ * and those within one node leave nothing. */
+static void make_communicators(long n) {
+        long before = 0;
+
+        for (long i = 0; i < n + n / 10; i++) {
+                uint64_t none[FIELDS] = { 0 };
+                MPI_Comm world;
+
+                if (i == n / 10)
+                        before = resident_kib();
+                epoch++;
+                active = i % 2 ? 2 : (uint64_t) size;
+                if ((uint64_t) rank >= active)
+                        continue;
+                world = make_world();
+                MPI_Barrier(world);
+                if (!add_up(world))
+                        exit(1);
+                MPI_Bcast(none, FIELDS, MPI_UINT64_T, 0, world);
+                MPI_Barrier(world);
+                MPI_Comm_free(&world);
+        }
+        if (rank == 0)
+                (void) printf("resizes: each communicator of all leaves %ld bytes\n", (resident_kib() - before) * 1024 / (n / 2));
+}
+
 int main(int argc, char **argv) {
         const char *stop_file = option_text(argc, argv, "stop-file", "/nowhere");
         const char *fail_file = option_text(argc, argv, "fail-file", NULL);
         const char *dawdle_file = option_text(argc, argv, "dawdle-file", NULL);
+        long communicators = option_number(argc, argv, "communicators", 0);
         long gap_usec = option_number(argc, argv, "gap-usec", 2000);
         const char *text = getenv("RM_ACTIVE_RANKS");
         bool good = true, ends = false;
@@ -229,6 +271,11 @@ int main(int argc, char **argv) {
         MPI_Init(&argc, &argv);
         MPI_Comm_rank(MPI_COMM_WORLD, &rank);
         MPI_Comm_size(MPI_COMM_WORLD, &size);
+        if (communicators > 0) {
+                make_communicators(communicators);
+                MPI_Finalize();
+                return 0;
+        }
         listen_as_rank();
         active = text ? strtoul(text, NULL, 10) : (uint64_t) size;
         if ((uint64_t) rank < active)
