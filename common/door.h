@@ -15,13 +15,23 @@ enum {
         DOOR_MESSAGE_BYTES = 256, /* at most, either way */
 };
 
-/* Where a rank hears: an abstract name, which is the capsule's own as its network is. No pathname: root would look it up in mounts of the user's. */
-static inline socklen_t door_rank_address(uint32_t rank, struct sockaddr_un *ret) {
+/* The address of kind and rank: an abstract name, which is the capsule's own as its network is. No pathname: root would look it up in mounts of the user's. */
+static inline socklen_t door_address(const char *kind, uint32_t rank, struct sockaddr_un *ret) {
         int n;
 
         *ret = (struct sockaddr_un) { .sun_family = AF_UNIX };
-        n = snprintf(ret->sun_path + 1, sizeof(ret->sun_path) - 1, "rm/rank/%" PRIu32, rank);
+        n = snprintf(ret->sun_path + 1, sizeof(ret->sun_path) - 1, "rm/%s/%" PRIu32, kind, rank);
         return (socklen_t) (offsetof(struct sockaddr_un, sun_path) + 1 + (size_t) n);
+}
+
+/* Where librmrt in a rank hears. */
+static inline socklen_t door_rank_address(uint32_t rank, struct sockaddr_un *ret) {
+        return door_address("rank", rank, ret);
+}
+
+/* Where librmrt-ft in a rank hears, beside librmrt, and what it says its words of Loss from. */
+static inline socklen_t door_ft_address(uint32_t rank, struct sockaddr_un *ret) {
+        return door_address("ft", rank, ret);
 }
 
 #endif
