@@ -155,6 +155,15 @@ Rm__CmdJobResizeTold *command_job_resize_told(struct command *c, uint64_t job, u
         return &c->job_resize_told;
 }
 
+Rm__CmdJobRanksTold *command_job_ranks_told(struct command *c, uint64_t job, uint32_t attempt, int32_t group, const char *node) {
+        BEGIN(c, job_ranks_told, JOB_RANKS_TOLD);
+        c->job_ranks_told.job = job;
+        c->job_ranks_told.attempt = attempt;
+        c->job_ranks_told.group = group;
+        c->job_ranks_told.node = text_of(node);
+        return &c->job_ranks_told;
+}
+
 Rm__Command *command_job_cancel(struct command *c, uint64_t job, uint32_t signal, const char *by) {
         BEGIN(c, job_cancel, JOB_CANCEL);
         c->job_cancel.job = job;

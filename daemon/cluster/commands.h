@@ -66,6 +66,7 @@ struct command {
                 Rm__CmdCheckpointDrilled checkpoint_drilled;
                 Rm__CmdJobResize job_resize;
                 Rm__CmdJobResizeTold job_resize_told;
+                Rm__CmdJobRanksTold job_ranks_told;
         };
 };
 
@@ -103,6 +104,7 @@ Rm__Command *command_job_resize(struct command *c, uint64_t job, uint32_t ranks,
 /* By rmd itself. */
 Rm__Command *command_job_resize_auto(struct command *c, uint64_t job, uint32_t ranks, const char *reason);
 Rm__CmdJobResizeTold *command_job_resize_told(struct command *c, uint64_t job, uint32_t attempt);
+Rm__CmdJobRanksTold *command_job_ranks_told(struct command *c, uint64_t job, uint32_t attempt, int32_t group, const char *node);
 /* Asked for by this user. */
 Rm__Command *command_job_cancel(struct command *c, uint64_t job, uint32_t signal, const char *by);
 /* Its time is over. */

@@ -96,6 +96,10 @@ static const struct {
         { &rm__checkpoint__descriptor, 220, STATE_LEVEL_RESIZE }, /* resize */
         { &rm__command__descriptor, 220, STATE_LEVEL_RESIZE }, /* job_resize */
         { &rm__command__descriptor, 221, STATE_LEVEL_RESIZE }, /* job_resize_told */
+        { &rm__job_spec__descriptor, 230, STATE_LEVEL_RANK_LOSS }, /* on_rank_loss */
+        { &rm__job__descriptor, 230, STATE_LEVEL_RANK_LOSS }, /* rank_losses */
+        { &rm__checkpoint__descriptor, 230, STATE_LEVEL_RANK_LOSS }, /* rank_losses */
+        { &rm__command__descriptor, 230, STATE_LEVEL_RANK_LOSS }, /* job_ranks_told */
         { &rm__node__descriptor, 200, STATE_LEVEL_CHECKPOINT }, /* unwell_usec */
         { &rm__state__descriptor, 200, STATE_LEVEL_CHECKPOINT }, /* failures */
 };

@@ -188,6 +188,7 @@ static const struct {
         { RM__COMMAND__BODY_JOB_RELEASE, apply_job_release },
         { RM__COMMAND__BODY_JOB_RESIZE, apply_job_resize },
         { RM__COMMAND__BODY_JOB_RESIZE_TOLD, apply_job_resize_told },
+        { RM__COMMAND__BODY_JOB_RANKS_TOLD, apply_job_ranks_told },
 };
 
 static int (*find_handler(const Rm__Command *command))(struct apply *a) {

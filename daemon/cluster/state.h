@@ -10,7 +10,7 @@
 #include "common/error.h"
 #include "proto/state.pb-c.h"
 
-#define STATE_LEVEL 11U /* the highest feature level that this version knows, see CmdLevel */
+#define STATE_LEVEL 12U /* the highest feature level that this version knows, see CmdLevel */
 #define STATE_LEVEL_RESTART 2U /* from this one on: CmdJobRestart and what belongs to it */
 #define STATE_LEVEL_VOTERS 3U  /* several voters, removal of nodes, leases in the log */
 #define STATE_LEVEL_SESSIONS 3U /* from this one on: Command.origin, and the log's time is in the state */
@@ -29,6 +29,7 @@
 #define STATE_LEVEL_DRILL 11U /* from this one on: drills of jobs */
 #define STATE_LEVEL_IMPORT 11U /* likewise: checkpoints that come back from a file */
 #define STATE_LEVEL_RESIZE 11U /* likewise: jobs that grow and shrink */
+#define STATE_LEVEL_RANK_LOSS 12U /* from this one on: jobs that go on without ranks that are lost */
 #define STATE_LEVEL_WITHOUT_DOWN                                                                                                   \
         3U /* the log is raised to this level, and to higher ones, also if a node that is DOWN knows less */
 #define STATE_CONDITION_SOURCES_MAX 16U    /* of one node */
@@ -140,6 +141,11 @@ bool job_group_may_freeze(const Rm__Job *job, const Rm__Capsule *capsule);
 uint32_t job_capsule_cores(const Rm__Job *job, const Rm__Capsule *capsule);
 /* The first rank of the group. */
 uint32_t job_first_rank(const Rm__Job *job, const Rm__Capsule *capsule);
+/* ---- jobs that go on without ranks that are lost (state_rank_loss.c) ---- */
+/* NULL ok. */
+bool rank_losses_has(const Rm__RankLosses *losses, uint32_t rank);
+/* All ranks of this group that are not lost have come to their end. */
+bool rank_losses_finished(const Rm__RankLosses *losses, int32_t group);
 /* NULL: there is none of that number. */
 Rm__Checkpoint *job_checkpoint(const Rm__Job *job, uint64_t id);
 /* That is being captured or stored; NULL: none. */

@@ -330,6 +330,8 @@ int apply_checkpoint_start(struct apply *a) {
         checkpoint->keep = in->keep;
         if (job->resize)
                 checkpoint->resize = (Rm__Resize *) message_copy(&job->resize->base);
+        if (job->rank_losses)
+                checkpoint->rank_losses = (Rm__RankLosses *) message_copy(&job->rank_losses->base);
         message_set_string(&checkpoint->by, in->by);
         for (size_t i = 0; i < job->n_capsules; i++)
                 REPEATED_PUSH(checkpoint->parts, checkpoint->n_parts, make_part(a, in, job->capsules[i]));

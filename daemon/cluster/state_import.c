@@ -9,6 +9,28 @@
 
 /* ---- may it come? ---- */
 
+static bool lists_ranks_well(const Rm__JobSpec *spec, const Rm__Checkpoint *checkpoint) {
+        const Rm__RankLosses *losses = checkpoint->rank_losses;
+        bool *seen;
+        bool well = true;
+
+        if (!losses)
+                return spec->on_rank_loss == RM__RANK_LOSS__RANK_LOSS_ABORT;
+        if (spec->on_rank_loss != RM__RANK_LOSS__RANK_LOSS_CONTINUE || losses->n_lost > spec->ranks ||
+            losses->n_finished >= checkpoint->n_parts)
+                return false;
+        seen = xcalloc((size_t) spec->ranks + 1, sizeof(*seen));
+        for (size_t i = 0; i < losses->n_lost && well; i++) {
+                well = losses->lost[i] < spec->ranks && !seen[losses->lost[i]];
+                if (well)
+                        seen[losses->lost[i]] = true;
+        }
+        for (size_t i = 0; i < losses->n_finished && well; i++)
+                well = losses->finished[i] >= 0 && (size_t) losses->finished[i] < checkpoint->n_parts - 1;
+        free(seen);
+        return well;
+}
+
 static int check_parts(const Rm__JobSpec *spec, const Rm__Checkpoint *checkpoint, struct rm_error *err) {
         uint64_t ranks = 0;
 
@@ -26,6 +48,8 @@ static int check_parts(const Rm__JobSpec *spec, const Rm__Checkpoint *checkpoint
             (checkpoint->resize && (checkpoint->resize->active == 0 || checkpoint->resize->active > spec->ranks ||
                                     checkpoint->resize->wanted > spec->ranks || spec->active_ranks > spec->ranks)))
                 return error_set(err, -EINVAL, "it does not say well how many of its ranks compute");
+        if (!lists_ranks_well(spec, checkpoint))
+                return error_set(err, -EINVAL, "it does not say well which of its ranks were lost");
         return ranks == spec->ranks
                        ? 0
                        : error_set(err, -EINVAL, "its groups have %" PRIu64 " ranks, and the job %u", ranks, spec->ranks);
@@ -158,6 +182,8 @@ static Rm__Checkpoint *make_checkpoint(const Rm__Checkpoint *in, const char *nod
         checkpoint->group_size = in->group_size;
         if (in->resize)
                 checkpoint->resize = (Rm__Resize *) message_copy(&in->resize->base);
+        if (in->rank_losses)
+                checkpoint->rank_losses = (Rm__RankLosses *) message_copy(&in->rank_losses->base);
         message_set_string(&checkpoint->by, in->by);
         for (size_t i = 0; i < in->n_parts; i++)
                 REPEATED_PUSH(checkpoint->parts, checkpoint->n_parts, make_part(in->parts[i], node));

@@ -75,8 +75,13 @@ int apply_checkpoint_remove(struct apply *a);
 int apply_job_release(struct apply *a);
 int apply_job_resize(struct apply *a);
 int apply_job_resize_told(struct apply *a);
+int apply_job_ranks_told(struct apply *a);
 /* It is being placed, to go on from the checkpoint (NULL: from its beginning). */
 void job_resize_begin(struct apply *a, Rm__Job *job, const Rm__Checkpoint *checkpoint);
+/* The same of the ranks that it has lost. */
+void job_rank_losses_begin(struct apply *a, Rm__Job *job, const Rm__Checkpoint *checkpoint);
+/* It ends: that mpirun says all went well is not enough. */
+void job_rank_losses_judge(Rm__Job *job);
 /* Before it changes which nodes there are or are UP, and once the level allows it: count the time until now. */
 void failures_advance(struct apply *a);
 /* Before its health changes: it is lost now, be it that it is DOWN, or that it was started anew. */

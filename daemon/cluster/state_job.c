@@ -357,6 +357,7 @@ int apply_job_place(struct apply *a) {
                 job_checkpoints_forget(job);
         job->group_size = in->group_size;
         job_resize_begin(a, job, checkpoint);
+        job_rank_losses_begin(a, job, checkpoint);
         job->state = RM__JOB_STATE__JOB_STARTING;
         state_index_job(a->index, job->id);
         if (job->attempt == 0)
@@ -465,6 +466,7 @@ static void job_finish(struct apply *a, Rm__Job *job) {
                         return;
         for (size_t k = 0; k < job->n_capsules; k++)
                 job_fail_unheard(job, job->capsules[k]);
+        job_rank_losses_judge(job);
         job_end(a, job, job->final_state);
 }
 

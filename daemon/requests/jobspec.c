@@ -216,6 +216,16 @@ static int check_min_ranks(const Rm__JobSpec *spec, const struct jobspec_rules *
                          spec->active_ranks, spec->min_ranks);
 }
 
+static int check_on_rank_loss(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        if (spec->on_rank_loss == RM__RANK_LOSS__RANK_LOSS_ABORT)
+                return 0;
+        if (spec->on_rank_loss != RM__RANK_LOSS__RANK_LOSS_CONTINUE)
+                return error_set(err, -EINVAL, "--on-rank-loss: invalid value %d", (int) spec->on_rank_loss);
+        if (spec->active_ranks > 0)
+                return error_set(err, -EINVAL, "--on-rank-loss continue cannot be combined with --max-ranks");
+        return check_level(rules, STATE_LEVEL_RANK_LOSS, "--on-rank-loss continue", err);
+}
+
 /* Any value is good. */
 static int check_nothing(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
         return 0;
@@ -260,6 +270,7 @@ static const struct {
         { 183, "checkpoint_at_limit", check_checkpoint_at_limit },
         { 220, "active_ranks", check_active_ranks },
         { 221, "min_ranks", check_min_ranks },
+        { 230, "on_rank_loss", check_on_rank_loss },
 };
 
 void jobspec_normalize(Rm__JobSpec *spec) {

@@ -109,6 +109,24 @@ static void check_resize(const Rm__Job *job) {
                 assert_true(!job_group_parked(job, job->capsules[k]) || job->capsules[k]->n_cores == 0);
 }
 
+static void check_rank_losses(const Rm__Job *job) {
+        const Rm__RankLosses *losses = job->rank_losses;
+
+        if (!losses)
+                return;
+        assert_int_equal(job->spec->on_rank_loss, RM__RANK_LOSS__RANK_LOSS_CONTINUE);
+        assert_true(losses->n_lost <= job->spec->ranks);
+        for (size_t i = 0; i < losses->n_lost; i++) {
+                assert_true(losses->lost[i] < job->spec->ranks);
+                for (size_t k = 0; k < i; k++)
+                        assert_int_not_equal(losses->lost[i], losses->lost[k]);
+        }
+        for (size_t i = 0; i < losses->n_finished; i++)
+                assert_true(job->n_capsules == 0 || job_capsule(job, losses->finished[i]));
+        if (losses->speaks && job->state == RM__JOB_STATE__JOB_COMPLETED)
+                assert_true(losses->n_lost < job->spec->ranks && losses->n_finished == job->n_capsules - 1);
+}
+
 static int compare_numbers(const void *a, const void *b) {
         uint64_t x = *(const uint64_t *) a, y = *(const uint64_t *) b;
 
@@ -168,6 +186,7 @@ static void check_jobs(const struct state_index *indexed) {
                         assert_true(state->jobs[i - 1]->id < job->id);
                 check_capsules(state, job);
                 check_resize(job);
+                check_rank_losses(job);
                 check_fold(indexed, job);
                 if (job->state == RM__JOB_STATE__JOB_PENDING)
                         assert_int_equal(job->n_capsules, 0);
@@ -612,7 +631,7 @@ int submit(struct world *w, uint32_t ranks) {
         return submit_resizable(w, ranks, 0, 0);
 }
 
-int submit_resizable(struct world *w, uint32_t ranks, uint32_t active, uint32_t least) {
+static int submit_spec(struct world *w, uint32_t ranks, uint32_t active, uint32_t least, Rm__RankLoss loss) {
         char *argv[] = { (char *) "mpirun", (char *) "./a.out" };
         Rm__JobSpec spec = RM__JOB_SPEC__INIT;
         int code;
@@ -625,9 +644,18 @@ int submit_resizable(struct world *w, uint32_t ranks, uint32_t active, uint32_t 
         spec.ranks = ranks;
         spec.active_ranks = active;
         spec.min_ranks = least;
+        spec.on_rank_loss = loss;
         body.spec = &spec;
         code = apply_command(w, &command);
         return code < 0 ? code : (int) w->created;
+}
+
+int submit_resizable(struct world *w, uint32_t ranks, uint32_t active, uint32_t least) {
+        return submit_spec(w, ranks, active, least, RM__RANK_LOSS__RANK_LOSS_ABORT);
+}
+
+int submit_enduring(struct world *w, uint32_t ranks) {
+        return submit_spec(w, ranks, 0, 0, RM__RANK_LOSS__RANK_LOSS_CONTINUE);
 }
 
 static int resize_by(struct world *w, uint64_t job, uint32_t ranks, const char *by) {
@@ -659,6 +687,21 @@ int resize_told(struct world *w, uint64_t job, uint64_t begun, uint64_t done, ui
         body.done = done;
         body.ranks = ranks;
         body.ending = ending;
+        return apply_command(w, &command);
+}
+
+int ranks_told(struct world *w, uint64_t job, int32_t group, const char *node, const uint32_t *lost, size_t n_lost, bool finished) {
+        const Rm__Job *of = state_job(w->state, job);
+        COMMAND(JobRanksTold, job_ranks_told, JOB_RANKS_TOLD);
+
+        body.job = job;
+        body.attempt = of ? of->attempt : 0;
+        body.group = group;
+        body.node = (char *) node;
+        body.speaks = true;
+        body.finished = finished;
+        body.lost = (uint32_t *) lost;
+        body.n_lost = n_lost;
         return apply_command(w, &command);
 }
 
@@ -714,7 +757,7 @@ int place(struct world *w, uint64_t job, const char *head, const char *const *no
         COMMAND(JobPlace, job_place, JOB_PLACE);
 
         body.job = job;
-        body.group_size = 2;
+        body.group_size = n > 0 && ranks[0] > 0 ? ranks[0] : 2;
         body.head_node = (char *) head;
         body.group_nodes = (char **) nodes;
         body.n_group_nodes = n;

@@ -71,6 +71,10 @@ int resize(struct world *w, uint64_t job, uint32_t ranks);
 int resize_auto(struct world *w, uint64_t job, uint32_t ranks);
 /* By rank 0 of the attempt that there is, which listens. */
 int resize_told(struct world *w, uint64_t job, uint64_t begun, uint64_t done, uint32_t ranks, bool ending);
+/* One that goes on without ranks that are lost; the id or the (negative) code. */
+int submit_enduring(struct world *w, uint32_t ranks);
+/* Its ranks speak: all that are not lost have finished, or not. */
+int ranks_told(struct world *w, uint64_t job, int32_t group, const char *node, const uint32_t *lost, size_t n_lost, bool finished);
 int job_available(struct world *w, uint64_t job, const char *node, uint32_t cores, const char *error);
 int job_wait(struct world *w, uint64_t job, const char *reason, bool lost_round);
 /* One group. */

@@ -116,12 +116,14 @@ static int random_condition(struct walk *walk) {
                          pick(walk, 8) ? "hot" : "");
 }
 
-/* Half of the jobs have ranks in reserve, once the level allows it. */
+/* Of the jobs half have ranks in reserve, and of the others half go on without lost ones, once the level allows it. */
 static int random_submit(struct walk *walk) {
         uint32_t ranks = pick(walk, 9), active = 0;
 
         if (walk->world.state->level >= STATE_LEVEL_RESIZE && ranks > 0 && pick(walk, 2))
                 active = 1 + pick(walk, ranks + (pick(walk, 10) == 0));
+        else if (walk->world.state->level >= STATE_LEVEL_RANK_LOSS && pick(walk, 2))
+                return submit_enduring(&walk->world, ranks);
         return submit_resizable(&walk->world, ranks, active, active > 0 ? pick(walk, active + 1) : 0);
 }
 
@@ -141,6 +143,18 @@ static int random_resize(struct walk *walk) {
         default:
                 return resize(&walk->world, some_job_id(walk), pick(walk, 10));
         }
+}
+
+/* Mostly of a group that is there. */
+static int random_told(struct walk *walk) {
+        const Rm__Job *job = some_job(walk);
+        int32_t group = job && job->n_capsules > 1 ? (int32_t) pick(walk, (uint32_t) job->n_capsules - 1) : (int32_t) pick(walk, 3);
+        const Rm__Capsule *capsule = job ? job_capsule(job, group) : NULL;
+        uint32_t first = capsule ? job_first_rank(job, capsule) : 0;
+        uint32_t lost[] = { first + pick(walk, 4), first + pick(walk, 4) };
+
+        return ranks_told(&walk->world, job ? job->id : 1, group, capsule && pick(walk, 6) ? capsule->node : some_node(walk), lost,
+                          pick(walk, 3), pick(walk, 2));
 }
 
 static int step(struct walk *walk, uint32_t which) {
@@ -216,7 +230,7 @@ static int step(struct walk *walk, uint32_t which) {
         case 28:
                 return random_restart(walk);
         case 29:
-                return random_resize(walk);
+                return pick(walk, 2) ? random_resize(walk) : random_told(walk);
         default:
                 return note(w, "x");
         }

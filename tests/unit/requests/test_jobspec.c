@@ -273,6 +273,20 @@ static void test_ranks_in_reserve(void **state) {
         expect_by(&spec, &before, "--max-ranks needs feature level 11, and the cluster is at 10, since rmd is older on n2");
 }
 
+static void test_lost_ranks(void **state) {
+        static const struct jobspec_rules before = { .max_priority = 1000, .level = STATE_LEVEL_RANK_LOSS - 1, .behind = "n2" };
+        Rm__JobSpec spec = good_spec();
+
+        spec.on_rank_loss = (Rm__RankLoss) 2;
+        expect(&spec, "--on-rank-loss: invalid value 2");
+        spec.on_rank_loss = RM__RANK_LOSS__RANK_LOSS_CONTINUE;
+        expect(&spec, NULL);
+        expect_by(&spec, &before,
+                  "--on-rank-loss continue needs feature level 12, and the cluster is at 11, since rmd is older on n2");
+        spec.active_ranks = 1;
+        expect(&spec, "--on-rank-loss continue cannot be combined with --max-ranks");
+}
+
 /* Each of what is new would end the rmd of an older node. */
 static void test_checkpoints_with_older_nodes(void **state) {
         static const struct jobspec_rules before = { .max_priority = 1000, .level = STATE_LEVEL_CHECKPOINT - 1, .behind = "n2" };
@@ -392,6 +406,7 @@ int main(void) {
                 cmocka_unit_test(test_restart_with_older_nodes),
                 cmocka_unit_test(test_checkpoints),
                 cmocka_unit_test(test_ranks_in_reserve),
+                cmocka_unit_test(test_lost_ranks),
                 cmocka_unit_test(test_checkpoints_with_older_nodes),
                 cmocka_unit_test(test_what_does_not_start_again_waits_for_nothing),
                 cmocka_unit_test(test_priority),

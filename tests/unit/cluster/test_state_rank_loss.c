@@ -1,0 +1,281 @@
+/* Jobs that go on without ranks that are lost, in the state: whose word of a loss counts, and what must have been said for a job to have ended well. */
+#include "state_test.h"
+
+#include "daemon/cluster/commands.h"
+
+static const char *const places[] = { "n1", "n2" };
+static const uint32_t fours[] = { 4, 4 };
+
+static int set_up(void **state) {
+        struct world *w = xcalloc(1, sizeof(*w));
+
+        world_init(w);
+        w->thorough = true;
+        w->state->level = w->twin->level = STATE_LEVEL;
+        assert_int_equal(join(w, "n1", 4), 0);
+        assert_int_equal(join(w, "n2", 4), 0);
+        *state = w;
+        return 0;
+}
+
+static int tear_down(void **state) {
+        world_finish(*state);
+        free(*state);
+        return 0;
+}
+
+static Rm__Job *job_of(struct world *w, uint64_t id) {
+        return state_job(w->state, id);
+}
+
+static void place_all(struct world *w, uint64_t id) {
+        assert_int_equal(place(w, id, "n1", places, fours, 2), 0);
+        for (int32_t i = -1; i < 2; i++)
+                assert_int_equal(ready(w, id, i, i == 1 ? "n2" : "n1"), 0);
+        assert_int_equal(running(w, id), 0);
+}
+
+/* 8 ranks, 4 on each node. */
+static uint64_t running_job(struct world *w) {
+        int id = submit_enduring(w, 8);
+
+        assert_true(id > 0);
+        let_restart(w, (uint64_t) id, 5);
+        place_all(w, (uint64_t) id);
+        return (uint64_t) id;
+}
+
+static int tell(struct world *w, uint64_t id, int32_t group, uint32_t lost) {
+        return ranks_told(w, id, group, places[group], &lost, 1, false);
+}
+
+static int finish_group(struct world *w, uint64_t id, int32_t group) {
+        return ranks_told(w, id, group, places[group], NULL, 0, true);
+}
+
+static void expect_lost(struct world *w, uint64_t id, size_t n, const uint32_t *lost) {
+        const Rm__RankLosses *losses = job_of(w, id)->rank_losses;
+
+        assert_non_null(losses);
+        assert_int_equal(losses->n_lost, n);
+        for (size_t i = 0; i < n; i++)
+                assert_int_equal(losses->lost[i], lost[i]);
+}
+
+/* mpirun has said 0, and nothing is left of it. */
+static void end(struct world *w, uint64_t id, int32_t exit_code) {
+        assert_int_equal(ends(w, id, exit_code, RM__JOB_STATE__JOB_PENDING, ""), 0);
+        for (int32_t i = -1; i < 2; i++)
+                assert_int_equal(gone(w, id, i, i == 1 ? "n2" : "n1"), 0);
+}
+
+static void expect_end(struct world *w, uint64_t id, int state, int32_t exit_code, const char *reason) {
+        const Rm__Job *job = job_of(w, id);
+
+        assert_int_equal(job->state, state);
+        assert_int_equal(job->exit_code, exit_code);
+        assert_string_equal(job->reason, reason);
+}
+
+static void test_losses_are_listed_once_in_order(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_job(w);
+        const uint32_t some[] = { 6, 5, 6 };
+
+        expect_lost(w, id, 0, NULL);
+        assert_int_equal(ranks_told(w, id, 1, "n2", some, 3, false), 0);
+        assert_string_equal(w->events, "job-ranks-lost ");
+        assert_int_equal(tell(w, id, 0, 1), 0);
+        expect_lost(w, id, 3, (const uint32_t[]) { 6, 5, 1 });
+        assert_int_equal(ranks_told(w, id, 1, "n2", some, 2, false), 0);
+        assert_string_equal(w->events, "");
+        expect_lost(w, id, 3, (const uint32_t[]) { 6, 5, 1 });
+        assert_true(rank_losses_has(job_of(w, id)->rank_losses, 5));
+        assert_false(rank_losses_has(job_of(w, id)->rank_losses, 0));
+}
+
+static void test_groups_lose_their_own_only(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_job(w), other = (uint64_t) submit(w, 8);
+        uint32_t rank = 3;
+
+        assert_int_equal(tell(w, id, 1, 3), -EINVAL);
+        assert_int_equal(tell(w, id, 0, 4), -EINVAL);
+        assert_int_equal(tell(w, id, 1, 8), -EINVAL);
+        assert_int_equal(tell(w, id, 1, UINT32_MAX), -EINVAL);
+        assert_int_equal(ranks_told(w, id, 0, "n2", &rank, 1, false), -ESRCH);
+        assert_int_equal(ranks_told(w, id, -1, "n1", &rank, 1, false), -ESRCH);
+        assert_int_equal(ranks_told(w, id, 2, "n1", &rank, 1, false), -ESRCH);
+        assert_int_equal(ranks_told(w, other, 0, "n1", &rank, 1, false), -ENOENT);
+        assert_int_equal(ranks_told(w, 77, 0, "n1", &rank, 1, false), -ENOENT);
+        expect_lost(w, id, 0, NULL);
+}
+
+/* Ranks that rmd ends itself are not lost. */
+static void test_no_losses_at_an_end(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_job(w);
+
+        assert_int_equal(cancel(w, id, 15, false), 0);
+        assert_int_equal(tell(w, id, 1, 5), -ESRCH);
+        end(w, id, 143);
+        assert_int_equal(tell(w, id, 1, 5), -ESRCH);
+        expect_lost(w, id, 0, NULL);
+}
+
+static void test_all_that_live_must_have_finished(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_job(w);
+
+        assert_int_equal(tell(w, id, 1, 5), 0);
+        assert_int_equal(finish_group(w, id, 0), 0);
+        assert_int_equal(finish_group(w, id, 1), 0);
+        assert_int_equal(finish_group(w, id, 1), 0);
+        assert_true(rank_losses_finished(job_of(w, id)->rank_losses, 1));
+        end(w, id, 0);
+        expect_end(w, id, RM__JOB_STATE__JOB_COMPLETED, 0, "");
+
+        id = running_job(w);
+        assert_int_equal(finish_group(w, id, 0), 0);
+        end(w, id, 0);
+        expect_end(w, id, RM__JOB_STATE__JOB_FAILED, 1, "not all ranks of group 1 have come to the end of MPI_Finalize");
+}
+
+/* Its words may come when mpirun's end is known already. */
+static void test_late_words_count(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_job(w);
+
+        assert_int_equal(finish_group(w, id, 0), 0);
+        assert_int_equal(ends(w, id, 0, RM__JOB_STATE__JOB_PENDING, ""), 0);
+        assert_int_equal(tell(w, id, 1, 7), 0);
+        assert_int_equal(finish_group(w, id, 1), 0);
+        for (int32_t i = -1; i < 2; i++)
+                assert_int_equal(gone(w, id, i, i == 1 ? "n2" : "n1"), 0);
+        expect_end(w, id, RM__JOB_STATE__JOB_COMPLETED, 0, "");
+}
+
+static void test_nobody_left_is_no_success(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_job(w);
+
+        for (uint32_t rank = 0; rank < 8; rank++)
+                assert_int_equal(tell(w, id, (int32_t) rank / 4, rank), 0);
+        assert_int_equal(finish_group(w, id, 0), 0);
+        assert_int_equal(finish_group(w, id, 1), 0);
+        end(w, id, 0);
+        expect_end(w, id, RM__JOB_STATE__JOB_FAILED, 1, "all of its ranks were lost");
+}
+
+static void test_mpiruns_failure_stays(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_job(w);
+
+        assert_int_equal(finish_group(w, id, 0), 0);
+        assert_int_equal(finish_group(w, id, 1), 0);
+        end(w, id, 7);
+        expect_end(w, id, RM__JOB_STATE__JOB_FAILED, 7, "");
+}
+
+static void test_other_programs_end_as_mpirun_says(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_job(w);
+
+        end(w, id, 0);
+        expect_end(w, id, RM__JOB_STATE__JOB_COMPLETED, 0, "");
+}
+
+static int begin_checkpoint(struct world *w, uint64_t job) {
+        struct command c;
+
+        (void) command_checkpoint_start(&c, job, RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_ASKED);
+        return apply_command(w, &c.command);
+}
+
+static void capture(struct world *w, uint64_t id, uint64_t checkpoint) {
+        struct command c;
+
+        assert_int_equal(begin_checkpoint(w, id), 0);
+        (void) command_checkpoint_captured(&c, id, checkpoint);
+        assert_int_equal(apply_command(w, &c.command), 0);
+}
+
+static void test_captured_before_or_after(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_job(w);
+
+        assert_int_equal(begin_checkpoint(w, id), 0);
+        assert_int_equal(tell(w, id, 0, 1), 0);
+        assert_string_equal(w->events, "checkpoint-failed job-ranks-lost ");
+        assert_null(job_checkpoint(job_of(w, id), 1));
+        assert_string_equal(job_of(w, id)->checkpoint_error, "a rank was lost meanwhile");
+        capture(w, id, 2);
+        assert_int_equal(tell(w, id, 0, 2), 0);
+        assert_int_equal(job_checkpoint(job_of(w, id), 2)->rank_losses->n_lost, 1);
+        expect_lost(w, id, 2, (const uint32_t[]) { 1, 2 });
+}
+
+static void lose_second_node(struct world *w, uint64_t id) {
+        assert_int_equal(health(w, "n2", 2), 0);
+        assert_int_equal(restart(w, id, 2, "n2", true), 0);
+        assert_int_equal(tell(w, id, 0, 3), -ESRCH);
+        for (int32_t i = -1; i < 1; i++)
+                assert_int_equal(gone(w, id, i, "n1"), 0);
+        assert_int_equal(health(w, "n2", 1), 0);
+}
+
+static void test_begins_anew_with_all(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_job(w);
+
+        assert_int_equal(tell(w, id, 0, 1), 0);
+        lose_second_node(w, id);
+        place_all(w, id);
+        expect_lost(w, id, 0, NULL);
+        assert_false(job_of(w, id)->rank_losses->speaks);
+}
+
+static void test_goes_on_with_what_was_saved(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_job(w);
+        struct command c;
+        Rm__CmdJobPlace *body;
+
+        assert_int_equal(tell(w, id, 0, 1), 0);
+        capture(w, id, 1);
+        for (int32_t i = -1; i < 2; i++) {
+                (void) command_checkpoint_stored(&c, id, 1, i, i == 1 ? "n2" : "n1");
+                assert_int_equal(apply_command(w, &c.command), 0);
+        }
+        assert_int_equal(tell(w, id, 1, 6), 0);
+        lose_second_node(w, id);
+        body = command_job_place(&c, id);
+        body->group_size = 4;
+        body->head_node = (char *) "n1";
+        body->group_nodes = (char **) places;
+        body->group_ranks = (uint32_t *) fours;
+        body->n_group_nodes = body->n_group_ranks = 2;
+        body->policy = (char *) "greedy";
+        body->checkpoint = 1;
+        assert_int_equal(apply_command(w, &c.command), 0);
+        expect_lost(w, id, 1, (const uint32_t[]) { 1 });
+        assert_true(job_of(w, id)->rank_losses->speaks);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_losses_are_listed_once_in_order, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_groups_lose_their_own_only, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_no_losses_at_an_end, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_all_that_live_must_have_finished, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_late_words_count, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_nobody_left_is_no_success, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_mpiruns_failure_stays, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_other_programs_end_as_mpirun_says, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_captured_before_or_after, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_begins_anew_with_all, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_goes_on_with_what_was_saved, set_up, tear_down),
+        };
+
+        return cmocka_run_group_tests_name("state_rank_loss", tests, NULL, NULL);
+}
