@@ -133,6 +133,8 @@ struct capsule_callbacks {
         void (*unfenced)(struct capsule *capsule, void *userdata);
         /* status.resize_said is another. NULL ok. */
         void (*resize_said)(struct capsule *capsule, void *userdata);
+        /* Likewise status.ranks_said. */
+        void (*ranks_said)(struct capsule *capsule, void *userdata);
         /* PID 1 died, and with it everything in the capsule. Only capsule_destroy makes sense now. */
         void (*lost)(struct capsule *capsule, const char *text, void *userdata);
 };
@@ -203,6 +205,14 @@ struct capsule_resize_said {
         uint32_t ranks;
 };
 
+/* What is known of the ranks of a group in a job that goes on without lost ones. */
+struct capsule_ranks_said {
+        bool speaks; /* one has said that it goes on without others */
+        bool finished; /* all that are not lost have ended MPI_Finalize */
+        const uint32_t *lost; /* of the group; valid until the next event of the capsule */
+        size_t n_lost;
+};
+
 struct capsule_status {
         enum capsule_phase phase;
         bool cut; /* nothing gets in or out */
@@ -227,6 +237,7 @@ struct capsule_status {
         char killed[320]; /* why PID 1 has killed the payload itself; "": it has not */
         struct capsule_progress progress;
         struct capsule_resize_said resize_said;
+        struct capsule_ranks_said ranks_said;
 };
 /* Last known status; kept up to date by PID 1. Fresh when `ready` is called. */
 void capsule_get_status(const struct capsule *capsule, struct capsule_status *ret);
@@ -344,6 +355,8 @@ int capsule_output_ack(struct capsule *capsule, int stream, uint64_t offset);
 
 /* This is how it is from now on; kept by PID 1, also over moves. An older one does not know it, and then nothing is parked. */
 int capsule_resize_order(struct capsule *capsule, const struct capsule_resize *order);
+/* To PID 1 of a group of a job that goes on without lost ranks: the group has the ranks from `first` on, and these of the job were lost. */
+int capsule_rank_order(struct capsule *capsule, uint32_t first, uint32_t ranks, const uint32_t *lost, size_t n_lost);
 
 /* One made with `fenced` may run until then (now_boot_usec()), UINT64_MAX: until told otherwise. When that is over PID 1 stops it and cuts it off by itself, and
  * undoes that when it gets a later time. Meanwhile run, thaw and open fail with -ETIME. A time does not become an earlier one. */

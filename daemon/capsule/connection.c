@@ -172,6 +172,21 @@ static void take_resize_said(struct capsule *capsule, const Capsule__ResizeSaid 
                 capsule->callbacks.resize_said(capsule, capsule->userdata);
 }
 
+static void take_ranks_said(struct capsule *capsule, const Capsule__RanksSaid *said) {
+        free(capsule->lost_ranks);
+        capsule->lost_ranks = xcalloc(said->n_lost + 1, sizeof(*capsule->lost_ranks));
+        for (size_t i = 0; i < said->n_lost; i++)
+                capsule->lost_ranks[i] = said->lost[i];
+        capsule->status.ranks_said = (struct capsule_ranks_said) {
+                .speaks = said->speaks,
+                .finished = said->finished,
+                .lost = capsule->lost_ranks,
+                .n_lost = said->n_lost,
+        };
+        if (capsule->callbacks.ranks_said)
+                capsule->callbacks.ranks_said(capsule, capsule->userdata);
+}
+
 static void take_progress(struct capsule *capsule, const Capsule__Progress *progress) {
         capsule->status.progress = (struct capsule_progress) {
                 .ranks = progress->ranks,
@@ -224,6 +239,9 @@ static void take_event(struct capsule *capsule, const Capsule__Event *event) {
                 break;
         case CAPSULE__EVENT__EVENT_RESIZE_SAID:
                 take_resize_said(capsule, event->resize_said);
+                break;
+        case CAPSULE__EVENT__EVENT_RANKS_SAID:
+                take_ranks_said(capsule, event->ranks_said);
                 break;
         default:
                 log_warn("capsule %s: unknown event %d", capsule->id, event->event_case);

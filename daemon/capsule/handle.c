@@ -25,6 +25,7 @@ struct capsule *capsule_new(struct capsule_ctx *ctx, const char *id, const struc
 
 static void capsule_free(struct capsule *capsule) {
         free(capsule->id);
+        free(capsule->lost_ranks);
         free(capsule->dir);
         free(capsule->cgroup_dir);
         free(capsule->spool_dir);

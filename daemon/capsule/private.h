@@ -60,6 +60,7 @@ struct capsule {
         unsigned held;      /* by event handlers on the stack */
         pid_t init_pid;
         struct capsule_status status;
+        uint32_t *lost_ranks; /* status.ranks_said.lost */
         struct bufferevent *connection;
         unsigned silent_connections; /* made one after another without a word from PID 1 */
         struct event *report; /* while being created: outcome; while being adopted: next try */

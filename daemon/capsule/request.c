@@ -264,6 +264,19 @@ int capsule_resize_order(struct capsule *capsule, const struct capsule_resize *o
         return send_request(capsule, &request);
 }
 
+int capsule_rank_order(struct capsule *capsule, uint32_t first, uint32_t ranks, const uint32_t *lost, size_t n_lost) {
+        Capsule__Request request = CAPSULE__REQUEST__INIT;
+        Capsule__RankOrder body = CAPSULE__RANK_ORDER__INIT;
+
+        body.first = first;
+        body.ranks = ranks;
+        body.lost = (uint32_t *) lost;
+        body.n_lost = n_lost;
+        request.op_case = CAPSULE__REQUEST__OP_RANK_ORDER;
+        request.rank_order = &body;
+        return send_request(capsule, &request);
+}
+
 int capsule_renew_lease(struct capsule *capsule, uint64_t end_boot_usec) {
         Capsule__Request request = CAPSULE__REQUEST__INIT;
         Capsule__Lease lease = CAPSULE__LEASE__INIT;

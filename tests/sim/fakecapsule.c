@@ -450,6 +450,11 @@ int capsule_resize_order(struct capsule *capsule, const struct capsule_resize *o
         return 0;
 }
 
+/* And no job goes on without ranks. */
+int capsule_rank_order(struct capsule *capsule, uint32_t first, uint32_t ranks, const uint32_t *lost, size_t n_lost) {
+        return 0;
+}
+
 int capsule_agent_reply(struct capsule *capsule, const char *id, int status, capsule_done_fn done, void *arg) {
         const struct pending pending = { .done = done, .arg = arg };
         struct request request = { .op = OP_AGENT_REPLY, .status = status };

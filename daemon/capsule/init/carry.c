@@ -7,6 +7,7 @@
 #include "daemon/capsule/init/inventory.h"
 #include "daemon/capsule/init/park.h"
 #include "daemon/capsule/init/pids.h"
+#include "daemon/capsule/init/rank_watch.h"
 #include "daemon/capsule/init/rollback.h"
 #include "daemon/capsule/init/stdio.h"
 #include "daemon/capsule/init/sysv.h"
@@ -33,6 +34,7 @@ int carry_send(struct init *init, struct ticket ticket, int files_fd, uint64_t f
         waiting_carry(init->waiting, &carry);
         door_carry(init->door, &carry);
         carry.parking = park_carry(init->park); /* with what was in the door's queue */
+        carry.rank_watch = rank_watch_carry(init->rank_watch);
         ctl_reply_carry(init->ctl, ticket, &carry);
         door_carry_finish(&carry);
         waiting_carry_finish(&carry);
@@ -40,6 +42,8 @@ int carry_send(struct init *init, struct ticket ticket, int files_fd, uint64_t f
                 capsule__sysv__free_unpacked(carry.sysv, NULL);
         if (carry.parking)
                 capsule__parking__free_unpacked(carry.parking, NULL);
+        if (carry.rank_watch)
+                capsule__rank_watch__free_unpacked(carry.rank_watch, NULL);
         capsule__inventory__free_unpacked(carry.inventory, NULL);
         return 0;
 }
@@ -56,6 +60,8 @@ int carry_set(struct init *init, const Capsule__Carry *carry, struct rm_error *e
         door_set_carry(init->door, carry);
         if (carry->parking)
                 park_set_carry(init->park, carry->parking);
+        if (carry->rank_watch)
+                rank_watch_set_carry(init->rank_watch, carry->rank_watch);
         return 0;
 }
 

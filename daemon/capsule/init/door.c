@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 #include "daemon/capsule/init/ctl.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/park.h"
+#include "daemon/capsule/init/rank_watch.h"
 #include "daemon/capsule/init/ranks.h"
 
 #define TELL_USEC UINT64_C(1000000)
@@ -36,33 +38,52 @@ static void tell_soon(struct door *door) {
                 door->deadline = now_usec() + TELL_USEC;
 }
 
-static void take_resize(struct door *door, const void *data, size_t size) {
+/* Of what is said less often; `pid` has said it. */
+static void take_rare(struct door *door, const void *data, size_t size, pid_t pid) {
         Door__Request *request = size <= DOOR_MESSAGE_BYTES ? door__request__unpack(NULL, size, data) : NULL;
 
         if (request && request->body_case == DOOR__REQUEST__BODY_RESIZE) {
                 if (request->resize->word == DOOR__RESIZE__WORD__PARKED)
                         ranks_rest(door->ranks, request->resize->rank);
                 park_hear(door->init->park, request->resize);
-        }
+        } else if (request && request->body_case == DOOR__REQUEST__BODY_LOSS)
+                rank_watch_hear(door->init->rank_watch, pid, request->loss);
         if (request)
                 door__request__free_unpacked(request, NULL);
 }
 
-/* Reports are many, words of growing and shrinking few. What means nothing is the program's affair. */
-static void take_request(struct door *door, const void *data, size_t size) {
+/* Reports are many, all other words few. What means nothing is the program's affair. */
+static void take_request(struct door *door, const void *data, size_t size, pid_t pid) {
         if (ranks_take(door->ranks, data, size) == -EBADMSG)
-                take_resize(door, data, size);
+                take_rare(door, data, size, pid);
+}
+
+/* Who has sent it, as the kernel says, with its number in the capsule; 0: not known. */
+static pid_t sender(struct msghdr *message) {
+        struct ucred credentials;
+
+        for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+                if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_CREDENTIALS || c->cmsg_len < CMSG_LEN(sizeof(credentials)))
+                        continue;
+                memcpy(&credentials, CMSG_DATA(c), sizeof(credentials));
+                return credentials.pid;
+        }
+        return 0;
 }
 
 /* False: there is none, or it was the last for now. */
 static bool take_message(struct door *door) {
         uint8_t data[DOOR_MESSAGE_BYTES + 1];
-        ssize_t n = recv(door->source.fd, data, sizeof(data), MSG_DONTWAIT);
+        _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(struct ucred))];
+        struct iovec part = { .iov_base = data, .iov_len = sizeof(data) };
+        struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control) };
+        /* Descriptors that are passed do not fit in, and the kernel closes them. */
+        ssize_t n = recvmsg(door->source.fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
         if (n < 0)
                 return false;
         tell_soon(door);
-        take_request(door, data, (size_t) n);
+        take_request(door, data, (size_t) n, sender(&message));
         if (++door->taken < MESSAGES_PER_TELL)
                 return true;
         source_modify(door->init->epoll_fd, &door->source, 0);
@@ -103,12 +124,17 @@ void door_timeout(struct door *door) {
 }
 
 /* From a socket that lives for one message: what a rank does not read counts as that socket's, and so keeps no message from any other rank. */
+static bool send_at(const struct sockaddr_un *address, socklen_t address_bytes, const void *data, size_t size) {
+        cleanup_close int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        return fd >= 0 && sendto(fd, data, size, MSG_NOSIGNAL, (const struct sockaddr *) address, address_bytes) >= 0;
+}
+
 bool door_send(uint32_t rank, const void *data, size_t size) {
         struct sockaddr_un address;
         socklen_t address_bytes = door_rank_address(rank, &address);
-        cleanup_close int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-        return fd >= 0 && sendto(fd, data, size, MSG_NOSIGNAL, (const struct sockaddr *) &address, address_bytes) >= 0;
+        return send_at(&address, address_bytes, data, size);
 }
 
 static bool send_to(void *ctx, uint32_t rank, const void *data, size_t size) {
@@ -137,10 +163,25 @@ void door_tell_resize(const Door__Resize *word) {
         (void) door_send(word->rank, data, door__notice__pack(&notice, data));
 }
 
-void door_carry(struct door *door, Capsule__Carry *carry) {
-        /* What they said last, before they were frozen, is not known at the destination. */
+void door_tell_loss(const Door__Loss *word) {
+        Door__Notice notice = DOOR__NOTICE__INIT;
+        uint8_t data[DOOR_MESSAGE_BYTES];
+        struct sockaddr_un address;
+        socklen_t address_bytes = door_ft_address(word->rank, &address);
+
+        notice.body_case = DOOR__NOTICE__BODY_LOSS;
+        notice.loss = (Door__Loss *) word;
+        if (door__notice__get_packed_size(&notice) <= sizeof(data))
+                (void) send_at(&address, address_bytes, data, door__notice__pack(&notice, data));
+}
+
+void door_take_all(struct door *door) {
         while (door->taken < MESSAGES_PER_TELL && take_message(door))
                 ;
+}
+
+void door_carry(struct door *door, Capsule__Carry *carry) {
+        door_take_all(door); /* what they said last, before they were frozen, is not known at the destination */
         ranks_carry(door->ranks, carry);
 }
 
@@ -156,8 +197,10 @@ void door_set_carry(struct door *door, const Capsule__Carry *carry) {
 static int open_socket(const struct init *init, struct rm_error *error) {
         static const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = DOOR_PATH };
         cleanup_close int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        int yes = 1;
 
-        if (fd < 0 || bind(fd, (const struct sockaddr *) &address, sizeof(address)) < 0 || chmod(DOOR_PATH, 0600) < 0 ||
+        if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) < 0 ||
+            bind(fd, (const struct sockaddr *) &address, sizeof(address)) < 0 || chmod(DOOR_PATH, 0600) < 0 ||
             chown(DOOR_PATH, init->spec->uid, init->spec->gid) < 0)
                 return error_sys(error, -errno, "cannot make " DOOR_PATH);
         return take_fd(&fd);

@@ -22,6 +22,10 @@ int door_create(struct init *init, struct door **ret, struct rm_error *error);
 void door_greet(struct door *door);
 /* To the rank that it names; what cannot be sent now is lost, and said again. Without a serial. */
 void door_tell_resize(const Door__Resize *word);
+/* Likewise. */
+void door_tell_loss(const Door__Loss *word);
+/* Takes all that is there now, so that what a rank said before it ended is known. */
+void door_take_all(struct door *door);
 /* When door_timeout() is to be called; UINT64_MAX: not before there is something. */
 uint64_t door_deadline(const struct door *door);
 void door_timeout(struct door *door);

@@ -19,6 +19,7 @@ struct fencing;
 struct fill;
 struct ops;
 struct park;
+struct rank_watch;
 struct stdio;
 struct waiting;
 struct watch;
@@ -61,6 +62,7 @@ struct init {
         struct fill *fill;
         struct ops *ops;
         struct park *park;
+        struct rank_watch *rank_watch;
         struct waiting *waiting;
         struct watch *watch;
 };

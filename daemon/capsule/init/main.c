@@ -28,6 +28,7 @@
 #include "daemon/capsule/init/link_remap.h"
 #include "daemon/capsule/init/ops.h"
 #include "daemon/capsule/init/park.h"
+#include "daemon/capsule/init/rank_watch.h"
 #include "daemon/capsule/init/setup.h"
 #include "daemon/capsule/init/stdio.h"
 #include "daemon/capsule/init/waiting.h"
@@ -113,6 +114,7 @@ static int start(struct init *init, struct rm_error *error) {
         (void) ops_create(init, &init->ops);
         init->announce = announce_create(init);
         init->park = park_create(init);
+        init->rank_watch = rank_watch_create(init);
         init->fill = fill_create(init);
         init->waiting = waiting_create();
         init->watch = watch_create(init);
@@ -125,9 +127,10 @@ static int start(struct init *init, struct rm_error *error) {
 
 static int timeout_msec(const struct init *init) {
         const uint64_t deadlines[] = {
-                ops_deadline(init->ops),   stdio_deadline(init->stdio), watch_deadline(init->watch),
-                fill_deadline(init->fill), door_deadline(init->door),   announce_deadline(init->announce),
-                park_deadline(init->park),
+                ops_deadline(init->ops),     stdio_deadline(init->stdio),
+                watch_deadline(init->watch), fill_deadline(init->fill),
+                door_deadline(init->door),   announce_deadline(init->announce),
+                park_deadline(init->park),   rank_watch_deadline(init->rank_watch),
         };
         uint64_t next = UINT64_MAX, now = now_usec();
 
@@ -157,6 +160,8 @@ static void run_loop(struct init *init) {
                         announce_timeout(init->announce);
                 if (park_deadline(init->park) <= now)
                         park_timeout(init->park);
+                if (rank_watch_deadline(init->rank_watch) <= now)
+                        rank_watch_timeout(init->rank_watch);
                 if (watch_deadline(init->watch) <= now)
                         watch_timeout(init->watch);
         }

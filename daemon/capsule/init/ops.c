@@ -30,6 +30,7 @@
 #include "daemon/capsule/init/park.h"
 #include "daemon/capsule/init/payload.h"
 #include "daemon/capsule/init/ptys.h"
+#include "daemon/capsule/init/rank_watch.h"
 #include "daemon/capsule/init/rehearsal.h"
 #include "daemon/capsule/init/rollback.h"
 #include "daemon/capsule/init/stdio.h"
@@ -135,6 +136,7 @@ void ops_greet(struct ops *ops) {
         door_greet(ops->init->door);
         announce_orphan(ops->init->announce);
         park_greet(ops->init->park);
+        rank_watch_greet(ops->init->rank_watch);
         if (ops->init->phase == CAPSULE__PHASE__PHASE_EMPTY)
                 return;
         stdio_report(ops->init->stdio, true);
@@ -149,6 +151,7 @@ static void run_again(struct ops *ops) {
 
         set_phase(init, CAPSULE__PHASE__PHASE_RUNNING);
         park_look(init->park);
+        rank_watch_look(init->rank_watch);
         stdio_resume(init->stdio);
         agents_scan(init->agents, true);
         watch_restart(init->watch);
@@ -568,6 +571,13 @@ static int op_resize_order(struct ops *ops, const Capsule__Request *request, str
         return STARTED;
 }
 
+static int op_rank_order(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        (void) ticket;
+        (void) error;
+        rank_watch_order(ops->init->rank_watch, request->rank_order);
+        return STARTED;
+}
+
 static int op_lease(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         (void) ticket;
         (void) error;
@@ -612,6 +622,7 @@ static const struct {
         [CAPSULE__REQUEST__OP_ANNOUNCE] = { op_announce, IN(RUNNING) | IN(FROZEN), false },
         [CAPSULE__REQUEST__OP_LEASE] = { op_lease, ALWAYS, true },
         [CAPSULE__REQUEST__OP_RESIZE_ORDER] = { op_resize_order, ALWAYS, true },
+        [CAPSULE__REQUEST__OP_RANK_ORDER] = { op_rank_order, ALWAYS, true },
         [CAPSULE__REQUEST__OP_QUIT] = { op_quit, ALWAYS, true },
 };
 

@@ -8,6 +8,7 @@
 #include "common/util.h"
 #include "daemon/capsule/agent_request.h"
 #include "daemon/capsule/init/image_fixup.h"
+#include "daemon/capsule/init/lost_ranks.h"
 #include "daemon/capsule/init/parking.h"
 #include "daemon/capsule/init/ranks.h"
 #include "daemon/capsule/spool.h"
@@ -89,6 +90,48 @@ static void change(const uint8_t *data, size_t size) {
                 door__request__free_unpacked(request, NULL);
 }
 
+/* What is told is told to one of the group, and has no more in it than fits. */
+static void tell_all(struct lost_ranks *ranks) {
+        uint32_t first = lost_ranks_first(ranks);
+        Door__Loss word;
+
+        for (size_t at = 0; lost_ranks_next(ranks, &at, &word);)
+                if (word.rank < first || word.rank - first >= lost_ranks_count(ranks) || word.n_lost > LOST_RANKS_TOLD_MAX ||
+                    word.from + word.n_lost > word.count)
+                        __builtin_trap();
+}
+
+/* A word of a rank of a job that has lost others; then the other end of a move says the same of it. */
+static void endure(const uint8_t *data, size_t size) {
+        Door__Request *request = size <= DOOR_MESSAGE_BYTES ? door__request__unpack(NULL, size, data) : NULL;
+        Capsule__RankWatch *carry = capsule__rank_watch__unpack(NULL, size, data);
+        Capsule__RankOrder order = CAPSULE__RANK_ORDER__INIT;
+        struct lost_ranks *ranks = lost_ranks_create();
+        uint32_t lost[] = { 9, 8, 7 };
+        Door__Loss word;
+
+        order.first = size % 3 == 0 ? 0 : 4;
+        order.ranks = 2;
+        order.lost = lost;
+        order.n_lost = size % ARRAY_SIZE(lost);
+        (void) lost_ranks_order(ranks, &order);
+        for (pid_t pid = 0; pid < 4 && request && request->body_case == DOOR__REQUEST__BODY_LOSS; pid++)
+                if (lost_ranks_hear(ranks, pid, request->loss, &word) && word.rank != request->loss->rank)
+                        __builtin_trap();
+        tell_all(ranks);
+        if (carry) {
+                lost_ranks_set_carry(ranks, carry);
+                capsule__rank_watch__free_unpacked(carry, NULL);
+        }
+        tell_all(ranks);
+        carry = lost_ranks_carry(ranks);
+        if (carry)
+                capsule__rank_watch__free_unpacked(carry, NULL);
+        lost_ranks_destroy(ranks);
+        if (request)
+                door__request__free_unpacked(request, NULL);
+}
+
 /* What the other end of a move says of its ranks. */
 static void take_over(const uint8_t *data, size_t size) {
         Capsule__Parking *carry = capsule__parking__unpack(NULL, size, data);
@@ -121,6 +164,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         knock(data, size);
         change(data, size);
         take_over(data, size);
+        endure(data, size);
         memcpy(text, data, size);
         (void) agent_file_parse(text, id, &pid);
         (void) spool_segment_parse(text, "stdout", &offset);

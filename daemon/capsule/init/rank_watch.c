@@ -1,0 +1,215 @@
+#include "daemon/capsule/init/rank_watch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/pidfd.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/capsule/init/ctl.h"
+#include "daemon/capsule/init/door.h"
+#include "daemon/capsule/init/fencing.h"
+#include "daemon/capsule/init/fill.h"
+#include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/lost_ranks.h"
+#include "daemon/capsule/init/ops.h"
+
+enum {
+        AGAIN_USEC = 100000, /* a rank has not said that it knows */
+        AGAIN_TIMES = 10,    /* and then not so often */
+        LATER_USEC = 1000000,
+};
+
+/* One rank of the order. */
+struct watched {
+        struct source source; /* fd of its process; -1: it is not watched */
+        struct rank_watch *watch;
+        size_t at;
+};
+
+struct rank_watch {
+        struct init *init;
+        struct lost_ranks *ranks;
+        struct watched *watched; /* n, from rank `first` on */
+        size_t n;
+        uint32_t first;
+        unsigned times; /* that all was told, since it is so much */
+        uint64_t deadline;
+};
+
+struct rank_watch *rank_watch_create(struct init *init) {
+        struct rank_watch *watch = xcalloc(1, sizeof(*watch));
+
+        watch->init = init;
+        watch->ranks = lost_ranks_create();
+        watch->deadline = UINT64_MAX;
+        return watch;
+}
+
+uint64_t rank_watch_deadline(const struct rank_watch *watch) {
+        return watch->deadline;
+}
+
+void rank_watch_greet(const struct rank_watch *watch) {
+        Capsule__Event event = CAPSULE__EVENT__INIT;
+        Capsule__RanksSaid said;
+
+        if (watch->n == 0)
+                return;
+        lost_ranks_said(watch->ranks, &said);
+        event.event_case = CAPSULE__EVENT__EVENT_RANKS_SAID;
+        event.ranks_said = &said;
+        ctl_send(watch->init->ctl, &event);
+        free(said.lost);
+}
+
+/* ---- processes ---- */
+
+static void unwatch(struct watched *watched) {
+        if (watched->source.fd < 0)
+                return;
+        source_remove(watched->watch->init->epoll_fd, &watched->source);
+        close(watched->source.fd);
+        watched->source.fd = -1;
+}
+
+static void on_end(struct source *source, uint32_t events) {
+        struct watched *watched = source->data;
+        struct rank_watch *watch = watched->watch;
+
+        (void) events;
+        lost_ranks_gone(watch->ranks, watched->at);
+        unwatch(watched);
+        rank_watch_look(watch);
+}
+
+static void watch_process(struct watched *watched, pid_t pid) {
+        struct rank_watch *watch = watched->watch;
+        int fd = pidfd_open(pid, 0);
+
+        if (fd < 0 && errno == ESRCH) {
+                lost_ranks_gone(watch->ranks, watched->at);
+                return;
+        }
+        if (fd < 0) {
+                log_error("process %d of a rank cannot be watched: %s", (int) pid, strerror(errno));
+                return;
+        }
+        watched->source = (struct source) { .fd = fd, .fn = on_end, .data = watched };
+        if (source_add(watch->init->epoll_fd, &watched->source, EPOLLIN) < 0) {
+                close(fd);
+                watched->source.fd = -1;
+        }
+}
+
+static void watch_one(struct watched *watched) {
+        pid_t pid = lost_ranks_pid(watched->watch->ranks, watched->at);
+
+        if (pid == 0)
+                unwatch(watched);
+        else if (watched->source.fd < 0)
+                watch_process(watched, pid);
+}
+
+/* The order may be of other ranks than before. */
+static void match_order(struct rank_watch *watch) {
+        if (watch->n == lost_ranks_count(watch->ranks) && watch->first == lost_ranks_first(watch->ranks))
+                return;
+        for (size_t i = 0; i < watch->n; i++)
+                unwatch(&watch->watched[i]);
+        free(watch->watched);
+        watch->n = lost_ranks_count(watch->ranks);
+        watch->first = lost_ranks_first(watch->ranks);
+        watch->watched = xcalloc(watch->n + 1, sizeof(*watch->watched));
+        for (size_t i = 0; i < watch->n; i++)
+                watch->watched[i] = (struct watched) { .source = { .fd = -1 }, .watch = watch, .at = i };
+}
+
+/* ---- what follows ---- */
+
+/* Of its own: nothing stops it, or has killed it. */
+static bool runs(const struct init *init) {
+        return init->phase == CAPSULE__PHASE__PHASE_RUNNING && !ops_is_freezing(init->ops) && !fencing_is_on(init->fencing) &&
+               !*fill_why_killed(init->fill);
+}
+
+static bool has_to_tell(const struct rank_watch *watch) {
+        Door__Loss word;
+        size_t at = 0;
+
+        return lost_ranks_next(watch->ranks, &at, &word);
+}
+
+static void tell_ranks(struct rank_watch *watch) {
+        Door__Loss word;
+        size_t at = 0;
+
+        while (lost_ranks_next(watch->ranks, &at, &word))
+                door_tell_loss(&word);
+        watch->times += watch->times < AGAIN_TIMES;
+}
+
+static void set_deadline(struct rank_watch *watch) {
+        bool waits = has_to_tell(watch) || lost_ranks_unjudged(watch->ranks);
+
+        if (!waits || watch->init->phase == CAPSULE__PHASE__PHASE_EXITED)
+                watch->deadline = UINT64_MAX;
+        else
+                watch->deadline = now_usec() + (watch->times < AGAIN_TIMES ? AGAIN_USEC : LATER_USEC);
+}
+
+void rank_watch_look(struct rank_watch *watch) {
+        if (runs(watch->init)) {
+                for (size_t i = 0; i < watch->n; i++)
+                        watch_one(&watch->watched[i]);
+                if (lost_ranks_unjudged(watch->ranks))
+                        door_take_all(watch->init->door); /* it may have finished */
+                if (lost_ranks_judge(watch->ranks))
+                        rank_watch_greet(watch);
+                tell_ranks(watch);
+        }
+        set_deadline(watch);
+}
+
+void rank_watch_timeout(struct rank_watch *watch) {
+        rank_watch_look(watch);
+}
+
+void rank_watch_order(struct rank_watch *watch, const Capsule__RankOrder *order) {
+        bool first = watch->n == 0;
+
+        if (!lost_ranks_order(watch->ranks, order))
+                return;
+        match_order(watch);
+        watch->times = 0;
+        if (first)
+                rank_watch_greet(watch);
+        rank_watch_look(watch);
+}
+
+void rank_watch_hear(struct rank_watch *watch, pid_t pid, const Door__Loss *word) {
+        bool spoke = lost_ranks_speak(watch->ranks), finished = lost_ranks_finished(watch->ranks);
+        Door__Loss answer;
+
+        if (!lost_ranks_hear(watch->ranks, pid, word, &answer))
+                return;
+        door_tell_loss(&answer);
+        watch_one(&watch->watched[word->rank - watch->first]);
+        if (lost_ranks_speak(watch->ranks) != spoke || lost_ranks_finished(watch->ranks) != finished)
+                rank_watch_greet(watch);
+        if (answer.count > 0 && watch->deadline == UINT64_MAX)
+                watch->deadline = now_usec(); /* it may not know them */
+}
+
+Capsule__RankWatch *rank_watch_carry(const struct rank_watch *watch) {
+        return lost_ranks_carry(watch->ranks);
+}
+
+void rank_watch_set_carry(struct rank_watch *watch, const Capsule__RankWatch *carry) {
+        lost_ranks_set_carry(watch->ranks, carry);
+        match_order(watch);
+        rank_watch_greet(watch); /* rmd was told of nothing when it came */
+}
