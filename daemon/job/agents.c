@@ -217,6 +217,20 @@ static bool give_yield(const struct resident *group, const Rm__JobSpec *spec) {
         return r == 0;
 }
 
+/* Without it its ranks would go on alone, and wait for ever. */
+static int give_ft(const struct resident *group, const Rm__JobSpec *spec, struct rm_error *err) {
+        int r = launch_goes_on(spec) ? runner_copy_program(group, LAUNCH_FT_NAME, LAUNCH_FT) : 0;
+
+        return r < 0 ? error_sys(err, r, "cannot copy %s/%s into it, which --on-rank-loss continue needs", RM_LIBEXEC_DIR,
+                                 LAUNCH_FT_NAME)
+                     : 0;
+}
+
+/* Of enum LAUNCH_WITH_*, what is in the group. */
+static unsigned preloads(const struct resident *group, const Rm__JobSpec *spec) {
+        return (give_yield(group, spec) ? LAUNCH_WITH_YIELD : 0) | (launch_goes_on(spec) ? LAUNCH_WITH_FT : 0);
+}
+
 /* False: not yet, what it is launched with is on its way; the request is sent again. */
 static bool launch_group(struct runner *runner, struct resident *group, const Rm__Job *job, const char *line) {
         struct launch_command command;
@@ -230,11 +244,15 @@ static bool launch_group(struct runner *runner, struct resident *group, const Rm
         group->launching = true;
         launched = xcalloc(1, sizeof(*launched));
         *launched = (struct launched) { runner, xstrdup(line), job->id, group->index, group->incarnation };
+        if (r == 0)
+                r = give_ft(group, spec, &err);
         if (r < 0) {
                 on_launched(group->capsule, r, error_text(&err), launched);
+                if (spec)
+                        rm__job_spec__free_unpacked(spec, NULL);
                 return true;
         }
-        launch_group_command(&command, job, spec, line, give_yield(group, spec));
+        launch_group_command(&command, job, spec, line, preloads(group, spec));
         if (capsule_run(group->capsule, &command.command, on_launched, launched) < 0)
                 launched_free(launched);
         launch_command_finish(&command);

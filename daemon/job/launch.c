@@ -198,29 +198,43 @@ bool launch_may_yield(const Rm__JobSpec *spec) {
         return !env_has(spec, YIELD_SETTING);
 }
 
-/* The job's own come first. */
-static char *preload_setting(const Rm__JobSpec *spec) {
-        for (size_t i = 0; i < spec->n_env; i++)
-                if (strncmp(spec->env[i], "LD_PRELOAD=", 11) == 0 && spec->env[i][11])
-                        return xasprintf("%s:%s", spec->env[i], LAUNCH_YIELD);
-        return xstrdup("LD_PRELOAD=" LAUNCH_YIELD);
+bool launch_goes_on(const Rm__JobSpec *spec) {
+        return spec->on_rank_loss == RM__RANK_LOSS__RANK_LOSS_CONTINUE;
 }
 
-static bool is_ours(const char *assignment, bool preload) {
-        return strncmp(assignment, "RM_JOB_ID=", 10) == 0 || strncmp(assignment, "RM_ATTEMPT=", 11) == 0 ||
-               strncmp(assignment, "RM_ACTIVE_RANKS=", 16) == 0 || (preload && strncmp(assignment, "LD_PRELOAD=", 11) == 0);
+/* The job's own come first. */
+static char *preload_setting(const Rm__JobSpec *spec, unsigned preload) {
+        const char *ft = preload & LAUNCH_WITH_FT ? LAUNCH_FT : "", *yield = preload & LAUNCH_WITH_YIELD ? LAUNCH_YIELD : "";
+        const char *between = *ft && *yield ? ":" : "";
+
+        for (size_t i = 0; i < spec->n_env; i++)
+                if (strncmp(spec->env[i], "LD_PRELOAD=", 11) == 0 && spec->env[i][11])
+                        return xasprintf("%s:%s%s%s", spec->env[i], ft, between, yield);
+        return xasprintf("LD_PRELOAD=%s%s%s", ft, between, yield);
+}
+
+static bool is_ours(const char *assignment, const Rm__JobSpec *spec, unsigned preload) {
+        static const char *const names[] = { "RM_JOB_ID=", "RM_ATTEMPT=", "RM_ACTIVE_RANKS=", "RM_ON_RANK_LOSS=" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                if (strncmp(assignment, names[i], strlen(names[i])) == 0)
+                        return true;
+        if (launch_goes_on(spec) && strncmp(assignment, "OMPI_MCA_coll=", 14) == 0)
+                return true;
+        return preload && strncmp(assignment, "LD_PRELOAD=", 11) == 0;
 }
 
 /* The job's environment, and of ours what it does not set itself. */
-static char **build_env(const Rm__Job *job, const Rm__JobSpec *spec, bool preload) {
+static char **build_env(const Rm__Job *job, const Rm__JobSpec *spec, unsigned preload) {
         /* Over TCP between capsules and shared memory inside them: what can be carried. Ranks are not bound here: a capsule moves
          * to other cores (see cores.c). What stands in a job's own environment wins. */
-        static const char *const ours[] = {
+        const char *const ours[] = {
                 "OMPI_MCA_pml=ob1",
                 "OMPI_MCA_btl=self,sm,tcp",
                 "OMPI_MCA_btl_tcp_if_include=eth0",
                 "OMPI_MCA_osc=^ucx",
-                "OMPI_MCA_coll=^hcoll,ucc",
+                /* Of coll/han, which is taken over several hosts, some ranks wait for ever when one is lost. */
+                launch_goes_on(spec) ? "OMPI_MCA_coll=basic,tuned,libnbc,self,inter,ftagree" : "OMPI_MCA_coll=^hcoll,ucc",
                 "PRTE_MCA_prte_if_include=eth0",
                 ("PRTE_MCA_plm_ssh_agent=" LAUNCH_AGENT),
                 "PRTE_MCA_plm_ssh_no_tree_spawn=1",
@@ -232,25 +246,28 @@ static char **build_env(const Rm__Job *job, const Rm__JobSpec *spec, bool preloa
                 "PRTE_MCA_odls_base_max_threads=0",
                 YIELD_SETTING,
         };
-        char **env = xcalloc(spec->n_env + ARRAY_SIZE(ours) + 5, sizeof(char *));
+        char **env = xcalloc(spec->n_env + ARRAY_SIZE(ours) + 6, sizeof(char *));
         size_t n = 0;
 
         for (size_t i = 0; i < spec->n_env; i++)
-                if (!is_ours(spec->env[i], preload))
+                if (!is_ours(spec->env[i], spec, preload))
                         env[n++] = xstrdup(spec->env[i]);
         for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
-                if (!env_has(spec, ours[i]))
+                if (!env_has(spec, ours[i]) || is_ours(ours[i], spec, preload))
                         env[n++] = xstrdup(ours[i]);
         env[n++] = xasprintf("RM_JOB_ID=%" PRIu64, job->id);
         env[n++] = xasprintf("RM_ATTEMPT=%u", job->attempt);
         if (spec->active_ranks > 0)
                 env[n++] = xasprintf("RM_ACTIVE_RANKS=%u", spec->active_ranks);
+        if (launch_goes_on(spec))
+                env[n++] = xstrdup("RM_ON_RANK_LOSS=continue");
         if (preload)
-                env[n++] = preload_setting(spec);
+                env[n++] = preload_setting(spec, preload);
         return env;
 }
 
-static void finish_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec, bool stdin_null, bool preload) {
+static void finish_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec, bool stdin_null,
+                           unsigned preload) {
         ret->env = build_env(job, spec, preload);
         ret->cwd = xstrdup(spec->cwd);
         for (size_t i = 0; i < RLIM_NLIMITS; i++)
@@ -272,14 +289,22 @@ static void finish_command(struct launch_command *ret, const Rm__Job *job, const
 }
 
 void launch_head_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec) {
+        /* PRRTE then keeps the job when a rank ends, and MPI tells the others. */
+        static const char *const survive[] = { "--with-ft", "ulfm" };
+        size_t n = 0;
+
         memset(ret, 0, sizeof(*ret));
-        ret->argv = xcalloc(spec->n_argv + 1, sizeof(char *));
-        for (size_t i = 0; i < spec->n_argv; i++)
-                ret->argv[i] = xstrdup(spec->argv[i]);
-        finish_command(ret, job, spec, !spec->input, false);
+        ret->argv = xcalloc(spec->n_argv + ARRAY_SIZE(survive) + 1, sizeof(char *));
+        for (size_t i = 0; i < spec->n_argv; i++) {
+                ret->argv[n++] = xstrdup(spec->argv[i]);
+                for (size_t k = 0; i == 0 && launch_goes_on(spec) && k < ARRAY_SIZE(survive); k++)
+                        ret->argv[n++] = xstrdup(survive[k]);
+        }
+        finish_command(ret, job, spec, !spec->input, 0);
 }
 
-void launch_group_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec, const char *line, bool preload) {
+void launch_group_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec, const char *line,
+                          unsigned preload) {
         memset(ret, 0, sizeof(*ret));
         ret->argv = xcalloc(4, sizeof(char *));
         ret->argv[0] = xstrdup("/bin/sh");

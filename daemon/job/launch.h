@@ -52,8 +52,17 @@ bool launch_may_yield(const Rm__JobSpec *spec);
 
 /* mpirun, as the user wrote it, told to start its daemons through rm-agent in the job's capsules. */
 void launch_head_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec);
-/* The shell line that PRRTE gives to its agent. `preload`: rm-yield is in the capsule, for all that the line starts. */
-void launch_group_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec, const char *line, bool preload);
+/* Does the job go on without ranks that are lost? Then they do so by librmrt-ft. */
+bool launch_goes_on(const Rm__JobSpec *spec);
+
+/* Of ours, what is in a group for all that its line starts. */
+enum {
+        LAUNCH_WITH_YIELD = 1, /* rm-yield */
+        LAUNCH_WITH_FT = 2, /* librmrt-ft */
+};
+/* The shell line that PRRTE gives to its agent; `preload` of these. */
+void launch_group_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec, const char *line,
+                          unsigned preload);
 void launch_command_finish(struct launch_command *command);
 
 /* Text of the host file for mpirun; malloc'ed. */
@@ -65,6 +74,9 @@ char *launch_hostfile(const Rm__Job *job);
 #define LAUNCH_AGENT "/run/rmd-agent"
 /* And a copy of rm-yield in each group, for the same reason. */
 #define LAUNCH_YIELD "/run/rmd-yield.so"
+/* And of librmrt-ft. */
+#define LAUNCH_FT "/run/rmd-ft.so"
+#define LAUNCH_FT_NAME "librmrt-ft.so" /* beside rmd's other programs */
 
 /* Exit code a shell would see, of a status as of waitpid(2). */
 int launch_exit_code(int wait_status);

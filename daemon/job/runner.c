@@ -106,7 +106,7 @@ static void on_ready(struct capsule *capsule, int error, const char *text, void 
 
                 capsule_get_status(capsule, &status);
                 resident->ready = true;
-                resident->resize_ordered = false;
+                resident->resize_ordered = resident->ranks_ordered = false;
                 resident->launching = status.phase != CAPSULE_EMPTY;
                 if (resident->index == STATE_HEAD)
                         outputs_pump(runner->rmd->outputs, resident->job);
@@ -236,6 +236,10 @@ static void on_resize_said(struct capsule *capsule, void *userdata) {
         runner_wake(userdata);
 }
 
+static void on_ranks_said(struct capsule *capsule, void *userdata) {
+        runner_wake(userdata);
+}
+
 static const struct capsule_callbacks callbacks = {
         .ready = on_ready,
         .output = on_output,
@@ -247,6 +251,7 @@ static const struct capsule_callbacks callbacks = {
         .filling = on_filling,
         .unfenced = on_unfenced,
         .resize_said = on_resize_said,
+        .ranks_said = on_ranks_said,
         .lost = on_lost,
 };
 
@@ -625,6 +630,8 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
                 cores_apply(runner, resident, capsule);
         if (resident->ready && resident->capsule && job->resize && capsule->index != STATE_HEAD)
                 resizing_apply(runner, resident, job, capsule);
+        if (resident->ready && resident->capsule && job->rank_losses && capsule->index != STATE_HEAD)
+                rank_loss_apply(runner, resident, job, capsule);
         if (report_broken(runner, resident, job))
                 return;
         if (resident->index == STATE_HEAD && resident->capsule) {
@@ -653,7 +660,8 @@ static void end_placed(struct runner *runner, const Rm__Job *job, const Rm__Caps
 
         if (resident && resident->ready && resident->capsule && job->resize && capsule->index != STATE_HEAD)
                 resizing_apply(runner, resident, job, capsule); /* a daemon that stands still does not end */
-        if (resident && capsule->index != STATE_HEAD && !ends_told(runner, resident, job))
+        if (resident && capsule->index != STATE_HEAD &&
+            (!rank_loss_told(runner, resident, job, capsule) || !ends_told(runner, resident, job)))
                 return;
         while ((resident = runner_copy(runner, job->id, capsule->index, capsule->incarnation)))
                 runner_drop(runner, resident, capsule->index != STATE_HEAD);

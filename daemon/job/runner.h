@@ -53,6 +53,10 @@ struct resident {
         struct core_report_last core_last; /* core_report.c */
         bool resize_ordered; /* resizing.c: its PID 1 has `resize` */
         struct capsule_resize resize;
+        bool ranks_ordered;  /* rank_loss.c: its PID 1 has the first `ranks_told` ranks that the job has lost */
+        size_t ranks_told;
+        /* rank_loss.c: since when its job has ended, and what its ranks have said is awaited; 0: it has not */
+        uint64_t ranks_wait_usec;
         struct sent *sent; /* traffic.c: what it had sent when it was last looked at; NULL = never */
         struct resident *next;
 };

@@ -84,6 +84,13 @@ void cores_apply(struct runner *runner, struct resident *resident, const Rm__Cap
 /* resizing.c: a group of a job with parked ranks is told what is wanted of them, and the log what its rank 0 has said. */
 void resizing_apply(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule);
 
+/*
+ * rank_loss.c: a group of a job that goes on without lost ranks is told which those are, and the log which ones it has lost itself.
+ */
+void rank_loss_apply(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule);
+/* Of a job that is COMPLETING: false while the capsule must stay, since not all that its ranks have said is in the log. */
+bool rank_loss_told(struct runner *runner, struct resident *group, const Rm__Job *job, const Rm__Capsule *capsule);
+
 /* Something could not be done now: look again in a moment. */
 void runner_retry(struct runner *runner);
 /* Something has to be looked after for as long as it lasts. */

@@ -311,7 +311,7 @@ static void test_group_command(void **state) {
         struct job j;
 
         job_init(&j, NULL);
-        launch_group_command(&command, &j.job, j.job.spec, "exec prted --x 'y z'", false);
+        launch_group_command(&command, &j.job, j.job.spec, "exec prted --x 'y z'", 0);
         assert_string_equal(command.command.argv[0], "/bin/sh");
         assert_string_equal(command.command.argv[1], "-c");
         assert_string_equal(command.command.argv[2], "exec prted --x 'y z'");
@@ -342,7 +342,7 @@ static void test_preload(void **state) {
 
                 job_init(&j, cases[i].env);
                 assert_true(launch_may_yield(j.job.spec));
-                launch_group_command(&group, &j.job, j.job.spec, "exec prted", true);
+                launch_group_command(&group, &j.job, j.job.spec, "exec prted", LAUNCH_WITH_YIELD);
                 launch_head_command(&head, &j.job, j.job.spec);
                 assert_string_equal(env_value(&group, "LD_PRELOAD"), cases[i].in_group);
                 if (cases[i].in_head)
@@ -354,6 +354,44 @@ static void test_preload(void **state) {
                 launch_command_finish(&group);
                 launch_command_finish(&head);
         }
+}
+
+static size_t count_words(const struct launch_command *command, const char *word) {
+        size_t n = 0;
+
+        for (size_t i = 0; command->command.argv[i]; i++)
+                n += strcmp(command->command.argv[i], word) == 0;
+        return n;
+}
+
+/* mpirun and the ranks of a job that goes on without lost ones are told so; of any other job they are not, whatever its environment says. */
+static void test_goes_on_without_ranks(void **state) {
+        static const char *const env[] = { "OMPI_MCA_coll=^self", "RM_ON_RANK_LOSS=continue", "LD_PRELOAD=mine.so", NULL };
+        struct launch_command command;
+        struct job j;
+
+        job_init(&j, env);
+        launch_head_command(&command, &j.job, j.job.spec);
+        assert_string_equal(env_value(&command, "OMPI_MCA_coll"), "^self");
+        assert_null(env_value(&command, "RM_ON_RANK_LOSS"));
+        assert_int_equal(count_words(&command, "--with-ft"), 0);
+        launch_command_finish(&command);
+        j.spec.on_rank_loss = RM__RANK_LOSS__RANK_LOSS_CONTINUE;
+        launch_head_command(&command, &j.job, j.job.spec);
+        assert_string_equal(env_value(&command, "OMPI_MCA_coll"), "basic,tuned,libnbc,self,inter,ftagree");
+        assert_string_equal(env_value(&command, "RM_ON_RANK_LOSS"), "continue");
+        assert_string_equal(env_value(&command, "LD_PRELOAD"), "mine.so");
+        assert_string_equal(command.command.argv[1], "--with-ft");
+        assert_string_equal(command.command.argv[2], "ulfm");
+        assert_string_equal(command.command.argv[3], j.job.spec->argv[1]);
+        launch_command_finish(&command);
+        launch_group_command(&command, &j.job, j.job.spec, "exec prted", LAUNCH_WITH_YIELD | LAUNCH_WITH_FT);
+        assert_string_equal(env_value(&command, "LD_PRELOAD"), "mine.so:/run/rmd-ft.so:/run/rmd-yield.so");
+        assert_string_equal(env_value(&command, "RM_ON_RANK_LOSS"), "continue");
+        launch_command_finish(&command);
+        launch_group_command(&command, &j.job, j.job.spec, "exec prted", LAUNCH_WITH_FT);
+        assert_string_equal(env_value(&command, "LD_PRELOAD"), "mine.so:/run/rmd-ft.so");
+        launch_command_finish(&command);
 }
 
 static void test_job_says_how_it_waits(void **state) {
@@ -483,6 +521,7 @@ int main(void) {
                 cmocka_unit_test(test_head_command),
                 cmocka_unit_test(test_group_command),
                 cmocka_unit_test(test_preload),
+                cmocka_unit_test(test_goes_on_without_ranks),
                 cmocka_unit_test(test_job_says_how_it_waits),
                 cmocka_unit_test(test_env_defaults),
                 cmocka_unit_test(test_env_of_the_job_wins),

@@ -1,0 +1,71 @@
+/* Jobs that go on without ranks that are lost, on the nodes of their groups. PID 1 of each sees which of its ranks end, and passes on which ones the job has lost; both are said again until
+ * the other side shows them, so all of this may be done again at any time. */
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/cluster/commands.h"
+#include "daemon/job/runner_internal.h"
+
+/* mpirun has ended, so all that its ranks have said is in their PID 1's door; those that have said nothing will not. */
+#define WORDS_WAIT_USEC (UINT64_C(1) * 1000000U)
+
+static void pass_on(struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
+        const Rm__RankLosses *losses = job->rank_losses;
+
+        if (resident->ranks_ordered && resident->ranks_told == losses->n_lost)
+                return;
+        resident->ranks_ordered = capsule_rank_order(resident->capsule, job_first_rank(job, capsule), capsule->ranks, losses->lost,
+                                                     losses->n_lost) == 0;
+        resident->ranks_told = losses->n_lost;
+}
+
+/* Does the state lack something of it? */
+static bool is_news(const Rm__RankLosses *losses, const Rm__Capsule *capsule, const struct capsule_ranks_said *said) {
+        if ((said->speaks && !losses->speaks) || (said->finished && !rank_losses_finished(losses, capsule->index)))
+                return true;
+        for (size_t i = 0; i < said->n_lost; i++)
+                if (!rank_losses_has(losses, said->lost[i]))
+                        return true;
+        return false;
+}
+
+/* False: the state shows all that is known. */
+static bool report(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
+        struct capsule_status status;
+        Rm__CmdJobRanksTold *body;
+        struct command c;
+
+        capsule_get_status(resident->capsule, &status);
+        if (!is_news(job->rank_losses, capsule, &status.ranks_said))
+                return false;
+        body = command_job_ranks_told(&c, job->id, job->attempt, capsule->index, capsule->node);
+        body->speaks = status.ranks_said.speaks;
+        body->finished = status.ranks_said.finished;
+        body->lost = (uint32_t *) status.ranks_said.lost;
+        body->n_lost = status.ranks_said.n_lost;
+        runner_propose(runner, resident, &c.command);
+        return true;
+}
+
+void rank_loss_apply(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
+        pass_on(resident, job, capsule);
+        if (!job->cancel) /* else they are not lost, but ended */
+                (void) report(runner, resident, job, capsule);
+}
+
+bool rank_loss_told(struct runner *runner, struct resident *group, const Rm__Job *job, const Rm__Capsule *capsule) {
+        const Rm__RankLosses *losses = job->rank_losses;
+
+        if (!losses || job->cancel || !group->capsule || !group->ready)
+                return true;
+        if (report(runner, group, job, capsule))
+                return false;
+        if (!losses->speaks || rank_losses_finished(losses, capsule->index) || job->final_state != RM__JOB_STATE__JOB_COMPLETED)
+                return true;
+        if (!group->ranks_wait_usec)
+                group->ranks_wait_usec = now_usec();
+        if (now_usec() - group->ranks_wait_usec >= WORDS_WAIT_USEC)
+                return true;
+        runner_retry(runner);
+        return false;
+}
