@@ -267,8 +267,9 @@ static void tell(struct attachment *attachment, const Rm__Job *job, bool final) 
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         bool lacks = needs_leader(attachment, job);
         cleanup_free char *checkpoints = checkpoint_words(job);
-        char *now = xasprintf("%s\n%s\n%u\n%u\n%d\n%" PRIu64 "\n%s", state_job_word(index, job), job->reason, job->moves,
-                              job->attempt, lacks, job->restored_from, checkpoints);
+        size_t lost_ranks = job->rank_losses ? job->rank_losses->n_lost : 0;
+        char *now = xasprintf("%s\n%s\n%u\n%u\n%d\n%" PRIu64 "\n%zu\n%s", state_job_word(index, job), job->reason, job->moves,
+                              job->attempt, lacks, job->restored_from, lost_ranks, checkpoints);
 
         if (!final && attachment->told && strcmp(attachment->told, now) == 0) {
                 free(now);

@@ -2,12 +2,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/util.h"
 #include "daemon/cluster/commands.h"
 #include "daemon/cluster/feature_level.h"
 #include "daemon/config/config.h"
 #include "daemon/job/bodies.h"
+#include "daemon/job/launch.h"
 #include "daemon/job/runner.h"
 #include "daemon/requests/jobspec.h"
 #include "daemon/requests/requests.h"
@@ -18,6 +20,16 @@ static int check_policy(const struct config *config, const char *policy, struct 
         if (!policy[0] || policy_there(config->policy_dir, policy))
                 return 0;
         return error_set(err, -ENOENT, "no policy '%s' (rmctl list-policies shows which there are)", policy);
+}
+
+/* The same of what it is to be started with. */
+static int check_ft(const Rm__JobSpec *spec, const char *self, struct rm_error *err) {
+        if (!launch_goes_on(spec) || access(RM_LIBEXEC_DIR "/" LAUNCH_FT_NAME, R_OK) == 0)
+                return 0;
+        return error_set(err, -EOPNOTSUPP,
+                         "--on-rank-loss continue: %s has no " RM_LIBEXEC_DIR "/" LAUNCH_FT_NAME
+                         " (rmd was built without Open MPI there)",
+                         self);
 }
 
 static int check_spec(const struct client *client, const Rm__JobSpec *spec, struct rm_error *err) {
@@ -31,6 +43,8 @@ static int check_spec(const struct client *client, const Rm__JobSpec *spec, stru
         };
         int r = jobspec_check(spec, &rules, err);
 
+        if (r == 0)
+                r = check_ft(spec, cluster_self(client->rmd->cluster), err);
         return r < 0 ? r : check_policy(config, spec->policy, err);
 }
 

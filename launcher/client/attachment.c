@@ -29,7 +29,7 @@ struct attachment *attachment_create(const struct attachment_config *config, uin
         a->attach_at_usec = ATTACHMENT_NEVER_USEC;
         a->input_at_usec = ATTACHMENT_NEVER_USEC;
         a->leaderless_usec = ATTACHMENT_NEVER_USEC;
-        a->release_usec = a->release_at_usec = ATTACHMENT_NEVER_USEC;
+        a->release_usec = a->release_at_usec = a->lost.at_usec = ATTACHMENT_NEVER_USEC;
         a->input_known = config->submitted;
         a->input_over = !config->input;
         output_init(a);
@@ -45,6 +45,7 @@ void attachment_destroy(struct attachment *a) {
         free(a->reason);
         free(a->said);
         free(a->word);
+        free(a->lost.names);
         free(a);
 }
 
@@ -217,6 +218,7 @@ static void take_update(struct attachment *a, const Rm__JobUpdate *update, uint6
         a->started = job->start_usec > 0;
         a->exit_code = job->exit_code;
         a->ended = is_end(job->state);
+        losses_follow(a, job, now);
         free(a->reason);
         a->reason = xstrdup(job->reason);
         free(a->word);
@@ -450,6 +452,7 @@ void attachment_tick(struct attachment *a, uint64_t now) {
         if (a->connected && now >= a->attach_at_usec)
                 put_attach(a);
         controls_put(a, now);
+        losses_tell(a, now);
         if (a->connected && now >= a->input_at_usec) {
                 a->input_at_usec = ATTACHMENT_NEVER_USEC;
                 input_put(a);
@@ -490,6 +493,7 @@ uint64_t attachment_due_usec(const struct attachment *a) {
                         DUE(a->lost_usec + AWAY_QUIET_USEC);
         }
         DUE(controls_due_usec(a));
+        DUE(a->lost.at_usec);
         if (wait_to_tell(a))
                 DUE(a->wait_from_usec + WAIT_QUIET_USEC);
         DUE(miss_leader_at(a));

@@ -19,6 +19,17 @@ struct control {
         int signo;
 };
 
+/* Ranks that the job has lost. */
+struct lately_lost {
+        uint32_t attempt; /* that it is of; 0: none has been seen */
+        size_t seen; /* of the attempt's list */
+        char *names; /* of those that are to be told, "5 6 7"; NULL: there are none */
+        size_t n, left; /* how many these are, and how many the job has besides all that were lost */
+        uint32_t ranks; /* of the job */
+        uint64_t at_usec; /* when they are to be told; ATTACHMENT_NEVER_USEC */
+        bool over; /* the job ends, and not well: nobody needs to hear what its end has done to its ranks */
+};
+
 struct attachment {
         struct attachment_config config;
         uint64_t start_usec;
@@ -57,6 +68,7 @@ struct attachment {
         int cancel_signo; /* we asked for the end with it */
 
         uint32_t attempt; /* of the job; 0: not known yet */
+        struct lately_lost lost;
         uint32_t offsets_attempt; /* that all offsets are of; the one before while it is not known where `attempt` begins */
         uint64_t restored_from; /* the checkpoint that offsets_attempt went on from */
         uint64_t said_from; /* the checkpoint that `attempt` was said to go on from; 0: it was not */
@@ -100,6 +112,10 @@ bool attachment_runs(const struct attachment *a);
 
 /* attachment_attempt.c. True: a new one goes on from a checkpoint, so that it is to be attached at offsets that rmd may not expect. */
 bool attempt_follow(struct attachment *a, const Rm__Job *job, uint64_t now);
+
+/* attachment_losses.c */
+void losses_follow(struct attachment *a, const Rm__Job *job, uint64_t now);
+void losses_tell(struct attachment *a, uint64_t now); /* what is due */
 
 /* attachment_output.c */
 void output_init(struct attachment *a);

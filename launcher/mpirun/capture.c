@@ -142,6 +142,7 @@ int capture_job(const struct command *command, const struct options *options, bo
         spec->time_limit_usec = options->time_usec;
         spec->on_node_loss = options->on_node_loss;
         spec->restarts = options->restarts;
+        spec->on_rank_loss = (Rm__RankLoss) options->on_rank_loss;
         spec->checkpoint_usec = options->checkpoint_usec;
         spec->checkpoint_files = options->checkpoint_files;
         spec->checkpoint_at_limit = options->checkpoint_at_limit;

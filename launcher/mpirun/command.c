@@ -215,17 +215,22 @@ int command_parse(char *const *args, const struct command_option *options, size_
         return 0;
 }
 
+int command_keep_order(const struct command *command, const char *why, struct rm_error *err) {
+        if (command->contexts > 1)
+                return error_set(err, -EINVAL, "%s is for one program, not for several separated by ':'", why);
+        if (!command->mapping)
+                return 0;
+        return error_set(err, -EINVAL, "%s cannot be combined with %s: ranks must be placed in their order", why, command->mapping);
+}
+
 int command_reserve(struct command *command, uint32_t ranks, struct rm_error *err) {
         char *word = command->argv[command->ranks_at];
         const char *equals = strchr(word, '=');
 
-        if (command->contexts > 1)
-                return error_set(err, -EINVAL, "--max-ranks is for one program, not for several separated by ':'");
+        if (command_keep_order(command, "--max-ranks", err) < 0)
+                return err->code;
         if (command->n_ranks_at > 1)
                 return error_set(err, -EINVAL, "with --max-ranks, give the number of ranks once");
-        if (command->mapping)
-                return error_set(err, -EINVAL, "--max-ranks cannot be combined with %s: ranks must be placed in their order",
-                                 command->mapping);
         command->changed = xasprintf("%.*s%u", equals ? (int) (equals + 1 - word) : 0, word, ranks);
         command->argv[command->ranks_at] = command->changed;
         return 0;

@@ -40,6 +40,8 @@ int command_parse(char *const *args, const struct command_option *options, size_
                   void *context, struct command *ret_command, struct rm_error *err);
 /* mpirun is to start so many, at least `ranks`, of which the others are in reserve. -EINVAL: not with this command line, and the text says why. */
 int command_reserve(struct command *command, uint32_t ranks, struct rm_error *err);
+/* Ranks of one program must be in the order of their groups, for what `why` asks for. -EINVAL: there are several, or the command line may place ranks otherwise. */
+int command_keep_order(const struct command *command, const char *why, struct rm_error *err);
 void command_finish(struct command *command);
 
 #endif

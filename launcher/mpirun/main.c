@@ -33,6 +33,7 @@ static const char help_text[] =
         "  --min-ranks N        with --max-ranks: the fewest that the job can be asked to go on with (default: -n)\n"
         "  --on-node-loss abort|restart|fold   when a node of the job fails: end it (default), start it again (default\n"
         "                       with --checkpoint), or do so at once, even if ranks have to share cores\n"
+        "  --on-rank-loss abort|continue   when a rank is lost: end the job (default), or go on without it\n"
         "  --policy P           placement policy (see 'rmctl list-policies')\n"
         "  --priority N         0 to 1000000; higher is placed first (default 0)\n"
         "  --recover-wait TIME  with --on-node-loss restart: then share cores after so long (default: never)\n"
@@ -68,6 +69,8 @@ static int read_settings(char **args, struct command *ret_command, struct option
                 r = options_resolve(options, err);
         if (r == 0)
                 r = options_check_ranks(options, ret_command->ranks, err);
+        if (r == 0 && options->on_rank_loss != 0)
+                r = command_keep_order(ret_command, "--on-rank-loss continue", err);
         return r < 0 || options->max_ranks == 0 ? r : command_reserve(ret_command, options->max_ranks, err);
 }
 

@@ -29,6 +29,7 @@ const struct command_option options_known[OPTION_COUNT] = {
         [OPTION_CHECKPOINT_AT_LIMIT] = { "checkpoint-at-limit", false },
         [OPTION_RECOVER_WAIT] = { "recover-wait", true },
         [OPTION_ON_NODE_LOSS] = { "on-node-loss", true },
+        [OPTION_ON_RANK_LOSS] = { "on-rank-loss", true },
         [OPTION_RESTARTS] = { "restarts", true },
         [OPTION_TIME] = { "time", true },
         [OPTION_DETACH] = { "detach", false },
@@ -301,6 +302,20 @@ static int resolve_on_node_loss(struct options *o, struct rm_error *err) {
         return r;
 }
 
+/* After the reserve. By the environment or the file it is for those jobs that can. */
+static int resolve_on_rank_loss(struct options *o, struct rm_error *err) {
+        static const char *const choices[] = { "abort", "continue" };
+        const struct option_source *source = &o->sources[OPTION_ON_RANK_LOSS];
+        int r = resolve_choice(source, choices, ARRAY_SIZE(choices), "abort or continue", &o->on_rank_loss, err);
+
+        if (r < 0 || o->on_rank_loss == 0 || o->max_ranks == 0)
+                return r;
+        if (strncmp(source->origin, "--", 2) == 0)
+                return error_set(err, -EINVAL, "%s: 'continue' cannot be combined with --max-ranks", source->origin);
+        o->on_rank_loss = 0;
+        return 0;
+}
+
 static int resolve_availability(struct options *o, struct rm_error *err) {
         const struct option_source *source = &o->sources[OPTION_AVAILABILITY];
         cleanup_free char *cwd = NULL;
@@ -351,6 +366,8 @@ int options_resolve(struct options *o, struct rm_error *err) {
                 r = resolve_duration(&o->sources[OPTION_TIME], false, &o->time_usec, err);
         if (r == 0)
                 r = resolve_checkpoints(o, err);
+        if (r == 0)
+                r = resolve_on_rank_loss(o, err);
         if (r == 0)
                 r = resolve_duration(&o->sources[OPTION_WAIT], true, &o->wait_usec, err);
         if (r == 0)

@@ -24,6 +24,7 @@ enum {
         OPTION_CHECKPOINT_AT_LIMIT,
         OPTION_RECOVER_WAIT,
         OPTION_ON_NODE_LOSS,
+        OPTION_ON_RANK_LOSS,
         OPTION_RESTARTS,
         OPTION_TIME,
         OPTION_DETACH,
@@ -53,6 +54,7 @@ struct options {
         uint32_t spares; /* nodes to be kept free */
         uint32_t on_node_loss; /* 0 abort, 1 restart, 2 fold, as in proto */
         uint32_t restarts;     /* 0 if on_node_loss is 0 */
+        uint32_t on_rank_loss; /* 0 abort, 1 continue, as in proto */
         uint64_t checkpoint_usec; /* 0: none by itself, UINT64_MAX: auto */
         bool checkpoint_files; /* those written in place are kept with it */
         bool checkpoint_at_limit;

@@ -448,6 +448,23 @@ static char *active_text(const Rm__JobView *v) {
         return text;
 }
 
+/* "2 of 8: 5 3"; "none" of one that goes on without; NULL of others. */
+static char *lost_text(const Rm__Job *j) {
+        const Rm__RankLosses *losses = j->rank_losses;
+        struct buffer b = { 0 };
+        char *text;
+
+        if (!losses || losses->n_lost == 0)
+                return j->spec->on_rank_loss == RM__RANK_LOSS__RANK_LOSS_CONTINUE ? xstrdup("none") : NULL;
+        buffer_printf(&b, "%zu of %u:", losses->n_lost, j->spec->ranks);
+        for (size_t i = 0; i < losses->n_lost; i++)
+                buffer_printf(&b, " %u", losses->lost[i]);
+        buffer_add(&b, "", 1);
+        text = xstrdup((const char *) buffer_data(&b));
+        buffer_finish(&b);
+        return text;
+}
+
 /* `moves` NULL: not known. */
 static void show_job(struct call *call, const Rm__JobView *v, const Rm__MoveList *moves) {
         const Rm__Job *j = v->job;
@@ -479,6 +496,7 @@ static void show_job(struct call *call, const Rm__JobView *v, const Rm__MoveList
                 call_take_key("Ranks", xasprintf("%u", s->ranks));
         if (s->active_ranks > 0)
                 call_take_key("Active ranks", active_text(v));
+        call_take_key("Lost ranks", lost_text(j));
         call_take_key("Nodes", short_nodes(v->nodes));
         call_take_key("Policy", policy_text(j));
         call_take_key("Memory", memory_text(s));

@@ -169,6 +169,35 @@ static void tell_attempt(struct attachment *s, uint32_t attempt, Rm__JobState st
         attachment_reply(s, &reply, now);
 }
 
+/* A job of 8 ranks that has lost `n` of these. */
+static void tell_lost(struct attachment *s, uint32_t attempt, Rm__JobState state, Rm__JobState final_state, size_t n,
+                      uint64_t now) {
+        uint32_t lost[] = { 5, 2, 7, 0, 1, 3, 4, 6 };
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__JobUpdate update = RM__JOB_UPDATE__INIT;
+        Rm__JobView view = RM__JOB_VIEW__INIT;
+        Rm__Job job = RM__JOB__INIT;
+        Rm__JobSpec spec = RM__JOB_SPEC__INIT;
+        Rm__RankLosses losses = RM__RANK_LOSSES__INIT;
+
+        losses.lost = lost;
+        losses.n_lost = n;
+        spec.ranks = ARRAY_SIZE(lost);
+        spec.restarts = 3;
+        job.spec = &spec;
+        job.rank_losses = &losses;
+        job.attempt = attempt;
+        job.restart_reason = (char *) (attempt > 1 ? "node n3 is down" : "");
+        job.state = state;
+        job.final_state = final_state;
+        job.start_usec = 1;
+        view.job = &job;
+        update.job = &view;
+        reply.body_case = RM__LOCAL_REPLY__BODY_JOB_UPDATE;
+        reply.job_update = &update;
+        attachment_reply(s, &reply, now);
+}
+
 static void tell_state(struct attachment *s, Rm__JobState state, const char *reason, int exit_code, bool final, uint64_t now) {
         tell_attempt(s, 0, state, reason, exit_code, final, now);
 }
@@ -619,6 +648,42 @@ static void the_way_it_ended_is_told(void **state) {
         }
 }
 
+static void lost_ranks_are_told_once_and_together(void **state) {
+        struct attachment *s = begin_running(false);
+        uint64_t now = SECOND;
+
+        (void) state;
+        tell_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 0, now);
+        tell_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 1, now);
+        expect_text(s, 2, "");
+        assert_true(attachment_due_usec(s) <= now + SECOND / 2);
+        now = attachment_due_usec(s);
+        attachment_tick(s, now);
+        expect_text(s, 2, "rm-mpirun: rank 5 was lost: job 7 goes on with 7 of 8\n");
+        attachment_tick(s, now + SECOND);
+        expect_text(s, 2, "");
+        tell_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 2, now);
+        tell_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 3, now + 1);
+        attachment_tick(s, now + SECOND);
+        expect_text(s, 2, "rm-mpirun: ranks 2 7 were lost: job 7 goes on with 5 of 8\n");
+        tell_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 8, now + SECOND);
+        attachment_tick(s, now + 2 * SECOND);
+        expect_text(s, 2, "rm-mpirun: ranks 0 1 3 4 6 were lost: none of job 7 is left\n");
+        attachment_destroy(s);
+}
+
+/* What the end of a job has done to its ranks is no news. */
+static void ranks_that_end_with_the_job_are_not_told(void **state) {
+        struct attachment *s = begin_running(false);
+
+        (void) state;
+        tell_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 3, 0);
+        tell_lost(s, 1, RM__JOB_STATE__JOB_COMPLETING, RM__JOB_STATE__JOB_FAILED, 8, 1);
+        attachment_tick(s, SECOND);
+        expect_text(s, 2, "");
+        attachment_destroy(s);
+}
+
 static void a_passing_refusal_is_tried_again(void **state) {
         struct attachment *s = begin(false, false, 0);
         uint32_t id;
@@ -1024,6 +1089,8 @@ int main(void) {
                 cmocka_unit_test(waiting_is_given_up),
                 cmocka_unit_test(not_waiting_at_all),
                 cmocka_unit_test(the_way_it_ended_is_told),
+                cmocka_unit_test(lost_ranks_are_told_once_and_together),
+                cmocka_unit_test(ranks_that_end_with_the_job_are_not_told),
                 cmocka_unit_test(a_passing_refusal_is_tried_again),
                 cmocka_unit_test(an_end_that_rmd_has_forgotten_is_remembered),
                 cmocka_unit_test(the_end_waits_until_the_output_is_written_and_rmd_knows),

@@ -200,9 +200,32 @@ static void reserve_is_started_too(void **state) {
         reserve("-N 2 -n 4 a", NULL, "-N");
 }
 
+/* "words": may ranks be in the order of their groups? NULL: yes. */
+static void keep_order(const char *words, const char *error) {
+        struct command command = { 0 };
+        struct seen seen = { "" };
+        struct rm_error err = { 0 };
+        cleanup_free char *copy = NULL;
+
+        assert_int_equal(parse(words, &command, &seen, &err, &copy), 0);
+        assert_int_equal(command_keep_order(&command, "--x", &err), error ? -EINVAL : 0);
+        if (error)
+                assert_string_equal(err.text, error);
+        command_finish(&command);
+}
+
+static void order_is_kept_by_one_program_without_mapping(void **state) {
+        (void) state;
+        keep_order("-n 4 a --map-by node", NULL);
+        keep_order("-n 4 --bind-to none a", NULL);
+        keep_order("-n 4 --map-by node a", "--x cannot be combined with --map-by: ranks must be placed in their order");
+        keep_order("-n 4 a : -n 1 b", "--x is for one program, not for several separated by ':'");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(reserve_is_started_too),
+                cmocka_unit_test(order_is_kept_by_one_program_without_mapping),
                 cmocka_unit_test(good_lines_are_understood),
                 cmocka_unit_test(bad_lines_are_refused_clearly),
                 cmocka_unit_test(help_and_version_go_before_everything),

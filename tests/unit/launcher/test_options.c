@@ -128,6 +128,9 @@ static void values_are_judged(void **state) {
                 { OPTION_MAX_RANKS, "0", false },
                 { OPTION_MAX_RANKS, "65537", false },
                 { OPTION_MAX_RANKS, "x", false },
+                { OPTION_ON_RANK_LOSS, "abort", true },
+                { OPTION_ON_RANK_LOSS, "continue", true },
+                { OPTION_ON_RANK_LOSS, "restart", false },
                 { OPTION_SPARES, "0", true },
                 { OPTION_SPARES, "1", true },
                 { OPTION_SPARES, "-1", false },
@@ -280,6 +283,29 @@ static void reserve_fits_the_job(void **state) {
         options_finish(&o);
 }
 
+/* Not of those that grow and shrink: by itself they end when they lose a rank, asked for on the command line it is a slip. */
+static void losses_of_ranks_are_of_jobs_that_do_not_grow(void **state) {
+        struct options o = { 0 };
+        struct rm_error err = { 0 };
+
+        (void) state;
+        (void) setenv("RM_ON_RANK_LOSS", "continue", 1);
+        options_read_environment(&o);
+        assert_int_equal(options_resolve(&o, &err), 0);
+        assert_int_equal(o.on_rank_loss, 1);
+        (void) options_take(&o, OPTION_MAX_RANKS, "8", &err);
+        assert_int_equal(options_resolve(&o, &err), 0);
+        assert_int_equal(o.on_rank_loss, 0);
+        (void) options_take(&o, OPTION_ON_RANK_LOSS, "continue", &err);
+        assert_int_equal(options_resolve(&o, &err), -EINVAL);
+        assert_string_equal(err.text, "--on-rank-loss: 'continue' cannot be combined with --max-ranks");
+        options_finish(&o);
+        (void) unsetenv("RM_ON_RANK_LOSS");
+        assert_int_equal(options_resolve(&o, &err), 0);
+        assert_int_equal(o.on_rank_loss, 0);
+        options_finish(&o);
+}
+
 static void relative_availability_becomes_absolute(void **state) {
         struct options o = { 0 };
         struct rm_error err = { 0 };
@@ -356,6 +382,7 @@ int main(void) {
                 cmocka_unit_test(a_job_with_checkpoints_comes_back),
                 cmocka_unit_test(defaults_are_for_jobs_that_they_fit),
                 cmocka_unit_test(reserve_fits_the_job),
+                cmocka_unit_test(losses_of_ranks_are_of_jobs_that_do_not_grow),
                 cmocka_unit_test(relative_availability_becomes_absolute),
                 cmocka_unit_test(a_job_is_captured_whole),
                 cmocka_unit_test(too_much_environment_is_refused),
