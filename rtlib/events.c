@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "rtlib/channel.h"
+#include "rtlib/places.h"
 #include "rtlib/regions.h"
 
 _Static_assert((int) RMRT_BEFORE_MOVE == (int) DOOR__EVENT__EVENT_BEFORE_MOVE &&
@@ -20,6 +21,7 @@ _Static_assert((int) RMRT_BEFORE_MOVE == (int) DOOR__EVENT__EVENT_BEFORE_MOVE &&
 
 #define BEFORE (1U << RMRT_BEFORE_MOVE | 1U << RMRT_BEFORE_CHECKPOINT)
 #define DROP (1U << DOOR__EVENT__EVENT_DROP)
+#define PLACE (1U << DOOR__EVENT__EVENT_PLACE)
 
 struct callback {
         enum rmrt_event event;
@@ -36,7 +38,8 @@ static struct {
 } events = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 uint32_t events_wanted(void) {
-        return atomic_load_explicit(&events.wanted, memory_order_relaxed) | (regions_any() ? AFTER | BEFORE | DROP : 0);
+        return atomic_load_explicit(&events.wanted, memory_order_relaxed) | (regions_any() ? AFTER | BEFORE | DROP : 0) |
+               (places_any() ? AFTER | PLACE : 0);
 }
 
 int events_add(enum rmrt_event event, rmrt_event_fn fn, void *data) {
@@ -65,7 +68,7 @@ static void run(enum rmrt_event event) {
                         events.all[i].fn(event, events.all[i].data);
 }
 
-static void answer(uint32_t rank, uint64_t serial) {
+void events_answer(uint32_t rank, uint64_t serial) {
         Door__Answer answer = DOOR__ANSWER__INIT;
         Door__Request request = DOOR__REQUEST__INIT;
 
@@ -83,8 +86,11 @@ void events_hear(struct events_pending *pending, const Door__Notice *notice) {
                 *pending = (struct events_pending) { event, notice->serial };
         } else if ((Door__Event) event == DOOR__EVENT__EVENT_DROP) {
                 pending->serial = notice->serial;
+        } else if ((Door__Event) event == DOOR__EVENT__EVENT_PLACE) {
+                places_wanted(notice->serial, notice->happens->hold_usec);
         } else if (event >= RMRT_AFTER_MOVE && event <= RMRT_AFTER_RESTART) {
                 *pending = (struct events_pending) { 0 };
+                places_over();
                 run(event);
         }
 }
@@ -96,5 +102,5 @@ void events_settle(const struct events_pending *pending, uint32_t rank) {
         if (pending->serial == 0)
                 return;
         regions_drop(); /* after the functions, which may write there */
-        answer(rank, pending->serial);
+        events_answer(rank, pending->serial);
 }

@@ -18,5 +18,7 @@ struct events_pending {
 };
 void events_hear(struct events_pending *pending, const Door__Notice *notice);
 void events_settle(const struct events_pending *pending, uint32_t rank);
+/* What that notice asks for is done. */
+void events_answer(uint32_t rank, uint64_t serial);
 
 #endif

@@ -8,6 +8,8 @@
 
 static atomic_flag taking = ATOMIC_FLAG_INIT;
 
+static _Thread_local bool inside; /* in `taking` */
+
 static void take(uint32_t rank) {
         struct events_pending pending = { 0 };
         Door__Notice *notice;
@@ -25,6 +27,12 @@ static void take(uint32_t rank) {
 void notices_take(uint32_t rank) {
         if (atomic_flag_test_and_set(&taking))
                 return;
+        inside = true;
         take(rank);
+        inside = false;
         atomic_flag_clear(&taking);
+}
+
+bool notices_inside(void) {
+        return inside;
 }

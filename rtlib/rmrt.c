@@ -9,6 +9,7 @@
 #include "rtlib/channel.h"
 #include "rtlib/events.h"
 #include "rtlib/notices.h"
+#include "rtlib/places.h"
 #include "rtlib/regions.h"
 #include "rtlib/resizing.h"
 
@@ -21,6 +22,7 @@ static struct {
         _Atomic uint64_t done, total;
         _Atomic double goal_min, goal_max;
         _Atomic uint64_t next_usec; /* when rmd is told again */
+        _Atomic uint64_t listen_usec; /* and what this rank wants to hear */
         _Atomic uint64_t look_usec; /* when it looks again whether something has come: with the next tick of the coarse clock */
 } said;
 
@@ -106,6 +108,16 @@ static bool is_due(_Atomic uint64_t *at_usec, uint64_t now, uint64_t next_usec) 
         return now >= at && atomic_compare_exchange_strong(at_usec, &at, next_usec);
 }
 
+/* For the program's own thread, which is here now. */
+static void look(uint64_t now) {
+        if (!events_wanted())
+                return;
+        if (is_due(&said.listen_usec, now, now + TELL_USEC))
+                listen_again();
+        if (is_due(&said.look_usec, now, now + 1))
+                notices_take(said.rank);
+}
+
 int rmrt_step(uint64_t done, uint64_t total) {
         uint64_t now;
 
@@ -116,13 +128,21 @@ int rmrt_step(uint64_t done, uint64_t total) {
         atomic_store_explicit(&said.done, done, memory_order_relaxed);
         atomic_store_explicit(&said.total, total, memory_order_relaxed);
         now = coarse_usec();
-        if (is_due(&said.next_usec, now, now + TELL_USEC)) {
+        if (is_due(&said.next_usec, now, now + TELL_USEC))
                 tell();
-                listen_again();
-        }
-        if (events_wanted() && is_due(&said.look_usec, now, now + 1))
-                notices_take(said.rank);
+        look(now);
         return 0;
+}
+
+void rmrt_checkpoint_here(void) {
+        bool first = places_note();
+
+        if (!rmrt_is_managed() || notices_inside())
+                return;
+        if (first)
+                listen_again();
+        look(coarse_usec());
+        places_stay(said.rank);
 }
 
 int rmrt_goal(double steps_min, double steps_max) {

@@ -11,7 +11,8 @@ module rmrt
   implicit none
   private
 
-  public :: rmrt_init, rmrt_is_managed, rmrt_step, rmrt_goal, rmrt_at, rmrt_exclude, rmrt_include, rmrt_finalize
+  public :: rmrt_init, rmrt_is_managed, rmrt_step, rmrt_goal, rmrt_at, rmrt_exclude, rmrt_include, &
+            rmrt_checkpoint_here, rmrt_finalize
 
   ! As enum rmrt_event.
   integer(c_int), parameter, public :: rmrt_before_move = 1, rmrt_before_checkpoint = 2, rmrt_after_move = 3, &
@@ -63,6 +64,8 @@ module rmrt
       type(c_ptr), value :: memory
       integer(c_size_t), value :: bytes
     end function
+    subroutine c_checkpoint_here() bind(c, name='rmrt_checkpoint_here')
+    end subroutine
     subroutine c_finalize() bind(c, name='rmrt_finalize')
     end subroutine
   end interface
@@ -138,6 +141,10 @@ contains
     integer, intent(out), optional :: ierror
 
     call tell(c_include(memory, bytes), ierror)
+  end subroutine
+
+  subroutine rmrt_checkpoint_here()
+    call c_checkpoint_here()
   end subroutine
 
   subroutine rmrt_finalize()

@@ -1,4 +1,4 @@
-/* What a call of rmrt_step() costs: in a rank of rmd's, and outside of rmd. Median of several runs. */
+/* What a call of rmrt_step() costs: in a rank of rmd's, and outside of rmd; and of rmrt_checkpoint_here(), when nothing is near. Median of several runs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -22,32 +22,42 @@ static int compare(const void *a, const void *b) {
         return (x > y) - (x < y);
 }
 
+static void step(uint64_t k) {
+        (void) rmrt_step(k, CALLS);
+}
+
+static void place(uint64_t k) {
+        (void) k;
+        rmrt_checkpoint_here();
+}
+
 /* Nanoseconds a call: the median, and the spread. */
-static double measure(const char *where) {
+static double measure(const char *what, void (*call)(uint64_t k)) {
         double runs[RUNS];
 
         for (int i = 0; i < RUNS; i++) {
                 double begin = now_nsec();
 
                 for (uint64_t k = 1; k <= CALLS; k++)
-                        (void) rmrt_step(k, CALLS);
+                        call(k);
                 runs[i] = (now_nsec() - begin) / (double) CALLS;
         }
         qsort(runs, RUNS, sizeof(*runs), compare);
-        (void) printf("rmrt_step %s: %.1f ns (%.1f to %.1f)\n", where, runs[RUNS / 2], runs[0], runs[RUNS - 1]);
+        (void) printf("%s: %.1f ns (%.1f to %.1f)\n", what, runs[RUNS / 2], runs[0], runs[RUNS - 1]);
         return runs[RUNS / 2];
 }
 
 int main(void) {
-        double managed;
+        double steps, places;
 
         (void) unsetenv("RM_JOB_ID");
         (void) rmrt_init();
-        (void) measure("outside of rmd");
+        (void) measure("rmrt_step outside of rmd", step);
         (void) setenv("RM_JOB_ID", "1", 1);
         (void) setenv("PMIX_RANK", "0", 1);
         (void) rmrt_init();
-        managed = measure("in a rank");
+        steps = measure("rmrt_step in a rank", step);
+        places = measure("rmrt_checkpoint_here in a rank", place);
         rmrt_finalize();
-        return managed <= 100 ? 0 : 1;
+        return steps <= 100 && places <= 100 ? 0 : 1;
 }

@@ -181,13 +181,14 @@ const char *capsule_phase_name(enum capsule_phase phase);
 
 /* How far the payload is, as its programs say by librmrt. */
 struct capsule_progress {
-        uint32_t ranks; /* that have said so; 0: none, and nothing else is set but the last two */
+        uint32_t ranks; /* that have said so; 0: none, and nothing else is set but the last three */
         uint64_t done; /* steps, of the rank that is furthest behind */
         uint64_t total; /* 0: not known */
         double goal_min, goal_max; /* steps per second; 0: none */
         uint64_t told_usec; /* when, monotonic */
         uint32_t excluding; /* of the next: have memory that need not be carried */
         uint32_t listening; /* ranks that want to be told something, also if `ranks` is 0 */
+        uint32_t placing; /* of these: have places to be saved at */
 };
 
 /* What is wanted of the ranks of a group in a job that grows and shrinks; as in capsule.proto. */
@@ -277,6 +278,8 @@ enum capsule_capture {
         CAPSULE_CHECKPOINT,
         /* Before memory is read for one of them: ranks give up what need not be carried, if any can (status.progress.excluding). */
         CAPSULE_DROP,
+        /* A checkpoint waits for those ranks that have places to be saved at (status.progress.placing), and these wait there until it is over; again: they go on to their next places. */
+        CAPSULE_PLACE,
 };
 int capsule_announce(struct capsule *capsule, enum capsule_capture capture, uint64_t wait_usec, capsule_done_fn done, void *arg);
 /* And that what was announced last is over: given up, or done, and the payload runs on here. Nothing, if that was something else. */

@@ -197,6 +197,7 @@ static void take_progress(struct capsule *capsule, const Capsule__Progress *prog
                 .told_usec = now_usec(),
                 .excluding = progress->excluding,
                 .listening = progress->listening,
+                .placing = progress->placing,
         };
 }
 

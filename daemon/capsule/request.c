@@ -119,7 +119,8 @@ int capsule_criu_preload(struct capsule *capsule, capsule_done_fn done, void *ar
 
 _Static_assert((int) CAPSULE_MOVE == (int) CAPSULE__CAPTURE__CAPTURE_MOVE &&
                        (int) CAPSULE_CHECKPOINT == (int) CAPSULE__CAPTURE__CAPTURE_CHECKPOINT &&
-                       (int) CAPSULE_DROP == (int) CAPSULE__CAPTURE__CAPTURE_DROP,
+                       (int) CAPSULE_DROP == (int) CAPSULE__CAPTURE__CAPTURE_DROP &&
+                       (int) CAPSULE_PLACE == (int) CAPSULE__CAPTURE__CAPTURE_PLACE,
                "captures differ");
 
 static int announce(struct capsule *capsule, Capsule__Announce *body, capsule_done_fn done, void *arg) {

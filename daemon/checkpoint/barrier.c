@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
 #include "daemon/cluster/commands.h"
+#include "daemon/cluster/leave_by.h"
 
 static struct barrier *find(struct checkpoints *c, uint64_t job, uint64_t checkpoint) {
         struct barrier *barrier;
@@ -18,9 +20,13 @@ static struct barrier *find(struct checkpoints *c, uint64_t job, uint64_t checkp
         return NULL;
 }
 
+static void on_round_over(evutil_socket_t fd, short what, void *arg);
+
 static struct barrier *create(struct checkpoints *c, uint64_t job, const Rm__Checkpoint *checkpoint) {
         struct barrier *barrier = xcalloc(1, sizeof(*barrier));
 
+        barrier->c = c;
+        barrier->round_over = evtimer_new(c->rmd->base, on_round_over, barrier);
         barrier->job = job;
         barrier->checkpoint = checkpoint->id;
         barrier->n = checkpoint->n_parts;
@@ -33,31 +39,44 @@ static struct barrier *create(struct checkpoints *c, uint64_t job, const Rm__Che
 
 static void barrier_free(struct barrier *barrier) {
         LIST_REMOVE(barrier, entry);
+        event_free(barrier->round_over);
         free(barrier->parts);
         free(barrier);
 }
 
-/* To each node with a capsule of the job, once. */
-static void tell_all(struct checkpoints *c, const struct barrier *barrier, const Rm__Checkpoint *checkpoint,
-                     Rm__CheckpointPhase phase, const char *error) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
-        Rm__CheckpointGo go = RM__CHECKPOINT_GO__INIT;
+/* Who has no places may be an older rmd, which does not know of them. */
+static bool is_meant(const struct barrier *barrier, size_t part, Rm__CheckpointPhase phase) {
+        return phase != RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_PLACE || barrier->parts[part].places > 0;
+}
 
-        go.job = barrier->job;
-        go.checkpoint = barrier->checkpoint;
-        go.phase = phase;
-        go.error = (char *) error;
+/* To each node with a capsule of the job that is meant, once. */
+static void tell_nodes(struct checkpoints *c, const struct barrier *barrier, const Rm__Checkpoint *checkpoint,
+                       Rm__CheckpointGo *go) {
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+
+        go->job = barrier->job;
+        go->checkpoint = barrier->checkpoint;
         message.body_case = RM__PEER_MESSAGE__BODY_CHECKPOINT_GO;
-        message.checkpoint_go = &go;
+        message.checkpoint_go = go;
         for (size_t i = 0; i < checkpoint->n_parts; i++) {
-                bool told = false;
+                bool told = !is_meant(barrier, i, go->phase);
 
                 for (size_t k = 0; k < i && !told; k++)
-                        told = strcmp(checkpoint->parts[k]->node, checkpoint->parts[i]->node) == 0;
+                        told = is_meant(barrier, k, go->phase) &&
+                               strcmp(checkpoint->parts[k]->node, checkpoint->parts[i]->node) == 0;
                 if (!told && checkpoints_send(c, checkpoint->parts[i]->node, &message) < 0)
                         log_warn("checkpoint %" PRIu64 ".%" PRIu64 ": %s cannot be reached", barrier->job, barrier->checkpoint,
                                  checkpoint->parts[i]->node);
         }
+}
+
+static void tell_all(struct checkpoints *c, const struct barrier *barrier, const Rm__Checkpoint *checkpoint,
+                     Rm__CheckpointPhase phase, const char *error) {
+        Rm__CheckpointGo go = RM__CHECKPOINT_GO__INIT;
+
+        go.phase = phase;
+        go.error = (char *) error;
+        tell_nodes(c, barrier, checkpoint, &go);
 }
 
 static Rm__CheckpointPhase least(const struct barrier *barrier) {
@@ -82,6 +101,85 @@ static void propose_captured(struct checkpoints *c, struct barrier *barrier) {
         checkpoints_retry(c);
 }
 
+/* ---- places ---- */
+
+static bool has_places(const struct barrier *barrier) {
+        for (size_t i = 0; i < barrier->n; i++)
+                if (barrier->parts[i].places > 0)
+                        return true;
+        return false;
+}
+
+static bool all_in_place(const struct barrier *barrier) {
+        for (size_t i = 0; i < barrier->n; i++)
+                if (barrier->parts[i].places > 0 && barrier->parts[i].round != barrier->rounds.round)
+                        return false;
+        return true;
+}
+
+static void begin_round(struct barrier *barrier, const Rm__Checkpoint *checkpoint) {
+        Rm__CheckpointGo go = RM__CHECKPOINT_GO__INIT;
+        uint64_t now = now_usec();
+
+        go.phase = RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_PLACE;
+        go.error = (char *) "";
+        go.round = barrier->rounds.round;
+        go.wait_usec = barrier->rounds.end_usec > now ? barrier->rounds.end_usec - now : 0;
+        timer_arm(barrier->round_over, rounds_left(&barrier->rounds, now));
+        tell_nodes(barrier->c, barrier, checkpoint, &go);
+}
+
+/* False: no rank is to be waited for, or there is no time for that. */
+static bool begin_places(struct barrier *barrier, const Rm__Checkpoint *checkpoint) {
+        const struct checkpoints *c = barrier->c;
+        const Rm__State *state = checkpoints_state(c);
+        const Rm__Job *job = state_job(state, barrier->job);
+        uint64_t wait_usec = job ? leave_by_wait_usec(job_leave_by_usec(state, job), cluster_log_usec(c->rmd->cluster),
+                                                      c->rmd->config->place_wait_usec)
+                                 : 0;
+
+        if (wait_usec == 0 || !has_places(barrier))
+                return false;
+        rounds_begin(&barrier->rounds, now_usec(), wait_usec);
+        begin_round(barrier, checkpoint);
+        return true;
+}
+
+static void end_places(struct barrier *barrier) {
+        rounds_end(&barrier->rounds);
+        (void) evtimer_del(barrier->round_over);
+}
+
+static void freeze_all(struct barrier *barrier, const Rm__Checkpoint *checkpoint) {
+        end_places(barrier);
+        tell_all(barrier->c, barrier, checkpoint, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_COPIED, "");
+}
+
+static void on_round_over(evutil_socket_t fd, short what, void *arg) {
+        struct barrier *barrier = arg;
+        const Rm__Checkpoint *checkpoint = checkpoints_record(barrier->c, barrier->job, barrier->checkpoint);
+
+        if (!checkpoint || barrier->rounds.round == 0)
+                return;
+        if (rounds_next(&barrier->rounds, now_usec())) {
+                begin_round(barrier, checkpoint);
+                return;
+        }
+        log_info("checkpoint %" PRIu64 ".%" PRIu64 ": not all ranks came to their places in time", barrier->job,
+                 barrier->checkpoint);
+        freeze_all(barrier, checkpoint);
+}
+
+static void on_place(struct barrier *barrier, const Rm__Checkpoint *checkpoint, const Rm__CheckpointAt *at) {
+        for (size_t i = 0; i < barrier->n; i++)
+                if (barrier->parts[i].index == at->capsule)
+                        barrier->parts[i].round = at->round;
+        if (barrier->rounds.round > 0 && all_in_place(barrier))
+                freeze_all(barrier, checkpoint);
+}
+
+/* ---- from phase to phase ---- */
+
 static void advance(struct checkpoints *c, struct barrier *barrier, const Rm__Checkpoint *checkpoint) {
         Rm__CheckpointPhase phase = least(barrier);
 
@@ -90,7 +188,7 @@ static void advance(struct checkpoints *c, struct barrier *barrier, const Rm__Ch
         barrier->reached = phase;
         if (phase == RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_CAPTURED)
                 propose_captured(c, barrier);
-        else
+        else if (phase != RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_COPIED || !begin_places(barrier, checkpoint))
                 tell_all(c, barrier, checkpoint, phase, "");
 }
 
@@ -98,6 +196,7 @@ static void barrier_fail(struct checkpoints *c, struct barrier *barrier, const R
         if (!barrier->failed)
                 tell_all(c, barrier, checkpoint, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_FAILED, error);
         barrier->failed = true;
+        end_places(barrier);
         checkpoints_propose_abort(c, barrier->job, barrier->checkpoint, error);
 }
 
@@ -113,12 +212,17 @@ void barrier_on_at(struct checkpoints *c, const Rm__CheckpointAt *at) {
                 barrier_fail(c, barrier, checkpoint, at->error);
                 return;
         }
+        if (at->phase == RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_PLACE) {
+                on_place(barrier, checkpoint, at);
+                return;
+        }
         for (size_t i = 0; i < at->n_output_end && i < ARRAY_SIZE(barrier->output_end); i++)
                 barrier->output_end[i] = at->output_end[i];
         for (size_t i = 0; i < barrier->n; i++)
                 if (barrier->parts[i].index == at->capsule && at->phase > barrier->parts[i].phase) {
                         barrier->parts[i].phase = at->phase;
                         barrier->parts[i].pause_usec = at->pause_usec;
+                        barrier->parts[i].places = at->places;
                 }
         advance(c, barrier, checkpoint);
 }

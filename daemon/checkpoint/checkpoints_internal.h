@@ -10,6 +10,7 @@
 
 #include "daemon/checkpoint/checkpoints.h"
 #include "daemon/checkpoint/machine.h"
+#include "daemon/checkpoint/rounds.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
 #include "daemon/move/mover.h"
@@ -54,8 +55,11 @@ struct barrier_part {
         int32_t index;
         Rm__CheckpointPhase phase;
         uint64_t pause_usec;
+        uint32_t places; /* ranks that have some */
+        uint32_t round; /* since which these wait at them; 0: they do not */
 };
 struct barrier {
+        struct checkpoints *c;
         uint64_t job;
         uint64_t checkpoint;
         Rm__CheckpointPhase reached; /* by all, as they were told */
@@ -63,6 +67,8 @@ struct barrier {
         struct barrier_part *parts;
         uint64_t output_end[2]; /* of the head, when it was cut */
         bool failed;
+        struct rounds rounds; /* between COPIED and CUT: ranks come to their places */
+        struct event *round_over;
         LIST_ENTRY(barrier) entry;
 };
 

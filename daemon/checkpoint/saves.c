@@ -27,6 +27,7 @@ struct save_op {
         int32_t index;
         uint64_t incarnation;
         uint64_t checkpoint;
+        uint32_t round; /* of ranks that come to their places */
 };
 
 static void save_enter(struct save *save);
@@ -85,7 +86,7 @@ bool saves_busy(const struct checkpoints *c, uint64_t job, int32_t index) {
 static struct save_op *make_op(const struct save *save) {
         struct save_op *op = xcalloc(1, sizeof(*op));
 
-        *op = (struct save_op) { save->c, save->job, save->index, save->incarnation, save->checkpoint };
+        *op = (struct save_op) { save->c, save->job, save->index, save->incarnation, save->checkpoint, 0 };
         return op;
 }
 
@@ -148,7 +149,16 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg) {
 
 /* ---- what the others hear ---- */
 
-static int tell(struct save *save, Rm__CheckpointPhase phase) {
+static uint32_t places_of(const struct save *save) {
+        const struct resident *resident = resident_of(save);
+        struct capsule_status status = { 0 };
+
+        if (resident && resident->ready && !resident->exited)
+                capsule_get_status(resident->capsule, &status);
+        return status.progress.placing;
+}
+
+static int tell_round(const struct save *save, Rm__CheckpointPhase phase, uint32_t round) {
         const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
         const Rm__Capsule *head = job ? job_capsule(job, STATE_HEAD) : NULL;
         Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
@@ -158,19 +168,49 @@ static int tell(struct save *save, Rm__CheckpointPhase phase) {
         at.checkpoint = save->checkpoint;
         at.capsule = save->index;
         at.phase = phase;
-        at.error = save->error;
+        at.error = (char *) save->error;
         at.pause_usec = save->pause_usec;
-        at.output_end = save->output_end;
+        at.output_end = (uint64_t *) save->output_end;
+        at.places = phase == RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_COPIED ? places_of(save) : 0;
+        at.round = round;
         at.n_output_end = save->index == STATE_HEAD ? ARRAY_SIZE(save->output_end) : 0;
         message.body_case = RM__PEER_MESSAGE__BODY_CHECKPOINT_AT;
         message.checkpoint_at = &at;
         return head ? checkpoints_send(save->c, head->node, &message) : -ENOENT;
 }
 
+static int tell(const struct save *save, Rm__CheckpointPhase phase) {
+        return tell_round(save, phase, 0);
+}
+
 /* Who is not heard there waits for ever, and so do the moves and changes of the job. */
 static void tell_or_fail(struct save *save, Rm__CheckpointPhase phase) {
         if (tell(save, phase) < 0)
                 save_fail(save, "the node of mpirun cannot be reached");
+}
+
+/* Its ranks wait at their places; or no longer for that, and then the head's time is over as well. */
+static void on_in_place(struct capsule *capsule, int error, const char *text, void *arg) {
+        uint32_t round = ((const struct save_op *) arg)->round;
+        const struct save *save = op_done(arg, error);
+
+        if (save && save->state == SAVE_COPIED)
+                (void) tell_round(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_PLACE, round); /* else the head waits as long as it would at most */
+}
+
+/* A capsule that has ended by now comes to nothing as it is frozen. */
+static void seek_places(struct save *save, const Rm__CheckpointGo *go) {
+        const struct resident *resident = resident_of(save);
+        uint64_t wait_usec = go->wait_usec < CONFIG_PLACE_WAIT_MAX_USEC ? go->wait_usec : CONFIG_PLACE_WAIT_MAX_USEC;
+        struct save_op *op;
+
+        if (save->state != SAVE_COPIED || places_of(save) == 0)
+                return;
+        op = make_op(save);
+        op->round = go->round;
+        save->announced = true;
+        if (capsule_announce(resident->capsule, CAPSULE_PLACE, wait_usec, on_in_place, op) < 0)
+                free(op);
 }
 
 void saves_on_go(struct checkpoints *c, const Rm__CheckpointGo *go) {
@@ -180,7 +220,9 @@ void saves_on_go(struct checkpoints *c, const Rm__CheckpointGo *go) {
                 next = LIST_NEXT(save, entry);
                 if (save->job != go->job || save->checkpoint != go->checkpoint)
                         continue;
-                if (go->phase == RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_COPIED)
+                if (go->phase == RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_PLACE)
+                        seek_places(save, go);
+                else if (go->phase == RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_COPIED)
                         save_event(save, SAVE_EV_ALL_COPIED);
                 else if (go->phase == RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_CUT)
                         save_event(save, SAVE_EV_ALL_CUT);

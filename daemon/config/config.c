@@ -33,6 +33,7 @@ enum kind {
         KIND_LAST,
         KIND_MOVE_TIMEOUT,
         KIND_CALLBACK_WAIT,
+        KIND_PLACE_WAIT,
         KIND_PENALTIES,
         KIND_SENSORS
 };
@@ -121,6 +122,7 @@ static const struct key keys[] = {
         KEY("checkpoint", "codec", KIND_CODEC, checkpoint_codec, "auto"),
         KEY("checkpoint", "space_max_per_user", KIND_BYTES, checkpoint_space_bytes, "0"),
         KEY("checkpoint", "verify", KIND_DURATION, checkpoint_verify_usec, "1d"),
+        KEY("checkpoint", "place_wait", KIND_PLACE_WAIT, place_wait_usec, "10s"),
         KEY("checkpoint", "mtbf", KIND_DURATION, checkpoint_mtbf_usec, "1000h"),
         KEY("job", "keep", KIND_DURATION, keep_jobs_usec, "1d"),
         KEY("job", "kill_wait", KIND_DURATION, kill_wait_usec, "10s"),
@@ -353,6 +355,8 @@ static int set_key(struct config *config, const struct key *key, const char *val
                 return set_duration_within(out, value, CONFIG_MOVE_TIMEOUT_MIN_USEC, CONFIG_MOVE_TIMEOUT_MAX_USEC);
         case KIND_CALLBACK_WAIT:
                 return set_duration_within(out, value, 0, CONFIG_CALLBACK_WAIT_MAX_USEC);
+        case KIND_PLACE_WAIT:
+                return set_duration_within(out, value, 0, CONFIG_PLACE_WAIT_MAX_USEC);
         case KIND_DURATION:
                 return parse_duration_usec(value, out);
         case KIND_BYTES:
@@ -399,6 +403,8 @@ static const char *expects(const struct key *key) {
                 return "a time from 1s to 2m: connections to a group that stands still for longer would break";
         case KIND_CALLBACK_WAIT:
                 return "a time from 0s to 10s";
+        case KIND_PLACE_WAIT:
+                return "a time from 0s to 1m";
         case KIND_DURATION:
                 return "a time such as 500ms, 5s, 2m, 1h or 1d";
         case KIND_BYTES:

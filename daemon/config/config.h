@@ -14,6 +14,7 @@
 #define CONFIG_MOVE_TIMEOUT_MIN_USEC UINT64_C(1000000)
 #define CONFIG_MOVE_TIMEOUT_MAX_USEC UINT64_C(120000000)
 #define CONFIG_CALLBACK_WAIT_MAX_USEC UINT64_C(10000000)
+#define CONFIG_PLACE_WAIT_MAX_USEC UINT64_C(60000000)
 
 /* What [cluster] lease may be. It is renewed one heartbeat late, and one may be lost. */
 #define CONFIG_LEASE_HEARTBEATS 3U
@@ -111,6 +112,7 @@ struct config {
         uint32_t checkpoint_codec; /* enum config_codec */
         uint64_t checkpoint_space_bytes; /* of a user's checkpoints on one node; 0 = half of the file system */
         uint64_t checkpoint_verify_usec; /* so often what is stored is read again; 0 = never */
+        uint64_t place_wait_usec; /* for ranks to come to places at which they want to be saved; 0 = not at all */
         uint64_t checkpoint_mtbf_usec; /* of a node, as long as nothing is known of it */
         /* [job] */
         uint64_t keep_jobs_usec;

@@ -39,7 +39,7 @@ enum rmrt_event {
 typedef void (*rmrt_event_fn)(enum rmrt_event event, void *data);
 enum { RMRT_CALLBACKS_MAX = 64 };
 
-/* Calls `fn` at each such event, in the thread whose rmrt_step() comes next, those of one event in the order in which they were given. Before: rmd waits for that, while the
+/* Calls `fn` at each such event, in the thread whose rmrt_step() or rmrt_checkpoint_here() comes next, those of one event in the order in which they were given. Before: rmd waits for that, while the
  * program runs, as long as its administrator allows (1 s by default); then it goes on without, and what is to be done before may be left out. After: in any case. May be called
  * before rmrt_init(). Keeps one descriptor open, which a move or checkpoint carries; if the program closes it, another is made. -EINVAL: no such event, or no function;
  * -ENOSPC: more than RMRT_CALLBACKS_MAX. */
@@ -69,6 +69,11 @@ enum { RMRT_REGIONS_MAX = 64 };
 int rmrt_exclude(void *memory, size_t bytes);
 /* It is carried again: just what was excluded by one call. -ENOENT: that was not. */
 int rmrt_include(const void *memory, size_t bytes);
+
+/* Here is a good place to be saved at: nothing of this rank is on its way to others, or from them. When a checkpoint is near, and the rank has called this before, rmd has it wait in the call
+ * until it is captured, and makes the checkpoint when all such ranks of the job wait, or have had their time. So all ranks are to call it as often as each other, between the same
+ * steps. Also does what rmrt_step() does at events. Otherwise costs some tens of nanoseconds. Keeps a descriptor open. */
+void rmrt_checkpoint_here(void);
 
 /* Tells rmd what was said last. The other calls do nothing after it. Of rank 0, in a job with --max-ranks: waits until rmd has heard that parked ranks are to end, 10 s at most. */
 void rmrt_finalize(void);

@@ -5,6 +5,10 @@
 #include "daemon/capsule/init/door.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/park.h"
+#include "daemon/capsule/init/ranks.h"
+
+/* A rank at its place waits for so much longer than rmd: until it is captured. */
+#define HOLD_USEC UINT64_C(5000000)
 
 struct announce {
         struct init *init;
@@ -31,30 +35,56 @@ static void stop_waiting(struct announce *announce) {
 }
 
 static Door__Event event_before(Capsule__Capture capture) {
-        if (capture == CAPSULE__CAPTURE__CAPTURE_DROP)
+        switch (capture) {
+        case CAPSULE__CAPTURE__CAPTURE_DROP:
                 return DOOR__EVENT__EVENT_DROP;
-        return capture == CAPSULE__CAPTURE__CAPTURE_MOVE ? DOOR__EVENT__EVENT_BEFORE_MOVE : DOOR__EVENT__EVENT_BEFORE_CHECKPOINT;
+        case CAPSULE__CAPTURE__CAPTURE_PLACE:
+                return DOOR__EVENT__EVENT_PLACE;
+        case CAPSULE__CAPTURE__CAPTURE_MOVE:
+                return DOOR__EVENT__EVENT_BEFORE_MOVE;
+        default:
+                return DOOR__EVENT__EVENT_BEFORE_CHECKPOINT;
+        }
 }
 
 static Door__Event event_after(Capsule__Capture capture) {
         return capture == CAPSULE__CAPTURE__CAPTURE_MOVE ? DOOR__EVENT__EVENT_AFTER_MOVE : DOOR__EVENT__EVENT_AFTER_CHECKPOINT;
 }
 
+static void tell(struct announce *announce, Door__Event event) {
+        struct ranks_news news = { .event = event };
+
+        (void) door_tell(announce->init->door, &news);
+}
+
 static void end(struct announce *announce) {
         stop_waiting(announce);
         if (announce->capture != CAPSULE__CAPTURE__CAPTURE_NONE)
-                (void) door_tell(announce->init->door, event_after(announce->capture), false);
+                tell(announce, event_after(announce->capture));
         announce->capture = CAPSULE__CAPTURE__CAPTURE_NONE;
         announce->orphan = false;
 }
 
+/* What is over later, if this is announced. */
+static Capsule__Capture becomes(Capsule__Capture capture) {
+        if (capture == CAPSULE__CAPTURE__CAPTURE_DROP)
+                return CAPSULE__CAPTURE__CAPTURE_NONE;
+        return capture == CAPSULE__CAPTURE__CAPTURE_PLACE ? CAPSULE__CAPTURE__CAPTURE_CHECKPOINT : capture;
+}
+
 void announce_near(struct announce *announce, Capsule__Capture capture, uint64_t wait_usec, struct ticket ticket) {
-        end(announce);
-        announce->capture = capture == CAPSULE__CAPTURE__CAPTURE_DROP ? CAPSULE__CAPTURE__CAPTURE_NONE : capture;
+        struct ranks_news news = { .event = event_before(capture), .ask = true };
+
+        if (capture == CAPSULE__CAPTURE__CAPTURE_PLACE) {
+                stop_waiting(announce);
+                news.hold_usec = wait_usec + HOLD_USEC;
+        } else
+                end(announce);
+        announce->capture = becomes(capture);
         announce->ticket = ticket;
         announce->deadline = now_usec() + wait_usec;
         if (!park_holds(announce->init->park)) /* else nobody would come by */
-                (void) door_tell(announce->init->door, event_before(capture), true);
+                (void) door_tell(announce->init->door, &news);
         announce_look(announce);
 }
 
@@ -64,7 +94,7 @@ void announce_over(struct announce *announce, Capsule__Capture capture) {
 }
 
 void announce_arrived(struct announce *announce, bool back) {
-        (void) door_tell(announce->init->door, back ? DOOR__EVENT__EVENT_AFTER_RESTART : DOOR__EVENT__EVENT_AFTER_MOVE, false);
+        tell(announce, back ? DOOR__EVENT__EVENT_AFTER_RESTART : DOOR__EVENT__EVENT_AFTER_MOVE);
 }
 
 void announce_orphan(struct announce *announce) {

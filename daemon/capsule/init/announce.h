@@ -13,7 +13,8 @@ struct init;
 
 struct announce *announce_create(struct init *init); /* lives as long as the process */
 
-/* Tells the ranks that it is near. The reply of `ticket` comes when all have answered, or after `wait_usec`. What was announced before is over. */
+/* Tells the ranks that it is near. The reply of `ticket` comes when all have answered, or after `wait_usec`. What was announced before is over, but not that of a
+ * checkpoint by its places. */
 void announce_near(struct announce *announce, Capsule__Capture capture, uint64_t wait_usec, struct ticket ticket);
 /* And that it is over, whether it came to pass or not; nothing, if that is not what was announced last. */
 void announce_over(struct announce *announce, Capsule__Capture capture);

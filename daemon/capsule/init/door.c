@@ -142,8 +142,8 @@ static bool send_to(void *ctx, uint32_t rank, const void *data, size_t size) {
         return door_send(rank, data, size);
 }
 
-size_t door_tell(struct door *door, Door__Event event, bool ask) {
-        return ranks_tell(door->ranks, event, ask, send_to, NULL);
+size_t door_tell(struct door *door, const struct ranks_news *news) {
+        return ranks_tell(door->ranks, news, send_to, NULL);
 }
 
 size_t door_awaited(const struct door *door) {

@@ -14,6 +14,7 @@
 
 struct door;
 struct init;
+struct ranks_news;
 struct rm_error;
 
 /* Before the payload is there. */
@@ -34,7 +35,7 @@ void door_timeout(struct door *door);
 bool door_send(uint32_t rank, const void *data, size_t size);
 
 /* As ranks_tell() and the next two, with door_send(). */
-size_t door_tell(struct door *door, Door__Event event, bool ask);
+size_t door_tell(struct door *door, const struct ranks_news *news);
 size_t door_awaited(const struct door *door);
 void door_stop_waiting(struct door *door);
 

@@ -472,7 +472,7 @@ static int op_open(struct ops *ops, const Capsule__Request *request, struct tick
 static int op_announce(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         const Capsule__Announce *body = request->announce;
 
-        if (body->capture < CAPSULE__CAPTURE__CAPTURE_MOVE || body->capture > CAPSULE__CAPTURE__CAPTURE_DROP)
+        if (body->capture < CAPSULE__CAPTURE__CAPTURE_MOVE || body->capture > CAPSULE__CAPTURE__CAPTURE_PLACE)
                 return error_set(error, -EINVAL, "nothing that this rm-capsule can announce");
         if (body->over) {
                 announce_over(ops->init->announce, body->capture);

@@ -14,7 +14,8 @@
 /* 1 << Door__Event, of each that there is; a library that is newer may name others. */
 #define EVENTS_KNOWN                                                                                                               \
         (1U << DOOR__EVENT__EVENT_BEFORE_MOVE | 1U << DOOR__EVENT__EVENT_BEFORE_CHECKPOINT | 1U << DOOR__EVENT__EVENT_AFTER_MOVE | \
-         1U << DOOR__EVENT__EVENT_AFTER_CHECKPOINT | 1U << DOOR__EVENT__EVENT_AFTER_RESTART | 1U << DOOR__EVENT__EVENT_DROP)
+         1U << DOOR__EVENT__EVENT_AFTER_CHECKPOINT | 1U << DOOR__EVENT__EVENT_AFTER_RESTART | 1U << DOOR__EVENT__EVENT_DROP |      \
+         1U << DOOR__EVENT__EVENT_PLACE)
 
 struct rank {
         uint32_t number;
@@ -142,20 +143,23 @@ int ranks_take(struct ranks *ranks, const void *data, size_t size) {
 void ranks_rest(struct ranks *ranks, uint32_t number) {
         struct rank *rank = find(ranks, number);
 
-        if (rank)
-                rank->reported = false;
+        if (!rank)
+                return;
+        rank->reported = false;
+        rank->events &= ~(1U << DOOR__EVENT__EVENT_PLACE); /* said again when it comes to one */
 }
 
 void ranks_sum(const struct ranks *ranks, Capsule__Progress *ret) {
         struct rank *rank, *next;
 
-        ret->ranks = ret->listening = ret->excluding = 0;
+        ret->ranks = ret->listening = ret->excluding = ret->placing = 0;
         ret->goal_min = ranks->goal_min;
         ret->goal_max = ranks->goal_max;
         ret->done = ret->total = 0;
         HASH_ITER (hh, ranks->all, rank, next) {
                 ret->listening += rank->events != 0;
                 ret->excluding += (rank->events & 1U << DOOR__EVENT__EVENT_DROP) != 0;
+                ret->placing += (rank->events & 1U << DOOR__EVENT__EVENT_PLACE) != 0;
                 if (!rank->reported)
                         continue;
                 if (ret->ranks == 0 || rank->done < ret->done) {
@@ -168,28 +172,29 @@ void ranks_sum(const struct ranks *ranks, Capsule__Progress *ret) {
 
 /* ---- what it is told ---- */
 
-static bool tell_one(struct ranks *ranks, uint32_t number, Door__Event event, ranks_send_fn send, void *ctx) {
+static bool tell_one(struct ranks *ranks, uint32_t number, const struct ranks_news *news, ranks_send_fn send, void *ctx) {
         Door__Happens happens = DOOR__HAPPENS__INIT;
         Door__Notice notice = DOOR__NOTICE__INIT;
         uint8_t data[DOOR_MESSAGE_BYTES];
 
-        happens.event = event;
+        happens.event = news->event;
+        happens.hold_usec = news->hold_usec;
         notice.serial = ranks->serial;
         notice.body_case = DOOR__NOTICE__BODY_HAPPENS;
         notice.happens = &happens;
         return send(ctx, number, data, door__notice__pack(&notice, data));
 }
 
-size_t ranks_tell(struct ranks *ranks, Door__Event event, bool ask, ranks_send_fn send, void *ctx) {
+size_t ranks_tell(struct ranks *ranks, const struct ranks_news *news, ranks_send_fn send, void *ctx) {
         struct rank *rank, *next;
 
         ranks->serial++;
-        if (ask) {
+        if (news->ask) {
                 ranks_stop_waiting(ranks);
                 ranks->asked = ranks->serial;
         }
         HASH_ITER (hh, ranks->all, rank, next) {
-                if (!(rank->events & 1U << event) || !tell_one(ranks, rank->number, event, send, ctx) || !ask)
+                if (!(rank->events & 1U << news->event) || !tell_one(ranks, rank->number, news, send, ctx) || !news->ask)
                         continue;
                 rank->awaited = true;
                 ranks->awaited++;

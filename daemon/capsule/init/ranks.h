@@ -20,7 +20,7 @@ void ranks_destroy(struct ranks *ranks); /* NULL ok */
 /* A datagram. 0; -EBADMSG: it is none of librmrt's; -ESTALE: it answers what is not asked (any more); -EUSERS: of one rank too many. */
 int ranks_take(struct ranks *ranks, const void *data, size_t size);
 
-/* It does nothing for now: how far it was says nothing of the others. */
+/* It does nothing for now: how far it was says nothing of the others, and it comes to no place. */
 void ranks_rest(struct ranks *ranks, uint32_t number);
 
 /* What the capsule has done: what the rank has that is furthest behind; and how many listen. `ranks` and `listening` 0: nothing is known. */
@@ -28,9 +28,13 @@ void ranks_sum(const struct ranks *ranks, Capsule__Progress *ret);
 
 /* A Notice for one rank. False: it cannot be had. */
 typedef bool (*ranks_send_fn)(void *ctx, uint32_t rank, const void *data, size_t size);
-/* Tells all ranks that listen to it, and with `ask` awaits their answers, in place of those that were awaited before. A rank that cannot be told is not waited for. How
- * many are. */
-size_t ranks_tell(struct ranks *ranks, Door__Event event, bool ask, ranks_send_fn send, void *ctx);
+struct ranks_news {
+        Door__Event event;
+        bool ask; /* their answers are awaited, in place of those that were before */
+        uint64_t hold_usec; /* of EVENT_PLACE */
+};
+/* Tells all ranks that listen to it. A rank that cannot be told is not waited for. How many are. */
+size_t ranks_tell(struct ranks *ranks, const struct ranks_news *news, ranks_send_fn send, void *ctx);
 size_t ranks_awaited(const struct ranks *ranks);
 /* Answers that come from now on are none. */
 void ranks_stop_waiting(struct ranks *ranks);

@@ -44,12 +44,13 @@ static void knock(const uint8_t *data, size_t size) {
         struct ranks *ranks = ranks_create();
         Capsule__Progress progress = CAPSULE__PROGRESS__INIT;
         Capsule__Carry carry = CAPSULE__CARRY__INIT;
+        const struct ranks_news news = { .event = DOOR__EVENT__EVENT_BEFORE_MOVE, .ask = true };
         size_t first = size / 2;
 
         (void) ranks_take(ranks, data, size);
         (void) ranks_take(ranks, data, first);
         ranks_sum(ranks, &progress);
-        if (ranks_tell(ranks, DOOR__EVENT__EVENT_BEFORE_MOVE, true, send_nowhere, NULL) > progress.listening)
+        if (ranks_tell(ranks, &news, send_nowhere, NULL) > progress.listening)
                 __builtin_trap();
         (void) ranks_take(ranks, data + first, size - first);
         ranks_carry(ranks, &carry);

@@ -141,12 +141,20 @@ static uint32_t listening(const struct ranks *ranks) {
         return progress.listening;
 }
 
+static uint32_t placing(const struct ranks *ranks) {
+        Capsule__Progress progress = CAPSULE__PROGRESS__INIT;
+
+        ranks_sum(ranks, &progress);
+        return progress.placing;
+}
+
 /* What was sent. */
 struct post {
         size_t n;
         uint32_t deaf; /* who does not read */
         uint64_t serial;
         Door__Event event;
+        uint64_t hold_usec;
 };
 
 static bool deliver(void *ctx, uint32_t rank, const void *data, size_t size) {
@@ -157,6 +165,7 @@ static bool deliver(void *ctx, uint32_t rank, const void *data, size_t size) {
         assert_int_equal(notice->body_case, DOOR__NOTICE__BODY_HAPPENS);
         post->serial = notice->serial;
         post->event = notice->happens->event;
+        post->hold_usec = notice->happens->hold_usec;
         post->n++;
         door__notice__free_unpacked(notice, NULL);
         return rank != post->deaf;
@@ -164,14 +173,18 @@ static bool deliver(void *ctx, uint32_t rank, const void *data, size_t size) {
 
 #define BEFORE_MOVE (1U << DOOR__EVENT__EVENT_BEFORE_MOVE)
 #define AFTER_MOVE (1U << DOOR__EVENT__EVENT_AFTER_MOVE)
+#define PLACE (1U << DOOR__EVENT__EVENT_PLACE)
 
 static size_t ask(struct ranks *ranks, struct post *post) {
+        const struct ranks_news news = { .event = DOOR__EVENT__EVENT_BEFORE_MOVE, .ask = true };
+
         post->n = 0;
-        return ranks_tell(ranks, DOOR__EVENT__EVENT_BEFORE_MOVE, true, deliver, post);
+        return ranks_tell(ranks, &news, deliver, post);
 }
 
 static void test_answers(void **state) {
         struct ranks *ranks = *state;
+        const struct ranks_news after = { .event = DOOR__EVENT__EVENT_AFTER_MOVE };
         struct post post = { .deaf = UINT32_MAX };
         uint64_t first;
 
@@ -189,7 +202,7 @@ static void test_answers(void **state) {
         assert_int_equal(listens(ranks, 2, 0), 0); /* it says that it listens no more */
         assert_int_equal(ranks_awaited(ranks), 0);
         assert_int_equal(listening(ranks), 2);
-        assert_int_equal(ranks_tell(ranks, DOOR__EVENT__EVENT_AFTER_MOVE, false, deliver, &post), 0);
+        assert_int_equal(ranks_tell(ranks, &after, deliver, &post), 0);
         assert_int_equal(post.n, 4);
         assert_true(post.serial > first);
 }
@@ -234,6 +247,34 @@ static void test_deaf(void **state) {
         assert_int_equal(ask(ranks, &post), 1);
 }
 
+/* Who is parked comes to none, and is not waited for; until it says again that it has some. */
+static void test_places(void **state) {
+        const struct ranks_news place = { .event = DOOR__EVENT__EVENT_PLACE, .ask = true, .hold_usec = 7 };
+        struct ranks *ranks = *state;
+        struct post post = { .deaf = UINT32_MAX };
+        uint64_t first;
+
+        assert_int_equal(listens(ranks, 1, PLACE | AFTER_MOVE), 0);
+        assert_int_equal(listens(ranks, 2, PLACE | AFTER_MOVE), 0);
+        assert_int_equal(listens(ranks, 3, AFTER_MOVE), 0);
+        assert_int_equal(placing(ranks), 2);
+        assert_int_equal(ranks_tell(ranks, &place, deliver, &post), 2);
+        assert_int_equal(post.n, 2);
+        assert_int_equal(post.hold_usec, 7);
+        first = post.serial;
+        assert_int_equal(answers(ranks, 1, first), 0);
+        assert_int_equal(ranks_tell(ranks, &place, deliver, &post), 2); /* to their next ones */
+        assert_int_equal(answers(ranks, 2, first), -ESTALE);
+        assert_int_equal(answers(ranks, 2, post.serial), 0);
+        assert_int_equal(answers(ranks, 1, post.serial), 0);
+        assert_int_equal(ranks_awaited(ranks), 0);
+        ranks_rest(ranks, 1);
+        assert_int_equal(placing(ranks), 1);
+        assert_int_equal(ranks_tell(ranks, &place, deliver, &post), 1);
+        assert_int_equal(listens(ranks, 1, PLACE | AFTER_MOVE), 0);
+        assert_int_equal(placing(ranks), 2);
+}
+
 static void test_carried(void **state) {
         struct ranks *ranks = *state, *there = ranks_create();
         struct post post = { .deaf = UINT32_MAX };
@@ -267,6 +308,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_answers, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_false_answers, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_deaf, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_places, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_carried, setup, teardown),
         };
 

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/door.h"
+#include "common/util.h"
 #include "proto/door.pb-c.h"
 #include "rm/rmrt.h"
 
@@ -34,7 +36,7 @@ static uint32_t rank_here(void) {
         return 0x80000000U | (uint32_t) getpid();
 }
 
-static ssize_t post(Door__Event event) {
+static ssize_t post_hold(Door__Event event, uint64_t hold_usec) {
         static uint64_t serial;
         struct sockaddr_un address;
         socklen_t bytes = door_rank_address(rank_here(), &address);
@@ -45,12 +47,17 @@ static ssize_t post(Door__Event event) {
         ssize_t n;
 
         happens.event = event;
+        happens.hold_usec = hold_usec;
         notice.serial = ++serial;
         notice.body_case = DOOR__NOTICE__BODY_HAPPENS;
         notice.happens = &happens;
         n = sendto(fd, data, door__notice__pack(&notice, data), MSG_NOSIGNAL, (const struct sockaddr *) &address, bytes);
         assert_int_equal(close(fd), 0);
         return n;
+}
+
+static ssize_t post(Door__Event event) {
+        return post_hold(event, 0);
 }
 
 /* A step later than the last tick of the coarse clock. */
@@ -163,6 +170,68 @@ static void test_not_excluded(void **state) {
         assert_int_equal(munmap(shared, 2 * PAGE) | munmap(file, 2 * PAGE) | munmap(hole, 3 * PAGE), 0);
 }
 
+/* ---- places ---- */
+
+#define HOLD_USEC UINT64_C(20000000)
+
+/* For how long it waited there. */
+static uint64_t stay(void) {
+        uint64_t begin;
+
+        usleep(20000); /* later than the last tick of the coarse clock */
+        begin = now_usec();
+        rmrt_checkpoint_here();
+        return now_usec() - begin;
+}
+
+static _Atomic bool posted;
+
+static void *post_later(void *arg) {
+        sleep(1);
+        posted = true;
+        assert_true(post_hold(*(const Door__Event *) arg, HOLD_USEC) > 0);
+        return NULL;
+}
+
+/* Until that comes, a second later. */
+static void stay_until(Door__Event event) {
+        pthread_t thread;
+
+        posted = false;
+        assert_int_equal(pthread_create(&thread, NULL, post_later, &event), 0);
+        assert_true(stay() < HOLD_USEC / 2);
+        assert_true(posted);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void go_on(enum rmrt_event event, void *data) {
+        (void) event;
+        (void) data;
+        rmrt_checkpoint_here(); /* is none here */
+}
+
+static void test_places(void **state) {
+        uint64_t usec;
+
+        assert_true(stay() < HOLD_USEC / 2); /* nothing is near */
+        assert_true(post_hold(DOOR__EVENT__EVENT_PLACE, 2000000) > 0);
+        expect(""); /* a step is no place */
+        usec = stay();
+        assert_true(usec >= 500000 && usec < HOLD_USEC / 2); /* and no longer */
+        assert_true(post_hold(DOOR__EVENT__EVENT_PLACE, HOLD_USEC) > 0);
+        stay_until(DOOR__EVENT__EVENT_PLACE); /* the next place, then */
+        stay_until(DOOR__EVENT__EVENT_AFTER_CHECKPOINT);
+        assert_true(stay() < HOLD_USEC / 2);
+        assert_true(post_hold(DOOR__EVENT__EVENT_PLACE, HOLD_USEC) > 0);
+        assert_true(post(DOOR__EVENT__EVENT_AFTER_CHECKPOINT) > 0); /* it comes too late */
+        assert_true(stay() < HOLD_USEC / 2);
+        assert_int_equal(rmrt_at(RMRT_AFTER_MOVE, go_on, NULL), 0);
+        assert_true(post_hold(DOOR__EVENT__EVENT_PLACE, HOLD_USEC) > 0);
+        assert_true(post(DOOR__EVENT__EVENT_AFTER_MOVE) > 0);
+        assert_true(stay() < HOLD_USEC / 2);
+        *told = 0;
+}
+
 static void test_end(void **state) {
         assert_true(post(DOOR__EVENT__EVENT_AFTER_MOVE) > 0);
         rmrt_finalize();
@@ -181,8 +250,9 @@ static int setup(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_order),    cmocka_unit_test(test_too_late),     cmocka_unit_test(test_too_many),
-                cmocka_unit_test(test_excluded), cmocka_unit_test(test_not_excluded), cmocka_unit_test(test_end),
+                cmocka_unit_test(test_order),    cmocka_unit_test(test_too_late), cmocka_unit_test(test_places),
+                cmocka_unit_test(test_too_many), cmocka_unit_test(test_excluded), cmocka_unit_test(test_not_excluded),
+                cmocka_unit_test(test_end),
         };
 
         return cmocka_run_group_tests(tests, setup, NULL);

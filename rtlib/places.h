@@ -1,0 +1,19 @@
+/* Places at which a program wants to be saved: where it waits for a checkpoint that is near. */
+#ifndef RM_RTLIB_PLACES_H
+#define RM_RTLIB_PLACES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* This process has one. True: it is the first. */
+bool places_note(void);
+bool places_any(void);
+
+/* Of events.h: the rank is to wait at its next place, for so long at most from now on; in place of what was wanted before. And: no longer. */
+void places_wanted(uint64_t serial, uint64_t hold_usec);
+void places_over(void);
+
+/* It is at one: waits there, if that is wanted, until it is no longer, or until the next place is wanted. */
+void places_stay(uint32_t rank);
+
+#endif
