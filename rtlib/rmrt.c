@@ -15,14 +15,17 @@
 
 #define TELL_USEC UINT64_C(1000000)
 
+enum own_state { OWN_UNSAID, OWN_NO, OWN_YES };
+
 /* What this rank has said. Each is one value; that they belong together does not matter, since the next report follows in a second. */
 static struct {
         _Atomic bool managed;
         uint32_t rank; /* written before `managed` */
         _Atomic uint64_t done, total;
         _Atomic double goal_min, goal_max;
+        _Atomic int own_state; /* enum own_state */
         _Atomic uint64_t next_usec; /* when rmd is told again */
-        _Atomic uint64_t listen_usec; /* and what this rank wants to hear */
+        _Atomic uint64_t again_usec; /* and what this rank wants to hear */
         _Atomic uint64_t look_usec; /* when it looks again whether something has come: with the next tick of the coarse clock */
 } said;
 
@@ -60,12 +63,28 @@ static void send_listen(uint32_t wanted) {
         channel_send(&request);
 }
 
-/* Also for the case that PID 1 missed it, or the program has closed the socket. */
-static void listen_again(void) {
-        uint32_t wanted = events_wanted();
+static void send_own_state(int own_state) {
+        Door__OwnState own = DOOR__OWN_STATE__INIT;
+        Door__Request request = DOOR__REQUEST__INIT;
 
-        if (rmrt_is_managed() && wanted && channel_listen(said.rank) == 0)
+        own.rank = said.rank;
+        own.own_state = own_state == OWN_YES;
+        request.body_case = DOOR__REQUEST__BODY_OWN_STATE;
+        request.own_state = &own;
+        channel_send(&request);
+}
+
+/* Also for the case that PID 1 missed it, or the program has closed the socket. */
+static void say_again(void) {
+        uint32_t wanted = events_wanted();
+        int own_state = atomic_load_explicit(&said.own_state, memory_order_relaxed);
+
+        if (!rmrt_is_managed())
+                return;
+        if (wanted && channel_listen(said.rank) == 0)
                 send_listen(wanted);
+        if (own_state != OWN_UNSAID && said.rank == 0)
+                send_own_state(own_state);
 }
 
 int rmrt_init(void) {
@@ -79,7 +98,7 @@ int rmrt_init(void) {
         resizing_init(rank, active);
         atomic_store(&said.next_usec, 0);
         atomic_store(&said.managed, true);
-        listen_again();
+        say_again();
         return 0;
 }
 
@@ -110,11 +129,12 @@ static bool is_due(_Atomic uint64_t *at_usec, uint64_t now, uint64_t next_usec) 
 
 /* For the program's own thread, which is here now. */
 static void look(uint64_t now) {
-        if (!events_wanted())
-                return;
-        if (is_due(&said.listen_usec, now, now + TELL_USEC))
-                listen_again();
-        if (is_due(&said.look_usec, now, now + 1))
+        bool listens = events_wanted() != 0;
+
+        if ((listens || atomic_load_explicit(&said.own_state, memory_order_relaxed)) &&
+            is_due(&said.again_usec, now, now + TELL_USEC))
+                say_again();
+        if (listens && is_due(&said.look_usec, now, now + 1))
                 notices_take(said.rank);
 }
 
@@ -140,7 +160,7 @@ void rmrt_checkpoint_here(void) {
         if (!rmrt_is_managed() || notices_inside())
                 return;
         if (first)
-                listen_again();
+                say_again();
         look(coarse_usec());
         places_stay(said.rank);
 }
@@ -161,7 +181,7 @@ int rmrt_at(enum rmrt_event event, rmrt_event_fn fn, void *data) {
         int r = events_add(event, fn, data);
 
         if (r == 0)
-                listen_again();
+                say_again();
         return r;
 }
 
@@ -169,8 +189,13 @@ int rmrt_exclude(void *memory, size_t bytes) {
         int r = regions_exclude(memory, bytes);
 
         if (r == 0)
-                listen_again();
+                say_again();
         return r;
+}
+
+void rmrt_own_state(bool own) {
+        atomic_store_explicit(&said.own_state, own ? OWN_YES : OWN_NO, memory_order_relaxed);
+        say_again();
 }
 
 int rmrt_include(const void *memory, size_t bytes) {

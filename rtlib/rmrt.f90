@@ -12,7 +12,7 @@ module rmrt
   private
 
   public :: rmrt_init, rmrt_is_managed, rmrt_step, rmrt_goal, rmrt_at, rmrt_exclude, rmrt_include, &
-            rmrt_checkpoint_here, rmrt_finalize
+            rmrt_checkpoint_here, rmrt_own_state, rmrt_finalize
 
   ! As enum rmrt_event.
   integer(c_int), parameter, public :: rmrt_before_move = 1, rmrt_before_checkpoint = 2, rmrt_after_move = 3, &
@@ -65,6 +65,10 @@ module rmrt
       integer(c_size_t), value :: bytes
     end function
     subroutine c_checkpoint_here() bind(c, name='rmrt_checkpoint_here')
+    end subroutine
+    subroutine c_own_state(own) bind(c, name='rmrt_own_state')
+      import :: c_bool
+      logical(c_bool), value :: own
     end subroutine
     subroutine c_finalize() bind(c, name='rmrt_finalize')
     end subroutine
@@ -145,6 +149,12 @@ contains
 
   subroutine rmrt_checkpoint_here()
     call c_checkpoint_here()
+  end subroutine
+
+  subroutine rmrt_own_state(own)
+    logical, intent(in) :: own
+
+    call c_own_state(logical(own, c_bool))
   end subroutine
 
   subroutine rmrt_finalize()

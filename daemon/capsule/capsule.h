@@ -131,10 +131,8 @@ struct capsule_callbacks {
         void (*filling)(struct capsule *capsule, void *userdata);
         /* It was fenced, and now has a lease again. NULL ok. */
         void (*unfenced)(struct capsule *capsule, void *userdata);
-        /* status.resize_said is another. NULL ok. */
-        void (*resize_said)(struct capsule *capsule, void *userdata);
-        /* Likewise status.ranks_said. */
-        void (*ranks_said)(struct capsule *capsule, void *userdata);
+        /* status.resize_said, status.ranks_said or status.progress.own_state is another. NULL ok. */
+        void (*rank_said)(struct capsule *capsule, void *userdata);
         /* PID 1 died, and with it everything in the capsule. Only capsule_destroy makes sense now. */
         void (*lost)(struct capsule *capsule, const char *text, void *userdata);
 };
@@ -181,7 +179,7 @@ const char *capsule_phase_name(enum capsule_phase phase);
 
 /* How far the payload is, as its programs say by librmrt. */
 struct capsule_progress {
-        uint32_t ranks; /* that have said so; 0: none, and nothing else is set but the last three */
+        uint32_t ranks; /* that have said so; 0: none, and nothing else is set but the last five */
         uint64_t done; /* steps, of the rank that is furthest behind */
         uint64_t total; /* 0: not known */
         double goal_min, goal_max; /* steps per second; 0: none */
@@ -189,6 +187,8 @@ struct capsule_progress {
         uint32_t excluding; /* of the next: have memory that need not be carried */
         uint32_t listening; /* ranks that want to be told something, also if `ranks` is 0 */
         uint32_t placing; /* of these: have places to be saved at */
+        bool own_state_said; /* by rank 0, which is here, and what: the program restores itself */
+        bool own_state;
 };
 
 /* What is wanted of the ranks of a group in a job that grows and shrinks; as in capsule.proto. */

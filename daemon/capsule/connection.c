@@ -168,8 +168,8 @@ static void take_resize_said(struct capsule *capsule, const Capsule__ResizeSaid 
                 .done = said->done,
                 .ranks = said->ranks,
         };
-        if (capsule->callbacks.resize_said)
-                capsule->callbacks.resize_said(capsule, capsule->userdata);
+        if (capsule->callbacks.rank_said)
+                capsule->callbacks.rank_said(capsule, capsule->userdata);
 }
 
 static void take_ranks_said(struct capsule *capsule, const Capsule__RanksSaid *said) {
@@ -183,11 +183,14 @@ static void take_ranks_said(struct capsule *capsule, const Capsule__RanksSaid *s
                 .lost = capsule->lost_ranks,
                 .n_lost = said->n_lost,
         };
-        if (capsule->callbacks.ranks_said)
-                capsule->callbacks.ranks_said(capsule, capsule->userdata);
+        if (capsule->callbacks.rank_said)
+                capsule->callbacks.rank_said(capsule, capsule->userdata);
 }
 
 static void take_progress(struct capsule *capsule, const Capsule__Progress *progress) {
+        const struct capsule_progress *before = &capsule->status.progress;
+        bool other = progress->own_state_said != before->own_state_said || progress->own_state != before->own_state;
+
         capsule->status.progress = (struct capsule_progress) {
                 .ranks = progress->ranks,
                 .done = progress->done,
@@ -198,7 +201,11 @@ static void take_progress(struct capsule *capsule, const Capsule__Progress *prog
                 .excluding = progress->excluding,
                 .listening = progress->listening,
                 .placing = progress->placing,
+                .own_state_said = progress->own_state_said,
+                .own_state = progress->own_state,
         };
+        if (other && capsule->callbacks.rank_said)
+                capsule->callbacks.rank_said(capsule, capsule->userdata);
 }
 
 static void take_event(struct capsule *capsule, const Capsule__Event *event) {

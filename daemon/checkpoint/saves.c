@@ -194,8 +194,8 @@ static void on_in_place(struct capsule *capsule, int error, const char *text, vo
         uint32_t round = ((const struct save_op *) arg)->round;
         const struct save *save = op_done(arg, error);
 
-        if (save && save->state == SAVE_COPIED)
-                (void) tell_round(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_PLACE, round); /* else the head waits as long as it would at most */
+        if (save && save->state == SAVE_COPIED) /* if it is not heard, the head waits for its whole time */
+                (void) tell_round(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_PLACE, round);
 }
 
 /* A capsule that has ended by now comes to nothing as it is frozen. */

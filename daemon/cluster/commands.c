@@ -148,6 +148,22 @@ Rm__Command *command_job_resize_auto(struct command *c, uint64_t job, uint32_t r
         return command;
 }
 
+Rm__Command *command_job_own_state(struct command *c, uint64_t job, uint32_t attempt, bool own_state) {
+        BEGIN(c, job_own_state, JOB_OWN_STATE);
+        c->job_own_state.job = job;
+        c->job_own_state.attempt = attempt;
+        c->job_own_state.own_state = own_state;
+        return &c->command;
+}
+
+Rm__Command *command_job_requeue(struct command *c, uint64_t job, uint32_t attempt, const char *reason) {
+        BEGIN(c, job_requeue, JOB_REQUEUE);
+        c->job_requeue.job = job;
+        c->job_requeue.attempt = attempt;
+        c->job_requeue.reason = text_of(reason);
+        return &c->command;
+}
+
 Rm__CmdJobResizeTold *command_job_resize_told(struct command *c, uint64_t job, uint32_t attempt) {
         BEGIN(c, job_resize_told, JOB_RESIZE_TOLD);
         c->job_resize_told.job = job;

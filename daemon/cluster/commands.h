@@ -67,6 +67,8 @@ struct command {
                 Rm__CmdJobResize job_resize;
                 Rm__CmdJobResizeTold job_resize_told;
                 Rm__CmdJobRanksTold job_ranks_told;
+                Rm__CmdJobOwnState job_own_state;
+                Rm__CmdJobRequeue job_requeue;
         };
 };
 
@@ -105,6 +107,8 @@ Rm__Command *command_job_resize(struct command *c, uint64_t job, uint32_t ranks,
 Rm__Command *command_job_resize_auto(struct command *c, uint64_t job, uint32_t ranks, const char *reason);
 Rm__CmdJobResizeTold *command_job_resize_told(struct command *c, uint64_t job, uint32_t attempt);
 Rm__CmdJobRanksTold *command_job_ranks_told(struct command *c, uint64_t job, uint32_t attempt, int32_t group, const char *node);
+Rm__Command *command_job_own_state(struct command *c, uint64_t job, uint32_t attempt, bool own_state);
+Rm__Command *command_job_requeue(struct command *c, uint64_t job, uint32_t attempt, const char *reason);
 /* Asked for by this user. */
 Rm__Command *command_job_cancel(struct command *c, uint64_t job, uint32_t signal, const char *by);
 /* Its time is over. */

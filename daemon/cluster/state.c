@@ -189,6 +189,8 @@ static const struct {
         { RM__COMMAND__BODY_JOB_RESIZE, apply_job_resize },
         { RM__COMMAND__BODY_JOB_RESIZE_TOLD, apply_job_resize_told },
         { RM__COMMAND__BODY_JOB_RANKS_TOLD, apply_job_ranks_told },
+        { RM__COMMAND__BODY_JOB_OWN_STATE, apply_job_own_state },
+        { RM__COMMAND__BODY_JOB_REQUEUE, apply_job_requeue },
 };
 
 static int (*find_handler(const Rm__Command *command))(struct apply *a) {

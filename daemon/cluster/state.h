@@ -30,6 +30,7 @@
 #define STATE_LEVEL_IMPORT 11U /* likewise: checkpoints that come back from a file */
 #define STATE_LEVEL_RESIZE 11U /* likewise: jobs that grow and shrink */
 #define STATE_LEVEL_RANK_LOSS 12U /* from this one on: jobs that go on without ranks that are lost */
+#define STATE_LEVEL_OWN_STATE 12U /* likewise: programs that restore themselves */
 #define STATE_LEVEL_WITHOUT_DOWN                                                                                                   \
         3U /* the log is raised to this level, and to higher ones, also if a node that is DOWN knows less */
 #define STATE_CONDITION_SOURCES_MAX 16U    /* of one node */
@@ -154,7 +155,7 @@ bool checkpoint_is_drill(const Rm__Checkpoint *checkpoint);
 Rm__CheckpointPart *checkpoint_part(const Rm__Checkpoint *checkpoint, int32_t capsule);
 /* A node that is UP and has the part: `prefer` if it is one of these (NULL ok); NULL: none. */
 const Rm__Node *checkpoint_part_holder(const Rm__State *state, const Rm__CheckpointPart *part, const char *prefer);
-/* The newest one that is done, and all parts of which are on nodes that are UP; NULL: none. */
+/* The newest one that is done, and all parts of which are on nodes that are UP; NULL: none, or its program restores itself. */
 Rm__Checkpoint *job_newest_checkpoint(const Rm__State *state, const Rm__Job *job);
 /* Of a job that waits: the newest one that is done, if none is whole on nodes that are up, but all parts of it are on nodes of the cluster, which may be back; NULL: it
  * need not wait for any. `ret_node`: a node that it waits for; the state's. */

@@ -64,7 +64,7 @@ const Rm__Node *checkpoint_part_holder(const Rm__State *state, const Rm__Checkpo
         return holder;
 }
 
-Rm__Checkpoint *job_newest_checkpoint(const Rm__State *state, const Rm__Job *job) {
+static Rm__Checkpoint *newest_whole(const Rm__State *state, const Rm__Job *job) {
         for (size_t i = job->n_checkpoints; i > 0; i--) {
                 Rm__Checkpoint *checkpoint = job->checkpoints[i - 1];
                 bool whole = checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_DONE;
@@ -75,6 +75,10 @@ Rm__Checkpoint *job_newest_checkpoint(const Rm__State *state, const Rm__Job *job
                         return checkpoint;
         }
         return NULL;
+}
+
+Rm__Checkpoint *job_newest_checkpoint(const Rm__State *state, const Rm__Job *job) {
+        return job->own_state ? NULL : newest_whole(state, job);
 }
 
 /* False: all nodes that had it have left the cluster. `ret_node`: one that is away, if that is why it cannot be had now. */
@@ -92,7 +96,7 @@ static bool may_come_back(const Rm__State *state, const Rm__CheckpointPart *part
 }
 
 const Rm__Checkpoint *job_awaited_checkpoint(const Rm__State *state, const Rm__Job *job, const char **ret_node) {
-        if (job_newest_checkpoint(state, job))
+        if (job->own_state || newest_whole(state, job))
                 return NULL;
         for (size_t i = job->n_checkpoints; i > 0; i--) {
                 const Rm__Checkpoint *checkpoint = job->checkpoints[i - 1];
@@ -268,6 +272,13 @@ static int check_start(struct apply *a, const Rm__CmdCheckpointStart *in, const 
         if (job->resize && job->resize->begun)
                 return apply_refuse(a, -EAGAIN, "%s: the program of job %" PRIu64 " changes to %u ranks; try again in a moment",
                                     what, job->id, job->resize->wanted);
+        if (job->own_state && !in->force)
+                return apply_refuse(a, -EPERM,
+                                    "%s: job %" PRIu64
+                                    " keeps its own state, says its program (rmrt_own_state), and goes on from no checkpoint%s",
+                                    what, job->id,
+                                    in->cause == RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_DRILL ? ""
+                                                                                              : "; --force saves it all the same");
         if (other)
                 return apply_refuse(a, -EALREADY, "%s: a %s of job %" PRIu64 " is being made already", what,
                                     checkpoint_is_drill(other) ? "drill" : "checkpoint", job->id);
@@ -600,7 +611,7 @@ static int check_release(struct apply *a, const Rm__CmdJobRelease *in, const Rm_
                                     job_ended(job) ? "has completed" : "has neither been stopped nor ended");
         if (in->checkpoint && !job_checkpoint(job, in->checkpoint))
                 return apply_refuse(a, -ENOENT, "restart-job: job %" PRIu64 " has no checkpoint %" PRIu64, job->id, in->checkpoint);
-        if (!job_newest_checkpoint(a->state, job))
+        if (!newest_whole(a->state, job))
                 return apply_refuse(a, -ENOENT, "restart-job: job %" PRIu64 " has no checkpoint on nodes that are up", job->id);
         return 0;
 }
@@ -638,7 +649,7 @@ int apply_job_release(struct apply *a) {
         remove_newer(job, in->checkpoint);
         if (job_ended(job))
                 revive(a, job);
-        job->held = false;
+        job->held = job->own_state = false; /* what is saved there says so again */
         message_set_string(&job->restart_reason, "restarted by its owner or an administrator");
         message_set_string(&job->reason, "waits to be placed");
         apply_event(a, "job-released", NULL, job->id, 0, 0, "job %" PRIu64 " is to go on from a checkpoint, says %s", job->id,

@@ -76,6 +76,8 @@ int apply_job_release(struct apply *a);
 int apply_job_resize(struct apply *a);
 int apply_job_resize_told(struct apply *a);
 int apply_job_ranks_told(struct apply *a);
+int apply_job_own_state(struct apply *a);
+int apply_job_requeue(struct apply *a);
 /* It is being placed, to go on from the checkpoint (NULL: from its beginning). */
 void job_resize_begin(struct apply *a, Rm__Job *job, const Rm__Checkpoint *checkpoint);
 /* The same of the ranks that it has lost. */

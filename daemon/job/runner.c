@@ -232,11 +232,7 @@ static void on_unfenced(struct capsule *capsule, void *userdata) {
         runner_wake(runner);
 }
 
-static void on_resize_said(struct capsule *capsule, void *userdata) {
-        runner_wake(userdata);
-}
-
-static void on_ranks_said(struct capsule *capsule, void *userdata) {
+static void on_rank_said(struct capsule *capsule, void *userdata) {
         runner_wake(userdata);
 }
 
@@ -250,8 +246,7 @@ static const struct capsule_callbacks callbacks = {
         .stalled = on_stalled,
         .filling = on_filling,
         .unfenced = on_unfenced,
-        .resize_said = on_resize_said,
-        .ranks_said = on_ranks_said,
+        .rank_said = on_rank_said,
         .lost = on_lost,
 };
 
@@ -632,6 +627,8 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
                 resizing_apply(runner, resident, job, capsule);
         if (resident->ready && resident->capsule && job->rank_losses && capsule->index != STATE_HEAD)
                 rank_loss_apply(runner, resident, job, capsule);
+        if (resident->ready && resident->capsule && capsule->index == 0)
+                own_state_report(runner, resident, job);
         if (report_broken(runner, resident, job))
                 return;
         if (resident->index == STATE_HEAD && resident->capsule) {

@@ -51,6 +51,7 @@ struct resident {
         bool untracked;    /* the last try to move it away could not track its memory */
         char *obstacle;    /* that its PID 1 knows of, "": none; NULL: it has not told */
         struct core_report_last core_last; /* core_report.c */
+        uint64_t own_state_usec; /* own_state.c: when the log was told last; 0: never */
         bool resize_ordered; /* resizing.c: its PID 1 has `resize` */
         struct capsule_resize resize;
         bool ranks_ordered;  /* rank_loss.c: its PID 1 has the first `ranks_told` ranks that the job has lost */

@@ -21,11 +21,11 @@
 
 /* ---- begin ---- */
 
-int leader_checkpoint(struct rmd *rmd, uint64_t id, Rm__CheckpointCause cause, const char *by, bool stop,
-                      cluster_propose_fn callback, void *userdata, struct rm_error *err) {
+int leader_checkpoint(struct rmd *rmd, uint64_t id, const struct checkpoint_wish *wish, cluster_propose_fn callback, void *userdata,
+                      struct rm_error *err) {
         const Rm__State *state = cluster_state(rmd->cluster);
         const Rm__Job *job = state_job(state, id);
-        bool partners_wanted = cause != RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_DRILL &&
+        bool partners_wanted = wish->cause != RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_DRILL &&
                                strcmp(rmd->config->checkpoint_store, CONFIG_STORE_PARTNER) == 0;
         cleanup_free char **nodes = NULL, **partners = NULL;
         Rm__CmdCheckpointStart *body;
@@ -37,9 +37,10 @@ int leader_checkpoint(struct rmd *rmd, uint64_t id, Rm__CheckpointCause cause, c
                 return error_set(err, -ENOENT, "job %" PRIu64 " does not run", id);
         nodes = xcalloc(job->n_capsules + 1, sizeof(*nodes));
         partners = xcalloc(job->n_capsules + 1, sizeof(*partners));
-        body = command_checkpoint_start(&c, id, cause);
-        body->by = (char *) by;
-        body->stop = stop;
+        body = command_checkpoint_start(&c, id, wish->cause);
+        body->by = (char *) wish->by;
+        body->stop = wish->stop;
+        body->force = wish->force;
         body->keep = rmd->config->checkpoint_keep;
         body->capsule_nodes = nodes;
         body->partners = partners;
@@ -94,6 +95,8 @@ uint64_t checkpoint_interval_usec(const Rm__State *state, const Rm__Job *job, ui
         struct state_failures failures;
         struct interval_facts facts;
 
+        if (job->own_state)
+                return 0;
         if (job->spec->checkpoint_usec != STATE_CHECKPOINT_AUTO)
                 return job->spec->checkpoint_usec;
         state_failures(state, 0, &failures);
@@ -165,12 +168,25 @@ static bool has_rested(const Rm__Job *job, uint64_t now) {
         return !job->checkpoint_error[0] || now >= job->checkpoint_try_usec + RETRY_USEC / 2;
 }
 
+/* It begins anew elsewhere, with what its program has saved. */
+static bool requeue(struct rmd *rmd, const Rm__Job *job, uint64_t now) {
+        struct command c;
+
+        if (!job_wants_restart(job->spec) || !at_deadline(cluster_state(rmd->cluster), job, now))
+                return false;
+        cluster_decide(rmd->cluster, command_job_requeue(&c, job->id, job->attempt,
+                                                         "a node must be empty soon, and its program keeps its own state"));
+        return true;
+}
+
 static Rm__CheckpointCause cause_now(const struct rmd *rmd, const Rm__Job *job, uint64_t now, bool others, bool *ret_stop) {
         const Rm__State *state = cluster_state(rmd->cluster);
         uint64_t interval = checkpoint_interval_usec(state, job, rmd->config->checkpoint_mtbf_usec);
         uint64_t next = next_usec(job, interval);
 
         *ret_stop = true;
+        if (job->own_state)
+                return RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_NONE;
         if (at_limit(job, now) && has_rested(job, now))
                 return RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_LIMIT;
         if (job_wants_restart(job->spec) && at_deadline(state, job, now) && has_rested(job, now))
@@ -277,15 +293,16 @@ void checkpoints_tick(struct rmd *rmd, uint64_t now) {
         }
         for (size_t i = 0; i < state->n_jobs; i++) {
                 const Rm__Job *job = state->jobs[i];
-                Rm__CheckpointCause cause;
-                bool stop;
+                struct checkpoint_wish wish = { .by = "" };
 
                 if (!may_begin(index, job))
                         continue;
-                cause = cause_now(rmd, job, now, others, &stop);
-                if (cause == RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_NONE)
+                if (job->own_state && requeue(rmd, job, now))
+                        return;
+                wish.cause = cause_now(rmd, job, now, others, &wish.stop);
+                if (wish.cause == RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_NONE)
                         continue;
-                (void) leader_checkpoint(rmd, job->id, cause, "", stop, on_begun, NULL, NULL);
+                (void) leader_checkpoint(rmd, job->id, &wish, on_begun, NULL, NULL);
                 return;
         }
 }

@@ -6,11 +6,17 @@
 #include "daemon/cluster/cluster.h"
 #include "daemon/context.h"
 
-/* Propose one of the job `id`, on the node that leads. `by`: who asked, "" if nobody did. `stop`: the job leaves its nodes when it is done. 0: `callback` is called as of
+struct checkpoint_wish {
+        Rm__CheckpointCause cause;
+        const char *by; /* who asked; "": nobody did */
+        bool stop; /* the job leaves its nodes when it is done */
+        bool force; /* also of a program that keeps its own state */
+};
+/* Propose one of the job `id`, on the node that leads. 0: `callback` is called as of
  * cluster_propose(), with the number of the checkpoint as `created`. -ENOENT: the job has ended, or is not there; -EHOSTUNREACH: this node does not lead; then it is not
  * called. */
-int leader_checkpoint(struct rmd *rmd, uint64_t id, Rm__CheckpointCause cause, const char *by, bool stop,
-                      cluster_propose_fn callback, void *userdata, struct rm_error *err);
+int leader_checkpoint(struct rmd *rmd, uint64_t id, const struct checkpoint_wish *wish, cluster_propose_fn callback, void *userdata,
+                      struct rm_error *err);
 
 /* Once a second: those whose time has come begin, and those that are stuck end. `now_usec`: by the log's clock. */
 void checkpoints_tick(struct rmd *rmd, uint64_t now_usec);

@@ -87,27 +87,29 @@ static const Rm__Job *own_job(struct client *client, uint32_t request_id, const 
 
 void request_checkpoint_job(struct client *client, const Rm__LocalRequest *request) {
         const Rm__CheckpointJob *in = request->checkpoint_job;
+        struct checkpoint_wish wish = {
+                .cause = RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_ASKED, .by = client->user, .stop = in->stop, .force = in->force
+        };
         struct request_answer *answer;
         struct rm_error err = { 0 };
 
         if (!own_job(client, request->id, "checkpoint-job", in->job))
                 return;
         answer = request_answer_begin(client, request->id);
-        if (leader_checkpoint(client->rmd, in->job, RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_ASKED, client->user, in->stop,
-                              request_answer_proposed, answer, &err) < 0)
+        if (leader_checkpoint(client->rmd, in->job, &wish, request_answer_proposed, answer, &err) < 0)
                 request_answer_proposed(answer, error_prefix(&err, "checkpoint-job"), err.text, 0, 0);
 }
 
 void request_drill_job(struct client *client, const Rm__LocalRequest *request) {
         const Rm__DrillJob *in = request->drill_job;
+        struct checkpoint_wish wish = { .cause = RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_DRILL, .by = client->user };
         struct request_answer *answer;
         struct rm_error err = { 0 };
 
         if (!own_job_from(client, request->id, "drill", in->job, STATE_LEVEL_DRILL))
                 return;
         answer = request_answer_begin(client, request->id);
-        if (leader_checkpoint(client->rmd, in->job, RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_DRILL, client->user, false,
-                              request_answer_proposed, answer, &err) < 0)
+        if (leader_checkpoint(client->rmd, in->job, &wish, request_answer_proposed, answer, &err) < 0)
                 request_answer_proposed(answer, error_prefix(&err, "drill"), err.text, 0, 0);
 }
 

@@ -124,7 +124,7 @@ static void tell_checkpoints(Rm__JobView *view, const struct client *client, con
         if (view->foreign || job_ended(job))
                 return;
         view->checkpoint_interval_usec = checkpoint_interval_usec(state, job, client->rmd->config->checkpoint_mtbf_usec);
-        if (job->state == RM__JOB_STATE__JOB_RUNNING && job_wants_restart(job->spec))
+        if (job->state == RM__JOB_STATE__JOB_RUNNING && job_wants_restart(job->spec) && !job->own_state)
                 view->expected_loss_usec = expected_loss(client, job);
 }
 

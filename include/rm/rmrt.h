@@ -75,6 +75,10 @@ int rmrt_include(const void *memory, size_t bytes);
  * steps. Also does what rmrt_step() does at events. Otherwise costs some tens of nanoseconds. Keeps a descriptor open. */
 void rmrt_checkpoint_here(void);
 
+/* The program keeps its own state: it saves it by itself, and goes on from there when it begins anew (rm/rmrt_mpi.h is one way). Then rmd makes no checkpoints of the job, and after the loss of
+ * a node it is begun anew at once, if it was started with --on-node-loss restart. False: it does not, or not any more, as from the beginning. Rank 0's word counts. */
+void rmrt_own_state(bool own);
+
 /* Tells rmd what was said last. The other calls do nothing after it. Of rank 0, in a job with --max-ranks: waits until rmd has heard that parked ranks are to end, 10 s at most. */
 void rmrt_finalize(void);
 

@@ -275,6 +275,7 @@ static int run_checkpoint(struct call *call) {
         if (r < 0)
                 return r;
         body.stop = call_flag(call, "stop") != NULL;
+        body.force = call_flag(call, "force") != NULL;
         request.body_case = RM__LOCAL_REQUEST__BODY_CHECKPOINT_JOB;
         request.checkpoint_job = &body;
         r = call_request_ok(call, &request, &number);
@@ -442,6 +443,7 @@ const struct verb verb_checkpoint_job = {
         .help = "save a running job, so that it can go on from there\n"
                 "Returns when all of it is stored; the job runs on as soon as it is captured.",
         .flags = { { "stop", NULL, "then take the job off its nodes; restart-job lets it go on" },
+                   { "force", NULL, "also of a job whose program keeps its own state" },
                    { "wait", NULL, "return when it is done (default)" },
                    { "no-wait", NULL, "return when it has begun" },
                    { "timeout", "TIME", "stop waiting after TIME (exit status 1); the checkpoint continues" } },

@@ -412,8 +412,10 @@ static void show_checkpoints(const Rm__JobView *v) {
         const Rm__Checkpoint *last = last_done(j);
         cleanup_free char *age = last ? human_ago(last->start_usec, now_real_usec()) : NULL;
 
-        if (v->foreign || (j->spec->checkpoint_usec == 0 && j->last_checkpoint == 0 && !j->held))
+        if (v->foreign || (j->spec->checkpoint_usec == 0 && j->last_checkpoint == 0 && !j->held && !j->own_state))
                 return;
+        if (j->own_state)
+                call_print_key("Own state", "kept by the program: no checkpoints are made, and after a loss it begins anew");
         call_take_key("Checkpoints", xasprintf("%zu", j->n_checkpoints));
         call_take_key("Interval", interval_text(v));
         call_take_key("Last", last ? xasprintf("%" PRIu64 ".%" PRIu64 ", %s", j->id, last->id, age) : NULL);

@@ -103,7 +103,7 @@ void door_greet(struct door *door) {
         Capsule__Progress progress = CAPSULE__PROGRESS__INIT;
 
         ranks_sum(door->ranks, &progress);
-        if (progress.ranks == 0 && progress.listening == 0 && !door->told)
+        if (progress.ranks == 0 && progress.listening == 0 && !progress.own_state_said && !door->told)
                 return;
         door->told = true;
         event.event_case = CAPSULE__EVENT__EVENT_PROGRESS;

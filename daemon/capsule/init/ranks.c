@@ -33,6 +33,8 @@ struct ranks {
         uint64_t serial; /* of the last notice */
         uint64_t asked;  /* of the last one that asks; 0: none is open */
         size_t awaited;
+        bool own_state_said; /* by rank 0, and what */
+        bool own_state;
 };
 
 struct ranks *ranks_create(void) {
@@ -118,6 +120,14 @@ static int take_answer(struct ranks *ranks, const Door__Answer *answer) {
         return 0;
 }
 
+static int take_own_state(struct ranks *ranks, const Door__OwnState *said) {
+        if (said->rank != 0)
+                return -EBADMSG;
+        ranks->own_state_said = true;
+        ranks->own_state = said->own_state;
+        return 0;
+}
+
 static int take_request(struct ranks *ranks, const Door__Request *request) {
         switch (request->body_case) {
         case DOOR__REQUEST__BODY_REPORT:
@@ -126,6 +136,8 @@ static int take_request(struct ranks *ranks, const Door__Request *request) {
                 return listen_to(ranks, request->listen->rank, request->listen->events);
         case DOOR__REQUEST__BODY_ANSWER:
                 return take_answer(ranks, request->answer);
+        case DOOR__REQUEST__BODY_OWN_STATE:
+                return take_own_state(ranks, request->own_state);
         default:
                 return -EBADMSG;
         }
@@ -155,6 +167,8 @@ void ranks_sum(const struct ranks *ranks, Capsule__Progress *ret) {
         ret->ranks = ret->listening = ret->excluding = ret->placing = 0;
         ret->goal_min = ranks->goal_min;
         ret->goal_max = ranks->goal_max;
+        ret->own_state_said = ranks->own_state_said;
+        ret->own_state = ranks->own_state;
         ret->done = ret->total = 0;
         HASH_ITER (hh, ranks->all, rank, next) {
                 ret->listening += rank->events != 0;
@@ -221,6 +235,8 @@ void ranks_carry(const struct ranks *ranks, Capsule__Carry *carry) {
         struct rank *rank, *next;
 
         carry->notices = ranks->serial;
+        carry->own_state_said = ranks->own_state_said;
+        carry->own_state = ranks->own_state;
         carry->listeners = xcalloc(HASH_COUNT(ranks->all) + 1, sizeof(*carry->listeners));
         HASH_ITER (hh, ranks->all, rank, next) {
                 Capsule__Listener *listener;
@@ -245,6 +261,8 @@ void ranks_carry_finish(Capsule__Carry *carry) {
 
 void ranks_set_carry(struct ranks *ranks, const Capsule__Carry *carry) {
         ranks->serial = carry->notices;
+        ranks->own_state_said = carry->own_state_said;
+        ranks->own_state = carry->own_state;
         for (size_t i = 0; i < carry->n_listeners; i++)
                 (void) listen_to(ranks, carry->listeners[i]->rank, carry->listeners[i]->events);
 }

@@ -23,7 +23,8 @@ int ranks_take(struct ranks *ranks, const void *data, size_t size);
 /* It does nothing for now: how far it was says nothing of the others, and it comes to no place. */
 void ranks_rest(struct ranks *ranks, uint32_t number);
 
-/* What the capsule has done: what the rank has that is furthest behind; and how many listen. `ranks` and `listening` 0: nothing is known. */
+/* What the capsule has done: what the rank has that is furthest behind; and how many listen. `ranks` and `listening` 0, and `own_state_said` false: nothing
+ * is known. */
 void ranks_sum(const struct ranks *ranks, Capsule__Progress *ret);
 
 /* A Notice for one rank. False: it cannot be had. */

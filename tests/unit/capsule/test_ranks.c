@@ -275,6 +275,38 @@ static void test_places(void **state) {
         assert_int_equal(placing(ranks), 2);
 }
 
+static int says_own_state(struct ranks *ranks, uint32_t rank, bool own) {
+        Door__OwnState said = DOOR__OWN_STATE__INIT;
+        Door__Request request = DOOR__REQUEST__INIT;
+
+        said.rank = rank;
+        said.own_state = own;
+        request.body_case = DOOR__REQUEST__BODY_OWN_STATE;
+        request.own_state = &said;
+        return take(ranks, &request);
+}
+
+/* Only rank 0 says so, and where it is, it is known. */
+static void test_own_state(void **state) {
+        struct ranks *ranks = *state, *there = ranks_create();
+        Capsule__Carry carry = CAPSULE__CARRY__INIT;
+        Capsule__Progress progress = CAPSULE__PROGRESS__INIT;
+
+        assert_int_equal(says_own_state(ranks, 1, true), -EBADMSG);
+        ranks_sum(ranks, &progress);
+        assert_false(progress.own_state_said);
+        assert_int_equal(says_own_state(ranks, 0, true), 0);
+        ranks_carry(ranks, &carry);
+        ranks_set_carry(there, &carry);
+        ranks_carry_finish(&carry);
+        ranks_sum(there, &progress);
+        assert_true(progress.own_state_said && progress.own_state);
+        assert_int_equal(says_own_state(there, 0, false), 0);
+        ranks_sum(there, &progress);
+        assert_true(progress.own_state_said && !progress.own_state);
+        ranks_destroy(there);
+}
+
 static void test_carried(void **state) {
         struct ranks *ranks = *state, *there = ranks_create();
         struct post post = { .deaf = UINT32_MAX };
@@ -309,6 +341,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_false_answers, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_deaf, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_places, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_own_state, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_carried, setup, teardown),
         };
 

@@ -47,7 +47,7 @@ static Rm__Job *job_of(struct world *w, uint64_t id) {
 }
 
 /* Copies: of n1's parts on n2, of n2's on n3. */
-static int begin(struct world *w, uint64_t job, uint32_t keep, bool stop) {
+static int begin_by(struct world *w, uint64_t job, uint32_t keep, bool stop, bool force) {
         char *nodes[] = { (char *) "n1", (char *) "n2" };
         char *partners[] = { (char *) "n2", (char *) "n3" };
         struct command c;
@@ -56,11 +56,16 @@ static int begin(struct world *w, uint64_t job, uint32_t keep, bool stop) {
         in->by = (char *) "alice";
         in->keep = keep;
         in->stop = stop;
+        in->force = force;
         in->capsule_nodes = nodes;
         in->n_capsule_nodes = 2;
         in->partners = partners;
         in->n_partners = 2;
         return apply_command(w, &c.command);
+}
+
+static int begin(struct world *w, uint64_t job, uint32_t keep, bool stop) {
+        return begin_by(w, job, keep, stop, false);
 }
 
 static int captured(struct world *w, uint64_t job, uint64_t checkpoint) {
@@ -240,6 +245,62 @@ static void test_stop(void **state) {
         assert_int_equal(apply_command(w, command_job_release(&c, job, 1, "alice")), 0);
         assert_false(job_of(w, job)->held);
         assert_int_equal(apply_command(w, command_job_release(&c, job, 1, "alice")), -EBUSY);
+}
+
+/* ---- programs that restore themselves ---- */
+
+static int own_state(struct world *w, uint64_t job, uint32_t attempt, bool own) {
+        struct command c;
+
+        return apply_command(w, command_job_own_state(&c, job, attempt, own));
+}
+
+static int requeue(struct world *w, uint64_t job, uint32_t attempt) {
+        struct command c;
+
+        return apply_command(w, command_job_requeue(&c, job, attempt, "n1 must be empty soon"));
+}
+
+/* It goes on from no checkpoint, although there is one. */
+static void test_own_state(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+
+        assert_int_equal(make(w, job, 2), 1);
+        assert_int_equal(own_state(w, 99, 1, true), -ENOENT);
+        assert_int_equal(own_state(w, job, 2, true), -ESRCH);
+        assert_int_equal(requeue(w, job, 1), -EPERM);
+        assert_non_null(job_newest_checkpoint(w->state, job_of(w, job)));
+        assert_int_equal(own_state(w, job, 1, true), 0);
+        assert_true(job_of(w, job)->own_state);
+        assert_non_null(strstr(w->events, "job-own-state"));
+        assert_null(job_newest_checkpoint(w->state, job_of(w, job)));
+        assert_int_equal(begin(w, job, 2, false), -EPERM);
+        assert_int_equal(requeue(w, job, 2), -ESRCH);
+        assert_int_equal(requeue(w, job, 1), 0);
+        assert_int_equal(job_of(w, job)->state, RM__JOB_STATE__JOB_RECOVERING);
+        assert_int_equal(job_counted_attempts(job_of(w, job)), 1);
+        assert_true(job_of(w, job)->own_state); /* until the next attempt says otherwise */
+        assert_int_equal(requeue(w, job, 2), -ESRCH);
+        assert_int_equal(own_state(w, job, 2, false), -ESRCH);
+}
+
+static void test_own_state_saved_by_force(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+        struct command c;
+
+        assert_int_equal(own_state(w, job, 1, true), 0);
+        assert_int_equal(begin_by(w, job, 2, true, true), 0);
+        assert_int_equal(captured(w, job, 1), 0);
+        for (int32_t i = -1; i < 2; i++) {
+                assert_int_equal(stored(w, job, 1, i, i == 1 ? "n2" : "n1"), 0);
+                assert_int_equal(stored(w, job, 1, i, i == 1 ? "n3" : "n2"), 0);
+        }
+        assert_true(job_of(w, job)->held);
+        assert_null(job_newest_checkpoint(w->state, job_of(w, job)));
+        assert_int_equal(apply_command(w, command_job_release(&c, job, 1, "alice")), 0);
+        assert_int_equal(job_newest_checkpoint(w->state, job_of(w, job))->id, 1); /* which is what was asked for */
 }
 
 static int import(struct world *w, const Rm__Job *job, const char *node) {
@@ -457,6 +518,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_damaged_at_once, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_away, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_stop, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_own_state, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_own_state_saved_by_force, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_import, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_import_of_forgotten, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_import_refused, set_up, tear_down),
