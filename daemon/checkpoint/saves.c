@@ -9,6 +9,7 @@
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
 #include "daemon/cluster/commands.h"
+#include "daemon/cluster/leave_by.h"
 #include "daemon/job/pages_test.h"
 #include "daemon/move/fault.h"
 #include "daemon/move/images.h"
@@ -247,6 +248,16 @@ static void on_announced(struct capsule *capsule, int error, const char *text, v
                 save_fail(save, "cannot send to rm-mover");
 }
 
+/* 0: nobody is waited for. */
+static uint64_t callback_wait(const struct save *save) {
+        const struct rmd *rmd = save->c->rmd;
+        const Rm__State *state = checkpoints_state(save->c);
+        const Rm__Job *job = state_job(state, save->job);
+
+        return leave_by_wait_usec(job ? job_leave_by_usec(state, job) : 0, cluster_log_usec(rmd->cluster),
+                                  rmd->config->callback_wait_usec);
+}
+
 static void announce(struct save *save) {
         struct resident *resident = resident_of(save);
 
@@ -254,7 +265,7 @@ static void announce(struct save *save) {
         set_deadline(save, PRECOPY_USEC);
         if (!resident || !resident->ready || resident->exited)
                 save_fail(save, "the capsule has ended");
-        else if (capsule_announce(resident->capsule, CAPSULE_CHECKPOINT, save->c->rmd->config->callback_wait_usec, on_announced,
+        else if (capsule_announce(resident->capsule, CAPSULE_CHECKPOINT, callback_wait(save), on_announced,
                                   make_op(save)) < 0)
                 save_fail(save, "the ranks cannot be told");
 }
@@ -428,7 +439,7 @@ static bool is_awaited(const struct save *save, const struct resident *resident)
         struct capsule_status status;
 
         capsule_get_status(resident->capsule, &status);
-        return status.progress.listening > 0 && save->c->rmd->config->callback_wait_usec > 0;
+        return status.progress.listening > 0 && callback_wait(save) > 0;
 }
 
 static void send_ahead(struct save *save, const struct resident *resident) {
@@ -475,7 +486,7 @@ static void on_dropped(struct capsule *capsule, int error, const char *text, voi
 }
 
 static void enter_precopy(struct save *save, struct resident *resident) {
-        uint64_t wait_usec = save->c->rmd->config->callback_wait_usec;
+        uint64_t wait_usec = callback_wait(save);
         struct capsule_status status;
 
         set_deadline(save, PRECOPY_USEC);

@@ -9,6 +9,7 @@
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/cluster/commands.h"
+#include "daemon/cluster/leave_by.h"
 #include "daemon/job/memory_report.h"
 #include "daemon/job/pages_test.h"
 #include "daemon/move/moves_internal.h"
@@ -136,12 +137,20 @@ static bool is_lost_stream(int code) {
         return code == -ECONNRESET || code == -EPIPE;
 }
 
+/* 0: nobody is waited for. */
+static uint64_t callback_wait(const struct move *move) {
+        const struct rmd *rmd = move->moves->rmd;
+        const Rm__Node *self = state_node(cluster_state(rmd->cluster), cluster_self(rmd->cluster));
+
+        return leave_by_wait_usec(node_leave_by_usec(self), cluster_log_usec(rmd->cluster), rmd->config->callback_wait_usec);
+}
+
 /* Ranks want to know before the group stands still. */
 static bool is_awaited(const struct move *move, const struct resident *resident) {
         struct capsule_status status;
 
         capsule_get_status(resident->capsule, &status);
-        return status.progress.listening > 0 && move->moves->rmd->config->callback_wait_usec > 0;
+        return status.progress.listening > 0 && callback_wait(move) > 0;
 }
 
 /* They have done what they wanted to do before, or their time is over: rm-mover sends what is to go ahead last, or there is none at work. */
@@ -169,7 +178,7 @@ static void announce(struct move *move) {
         move_deadline(move, PRECOPY_USEC);
         if (!resident || !resident->ready || resident->exited)
                 move_fail(move, "the capsule has ended");
-        else if (capsule_announce(resident->capsule, CAPSULE_MOVE, move->moves->rmd->config->callback_wait_usec, on_announced,
+        else if (capsule_announce(resident->capsule, CAPSULE_MOVE, callback_wait(move), on_announced,
                                   move_op(move)) < 0)
                 move_fail(move, "the ranks cannot be told");
 }
@@ -491,7 +500,7 @@ static void enter_precopy(struct move *move, struct resident *resident) {
         const Rm__State *state = cluster_state(move->moves->rmd->cluster);
         const Rm__Node *self = state_node(state, cluster_self(move->moves->rmd->cluster));
         const Rm__Move *record = state_move(state, move->id);
-        uint64_t wait_usec = move->moves->rmd->config->callback_wait_usec;
+        uint64_t wait_usec = callback_wait(move);
         struct capsule_status status;
 
         if (!record || (self && node_critical_usec(self) > 0)) { /* which it may have become since the move began */

@@ -25,7 +25,6 @@ is_told() {
 
 start told n1 --group-size 1 --checkpoint 1h --on-node-loss restart -n 2 ./told --stop-file="$(stop_file told)"
 running told
-sleep 2 # rmd hears who listens within a second
 move told 0 "$(a_node_but "$(q where told 0)")"
 rmctl checkpoint-job "$(job told)" >"$work/saved" 2>&1 || fail "told is not saved: $(<"$work/saved")"
 sleep 1
@@ -49,6 +48,16 @@ see "$(words told | tr '\n' ' ')"
 is_told told 0 mMcr
 is_told told 1 crmM
 
+# --- a move at once ---
+
+start quick n1 --group-size 2 -n 2 ./told --stop-file="$(stop_file quick)"
+running quick
+move quick 0 "$(a_node_but "$(q where quick 0)")"
+sleep 1
+release quick
+finish quick
+is_told quick 0 mM
+
 # --- one that never comes by ---
 
 start deaf n1 --group-size 1 -n 2 ./told --stop-file="$(stop_file deaf)" --deaf=1
@@ -68,6 +77,22 @@ finish deaf
 same "the exit code of deaf" "$rc" 0
 is_told deaf 0 mM
 is_told deaf 1 M
+
+# --- the same, before a drain's deadline ---
+
+start hurried n1 --group-size 2 -n 2 ./told --stop-file="$(stop_file hurried)" --deaf=1
+running hurried
+sleep 1
+node=$(q where hurried 0)
+begin=$EPOCHREALTIME
+must "drain-node" rmctl drain-node "$node" --deadline 3s --wait --timeout 60 >/dev/null
+hurried=$(msec_since "$begin")
+see "before a deadline in 3 s its node is empty after $hurried ms"
+((hurried < msec)) || fail "it was waited for as without a deadline"
+must "resume-node" rmctl resume-node "$node" >/dev/null
+release hurried
+finish hurried
+same "the exit code of hurried" "$rc" 0
 
 # --- rmd is lost between before and after ---
 

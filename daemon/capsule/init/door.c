@@ -20,6 +20,8 @@
 #include "daemon/capsule/init/ranks.h"
 
 #define TELL_USEC UINT64_C(1000000)
+/* What matters for the next move or checkpoint waits no longer; nor does rmd hear more often than that from ranks that change their minds all the time. */
+#define NEWS_USEC UINT64_C(100000)
 
 /* Each rank sends two a second. More than this in a second are left in the queue, for whom they cost time. */
 enum { MESSAGES_PER_TELL = 4 * RANKS_MAX };
@@ -29,13 +31,23 @@ struct door {
         struct source source;
         struct ranks *ranks;
         uint64_t deadline; /* UINT64_MAX: nothing new since rmd was told */
-        unsigned taken;    /* since then */
+        uint64_t told_usec;
+        uint64_t full_usec; /* when MESSAGES_PER_TELL more may be taken */
+        unsigned taken;
         bool told;         /* rmd, of something that is known */
 };
 
+static void tell_by(struct door *door, uint64_t usec) {
+        if (usec < door->deadline)
+                door->deadline = usec;
+}
+
 static void tell_soon(struct door *door) {
-        if (door->deadline == UINT64_MAX)
-                door->deadline = now_usec() + TELL_USEC;
+        uint64_t now = now_usec();
+
+        tell_by(door, now + TELL_USEC);
+        if (ranks_take_news(door->ranks))
+                tell_by(door, door->told_usec + NEWS_USEC > now ? door->told_usec + NEWS_USEC : now);
 }
 
 /* Of what is said less often; `pid` has said it. */
@@ -82,8 +94,8 @@ static bool take_message(struct door *door) {
 
         if (n < 0)
                 return false;
-        tell_soon(door);
         take_request(door, data, (size_t) n, sender(&message));
+        tell_soon(door);
         if (++door->taken < MESSAGES_PER_TELL)
                 return true;
         source_modify(door->init->epoll_fd, &door->source, 0);
@@ -116,10 +128,16 @@ uint64_t door_deadline(const struct door *door) {
 }
 
 void door_timeout(struct door *door) {
-        if (door->taken >= MESSAGES_PER_TELL)
-                source_modify(door->init->epoll_fd, &door->source, EPOLLIN);
-        door->taken = 0;
-        door->deadline = UINT64_MAX;
+        uint64_t now = now_usec();
+
+        if (now >= door->full_usec) {
+                if (door->taken >= MESSAGES_PER_TELL)
+                        source_modify(door->init->epoll_fd, &door->source, EPOLLIN);
+                door->taken = 0;
+                door->full_usec = now + TELL_USEC;
+        }
+        door->deadline = door->taken >= MESSAGES_PER_TELL ? door->full_usec : UINT64_MAX;
+        door->told_usec = now;
         door_greet(door);
 }
 

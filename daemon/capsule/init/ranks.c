@@ -33,6 +33,7 @@ struct ranks {
         uint64_t serial; /* of the last notice */
         uint64_t asked;  /* of the last one that asks; 0: none is open */
         size_t awaited;
+        bool news;
         bool own_state_said; /* by rank 0, and what */
         bool own_state;
 };
@@ -105,6 +106,7 @@ static int listen_to(struct ranks *ranks, uint32_t number, uint32_t events) {
 
         if (!rank)
                 return known ? -EUSERS : 0;
+        ranks->news |= rank->events != known;
         rank->events = known;
         if (!known)
                 forget_awaited(ranks, rank);
@@ -123,6 +125,7 @@ static int take_answer(struct ranks *ranks, const Door__Answer *answer) {
 static int take_own_state(struct ranks *ranks, const Door__OwnState *said) {
         if (said->rank != 0)
                 return -EBADMSG;
+        ranks->news |= !ranks->own_state_said || ranks->own_state != said->own_state;
         ranks->own_state_said = true;
         ranks->own_state = said->own_state;
         return 0;
@@ -150,6 +153,13 @@ int ranks_take(struct ranks *ranks, const void *data, size_t size) {
         if (request)
                 door__request__free_unpacked(request, NULL);
         return r;
+}
+
+bool ranks_take_news(struct ranks *ranks) {
+        bool news = ranks->news;
+
+        ranks->news = false;
+        return news;
 }
 
 void ranks_rest(struct ranks *ranks, uint32_t number) {

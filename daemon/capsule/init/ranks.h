@@ -20,6 +20,9 @@ void ranks_destroy(struct ranks *ranks); /* NULL ok */
 /* A datagram. 0; -EBADMSG: it is none of librmrt's; -ESTALE: it answers what is not asked (any more); -EUSERS: of one rank too many. */
 int ranks_take(struct ranks *ranks, const void *data, size_t size);
 
+/* Since it was asked last, something was said that matters for what rmd does next: who wants to be told what, or whether the program keeps its own state. */
+bool ranks_take_news(struct ranks *ranks);
+
 /* It does nothing for now: how far it was says nothing of the others, and it comes to no place. */
 void ranks_rest(struct ranks *ranks, uint32_t number);
 

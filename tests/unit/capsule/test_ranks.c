@@ -307,6 +307,26 @@ static void test_own_state(void **state) {
         ranks_destroy(there);
 }
 
+/* What is said every second is none. */
+static void test_news(void **state) {
+        struct ranks *ranks = *state;
+
+        assert_false(ranks_take_news(ranks));
+        assert_int_equal(say(ranks, 1, 1, 2), 0);
+        assert_false(ranks_take_news(ranks));
+        assert_int_equal(listens(ranks, 1, BEFORE_MOVE), 0);
+        assert_true(ranks_take_news(ranks));
+        assert_false(ranks_take_news(ranks));
+        assert_int_equal(listens(ranks, 1, BEFORE_MOVE), 0);
+        assert_false(ranks_take_news(ranks));
+        assert_int_equal(listens(ranks, 1, BEFORE_MOVE | PLACE), 0);
+        assert_true(ranks_take_news(ranks));
+        assert_int_equal(says_own_state(ranks, 0, false), 0);
+        assert_true(ranks_take_news(ranks));
+        assert_int_equal(says_own_state(ranks, 0, false), 0);
+        assert_false(ranks_take_news(ranks));
+}
+
 static void test_carried(void **state) {
         struct ranks *ranks = *state, *there = ranks_create();
         struct post post = { .deaf = UINT32_MAX };
@@ -342,6 +362,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_deaf, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_places, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_own_state, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_news, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_carried, setup, teardown),
         };
 
