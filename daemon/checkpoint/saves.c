@@ -265,8 +265,7 @@ static void announce(struct save *save) {
         set_deadline(save, PRECOPY_USEC);
         if (!resident || !resident->ready || resident->exited)
                 save_fail(save, "the capsule has ended");
-        else if (capsule_announce(resident->capsule, CAPSULE_CHECKPOINT, callback_wait(save), on_announced,
-                                  make_op(save)) < 0)
+        else if (capsule_announce(resident->capsule, CAPSULE_CHECKPOINT, callback_wait(save), on_announced, make_op(save)) < 0)
                 save_fail(save, "the ranks cannot be told");
 }
 

@@ -178,8 +178,7 @@ static void announce(struct move *move) {
         move_deadline(move, PRECOPY_USEC);
         if (!resident || !resident->ready || resident->exited)
                 move_fail(move, "the capsule has ended");
-        else if (capsule_announce(resident->capsule, CAPSULE_MOVE, callback_wait(move), on_announced,
-                                  move_op(move)) < 0)
+        else if (capsule_announce(resident->capsule, CAPSULE_MOVE, callback_wait(move), on_announced, move_op(move)) < 0)
                 move_fail(move, "the ranks cannot be told");
 }
 

@@ -10,7 +10,7 @@ cluster 1 --cores 4
 # build WRAPPER OUTPUT SOURCE. Debian's wrappers want gfortran, and depend on a package that has it under the name of its version only.
 build() {
     bed_do exec n1 --user alice -- sh -c 'export OMPI_FC=$(basename "$(ls /usr/bin/gfortran* | head -n 1)") && export MPICH_FC=$OMPI_FC MPICH_F90=$OMPI_FC && mkdir -p modules.'"$1 && cd modules.$1 &&
-        $1"' -std=f2008 -O2 -Wall -Wextra -Werror -o ../'"$2"' $(pkg-config --variable=fsource rmrt) $(pkg-config --variable=fsource rmrt-checkpoint) ../'"$3"' \
+        $1"' -std=f2008 -O2 -Wall -Wextra -Werror -o ../'"$2"' $(pkg-config --variable=fsource rmrt) $(pkg-config --variable=fsource_resize rmrt) $(pkg-config --variable=fsource rmrt-checkpoint) ../'"$3"' \
             $(pkg-config --cflags --libs rmrt rmrt-checkpoint)' >"$work/fc" 2>&1 ||
         fail "a user cannot build $3 with $1: $(head -n 12 "$work/fc")"
 }

@@ -39,7 +39,7 @@ same "the result under rmd and without" "$(grep heat "$work/short.out")" "$(grep
 # In Fortran. Debian's mpifort wants gfortran, and depends on a package that has it under the name of its version only.
 bed_do copy "$repo_dir/examples/rtlib/stencil.f90" n1:/home/alice/stencil.f90
 bed_do exec n1 --user alice -- sh -c 'fc=$(basename "$(ls /usr/bin/gfortran* | head -n 1)")
-    OMPI_FC=$fc mpifort -std=f2008 -O2 -Wall -Wextra -Werror -o fstencil $(pkg-config --variable=fsource rmrt) $(pkg-config --variable=fsource rmrt-checkpoint) stencil.f90 \
+    OMPI_FC=$fc mpifort -std=f2008 -O2 -Wall -Wextra -Werror -o fstencil $(pkg-config --variable=fsource rmrt) $(pkg-config --variable=fsource_resize rmrt) $(pkg-config --variable=fsource rmrt-checkpoint) stencil.f90 \
         $(pkg-config --cflags --libs rmrt rmrt-checkpoint)' >"$work/fc" 2>&1 ||
     fail "a user cannot build it in Fortran: $(head -n 5 "$work/fc")"
 bed_do exec n1 --user alice -- sh -c 'OMPI_MCA_btl=self,sm mpirun --oversubscribe -n 2 ./fstencil 2000' </dev/null >"$work/fplain.out" 2>&1 || fail "in Fortran under mpirun: $(tail -n 3 "$work/fplain.out")"

@@ -34,7 +34,7 @@ struct door {
         uint64_t told_usec;
         uint64_t full_usec; /* when MESSAGES_PER_TELL more may be taken */
         unsigned taken;
-        bool told;         /* rmd, of something that is known */
+        bool told; /* rmd, of something that is known */
 };
 
 static void tell_by(struct door *door, uint64_t usec) {
