@@ -152,26 +152,54 @@ contains
   end function
 
   ! With no units, which the library refuses, if it is none of these.
-  type(c_type) function type_of(datatype)
+  type(c_type) function named_type(datatype)
     type(MPI_Datatype), intent(in) :: datatype
     integer :: bytes
 
-    type_of = c_type(KIND_BYTES, 0, 0)
+    named_type = c_type(KIND_BYTES, 0, 0)
     if (is_one_of(datatype, [MPI_BYTE, MPI_CHARACTER, MPI_CHAR])) then
-      type_of = c_type(KIND_BYTES, 0, 1)
+      named_type = c_type(KIND_BYTES, 0, 1)
     else if (is_one_of(datatype, [MPI_INTEGER, MPI_INTEGER1, MPI_INTEGER2, MPI_INTEGER4, MPI_INTEGER8, MPI_INT, MPI_LONG, &
                                   MPI_INT8_T, MPI_INT16_T, MPI_INT32_T, MPI_INT64_T, MPI_AINT, MPI_OFFSET, MPI_COUNT])) then
-      type_of = c_type(KIND_INTEGER, 0, 1)
+      named_type = c_type(KIND_INTEGER, 0, 1)
     else if (is_one_of(datatype, [MPI_REAL, MPI_REAL4, MPI_REAL8, MPI_DOUBLE_PRECISION, MPI_FLOAT, MPI_DOUBLE])) then
-      type_of = c_type(KIND_FLOAT, 0, 1)
+      named_type = c_type(KIND_FLOAT, 0, 1)
     else if (is_one_of(datatype, [MPI_COMPLEX, MPI_COMPLEX8, MPI_COMPLEX16, MPI_DOUBLE_COMPLEX])) then
-      type_of = c_type(KIND_FLOAT, 0, 2)
+      named_type = c_type(KIND_FLOAT, 0, 2)
     else if (is_one_of(datatype, [MPI_LOGICAL])) then
-      type_of = c_type(KIND_LOGICAL, 0, 1)
+      named_type = c_type(KIND_LOGICAL, 0, 1)
     end if
-    if (type_of%units == 0) return
+    if (named_type%units == 0) return
     call MPI_Type_size(datatype, bytes)
-    type_of%unit_bytes = bytes / type_of%units
+    named_type%unit_bytes = bytes / named_type%units
+  end function
+
+  integer function combiner_of(datatype)
+    type(MPI_Datatype), intent(in) :: datatype
+    integer :: n_integers, n_addresses, n_types
+
+    call MPI_Type_get_envelope(datatype, n_integers, n_addresses, n_types, combiner_of)
+  end function
+
+  ! Also of rows of those (MPI_Type_contiguous()), and of rows of rows.
+  recursive function type_of(datatype) result(known)
+    type(MPI_Datatype), intent(in) :: datatype
+    type(c_type) :: known
+    integer :: combiner, n(1)
+    integer(MPI_ADDRESS_KIND) :: addresses(1)
+    type(MPI_Datatype) :: inner(1)
+
+    known = named_type(datatype)
+    if (known%units > 0 .or. datatype == MPI_DATATYPE_NULL) return
+    combiner = combiner_of(datatype)
+    if (combiner /= MPI_COMBINER_DUP .and. combiner /= MPI_COMBINER_CONTIGUOUS) return
+    n = 1
+    call MPI_Type_get_contents(datatype, merge(1, 0, combiner == MPI_COMBINER_CONTIGUOUS), 0, 1, n, addresses, inner)
+    known = type_of(inner(1))
+    if (n(1) <= 0 .or. int(known%units, int64) * n(1) > huge(known%units)) n = 0
+    known%units = known%units * n(1)
+    ! Only types that are not named are ours to free.
+    if (combiner_of(inner(1)) /= MPI_COMBINER_NAMED) call MPI_Type_free(inner(1))
   end function
 
   ! ---- what programs call ----

@@ -75,10 +75,10 @@ program types
   integer, target :: i(3)
   integer(int64), target :: l(3)
   real(real32), target :: r(3)
-  complex(real64), target :: z(3)
+  complex(real64), target :: z(3), w(4, 3)
   logical, target :: b(3)
   character(len=2), target :: t(3)
-  integer :: rank, ierror, restored, k
+  integer :: rank, ierror, restored, k, pair, row, gaps
 
   call MPI_Init(ierror)
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierror)
@@ -96,6 +96,16 @@ program types
   call must('b', ierror, 0)
   call rmrt_register('t', c_loc(t), 6, MPI_CHARACTER, RMRT_BLOCK, ierror)
   call must('t', ierror, 0)
+  call MPI_Type_contiguous(2, MPI_DOUBLE_COMPLEX, pair, ierror)
+  call MPI_Type_contiguous(2, pair, row, ierror)
+  call rmrt_register('w', c_loc(w), 3, row, RMRT_BLOCK, ierror)
+  call must('w', ierror, 0)
+  call MPI_Type_vector(2, 1, 2, MPI_DOUBLE_COMPLEX, gaps, ierror)
+  call rmrt_register('gaps', c_loc(w), 3, gaps, RMRT_BLOCK, ierror)
+  call must('gaps', ierror, -95)
+  call MPI_Type_contiguous(2, MPI_2INTEGER, gaps, ierror)
+  call rmrt_register('pairs of pairs', c_loc(i), 1, gaps, RMRT_BLOCK, ierror)
+  call must('pairs of pairs', ierror, -95)
   call rmrt_register('pairs', c_loc(i), 1, MPI_2INTEGER, RMRT_BLOCK, ierror)
   call must('pairs', ierror, -95)
   call rmrt_register('null', c_loc(i), 1, MPI_DATATYPE_NULL, RMRT_BLOCK, ierror)
@@ -111,6 +121,7 @@ program types
   l = 0
   r = 0
   z = 0
+  w = 0
   b = .false.
   t = ''
   if (command_argument_count() == 0) then
@@ -119,6 +130,7 @@ program types
       l(k) = -i(k) * 10_int64**12
       r(k) = i(k) / 7.0
       z(k) = cmplx(i(k), -i(k), real64) / 3
+      w(:, k) = z(k) * [1, 2, 3, 4]
       b(k) = mod(i(k), 2) == 0
       t(k) = char(96 + i(k))//'!'
     end do
@@ -130,7 +142,7 @@ program types
     call must('restored', restored, RMRT_RESTORED_ALL)
   end if
   do k = 1, 3
-    print '(i0, 1x, i0, 1x, z8.8, 2(1x, z16.16), 1x, l1, 1x, a)', i(k), l(k), r(k), z(k), b(k), t(k)
+    print '(i0, 1x, i0, 1x, z8.8, 10(1x, z16.16), 1x, l1, 1x, a)', i(k), l(k), r(k), z(k), w(:, k), b(k), t(k)
   end do
   call MPI_Finalize(ierror)
 
@@ -155,4 +167,5 @@ same "all types, saved by Open MPI and restored by MPICH" "$(sort <<<"$out")" "$
 grep -q '^9 -9000000000000 .* F i!$' <<<"$types" || fail "$types"
 as alice n1 rmctl show-portable types.saved 1 >"$work/show" || fail "show: $(<"$work/show")"
 grep -Eq '^z +2 x float64 +block +9 ' "$work/show" || fail "show: $(<"$work/show")"
-see "$(grep '^z' "$work/show")"
+grep -Eq '^w +8 x float64 +block +9 ' "$work/show" || fail "show: $(<"$work/show")"
+see "$(grep '^[zw]' "$work/show" | tr '\n' '|')"
